@@ -1,0 +1,123 @@
+package online
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Horizon is the memory of one posterior of the bank, in observations of this
+// model: evidence of that age has lost about 63 % of its weight. "inf" never
+// forgets.
+type Horizon float64
+
+// MarshalText writes "inf" for an infinite horizon and a plain number otherwise.
+func (h Horizon) MarshalText() ([]byte, error) {
+	if math.IsInf(float64(h), 1) {
+		return []byte("inf"), nil
+	}
+	return strconv.AppendFloat(nil, float64(h), 'g', -1, 64), nil
+}
+
+// UnmarshalText reads what MarshalText writes, and YAML's ".inf".
+func (h *Horizon) UnmarshalText(text []byte) error {
+	s := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(string(text))), ".")
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v > 0) {
+		return fmt.Errorf("horizon %q: want a positive number of observations or inf", text)
+	}
+	*h = Horizon(v)
+	return nil
+}
+
+// Batch says when a minibatch is closed.
+type Batch struct {
+	// MaxSize is the number of labelled samples that closes a minibatch.
+	// Default 16, range 1 to 1000.
+	MaxSize int `yaml:"max_size"`
+	// MaxWait closes a minibatch that has waited this long for more samples.
+	// 0 waits for ever: minibatches are then closed by count alone, and a
+	// replayed stream gives the same state every time. Default 250ms.
+	MaxWait time.Duration `yaml:"max_wait"`
+}
+
+// Classes says which labels there are.
+type Classes struct {
+	// Names are the labels known from the start. A class is given a latent
+	// function when its first sample is learnt; until then its probability is
+	// that of Laplace's rule of succession.
+	Names []string `yaml:"names"`
+	// Open accepts labels that are not in Names, as new classes. Default true.
+	Open bool `yaml:"open"`
+	// Max bounds the number of classes, and with it the memory. A label beyond
+	// it is refused and counted. Default 64, range 2 to 1000.
+	Max int `yaml:"max"`
+}
+
+// LabelNoise is the probability ε that a label is wrong.
+type LabelNoise struct {
+	// Start is its first value; 0 turns the robust likelihood off. Default 0.01.
+	Start float64 `yaml:"start"`
+	// Max bounds it while it is learnt. Default 0.2, range 0.001 to 0.5.
+	Max float64 `yaml:"max"`
+	// Learn follows the evidence's gradient. Default true.
+	Learn bool `yaml:"learn"`
+}
+
+// Config is everything that shapes a learner. DefaultConfig documents the defaults.
+type Config struct {
+	// Inducing is M, the number of inducing points. Memory is O(H·C·M²)
+	// however long the stream. Default 50, range 2 to 1000.
+	Inducing int `yaml:"inducing"`
+	// Horizons is the bank of forgetting horizons; cost and memory are linear
+	// in their number. Default [inf, 500, 100], 1 to 8 of them.
+	Horizons []Horizon `yaml:"horizons"`
+	// Window is R, the number of latest observations whose sites are kept
+	// explicitly and refined. Default 100, range 0 to 10000.
+	Window int `yaml:"window"`
+	// Batch says when a minibatch is closed.
+	Batch Batch `yaml:"batch"`
+	// Classes says which labels there are.
+	Classes Classes `yaml:"classes"`
+	// Warmup is the number of observations after which the model is built for
+	// the last time from all that it has seen; the raw observations are then
+	// dropped. 0 means 4·Inducing. Default 0.
+	Warmup int `yaml:"warmup"`
+	// Sweeps over the window in each step. Default 2, range 1 to 10.
+	Sweeps int `yaml:"sweeps"`
+	// Damping of a site's update after the first sweep: 1 replaces, 0.5 meets
+	// half way. Default 0.5.
+	Damping float64 `yaml:"damping"`
+	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
+	// root of the size. 0 keeps kernel and inducing inputs. Default 0.02.
+	LearningRate float64 `yaml:"learning_rate"`
+	// LabelNoise is the probability that a label is wrong.
+	LabelNoise LabelNoise `yaml:"label_noise"`
+	// Track lets the feature scaling follow the stream with this memory in
+	// observations; 0 freezes it after the warm-up. Default 0; 3000 for slow,
+	// 1000 for strong sensor drift.
+	Track float64 `yaml:"track"`
+	// Seed of the initial inducing points. Default 1.
+	Seed uint64 `yaml:"seed"`
+
+	// Features names the D inputs in order; set by whoever knows the streams.
+	Features []string `yaml:"-"`
+}
+
+// DefaultConfig returns the defaults that configs/edge.yaml documents.
+func DefaultConfig() Config {
+	return Config{
+		Inducing:     50,
+		Horizons:     []Horizon{Horizon(math.Inf(1)), 500, 100},
+		Window:       100,
+		Batch:        Batch{MaxSize: 16, MaxWait: 250 * time.Millisecond},
+		Classes:      Classes{Open: true, Max: 64},
+		Sweeps:       2,
+		Damping:      0.5,
+		LearningRate: 0.02,
+		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
+		Seed:         1,
+	}
+}
