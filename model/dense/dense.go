@@ -9,7 +9,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
-	"gonum.org/v1/gonum/lapack"
 	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
 )
 
@@ -114,8 +113,6 @@ func InvertTri(n int, l []float64, ldl int) {
 		lap.Dtrtri(blas.Lower, blas.NonUnit, n, l, ldl)
 	}
 }
-
-var _ = lapack.None
 
 // Dot returns Σ xᵢyᵢ over len(x) elements.
 func Dot(x, y []float64) float64 {
