@@ -1,33 +1,146 @@
 package model
 
-// Posterior is one frozen state of the classifier: immutable, safe for any
-// number of readers.
-type Posterior struct{}
+import (
+	"fmt"
+	"math"
+	"slices"
 
-// Workspace is scratch memory for predictions, one per goroutine.
-type Workspace struct{}
+	"edge/model/dense"
+)
 
-// NewWorkspace returns an empty workspace; it grows to what predictions need.
-func NewWorkspace() *Workspace { return &Workspace{} }
+// Gaussian is the posterior of the C whitened latent functions under one
+// forgetting horizon: e_k ~ N(Mean_k, U_kᵀU_k).
+type Gaussian struct {
+	M    int
+	U    []float64 // C×M×M  inverse of the lower Cholesky factor of I + Σ s1·w·wᵀ; strict upper triangles undefined
+	Mean []float64 // C×M
+}
+
+// Classes is C, the number of latent functions.
+func (g *Gaussian) Classes() int { return len(g.Mean) / g.M }
+
+// Grow appends one latent function at its prior, N(0, I).
+func (g *Gaussian) Grow() {
+	m := g.M
+	u := make([]float64, m*m)
+	for i := range m {
+		u[i*m+i] = 1
+	}
+	g.U = append(g.U, u...)
+	g.Mean = append(g.Mean, make([]float64, m)...)
+}
+
+// Factor turns class k's precision into its posterior, in place, in O(M³/3).
+//
+//	on entry  the lower triangle of U_k holds the sites' precision A = Σ s1·w·wᵀ, without the prior's I
+//	b         M, the sites' linear term Σ s2·w
+//	y         scratch, M
+//
+// A is positive semi-definite, so that I + A always factors unless it is not
+// finite: ErrFactor then.
+func (g *Gaussian) Factor(k int, b, y []float64) error {
+	m := g.M
+	u, mean := g.U[k*m*m:(k+1)*m*m], g.Mean[k*m:(k+1)*m]
+	for i := range m {
+		u[i*m+i]++
+	}
+	if !dense.Cholesky(m, u, m) {
+		return fmt.Errorf("model: factor the precision of class %d: %w", k, ErrFactor)
+	}
+	dense.InvertTri(m, u, m)
+	dense.MulTriTrans(1, m, b, m, u, m, y, m)
+	dense.MulTri(1, m, y, m, u, m, mean, m)
+	for _, v := range mean {
+		if v-v != 0 {
+			return fmt.Errorf("model: mean of class %d: %w", k, ErrNotFinite)
+		}
+	}
+	return nil
+}
+
+// Scale standardises raw features: x ← clip((x−Mu)/Sd, ±Clip).
+type Scale struct {
+	Mu, Sd []float64 // D, in the units of each feature
+}
+
+// Clip bounds a standardised feature, in standard deviations.
+const Clip = 8
+
+// To stores the standardised x in dst.
+func (s *Scale) To(dst, x []float64) {
+	for j, v := range x {
+		dst[j] = min(max((v-s.Mu[j])/s.Sd[j], -Clip), Clip)
+	}
+}
+
+// Posterior is one frozen state of the classifier: safe for any number of
+// readers, once whoever built it has stopped changing it. Its fields are for
+// the learner that builds it; readers use the methods.
+type Posterior struct {
+	Names   []string   // classes, in the order of the probabilities; only ever grows at its end
+	Counts  []uint64   // samples learnt of each class
+	N       uint64     // samples learnt
+	Latent  []int      // class of each latent function; classes without one have not been seen
+	Basis   *Basis     // nil before the model is built: class frequencies answer then
+	Scale   Scale      //
+	Bank    []Gaussian // one a horizon
+	Weights []float64  // of the horizons, sum 1
+}
 
 // Classes are the names of the classes, in the order of the probabilities. It
 // only ever grows at its end. Read only.
-func (p *Posterior) Classes() []string { panic("being written") }
+func (p *Posterior) Classes() []string { return p.Names }
 
 // Dim is D, the number of features.
-func (p *Posterior) Dim() int { panic("being written") }
+func (p *Posterior) Dim() int { return len(p.Scale.Mu) }
 
 // Version counts the samples that the posterior has learnt.
-func (p *Posterior) Version() uint64 { panic("being written") }
+func (p *Posterior) Version() uint64 { return p.N }
 
-// PredictTo stores P(class | x) for every class in dst and returns dst and the
-// novelty of x: the fraction of the prior variance that is left at x, 0 to 1.
-//
-//	dst  grown to len(Classes()); sums to 1; empty while no class is known
-//	x    D raw features
-//	ws   scratch, one per goroutine
-//
-// On ErrDimension or ErrNotFinite dst is returned as it was.
-func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64, novelty float64, err error) {
-	panic("being written")
+// Built reports whether the Gaussian process answers; class frequencies do before.
+func (p *Posterior) Built() bool { return p.Basis != nil }
+
+// Clone returns a deep copy.
+func (p *Posterior) Clone() *Posterior {
+	c := *p
+	c.Names = slices.Clone(p.Names)
+	c.Counts = slices.Clone(p.Counts)
+	c.Latent = slices.Clone(p.Latent)
+	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd)}
+	c.Weights = slices.Clone(p.Weights)
+	if p.Basis != nil {
+		c.Basis = NewBasis(p.Basis.M, p.Basis.D)
+		c.Basis.CopyFrom(p.Basis)
+	}
+	c.Bank = make([]Gaussian, len(p.Bank))
+	for h, g := range p.Bank {
+		c.Bank[h] = Gaussian{M: g.M, U: slices.Clone(g.U), Mean: slices.Clone(g.Mean)}
+	}
+	return &c
+}
+
+// Relevance returns 1/ℓ² for each feature: how fast the latent functions vary
+// along it, in units of its standard deviation. Nil before the model is built.
+func (p *Posterior) Relevance() []float64 {
+	if p.Basis == nil {
+		return nil
+	}
+	r := make([]float64, p.Basis.D)
+	for j, v := range p.Basis.InvEll {
+		r[j] = v * v
+	}
+	return r
+}
+
+// CheckInput returns an error that names the feature if x cannot be predicted.
+func (p *Posterior) CheckInput(x []float64) error {
+	if len(x) != p.Dim() {
+		return fmt.Errorf("model: input has %d features, want %d: %w", len(x), p.Dim(), ErrDimension)
+	}
+	for j, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("model: feature %d is %g: %w", j, v, ErrNotFinite)
+		}
+	}
+	return nil
 }

@@ -1,8 +1,10 @@
 package online
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +54,7 @@ type Classes struct {
 	// Open accepts labels that are not in Names, as new classes. Default true.
 	Open bool `yaml:"open"`
 	// Max bounds the number of classes, and with it the memory. A label beyond
-	// it is refused and counted. Default 64, range 2 to 1000.
+	// it is refused and counted. Default 64, range 2 to 250.
 	Max int `yaml:"max"`
 }
 
@@ -120,4 +122,80 @@ func DefaultConfig() Config {
 		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
 		Seed:         1,
 	}
+}
+
+// Bounds of the configuration: they also bound what a state file may ask for.
+const (
+	maxInducing = 1000
+	maxHorizons = 8
+	maxWindow   = 10000
+	maxBatch    = 1000
+	maxClasses  = 250
+	maxFeatures = 10000
+	maxWarmup   = 100000
+)
+
+// ErrConfig marks a configuration that is out of range.
+var ErrConfig = errors.New("configuration out of range")
+
+// Validate reports every field that is out of range, joined.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, key string, value any, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %v: want %s: %w", key, value, want, ErrConfig))
+		}
+	}
+	between := func(key string, v, lo, hi float64, what string) {
+		check(v >= lo && v <= hi, key, v, fmt.Sprintf("%s, %g to %g", what, lo, hi))
+	}
+	between("inducing", float64(c.Inducing), 2, maxInducing, "inducing points")
+	check(len(c.Horizons) >= 1 && len(c.Horizons) <= maxHorizons, "horizons", len(c.Horizons), "1 to 8 of them")
+	for _, h := range c.Horizons {
+		check(h >= 10, "horizons", float64(h), "at least 10 observations, or inf")
+	}
+	between("window", float64(c.Window), 0, maxWindow, "observations")
+	between("batch.max_size", float64(c.Batch.MaxSize), 1, maxBatch, "samples")
+	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
+	between("classes.max", float64(c.Classes.Max), 2, maxClasses, "classes")
+	check(len(c.Classes.Names) <= c.Classes.Max, "classes.names", len(c.Classes.Names), "at most classes.max names")
+	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
+	for i, name := range c.Classes.Names {
+		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")
+		check(!slices.Contains(c.Classes.Names[:i], name), "classes.names", name, "no name twice")
+	}
+	between("warmup", float64(c.Warmup), 0, maxWarmup, "observations, 0 for 4 × inducing")
+	between("sweeps", float64(c.Sweeps), 1, 10, "sweeps")
+	check(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1")
+	between("learning_rate", c.LearningRate, 0, 1, "rate")
+	between("label_noise.start", c.LabelNoise.Start, 0, 0.5, "probability")
+	between("label_noise.max", c.LabelNoise.Max, 0.001, 0.5, "probability")
+	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
+	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
+	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
+	return errors.Join(errs...)
+}
+
+// MaxLabel bounds a label's length in bytes.
+const MaxLabel = 256
+
+// warmup is n_warm, the observations after which the model is built for the last time.
+func (c *Config) warmup() int {
+	if c.Warmup > 0 {
+		return max(c.Warmup, minBuild)
+	}
+	return max(4*c.Inducing, minBuild)
+}
+
+// Shape describes, in words, the part of the configuration that shapes the
+// state; configurations with the same Shape can carry on from each other's
+// states.
+func (c Config) Shape() string {
+	var horizons []string
+	for _, h := range c.Horizons {
+		text, _ := h.MarshalText()
+		horizons = append(horizons, string(text))
+	}
+	return fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
+		strings.Join(c.Features, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
 }

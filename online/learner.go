@@ -1,44 +1,478 @@
 package online
 
-import "edge/model"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"edge/model"
+)
+
+// Errors that a caller may branch on.
+var (
+	// ErrShape: a state was made under a configuration of another shape.
+	ErrShape = errors.New("state has another shape than the configuration")
+	// ErrState: bytes are not a learner's state, or are damaged.
+	ErrState = errors.New("not a valid learner state")
+	// ErrClass: a label is not one of the declared classes, or one too many.
+	ErrClass = errors.New("label is not accepted")
+)
+
+const (
+	minBuild    = 8   // observations before the first model is built
+	buildGrowth = 1.5 // the buffer grows by this before the model is rebuilt
+	mixMemory   = 500 // observations that the horizons' weights remember
+	minMixProb  = 1e-12
+	fullRate    = 32   // minibatch size at which the learning rate is the configured one
+	minWeight   = 1e-3 // of a horizon, below which its gradient is not computed
+)
+
+// horizon is one posterior of the bank: sites that forget at their own rate.
+// The capital A is a C×M×M stack of lower triangles in whitened coordinates.
+type horizon struct {
+	length float64   // in observations, may be +Inf
+	A, b   []float64 // C×M×M, C×M  absorbed sites: Σ s1·w·wᵀ and Σ s2·w
+	s1, s2 []float64 // C×capacity  explicit sites of the window
+}
+
+// state is what one step may change, and what a refused step gives back.
+type state struct {
+	params model.Params
+	opt    adam
+	scale  model.Scale
+	logw   []float64 // H  log weights of the horizons, the largest 0
+	bank   []horizon
+	winX   []float64 // capacity×D  standardised, oldest first
+	winY   []int     // latent function of each window point's label
+}
+
+// Counters count what a learner did since it began.
+type Counters struct {
+	Steps, StepsRefused, LabelsRefused, CholeskyRetries uint64
+}
 
 // Learner holds a model's whole state and learns. It is single-threaded.
-type Learner struct{}
+type Learner struct {
+	cfg      Config
+	d, m     int
+	capacity int // window points that a step may hold
+
+	names  []string       // every class so far; those of the last snapshot are view.Names
+	class  map[string]int // index in names
+	latent []int          // class → latent function, −1 if it has none yet
+	view   model.Posterior
+	state
+	backup state
+	sd0    []float64 // standard deviations at the end of the warm-up
+
+	bufX      []float64 // warm-up buffer, raw; nil when the warm-up is over
+	bufY      []int     // classes
+	lastBuild int       // observations in the buffer when the model was last built
+	warm      bool      // the warm-up is over
+
+	pendX  []float64 // n×D  raw samples of the minibatch that is filling
+	pendY  []int     // n    classes
+	pendLL []float64 // n×H  log p_h(label) when the sample was judged
+
+	judge    prequential
+	counters Counters
+
+	basis, spare *model.Basis
+	work         work
+	ws           model.Workspace
+	probs        []float64
+}
+
+// work is the scratch memory of a step.
+type work struct {
+	x, xs, xx       []float64 // capacity×D standardised; scaled; norms
+	kx, w, q        []float64 // capacity×M, capacity×M, capacity
+	u               []float64 // capacity×M
+	mean, variance  []float64 // C×capacity
+	fresh           []float64 // C×n×M  U_k·w of the new samples in the last sweep
+	g, coef         []float64 // C×n
+	bt, y           []float64 // M
+	z0, zs, zz      []float64 // previous inducing inputs; scaled; norms
+	t, tt, full, at []float64 // M×M
+	labels          []int     // latent functions of the minibatch
+	batchX          []float64 // n×D standardised
+	site            site
+	ev              evidence
+	epsGrad         float64
+	logZ, resp      []float64 // n  of the last sweep of the last horizon, for tests
+	objective       float64
+}
 
 // NewLearner returns a learner that knows nothing yet. It validates and copies cfg.
-func NewLearner(cfg Config) (*Learner, error) { panic("being written") }
+func NewLearner(cfg Config) (*Learner, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("online: %w", err)
+	}
+	cfg.Horizons = slices.Clone(cfg.Horizons)
+	cfg.Classes.Names = slices.Clone(cfg.Classes.Names)
+	cfg.Features = slices.Clone(cfg.Features)
+	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}}
+	l.capacity = max(cfg.Window, cfg.Batch.MaxSize) + cfg.Batch.MaxSize
+	for _, name := range cfg.Classes.Names {
+		l.addClass(name)
+	}
+	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d)}
+	l.publishClasses()
+	return l, nil
+}
 
-// Restore returns the learner whose AppendBinary gave state, under cfg. A cfg
-// of another shape is refused (ErrShape).
-func Restore(cfg Config, state []byte) (*Learner, error) { panic("being written") }
+// Config returns the configuration. Read only.
+func (l *Learner) Config() Config { return l.cfg }
 
-// Validate reports every field that is out of range.
-func (c Config) Validate() error { panic("being written") }
+// Counters returns what the learner did since it began.
+func (l *Learner) Counters() Counters { return l.counters }
 
-// Shape describes, in words, the part of the configuration that shapes the
-// state; two configurations with the same Shape can carry on from each other's
-// states.
-func (c Config) Shape() string { panic("being written") }
+// WarmedUp reports whether the raw warm-up buffer has been dropped.
+func (l *Learner) WarmedUp() bool { return l.warm }
+
+// Pending is the number of samples in the minibatch that is filling.
+func (l *Learner) Pending() int { return len(l.pendY) }
+
+func (l *Learner) addClass(name string) int {
+	k := len(l.names)
+	l.class[name] = k
+	l.names = append(l.names, name)
+	l.latent = append(l.latent, -1)
+	return k
+}
+
+// publishClasses lets predictions know the classes that were added since.
+func (l *Learner) publishClasses() {
+	l.view.Names = l.names[:len(l.names):len(l.names)]
+	for len(l.view.Counts) < len(l.names) {
+		l.view.Counts = append(l.view.Counts, 0)
+	}
+}
 
 // Outcome says what an event did.
 type Outcome struct {
-	Stepped    bool   // a minibatch was closed and learnt: Posterior is new
+	Stepped    bool   // a minibatch was closed: Posterior is new
 	Built      bool   // the model was (re)built from the warm-up buffer
 	ClassAdded string // a class seen for the first time
 	Refused    error  // the step, or the event, was refused; the state is as before
 }
 
-// Add learns from one event. A labelled sample is judged first.
-func (l *Learner) Add(ev *Event) Outcome { panic("being written") }
+// Add learns from one event. A labelled sample is judged first, by the
+// prediction under the state before its minibatch (or by ev.Probs, if its label
+// came late), then waits until its minibatch is full. Nothing of ev is kept.
+//
+// Refused is ErrDimension, ErrNotFinite or ErrClass for an event that cannot
+// be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
+func (l *Learner) Add(ev *Event) (out Outcome) {
+	if ev.Kind == Boundary {
+		if len(l.pendY) > 0 {
+			l.closeMinibatch(&out)
+		}
+		return out
+	}
+	if err := l.view.CheckInput(ev.X); err != nil {
+		out.Refused = err
+		return out
+	}
+	k, known := l.class[ev.Label]
+	if !known {
+		if !l.cfg.Classes.Open || len(l.names) >= l.cfg.Classes.Max || ev.Label == "" || len(ev.Label) > MaxLabel {
+			l.counters.LabelsRefused++
+			out.Refused = fmt.Errorf("online: label %.40q with %d classes known: %w", ev.Label, len(l.names), ErrClass)
+			return out
+		}
+		k = l.addClass(ev.Label)
+		out.ClassAdded = ev.Label
+	}
+	l.probs, _, _ = l.view.PredictTo(l.probs, ev.X, &l.ws)
+	if ev.Probs != nil {
+		l.judge.judge(ev.Probs, k)
+	} else {
+		l.judge.judge(l.probs, k)
+	}
+	l.pendX = append(l.pendX, ev.X...)
+	l.pendY = append(l.pendY, k)
+	c, at := len(l.view.Latent), l.latent[k]
+	for h := range l.cfg.Horizons {
+		var ll float64 // a class without a latent function tells the horizons nothing
+		if l.view.Built() && at >= 0 {
+			ll = math.Log(max(l.ws.PerHorizon()[h*c+at], minMixProb))
+		}
+		l.pendLL = append(l.pendLL, ll)
+	}
+	if len(l.pendY) >= l.cfg.Batch.MaxSize {
+		l.closeMinibatch(&out)
+	}
+	return out
+}
+
+// closeMinibatch learns the samples that have been judged.
+func (l *Learner) closeMinibatch(out *Outcome) {
+	n := len(l.pendY)
+	if !l.warm {
+		l.bufX, l.bufY = append(l.bufX, l.pendX...), append(l.bufY, l.pendY...)
+	}
+	var err error
+	switch {
+	case l.buildDue():
+		out.Built = true
+		err = l.build()
+	case l.view.Built():
+		err = l.learn(l.pendX, l.pendY, l.warm)
+	}
+	if err != nil {
+		l.counters.StepsRefused++
+		out.Refused = err
+	} else {
+		out.Stepped = true
+	}
+	l.publishClasses()
+	for _, k := range l.pendY {
+		l.view.Counts[k]++
+	}
+	l.view.N += uint64(n)
+	l.pendX, l.pendY, l.pendLL = l.pendX[:0], l.pendY[:0], l.pendLL[:0]
+	if !l.warm && len(l.bufY) >= l.cfg.warmup() && l.view.Built() {
+		l.warm, l.bufX, l.bufY = true, nil, nil
+		l.sd0 = slices.Clone(l.view.Scale.Sd)
+	}
+}
+
+// weighHorizons updates the log weights by how well each horizon predicted the
+// minibatch: a Bayesian mixture that forgets.
+func (l *Learner) weighHorizons(n int) {
+	top := math.Inf(-1)
+	for h := range l.logw {
+		l.logw[h] *= max(0, 1-float64(n)/mixMemory)
+		for i := range n {
+			l.logw[h] += l.pendLL[i*len(l.logw)+h]
+		}
+		top = max(top, l.logw[h])
+	}
+	for h := range l.logw {
+		l.logw[h] -= top
+	}
+	l.setWeights()
+}
+
+// setWeights puts softmax(logw) into the view.
+func (l *Learner) setWeights() {
+	var sum float64
+	for h, v := range l.logw {
+		l.view.Weights[h] = math.Exp(v)
+		sum += l.view.Weights[h]
+	}
+	for h := range l.view.Weights {
+		l.view.Weights[h] /= sum
+	}
+}
+
+// buildDue reports whether the model should be built from the warm-up buffer:
+// with eight observations of two classes, whenever the buffer has grown by half
+// since, and for the last time when it is full. A buffer that is full with one
+// class alone keeps its latest observations.
+func (l *Learner) buildDue() bool {
+	if l.warm {
+		return false
+	}
+	n, full := len(l.bufY), l.cfg.warmup()
+	if n < minBuild {
+		return false
+	}
+	if slices.IndexFunc(l.bufY, func(k int) bool { return k != l.bufY[0] }) < 0 {
+		if extra := n - full; extra > 0 {
+			l.bufX = slices.Delete(l.bufX, 0, extra*l.d)
+			l.bufY = slices.Delete(l.bufY, 0, extra)
+		}
+		return false
+	}
+	return n >= full || float64(n) >= buildGrowth*float64(l.lastBuild)
+}
+
+// build makes the model anew from the whole warm-up buffer and learns the
+// buffer in order.
+func (l *Learner) build() error {
+	n := len(l.bufY)
+	l.lastBuild = n
+	l.allocate()
+	robustScale(&l.scale, l.bufX, n, l.d)
+	x := make([]float64, len(l.bufX))
+	for i := range n {
+		l.scale.To(x[i*l.d:(i+1)*l.d], l.bufX[i*l.d:(i+1)*l.d])
+	}
+	rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(n)))
+	l.params = startParams(x, n, l.d, l.m, l.cfg.LabelNoise.Start, rng)
+	l.view.Basis = nil
+	if _, err := l.basis.Set(&l.params); err != nil {
+		return fmt.Errorf("online: build from %d observations: %w", n, err)
+	}
+	l.view.Basis = l.basis
+	for _, k := range l.bufY {
+		l.ensureLatent(k)
+	}
+	size := l.cfg.Batch.MaxSize
+	for i := 0; i < n; i += size {
+		end := min(i+size, n)
+		if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allocate makes the memory of the model, empty.
+func (l *Learner) allocate() {
+	hs := len(l.cfg.Horizons)
+	newState := func() state {
+		s := state{
+			params: model.NewParams(l.m, l.d),
+			logw:   make([]float64, hs),
+			scale:  model.Scale{Mu: make([]float64, l.d), Sd: make([]float64, l.d)},
+			winX:   make([]float64, 0, l.capacity*l.d),
+			winY:   make([]int, 0, l.capacity),
+			bank:   make([]horizon, hs),
+		}
+		s.opt = newAdam(len(s.params.Theta))
+		for h, length := range l.cfg.Horizons {
+			s.bank[h].length = float64(length)
+		}
+		return s
+	}
+	l.state, l.backup = newState(), newState()
+	l.basis, l.spare = model.NewBasis(l.m, l.d), model.NewBasis(l.m, l.d)
+	l.view.Basis, l.view.Scale = l.basis, l.scale
+	l.view.Latent = nil
+	for k := range l.latent {
+		l.latent[k] = -1
+	}
+	l.view.Bank = make([]model.Gaussian, hs)
+	for h := range l.view.Bank {
+		l.view.Bank[h].M = l.m
+	}
+	l.view.Weights = make([]float64, hs)
+	l.setWeights()
+	m, d, n := l.m, l.d, l.capacity
+	floats := func(n int) []float64 { return make([]float64, n) }
+	l.work = work{
+		x: floats(n * d), xs: floats(n * d), xx: floats(n),
+		kx: floats(n * m), w: floats(n * m), q: floats(n), u: floats(n * m),
+		bt: floats(m), y: floats(m), z0: floats(m * d), zs: floats(m * d), zz: floats(m),
+		t: floats(m * m), tt: floats(m * m), full: floats(m * m), at: floats(m * m),
+		batchX: floats(l.cfg.Batch.MaxSize * d), labels: make([]int, l.cfg.Batch.MaxSize),
+		logZ: floats(l.cfg.Batch.MaxSize), resp: floats(l.cfg.Batch.MaxSize),
+	}
+}
+
+// ensureLatent gives class k a latent function at its prior if it has none: no
+// sites, in any horizon. Declared classes wait for their first sample, because
+// latent functions of classes that have not been seen collect negative evidence.
+func (l *Learner) ensureLatent(k int) {
+	if l.latent[k] >= 0 {
+		return
+	}
+	l.latent[k] = len(l.view.Latent)
+	l.view.Latent = append(l.view.Latent, k)
+	for _, s := range []*state{&l.state, &l.backup} {
+		for h := range s.bank {
+			b := &s.bank[h]
+			b.A = append(b.A, make([]float64, l.m*l.m)...)
+			b.b = append(b.b, make([]float64, l.m)...)
+			b.s1 = append(b.s1, make([]float64, l.capacity)...)
+			b.s2 = append(b.s2, make([]float64, l.capacity)...)
+		}
+	}
+	for h := range l.view.Bank {
+		l.view.Bank[h].Grow()
+	}
+	c, w := len(l.view.Latent), &l.work
+	w.mean, w.variance = make([]float64, c*l.capacity), make([]float64, c*l.capacity)
+	w.fresh = make([]float64, c*l.cfg.Batch.MaxSize*l.m)
+	w.g, w.coef = make([]float64, c*l.cfg.Batch.MaxSize), make([]float64, c*l.cfg.Batch.MaxSize)
+	w.site.resize(c)
+}
+
+// learn takes one minibatch of raw samples and their classes through a step,
+// or leaves the state as it was. Live samples were predicted before: they weigh
+// the horizons, and the scaling follows them if it tracks.
+func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
+	n, w := len(classes), &l.work
+	for _, k := range classes {
+		l.ensureLatent(k)
+	}
+	l.backup.copyFrom(&l.state)
+	if live {
+		l.weighHorizons(n)
+		if l.cfg.Track > 0 {
+			track(&l.scale, l.sd0, rawX, n, l.cfg.Track)
+		}
+	}
+	for i, k := range classes {
+		w.labels[i] = l.latent[k]
+		l.scale.To(w.batchX[i*l.d:(i+1)*l.d], rawX[i*l.d:(i+1)*l.d])
+	}
+	if len(l.view.Latent) < 2 {
+		return nil
+	}
+	err := l.step(n)
+	if err != nil {
+		l.state.copyFrom(&l.backup)
+		l.setWeights()
+		if _, again := l.basis.Set(&l.params); again != nil {
+			return errors.Join(err, again)
+		}
+		l.features()
+		return errors.Join(err, l.refreshAll())
+	}
+	l.counters.Steps++
+	return nil
+}
+
+// step is one minibatch step on the n samples in work.batchX and work.labels.
+func (l *Learner) step(n int) error {
+	if err := l.sweeps(n); err != nil {
+		return err
+	}
+	if l.cfg.LearningRate > 0 {
+		l.gradient(n)
+		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(min(n, fullRate))/fullRate)); err != nil {
+			return err
+		}
+	}
+	l.features()
+	return l.refreshAll()
+}
 
 // Posterior returns a new immutable snapshot of the posterior.
-func (l *Learner) Posterior() *model.Posterior { panic("being written") }
+func (l *Learner) Posterior() *model.Posterior { return l.view.Clone() }
 
 // Scores returns the prequential scores so far.
-func (l *Learner) Scores() Scores { panic("being written") }
-
-// AppendBinary appends the whole state, from which Restore carries on exactly.
-func (l *Learner) AppendBinary(dst []byte) ([]byte, error) { panic("being written") }
+func (l *Learner) Scores() Scores { return l.judge.scores(slices.Clone(l.names)) }
 
 // Digest is the SHA-256 of AppendBinary's bytes, in hexadecimal.
-func (l *Learner) Digest() string { panic("being written") }
+func (l *Learner) Digest() string {
+	buf, _ := l.AppendBinary(nil)
+	sum := sha256.Sum256(buf)
+	return hex.EncodeToString(sum[:])
+}
+
+// copyFrom makes s equal to o, which has the same shape.
+func (s *state) copyFrom(o *state) {
+	s.params.M, s.params.D = o.params.M, o.params.D
+	copy(s.params.Theta, o.params.Theta)
+	s.opt.copyFrom(&o.opt)
+	copy(s.logw, o.logw)
+	copy(s.scale.Mu, o.scale.Mu)
+	copy(s.scale.Sd, o.scale.Sd)
+	s.winX, s.winY = append(s.winX[:0], o.winX...), append(s.winY[:0], o.winY...)
+	for h := range s.bank {
+		a, b := &s.bank[h], &o.bank[h]
+		copy(a.A, b.A)
+		copy(a.b, b.b)
+		copy(a.s1, b.s1)
+		copy(a.s2, b.s2)
+	}
+}

@@ -3,6 +3,8 @@ package online
 import (
 	"context"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"edge/model"
@@ -16,7 +18,7 @@ type Checkpointer interface {
 // Notice is something about a model that a person may want to know.
 type Notice struct {
 	Model  string
-	Kind   string // class_added, model_built, step_refused, label_refused, checkpoint_failed
+	Kind   string // class_added, model_built, warmed_up, step_refused, event_refused, checkpoint_failed
 	Detail string
 	Seq    uint64 // of the record that caused it
 }
@@ -25,7 +27,7 @@ type Notice struct {
 type LoopOptions struct {
 	Model        string        // name, for the Checkpointer and the log
 	Seq          uint64        // of the last record in the learner's state
-	Queue        int           // records that may wait; a full queue makes Learn block
+	Queue        int           // groups of records that may wait; a full queue makes Learn block; at least 1
 	Checkpointer Checkpointer  // nil: none
 	Every        time.Duration // between checkpoints; 0: never by time
 	Samples      uint64        // between checkpoints; 0: never by count
@@ -35,35 +37,206 @@ type LoopOptions struct {
 
 // Status is a Loop's state at one moment.
 type Status struct {
-	Model   string
-	Seq     uint64 // last record learnt
-	Learned uint64 // samples in the model, warm-up included
-	Scores  Scores
-	// Counters since the model began
-	Steps, StepsRefused, LabelsRefused, CholeskyRetries uint64
-	Built                                               bool // the GP answers; before, class frequencies do
-	WarmedUp                                            bool // the raw warm-up buffer has been dropped
-	StateBytes                                          int  // size of the last checkpoint
+	Model      string
+	Seq        uint64 // last record learnt
+	Learned    uint64 // samples in the model, warm-up included
+	Scores     Scores
+	Counters   Counters // since the model began
+	Built      bool     // the Gaussian process answers; before, class frequencies do
+	WarmedUp   bool     // the raw warm-up buffer has been dropped
+	StateBytes int      // size of the last checkpoint
 }
 
 // Loop owns a Learner: only the goroutine inside Run touches it.
-type Loop struct{}
+type Loop struct {
+	learner  *Learner
+	opts     LoopOptions
+	in       chan []Record
+	snapshot atomic.Pointer[model.Posterior] // replaced whole, never changed in place
+	status   atomic.Pointer[Status]
 
-// NewLoop returns a loop that will own l.
-func NewLoop(l *Learner, opts LoopOptions) *Loop { panic("being written") }
+	mu      sync.Mutex // guards waiting and the condition that idle waits for
+	waiting int        // groups handed over and not yet learnt
+	drained *sync.Cond
+
+	seq        uint64 // of the last record learnt; Run's goroutine only, as all below
+	saved      uint64 // seq of the last checkpoint
+	stateBytes int
+	state      []byte
+	stale      bool // the status is older than the learner
+}
+
+// statusEvery bounds how old the status may be while records keep coming.
+const statusEvery = 500 * time.Millisecond
+
+// NewLoop returns a loop that owns l from now on.
+func NewLoop(l *Learner, opts LoopOptions) *Loop {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	lp := &Loop{learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), seq: opts.Seq, saved: opts.Seq}
+	lp.drained = sync.NewCond(&lp.mu)
+	lp.snapshot.Store(l.Posterior())
+	lp.publishStatus()
+	return lp
+}
 
 // Posterior returns the newest snapshot. Any goroutine may call it; it never waits.
-func (lp *Loop) Posterior() *model.Posterior { panic("being written") }
+func (lp *Loop) Posterior() *model.Posterior { return lp.snapshot.Load() }
 
-// Status returns the newest status. Any goroutine may call it; it never waits.
-func (lp *Loop) Status() *Status { panic("being written") }
+// Status returns the newest status, at most half a second old while records
+// keep coming. Any goroutine may call it; it never waits.
+func (lp *Loop) Status() *Status { return lp.status.Load() }
 
-// Learn hands committed records over, in order. It blocks while the queue is
-// full (that is the back-pressure) and returns ctx.Err() if ctx ends first.
-func (lp *Loop) Learn(ctx context.Context, records []Record) error { panic("being written") }
+// Learn hands committed records over, in order. The loop keeps the slice. It
+// blocks while the queue is full (that is the back-pressure) and returns
+// ctx.Err() if ctx ends first; the records are then learnt from the journal
+// after the next start.
+func (lp *Loop) Learn(ctx context.Context, records []Record) error {
+	lp.mu.Lock()
+	lp.waiting++
+	lp.mu.Unlock()
+	select {
+	case lp.in <- records:
+		return nil
+	case <-ctx.Done():
+		lp.finished(1)
+		return ctx.Err()
+	}
+}
 
-// Idle blocks until everything handed over so far has been learnt.
-func (lp *Loop) Idle(ctx context.Context) error { panic("being written") }
+func (lp *Loop) finished(groups int) {
+	lp.mu.Lock()
+	lp.waiting -= groups
+	if lp.waiting == 0 {
+		lp.drained.Broadcast()
+	}
+	lp.mu.Unlock()
+}
 
-// Run learns until ctx ends, then drains its queue, writes a last checkpoint and returns.
-func (lp *Loop) Run(ctx context.Context) error { panic("being written") }
+// Idle blocks until everything handed over so far has been learnt, or ctx ends.
+func (lp *Loop) Idle(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		lp.mu.Lock()
+		defer lp.mu.Unlock()
+		lp.drained.Broadcast()
+	})
+	defer stop()
+	lp.mu.Lock()
+	defer lp.mu.Unlock()
+	for lp.waiting > 0 && ctx.Err() == nil {
+		lp.drained.Wait()
+	}
+	return ctx.Err()
+}
+
+// Run learns until ctx ends, then learns what is in its queue, writes a last
+// checkpoint and returns; the error is that of the last checkpoint. Nobody may
+// call Learn once ctx has ended. An earlier checkpoint that fails is reported
+// and tried again later: the journal keeps what it would have held.
+func (lp *Loop) Run(ctx context.Context) error {
+	var checkpoint <-chan time.Time
+	if lp.opts.Every > 0 {
+		t := time.NewTicker(lp.opts.Every)
+		defer t.Stop()
+		checkpoint = t.C
+	}
+	status := time.NewTicker(statusEvery)
+	defer status.Stop()
+	for {
+		select {
+		case records := <-lp.in:
+			lp.learn(records)
+		case <-checkpoint:
+			lp.checkpoint()
+		case <-status.C:
+			if lp.stale {
+				lp.publishStatus()
+			}
+		case <-ctx.Done():
+			for {
+				select {
+				case records := <-lp.in:
+					lp.learn(records)
+					continue
+				default:
+				}
+				err := lp.checkpoint()
+				lp.publishStatus()
+				return err
+			}
+		}
+	}
+}
+
+func (lp *Loop) learn(records []Record) {
+	stepped := false
+	for i := range records {
+		r := &records[i]
+		wasWarm := lp.learner.WarmedUp()
+		out := lp.learner.Add(&r.Event)
+		lp.seq = r.Seq
+		stepped = stepped || out.Stepped
+		if out.ClassAdded != "" {
+			lp.notify("class_added", out.ClassAdded, r.Seq)
+		}
+		if out.Built {
+			lp.notify("model_built", "", r.Seq)
+		}
+		if !wasWarm && lp.learner.WarmedUp() {
+			lp.notify("warmed_up", "", r.Seq)
+		}
+		if out.Refused != nil {
+			kind := "event_refused"
+			if len(lp.learner.pendY) == 0 {
+				kind = "step_refused"
+			}
+			lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
+			lp.notify(kind, out.Refused.Error(), r.Seq)
+		}
+	}
+	if stepped {
+		lp.snapshot.Store(lp.learner.Posterior())
+	}
+	lp.stale = true
+	if lp.opts.Samples > 0 && lp.seq-lp.saved >= lp.opts.Samples {
+		lp.checkpoint()
+	}
+	lp.mu.Lock()
+	idle := lp.waiting == 1
+	lp.mu.Unlock()
+	if idle { // whoever waits for Idle reads the status next
+		lp.publishStatus()
+	}
+	lp.finished(1)
+}
+
+func (lp *Loop) notify(kind, detail string, seq uint64) {
+	if lp.opts.Notify != nil {
+		lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: kind, Detail: detail, Seq: seq})
+	}
+}
+
+// checkpoint saves the state if anything has been learnt since the last one.
+func (lp *Loop) checkpoint() error {
+	if lp.opts.Checkpointer == nil || lp.seq == lp.saved {
+		return nil
+	}
+	lp.state, _ = lp.learner.AppendBinary(lp.state[:0])
+	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, lp.state); err != nil {
+		lp.opts.Log.Error("checkpoint failed; the journal keeps what it would have held", "model", lp.opts.Model, "seq", lp.seq, "error", err)
+		lp.notify("checkpoint_failed", err.Error(), lp.seq)
+		return err
+	}
+	lp.saved, lp.stateBytes = lp.seq, len(lp.state)
+	return nil
+}
+
+func (lp *Loop) publishStatus() {
+	l := lp.learner
+	lp.status.Store(&Status{
+		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Scores: l.Scores(), Counters: l.Counters(),
+		Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
+	})
+	lp.stale = false
+}

@@ -1,19 +1,129 @@
 package online
 
+import "math"
+
 // Scores are the prequential (test-then-train) scores of a model: each sample
 // is judged by the prediction made before it was learnt.
 type Scores struct {
-	N       uint64   `json:"n"`        // samples judged
-	Error   float64  `json:"error"`    // fraction whose most probable class was wrong
-	NLL     float64  `json:"nll"`      // mean negative log probability of the label, nats, probabilities clipped from below at 1e-6
-	Brier   float64  `json:"brier"`    // mean squared distance of the probabilities from the label's indicator, 0 to 2
-	ECE     float64  `json:"ece"`      // expected calibration error, 15 equal-width bins of the top probability
-	MacroF1 float64  `json:"macro_f1"` // mean F1 of the classes that were seen
-	Window  struct { // the same over the last samples
-		N     int     `json:"n"`
-		Error float64 `json:"error"`
-		NLL   float64 `json:"nll"`
-	} `json:"window"`
-	Classes   []string   `json:"classes"`
-	Confusion [][]uint64 `json:"confusion"` // Confusion[label][predicted]
+	N       uint64      `json:"n"`         // samples judged
+	Error   float64     `json:"error"`     // fraction whose most probable class was wrong
+	NLL     float64     `json:"nll"`       // mean negative log probability of the label, nats, probabilities clipped from below at 1e-6
+	Brier   float64     `json:"brier"`     // mean squared distance of the probabilities from the label's indicator, 0 to 2
+	ECE     float64     `json:"ece"`       // expected calibration error, 15 equal-width bins of the top probability
+	MacroF1 float64     `json:"macro_f1"`  // mean F1 of the classes that were seen
+	Window  WindowScore `json:"window"`    // the same over the last samples
+	Classes []string    `json:"classes"`   //
+	Matrix  [][]uint64  `json:"confusion"` // Matrix[label][predicted]
+}
+
+// WindowScore covers the last samples only.
+type WindowScore struct {
+	N     int     `json:"n"`
+	Error float64 `json:"error"`
+	NLL   float64 `json:"nll"`
+}
+
+const (
+	minProb     = 1e-6 // floor of a probability in the log loss
+	eceBins     = 15
+	scoreWindow = 500 // samples in WindowScore
+)
+
+// prequential accumulates Scores. Memory O(C² + window).
+type prequential struct {
+	n, errors  uint64
+	nll, brier float64
+	binN       [eceBins]uint64
+	binHits    [eceBins]uint64
+	binConf    [eceBins]float64
+	confusion  [][]uint64 // C×C, grows with the classes
+	ring       []float64  // nll of the last samples; its sign says whether the class was right
+	next       int        // where the ring's next sample goes
+}
+
+// judge scores one prediction; label is its class. Probs may be shorter than
+// the number of classes, or empty: what is not in it has probability 0.
+func (p *prequential) judge(probs []float64, label int) {
+	for label >= len(p.confusion) || len(probs) > len(p.confusion) {
+		for i := range p.confusion {
+			p.confusion[i] = append(p.confusion[i], 0)
+		}
+		p.confusion = append(p.confusion, make([]uint64, len(p.confusion)+1))
+	}
+	top, conf, square := -1, 0.0, 0.0
+	for k, v := range probs {
+		if v > conf {
+			top, conf = k, v
+		}
+		square += v * v
+	}
+	var py float64
+	if label < len(probs) {
+		py = probs[label]
+	}
+	nll := -math.Log(min(max(py, minProb), 1))
+	p.n++
+	p.nll += nll
+	p.brier += square - 2*py + 1
+	bin := min(int(conf*eceBins), eceBins-1)
+	p.binN[bin]++
+	p.binConf[bin] += conf
+	signed := -nll - 1 // negative: wrong; the 1 keeps a loss of 0 apart from −0
+	if top == label {
+		p.binHits[bin]++
+		signed = nll + 1
+	} else {
+		p.errors++
+	}
+	if top >= 0 {
+		p.confusion[label][top]++
+	}
+	if len(p.ring) < scoreWindow {
+		p.ring = append(p.ring, signed)
+	} else {
+		p.ring[p.next] = signed
+		p.next = (p.next + 1) % scoreWindow
+	}
+}
+
+// scores returns the figures so far; names are the classes.
+func (p *prequential) scores(names []string) Scores {
+	s := Scores{N: p.n, Classes: names, Window: WindowScore{N: len(p.ring)}}
+	if p.n == 0 {
+		return s
+	}
+	n := float64(p.n)
+	s.Error, s.NLL, s.Brier = float64(p.errors)/n, p.nll/n, p.brier/n
+	for b := range eceBins {
+		s.ECE += math.Abs(p.binConf[b]-float64(p.binHits[b])) / n
+	}
+	var f1 float64
+	var seen int
+	s.Matrix = make([][]uint64, len(names))
+	for k := range names {
+		s.Matrix[k] = make([]uint64, len(names))
+		if k >= len(p.confusion) {
+			continue
+		}
+		copy(s.Matrix[k], p.confusion[k])
+		var labels, predicted uint64
+		for j := range p.confusion {
+			labels += p.confusion[k][j]
+			predicted += p.confusion[j][k]
+		}
+		if labels > 0 {
+			seen++
+			f1 += 2 * float64(p.confusion[k][k]) / float64(labels+predicted)
+		}
+	}
+	if seen > 0 {
+		s.MacroF1 = f1 / float64(seen)
+	}
+	for _, v := range p.ring {
+		s.Window.NLL += (math.Abs(v) - 1) / float64(len(p.ring))
+		if v < 0 {
+			s.Window.Error += 1 / float64(len(p.ring))
+		}
+	}
+	return s
 }

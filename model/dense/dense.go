@@ -1,27 +1,29 @@
-// Package dense holds the few dense kernels that the posterior and its update
-// spend their time in. Every matrix is row-major in a []float64 with a leading
-// dimension; every function works in place or into caller-owned memory, does
-// not allocate and does not start a goroutine.
 package dense
 
 import (
+	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
-	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
 )
 
-var (
-	impl gonum.Implementation
-	lap  lapackgonum.Implementation
-)
-
-func op(t bool) blas.Transpose {
-	if t {
-		return blas.Trans
+// need panics unless x can hold a rows×cols matrix with leading dimension ld.
+func need(name string, x []float64, rows, cols, ld int) {
+	if rows > 0 && cols > 0 && (ld < cols || len(x) < (rows-1)*ld+cols) {
+		panic(fmt.Sprintf("dense: %s has %d elements and a leading dimension of %d, too few for %d×%d", name, len(x), ld, rows, cols))
 	}
-	return blas.NoTrans
+}
+
+// scale multiplies a matrix by beta; zero overwrites whatever was there.
+func scale(beta float64, m, n int, c []float64, ldc int) {
+	for i := range m {
+		row := c[i*ldc:][:n]
+		if beta == 0 {
+			clear(row)
+			continue
+		}
+		for j := range row {
+			row[j] *= beta
+		}
+	}
 }
 
 // Gemm computes C = alpha·op(A)·op(B) + beta·C.
@@ -31,7 +33,46 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 	if m == 0 || n == 0 {
 		return
 	}
-	impl.Dgemm(op(transA), op(transB), m, n, k, alpha, a, lda, b, ldb, beta, c, ldc)
+	need("C", c, m, n, ldc)
+	if alpha == 0 || k == 0 {
+		if beta != 1 {
+			scale(beta, m, n, c, ldc)
+		}
+		return
+	}
+	rsa, csa := lda, 1
+	if transA {
+		need("A", a, k, m, lda)
+		rsa, csa = 1, lda
+	} else {
+		need("A", a, m, k, lda)
+	}
+	if transB {
+		need("B", b, n, k, ldb)
+	} else {
+		need("B", b, k, n, ldb)
+	}
+	if beta != 0 && beta != 1 {
+		scale(beta, m, n, c, ldc)
+	}
+	add := beta != 0
+	var buf pack
+	for j := 0; j < n; j += width {
+		nc := min(width, n-j)
+		if !transB && nc%4 == 0 {
+			panel(m, nc, k, alpha, a, rsa, csa, b[j:], ldb, c[j:], ldc, add, dense)
+			continue
+		}
+		for p := 0; p < k; p += depth {
+			kc := min(depth, k-p)
+			if transB {
+				packCols(kc, nc, b[j*ldb+p:], ldb, buf[:])
+			} else {
+				packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
+			}
+			panel(m, nc, kc, alpha, a[p*csa:], rsa, csa, buf[:], width, c[j:], ldc, add || p > 0, dense)
+		}
+	}
 }
 
 // WeightedGram adds Aᵀ·diag(s)·A to the lower triangle of C; the strict upper
@@ -41,14 +82,22 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 //	s  n weights, one every ss elements
 //	c  m×m
 func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float64, ldc int) {
-	for i := range n {
-		w := s[i*ss]
-		if w == 0 {
-			continue
-		}
-		row := a[i*lda : i*lda+m]
-		for j, x := range row {
-			impl.Daxpy(j+1, w*x, row, 1, c[j*ldc:], 1)
+	if n == 0 || m == 0 {
+		return
+	}
+	need("s", s, n, 1, max(ss, 1))
+	need("A", a, n, m, lda)
+	need("C", c, m, m, ldc)
+	var buf pack
+	for j := 0; j < m; j += width {
+		nc := min(width, m-j)
+		for p := 0; p < n; p += depth {
+			kc := min(depth, n-p)
+			packRows(kc, nc, s[p*ss:], ss, a[p*lda+j:], lda, buf[:])
+			diagonal(nc, kc, 1, a[p*lda+j:], 1, lda, buf[:], width, c[j*ldc+j:], ldc)
+			if below := m - j - nc; below > 0 {
+				panel(below, nc, kc, 1, a[p*lda+j+nc:], 1, lda, buf[:], width, c[(j+nc)*ldc+j:], ldc, true, dense)
+			}
 		}
 	}
 }
@@ -57,11 +106,26 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 //
 //	a n×m, u m×m lower (its strict upper triangle is not read), c n×m, not overlapping a
 func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, ldc int) {
-	for i := range n {
-		copy(c[i*ldc:i*ldc+m], a[i*lda:i*lda+m])
+	if n == 0 || m == 0 {
+		return
 	}
-	if n > 0 {
-		impl.Dtrmm(blas.Right, blas.Lower, blas.Trans, blas.NonUnit, n, m, 1, u, ldu, c, ldc)
+	need("A", a, n, m, lda)
+	need("U", u, m, m, ldu)
+	need("C", c, n, m, ldc)
+	var buf pack
+	for j := 0; j < m; j += width {
+		nc := min(width, m-j)
+		end := j + nc
+		for p := 0; p < end; p += depth {
+			kc := min(depth, end-p)
+			shape := dense
+			packCols(kc, nc, u[j*ldu+p:], ldu, buf[:])
+			if p+kc == end {
+				shape = upper
+				clearLower(nc, buf[(kc-nc)*width:])
+			}
+			panel(n, nc, kc, 1, a[p:], lda, 1, buf[:], width, c[j:], ldc, p > 0, shape)
+		}
 	}
 }
 
@@ -69,11 +133,44 @@ func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float
 //
 //	a n×m, u m×m lower (its strict upper triangle is not read), c n×m, not overlapping a
 func MulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, ldc int) {
-	for i := range n {
-		copy(c[i*ldc:i*ldc+m], a[i*lda:i*lda+m])
+	if n == 0 || m == 0 {
+		return
 	}
-	if n > 0 {
-		impl.Dtrmm(blas.Right, blas.Lower, blas.NoTrans, blas.NonUnit, n, m, 1, u, ldu, c, ldc)
+	need("A", a, n, m, lda)
+	need("U", u, m, m, ldu)
+	need("C", c, n, m, ldc)
+	mulTri(n, m, a, lda, u, ldu, c, ldc)
+}
+
+// mulTri is MulTri, where C may be A: a panel of C depends only on those
+// columns of A that no earlier panel has overwritten.
+func mulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, ldc int) {
+	var buf pack
+	for j := 0; j < m; j += width {
+		nc := min(width, m-j)
+		for p := j; p < m; p += depth {
+			kc := min(depth, m-p)
+			shape := dense
+			packRows(kc, nc, one[:], 0, u[p*ldu+j:], ldu, buf[:])
+			if p == j {
+				shape = lower
+				clearUpper(nc, buf[:])
+			}
+			panel(n, nc, kc, 1, a[p:], lda, 1, buf[:], width, c[j:], ldc, p > j, shape)
+		}
+	}
+}
+
+// pivots prepares the substitution with the nc×nc lower triangular L: n holds
+// row k what x_k takes from the later elements, d the reciprocal pivots.
+func pivots(nc int, l []float64, ldl int, n *block, d *[width]float64) {
+	for j := range nc {
+		row := l[j*ldl:][:j+1]
+		r := 1 / row[j]
+		d[j] = r
+		for k, v := range row[:j] {
+			n[k*width+j] = v * r
+		}
 	}
 }
 
@@ -81,8 +178,42 @@ func MulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 //
 //	a n×m, l m×m lower (its strict upper triangle is not read)
 func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
-	if n > 0 {
-		impl.Dtrsm(blas.Right, blas.Lower, blas.Trans, blas.NonUnit, n, m, 1, l, ldl, a, lda)
+	if n == 0 || m == 0 {
+		return
+	}
+	need("L", l, m, m, ldl)
+	need("A", a, n, m, lda)
+	var buf pack
+	for j := 0; j < m; j += width {
+		nc := min(width, m-j)
+		for p := 0; p < j; p += depth {
+			kc := min(depth, j-p)
+			packCols(kc, nc, l[j*ldl+p:], ldl, buf[:])
+			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, dense)
+		}
+		solveRows(n, nc, l[j*ldl+j:], ldl, a[j:], lda)
+	}
+}
+
+// solveRows replaces each row of A, n×nc with nc ≤ 12, by L⁻¹·aᵢ.
+func solveRows(n, nc int, l []float64, ldl int, a []float64, lda int) {
+	if nc == width {
+		var f block
+		var d [width]float64
+		pivots(nc, l, ldl, &f, &d)
+		solve12(n, &f, &d, a, lda)
+		return
+	}
+	for i := range n {
+		x := a[i*lda:][:nc]
+		for j := range x {
+			s := x[j]
+			row := l[j*ldl:][:j+1]
+			for k, v := range row[:j] {
+				s -= v * x[k]
+			}
+			x[j] = s / row[j]
+		}
 	}
 }
 
@@ -90,8 +221,30 @@ func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
 //
 //	a n×m, l m×m lower (its strict upper triangle is not read)
 func SolveTri(n, m int, l []float64, ldl int, a []float64, lda int) {
-	if n > 0 {
-		impl.Dtrsm(blas.Right, blas.Lower, blas.NoTrans, blas.NonUnit, n, m, 1, l, ldl, a, lda)
+	if n == 0 || m == 0 {
+		return
+	}
+	need("L", l, m, m, ldl)
+	need("A", a, n, m, lda)
+	var buf pack
+	for j := (m - 1) / width * width; j >= 0; j -= width {
+		nc := min(width, m-j)
+		for p := j + nc; p < m; p += depth {
+			kc := min(depth, m-p)
+			packRows(kc, nc, one[:], 0, l[p*ldl+j:], ldl, buf[:])
+			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, dense)
+		}
+		for i := range n {
+			x := a[i*lda+j:][:nc]
+			for k := nc - 1; k >= 0; k-- {
+				row := l[(j+k)*ldl+j:][:k+1]
+				xk := x[k] / row[k]
+				x[k] = xk
+				for q, v := range row[:k] {
+					x[q] -= xk * v
+				}
+			}
+		}
 	}
 }
 
@@ -102,31 +255,108 @@ func Cholesky(n int, a []float64, lda int) bool {
 	if n == 0 {
 		return true
 	}
-	return lap.Dpotrf(blas.Lower, n, a, lda)
+	need("A", a, n, n, lda)
+	var buf pack
+	for j := 0; j < n; j += width {
+		nc := min(width, n-j)
+		below := n - j - nc
+		for p := 0; p < j; p += depth {
+			kc := min(depth, j-p)
+			packCols(kc, nc, a[j*lda+p:], lda, buf[:])
+			diagonal(nc, kc, -1, a[j*lda+p:], lda, 1, buf[:], width, a[j*lda+j:], lda)
+			if below > 0 {
+				panel(below, nc, kc, -1, a[(j+nc)*lda+p:], lda, 1, buf[:], width, a[(j+nc)*lda+j:], lda, true, dense)
+			}
+		}
+		if !factor(nc, a[j*lda+j:], lda) {
+			return false
+		}
+		if below > 0 {
+			solveRows(below, nc, a[j*lda+j:], lda, a[(j+nc)*lda+j:], lda)
+		}
+	}
+	return true
+}
+
+// factor is Cholesky for n ≤ 12, row by row.
+func factor(n int, a []float64, lda int) bool {
+	for i := range n {
+		x := a[i*lda:][:i+1]
+		for j := range i {
+			s := x[j]
+			row := a[j*lda:][:j+1]
+			for k, v := range row[:j] {
+				s -= v * x[k]
+			}
+			x[j] = s / row[j]
+		}
+		s := x[i]
+		for _, v := range x[:i] {
+			s -= v * v
+		}
+		if !(s > 0 && s <= math.MaxFloat64) {
+			return false
+		}
+		x[i] = math.Sqrt(s)
+	}
+	return true
 }
 
 // InvertTri replaces the lower triangular L by its inverse, which is lower
 // triangular. The diagonal must not be zero. The strict upper triangle is
 // neither read nor written.
 func InvertTri(n int, l []float64, ldl int) {
-	if n > 0 {
-		lap.Dtrtri(blas.Lower, blas.NonUnit, n, l, ldl)
+	if n == 0 {
+		return
+	}
+	need("L", l, n, n, ldl)
+	var t block
+	for i := 0; i < n; i += width {
+		// With the rows above inverted to X, the block row (B D) becomes
+		// (-D⁻¹·B·X  D⁻¹).
+		nc := min(width, n-i)
+		row := l[i*ldl:]
+		invert(nc, row[i:], ldl)
+		if i == 0 {
+			continue
+		}
+		mulTri(nc, i, row, ldl, l, ldl, row, ldl)
+		var d block
+		for r := range nc {
+			copy(d[r*width:], row[r*ldl+i:][:r+1])
+		}
+		for j := 0; j < i; j += width {
+			packRows(nc, width, one[:], 0, row[j:], ldl, t[:])
+			panel(nc, width, nc, -1, d[:], width, 1, t[:], width, row[j:], ldl, false, dense)
+		}
+	}
+}
+
+// invert is InvertTri for n ≤ 12, row by row.
+func invert(n int, l []float64, ldl int) {
+	for i := range n {
+		x := l[i*ldl:][:i+1]
+		r := 1 / x[i]
+		x[i] = r
+		for j := range i {
+			// x[j] and what follows are still those of L.
+			var s float64
+			for k := j; k < i; k++ {
+				s += x[k] * l[k*ldl+j]
+			}
+			x[j] = -r * s
+		}
 	}
 }
 
 // Dot returns Σ xᵢyᵢ over len(x) elements.
 func Dot(x, y []float64) float64 {
-	if len(x) == 0 {
-		return 0
-	}
-	return impl.Ddot(len(x), x, 1, y, 1)
+	return dot(x, y[:len(x)])
 }
 
 // Axpy adds alpha·x to y over len(x) elements.
 func Axpy(alpha float64, x, y []float64) {
-	if len(x) > 0 {
-		impl.Daxpy(len(x), alpha, x, 1, y, 1)
-	}
+	axpy(alpha, x, y[:len(x)])
 }
 
 // Gemv computes y = alpha·op(A)·x + beta·y for A m×n.
@@ -134,7 +364,25 @@ func Gemv(trans bool, m, n int, alpha float64, a []float64, lda int, x []float64
 	if m == 0 || n == 0 {
 		return
 	}
-	impl.Dgemv(op(trans), m, n, alpha, a, lda, x, 1, beta, y, 1)
+	need("A", a, m, n, lda)
+	if trans {
+		y = y[:n]
+		if beta != 1 {
+			scale(beta, 1, n, y, n)
+		}
+		for i, v := range x[:m] {
+			axpy(alpha*v, a[i*lda:][:n], y)
+		}
+		return
+	}
+	x = x[:n]
+	for i := range y[:m] {
+		s := alpha * dot(a[i*lda:][:n], x)
+		if beta != 0 {
+			s += beta * y[i]
+		}
+		y[i] = s
+	}
 }
 
 // Exp stores e^xᵢ in dst; dst may be x.

@@ -1,0 +1,114 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"edge/model/dense"
+)
+
+// Errors a caller may branch on.
+var (
+	// ErrDimension: an input has another number of features than the model.
+	ErrDimension = errors.New("wrong number of features")
+	// ErrNotFinite: an input holds NaN or an infinity.
+	ErrNotFinite = errors.New("a feature is NaN or infinite")
+	// ErrFactor: a matrix that should be positive definite is not, whatever
+	// jitter is added.
+	ErrFactor = errors.New("matrix is not positive definite")
+)
+
+// Jitter is added to the diagonal of c(Z,Z), in units of the amplitude. If the
+// factorisation fails it is multiplied by ten, up to maxJitter.
+const (
+	Jitter    = 1e-6
+	maxJitter = 1e-3
+)
+
+// Basis is the whitened basis that a set of parameters spans.
+type Basis struct {
+	M, D   int
+	InvEll []float64 // D     1/ℓ
+	Zs     []float64 // M×D   inducing inputs divided by ℓ
+	zz     []float64 // M     their squared norms
+	K      []float64 // M×M   c(Z,Z) without jitter
+	L      []float64 // M×M   lower Cholesky factor of K + jitter·s·I; the strict upper triangle is undefined
+	Amp    float64   // s
+	Noise  float64   // v0
+	Eps    float64   // ε
+	Jitter float64   // the jitter that was needed, in units of s
+}
+
+// NewBasis returns a basis with room for M inducing points in D dimensions.
+func NewBasis(m, d int) *Basis {
+	return &Basis{
+		M: m, D: d,
+		InvEll: make([]float64, d), Zs: make([]float64, m*d), zz: make([]float64, m),
+		K: make([]float64, m*m), L: make([]float64, m*m),
+	}
+}
+
+// Set computes the basis of p, in place, in O(M²D + M³). It returns the number
+// of times that the jitter had to be raised, and ErrFactor, with the basis
+// spoilt, if no jitter up to 1e-3·s helped.
+func (b *Basis) Set(p *Params) (retries int, err error) {
+	m, d := b.M, b.D
+	for j, v := range p.LogEll() {
+		b.InvEll[j] = math.Exp(-v)
+	}
+	b.Amp, b.Noise, b.Eps = math.Exp(*p.LogAmp()), math.Exp(*p.LogNoise()), p.Eps()
+	scaleRows(b.Zs, b.zz, p.Z(), b.InvEll, m)
+	covariance(b.K, m, m, d, b.Amp, b.Zs, b.zz, b.Zs, b.zz)
+	for i := range m {
+		b.K[i*m+i] = b.Amp
+	}
+	for b.Jitter = Jitter; b.Jitter <= maxJitter*1.5; b.Jitter *= 10 {
+		copy(b.L, b.K)
+		for i := range m {
+			b.L[i*m+i] += b.Jitter * b.Amp
+		}
+		if dense.Cholesky(m, b.L, m) {
+			return retries, nil
+		}
+		retries++
+	}
+	return retries, fmt.Errorf("model: factor c(Z,Z) with jitter up to %g: %w", maxJitter, ErrFactor)
+}
+
+// CopyFrom makes b equal to o, which has the same shape.
+func (b *Basis) CopyFrom(o *Basis) {
+	copy(b.InvEll, o.InvEll)
+	copy(b.Zs, o.Zs)
+	copy(b.zz, o.zz)
+	copy(b.K, o.K)
+	copy(b.L, o.L)
+	b.Amp, b.Noise, b.Eps, b.Jitter = o.Amp, o.Noise, o.Eps, o.Jitter
+}
+
+// FeaturesTo computes the whitened features of n standardised inputs.
+//
+//	kx   n×M  c(x, Z)
+//	w    n×M  L⁻¹c(Z, x), a row per input
+//	q    n    max(s − |w|², 0) + v0
+//	x    n×D  standardised inputs
+//	xs, xx    scratch, n×D and n
+func (b *Basis) FeaturesTo(kx, w, q []float64, n int, x, xs, xx []float64) {
+	m := b.M
+	scaleRows(xs, xx, x, b.InvEll, n)
+	covariance(kx, n, m, b.D, b.Amp, xs, xx, b.Zs, b.zz)
+	copy(w[:n*m], kx[:n*m])
+	dense.SolveTriTrans(n, m, b.L, m, w, m)
+	for i := range n {
+		row := w[i*m : (i+1)*m]
+		q[i] = max(b.Amp-dense.Dot(row, row), 0) + b.Noise
+	}
+}
+
+// CrossTo stores c(Z_b, Z_o) under b's kernel in dst, M×M, a row per inducing
+// input of b. zs and zz are scratch of M×D and M: o's inducing inputs under
+// b's lengthscales.
+func (b *Basis) CrossTo(dst []float64, z []float64, zs, zz []float64) {
+	scaleRows(zs, zz, z, b.InvEll, b.M)
+	covariance(dst, b.M, b.M, b.D, b.Amp, b.Zs, b.zz, zs, zz)
+}

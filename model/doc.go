@@ -1,0 +1,19 @@
+// Package model is the mathematics of one frozen posterior of a sparse
+// multi-class Gaussian-process classifier.
+//
+// C latent functions f_k ~ GP(0, c) share one ARD kernel and M inducing inputs
+// Z; the label is the class whose noisy latent function is largest (FITC).
+// Everything is kept in whitened coordinates: with K = c(Z,Z) = L·Lᵀ,
+//
+//	w(x) = L⁻¹ c(Z,x)                 M     whitened features of x
+//	q(x) = s − |w|² + v0              1     variance that Z does not explain, plus noise
+//	f_k(x) ~ N(w·m_k, q + |U_k·w|²)         U_k = chol(I + Σ site precisions)⁻¹
+//
+// Symbols: C classes, D features, M inducing points, n rows of a minibatch,
+// s amplitude (variance), v0 noise variance, ℓ lengthscales. Matrices are
+// row-major []float64.
+//
+// References: Villacampa-Calvo & Hernández-Lobato, "Scalable Multi-Class
+// Gaussian Process Classification using Expectation Propagation", ICML 2017;
+// Rasmussen & Williams, "Gaussian Processes for Machine Learning", 2006.
+package model

@@ -1,0 +1,182 @@
+package model
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// reference reads a file of golden vectors, computed with 40 to 60 digits and
+// kept in ../../shared/reference beside the repository.
+func reference(t *testing.T, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "reference", name))
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("golden vectors are missing: %v", err)
+		}
+		t.Skipf("needs the golden vectors in ../shared/reference: %v", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within compares by relative error, absolute below floor.
+func within(t *testing.T, what string, got, want, rel, floor float64) {
+	t.Helper()
+	if diff := math.Abs(got - want); !(diff <= rel*math.Abs(want) || diff <= floor) {
+		t.Errorf("%s = %v, want %v (relative error %.2g)", what, got, want, diff/math.Abs(want))
+	}
+}
+
+// close compares arrays: max |difference| over max |expected|.
+func closeTo(t *testing.T, what string, got, want []float64, rel float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
+		return
+	}
+	var diff, top float64
+	for i := range want {
+		d := math.Abs(got[i] - want[i])
+		if !(d <= diff) { // NaN counts as the largest
+			diff = d
+		}
+		top = max(top, math.Abs(want[i]))
+	}
+	if !(diff <= rel*top) {
+		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
+	}
+}
+
+func flat(rows [][]float64) []float64 {
+	var out []float64
+	for _, r := range rows {
+		out = append(out, r...)
+	}
+	return out
+}
+
+func TestProbitGolden(t *testing.T) {
+	var ref struct {
+		Rows []struct {
+			Alpha        float64
+			LogPhi       float64 `json:"log_phi"`
+			Beta, T      float64
+			BetaPlusAlph float64 `json:"beta_plus_alpha"`
+		}
+	}
+	reference(t, "tail.json", &ref)
+	for _, r := range ref.Rows {
+		logPhi, beta, tt := Probit(r.Alpha)
+		floor := 1e-300
+		if r.Alpha > 8 {
+			floor = 1e-15
+		}
+		within(t, "log Φ", logPhi, r.LogPhi, 1e-9, floor)
+		within(t, "β", beta, r.Beta, 1e-9, 1e-300)
+		within(t, "β(β+α)", tt, r.T, 1e-9, 1e-300)
+	}
+	if len(ref.Rows) == 0 {
+		t.Error("no rows")
+	}
+}
+
+func TestBasisGolden(t *testing.T) {
+	var ref struct {
+		Cases []struct {
+			Z              [][]float64
+			LogEll         []float64 `json:"log_ell"`
+			LogAmp         float64   `json:"log_amp"`
+			LogNoise       float64   `json:"log_noise"`
+			Jitter         float64
+			X, K, L, Kx, W [][]float64
+			Q              []float64
+		}
+	}
+	reference(t, "kernel.json", &ref)
+	for i, c := range ref.Cases {
+		m, d, n := len(c.Z), len(c.LogEll), len(c.X)
+		p := NewParams(m, d)
+		copy(p.Z(), flat(c.Z))
+		copy(p.LogEll(), c.LogEll)
+		*p.LogAmp(), *p.LogNoise() = c.LogAmp, c.LogNoise
+		b := NewBasis(m, d)
+		if _, err := b.Set(&p); err != nil {
+			t.Fatal(err)
+		}
+		tol := 1e-11
+		if i == 2 { // two identical inducing inputs
+			tol = 1e-8
+		}
+		k, l := append([]float64(nil), b.K...), append([]float64(nil), b.L...)
+		for j := range m {
+			k[j*m+j] += b.Jitter * b.Amp
+			clear(l[j*m+j+1 : (j+1)*m])
+		}
+		kx, w, q := make([]float64, n*m), make([]float64, n*m), make([]float64, n)
+		b.FeaturesTo(kx, w, q, n, flat(c.X), make([]float64, n*d), make([]float64, n))
+		closeTo(t, "K", k, flat(c.K), tol)
+		closeTo(t, "L", l, flat(c.L), tol)
+		closeTo(t, "c(x,Z)", kx, flat(c.Kx), tol)
+		closeTo(t, "w", w, flat(c.W), tol)
+		closeTo(t, "q", q, c.Q, tol)
+	}
+	if len(ref.Cases) == 0 {
+		t.Error("no cases")
+	}
+}
+
+func TestGridGolden(t *testing.T) {
+	var ref struct {
+		Rows []struct {
+			Mean, Var, P []float64
+			P32          []float64 `json:"p_grid32"`
+			P16          []float64 `json:"p_grid16"`
+		}
+	}
+	reference(t, "predict.json", &ref)
+	var g Grid
+	for i, r := range ref.Rows {
+		c := len(r.Mean)
+		lo, hi := math.Inf(-1), math.Inf(-1)
+		for k := range c {
+			sd := math.Sqrt(r.Var[k])
+			lo, hi = max(lo, r.Mean[k]-span*sd), max(hi, r.Mean[k]+span*sd)
+		}
+		got := make([]float64, c)
+		for _, fixed := range []struct {
+			nodes int
+			want  []float64
+		}{{32, r.P32}, {16, r.P16}} {
+			g.probs(got, r.Mean, r.Var, lo, hi, fixed.nodes)
+			for k := range c {
+				if diff := math.Abs(got[k] - fixed.want[k]); !(diff <= 1e-12) {
+					t.Errorf("row %d class %d with %d nodes: %v, want %v (error %.2g)", i, k, fixed.nodes, got[k], fixed.want[k], diff)
+				}
+			}
+		}
+		g.Probs(got, r.Mean, r.Var, Fine)
+		for k := range c {
+			if diff := math.Abs(got[k] - r.P[k]); !(diff <= 2e-5) {
+				t.Errorf("row %d class %d: %v, quadrature gives %v (error %.2g)", i, k, got[k], r.P[k], diff)
+			}
+		}
+	}
+	if len(ref.Rows) == 0 {
+		t.Error("no rows")
+	}
+}
+
+// The table of Φ and φ against erfc and exp, over its whole range and beyond.
+func TestNormalTable(t *testing.T) {
+	for z := -12.0; z < 12; z += 0.00371 {
+		pdf, cdf := normals.normal(z)
+		rel := 1e-12
+		within(t, "Φ", cdf, 0.5*math.Erfc(-z/math.Sqrt2), rel, 1e-18)
+		within(t, "φ", pdf, math.Exp(-0.5*z*z)/math.Sqrt(2*math.Pi), rel, 1e-15)
+	}
+}

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"math"
+
+	"edge/model/dense"
+)
+
+// Params are the parameters of the model, unconstrained, in one vector, so that
+// an optimiser can move along all of them alike.
+//
+//	Theta = [ Z (M×D), log ℓ (D), log s, log v0, logit ε ]
+//
+// Z and ℓ are in units of the standardised features. ε is the probability that
+// a label is wrong.
+type Params struct {
+	M, D  int
+	Theta []float64 // M·D + D + 3
+}
+
+// NewParams returns zero parameters for M inducing points in D dimensions.
+func NewParams(m, d int) Params {
+	return Params{M: m, D: d, Theta: make([]float64, m*d+d+3)}
+}
+
+// Z are the inducing inputs, M×D.
+func (p *Params) Z() []float64 { return p.Theta[:p.M*p.D] }
+
+// LogEll are the log lengthscales, D.
+func (p *Params) LogEll() []float64 { return p.Theta[p.M*p.D : p.M*p.D+p.D] }
+
+func (p *Params) scalar(i int) *float64 { return &p.Theta[p.M*p.D+p.D+i] }
+
+// LogAmp is log s, the log variance of a latent function.
+func (p *Params) LogAmp() *float64 { return p.scalar(0) }
+
+// LogNoise is log v0, the log variance of the noise on a latent function.
+// Only s/v0 carries information: ∂F/∂log s = −∂F/∂log v0.
+func (p *Params) LogNoise() *float64 { return p.scalar(1) }
+
+// LogitEps is log(ε/(1−ε)).
+func (p *Params) LogitEps() *float64 { return p.scalar(2) }
+
+// Logit returns log(p/(1−p)).
+func Logit(p float64) float64 { return math.Log(p / (1 - p)) }
+
+// Eps is the probability that a label is wrong.
+func (p *Params) Eps() float64 { return 1 / (1 + math.Exp(-*p.LogitEps())) }
+
+// Clamp keeps the parameters where the kernel is well conditioned; ε stays
+// at or below maxEps.
+func (p *Params) Clamp(maxEps float64) {
+	ell := p.LogEll()
+	for i, v := range ell {
+		ell[i] = min(max(v, -4.6), 7)
+	}
+	clamp := func(v *float64, lo, hi float64) { *v = min(max(*v, lo), hi) }
+	clamp(p.LogAmp(), -7, 7)
+	clamp(p.LogNoise(), -11, 5)
+	clamp(p.LogitEps(), -7, Logit(maxEps))
+}
+
+// scaleRows stores X/ℓ in dst and |x/ℓ|² in norms.
+func scaleRows(dst, norms, x, invEll []float64, n int) {
+	d := len(invEll)
+	for i := range n {
+		row, out := x[i*d:(i+1)*d], dst[i*d:(i+1)*d]
+		var s float64
+		for j, v := range row {
+			v *= invEll[j]
+			out[j] = v
+			s += v * v
+		}
+		norms[i] = s
+	}
+}
+
+// covariance stores c(a_i, b_j) = s·exp(−½|a_i−b_j|²) in dst, for inputs that
+// are already divided by the lengthscales.
+//
+//	a n×D with norms aa, b m×D with norms bb, dst n×m
+//
+// The squared distance is |a|²+|b|²−2a·b: its absolute error is a few ulp of
+// |a|²+|b|², which is what the exponential sees.
+func covariance(dst []float64, n, m, d int, amp float64, a, aa, b, bb []float64) {
+	dense.Gemm(false, true, n, m, d, 1, a, d, b, d, 0, dst, m)
+	for i := range n {
+		row := dst[i*m : (i+1)*m]
+		for j, dot := range row {
+			row[j] = min(dot-0.5*(aa[i]+bb[j]), 0)
+		}
+		dense.Exp(row, row)
+		for j := range row {
+			row[j] *= amp
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package online
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// stateMagic and stateVersion open every encoded state. A version that this
+// program does not know is refused.
+const (
+	stateMagic   = "edgelrn\x00"
+	stateVersion = 1
+)
+
+// encoder appends little-endian values to a byte slice.
+type encoder struct{ buf []byte }
+
+func (e *encoder) uint(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
+func (e *encoder) int(v int)     { e.uint(uint64(v)) }
+func (e *encoder) float(v float64) {
+	e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(v))
+}
+
+func (e *encoder) bool(v bool) {
+	if v {
+		e.uint(1)
+	} else {
+		e.uint(0)
+	}
+}
+
+func (e *encoder) string(s string) {
+	e.int(len(s))
+	e.buf = append(e.buf, s...)
+}
+
+// floats writes values whose number the reader knows.
+func (e *encoder) floats(x []float64) {
+	for _, v := range x {
+		e.float(v)
+	}
+}
+
+// decoder reads what encoder wrote. After the first error every read returns
+// zero; err says what was wrong. No length is believed beyond what is left.
+type decoder struct {
+	buf []byte
+	err error
+}
+
+func (d *decoder) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("online: state: %s: %w", what, ErrState)
+	}
+}
+
+func (d *decoder) uint() uint64 {
+	v, n := binary.Uvarint(d.buf)
+	if n <= 0 {
+		d.fail("truncated number")
+		return 0
+	}
+	d.buf = d.buf[n:]
+	return v
+}
+
+// int reads a count of at most limit.
+func (d *decoder) int(limit int, what string) int {
+	v := d.uint()
+	if v > uint64(limit) {
+		d.fail(fmt.Sprintf("%s %d is above %d", what, v, limit))
+		return 0
+	}
+	return int(v)
+}
+
+func (d *decoder) bool() bool { return d.int(1, "flag") == 1 }
+
+func (d *decoder) string() string {
+	n := d.int(len(d.buf), "length of a string")
+	if d.err != nil {
+		return ""
+	}
+	s := string(d.buf[:n])
+	d.buf = d.buf[n:]
+	return s
+}
+
+func (d *decoder) float() float64 {
+	if len(d.buf) < 8 {
+		d.fail("truncated")
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(d.buf))
+	d.buf = d.buf[8:]
+	return v
+}
+
+// fill reads len(dst) values, none of them NaN.
+func (d *decoder) fill(dst []float64, what string) {
+	if len(d.buf) < 8*len(dst) {
+		d.fail("truncated " + what)
+		return
+	}
+	for i := range dst {
+		v := d.float()
+		if math.IsNaN(v) {
+			d.fail(what + " holds NaN")
+			return
+		}
+		dst[i] = v
+	}
+}
+
+// floats reads n values into a new slice.
+func (d *decoder) floats(n int, what string) []float64 {
+	if d.err != nil || len(d.buf)/8 < n {
+		d.fail("truncated " + what)
+		return nil
+	}
+	x := make([]float64, n)
+	d.fill(x, what)
+	return x
+}
+
+// ints reads n indices below limit.
+func (d *decoder) ints(n, limit int, what string) []int {
+	if d.err != nil || len(d.buf) < n {
+		d.fail("truncated " + what)
+		return nil
+	}
+	x := make([]int, n)
+	for i := range x {
+		x[i] = d.int(limit-1, what)
+	}
+	return x
+}
+
+// AppendBinary appends the whole state, from which Restore carries on exactly:
+// the primary numbers only, triangles packed. The error is always nil.
+//
+// Size in bytes, after the warm-up: 8·[H·C·(M(M+1)/2 + M) + R·(D + 2HC) +
+// 3(MD + D + 3)] plus the scores (C² counts and the last 500 losses).
+func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
+	e := &encoder{buf: append(dst, stateMagic...)}
+	e.uint(stateVersion)
+	e.string(l.cfg.Shape())
+
+	e.int(len(l.names))
+	for _, name := range l.names {
+		e.string(name)
+	}
+	e.int(len(l.view.Names))
+	for _, n := range l.view.Counts {
+		e.uint(n)
+	}
+	e.uint(l.view.N)
+	e.bool(l.warm)
+	e.int(l.lastBuild)
+	e.floats(l.view.Scale.Mu)
+	e.floats(l.view.Scale.Sd)
+	if l.warm {
+		e.floats(l.sd0)
+	}
+	e.int(len(l.bufY))
+	e.floats(l.bufX)
+	for _, k := range l.bufY {
+		e.int(k)
+	}
+	e.int(len(l.pendY))
+	e.floats(l.pendX)
+	e.floats(l.pendLL)
+	for _, k := range l.pendY {
+		e.int(k)
+	}
+	l.judge.encode(e)
+	for _, v := range l.counters.all() {
+		e.uint(*v)
+	}
+
+	e.bool(l.view.Built())
+	if !l.view.Built() {
+		return e.buf, nil
+	}
+	e.int(len(l.winY))
+	e.int(len(l.view.Latent))
+	for _, k := range l.view.Latent {
+		e.int(k)
+	}
+	e.floats(l.params.Theta)
+	e.floats(l.opt.m)
+	e.floats(l.opt.v)
+	e.uint(l.opt.steps)
+	e.floats(l.logw)
+	e.floats(l.winX)
+	for _, y := range l.winY {
+		e.int(y)
+	}
+	for h := range l.bank {
+		b := &l.bank[h]
+		for k := range l.view.Latent {
+			for i := range l.m {
+				at := (k*l.m + i) * l.m
+				e.floats(b.A[at : at+i+1])
+			}
+			at := k * l.capacity
+			e.floats(b.s1[at : at+len(l.winY)])
+			e.floats(b.s2[at : at+len(l.winY)])
+		}
+		e.floats(b.b)
+	}
+	return e.buf, nil
+}
+
+// Restore returns the learner whose AppendBinary gave data, under cfg. It
+// carries on exactly: the same events lead to the same bytes. A cfg of another
+// shape is refused with ErrShape, anything that is not a state with ErrState.
+func Restore(cfg Config, data []byte) (*Learner, error) {
+	l, err := NewLearner(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < len(stateMagic) || string(data[:len(stateMagic)]) != stateMagic {
+		return nil, fmt.Errorf("online: state does not begin with its mark: %w", ErrState)
+	}
+	d := &decoder{buf: data[len(stateMagic):]}
+	if v := d.uint(); d.err == nil && v != stateVersion {
+		return nil, fmt.Errorf("online: state of version %d, this program reads version %d: %w", v, stateVersion, ErrState)
+	}
+	if shape := d.string(); d.err == nil && shape != cfg.Shape() {
+		return nil, fmt.Errorf("online: state was made with %s, configuration has %s: %w", shape, cfg.Shape(), ErrShape)
+	}
+	l.names, l.latent = nil, nil
+	clear(l.class)
+	for range d.int(maxClasses, "number of classes") {
+		name := d.string()
+		if _, twice := l.class[name]; twice {
+			d.fail("class occurs twice")
+		}
+		l.addClass(name)
+	}
+	declared := d.int(len(l.names), "number of declared classes")
+	l.view.Names = l.names[:declared:declared]
+	l.view.Counts = make([]uint64, declared)
+	for k := range l.view.Counts {
+		l.view.Counts[k] = d.uint()
+	}
+	l.view.N = d.uint()
+	l.warm = d.bool()
+	l.lastBuild = d.int(math.MaxInt32, "build size")
+	d.fill(l.view.Scale.Mu, "scale")
+	d.fill(l.view.Scale.Sd, "scale")
+	if l.warm {
+		l.sd0 = d.floats(l.d, "scale")
+	}
+	n := d.int(maxWarmup+maxBatch, "warm-up buffer")
+	l.bufX = d.floats(n*l.d, "warm-up buffer")
+	l.bufY = d.ints(n, len(l.names), "class")
+	n = d.int(maxBatch, "minibatch")
+	l.pendX = d.floats(n*l.d, "minibatch")
+	l.pendLL = d.floats(n*len(cfg.Horizons), "minibatch")
+	l.pendY = d.ints(n, len(l.names), "class")
+	l.judge.decode(d)
+	for _, v := range l.counters.all() {
+		*v = d.uint()
+	}
+	if built := d.bool(); built && d.err == nil {
+		l.restoreModel(d)
+	}
+	if d.err == nil && len(d.buf) > 0 {
+		d.fail(fmt.Sprintf("%d bytes too many", len(d.buf)))
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	// Classes declared since the state was written.
+	for _, name := range cfg.Classes.Names {
+		if _, known := l.class[name]; !known && len(l.names) < maxClasses {
+			l.addClass(name)
+		}
+	}
+	if len(cfg.Classes.Names) > 0 && l.Pending() == 0 {
+		l.publishClasses()
+	}
+	return l, nil
+}
+
+func (l *Learner) restoreModel(d *decoder) {
+	scale := l.view.Scale
+	n := d.int(max(maxWindow, maxBatch), "window")
+	l.capacity = max(l.capacity, n+l.cfg.Batch.MaxSize)
+	l.allocate()
+	copy(l.view.Scale.Mu, scale.Mu)
+	copy(l.view.Scale.Sd, scale.Sd)
+	c := d.int(len(l.names), "number of latent functions")
+	for _, k := range d.ints(c, len(l.names), "class of a latent function") {
+		l.ensureLatent(k)
+	}
+	if len(l.view.Latent) != c {
+		d.fail("two latent functions of one class")
+	}
+	d.fill(l.params.Theta, "parameters")
+	d.fill(l.opt.m, "optimiser")
+	d.fill(l.opt.v, "optimiser")
+	l.opt.steps = d.uint()
+	d.fill(l.logw, "horizons' weights")
+	l.winX = append(l.winX[:0], d.floats(n*l.d, "window")...)
+	l.winY = append(l.winY[:0], d.ints(n, c, "label")...)
+	for h := range l.bank {
+		b := &l.bank[h]
+		for k := range l.view.Latent {
+			for i := range l.m {
+				at := (k*l.m + i) * l.m
+				d.fill(b.A[at:at+i+1], "absorbed sites")
+			}
+			at := k * l.capacity
+			d.fill(b.s1[at:at+n], "sites")
+			d.fill(b.s2[at:at+n], "sites")
+		}
+		d.fill(b.b, "absorbed sites")
+	}
+	if d.err != nil {
+		return
+	}
+	l.setWeights()
+	if _, err := l.basis.Set(&l.params); err != nil {
+		d.err = fmt.Errorf("online: state: %w: %w", ErrState, err)
+		return
+	}
+	l.features()
+	if err := l.refreshAll(); err != nil {
+		d.err = fmt.Errorf("online: state: %w: %w", ErrState, err)
+	}
+}
+
+func (c *Counters) all() []*uint64 {
+	return []*uint64{&c.Steps, &c.StepsRefused, &c.LabelsRefused, &c.CholeskyRetries}
+}
+
+func (p *prequential) encode(e *encoder) {
+	e.uint(p.n)
+	e.uint(p.errors)
+	e.float(p.nll)
+	e.float(p.brier)
+	for b := range eceBins {
+		e.uint(p.binN[b])
+		e.uint(p.binHits[b])
+		e.float(p.binConf[b])
+	}
+	e.int(len(p.confusion))
+	for _, row := range p.confusion {
+		for _, v := range row {
+			e.uint(v)
+		}
+	}
+	e.int(len(p.ring))
+	e.floats(p.ring)
+	e.int(p.next)
+}
+
+func (p *prequential) decode(d *decoder) {
+	p.n, p.errors = d.uint(), d.uint()
+	p.nll, p.brier = d.float(), d.float()
+	for b := range eceBins {
+		p.binN[b], p.binHits[b], p.binConf[b] = d.uint(), d.uint(), d.float()
+	}
+	p.confusion = make([][]uint64, d.int(maxClasses, "confusion matrix"))
+	for k := range p.confusion {
+		p.confusion[k] = make([]uint64, len(p.confusion))
+		for j := range p.confusion[k] {
+			p.confusion[k][j] = d.uint()
+		}
+	}
+	p.ring = d.floats(d.int(scoreWindow, "score window"), "score window")
+	p.next = d.int(scoreWindow-1, "score window")
+}

@@ -1,0 +1,290 @@
+package online
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"edge/model"
+)
+
+// reference reads a file of golden vectors, computed with 40 to 60 digits and
+// kept in ../../shared/reference beside the repository.
+func reference(t *testing.T, name string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "reference", name))
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("golden vectors are missing: %v", err)
+		}
+		t.Skipf("needs the golden vectors in ../shared/reference: %v", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// closeTo compares arrays: max |difference| over max |expected|.
+func closeTo(t *testing.T, what string, got, want []float64, rel float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
+		return
+	}
+	var diff, top float64
+	for i := range want {
+		d := math.Abs(got[i] - want[i])
+		if !(d <= diff) { // NaN counts as the largest
+			diff = d
+		}
+		top = max(top, math.Abs(want[i]))
+	}
+	if !(diff <= max(rel*top, 1e-150)) {
+		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
+	}
+}
+
+func flat(rows [][]float64) []float64 {
+	var out []float64
+	for _, r := range rows {
+		out = append(out, r...)
+	}
+	return out
+}
+
+func TestCavityGolden(t *testing.T) {
+	var ref struct {
+		Rows []struct {
+			V, Mean, S1, S2 float64
+			VCav            float64 `json:"v_cav"`
+			MeanCav         float64 `json:"mean_cav"`
+		}
+	}
+	reference(t, "cavity.json", &ref)
+	for _, r := range ref.Rows {
+		a, v, _ := cavity(r.Mean, r.V, r.S1, r.S2)
+		closeTo(t, "cavity", []float64{a}, []float64{r.MeanCav}, 1e-12)
+		closeTo(t, "cavity variance", []float64{v}, []float64{r.VCav}, 1e-12)
+	}
+	if len(ref.Rows) == 0 {
+		t.Error("no rows")
+	}
+}
+
+func TestSiteGolden(t *testing.T) {
+	var ref struct {
+		Rows []struct {
+			Mean, V, Q []float64
+			Y          int
+			Eps        float64
+			LogZ       float64 `json:"log_z"`
+			R          float64
+			G, H, Gb   []float64
+			C1, C2     []float64
+		}
+	}
+	reference(t, "merged_site.json", &ref)
+	for i, r := range ref.Rows {
+		c := len(r.Mean)
+		var s site
+		s.resize(c)
+		copy(s.a, r.Mean)
+		copy(s.v, r.V)
+		for k := range c {
+			s.t[k] = r.Q[k] + r.V[k]
+		}
+		s.update(r.Y, 0, 1) // first for Z, from which the reference takes r
+		s.update(r.Y, r.Eps, math.Exp(s.logZ))
+		logZ := s.logZ
+		if r.Eps > 0 {
+			logZ = math.Log((1-r.Eps)*math.Exp(s.logZ) + r.Eps/float64(c))
+		}
+		t.Logf("row %d: C=%d eps=%g", i, c, r.Eps)
+		closeTo(t, "log Z", []float64{logZ}, []float64{r.LogZ}, 1e-8)
+		closeTo(t, "r", []float64{s.r}, []float64{r.R}, 1e-8)
+		closeTo(t, "∂log Z/∂a", s.g, r.G, 1e-8)
+		closeTo(t, "−∂²log Z/∂a²", s.h, r.H, 1e-8)
+		closeTo(t, "∂log Z/∂t", s.d, r.Gb, 1e-8)
+		closeTo(t, "C1", s.s1, r.C1, 1e-8)
+		closeTo(t, "C2", s.s2, r.C2, 1e-8)
+	}
+	if len(ref.Rows) == 0 {
+		t.Error("no rows")
+	}
+}
+
+type stepReference struct {
+	Input struct {
+		M, D, C, Window, Sweeps int
+		Damp, Eps               float64
+		Horizon                 *float64
+		Z                       [][]float64
+		LogEll                  []float64 `json:"log_ell"`
+		LogAmp                  float64   `json:"log_amp"`
+		LogNoise                float64   `json:"log_noise"`
+		A                       [][][]float64
+		B                       [][]float64
+		WinX                    [][]float64 `json:"win_X"`
+		WinY                    []int       `json:"win_y"`
+		S1                      [][]float64 `json:"win_s1"`
+		S2                      [][]float64 `json:"win_s2"`
+		X                       [][]float64 `json:"X"`
+		Y                       []int       `json:"y"`
+	}
+	Output struct {
+		A         [][][]float64
+		B         [][]float64
+		WinX      [][]float64   `json:"win_X"`
+		WinY      []int         `json:"win_y"`
+		S1        [][]float64   `json:"win_s1"`
+		S2        [][]float64   `json:"win_s2"`
+		V         [][][]float64 `json:"V"`
+		Mean      [][]float64   `json:"m"`
+		LogZ      []float64     `json:"log_z_new"`
+		R         []float64     `json:"r_new"`
+		Objective float64
+	}
+	Gradient struct {
+		Z        [][]float64
+		LogEll   []float64 `json:"log_ell"`
+		LogAmp   float64   `json:"log_amp"`
+		LogNoise float64   `json:"log_noise"`
+	}
+	Hyper struct {
+		LR       float64
+		Z        [][]float64
+		LogEll   []float64     `json:"log_ell"`
+		LogAmp   float64       `json:"log_amp"`
+		LogNoise float64       `json:"log_noise"`
+		T        [][]float64   `json:"T"`
+		A        [][][]float64 `json:"A"`
+		B        [][]float64   `json:"b"`
+		V        [][][]float64 `json:"V"`
+		Mean     [][]float64   `json:"m"`
+	}
+}
+
+// loadStep puts a step reference's input into a learner.
+func loadStep(t *testing.T, ref *stepReference) (l *Learner, n int) {
+	in := &ref.Input
+	cfg := DefaultConfig()
+	cfg.Inducing, cfg.Window, cfg.Sweeps, cfg.Damping = in.M, in.Window, in.Sweeps, in.Damp
+	cfg.Horizons = []Horizon{Horizon(math.Inf(1))}
+	if in.Horizon != nil {
+		cfg.Horizons[0] = Horizon(*in.Horizon)
+	}
+	cfg.LabelNoise = LabelNoise{Start: in.Eps, Max: 0.2}
+	cfg.Batch.MaxSize = len(in.Y)
+	cfg.Features = slices.Repeat([]string{"f"}, in.D)
+	cfg.Classes.Names = []string{"a", "b", "c", "d", "e"}[:in.C]
+	l, err := NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.allocate()
+	copy(l.params.Z(), flat(in.Z))
+	copy(l.params.LogEll(), in.LogEll)
+	*l.params.LogAmp(), *l.params.LogNoise(), *l.params.LogitEps() = in.LogAmp, in.LogNoise, model.Logit(in.Eps)
+	if _, err := l.basis.Set(&l.params); err != nil {
+		t.Fatal(err)
+	}
+	for k := range in.C {
+		l.ensureLatent(k)
+	}
+	b := &l.bank[0]
+	for k := range in.C {
+		copy(b.A[k*in.M*in.M:], flat(in.A[k]))
+		copy(b.b[k*in.M:], in.B[k])
+		for i := range in.S1 {
+			b.s1[k*l.capacity+i], b.s2[k*l.capacity+i] = in.S1[i][k], in.S2[i][k]
+		}
+	}
+	l.winX, l.winY = append(l.winX, flat(in.WinX)...), append(l.winY, in.WinY...)
+	l.features()
+	if err := l.refreshAll(); err != nil {
+		t.Fatal(err)
+	}
+	copy(l.work.batchX, flat(in.X))
+	copy(l.work.labels, in.Y)
+	return l, len(in.Y)
+}
+
+// posterior compares V = UᵀU and the means of the first horizon.
+func comparePosterior(t *testing.T, what string, l *Learner, v [][][]float64, mean [][]float64) {
+	t.Helper()
+	g, m := &l.view.Bank[0], l.m
+	for k := range v {
+		got := make([]float64, m*m)
+		for i := range m {
+			for j := range m {
+				for r := max(i, j); r < m; r++ {
+					got[i*m+j] += g.U[k*m*m+r*m+i] * g.U[k*m*m+r*m+j]
+				}
+			}
+		}
+		closeTo(t, what+" V", got, flat(v[k]), 1e-9)
+	}
+	closeTo(t, what+" m", g.Mean, flat(mean), 1e-9)
+}
+
+func compareAbsorbed(t *testing.T, what string, l *Learner, a [][][]float64, b [][]float64) {
+	t.Helper()
+	for k := range a {
+		got := make([]float64, l.m*l.m)
+		mirror(got, l.bank[0].A[k*l.m*l.m:], l.m)
+		closeTo(t, what+" A", got, flat(a[k]), 1e-9)
+	}
+	closeTo(t, what+" b", l.bank[0].b, flat(b), 1e-9)
+}
+
+func TestStepGolden(t *testing.T) {
+	for _, name := range []string{"step_from_prior.json", "step_from_state.json"} {
+		t.Run(name, func(t *testing.T) {
+			var ref stepReference
+			reference(t, name, &ref)
+			l, n := loadStep(t, &ref)
+			if err := l.sweeps(n); err != nil {
+				t.Fatal(err)
+			}
+			out := &ref.Output
+			compareAbsorbed(t, "after the sweeps", l, out.A, out.B)
+			closeTo(t, "window", l.winX, flat(out.WinX), 0)
+			if !slices.Equal(l.winY, out.WinY) {
+				t.Errorf("window labels %v, want %v", l.winY, out.WinY)
+			}
+			for k := range ref.Input.C {
+				var s1, s2 []float64
+				for i := range out.S1 {
+					s1, s2 = append(s1, out.S1[i][k]), append(s2, out.S2[i][k])
+				}
+				closeTo(t, "s1", l.bank[0].s1[k*l.capacity:][:len(s1)], s1, 1e-9)
+				closeTo(t, "s2", l.bank[0].s2[k*l.capacity:][:len(s2)], s2, 1e-9)
+			}
+			comparePosterior(t, "after the sweeps", l, out.V, out.Mean)
+			closeTo(t, "r", l.work.resp[:n], out.R, 1e-9)
+			closeTo(t, "objective", []float64{l.work.objective}, []float64{out.Objective}, 1e-9)
+
+			l.gradient(n)
+			want := append(flat(ref.Gradient.Z), ref.Gradient.LogEll...)
+			want = append(want, ref.Gradient.LogAmp, ref.Gradient.LogNoise, 0)
+			closeTo(t, "gradient", l.work.ev.grad, want, 1e-8)
+
+			if err := l.move(ref.Hyper.LR); err != nil {
+				t.Fatal(err)
+			}
+			l.features()
+			if err := l.refreshAll(); err != nil {
+				t.Fatal(err)
+			}
+			want = append(flat(ref.Hyper.Z), ref.Hyper.LogEll...)
+			want = append(want, ref.Hyper.LogAmp, ref.Hyper.LogNoise)
+			closeTo(t, "parameters", l.params.Theta[:len(want)], want, 1e-9)
+			closeTo(t, "T", l.work.t, flat(ref.Hyper.T), 1e-9)
+			compareAbsorbed(t, "re-based", l, ref.Hyper.A, ref.Hyper.B)
+			comparePosterior(t, "re-based", l, ref.Hyper.V, ref.Hyper.Mean)
+		})
+	}
+}

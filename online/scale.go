@@ -1,0 +1,91 @@
+package online
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+)
+
+// robustScale stores the standardisation of the n raw rows in x: per feature,
+// values are clipped to the median ± 8·(q75−q25)/1.349 before mean and standard
+// deviation are taken, so that a few wild readings at the start do not flatten
+// a feature for good. A constant feature gets standard deviation 1.
+func robustScale(s *model.Scale, x []float64, n, d int) {
+	col, sorted := make([]float64, n), make([]float64, n)
+	for j := range d {
+		for i := range n {
+			col[i] = x[i*d+j]
+		}
+		copy(sorted, col)
+		slices.Sort(sorted)
+		q25, q50, q75 := quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
+		if iqr := q75 - q25; iqr > 1e-12 {
+			reach := model.Clip * iqr / 1.349
+			for i, v := range col {
+				col[i] = min(max(v, q50-reach), q50+reach)
+			}
+		}
+		s.Mu[j], s.Sd[j] = meanSd(col)
+	}
+}
+
+// meanSd returns mean and population standard deviation, 1 for a constant
+// column. It scales by the largest magnitude first: squares of 1e300 overflow.
+func meanSd(col []float64) (mu, sd float64) {
+	var top float64
+	for _, v := range col {
+		top = max(top, math.Abs(v))
+	}
+	if top == 0 {
+		return 0, 1
+	}
+	n := float64(len(col))
+	for _, v := range col {
+		mu += v / top / n
+	}
+	var ss float64
+	for _, v := range col {
+		ss += (v/top - mu) * (v/top - mu)
+	}
+	mu, sd = mu*top, math.Sqrt(ss/n)*top
+	if !(sd > 1e-8*(min(1, top)+math.Abs(mu))) || math.IsInf(sd, 0) {
+		sd = 1
+	}
+	return mu, sd
+}
+
+// quantile interpolates linearly between order statistics (Hyndman & Fan, type 7).
+func quantile(sorted []float64, p float64) float64 {
+	at := p * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	f := at - float64(i)
+	return sorted[i]*(1-f) + sorted[i+1]*f
+}
+
+// track lets the standardisation follow the n raw rows of x with a memory of
+// `memory` observations, after they were predicted and before they are learnt.
+// It clips its own input: one outlier in 500 would otherwise ruin it for good.
+func track(s *model.Scale, sd0, x []float64, n int, memory float64) {
+	d := len(s.Mu)
+	a := min(float64(n)/memory, 0.5)
+	for j := range d {
+		mu, sd := s.Mu[j], s.Sd[j]
+		lo, hi := mu-model.Clip*sd, mu+model.Clip*sd
+		var sum float64
+		for i := range n {
+			sum += min(max(x[i*d+j], lo), hi)
+		}
+		next := (1-a)*mu + a*sum/float64(n)
+		var ss float64
+		for i := range n {
+			dev := min(max(x[i*d+j], lo), hi) - next
+			ss += dev * dev
+		}
+		s.Mu[j] = next
+		s.Sd[j] = max(math.Sqrt((1-a)*sd*sd+a*ss/float64(n)), 0.1*sd0[j])
+	}
+}
