@@ -60,7 +60,7 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 	for j := 0; j < n; j += width {
 		nc := min(width, n-j)
 		if !transB && nc%4 == 0 {
-			panel(m, nc, k, alpha, a, rsa, csa, b[j:], ldb, c[j:], ldc, add, dense)
+			panel(m, nc, k, alpha, a, rsa, csa, b[j:], ldb, c[j:], ldc, add, full)
 			continue
 		}
 		for p := 0; p < k; p += depth {
@@ -70,7 +70,7 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 			} else {
 				packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
 			}
-			panel(m, nc, kc, alpha, a[p*csa:], rsa, csa, buf[:], width, c[j:], ldc, add || p > 0, dense)
+			panel(m, nc, kc, alpha, a[p*csa:], rsa, csa, buf[:], width, c[j:], ldc, add || p > 0, full)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 			packRows(kc, nc, s[p*ss:], ss, a[p*lda+j:], lda, buf[:])
 			diagonal(nc, kc, 1, a[p*lda+j:], 1, lda, buf[:], width, c[j*ldc+j:], ldc)
 			if below := m - j - nc; below > 0 {
-				panel(below, nc, kc, 1, a[p*lda+j+nc:], 1, lda, buf[:], width, c[(j+nc)*ldc+j:], ldc, true, dense)
+				panel(below, nc, kc, 1, a[p*lda+j+nc:], 1, lda, buf[:], width, c[(j+nc)*ldc+j:], ldc, true, full)
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float
 		end := j + nc
 		for p := 0; p < end; p += depth {
 			kc := min(depth, end-p)
-			shape := dense
+			shape := full
 			packCols(kc, nc, u[j*ldu+p:], ldu, buf[:])
 			if p+kc == end {
 				shape = upper
@@ -150,7 +150,7 @@ func mulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 		nc := min(width, m-j)
 		for p := j; p < m; p += depth {
 			kc := min(depth, m-p)
-			shape := dense
+			shape := full
 			packRows(kc, nc, one[:], 0, u[p*ldu+j:], ldu, buf[:])
 			if p == j {
 				shape = lower
@@ -189,7 +189,7 @@ func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
 		for p := 0; p < j; p += depth {
 			kc := min(depth, j-p)
 			packCols(kc, nc, l[j*ldl+p:], ldl, buf[:])
-			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, dense)
+			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, full)
 		}
 		solveRows(n, nc, l[j*ldl+j:], ldl, a[j:], lda)
 	}
@@ -232,7 +232,7 @@ func SolveTri(n, m int, l []float64, ldl int, a []float64, lda int) {
 		for p := j + nc; p < m; p += depth {
 			kc := min(depth, m-p)
 			packRows(kc, nc, one[:], 0, l[p*ldl+j:], ldl, buf[:])
-			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, dense)
+			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, full)
 		}
 		for i := range n {
 			x := a[i*lda+j:][:nc]
@@ -265,7 +265,7 @@ func Cholesky(n int, a []float64, lda int) bool {
 			packCols(kc, nc, a[j*lda+p:], lda, buf[:])
 			diagonal(nc, kc, -1, a[j*lda+p:], lda, 1, buf[:], width, a[j*lda+j:], lda)
 			if below > 0 {
-				panel(below, nc, kc, -1, a[(j+nc)*lda+p:], lda, 1, buf[:], width, a[(j+nc)*lda+j:], lda, true, dense)
+				panel(below, nc, kc, -1, a[(j+nc)*lda+p:], lda, 1, buf[:], width, a[(j+nc)*lda+j:], lda, true, full)
 			}
 		}
 		if !factor(nc, a[j*lda+j:], lda) {
@@ -327,7 +327,7 @@ func InvertTri(n int, l []float64, ldl int) {
 		}
 		for j := 0; j < i; j += width {
 			packRows(nc, width, one[:], 0, row[j:], ldl, t[:])
-			panel(nc, width, nc, -1, d[:], width, 1, t[:], width, row[j:], ldl, false, dense)
+			panel(nc, width, nc, -1, d[:], width, 1, t[:], width, row[j:], ldl, false, full)
 		}
 	}
 }

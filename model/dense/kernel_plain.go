@@ -1,0 +1,24 @@
+//go:build !amd64
+
+package dense
+
+// vectorised says that assembly is in use: there is none here.
+var vectorised = false
+
+func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, _ int) {
+	tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add)
+}
+
+func solve12(m int, n *block, d *[width]float64, a []float64, lda int) { solve12Go(m, n, d, a, lda) }
+
+func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
+	packRowsGo(k, width, s, ss, a, lda, dst)
+}
+
+func packCols12(k int, a []float64, lda int, dst []float64) {
+	packColsGo(k, width, a, lda, dst)
+}
+
+func dot(x, y []float64) float64 { return dotGo(x, y) }
+
+func axpy(alpha float64, x, y []float64) { axpyGo(alpha, x, y) }
