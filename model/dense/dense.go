@@ -112,6 +112,12 @@ func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float
 	need("A", a, n, m, lda)
 	need("U", u, m, m, ldu)
 	need("C", c, n, m, ldc)
+	if n <= few {
+		for i := range n {
+			dotTriangle(m, u, ldu, a[i*lda:][:m], c[i*ldc:][:m])
+		}
+		return
+	}
 	var buf pack
 	for j := 0; j < m; j += width {
 		nc := min(width, m-j)
@@ -139,6 +145,13 @@ func MulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 	need("A", a, n, m, lda)
 	need("U", u, m, m, ldu)
 	need("C", c, n, m, ldc)
+	if n <= few {
+		for i := range n {
+			clear(c[i*ldc:][:m])
+			axpyTriangle(m, u, ldu, a[i*lda:][:m], c[i*ldc:][:m])
+		}
+		return
+	}
 	mulTri(n, m, a, lda, u, ldu, c, ldc)
 }
 
@@ -161,19 +174,6 @@ func mulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 	}
 }
 
-// pivots prepares the substitution with the nc×nc lower triangular L: n holds
-// row k what x_k takes from the later elements, d the reciprocal pivots.
-func pivots(nc int, l []float64, ldl int, n *block, d *[width]float64) {
-	for j := range nc {
-		row := l[j*ldl:][:j+1]
-		r := 1 / row[j]
-		d[j] = r
-		for k, v := range row[:j] {
-			n[k*width+j] = v * r
-		}
-	}
-}
-
 // SolveTriTrans replaces A by A·L⁻ᵀ for a lower triangular L: row i becomes L⁻¹·aᵢ.
 //
 //	a n×m, l m×m lower (its strict upper triangle is not read)
@@ -183,6 +183,17 @@ func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
 	}
 	need("L", l, m, m, ldl)
 	need("A", a, n, m, lda)
+	if n <= few {
+		for j := 0; j < m; j += width {
+			nc := min(width, m-j)
+			for i := range n {
+				x := a[i*lda:]
+				dotRows(nc, j, -1, l[j*ldl:], ldl, x[:j], x[j:][:nc], true)
+			}
+			solveRows(n, nc, l[j*ldl+j:], ldl, a[j:], lda)
+		}
+		return
+	}
 	var buf pack
 	for j := 0; j < m; j += width {
 		nc := min(width, m-j)
@@ -197,24 +208,10 @@ func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
 
 // solveRows replaces each row of A, n×nc with nc ≤ 12, by L⁻¹·aᵢ.
 func solveRows(n, nc int, l []float64, ldl int, a []float64, lda int) {
-	if nc == width {
-		var f block
-		var d [width]float64
-		pivots(nc, l, ldl, &f, &d)
-		solve12(n, &f, &d, a, lda)
-		return
-	}
-	for i := range n {
-		x := a[i*lda:][:nc]
-		for j := range x {
-			s := x[j]
-			row := l[j*ldl:][:j+1]
-			for k, v := range row[:j] {
-				s -= v * x[k]
-			}
-			x[j] = s / row[j]
-		}
-	}
+	var f block
+	var d [width]float64
+	pivots(nc, l, ldl, &f, &d)
+	solve(n, nc, &f, &d, a, lda)
 }
 
 // SolveTri replaces A by A·L⁻¹ for a lower triangular L: row i becomes L⁻ᵀ·aᵢ.
@@ -226,26 +223,36 @@ func SolveTri(n, m int, l []float64, ldl int, a []float64, lda int) {
 	}
 	need("L", l, m, m, ldl)
 	need("A", a, n, m, lda)
+	last := (m - 1) / width * width
+	if n <= few {
+		for j := last; j >= 0; j -= width {
+			nc := min(width, m-j)
+			solveRowsBack(n, nc, l[j*ldl+j:], ldl, a[j:], lda)
+			for i := range n {
+				x := a[i*lda:]
+				axpyRows(nc, j, -1, l[j*ldl:], ldl, x[j:][:nc], x[:j])
+			}
+		}
+		return
+	}
 	var buf pack
-	for j := (m - 1) / width * width; j >= 0; j -= width {
+	for j := last; j >= 0; j -= width {
 		nc := min(width, m-j)
 		for p := j + nc; p < m; p += depth {
 			kc := min(depth, m-p)
 			packRows(kc, nc, one[:], 0, l[p*ldl+j:], ldl, buf[:])
 			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, full)
 		}
-		for i := range n {
-			x := a[i*lda+j:][:nc]
-			for k := nc - 1; k >= 0; k-- {
-				row := l[(j+k)*ldl+j:][:k+1]
-				xk := x[k] / row[k]
-				x[k] = xk
-				for q, v := range row[:k] {
-					x[q] -= xk * v
-				}
-			}
-		}
+		solveRowsBack(n, nc, l[j*ldl+j:], ldl, a[j:], lda)
 	}
+}
+
+// solveRowsBack replaces each row of A, n×nc with nc ≤ 12, by L⁻ᵀ·aᵢ.
+func solveRowsBack(n, nc int, l []float64, ldl int, a []float64, lda int) {
+	var f block
+	var d [width]float64
+	pivotsBack(nc, l, ldl, &f, &d)
+	solveBack(n, nc, &f, &d, a, lda)
 }
 
 // Cholesky replaces the lower triangle of A by its Cholesky factor, A = L·Lᵀ.
@@ -366,23 +373,16 @@ func Gemv(trans bool, m, n int, alpha float64, a []float64, lda int, x []float64
 	}
 	need("A", a, m, n, lda)
 	if trans {
-		y = y[:n]
 		if beta != 1 {
-			scale(beta, 1, n, y, n)
+			scale(beta, 1, n, y[:n], n)
 		}
-		for i, v := range x[:m] {
-			axpy(alpha*v, a[i*lda:][:n], y)
-		}
+		axpyRows(m, n, alpha, a, lda, x[:m], y[:n])
 		return
 	}
-	x = x[:n]
-	for i := range y[:m] {
-		s := alpha * dot(a[i*lda:][:n], x)
-		if beta != 0 {
-			s += beta * y[i]
-		}
-		y[i] = s
+	if beta != 0 && beta != 1 {
+		scale(beta, 1, m, y[:m], m)
 	}
+	dotRows(m, n, alpha, a, lda, x[:n], y[:m], beta != 0)
 }
 
 // Exp stores e^xᵢ in dst; dst may be x.

@@ -6,6 +6,7 @@ package dense
 const (
 	width = 12  // columns of a panel
 	depth = 132 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
+	few   = 3   // rows that are not worth packing a panel for
 )
 
 type (
@@ -175,17 +176,59 @@ func storeRow(c *[4]float64, alpha, x0, x1, x2, x3 float64, add bool) {
 	c[3] = alpha * x3
 }
 
-func solve12Go(m int, n *block, d *[width]float64, a []float64, lda int) {
+// pivots prepares the forward substitution with the nc×nc lower triangular L:
+// row k of n holds what x_k takes from the later elements, d the reciprocal
+// pivots, x = a∘d − Σ x_k·n_k.
+func pivots(nc int, l []float64, ldl int, n *block, d *[width]float64) {
+	for j := range nc {
+		row := l[j*ldl:][:j+1]
+		r := 1 / row[j]
+		d[j] = r
+		for k, v := range row[:j] {
+			n[k*width+j] = v * r
+		}
+	}
+}
+
+// pivotsBack prepares the backward substitution with Lᵀ: row k of n holds what
+// x_k takes from the earlier elements.
+func pivotsBack(nc int, l []float64, ldl int, n *block, d *[width]float64) {
+	for k := range nc {
+		row := l[k*ldl:][:k+1]
+		d[k] = 1 / row[k]
+		nk := n[k*width:][:k]
+		for j, v := range row[:k] {
+			nk[j] = v * d[j]
+		}
+	}
+}
+
+func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	for i := range m {
-		x := (*[width]float64)(a[i*lda:])
+		x := a[i*lda:][:nc]
 		for j := range x {
 			x[j] *= d[j]
 		}
-		for k := range width - 1 {
-			xk := x[k]
-			nk := n[k*width:][:width]
-			for j := k + 1; j < width; j++ {
-				x[j] -= xk * nk[j]
+		for k, xk := range x {
+			rest := x[k+1:]
+			nk := n[k*width+k+1:][:len(rest)]
+			for j, v := range nk {
+				rest[j] -= xk * v
+			}
+		}
+	}
+}
+
+func solveBackGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	for i := range m {
+		x := a[i*lda:][:nc]
+		for j := range x {
+			x[j] *= d[j]
+		}
+		for k := nc - 1; k > 0; k-- {
+			xk, rest := x[k], x[:k]
+			for j, v := range n[k*width:][:k] {
+				rest[j] -= xk * v
 			}
 		}
 	}
@@ -212,5 +255,26 @@ func axpyGo(alpha float64, x, y []float64) {
 	y = y[:len(x)]
 	for i, v := range x {
 		y[i] += alpha * v
+	}
+}
+
+// dotRowsGo computes y = alpha·A·x, plus y if add is true; row i of A has
+// k + i·step elements.
+func dotRowsGo(m, k, step int, alpha float64, a []float64, lda int, x, y []float64, add bool) {
+	for i := range m {
+		s := alpha * dot(a[i*lda:][:k], x[:k])
+		if add {
+			s += y[i]
+		}
+		y[i] = s
+		k += step
+	}
+}
+
+// axpyRowsGo adds alpha·Aᵀ·x to y; row i of A has k + i·step elements.
+func axpyRowsGo(m, k, step int, alpha float64, a []float64, lda int, x, y []float64) {
+	for i := range m {
+		axpy(alpha*x[i], a[i*lda:][:k], y[:k])
+		k += step
 	}
 }

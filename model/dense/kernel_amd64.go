@@ -22,6 +22,9 @@ func tile4AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ld
 func solve12AVX2(m int, n, d, a *float64, lda int)
 
 //go:noescape
+func solveBack12AVX2(m int, n, d, a *float64, lda int)
+
+//go:noescape
 func packRowsAVX2(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 
 //go:noescape
@@ -32,6 +35,12 @@ func dotAVX2(n int, x, y *float64) float64
 
 //go:noescape
 func axpyAVX2(n int, alpha float64, x, y *float64)
+
+//go:noescape
+func dotRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y *float64, add bool)
+
+//go:noescape
+func axpyRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y *float64)
 
 func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
 	if !vectorised {
@@ -49,11 +58,19 @@ func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, l
 	}
 }
 
-func solve12(m int, n *block, d *[width]float64, a []float64, lda int) {
-	if vectorised {
+func solve(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	if vectorised && nc == width {
 		solve12AVX2(m, &n[0], &d[0], unsafe.SliceData(a), lda)
 	} else {
-		solve12Go(m, n, d, a, lda)
+		solveGo(m, nc, n, d, a, lda)
+	}
+}
+
+func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	if vectorised && nc == width {
+		solveBack12AVX2(m, &n[0], &d[0], unsafe.SliceData(a), lda)
+	} else {
+		solveBackGo(m, nc, n, d, a, lda)
 	}
 }
 
@@ -89,4 +106,56 @@ func axpy(alpha float64, x, y []float64) {
 	} else {
 		axpyGo(alpha, x, y)
 	}
+}
+
+// dotRows computes y = alpha·A·x, plus y if add is true, for A m×k.
+func dotRows(m, k int, alpha float64, a []float64, lda int, x, y []float64, add bool) {
+	if vectorised && m >= 4 {
+		m4 := m &^ 3
+		dotRowsAVX2(m4, k&^3, k&3, 0, 0, alpha, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y), add)
+		if m4 == m {
+			return
+		}
+		m, a, y = m-m4, a[m4*lda:], y[m4:]
+	}
+	dotRowsGo(m, k, 0, alpha, a, lda, x, y, add)
+}
+
+// dotTriangle computes y = A·x for A m×m lower triangular.
+func dotTriangle(m int, a []float64, lda int, x, y []float64) {
+	if vectorised && m >= 4 {
+		m4 := m &^ 3
+		dotRowsAVX2(m4, 0, 1, 1, 4, 1, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y), false)
+		if m4 < m {
+			dotRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x, y[m4:], false)
+		}
+		return
+	}
+	dotRowsGo(m, 1, 1, 1, a, lda, x, y, false)
+}
+
+// axpyRows adds alpha·Aᵀ·x to y for A m×k.
+func axpyRows(m, k int, alpha float64, a []float64, lda int, x, y []float64) {
+	if vectorised && m >= 4 {
+		m4 := m &^ 3
+		axpyRowsAVX2(m4, k&^3, k&3, 0, 0, alpha, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
+		if m4 == m {
+			return
+		}
+		m, a, x = m-m4, a[m4*lda:], x[m4:]
+	}
+	axpyRowsGo(m, k, 0, alpha, a, lda, x, y)
+}
+
+// axpyTriangle adds Aᵀ·x to y for A m×m lower triangular.
+func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
+	if vectorised && m >= 4 {
+		m4 := m &^ 3
+		axpyRowsAVX2(m4, 0, 1, 1, 4, 1, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
+		if m4 < m {
+			axpyRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x[m4:], y)
+		}
+		return
+	}
+	axpyRowsGo(m, 1, 1, 1, a, lda, x, y)
 }

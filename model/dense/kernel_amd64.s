@@ -343,53 +343,17 @@ end:
 	RET
 
 // func solve12AVX2(m int, n, d, a *float64, lda int)
+// func solveBack12AVX2(m int, n, d, a *float64, lda int)
 //
-// Forward substitution in four rows of 12 at a time. Row k of n holds what x_k
-// takes from the elements to its right, d the reciprocal pivots; both by column
-// scaled so that x = a∘d − Σ x_k n_k.
+// Forward and backward substitution in rows of 12, four at a time:
+// x = a∘d − Σ x_k·n_k, where row k of n is what x_k takes from the elements to
+// its right (forward) or left (backward), and d the reciprocal pivots.
 //
-//	Y0–Y11   the rows
-//	Y12–Y14  row k of n
-//	Y15      x_k in every lane
-#define SUB3(x, l, r0, r1, r2) \
-	VPERMPD      l, x, Y15        \
-	VFNMADD231PD Y12, Y15, r0     \
-	VFNMADD231PD Y13, Y15, r1     \
-	VFNMADD231PD Y14, Y15, r2
-
-#define SUB2(x, l, r1, r2) \
-	VPERMPD      l, x, Y15        \
-	VFNMADD231PD Y13, Y15, r1     \
-	VFNMADD231PD Y14, Y15, r2
-
-#define SUB1(x, l, r2) \
-	VPERMPD      l, x, Y15        \
-	VFNMADD231PD Y14, Y15, r2
-
-#define SOLVE3(k, l) \
-	VMOVUPD k*96(SI), Y12         \
-	VMOVUPD k*96+32(SI), Y13      \
-	VMOVUPD k*96+64(SI), Y14      \
-	SUB3(Y0, l, Y0, Y1, Y2)       \
-	SUB3(Y3, l, Y3, Y4, Y5)       \
-	SUB3(Y6, l, Y6, Y7, Y8)       \
-	SUB3(Y9, l, Y9, Y10, Y11)
-
-#define SOLVE2(k, l) \
-	VMOVUPD k*96+32(SI), Y13      \
-	VMOVUPD k*96+64(SI), Y14      \
-	SUB2(Y1, l, Y1, Y2)           \
-	SUB2(Y4, l, Y4, Y5)           \
-	SUB2(Y7, l, Y7, Y8)           \
-	SUB2(Y10, l, Y10, Y11)
-
-#define SOLVE1(k, l) \
-	VMOVUPD k*96+64(SI), Y14      \
-	SUB1(Y2, l, Y2)               \
-	SUB1(Y5, l, Y5)               \
-	SUB1(Y8, l, Y8)               \
-	SUB1(Y11, l, Y11)
-
+//	Y0–Y11         the rows           DI  rows left
+//	Y12–Y14        d, then row k of n SI  n
+//	Y15            x_k in every lane  R11 d
+//	R8 BX CX DX    A; a row that does not exist is the last that does, solved
+//	               again from the same values and stored again
 #define LOADROW(p, r0, r1, r2) \
 	VMULPD (p), Y12, r0    \
 	VMULPD 32(p), Y13, r1  \
@@ -400,6 +364,87 @@ end:
 	VMOVUPD r1, 32(p)  \
 	VMOVUPD r2, 64(p)
 
+#define LOADROWS \
+	LEAQ    (R8)(R9*1), BX       \
+	LEAQ    (R8)(R9*2), CX       \
+	LEAQ    (BX)(R9*2), DX       \
+	CMPQ    DI, $2               \
+	CMOVQLT R8, BX               \
+	CMPQ    DI, $3               \
+	CMOVQLT BX, CX               \
+	CMPQ    DI, $4               \
+	CMOVQLT CX, DX               \
+	VMOVUPD (R11), Y12           \
+	VMOVUPD 32(R11), Y13         \
+	VMOVUPD 64(R11), Y14         \
+	LOADROW(R8, Y0, Y1, Y2)      \
+	LOADROW(BX, Y3, Y4, Y5)      \
+	LOADROW(CX, Y6, Y7, Y8)      \
+	LOADROW(DX, Y9, Y10, Y11)
+
+#define SAVEROWS \
+	SAVEROW(R8, Y0, Y1, Y2)      \
+	SAVEROW(BX, Y3, Y4, Y5)      \
+	SAVEROW(CX, Y6, Y7, Y8)      \
+	SAVEROW(DX, Y9, Y10, Y11)    \
+	LEAQ (R8)(R9*4), R8          \
+	SUBQ $4, DI
+
+#define SUB1(x, l, n0, r0) \
+	VPERMPD      l, x, Y15      \
+	VFNMADD231PD n0, Y15, r0
+
+#define SUB2(x, l, n0, r0, n1, r1) \
+	VPERMPD      l, x, Y15      \
+	VFNMADD231PD n0, Y15, r0    \
+	VFNMADD231PD n1, Y15, r1
+
+#define SUB3(x, l, r0, r1, r2) \
+	VPERMPD      l, x, Y15      \
+	VFNMADD231PD Y12, Y15, r0   \
+	VFNMADD231PD Y13, Y15, r1   \
+	VFNMADD231PD Y14, Y15, r2
+
+// SOLVE takes x_k from the vectors named. Element k is lane l of x0 to x3.
+#define SOLVE012(k, l, x0, x1, x2, x3) \
+	VMOVUPD k*96(SI), Y12            \
+	VMOVUPD k*96+32(SI), Y13         \
+	VMOVUPD k*96+64(SI), Y14         \
+	SUB3(x0, l, Y0, Y1, Y2)          \
+	SUB3(x1, l, Y3, Y4, Y5)          \
+	SUB3(x2, l, Y6, Y7, Y8)          \
+	SUB3(x3, l, Y9, Y10, Y11)
+
+#define SOLVE12(k, l, x0, x1, x2, x3) \
+	VMOVUPD k*96+32(SI), Y13         \
+	VMOVUPD k*96+64(SI), Y14         \
+	SUB2(x0, l, Y13, Y1, Y14, Y2)    \
+	SUB2(x1, l, Y13, Y4, Y14, Y5)    \
+	SUB2(x2, l, Y13, Y7, Y14, Y8)    \
+	SUB2(x3, l, Y13, Y10, Y14, Y11)
+
+#define SOLVE01(k, l, x0, x1, x2, x3) \
+	VMOVUPD k*96(SI), Y12            \
+	VMOVUPD k*96+32(SI), Y13         \
+	SUB2(x0, l, Y12, Y0, Y13, Y1)    \
+	SUB2(x1, l, Y12, Y3, Y13, Y4)    \
+	SUB2(x2, l, Y12, Y6, Y13, Y7)    \
+	SUB2(x3, l, Y12, Y9, Y13, Y10)
+
+#define SOLVE2(k, l, x0, x1, x2, x3) \
+	VMOVUPD k*96+64(SI), Y14         \
+	SUB1(x0, l, Y14, Y2)             \
+	SUB1(x1, l, Y14, Y5)             \
+	SUB1(x2, l, Y14, Y8)             \
+	SUB1(x3, l, Y14, Y11)
+
+#define SOLVE0(k, l, x0, x1, x2, x3) \
+	VMOVUPD k*96(SI), Y12            \
+	SUB1(x0, l, Y12, Y0)             \
+	SUB1(x1, l, Y12, Y3)             \
+	SUB1(x2, l, Y12, Y6)             \
+	SUB1(x3, l, Y12, Y9)
+
 TEXT ·solve12AVX2(SB), NOSPLIT, $0-40
 	MOVQ m+0(FP), DI
 	MOVQ n+8(FP), SI
@@ -409,41 +454,45 @@ TEXT ·solve12AVX2(SB), NOSPLIT, $0-40
 	SHLQ $3, R9
 
 group:
-	// R8, BX, CX, DX: the rows; one that does not exist is the last that does,
-	// solved again from the same values and stored again.
-	LEAQ    (R8)(R9*1), BX
-	LEAQ    (R8)(R9*2), CX
-	LEAQ    (BX)(R9*2), DX
-	CMPQ    DI, $2
-	CMOVQLT R8, BX
-	CMPQ    DI, $3
-	CMOVQLT BX, CX
-	CMPQ    DI, $4
-	CMOVQLT CX, DX
-	VMOVUPD (R11), Y12
-	VMOVUPD 32(R11), Y13
-	VMOVUPD 64(R11), Y14
-	LOADROW(R8, Y0, Y1, Y2)
-	LOADROW(BX, Y3, Y4, Y5)
-	LOADROW(CX, Y6, Y7, Y8)
-	LOADROW(DX, Y9, Y10, Y11)
-	SOLVE3(0, $0x00)
-	SOLVE3(1, $0x55)
-	SOLVE3(2, $0xaa)
-	SOLVE3(3, $0xff)
-	SOLVE2(4, $0x00)
-	SOLVE2(5, $0x55)
-	SOLVE2(6, $0xaa)
-	SOLVE2(7, $0xff)
-	SOLVE1(8, $0x00)
-	SOLVE1(9, $0x55)
-	SOLVE1(10, $0xaa)
-	SAVEROW(R8, Y0, Y1, Y2)
-	SAVEROW(BX, Y3, Y4, Y5)
-	SAVEROW(CX, Y6, Y7, Y8)
-	SAVEROW(DX, Y9, Y10, Y11)
-	LEAQ (R8)(R9*4), R8
-	SUBQ $4, DI
+	LOADROWS
+	SOLVE012(0, $0x00, Y0, Y3, Y6, Y9)
+	SOLVE012(1, $0x55, Y0, Y3, Y6, Y9)
+	SOLVE012(2, $0xaa, Y0, Y3, Y6, Y9)
+	SOLVE12(3, $0xff, Y0, Y3, Y6, Y9)
+	SOLVE12(4, $0x00, Y1, Y4, Y7, Y10)
+	SOLVE12(5, $0x55, Y1, Y4, Y7, Y10)
+	SOLVE12(6, $0xaa, Y1, Y4, Y7, Y10)
+	SOLVE2(7, $0xff, Y1, Y4, Y7, Y10)
+	SOLVE2(8, $0x00, Y2, Y5, Y8, Y11)
+	SOLVE2(9, $0x55, Y2, Y5, Y8, Y11)
+	SOLVE2(10, $0xaa, Y2, Y5, Y8, Y11)
+	SAVEROWS
+	JGT  group
+	VZEROUPPER
+	RET
+
+TEXT ·solveBack12AVX2(SB), NOSPLIT, $0-40
+	MOVQ m+0(FP), DI
+	MOVQ n+8(FP), SI
+	MOVQ d+16(FP), R11
+	MOVQ a+24(FP), R8
+	MOVQ lda+32(FP), R9
+	SHLQ $3, R9
+
+group:
+	LOADROWS
+	SOLVE012(11, $0xff, Y2, Y5, Y8, Y11)
+	SOLVE012(10, $0xaa, Y2, Y5, Y8, Y11)
+	SOLVE012(9, $0x55, Y2, Y5, Y8, Y11)
+	SOLVE01(8, $0x00, Y2, Y5, Y8, Y11)
+	SOLVE01(7, $0xff, Y1, Y4, Y7, Y10)
+	SOLVE01(6, $0xaa, Y1, Y4, Y7, Y10)
+	SOLVE01(5, $0x55, Y1, Y4, Y7, Y10)
+	SOLVE0(4, $0x00, Y1, Y4, Y7, Y10)
+	SOLVE0(3, $0xff, Y0, Y3, Y6, Y9)
+	SOLVE0(2, $0xaa, Y0, Y3, Y6, Y9)
+	SOLVE0(1, $0x55, Y0, Y3, Y6, Y9)
+	SAVEROWS
 	JGT  group
 	VZEROUPPER
 	RET
@@ -633,5 +682,185 @@ loop1:
 	JNZ  loop1
 
 done:
+	VZEROUPPER
+	RET
+
+// Masks of t lanes, from element 4-t on.
+DATA lanes<>+0(SB)/8, $-1
+DATA lanes<>+8(SB)/8, $-1
+DATA lanes<>+16(SB)/8, $-1
+DATA lanes<>+24(SB)/8, $-1
+DATA lanes<>+32(SB)/8, $0
+DATA lanes<>+40(SB)/8, $0
+DATA lanes<>+48(SB)/8, $0
+DATA lanes<>+56(SB)/8, $0
+GLOBL lanes<>(SB), RODATA, $64
+
+// The next two take the rows of A four at a time. Row r of a group has k
+// elements (a multiple of 4), and t + r·step more in a masked vector; k grows
+// by dk from group to group. So t = n mod 4 and step = dk = 0 are a rectangle,
+// t = step = 1 and dk = 4 a lower triangle.
+//
+//	Y12–Y15  masks            DI      rows left
+//	R8       A, first row     R9, R10 distance to row 1, to row 3
+//	SI       k                CX      columns left
+//	AX       row 0 of A       BX      x or y beside it
+#define MASKS \
+	LEAQ lanes<>(SB), AX     \
+	MOVQ t+16(FP), BX        \
+	SHLQ $3, BX              \
+	SUBQ BX, AX              \
+	MOVQ step+24(FP), BX     \
+	SHLQ $3, BX              \
+	VMOVUPD 32(AX), Y12      \
+	SUBQ BX, AX              \
+	VMOVUPD 32(AX), Y13      \
+	SUBQ BX, AX              \
+	VMOVUPD 32(AX), Y14      \
+	SUBQ BX, AX              \
+	VMOVUPD 32(AX), Y15
+
+#define DOT4(o, y0, y1, y2, y3) \
+	VMOVUPD     o(BX), Y8              \
+	VFMADD231PD o(AX), Y8, y0          \
+	VFMADD231PD o(AX)(R9*1), Y8, y1    \
+	VFMADD231PD o(AX)(R9*2), Y8, y2    \
+	VFMADD231PD o(AX)(R10*1), Y8, y3
+
+#define DOTMASKED(mask, a, y) \
+	VMASKMOVPD  a, mask, Y8        \
+	VMASKMOVPD  (BX), mask, Y9     \
+	VFMADD231PD Y8, Y9, y
+
+// func dotRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y *float64, add bool)
+//
+// y = alpha·A·x (+ y), m a multiple of 4.
+TEXT ·dotRowsAVX2(SB), NOSPLIT, $0-81
+	MASKS
+	MOVQ m+0(FP), DI
+	MOVQ k+8(FP), SI
+	MOVQ dk+32(FP), DX
+	VBROADCASTSD alpha+40(FP), Y11
+	MOVQ a+48(FP), R8
+	MOVQ lda+56(FP), R9
+	SHLQ $3, R9
+	LEAQ (R9)(R9*2), R10
+	MOVQ x+64(FP), R11
+	MOVQ y+72(FP), R13
+	MOVBLZX add+80(FP), R12
+
+group:
+	MOVQ R8, AX
+	MOVQ R11, BX
+	ZERO(Y0, Y1, Y2, Y3)
+	ZERO(Y4, Y5, Y6, Y7)
+	MOVQ SI, CX
+	SUBQ $8, CX
+	JLT  rest
+
+loop8:
+	DOT4(0, Y0, Y1, Y2, Y3)
+	DOT4(32, Y4, Y5, Y6, Y7)
+	ADDQ $64, AX
+	ADDQ $64, BX
+	SUBQ $8, CX
+	JGE  loop8
+
+rest:
+	ADDQ $4, CX
+	JLT  masked
+	DOT4(0, Y0, Y1, Y2, Y3)
+	ADDQ $32, AX
+	ADDQ $32, BX
+
+masked:
+	DOTMASKED(Y12, (AX), Y4)
+	DOTMASKED(Y13, (AX)(R9*1), Y5)
+	DOTMASKED(Y14, (AX)(R9*2), Y6)
+	DOTMASKED(Y15, (AX)(R10*1), Y7)
+	VADDPD Y4, Y0, Y0
+	VADDPD Y5, Y1, Y1
+	VADDPD Y6, Y2, Y2
+	VADDPD Y7, Y3, Y3
+	VHADDPD    Y1, Y0, Y0
+	VHADDPD    Y3, Y2, Y2
+	VPERM2F128 $0x21, Y2, Y0, Y1
+	VBLENDPD   $0xc, Y2, Y0, Y0
+	VADDPD     Y1, Y0, Y0
+	VMULPD     Y11, Y0, Y0
+	TESTL R12, R12
+	JEQ  store
+	VADDPD (R13), Y0, Y0
+
+store:
+	VMOVUPD Y0, (R13)
+	ADDQ $32, R13
+	ADDQ DX, SI
+	LEAQ (R8)(R9*4), R8
+	SUBQ $4, DI
+	JGT  group
+	VZEROUPPER
+	RET
+
+#define AXPYMASKED(mask, a, x) \
+	VMASKMOVPD  a, mask, Y8    \
+	VFMADD231PD Y8, x, Y4
+
+// func axpyRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y *float64)
+//
+// y += alpha·Aᵀ·x, m a multiple of 4. Y0–Y3 hold four elements of x.
+TEXT ·axpyRowsAVX2(SB), NOSPLIT, $0-80
+	MASKS
+	MOVQ m+0(FP), DI
+	MOVQ k+8(FP), SI
+	MOVQ dk+32(FP), DX
+	VBROADCASTSD alpha+40(FP), Y11
+	MOVQ a+48(FP), R8
+	MOVQ lda+56(FP), R9
+	SHLQ $3, R9
+	LEAQ (R9)(R9*2), R10
+	MOVQ x+64(FP), R11
+	MOVQ y+72(FP), R13
+
+group:
+	VBROADCASTSD (R11), Y0
+	VBROADCASTSD 8(R11), Y1
+	VBROADCASTSD 16(R11), Y2
+	VBROADCASTSD 24(R11), Y3
+	VMULPD Y11, Y0, Y0
+	VMULPD Y11, Y1, Y1
+	VMULPD Y11, Y2, Y2
+	VMULPD Y11, Y3, Y3
+	MOVQ R8, AX
+	MOVQ R13, BX
+	MOVQ SI, CX
+	SUBQ $4, CX
+	JLT  masked
+
+loop4:
+	VMOVUPD     (BX), Y4
+	VMULPD      (AX), Y0, Y5
+	VFMADD231PD (AX)(R9*1), Y1, Y4
+	VFMADD231PD (AX)(R9*2), Y2, Y5
+	VFMADD231PD (AX)(R10*1), Y3, Y4
+	VADDPD      Y5, Y4, Y4
+	VMOVUPD     Y4, (BX)
+	ADDQ $32, AX
+	ADDQ $32, BX
+	SUBQ $4, CX
+	JGE  loop4
+
+masked:
+	VMASKMOVPD (BX), Y15, Y4
+	AXPYMASKED(Y12, (AX), Y0)
+	AXPYMASKED(Y13, (AX)(R9*1), Y1)
+	AXPYMASKED(Y14, (AX)(R9*2), Y2)
+	AXPYMASKED(Y15, (AX)(R10*1), Y3)
+	VMASKMOVPD Y4, Y15, (BX)
+	ADDQ $32, R11
+	ADDQ DX, SI
+	LEAQ (R8)(R9*4), R8
+	SUBQ $4, DI
+	JGT  group
 	VZEROUPPER
 	RET

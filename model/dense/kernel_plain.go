@@ -9,7 +9,13 @@ func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, l
 	tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add)
 }
 
-func solve12(m int, n *block, d *[width]float64, a []float64, lda int) { solve12Go(m, n, d, a, lda) }
+func solve(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	solveGo(m, nc, n, d, a, lda)
+}
+
+func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	solveBackGo(m, nc, n, d, a, lda)
+}
 
 func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
 	packRowsGo(k, width, s, ss, a, lda, dst)
@@ -22,3 +28,19 @@ func packCols12(k int, a []float64, lda int, dst []float64) {
 func dot(x, y []float64) float64 { return dotGo(x, y) }
 
 func axpy(alpha float64, x, y []float64) { axpyGo(alpha, x, y) }
+
+func dotRows(m, k int, alpha float64, a []float64, lda int, x, y []float64, add bool) {
+	dotRowsGo(m, k, 0, alpha, a, lda, x, y, add)
+}
+
+func dotTriangle(m int, a []float64, lda int, x, y []float64) {
+	dotRowsGo(m, 1, 1, 1, a, lda, x, y, false)
+}
+
+func axpyRows(m, k int, alpha float64, a []float64, lda int, x, y []float64) {
+	axpyRowsGo(m, k, 0, alpha, a, lda, x, y)
+}
+
+func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
+	axpyRowsGo(m, 1, 1, 1, a, lda, x, y)
+}
