@@ -1,0 +1,192 @@
+package dense
+
+import "unsafe"
+
+// vectorised says whether to use NEON, which every arm64 has. Only tests change it.
+var vectorised = true
+
+//go:noescape
+func tile12NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
+
+//go:noescape
+func tile8NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
+
+//go:noescape
+func tile4NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
+
+//go:noescape
+func solve12NEON(m int, n, d, a *float64, lda int)
+
+//go:noescape
+func solveBack12NEON(m int, n, d, a *float64, lda int)
+
+//go:noescape
+func packRowsNEON(k int, s *float64, ss int, a *float64, lda int, dst *float64)
+
+//go:noescape
+func packColsNEON(k int, a *float64, lda int, dst *float64)
+
+//go:noescape
+func dotNEON(n int, x, y *float64) float64
+
+//go:noescape
+func axpyNEON(n int, alpha float64, x, y *float64)
+
+//go:noescape
+func dotRowsNEON(m, k, dk int, alpha float64, a *float64, lda int, x, y *float64)
+
+//go:noescape
+func axpyRowsNEON(m, k, dk int, alpha float64, a *float64, lda int, x, y *float64)
+
+func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
+	if !vectorised {
+		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add)
+		return
+	}
+	pa, pb, pc := unsafe.SliceData(a), unsafe.SliceData(b), unsafe.SliceData(c)
+	switch nv {
+	case 3:
+		tile12NEON(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add, shape)
+	case 2:
+		tile8NEON(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add)
+	default:
+		tile4NEON(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add)
+	}
+}
+
+func solve(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	if vectorised && nc == width {
+		solve12NEON(m, &n[0], &d[0], unsafe.SliceData(a), lda)
+	} else {
+		solveGo(m, nc, n, d, a, lda)
+	}
+}
+
+func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	if vectorised && nc == width {
+		solveBack12NEON(m, &n[0], &d[0], unsafe.SliceData(a), lda)
+	} else {
+		solveBackGo(m, nc, n, d, a, lda)
+	}
+}
+
+func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
+	if vectorised {
+		packRowsNEON(k, unsafe.SliceData(s), ss, unsafe.SliceData(a), lda, unsafe.SliceData(dst))
+	} else {
+		packRowsGo(k, width, s, ss, a, lda, dst)
+	}
+}
+
+func packCols12(k int, a []float64, lda int, dst []float64) {
+	k2 := 0
+	if vectorised && k >= 2 {
+		k2 = k &^ 1
+		packColsNEON(k2, unsafe.SliceData(a), lda, unsafe.SliceData(dst))
+	}
+	if k2 < k {
+		packColsGo(k-k2, width, a[k2:], lda, dst[k2*width:])
+	}
+}
+
+func dot(x, y []float64) float64 {
+	n := len(x) &^ 7
+	if !vectorised || n == 0 {
+		return dotGo(x, y)
+	}
+	return dotNEON(n, unsafe.SliceData(x), unsafe.SliceData(y)) + dotGo(x[n:], y[n:])
+}
+
+func axpy(alpha float64, x, y []float64) {
+	n := len(x) &^ 7
+	if vectorised && n > 0 {
+		axpyNEON(n, alpha, unsafe.SliceData(x), unsafe.SliceData(y))
+		x, y = x[n:], y[n:]
+	}
+	axpyGo(alpha, x, y)
+}
+
+// dotRows computes y = alpha·A·x, plus y if add is true, for A m×k.
+func dotRows(m, k int, alpha float64, a []float64, lda int, x, y []float64, add bool) {
+	m4, k4 := m&^3, k&^3
+	if !vectorised || m4 == 0 || k4 == 0 {
+		dotRowsGo(m, k, 0, alpha, a, lda, x, y, add)
+		return
+	}
+	if !add {
+		clear(y[:m4])
+	}
+	dotRowsNEON(m4, k4, 0, alpha, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
+	for i := range m4 {
+		for p := k4; p < k; p++ {
+			y[i] += alpha * a[i*lda+p] * x[p]
+		}
+	}
+	if m4 < m {
+		dotRowsGo(m-m4, k, 0, alpha, a[m4*lda:], lda, x, y[m4:], add)
+	}
+}
+
+// dotTriangle computes y = A·x for A m×m lower triangular.
+func dotTriangle(m int, a []float64, lda int, x, y []float64) {
+	m4 := m &^ 3
+	if vectorised && m4 > 0 {
+		clear(y[:m4])
+		dotRowsNEON(m4, 0, 4, 1, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
+		for i := 0; i < m4; i += 4 {
+			for r := i; r < i+4; r++ {
+				row, xr := a[r*lda+i:r*lda+r+1], x[i:r+1]
+				s := y[r]
+				for p, v := range row {
+					s += v * xr[p]
+				}
+				y[r] = s
+			}
+		}
+	} else {
+		m4 = 0
+	}
+	if m4 < m {
+		dotRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x, y[m4:], false)
+	}
+}
+
+// axpyRows adds alpha·Aᵀ·x to y for A m×k.
+func axpyRows(m, k int, alpha float64, a []float64, lda int, x, y []float64) {
+	m4, k4 := m&^3, k&^3
+	if !vectorised || m4 == 0 || k4 == 0 {
+		axpyRowsGo(m, k, 0, alpha, a, lda, x, y)
+		return
+	}
+	axpyRowsNEON(m4, k4, 0, alpha, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
+	for i := range m4 {
+		xi := alpha * x[i]
+		for p := k4; p < k; p++ {
+			y[p] += a[i*lda+p] * xi
+		}
+	}
+	if m4 < m {
+		axpyRowsGo(m-m4, k, 0, alpha, a[m4*lda:], lda, x[m4:], y)
+	}
+}
+
+// axpyTriangle adds Aᵀ·x to y for A m×m lower triangular.
+func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
+	m4 := m &^ 3
+	if vectorised && m4 > 0 {
+		axpyRowsNEON(m4, 0, 4, 1, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
+		for i := 0; i < m4; i += 4 {
+			for r := i; r < i+4; r++ {
+				yr := y[i : r+1]
+				for p, v := range a[r*lda+i : r*lda+r+1] {
+					yr[p] += x[r] * v
+				}
+			}
+		}
+	} else {
+		m4 = 0
+	}
+	if m4 < m {
+		axpyRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x[m4:], y)
+	}
+}
