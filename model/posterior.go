@@ -80,7 +80,7 @@ type Posterior struct {
 	Names   []string   // classes, in the order of the probabilities; only ever grows at its end
 	Counts  []uint64   // samples learnt of each class
 	N       uint64     // samples learnt
-	Latent  []int      // class of each latent function; classes without one have not been seen
+	Latent  []int      // class of each latent function
 	Basis   *Basis     // nil before the model is built: class frequencies answer then
 	Scale   Scale      //
 	Bank    []Gaussian // one a horizon

@@ -43,20 +43,17 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 	}
 	classes := len(p.Names)
 	dst = grow(dst, classes)
-	total := float64(p.N) + float64(classes)
 	if p.Basis == nil {
+		total := float64(p.N) + float64(classes)
 		for k := range dst {
 			dst[k] = (float64(p.Counts[k]) + 1) / total
 		}
 		return dst, 1, nil
 	}
 	latent := p.latentProbs(x, ws)
-	for k := range dst {
-		dst[k] = 1 / total // declared, never seen: Laplace's rule of succession
-	}
-	seen := 1 - float64(classes-len(p.Latent))/total
+	clear(dst) // a class that was declared a moment ago has no latent function yet
 	for k, class := range p.Latent {
-		dst[class] = seen * latent[k]
+		dst[class] = latent[k]
 	}
 	return dst, ws.novelty(p), nil
 }

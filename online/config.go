@@ -47,9 +47,8 @@ type Batch struct {
 
 // Classes says which labels there are.
 type Classes struct {
-	// Names are the labels known from the start. A class is given a latent
-	// function when its first sample is learnt; until then its probability is
-	// that of Laplace's rule of succession.
+	// Names are the labels known from the start. They have a probability
+	// before their first sample; a label that is not among them has none.
 	Names []string `yaml:"names"`
 	// Open accepts labels that are not in Names, as new classes. Default true.
 	Open bool `yaml:"open"`

@@ -155,7 +155,8 @@ func (l *Learner) publishClasses() {
 
 // Outcome says what an event did.
 type Outcome struct {
-	Stepped    bool   // a minibatch was closed: Posterior is new
+	Closed     bool   // the minibatch was closed, by count or by a Boundary
+	Stepped    bool   // and learnt: Posterior is new
 	Built      bool   // the model was (re)built from the warm-up buffer
 	ClassAdded string // a class seen for the first time
 	Refused    error  // the step, or the event, was refused; the state is as before
@@ -213,6 +214,7 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 // closeMinibatch learns the samples that have been judged.
 func (l *Learner) closeMinibatch(out *Outcome) {
 	n := len(l.pendY)
+	out.Closed = true
 	if !l.warm {
 		l.bufX, l.bufY = append(l.bufX, l.pendX...), append(l.bufY, l.pendY...)
 	}
@@ -311,7 +313,7 @@ func (l *Learner) build() error {
 		return fmt.Errorf("online: build from %d observations: %w", n, err)
 	}
 	l.view.Basis = l.basis
-	for _, k := range l.bufY {
+	for k := range l.names {
 		l.ensureLatent(k)
 	}
 	size := l.cfg.Batch.MaxSize
@@ -368,8 +370,8 @@ func (l *Learner) allocate() {
 }
 
 // ensureLatent gives class k a latent function at its prior if it has none: no
-// sites, in any horizon. Declared classes wait for their first sample, because
-// latent functions of classes that have not been seen collect negative evidence.
+// sites, in any horizon. Declared classes get theirs with the first model, a
+// class that turns up later when its first sample is learnt.
 func (l *Learner) ensureLatent(k int) {
 	if l.latent[k] >= 0 {
 		return
@@ -396,8 +398,9 @@ func (l *Learner) ensureLatent(k int) {
 }
 
 // learn takes one minibatch of raw samples and their classes through a step,
-// or leaves the state as it was. Live samples were predicted before: they weigh
-// the horizons, and the scaling follows them if it tracks.
+// or leaves the state as it was. Live samples were predicted before, by the
+// model that now learns them: they weigh the horizons, and the scaling follows
+// them if it tracks.
 func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 	n, w := len(classes), &l.work
 	for _, k := range classes {

@@ -188,7 +188,7 @@ func (lp *Loop) learn(records []Record) {
 		}
 		if out.Refused != nil {
 			kind := "event_refused"
-			if len(lp.learner.pendY) == 0 {
+			if out.Closed {
 				kind = "step_refused"
 			}
 			lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
