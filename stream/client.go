@@ -1,0 +1,436 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+	"golang.org/x/net/proxy"
+)
+
+const (
+	connectTimeout   = 10 * time.Second
+	handOver         = time.Second // for paho to take a publication; it takes none from a lost connection
+	writeTimeout     = 10 * time.Second
+	pingTimeout      = 10 * time.Second
+	subscribeTimeout = 15 * time.Second
+	resubscribeEvery = time.Minute            // for what the broker refused
+	firstRetry       = 250 * time.Millisecond // doubled up to MaxReconnectInterval
+	shortLife        = 5 * time.Second        // a connection that ends sooner may have been taken over
+	clashAfter       = 3                      // short lives in a row
+	disconnectWithin = 250                    // milliseconds
+)
+
+// message is one PUBLISH packet from the broker.
+type message struct {
+	topic    string
+	payload  []byte
+	qos      byte
+	dup      bool
+	retained bool
+	arrived  time.Time
+	ack      func() // tells the broker that the message is done with; any goroutine, at most once
+}
+
+// client keeps one connection to the broker, subscribed, for as long as run
+// runs. Each connection is a paho client of its own, made once and never used
+// again: paho's automatic reconnection has neither jitter nor a way to have
+// unacknowledged messages sent again, and a paho client that was disconnected
+// must not be used any more. What was on its way out is sent again by the
+// outbox, what was on its way in by the broker.
+type client struct {
+	cfg        MQTT
+	id         string
+	node       string
+	stateTopic string   // Last Will and birth
+	filters    []string // to subscribe to
+	maxPayload int
+	ring       *fifo[*message]
+	counters   *counters
+	log        *slog.Logger
+	serve      func(ctx context.Context, c *connection) // publishes while c lasts
+	event      func(kind, detail string)
+
+	current  atomic.Pointer[connection] // nil while there is none
+	draining atomic.Bool                // the node stops: what arrives now stays with the broker
+	refused  atomic.Pointer[[]string]   // filters that the broker refused
+	attempts int                        // since the last connection; run's goroutine only
+	lastErr  string                     // words of the last failure that was logged
+}
+
+// connection is one life of the network connection.
+type connection struct {
+	client    *client
+	paho      mqtt.Client
+	net       net.Conn
+	since     time.Time
+	unsettled atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
+	skipping  atomic.Bool  // a message of QoS 1 found the ring full: it and all that follow must be sent again
+	redeliver chan struct{}
+	redo      sync.Once
+	lost      chan struct{} // closed when the connection has ended
+	end       sync.Once
+	err       error // why; valid once lost is closed
+}
+
+// defaultClientID returns an id that is the same after a restart and another
+// one on another machine.
+func defaultClientID(node string) string {
+	machine, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		host, _ := os.Hostname()
+		machine = []byte(host)
+	}
+	return fmt.Sprintf("edge-%s-%04x", node, crc32.ChecksumIEEE(machine)&0xffff)
+}
+
+// run connects, and connects again whenever the connection is lost, until ctx
+// ends; then it announces itself as offline and disconnects.
+func (c *client) run(ctx context.Context) {
+	short := 0 // connections in a row that did not last
+	pause := firstRetry
+	for ctx.Err() == nil {
+		conn, err := c.connect(ctx)
+		if err == nil {
+			c.connected(conn)
+			err = c.hold(ctx, conn)
+			c.current.Store(nil)
+			if ctx.Err() != nil {
+				return
+			}
+			lasted := time.Since(conn.since)
+			c.counters.reconnects.Add(1)
+			c.log.Warn("connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
+			if errors.Is(err, errRedeliver) {
+				continue
+			}
+			if lasted > shortLife {
+				short, pause = 0, firstRetry
+			} else if short++; short == clashAfter {
+				c.event("client_id_clash", c.id)
+				c.log.Error("the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own", "client_id", c.id)
+			}
+		} else {
+			c.failed(err)
+		}
+		// Half of the pause is random, so that the clients of a broker that was
+		// away do not come back all at once.
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2+1)):
+		case <-ctx.Done():
+		}
+		pause = min(2*pause, c.cfg.MaxReconnectInterval)
+	}
+}
+
+// connected and failed log a change of state, not every attempt.
+func (c *client) connected(conn *connection) {
+	c.current.Store(conn)
+	c.log.Info("connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
+	c.attempts, c.lastErr = 0, ""
+}
+
+func (c *client) failed(err error) {
+	c.attempts++
+	c.counters.connectFailures.Add(1)
+	if words := err.Error(); words != c.lastErr {
+		c.lastErr = words
+		c.log.Warn("cannot connect to the broker; will keep trying", "servers", c.cfg.Servers, "error", err)
+	}
+}
+
+// connect makes one attempt on every server.
+func (c *client) connect(ctx context.Context) (*connection, error) {
+	password, err := c.cfg.Password.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("stream: mqtt.password: %w", err)
+	}
+	tlsConfig, err := c.cfg.TLS.load()
+	if err != nil {
+		return nil, fmt.Errorf("stream: mqtt.tls: %w", err)
+	}
+	conn := &connection{client: c, lost: make(chan struct{}), redeliver: make(chan struct{})}
+	var aborts []func() bool // of handshakes, should ctx end meanwhile
+	defer func() {
+		for _, stop := range aborts {
+			stop()
+		}
+	}()
+	opts := mqtt.NewClientOptions().
+		SetClientID(c.id).
+		SetUsername(c.cfg.Username).SetPassword(password).
+		SetCleanSession(!c.cfg.PersistentSession).
+		SetProtocolVersion(4).
+		SetKeepAlive(c.cfg.Keepalive).SetPingTimeout(pingTimeout).
+		SetConnectTimeout(connectTimeout).SetWriteTimeout(handOver). // frameConn has the deadline for writing
+		SetAutoReconnect(false).SetConnectRetry(false).
+		SetOrderMatters(true).SetAutoAckDisabled(true).
+		SetStore(noStore{}).
+		SetBinaryWill(c.stateTopic, []byte("offline"), 1, true).
+		// Messages of a persistent session come before any subscription, so the
+		// handler is there from the start, and it is the only one.
+		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
+		SetConnectionLostHandler(func(_ mqtt.Client, err error) { conn.fail(err) }).
+		SetCustomOpenConnectionFn(func(u *url.URL, _ mqtt.ClientOptions) (net.Conn, error) {
+			nc, err := dial(ctx, u, tlsConfig)
+			if err != nil {
+				return nil, err
+			}
+			conn.net = newFrameConn(nc, c.maxPayload, writeTimeout)
+			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
+			return conn.net, nil
+		})
+	for _, s := range c.cfg.Servers {
+		opts.AddBroker(s)
+	}
+	conn.paho = mqtt.NewClient(opts)
+	token := conn.paho.Connect()
+	<-token.Done() // bounded by connectTimeout for each server, and by ctx
+	if err := token.Error(); err != nil {
+		return nil, fmt.Errorf("stream: connect: %w", err)
+	}
+	conn.since = time.Now()
+	return conn, nil
+}
+
+// dial opens the network connection to one server. It does what paho does by
+// itself, but ends with ctx and knows the usual ports.
+func dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if u.Scheme == "ws" || u.Scheme == "wss" {
+		return mqtt.NewWebsocket(u.String(), tlsConfig, connectTimeout, nil, nil)
+	}
+	nc, err := proxy.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), serverPorts[u.Scheme])))
+	if err != nil || u.Scheme == "tcp" || u.Scheme == "mqtt" {
+		return nc, err
+	}
+	cfg := tlsConfig.Clone()
+	cfg.ServerName = cmp.Or(cfg.ServerName, u.Hostname())
+	secure := tls.Client(nc, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// load reads the certificates.
+func (t TLS) load() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.MinVersion == "1.3" {
+		cfg.MinVersion = tls.VersionTLS13
+	}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read ca: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca %s: holds no PEM certificate", t.CA)
+		}
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("cert, key: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
+
+// errRedeliver ends a connection so that the broker sends again what was not
+// acknowledged: MQTT 3.1.1, section 4.4, allows that only after a reconnect.
+var errRedeliver = errors.New("reconnecting so that the broker repeats the messages that found the queue full")
+
+// hold subscribes, announces the node and serves until the connection ends. It
+// returns once nothing uses the connection any more.
+func (c *client) hold(ctx context.Context, conn *connection) error {
+	serving, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+
+	conn.publish(outgoing{topic: c.stateTopic, payload: []byte("online"), retained: true, qos: 1})
+	refused := c.subscribe(conn, c.filters)
+	wg.Go(func() { c.serve(serving, conn) })
+
+	again := time.NewTicker(resubscribeEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-conn.lost:
+			return conn.err
+		case <-conn.redeliver:
+			conn.close()
+			return errRedeliver
+		case <-again.C:
+			if len(refused) > 0 {
+				refused = c.subscribe(conn, refused)
+			}
+		case <-ctx.Done():
+			conn.goodbye()
+			return ctx.Err()
+		}
+	}
+}
+
+// subscribe returns the filters that the broker refused. A failure of the
+// request itself ends the connection.
+func (c *client) subscribe(conn *connection, filters []string) (refused []string) {
+	if len(filters) == 0 {
+		return nil
+	}
+	ask := make(map[string]byte, len(filters))
+	for _, f := range filters {
+		ask[f] = byte(c.cfg.QoS)
+	}
+	token := conn.paho.SubscribeMultiple(ask, nil)
+	select {
+	case <-token.Done():
+	case <-conn.lost:
+		return nil
+	case <-time.After(subscribeTimeout):
+		conn.fail(errors.New("stream: subscribe: no answer from the broker"))
+		return nil
+	}
+	if err := token.Error(); err != nil {
+		conn.fail(fmt.Errorf("stream: subscribe: %w", err))
+		return nil
+	}
+	for f, granted := range token.(*mqtt.SubscribeToken).Result() {
+		if granted > 2 {
+			refused = append(refused, f)
+		}
+	}
+	slices.Sort(refused)
+	if previous := c.refused.Swap(&refused); len(refused) > 0 && (previous == nil || !slices.Equal(*previous, refused)) {
+		c.log.Error("the broker refused a subscription: allow it in the broker's access list", "filters", refused, "client_id", c.id, "username", c.cfg.Username)
+		c.event("subscription_refused", strings.Join(refused, ", "))
+	}
+	return refused
+}
+
+// receive is paho's handler. It never waits: paho reads nothing more, not even
+// an answer to its ping, until it returns.
+func (conn *connection) receive(m mqtt.Message) {
+	c := conn.client
+	if c.draining.Load() || m.Qos() > 0 && conn.skipping.Load() {
+		return
+	}
+	msg := &message{
+		topic: m.Topic(), payload: m.Payload(), // paho gives every packet a buffer of its own
+		qos: m.Qos(), dup: m.Duplicate(), retained: m.Retained(), arrived: time.Now(),
+		ack: func() {},
+	}
+	if msg.qos > 0 {
+		msg.ack = func() { conn.settle(m) }
+		conn.unsettled.Add(1)
+	}
+	taken, dropped := c.ring.push(msg, func(old *message) bool { return msg.qos == 0 && old.qos == 0 })
+	c.counters.ringDropped.Add(uint64(dropped))
+	switch {
+	case taken:
+	case msg.qos == 0:
+		c.counters.ringDropped.Add(1)
+	default:
+		c.counters.redeliveries.Add(1)
+		c.event("overload", "the queue of messages is full; the broker will be asked to send again")
+		conn.skipping.Store(true)
+		conn.settled()
+	}
+}
+
+// settle acknowledges a message, unless its connection is gone: the broker
+// then sends it again.
+func (conn *connection) settle(m mqtt.Message) {
+	select {
+	case <-conn.lost:
+		conn.client.counters.staleAcks.Add(1)
+	default:
+		m.Ack()
+	}
+	conn.settled()
+}
+
+// settled counts a message of QoS 1 as done with. Once everything that came
+// before a skipped message is done with, the broker may repeat the rest.
+func (conn *connection) settled() {
+	if conn.unsettled.Add(-1) == 0 && conn.skipping.Load() {
+		conn.redo.Do(func() { close(conn.redeliver) })
+	}
+}
+
+// delivery is a publication on its way; *mqtt.PublishToken is one.
+type delivery interface {
+	Done() <-chan struct{}
+	Error() error
+}
+
+// publish hands a message to the network. It waits no longer than handOver.
+func (conn *connection) publish(m outgoing) delivery {
+	return conn.paho.Publish(m.topic, m.qos, m.retained, m.payload)
+}
+
+// done is closed when the connection has ended.
+func (conn *connection) done() <-chan struct{} { return conn.lost }
+
+// fail ends the connection.
+func (conn *connection) fail(err error) {
+	conn.end.Do(func() {
+		conn.err = err
+		close(conn.lost)
+	})
+	conn.paho.Disconnect(0)
+}
+
+// close ends the connection in good order; the broker sends no Last Will.
+func (conn *connection) close() {
+	conn.paho.Disconnect(disconnectWithin)
+	conn.end.Do(func() {
+		conn.err = errors.New("stream: connection closed")
+		close(conn.lost)
+	})
+}
+
+// goodbye says that the node is offline and ends the connection.
+func (conn *connection) goodbye() {
+	d := conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte("offline"), retained: true, qos: 1})
+	select {
+	case <-d.Done():
+	case <-conn.lost:
+	case <-time.After(time.Second):
+	}
+	conn.close()
+}
+
+// noStore keeps nothing. paho would keep every message of QoS 1 that is not
+// acknowledged, to resume with after a reconnect; a connection here is never
+// resumed.
+type noStore struct{}
+
+func (noStore) Open()                             {}
+func (noStore) Put(string, packets.ControlPacket) {}
+func (noStore) Get(string) packets.ControlPacket  { return nil }
+func (noStore) All() []string                     { return nil }
+func (noStore) Del(string)                        {}
+func (noStore) Close()                            {}
+func (noStore) Reset()                            {}

@@ -1,0 +1,478 @@
+package stream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// TLS says how the broker is verified and how the node proves itself. The
+// broker's certificate and name are always verified; the files are read at each
+// connect, so that renewed certificates need no restart.
+type TLS struct {
+	// CA is a file of PEM certificates to trust. Empty: the system's.
+	CA string `yaml:"ca"`
+	// Cert and Key are the node's own certificate and key, PEM files. Both or none.
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+	// ServerName is the name that the broker's certificate must have. Empty: the
+	// host in the server's address.
+	ServerName string `yaml:"server_name"`
+	// MinVersion of the protocol: 1.2 or 1.3. Default 1.2.
+	MinVersion string `yaml:"min_version"`
+}
+
+// Validate reports every field that is out of range, joined.
+func (t TLS) Validate() error {
+	return errors.Join(
+		check((t.Cert == "") == (t.Key == ""), "cert, key", fmt.Sprintf("%q, %q", t.Cert, t.Key), "both or none"),
+		check(t.MinVersion == "1.2" || t.MinVersion == "1.3", "min_version", t.MinVersion, `"1.2" or "1.3"`),
+	)
+}
+
+// Ring bounds the messages that have arrived and wait for their prediction.
+// When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
+// 1 is left unacknowledged, and so are those that follow it: once the ring is
+// empty the node reconnects, and the broker sends them again, in order.
+type Ring struct {
+	// MaxMessages, default 1024, range 1 to 1000000.
+	MaxMessages int `yaml:"max_messages"`
+	// MaxBytes of payload, default 4MiB, at least 64KiB.
+	MaxBytes ByteSize `yaml:"max_bytes"`
+}
+
+// Validate reports every field that is out of range, joined.
+func (r Ring) Validate() error {
+	return errors.Join(
+		check(r.MaxMessages >= 1 && r.MaxMessages <= 1e6, "max_messages", r.MaxMessages, "1 to 1000000"),
+		check(r.MaxBytes >= 64*KiB, "max_bytes", r.MaxBytes, "at least 64KiB"),
+	)
+}
+
+// MQTT says how to reach the broker.
+type MQTT struct {
+	// Servers are tried in this order: tcp:// or mqtt://, ssl:// or mqtts://,
+	// ws://, wss://. Without a port: 1883, 8883, 80, 443. Default [tcp://127.0.0.1:1883].
+	Servers []string `yaml:"servers"`
+	// ClientID must differ from that of every other client of the broker and stay
+	// the same over restarts. Empty: edge-<node>-<4 digits that identify the machine>.
+	ClientID string `yaml:"client_id"`
+	// Username, empty for none.
+	Username string `yaml:"username"`
+	// Password of Username.
+	Password Secret `yaml:"password"`
+	// TLS applies to ssl, mqtts and wss.
+	TLS TLS `yaml:"tls"`
+	// Keepalive is the longest silence before the broker is asked for a sign of
+	// life. Whole seconds. Default 30s, range 1s to 18h.
+	Keepalive time.Duration `yaml:"keepalive"`
+	// PersistentSession lets the broker keep messages while the node is away.
+	// Default true; without it they are lost.
+	PersistentSession bool `yaml:"persistent_session"`
+	// QoS of subscriptions and of what is published: 0 or 1. With 0 nothing is
+	// acknowledged, so that what a crash interrupts is lost. Default 1.
+	QoS int `yaml:"qos"`
+	// MaxReconnectInterval bounds the growing pause between attempts to connect.
+	// Default 30s, range 100ms to 1h.
+	MaxReconnectInterval time.Duration `yaml:"max_reconnect_interval"`
+	// InflightWindow is how many messages may wait for one commit of the journal,
+	// and how many publications may be on their way. A broker sends no more than
+	// its own window without an acknowledgement: stay below it (mosquitto: 20,
+	// max_inflight_messages). Default 16, range 1 to 1000.
+	InflightWindow int `yaml:"inflight_window"`
+	// BaseTopic begins every topic of the node's own: <base>/<node>/…. Default edge.
+	BaseTopic string `yaml:"base_topic"`
+	// Ring bounds the messages that have arrived and wait.
+	Ring Ring `yaml:"ring"`
+}
+
+// DefaultMQTT returns the defaults that configs/edge.yaml documents.
+func DefaultMQTT() MQTT {
+	return MQTT{
+		Servers:              []string{"tcp://127.0.0.1:1883"},
+		TLS:                  TLS{MinVersion: "1.2"},
+		Keepalive:            30 * time.Second,
+		PersistentSession:    true,
+		QoS:                  1,
+		MaxReconnectInterval: 30 * time.Second,
+		InflightWindow:       16,
+		BaseTopic:            "edge",
+		Ring:                 Ring{MaxMessages: 1024, MaxBytes: 4 * MiB},
+	}
+}
+
+// serverPorts are the schemes of a server's address and their usual ports.
+var serverPorts = map[string]string{
+	"tcp": "1883", "mqtt": "1883", "ssl": "8883", "tls": "8883", "mqtts": "8883", "ws": "80", "wss": "443",
+}
+
+// Validate reports every field that is out of range, joined.
+func (m MQTT) Validate() error {
+	errs := []error{
+		check(len(m.Servers) > 0, "servers", "[]", "at least one address"),
+		check(len(m.ClientID) <= 128 && (m.ClientID == "" || checkTopic(m.ClientID) == nil), "client_id", m.ClientID, "at most 128 bytes, without + and #"),
+		check(m.Username != "" || m.Password.IsZero(), "username", `""`, "a name, since there is a password"),
+		within("password", m.Password.Validate()),
+		within("tls", m.TLS.Validate()),
+		check(m.Keepalive >= time.Second && m.Keepalive <= 18*time.Hour && m.Keepalive%time.Second == 0, "keepalive", m.Keepalive, "whole seconds, 1s to 18h"),
+		check(m.QoS == 0 || m.QoS == 1, "qos", m.QoS, "0 or 1"),
+		check(m.MaxReconnectInterval >= 100*time.Millisecond && m.MaxReconnectInterval <= time.Hour, "max_reconnect_interval", m.MaxReconnectInterval, "100ms to 1h"),
+		check(m.InflightWindow >= 1 && m.InflightWindow <= 1000, "inflight_window", m.InflightWindow, "1 to 1000"),
+		within("ring", m.Ring.Validate()),
+	}
+	for _, s := range m.Servers {
+		u, err := url.Parse(s)
+		switch {
+		case err != nil:
+			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
+		case u.User != nil:
+			errs = append(errs, fmt.Errorf("servers %s: has a user or password in it: want username and password as keys", u.Redacted()))
+		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
+			errs = append(errs, check(false, "servers", s, "tcp://, mqtt://, ssl://, mqtts://, ws:// or wss:// and a host"))
+		}
+	}
+	for _, level := range strings.Split(m.BaseTopic, "/") {
+		if !isName(level) {
+			errs = append(errs, check(false, "base_topic", m.BaseTopic, "levels of [a-z0-9_-], no / at either end"))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Stream maps messages to samples: which topics, and where the payload has what.
+//
+// A payload is an object {"id","ts","features":{name: number},"label"}, the
+// same with an array of features, a flat object of features, a bare array of
+// numbers, or a {"batch":[…]} of those. A null id, ts or label is as if absent.
+type Stream struct {
+	// Topics are MQTT filters; + and # and $share/<group>/ are allowed.
+	Topics []string `yaml:"topics"`
+	// TopicTemplate names levels of the topic: factory/{device}/vibration. They
+	// tell samples of several devices apart, and end the prediction's topic.
+	TopicTemplate string `yaml:"topic_template"`
+	// Format of the payload: json.
+	Format string `yaml:"format"`
+	// Features are the names of the D features, in the order of an array.
+	Features []string `yaml:"features"`
+	// Dimension is D where the features have no names of their own: f0, f1, ….
+	Dimension int `yaml:"dimension"`
+	// Fields says where a feature is in an object whose shape is another, as a
+	// path of keys and array indices: rms: spectrum.rms, peak: peaks.0.hz. What
+	// else the object has is then ignored. Features without a path are found
+	// under their own name; without Features, the names in Fields, sorted, are it.
+	Fields map[string]string `yaml:"fields"`
+	// ID, Time and Label are the paths of the sample's identity (a text or a
+	// number), its time (passed through, never used) and its label (a text).
+	// Defaults id, ts, label.
+	ID    string `yaml:"id"`
+	Time  string `yaml:"time"`
+	Label string `yaml:"label"`
+	// AllowRetained takes messages that the broker kept from an earlier day for
+	// new ones. Default false.
+	AllowRetained bool `yaml:"allow_retained"`
+	// MaxPayload bounds a message before anything looks at it. Default 64KiB,
+	// range 64B to 16MiB.
+	MaxPayload ByteSize `yaml:"max_payload"`
+	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
+	MaxBatch int `yaml:"max_batch"`
+}
+
+// DefaultStream returns the defaults that configs/edge.yaml documents. Topics
+// and one of Features, Dimension and Fields have none.
+func DefaultStream() Stream {
+	return Stream{Format: "json", ID: "id", Time: "ts", Label: "label", MaxPayload: 64 * KiB, MaxBatch: 1000}
+}
+
+// UnmarshalYAML gives the keys that are not there their defaults.
+func (s *Stream) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Stream
+	p := plain(DefaultStream())
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	*s = Stream(p)
+	return nil
+}
+
+// maxFeatures bounds D.
+const maxFeatures = 10000
+
+// FeatureNames returns the names of the D features, in order.
+func (s Stream) FeatureNames() []string {
+	switch {
+	case len(s.Features) > 0:
+		return slices.Clone(s.Features)
+	case s.Dimension > 0:
+		names := make([]string, min(s.Dimension, maxFeatures))
+		for i := range names {
+			names[i] = fmt.Sprintf("f%d", i)
+		}
+		return names
+	default:
+		return slices.Sorted(maps.Keys(s.Fields))
+	}
+}
+
+// Validate reports every field that is out of range, joined.
+func (s Stream) Validate() error {
+	names := s.FeatureNames()
+	errs := []error{
+		check(len(s.Topics) > 0, "topics", "[]", "at least one filter"),
+		check(s.Format == "json", "format", s.Format, "json"),
+		check(len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
+		check(len(names) > 0, "features", "[]", "names, or a dimension, or fields"),
+		check(s.Dimension >= 0 && s.Dimension <= maxFeatures, "dimension", s.Dimension, fmt.Sprintf("1 to %d", maxFeatures)),
+		check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
+		check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
+		check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
+		checkPath("id", s.ID), checkPath("time", s.Time), checkPath("label", s.Label),
+		checkTopics(s.Topics, s.TopicTemplate),
+	}
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		switch {
+		case name == "" || len(name) > 256:
+			errs = append(errs, check(false, "features", fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"))
+		case seen[name]:
+			errs = append(errs, check(false, "features", name, "each name once"))
+		case len(s.Fields) == 0 && slices.Contains(s.reserved(), name):
+			errs = append(errs, check(false, "features", name, "another name: this one is the payload's own (or give its path in fields)"))
+		}
+		seen[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+		errs = append(errs, check(seen[name], "fields", name, "the name of a feature"), checkPath("fields."+name, s.Fields[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// reserved are the keys of a payload that are not features.
+func (s Stream) reserved() []string {
+	keys := []string{"features", "batch", "weight", "source"}
+	for _, path := range []string{s.ID, s.Time, s.Label} {
+		keys = append(keys, firstKey(path))
+	}
+	return keys
+}
+
+// Labels maps messages to labels that come later than their sample, by its id:
+// {"id": …, "label": …}. The id "last" is the latest sample of the model. Every
+// model also listens on <base>/<node>/<model>/label, and label/<device> where
+// the topic template of its stream captures levels.
+type Labels struct {
+	// Topics are MQTT filters, as those of a stream.
+	Topics []string `yaml:"topics"`
+	// TopicTemplate names levels of the topic, so that the label finds the sample
+	// of the same device. Without it the id alone must be enough.
+	TopicTemplate string `yaml:"topic_template"`
+	// ID and Label are paths, as those of a stream. Defaults id, label.
+	ID    string `yaml:"id"`
+	Label string `yaml:"label"`
+	// Model is the one that the labels are for. Default "": every model.
+	Model string `yaml:"model"`
+}
+
+// DefaultLabels returns the defaults that configs/edge.yaml documents. Topics has none.
+func DefaultLabels() Labels { return Labels{ID: "id", Label: "label"} }
+
+// UnmarshalYAML gives the keys that are not there their defaults.
+func (l *Labels) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Labels
+	p := plain(DefaultLabels())
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	*l = Labels(p)
+	return nil
+}
+
+// Validate reports every field that is out of range, joined.
+func (l Labels) Validate() error {
+	return errors.Join(
+		check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
+		checkTopics(l.Topics, l.TopicTemplate),
+		checkPath("id", l.ID), checkPath("label", l.Label),
+		check(l.Model == "" || isName(l.Model), "model", l.Model, "the name of a model"),
+	)
+}
+
+// Outbox bounds what waits to be published. When it is full the oldest message
+// that is not retained makes room, and is counted.
+type Outbox struct {
+	// MaxMessages, default 10000, range 16 to 10000000.
+	MaxMessages int `yaml:"max_messages"`
+	// MaxBytes of payload, default 8MiB, at least 64KiB.
+	MaxBytes ByteSize `yaml:"max_bytes"`
+	// Policy when it is full: drop_oldest.
+	Policy string `yaml:"policy"`
+}
+
+// DefaultOutbox returns the defaults that configs/edge.yaml documents.
+func DefaultOutbox() Outbox {
+	return Outbox{MaxMessages: 10000, MaxBytes: 8 * MiB, Policy: "drop_oldest"}
+}
+
+// Validate reports every field that is out of range, joined.
+func (o Outbox) Validate() error {
+	return errors.Join(
+		check(o.MaxMessages >= 16 && o.MaxMessages <= 1e7, "max_messages", o.MaxMessages, "16 to 10000000"),
+		check(o.MaxBytes >= 64*KiB, "max_bytes", o.MaxBytes, "at least 64KiB"),
+		check(o.Policy == "drop_oldest", "policy", o.Policy, "drop_oldest"),
+	)
+}
+
+// Metrics says how often a model's scores are published.
+type Metrics struct {
+	// Every is the longest time between two publications. Default 30s, at least 1s.
+	Every time.Duration `yaml:"every"`
+	// Samples is the number of learnt samples after which they are published
+	// sooner, once a second at most. 0: never sooner. Default 1000.
+	Samples uint64 `yaml:"samples"`
+}
+
+// DefaultMetrics returns the defaults that configs/edge.yaml documents.
+func DefaultMetrics() Metrics { return Metrics{Every: 30 * time.Second, Samples: 1000} }
+
+// Validate reports every field that is out of range, joined.
+func (m Metrics) Validate() error {
+	return check(m.Every >= time.Second, "every", m.Every, "at least 1s")
+}
+
+// Pending bounds the samples of a model that wait for their label.
+type Pending struct {
+	// Max samples; the oldest makes room. 0: a label must come with its sample.
+	// Default 5000, range 0 to 1000000.
+	Max int `yaml:"max"`
+	// TTL is how long a sample waits, counted anew from each start. Default 24h,
+	// at least 1s.
+	TTL time.Duration `yaml:"ttl"`
+}
+
+// DefaultPending returns the defaults that configs/edge.yaml documents.
+func DefaultPending() Pending { return Pending{Max: 5000, TTL: 24 * time.Hour} }
+
+// Validate reports every field that is out of range, joined.
+func (p Pending) Validate() error {
+	return errors.Join(
+		check(p.Max >= 0 && p.Max <= 1e6, "max", p.Max, "0 to 1000000"),
+		check(p.TTL >= time.Second, "ttl", p.TTL, "at least 1s"),
+	)
+}
+
+// Config is everything that a Node is told, apart from its models.
+type Config struct {
+	// Node is the node's name, a level of its topics: [a-z0-9_-].
+	Node string
+	// MQTT says how to reach the broker.
+	MQTT MQTT
+	// Outbox bounds what waits to be published.
+	Outbox Outbox
+	// Streams by name: [a-z0-9_-].
+	Streams map[string]Stream
+	// Labels that come on topics of their own.
+	Labels []Labels
+	// Metrics says how often scores are published.
+	Metrics Metrics
+	// JournalFlush is the longest that a labelled message waits for others to be
+	// committed with it, unless InflightWindow of them wait already. Default
+	// 50ms, range 0 to 10s.
+	JournalFlush time.Duration
+}
+
+// DefaultConfig returns the defaults; Streams is empty.
+func DefaultConfig() Config {
+	return Config{
+		Node: "edge", MQTT: DefaultMQTT(), Outbox: DefaultOutbox(), Streams: map[string]Stream{},
+		Metrics: DefaultMetrics(), JournalFlush: 50 * time.Millisecond,
+	}
+}
+
+// Validate reports every field that is out of range, joined, each with its key.
+func (c Config) Validate() error {
+	errs := []error{
+		check(isName(c.Node), "node", c.Node, "[a-z0-9_-]"),
+		within("mqtt", c.MQTT.Validate()),
+		within("outbox", c.Outbox.Validate()),
+		within("metrics", c.Metrics.Validate()),
+		check(c.JournalFlush >= 0 && c.JournalFlush <= 10*time.Second, "journal_flush", c.JournalFlush, "0s to 10s"),
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		errs = append(errs,
+			check(isName(name), "streams", name, "names of [a-z0-9_-]"),
+			within("streams."+name, c.Streams[name].Validate()))
+	}
+	for i, l := range c.Labels {
+		errs = append(errs, within(fmt.Sprintf("labels[%d]", i), l.Validate()))
+	}
+	return errors.Join(errs...)
+}
+
+// check returns an error with key, value and range unless ok.
+func check(ok bool, key string, value any, want string) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%s %v: want %s", key, value, want)
+}
+
+// within puts a key's prefix before every joined error.
+func within(prefix string, err error) error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("%s.%w", prefix, err)
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, within(prefix, e))
+	}
+	return errors.Join(errs...)
+}
+
+// checkTopics returns an error for each filter that is wrong or that has topics
+// which the template does not match.
+func checkTopics(filters []string, tmpl string) error {
+	t, err := parseTemplate(tmpl)
+	errs := []error{err}
+	for _, f := range filters {
+		if err := checkFilter(f); err != nil {
+			errs = append(errs, fmt.Errorf("topics: %w", err))
+			continue
+		}
+		if plain, _ := unshare(f); t != nil && tmpl != "" && !matches(t.filter(), plain) {
+			errs = append(errs, check(false, "topic_template", tmpl, "a template that matches every topic of "+f))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkPath returns an error unless path is a plain path of keys and array
+// indices: gjson's queries, wildcards and modifiers have no bound on their work.
+func checkPath(key, path string) error {
+	plain := strings.ReplaceAll(path, `\.`, "")
+	if path == "" || strings.ContainsAny(plain, `*?#@|!{}[]\`) || slices.Contains(strings.Split(plain, "."), "") {
+		return check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (a dot in a key: \.)`)
+	}
+	return nil
+}
+
+// firstKey returns the key of the outermost object that a path begins with.
+func firstKey(path string) string {
+	key, _, _ := strings.Cut(strings.ReplaceAll(path, `\.`, "\x00"), ".")
+	return strings.ReplaceAll(key, "\x00", ".")
+}
+
+// pathOf returns where a feature is: under its path, or else its own name.
+func (s Stream) pathOf(name string) string {
+	return cmp.Or(s.Fields[name], gjson.Escape(name))
+}

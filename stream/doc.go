@@ -1,0 +1,29 @@
+// Package stream is the MQTT edge: messages in, predictions out.
+//
+//	MQTT ─► client ─► ring ─► worker: route, decode, predict ─► outbox ─► client ─► MQTT
+//	                            └─► committer: journal ─► acknowledge ─► Model.Learn
+//
+// A Node wires it. Three goroutines carry a message: paho's handler puts it in
+// a bounded ring and never waits; the worker decodes it and answers it from the
+// model's newest snapshot; the committer, the only writer of the journal, makes
+// what it teaches durable, acknowledges it and hands it to the learner, in the
+// order of receipt. A prediction never waits for learning, and what is not
+// durable is not acknowledged.
+//
+// Words: a stream maps topics to samples, a sample is one feature vector, a
+// reading is one entry of a payload, a label may come with its sample or later
+// by its id; a refusal is input that teaches nothing, with a reason that is
+// also a metric label.
+//
+// Identity. A sample with an id is taught once: the key of (stream, captured
+// levels, id) is journalled with it. A sample without an id is identified by its
+// topic and payload, but only where the broker says that it may be a repetition
+// (DUP, or retained): two equal readings are two samples. Senders that need
+// exactly once give ids.
+//
+// Bounds: every queue has a limit and a counter (Stats). The clock of the
+// payloads is passed through and never decides; intervals are monotonic, so the
+// age of a sample that waits for its label starts again with the process.
+//
+// Only client.go knows paho. Reference: MQTT 3.1.1, OASIS Standard, 2014.
+package stream

@@ -1,0 +1,50 @@
+package stream
+
+import (
+	"hash/fnv"
+	"io"
+	"strconv"
+)
+
+// sampleKey identifies a sample that has an id, for the journal's dedupe: the
+// same after a restart, never 0.
+func sampleKey(stream string, levels []string, id string) uint64 {
+	return max(hash(append([]string{stream, id}, levels...)...), 1)
+}
+
+// messageKey identifies an entry of a message without an id by all that was
+// sent. Never 0.
+func messageKey(topic string, payload []byte, entry int) uint64 {
+	return max(hash(topic, strconv.Itoa(entry), string(payload)), 1)
+}
+
+// idBits of a waiting sample's key come from its id alone, so that a label
+// without a device can find it, after a restart too; the others come from
+// stream and device. Among 5000 waiting samples an id is mistaken for another
+// with a probability of 5e-9.
+const idBits = 40
+
+// waitKey identifies a sample that waits for its label. Never 0.
+func waitKey(stream string, levels []string, id string) uint64 {
+	const low = 1<<(64-idBits) - 1
+	return max(hash(id)&^low|hash(append([]string{stream}, levels...)...)&low, 1)
+}
+
+// idPart returns the bits of a waitKey that depend on the id alone.
+func idPart(key uint64) uint64 { return key >> (64 - idBits) }
+
+// hash is FNV-1a over the parts, each with its length before it, with the
+// finaliser of MurmurHash3 so that every bit depends on every byte.
+func hash(parts ...string) uint64 {
+	h := fnv.New64a()
+	for _, p := range parts {
+		io.WriteString(h, strconv.Itoa(len(p))+":")
+		io.WriteString(h, p)
+	}
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

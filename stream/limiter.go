@@ -1,0 +1,32 @@
+package stream
+
+import (
+	"sync"
+	"time"
+)
+
+// limiter lets burst events through at once and then one every interval. The
+// zero value lets nothing through.
+type limiter struct {
+	interval time.Duration
+	burst    int
+
+	mu   sync.Mutex
+	full time.Time // when the whole burst is available again
+}
+
+// allow reports whether an event may happen now.
+func (l *limiter) allow(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.full
+	if next.Before(now) {
+		next = now
+	}
+	next = next.Add(l.interval)
+	if next.Sub(now) > time.Duration(l.burst)*l.interval {
+		return false
+	}
+	l.full = next
+	return true
+}

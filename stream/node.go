@@ -1,0 +1,401 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"edge/model"
+	"edge/online"
+)
+
+const (
+	drainWithin   = 3 * time.Second // to answer and commit what has arrived, after the end of Run's ctx
+	publishWithin = time.Second     // to publish what is left after that
+	labelsName    = "labels"        // of the sources that are not streams
+)
+
+// Topics that a node publishes, below <base>/<node>/ and below that of a model.
+// Those of requests, logs, schemas and queries are kept free for it.
+var (
+	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response"}
+	modelTopics = []string{"prediction", "latest", "metrics", "reject", "schema", "query"}
+)
+
+// ModelConfig is one model and how it is fed.
+type ModelConfig struct {
+	// Name is a level of the model's topics: [a-z0-9_-].
+	Name string
+	// Model predicts and learns; it must live until Run has returned.
+	Model Model
+	// Streams are the names of those that feed the model, at least one.
+	Streams []string
+	// Features are the names of its inputs, in the model's order; every stream
+	// must have them. Nil: those of the first stream.
+	Features []string
+	// Classes are the labels that it accepts, as its learner was told.
+	Classes online.Classes
+	// Batch says when its minibatches close, as its learner was told.
+	Batch online.Batch
+	// Pending bounds the samples that wait for a label.
+	Pending Pending
+	// Waiting are the samples that waited when the journal was closed, oldest first.
+	Waiting []online.Pending
+}
+
+// Deps are what a Node works with.
+type Deps struct {
+	Models  []ModelConfig
+	Journal Journal
+	Log     *slog.Logger // nil: none
+	Build   Build
+	// OnPrediction, if set, is called with every prediction from the goroutine
+	// that makes them: it must not wait, and may keep the slices but not change them.
+	OnPrediction func(*Prediction)
+}
+
+// Node is one MQTT edge node. NewNode makes it, Run runs it, once.
+type Node struct {
+	cfg     Config
+	log     *slog.Logger
+	counts  *counters
+	sources []*source
+	models  []*modelState
+
+	client    *client
+	ring      *fifo[*message]
+	queue     chan *item
+	outbox    *outbox
+	worker    *worker
+	committer *committer
+	report    *reporter
+}
+
+// NewNode checks the configuration and wires a node; nothing runs yet.
+func NewNode(cfg Config, deps Deps) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("stream: new node: %w", err)
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{cfg: cfg, log: deps.Log, counts: new(counters)}
+	if err := n.connectModels(deps.Models); err != nil {
+		return nil, fmt.Errorf("stream: new node: %w", err)
+	}
+	filters, err := n.filters()
+	if err != nil {
+		return nil, fmt.Errorf("stream: new node: %w", err)
+	}
+
+	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
+	qos := byte(cfg.MQTT.QoS)
+	n.ring = newFifo(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, func(m *message) int { return len(m.topic) + len(m.payload) })
+	n.queue = make(chan *item, commitQueue)
+	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
+	n.report = &reporter{
+		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
+		counts: n.counts, stats: n.Stats, log: n.log, started: time.Now(), logs: newLogLimits(), limits: n.limits(),
+	}
+	lost := &source{name: "none", rejected: newTally()}
+	n.worker = &worker{
+		node: cfg.Node, ring: n.ring, router: n.router(), lost: lost, out: n.queue, report: n.report,
+		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(),
+	}
+	n.sources = append(n.sources, lost)
+	n.committer = &committer{
+		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cfg.JournalFlush,
+		report: n.report, counts: n.counts, log: n.log,
+	}
+	id := cfg.MQTT.ClientID
+	if id == "" {
+		id = defaultClientID(cfg.Node)
+	}
+	n.client = &client{
+		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, maxPayload: n.maxPayload(),
+		ring: n.ring, counters: n.counts, log: n.log,
+		event: func(kind, detail string) { n.report.event("", kind, detail) },
+		serve: func(ctx context.Context, c *connection) {
+			n.report.hello()
+			n.outbox.serve(ctx, c)
+		},
+	}
+	return n, nil
+}
+
+// connectModels makes the sources and the models and joins them.
+func (n *Node) connectModels(configs []ModelConfig) error {
+	var errs []error
+	byName := map[string]*source{}
+	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
+		s := n.cfg.Streams[name]
+		decoder, err := NewDecoder(s)
+		if err != nil {
+			return err
+		}
+		t, err := parseTemplate(s.TopicTemplate)
+		if err != nil {
+			return err
+		}
+		byName[name] = &source{name: name, filters: s.Topics, decoder: decoder, template: t, allowRetained: s.AllowRetained, rejected: newTally()}
+	}
+	prefix := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/"
+	for _, c := range configs {
+		if !isName(c.Name) || slices.Contains(nodeTopics, c.Name) || slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == c.Name }) {
+			errs = append(errs, fmt.Errorf("models %q: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", ")))
+			continue
+		}
+		m := &modelState{
+			ModelConfig: c, rejects: limiter{interval: rejectEvery, burst: rejectBurst},
+			classes:         classes{open: c.Classes.Open, max: c.Classes.Max, known: map[string]bool{}},
+			predictionTopic: prefix + c.Name + "/prediction", latestTopic: prefix + c.Name + "/latest",
+			metricsTopic: prefix + c.Name + "/metrics", rejectTopic: prefix + c.Name + "/reject",
+		}
+		errs = append(errs, within("models."+c.Name+".pending", c.Pending.Validate()))
+		if err := m.join(byName); err != nil {
+			errs = append(errs, fmt.Errorf("models.%s: %w", c.Name, err))
+			continue
+		}
+		m.classes.add(c.Classes.Names...)
+		m.classes.add(c.Model.Posterior().Classes()...)
+		n.models = append(n.models, m)
+	}
+	if len(configs) == 0 {
+		errs = append(errs, errors.New("models: want at least one"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		if len(byName[name].models) == 0 {
+			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
+			continue
+		}
+		n.sources = append(n.sources, byName[name])
+	}
+	for i, l := range n.cfg.Labels {
+		t, err := parseTemplate(l.TopicTemplate)
+		if err != nil {
+			return err
+		}
+		src := &source{name: labelsName, filters: l.Topics, decoder: newLabelDecoder(l), template: t, rejected: newTally()}
+		for _, m := range n.models {
+			if l.Model == "" || l.Model == m.Name {
+				src.models = append(src.models, m)
+			}
+		}
+		if len(src.models) == 0 && len(errs) == 0 {
+			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
+		}
+		n.sources = append(n.sources, src)
+	}
+	for _, m := range n.models {
+		n.sources = append(n.sources, &source{
+			name: labelsName, filters: []string{prefix + m.Name + "/label/#"}, // which matches …/label too
+			decoder: newLabelDecoder(DefaultLabels()), template: &template{}, models: []*modelState{m},
+			ownTopic: prefix + m.Name + "/label", rejected: newTally(),
+		})
+	}
+	return errors.Join(errs...)
+}
+
+// join lets the model's streams feed it.
+func (m *modelState) join(streams map[string]*source) error {
+	if len(m.Streams) == 0 {
+		return errors.New("streams []: want at least one")
+	}
+	var errs []error
+	for _, name := range m.Streams {
+		src := streams[name]
+		if src == nil {
+			errs = append(errs, fmt.Errorf("streams: there is no stream %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(streams)), ", ")))
+			continue
+		}
+		if slices.Contains(m.streams, src) {
+			errs = append(errs, fmt.Errorf("streams: %s is there twice", name))
+			continue
+		}
+		if m.Features == nil {
+			m.Features = slices.Clone(src.decoder.names)
+		}
+		f := feed{to: m}
+		if !slices.Equal(m.Features, src.decoder.names) {
+			for _, feature := range m.Features {
+				at, ok := src.decoder.index[feature]
+				if !ok {
+					errs = append(errs, fmt.Errorf("features: stream %s has no feature %q", name, feature))
+				}
+				f.pick = append(f.pick, at)
+			}
+		}
+		src.feeds, src.models, m.streams = append(src.feeds, f), append(src.models, m), append(m.streams, src)
+	}
+	if d := m.Model.Posterior().Dim(); len(errs) == 0 && d != len(m.Features) {
+		errs = append(errs, fmt.Errorf("features: %d of them, but the model was made for %d", len(m.Features), d))
+	}
+	return errors.Join(errs...)
+}
+
+// filters returns what to subscribe to.
+func (n *Node) filters() ([]string, error) {
+	var filters []string
+	var errs []error
+	for _, src := range n.sources {
+		for _, f := range src.filters {
+			plain, _ := unshare(f)
+			for _, own := range n.outputs() {
+				if src.ownTopic == "" && overlap(plain, own) {
+					errs = append(errs, fmt.Errorf("%s: topics %s: would receive the node's own output %s", src.name, f, own))
+					break
+				}
+			}
+			filters = append(filters, f)
+		}
+	}
+	subscribe, overlaps := subscriptions(filters)
+	for _, pair := range overlaps {
+		n.log.Warn("two subscriptions overlap; some brokers send a message twice that matches both", "one", pair[0], "other", pair[1])
+	}
+	return subscribe, errors.Join(errs...)
+}
+
+// outputs are filters for all that the node publishes.
+func (n *Node) outputs() (filters []string) {
+	prefix := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/"
+	for _, t := range nodeTopics {
+		filters = append(filters, prefix+t+"/#")
+	}
+	for _, m := range n.models {
+		for _, t := range modelTopics {
+			filters = append(filters, prefix+m.Name+"/"+t+"/#")
+		}
+	}
+	return filters
+}
+
+func (n *Node) router() *router[*source] {
+	r := new(router[*source])
+	for _, src := range n.sources {
+		for _, f := range src.filters {
+			r.add(f, src)
+		}
+	}
+	return r
+}
+
+func (n *Node) maxPayload() (largest int) {
+	for _, src := range n.sources {
+		largest = max(largest, src.decoder.maxPayload)
+	}
+	return largest
+}
+
+// limits are what info says about the node's bounds.
+func (n *Node) limits() map[string]any {
+	payload := map[string]int{}
+	for _, src := range n.sources {
+		payload[src.name] = src.decoder.maxPayload
+	}
+	return map[string]any{
+		"max_payload": payload, "inflight_window": n.cfg.MQTT.InflightWindow,
+		"ring_messages": n.cfg.MQTT.Ring.MaxMessages, "ring_bytes": n.cfg.MQTT.Ring.MaxBytes,
+		"outbox_messages": n.cfg.Outbox.MaxMessages, "outbox_bytes": n.cfg.Outbox.MaxBytes,
+	}
+}
+
+// Run connects and works until ctx ends. Then it takes in no more, answers and
+// commits what has arrived, publishes the final metrics, says that it is
+// offline and disconnects, within five seconds. The error says that something
+// that has arrived was left for the broker to send again.
+func (n *Node) Run(ctx context.Context) error {
+	background := context.WithoutCancel(ctx)
+	online, disconnect := context.WithCancel(background)
+	defer disconnect()
+	reporting, stopReporting := context.WithCancel(background)
+	defer stopReporting()
+	working, abandon := context.WithCancel(background)
+	defer abandon()
+	stop := make(chan struct{})
+
+	var network, reports, work sync.WaitGroup
+	network.Go(func() { n.client.run(online) })
+	reports.Go(func() { n.report.run(reporting) })
+	work.Go(func() { n.worker.run(working, stop) })
+	work.Go(func() { n.committer.run(working) })
+
+	<-ctx.Done()
+	n.log.Info("stopping", "ring", n.ring.len(), "outbox", n.outbox.queue.len())
+	n.client.draining.Store(true)
+	close(stop)
+	deadline := time.AfterFunc(drainWithin, abandon)
+	defer deadline.Stop()
+	work.Wait()
+	for _, m := range n.models {
+		if err := m.Model.Idle(working); err != nil {
+			n.log.Warn("the model is still learning; its final metrics are not published", "model", m.Name)
+		}
+	}
+	stopReporting()
+	reports.Wait()
+	n.report.final()
+	if c := n.client.current.Load(); c != nil {
+		publishing, done := context.WithTimeout(background, publishWithin)
+		n.outbox.drain(publishing, c)
+		done()
+	}
+	disconnect()
+	network.Wait()
+	if working.Err() != nil {
+		return errors.New("stream: stop: not everything that had arrived was committed in time; the broker will send it again")
+	}
+	return nil
+}
+
+// Notify publishes a learner's notice as an event. It never waits.
+func (n *Node) Notify(notice online.Notice) { n.report.event(notice.Model, notice.Kind, notice.Detail) }
+
+// Stats returns what the node has done so far. Any goroutine may call it.
+func (n *Node) Stats() Stats {
+	c := n.counts
+	s := Stats{
+		Degraded: c.degraded.Load(),
+		Received: c.received.Load(), Predictions: c.predictions.Load(), Learned: c.learned.Load(), Redelivered: c.redelivered.Load(),
+		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LabelsDropped: c.labelsDropped.Load(),
+		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
+		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
+		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
+		Ring: n.ring.len(), Commit: len(n.queue), Outbox: n.outbox.queue.len(),
+		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
+	}
+	if conn := n.client.current.Load(); conn != nil {
+		s.Connected, s.Unacked = true, conn.unsettled.Load()
+	}
+	if refused := n.client.refused.Load(); refused != nil {
+		s.Refused = slices.Clone(*refused)
+	}
+	if at := c.lastMessage.Load(); at != nil {
+		s.SinceMessage = time.Since(*at)
+	}
+	for _, src := range n.sources {
+		src.rejected.addTo(s.Rejected)
+		if src.received.Load() == 0 {
+			continue
+		}
+		of, ok := s.Streams[src.name]
+		if !ok {
+			of.Rejected = map[Reason]uint64{}
+		}
+		of.Received += src.received.Load()
+		src.rejected.addTo(of.Rejected)
+		s.Streams[src.name] = of
+	}
+	for _, m := range n.models {
+		s.Models[m.Name] = ModelStats{
+			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
+		}
+	}
+	return s
+}

@@ -1,0 +1,163 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// outgoing is a message to publish. It is not changed once it is in the outbox.
+type outgoing struct {
+	topic    string
+	payload  []byte
+	qos      byte
+	retained bool
+	tries    int // connections that ended while it was the oldest on its way
+}
+
+const (
+	maxTries     = 5                // a message that ends every connection must not be sent for ever
+	ackedWithin  = 30 * time.Second // a broker that takes longer is taken for dead
+	drainPolling = 5 * time.Millisecond
+)
+
+// outbox holds what waits to be published, bounded; it outlives connections.
+type outbox struct {
+	queue    *fifo[*outgoing]
+	window   int          // publications on their way at once
+	flying   atomic.Int64 // of them
+	counters *counters
+}
+
+func newOutbox(cfg Outbox, window int, c *counters) *outbox {
+	size := func(m *outgoing) int { return len(m.topic) + len(m.payload) }
+	return &outbox{queue: newFifo(cfg.MaxMessages, cfg.MaxBytes, size), window: window, counters: c}
+}
+
+// push takes a message and never waits. A retained message replaces one of the
+// same topic that was not sent yet. Full, it drops the oldest that is not retained.
+func (o *outbox) push(m *outgoing) {
+	if m.retained && o.queue.replace(m, func(old *outgoing) bool { return old.retained && old.topic == m.topic }) {
+		return
+	}
+	taken, dropped := o.queue.push(m, func(old *outgoing) bool { return !old.retained })
+	if !taken {
+		dropped++
+	}
+	o.counters.outboxDropped.Add(uint64(dropped))
+}
+
+// link is what the outbox needs of a connection.
+type link interface {
+	publish(outgoing) delivery
+	fail(error)
+	done() <-chan struct{}
+}
+
+type flight struct {
+	m    *outgoing
+	d    delivery
+	sent time.Time
+}
+
+// serve publishes over one connection until that or ctx ends. What the broker
+// has not acknowledged by then goes back to the front of the queue.
+func (o *outbox) serve(ctx context.Context, conn link) {
+	var flying []flight // in the order of sending
+	defer func() {
+		o.giveBack(flying)
+		o.flying.Store(0)
+	}()
+	stuck := time.NewTimer(ackedWithin)
+	defer stuck.Stop()
+	for {
+		for len(flying) < o.window {
+			m, ok := o.queue.pop()
+			if !ok {
+				break
+			}
+			flying = append(flying, flight{m, conn.publish(*m), time.Now()})
+			o.flying.Store(int64(len(flying)))
+		}
+		var (
+			oldest <-chan struct{}
+			more   <-chan struct{}
+		)
+		if len(flying) > 0 {
+			oldest = flying[0].d.Done()
+			stuck.Reset(time.Until(flying[0].sent.Add(ackedWithin)))
+		} else {
+			stuck.Stop()
+		}
+		if len(flying) < o.window {
+			more = o.queue.ready
+		}
+		select {
+		case <-conn.done():
+			return
+		case <-ctx.Done():
+			return
+		case <-more:
+		case <-stuck.C:
+			conn.fail(errors.New("stream: publish: no acknowledgement from the broker"))
+			return
+		case <-oldest:
+			if flying[0].d.Error() != nil {
+				// Either the connection is ending, or the network did not take the
+				// message in time.
+				select {
+				case <-conn.done():
+					return
+				case <-ctx.Done():
+					return
+				case <-time.After(handOver):
+					flying[0].d = conn.publish(*flying[0].m)
+				}
+				continue
+			}
+			o.counters.published.Add(1)
+			flying = flying[1:]
+			o.flying.Store(int64(len(flying)))
+		}
+	}
+}
+
+// giveBack returns unacknowledged messages to the queue. The oldest may be what
+// ended the connection, and is given up after maxTries.
+func (o *outbox) giveBack(flying []flight) {
+	var back []*outgoing
+	for _, f := range flying {
+		select {
+		case <-f.d.Done():
+			if f.d.Error() == nil {
+				o.counters.published.Add(1)
+				continue
+			}
+		default:
+		}
+		if len(back) == 0 {
+			if f.m.tries++; f.m.tries > maxTries {
+				o.counters.outboxDropped.Add(1)
+				continue
+			}
+		}
+		back = append(back, f.m)
+	}
+	o.queue.unpop(back)
+}
+
+// drain waits until everything is published, or ctx or the connection ends.
+func (o *outbox) drain(ctx context.Context, conn link) {
+	t := time.NewTicker(drainPolling)
+	defer t.Stop()
+	for o.queue.len() > 0 || o.flying.Load() > 0 {
+		select {
+		case <-t.C:
+		case <-conn.done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,746 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edge/model"
+	"edge/online"
+)
+
+// Journal makes lessons durable. Only the committer's goroutine calls it.
+type Journal interface {
+	// Commit makes everything in c durable in one transaction, or nothing. It
+	// fills in the sequence numbers of c.Records.
+	Commit(c *online.Commit) error
+	// Seen reports whether a record of the model with this key was committed, as
+	// far back as the journal remembers.
+	Seen(model string, key uint64) bool
+}
+
+// Model predicts and learns; *online.Loop is one.
+type Model interface {
+	Posterior() *model.Posterior
+	Status() *online.Status
+	Learn(ctx context.Context, records []online.Record) error
+	Idle(ctx context.Context) error
+}
+
+const (
+	commitQueue = 64                     // messages between the worker and the committer
+	maxRecords  = 1000                   // of one commit, at which it waits for no more
+	maxGroup    = 1024                   // messages of one commit
+	lastID      = "last"                 // as a label's id: the model's latest sample
+	firstPause  = 100 * time.Millisecond // after a commit that failed; doubled
+	longPause   = 5 * time.Second
+)
+
+// source is where messages come from: a stream, or topics of labels.
+type source struct {
+	name          string
+	filters       []string
+	decoder       *Decoder
+	template      *template
+	allowRetained bool
+	feeds         []feed        // of a stream
+	models        []*modelState // of the feeds; or whom the labels are for
+	ownTopic      string        // <base>/<node>/<model>/label, for the source that listens there
+	received      atomic.Uint64
+	rejected      tally
+}
+
+// feed is how a stream reaches a model.
+type feed struct {
+	to   *modelState
+	pick []int // indices of the model's features among the stream's; nil for all
+}
+
+// levels returns what a label's topic says about the levels that a stream
+// captures; false if it does not say all of them.
+func (s *source) levels(topic string, captured []string, stream *source) ([]string, bool) {
+	if len(stream.template.names) == 0 {
+		return nil, true
+	}
+	if s.ownTopic != "" {
+		rest, ok := strings.CutPrefix(topic, s.ownTopic+"/")
+		levels := strings.Split(rest, "/")
+		return levels, ok && len(levels) == len(stream.template.names)
+	}
+	return stream.template.arrange(s.template, captured)
+}
+
+// modelState is what the pipeline keeps about one model.
+type modelState struct {
+	ModelConfig
+	streams []*source
+	classes classes
+	rejects limiter
+
+	predictionTopic, latestTopic, metricsTopic, rejectTopic string
+
+	seq    uint64                 // of the last prediction; the worker's
+	latest atomic.Pointer[[]byte] // prediction that latestTopic does not have yet
+
+	waiting *waiting  // the committer's, as all below
+	last    *lesson   // newest sample, unless it has been taught
+	open    int       // observations in the minibatch that is filling, as far as is known
+	since   time.Time // when the oldest of them was committed; zero after a Boundary
+
+	predictions, learned, redelivered atomic.Uint64
+	pending                           atomic.Int64
+}
+
+// classes are the labels that a model knows or is about to learn.
+type classes struct {
+	open  bool
+	max   int
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// refusal returns why the label may not be taught, "" if it may.
+func (c *classes) refusal(label string) Reason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.known[label]:
+		return ""
+	case !c.open:
+		return UnknownClass
+	case len(c.known) >= c.max:
+		return TooManyClasses
+	}
+	return ""
+}
+
+func (c *classes) add(labels ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range labels {
+		c.known[l] = true
+	}
+}
+
+// lesson is what one reading may teach: a sample to one model, or a label to
+// the models that have its sample.
+type lesson struct {
+	from   *source
+	to     *modelState // nil for a label
+	x      []float64
+	probs  []float64
+	label  string
+	device string
+	key    uint64 // identity of the sample; of the message where there is no id
+	repeat bool   // the key may be that of something taught before
+	wait   uint64 // identity under which the sample waits for a label; 0: it has no id
+
+	id     string // of the sample that a label is for
+	labels []lateLabel
+}
+
+// lateLabel says where a label finds its sample in one model.
+type lateLabel struct {
+	to     *modelState
+	keys   []uint64 // where device and stream are known
+	byID   bool     // the device is not known: the id must be enough
+	device string
+}
+
+// item is a message on its way through the committer.
+type item struct {
+	msg     *message
+	lessons []lesson
+}
+
+// worker decodes messages and answers them, one after the other.
+type worker struct {
+	node   string
+	ring   *fifo[*message]
+	router *router[*source]
+	lost   *source // takes what no source asks for
+	out    chan<- *item
+	report *reporter
+	outbox *outbox
+	qos    byte
+	hook   func(*Prediction)
+	counts *counters
+
+	ws      *model.Workspace
+	scratch []byte
+	routes  []*source
+}
+
+// run answers messages until stop is closed and the ring is empty, or ctx ends.
+// It closes the committer's queue.
+func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
+	defer close(w.out)
+	for ctx.Err() == nil {
+		msg, ok := w.ring.pop()
+		if ok {
+			w.handle(ctx, msg)
+			continue
+		}
+		select {
+		case <-w.ring.ready:
+		case <-stop:
+			if w.ring.len() == 0 {
+				return
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (w *worker) handle(ctx context.Context, msg *message) {
+	w.counts.received.Add(1)
+	w.counts.lastMessage.Store(&msg.arrived)
+	w.routes = w.router.find(w.routes[:0], msg.topic)
+	it := &item{msg: msg}
+	if len(w.routes) == 0 {
+		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
+	}
+	for _, src := range w.routes {
+		src.received.Add(1)
+		if err := w.read(it, src); err != nil {
+			var r *Refusal
+			if errors.As(err, &r) {
+				w.report.refuse(src, src.models, msg, r)
+			}
+		}
+	}
+	w.hand(ctx, it)
+}
+
+// hand gives the committer what a message teaches. The committer is behind only
+// while the disk or the learner is: a message of QoS 1 then waits, and behind
+// it the broker; one of QoS 0 is answered but teaches nothing.
+func (w *worker) hand(ctx context.Context, it *item) {
+	if it.msg.qos > 0 {
+		select {
+		case w.out <- it:
+		case <-ctx.Done():
+		}
+		return
+	}
+	select {
+	case w.out <- it:
+	default:
+		if slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" }) {
+			w.counts.labelsDropped.Add(1)
+		}
+	}
+}
+
+// read appends what a message teaches to it, and publishes predictions.
+func (w *worker) read(it *item, src *source) error {
+	msg := it.msg
+	if msg.retained && !src.allowRetained {
+		return refuse(Retained, "the broker kept this message: allow_retained is off")
+	}
+	readings, err := src.decoder.Decode(msg.payload)
+	if err != nil {
+		return err
+	}
+	captured := src.template.capture(msg.topic)
+	for i := range readings {
+		r := &readings[i]
+		if r.Label != "" && r.Source == w.node {
+			w.report.refuse(src, src.models, msg, refuse(BadLabel, "its source is this node: a model must not teach itself"))
+			r.Label = ""
+		}
+		switch {
+		case r.X != nil:
+			w.sample(it, src, r, captured, i)
+		case r.Label != "":
+			w.label(it, src, r, captured, i)
+		}
+	}
+	return nil
+}
+
+// sample predicts for every model of the stream.
+func (w *worker) sample(it *item, src *source, r *Reading, captured []string, entry int) {
+	msg := it.msg
+	l := lesson{from: src, label: r.Label, device: strings.Join(captured, "/"), repeat: msg.dup || msg.retained}
+	if r.ID != "" {
+		l.key, l.repeat = sampleKey(src.name, captured, r.ID), true
+		l.wait = waitKey(src.name, captured, r.ID)
+	} else if r.Label != "" {
+		l.key = messageKey(msg.topic, msg.payload, entry)
+	}
+	for _, f := range src.feeds {
+		m := f.to
+		l.to, l.x = m, r.X
+		if f.pick != nil {
+			l.x = make([]float64, len(f.pick))
+			for j, at := range f.pick {
+				l.x[j] = r.X[at]
+			}
+		}
+		post := m.Model.Posterior()
+		probs, novelty, err := post.PredictTo(nil, l.x, w.ws)
+		if err != nil {
+			w.report.refuse(src, []*modelState{m}, msg, refuse(Unpredictable, "model %s: %w", m.Name, err))
+			continue
+		}
+		l.probs = probs
+		m.seq++
+		p := Prediction{
+			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
+			Seq: m.seq, Version: post.Version(), Classes: post.Classes(), Probs: probs, Novelty: novelty,
+			Label: r.Label, Learned: r.Label != "" && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out)),
+			rawID: r.rawID, rawTime: r.rawTime, arrived: msg.arrived,
+		}
+		p.judge()
+		w.publish(m, &p)
+		it.lessons = append(it.lessons, l)
+	}
+}
+
+func (w *worker) publish(m *modelState, p *Prediction) {
+	p.Latency = time.Since(p.arrived)
+	w.scratch = p.AppendJSON(w.scratch[:0])
+	payload := slices.Clone(w.scratch) // the outbox keeps it
+	topic := m.predictionTopic
+	if p.Device != "" {
+		topic += "/" + p.Device
+	}
+	w.outbox.push(&outgoing{topic: topic, payload: payload, qos: w.qos})
+	m.latest.Store(&payload)
+	m.predictions.Add(1)
+	w.counts.predictions.Add(1)
+	if w.hook != nil {
+		w.hook(p)
+	}
+}
+
+// label finds the samples that a label without features may be for.
+func (w *worker) label(it *item, src *source, r *Reading, captured []string, entry int) {
+	msg := it.msg
+	l := lesson{
+		from: src, label: r.Label, id: r.ID,
+		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.dup || msg.retained,
+	}
+	for _, m := range src.models {
+		late := lateLabel{to: m}
+		streams := m.streams
+		if len(src.feeds) > 0 { // on a stream's topic: of a sample of that stream and device
+			streams = []*source{src}
+		}
+		for _, s := range streams {
+			levels, ok := src.levels(msg.topic, captured, s)
+			if !ok {
+				late.byID = true
+				continue
+			}
+			late.keys = append(late.keys, waitKey(s.name, levels, r.ID))
+			if len(levels) > 0 {
+				late.device = strings.Join(levels, "/")
+			}
+		}
+		l.labels = append(l.labels, late)
+	}
+	it.lessons = append(it.lessons, l)
+}
+
+// committer is the only writer of the journal. It commits in groups,
+// acknowledges in the order of receipt and hands the records to the models.
+type committer struct {
+	in      <-chan *item
+	journal Journal
+	models  []*modelState
+	window  int           // messages of QoS 1 that wait for no more company
+	flush   time.Duration // longest wait for company
+	report  *reporter
+	counts  *counters
+	log     *slog.Logger
+
+	group group
+}
+
+// group is what the next transaction will hold.
+type group struct {
+	items   []*item
+	unacked int       // of QoS 1
+	due     time.Time // zero while nothing needs a commit
+	records []online.Record
+	keys    map[recordKey]bool
+	pending map[recordKey]*online.Pending // nil: forget
+	order   []recordKey                   // of pending
+}
+
+type recordKey struct {
+	model string
+	key   uint64
+}
+
+func (g *group) durable() bool { return len(g.records) > 0 || len(g.order) > 0 }
+
+func (g *group) record(m *modelState, ev online.Event) {
+	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
+	if ev.Key != 0 {
+		g.keys[recordKey{m.Name, ev.Key}] = true
+	}
+}
+
+// wait and forget keep the last word about a key, so that the order of a
+// commit's parts does not matter.
+func (g *group) wait(p *online.Pending) { g.pend(recordKey{p.Model, p.Key}, p) }
+
+func (g *group) forget(m *modelState, gone ...online.Pending) {
+	for _, p := range gone {
+		g.pend(recordKey{m.Name, p.Key}, nil)
+	}
+}
+
+func (g *group) pend(k recordKey, p *online.Pending) {
+	if _, ok := g.pending[k]; !ok {
+		g.order = append(g.order, k)
+	}
+	g.pending[k] = p
+}
+
+func (g *group) reset() {
+	clear(g.items) // whose payloads are done with
+	*g = group{items: g.items[:0], keys: map[recordKey]bool{}, pending: map[recordKey]*online.Pending{}}
+}
+
+func (g *group) commit() *online.Commit {
+	c := &online.Commit{Records: g.records}
+	for _, k := range g.order {
+		if p := g.pending[k]; p != nil {
+			c.Wait = append(c.Wait, *p)
+		} else {
+			c.Forget = append(c.Forget, online.Pending{Model: k.model, Key: k.key})
+		}
+	}
+	return c
+}
+
+// run commits until its queue is closed, then commits the rest. If ctx ends
+// first, what is not committed is not acknowledged.
+func (c *committer) run(ctx context.Context) {
+	c.group.reset()
+	c.recover()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var due <-chan time.Time
+		if at := c.due(); !at.IsZero() {
+			timer.Reset(time.Until(at))
+			due = timer.C
+		}
+		select {
+		case it, ok := <-c.in:
+			if !ok {
+				c.settle(ctx)
+				return
+			}
+			c.add(it)
+			g := &c.group
+			if !g.durable() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= maxRecords {
+				c.settle(ctx)
+			}
+		case <-due:
+			c.boundaries(time.Now())
+			c.settle(ctx)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// recover takes up the samples that wait, and lets a minibatch that was filling
+// when the node stopped be closed in time.
+func (c *committer) recover() {
+	now := time.Now()
+	for _, m := range c.models {
+		w, evicted := newWaiting(m.Pending, m.Waiting, now)
+		m.waiting, m.Waiting = w, nil
+		m.pending.Store(int64(w.len()))
+		c.counts.pendingEvicted.Add(uint64(len(evicted)))
+		c.group.forget(m, evicted...)
+		if m.Batch.MaxWait > 0 {
+			m.since = now
+		}
+	}
+	if c.group.durable() {
+		c.group.due = now
+	}
+}
+
+// due returns when something is to be done even if no message comes; zero for never.
+func (c *committer) due() time.Time {
+	at := c.group.due
+	for _, m := range c.models {
+		if m.since.IsZero() {
+			continue
+		}
+		if t := m.since.Add(m.Batch.MaxWait); at.IsZero() || t.Before(at) {
+			at = t
+		}
+	}
+	return at
+}
+
+// boundaries closes the minibatches that have waited long enough.
+func (c *committer) boundaries(now time.Time) {
+	for _, m := range c.models {
+		if !m.since.IsZero() && now.Sub(m.since) >= m.Batch.MaxWait {
+			c.group.record(m, online.Event{Kind: online.Boundary})
+		}
+	}
+}
+
+func (c *committer) add(it *item) {
+	now := time.Now()
+	c.group.items = append(c.group.items, it)
+	if it.msg.qos > 0 {
+		c.group.unacked++
+	}
+	for i := range it.lessons {
+		l := &it.lessons[i]
+		if l.to != nil {
+			c.expire(l.to, now)
+			c.sample(it, l, now)
+			continue
+		}
+		c.label(it, l, now)
+	}
+	if c.group.durable() && c.group.due.IsZero() {
+		c.group.due = now.Add(c.flush)
+	}
+}
+
+func (c *committer) expire(m *modelState, now time.Time) {
+	gone := m.waiting.expire(now)
+	c.counts.pendingExpired.Add(uint64(len(gone)))
+	c.group.forget(m, gone...)
+}
+
+func (c *committer) seen(m *modelState, key uint64) bool {
+	return c.group.keys[recordKey{m.Name, key}] || c.journal.Seen(m.Name, key)
+}
+
+func (c *committer) again(m *modelState) {
+	m.redelivered.Add(1)
+	c.counts.redelivered.Add(1)
+}
+
+// sample teaches a labelled sample, and lets another one wait for its label.
+func (c *committer) sample(it *item, l *lesson, now time.Time) {
+	m := l.to
+	if l.label != "" {
+		if l.repeat && c.seen(m, l.key) {
+			c.again(m)
+			return
+		}
+		if c.admit(it, l, m) {
+			if p, ok := m.waiting.take(l.wait); ok {
+				c.group.forget(m, p)
+			}
+			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: l.x, Label: l.label})
+			m.last = nil
+			return
+		}
+	}
+	last := *l
+	m.last = &last
+	if l.wait == 0 || m.Pending.Max == 0 {
+		return
+	}
+	if c.seen(m, l.wait) {
+		m.last = nil
+		c.again(m)
+		return
+	}
+	if m.waiting.has(l.wait) {
+		c.again(m)
+		return
+	}
+	p := online.Pending{Model: m.Name, Key: l.wait, X: l.x, Probs: l.probs}
+	evicted := m.waiting.add(p, now)
+	c.counts.pendingEvicted.Add(uint64(len(evicted)))
+	c.group.forget(m, evicted...)
+	c.group.wait(&p)
+}
+
+// admit reports whether the model may be taught the label, and remembers it.
+func (c *committer) admit(it *item, l *lesson, m *modelState) bool {
+	var err *Refusal
+	switch reason := m.classes.refusal(l.label); reason {
+	case "":
+		m.classes.add(l.label)
+		return true
+	case UnknownClass:
+		err = refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)
+	default:
+		err = refuse(reason, "label %.80q would be one class more than classes.max = %d", l.label, m.Classes.Max)
+	}
+	c.report.refuse(l.from, []*modelState{m}, it.msg, err)
+	return false
+}
+
+// label teaches the samples that a late label is for.
+func (c *committer) label(it *item, l *lesson, now time.Time) {
+	var (
+		reached bool // a sample was found, or had been taught already
+		why     = refuse(UnknownID, "no sample with id %.80q waits for a label", l.id)
+		models  []*modelState
+	)
+	for i := range l.labels {
+		late := &l.labels[i]
+		m := late.to
+		models = append(models, m)
+		c.expire(m, now)
+		p, taught, err := c.find(l, late)
+		switch {
+		case err != nil:
+			if err.Reason == AmbiguousID {
+				why = err
+			}
+			continue
+		case taught:
+			reached = true
+			c.again(m)
+			continue
+		}
+		reached = true
+		if !c.admit(it, l, m) {
+			continue
+		}
+		if _, waits := m.waiting.take(p.Key); waits {
+			c.group.forget(m, p)
+		}
+		if l.id == lastID || m.last != nil && m.last.wait == p.Key {
+			m.last = nil
+		}
+		c.group.record(m, online.Event{Kind: online.Observe, Key: p.Key, X: p.X, Label: l.label, Probs: p.Probs})
+	}
+	if !reached {
+		c.report.refuse(l.from, models, it.msg, why)
+	}
+}
+
+// find returns the sample of one model that a late label is for, or reports
+// that it has been taught already.
+func (c *committer) find(l *lesson, late *lateLabel) (p online.Pending, taught bool, err *Refusal) {
+	m := late.to
+	unknown := refuse(UnknownID, "no sample with that id waits")
+	if l.id == lastID {
+		switch {
+		case l.repeat && c.seen(m, l.key):
+			return p, true, nil
+		case m.last == nil || late.device != "" && late.device != m.last.device:
+			return p, false, unknown
+		}
+		p = online.Pending{Key: l.key, X: m.last.x, Probs: m.last.probs}
+		if m.waiting.has(m.last.wait) {
+			p.Key = m.last.wait
+		}
+		return p, false, nil
+	}
+	keys := late.keys
+	if late.byID {
+		sharing := m.waiting.sharing(waitKey("", nil, l.id))
+		if len(sharing) > 1 {
+			return p, false, refuse(AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", l.id)
+		}
+		keys = slices.Concat(keys, sharing)
+	}
+	for _, k := range keys {
+		if p, ok := m.waiting.get(k); ok {
+			return p, false, nil
+		}
+	}
+	for _, k := range keys {
+		if c.seen(m, k) {
+			return p, true, nil
+		}
+	}
+	return p, false, unknown
+}
+
+// settle commits the group, acknowledges its messages in the order of receipt
+// and hands its records over. If ctx ends before the journal works, nothing of
+// it has happened, and the broker sends the messages again.
+func (c *committer) settle(ctx context.Context) {
+	g := &c.group
+	if g.durable() && !c.commit(ctx, g.commit()) {
+		return
+	}
+	for _, it := range g.items {
+		it.msg.ack()
+	}
+	byModel := map[string][]online.Record{}
+	for _, r := range g.records {
+		byModel[r.Model] = append(byModel[r.Model], r)
+	}
+	now := time.Now()
+	for _, m := range c.models {
+		m.pending.Store(int64(m.waiting.len()))
+		records := byModel[m.Name]
+		if len(records) == 0 {
+			continue
+		}
+		m.committed(records, now, c.counts)
+		if err := m.Model.Learn(ctx, records); err != nil {
+			c.log.Warn("learning is postponed to the next start; the journal has the records", "model", m.Name, "records", len(records), "reason", err)
+		}
+	}
+	g.reset()
+}
+
+// committed follows the filling of the minibatch. The count may be off after a
+// restart, or when the learner refuses a sample: so a Boundary always ends a
+// pause in the stream, and closes nothing if the minibatch is empty.
+func (m *modelState) committed(records []online.Record, now time.Time, counts *counters) {
+	for _, r := range records {
+		if r.Kind == online.Boundary {
+			m.open, m.since = 0, time.Time{}
+			continue
+		}
+		m.learned.Add(1)
+		counts.learned.Add(1)
+		m.open++
+		full := m.open >= m.Batch.MaxSize
+		if m.Batch.MaxWait > 0 && (m.open == 1 || full) {
+			m.since = now
+		}
+		if full {
+			m.open = 0
+		}
+	}
+}
+
+// commit tries until it succeeds. It reports false if ctx ended first.
+func (c *committer) commit(ctx context.Context, commit *online.Commit) bool {
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		err := c.journal.Commit(commit)
+		if err == nil {
+			if c.counts.degraded.Swap(false) {
+				c.log.Info("the journal works again")
+				c.report.event("", "store_recovered", "")
+			}
+			return true
+		}
+		c.counts.commitFailures.Add(1)
+		if !c.counts.degraded.Swap(true) {
+			c.log.Error("the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again", "error", err)
+			c.report.event("", "store_degraded", fmt.Sprint(err))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"time"
+
+	"edge/online"
+)
+
+const (
+	reportEvery  = time.Second // how often a reporter looks what is due
+	healthEvery  = time.Minute
+	rejectEvery  = time.Second // for each model, after a burst
+	rejectBurst  = 5
+	logEvery     = time.Minute // for each reason
+	excerptBytes = 256         // of a refused payload
+	maxConfusion = 64          // classes up to which the confusion matrix is published
+)
+
+// Build is what a program knows about itself.
+type Build struct {
+	Version string
+	Commit  string
+}
+
+// reporter publishes what is not a prediction: latest, metrics, rejects,
+// events, info and health. Any goroutine may call it.
+type reporter struct {
+	node    string
+	prefix  string // <base>/<node>/
+	models  []*modelState
+	outbox  *outbox
+	qos     byte
+	metrics Metrics
+	build   Build
+	limits  map[string]any // as info says them
+	counts  *counters
+	stats   func() Stats
+	log     *slog.Logger
+	started time.Time
+	logs    map[Reason]*limiter
+}
+
+func newLogLimits() map[Reason]*limiter {
+	limits := map[Reason]*limiter{}
+	for _, reason := range Reasons() {
+		limits[reason] = &limiter{interval: logEvery, burst: 1}
+	}
+	return limits
+}
+
+// run publishes what is due until ctx ends.
+func (r *reporter) run(ctx context.Context) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	health := time.NewTicker(healthEvery)
+	defer health.Stop()
+	type mark struct {
+		at      time.Time
+		samples uint64
+		classes int
+	}
+	marks := make([]mark, len(r.models))
+	for i := range marks {
+		marks[i] = mark{time.Now(), r.models[i].Model.Status().Scores.N, len(r.models[i].Model.Posterior().Classes())}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-health.C:
+			r.health()
+		case now := <-tick.C:
+			grown := false
+			for i, m := range r.models {
+				r.latest(m)
+				n := m.Model.Status().Scores.N
+				if now.Sub(marks[i].at) >= r.metrics.Every || r.metrics.Samples > 0 && n-marks[i].samples >= r.metrics.Samples {
+					marks[i].at, marks[i].samples = now, n
+					r.scores(m)
+				}
+				if c := len(m.Model.Posterior().Classes()); c != marks[i].classes {
+					marks[i].classes, grown = c, true
+				}
+			}
+			if grown {
+				r.info()
+			}
+		}
+	}
+}
+
+// hello publishes what every new connection begins with.
+func (r *reporter) hello() {
+	r.info()
+	r.final()
+}
+
+// final publishes what the retained topics should end with.
+func (r *reporter) final() {
+	for _, m := range r.models {
+		r.latest(m)
+		r.scores(m)
+	}
+}
+
+// refuse counts a refusal and, within limits, publishes and logs it.
+func (r *reporter) refuse(from *source, models []*modelState, msg *message, why *Refusal) {
+	why.Topic = msg.topic
+	from.rejected[why.Reason].Add(1)
+	r.counts.refused.Add(1)
+	now := time.Now()
+	if r.logs[why.Reason].allow(now) {
+		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
+	}
+	var payload []byte
+	for _, m := range models {
+		if !m.rejects.allow(now) {
+			r.counts.rejectsDropped.Add(1)
+			continue
+		}
+		if payload == nil {
+			payload = r.encode(map[string]any{
+				"v": 1, "ts": stamp(now), "node": r.node, "stream": from.name, "topic": why.Topic,
+				"reason": why.Reason, "error": why.Err.Error(), "bytes": len(msg.payload), "payload": excerpt(msg.payload),
+			})
+		}
+		r.outbox.push(&outgoing{topic: m.rejectTopic, payload: payload, qos: r.qos})
+	}
+}
+
+// event publishes something that a person may want to know; model may be "".
+func (r *reporter) event(model, kind, detail string) {
+	e := map[string]any{"v": 1, "ts": stamp(time.Now()), "node": r.node, "event": kind}
+	if model != "" {
+		e["model"] = model
+	}
+	if detail != "" {
+		e["detail"] = detail
+	}
+	r.outbox.push(&outgoing{topic: r.prefix + "event", payload: r.encode(e), qos: r.qos})
+}
+
+// latest publishes the newest prediction, unless it is there already.
+func (r *reporter) latest(m *modelState) {
+	if p := m.latest.Swap(nil); p != nil {
+		r.outbox.push(&outgoing{topic: m.latestTopic, payload: *p, qos: r.qos, retained: true})
+	}
+}
+
+func (r *reporter) info() {
+	type modelInfo struct {
+		Name     string   `json:"name"`
+		Streams  []string `json:"streams"`
+		Features []string `json:"features"`
+		Classes  []string `json:"classes"`
+	}
+	models := []modelInfo{}
+	for _, m := range r.models {
+		models = append(models, modelInfo{m.Name, m.Streams, m.Features, append([]string{}, m.Model.Posterior().Classes()...)})
+	}
+	r.outbox.push(&outgoing{topic: r.prefix + "info", qos: r.qos, retained: true, payload: r.encode(map[string]any{
+		"v": 1, "node": r.node, "version": r.build.Version, "commit": r.build.Commit,
+		"go": runtime.Version(), "arch": runtime.GOOS + "/" + runtime.GOARCH,
+		"started": stamp(r.started), "models": models, "limits": r.limits,
+	})})
+}
+
+func (r *reporter) health() {
+	s := r.stats()
+	h := map[string]any{
+		"v": 1, "ts": stamp(time.Now()), "node": r.node, "status": "ok", "uptime_s": int64(time.Since(r.started).Seconds()),
+		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked,
+		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
+		"rejected":   s.Rejected,
+		"dropped":    map[string]uint64{"in": s.RingDropped, "labels": s.LabelsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted},
+		"reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
+	}
+	if s.Degraded {
+		h["status"] = "degraded"
+	}
+	if s.Received > 0 {
+		h["last_message_age_s"] = math.Round(s.SinceMessage.Seconds()*10) / 10
+	}
+	if rss := residentBytes(); rss > 0 {
+		h["rss_bytes"] = rss
+	}
+	r.outbox.push(&outgoing{topic: r.prefix + "health", payload: r.encode(h), qos: r.qos})
+}
+
+// classScores are the scores of one class.
+type classScores struct {
+	N         uint64 `json:"n"`
+	Precision real   `json:"precision"`
+	Recall    real   `json:"recall"`
+}
+
+// scores publishes a model's prequential scores.
+func (r *reporter) scores(m *modelState) {
+	status := m.Model.Status()
+	s := &status.Scores
+	classes, balanced := perClass(s)
+	v := map[string]any{
+		"v": 1, "ts": stamp(time.Now()), "node": r.node, "model": m.Name, "version": status.Learned, "n": s.N,
+		"error": real(s.Error), "accuracy": real(1 - s.Error), "balanced_accuracy": balanced, "macro_f1": real(s.MacroF1),
+		"log_loss": real(s.NLL), "brier": real(s.Brier), "ece": real(s.ECE),
+		"window":  map[string]any{"n": s.Window.N, "error": real(s.Window.Error), "log_loss": real(s.Window.NLL)},
+		"classes": s.Classes, "per_class": classes, "pending": m.pending.Load(), "warmed_up": status.WarmedUp,
+	}
+	if len(s.Classes) <= maxConfusion {
+		v["confusion"] = s.Matrix // [label][predicted]
+	}
+	r.outbox.push(&outgoing{topic: m.metricsTopic, payload: r.encode(v), qos: r.qos, retained: true})
+}
+
+// perClass returns precision and recall of each class and the mean recall of
+// those that have occurred.
+func perClass(s *online.Scores) (classes map[string]classScores, balanced real) {
+	classes = make(map[string]classScores, len(s.Classes))
+	var sum, occurred float64
+	for k, name := range s.Classes {
+		var labels, predicted, hit uint64
+		for i, row := range s.Matrix {
+			if k < len(row) {
+				predicted += row[k]
+			}
+			if i == k {
+				for j, n := range row {
+					labels += n
+					if j == k {
+						hit = n
+					}
+				}
+			}
+		}
+		c := classScores{labels, real(float64(hit) / float64(predicted)), real(float64(hit) / float64(labels))}
+		classes[name] = c
+		if labels > 0 {
+			sum, occurred = sum+float64(c.Recall), occurred+1
+		}
+	}
+	return classes, real(sum / occurred)
+}
+
+// real is a number that is null in JSON where it is not defined.
+type real float64
+
+// MarshalJSON writes all digits.
+func (v real) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(v))
+}
+
+// encode returns v as JSON. Whatever it is given can be encoded.
+func (r *reporter) encode(v map[string]any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		r.log.Error("cannot encode a report", "error", err)
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// excerpt returns the beginning of a payload as valid text.
+func excerpt(payload []byte) string {
+	return strings.ToValidUTF8(string(payload[:min(len(payload), excerptBytes)]), "\uFFFD")
+}
+
+// heapBytes is the size of the live heap.
+func heapBytes() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// residentBytes is the resident set as Linux reports it; 0 elsewhere.
+func residentBytes() uint64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
+}

@@ -1,0 +1,84 @@
+package stream
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// counters are a node's counters since it started; any goroutine may use them.
+type counters struct {
+	received, refused                           atomic.Uint64
+	predictions, learned, redelivered           atomic.Uint64
+	ringDropped, labelsDropped, rejectsDropped  atomic.Uint64
+	redeliveries, staleAcks                     atomic.Uint64
+	published, outboxDropped                    atomic.Uint64
+	reconnects, connectFailures, commitFailures atomic.Uint64
+	pendingExpired, pendingEvicted              atomic.Uint64
+
+	degraded    atomic.Bool
+	lastMessage atomic.Pointer[time.Time]
+}
+
+// tally counts refusals by reason.
+type tally map[Reason]*atomic.Uint64
+
+func newTally() tally {
+	t := tally{}
+	for _, r := range Reasons() {
+		t[r] = new(atomic.Uint64)
+	}
+	return t
+}
+
+func (t tally) addTo(sum map[Reason]uint64) {
+	for reason, n := range t {
+		if v := n.Load(); v > 0 {
+			sum[reason] += v
+		}
+	}
+}
+
+// Stats is what a node has done since it started, and where it stands.
+type Stats struct {
+	Connected    bool
+	Refused      []string      // filters that the broker does not let the node subscribe to
+	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
+	SinceMessage time.Duration // since the last message; 0 before the first
+
+	Received    uint64            // messages
+	Rejected    map[Reason]uint64 // refused messages and labels; only reasons that occurred
+	Predictions uint64
+	Learned     uint64 // labelled samples that were committed
+	Redelivered uint64 // samples and labels that had been taught already
+
+	RingDropped    uint64 // messages of QoS 0 that found the ring full
+	Redeliveries   uint64 // times that the broker was asked to send again because the ring was full
+	LabelsDropped  uint64 // messages of QoS 0 whose lessons found the journal's queue full
+	OutboxDropped  uint64 // messages that were not published
+	RejectsDropped uint64 // refusals that the rate limit kept from the reject topic
+	StaleAcks      uint64 // acknowledgements of messages that came over an earlier connection
+	PendingExpired uint64 // samples whose label did not come in time
+	PendingEvicted uint64 // samples that made room for newer ones
+	Published      uint64
+
+	Reconnects, ConnectFailures, CommitFailures uint64
+
+	Ring, Commit, Outbox int   // lengths of the queues
+	Unacked              int64 // messages of QoS 1 that are in the node
+
+	Streams map[string]StreamStats
+	Models  map[string]ModelStats
+}
+
+// StreamStats are the Stats of one stream; labels on topics of their own are
+// counted under "labels".
+type StreamStats struct {
+	Received uint64
+	Rejected map[Reason]uint64
+}
+
+// ModelStats are the Stats of one model.
+type ModelStats struct {
+	Predictions, Learned, Redelivered uint64
+	Pending                           int // samples that wait for their label
+}
