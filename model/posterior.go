@@ -63,12 +63,18 @@ type Scale struct {
 	Mu, Sd []float64 // D, in the units of each feature
 }
 
-// Clip bounds a standardised feature, in standard deviations.
-const Clip = 8
+const (
+	// Clip bounds a standardised feature, in standard deviations.
+	Clip = 8
+	// MaxFeature bounds the magnitude of a raw feature: larger ones are taken
+	// for it, so that no square of a finite feature overflows.
+	MaxFeature = 1e100
+)
 
 // To stores the standardised x in dst.
 func (s *Scale) To(dst, x []float64) {
 	for j, v := range x {
+		v = min(max(v, -MaxFeature), MaxFeature)
 		dst[j] = min(max((v-s.Mu[j])/s.Sd[j], -Clip), Clip)
 	}
 }

@@ -82,7 +82,7 @@ func (t *normalTable) normal(z float64) (pdf, cdf float64) {
 	if z >= normalHi {
 		return 0, 1
 	}
-	if z < normalLo {
+	if !(z >= normalLo) { // NaN goes through, too
 		return invSqrt2Pi * math.Exp(-0.5*z*z), 0.5 * math.Erfc(-z/math.Sqrt2)
 	}
 	i := int((z-normalLo)*normalPerUnit + 0.5)

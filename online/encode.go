@@ -289,7 +289,9 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 func (l *Learner) restoreModel(d *decoder) {
 	scale := l.view.Scale
 	n := d.int(max(maxWindow, maxBatch), "window")
-	l.capacity = max(l.capacity, n+l.cfg.Batch.MaxSize)
+	// What was filling or in the window under a larger minibatch size still fits.
+	l.room = max(l.room, len(l.pendY)+1)
+	l.capacity = max(l.cfg.Window, l.room, n) + l.room
 	l.allocate()
 	copy(l.view.Scale.Mu, scale.Mu)
 	copy(l.view.Scale.Sd, scale.Sd)

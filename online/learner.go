@@ -59,6 +59,7 @@ type Counters struct {
 type Learner struct {
 	cfg      Config
 	d, m     int
+	room     int // samples that a minibatch may hold
 	capacity int // window points that a step may hold
 
 	names  []string       // every class so far; those of the last snapshot are view.Names
@@ -116,7 +117,8 @@ func NewLearner(cfg Config) (*Learner, error) {
 	cfg.Classes.Names = slices.Clone(cfg.Classes.Names)
 	cfg.Features = slices.Clone(cfg.Features)
 	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}}
-	l.capacity = max(cfg.Window, cfg.Batch.MaxSize) + cfg.Batch.MaxSize
+	l.room = cfg.Batch.MaxSize
+	l.capacity = max(cfg.Window, l.room) + l.room
 	for _, name := range cfg.Classes.Names {
 		l.addClass(name)
 	}
@@ -195,7 +197,9 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 	} else {
 		l.judge.judge(l.probs, k)
 	}
-	l.pendX = append(l.pendX, ev.X...)
+	for _, v := range ev.X {
+		l.pendX = append(l.pendX, min(max(v, -model.MaxFeature), model.MaxFeature))
+	}
 	l.pendY = append(l.pendY, k)
 	c, at := len(l.view.Latent), l.latent[k]
 	for h := range l.cfg.Horizons {
@@ -364,8 +368,8 @@ func (l *Learner) allocate() {
 		kx: floats(n * m), w: floats(n * m), q: floats(n), u: floats(n * m),
 		bt: floats(m), y: floats(m), z0: floats(m * d), zs: floats(m * d), zz: floats(m),
 		t: floats(m * m), tt: floats(m * m), full: floats(m * m), at: floats(m * m),
-		batchX: floats(l.cfg.Batch.MaxSize * d), labels: make([]int, l.cfg.Batch.MaxSize),
-		logZ: floats(l.cfg.Batch.MaxSize), resp: floats(l.cfg.Batch.MaxSize),
+		batchX: floats(l.room * d), labels: make([]int, l.room),
+		logZ: floats(l.room), resp: floats(l.room),
 	}
 }
 
@@ -392,8 +396,8 @@ func (l *Learner) ensureLatent(k int) {
 	}
 	c, w := len(l.view.Latent), &l.work
 	w.mean, w.variance = make([]float64, c*l.capacity), make([]float64, c*l.capacity)
-	w.fresh = make([]float64, c*l.cfg.Batch.MaxSize*l.m)
-	w.g, w.coef = make([]float64, c*l.cfg.Batch.MaxSize), make([]float64, c*l.cfg.Batch.MaxSize)
+	w.fresh = make([]float64, c*l.room*l.m)
+	w.g, w.coef = make([]float64, c*l.room), make([]float64, c*l.room)
 	w.site.resize(c)
 }
 

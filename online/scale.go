@@ -31,7 +31,7 @@ func robustScale(s *model.Scale, x []float64, n, d int) {
 }
 
 // meanSd returns mean and population standard deviation, 1 for a constant
-// column. It scales by the largest magnitude first: squares of 1e300 overflow.
+// column. It scales by the largest magnitude first: squares of 1e-200 underflow.
 func meanSd(col []float64) (mu, sd float64) {
 	var top float64
 	for _, v := range col {
@@ -49,7 +49,7 @@ func meanSd(col []float64) (mu, sd float64) {
 		ss += (v/top - mu) * (v/top - mu)
 	}
 	mu, sd = mu*top, math.Sqrt(ss/n)*top
-	if !(sd > 1e-8*(min(1, top)+math.Abs(mu))) || math.IsInf(sd, 0) {
+	if !(sd > 1e-8*(min(1, top)+math.Abs(mu))) {
 		sd = 1
 	}
 	return mu, sd

@@ -69,7 +69,7 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 	b, g := &l.bank[h], &l.view.Bank[h]
 	classes := len(l.view.Latent)
 	last := s == l.cfg.Sweeps-1
-	size := l.cfg.Batch.MaxSize
+	size := l.room
 	for k := range classes {
 		dense.MulTriTrans(keep, m, wk, m, g.U[k*m*m:], m, w.u, m)
 		dense.Gemv(false, keep, m, 1, wk, m, g.Mean[k*m:(k+1)*m], 0, w.mean[k*capacity:k*capacity+keep])

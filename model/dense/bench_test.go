@@ -2,6 +2,7 @@ package dense
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -130,6 +131,75 @@ func BenchmarkKernels(b *testing.B) {
 						impl.run()
 					}
 					b.ReportMetric(op.flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkFunctions sets the elementary functions beside the standard
+// library's, at the lengths of a predictive grid and of a row of the kernel.
+func BenchmarkFunctions(b *testing.B) {
+	for _, n := range []int{16, 32, 100} {
+		r := rand.New(rand.NewPCG(8, 1))
+		x, y, z := make([]float64, n), make([]float64, n), make([]float64, n)
+		for i := range x {
+			x[i], z[i] = -5*r.Float64(), 10*r.Float64()
+		}
+		for _, op := range []struct {
+			name            string
+			dense, standard func()
+		}{
+			{"Exp",
+				func() { Exp(y, x) },
+				func() {
+					for i, v := range x {
+						y[i] = math.Exp(v)
+					}
+				}},
+			{"ExpSqDist",
+				func() { copy(y, x); ExpSqDist(y, 0.7, 3, z) },
+				func() {
+					for i, v := range x {
+						y[i] = 0.7 * math.Exp(-0.5*max(3+z[i]-2*v, 0))
+					}
+				}},
+			{"NormalGrid",
+				func() { NormalGrid(y, z, -5, 10/float64(n), 1) },
+				func() {
+					for i := range y {
+						v := -5 + 10/float64(n)*float64(i)
+						cdf := 0.5 * math.Erfc(-v/math.Sqrt2)
+						z[i] *= cdf
+						y[i] = invSqrt2Pi * math.Exp(-0.5*v*v) / cdf
+					}
+				}},
+			{"Probit",
+				func() { Probit(y, z, x) },
+				func() {
+					for i, v := range x {
+						b := invSqrt2Pi * math.Exp(-0.5*v*v) / (0.5 * math.Erfc(-v/math.Sqrt2))
+						y[i], z[i] = b, b*(b+v)
+					}
+				}},
+			{"LogPhi",
+				func() { LogPhi(y, x) },
+				func() {
+					for i, v := range x {
+						y[i] = math.Log(0.5 * math.Erfc(-v/math.Sqrt2))
+					}
+				}},
+		} {
+			for _, impl := range []struct {
+				name string
+				run  func()
+			}{{"dense", op.dense}, {"standard", op.standard}} {
+				b.Run(fmt.Sprintf("op=%s/n=%d/impl=%s", op.name, n, impl.name), func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						impl.run()
+					}
+					b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(n), "ns/element")
 				})
 			}
 		}

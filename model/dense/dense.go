@@ -384,10 +384,3 @@ func Gemv(trans bool, m, n int, alpha float64, a []float64, lda int, x []float64
 	}
 	dotRows(m, n, alpha, a, lda, x[:n], y[:m], beta != 0)
 }
-
-// Exp stores e^xᵢ in dst; dst may be x.
-func Exp(dst, x []float64) {
-	for i, v := range x {
-		dst[i] = math.Exp(v)
-	}
-}

@@ -37,6 +37,18 @@ func dotAVX2(n int, x, y *float64) float64
 func axpyAVX2(n int, alpha float64, x, y *float64)
 
 //go:noescape
+func expAVX2(n int, dst, x *float64)
+
+//go:noescape
+func expSqDistAVX2(n int, row *float64, amp, half float64, zz *float64)
+
+//go:noescape
+func normalGridAVX2(n int, ratio, prod *float64, z, dz, scale float64)
+
+//go:noescape
+func probitAVX2(n int, beta, t, alpha *float64)
+
+//go:noescape
 func dotRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y *float64, add bool)
 
 //go:noescape
@@ -158,4 +170,78 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 		return
 	}
 	axpyRowsGo(m, 1, 1, 1, a, lda, x, y)
+}
+
+// The vector functions below run on whole vectors; what is left over goes
+// through a vector of its own.
+
+func expTo(dst, x []float64) {
+	if !vectorised {
+		expGo(dst, x)
+		return
+	}
+	n := len(x) &^ 3
+	if n > 0 {
+		expAVX2(n, &dst[0], &x[0])
+	}
+	if n < len(x) {
+		var v [4]float64
+		copy(v[:], x[n:])
+		expAVX2(4, &v[0], &v[0])
+		copy(dst[n:], v[:])
+	}
+}
+
+func expSqDist(row []float64, amp, half float64, zz []float64) {
+	if !vectorised {
+		expSqDistGo(row, amp, half, zz)
+		return
+	}
+	n := len(row) &^ 3
+	if n > 0 {
+		expSqDistAVX2(n, &row[0], amp, half, &zz[0])
+	}
+	if n < len(row) {
+		var v, w [4]float64
+		copy(v[:], row[n:])
+		copy(w[:], zz[n:])
+		expSqDistAVX2(4, &v[0], amp, half, &w[0])
+		copy(row[n:], v[:])
+	}
+}
+
+func normalGrid(ratio, prod []float64, z, dz, scale float64) {
+	if !vectorised {
+		normalGridGo(ratio, prod, z, dz, scale)
+		return
+	}
+	n := len(ratio) &^ 3
+	if n > 0 {
+		normalGridAVX2(n, &ratio[0], &prod[0], z, dz, scale)
+	}
+	if n < len(ratio) {
+		var v, w [4]float64
+		copy(w[:], prod[n:])
+		normalGridAVX2(4, &v[0], &w[0], z+float64(n)*dz, dz, scale)
+		copy(ratio[n:], v[:])
+		copy(prod[n:], w[:])
+	}
+}
+
+func probit(beta, t, alpha []float64) {
+	if !vectorised {
+		probitGo(beta, t, alpha)
+		return
+	}
+	n := len(alpha) &^ 3
+	if n > 0 {
+		probitAVX2(n, &beta[0], &t[0], &alpha[0])
+	}
+	if n < len(alpha) {
+		var a, b, c [4]float64
+		copy(a[:], alpha[n:])
+		probitAVX2(4, &b[0], &c[0], &a[0])
+		copy(beta[n:], b[:])
+		copy(t[n:], c[:])
+	}
 }

@@ -190,3 +190,13 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 		axpyRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x[m4:], y)
 	}
 }
+
+func expTo(dst, x []float64) { expGo(dst, x) }
+
+func expSqDist(row []float64, amp, half float64, zz []float64) { expSqDistGo(row, amp, half, zz) }
+
+func normalGrid(ratio, prod []float64, z, dz, scale float64) {
+	normalGridGo(ratio, prod, z, dz, scale)
+}
+
+func probit(beta, t, alpha []float64) { probitGo(beta, t, alpha) }

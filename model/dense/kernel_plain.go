@@ -44,3 +44,13 @@ func axpyRows(m, k int, alpha float64, a []float64, lda int, x, y []float64) {
 func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	axpyRowsGo(m, 1, 1, 1, a, lda, x, y)
 }
+
+func expTo(dst, x []float64) { expGo(dst, x) }
+
+func expSqDist(row []float64, amp, half float64, zz []float64) { expSqDistGo(row, amp, half, zz) }
+
+func normalGrid(ratio, prod []float64, z, dz, scale float64) {
+	normalGridGo(ratio, prod, z, dz, scale)
+}
+
+func probit(beta, t, alpha []float64) { probitGo(beta, t, alpha) }
