@@ -79,6 +79,9 @@ func (d *decoder) bool() bool { return d.int(1, "flag") == 1 }
 
 func (d *decoder) string() string {
 	n := d.int(len(d.buf), "length of a string")
+	if n > len(d.buf) {
+		d.fail("truncated string")
+	}
 	if d.err != nil {
 		return ""
 	}
@@ -251,6 +254,11 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	l.lastBuild = d.int(math.MaxInt32, "build size")
 	d.fill(l.view.Scale.Mu, "scale")
 	d.fill(l.view.Scale.Sd, "scale")
+	for _, sd := range l.view.Scale.Sd {
+		if !(sd > 0) {
+			d.fail("a standard deviation is not positive")
+		}
+	}
 	if l.warm {
 		l.sd0 = d.floats(l.d, "scale")
 	}

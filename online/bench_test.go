@@ -1,0 +1,93 @@
+package online
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"edge/model"
+)
+
+// sizes are those of the performance figures: (C, M, D, B).
+var sizes = []struct{ c, m, d, b int }{{6, 50, 33, 16}, {6, 100, 128, 100}, {10, 200, 784, 200}}
+
+// benchLearner is a warmed-up learner with the default horizons and window.
+func benchLearner(b *testing.B, c, m, d, size int, rate float64) (*Learner, []Event) {
+	cfg := DefaultConfig()
+	cfg.Inducing, cfg.Batch.MaxSize, cfg.LearningRate = m, size, rate
+	cfg.Warmup = 4 * size
+	for i := range d {
+		cfg.Features = append(cfg.Features, fmt.Sprint("f", i))
+	}
+	for k := range c {
+		cfg.Classes.Names = append(cfg.Classes.Names, fmt.Sprint("c", k))
+	}
+	l, err := NewLearner(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	events := make([]Event, 8*size)
+	for i := range events {
+		k := rng.IntN(c)
+		x := make([]float64, d)
+		for j := range x {
+			x[j] = rng.NormFloat64()
+			if j%c == k {
+				x[j] += 2
+			}
+		}
+		events[i] = Event{Kind: Observe, X: x, Label: cfg.Classes.Names[k]}
+		l.Add(&events[i])
+	}
+	return l, events
+}
+
+// BenchmarkStep is one closed minibatch of the default model: its samples'
+// judgement, both sweeps of three horizons over the window, and (learn) the
+// gradient step with projection.
+func BenchmarkStep(b *testing.B) {
+	for _, s := range sizes {
+		for _, mode := range []struct {
+			name string
+			rate float64
+		}{{"fixed", 0}, {"learn", 0.02}} {
+			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/B=%d/%s", s.c, s.m, s.d, s.b, mode.name), func(b *testing.B) {
+				l, events := benchLearner(b, s.c, s.m, s.d, s.b, mode.rate)
+				b.ReportAllocs()
+				next := 0
+				for b.Loop() {
+					for range s.b {
+						l.Add(&events[next])
+						next = (next + 1) % len(events)
+					}
+				}
+				b.ReportMetric(float64(b.N*s.b)/b.Elapsed().Seconds(), "samples/s")
+			})
+		}
+	}
+}
+
+func BenchmarkPredict(b *testing.B) {
+	for _, s := range sizes {
+		b.Run(fmt.Sprintf("C=%d/M=%d/D=%d", s.c, s.m, s.d), func(b *testing.B) {
+			l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
+			p, ws := l.Posterior(), model.NewWorkspace()
+			dst := make([]float64, s.c)
+			b.ReportAllocs()
+			next := 0
+			for b.Loop() {
+				dst, _, _ = p.PredictTo(dst, events[next].X, ws)
+				next = (next + 1) % len(events)
+			}
+		})
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	l, _ := benchLearner(b, 6, 50, 33, 16, 0.02)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Posterior()
+	}
+}

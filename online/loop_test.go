@@ -1,0 +1,148 @@
+package online
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// shelf is a Checkpointer in memory that can be told to fail.
+type shelf struct {
+	mu    sync.Mutex
+	seq   uint64
+	state []byte
+	saves int
+	fail  error
+}
+
+func (s *shelf) Checkpoint(_ string, seq uint64, state []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return s.fail
+	}
+	s.seq, s.state, s.saves = seq, append([]byte(nil), state...), s.saves+1
+	return nil
+}
+
+func records(rng *rand.Rand, from, n int) []Record {
+	out := make([]Record, n)
+	for i := range out {
+		out[i] = Record{Model: "m", Seq: uint64(from + i), Event: blob(rng, 3)}
+	}
+	return out
+}
+
+// Whatever the grouping and the checkpoints in between, the loop ends in the
+// state of a learner that was fed directly.
+func TestLoopEqualsLearner(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	cfg := testConfig(3, "a", "b", "c")
+	direct := newTestLearner(t, cfg)
+	feed(direct, rand.New(rand.NewPCG(1, 1)), 500)
+
+	var kinds []string
+	disk := &shelf{}
+	l := newTestLearner(t, cfg)
+	lp := NewLoop(l, LoopOptions{Model: "m", Queue: 2, Checkpointer: disk, Samples: 64, Notify: func(n Notice) { kinds = append(kinds, n.Kind) }})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- lp.Run(ctx) }()
+	rng := rand.New(rand.NewPCG(1, 1))
+	for seq := 1; seq <= 500; {
+		n := min(1+seq%7, 501-seq)
+		if err := lp.Learn(ctx, records(rng, seq, n)); err != nil {
+			t.Fatal(err)
+		}
+		seq += n
+	}
+	if err := lp.Idle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := lp.Status(); s.Seq != 500 || s.Scores.N != 500 || !s.Built || !s.WarmedUp {
+		t.Errorf("status %+v", s)
+	}
+	if got, want := lp.Posterior().Version(), uint64(500); got != want {
+		t.Errorf("snapshot of version %d, want %d", got, want)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if disk.seq != 500 || disk.saves < 6 {
+		t.Errorf("last checkpoint at %d, %d of them", disk.seq, disk.saves)
+	}
+	restored, err := Restore(cfg, disk.state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if restored.Digest() != direct.Digest() {
+		t.Error("the loop's state differs from that of a learner fed directly")
+	}
+	if len(kinds) == 0 || kinds[0] != "model_built" {
+		t.Errorf("notices %v", kinds)
+	}
+}
+
+func TestLoopBackPressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Queue: 1})
+		rng := rand.New(rand.NewPCG(1, 1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := lp.Learn(ctx, records(rng, 1, 1)); err != nil {
+			t.Fatal(err)
+		}
+		// Nobody learns: the queue is full, and Learn waits for its context.
+		if err := lp.Learn(ctx, records(rng, 2, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a full queue gave %v", err)
+		}
+		if err := lp.Idle(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Idle with a record in the queue gave %v", err)
+		}
+	})
+}
+
+// A checkpoint by time, one that fails, and one that works again.
+func TestLoopCheckpointsByTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &shelf{fail: errors.New("disk full")}
+		failed := 0
+		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Checkpointer: disk, Every: time.Minute,
+			Notify: func(n Notice) {
+				if n.Kind == "checkpoint_failed" {
+					failed++
+				}
+			}})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- lp.Run(ctx) }()
+		rng := rand.New(rand.NewPCG(1, 1))
+		if err := lp.Learn(ctx, records(rng, 1, 20)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		if failed != 1 || disk.saves != 0 {
+			t.Errorf("after 90 s: %d failed, %d saved", failed, disk.saves)
+		}
+		disk.mu.Lock()
+		disk.fail = nil
+		disk.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if disk.saves != 1 || disk.seq != 20 {
+			t.Errorf("%d checkpoints, the last at %d; want one: nothing was learnt since", disk.saves, disk.seq)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
