@@ -172,6 +172,19 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	axpyRowsGo(m, 1, 1, 1, a, lda, x, y)
 }
 
+// The tables of the elementary functions, every entry in four lanes.
+var (
+	expLanes   = lanes(expTable)
+	millsLanes = lanes(millsTable)
+)
+
+func lanes(t [19]float64) (v [19][4]float64) {
+	for i, x := range t {
+		v[i] = [4]float64{x, x, x, x}
+	}
+	return v
+}
+
 // The vector functions below run on whole vectors; what is left over goes
 // through a vector of its own.
 
