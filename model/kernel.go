@@ -85,13 +85,6 @@ func scaleRows(dst, norms, x, invEll []float64, n int) {
 func covariance(dst []float64, n, m, d int, amp float64, a, aa, b, bb []float64) {
 	dense.Gemm(false, true, n, m, d, 1, a, d, b, d, 0, dst, m)
 	for i := range n {
-		row := dst[i*m : (i+1)*m]
-		for j, dot := range row {
-			row[j] = min(dot-0.5*(aa[i]+bb[j]), 0)
-		}
-		dense.Exp(row, row)
-		for j := range row {
-			row[j] *= amp
-		}
+		dense.ExpSqDist(dst[i*m:(i+1)*m], amp, aa[i], bb[:m])
 	}
 }

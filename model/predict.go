@@ -178,12 +178,7 @@ func (g *Grid) probs(dst, mean, variance []float64, lo, hi float64, nodes int) {
 	for k := range c {
 		inv := 1 / math.Sqrt(variance[k])
 		z0, dz := (lo+0.5*step-mean[k])*inv, step*inv
-		ratio := g.ratio[k*nodes : (k+1)*nodes]
-		for i := range ratio {
-			pdf, cdf := normals.normal(z0 + float64(i)*dz)
-			prod[i] *= cdf
-			ratio[i] = pdf * inv / cdf
-		}
+		dense.NormalGrid(g.ratio[k*nodes:(k+1)*nodes], prod, z0, dz, inv)
 	}
 	var sum float64
 	for k := range c {

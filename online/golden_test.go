@@ -97,10 +97,10 @@ func TestSiteGolden(t *testing.T) {
 			s.t[k] = r.Q[k] + r.V[k]
 		}
 		s.update(r.Y, 0, 1) // first for Z, from which the reference takes r
-		s.update(r.Y, r.Eps, math.Exp(s.logZ))
-		logZ := s.logZ
+		s.update(r.Y, r.Eps, math.Exp(s.logZ()))
+		logZ := s.logZ()
 		if r.Eps > 0 {
-			logZ = math.Log((1-r.Eps)*math.Exp(s.logZ) + r.Eps/float64(c))
+			logZ = math.Log((1-r.Eps)*math.Exp(s.logZ()) + r.Eps/float64(c))
 		}
 		t.Logf("row %d: C=%d eps=%g", i, c, r.Eps)
 		closeTo(t, "log Z", []float64{logZ}, []float64{r.LogZ}, 1e-8)
@@ -246,6 +246,7 @@ func TestStepGolden(t *testing.T) {
 			var ref stepReference
 			reference(t, name, &ref)
 			l, n := loadStep(t, &ref)
+			l.work.trace = true
 			if err := l.sweeps(n); err != nil {
 				t.Fatal(err)
 			}

@@ -104,7 +104,8 @@ type work struct {
 	site            site
 	ev              evidence
 	epsGrad         float64
-	logZ, resp      []float64 // n  of the last sweep of the last horizon, for tests
+	resp            []float64 // n  responsibilities of the last sweep of the last horizon
+	trace           bool      // whether the objective is computed: nothing but tests needs it
 	objective       float64
 }
 
@@ -369,7 +370,7 @@ func (l *Learner) allocate() {
 		bt: floats(m), y: floats(m), z0: floats(m * d), zs: floats(m * d), zz: floats(m),
 		t: floats(m * m), tt: floats(m * m), full: floats(m * m), at: floats(m * m),
 		batchX: floats(l.room * d), labels: make([]int, l.room),
-		logZ: floats(l.room), resp: floats(l.room),
+		resp: floats(l.room), trace: l.work.trace,
 	}
 }
 

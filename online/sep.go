@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"edge/model"
+	"edge/model/dense"
 )
 
 // Bounds that keep a site proper whatever the data (and I + Σ s1·w·wᵀ ≥ I).
@@ -30,14 +31,15 @@ type site struct {
 	g, h, d []float64 // ∂log Z/∂a, −∂²log Z/∂a², ∂log Z/∂t, before clipping
 	s1, s2  []float64 // out: the new site
 	p       []float64 // cavity probabilities, scratch
+	alpha   []float64 // +Inf at the label
+	beta, c []float64 // derivatives of log Φ(α)
 	grid    model.Grid
-	logZ    float64 // Σ log Φ(α_k), without label noise
 	r       float64 // probability that the label is right
 	py      float64 // cavity probability of the label
 }
 
 func (s *site) resize(c int) {
-	for _, f := range []*[]float64{&s.a, &s.v, &s.t, &s.g, &s.h, &s.d, &s.s1, &s.s2, &s.p} {
+	for _, f := range []*[]float64{&s.a, &s.v, &s.t, &s.g, &s.h, &s.d, &s.s1, &s.s2, &s.p, &s.alpha, &s.beta, &s.c} {
 		if cap(*f) < c {
 			*f = make([]float64, c, c+c/4)
 		}
@@ -63,20 +65,21 @@ func (s *site) resize(c int) {
 // the robust derivatives by the chain rule.
 func (s *site) update(y int, eps, py float64) {
 	c := len(s.a)
+	for k := range c {
+		s.d[k] = 1 / (s.t[y] + s.t[k])
+		s.alpha[k] = (s.a[y] - s.a[k]) * math.Sqrt(s.d[k])
+	}
+	s.alpha[y] = math.Inf(1)
+	dense.Probit(s.beta, s.c, s.alpha)
 	var gy, hy, dy float64
-	s.logZ = 0
 	for k := range c {
 		if k == y {
 			continue
 		}
-		b := s.t[y] + s.t[k]
-		root := 1 / math.Sqrt(b)
-		alpha := (s.a[y] - s.a[k]) * root
-		logPhi, beta, t := model.Probit(alpha)
-		g, h, d := beta*root, t*root*root, -0.5*beta*alpha*root*root
+		inv := s.d[k]
+		g, h, d := s.beta[k]*math.Sqrt(inv), s.c[k]*inv, -0.5*s.beta[k]*s.alpha[k]*inv
 		s.g[k], s.h[k], s.d[k] = -g, h, d
 		gy, hy, dy = gy+g, hy+h, dy+d
-		s.logZ += logPhi
 	}
 	s.g[y], s.h[y], s.d[y] = gy, hy, dy
 	s.r, s.py = 1, py
@@ -95,6 +98,15 @@ func (s *site) update(y int, eps, py float64) {
 		s.s1[k] = h / e
 		s.s2[k] = (s.g[k] + h*s.a[k]) / e
 	}
+}
+
+// logZ returns log Z = Σ_{k≠y} log Φ(α_k) of the last update, without label noise.
+func (s *site) logZ() (sum float64) {
+	dense.LogPhi(s.beta, s.alpha)
+	for _, v := range s.beta {
+		sum += v
+	}
+	return sum
 }
 
 // probability returns the cavity probability of label y. For two classes it is

@@ -102,8 +102,10 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 		st.update(y, robust, py)
 		if fresh && last {
 			at := i - (keep - n)
-			w.logZ[at], w.resp[at] = st.logZ, st.r
-			w.objective += weight * st.r * st.logZ
+			w.resp[at] = st.r
+			if w.trace {
+				w.objective += weight * st.r * st.logZ()
+			}
 			if eps > 0 {
 				c := float64(classes)
 				w.epsGrad += weight / float64(n) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
