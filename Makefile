@@ -1,0 +1,55 @@
+# Everything that is built here needs Go alone; what a target does stands after its ##.
+
+GO      ?= go
+FUZZ    ?= 20s
+DIST    := dist
+LDFLAGS := -s -w
+STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "$(LDFLAGS)"
+
+.PHONY: help build test race bench fuzz cover lint arm demo clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+build: ## build ./edge for this machine
+	$(GO) build -trimpath -o edge ./cmd/edge
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests with the race detector
+	$(GO) test -race ./...
+
+bench: ## run all benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## run every fuzz target for FUZZ (20s)
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZ) $$pkg; \
+		done; \
+	done
+
+cover: ## run all tests and write dist/coverage.html
+	@mkdir -p $(DIST)
+	$(GO) test -coverpkg=./... -coverprofile=$(DIST)/coverage.out ./...
+	$(GO) tool cover -html=$(DIST)/coverage.out -o $(DIST)/coverage.html
+	$(GO) tool cover -func=$(DIST)/coverage.out | tail -n 1
+
+lint: ## gofmt, go vet and staticcheck
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
+	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/edge_linux_armv6 ./cmd/edge
+	GOARCH=arm GOARM=7 $(STATIC) -o $(DIST)/edge_linux_armv7 ./cmd/edge
+	GOARCH=arm64 $(STATIC) -o $(DIST)/edge_linux_arm64 ./cmd/edge
+	GOARCH=amd64 $(STATIC) -o $(DIST)/edge_linux_amd64 ./cmd/edge
+
+demo: ## run the demo for 30 seconds
+	$(GO) run ./cmd/edge demo --for 30s
+
+clean: ## remove what was built
+	rm -rf edge $(DIST)

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+)
+
+// Broker is an MQTT broker inside this process, for the demo and for tests. It
+// listens on the loopback interface only and lets everybody in.
+type Broker struct {
+	server *mochi.Server
+	addr   net.Addr
+}
+
+// StartBroker starts a broker on addr; "127.0.0.1:0" takes a free port.
+func StartBroker(addr string, log *slog.Logger) (*Broker, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	b := &Broker{
+		server: mochi.New(&mochi.Options{Logger: log}),
+		addr:   listener.Addr(),
+	}
+	if err := b.server.AddHook(new(auth.AllowHook), nil); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	if err := b.server.AddListener(listeners.NewNet("loopback", listener)); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	if err := b.server.Serve(); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("embedded broker: %w", err)
+	}
+	return b, nil
+}
+
+// URL is where clients connect to.
+func (b *Broker) URL() string { return "mqtt://" + b.addr.String() }
+
+// Close disconnects everybody and stops.
+func (b *Broker) Close() error { return b.server.Close() }

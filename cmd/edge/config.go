@@ -1,0 +1,382 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/online"
+	"edge/stream"
+)
+
+// Config is the configuration file. Every package owns its part; what is here
+// is the shape of the YAML. configs/edge.yaml documents every key.
+type Config struct {
+	// Node is the node's name, a level of its topics. Default: the host's name.
+	Node    string                   `yaml:"node"`
+	MQTT    stream.MQTT              `yaml:"mqtt"`
+	Outbox  stream.Outbox            `yaml:"outbox"`
+	Streams map[string]stream.Stream `yaml:"streams"`
+	Labels  []stream.Labels          `yaml:"labels"`
+	Models  map[string]Model         `yaml:"models"`
+	Store   Store                    `yaml:"store"`
+	Metrics stream.Metrics           `yaml:"metrics"`
+	Log     Log                      `yaml:"log"`
+}
+
+// Model is one classifier and the streams that feed it.
+type Model struct {
+	// Streams are names of the streams that feed it.
+	Streams []string `yaml:"streams"`
+	// Features are the names of its inputs, in its order; every stream has to
+	// have them. Empty: those of the first stream.
+	Features []string       `yaml:"features"`
+	Learner  online.Config  `yaml:",inline"`
+	Pending  stream.Pending `yaml:"pending"`
+}
+
+// Store says where and how the state is kept.
+type Store struct {
+	// Path of the one file. ${NAME} is replaced by that environment variable.
+	// Default edge.db, in the working directory.
+	Path string `yaml:"path"`
+	// JournalFlush is the longest that a label waits for others to share its
+	// commit. Default 50ms.
+	JournalFlush time.Duration `yaml:"journal_flush"`
+	// Checkpoint says when the state is written; the journal holds what came since.
+	Checkpoint Checkpoint `yaml:"checkpoint"`
+	// MaxSize bounds the file. Default 256MiB, at least 1MiB.
+	MaxSize stream.ByteSize `yaml:"max_size"`
+	// Dedupe is how many messages of each model are remembered so that a
+	// repetition teaches nothing. Default 4096, range 1 to 1000000.
+	Dedupe int `yaml:"dedupe"`
+}
+
+// Checkpoint says when a model's state is written, if it has learnt something.
+type Checkpoint struct {
+	// Every so often; 0: never by time. Default 5m.
+	Every time.Duration `yaml:"every"`
+	// Samples learnt since the last one; 0: never by count. Default 5000.
+	Samples uint64 `yaml:"samples"`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	// Level: debug, info, warn or error. Default info.
+	Level slog.Level `yaml:"level"`
+	// Format: text, json, or auto: coloured text on a terminal, else text. Default auto.
+	Format string `yaml:"format"`
+}
+
+// DefaultConfig returns the defaults that configs/edge.yaml documents. It has
+// no streams and no models.
+func DefaultConfig() Config {
+	host, _ := os.Hostname()
+	s := stream.DefaultConfig()
+	return Config{
+		Node:    stream.NodeName(host),
+		MQTT:    s.MQTT,
+		Outbox:  s.Outbox,
+		Streams: map[string]stream.Stream{},
+		Models:  map[string]Model{},
+		Store: Store{
+			Path:         "edge.db",
+			JournalFlush: s.JournalFlush,
+			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000},
+			MaxSize:      256 * stream.MiB,
+			Dedupe:       4096,
+		},
+		Metrics: s.Metrics,
+		Log:     Log{Level: slog.LevelInfo, Format: "auto"},
+	}
+}
+
+// DefaultModel returns the defaults of a model; it has no streams.
+func DefaultModel() Model {
+	return Model{Learner: online.DefaultConfig(), Pending: stream.DefaultPending()}
+}
+
+// UnmarshalYAML gives the keys that are not there their defaults.
+func (m *Model) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Model
+	p := plain(DefaultModel())
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	*m = Model(p)
+	return nil
+}
+
+// LoadConfig reads, completes and validates a configuration: defaults, then the
+// file, then environment variables. Its errors exit with exitConfig.
+func LoadConfig(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, coded(exitConfig, fmt.Errorf("configuration: %w; `edge config sample` prints one to begin with", err))
+	}
+	c, err := parseConfig(path, data, os.Environ())
+	return c, coded(exitConfig, err)
+}
+
+// parseConfig makes a configuration of a file's content and an environment.
+func parseConfig(path string, data []byte, environ []string) (*Config, error) {
+	c := DefaultConfig()
+	where, err := strictYAML(path, data, &c)
+	if err != nil {
+		return nil, err
+	}
+	from, err := c.applyEnviron(environ)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, err := range flatten(c.Validate()) {
+		key, _, _ := strings.Cut(strings.Replace(err.Error(), ":", " ", 1), " ")
+		at := path
+		if p, ok := nearestPosition(where, key); ok {
+			at = fmt.Sprintf("%s:%d:%d", path, p.line, p.column)
+		}
+		if name, ok := from[key]; ok {
+			at = name
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", at, err))
+	}
+	return &c, errors.Join(errs...)
+}
+
+// nearestPosition is where a key, or the innermost mapping around it, stands.
+func nearestPosition(where map[string]position, key string) (position, bool) {
+	for key != "" {
+		if p, ok := where[key]; ok {
+			return p, true
+		}
+		key = key[:max(strings.LastIndexAny(key, ".["), 0)]
+	}
+	return position{}, false
+}
+
+// flatten lists the errors that were joined into err.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, flatten(e)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// envPrefix begins the environment variables that override keys: the key's path
+// in capitals, with _ for every other character. Lists are separated by commas.
+const envPrefix = "EDGE_"
+
+// applyEnviron overrides keys by environment variables of the form NAME=value.
+// It returns which variable set which key.
+func (c *Config) applyEnviron(environ []string) (from map[string]string, err error) {
+	values := map[string]string{}
+	for _, s := range environ {
+		if name, value, ok := strings.Cut(s, "="); ok && strings.HasPrefix(name, envPrefix) {
+			values[name] = value
+		}
+	}
+	from = map[string]string{}
+	var errs []error
+	visitKeys(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
+		name := envName(key)
+		text, ok := values[name]
+		if !ok {
+			return
+		}
+		from[key] = name
+		if err := setFromText(v, text); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", name, key, err))
+		}
+	})
+	return from, errors.Join(errs...)
+}
+
+// envName is the environment variable that overrides a key.
+func envName(key string) string {
+	return envPrefix + strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(key))
+}
+
+// visitKeys calls visit with every key below v that holds one word or a list of
+// them. Changes that visit makes stay.
+func visitKeys(v reflect.Value, path string, visit func(key string, v reflect.Value)) {
+	t := v.Type()
+	switch {
+	case isScalar(t), t.Kind() == reflect.Slice && isScalar(t.Elem()):
+		visit(path, v)
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			name, options, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+			switch {
+			case name == "-":
+			case options == "inline":
+				visitKeys(v.Field(i), path, visit)
+			default:
+				visitKeys(v.Field(i), joinKey(path, name), visit)
+			}
+		}
+	case t.Kind() == reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			value := reflect.New(t.Elem()).Elem() // an element of a map cannot be set in place
+			value.Set(v.MapIndex(key))
+			visitKeys(value, joinKey(path, key.String()), visit)
+			v.SetMapIndex(key, value)
+		}
+	}
+}
+
+func joinKey(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// setFromText sets a scalar, or a list of scalars separated by commas.
+func setFromText(v reflect.Value, text string) error {
+	if v.Kind() != reflect.Slice || isText(v.Type()) {
+		return parseScalar(v, text)
+	}
+	list := reflect.MakeSlice(v.Type(), 0, 4)
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		e := reflect.New(v.Type().Elem()).Elem()
+		if err := parseScalar(e, word); err != nil {
+			return err
+		}
+		list = reflect.Append(list, e)
+	}
+	v.Set(list)
+	return nil
+}
+
+// Validate reports everything that is wrong, joined, each with its key.
+func (c *Config) Validate() error {
+	errs := []error{c.Stream().Validate()}
+	fail := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if len(c.Streams) == 0 {
+		fail("streams", "want at least one, with topics and features")
+	}
+	if len(c.Models) == 0 {
+		fail("models", "want at least one, with its streams")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		key, m := "models."+name, c.Models[name]
+		if name != stream.NodeName(name) {
+			fail(key, "the name is a level of topics: want [a-z0-9_-]")
+		}
+		learner, err := c.Learner(name)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			errs = append(errs, prefixed(key, learner.Validate()))
+		}
+		errs = append(errs, prefixed(key+".pending", m.Pending.Validate()))
+	}
+	for i, l := range c.Labels {
+		if _, ok := c.Models[l.Model]; l.Model != "" && !ok {
+			fail(fmt.Sprintf("labels[%d].model", i), "%s: there is no such model", l.Model)
+		}
+	}
+	s := c.Store
+	if s.Path == "" {
+		fail("store.path", "want the path of a file")
+	}
+	if s.MaxSize < stream.MiB {
+		fail("store.max_size", "%v: want at least 1MiB", s.MaxSize)
+	}
+	if s.Dedupe < 1 || s.Dedupe > 1e6 {
+		fail("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
+	}
+	if s.Checkpoint.Every < 0 || s.Checkpoint.Every > 0 && s.Checkpoint.Every < time.Second {
+		fail("store.checkpoint.every", "%v: want 0 (never by time) or at least 1s", s.Checkpoint.Every)
+	}
+	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 {
+		fail("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
+	}
+	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
+		fail("log.format", "%s: want auto, text or json", c.Log.Format)
+	}
+	return errors.Join(errs...)
+}
+
+// prefixed puts a key's prefix before every joined error.
+func prefixed(key string, err error) error {
+	var errs []error
+	for _, e := range flatten(err) {
+		errs = append(errs, fmt.Errorf("%s.%w", key, e))
+	}
+	return errors.Join(errs...)
+}
+
+// Stream is the part of the configuration that a stream.Node needs.
+func (c *Config) Stream() stream.Config {
+	return stream.Config{
+		Node: c.Node, MQTT: c.MQTT, Outbox: c.Outbox, Streams: c.Streams, Labels: c.Labels,
+		Metrics: c.Metrics, JournalFlush: c.Store.JournalFlush,
+	}
+}
+
+// Learner is the configuration of one model's learner, with the features of
+// its streams; "" is the only model.
+func (c *Config) Learner(name string) (online.Config, error) {
+	if name == "" {
+		if len(c.Models) != 1 {
+			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(sortedKeys(c.Models), ", "))
+		}
+		name = sortedKeys(c.Models)[0]
+	}
+	m, ok := c.Models[name]
+	if !ok {
+		return online.Config{}, fmt.Errorf("models: there is none called %q; there is %s", name, strings.Join(sortedKeys(c.Models), ", "))
+	}
+	key := "models." + name + ".streams"
+	if len(m.Streams) == 0 {
+		return online.Config{}, fmt.Errorf("%s: want the name of at least one stream", key)
+	}
+	cfg := m.Learner
+	cfg.Features = slices.Clone(m.Features)
+	for _, s := range m.Streams {
+		from, ok := c.Streams[s]
+		if !ok {
+			return online.Config{}, fmt.Errorf("%s: there is no stream called %q; there is %s", key, s, strings.Join(sortedKeys(c.Streams), ", "))
+		}
+		names := from.FeatureNames()
+		if len(cfg.Features) == 0 {
+			cfg.Features = names
+		}
+		for _, f := range cfg.Features {
+			if !slices.Contains(names, f) {
+				return online.Config{}, fmt.Errorf("%s: stream %s has no feature %q", key, s, f)
+			}
+		}
+	}
+	return cfg, nil
+}
+
+// StorePath is store.path with environment variables filled in.
+func (c *Config) StorePath() string { return os.Expand(c.Store.Path, os.Getenv) }

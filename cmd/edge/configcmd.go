@@ -1,0 +1,349 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/invopop/jsonschema"
+	"github.com/spf13/cobra"
+
+	"edge/configs"
+	"edge/online"
+	"edge/stream"
+)
+
+const defaultConfigPath = "edge.yaml"
+
+func newConfigCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Print a sample configuration, its schema, or what is in effect",
+	}
+	cmd.AddCommand(newConfigSampleCommand(), newConfigSchemaCommand(), newConfigShowCommand())
+	return cmd
+}
+
+func newConfigSampleCommand() *cobra.Command {
+	var from []string
+	var label string
+	cmd := &cobra.Command{
+		Use:   "sample",
+		Short: "Print a configuration with every key, its default and a comment",
+		Long: `sample prints a configuration with every key, its default and a comment. With
+--from it prints a short one that learns what ` + "`edge replay`" + ` publishes of a data
+file: its topics, features and classes.`,
+		Example: `  edge config sample >edge.yaml
+  edge config sample --from gas.csv.gz --from room.csv >edge.yaml`,
+		Args: cobra.NoArgs,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if len(from) == 0 {
+				_, err := cmd.OutOrStdout().Write(configs.Sample)
+				return err
+			}
+			text, err := sampleFor(from, label)
+			if err != nil {
+				return err
+			}
+			if _, err := parseConfig("the sample", text, nil); err != nil {
+				return fmt.Errorf("these data files need a configuration written by hand (`edge config sample` has every key): %w", err)
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		}),
+	}
+	cmd.Flags().StringArrayVar(&from, "from", nil, "make one for this data `FILE`; may be repeated")
+	cmd.Flags().StringVar(&label, "label", "", "`NAME` of the label's column (default the last one)")
+	return cmd
+}
+
+// sampleFor writes a configuration that learns the streams which replay makes
+// of data files, each with a model of its own.
+func sampleFor(paths []string, label string) ([]byte, error) {
+	var streams, labels, models strings.Builder
+	for _, path := range paths {
+		census, err := TakeCensus(path, label)
+		if err != nil {
+			return nil, err
+		}
+		d, err := OpenDataset(path, label)
+		if err != nil {
+			return nil, err
+		}
+		d.Close()
+		name, topic := stream.NodeName(d.Name), "sensors/"+d.Name
+		features := "features: " + flow(d.Features)
+		if reflect.DeepEqual(d.Features, stream.Stream{Dimension: len(d.Features)}.FeatureNames()) {
+			features = fmt.Sprintf("dimension: %d", len(d.Features))
+		}
+		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, flow([]string{topic}), features)
+		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
+		fmt.Fprintf(&models, "  %s:\n    streams: [%s]\n    classes: {names: %s}\n", name, name, flow(census.Classes))
+		models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
+	}
+	return fmt.Appendf(nil, `# Learns what this publishes: edge replay FILE
+mqtt: {servers: ["tcp://127.0.0.1:1883"]}
+streams:
+%slabels: # of edge replay --labels delayed
+%smodels:
+%sstore: {path: edge.db}
+`, &streams, &labels, &models), nil
+}
+
+// flow writes a list on one line.
+func flow(list []string) string {
+	text, err := yaml.MarshalWithOptions(list, yaml.Flow(true))
+	if err != nil {
+		panic(err) // a list of strings can be written
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func newConfigSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON schema of the configuration, for editors",
+		Example: "  edge config schema >edge.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			schema, err := configSchema()
+			if err != nil {
+				return err
+			}
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc.SetIndent("", "  ")
+			enc.SetEscapeHTML(false)
+			return enc.Encode(schema)
+		}),
+	}
+}
+
+// configSchema is the JSON schema of Config; its descriptions are the comments
+// of the sample.
+func configSchema() (*jsonschema.Schema, error) {
+	text := func(pattern string) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "string", Pattern: pattern}
+	}
+	reflector := jsonschema.Reflector{
+		Anonymous: true, DoNotReference: true, FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true,
+		Mapper: func(t reflect.Type) *jsonschema.Schema {
+			switch t {
+			case reflect.TypeFor[time.Duration]():
+				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`)
+			case reflect.TypeFor[stream.ByteSize]():
+				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
+			case reflect.TypeFor[online.Horizon]():
+				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "number"}, text(`^\.?inf$`)}}
+			case reflect.TypeFor[slog.Level]():
+				return &jsonschema.Schema{Type: "string", Enum: []any{"debug", "info", "warn", "error"}}
+			}
+			return nil
+		},
+	}
+	schema := reflector.Reflect(Config{})
+	schema.Title = "edge"
+	tree, err := parser.ParseBytes(configs.Sample, parser.ParseComments)
+	if err != nil {
+		return nil, fmt.Errorf("the sample configuration: %w", err)
+	}
+	describe(schema, tree.Docs[0].Body)
+	return schema, nil
+}
+
+// describe gives a schema the comments of a YAML tree of its shape.
+func describe(schema *jsonschema.Schema, node ast.Node) {
+	if list, ok := node.(*ast.SequenceNode); ok && schema.Items != nil && len(list.Values) > 0 {
+		describe(schema.Items, list.Values[0])
+		return
+	}
+	m, ok := node.(ast.MapNode)
+	if !ok {
+		return
+	}
+	for it := m.MapRange(); it.Next(); {
+		of := schema.AdditionalProperties
+		if schema.Properties != nil {
+			of, _ = schema.Properties.Get(scalarText(it.Key()))
+		}
+		if of == nil {
+			continue
+		}
+		if c := it.KeyValue().GetComment(); c != nil {
+			of.Description = commentText(c)
+		}
+		describe(of, it.Value())
+	}
+}
+
+// commentText is the comment that ends right above a key, without its signs,
+// one paragraph a line.
+func commentText(c *ast.CommentGroupNode) string {
+	var b strings.Builder
+	at := 0
+	for _, line := range c.Comments {
+		if at > 0 && line.Token.Position.Line > at+1 {
+			b.Reset() // after an empty line begins another comment
+		}
+		at = line.Token.Position.Line
+		text := strings.TrimSpace(strings.TrimPrefix(line.Token.Value, "#"))
+		switch {
+		case text == "":
+			b.WriteString("\n")
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "\n"):
+			b.WriteString(" " + text)
+		default:
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}
+
+func newConfigShowCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print the configuration in effect: file, defaults and environment",
+		Long: `show prints the configuration in effect: the file, completed by the defaults and
+overridden by EDGE_* environment variables. Secrets are never part of it, only
+where they are.`,
+		Example: "  EDGE_MQTT_SERVERS=mqtt://broker.lan edge config show -c edge.yaml",
+		Args:    cobra.NoArgs,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			c, err := LoadConfig(path)
+			if err != nil {
+				return err
+			}
+			return writeConfig(cmd.OutOrStdout(), c)
+		}),
+	}
+	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	return cmd
+}
+
+// writeConfig writes a configuration that reads back as itself.
+func writeConfig(w io.Writer, c *Config) error {
+	text, err := yaml.MarshalWithOptions(c, yaml.IndentSequence(true))
+	if err != nil {
+		return fmt.Errorf("write the configuration: %w", err)
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+func newCheckCommand() *cobra.Command {
+	var path string
+	var connect bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Validate a configuration and say what it would do",
+		Example: `  edge check -c edge.yaml
+  edge check -c edge.yaml --connect`,
+		Args: cobra.NoArgs,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			c, err := LoadConfig(path)
+			if err != nil {
+				return err
+			}
+			describeConfig(cmd.OutOrStdout(), path, c)
+			if !connect {
+				return nil
+			}
+			pub, err := NewPublisher(cmd.Context(), c.MQTT, 0, nil, nil, func() {})
+			if err != nil {
+				return err
+			}
+			pub.Close()
+			fmt.Fprintf(cmd.OutOrStdout(), "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
+			return nil
+		}),
+	}
+	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too")
+	return cmd
+}
+
+// describeConfig says in words what a daemon with this configuration would do.
+func describeConfig(w io.Writer, path string, c *Config) {
+	own := c.MQTT.BaseTopic + "/" + c.Node
+	fmt.Fprintf(w, "%s is valid.\n", path)
+	fmt.Fprintf(w, "node     %s: state, info and events on %s/…\n", c.Node, own)
+	for _, name := range sortedKeys(c.Streams) {
+		s := c.Streams[name]
+		fmt.Fprintf(w, "stream   %s: %d features from %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "))
+	}
+	for _, l := range c.Labels {
+		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
+	}
+	var total int64
+	for _, name := range sortedKeys(c.Models) {
+		m := c.Models[name]
+		cfg, err := c.Learner(name)
+		if err != nil {
+			continue // the configuration is valid: cannot happen
+		}
+		wait := "by count alone"
+		if cfg.Batch.MaxWait > 0 {
+			wait = "or after " + cfg.Batch.MaxWait.String()
+		}
+		known := max(len(cfg.Classes.Names), 2)
+		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction\n",
+			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name)
+		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
+			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, cfg.Classes.Max)), cfg.Classes.Max)
+		total += int64(residentSize(cfg, cfg.Classes.Max))
+	}
+	fmt.Fprintf(w, "memory   at most %s for the models, %v for messages that arrive, %v for those that leave\n",
+		byteSize(uint64(total)), c.MQTT.Ring.MaxBytes, c.Outbox.MaxBytes)
+	full := c.StorePath()
+	if abs, err := filepath.Abs(full); err == nil {
+		full = abs
+	}
+	state := "will be created"
+	if info, err := os.Stat(full); err == nil {
+		state = "exists, " + byteSize(uint64(info.Size()))
+	} else if _, err := os.Stat(filepath.Dir(full)); err != nil {
+		state = "cannot be created: its folder does not exist"
+	}
+	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
+}
+
+// String says it in words.
+func (c Checkpoint) String() string {
+	var when []string
+	if c.Every > 0 {
+		when = append(when, "every "+c.Every.String())
+	}
+	if c.Samples > 0 {
+		when = append(when, fmt.Sprintf("after %d samples", c.Samples))
+	}
+	return strings.Join(when, " or ")
+}
+
+// stateSize is the size in bytes of a model's encoded state with C classes,
+// once the warm-up is over:
+//
+//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C) + 3·(M·D + D + 3)]
+func stateSize(cfg online.Config, classes int) uint64 {
+	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
+	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
+	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*(m*d+d+3))
+}
+
+// residentSize is about what a model with C classes takes in memory: the sites
+// twice (a refused step gives the old ones back), the factors of the posterior
+// thrice (the learner's and two snapshots), each H·C·M², and its buffers.
+func residentSize(cfg online.Config, classes int) uint64 {
+	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
+	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
+	return 8 * (5*h*c*(m*m+m) + n*(8*d+4*m+8*h*c) + 12*(m*d+d) + 8*m*m)
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lmittmann/tint"
+
+	"edge/online"
+	"edge/persist"
+	"edge/stream"
+)
+
+// learnQueue is how many groups of committed records may wait for a learner.
+// When it is full the journal waits, then acknowledgements, then the broker.
+const learnQueue = 64
+
+// Daemon is one edge node: its store, the loops that learn, and the node that
+// speaks MQTT. `run` and `demo` have it in common.
+type Daemon struct {
+	log    *slog.Logger
+	store  *persist.Store
+	models []*servedModel // in the order of their names
+	node   *stream.Node
+}
+
+// servedModel is one model of a daemon. The learner belongs to the loop while
+// that runs.
+type servedModel struct {
+	name    string
+	learner *online.Learner
+	loop    *online.Loop
+}
+
+// NewDaemon opens the store, recovers every model and wires the node; nothing
+// runs yet. onPrediction, if not nil, is called with each prediction and must
+// not wait. Close the daemon if it is not run.
+func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Prediction)) (*Daemon, error) {
+	store, err := persist.Open(cfg.StorePath(), persist.Options{MaxSize: int64(cfg.Store.MaxSize), Dedupe: cfg.Store.Dedupe, Log: log})
+	if err != nil {
+		return nil, coded(exitStore, err)
+	}
+	d := &Daemon{log: log, store: store}
+	if err := d.wire(cfg, onPrediction); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error {
+	build := buildVersion()
+	deps := stream.Deps{Journal: d.store, Log: d.log, Build: stream.Build{Version: build.Version, Commit: build.Commit}, OnPrediction: onPrediction}
+	for _, name := range sortedKeys(cfg.Models) {
+		m, waiting, err := d.recover(cfg, name)
+		if err != nil {
+			return err
+		}
+		d.models = append(d.models, m)
+		learner := m.learner.Config()
+		deps.Models = append(deps.Models, stream.ModelConfig{
+			Name: name, Model: m.loop, Streams: cfg.Models[name].Streams, Features: learner.Features,
+			Classes: learner.Classes, Batch: learner.Batch, Pending: cfg.Models[name].Pending, Waiting: waiting,
+		})
+	}
+	node, err := stream.NewNode(cfg.Stream(), deps)
+	if err != nil {
+		return coded(exitConfig, err)
+	}
+	d.node = node
+	return nil
+}
+
+// recover brings a model to where it was when the daemon ended, however it
+// ended: its last checkpoint, and what its journal holds after that.
+func (d *Daemon) recover(cfg *Config, name string) (*servedModel, []online.Pending, error) {
+	learnerConfig, err := cfg.Learner(name)
+	if err != nil {
+		return nil, nil, coded(exitConfig, err)
+	}
+	kept, err := d.store.Load(name, learnerConfig.Shape())
+	if err != nil {
+		return nil, nil, coded(exitStore, err)
+	}
+	learner, err := revive(learnerConfig, kept.State)
+	if err != nil {
+		return nil, nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
+	}
+	seq := kept.Seq
+	for i := range kept.Records {
+		r := &kept.Records[i]
+		if out := learner.Add(&r.Event); out.Refused != nil {
+			d.log.Debug("learning refused, as it was before", "model", name, "seq", r.Seq, "reason", out.Refused)
+		}
+		seq = r.Seq
+	}
+	if l := kept.Loss; l.Samples > 0 || l.Pending > 0 {
+		d.log.Error("part of what the model had learnt is lost", "model", name, "samples", l.Samples, "pending", l.Pending)
+	}
+	scores := learner.Scores()
+	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
+		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
+	m := &servedModel{name: name, learner: learner}
+	m.loop = online.NewLoop(learner, online.LoopOptions{
+		Model: name, Seq: seq, Queue: learnQueue,
+		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
+		Log: d.log, Notify: func(n online.Notice) { d.node.Notify(n) },
+	})
+	return m, kept.Pending, nil
+}
+
+// revive restores a learner from a state, or makes a new one if there is none.
+func revive(cfg online.Config, state []byte) (*online.Learner, error) {
+	if state == nil {
+		return online.NewLearner(cfg)
+	}
+	return online.Restore(cfg, state)
+}
+
+// Run works until ctx ends, then stops in order: no more intake, what has
+// arrived is answered, committed, acknowledged and learnt, the state is saved,
+// the node says that it is offline.
+func (d *Daemon) Run(ctx context.Context) error {
+	learning, stopLearning := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLearning()
+	var loops sync.WaitGroup
+	failed := make([]error, len(d.models))
+	for i, m := range d.models {
+		loops.Go(func() { failed[i] = m.loop.Run(learning) })
+	}
+	nodeErr := d.node.Run(ctx)
+	stopLearning()
+	loops.Wait()
+	for _, m := range d.models {
+		s := m.learner.Scores()
+		d.log.Info("model stopped", "model", m.name, "samples", s.N, "error", s.Error, "nll", s.NLL, "ece", s.ECE, "digest", m.learner.Digest())
+	}
+	return errors.Join(coded(exitRuntime, nodeErr), coded(exitStore, errors.Join(failed...)), d.Close())
+}
+
+// Close releases the store.
+func (d *Daemon) Close() error { return coded(exitStore, d.store.Close()) }
+
+// newLogger makes the log that cfg asks for.
+func newLogger(cfg Log, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.Level}
+	switch {
+	case cfg.Format == "json":
+		return slog.New(slog.NewJSONHandler(w, options))
+	case cfg.Format == "auto" && isTerminal(w):
+		return slog.New(tint.NewHandler(w, &tint.Options{Level: cfg.Level, TimeFormat: time.TimeOnly}))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}

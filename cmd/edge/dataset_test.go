@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rowsOf reads a whole data set from text.
+func rowsOf(t testing.TB, text, label string) (*Dataset, []Row, error) {
+	t.Helper()
+	d, err := newDataset(strings.NewReader(text), "data.csv", label)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := readAll(d)
+	return d, rows, err
+}
+
+func TestDatasetReads(t *testing.T) {
+	want := []Row{{1, []float64{1, -2.5}, "ok"}, {2, []float64{0.003, 4e10}, "worn out"}}
+	for name, tc := range map[string]struct{ text, label string }{
+		"label last":             {"a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", ""},
+		"label first":            {"state,a,b\nok,1,-2.5\nworn out,0.003,4e10\n", "state"},
+		"label in between":       {"a,state,b\n1,ok,-2.5\n0.003,worn out,4e10\n", "state"},
+		"no newline at end":      {"a,b,label\n1,-2.5,ok\n0.003,4e10,worn out", ""},
+		"windows lines":          {"a,b,label\r\n1,-2.5,ok\r\n0.003,4e10,worn out\r\n", ""},
+		"byte order mark":        {"\xef\xbb\xbfa,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", ""},
+		"spaces and quotes":      {"a, b ,label\n 1 , -2.5, ok \n0.003,\"4e10\",\"worn out\"\n", ""},
+		"empty lines in between": {"a,b,label\n\n1,-2.5,ok\n\n0.003,4e10,worn out\n\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, rows, err := rowsOf(t, tc.text, tc.label)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"a", "b"}, d.Features); diff != "" {
+				t.Errorf("features (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want, rows); diff != "" {
+				t.Errorf("rows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDatasetRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ text, label, want string }{
+		"empty file":         {"", "", "data.csv: the file is empty"},
+		"one column":         {"label\nok\n", "", "data.csv:1: one column only"},
+		"no header":          {"1,2,ok\n3,4,ok\n", "", "data.csv:1: the first line holds numbers"},
+		"nameless column":    {"a,,label\n", "", "data.csv:1: column 2 has no name"},
+		"name twice":         {"a,a,label\n", "", `data.csv:1: two columns are called "a"`},
+		"no such label":      {"a,b,label\n", "class", `data.csv:1: no column is called "class"; --label takes one of: a, b, label`},
+		"missing value":      {"a,b,label\n1,2,ok\n1,,ok\n", "", `data.csv:3:3: column "b" is empty; missing values are not supported yet`},
+		"missing label":      {"a,b,label\n1,2,\n", "", `data.csv:2:5: column "label" is empty`},
+		"word for a number":  {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a finite number`},
+		"NaN":                {"a,b,label\nNaN,2,ok\n", "", `data.csv:2:1: column "a": "NaN" is not a finite number`},
+		"infinity":           {"a,b,label\n1,-inf,ok\n", "", `"-inf" is not a finite number`},
+		"overflow":           {"a,b,label\n1,1e999,ok\n", "", `"1e999" is not a finite number`},
+		"too few columns":    {"a,b,label\n1,2,ok\n1,2\n", "", "data.csv:3: the line has another number of columns than the header, which has 3"},
+		"too many columns":   {"a,b,label\n1,2,3,ok\n", "", "data.csv:2: the line has another number"},
+		"stray quote":        {"a,b,label\n1,2\"3,ok\n", "", "data.csv:2:4: bare \" in non-quoted-field"},
+		"long nonsense":      {"a,b,label\n1," + strings.Repeat("x", 1000) + ",ok\n", "", "…"},
+		"a line without end": {"a,b,label\n1,\"" + strings.Repeat("x\n", maxRecord), "", "a line is longer than 4 MiB"},
+		"not gzip after all": {"\x1f\x8bnonsense", "", "data.csv: gzip: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := rowsOf(t, tc.text, tc.label)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("error %v, want one with %q", err, tc.want)
+			}
+			if len(err.Error()) > 300 {
+				t.Errorf("the error has %d bytes; it should be one line for a person", len(err.Error()))
+			}
+		})
+	}
+}
+
+// gzipped returns text as gzip.
+func gzipped(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, text)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// tableFile writes a data file of n rows: two features and the class of the
+// waveform problem.
+func tableFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("x,y,label\n")
+	w := NewWaveform(1)
+	var row Row
+	for range n {
+		w.Next(&row)
+		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data := []byte(b.String())
+	if strings.HasSuffix(name, ".gz") {
+		data = gzipped(t, b.String())
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDatasetGzip(t *testing.T) {
+	path := tableFile(t, "table.csv.gz", 50)
+	census, err := TakeCensus(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Census{Rows: 50, Classes: []string{"class0", "class1", "class2"}}
+	if diff := cmp.Diff(want, census); diff != "" {
+		t.Errorf("census (-want +got):\n%s", diff)
+	}
+	if name := datasetName(path); name != "table" {
+		t.Errorf("name %q, want table", name)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.csv.gz")
+	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeCensus(cut, ""); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a cut file gives %v, want an unexpected end", err)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	const text = "x,label\n1,a\n2,a\n3,a\n4,b\n5,b\n6,b\n7,b\n"
+	seed := func(n uint64) *uint64 { return &n }
+	taught := func(t *testing.T, s Selection) []float64 {
+		t.Helper()
+		d, err := newDataset(strings.NewReader(text), "data.csv", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.Of(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := readAll(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var x []float64
+		for i, row := range all {
+			if row.Number != i+1 {
+				t.Errorf("row %d has number %d", i+1, row.Number)
+			}
+			if want := map[bool]string{true: "a", false: "b"}[row.X[0] < 4]; row.Label != want {
+				t.Errorf("row %v has label %s, want %s", row.X, row.Label, want)
+			}
+			x = append(x, row.X[0])
+		}
+		return x
+	}
+	whole := []float64{1, 2, 3, 4, 5, 6, 7}
+	if got := taught(t, Selection{}); !slices.Equal(got, whole) {
+		t.Errorf("everything: %v", got)
+	}
+	if got := taught(t, Selection{First: 3}); !slices.Equal(got, whole[:3]) {
+		t.Errorf("first 3: %v", got)
+	}
+	if got := taught(t, Selection{First: 30}); !slices.Equal(got, whole) {
+		t.Errorf("first 30 of 7: %v", got)
+	}
+	one, again, two := taught(t, Selection{Shuffle: seed(1)}), taught(t, Selection{Shuffle: seed(1)}), taught(t, Selection{Shuffle: seed(2)})
+	if !slices.Equal(one, again) || slices.Equal(one, two) || slices.Equal(one, whole) {
+		t.Errorf("shuffles by seeds 1, 1, 2: %v, %v, %v", one, again, two)
+	}
+	if got := taught(t, Selection{Shuffle: seed(1), First: 4}); !slices.Equal(got, one[:4]) {
+		t.Errorf("first 4 of shuffle 1 are %v, want %v", got, one[:4])
+	}
+	slices.Sort(one)
+	if !slices.Equal(one, whole) {
+		t.Errorf("the shuffle is no permutation: %v", one)
+	}
+	within := taught(t, Selection{Shuffle: seed(5), Within: []int{3, 4}})
+	slices.Sort(within[:3])
+	slices.Sort(within[3:])
+	if !slices.Equal(within, whole) {
+		t.Errorf("the shuffle within batches of 3 and 4 mixed them: %v", within)
+	}
+	d, _ := newDataset(strings.NewReader(text), "data.csv", "")
+	if _, err := (Selection{Shuffle: seed(1), Within: []int{3, 3}}).Of(d); err == nil || !strings.Contains(err.Error(), "add up to 6 rows, the file has 7") {
+		t.Errorf("batches that do not fit: %v", err)
+	}
+}
+
+func FuzzDataset(f *testing.F) {
+	f.Add([]byte("a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n"))
+	f.Add([]byte("a,b,label\n1,\"2\n\",ok\n"))
+	f.Add([]byte("\xef\xbb\xbfa,b\n1,\"\"\n"))
+	f.Add(gzipped(f, "a,label\n1,x\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := newDataset(bytes.NewReader(data), "data.csv", "")
+		if err != nil {
+			return // refusing is fine; panicking or accepting what is no sample is not
+		}
+		var row Row
+		for {
+			if err := d.Next(&row); err != nil {
+				return
+			}
+			if len(row.X) != len(d.Features) || row.Label == "" {
+				t.Fatalf("row %+v for features %q", row, d.Features)
+			}
+			for _, v := range row.X {
+				if math.IsNaN(v) || math.IsInf(v, 0) {
+					t.Fatalf("row %+v is not finite", row)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"edge/stream"
+)
+
+const (
+	demoRate   = 250 // rows a second: 2000 samples pass within ten seconds
+	learntPoll = 20 * time.Millisecond
+	learntWait = 2 * time.Second // without progress, until the demo stops waiting for the last samples
+)
+
+// demo is what the flags of the demo ask for.
+type demo struct {
+	file, label string
+	length      time.Duration
+	rate        float64
+	seed        uint64
+	asJSON      bool
+}
+
+func newDemoCommand() *cobra.Command {
+	var d demo
+	cmd := &cobra.Command{
+		Use:   "demo [FILE]",
+		Short: "See it work: broker, sensors and daemon in one process",
+		Long: `demo starts an MQTT broker on a free port of the loopback interface, sensors that
+publish on it, and the daemon of ` + "`edge run`" + ` with a state file that is removed at
+the end. It shows error, log loss, rate and the last predictions, until Ctrl-C,
+the end of the file or --for, and then a summary.
+
+Without FILE the sensors are the waveform generator of Breiman et al. (1984): 21
+features, three classes; no classifier has an error below 14 %.`,
+		Example: `  edge demo
+  edge demo --for 30s --json
+  edge demo gas.csv.gz --rate 500`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				d.file = args[0]
+			}
+			if !(d.rate >= 0) || d.length < 0 {
+				return coded(exitUsage, errors.New("--rate and --for: want 0 or more"))
+			}
+			return d.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}),
+	}
+	f := cmd.Flags()
+	f.DurationVar(&d.length, "for", 0, "end after this `DURATION` (0: at Ctrl-C, or the end of the file)")
+	f.Float64Var(&d.rate, "rate", demoRate, "`N` samples a second (0: as fast as it goes)")
+	f.Uint64Var(&d.seed, "seed", 1, "`SEED` of the simulated sensors")
+	f.StringVar(&d.label, "label", "", "`NAME` of the label's column of FILE (default the last one)")
+	f.BoolVar(&d.asJSON, "json", false, "print the summary as the object of edge eval --json, and nothing else")
+	return cmd
+}
+
+// sensors are what the demo's daemon is to learn.
+type sensors struct {
+	name     string
+	rows     Rows
+	features []string
+	classes  []string
+	close    func() error
+}
+
+func (d *demo) sensors() (*sensors, error) {
+	if d.file == "" {
+		w := NewWaveform(d.seed)
+		return &sensors{"waveform", w, w.Features(), w.Classes(), func() error { return nil }}, nil
+	}
+	census, err := TakeCensus(d.file, d.label)
+	if err != nil {
+		return nil, err
+	}
+	file, err := OpenDataset(d.file, d.label)
+	if err != nil {
+		return nil, err
+	}
+	return &sensors{file.Name, file, file.Features, census.Classes, file.Close}, nil
+}
+
+// config is that of a daemon which learns the sensors' stream.
+func (d *demo) config(s *sensors, broker, folder string) (*Config, error) {
+	c := DefaultConfig()
+	name := stream.NodeName(s.name)
+	in, m := stream.DefaultStream(), DefaultModel()
+	in.Topics, in.Features = []string{"sensors/" + s.name}, s.features
+	in.MaxPayload = max(in.MaxPayload, stream.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
+	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
+	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))
+	c.Node, c.MQTT.Servers = "demo", []string{broker}
+	c.Streams[name], c.Models[name] = in, m
+	c.Store.Path = filepath.Join(folder, "edge.db")
+	return &c, c.Validate()
+}
+
+func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
+	if d.length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.length)
+		defer cancel()
+	}
+	sensors, err := d.sensors()
+	if err != nil {
+		return err
+	}
+	defer sensors.close()
+	folder, err := os.MkdirTemp("", "edge-demo-")
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	log := newLogger(Log{Level: slog.LevelWarn, Format: "auto"}, errOut)
+	broker, err := StartBroker("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer broker.Close()
+	cfg, err := d.config(sensors, broker.URL(), folder)
+	if err != nil {
+		return coded(exitConfig, fmt.Errorf("demo: %w", err))
+	}
+	show := newView(out, sensors)
+	if d.asJSON {
+		show = newView(errOut, sensors)
+		show.muted = !isTerminal(errOut)
+	}
+	daemon, err := NewDaemon(cfg, log, show.predicted)
+	if err != nil {
+		return err
+	}
+	player := &Player{
+		Rows: sensors.rows, Features: sensors.features, Topic: "sensors/" + sensors.name, Prefix: sensors.name,
+		Rate: d.rate, Labels: "inline", Fraction: 1, Ahead: 100,
+	}
+	show.begin(broker.URL())
+	curve, taught, err := play(ctx, daemon, player, cfg.MQTT, show)
+	if err != nil {
+		return err
+	}
+	report, err := newReport(sensors.name, daemon.models[0].learner, curve, taught)
+	if err != nil {
+		return err
+	}
+	if d.asJSON {
+		return printJSON(out, report)
+	}
+	return printReports(out, []*Report{report})
+}
+
+// play runs daemon and player until the rows end and are learnt, or ctx ends,
+// then stops the daemon. The daemon's learners are free to be asked then.
+func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQTT, show *view) (curve Curve, taught time.Duration, err error) {
+	start := time.Now()
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	served, played := make(chan error, 1), make(chan error, 1)
+	go func() { served <- daemon.Run(running) }()
+	loop := daemon.models[0].loop
+	go func() {
+		rows, err := player.Play(ctx, broker)
+		if err == nil {
+			err = learnt(ctx, func() uint64 { return loop.Status().Scores.N }, uint64(rows))
+		}
+		played <- err
+	}()
+
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	look := func() {
+		s := loop.Status()
+		if curve.Due(s.Scores.N) {
+			curve.Add(s.Scores)
+		}
+		show.update(s)
+	}
+	for waiting := true; waiting; {
+		select {
+		case err = <-played:
+			waiting = false
+		case err = <-served: // the daemon ends before it is asked to
+			stop()
+			<-played
+			return curve, time.Since(start), err
+		case <-tick.C:
+			look()
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil // Ctrl-C and --for are the usual ends
+	}
+	taught = time.Since(start)
+	stop()
+	err = errors.Join(err, <-served)
+	show.end(loop.Status())
+	return curve, taught, err
+}
+
+// learnt waits until so many samples have been judged. Rows that the daemon
+// refuses never are, so it gives up when nothing happens any more.
+func learnt(ctx context.Context, judged func() uint64, rows uint64) error {
+	last, since := judged(), time.Now()
+	for judged() < rows && time.Since(since) < learntWait {
+		if err := sleep(ctx, learntPoll); err != nil {
+			return err
+		}
+		if n := judged(); n != last {
+			last, since = n, time.Now()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"edge/online"
+)
+
+// evaluation is what the flags of eval ask for.
+type evaluation struct {
+	configPath, model, label string
+	selection                Selection
+	seeds                    int
+	batch, inducing          int
+	asJSON                   bool
+	plot                     string
+}
+
+func newEvalCommand() *cobra.Command {
+	var e evaluation
+	var shuffle uint64
+	var mode string
+	cmd := &cobra.Command{
+		Use:   "eval FILE...",
+		Short: "Score data files without a broker",
+		Long: `eval teaches the rows of CSV files (gzip'd or not, with a header line) to a new
+model, one after the other, and judges each row before it is learnt. A daemon
+that has been sent the same rows under the same configuration (minibatches
+closed by count: batch.max_wait 0) has the same scores and the same digest.
+
+Without -c the default configuration is used, the features are the file's
+columns and the classes its labels. With -c it is that of a model in the file,
+exactly as the daemon would run it.`,
+		Example: `  edge eval gas.csv.gz
+  edge eval gas.csv.gz --first 6000 --json
+  edge eval iris.csv --shuffle 1 --seeds 5
+  edge eval drift.csv --shuffle 1 --shuffle-within 445,1244,1586
+  edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --plot bearing.svg`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if mode != "prequential" {
+				return coded(exitUsage, fmt.Errorf("--mode %s: only prequential is there so far", mode))
+			}
+			if cmd.Flags().Changed("shuffle") {
+				e.selection.Shuffle = &shuffle
+			}
+			if err := e.check(args); err != nil {
+				return coded(exitUsage, err)
+			}
+			return e.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&e.configPath, "config", "c", "", "take a model's configuration from this `FILE`")
+	f.StringVar(&e.model, "model", "", "`NAME` of the model in the configuration, if it has several")
+	f.StringVar(&e.label, "label", "", "`NAME` of the label's column (default the last one)")
+	f.IntVar(&e.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
+	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	f.IntSliceVar(&e.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, and print the means")
+	f.IntVar(&e.batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
+	f.IntVar(&e.inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
+	f.StringVar(&mode, "mode", "prequential", "how to judge: prequential")
+	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
+	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
+	return cmd
+}
+
+func (e *evaluation) check(files []string) error {
+	switch {
+	case e.seeds < 1:
+		return errors.New("--seeds: want 1 or more")
+	case e.seeds > 1 && e.selection.Shuffle == nil:
+		return errors.New("--seeds repeats with other shuffles: give --shuffle SEED, too")
+	case e.selection.Within != nil && e.selection.Shuffle == nil:
+		return errors.New("--shuffle-within: give --shuffle SEED, too")
+	case e.selection.Within != nil && len(files) > 1:
+		return errors.New("--shuffle-within describes one file: give one file")
+	case slices.ContainsFunc(e.selection.Within, func(n int) bool { return n < 1 }):
+		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
+	case e.selection.First < 0 || e.batch < 0 || e.inducing < 0:
+		return errors.New("--first, --batch and --inducing: want a number above 0")
+	case e.model != "" && e.configPath == "":
+		return errors.New("--model names a model of a configuration: give -c FILE, too")
+	}
+	return nil
+}
+
+func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Writer) error {
+	var reports []*Report
+	for _, file := range files {
+		r, err := e.file(ctx, file, errOut)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, r)
+		if e.asJSON {
+			if err := printJSON(out, r); err != nil {
+				return err
+			}
+		}
+	}
+	if !e.asJSON {
+		if err := printReports(out, reports); err != nil {
+			return err
+		}
+	}
+	if e.plot != "" {
+		return plotCurves(e.plot, reports)
+	}
+	return nil
+}
+
+// file evaluates one file, with as many shuffles as were asked for.
+func (e *evaluation) file(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
+	census, err := TakeCensus(path, e.label)
+	if err != nil {
+		return nil, err
+	}
+	var reports []*Report
+	var seeds []uint64
+	for i := range e.seeds {
+		s := e.selection
+		if s.Shuffle != nil {
+			seed := *s.Shuffle + uint64(i)
+			s.Shuffle = &seed
+			seeds = append(seeds, seed)
+		}
+		r, err := e.once(ctx, path, s, census, errOut)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	if e.seeds == 1 {
+		return reports[0], nil
+	}
+	return meanReport(reports, seeds), nil
+}
+
+func (e *evaluation) once(ctx context.Context, path string, s Selection, census Census, errOut io.Writer) (*Report, error) {
+	d, err := OpenDataset(path, e.label)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	cfg, pick, err := e.learnerConfig(d, census)
+	if err != nil {
+		return nil, err
+	}
+	learner, err := online.NewLearner(cfg)
+	if err != nil {
+		return nil, coded(exitConfig, err)
+	}
+	rows, err := s.Of(d)
+	if err != nil {
+		return nil, err
+	}
+	total := census.Rows
+	if s.First > 0 {
+		total = min(total, s.First)
+	}
+	bar := newProgress(errOut, total, d.Name)
+	defer bar.Close()
+	return prequential(ctx, learner, &pickedRows{rows: rows, pick: pick}, d.Name, bar.Add)
+}
+
+// learnerConfig is the configuration of the model that learns d, and which of
+// d's columns are its features, in its order.
+func (e *evaluation) learnerConfig(d *Dataset, census Census) (cfg online.Config, pick []int, err error) {
+	if e.configPath == "" {
+		cfg = online.DefaultConfig()
+		cfg.Features = d.Features
+		cfg.Classes.Names = census.Classes
+		cfg.Classes.Max = max(cfg.Classes.Max, len(census.Classes))
+	} else {
+		c, err := LoadConfig(e.configPath)
+		if err != nil {
+			return cfg, nil, err
+		}
+		if cfg, err = c.Learner(e.model); err != nil {
+			return cfg, nil, coded(exitConfig, err)
+		}
+	}
+	if e.batch > 0 {
+		cfg.Batch.MaxSize = e.batch
+	}
+	if e.inducing > 0 {
+		cfg.Inducing, cfg.Window = e.inducing, 2*e.inducing
+	}
+	pick, err = pickColumns(d, cfg.Features)
+	return cfg, pick, err
+}
+
+// pickColumns finds the columns of d that are the named features.
+func pickColumns(d *Dataset, features []string) ([]int, error) {
+	pick := make([]int, len(features))
+	var missing []string
+	for i, name := range features {
+		if pick[i] = slices.Index(d.Features, name); pick[i] < 0 {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s",
+			d.path, strings.Join(missing, ", "), strings.Join(d.Features, ", "))
+	}
+	return pick, nil
+}
+
+// pickedRows takes some of the features, in another order.
+type pickedRows struct {
+	rows Rows
+	pick []int
+	x    []float64
+}
+
+func (p *pickedRows) Next(row *Row) error {
+	if err := p.rows.Next(row); err != nil {
+		return err
+	}
+	p.x = append(p.x[:0], row.X...)
+	row.X = row.X[:0]
+	for _, j := range p.pick {
+		row.X = append(row.X, p.x[j])
+	}
+	return nil
+}
+
+// prequential teaches rows to learner and reports how it did. A minibatch that
+// is not full at the end stays open, as it does in the daemon.
+func prequential(ctx context.Context, learner *online.Learner, rows Rows, name string, progress func(int)) (*Report, error) {
+	var (
+		row    Row
+		curve  Curve
+		judged uint64
+		taken  time.Duration
+		ev     = online.Event{Kind: online.Observe}
+	)
+	for {
+		if err := rows.Next(&row); errors.Is(err, io.EOF) {
+			return newReport(name, learner, curve, taken)
+		} else if err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, errors.New("eval: interrupted")
+		}
+		ev.X, ev.Label = row.X, row.Label
+		start := time.Now()
+		outcome := learner.Add(&ev)
+		taken += time.Since(start)
+		progress(1)
+		if errors.Is(outcome.Refused, online.ErrClass) {
+			continue // as the daemon does, which counts it
+		}
+		if judged++; curve.Due(judged) {
+			curve.Add(learner.Scores())
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"edge/online"
+	"edge/persist"
+)
+
+// StateReport is what a state file holds.
+type StateReport struct {
+	File      string        `json:"file"`
+	FileBytes int64         `json:"file_bytes"`
+	FreeBytes int64         `json:"free_bytes"` // in the file, to be used again
+	Models    []ModelReport `json:"models"`
+}
+
+// ModelReport is what one model has learnt.
+type ModelReport struct {
+	Model        string             `json:"model"`
+	Samples      uint64             `json:"samples"` // learnt or in the minibatch that is filling
+	Built        bool               `json:"built"`   // the Gaussian process answers; before, class frequencies do
+	WarmedUp     bool               `json:"warmed_up"`
+	Inducing     int                `json:"inducing"`
+	Window       int                `json:"window"`
+	Classes      []ClassReport      `json:"classes"`
+	Horizons     []HorizonReport    `json:"horizons"`
+	Relevance    []FeatureRelevance `json:"relevance"` // most relevant first
+	LabelNoise   float64            `json:"label_noise"`
+	Scores       online.Scores      `json:"scores"`
+	Counters     online.Counters    `json:"counters"`
+	StateBytes   int                `json:"state_bytes"`
+	FormulaBytes uint64             `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3)]
+	Checkpoints  []GenerationReport `json:"checkpoints"`   // newest first
+	JournalFirst uint64             `json:"journal_first"`
+	JournalLast  uint64             `json:"journal_last"`
+	Unlearnt     int                `json:"unlearnt"` // records after the newest checkpoint that the figures do not include
+	Pending      uint64             `json:"pending"`  // samples that wait for their label
+	Dedupe       int                `json:"dedupe"`   // messages that are remembered
+	Digest       string             `json:"digest"`
+}
+
+// ClassReport is one class.
+type ClassReport struct {
+	Name   string `json:"name"`
+	Count  uint64 `json:"count"`  // samples learnt
+	Latent bool   `json:"latent"` // has a latent function
+}
+
+// HorizonReport is one forgetting posterior.
+type HorizonReport struct {
+	Length online.Horizon `json:"length"` // in observations
+	Weight float64        `json:"weight"` // in the mixture
+}
+
+// FeatureRelevance says how fast the latent functions vary along a feature.
+type FeatureRelevance struct {
+	Feature   string  `json:"feature"`
+	Relevance float64 `json:"relevance"` // 1/lengthscale², in standardised units
+}
+
+// GenerationReport is one checkpoint.
+type GenerationReport struct {
+	Generation uint64 `json:"generation"`
+	Seq        uint64 `json:"seq"`
+	Bytes      int    `json:"bytes"`
+}
+
+func newInspectCommand() *cobra.Command {
+	var asJSON bool
+	var config string
+	cmd := &cobra.Command{
+		Use:   "inspect DB",
+		Short: "Show what a state file's models have learnt",
+		Long: `inspect reads a state file, changes nothing, and shows of each model its classes,
+scores, the relevance of its features, its size, its checkpoints and journal,
+and the digest of its state. The daemon must not be running: it has the file
+locked, and publishes its scores on edge/<node>/<model>/metrics.
+
+After a clean stop the checkpoint has everything. After a crash the journal has
+records beyond it; with -c they are learnt, in memory, as the daemon would.`,
+		Example: `  edge inspect edge.db
+  edge inspect edge.db -c edge.yaml --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			var cfg *Config
+			if config != "" {
+				var err error
+				if cfg, err = LoadConfig(config); err != nil {
+					return err
+				}
+			}
+			report, err := inspect(args[0], cfg)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), report)
+			}
+			return report.print(cmd.OutOrStdout())
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration `FILE` under which to learn what the journal holds")
+	return cmd
+}
+
+// inspect reads the state file at path; cfg may be nil.
+func inspect(path string, cfg *Config) (*StateReport, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, coded(exitStore, fmt.Errorf("inspect: %w", err))
+	}
+	store, err := persist.OpenReadOnly(path, persist.Options{})
+	if errors.Is(err, persist.ErrLocked) {
+		err = fmt.Errorf("%w; stop the daemon first, or read its scores on edge/<node>/<model>/metrics", err)
+	}
+	if err != nil {
+		return nil, coded(exitStore, err)
+	}
+	defer store.Close()
+	stats, err := store.Stats()
+	if err != nil {
+		return nil, coded(exitStore, err)
+	}
+	names, err := store.Models()
+	if err != nil {
+		return nil, coded(exitStore, err)
+	}
+	report := &StateReport{File: path, FileBytes: stats.FileBytes, FreeBytes: stats.FreeBytes, Models: []ModelReport{}}
+	for _, name := range names {
+		m, err := inspectModel(store, name, cfg)
+		if err != nil {
+			return nil, coded(exitStore, err)
+		}
+		report.Models = append(report.Models, *m)
+	}
+	return report, nil
+}
+
+func inspectModel(store *persist.Store, name string, running *Config) (*ModelReport, error) {
+	info, err := store.Info(name)
+	if err != nil {
+		return nil, err
+	}
+	var cfg online.Config
+	exact := false // cfg is the one that the records of the journal are learnt under
+	if running != nil && running.Models[name].Streams != nil {
+		cfg, err = running.Learner(name)
+		exact = true
+	} else {
+		cfg, err = configOfShape(info.Shape)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", name, err)
+	}
+	kept, err := store.Load(name, cfg.Shape())
+	if err != nil {
+		return nil, err
+	}
+	learner, err := revive(cfg, kept.State)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", name, err)
+	}
+	r := &ModelReport{
+		Model: name, Inducing: cfg.Inducing, Window: cfg.Window,
+		Checkpoints: []GenerationReport{}, JournalFirst: info.First, JournalLast: info.Last,
+		Unlearnt: len(kept.Records), Pending: info.Pending, Dedupe: info.Dedupe,
+	}
+	for _, g := range info.Checkpoints {
+		r.Checkpoints = append(r.Checkpoints, GenerationReport{g.Generation, g.Seq, g.Bytes})
+	}
+	if exact {
+		for i := range kept.Records {
+			learner.Add(&kept.Records[i].Event)
+		}
+		r.Unlearnt = 0
+	}
+	return r, r.describe(learner)
+}
+
+// describe fills in what the learner knows.
+func (r *ModelReport) describe(learner *online.Learner) error {
+	state, err := learner.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	p, cfg := learner.Posterior(), learner.Config()
+	r.Samples, r.Built, r.WarmedUp = p.Version()+uint64(learner.Pending()), p.Built(), learner.WarmedUp()
+	r.Scores, r.Counters, r.StateBytes, r.Digest = learner.Scores(), learner.Counters(), len(state), learner.Digest()
+	r.FormulaBytes = stateSize(cfg, len(p.Latent))
+	r.Classes, r.Horizons, r.Relevance = []ClassReport{}, []HorizonReport{}, []FeatureRelevance{}
+	for k, name := range p.Classes() {
+		r.Classes = append(r.Classes, ClassReport{name, p.Counts[k], slices.Contains(p.Latent, k)})
+	}
+	for h, length := range cfg.Horizons {
+		weight := 1 / float64(len(cfg.Horizons))
+		if h < len(p.Weights) {
+			weight = p.Weights[h]
+		}
+		r.Horizons = append(r.Horizons, HorizonReport{length, weight})
+	}
+	for j, v := range p.Relevance() {
+		r.Relevance = append(r.Relevance, FeatureRelevance{cfg.Features[j], v})
+	}
+	slices.SortStableFunc(r.Relevance, func(a, b FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
+	if p.Basis != nil {
+		r.LabelNoise = p.Basis.Eps
+	}
+	return nil
+}
+
+// configOfShape is a configuration with the given online.Config.Shape.
+func configOfShape(shape string) (online.Config, error) {
+	cfg := online.DefaultConfig()
+	names, rest, ok := cutLast(shape, " inducing=")
+	names, prefix := strings.CutPrefix(names, "features=")
+	var horizons string
+	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
+		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+	}
+	cfg.Features = strings.Split(names, ",")
+	cfg.Horizons = nil
+	for word := range strings.SplitSeq(horizons, ",") {
+		var h online.Horizon
+		if err := h.UnmarshalText([]byte(word)); err != nil {
+			return cfg, err
+		}
+		cfg.Horizons = append(cfg.Horizons, h)
+	}
+	if cfg.Shape() != shape {
+		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+	}
+	return cfg, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+const (
+	shownFeatures = 20
+	barWidth      = 30
+)
+
+func (s *StateReport) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s, %s of it free\n", s.File, byteSize(uint64(s.FileBytes)), byteSize(uint64(s.FreeBytes)))
+	for i := range s.Models {
+		s.Models[i].print(w)
+	}
+	return nil
+}
+
+func (r *ModelReport) print(w io.Writer) {
+	stage := "warmed up"
+	switch {
+	case !r.Built:
+		stage = "too few samples for a model yet"
+	case !r.WarmedUp:
+		stage = "warming up"
+	}
+	fmt.Fprintf(w, "\nmodel %s: %d samples, %s\n", r.Model, r.Samples, stage)
+	sc := r.Scores
+	fmt.Fprintf(w, "  scores     error %.4f, log loss %.4f, brier %.4f, ece %.4f, macro-f1 %.4f\n", sc.Error, sc.NLL, sc.Brier, sc.ECE, sc.MacroF1)
+	fmt.Fprintf(w, "             last %d: error %.4f, log loss %.4f\n", sc.Window.N, sc.Window.Error, sc.Window.NLL)
+	fmt.Fprintf(w, "  steps      %d, refused %d; labels refused %d; label noise %.3g\n", r.Counters.Steps, r.Counters.StepsRefused, r.Counters.LabelsRefused, r.LabelNoise)
+	for i, h := range r.Horizons {
+		length, _ := h.Length.MarshalText()
+		fmt.Fprintf(w, "  %-10s %s observations: weight %.3f\n", onlyFirst(i, "horizons"), length, h.Weight)
+	}
+	fmt.Fprintf(w, "  size       state of %s (%d bytes); with %d classes after the warm-up %d and scores\n", byteSize(uint64(r.StateBytes)), r.StateBytes, len(r.Classes), r.FormulaBytes)
+	for i, c := range r.Checkpoints {
+		fmt.Fprintf(w, "  %-10s generation %d up to record %d, %s\n", onlyFirst(i, "checkpoint"), c.Generation, c.Seq, byteSize(uint64(c.Bytes)))
+	}
+	fmt.Fprintf(w, "  journal    records %d to %d, %d not in these figures; %d messages remembered, %d samples wait for a label\n",
+		r.JournalFirst, r.JournalLast, r.Unlearnt, r.Dedupe, r.Pending)
+	fmt.Fprintf(w, "  digest     %s\n", r.Digest)
+	width := 0
+	for _, c := range r.Classes {
+		width = max(width, len(c.Name))
+	}
+	for i, c := range r.Classes {
+		fmt.Fprintf(w, "  %-10s %-*s  %d\n", onlyFirst(i, "classes"), width, c.Name, c.Count)
+	}
+	r.printRelevance(w)
+}
+
+func (r *ModelReport) printRelevance(w io.Writer) {
+	shown := r.Relevance[:min(len(r.Relevance), shownFeatures)]
+	if len(shown) == 0 {
+		return
+	}
+	width := 0
+	for _, f := range shown {
+		width = max(width, len(f.Feature))
+	}
+	top := shown[0].Relevance
+	for i, f := range shown {
+		bar := 0
+		if top > 0 {
+			bar = int(barWidth*f.Relevance/top + 0.5)
+		}
+		fmt.Fprintf(w, "  %-10s %-*s  %8.4g %s\n", onlyFirst(i, "relevance"), width, f.Feature, f.Relevance, strings.Repeat("█", bar))
+	}
+	if rest := len(r.Relevance) - len(shown); rest > 0 {
+		fmt.Fprintf(w, "             and %d less relevant features\n", rest)
+	}
+}
+
+// onlyFirst is the title of a list's first line.
+func onlyFirst(i int, title string) string {
+	if i == 0 {
+		return title
+	}
+	return ""
+}

@@ -1,0 +1,453 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+
+	"edge/stream"
+)
+
+// Player publishes rows as a stream of sensor messages.
+type Player struct {
+	Rows     Rows
+	Features []string
+	Topic    string
+	Prefix   string  // of the ids: <prefix>-<row number>
+	Rate     float64 // rows a second; 0: as fast as it goes
+	Labels   string  // inline, delayed or none
+	Delay    Delay   // of delayed labels
+	Fraction float64 // of the rows that have a label
+	Seed     uint64  // of the choice of those rows
+	Named    bool    // features as an object instead of an array
+	Ahead    int     // rows that may be published before their prediction; 0: any number
+
+	// Waiting, if set, is told when rows are held back for long, and why.
+	Waiting func(why string)
+	// Sent, if set, is called after each row.
+	Sent func(row int)
+}
+
+const (
+	holdPatience = 3 * time.Second // of silence, until Waiting is told
+	probeAfter   = 2 * time.Second // of silence, until one row is published all the same
+)
+
+// Delay is how much later than its sample a label comes.
+type Delay struct {
+	Rows int           // so many rows later
+	Time time.Duration // or so much time
+}
+
+// String and Set make a flag of it: "50" is rows, "5s" time.
+func (d *Delay) String() string {
+	if d.Time > 0 {
+		return d.Time.String()
+	}
+	return strconv.Itoa(d.Rows)
+}
+
+// Set reads what String writes.
+func (d *Delay) Set(s string) error {
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 {
+		*d = Delay{Rows: n}
+		return nil
+	}
+	t, err := time.ParseDuration(s)
+	if err != nil || t < 0 {
+		return errors.New("want a number of rows, such as 50, or a duration, such as 5s")
+	}
+	*d = Delay{Time: t}
+	return nil
+}
+
+// Type is the flag's type in the help.
+func (d *Delay) Type() string { return "ROWS|DURATION" }
+
+// lateLabel waits to be published.
+type lateLabel struct {
+	row   int
+	at    time.Time
+	label string
+}
+
+// Play connects, publishes the rows and waits until the broker has them all.
+func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err error) {
+	follow := newFollower(broker.BaseTopic, p.Prefix)
+	var watch []string
+	if p.Ahead > 0 {
+		watch = follow.topics()
+	}
+	pub, err := NewPublisher(ctx, broker, byte(broker.QoS), watch, follow.hear, follow.reconnected)
+	if err != nil {
+		return 0, err
+	}
+	defer pub.Close()
+	var (
+		row     Row
+		late    []lateLabel
+		payload []byte
+		choose  = rand.New(rand.NewPCG(p.Seed, 1))
+		pace    = pacer{rate: p.Rate}
+	)
+	for {
+		if err := p.Rows.Next(&row); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return rows, err
+		}
+		if err := p.hold(ctx, follow, row.Number); err != nil {
+			return rows, err
+		}
+		if err := pace.wait(ctx); err != nil {
+			return rows, err
+		}
+		id := fmt.Sprintf("%s-%06d", p.Prefix, row.Number)
+		labelled := p.Labels != "none" && (p.Fraction >= 1 || choose.Float64() < p.Fraction)
+		inline := ""
+		if labelled && p.Labels == "inline" {
+			inline = row.Label
+		}
+		payload = p.appendSample(payload[:0], id, row.X, inline)
+		if err := pub.Publish(ctx, p.Topic, append([]byte(nil), payload...)); err != nil {
+			return rows, err
+		}
+		rows++
+		if p.Sent != nil {
+			p.Sent(row.Number)
+		}
+		if labelled && p.Labels == "delayed" {
+			late = append(late, lateLabel{row.Number, time.Now().Add(p.Delay.Time), row.Label})
+		}
+		for len(late) > 0 && row.Number-late[0].row >= p.Delay.Rows && !time.Now().Before(late[0].at) {
+			if err := p.teach(ctx, pub, late[0]); err != nil {
+				return rows, err
+			}
+			late = late[1:]
+		}
+	}
+	for _, l := range late {
+		if err := sleep(ctx, time.Until(l.at)); err != nil {
+			return rows, err
+		}
+		if err := p.teach(ctx, pub, l); err != nil {
+			return rows, err
+		}
+	}
+	return rows, pub.Drain(ctx)
+}
+
+// teach publishes a label on its own.
+func (p *Player) teach(ctx context.Context, pub *Publisher, l lateLabel) error {
+	payload := gjson.AppendJSONString([]byte(`{"id":`), fmt.Sprintf("%s-%06d", p.Prefix, l.row))
+	payload = gjson.AppendJSONString(append(payload, `,"label":`...), l.label)
+	return pub.Publish(ctx, p.Topic+"/label", append(payload, '}'))
+}
+
+// appendSample appends the message of one row.
+func (p *Player) appendSample(dst []byte, id string, x []float64, label string) []byte {
+	dst = gjson.AppendJSONString(append(dst, `{"id":`...), id)
+	if p.Named {
+		dst = append(dst, `,"features":{`...)
+	} else {
+		dst = append(dst, `,"features":[`...)
+	}
+	for i, v := range x {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if p.Named {
+			dst = append(gjson.AppendJSONString(dst, p.Features[i]), ':')
+		}
+		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
+	}
+	if p.Named {
+		dst = append(dst, '}')
+	} else {
+		dst = append(dst, ']')
+	}
+	if label != "" {
+		dst = gjson.AppendJSONString(append(dst, `,"label":`...), label)
+	}
+	return append(dst, '}')
+}
+
+// hold waits until the row may be published: a daemon is ready and at most
+// Ahead rows behind. A daemon that was killed may never publish the predictions
+// of the rows that it had received, so after a silence one row is let through.
+func (p *Player) hold(ctx context.Context, follow *follower, row int) error {
+	if p.Ahead == 0 {
+		return nil
+	}
+	held, progress, seen := time.Now(), time.Now(), -1
+	told := false
+	for {
+		ready, last := follow.state()
+		if ready && row-last <= p.Ahead {
+			return nil
+		}
+		if last != seen || !ready {
+			seen, progress = last, time.Now()
+		}
+		if time.Since(progress) > probeAfter {
+			return nil
+		}
+		if time.Since(held) > holdPatience && !told && p.Waiting != nil {
+			told = true
+			why := fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base)
+			if ready {
+				why = fmt.Sprintf("the daemon has predicted row %d and is behind", last)
+			}
+			p.Waiting(why)
+		}
+		select {
+		case <-follow.changed:
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// pacer spaces events evenly. After a delay it catches up for a little while
+// only.
+type pacer struct {
+	rate float64 // events a second; 0: no limit
+	next time.Time
+}
+
+const catchUp = 100 * time.Millisecond
+
+func (p *pacer) wait(ctx context.Context) error {
+	if p.rate <= 0 {
+		return ctx.Err()
+	}
+	now := time.Now()
+	if p.next.Before(now.Add(-catchUp)) {
+		p.next = now
+	}
+	due := p.next
+	p.next = due.Add(time.Duration(float64(time.Second) / p.rate))
+	return sleep(ctx, due.Sub(now))
+}
+
+// sleep waits for d, or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// brokerFlags say how a tool reaches the broker.
+type brokerFlags struct {
+	config, url, username, passwordFile, ca, base string
+}
+
+func (b *brokerFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&b.config, "config", "c", "", "take the connection from the mqtt section of this `FILE`")
+	f.StringVar(&b.url, "broker", "", "`URL` of the broker, such as mqtt://127.0.0.1:1883 or mqtts://broker.lan")
+	f.StringVar(&b.username, "username", "", "user `NAME` (default EDGE_MQTT_USERNAME)")
+	f.StringVar(&b.passwordFile, "password-file", "", "`FILE` that holds the password (default EDGE_MQTT_PASSWORD_FILE)")
+	f.StringVar(&b.ca, "ca", "", "`FILE` of certificates to trust (default EDGE_MQTT_TLS_CA, else the system's)")
+	f.StringVar(&b.base, "base", "", "base `TOPIC` of the daemons (default edge)")
+}
+
+// mqtt is the connection that the flags, the configuration and the environment ask for.
+func (b *brokerFlags) mqtt(environ []string) (stream.MQTT, error) {
+	cfg := DefaultConfig()
+	if b.config != "" {
+		c, err := LoadConfig(b.config)
+		if err != nil {
+			return stream.MQTT{}, err
+		}
+		cfg = *c
+	} else if _, err := cfg.applyEnviron(environ); err != nil {
+		return stream.MQTT{}, coded(exitConfig, err)
+	}
+	m := cfg.MQTT
+	if b.url != "" {
+		m.Servers = []string{b.url}
+	}
+	if b.username != "" {
+		m.Username = b.username
+	}
+	if b.passwordFile != "" {
+		m.Password = stream.Secret{File: b.passwordFile}
+	}
+	if b.ca != "" {
+		m.TLS.CA = b.ca
+	}
+	if b.base != "" {
+		m.BaseTopic = b.base
+	}
+	return m, nil
+}
+
+func newReplayCommand() *cobra.Command {
+	var (
+		broker        brokerFlags
+		p             Player
+		label, format string
+		shuffle       uint64
+		selection     Selection
+		loop          bool
+		qos           int
+	)
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Publish a data file as a stream of sensor messages",
+		Long: `replay publishes the rows of a CSV file, in order, one message a row:
+
+  {"id":"gas-000123","features":[0.5,2],"label":"ok"}
+
+A broker keeps a limited number of messages for a daemon that is behind
+(mosquitto 1000) and drops the rest silently. So replay watches the daemon's
+predictions and stays at most --ahead rows before them; it begins when a daemon
+is online. A daemon learns a message once, and knows it by its id: to teach the
+same rows again, give another --prefix.
+
+With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…}.
+
+A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
+		Example: `  edge replay gas.csv.gz --broker mqtt://127.0.0.1 --rate 500
+  edge replay gas.csv.gz -c edge.yaml --labels delayed --delay 50 --label-fraction 0.1
+  edge replay iris.csv --topic lab/iris --shuffle 1 --loop --format named`,
+		Args: cobra.ExactArgs(1),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("shuffle") {
+				selection.Shuffle = &shuffle
+			}
+			switch {
+			case p.Labels != "inline" && p.Labels != "delayed" && p.Labels != "none":
+				return coded(exitUsage, fmt.Errorf("--labels %s: want inline, delayed or none", p.Labels))
+			case format != "array" && format != "named":
+				return coded(exitUsage, fmt.Errorf("--format %s: want array or named", format))
+			case !(p.Fraction >= 0 && p.Fraction <= 1):
+				return coded(exitUsage, fmt.Errorf("--label-fraction %g: want 0 to 1", p.Fraction))
+			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
+				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
+			}
+			mqtt, err := broker.mqtt(os.Environ())
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("qos") {
+				mqtt.QoS = qos
+			}
+			p.Named, p.Seed = format == "named", shuffle
+			return replayFile(cmd, args[0], label, selection, loop, &p, mqtt)
+		}),
+	}
+	broker.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>)")
+	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
+	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
+	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed or none")
+	p.Delay = Delay{Rows: 10}
+	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
+	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
+	f.BoolVar(&loop, "loop", false, "begin again at the end, until interrupted")
+	f.StringVar(&label, "label", "", "`NAME` of the label's column (default the last one)")
+	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
+	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
+	f.StringVar(&format, "format", "array", "features as array or as named object")
+	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon)")
+	return cmd
+}
+
+// replayFile plays a file, again and again if loop is set.
+func replayFile(cmd *cobra.Command, path, label string, s Selection, loop bool, p *Player, broker stream.MQTT) error {
+	census, err := TakeCensus(path, label)
+	if err != nil {
+		return err
+	}
+	total := census.Rows
+	if s.First > 0 {
+		total = min(total, s.First)
+	}
+	if loop {
+		total = -1
+	}
+	rows := &fileRows{path: path, label: label, selection: s, loop: loop}
+	if err := rows.open(); err != nil {
+		return err
+	}
+	defer func() { rows.file.Close() }()
+	p.Rows, p.Features = rows, rows.file.Features
+	if p.Topic == "" {
+		p.Topic = "sensors/" + rows.file.Name
+	}
+	if p.Prefix == "" {
+		p.Prefix = rows.file.Name
+	}
+	bar := newProgress(cmd.ErrOrStderr(), total, rows.file.Name)
+	p.Sent = func(int) { bar.Add(1) }
+	p.Waiting = func(why string) { fmt.Fprintln(cmd.ErrOrStderr(), "replay: waiting:", why) }
+	start := time.Now()
+	n, err := p.Play(cmd.Context(), broker)
+	bar.Close()
+	taken := time.Since(start)
+	if cmd.Context().Err() != nil {
+		err = nil // interrupted: what was published is told below
+	}
+	if err == nil && isTerminal(cmd.ErrOrStderr()) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "published %d rows on %s in %v, %.0f a second\n", n, p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
+	}
+	return err
+}
+
+// fileRows reads a selection of a file, numbered without end if it loops.
+type fileRows struct {
+	path, label string
+	selection   Selection
+	loop        bool
+	file        *Dataset
+	rows        Rows
+	base, last  int // of the row numbers
+}
+
+func (f *fileRows) open() (err error) {
+	if f.file != nil {
+		f.file.Close()
+	}
+	if f.file, err = OpenDataset(f.path, f.label); err != nil {
+		return err
+	}
+	f.rows, err = f.selection.Of(f.file)
+	return err
+}
+
+func (f *fileRows) Next(row *Row) error {
+	err := f.rows.Next(row)
+	if errors.Is(err, io.EOF) && f.loop && f.last > f.base {
+		f.base = f.last
+		if err := f.open(); err != nil {
+			return err
+		}
+		err = f.rows.Next(row)
+	}
+	if err == nil {
+		row.Number += f.base
+		f.last = row.Number
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"edge/online"
+)
+
+// Report is what eval and demo find out about one data set: the object that
+// --json prints. The figures are prequential: each sample is judged before it
+// is learnt, warm-up included.
+type Report struct {
+	Dataset          string       `json:"dataset"`
+	Mode             string       `json:"mode"`
+	Samples          uint64       `json:"samples"`
+	Classes          []string     `json:"classes"`
+	Error            float64      `json:"error"`
+	NLL              float64      `json:"nll"` // nats, probabilities clipped from below at 1e-6
+	Brier            float64      `json:"brier"`
+	ECE              float64      `json:"ece"` // 15 equal-width bins of the top probability
+	MacroF1          float64      `json:"macro_f1"`
+	Seconds          float64      `json:"seconds"`
+	SamplesPerSecond float64      `json:"samples_per_second"`
+	PeakRSS          uint64       `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
+	StateBytes       int          `json:"state_bytes"`
+	Digest           string       `json:"digest"` // of the state after the last sample; empty for a mean over runs
+	Curve            []CurvePoint `json:"curve"`
+	Runs             []Run        `json:"runs"` // the repeats that the figures above are the means of
+}
+
+// CurvePoint is the mean over the first N samples.
+type CurvePoint struct {
+	N     uint64  `json:"n"`
+	Error float64 `json:"error"`
+	NLL   float64 `json:"nll"`
+}
+
+// Run is one repeat of several.
+type Run struct {
+	Seed    uint64  `json:"seed"` // of the shuffle
+	Error   float64 `json:"error"`
+	NLL     float64 `json:"nll"`
+	Brier   float64 `json:"brier"`
+	ECE     float64 `json:"ece"`
+	MacroF1 float64 `json:"macro_f1"`
+	Digest  string  `json:"digest"`
+}
+
+// newReport describes a learner that has been taught for so long.
+func newReport(dataset string, learner *online.Learner, curve Curve, taught time.Duration) (*Report, error) {
+	state, err := learner.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	s := learner.Scores()
+	r := &Report{
+		Dataset: dataset, Mode: "prequential", Samples: s.N, Classes: s.Classes,
+		Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1,
+		Seconds: taught.Seconds(), PeakRSS: peakRSS(),
+		StateBytes: len(state), Digest: learner.Digest(),
+		Curve: curve.Ending(s), Runs: []Run{},
+	}
+	if r.Seconds > 0 {
+		r.SamplesPerSecond = float64(s.N) / r.Seconds
+	}
+	return r, nil
+}
+
+// meanReport is the mean over repeats, with the last one's speed and size.
+func meanReport(reports []*Report, seeds []uint64) *Report {
+	mean := *reports[len(reports)-1]
+	mean.Error, mean.NLL, mean.Brier, mean.ECE, mean.MacroF1, mean.Seconds = 0, 0, 0, 0, 0, 0
+	mean.Digest, mean.Curve = "", reports[0].Curve
+	n := float64(len(reports))
+	for i, r := range reports {
+		mean.Error += r.Error / n
+		mean.NLL += r.NLL / n
+		mean.Brier += r.Brier / n
+		mean.ECE += r.ECE / n
+		mean.MacroF1 += r.MacroF1 / n
+		mean.Seconds += r.Seconds / n
+		mean.Runs = append(mean.Runs, Run{seeds[i], r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Digest})
+	}
+	if mean.Seconds > 0 {
+		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds
+	}
+	return &mean
+}
+
+// Curve collects the course of the scores in bounded memory: when it is full,
+// every other point goes and the distance between points doubles.
+type Curve struct {
+	points []CurvePoint
+	step   uint64
+}
+
+const (
+	curvePoints = 200
+	curveStep   = 10
+)
+
+// Due reports whether the scores after n samples belong into the curve.
+func (c *Curve) Due(n uint64) bool {
+	var last uint64
+	if len(c.points) > 0 {
+		last = c.points[len(c.points)-1].N
+	}
+	return n >= last+max(c.step, curveStep)
+}
+
+// Add appends a point for which Due was true.
+func (c *Curve) Add(s online.Scores) {
+	c.points = append(c.points, CurvePoint{s.N, s.Error, s.NLL})
+	if len(c.points) == curvePoints {
+		for i := range curvePoints / 2 {
+			c.points[i] = c.points[2*i+1]
+		}
+		c.points = c.points[:curvePoints/2]
+		c.step = 2 * max(c.step, curveStep)
+	}
+}
+
+// Ending returns the points, the last of which is s.
+func (c Curve) Ending(s online.Scores) []CurvePoint {
+	points := append([]CurvePoint{}, c.points...)
+	if n := len(points); s.N > 0 && (n == 0 || points[n-1].N < s.N) {
+		points = append(points, CurvePoint{s.N, s.Error, s.NLL})
+	}
+	return points
+}
+
+// printReports writes a table, a line for each report.
+func printReports(w io.Writer, reports []*Report) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tsamples/s\tstate\tdigest\t")
+	for _, r := range reports {
+		digest := r.Digest[:min(12, len(r.Digest))]
+		if len(r.Runs) > 0 {
+			digest = fmt.Sprintf("mean of %d", len(r.Runs))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
+			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.SamplesPerSecond, byteSize(uint64(r.StateBytes)), digest)
+	}
+	return t.Flush()
+}
+
+// byteSize writes n in the largest unit that keeps a digit before the point.
+func byteSize(n uint64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// peakRSS is the largest resident set of this process so far, in bytes; 0
+// where there is no /proc.
+func peakRSS() uint64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
+			kib, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

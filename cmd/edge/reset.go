@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"edge/persist"
+)
+
+func newResetCommand() *cobra.Command {
+	var path, state, model string
+	var all, yes bool
+	cmd := &cobra.Command{
+		Use:   "reset",
+		Short: "Forget what models have learnt",
+		Long: `reset removes a model's state, its journal and the samples that wait for labels
+from the state file. The daemon must not be running. There is no way back.`,
+		Example: `  edge reset -c edge.yaml --model bearing
+  edge reset --state edge.db --all --yes`,
+		Args: cobra.NoArgs,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if (model == "") != all {
+				return coded(exitUsage, errors.New("reset: give either --model NAME or --all"))
+			}
+			if state == "" {
+				cfg, err := LoadConfig(path)
+				if err != nil {
+					return err
+				}
+				state = cfg.StorePath()
+			}
+			return reset(cmd, state, model, yes)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE` that names the state file")
+	f.StringVar(&state, "state", "", "state `FILE` (default store.path of the configuration)")
+	f.StringVar(&model, "model", "", "`NAME` of the model")
+	f.BoolVar(&all, "all", false, "all models of the state file")
+	f.BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+// reset drops one model, or all of them if model is "".
+func reset(cmd *cobra.Command, state, model string, yes bool) error {
+	if _, err := os.Stat(state); err != nil {
+		return coded(exitStore, fmt.Errorf("reset: %w", err)) // Open would create it
+	}
+	store, err := persist.Open(state, persist.Options{})
+	if err != nil {
+		return coded(exitStore, err)
+	}
+	defer store.Close()
+	models, err := store.Models()
+	if err != nil {
+		return coded(exitStore, err)
+	}
+	if model != "" {
+		models = []string{model}
+	}
+	for _, name := range models {
+		info, err := store.Info(name)
+		if err != nil {
+			return coded(exitStore, err)
+		}
+		if !yes && !confirmed(cmd, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, info.Last, info.Pending)) {
+			return fmt.Errorf("reset: model %s was left as it is; --yes answers yes", name)
+		}
+		if err := store.Reset(name); err != nil {
+			return coded(exitStore, err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, info.Last)
+	}
+	return nil
+}
+
+// confirmed asks a person.
+func confirmed(cmd *cobra.Command, question string) bool {
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newRunCommand() *cobra.Command {
+	var path string
+	var length time.Duration
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the daemon",
+		Long: `run subscribes to the configured streams, predicts and learns until it gets
+SIGINT or SIGTERM. It starts without a broker and connects as soon as there is
+one. What it has learnt is in one file; it carries on from there after a stop, a
+crash or a power cut.`,
+		Example: `  edge run -c edge.yaml
+  EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml`,
+		Args: cobra.NoArgs,
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			cfg, err := LoadConfig(path)
+			if err != nil {
+				return err
+			}
+			log := newLogger(cfg.Log, cmd.ErrOrStderr())
+			ctx := cmd.Context()
+			if length > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, length)
+				defer cancel()
+			}
+			v := buildVersion()
+			log.Info("edge starts", "version", v.Version, "commit", v.Commit, "node", cfg.Node, "config", path, "state", cfg.StorePath())
+			daemon, err := NewDaemon(cfg, log, nil)
+			if err != nil {
+				return err
+			}
+			return daemon.Run(ctx)
+		}),
+	}
+	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	cmd.Flags().DurationVar(&length, "for", 0, "stop by itself after this `DURATION`")
+	return cmd
+}
