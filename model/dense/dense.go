@@ -152,12 +152,6 @@ func MulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 		}
 		return
 	}
-	mulTri(n, m, a, lda, u, ldu, c, ldc)
-}
-
-// mulTri is MulTri, where C may be A: a panel of C depends only on those
-// columns of A that no earlier panel has overwritten.
-func mulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, ldc int) {
 	var buf pack
 	for j := 0; j < m; j += width {
 		nc := min(width, m-j)
@@ -264,6 +258,8 @@ func Cholesky(n int, a []float64, lda int) bool {
 	}
 	need("A", a, n, n, lda)
 	var buf pack
+	var f block
+	var d [width]float64
 	for j := 0; j < n; j += width {
 		nc := min(width, n-j)
 		below := n - j - nc
@@ -275,36 +271,45 @@ func Cholesky(n int, a []float64, lda int) bool {
 				panel(below, nc, kc, -1, a[(j+nc)*lda+p:], lda, 1, buf[:], width, a[(j+nc)*lda+j:], lda, true, full)
 			}
 		}
-		if !factor(nc, a[j*lda+j:], lda) {
+		if !factor(nc, a[j*lda+j:], lda, &f, &d) {
 			return false
 		}
 		if below > 0 {
-			solveRows(below, nc, a[j*lda+j:], lda, a[(j+nc)*lda+j:], lda)
+			solve(below, nc, &f, &d, a[(j+nc)*lda+j:], lda)
 		}
 	}
 	return true
 }
 
-// factor is Cholesky for n ≤ 12, row by row.
-func factor(n int, a []float64, lda int) bool {
+// factor is Cholesky for n ≤ 12. It prepares the forward substitution with the
+// factor too, in f and d, as pivots does.
+//
+// It works on the transpose, whose rows are contiguous, and takes the square
+// roots last: A = L'·D·L'ᵀ first.
+func factor(n int, a []float64, lda int, f *block, d *[width]float64) bool {
 	for i := range n {
-		x := a[i*lda:][:i+1]
-		for j := range i {
-			s := x[j]
-			row := a[j*lda:][:j+1]
-			for k, v := range row[:j] {
-				s -= v * x[k]
-			}
-			x[j] = s / row[j]
+		for k, v := range a[i*lda:][:i+1] {
+			f[k*width+i] = v
 		}
-		s := x[i]
-		for _, v := range x[:i] {
-			s -= v * v
-		}
-		if !(s > 0 && s <= math.MaxFloat64) {
+	}
+	eliminate(n, f)
+	for k := range n {
+		p := f[k*width+k]
+		if !(p > 0 && p <= math.MaxFloat64) {
 			return false
 		}
-		x[i] = math.Sqrt(s)
+		s := math.Sqrt(p)
+		d[k] = 1 / s
+		a[k*lda+k] = s
+	}
+	for k := range n {
+		row, dk := f[k*width:][:n], d[k]
+		for j := k + 1; j < n; j++ {
+			v := row[j] * dk
+			a[j*lda+k] = v
+			row[j] = v * d[j]
+		}
+		clear(row[:k+1])
 	}
 	return true
 }
@@ -317,41 +322,42 @@ func InvertTri(n int, l []float64, ldl int) {
 		return
 	}
 	need("L", l, n, n, ldl)
-	var t block
+	var d, f, t block
 	for i := 0; i < n; i += width {
 		// With the rows above inverted to X, the block row (B D) becomes
 		// (-D⁻¹·B·X  D⁻¹).
 		nc := min(width, n-i)
 		row := l[i*ldl:]
-		invert(nc, row[i:], ldl)
-		if i == 0 {
-			continue
-		}
-		mulTri(nc, i, row, ldl, l, ldl, row, ldl)
-		var d block
-		for r := range nc {
-			copy(d[r*width:], row[r*ldl+i:][:r+1])
-		}
+		invert(nc, row[i:], ldl, &f, &d)
 		for j := 0; j < i; j += width {
+			// B·X panel by panel, in place: a panel depends only on those
+			// columns of B that no earlier panel has overwritten.
+			packRows(width, width, one[:], 0, l[j*ldl+j:], ldl, t[:])
+			clearUpper(width, t[:])
+			panel(nc, width, width, 1, row[j:], ldl, 1, t[:], width, row[j:], ldl, false, lower)
+			if rest := j + width; rest < i {
+				panel(nc, width, i-rest, 1, row[rest:], ldl, 1, l[rest*ldl+j:], ldl, row[j:], ldl, true, full)
+			}
 			packRows(nc, width, one[:], 0, row[j:], ldl, t[:])
 			panel(nc, width, nc, -1, d[:], width, 1, t[:], width, row[j:], ldl, false, full)
 		}
 	}
 }
 
-// invert is InvertTri for n ≤ 12, row by row.
-func invert(n int, l []float64, ldl int) {
+// invert is InvertTri for n ≤ 12; it leaves the inverse in d too, with zeros
+// above the diagonal. f is scratch that was zero before its first use.
+func invert(n int, l []float64, ldl int, f, d *block) {
+	var p [width]float64
+	pivotsBack(n, l, ldl, f, &p)
+	clear(d[:])
 	for i := range n {
-		x := l[i*ldl:][:i+1]
-		r := 1 / x[i]
-		x[i] = r
-		for j := range i {
-			// x[j] and what follows are still those of L.
-			var s float64
-			for k := j; k < i; k++ {
-				s += x[k] * l[k*ldl+j]
-			}
-			x[j] = -r * s
+		d[i*width+i] = 1
+	}
+	solveBack(n, width, f, &p, d[:], width)
+	for i := range n {
+		row := l[i*ldl:][:i+1]
+		for j, v := range d[i*width:][:i+1] {
+			row[j] = v
 		}
 	}
 }

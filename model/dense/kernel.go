@@ -203,6 +203,23 @@ func pivotsBack(nc int, l []float64, ldl int, n *block, d *[width]float64) {
 	}
 }
 
+// eliminateGo takes multiples of every row of the upper triangle of a block
+// from the rows below it: A = L·D·Lᵀ becomes D·Lᵀ. What is below the diagonal
+// is spoilt.
+func eliminateGo(n int, f *block) {
+	for k := range n {
+		row := f[k*width:][:n]
+		r := 1 / row[k]
+		for i := k + 1; i < n; i++ {
+			v := row[i] * r
+			to := f[i*width+i:][:n-i]
+			for j, u := range row[i:] {
+				to[j] -= v * u
+			}
+		}
+	}
+}
+
 func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	for i := range m {
 		x := a[i*lda:][:nc]

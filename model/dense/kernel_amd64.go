@@ -25,6 +25,9 @@ func solve12AVX2(m int, n, d, a *float64, lda int)
 func solveBack12AVX2(m int, n, d, a *float64, lda int)
 
 //go:noescape
+func eliminateAVX2(n int, f *float64)
+
+//go:noescape
 func packRowsAVX2(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 
 //go:noescape
@@ -83,6 +86,14 @@ func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 		solveBack12AVX2(m, &n[0], &d[0], unsafe.SliceData(a), lda)
 	} else {
 		solveBackGo(m, nc, n, d, a, lda)
+	}
+}
+
+func eliminate(n int, f *block) {
+	if vectorised {
+		eliminateAVX2(n, &f[0])
+	} else {
+		eliminateGo(n, f)
 	}
 }
 

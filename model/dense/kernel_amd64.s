@@ -497,6 +497,56 @@ group:
 	VZEROUPPER
 	RET
 
+// func eliminateAVX2(n int, f *float64)
+//
+// Whole rows of 12: what is below the diagonal is spoilt.
+//
+//	Y0–Y2  row k          Y4  reciprocal pivot   Y5  multiplier
+//	SI     row k          AX  k                  Y15 ones
+//	R8     row i          CX  i
+TEXT ·eliminateAVX2(SB), NOSPLIT, $0-16
+	MOVQ n+0(FP), DI
+	MOVQ f+8(FP), SI
+	XORL AX, AX
+	MOVQ $0x3ff0000000000000, CX // 1
+	VMOVQ CX, X15
+	VBROADCASTSD X15, Y15
+
+row:
+	VBROADCASTSD (SI)(AX*8), Y4
+	VDIVPD  Y4, Y15, Y4
+	VMOVUPD (SI), Y0
+	VMOVUPD 32(SI), Y1
+	VMOVUPD 64(SI), Y2
+	LEAQ 1(AX), CX
+	LEAQ 96(SI), R8
+	CMPQ CX, DI
+	JGE  done
+
+below:
+	VBROADCASTSD (SI)(CX*8), Y5
+	VMULPD       Y4, Y5, Y5
+	VMOVUPD      (R8), Y6
+	VMOVUPD      32(R8), Y7
+	VMOVUPD      64(R8), Y8
+	VFNMADD231PD Y0, Y5, Y6
+	VFNMADD231PD Y1, Y5, Y7
+	VFNMADD231PD Y2, Y5, Y8
+	VMOVUPD      Y6, (R8)
+	VMOVUPD      Y7, 32(R8)
+	VMOVUPD      Y8, 64(R8)
+	ADDQ $96, R8
+	INCQ CX
+	CMPQ CX, DI
+	JLT  below
+	INCQ AX
+	ADDQ $96, SI
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
 // func packRowsAVX2(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 //
 // Rows of 12, each scaled by its weight, one behind the other.

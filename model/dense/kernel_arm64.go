@@ -70,6 +70,8 @@ func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	}
 }
 
+func eliminate(n int, f *block) { eliminateGo(n, f) }
+
 func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
 	if vectorised {
 		packRowsNEON(k, unsafe.SliceData(s), ss, unsafe.SliceData(a), lda, unsafe.SliceData(dst))

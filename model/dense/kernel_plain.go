@@ -17,6 +17,8 @@ func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	solveBackGo(m, nc, n, d, a, lda)
 }
 
+func eliminate(n int, f *block) { eliminateGo(n, f) }
+
 func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
 	packRowsGo(k, width, s, ss, a, lda, dst)
 }
