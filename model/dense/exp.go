@@ -2,16 +2,23 @@ package dense
 
 import "math"
 
-// The exponential: x = k·log 2 + r with |r| ≤ ½·log 2, e^r by its Taylor series
-// to degree 13 (truncation 4e-18), times 2^k in two factors, so that results
-// below the normal range are rounded once. Arguments are first clamped to
-// where the result is 0 or infinite anyway.
+// The exponential: x = k·log 2 + r with |r| ≤ ½·log 2, a polynomial of degree
+// 11 in r, times 2^k in two factors, so that results below the normal range
+// are rounded once. Arguments are first clamped to where the result is 0 or
+// infinite anyway.
+//
+// The polynomial 1 + c₁r + … + c₁₁r¹¹ was fitted in 50 digits to e^r on 120
+// Chebyshev nodes, by linear least squares for the relative error, reweighted
+// until the largest error, 4e-18, stopped falling (Lawson).
 //
 // The assembly reads this table too: keep the order.
 var expTable = [...]float64{
 	expLo, expHi, math.Log2E, ln2Hi, ln2Lo,
-	1. / 6227020800, 1. / 479001600, 1. / 39916800, 1. / 3628800, 1. / 362880, 1. / 40320,
-	1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2, 1, 1,
+	// from r¹¹ down
+	2.4991314554900222285e-8, 2.7631055197994098024e-7, 2.7557627192685724912e-6,
+	2.4801490577831493716e-5, 1.9841269436071753976e-4, 1.388888894640915672e-3,
+	8.3333333335501435465e-3, 4.1666666666517610815e-2, 0.16666666666666216105,
+	0.5000000000000012521, 1.0000000000000000237, 1,
 }
 
 const (
@@ -70,8 +77,8 @@ func exp1(x float64) float64 {
 	fk := float64(k)
 	r := x - fk*ln2Hi - fk*ln2Lo
 	s := r * r
-	odd := ((((((t[5]*s+t[7])*s+t[9])*s+t[11])*s+t[13])*s+t[15])*s + t[17]) * r
-	even := (((((t[6]*s+t[8])*s+t[10])*s+t[12])*s+t[14])*s+t[16])*s + t[18]
+	odd := (((((t[5]*s+t[7])*s+t[9])*s+t[11])*s+t[13])*s + t[15]) * r
+	even := ((((t[6]*s+t[8])*s+t[10])*s+t[12])*s+t[14])*s + t[16]
 	k1 := k >> 1
 	return (even + odd) * math.Float64frombits(uint64(k1+1023)<<52) * math.Float64frombits(uint64(k-k1+1023)<<52)
 }

@@ -189,7 +189,7 @@ var (
 	millsLanes = lanes(millsTable)
 )
 
-func lanes(t [19]float64) (v [19][4]float64) {
+func lanes(t [17]float64) (v [17][4]float64) {
 	for i, x := range t {
 		v[i] = [4]float64{x, x, x, x}
 	}

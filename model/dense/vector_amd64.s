@@ -31,8 +31,6 @@
 	TERM(14, Y2)               \
 	TERM(15, Y3)               \
 	TERM(16, Y2)               \
-	TERM(17, Y3)               \
-	TERM(18, Y2)               \
 	VFMADD231PD  Y0, Y3, Y2    \
 	VCVTPD2DQY   Y1, X1        \ // 2^k = 2^⌊k/2⌋·2^(k-⌊k/2⌋)
 	VPSRAD       $1, X1, X3    \
@@ -114,7 +112,7 @@ loop:
 // MILLS: D, P, Q of x = min(|z|, 1e27).
 //
 //	Y6 z   Y7 x   Y8 D   Y9 P   Y10 Q
-//	Y3 scratch   Y4 x²   Y5, Y11 D and P: D's odd, P's even powers
+//	Y3 scratch   Y4 x²   Y5, Y11 D's odd and P's even powers
 #define HORNER(i, y) \
 	VFMADD213PD i*32(R10), Y4, y
 
@@ -124,25 +122,23 @@ loop:
 	VBROADCASTSD consts<>+16(SB), Y3  \
 	VMINPD       Y7, Y3, Y7           \
 	VMULPD       Y7, Y7, Y4           \
-	VMOVUPD      0*32(R10), Y8        \
-	VADDPD       1*32(R10), Y4, Y5    \
-	VMOVUPD      9*32(R10), Y9        \
-	VADDPD       10*32(R10), Y4, Y11  \
-	HORNER(2, Y8)                     \
+	VMOVUPD      0*32(R10), Y5        \
+	VADDPD       1*32(R10), Y4, Y8    \
+	VMOVUPD      8*32(R10), Y11       \
+	VADDPD       9*32(R10), Y4, Y9    \
+	HORNER(2, Y5)                     \
+	HORNER(10, Y11)                   \
+	HORNER(3, Y8)                     \
 	HORNER(11, Y9)                    \
-	HORNER(3, Y5)                     \
+	HORNER(4, Y5)                     \
 	HORNER(12, Y11)                   \
-	HORNER(4, Y8)                     \
+	HORNER(5, Y8)                     \
 	HORNER(13, Y9)                    \
-	HORNER(5, Y5)                     \
+	HORNER(6, Y5)                     \
 	HORNER(14, Y11)                   \
-	HORNER(6, Y8)                     \
+	HORNER(7, Y8)                     \
 	HORNER(15, Y9)                    \
-	HORNER(7, Y5)                     \
 	HORNER(16, Y11)                   \
-	HORNER(8, Y8)                     \
-	HORNER(17, Y9)                    \
-	HORNER(18, Y11)                   \
 	VFMADD231PD  Y5, Y7, Y8           \
 	VFMADD213PD  Y11, Y7, Y9          \
 	VMOVAPD      Y8, Y10              \
