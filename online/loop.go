@@ -27,6 +27,7 @@ type Notice struct {
 type LoopOptions struct {
 	Model        string        // name, for the Checkpointer and the log
 	Seq          uint64        // of the last record in the learner's state
+	Saved        uint64        // of the last record in the newest checkpoint: what lies between came from the journal
 	Queue        int           // groups of records that may wait; a full queue makes Learn block; at least 1
 	Checkpointer Checkpointer  // nil: none
 	Every        time.Duration // between checkpoints; 0: never by time
@@ -74,7 +75,7 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	lp := &Loop{learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), seq: opts.Seq, saved: opts.Seq}
+	lp := &Loop{learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), seq: opts.Seq, saved: opts.Saved}
 	lp.drained = sync.NewCond(&lp.mu)
 	lp.snapshot.Store(l.Posterior())
 	lp.publishStatus()
@@ -143,6 +144,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 	}
 	status := time.NewTicker(statusEvery)
 	defer status.Stop()
+	lp.checkpointIfDue() // a daemon that never lives long must not replay an ever longer journal
 	for {
 		select {
 		case records := <-lp.in:
@@ -199,9 +201,7 @@ func (lp *Loop) learn(records []Record) {
 		lp.snapshot.Store(lp.learner.Posterior())
 	}
 	lp.stale = true
-	if lp.opts.Samples > 0 && lp.seq-lp.saved >= lp.opts.Samples {
-		lp.checkpoint()
-	}
+	lp.checkpointIfDue()
 	lp.mu.Lock()
 	idle := lp.waiting == 1
 	lp.mu.Unlock()
@@ -214,6 +214,12 @@ func (lp *Loop) learn(records []Record) {
 func (lp *Loop) notify(kind, detail string, seq uint64) {
 	if lp.opts.Notify != nil {
 		lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: kind, Detail: detail, Seq: seq})
+	}
+}
+
+func (lp *Loop) checkpointIfDue() {
+	if lp.opts.Samples > 0 && lp.seq-lp.saved >= lp.opts.Samples {
+		lp.checkpoint()
 	}
 }
 

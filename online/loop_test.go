@@ -109,6 +109,22 @@ func TestLoopBackPressure(t *testing.T) {
 	})
 }
 
+// A loop that begins with much journal behind it saves its state at once.
+func TestLoopCheckpointsWhatWasReplayed(t *testing.T) {
+	l := newTestLearner(t, testConfig(3))
+	feed(l, rand.New(rand.NewPCG(1, 1)), 70)
+	disk := &shelf{}
+	lp := NewLoop(l, LoopOptions{Model: "m", Seq: 70, Saved: 10, Checkpointer: disk, Samples: 50})
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := lp.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if disk.saves != 1 || disk.seq != 70 {
+		t.Errorf("%d checkpoints, the last at %d", disk.saves, disk.seq)
+	}
+}
+
 // A checkpoint by time, one that fails, and one that works again.
 func TestLoopCheckpointsByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -106,7 +106,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, []online.Pendi
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
 	m := &servedModel{name: name, learner: learner}
 	m.loop = online.NewLoop(learner, online.LoopOptions{
-		Model: name, Seq: seq, Queue: learnQueue,
+		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Log: d.log, Notify: func(n online.Notice) { d.node.Notify(n) },
 	})
