@@ -79,7 +79,8 @@ type lateLabel struct {
 	label string
 }
 
-// Play connects, publishes the rows and waits until the broker has them all.
+// Play connects, publishes the rows and waits until the broker has them all
+// and, unless Ahead is 0, the last one was predicted.
 func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err error) {
 	follow := newFollower(broker.BaseTopic, p.Prefix)
 	var watch []string
@@ -142,7 +143,10 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 			return rows, err
 		}
 	}
-	return rows, pub.Drain(ctx)
+	if err := pub.Drain(ctx); err != nil {
+		return rows, err
+	}
+	return rows, p.await(ctx, follow, row.Number)
 }
 
 // teach publishes a label on its own.
@@ -181,17 +185,23 @@ func (p *Player) appendSample(dst []byte, id string, x []float64, label string) 
 }
 
 // hold waits until the row may be published: a daemon is ready and at most
-// Ahead rows behind. A daemon that was killed may never publish the predictions
-// of the rows that it had received, so after a silence one row is let through.
+// Ahead rows behind.
 func (p *Player) hold(ctx context.Context, follow *follower, row int) error {
+	return p.await(ctx, follow, row-p.Ahead)
+}
+
+// await waits until a daemon is ready and has predicted the row. A daemon that
+// was killed may never publish predictions of rows that it had received, so
+// after a silence it goes on.
+func (p *Player) await(ctx context.Context, follow *follower, row int) error {
 	if p.Ahead == 0 {
 		return nil
 	}
-	held, progress, seen := time.Now(), time.Now(), -1
+	begun, progress, seen := time.Now(), time.Now(), -1
 	told := false
 	for {
 		ready, last := follow.state()
-		if ready && row-last <= p.Ahead {
+		if ready && last >= row {
 			return nil
 		}
 		if last != seen || !ready {
@@ -200,7 +210,7 @@ func (p *Player) hold(ctx context.Context, follow *follower, row int) error {
 		if time.Since(progress) > probeAfter {
 			return nil
 		}
-		if time.Since(held) > holdPatience && !told && p.Waiting != nil {
+		if time.Since(begun) > holdPatience && !told && p.Waiting != nil {
 			told = true
 			why := fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base)
 			if ready {

@@ -147,7 +147,12 @@ func orRoot(path string) string {
 }
 
 func (l *linter) scalar(node ast.Node, t reflect.Type, path string) {
-	if _, ok := node.(ast.ScalarNode); !ok {
+	switch node.(type) {
+	case ast.ScalarNode:
+	case ast.MapNode: // mqtt://host:1883 within { }, for one
+		l.report(node, "%s: want one value; put it in quotes if it has a colon", path)
+		return
+	default:
 		l.report(node, "%s: want one value", path)
 		return
 	}

@@ -68,6 +68,10 @@ func (v *view) update(s *online.Status) {
 		return
 	}
 	v.measure(s.Scores.N)
+	v.draw(s)
+}
+
+func (v *view) draw(s *online.Status) {
 	if !v.live {
 		fmt.Fprintln(v.out, v.plain(s))
 		return
@@ -177,9 +181,8 @@ func sparkline(values []float64, width int) string {
 
 // end shows the last status and leaves the screen to what comes next.
 func (v *view) end(s *online.Status) {
-	v.at = time.Time{}
-	v.update(s)
 	if !v.muted {
+		v.draw(s)
 		fmt.Fprintln(v.out)
 	}
 }

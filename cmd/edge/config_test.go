@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/invopop/jsonschema"
+
+	"edge/configs"
+	"edge/online"
+	"edge/stream"
+)
+
+// minimal is as short as a configuration can be.
+const minimal = `
+mqtt: {servers: [mqtt://broker.lan]}
+streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}
+models: {bearing: {streams: [vibration]}}
+`
+
+// The sample is equal to the defaults, apart from what has none.
+func TestSampleHoldsTheDefaults(t *testing.T) {
+	got, err := parseConfig("edge.yaml", configs.Sample, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Node = "edge"
+	s := stream.DefaultStream()
+	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
+	s.Features, s.Fields = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}
+	want.Streams["vibration"] = s
+	l := stream.DefaultLabels()
+	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
+	want.Labels = []stream.Labels{l}
+	m := DefaultModel()
+	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
+	want.Models["bearing"] = m
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("configs/edge.yaml (-default +sample):\n%s", diff)
+	}
+}
+
+// Every key of the schema stands in the sample, and has a description.
+func TestSampleHasEveryKey(t *testing.T) {
+	where, err := strictYAML("edge.yaml", configs.Sample, new(Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := configSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := 0
+	var visit func(path string, s *jsonschema.Schema, described bool)
+	visit = func(path string, s *jsonschema.Schema, described bool) {
+		described = described || s.Description != ""
+		if s.Properties != nil {
+			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+				inner := joinKey(path, p.Key)
+				keys++
+				if _, ok := where[inner]; !ok {
+					t.Errorf("the sample has no key %s", inner)
+				}
+				visit(inner, p.Value, described)
+			}
+			return
+		}
+		switch {
+		case path == "streams" || path == "models":
+			names := map[string]string{"streams": "vibration", "models": "bearing"}
+			visit(joinKey(path, names[path]), s.AdditionalProperties, described)
+		case path == "labels":
+			visit("labels[0]", s.Items, described)
+		case !described:
+			t.Errorf("%s has no comment, and nothing around it", path)
+		}
+	}
+	visit("", schema, false)
+	if keys < 60 {
+		t.Errorf("the schema has %d keys only; was it read rightly?", keys)
+	}
+}
+
+func TestMinimalConfig(t *testing.T) {
+	c, err := parseConfig("edge.yaml", []byte(minimal), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := c.Learner("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := online.DefaultConfig()
+	want.Features = []string{"rms", "kurtosis", "peak_hz"}
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Errorf("learner (-want +got):\n%s", diff)
+	}
+	if !reflect.DeepEqual(c.MQTT.Servers, []string{"mqtt://broker.lan"}) || c.MQTT.Keepalive != 30*time.Second {
+		t.Errorf("mqtt %+v", c.MQTT)
+	}
+	if c.Models["bearing"].Pending != stream.DefaultPending() {
+		t.Errorf("pending %+v", c.Models["bearing"].Pending)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		yaml string
+		env  []string
+		want []string // one error each, in any order
+	}{
+		"unknown key":            {"mqtt:\n  keepaliv: 4s\n", nil, []string{`edge.yaml:2:3: unknown key "keepaliv" in mqtt; did you mean "keepalive"?`}},
+		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are labels, log, metrics, models, mqtt, node, outbox, store, streams`}},
+		"unknown key of a model": {"models:\n  bearing:\n    inducng: 12\n", nil, []string{`edge.yaml:3:5: unknown key "inducng" in models.bearing; did you mean "inducing"?`}},
+		"unknown key in a list":  {"labels:\n  - topic: [a]\n", nil, []string{`edge.yaml:2:5: unknown key "topic" in labels[0]; did you mean "topics"?`}},
+		"several at once": {"mqtt: {qos: one, keepalive: 5}\nstore: {max_size: 12MB}\n", nil, []string{
+			"edge.yaml:1:13: mqtt.qos: one: want a whole number",
+			"edge.yaml:1:29: mqtt.keepalive: 5: want a duration with its unit, such as 250ms, 30s or 24h",
+			`edge.yaml:2:19: store.max_size: size "12MB": want a whole number`,
+		}},
+		"fraction":               {"outbox: {max_messages: 1.5}\n", nil, []string{"edge.yaml:1:24: outbox.max_messages: 1.5: want a whole number"}},
+		"word for a switch":      {"mqtt: {persistent_session: yes}\n", nil, []string{"edge.yaml:1:28: mqtt.persistent_session: yes: want true or false"}},
+		"key without a value":    {"mqtt:\n", nil, []string{"mqtt has no value; leave the key out for its default"}},
+		"number as a name":       {"models: {m: {streams: [007]}}\n", nil, []string{"edge.yaml:1:24: models.m.streams[0]: put 007 in quotes, it would be read as the number 7"}},
+		"word for a mapping":     {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
+		"password in the file":   {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values"}},
+		"list for a mapping":     {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
+		"word for a list":        {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
+		"address without quotes": {"mqtt: {servers: [mqtt://h:1]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
+		"list for a word":        {"node: [a]\n", nil, []string{"edge.yaml:1:7: node: want one value"}},
+		"key twice":              {"node: a\nnode: b\n", nil, []string{`edge.yaml:2:1: mapping key "node" already defined at [1:1]`}},
+		"not YAML":               {"mqtt: {servers: [\n", nil, []string{"edge.yaml:1:"}},
+		"two documents":          {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
+		"nothing":                {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
+		"out of range": {minimal + "store: {max_size: 1KiB, dedupe: -1, checkpoint: {every: 0s, samples: 0}}\n", nil, []string{
+			"edge.yaml:5:9: store.max_size: 1KiB: want at least 1MiB",
+			"edge.yaml:5:25: store.dedupe: -1: want 1 to 1000000 messages",
+			"edge.yaml:5:37: store.checkpoint: every and samples are both 0",
+		}},
+		"range of a package": {strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: 1", 1), nil,
+			[]string{"edge.yaml:4:42: models.bearing.inducing: 1: want inducing points, 2 to 1000"}},
+		"no such stream": {strings.Replace(minimal, "[vibration]", "[vibraton]", 1), nil,
+			[]string{`edge.yaml:4:20: models.bearing.streams: there is no stream called "vibraton"; there is vibration`}},
+		"no such feature": {strings.Replace(minimal, "[vibration]", "[vibration], features: [rms, crest]", 1), nil,
+			[]string{`models.bearing.streams: stream vibration has no feature "crest"`}},
+		"labels of no model": {minimal + "labels: [{topics: [a], model: motor}]\n", nil, []string{"edge.yaml:5:24: labels[0].model: motor: there is no such model"}},
+		"credentials in an address": {strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://u:hunter2@broker.lan"`, 1), nil,
+			[]string{"edge.yaml:2:8: mqtt.servers mqtt://u:xxxxx@broker.lan: has a user or password in it"}},
+		"environment, format": {minimal, []string{"EDGE_MQTT_QOS=two"}, []string{"EDGE_MQTT_QOS: mqtt.qos: two: want a whole number"}},
+		"environment, range":  {minimal, []string{"EDGE_MODELS_BEARING_WINDOW=-3"}, []string{"EDGE_MODELS_BEARING_WINDOW: models.bearing.window: -3: want observations, 0 to 10000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseConfig("edge.yaml", []byte(tc.yaml), tc.env)
+			if err == nil {
+				t.Fatalf("accepted; want %q", tc.want)
+			}
+			got := flatten(err)
+			if len(got) != len(tc.want) {
+				t.Errorf("%d errors, want %d:\n%v", len(got), len(tc.want), err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("errors:\n%v\nwant one with %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error gives a password away: %v", err)
+			}
+		})
+	}
+}
+
+func TestConfigEnvironment(t *testing.T) {
+	c, err := parseConfig("edge.yaml", []byte(minimal), []string{
+		"EDGE_NODE=attic",
+		"EDGE_MQTT_SERVERS=mqtt://a, mqtts://b",
+		"EDGE_MQTT_USERNAME=007",
+		"EDGE_MQTT_PASSWORD_FILE=/run/secret",
+		"EDGE_STORE_PATH=/var/lib/edge/x.db",
+		"EDGE_STORE_MAX_SIZE=8MiB",
+		"EDGE_STORE_CHECKPOINT_EVERY=1m",
+		"EDGE_LOG_LEVEL=debug",
+		"EDGE_MODELS_BEARING_BATCH_MAX_WAIT=0s",
+		"EDGE_MODELS_BEARING_HORIZONS=inf,500",
+		"EDGE_MODELS_BEARING_LABEL_NOISE_LEARN=false",
+		"EDGE_STREAMS_VIBRATION_MAX_BATCH=7",
+		"EDGE_PORT=tcp://10.0.0.1:80", // what a container's runtime may set is none of our business
+		"PATH=/bin",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearing := c.Models["bearing"].Learner
+	for _, check := range []struct {
+		key       string
+		got, want any
+	}{
+		{"node", c.Node, "attic"},
+		{"mqtt.servers", c.MQTT.Servers, []string{"mqtt://a", "mqtts://b"}},
+		{"mqtt.username", c.MQTT.Username, "007"},
+		{"mqtt.password", c.MQTT.Password, stream.Secret{File: "/run/secret"}},
+		{"store.path", c.Store.Path, "/var/lib/edge/x.db"},
+		{"store.max_size", c.Store.MaxSize, 8 * stream.MiB},
+		{"store.checkpoint.every", c.Store.Checkpoint.Every, time.Minute},
+		{"log.level", c.Log.Level, slog.LevelDebug},
+		{"models.bearing.batch", bearing.Batch, online.Batch{MaxSize: 16}},
+		{"models.bearing.horizons", len(bearing.Horizons), 2},
+		{"models.bearing.label_noise.learn", bearing.LabelNoise.Learn, false},
+		{"streams.vibration.max_batch", c.Streams["vibration"].MaxBatch, 7},
+	} {
+		if !reflect.DeepEqual(check.got, check.want) {
+			t.Errorf("%s is %v, want %v", check.key, check.got, check.want)
+		}
+	}
+}
+
+// What show prints is a configuration, and the same one.
+func TestConfigShowReadsBack(t *testing.T) {
+	for name, text := range map[string]string{"minimal": minimal, "sample": string(configs.Sample)} {
+		t.Run(name, func(t *testing.T) {
+			want, err := parseConfig("edge.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := writeConfig(&b, want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := parseConfig("shown.yaml", b.Bytes(), nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, &b)
+			}
+			equalEmpty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoMap := cmp.FilterValues(func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoLabels := cmp.FilterValues(func(a, b []stream.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			if diff := cmp.Diff(want, got, equalEmpty, equalNoMap, equalNoLabels); diff != "" {
+				t.Errorf("(-configuration +shown):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSampleForDataFiles(t *testing.T) {
+	text, err := sampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := parseConfig("sample.yaml", text, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	cfg, err := c.Learner("room-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x", "y"}; !reflect.DeepEqual(cfg.Features, want) {
+		t.Errorf("features %q, want %q", cfg.Features, want)
+	}
+	if want := []string{"class0", "class1", "class2"}; !reflect.DeepEqual(cfg.Classes.Names, want) {
+		t.Errorf("classes %q, want %q", cfg.Classes.Names, want)
+	}
+	if want := []string{"sensors/Room 1"}; !reflect.DeepEqual(c.Streams["room-1"].Topics, want) {
+		t.Errorf("topics %q, want %q", c.Streams["room-1"].Topics, want)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	keys := []string{"keepalive", "servers", "qos", "tls"}
+	for word, want := range map[string]string{"keepaliv": "keepalive", "server": "servers", "Servers": "servers", "qs": "qos", "password": ""} {
+		if got := nearest(word, keys); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add(configs.Sample)
+	f.Add([]byte("mqtt: &a {qos: 1}\nnode: *a\n<<: *a\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parseConfig("edge.yaml", data, nil)
+		if err != nil {
+			return // refusing is fine; panicking or accepting what cannot run is not
+		}
+		for name := range c.Models {
+			cfg, err := c.Learner(name)
+			if err != nil {
+				t.Fatalf("accepted a model without a learner: %v", err)
+			}
+			if err := cfg.Validate(); err != nil {
+				t.Fatalf("accepted a learner that is not valid: %v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,623 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/stream"
+)
+
+// patience bounds every wait of these tests. It is never what passes them.
+const patience = 60 * time.Second
+
+// testBroker is a broker that tests stop and start again.
+type testBroker struct {
+	addr  string
+	start func(t *testing.T, addr string) (stop func())
+	stop  func()
+	// ordered: what a client did not acknowledge is repeated in order. The
+	// embedded broker sorts it by the second of its arrival only.
+	ordered bool
+}
+
+func (b *testBroker) url() string { return "mqtt://" + b.addr }
+
+func (b *testBroker) restart(t *testing.T) {
+	b.stop()
+	b.stop = b.start(t, b.addr)
+}
+
+// forEachBroker runs a test against the embedded broker and against mosquitto
+// with its default settings.
+func forEachBroker(t *testing.T, test func(t *testing.T, b *testBroker)) {
+	for name, start := range map[string]func(*testing.T, string) func(){"embedded": startEmbedded, "mosquitto": startMosquitto} {
+		t.Run(name, func(t *testing.T) {
+			b := &testBroker{addr: freeAddress(t), start: start, ordered: name == "mosquitto"}
+			b.stop = start(t, b.addr)
+			t.Cleanup(func() { b.stop() })
+			test(t, b)
+		})
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func startEmbedded(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	b, err := StartBroker(addr, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { b.Close() }
+}
+
+func startMosquitto(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	program, err := exec.LookPath("mosquitto")
+	if err != nil {
+		program = "/usr/sbin/mosquitto" // which is not in everybody's PATH
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		missing(t, "mosquitto is not installed: "+err.Error())
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	config := writeFile(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\n", port, host))
+	cmd := exec.Command(program, "-c", config)
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	})
+	if !eventually(func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}) {
+		stop()
+		t.Fatalf("mosquitto does not listen on %s: %s", addr, &log)
+	}
+	return stop
+}
+
+// missing skips a test for want of something; in CI that is a failure.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+func eventually(ok func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
+// daemon is `edge run` in a process of its own.
+type daemonProcess struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	end chan error // how the process ended
+
+	mu  sync.Mutex
+	log []string // its lines, JSON objects
+}
+
+// startDaemon starts `edge run` under a configuration that logs as JSON.
+func startDaemon(t *testing.T, config string) *daemonProcess {
+	t.Helper()
+	d := &daemonProcess{t: t, end: make(chan error, 1)}
+	d.cmd = exec.Command(os.Args[0], "run", "-c", config)
+	d.cmd.Env = append(os.Environ(), beEdge+"=1", "EDGE_LOG_FORMAT=json")
+	pipe, err := d.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(pipe); lines.Scan(); {
+			d.mu.Lock()
+			d.log = append(d.log, lines.Text())
+			d.mu.Unlock()
+		}
+		d.end <- d.cmd.Wait()
+	}()
+	t.Cleanup(func() { d.cmd.Process.Kill() })
+	return d
+}
+
+// said returns the first line of the log with this message.
+func (d *daemonProcess) said(msg string) (gjson.Result, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, line := range d.log {
+		if gjson.Get(line, "msg").String() == msg {
+			return gjson.Parse(line), true
+		}
+	}
+	return gjson.Result{}, false
+}
+
+func (d *daemonProcess) wholeLog() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.log, "\n")
+}
+
+// await waits until the daemon has logged a message.
+func (d *daemonProcess) await(msg string) gjson.Result {
+	d.t.Helper()
+	if !eventually(func() bool { _, ok := d.said(msg); return ok }) {
+		d.t.Fatalf("the daemon never says %q:\n%s", msg, d.wholeLog())
+	}
+	line, _ := d.said(msg)
+	return line
+}
+
+// stop ends the daemon as a service manager does, and returns the line with the
+// final scores of its only model.
+func (d *daemonProcess) stop() gjson.Result {
+	d.t.Helper()
+	begun := time.Now()
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-d.end:
+		if err != nil {
+			d.t.Fatalf("the daemon stops with %v:\n%s", err, d.wholeLog())
+		}
+	case <-time.After(patience):
+		d.t.Fatalf("the daemon does not stop:\n%s", d.wholeLog())
+	}
+	d.t.Logf("stopped within %v", time.Since(begun).Round(time.Millisecond))
+	return d.await("model stopped")
+}
+
+// kill ends the daemon as a power cut does, as far as the process can tell.
+func (d *daemonProcess) kill() {
+	d.t.Helper()
+	d.cmd.Process.Signal(syscall.SIGKILL)
+	<-d.end
+}
+
+// waveformFile writes n rows of the demo's sensors.
+func waveformFile(t testing.TB, n int) string {
+	t.Helper()
+	w := NewWaveform(3)
+	var b strings.Builder
+	b.WriteString(strings.Join(w.Features(), ",") + ",label\n")
+	var row Row
+	for range n {
+		w.Next(&row)
+		for _, v := range row.X {
+			fmt.Fprintf(&b, "%v,", v)
+		}
+		b.WriteString(row.Label + "\n")
+	}
+	return writeFile(t, "waveform.csv", b.String())
+}
+
+// waveformConfig writes the configuration of a daemon that learns it in
+// minibatches closed by count, with checkpoints that are far enough apart for
+// the journal to matter.
+func waveformConfig(t testing.TB, broker string) (path, store string) {
+	t.Helper()
+	store = filepath.Join(t.TempDir(), "edge.db")
+	return writeFile(t, "edge.yaml", fmt.Sprintf(`
+node: test
+mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
+streams: {waveform: {topics: [sensors/waveform], features: [%s]}}
+labels: [{topics: [sensors/waveform/label]}]
+models:
+  waveform:
+    streams: [waveform]
+    inducing: 20
+    window: 40
+    classes: {names: ["0", "1", "2"]}
+    batch: {max_size: 16, max_wait: 0s}
+store: {path: "%s", checkpoint: {every: 0s, samples: 150}}
+metrics: {every: 1s, samples: 100}
+`, broker, strings.Join(new(Waveform).Features(), ", "), store)), store
+}
+
+// replayed publishes a file in the background; wait returns when the daemon
+// has answered it all.
+func replayed(t *testing.T, args ...string) (wait func()) {
+	t.Helper()
+	var errOut bytes.Buffer
+	done := make(chan int, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	go func() {
+		done <- execute(ctx, append([]string{"replay"}, args...), strings.NewReader(""), io.Discard, &errOut)
+	}()
+	return func() {
+		t.Helper()
+		code := <-done
+		if ctx.Err() != nil {
+			t.Fatalf("edge replay does not end: %s", &errOut)
+		}
+		cancel()
+		if code != exitOK {
+			t.Fatalf("edge replay exits with %d: %s", code, &errOut)
+		}
+	}
+}
+
+// sameAsEval fails unless a daemon's final scores and state are those of eval.
+// Where samples came in another order, it compares their number alone.
+func sameAsEval(t *testing.T, final gjson.Result, data, config string, ordered bool) {
+	t.Helper()
+	want := evalJSON(t, data, "-c", config)[0]
+	if got := final.Get("samples").Uint(); got != want.Samples {
+		t.Errorf("the daemon has learnt %d samples, eval %d", got, want.Samples)
+	}
+	if !ordered {
+		return
+	}
+	if got := final.Get("digest").String(); got != want.Digest {
+		t.Errorf("the daemon's digest is %s, eval's %s", got, want.Digest)
+	}
+	if e, n := final.Get("error").Float(), final.Get("nll").Float(); e != want.Error || n != want.NLL {
+		t.Errorf("the daemon has error %v and log loss %v, eval %v and %v", e, n, want.Error, want.NLL)
+	}
+}
+
+// What a daemon has learnt from a stream is, to the last bit, what eval learns
+// from the file.
+func TestDaemonEqualsEval(t *testing.T) {
+	data := waveformFile(t, 500)
+	forEachBroker(t, func(t *testing.T, b *testBroker) {
+		config, store := waveformConfig(t, b.url())
+		d := startDaemon(t, config)
+		replayed(t, data, "--broker", b.url())()
+		final := d.stop()
+		sameAsEval(t, final, data, config, true)
+
+		code, out, errOut := edge(t, "inspect", store, "--json")
+		if code != exitOK {
+			t.Fatalf("edge inspect exits with %d: %s", code, errOut)
+		}
+		m := gjson.Get(out, "models.0")
+		if m.Get("digest").String() != final.Get("digest").String() || m.Get("samples").Uint() != 500 || m.Get("unlearnt").Uint() != 0 {
+			t.Errorf("edge inspect shows another state: %s", out)
+		}
+		if len(m.Get("relevance").Array()) != waveformFeatures || m.Get("classes.2.count").Uint() == 0 {
+			t.Errorf("edge inspect shows no relevance, or no counts: %s", out)
+		}
+	})
+}
+
+// A daemon that is stopped carries on where it was.
+func TestStopAndStart(t *testing.T) {
+	data := waveformFile(t, 600)
+	forEachBroker(t, func(t *testing.T, b *testBroker) {
+		config, _ := waveformConfig(t, b.url())
+		first := startDaemon(t, config)
+		first.await("connected to the broker")
+		wait := replayed(t, data, "--broker", b.url(), "--rate", "400")
+		time.Sleep(500 * time.Millisecond)
+		before := first.stop()
+		second := startDaemon(t, config)
+		wait()
+		final := second.stop()
+		ready := second.await("model ready")
+		if n := before.Get("samples").Uint(); n == 0 || n == 600 || ready.Get("samples").Uint() != n {
+			t.Errorf("stopped after %d samples of 600, started again with %d", n, ready.Get("samples").Uint())
+		}
+		if before.Get("digest").String() != ready.Get("digest").String() {
+			t.Errorf("stopped with digest %s, started with %s", before.Get("digest"), ready.Get("digest"))
+		}
+		sameAsEval(t, final, data, config, b.ordered)
+	})
+}
+
+// However often and whenever a daemon is killed, it learns every sample once.
+func TestKilledAtRandom(t *testing.T) {
+	forEachBroker(t, func(t *testing.T, b *testBroker) {
+		kills := 3
+		if b.ordered && !testing.Short() {
+			kills = 20
+		}
+		data := waveformFile(t, 200*(kills+1))
+		config, _ := waveformConfig(t, b.url())
+		wait := replayed(t, data, "--broker", b.url(), "--rate", "500")
+		for range kills {
+			d := startDaemon(t, config)
+			d.await("connected to the broker")
+			time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond)
+			d.kill()
+		}
+		last := startDaemon(t, config)
+		wait()
+		final := last.stop()
+		ready := last.await("model ready")
+		t.Logf("last start: %d samples restored, %d records replayed", ready.Get("restored").Uint(), ready.Get("replayed").Uint())
+		sameAsEval(t, final, data, config, b.ordered)
+	})
+}
+
+// A daemon starts without a broker, and survives a broker that is restarted.
+func TestBrokerComesAndGoes(t *testing.T) {
+	data := waveformFile(t, 300)
+	forEachBroker(t, func(t *testing.T, b *testBroker) {
+		b.stop()
+		config, _ := waveformConfig(t, b.url())
+		d := startDaemon(t, config)
+		d.await("cannot connect to the broker; will keep trying")
+		b.stop = b.start(t, b.addr)
+		replayed(t, data, "--broker", b.url(), "--first", "150")()
+		b.restart(t)
+		replayed(t, data, "--broker", b.url(), "--prefix", "again")()
+		if n := d.stop().Get("samples").Uint(); n != 450 {
+			t.Errorf("%d samples were learnt, want 150 and then 300", n)
+		}
+	})
+}
+
+// Labels that come later, by their id, teach as much as those that come along,
+// and what they judge is the prediction of the day.
+func TestDelayedLabels(t *testing.T) {
+	data := waveformFile(t, 300)
+	forEachBroker(t, func(t *testing.T, b *testBroker) {
+		config, _ := waveformConfig(t, b.url())
+		d := startDaemon(t, config)
+		replayed(t, data, "--broker", b.url(), "--labels", "delayed", "--delay", "20")()
+		// The last labels follow the last row, whose prediction replay awaits.
+		learnt := func() bool { return strings.Contains(retained(t, b.url(), "edge/test/waveform/metrics"), `"n":300,`) }
+		if !eventually(learnt) {
+			t.Errorf("the metrics never say 300 samples: %s", retained(t, b.url(), "edge/test/waveform/metrics"))
+		}
+		if final := d.stop(); final.Get("samples").Uint() != 300 || final.Get("error").Float() > 0.5 {
+			t.Errorf("%d samples, error %g", final.Get("samples").Uint(), final.Get("error").Float())
+		}
+	})
+}
+
+// retained returns the message that a broker keeps on a topic, "" if there is none.
+func retained(t *testing.T, broker, topic string) string {
+	t.Helper()
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{broker}
+	got := make(chan string, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	pub, err := NewPublisher(ctx, cfg, 0, []string{topic}, func(_ string, payload []byte, _ bool) {
+		select {
+		case got <- string(payload):
+		default:
+		}
+	}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	select {
+	case s := <-got:
+		return s
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+// Broken messages are refused, and the stream goes on.
+func TestBrokenMessages(t *testing.T) {
+	forEachBroker(t, func(t *testing.T, b *testBroker) {
+		config, _ := waveformConfig(t, b.url())
+		d := startDaemon(t, config)
+		var mu sync.Mutex
+		reasons := map[string]int{}
+		answered := 0
+		cfg := stream.DefaultMQTT()
+		cfg.Servers = []string{b.url()}
+		ready := make(chan struct{}, 10)
+		pub, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch topic {
+			case "edge/test/info":
+				ready <- struct{}{}
+			case "edge/test/waveform/reject":
+				reasons[gjson.GetBytes(payload, "reason").String()]++
+			case "edge/test/waveform/prediction":
+				answered++
+			}
+		}, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pub.Close()
+		<-ready
+		x := strings.Repeat("0,", waveformFeatures-1) + "0"
+		for _, payload := range []string{
+			"", "{", "hello", `[1,2]`, `{"features":[` + strings.Repeat("0,", waveformFeatures-1) + `NaN]}`,
+			`{"features":[` + strings.Repeat("0,", waveformFeatures-1) + `1e999]}`,
+			`{"x1":1,"crest":2}`, `{"features":[` + x + `],"label":7}`, `{"features":[` + x + `],"label":{"a":1}}`,
+			`{"features":[` + x + `]}` + strings.Repeat(" ", 10<<20),
+			`{"id":"good","features":[` + x + `],"label":"1"}`,
+		} {
+			if err := pub.Publish(t.Context(), "sensors/waveform", []byte(payload)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !eventually(func() bool { mu.Lock(); defer mu.Unlock(); return answered == 1 }) {
+			t.Errorf("%d predictions, want that of the good message; refused: %v", answered, reasons)
+		}
+		mu.Lock()
+		if len(reasons) < 3 { // the topic has a rate limit; the counters have them all
+			t.Errorf("reasons on the reject topic: %v", reasons)
+		}
+		mu.Unlock()
+		if n := d.stop().Get("samples").Uint(); n != 1 {
+			t.Errorf("%d samples were learnt, want 1", n)
+		}
+	})
+}
+
+func TestDemo(t *testing.T) {
+	data := waveformFile(t, 400)
+	code, out, errOut := edge(t, "demo", data, "--rate", "0", "--json")
+	if code != exitOK || errOut != "" {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	var r Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	if r.Dataset != "waveform" || r.Samples != 400 || r.Error > 0.3 || len(r.Digest) != 64 || len(r.Curve) == 0 {
+		t.Errorf("the summary is %s", out)
+	}
+	code, out, errOut = edge(t, "demo", "--for", "1s", "--rate", "100")
+	if code != exitOK || errOut != "" {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	if !strings.HasPrefix(out, "edge demo: waveform, 21 features, 3 classes; broker on mqtt://127.0.0.1:") || !strings.Contains(out, "macro-f1") {
+		t.Errorf("it shows\n%s", out)
+	}
+}
+
+func TestReset(t *testing.T) {
+	data := waveformFile(t, 40)
+	b := &testBroker{addr: freeAddress(t), start: startEmbedded}
+	b.stop = startEmbedded(t, b.addr)
+	defer b.stop()
+	config, store := waveformConfig(t, b.url())
+	d := startDaemon(t, config)
+	replayed(t, data, "--broker", b.url())()
+	if code, _, errOut := edge(t, "reset", "-c", config, "--all", "--yes"); code != exitStore || !strings.Contains(errOut, "locked") {
+		t.Errorf("a reset beside the daemon exits with %d: %s", code, errOut)
+	}
+	if code, _, errOut := edge(t, "inspect", store); code != exitStore || !strings.Contains(errOut, "stop the daemon first") {
+		t.Errorf("inspect beside the daemon exits with %d: %s", code, errOut)
+	}
+	d.stop()
+	if code, _, errOut := edgeWith(t, "n\n", "reset", "-c", config, "--model", "waveform"); code != exitRuntime || !strings.Contains(errOut, "Forget all of model waveform") {
+		t.Errorf("a reset that is not confirmed exits with %d: %s", code, errOut)
+	}
+	if code, out, errOut := edgeWith(t, "y\n", "reset", "--state", store, "--model", "waveform"); code != exitOK || !strings.Contains(out, "has forgotten 40 samples") {
+		t.Errorf("a reset that is confirmed exits with %d: %s%s", code, out, errOut)
+	}
+	if code, out, _ := edge(t, "inspect", store, "--json"); code != exitOK || len(gjson.Get(out, "models").Array()) != 0 {
+		t.Errorf("after the reset there are still models: %s", out)
+	}
+	if code, _, errOut := edge(t, "reset", "--state", store, "--model", "waveform", "--yes"); code != exitStore {
+		t.Errorf("a second reset exits with %d: %s", code, errOut)
+	}
+}
+
+// A configuration of another shape is refused before anything runs.
+func TestOtherShapeIsRefused(t *testing.T) {
+	b := &testBroker{addr: freeAddress(t), start: startEmbedded}
+	b.stop = startEmbedded(t, b.addr)
+	defer b.stop()
+	config, _ := waveformConfig(t, b.url())
+	startDaemon(t, config).stopAfter("connected to the broker")
+	t.Setenv("EDGE_MODELS_WAVEFORM_INDUCING", "30")
+	code, _, errOut := edge(t, "run", "-c", config, "--for", "10s")
+	if code != exitStore || !strings.Contains(errOut, "edge reset --model waveform") {
+		t.Errorf("exits with %d: %s", code, errOut)
+	}
+}
+
+func (d *daemonProcess) stopAfter(msg string) {
+	d.t.Helper()
+	d.await(msg)
+	d.stop()
+}
+
+// The follower knows when a daemon listens, and how far it is.
+func TestFollower(t *testing.T) {
+	f := newFollower("edge", "gas")
+	step := func(topic, payload string, kept, ready bool, last int) {
+		t.Helper()
+		f.hear(topic, []byte(payload), kept)
+		if r, l := f.state(); r != ready || l != last {
+			t.Errorf("after %s %s (kept: %v): ready %v, row %d; want %v, %d", topic, payload, kept, r, l, ready, last)
+		}
+	}
+	step("edge/a/info", "{}", true, false, 0) // of an earlier life
+	step("edge/a/state", "offline", true, false, 0)
+	step("edge/a/state", "online", false, false, 0) // connected, not yet subscribed
+	step("edge/a/info", "{}", false, true, 0)
+	step("edge/a/gas/prediction", `{"id":"gas-000007"}`, false, true, 7)
+	step("edge/a/gas/prediction", `{"id":"gas-000005"}`, false, true, 7)
+	step("edge/a/gas/prediction", `{"id":"room-000009"}`, false, true, 7)
+	step("edge/a/gas/prediction/p1", `{"id":"gas-000009"}`, false, true, 9)
+	step("edge/a/gas/prediction", `{"id":12}`, false, true, 9)
+	step("edge/a/gas/prediction", `nonsense`, false, true, 9)
+	step("edge/a/state", "offline", false, false, 9)
+	step("edge/b/state", "online", true, false, 9)
+	step("edge/b/info", "{}", true, true, 9) // was there before us
+	f.reconnected()
+	if ready, _ := f.state(); ready {
+		t.Error("a daemon that the broker before knew is ready")
+	}
+}
+
+func TestSampleMessages(t *testing.T) {
+	p := Player{Features: []string{"a b", "c"}}
+	for _, tc := range []struct {
+		named bool
+		label string
+		want  string
+	}{
+		{false, "", `{"id":"r-1","features":[0.1,1e+21]}`},
+		{false, `wo"rn`, `{"id":"r-1","features":[0.1,1e+21],"label":"wo\"rn"}`},
+		{true, "ok", `{"id":"r-1","features":{"a b":0.1,"c":1e+21},"label":"ok"}`},
+	} {
+		p.Named = tc.named
+		got := string(p.appendSample(nil, "r-1", []float64{0.1, 1e21}, tc.label))
+		if got != tc.want || !json.Valid([]byte(got)) {
+			t.Errorf("named %v, label %q: %s, want %s", tc.named, tc.label, got, tc.want)
+		}
+	}
+}
+
+func TestPacerStopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := pacer{rate: 1e-3}
+	if err := p.wait(ctx); err != nil {
+		t.Fatalf("the first event waits: %v", err)
+	}
+	cancel()
+	if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the second event, after the end: %v", err)
+	}
+}

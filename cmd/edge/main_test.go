@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// beEdge makes the test program be edge itself: tests that stop and kill
+// daemons need one in a process of its own.
+const beEdge = "EDGE_TEST_IS_EDGE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beEdge) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+var update = flag.Bool("update", false, "write the golden files of this package anew")
+
+// edge runs a command line in this process.
+func edge(t testing.TB, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	return edgeWith(t, "", args...)
+}
+
+// edgeWith gives the command something to read.
+func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = execute(t.Context(), args, strings.NewReader(in), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// writeFile writes a file in a folder of the test's own.
+func writeFile(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestHelp holds the help of every command; -update writes it anew.
+func TestHelp(t *testing.T) {
+	var b strings.Builder
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		line := strings.Fields(cmd.CommandPath())
+		code, out, errOut := edge(t, append(line[1:], "--help")...)
+		if code != exitOK || errOut != "" {
+			t.Errorf("%s --help exits with %d and says %q", cmd.CommandPath(), code, errOut)
+		}
+		b.WriteString("$ " + cmd.CommandPath() + " --help\n" + out + "\n")
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot())
+	golden := filepath.Join("testdata", "help.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("the help has changed; if it should, run go test ./cmd/edge -update (-%s +now):\n%s", golden, diff)
+	}
+}
+
+// Every command that does something has an example, and no flag takes a secret.
+func TestCommandsAreExplained(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Short == "" || cmd.Runnable() && cmd.Example == "" {
+			t.Errorf("%s has no short description, or no example", cmd.CommandPath())
+		}
+		if f := cmd.Flags().Lookup("password"); f != nil {
+			t.Errorf("%s takes a password on the command line", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot())
+}
+
+func TestExitCodes(t *testing.T) {
+	table := tableFile(t, "table.csv", 40)
+	valid := writeFile(t, "edge.yaml", minimal)
+	missing := filepath.Join(t.TempDir(), "none")
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want string // in what it says
+	}{
+		"no such command":          {[]string{"runn"}, exitUsage, `unknown command "runn"`},
+		"no such flag":             {[]string{"run", "--fast"}, exitUsage, "unknown flag: --fast"},
+		"too few arguments":        {[]string{"eval"}, exitUsage, "requires at least 1 arg"},
+		"too many arguments":       {[]string{"inspect", "a", "b"}, exitUsage, "accepts 1 arg"},
+		"flag out of range":        {[]string{"eval", table, "--batch", "-1"}, exitUsage, "--batch"},
+		"mode of a later day":      {[]string{"eval", table, "--mode", "holdout"}, exitUsage, "only prequential is there so far"},
+		"seeds without shuffle":    {[]string{"eval", table, "--seeds", "3"}, exitUsage, "give --shuffle SEED"},
+		"within without shuffle":   {[]string{"eval", table, "--shuffle-within", "20,20"}, exitUsage, "give --shuffle SEED"},
+		"within of another size":   {[]string{"eval", table, "--shuffle", "1", "--shuffle-within", "20,10"}, exitRuntime, "add up to 30 rows, the file has 40"},
+		"model without config":     {[]string{"eval", table, "--model", "m"}, exitUsage, "give -c FILE"},
+		"no such data file":        {[]string{"eval", missing}, exitRuntime, "no such file"},
+		"no such label":            {[]string{"eval", table, "--label", "z"}, exitRuntime, `no column is called "z"`},
+		"no such configuration":    {[]string{"run", "-c", missing}, exitConfig, "`edge config sample` prints one"},
+		"configuration is wrong":   {[]string{"check", "-c", table}, exitConfig, "table.csv:1:1"},
+		"learner out of range":     {[]string{"eval", table, "--inducing", "1"}, exitConfig, "inducing"},
+		"features of other names":  {[]string{"eval", table, "-c", valid}, exitRuntime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
+		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exitConfig, `there is none called "m"; there is bearing`},
+		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exitBroker, "connect to the broker"},
+		"no broker to check":       {[]string{"check", "-c", writeFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exitBroker, "connect to the broker"},
+		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exitUsage, "want username and password as keys"},
+		"password file is missing": {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exitConfig, "no such file"},
+		"labels of no kind":        {[]string{"replay", table, "--labels", "late"}, exitUsage, "want inline, delayed or none"},
+		"delay of no kind":         {[]string{"replay", table, "--delay", "soon"}, exitUsage, "want a number of rows, such as 50, or a duration, such as 5s"},
+		"fraction above 1":         {[]string{"replay", table, "--label-fraction", "2"}, exitUsage, "want 0 to 1"},
+		"no such state file":       {[]string{"inspect", missing}, exitStore, "no such file"},
+		"not a state file":         {[]string{"inspect", table}, exitStore, "not a state file"},
+		"reset of nothing":         {[]string{"reset"}, exitUsage, "either --model NAME or --all"},
+		"reset of no file":         {[]string{"reset", "--all", "--state", missing}, exitStore, "no such file"},
+		"demo backwards":           {[]string{"demo", "--rate", "-1"}, exitUsage, "want 0 or more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errOut := edge(t, tc.args...)
+			if code != tc.code || !strings.Contains(errOut, tc.want) {
+				t.Errorf("edge %s\nexits with %d and says %q\nwant %d and %q", strings.Join(tc.args, " "), code, errOut, tc.code, tc.want)
+			}
+			if out != "" && tc.args[0] != "check" { // which says what it knows before it connects
+				t.Errorf("it prints on the standard output: %q", out)
+			}
+			if strings.Contains(errOut, "hunter2") {
+				t.Errorf("it gives a password away: %s", errOut)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, out, _ := edge(t, "version", "--json")
+	var v Version
+	if err := json.Unmarshal([]byte(out), &v); code != exitOK || err != nil || v.Go == "" || v.Arch == "" {
+		t.Errorf("edge version --json exits with %d and prints %q (%v)", code, out, err)
+	}
+	if _, out, _ := edge(t, "version"); !strings.HasPrefix(out, "edge ") || !strings.Contains(out, v.Go) {
+		t.Errorf("edge version prints %q", out)
+	}
+}
+
+func TestCheckSaysWhatItWouldDo(t *testing.T) {
+	code, out, errOut := edge(t, "check", "-c", filepath.Join("..", "..", "configs", "edge.yaml"))
+	if code != exitOK || errOut != "" {
+		t.Fatalf("exits with %d and says %q", code, errOut)
+	}
+	for _, want := range []string{
+		"node     edge: state, info and events on edge/edge/…",
+		"stream   vibration: 3 features from factory/+/vibration",
+		"labels   for every model from factory/+/vibration/label",
+		"model    bearing: learns vibration in minibatches of 16, or after 250ms; predicts on edge/edge/bearing/prediction",
+		"state of 77.5 KiB with 2 classes",
+		"edge.db (will be created), at most 256MiB; checkpoint every 5m0s or after 5000 samples",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("edge check prints\n%swithout %q", out, want)
+		}
+	}
+}
+
+func TestConfigCommands(t *testing.T) {
+	code, sample, _ := edge(t, "config", "sample")
+	if code != exitOK {
+		t.Fatalf("config sample exits with %d", code)
+	}
+	if code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", sample)); code != exitOK {
+		t.Errorf("the sample is not valid: %s%s", out, errOut)
+	}
+	code, forFile, errOut := edge(t, "config", "sample", "--from", tableFile(t, "room.csv", 20))
+	if code != exitOK {
+		t.Fatalf("config sample --from exits with %d: %s", code, errOut)
+	}
+	t.Setenv("EDGE_MQTT_SERVERS", "mqtts://other.lan")
+	t.Setenv("EDGE_MQTT_PASSWORD_FILE", "/run/secret")
+	t.Setenv("EDGE_MQTT_USERNAME", "sensor")
+	code, shown, errOut := edge(t, "config", "show", "-c", writeFile(t, "edge.yaml", forFile))
+	if code != exitOK || !strings.Contains(shown, "mqtts://other.lan") || !strings.Contains(shown, "/run/secret") || !strings.Contains(shown, "sensors/room") {
+		t.Errorf("config show exits with %d: %s%s", code, shown, errOut)
+	}
+	code, schema, errOut := edge(t, "config", "schema")
+	var object struct {
+		Properties map[string]any `json:"properties"`
+	}
+	if err := json.Unmarshal([]byte(schema), &object); code != exitOK || err != nil || len(object.Properties) != 9 {
+		t.Errorf("config schema exits with %d, %d properties, %v: %s", code, len(object.Properties), err, errOut)
+	}
+}
