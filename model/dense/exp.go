@@ -48,37 +48,49 @@ func ExpSqDist(row []float64, amp, xx float64, zz []float64) {
 	expSqDist(row, amp, -0.5*xx, zz[:len(row)])
 }
 
+// expGo keeps the coefficients in registers where there are enough of them, and
+// cuts the polynomial into its even and odd part, two chains that a processor
+// can work on at once.
 func expGo(dst, x []float64) {
+	t := &expTable
+	c11, c10, c9, c8, c7, c6 := t[5], t[6], t[7], t[8], t[9], t[10]
+	c5, c4, c3, c2, c1, c0 := t[11], t[12], t[13], t[14], t[15], t[16]
+	dst = dst[:len(x)]
 	for i, v := range x {
-		dst[i] = exp1(v)
+		switch {
+		case v > expHi:
+			dst[i] = math.Inf(1)
+			continue
+		case v <= expLo:
+			dst[i] = 0
+			continue
+		case v != v:
+			dst[i] = v
+			continue
+		}
+		k := int(v*math.Log2E+1100.5) - 1100 // nearest
+		fk := float64(k)
+		r := v - fk*ln2Hi - fk*ln2Lo
+		s := r * r
+		odd := ((((c11*s+c9)*s+c7)*s+c5)*s+c3)*s + c1
+		even := ((((c10*s+c8)*s+c6)*s+c4)*s+c2)*s + c0
+		k1 := k >> 1
+		dst[i] = (even + odd*r) * math.Float64frombits(uint64(k1+1023)<<52) * math.Float64frombits(uint64(k-k1+1023)<<52)
 	}
 }
 
 func expSqDistGo(row []float64, amp, half float64, zz []float64) {
 	for j, v := range row {
-		row[j] = amp * exp1(min(v+half-0.5*zz[j], 0))
+		row[j] = min(v+half-0.5*zz[j], 0)
+	}
+	expGo(row, row)
+	for j := range row {
+		row[j] *= amp
 	}
 }
 
-// exp1 is e^x. The polynomial is cut into its even and odd part, two chains
-// that a processor can work on at once.
 func exp1(x float64) float64 {
-	t := &expTable
-	if !(x > expLo) { // NaN too
-		if x <= expLo {
-			return 0
-		}
-		return x
-	}
-	if x > expHi {
-		return math.Inf(1)
-	}
-	k := int(x*math.Log2E+1100.5) - 1100 // nearest
-	fk := float64(k)
-	r := x - fk*ln2Hi - fk*ln2Lo
-	s := r * r
-	odd := (((((t[5]*s+t[7])*s+t[9])*s+t[11])*s+t[13])*s + t[15]) * r
-	even := ((((t[6]*s+t[8])*s+t[10])*s+t[12])*s+t[14])*s + t[16]
-	k1 := k >> 1
-	return (even + odd) * math.Float64frombits(uint64(k1+1023)<<52) * math.Float64frombits(uint64(k-k1+1023)<<52)
+	v := [1]float64{x}
+	expGo(v[:], v[:])
+	return v[0]
 }

@@ -163,7 +163,7 @@ func relative2(got, want *big.Float) float64 {
 func TestNormalFar(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		inf := math.Inf(1)
-		alpha := []float64{-1e3, -1e4, -1e8, -1e16, -1e27, 40, 1e4, 1e27, inf, math.NaN(), -3}
+		alpha := []float64{-1e3, -1e4, -1e8, -1e15, 40, 1e4, 1e27, inf, math.NaN(), -3}
 		beta, second := make([]float64, len(alpha)), make([]float64, len(alpha))
 		Probit(beta, second, alpha)
 		for i, a := range alpha {

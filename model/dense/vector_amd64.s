@@ -56,10 +56,10 @@ DATA steps<>+16(SB)/8, $2.0
 DATA steps<>+24(SB)/8, $3.0
 GLOBL steps<>(SB), RODATA, $32
 
-// half, 1/√(2π), 1e27, 4, all but the sign
+// half, 1/√(2π), 1e15, 4, all but the sign
 DATA consts<>+0(SB)/8, $-0.5
 DATA consts<>+8(SB)/8, $0.398942280401432677939946059934
-DATA consts<>+16(SB)/8, $1e27
+DATA consts<>+16(SB)/8, $1e15
 DATA consts<>+24(SB)/8, $4.0
 DATA consts<>+32(SB)/8, $0x7fffffffffffffff
 GLOBL consts<>(SB), RODATA, $40
@@ -109,7 +109,7 @@ loop:
 	VZEROUPPER
 	RET
 
-// MILLS: D, P, Q of x = min(|z|, 1e27).
+// MILLS: D, P, Q of x = min(|z|, 1e15).
 //
 //	Y6 z   Y7 x   Y8 D   Y9 P   Y10 Q
 //	Y3 scratch   Y4 x²   Y5, Y11 D's odd and P's even powers
