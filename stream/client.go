@@ -30,7 +30,8 @@ const (
 	writeTimeout     = 10 * time.Second
 	pingTimeout      = 10 * time.Second
 	subscribeTimeout = 15 * time.Second
-	resubscribeEvery = time.Minute            // for what the broker refused
+	resubscribeFirst = time.Second // pause before what the broker refused is asked for again; doubled
+	resubscribeLast  = time.Minute
 	firstRetry       = 250 * time.Millisecond // doubled up to MaxReconnectInterval
 	shortLife        = 5 * time.Second        // a connection that ends sooner may have been taken over
 	clashAfter       = 3                      // short lives in a row
@@ -66,6 +67,8 @@ type client struct {
 	log        *slog.Logger
 	serve      func(ctx context.Context, c *connection) // publishes while c lasts
 	event      func(kind, detail string)
+
+	connectTimeout, pingTimeout time.Duration
 
 	current  atomic.Pointer[connection] // nil while there is none
 	draining atomic.Bool                // the node stops: what arrives now stays with the broker
@@ -177,8 +180,8 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		SetUsername(c.cfg.Username).SetPassword(password).
 		SetCleanSession(!c.cfg.PersistentSession).
 		SetProtocolVersion(4).
-		SetKeepAlive(c.cfg.Keepalive).SetPingTimeout(pingTimeout).
-		SetConnectTimeout(connectTimeout).SetWriteTimeout(handOver). // frameConn has the deadline for writing
+		SetKeepAlive(c.cfg.Keepalive).SetPingTimeout(c.pingTimeout).
+		SetConnectTimeout(c.connectTimeout).SetWriteTimeout(handOver). // frameConn has the deadline for writing
 		SetAutoReconnect(false).SetConnectRetry(false).
 		SetOrderMatters(true).SetAutoAckDisabled(true).
 		SetStore(noStore{}).
@@ -188,7 +191,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { conn.fail(err) }).
 		SetCustomOpenConnectionFn(func(u *url.URL, _ mqtt.ClientOptions) (net.Conn, error) {
-			nc, err := dial(ctx, u, tlsConfig)
+			nc, err := dial(ctx, u, tlsConfig, c.connectTimeout)
 			if err != nil {
 				return nil, err
 			}
@@ -211,11 +214,11 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 
 // dial opens the network connection to one server. It does what paho does by
 // itself, but ends with ctx and knows the usual ports.
-func dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+func dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if u.Scheme == "ws" || u.Scheme == "wss" {
-		return mqtt.NewWebsocket(u.String(), tlsConfig, connectTimeout, nil, nil)
+		return mqtt.NewWebsocket(u.String(), tlsConfig, within, nil, nil)
 	}
 	nc, err := proxy.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), serverPorts[u.Scheme])))
 	if err != nil || u.Scheme == "tcp" || u.Scheme == "mqtt" {
@@ -273,7 +276,8 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	refused := c.subscribe(conn, c.filters)
 	wg.Go(func() { c.serve(serving, conn) })
 
-	again := time.NewTicker(resubscribeEvery)
+	pause := resubscribeFirst
+	again := time.NewTimer(pause)
 	defer again.Stop()
 	for {
 		select {
@@ -285,6 +289,8 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 		case <-again.C:
 			if len(refused) > 0 {
 				refused = c.subscribe(conn, refused)
+				pause = min(2*pause, resubscribeLast)
+				again.Reset(pause)
 			}
 		case <-ctx.Done():
 			conn.goodbye()

@@ -66,6 +66,7 @@ type Node struct {
 	log     *slog.Logger
 	counts  *counters
 	sources []*source
+	lost    *source // of messages that no source asks for
 	models  []*modelState
 
 	client    *client
@@ -85,7 +86,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{cfg: cfg, log: deps.Log, counts: new(counters)}
+	n := &Node{cfg: cfg, log: deps.Log, counts: new(counters), lost: &source{name: "none", rejected: newTally()}}
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, fmt.Errorf("stream: new node: %w", err)
 	}
@@ -103,12 +104,10 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		counts: n.counts, stats: n.Stats, log: n.log, started: time.Now(), logs: newLogLimits(), limits: n.limits(),
 	}
-	lost := &source{name: "none", rejected: newTally()}
 	n.worker = &worker{
-		node: cfg.Node, ring: n.ring, router: n.router(), lost: lost, out: n.queue, report: n.report,
+		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(),
 	}
-	n.sources = append(n.sources, lost)
 	n.committer = &committer{
 		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cfg.JournalFlush,
 		report: n.report, counts: n.counts, log: n.log,
@@ -119,7 +118,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.client = &client{
 		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, maxPayload: n.maxPayload(),
-		ring: n.ring, counters: n.counts, log: n.log,
+		ring: n.ring, counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: func(kind, detail string) { n.report.event("", kind, detail) },
 		serve: func(ctx context.Context, c *connection) {
 			n.report.hello()
@@ -187,7 +186,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 				src.models = append(src.models, m)
 			}
 		}
-		if len(src.models) == 0 && len(errs) == 0 {
+		if len(src.models) == 0 && errors.Join(errs...) == nil {
 			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
 		}
 		n.sources = append(n.sources, src)
@@ -265,13 +264,14 @@ func (n *Node) filters() ([]string, error) {
 // outputs are filters for all that the node publishes.
 func (n *Node) outputs() (filters []string) {
 	prefix := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/"
-	for _, t := range nodeTopics {
-		filters = append(filters, prefix+t+"/#")
-	}
 	for _, m := range n.models {
 		for _, t := range modelTopics {
-			filters = append(filters, prefix+m.Name+"/"+t+"/#")
+			filters = append(filters, prefix+m.Name+"/"+t)
 		}
+		filters = append(filters, m.predictionTopic+"/#")
+	}
+	for _, t := range nodeTopics {
+		filters = append(filters, prefix+t)
 	}
 	return filters
 }
@@ -363,7 +363,7 @@ func (n *Node) Stats() Stats {
 	s := Stats{
 		Degraded: c.degraded.Load(),
 		Received: c.received.Load(), Predictions: c.predictions.Load(), Learned: c.learned.Load(), Redelivered: c.redelivered.Load(),
-		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LabelsDropped: c.labelsDropped.Load(),
+		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LessonsDropped: c.lessonsDropped.Load(),
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
@@ -379,6 +379,7 @@ func (n *Node) Stats() Stats {
 	if at := c.lastMessage.Load(); at != nil {
 		s.SinceMessage = time.Since(*at)
 	}
+	n.lost.rejected.addTo(s.Rejected)
 	for _, src := range n.sources {
 		src.rejected.addTo(s.Rejected)
 		if src.received.Load() == 0 {

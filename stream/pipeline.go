@@ -232,8 +232,8 @@ func (w *worker) hand(ctx context.Context, it *item) {
 	select {
 	case w.out <- it:
 	default:
-		if slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" }) {
-			w.counts.labelsDropped.Add(1)
+		if slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }) {
+			w.counts.lessonsDropped.Add(1)
 		}
 	}
 }
@@ -309,8 +309,8 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 	w.scratch = p.AppendJSON(w.scratch[:0])
 	payload := slices.Clone(w.scratch) // the outbox keeps it
 	topic := m.predictionTopic
-	if p.Device != "" {
-		topic += "/" + p.Device
+	if withDevice := topic + "/" + p.Device; p.Device != "" && checkTopic(withDevice) == nil {
+		topic = withDevice
 	}
 	w.outbox.push(&outgoing{topic: topic, payload: payload, qos: w.qos})
 	m.latest.Store(&payload)

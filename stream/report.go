@@ -182,7 +182,7 @@ func (r *reporter) health() {
 		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked,
 		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
 		"rejected":   s.Rejected,
-		"dropped":    map[string]uint64{"in": s.RingDropped, "labels": s.LabelsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted},
+		"dropped":    map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted},
 		"reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
@@ -209,11 +209,17 @@ func (r *reporter) scores(m *modelState) {
 	status := m.Model.Status()
 	s := &status.Scores
 	classes, balanced := perClass(s)
+	score := func(v float64) real {
+		if s.N == 0 {
+			return real(math.NaN())
+		}
+		return real(v)
+	}
 	v := map[string]any{
 		"v": 1, "ts": stamp(time.Now()), "node": r.node, "model": m.Name, "version": status.Learned, "n": s.N,
-		"error": real(s.Error), "accuracy": real(1 - s.Error), "balanced_accuracy": balanced, "macro_f1": real(s.MacroF1),
-		"log_loss": real(s.NLL), "brier": real(s.Brier), "ece": real(s.ECE),
-		"window":  map[string]any{"n": s.Window.N, "error": real(s.Window.Error), "log_loss": real(s.Window.NLL)},
+		"error": score(s.Error), "accuracy": score(1 - s.Error), "balanced_accuracy": balanced, "macro_f1": score(s.MacroF1),
+		"log_loss": score(s.NLL), "brier": score(s.Brier), "ece": score(s.ECE),
+		"window":  map[string]any{"n": s.Window.N, "error": score(s.Window.Error), "log_loss": score(s.Window.NLL)},
 		"classes": s.Classes, "per_class": classes, "pending": m.pending.Load(), "warmed_up": status.WarmedUp,
 	}
 	if len(s.Classes) <= maxConfusion {

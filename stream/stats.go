@@ -9,7 +9,7 @@ import (
 type counters struct {
 	received, refused                           atomic.Uint64
 	predictions, learned, redelivered           atomic.Uint64
-	ringDropped, labelsDropped, rejectsDropped  atomic.Uint64
+	ringDropped, lessonsDropped, rejectsDropped atomic.Uint64
 	redeliveries, staleAcks                     atomic.Uint64
 	published, outboxDropped                    atomic.Uint64
 	reconnects, connectFailures, commitFailures atomic.Uint64
@@ -53,7 +53,7 @@ type Stats struct {
 
 	RingDropped    uint64 // messages of QoS 0 that found the ring full
 	Redeliveries   uint64 // times that the broker was asked to send again because the ring was full
-	LabelsDropped  uint64 // messages of QoS 0 whose lessons found the journal's queue full
+	LessonsDropped uint64 // messages of QoS 0 that were answered but found the journal's queue full
 	OutboxDropped  uint64 // messages that were not published
 	RejectsDropped uint64 // refusals that the rate limit kept from the reject topic
 	StaleAcks      uint64 // acknowledgements of messages that came over an earlier connection

@@ -1,0 +1,197 @@
+package stream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]ByteSize{
+		"8MiB": 8 * MiB, "64KiB": 64 * KiB, "1GiB": GiB, "512": 512, "512B": 512, " 3 KiB ": 3 * KiB, "0": 0,
+	} {
+		var b ByteSize
+		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
+			t.Errorf("UnmarshalText(%q) = %d, %v, want %d", text, b, err, want)
+		}
+		var again ByteSize
+		if err := again.UnmarshalText([]byte(b.String())); err != nil || again != b {
+			t.Errorf("%d is written as %q and read as %d, %v", b, b.String(), again, err)
+		}
+	}
+	for _, text := range []string{"", "8MB", "-1", "1.5MiB", "MiB", "9999999999999GiB", "8 M"} {
+		var b ByteSize
+		if err := b.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("UnmarshalText(%q) = %d, want an error", text, b)
+		}
+	}
+}
+
+func TestSecret(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CREDENTIALS", dir)
+	t.Setenv("PASSWORD", "hunter3")
+	for _, c := range []struct {
+		secret Secret
+		want   string
+	}{{Secret{}, ""}, {Secret{File: "${CREDENTIALS}/password"}, "hunter2"}, {Secret{Env: "PASSWORD"}, "hunter3"}} {
+		if got, err := c.secret.Resolve(); err != nil || got != c.want {
+			t.Errorf("%+v resolves to %q, %v, want %q", c.secret, got, err, c.want)
+		}
+		var log bytes.Buffer
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("secret", "it", c.secret)
+		yamlText, _ := yaml.Marshal(c.secret)
+		if all := fmt.Sprintf("%v %+v %#v %s %s", c.secret, c.secret, c.secret, log.String(), yamlText); strings.Contains(all, "hunter") {
+			t.Errorf("printed: %s", all)
+		}
+	}
+	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {Env: "ABSENT_VARIABLE"}} {
+		if got, err := s.Resolve(); err == nil {
+			t.Errorf("%+v resolves to %q, want an error", s, got)
+		}
+	}
+	if (Secret{File: "a", Env: "B"}).Validate() == nil {
+		t.Error("a secret with two sources is valid")
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	c := DefaultConfig()
+	c.Streams["vibration"] = bearing()
+	l := DefaultLabels()
+	l.Topics = []string{"factory/+/label"}
+	c.Labels = []Labels{l}
+	if err := errors.Join(c.Validate(), DefaultPending().Validate()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConfigNamesKeyValueAndRange(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Node = "Pi 4" }, "node Pi 4: want [a-z0-9_-]"},
+		{func(c *Config) { c.MQTT.Servers = nil }, "mqtt.servers []: want at least one"},
+		{func(c *Config) { c.MQTT.Servers = []string{"broker:1883"} }, "mqtt.servers broker:1883: want tcp://"},
+		{func(c *Config) { c.MQTT.Servers = []string{"tcp://edge:hunter2@broker"} }, "mqtt.servers tcp://edge:xxxxx@broker: has a user"},
+		{func(c *Config) { c.MQTT.QoS = 2 }, "mqtt.qos 2: want 0 or 1"},
+		{func(c *Config) { c.MQTT.Keepalive = 1500 * time.Millisecond }, "mqtt.keepalive 1.5s: want whole seconds"},
+		{func(c *Config) { c.MQTT.InflightWindow = 0 }, "mqtt.inflight_window 0: want 1 to 1000"},
+		{func(c *Config) { c.MQTT.BaseTopic = "/edge" }, "mqtt.base_topic /edge: want"},
+		{func(c *Config) { c.MQTT.Password.File = "x" }, "mqtt.username \"\": want a name"},
+		{func(c *Config) { c.MQTT.Password = Secret{File: "x", Env: "y"} }, "mqtt.password.file and env are both set"},
+		{func(c *Config) { c.MQTT.TLS.Cert = "x" }, "mqtt.tls.cert, key"},
+		{func(c *Config) { c.MQTT.TLS.MinVersion = "1.0" }, "mqtt.tls.min_version 1.0: want"},
+		{func(c *Config) { c.MQTT.Ring.MaxBytes = 1 }, "mqtt.ring.max_bytes 1B: want at least 64KiB"},
+		{func(c *Config) { c.MQTT.MaxReconnectInterval = 0 }, "mqtt.max_reconnect_interval 0s: want 100ms to 1h"},
+		{func(c *Config) { c.Outbox.Policy = "block" }, "outbox.policy block: want drop_oldest"},
+		{func(c *Config) { c.Metrics.Every = 0 }, "metrics.every 0s: want at least 1s"},
+		{func(c *Config) { c.JournalFlush = -1 }, "journal_flush -1ns: want"},
+		{func(c *Config) { c.Labels = []Labels{{}} }, "labels[0].topics []: want"},
+		{func(c *Config) { c.Streams["Bad Name"] = bearing() }, "streams Bad Name: want names of"},
+		{stream(func(s *Stream) { s.Topics = []string{"a/#/b"} }), `streams.s.topics: topic filter "a/#/b"`},
+		{stream(func(s *Stream) { s.Topics = []string{"factory/#"} }), "streams.s.topic_template factory/{device}/vibration: want a template that matches every topic of factory/#"},
+		{stream(func(s *Stream) { s.TopicTemplate = "factory/{device" }), `streams.s.topic_template "factory/{device"`},
+		{stream(func(s *Stream) { s.Format = "cbor" }), "streams.s.format cbor: want json"},
+		{stream(func(s *Stream) { s.Features = nil }), "streams.s.features []: want names"},
+		{stream(func(s *Stream) { s.Dimension = 3 }), "streams.s.dimension 3: want either"},
+		{stream(func(s *Stream) { s.Features, s.Dimension = nil, 20000 }), "streams.s.dimension 20000: want 1 to 10000"},
+		{stream(func(s *Stream) { s.Features = []string{"a", "a"} }), "streams.s.features a: want each name once"},
+		{stream(func(s *Stream) { s.Features = []string{"label"} }), "streams.s.features label: want another name"},
+		{stream(func(s *Stream) { s.Fields = map[string]string{"rsm": "a.b"} }), "streams.s.fields rsm: want the name of a feature"},
+		{stream(func(s *Stream) { s.Fields = map[string]string{"rms": "a.#.b"} }), `streams.s.fields.rms "a.#.b": want keys`},
+		{stream(func(s *Stream) { s.ID = "@reverse" }), `streams.s.id "@reverse": want keys`},
+		{stream(func(s *Stream) { s.Label = "" }), `streams.s.label "": want keys`},
+		{stream(func(s *Stream) { s.MaxPayload = GiB }), "streams.s.max_payload 1GiB: want 64B to 16MiB"},
+		{stream(func(s *Stream) { s.MaxBatch = 0 }), "streams.s.max_batch 0: want 1 to 100000"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Streams["s"] = bearing()
+		c.change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+}
+
+func stream(change func(*Stream)) func(*Config) {
+	return func(c *Config) {
+		s := c.Streams["s"]
+		change(&s)
+		c.Streams["s"] = s
+	}
+}
+
+// All that is wrong is said at once.
+func TestConfigJoinsErrors(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.MQTT.QoS, cfg.Outbox.MaxMessages, cfg.Node = 7, 0, ""
+	if got := strings.Count(cfg.Validate().Error(), "want"); got != 3 {
+		t.Errorf("%d errors, want 3: %v", got, cfg.Validate())
+	}
+}
+
+// What a file does not say keeps its default, inside lists and maps too, and an
+// unknown key is an error there as elsewhere.
+func TestYAML(t *testing.T) {
+	type file struct {
+		MQTT    MQTT              `yaml:"mqtt"`
+		Outbox  Outbox            `yaml:"outbox"`
+		Streams map[string]Stream `yaml:"streams"`
+		Labels  []Labels          `yaml:"labels"`
+	}
+	f := file{MQTT: DefaultMQTT(), Outbox: DefaultOutbox()}
+	text := `
+mqtt:
+  servers: [mqtts://broker.lan]
+  keepalive: 45s
+  password: {file: "${CREDENTIALS_DIRECTORY}/mqtt_password"}
+  ring: {max_bytes: 1MiB}
+outbox: {max_bytes: 16MiB}
+streams:
+  vibration:
+    topics: ["factory/+/vibration"]
+    dimension: 4
+    max_payload: 1048576
+labels:
+  - {topics: ["factory/+/vibration/label"], id: sample}
+`
+	if err := yaml.UnmarshalWithOptions([]byte(text), &f, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	s := f.Streams["vibration"]
+	if s.ID != "id" || s.Label != "label" || s.Dimension != 4 || s.MaxPayload != MiB || s.MaxBatch != 1000 {
+		t.Errorf("stream = %+v, want its defaults where the file says nothing", s)
+	}
+	if l := f.Labels[0]; l.ID != "sample" || l.Label != "label" {
+		t.Errorf("labels = %+v", l)
+	}
+	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != MiB || m.Ring.MaxMessages != 1024 || f.Outbox.MaxBytes != 16*MiB {
+		t.Errorf("mqtt = %+v, outbox = %+v", m, f.Outbox)
+	}
+	written, err := yaml.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again file
+	if err := yaml.UnmarshalWithOptions(written, &again, yaml.Strict()); err != nil || again.Outbox != f.Outbox || again.MQTT.Keepalive != f.MQTT.Keepalive {
+		t.Errorf("%s\nreads as %+v, %v", written, again, err)
+	}
+	for _, bad := range []string{"streams: {a: {topic: [x]}}", "labels: [{tpics: [x]}]", "outbox: {max_bytes: 8MB}"} {
+		if err := yaml.UnmarshalWithOptions([]byte(bad), &file{}, yaml.Strict()); err == nil {
+			t.Errorf("%s: want an error", bad)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"edge/model"
+	"edge/online"
+)
+
+// fakeModel predicts class frequencies and learns by counting.
+type fakeModel struct {
+	mu      sync.Mutex
+	post    *model.Posterior
+	records []online.Record
+	block   chan struct{} // Learn waits for it to be closed, if there is one
+}
+
+func newFakeModel(dim int) *fakeModel {
+	return &fakeModel{post: &model.Posterior{Scale: model.Scale{Mu: make([]float64, dim), Sd: make([]float64, dim)}}}
+}
+
+func (m *fakeModel) Posterior() *model.Posterior {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.post
+}
+
+func (m *fakeModel) Status() *online.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &online.Status{Learned: m.post.N}
+	s.Scores.N, s.Scores.Error, s.Scores.Classes = m.post.N, 0.25, m.post.Names
+	for i := range m.post.Names {
+		row := make([]uint64, len(m.post.Names))
+		row[i] = m.post.Counts[i]
+		s.Scores.Matrix = append(s.Scores.Matrix, row)
+	}
+	return s
+}
+
+func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
+	m.mu.Lock()
+	block := m.block
+	m.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	post := *m.post
+	post.Names, post.Counts = slices.Clone(post.Names), slices.Clone(post.Counts)
+	for _, r := range records {
+		m.records = append(m.records, r)
+		if r.Kind != online.Observe {
+			continue
+		}
+		k := slices.Index(post.Names, r.Label)
+		if k < 0 {
+			k = len(post.Names)
+			post.Names, post.Counts = append(post.Names, r.Label), append(post.Counts, 0)
+		}
+		post.Counts[k]++
+		post.N++
+	}
+	m.post = &post
+	return nil
+}
+
+func (m *fakeModel) Idle(context.Context) error { return nil }
+
+// learnt returns "label x0" for each observation, and "|" for each boundary.
+func (m *fakeModel) learnt() (all []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.records {
+		if r.Kind == online.Boundary {
+			all = append(all, "|")
+			continue
+		}
+		all = append(all, fmt.Sprintf("%s %v", r.Label, r.X[0]))
+	}
+	return all
+}
+
+// fakeJournal is a journal in memory that can fail and can be slow.
+type fakeJournal struct {
+	mu      sync.Mutex
+	commits []*online.Commit
+	seqs    map[string]uint64
+	keys    map[recordKey]bool
+	pending map[recordKey]online.Pending
+	fail    error         // of every commit
+	block   chan struct{} // Commit waits for it to be closed, if there is one
+	tried   int           // commits that failed
+	entered chan struct{} // has an element once a Commit waits for block
+}
+
+func newFakeJournal() *fakeJournal {
+	return &fakeJournal{
+		seqs: map[string]uint64{}, keys: map[recordKey]bool{}, pending: map[recordKey]online.Pending{}, entered: make(chan struct{}, 1),
+	}
+}
+
+var errDiskFull = errors.New("no space left on device")
+
+func (j *fakeJournal) Commit(c *online.Commit) error {
+	j.mu.Lock()
+	block := j.block
+	j.mu.Unlock()
+	if block != nil {
+		select {
+		case j.entered <- struct{}{}:
+		default:
+		}
+		<-block
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.fail != nil {
+		j.tried++
+		return j.fail
+	}
+	for i := range c.Records {
+		r := &c.Records[i]
+		j.seqs[r.Model]++
+		r.Seq = j.seqs[r.Model]
+		if r.Key != 0 {
+			j.keys[recordKey{r.Model, r.Key}] = true
+		}
+	}
+	for _, p := range c.Wait {
+		j.pending[recordKey{p.Model, p.Key}] = p
+	}
+	for _, p := range c.Forget {
+		delete(j.pending, recordKey{p.Model, p.Key})
+	}
+	j.commits = append(j.commits, c)
+	return nil
+}
+
+func (j *fakeJournal) Seen(model string, key uint64) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.keys[recordKey{model, key}]
+}
+
+func (j *fakeJournal) set(fail error, block chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fail, j.block = fail, block
+}
+
+// committed returns how many commits there were, and their records.
+func (j *fakeJournal) committed() (commits, records int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.commits {
+		records += len(c.Records)
+	}
+	return len(j.commits), records
+}
+
+// waiting returns what a restart would recover for a model.
+func (j *fakeJournal) waiting(model string) (all []online.Pending) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for k, p := range j.pending {
+		if k.model == model {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// testConfig is a node with one stream of two features, vibration, for one
+// model, bearing.
+func testConfig() (Config, ModelConfig) {
+	cfg := DefaultConfig()
+	cfg.Node = "n1"
+	s := DefaultStream()
+	s.Topics, s.TopicTemplate, s.Dimension = []string{"factory/+/vibration"}, "factory/{device}/vibration", 2
+	cfg.Streams["vibration"] = s
+	l := DefaultLabels()
+	l.Topics, l.TopicTemplate = []string{"factory/+/label"}, "factory/{device}/label"
+	cfg.Labels = []Labels{l}
+	return cfg, ModelConfig{
+		Name: "bearing", Model: newFakeModel(2), Streams: []string{"vibration"}, Classes: online.Classes{Open: true, Max: 64},
+		Batch: online.Batch{MaxSize: 16}, Pending: DefaultPending(),
+	}
+}
+
+// rig runs a node's worker and committer without a network.
+type rig struct {
+	t       *testing.T
+	node    *Node
+	journal *fakeJournal
+	models  map[string]*fakeModel
+	stop    func()
+
+	mu    sync.Mutex
+	acked []string // payloads
+}
+
+func newRig(t *testing.T, journal *fakeJournal, cfg Config, models ...ModelConfig) *rig {
+	t.Helper()
+	r := &rig{t: t, journal: journal, models: map[string]*fakeModel{}}
+	for _, m := range models {
+		r.models[m.Name] = m.Model.(*fakeModel)
+	}
+	node, err := NewNode(cfg, Deps{Models: models, Journal: journal, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.node = node
+	ctx, cancel := context.WithCancel(context.Background())
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { node.worker.run(ctx, stop) })
+	wg.Go(func() { node.committer.run(ctx) })
+	r.stop = sync.OnceFunc(func() {
+		close(stop)
+		give := time.AfterFunc(drainWithin, cancel)
+		wg.Wait()
+		give.Stop()
+		cancel()
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+// send lets messages of QoS 1 arrive.
+func (r *rig) send(topic string, payloads ...string) {
+	for _, p := range payloads {
+		r.sendMessage(&message{topic: topic, payload: []byte(p), qos: 1})
+	}
+}
+
+func (r *rig) sendMessage(m *message) {
+	m.arrived = time.Now()
+	m.ack = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.acked = append(r.acked, string(m.payload))
+	}
+	if taken, _ := r.node.ring.push(m, func(*message) bool { return false }); !taken {
+		r.t.Fatal("the ring is full")
+	}
+}
+
+func (r *rig) acks() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.acked)
+}
+
+// published returns what is in the outbox and not on one of the given topics, and empties it.
+func (r *rig) published() []*outgoing { return drainFifo(r.node.outbox.queue) }

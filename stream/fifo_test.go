@@ -1,0 +1,123 @@
+package stream
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func drainFifo[T any](q *fifo[T]) (all []T) {
+	for v, ok := q.pop(); ok; v, ok = q.pop() {
+		all = append(all, v)
+	}
+	return all
+}
+
+func anyItem(string) bool { return true }
+
+func TestFifo(t *testing.T) {
+	size := func(s string) int { return len(s) }
+	t.Run("drops the oldest for a message too many", func(t *testing.T) {
+		q := newFifo(2, 100, size)
+		q.push("a", anyItem)
+		q.push("b", anyItem)
+		if taken, dropped := q.push("c", anyItem); !taken || dropped != 1 {
+			t.Errorf("push = %v, %d, want true, 1", taken, dropped)
+		}
+		if got := drainFifo(q); !slices.Equal(got, []string{"b", "c"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+	t.Run("drops as many as the bytes need", func(t *testing.T) {
+		q := newFifo(10, 10, size)
+		q.push("aaa", anyItem)
+		q.push("bbb", anyItem)
+		q.push("ccc", anyItem)
+		if taken, dropped := q.push("dddddd", anyItem); !taken || dropped != 2 {
+			t.Errorf("push = %v, %d, want true, 2", taken, dropped)
+		}
+		if got := drainFifo(q); !slices.Equal(got, []string{"ccc", "dddddd"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+	t.Run("drops nothing for what cannot fit", func(t *testing.T) {
+		q := newFifo(10, 10, size)
+		q.push("a", anyItem)
+		if taken, dropped := q.push("a text of more than ten bytes", anyItem); taken || dropped != 0 {
+			t.Errorf("push = %v, %d, want false, 0", taken, dropped)
+		}
+		if q.len() != 1 {
+			t.Errorf("%d items left, want 1", q.len())
+		}
+	})
+	t.Run("passes over what may not be dropped", func(t *testing.T) {
+		q := newFifo(2, 100, size)
+		keep := func(s string) bool { return s != "keep" }
+		q.push("keep", keep)
+		q.push("b", keep)
+		q.push("c", keep)
+		if got := drainFifo(q); !slices.Equal(got, []string{"keep", "c"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+	t.Run("replaces and puts back", func(t *testing.T) {
+		q := newFifo(10, 100, size)
+		q.push("a", anyItem)
+		q.push("bb", anyItem)
+		if !q.replace("BBB", func(s string) bool { return s == "bb" }) || q.replace("x", func(s string) bool { return s == "z" }) {
+			t.Error("replace")
+		}
+		a, _ := q.pop()
+		q.unpop([]string{"0", a})
+		if q.bytes != 5 {
+			t.Errorf("%d bytes, want 5", q.bytes)
+		}
+		if got := drainFifo(q); !slices.Equal(got, []string{"0", "a", "BBB"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+}
+
+// Whatever is done to it, a fifo keeps its bounds, its order and its sums.
+func TestFifoBounds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	const maxItems, maxBytes = 7, 50
+	q := newFifo(maxItems, maxBytes, func(v [2]int) int { return v[1] })
+	pushed, out, dropped, refused, replaced := 0, 0, 0, 0, 0
+	last := -1
+	for n := range 20000 {
+		switch rnd.IntN(5) {
+		case 0, 1, 2:
+			taken, d := q.push([2]int{n, rnd.IntN(20)}, func(v [2]int) bool { return v[0]%3 != 0 })
+			dropped += d
+			if pushed++; !taken {
+				refused++
+			}
+		case 3:
+			if v, ok := q.pop(); ok {
+				if v[0] < last {
+					t.Fatalf("popped %d after %d", v[0], last)
+				}
+				last = v[0]
+				out++
+			}
+		case 4:
+			if q.replace([2]int{last + 1, 1}, func(v [2]int) bool { return v[0] == last+1 }) {
+				replaced++
+			}
+		}
+		if q.len() > maxItems || q.bytes > maxBytes {
+			t.Fatalf("step %d: %d items, %d bytes", n, q.len(), q.bytes)
+		}
+		if q.len() != pushed-refused-dropped-out {
+			t.Fatalf("step %d: %d items, want %d-%d-%d-%d", n, q.len(), pushed, refused, dropped, out)
+		}
+	}
+	if out == 0 || dropped == 0 || refused == 0 {
+		t.Errorf("popped %d, dropped %d, refused %d: the test did not reach everything", out, dropped, refused)
+	}
+	drainFifo(q)
+	if q.bytes != 0 {
+		t.Errorf("%d bytes in an empty fifo", q.bytes)
+	}
+}

@@ -1,0 +1,110 @@
+package stream
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+// pipe is a connection whose reads come from a buffer.
+type pipe struct {
+	net.Conn
+	r io.Reader
+}
+
+func (p pipe) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+func publishPacket(topic string, payload int) *packets.PublishPacket {
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.TopicName, p.Qos, p.MessageID, p.Payload = topic, 1, 7, bytes.Repeat([]byte{'x'}, payload)
+	return p
+}
+
+// Packets of every kind and size come out as they went in, but those that are
+// too long are cut, and what follows them is intact.
+func TestFrameConn(t *testing.T) {
+	const limit = 100
+	var wire bytes.Buffer
+	sizes := []int{0, 1, limit, 127, 128, 16384, maxTopic, 2<<20 + 12345, 5, 200000}
+	for _, n := range sizes {
+		publishPacket("a/b", n).Write(&wire)
+		packets.NewControlPacket(packets.Pingresp).Write(&wire)
+	}
+	long := publishPacket(strings.Repeat("t", maxTopic), limit)
+	long.Write(&wire)
+
+	f := newFrameConn(pipe{r: &wire}, limit, time.Second)
+	for _, n := range sizes {
+		got, err := packets.ReadPacket(f)
+		if err != nil {
+			t.Fatalf("after a payload of %d: %v", n, err)
+		}
+		p := got.(*packets.PublishPacket)
+		if p.TopicName != "a/b" || p.MessageID != 7 {
+			t.Errorf("payload of %d: topic %q, id %d", n, p.TopicName, p.MessageID)
+		}
+		switch {
+		case n <= limit && len(p.Payload) != n:
+			t.Errorf("payload of %d came as %d", n, len(p.Payload))
+		case n > limit && (len(p.Payload) <= limit || len(p.Payload) > maxTopic+limit+1):
+			t.Errorf("payload of %d came as %d, want more than %d and bounded", n, len(p.Payload), limit)
+		}
+		if ping, err := packets.ReadPacket(f); err != nil || ping.(*packets.PingrespPacket) == nil {
+			t.Fatalf("after a payload of %d: %v, %v, want a PINGRESP", n, ping, err)
+		}
+	}
+	if got, err := packets.ReadPacket(f); err != nil || len(got.(*packets.PublishPacket).Payload) != limit {
+		t.Errorf("longest topic: %v", err)
+	}
+	if _, err := packets.ReadPacket(f); err != io.EOF {
+		t.Errorf("at the end: %v, want EOF", err)
+	}
+}
+
+// Whatever a broker sends, reading ends, and what is cut is the only difference.
+func FuzzFrameConn(f *testing.F) {
+	var wire bytes.Buffer
+	publishPacket("a/b", 70000).Write(&wire)
+	publishPacket("a/b", 3).Write(&wire)
+	f.Add(wire.Bytes())
+	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Add([]byte{0xd0, 0x00, 0x40, 0x02, 0x00, 0x01})
+	f.Fuzz(func(t *testing.T, wire []byte) {
+		got, err := io.ReadAll(newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second))
+		if len(got) > len(wire) {
+			t.Fatalf("%d bytes became %d", len(wire), len(got))
+		}
+		if err == nil && len(wire) < maxTopic && !canonical(wire) {
+			return // an overlong length is written in its shortest form
+		}
+		if err == nil && len(wire) < maxTopic && !bytes.Equal(got, wire) {
+			t.Fatalf("%x became %x", wire, got)
+		}
+	})
+}
+
+// canonical reports whether every length in wire is in its shortest form.
+func canonical(wire []byte) bool {
+	for len(wire) > 1 {
+		n, i := 0, 1
+		for shift := 0; i < len(wire); i, shift = i+1, shift+7 {
+			n |= int(wire[i]&0x7f) << shift
+			if wire[i]&0x80 == 0 {
+				break
+			}
+		}
+		if i > 1 && i < len(wire) && wire[i] == 0 {
+			return false
+		}
+		if i+1+n > len(wire) {
+			return true
+		}
+		wire = wire[i+1+n:]
+	}
+	return true
+}

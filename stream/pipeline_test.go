@@ -1,0 +1,650 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"edge/online"
+)
+
+const p7 = "factory/p7/vibration"
+
+// in runs a test in a bubble, where time passes only when nothing else happens.
+func in(name string, t *testing.T, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+func one(t *testing.T) *rig {
+	cfg, m := testConfig()
+	return newRig(t, newFakeJournal(), cfg, m)
+}
+
+func equal(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s = %q, want %q", what, got, want)
+	}
+}
+
+func labelled(n int) string { return fmt.Sprintf(`{"features":[%d,0],"label":"ok"}`, n) }
+
+func TestOrder(t *testing.T) {
+	in("acknowledged and learnt as received", t, func(t *testing.T) {
+		r := one(t)
+		var sent, learnt []string
+		for i := range 100 {
+			switch i % 3 {
+			case 0:
+				sent, learnt = append(sent, labelled(i)), append(learnt, fmt.Sprintf("ok %d", i))
+			case 1:
+				sent = append(sent, fmt.Sprintf("[%d,0]", i))
+			case 2:
+				sent = append(sent, fmt.Sprintf("broken %d", i))
+			}
+		}
+		r.send(p7, sent...)
+		time.Sleep(time.Second)
+		equal(t, "acknowledged", r.acks(), sent)
+		equal(t, "learnt", r.models["bearing"].learnt(), learnt)
+		seq := 0
+		for _, m := range r.published() {
+			if !strings.HasPrefix(m.topic, "edge/n1/bearing/prediction") {
+				continue
+			}
+			var p struct{ Seq int }
+			if err := json.Unmarshal(m.payload, &p); err != nil || p.Seq != seq+1 || m.topic != "edge/n1/bearing/prediction/p7" {
+				t.Fatalf("after seq %d: %s %s, %v", seq, m.topic, m.payload, err)
+			}
+			seq++
+		}
+		if seq != 67 {
+			t.Errorf("%d predictions, want 67", seq)
+		}
+	})
+}
+
+func TestCommitBeforeAck(t *testing.T) {
+	in("a labelled message is acknowledged after its commit", t, func(t *testing.T) {
+		r := one(t)
+		block := make(chan struct{})
+		r.journal.set(nil, block)
+		r.send(p7, "[0,0]", labelled(1), "[2,0]")
+		time.Sleep(time.Hour)
+		equal(t, "acknowledged before the commit", r.acks(), []string{"[0,0]"})
+		if len(r.models["bearing"].learnt()) != 0 {
+			t.Error("learnt before the commit")
+		}
+		if got := r.node.Stats().Predictions; got != 3 {
+			t.Errorf("%d predictions while the journal is stuck, want 3", got)
+		}
+		close(block)
+		synctest.Wait()
+		equal(t, "acknowledged", r.acks(), []string{"[0,0]", labelled(1), "[2,0]"})
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+	})
+	in("a group waits no longer than journal_flush", t, func(t *testing.T) {
+		r := one(t)
+		for i := range 5 {
+			r.send(p7, labelled(i))
+			time.Sleep(5 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n, _ := r.journal.committed(); n != 0 {
+			t.Fatalf("%d commits after 25 ms, want none", n)
+		}
+		time.Sleep(25 * time.Millisecond)
+		synctest.Wait()
+		if n, records := r.journal.committed(); n != 1 || records != 5 {
+			t.Errorf("%d commits of %d records after 50 ms, want 1 of 5", n, records)
+		}
+	})
+	in("a full window waits for nothing", t, func(t *testing.T) {
+		r := one(t)
+		for i := range 32 {
+			r.send(p7, labelled(i))
+		}
+		synctest.Wait() // no time passes
+		if n, records := r.journal.committed(); n != 2 || records != 32 {
+			t.Errorf("%d commits of %d records, want 2 of 32", n, records)
+		}
+	})
+	in("without a label nothing waits", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, "[1,2]", "broken", "[3,4]")
+		synctest.Wait()
+		equal(t, "acknowledged", r.acks(), []string{"[1,2]", "broken", "[3,4]"})
+		if n, _ := r.journal.committed(); n != 0 {
+			t.Errorf("%d commits, want none", n)
+		}
+	})
+}
+
+func TestRedelivery(t *testing.T) {
+	const withID = `{"id":"a","features":[1,0],"label":"ok"}`
+	in("an id is learnt once", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, withID, withID) // in one group
+		time.Sleep(time.Second)
+		r.send(p7, withID) // after its commit
+		r.send("factory/p8/vibration", withID)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 1"})
+		if s := r.node.Stats(); s.Predictions != 4 || s.Redelivered != 2 || s.Learned != 2 || len(r.acks()) != 4 {
+			t.Errorf("predicted %d, redelivered %d, learnt %d, acknowledged %d, want 4, 2, 2, 4", s.Predictions, s.Redelivered, s.Learned, len(r.acks()))
+		}
+	})
+	in("two entries of a batch with one id are one sample", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, `{"batch":[`+withID+`,`+withID+`,{"id":"b","features":[2,0],"label":"ok"}]}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 2"})
+	})
+	in("two equal readings are two samples, a repetition is none", t, func(t *testing.T) {
+		r := one(t)
+		send := func(dup bool) {
+			r.sendMessage(&message{topic: p7, payload: []byte(`{"batch":[[0,0],{"features":[1,0],"label":"ok"},{"features":[1,0],"label":"ok"}]}`), qos: 1, dup: dup})
+			time.Sleep(time.Second)
+		}
+		send(false)
+		send(false)
+		send(true)
+		if got := len(r.models["bearing"].learnt()); got != 4 {
+			t.Errorf("learnt %d, want 4", got)
+		}
+		if s := r.node.Stats(); s.Redelivered != 2 {
+			t.Errorf("redelivered %d, want 2", s.Redelivered)
+		}
+	})
+	in("DUP on what never came is learnt", t, func(t *testing.T) {
+		r := one(t)
+		r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, dup: true})
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+	})
+}
+
+func TestCommitFailure(t *testing.T) {
+	in("predictions go on, acknowledgement waits, recovery is alone", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.set(errDiskFull, nil)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Minute)
+		r.send(p7, labelled(2), "[3,0]")
+		time.Sleep(time.Minute)
+		s := r.node.Stats()
+		if !s.Degraded || s.Predictions != 3 || s.Learned != 0 || len(r.acks()) != 0 || s.CommitFailures < 10 {
+			t.Errorf("degraded %v, predicted %d, learnt %d, acknowledged %d, tries %d", s.Degraded, s.Predictions, s.Learned, len(r.acks()), s.CommitFailures)
+		}
+		r.journal.set(nil, nil)
+		time.Sleep(longPause + time.Second)
+		equal(t, "acknowledged", r.acks(), []string{labelled(1), labelled(2), "[3,0]"})
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 2"})
+		if s := r.node.Stats(); s.Degraded {
+			t.Error("still degraded")
+		}
+		equal(t, "events", r.events(), []string{"store_degraded: no space left on device", "store_recovered: "})
+	})
+	in("a stop meanwhile acknowledges nothing", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.set(errDiskFull, nil)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Second)
+		r.stop()
+		if len(r.acks()) != 0 || len(r.models["bearing"].learnt()) != 0 {
+			t.Errorf("acknowledged %q, learnt %q, want nothing", r.acks(), r.models["bearing"].learnt())
+		}
+	})
+}
+
+// events returns "kind: detail" of the events in the outbox, and empties it.
+func (r *rig) events() (all []string) {
+	for _, m := range r.published() {
+		var e struct{ Event, Detail string }
+		if m.topic == "edge/n1/event" && json.Unmarshal(m.payload, &e) == nil {
+			all = append(all, e.Event+": "+e.Detail)
+		}
+	}
+	return all
+}
+
+// rejects returns "reason" of the rejects in the outbox, and empties it.
+func (r *rig) rejects() (all []string) {
+	for _, m := range r.published() {
+		var e struct{ Reason string }
+		if m.topic == "edge/n1/bearing/reject" && json.Unmarshal(m.payload, &e) == nil {
+			all = append(all, e.Reason)
+		}
+	}
+	return all
+}
+
+func TestBoundary(t *testing.T) {
+	batch := func(t *testing.T, size int, wait time.Duration) *rig {
+		cfg, m := testConfig()
+		m.Batch = online.Batch{MaxSize: size, MaxWait: wait}
+		return newRig(t, newFakeJournal(), cfg, m)
+	}
+	in("none without max_wait", t, func(t *testing.T) {
+		r := batch(t, 16, 0)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Hour)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+	})
+	in("one at the start, for what an earlier run left", t, func(t *testing.T) {
+		r := batch(t, 16, time.Second)
+		time.Sleep(time.Hour)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|"})
+	})
+	in("max_wait after the first sample of a minibatch", t, func(t *testing.T) {
+		r := batch(t, 16, time.Second)
+		time.Sleep(time.Minute)
+		r.send(p7, labelled(1))
+		time.Sleep(700 * time.Millisecond)
+		r.send(p7, labelled(2))
+		time.Sleep(400 * time.Millisecond) // first commit at 50 ms
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|"})
+		time.Sleep(time.Hour)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|"})
+	})
+	in("a full minibatch needs none, what follows it does", t, func(t *testing.T) {
+		r := batch(t, 2, time.Second)
+		time.Sleep(time.Minute)
+		for i := range 9 { // 4 full ones, and one sample
+			r.send(p7, labelled(i))
+			time.Sleep(300 * time.Millisecond)
+		}
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 0", "ok 1", "ok 2", "ok 3", "ok 4", "ok 5", "ok 6", "ok 7", "ok 8"})
+		time.Sleep(time.Second)
+		if got := r.models["bearing"].learnt(); got[len(got)-1] != "|" {
+			t.Errorf("learnt %q, want a boundary at the end", got)
+		}
+	})
+	in("no boundary while the journal fails, one after", t, func(t *testing.T) {
+		r := batch(t, 16, time.Second)
+		time.Sleep(time.Minute)
+		r.journal.set(errDiskFull, nil)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Minute)
+		r.journal.set(nil, nil)
+		time.Sleep(time.Minute)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "|"})
+	})
+}
+
+func TestLateLabels(t *testing.T) {
+	sample := func(id string, x int) string { return fmt.Sprintf(`{"id":%q,"features":[%d,0]}`, id, x) }
+	label := func(id, label string) string { return fmt.Sprintf(`{"id":%q,"label":%q}`, id, label) }
+	const own = "edge/n1/bearing/label"
+
+	for _, topic := range []string{own, own + "/p7", "factory/p7/label", p7} {
+		in("by id on "+topic, t, func(t *testing.T) {
+			r := one(t)
+			r.send(p7, labelled(9)) // so that a class is known
+			time.Sleep(time.Second)
+			r.send(p7, sample("a", 1), sample("b", 2))
+			time.Sleep(time.Second)
+			if got := r.node.Stats().Models["bearing"].Pending; got != 2 {
+				t.Errorf("%d wait, want 2", got)
+			}
+			r.send(topic, label("b", "worn"))
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 9", "worn 2"})
+			ev := r.models["bearing"].records[1]
+			if len(ev.Probs) != 1 || ev.Probs[0] != 1 {
+				t.Errorf("judged by %v, want the prediction when the features arrived, [1]", ev.Probs)
+			}
+			if got := len(r.journal.waiting("bearing")); got != 1 {
+				t.Errorf("%d wait in the journal, want 1", got)
+			}
+			if got := len(r.acks()); got != 4 {
+				t.Errorf("acknowledged %d, want 4", got)
+			}
+		})
+	}
+	in("sample and label in one group", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1))
+		r.send(own, label("a", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if n, _ := r.journal.committed(); n != 1 || len(r.journal.waiting("bearing")) != 0 {
+			t.Errorf("%d commits, %d wait, want 1 and none", n, len(r.journal.waiting("bearing")))
+		}
+	})
+	in("a label is taught once", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1))
+		r.send("factory/p7/label", label("a", "ok"), label("a", "ok"))
+		time.Sleep(time.Second)
+		r.send(p7, sample("a", 1)) // both are sent again after a crash
+		r.send("factory/p7/label", label("a", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if s := r.node.Stats(); s.Redelivered != 3 || s.Models["bearing"].Pending != 0 || len(s.Rejected) != 0 {
+			t.Errorf("redelivered %d, %d wait, rejected %v, want 3, 0, none", s.Redelivered, s.Models["bearing"].Pending, s.Rejected)
+		}
+	})
+	in("unknown and ambiguous ids are refused", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1))
+		r.send("factory/p8/vibration", sample("a", 2))
+		r.send(own, label("z", "ok"), label("a", "ok"))
+		r.send("factory/p9/label", label("a", "ok"))
+		r.send(own+"/p8", label("a", "worn"))
+		r.send(own, label("a", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "ok 1"})
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "ambiguous_id", "unknown_id"})
+		if got := len(r.acks()); got != 7 {
+			t.Errorf("acknowledged %d, want 7", got)
+		}
+	})
+	in("the last sample", t, func(t *testing.T) {
+		r := one(t)
+		r.send(own, label("last", "ok"))
+		r.send(p7, "[1,0]", sample("a", 2), "[3,0]")
+		r.send(own, label("last", "ok"), label("last", "worn"))
+		r.send(p7, sample("b", 4))
+		r.send(own+"/p8", label("last", "ok"))
+		r.send(own+"/p7", label("last", "worn"))
+		time.Sleep(time.Second)
+		r.send(own, label("b", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn 4"})
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id", "unknown_id", "unknown_id"})
+		if s := r.node.Stats(); s.Models["bearing"].Pending != 1 {
+			t.Errorf("%d wait, want 1", s.Models["bearing"].Pending)
+		}
+	})
+	in("a sample waits for its time", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Pending = Pending{Max: 2, TTL: time.Hour}
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2), sample("c", 3))
+		time.Sleep(time.Hour - time.Second)
+		r.send(own, label("a", "ok"), label("b", "ok"))
+		time.Sleep(time.Minute)
+		r.send(own, label("c", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
+		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[UnknownID] != 2 || len(r.journal.waiting("bearing")) != 0 {
+			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[UnknownID], len(r.journal.waiting("bearing")))
+		}
+	})
+	in("off", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Pending.Max = 0
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2))
+		r.send(own, label("a", "ok"), label("last", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
+	})
+	in("after a restart", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2), sample("c", 3))
+		r.send("factory/p8/vibration", sample("c", 4))
+		time.Sleep(time.Second)
+		r.stop()
+		m.Waiting = r.journal.waiting("bearing")
+		again := newRig(t, r.journal, cfg, m)
+		again.send(own, label("a", "ok"), label("c", "ok")) // by id alone
+		again.send("factory/p7/label", label("b", "worn"), label("c", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", again.models["bearing"].learnt(), []string{"ok 1", "worn 2", "worn 3"})
+		equal(t, "rejects", again.rejects(), []string{"ambiguous_id"})
+	})
+	in("a sample that is labelled after all no longer waits", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1), `{"id":"a","features":[1,0],"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if got := len(r.journal.waiting("bearing")); got != 0 {
+			t.Errorf("%d wait, want none", got)
+		}
+	})
+}
+
+func TestClasses(t *testing.T) {
+	in("closed", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Classes = online.Classes{Names: []string{"ok", "worn"}, Max: 64}
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, `{"features":[1,0],"label":"wron"}`, `{"features":[2,0],"label":"worn"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2"})
+		if s := r.node.Stats(); s.Rejected[UnknownClass] != 1 || s.Predictions != 2 || len(r.acks()) != 2 {
+			t.Errorf("refused %v, predicted %d, acknowledged %d", s.Rejected, s.Predictions, len(r.acks()))
+		}
+		learned := []bool{}
+		for _, m := range r.published() {
+			var p struct{ Learned *bool }
+			if json.Unmarshal(m.payload, &p) == nil && p.Learned != nil {
+				learned = append(learned, *p.Learned)
+			}
+		}
+		if !slices.Equal(learned, []bool{false, true}) {
+			t.Errorf("learned = %v, want false, true", learned)
+		}
+	})
+	in("no more than max, in one group too", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Classes.Max = 3
+		r := newRig(t, newFakeJournal(), cfg, m)
+		for i := range 5 {
+			r.send(p7, fmt.Sprintf(`{"features":[%d,0],"label":"c%d"}`, i, i))
+		}
+		r.send(p7, `{"features":[9,0],"label":"c1"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"c0 0", "c1 1", "c2 2", "c1 9"})
+		if got := r.node.Stats().Rejected[TooManyClasses]; got != 2 {
+			t.Errorf("refused %d, want 2", got)
+		}
+	})
+	in("a label of the node's own is refused, the sample answered", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, `{"features":[1,0],"label":"ok","source":"n1"}`)
+		time.Sleep(time.Second)
+		if s := r.node.Stats(); s.Rejected[BadLabel] != 1 || s.Predictions != 1 || s.Learned != 0 {
+			t.Errorf("refused %v, predicted %d, learnt %d", s.Rejected, s.Predictions, s.Learned)
+		}
+	})
+}
+
+func TestPoison(t *testing.T) {
+	in("is acknowledged, counted, sampled and does not stop the stream", t, func(t *testing.T) {
+		r := one(t)
+		want := map[Reason]uint64{}
+		var sent []string
+		for _, c := range []struct {
+			payload string
+			reason  Reason
+		}{
+			{"", Empty}, {"{", NotJSON}, {"[1]", WrongDimension}, {"[1,NaN]", NotANumber}, {"[1,1e999]", NotANumber}, {`{"f0":1}`, MissingFeature},
+			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3}`, BadLabel},
+			{`{"features":[1,2],"label":{}}`, BadLabel}, {`{"features":[1,2],"id":[]}`, BadID}, {strings.Repeat(" ", 10<<20), TooLarge},
+			{`{"id":"z","label":"ok"}`, UnknownID},
+		} {
+			r.ring(c.payload)
+			want[c.reason]++
+			sent = append(sent, c.payload)
+			r.send(p7, "[1,2]")
+			sent = append(sent, "[1,2]")
+		}
+		r.send("elsewhere", "[1,2]")
+		want[Unrouted]++
+		r.sendMessage(&message{topic: p7, payload: []byte("[1,2]"), qos: 1, retained: true})
+		want[Retained]++
+		sent = append(sent, "[1,2]", "[1,2]")
+		time.Sleep(time.Second)
+		s := r.node.Stats()
+		for _, reason := range Reasons() {
+			if s.Rejected[reason] != want[reason] {
+				t.Errorf("%s: %d, want %d", reason, s.Rejected[reason], want[reason])
+			}
+		}
+		if s.Predictions != 13 {
+			t.Errorf("%d predictions, want 13", s.Predictions)
+		}
+		equal(t, "acknowledged", r.acks(), sent)
+		if got := r.rejects(); len(got) != rejectBurst || s.RejectsDropped != 14-rejectBurst {
+			t.Errorf("%d rejects published and %d dropped, want %d and %d", len(got), s.RejectsDropped, rejectBurst, 14-rejectBurst)
+		}
+		time.Sleep(10 * time.Second)
+		r.send(p7, "x")
+		time.Sleep(time.Second)
+		equal(t, "rejects after a while", r.rejects(), []string{"not_json"})
+	})
+}
+
+// ring sends a payload that may be larger than the ring.
+func (r *rig) ring(payload string) {
+	r.node.ring.maxBytes = max(r.node.ring.maxBytes, 2*len(payload))
+	r.send(p7, payload)
+}
+
+func TestQoS0(t *testing.T) {
+	in("is answered while the journal is stuck, and its lessons are counted as lost", t, func(t *testing.T) {
+		r := one(t)
+		block := make(chan struct{})
+		r.journal.set(nil, block)
+		const n = 1000
+		for i := range n {
+			r.sendMessage(&message{topic: p7, payload: []byte(labelled(i)), qos: 0})
+			if i%100 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := r.node.Stats().Predictions; got != n {
+			t.Errorf("%d predictions, want %d", got, n)
+		}
+		close(block)
+		time.Sleep(time.Minute)
+		s := r.node.Stats()
+		if s.Learned+s.LessonsDropped != n || s.LessonsDropped == 0 || s.Learned < commitQueue {
+			t.Errorf("learnt %d, dropped %d, want both and together %d", s.Learned, s.LessonsDropped, n)
+		}
+	})
+}
+
+func TestBackPressure(t *testing.T) {
+	in("when the learner is behind, so is acknowledgement", t, func(t *testing.T) {
+		r := one(t)
+		block := make(chan struct{})
+		r.models["bearing"].block = block
+		for i := range 500 {
+			r.send(p7, labelled(i))
+		}
+		time.Sleep(time.Minute)
+		if got := len(r.acks()); got != DefaultMQTT().InflightWindow {
+			t.Errorf("acknowledged %d, want the first group", got)
+		}
+		close(block)
+		time.Sleep(time.Minute)
+		if got := len(r.models["bearing"].learnt()); got != 500 || len(r.acks()) != 500 {
+			t.Errorf("learnt %d, acknowledged %d, want 500", got, len(r.acks()))
+		}
+	})
+}
+
+func TestSeveralModelsAndStreams(t *testing.T) {
+	in("each message reaches each model once, and is acknowledged once", t, func(t *testing.T) {
+		cfg, bearing := testConfig()
+		all := DefaultStream()
+		all.Topics, all.Features = []string{"factory/#"}, []string{"f1", "f0", "f2"}
+		all.Fields = map[string]string{"f0": "f0"}
+		cfg.Streams["all"] = all
+		other := bearing
+		other.Name, other.Model, other.Streams, other.Features = "other", newFakeModel(1), []string{"all"}, []string{"f1"}
+		both := bearing
+		both.Name, both.Model, both.Streams, both.Features = "both", newFakeModel(2), []string{"all", "vibration"}, []string{"f1", "f0"}
+		r := newRig(t, newFakeJournal(), cfg, bearing, other, both)
+		r.send(p7, `{"f0":1,"f1":2,"f2":3,"label":"ok"}`, `{"f0":4,"f1":5,"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "bearing", r.models["bearing"].learnt(), []string{"ok 4"}) // f2 is unknown to vibration
+		equal(t, "other", r.models["other"].learnt(), []string{"ok 2"})     // f2 is missing for all
+		equal(t, "both", r.models["both"].learnt(), []string{"ok 2", "ok 5"})
+		if got := len(r.acks()); got != 2 {
+			t.Errorf("acknowledged %d, want 2", got)
+		}
+		if got := r.node.client.filters; !slices.Contains(got, "factory/#") || slices.Contains(got, "factory/+/vibration") {
+			t.Errorf("subscribes to %q, want factory/# alone for both streams", got)
+		}
+	})
+	in("a label reaches the model that has its sample", t, func(t *testing.T) {
+		cfg, bearing := testConfig()
+		cfg.Labels[0].Model = ""
+		second := DefaultStream()
+		second.Topics, second.Dimension = []string{"second"}, 2
+		cfg.Streams["second"] = second
+		other := bearing
+		other.Name, other.Model, other.Streams = "other", newFakeModel(2), []string{"second"}
+		r := newRig(t, newFakeJournal(), cfg, bearing, other)
+		r.send("second", `{"id":"a","features":[1,2]}`)
+		r.send("factory/p7/label", `{"id":"a","label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "other", r.models["other"].learnt(), []string{"ok 1"})
+		if got := r.node.Stats().Rejected; len(got) != 0 {
+			t.Errorf("refused %v, want nothing", got)
+		}
+	})
+}
+
+func TestRetainedAllowed(t *testing.T) {
+	in("is taught once however often the broker sends it", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := cfg.Streams["vibration"]
+		s.AllowRetained = true
+		cfg.Streams["vibration"] = s
+		r := newRig(t, newFakeJournal(), cfg, m)
+		for range 3 {
+			r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, retained: true})
+			time.Sleep(time.Second)
+		}
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+	})
+}
+
+func TestNewNodeRefuses(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Config, *ModelConfig)
+		want   string
+	}{
+		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models "state"`},
+		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing: streams []"},
+		{func(c *Config, m *ModelConfig) { m.Streams = []string{"x"} }, `there is no stream "x"; there are vibration`},
+		{func(c *Config, m *ModelConfig) { m.Features = []string{"f0", "f9"} }, `stream vibration has no feature "f9"`},
+		{func(c *Config, m *ModelConfig) { m.Model = newFakeModel(7) }, "2 of them, but the model was made for 7"},
+		{func(c *Config, m *ModelConfig) { c.Labels[0].Model = "x" }, "labels[0].model x: there is no such model"},
+		{func(c *Config, m *ModelConfig) { m.Pending.TTL = 0 }, "models.bearing.pending.ttl 0s"},
+		{func(c *Config, m *ModelConfig) { c.MQTT.QoS = 3 }, "mqtt.qos 3"},
+		{topics("#"), "would receive the node's own output edge/n1/bearing/prediction"},
+		{topics("edge/+/+/prediction/+"), "own output edge/n1/bearing/prediction"},
+		{topics("$share/g/edge/n1/+"), "own output edge/n1/state"},
+	} {
+		cfg, m := testConfig()
+		c.change(&cfg, &m)
+		_, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got  %v\nwant %s", err, c.want)
+		}
+	}
+	if _, err := NewNode(DefaultConfig(), Deps{Journal: newFakeJournal()}); err == nil {
+		t.Error("a node without models")
+	}
+}
+
+func topics(filter string) func(*Config, *ModelConfig) {
+	return func(c *Config, _ *ModelConfig) {
+		s := c.Streams["vibration"]
+		s.Topics, s.TopicTemplate = []string{filter}, ""
+		c.Streams["vibration"] = s
+	}
+}

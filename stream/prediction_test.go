@@ -1,0 +1,66 @@
+package stream
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+)
+
+func TestPredictionJSON(t *testing.T) {
+	p := Prediction{
+		Node: "pi4-hall", Model: "bearing", ID: "p7-000123", Seq: 99123, Version: 18231, Device: "p7",
+		Classes: []string{"ok", "worn", "broken"}, Probs: []float64{0.05, 0.93, 0.02}, Novelty: 0.08,
+		Latency: 412 * time.Microsecond, rawID: `"p7-000123"`, rawTime: `"2026-11-20T20:29:45.120Z"`,
+	}
+	p.judge()
+	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"learned":false,"latency_us":412}`
+	if got := string(p.AppendJSON(nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestPredictionWithoutClasses(t *testing.T) {
+	p := Prediction{Node: "n", Model: "m", arrived: time.Date(2026, 11, 20, 20, 29, 45, 120e6, time.FixedZone("", 3600))}
+	p.judge()
+	const want = `{"v":1,"id":null,"ts":"2026-11-20T19:29:45.120Z","node":"n","model":"m","seq":0,"version":0,"class":null,"confidence":null,"probs":{},"entropy":0,"novelty":0,"learned":false,"latency_us":0}`
+	if got := string(p.AppendJSON(nil)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Names from outside come out as they are, and the result is JSON.
+func FuzzPredictionJSON(f *testing.F) {
+	f.Add("ok", "p\"7", 0.3, 1e-9)
+	f.Add("\u2028</script>", "\xff", 0.0, 1.0)
+	f.Fuzz(func(t *testing.T, class, id string, a, b float64) {
+		if math.IsNaN(a) || math.IsInf(a, 0) || math.IsNaN(b) || math.IsInf(b, 0) {
+			return
+		}
+		p := Prediction{ID: id, Device: class, Classes: []string{class, class + "'"}, Probs: []float64{math.Abs(math.Mod(a, 1)), math.Abs(math.Mod(b, 1))}}
+		p.judge()
+		var got struct {
+			ID     string             `json:"id"`
+			Device string             `json:"device"`
+			Probs  map[string]float64 `json:"probs"`
+		}
+		text := p.AppendJSON(nil)
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if want := string([]rune(id)); got.ID != want {
+			t.Errorf("id %q came out as %q", want, got.ID)
+		}
+		if want := string([]rune(class)); len(got.Probs) != 2 || math.Abs(got.Probs[want]-p.Probs[0]) > 0.5001e-4 {
+			t.Errorf("probs %v came out as %v", p.Probs, got.Probs)
+		}
+	})
+}
+
+func TestPredictionAllocates(t *testing.T) {
+	p := Prediction{Node: "n", Model: "m", Classes: []string{"a", "b"}, Probs: []float64{0.25, 0.75}, rawID: "1", rawTime: "2"}
+	buf := make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(100, func() { buf = p.AppendJSON(buf[:0]) }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
