@@ -280,8 +280,9 @@ func (l *Learner) setWeights() {
 
 // buildDue reports whether the model should be built from the warm-up buffer:
 // with eight observations of two classes, whenever the buffer has grown by half
-// since, and for the last time when it is full. A buffer that is full with one
-// class alone keeps its latest observations.
+// since, and for the last time when it is full. A full buffer of one class is
+// enough where others are declared: that is evidence against them. Where none
+// are, the buffer keeps its latest observations and waits.
 func (l *Learner) buildDue() bool {
 	if l.warm {
 		return false
@@ -291,6 +292,9 @@ func (l *Learner) buildDue() bool {
 		return false
 	}
 	if slices.IndexFunc(l.bufY, func(k int) bool { return k != l.bufY[0] }) < 0 {
+		if len(l.names) > 1 {
+			return n >= full
+		}
 		if extra := n - full; extra > 0 {
 			l.bufX = slices.Delete(l.bufX, 0, extra*l.d)
 			l.bufY = slices.Delete(l.bufY, 0, extra)
