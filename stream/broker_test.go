@@ -258,7 +258,7 @@ type daemon struct {
 }
 
 // startNode runs a node of testConfig against a broker until the test ends.
-func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Config, *ModelConfig)) *daemon {
+func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Config, *ModelConfig), prepare ...func(*Node)) *daemon {
 	t.Helper()
 	cfg, m := testConfig()
 	cfg.MQTT.Servers = []string{"tcp://" + b.addr}
@@ -270,6 +270,9 @@ func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Confi
 	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: journal, Log: slog.New(slog.NewTextHandler(log, nil)), Build: Build{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range prepare {
+		f(node)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

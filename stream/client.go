@@ -206,10 +206,21 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by connectTimeout for each server, and by ctx
 	if err := token.Error(); err != nil {
-		return nil, fmt.Errorf("stream: connect: %w", err)
+		return nil, fmt.Errorf("stream: connect: %w%s", err, wayOut(err))
 	}
 	conn.since = time.Now()
 	return conn, nil
+}
+
+// wayOut says what to do about a refusal by the broker.
+func wayOut(err error) string {
+	switch {
+	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
+		return ": check mqtt.username and mqtt.password, and the broker's access list"
+	case errors.Is(err, packets.ErrorRefusedIDRejected):
+		return ": the broker does not accept mqtt.client_id"
+	}
+	return ""
 }
 
 // dial opens the network connection to one server. It does what paho does by
@@ -351,7 +362,11 @@ func (conn *connection) receive(m mqtt.Message) {
 		msg.ack = func() { conn.settle(m) }
 		conn.unsettled.Add(1)
 	}
-	taken, dropped := c.ring.push(msg, func(old *message) bool { return msg.qos == 0 && old.qos == 0 })
+	var mayDrop func(*message) bool
+	if msg.qos == 0 {
+		mayDrop = func(old *message) bool { return old.qos == 0 }
+	}
+	taken, dropped := c.ring.push(msg, mayDrop)
 	c.counters.ringDropped.Add(uint64(dropped))
 	switch {
 	case taken:

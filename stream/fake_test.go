@@ -253,7 +253,7 @@ func (r *rig) sendMessage(m *message) {
 		defer r.mu.Unlock()
 		r.acked = append(r.acked, string(m.payload))
 	}
-	if taken, _ := r.node.ring.push(m, func(*message) bool { return false }); !taken {
+	if taken, _ := r.node.ring.push(m, nil); !taken {
 		r.t.Fatal("the ring is full")
 	}
 }

@@ -23,14 +23,14 @@ func newFifo[T any](maxItems int, maxBytes ByteSize, size func(T) int) *fifo[T] 
 }
 
 // push appends v. Where that goes beyond the bounds, the oldest items that
-// mayDrop allows make room; if they do not make enough, nothing is dropped and
-// v is not taken.
+// mayDrop allows make room (nil allows none); if they do not make enough,
+// nothing is dropped and v is not taken.
 func (q *fifo[T]) push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	items, bytes := q.items.Len()+1, q.bytes+q.size(v)
 	var out []*list.Element
-	for e := q.items.Front(); e != nil && (items > q.maxItems || bytes > q.maxBytes); e = e.Next() {
+	for e := q.items.Front(); mayDrop != nil && e != nil && (items > q.maxItems || bytes > q.maxBytes); e = e.Next() {
 		if old := e.Value.(T); mayDrop(old) {
 			out = append(out, e)
 			items, bytes = items-1, bytes-q.size(old)

@@ -55,6 +55,9 @@ type Deps struct {
 	Journal Journal
 	Log     *slog.Logger // nil: none
 	Build   Build
+	// Health, if set, adds what other parts of the program know to the node's
+	// health. It is called once a minute.
+	Health func() map[string]any
 	// OnPrediction, if set, is called with every prediction from the goroutine
 	// that makes them: it must not wait, and may keep the slices but not change them.
 	OnPrediction func(*Prediction)
@@ -102,7 +105,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
-		counts: n.counts, stats: n.Stats, log: n.log, started: time.Now(), logs: newLogLimits(), limits: n.limits(),
+		counts: n.counts, stats: n.Stats, more: deps.Health, log: n.log, started: time.Now(), logs: newLogLimits(), limits: n.limits(),
 	}
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,

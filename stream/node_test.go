@@ -402,9 +402,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	r := newRelay(t, b.addr)
 	d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 		c.MQTT.Servers, c.MQTT.Keepalive = []string{"tcp://" + r.addr, "tcp://" + b.addr}, time.Second
-	})
-	d.client.pingTimeout, d.client.connectTimeout = time.Second, time.Second
-	d.ready(t)
+	}, func(n *Node) { n.client.pingTimeout, n.client.connectTimeout = time.Second, time.Second }).ready(t)
 	close(r.mute)
 	eventually(t, "a new connection", func() bool { return d.Stats().Reconnects == 1 && d.Stats().Connected })
 	newProbe(t, b).send("factory/p7/vibration", withID(0))

@@ -14,7 +14,8 @@ import (
 // fakeLink is a connection whose acknowledgements the test gives.
 type fakeLink struct {
 	mu   sync.Mutex
-	sent []string
+	sent []string // payloads
+	msgs []*outgoing
 	out  []*fakeDelivery
 	auto bool // acknowledge at once
 	lost chan struct{}
@@ -35,7 +36,7 @@ func (l *fakeLink) publish(m outgoing) delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := &fakeDelivery{done: make(chan struct{}), err: l.err}
-	l.sent, l.out = append(l.sent, string(m.payload)), append(l.out, d)
+	l.sent, l.msgs, l.out = append(l.sent, string(m.payload)), append(l.msgs, &m), append(l.out, d)
 	if l.auto || l.err != nil {
 		close(d.done)
 	}
@@ -49,6 +50,15 @@ func (l *fakeLink) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.sent)
+}
+
+// take returns what was sent since the last call.
+func (l *fakeLink) take() []*outgoing {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	msgs := l.msgs
+	l.msgs = nil
+	return msgs
 }
 
 func plain(s string) *outgoing { return &outgoing{topic: "t", payload: []byte(s), qos: 1} }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"runtime"
@@ -45,6 +46,7 @@ type reporter struct {
 	limits  map[string]any // as info says them
 	counts  *counters
 	stats   func() Stats
+	more    func() map[string]any // for health; may be nil
 	log     *slog.Logger
 	started time.Time
 	logs    map[Reason]*limiter
@@ -193,6 +195,9 @@ func (r *reporter) health() {
 	}
 	if rss := residentBytes(); rss > 0 {
 		h["rss_bytes"] = rss
+	}
+	if r.more != nil {
+		maps.Copy(h, r.more())
 	}
 	r.outbox.push(&outgoing{topic: r.prefix + "health", payload: r.encode(h), qos: r.qos})
 }

@@ -1,0 +1,43 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+)
+
+// BenchmarkPipeline carries messages through worker and committer, with a model
+// and a journal that cost nothing.
+func BenchmarkPipeline(b *testing.B) {
+	for name, payload := range map[string]func(int) string{
+		"unlabelled": func(n int) string { return fmt.Sprintf("[%d,0]", n) },
+		"labelled":   labelled,
+		"id":         func(n int) string { return fmt.Sprintf(`{"id":"p7-%06d","features":[%d,0]}`, n, n) },
+		"refused":    func(n int) string { return fmt.Sprintf("[%d]", n) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			cfg, m := testConfig()
+			node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			stop := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() { node.worker.run(context.Background(), stop) })
+			wg.Go(func() { node.committer.run(context.Background()) })
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				msg := &message{topic: p7, payload: []byte(payload(n)), qos: 1, arrived: time.Now(), ack: func() {}}
+				for taken := false; !taken; {
+					taken, _ = node.ring.push(msg, nil)
+				}
+			}
+			close(stop)
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+}

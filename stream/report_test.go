@@ -1,0 +1,135 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"edge/online"
+)
+
+// object returns the last message on a topic of the node's, decoded.
+func object(t *testing.T, all []*outgoing, topic string) map[string]any {
+	t.Helper()
+	for _, m := range slices.Backward(all) {
+		if m.topic != "edge/n1/"+topic {
+			continue
+		}
+		v := map[string]any{}
+		if err := json.Unmarshal(m.payload, &v); err != nil {
+			t.Fatalf("%s: %v", m.payload, err)
+		}
+		return v
+	}
+	t.Fatalf("nothing on %s", topic)
+	return nil
+}
+
+func count(all []*outgoing, topic string) (n int) {
+	for _, m := range all {
+		if m.topic == "edge/n1/"+topic {
+			n++
+		}
+	}
+	return n
+}
+
+func TestReports(t *testing.T) {
+	in("at their times", t, func(t *testing.T) {
+		r := one(t)
+		r.node.report.more = func() map[string]any { return map[string]any{"store_bytes": 7} }
+		go r.node.report.run(t.Context())
+		l := newFakeLink(true)
+		defer startOutbox(t, r.node.outbox, l)()
+		synctest.Wait()
+		for i := range 10 {
+			r.send(p7, labelled(i))
+			time.Sleep(2 * time.Second / 10)
+		}
+		time.Sleep(100 * time.Millisecond)
+		all := l.take()
+		if n := count(all, "bearing/latest"); n < 1 || n > 2 {
+			t.Errorf("%d times latest in two seconds, want at most one a second", n)
+		}
+		if got := object(t, all, "info")["models"].([]any)[0].(map[string]any)["classes"]; fmt.Sprint(got) != "[ok]" {
+			t.Errorf("info has classes %v, want [ok]: it is published again when a class is new", got)
+		}
+		if n := count(all, "bearing/metrics"); n != 0 {
+			t.Errorf("%d times metrics in two seconds, want none", n)
+		}
+		time.Sleep(time.Minute)
+		all = l.take()
+		if n := count(all, "bearing/metrics"); n != 2 {
+			t.Errorf("%d times metrics in a minute, want 2", n)
+		}
+		if m := object(t, all, "bearing/metrics"); m["n"] != 10.0 || m["accuracy"] != 0.75 || m["log_loss"] != 0.0 || fmt.Sprint(m["confusion"]) != "[[10]]" {
+			t.Errorf("metrics = %v", m)
+		}
+		if h := object(t, all, "health"); h["status"] != "ok" || h["received"] != 10.0 || h["learned"] != 10.0 || h["store_bytes"] != 7.0 || h["last_message_age_s"].(float64) < 50 {
+			t.Errorf("health = %v", h)
+		}
+		for i := range 1200 { // more than metrics.samples, in less than metrics.every
+			r.send(p7, labelled(i))
+			if i%100 == 0 {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if n := count(l.take(), "bearing/metrics"); n != 1 {
+			t.Errorf("%d times metrics after 1200 samples, want 1", n)
+		}
+		r.journal.set(errDiskFull, nil)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Minute)
+		if h := object(t, l.take(), "health"); h["status"] != "degraded" {
+			t.Errorf("health = %v", h)
+		}
+		r.journal.set(nil, nil)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestMetricsBeforeAnything(t *testing.T) {
+	cfg, m := testConfig()
+	r := newRig(t, newFakeJournal(), cfg, m)
+	r.node.report.hello()
+	all := r.published()
+	if m := object(t, all, "bearing/metrics"); m["n"] != 0.0 || m["accuracy"] != nil || m["balanced_accuracy"] != nil {
+		t.Errorf("metrics = %v", m)
+	}
+	if i := object(t, all, "info"); !strings.HasPrefix(i["go"].(string), "go") || i["limits"].(map[string]any)["ring_bytes"] != "4MiB" {
+		t.Errorf("info = %v", i)
+	}
+}
+
+func TestPerClass(t *testing.T) {
+	s := &online.Scores{Classes: []string{"a", "b", "c"}, Matrix: [][]uint64{{8, 2, 0}, {1, 4, 0}, {0, 0, 0}}}
+	got, balanced := perClass(s)
+	near := func(a real, b float64) bool { return math.Abs(float64(a)-b) < 1e-15 }
+	if a := got["a"]; a.N != 10 || !near(a.Precision, 8.0/9) || !near(a.Recall, 0.8) {
+		t.Errorf("a = %+v", a)
+	}
+	if b := got["b"]; b.N != 5 || !near(b.Precision, 4.0/6) || !near(b.Recall, 0.8) {
+		t.Errorf("b = %+v", b)
+	}
+	if text, err := json.Marshal(got["c"]); err != nil || string(text) != `{"n":0,"precision":null,"recall":null}` {
+		t.Errorf("c = %s, %v", text, err)
+	}
+	if !near(balanced, 0.8) {
+		t.Errorf("balanced accuracy %v, want 0.8", balanced)
+	}
+}
+
+func TestNotify(t *testing.T) {
+	cfg, m := testConfig()
+	r := newRig(t, newFakeJournal(), cfg, m)
+	r.node.Notify(online.Notice{Model: "bearing", Kind: "class_added", Detail: "worn <\"'>"})
+	if e := object(t, r.published(), "event"); e["event"] != "class_added" || e["model"] != "bearing" || e["detail"] != "worn <\"'>" || e["node"] != "n1" {
+		t.Errorf("event = %v", e)
+	}
+}
