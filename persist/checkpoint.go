@@ -1,0 +1,148 @@
+package persist
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// checkpoint is one generation of a model's state.
+type checkpoint struct {
+	generation uint64   // 1, 2, 3, …: the higher one is the newer
+	seq        uint64   // of the last record that the state has learnt
+	keys       []uint64 // of the dedupe ring, up to seq, oldest first
+	state      []byte
+}
+
+// slot says what is in one of the two places for generations.
+type slot struct {
+	generation uint64 // 0: nothing
+	seq        uint64
+}
+
+var stateKey = []byte("state")
+
+// appendCheckpoint appends what stands before the state in a checkpoint's payload:
+//
+//	generation, seq, number of keys, keys
+func appendCheckpoint(dst []byte, c *checkpoint) []byte {
+	dst = binary.AppendUvarint(dst, c.generation)
+	dst = binary.AppendUvarint(dst, c.seq)
+	dst = binary.AppendUvarint(dst, uint64(len(c.keys)))
+	for _, key := range c.keys {
+		dst = binary.LittleEndian.AppendUint64(dst, key)
+	}
+	return dst
+}
+
+// decodeCheckpoint takes the payload of a checkpoint apart; its state aliases
+// the payload.
+func decodeCheckpoint(payload []byte) (*checkpoint, error) {
+	d := decoder{rest: payload}
+	c := &checkpoint{generation: d.uvarint(), seq: d.uvarint()}
+	if n := d.count(maxDedupe, 8); n > 0 {
+		c.keys = make([]uint64, n)
+		for i := range c.keys {
+			c.keys[i] = d.uint64()
+		}
+	}
+	c.state = d.bytes(len(d.rest))
+	if d.err == nil && (c.generation == 0 || len(c.state) == 0 || len(c.state) > maxState) {
+		d.fail("generation %d with a state of %d bytes", c.generation, len(c.state))
+	}
+	if err := d.end(); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	return c, nil
+}
+
+// newest returns the index of the newer generation; what is there may be nothing.
+func newest(slots [2]slot) int {
+	if slots[1].generation > slots[0].generation {
+		return 1
+	}
+	return 0
+}
+
+// Checkpoint makes the state of a model durable; seq is that of the last record
+// that it has learnt. The state replaces the older of the two generations, and
+// the records that the generation which remains has learnt are dropped: all in
+// one transaction.
+//
+// A checkpoint is what makes room in a full file, so that Options.MaxSize does
+// not stop it; where the disk is full the older generation is given up first.
+// On an error the newest state of before stays, and the call can be repeated.
+func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	err := s.checkpoint(model, seq, state)
+	if errors.Is(err, berrors.ErrMaxSizeReached) {
+		s.db.MaxSize = 0
+		err = s.checkpoint(model, seq, state)
+		s.db.MaxSize = s.opts.maxSize()
+	}
+	if errors.Is(err, ErrFull) {
+		if e := s.dropOlder(model); e == nil {
+			err = s.checkpoint(model, seq, state)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("persist: checkpoint %s at %d to %s: %w", model, seq, s.path, err)
+	}
+	return nil
+}
+
+func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
+	if len(state) == 0 || len(state) > maxState {
+		return fmt.Errorf("state of %d bytes, want 1 to %d: %w", len(state), maxState, errTooLarge)
+	}
+	return s.change(func(ds *drafts) error {
+		d, err := ds.of(model)
+		if err != nil {
+			return err
+		}
+		kept := newest(d.slots)
+		switch {
+		case seq > d.ledger.last:
+			return fmt.Errorf("the journal ends at %d: %w", d.ledger.last, ErrSequence)
+		case seq < d.slots[kept].seq:
+			return fmt.Errorf("there is one at %d: %w", d.slots[kept].seq, ErrSequence)
+		}
+		c := &checkpoint{generation: d.slots[kept].generation + 1, seq: seq, keys: d.base.ring.upTo(seq)}
+		bucket := checkpointBucket(model, 1-kept)
+		head := appendCheckpoint(make([]byte, 0, 8*len(c.keys)+32), c)
+		value := seal(make([]byte, 0, len(head)+len(state)+32), kindCheckpoint, bucket, stateKey, head, state)
+		if err := d.putSealed(ds.tx.Bucket([]byte(bucket)), stateKey, value); err != nil {
+			return err
+		}
+		if d.slots[kept].generation > 0 {
+			if err := d.truncate(d.slots[kept].seq); err != nil {
+				return err
+			}
+		}
+		d.slots[1-kept] = slot{c.generation, seq}
+		return nil
+	})
+}
+
+// dropOlder removes the older generation, and the records that only it needed.
+func (s *Store) dropOlder(model string) error {
+	return s.change(func(ds *drafts) error {
+		d, err := ds.of(model)
+		if err != nil {
+			return err
+		}
+		kept := newest(d.slots)
+		if d.slots[1-kept].generation == 0 {
+			return nil
+		}
+		s.opts.Log.Warn("disk is full: giving up the older checkpoint", "model", model, "path", s.path)
+		if err := d.delete(ds.tx.Bucket([]byte(checkpointBucket(model, 1-kept))), stateKey); err != nil {
+			return err
+		}
+		d.slots[1-kept] = slot{}
+		return d.truncate(d.slots[kept].seq)
+	})
+}

@@ -1,0 +1,81 @@
+package persist
+
+import (
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"edge/online"
+)
+
+const wasteState = 100
+
+// waste fills the file with a large state and replaces it by small ones: more
+// than half of the file is free then, and more than a megabyte.
+func waste(t testing.TB, s *Store, tr *truth) {
+	t.Helper()
+	for _, size := range []int{1_500_000, wasteState, wasteState} {
+		c := &online.Commit{Records: []online.Record{sample(tr.name, tr.last()+1)}}
+		if err := s.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+		tr.commit(c)
+		tr.seq, tr.state = tr.last(), stateOf(tr.last(), size)
+		if err := s.Checkpoint(tr.name, tr.seq, tr.state); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCompactAtOpen(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	tr := newTruths(t, s, "m")[0]
+	waste(t, s, tr)
+	before, err := s.Stats()
+	if err != nil || before.FreeBytes < compactAbove || before.FreeBytes*2 < before.FileBytes {
+		t.Fatalf("Stats() = %+v, %v: nothing to compact", before, err)
+	}
+	if before.WrittenBytes < 1_500_000 || before.Transactions != 7 {
+		t.Errorf("Stats() = %+v: want more than 1500000 bytes in 7 transactions", before)
+	}
+	closeStore(t, s)
+	s = newStore(t, path, Options{})
+	tr.check(t, s)
+	after, err := s.Stats()
+	if err != nil || after.FileBytes > before.FileBytes/10 {
+		t.Errorf("compacted from %d to %d bytes, %v", before.FileBytes, after.FileBytes, err)
+	}
+	play(t, rand.New(rand.NewPCG(11, 0)), s, []*truth{tr}, 20)
+	tr.check(t, s)
+	closeStore(t, s)
+	s = newStore(t, path, Options{})
+	tr.check(t, s)
+}
+
+func TestCompact(t *testing.T) {
+	path := tempPath(t)
+	if _, _, err := Compact(path, Options{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Compact of nothing: %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("Compact created a file")
+	}
+	s := newStore(t, path, Options{})
+	truths := newTruths(t, s, "a", "b")
+	play(t, rand.New(rand.NewPCG(12, 0)), s, truths, 200)
+	closeStore(t, s)
+	before, after, err := Compact(path, Options{})
+	if err != nil || after > before {
+		t.Errorf("Compact: %d to %d bytes, %v", before, after, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() != after || info.Mode().Perm() != 0o600 {
+		t.Errorf("the compacted file: %v, %v, want %d bytes", info, err, after)
+	}
+	s = newStore(t, path, Options{})
+	for _, tr := range truths {
+		tr.check(t, s)
+	}
+}

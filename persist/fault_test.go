@@ -1,0 +1,242 @@
+//go:build linux
+
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"edge/online"
+)
+
+// failWrites makes every write to the store's file fail until the function that
+// it returns is called: another, read-only description of the same file takes
+// the place of the descriptor. The lock stays with the one set aside.
+func failWrites(t *testing.T, s *Store) (repair func()) {
+	t.Helper()
+	fd := int(s.file.Fd())
+	aside, err := syscall.Dup(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readOnly, err := os.Open(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Dup3(int(readOnly.Fd()), fd, 0); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Dup3(aside, fd, 0); err != nil {
+			t.Fatal(err)
+		}
+		_ = syscall.Close(aside)
+		_ = readOnly.Close()
+	}
+}
+
+// TestWriteFails: while the disk refuses, nothing changes; afterwards the same calls succeed.
+func TestWriteFails(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 0))
+	path := tempPath(t)
+	s := newStore(t, path, Options{Dedupe: 20})
+	truths := newTruths(t, s, "a", "b")
+	for i := range uint64(10) {
+		play(t, rng, s, truths, 10)
+		c := randomCommit(rng, truths)
+		c.Records = append(c.Records, sample("a", 7000+7*i)) // with a key of its own
+		repair := failWrites(t, s)
+		for range 3 {
+			if err := s.Commit(c); err == nil || c.Records[0].Seq != 0 {
+				t.Fatalf("Commit while writes fail: %v, seq %d", err, c.Records[0].Seq)
+			}
+			if err := s.Checkpoint("a", truths[0].last(), []byte("x")); err == nil {
+				t.Fatal("Checkpoint succeeds while writes fail")
+			}
+		}
+		if s.Seen("a", sample("a", 7000+7*i).Key) {
+			t.Error("the key of a commit that failed is seen")
+		}
+		repair()
+		for _, tr := range truths {
+			tr.check(t, s)
+		}
+		if err := s.Commit(c); err != nil {
+			t.Fatalf("Commit after the writes work again: %v", err)
+		}
+		for _, tr := range truths {
+			tr.commit(c)
+			tr.check(t, s)
+		}
+	}
+	closeStore(t, s)
+	s = newStore(t, path, Options{Dedupe: 20})
+	for _, tr := range truths {
+		tr.check(t, s)
+	}
+}
+
+// TestBuildFails: a new file that cannot be completed leaves the old one in use.
+func TestBuildFails(t *testing.T) {
+	for _, step := range []string{"sync file", "rename"} {
+		t.Run(step, func(t *testing.T) {
+			path, at := tempPath(t), ""
+			s := newStore(t, path, Options{fault: func(now string) error {
+				if now == at {
+					return syscall.EIO
+				}
+				return nil
+			}})
+			tr := newTruths(t, s, "m")[0]
+			play(t, rand.New(rand.NewPCG(14, 0)), s, []*truth{tr}, 30)
+			// A commit whose sync fails calls for a new file, which fails too.
+			at = "commit"
+			c := &online.Commit{Records: []online.Record{sample("m", tr.last()+1)}}
+			if err := s.Commit(c); !errors.Is(err, syscall.EIO) {
+				t.Fatalf("Commit: %v, want %v", err, syscall.EIO)
+			}
+			at = step
+			for range 2 {
+				if err := s.Commit(c); !errors.Is(err, syscall.EIO) {
+					t.Fatalf("Commit while no new file can be written: %v, want %v", err, syscall.EIO)
+				}
+			}
+			at = ""
+			if err := s.Commit(c); err != nil {
+				t.Fatal(err)
+			}
+			tr.commit(c)
+			tr.check(t, s)
+			if _, err := os.Stat(path + temporary); err == nil {
+				t.Error("a temporary file is left")
+			}
+		})
+	}
+	t.Run("sync directory", func(t *testing.T) {
+		at := ""
+		s, err := Open(tempPath(t), Options{fault: func(now string) error {
+			if now == at {
+				at = "sync directory"
+				return syscall.EIO
+			}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		newTruths(t, s, "m")
+		at = "commit"
+		c := &online.Commit{Records: []online.Record{sample("m", 1)}}
+		for range 3 { // nothing can be promised any more, and nothing is
+			if err := s.Commit(c); !errors.Is(err, syscall.EIO) {
+				t.Errorf("Commit: %v, want %v", err, syscall.EIO)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		again := newStore(t, s.path, Options{})
+		if r, err := again.Load("m", testShape); err != nil || len(r.Records) > 0 {
+			t.Errorf("after a restart: %+v, %v", r, err)
+		}
+	})
+}
+
+// TestFull: at the quota commits are refused, checkpoints make room, and commits go on.
+func TestFull(t *testing.T) {
+	const quota, size = 512 << 10, 60_000
+	path := tempPath(t)
+	s := newStore(t, path, Options{MaxSize: quota})
+	tr := newTruths(t, s, "m")[0]
+	for round := range 4 {
+		refused := false
+		for range 10_000 {
+			c := &online.Commit{}
+			for range 100 {
+				c.Records = append(c.Records, sample("m", tr.last()+uint64(len(c.Records))+1))
+			}
+			err := s.Commit(c)
+			if refused = errors.Is(err, ErrFull); refused {
+				if !strings.Contains(err.Error(), fmt.Sprint(quota)) {
+					t.Errorf("the error does not name the quota: %v", err)
+				}
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.commit(c)
+		}
+		if !refused {
+			t.Fatal("the quota is never reached")
+		}
+		if round == 0 && tr.last() < 1000 || round > 0 && tr.last()-tr.seq < 1000 {
+			t.Errorf("round %d: full after only %d records", round, tr.last()-tr.seq)
+		}
+		tr.check(t, s)
+		for range 2 { // the second drops the records that the older generation needed
+			tr.seq, tr.state = tr.last(), stateOf(tr.last(), size)
+			if err := s.Checkpoint("m", tr.seq, tr.state); err != nil {
+				t.Fatal(err)
+			}
+			tr.check(t, s)
+		}
+	}
+	const excess = 4 * (size + 8*defaultDedupe) // a checkpoint may outgrow the quota
+	if info, err := os.Stat(path); err != nil || info.Size() > growStep+quota+excess {
+		t.Errorf("the file: %v, %v, want at most %d bytes", info.Size(), err, growStep+quota+excess)
+	}
+	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		if err := roomError(&os.PathError{Op: "write", Path: path, Err: errno}, 0); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
+			t.Errorf("roomError(%v) = %v, want %v", errno, err, ErrFull)
+		}
+	}
+}
+
+// TestDiskFull: a checkpoint that finds no room on the disk gives up the older one.
+func TestDiskFull(t *testing.T) {
+	path, full := tempPath(t), 0
+	var log strings.Builder
+	opts := Options{Log: slog.New(slog.NewTextHandler(&log, nil)), fault: func(step string) error {
+		if step == "commit" && full > 0 {
+			full--
+			return syscall.ENOSPC
+		}
+		return nil
+	}}
+	s := newStore(t, path, opts)
+	tr := newTruths(t, s, "m")[0]
+	play(t, rand.New(rand.NewPCG(15, 0)), s, []*truth{tr}, 60)
+	for _, times := range []int{1, 2, 1} { // the second time even giving it up fails
+		full = times
+		seq, state := tr.last(), stateOf(uint64(times), 5000)
+		err := s.Checkpoint("m", seq, state)
+		if failed := errors.Is(err, ErrFull); failed != (times == 2) {
+			t.Fatalf("Checkpoint where the disk is full %d times: %v", times, err)
+		}
+		if err == nil {
+			tr.seq, tr.state = seq, state
+		}
+		tr.check(t, s)
+		if info, err := s.Info("m"); err != nil || times == 1 && info.Checkpoints[0].Bytes != 5000 {
+			t.Errorf("Info: %+v, %v", info, err)
+		}
+		c := &online.Commit{Records: []online.Record{sample("m", tr.last()+1)}}
+		if err := s.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+		tr.commit(c)
+	}
+	if got := strings.Count(log.String(), "giving up the older checkpoint"); got != 3 {
+		t.Errorf("%d warnings, want 3:\n%s", got, log.String())
+	}
+	closeStore(t, s)
+	s = newStore(t, path, opts)
+	tr.check(t, s)
+}

@@ -1,0 +1,154 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"edge/online"
+)
+
+// journalFill is how full bbolt leaves a journal's pages: records are only
+// ever appended, so that room in the middle would be wasted.
+const journalFill = 0.95
+
+// appendRecord appends the payload of a record; its seq is its key, its model the bucket's name.
+//
+//	kind, dedupe key, label, X, optional Probs
+func appendRecord(dst []byte, ev *online.Event) []byte {
+	dst = append(dst, byte(ev.Kind))
+	dst = binary.LittleEndian.AppendUint64(dst, ev.Key)
+	dst = binary.AppendUvarint(dst, uint64(len(ev.Label)))
+	dst = append(dst, ev.Label...)
+	dst = appendFloats(dst, ev.X)
+	return appendOptionalFloats(dst, ev.Probs)
+}
+
+// decodeRecord takes the payload of a record apart; nothing in the result aliases it.
+func decodeRecord(payload []byte) (online.Event, error) {
+	d := decoder{rest: payload}
+	ev := online.Event{Kind: online.Kind(d.byte()), Key: d.uint64()}
+	ev.Label = string(d.bytes(d.count(maxLabel, 1)))
+	ev.X = d.floats(d.count(maxFeatures, 8))
+	ev.Probs = d.optionalFloats(maxClasses)
+	if err := d.end(); err != nil {
+		return online.Event{}, fmt.Errorf("record: %w", err)
+	}
+	if err := checkEvent(&ev); err != nil {
+		return online.Event{}, fmt.Errorf("record: %w", err)
+	}
+	return ev, nil
+}
+
+// checkEvent refuses what decoding would refuse.
+func checkEvent(ev *online.Event) error {
+	switch {
+	case ev.Kind != online.Observe && ev.Kind != online.Boundary:
+		return fmt.Errorf("kind %d: %w", ev.Kind, errEncoding)
+	case len(ev.Label) > maxLabel:
+		return fmt.Errorf("label of %d bytes, at most %d: %w", len(ev.Label), maxLabel, errTooLarge)
+	}
+	return checkSample(ev.X, ev.Probs)
+}
+
+func checkSample(x, probs []float64) error {
+	switch {
+	case len(x) > maxFeatures:
+		return fmt.Errorf("%d features, at most %d: %w", len(x), maxFeatures, errTooLarge)
+	case len(probs) > maxClasses:
+		return fmt.Errorf("%d probabilities, at most %d: %w", len(probs), maxClasses, errTooLarge)
+	}
+	return nil
+}
+
+// order is the key of a record or a pending sample: bbolt sorts bytes.
+func order(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// place is what order made a key of.
+func place(key []byte) uint64 { return binary.BigEndian.Uint64(key) }
+
+// Commit makes everything in c durable in one transaction, for several models
+// at once, and fills in each record's Seq: per model 1, 2, 3, … without gaps.
+// Samples in c.Wait are put before those in c.Forget are dropped, so that a
+// sample in both does not wait; waiting again moves a sample to the end.
+//
+// On an error nothing of c is visible or durable as far as this Store is
+// concerned, Seqs are untouched and the call can be repeated. ErrFull: the disk
+// or Options.MaxSize is exhausted. Whether the process that follows a crash
+// finds a commit that was never confirmed is for the disk to say; if it does,
+// its keys are seen.
+//
+// The caller groups: two syncs a call, whatever is in it.
+func (s *Store) Commit(c *online.Commit) error {
+	if len(c.Records)+len(c.Wait)+len(c.Forget) == 0 {
+		return nil
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	seqs := make([]uint64, len(c.Records))
+	err := s.change(func(ds *drafts) error {
+		for i := range c.Records {
+			d, err := ds.of(c.Records[i].Model)
+			if err != nil {
+				return err
+			}
+			if seqs[i], err = d.appendRecord(&c.Records[i].Event); err != nil {
+				return fmt.Errorf("record %d of %s: %w", i, d.name, err)
+			}
+		}
+		for i := range c.Wait {
+			d, err := ds.of(c.Wait[i].Model)
+			if err != nil {
+				return err
+			}
+			if err := d.wait(&c.Wait[i]); err != nil {
+				return fmt.Errorf("pending sample %d of %s: %w", i, d.name, err)
+			}
+		}
+		for i := range c.Forget {
+			d, err := ds.of(c.Forget[i].Model)
+			if err != nil {
+				return err
+			}
+			if err := d.forget(c.Forget[i].Key); err != nil {
+				return fmt.Errorf("forget sample %d of %s: %w", i, d.name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.path, err)
+	}
+	for i, seq := range seqs {
+		c.Records[i].Seq = seq
+	}
+	return nil
+}
+
+func (d *draft) appendRecord(ev *online.Event) (seq uint64, err error) {
+	if err := checkEvent(ev); err != nil {
+		return 0, err
+	}
+	bucket := journalBucket(d.name)
+	seq = d.ledger.last + 1
+	b := d.tx.Bucket([]byte(bucket))
+	b.FillPercent = journalFill
+	d.store.payload = appendRecord(d.store.payload[:0], ev)
+	if err := d.put(b, kindRecord, bucket, order(seq), d.store.payload); err != nil {
+		return 0, err
+	}
+	d.ledger.last = seq
+	d.keys = append(d.keys, seenKey{ev.Key, seq})
+	return seq, nil
+}
+
+// truncate drops the records up to seq.
+func (d *draft) truncate(seq uint64) error {
+	b := d.tx.Bucket([]byte(journalBucket(d.name)))
+	b.FillPercent = journalFill
+	for ; d.first <= seq && d.first <= d.ledger.last; d.first++ {
+		if err := d.delete(b, order(d.first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+//go:build unix && !solaris && !illumos && !aix
+
+package persist
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// tryLock takes bbolt's lock on the file: shared by readers, exclusive for a
+// writer. It reports false if another holds it.
+func tryLock(file *os.File, shared bool) (bool, error) {
+	how := syscall.LOCK_EX
+	if shared {
+		how = syscall.LOCK_SH
+	}
+	err := syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// release unlocks and closes a file. Closing alone would not unlock one that
+// bbolt has mapped and, after a fault, never unmaps.
+func release(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
+// holder names the process that has the file locked, where the system tells.
+func holder(info os.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return ""
+	}
+	defer locks.Close()
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		// 1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234567 0 EOF
+		f := strings.Fields(lines.Text())
+		if len(f) > 5 && f[1] == "FLOCK" && strings.HasSuffix(f[5], fmt.Sprintf(":%d", stat.Ino)) {
+			return " (process " + f[4] + ")"
+		}
+	}
+	return ""
+}
+
+// syncDir makes a rename in dir durable. File systems that cannot do it say EINVAL.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// formatVersion is that of the files that this package writes. Whatever changes
+// in later ones, the bucket "meta" and the sealed form of "format" stay, so
+// that every version can tell which one it sees.
+const formatVersion = 1
+
+func sealFormat(version uint64) []byte {
+	return seal(nil, kindFormat, bucketMeta, []byte(keyFormat), binary.AppendUvarint(nil, version))
+}
+
+func decodeFormat(payload []byte) (uint64, error) {
+	d := decoder{rest: payload}
+	version := d.uvarint()
+	if version == 0 {
+		d.fail("version 0")
+	}
+	if err := d.end(); err != nil {
+		return 0, fmt.Errorf("format: %w", err)
+	}
+	return version, nil
+}
+
+// checkVersion refuses what only a newer version of this package can read.
+func checkVersion(version uint64) error {
+	if version > formatVersion {
+		return fmt.Errorf("format version %d, this edge knows versions up to %d: use the newer edge, or its backup of before: %w",
+			version, formatVersion, ErrForeign)
+	}
+	return nil
+}
+
+// migrate brings a sound file of an older format version to this one, in one
+// transaction.
+func migrate(_ *bbolt.DB, version uint64) error {
+	switch version {
+	case formatVersion:
+		return nil
+	default:
+		return checkVersion(version)
+	}
+}

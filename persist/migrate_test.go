@@ -1,0 +1,107 @@
+package persist
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+// TestVersion1 reads the state file that version 1 wrote, and goes on from it.
+func TestVersion1(t *testing.T) {
+	path := tempPath(t)
+	writeFile(t, path, readFile(t, filepath.Join("testdata", "v1.state")))
+	s := newStore(t, path, Options{})
+	if s.Recovery() != nil {
+		t.Fatalf("the fixture needed repair: %v", s.Recovery().Problems)
+	}
+	// What testdata/make_v1.go put there.
+	tr := &truth{name: "bearing"}
+	for n := uint64(1); n <= 12; n++ {
+		r := sample("bearing", n)
+		r.Seq = n
+		tr.records = append(tr.records, r)
+	}
+	for n := uint64(1); n <= 3; n++ {
+		tr.pending = append(tr.pending, waitingSample("bearing", n))
+	}
+	tr.seq, tr.state = 9, []byte("state after record 9")
+	tr.check(t, s)
+	if r, err := s.Load("empty", "another shape"); err != nil || r.State != nil || len(r.Records) > 0 {
+		t.Errorf("Load(empty) = %+v, %v", r, err)
+	}
+}
+
+// TestNewerVersion: a file of a later version is refused, unharmed, with a way out.
+func TestNewerVersion(t *testing.T) {
+	path := tempPath(t)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket([]byte(bucketMeta))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.CreateBucket([]byte("something new")); err != nil {
+			return err
+		}
+		return b.Put([]byte(keyFormat), sealFormat(formatVersion+1))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := readFile(t, path)
+	for name, open := range map[string]func() error{
+		"Open":         func() error { _, err := Open(path, Options{}); return err },
+		"OpenReadOnly": func() error { _, err := OpenReadOnly(path, Options{}); return err },
+		"Verify":       func() error { _, err := Verify(path); return err },
+	} {
+		err := open()
+		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "format version 2") {
+			t.Errorf("%s: %v, want %v that names the version", name, err, ErrForeign)
+		}
+	}
+	if string(before) != string(readFile(t, path)) {
+		t.Error("a file of a newer version was changed")
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("files appeared beside it: %v", entries)
+	}
+}
+
+// foreignFiles are files that belong to others.
+func foreignFiles(t *testing.T) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{
+		"text":       []byte(strings.Repeat("rms,kurtosis,label\n0.1,3.0,ok\n", 1000)),
+		"short text": []byte("rms,label\n"),
+	}
+	for name, size := range map[string]int{"bbolt": 4096, "bbolt of large pages": 16384} {
+		path := tempPath(t)
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: size})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(func(tx *bbolt.Tx) error {
+			b, err := tx.CreateBucket([]byte("accounts"))
+			if err != nil {
+				return err
+			}
+			return b.Put([]byte("alice"), []byte("100"))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		files[name] = readFile(t, path)
+	}
+	return files
+}

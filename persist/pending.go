@@ -1,0 +1,74 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"edge/online"
+)
+
+// appendPending appends the payload of a sample that waits for its label; its
+// place in the order of arrival is its key.
+//
+//	sample's key, X, optional Probs
+func appendPending(dst []byte, p *online.Pending) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, p.Key)
+	dst = appendFloats(dst, p.X)
+	return appendOptionalFloats(dst, p.Probs)
+}
+
+// decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
+func decodePending(payload []byte) (online.Pending, error) {
+	d := decoder{rest: payload}
+	p := online.Pending{Key: d.uint64()}
+	p.X = d.floats(d.count(maxFeatures, 8))
+	p.Probs = d.optionalFloats(maxClasses)
+	if err := d.end(); err != nil {
+		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
+	}
+	return p, nil
+}
+
+// arrivalOf returns where the sample waits, 0 if it does not.
+func (d *draft) arrivalOf(key uint64) uint64 {
+	if a, ok := d.moved[key]; ok {
+		return a
+	}
+	return d.base.waiting[key]
+}
+
+func (d *draft) wait(p *online.Pending) error {
+	if err := checkSample(p.X, p.Probs); err != nil {
+		return err
+	}
+	if err := d.forget(p.Key); err != nil {
+		return err
+	}
+	if d.ledger.pending >= maxPending {
+		return fmt.Errorf("%d samples wait already: %w", d.ledger.pending, errTooLarge)
+	}
+	bucket := pendingBucket(d.name)
+	b := d.tx.Bucket([]byte(bucket))
+	b.FillPercent = journalFill
+	d.arrival++
+	d.store.payload = appendPending(d.store.payload[:0], p)
+	if err := d.put(b, kindPending, bucket, order(d.arrival), d.store.payload); err != nil {
+		return err
+	}
+	d.ledger.pending++
+	d.moved[p.Key] = d.arrival
+	return nil
+}
+
+func (d *draft) forget(key uint64) error {
+	a := d.arrivalOf(key)
+	if a == 0 {
+		return nil
+	}
+	if err := d.delete(d.tx.Bucket([]byte(pendingBucket(d.name))), order(a)); err != nil {
+		return err
+	}
+	d.ledger.pending--
+	d.moved[key] = 0
+	return nil
+}

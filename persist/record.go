@@ -1,0 +1,219 @@
+package persist
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// kind is the first byte of a sealed value.
+type kind byte
+
+const (
+	kindFormat     kind = 'F'
+	kindShape      kind = 'S'
+	kindLedger     kind = 'L'
+	kindStamp      kind = 'T'
+	kindRecord     kind = 'J'
+	kindPending    kind = 'P'
+	kindCheckpoint kind = 'C'
+)
+
+// Bounds of what is stored. Encoding refuses beyond them, decoding refuses
+// before it allocates.
+const (
+	maxFeatures = 10_000
+	maxClasses  = 1_000
+	maxLabel    = 256
+	maxName     = 64
+	maxShape    = 4 << 20   // bytes; 10,000 feature names of 400 bytes
+	maxState    = 128 << 20 // bytes; bbolt's limit on 32-bit ARM is 256 MiB
+	maxDedupe   = 1 << 20   // keys
+	maxPending  = 1 << 20   // samples per model
+)
+
+const (
+	sealVersion = 1 // second byte of a sealed value
+	crcSize     = 4
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+	errSeal     = errors.New("seal is broken")
+	errEncoding = errors.New("malformed")
+	errTooLarge = errors.New("too large")
+)
+
+// seal appends the sealed form of a payload, given in parts, to dst:
+//
+//	kind, version, uvarint length, payload, CRC-32C little-endian
+//
+// The CRC covers the place too, so that a value is valid only where it was put.
+func seal(dst []byte, k kind, bucket string, key []byte, payload ...[]byte) []byte {
+	start, length := len(dst), 0
+	for _, part := range payload {
+		length += len(part)
+	}
+	dst = append(dst, byte(k), sealVersion)
+	dst = binary.AppendUvarint(dst, uint64(length))
+	for _, part := range payload {
+		dst = append(dst, part...)
+	}
+	return binary.LittleEndian.AppendUint32(dst, checksum(bucket, key, dst[start:]))
+}
+
+// unseal returns the payload of a sealed value; it aliases value.
+func unseal(k kind, bucket string, key, value []byte) ([]byte, error) {
+	if len(value) < 3+crcSize || value[0] != byte(k) || value[1] != sealVersion {
+		return nil, fmt.Errorf("not a value of kind %c, version %d: %w", k, sealVersion, errSeal)
+	}
+	body := value[:len(value)-crcSize]
+	if checksum(bucket, key, body) != sealOf(value) {
+		return nil, fmt.Errorf("checksum differs: %w", errSeal)
+	}
+	n, size := binary.Uvarint(body[2:])
+	if size <= 0 || n != uint64(len(body)-2-size) {
+		return nil, fmt.Errorf("length differs: %w", errSeal)
+	}
+	return body[2+size:], nil
+}
+
+// sealOf returns the CRC at the end of a sealed value, 0 if it is too short for one.
+func sealOf(value []byte) uint32 {
+	if len(value) < crcSize {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(value[len(value)-crcSize:])
+}
+
+func checksum(bucket string, key, body []byte) uint32 {
+	crc := crc32.Update(0, castagnoli, []byte(bucket))
+	crc = crc32.Update(crc, castagnoli, []byte{0}) // no bucket's name holds it: bucket and key stay apart
+	crc = crc32.Update(crc, castagnoli, key)
+	return crc32.Update(crc, castagnoli, body)
+}
+
+// decoder takes a payload apart. After the first error everything is zero.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format+": %w", append(args, errEncoding)...)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) byte() byte {
+	if len(d.rest) < 1 {
+		d.fail("ends early")
+		return 0
+	}
+	b := d.rest[0]
+	d.rest = d.rest[1:]
+	return b
+}
+
+func (d *decoder) uint64() uint64 {
+	if len(d.rest) < 8 {
+		d.fail("ends early")
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(d.rest)
+	d.rest = d.rest[8:]
+	return v
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.fail("ends in a number")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads a number of elements, each of size bytes, that must be in what follows.
+func (d *decoder) count(limit uint64, size int) int {
+	n := d.uvarint()
+	if n > limit || n > uint64(len(d.rest)/size) {
+		d.fail("%d elements", n)
+		return 0
+	}
+	return int(n)
+}
+
+// bytes reads n bytes; they alias the payload.
+func (d *decoder) bytes(n int) []byte {
+	if n > len(d.rest) {
+		d.fail("ends early")
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+// floats reads n numbers; nil if there are none.
+func (d *decoder) floats(n int) []float64 {
+	if n == 0 || d.err != nil {
+		return nil
+	}
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = math.Float64frombits(d.uint64())
+	}
+	return v
+}
+
+// optionalFloats reads what appendOptionalFloats wrote.
+func (d *decoder) optionalFloats(limit int) []float64 {
+	n := d.uvarint()
+	if n == 0 || d.err != nil {
+		return nil
+	}
+	n--
+	if n > uint64(limit) || n > uint64(len(d.rest)/8) {
+		d.fail("%d elements", n)
+		return nil
+	}
+	if n == 0 {
+		return []float64{}
+	}
+	return d.floats(int(n))
+}
+
+// end reports the first error, or that something is left over.
+func (d *decoder) end() error {
+	if d.err == nil && len(d.rest) > 0 {
+		d.fail("%d bytes left over", len(d.rest))
+	}
+	return d.err
+}
+
+func appendFloats(dst []byte, v []float64) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(v)))
+	return appendBits(dst, v)
+}
+
+// appendOptionalFloats keeps nil and empty apart: 0 is nil, n+1 is n numbers.
+func appendOptionalFloats(dst []byte, v []float64) []byte {
+	if v == nil {
+		return append(dst, 0)
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(v))+1)
+	return appendBits(dst, v)
+}
+
+func appendBits(dst []byte, v []float64) []byte {
+	for _, x := range v {
+		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+	}
+	return dst
+}

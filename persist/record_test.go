@@ -1,0 +1,215 @@
+package persist
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edge/online"
+)
+
+// events are the cases of every test and the seeds of every fuzz target here.
+var events = map[string]online.Event{
+	"boundary":            {Kind: online.Boundary},
+	"plain":               {Kind: online.Observe, Key: 7, X: []float64{1, -2.5, 1e308}, Label: "ok"},
+	"late label":          {Kind: online.Observe, Key: math.MaxUint64, X: []float64{0}, Label: "worn", Probs: []float64{0.25, 0.75}},
+	"before any class":    {Kind: online.Observe, X: []float64{0}, Label: "worn", Probs: []float64{}},
+	"every bit of floats": {Kind: online.Observe, X: []float64{math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.Inf(-1)}, Label: "é"},
+	"largest":             {Kind: online.Observe, X: make([]float64, maxFeatures), Label: strings.Repeat("l", maxLabel), Probs: make([]float64, maxClasses)},
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	for name, ev := range events {
+		t.Run(name, func(t *testing.T) {
+			got, err := decodeRecord(appendRecord(nil, &ev))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(ev, got); diff != "" {
+				t.Errorf("−want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRecordSize holds the encoding to its promise: 8 bytes a number and few besides.
+func TestRecordSize(t *testing.T) {
+	ev := online.Event{Kind: online.Observe, Key: 1, X: make([]float64, 33), Label: "class"}
+	value := seal(nil, kindRecord, journalBucket("bearing"), order(1), appendRecord(nil, &ev))
+	if limit := 33*8 + 26; len(value) > limit {
+		t.Errorf("a record of 33 features takes %d bytes, want at most %d", len(value), limit)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	huge := binary.AppendUvarint(nil, math.MaxUint64)
+	head := append([]byte{byte(online.Observe)}, make([]byte, 8)...)
+	late := events["late label"]
+	record := appendRecord(nil, &late)
+	for name, payload := range map[string][]byte{
+		"nothing":              nil,
+		"unknown kind":         append([]byte{9}, record[1:]...),
+		"label of 2^64 bytes":  append(head[:9:9], huge...),
+		"2^64 features":        append(append(head[:9:9], 0), huge...),
+		"2^64 probabilities":   append(append(head[:9:9], 0, 0), huge...),
+		"unfinished number":    append(head[:9:9], 0x80),
+		"one byte short":       record[:len(record)-1],
+		"one byte left over":   append(record[:len(record):len(record)], 0),
+		"more than there is":   append(append(head[:9:9], 0), 200),
+		"label over the bound": append(append(append(head[:9:9], 0x81, 0x02), make([]byte, 257)...), 0, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if ev, err := decodeRecord(payload); err == nil {
+				t.Errorf("decodeRecord(%x) = %+v, want an error", payload, ev)
+			}
+		})
+	}
+	for name, payload := range map[string][]byte{
+		"generation 0": appendCheckpoint(nil, &checkpoint{seq: 1, keys: []uint64{1}}),
+		"no state":     appendCheckpoint(nil, &checkpoint{generation: 1}),
+		"2^64 keys":    append([]byte{1, 1}, huge...),
+	} {
+		if c, err := decodeCheckpoint(payload); err == nil {
+			t.Errorf("decodeCheckpoint of %s = %+v, want an error", name, c)
+		}
+	}
+	if _, err := decodeFormat([]byte{0}); err == nil {
+		t.Error("decodeFormat accepts version 0")
+	}
+}
+
+// TestSealRefuses flips every bit of small values, cuts them, and puts them in the wrong place.
+func TestSealRefuses(t *testing.T) {
+	bucket, key := journalBucket("bearing"), order(17)
+	for name, ev := range events {
+		if name == "largest" {
+			continue
+		}
+		value := seal(nil, kindRecord, bucket, key, appendRecord(nil, &ev))
+		if _, err := unseal(kindRecord, bucket, key, value); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i := range value {
+			for bit := range 8 {
+				value[i] ^= 1 << bit
+				if _, err := unseal(kindRecord, bucket, key, value); !errors.Is(err, errSeal) {
+					t.Errorf("%s: bit %d of byte %d of %d flipped: %v, want %v", name, bit, i, len(value), err, errSeal)
+				}
+				value[i] ^= 1 << bit
+			}
+			if _, err := unseal(kindRecord, bucket, key, value[:i]); !errors.Is(err, errSeal) {
+				t.Errorf("%s: cut to %d of %d bytes: %v, want %v", name, i, len(value), err, errSeal)
+			}
+		}
+		for _, wrong := range []struct {
+			kind   kind
+			bucket string
+			key    []byte
+		}{
+			{kindPending, bucket, key},
+			{kindRecord, journalBucket("pump"), key},
+			{kindRecord, bucket, order(18)},
+			{kindRecord, bucket + "\x01", key},
+		} {
+			if _, err := unseal(wrong.kind, wrong.bucket, wrong.key, value); !errors.Is(err, errSeal) {
+				t.Errorf("%s: accepted as kind %c of %q %x", name, wrong.kind, wrong.bucket, wrong.key)
+			}
+		}
+	}
+}
+
+func TestSealParts(t *testing.T) {
+	whole := seal([]byte("before"), kindShape, "b", []byte("k"), []byte("head and state"))
+	parts := seal([]byte("before"), kindShape, "b", []byte("k"), []byte("head"), nil, []byte(" and state"))
+	if !bytes.Equal(whole, parts) {
+		t.Errorf("in parts %x, whole %x", parts, whole)
+	}
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	for _, ev := range events {
+		f.Add(appendRecord(nil, &ev))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		ev, err := decodeRecord(payload)
+		if err != nil {
+			return
+		}
+		// Not every length has one encoding (uvarint), so: decode, encode, decode.
+		again, err := decodeRecord(appendRecord(nil, &ev))
+		if err != nil || !sameBits(ev.X, again.X) || !sameBits(ev.Probs, again.Probs) || ev.Label != again.Label || ev.Key != again.Key || ev.Kind != again.Kind {
+			t.Errorf("round trip of %+v gave %+v, %v", ev, again, err)
+		}
+	})
+}
+
+func FuzzDecodePending(f *testing.F) {
+	f.Add(appendPending(nil, &online.Pending{Key: 3, X: []float64{1, 2}, Probs: []float64{1}}))
+	f.Add(appendPending(nil, &online.Pending{}))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		p, err := decodePending(payload)
+		if err != nil {
+			return
+		}
+		again, err := decodePending(appendPending(nil, &p))
+		if err != nil || p.Key != again.Key || !sameBits(p.X, again.X) || !sameBits(p.Probs, again.Probs) {
+			t.Errorf("round trip of %+v gave %+v, %v", p, again, err)
+		}
+	})
+}
+
+func FuzzDecodeCheckpoint(f *testing.F) {
+	f.Add(append(appendCheckpoint(nil, &checkpoint{generation: 2, seq: 9, keys: []uint64{1, 2}}), "state"...))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		c, err := decodeCheckpoint(payload)
+		if err != nil {
+			return
+		}
+		again, err := decodeCheckpoint(append(appendCheckpoint(nil, c), c.state...))
+		if err != nil || !cmp.Equal(c, again, cmp.AllowUnexported(checkpoint{})) {
+			t.Errorf("round trip of %+v gave %+v, %v", c, again, err)
+		}
+	})
+}
+
+func FuzzDecodeLedger(f *testing.F) {
+	f.Add(appendLedger(nil, ledger{last: 300, pending: 2, entries: 305, sum: 1 << 40}))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		l, err := decodeLedger(payload)
+		if err != nil {
+			return
+		}
+		if again, err := decodeLedger(appendLedger(nil, l)); err != nil || again != l {
+			t.Errorf("round trip of %+v gave %+v, %v", l, again, err)
+		}
+	})
+}
+
+// FuzzUnseal: whatever is accepted is exactly what seal writes.
+func FuzzUnseal(f *testing.F) {
+	f.Add(seal(nil, kindShape, "meta", []byte("k"), []byte("payload")))
+	f.Add(sealFormat(1))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		payload, err := unseal(kindShape, "meta", []byte("k"), value)
+		if err == nil && sealOf(seal(nil, kindShape, "meta", []byte("k"), payload)) != sealOf(value) && value[2] < 0x80 {
+			t.Errorf("unseal(%x) = %x, which seals otherwise", value, payload)
+		}
+	})
+}
+
+func sameBits(a, b []float64) bool {
+	if len(a) != len(b) || (a == nil) != (b == nil) {
+		return false
+	}
+	for i := range a {
+		if math.Float64bits(a[i]) != math.Float64bits(b[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,446 @@
+package persist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+var (
+	// ErrLocked: another process has the file open.
+	ErrLocked = errors.New("locked by another process")
+	// ErrShape: the stored state was learnt under another configuration.
+	ErrShape = errors.New("state has another shape")
+	// ErrFull: the disk, or Options.MaxSize, leaves no room. The store remains usable.
+	ErrFull = errors.New("no room")
+	// ErrDamaged: the file is damaged and may not be repaired here, or the
+	// damage came while the store was open; opening it again repairs it.
+	ErrDamaged = errors.New("state file is damaged")
+	// ErrForeign: the file is not a state file, or of a newer format version.
+	ErrForeign = errors.New("not a state file that this version can use")
+	// ErrModel: the store does not know the model, or its name is not acceptable.
+	ErrModel = errors.New("unknown model")
+	// ErrSequence: a checkpoint that is ahead of the journal or behind an older one.
+	ErrSequence = errors.New("checkpoint out of sequence")
+)
+
+// Options say how a Store works.
+type Options struct {
+	// MaxSize bounds the file in bytes: a commit that needs more is refused
+	// (ErrFull), until checkpoints have shortened the journals. 0: no bound.
+	MaxSize int64
+	// Dedupe is the number of keys remembered per model. 0 means 4096, at most 1,048,576.
+	Dedupe int
+	// Log hears of repairs and wrong permissions; nil: nobody does.
+	Log *slog.Logger
+
+	fault func(step string) error // what tests let happen at a step; nil: nothing
+}
+
+func (o Options) maxSize() int { return int(min(o.MaxSize, math.MaxInt)) }
+
+const (
+	defaultDedupe = 4096
+	lockTimeout   = time.Second
+	lockRetry     = 50 * time.Millisecond
+	pageSize      = 4096    // whatever the kernel's is: 16 KiB pages cost 3.5 times the bytes
+	growStep      = 1 << 20 // bytes by which a file above that size grows
+	compactAbove  = 1 << 20 // free bytes, and more than half of the file
+	temporary     = ".new"  // ends the name of a file that is being written
+)
+
+// Buckets.
+const (
+	bucketMeta   = "meta"
+	bucketLedger = "ledger"
+	keyFormat    = "format"
+	keyStamp     = "/tx" // no model's name
+	prefixShape  = "shape/"
+)
+
+func journalBucket(model string) string { return "journal/" + model }
+func pendingBucket(model string) string { return "pending/" + model }
+func checkpointBucket(model string, slot int) string {
+	return "checkpoint/" + model + "/" + strconv.Itoa(slot)
+}
+func shapeKey(model string) []byte { return []byte(prefixShape + model) }
+
+// buckets returns the names of all buckets of a model.
+func buckets(model string) []string {
+	return []string{journalBucket(model), pendingBucket(model), checkpointBucket(model, 0), checkpointBucket(model, 1)}
+}
+
+// model is what the store keeps in memory of one model: it mirrors the last
+// transaction that succeeded.
+type model struct {
+	ledger  ledger
+	first   uint64 // oldest record of the journal, last+1 if there is none
+	slots   [2]slot
+	arrival uint64            // of the youngest pending sample
+	waiting map[uint64]uint64 // sample's key → its arrival
+	ring    *ring
+}
+
+// Store is an open state file. Its methods may be called from any goroutine;
+// writes take turns.
+type Store struct {
+	path     string
+	opts     Options
+	readOnly bool
+	recovery *Recovery // nil: the file was sound
+
+	write   sync.Mutex // held by whoever writes; taken before mu
+	db      *bbolt.DB
+	file    *os.File // db's own: holds the lock, and is read past bbolt's map
+	broken  error    // why nothing is written any more
+	suspect bool     // the transaction after good failed, but shows
+	good    uint32   // see suspect; bbolt gives these numbers as an int
+	began   uint32   // the transaction that db was opened at
+	before  Stats    // of the databases before db
+	buf     []byte   // values of the running transaction
+	payload []byte   // the value that is being sealed
+
+	mu     sync.Mutex
+	models map[string]*model // loaded ones
+}
+
+// Open opens the state file at path, and creates it if there is none. What is
+// damaged is repaired as far as possible (see Recovery); free space beyond half
+// of the file is given back. The file stays locked until Close.
+//
+// Errors: ErrLocked, ErrForeign, and those of the file system.
+func Open(path string, opts Options) (*Store, error) {
+	s, err := open(path, opts.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("persist: open %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Dedupe == 0 {
+		o.Dedupe = defaultDedupe
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.fault == nil {
+		o.fault = func(string) error { return nil }
+	}
+	return o
+}
+
+// errAppeared: another process created the file that we were about to create.
+var errAppeared = errors.New("state file appeared meanwhile")
+
+func open(path string, opts Options) (*Store, error) {
+	if opts.Dedupe < 1 || opts.Dedupe > maxDedupe {
+		return nil, fmt.Errorf("dedupe of %d keys, want 1 to %d", opts.Dedupe, maxDedupe)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // a rename would replace the link, not the file
+	}
+	s := &Store{path: path, opts: opts, models: make(map[string]*model)}
+	file, err := lock(path, os.O_RDWR)
+	switch {
+	case err == nil:
+		if err = s.adopt(file); err != nil {
+			_ = release(file) // closed already unless bbolt did not come so far
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		err = s.build(func(db *bbolt.DB) error {
+			if _, err := os.Lstat(path); err == nil {
+				return errAppeared
+			}
+			return initialise(db)
+		})
+		if errors.Is(err, errAppeared) {
+			return open(path, opts)
+		}
+	}
+	if err != nil {
+		if s.db != nil {
+			_ = s.db.Close()
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// adopt opens a locked file that exists, after checking all of it.
+func (s *Store) adopt(file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		s.opts.Log.Warn("others could read the state file: taking that right away", "path", s.path, "mode", info.Mode().Perm().String())
+		if err := file.Chmod(0o600); err != nil {
+			return fmt.Errorf("take away the rights of others: %w", err)
+		}
+	}
+	_ = os.Remove(s.path + temporary) // what a crash left; we hold the lock
+	found, err := examine(file, info.Size())
+	if err != nil {
+		return err
+	}
+	if len(found.problems) > 0 {
+		return s.repair(file, info.Size(), found.problems)
+	}
+	db, err := openBolt(file, s.opts, false)
+	if errors.Is(err, errPanic) {
+		return s.repair(file, info.Size(), []string{err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.use(db, file); err != nil {
+		return err
+	}
+	if err := migrate(s.db, found.version); err != nil {
+		return err
+	}
+	if found.wasteful() {
+		if err := s.compact(); err != nil {
+			s.opts.Log.Warn("state file was not compacted", "path", s.path, "error", err)
+			return s.broken
+		}
+	}
+	return nil
+}
+
+// use makes db, whose file is given, the store's database.
+func (s *Store) use(db *bbolt.DB, file *os.File) (err error) {
+	s.db, s.file = db, file
+	s.began, err = s.transaction()
+	return err
+}
+
+// openBolt hands a locked file to bbolt. The database owns it then: closing the
+// one closes the other.
+func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err error) {
+	err = guard(func() error {
+		db, err = bbolt.Open(file.Name(), 0o600, &bbolt.Options{
+			Timeout:  lockTimeout,
+			PageSize: pageSize,
+			MaxSize:  opts.maxSize(),
+			ReadOnly: readOnly,
+			// The list of free pages is found again by reading the tree, which
+			// Open does anyway: a page less to write at each commit, and none
+			// whose damage would let bbolt overwrite what is in use.
+			NoFreelistSync: true,
+			FreelistType:   bbolt.FreelistMapType,
+			OpenFile:       func(string, int, os.FileMode) (*os.File, error) { return file, nil },
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	db.AllocSize = growStep
+	return db, nil
+}
+
+// initialise writes what a state file without models holds.
+func initialise(db *bbolt.DB) error {
+	return db.Update(func(tx *bbolt.Tx) error {
+		if _, err := tx.CreateBucket([]byte(bucketLedger)); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket([]byte(bucketMeta))
+		if err != nil {
+			return err
+		}
+		return b.Put([]byte(keyFormat), sealFormat(formatVersion))
+	})
+}
+
+// errPanic: bbolt panicked, or its map of the file could not be read.
+var errPanic = errors.New("bbolt gave up")
+
+// guard runs fn; a panic, and a fault in bbolt's memory map, become errors.
+func guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	return fn()
+}
+
+// update runs fn in one transaction that is durable when update returns nil,
+// and invisible when it does not. The caller holds s.write.
+func (s *Store) update(fn func(*bbolt.Tx) error) error {
+	if s.readOnly {
+		return fs.ErrPermission
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	var id uint32
+	err := guard(func() error {
+		// Not db.Update: after a fault it would roll back, for which bbolt reads
+		// the whole tree in a goroutine that no guard protects.
+		tx, err := s.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		id = uint32(tx.ID())
+		if err := errors.Join(fn(tx), stamp(tx)); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return s.opts.fault("commit")
+	})
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, errPanic) {
+		// bbolt may hold its own locks for ever now: it is not called again.
+		s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
+		return s.broken
+	}
+	// bbolt writes the meta page, then syncs it. If that sync fails, the
+	// transaction shows although it may never reach the disk, and the next one
+	// would overwrite pages that the disk's tree still needs.
+	if visible, e := s.transaction(); e != nil || visible == id {
+		s.suspect, s.good = true, id-1
+	}
+	return roomError(err, s.opts.MaxSize)
+}
+
+// ready takes back what shows of a transaction that failed. The caller holds s.write.
+func (s *Store) ready() error {
+	if s.broken == nil && s.suspect {
+		return s.rollBack()
+	}
+	return s.broken
+}
+
+// transaction returns the number of the newest transaction that shows.
+func (s *Store) transaction() (id uint32, err error) {
+	err = guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			id = uint32(tx.ID())
+			return nil
+		})
+	})
+	return id, err
+}
+
+// view runs fn in a read transaction. The caller holds s.write, so that the
+// database is not replaced meanwhile.
+func (s *Store) view(fn func(*bbolt.Tx) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return guard(func() error { return s.db.View(fn) })
+}
+
+// roomError makes an ErrFull of what says that there is no room.
+func roomError(err error, quota int64) error {
+	switch {
+	case errors.Is(err, berrors.ErrMaxSizeReached):
+		return fmt.Errorf("%w: the file may not outgrow %d bytes; checkpoint, or raise the limit: %w", ErrFull, quota, err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: make room on the disk: %w", ErrFull, err)
+	}
+	return err
+}
+
+// Close releases the file.
+func (s *Store) Close() error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if s.broken != nil {
+		return release(s.file)
+	}
+	if err := guard(s.db.Close); err != nil {
+		return fmt.Errorf("persist: close %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// checkName refuses names that are not 1 to 64 letters, digits, '_', '-' or '.'.
+func checkName(model string) error {
+	ok := len(model) >= 1 && len(model) <= maxName && !strings.ContainsFunc(model, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
+	})
+	if !ok {
+		return fmt.Errorf("name %.80q: want 1 to %d letters, digits, '_', '-' or '.': %w", model, maxName, ErrModel)
+	}
+	return nil
+}
+
+// Reset drops everything of a model: its state, its journal, its shape.
+func (s *Store) Reset(model string) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if err := s.reset(model); err != nil {
+		return fmt.Errorf("persist: reset %s in %s: %w", model, s.path, err)
+	}
+	return nil
+}
+
+func (s *Store) reset(model string) error {
+	if err := checkName(model); err != nil {
+		return err
+	}
+	err := s.update(func(tx *bbolt.Tx) error {
+		if tx.Bucket([]byte(bucketMeta)).Get(shapeKey(model)) == nil {
+			return fmt.Errorf("there is none of that name: %w", ErrModel)
+		}
+		for _, name := range buckets(model) {
+			if err := tx.DeleteBucket([]byte(name)); err != nil {
+				return err
+			}
+		}
+		if err := tx.Bucket([]byte(bucketLedger)).Delete([]byte(model)); err != nil {
+			return err
+		}
+		return tx.Bucket([]byte(bucketMeta)).Delete(shapeKey(model))
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.models, model)
+	return nil
+}
+
+// Models returns the names of all models in the file, in order.
+func (s *Store) Models() ([]string, error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	var names []string
+	err := s.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket([]byte(bucketMeta)).Cursor()
+		prefix := []byte(prefixShape)
+		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+			names = append(names, string(k[len(prefix):]))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("persist: list the models of %s: %w", s.path, err)
+	}
+	return names, nil
+}

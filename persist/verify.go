@@ -1,0 +1,354 @@
+package persist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+)
+
+// contents is what the tree of one transaction holds, read without trusting
+// the file.
+type contents struct {
+	version     uint64 // format version; 0: not found
+	models      map[string]*holding
+	problems    []string
+	known       bool   // something in it was sealed by this package
+	visited     int    // values, known or not
+	sound       bool   // bbolt can read it
+	stamp       uint64 // transaction that wrote the tree, 32 bits of it; 0: not found
+	stale       bool   // the tree is older than its meta page
+	pages, used int64  // of the tree's part of the file
+}
+
+// holding is what is valid of one model. Values are nil where only their
+// presence counts.
+type holding struct {
+	shape   []byte // sealed; nil: not found
+	slots   [2]slot
+	states  [2][]byte         // sealed
+	journal map[uint64][]byte // sealed
+	pending map[uint64]waiting
+	ledger  *ledger // as stored; nil: not found
+	tally   ledger  // of what is here
+	notes   problems
+}
+
+type waiting struct {
+	key   uint64
+	value []byte // sealed
+}
+
+func newHolding() *holding {
+	return &holding{journal: make(map[uint64][]byte), pending: make(map[uint64]waiting)}
+}
+
+// intact reports whether nothing of the model is missing.
+func (h *holding) intact() bool {
+	return h.ledger != nil && h.shape != nil &&
+		h.ledger.entries == h.tally.entries && h.ledger.sum == h.tally.sum && h.ledger.pending == uint64(len(h.pending))
+}
+
+// missing says which records of those that Load would replay are not there.
+func (h *holding) missing() error {
+	first := h.slots[newest(h.slots)].seq + 1
+	if h.slots[newest(h.slots)].generation == 0 && len(h.journal) > 0 {
+		first = slices.Min(slices.Collect(maps.Keys(h.journal)))
+	}
+	for seq := first; seq <= h.ledger.last; seq++ {
+		if _, ok := h.journal[seq]; !ok {
+			return fmt.Errorf("record %d is missing", seq)
+		}
+	}
+	return nil
+}
+
+// survey reads the tree of m: structure, seals, ledgers. Values are kept if
+// keep is true.
+func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
+	c := &contents{models: make(map[string]*holding)}
+	var structure, pr problems
+	p := newPages(file, size, m, &structure)
+	p.entries(m.root, func(bucket string, key, value []byte) {
+		c.visited++
+		h, err := c.visit(bucket, key, value, keep)
+		if err != nil {
+			pr.add("%s: %x: %v", bucket, key, err)
+		}
+		if err != nil && h != nil {
+			h.notes.add("%s: %x: %v", bucket, key, err)
+		}
+	})
+	p.freelist(m.freelist)
+	if c.version == 0 {
+		pr.add("no format version was found")
+	}
+	// A higher stamp is that of a file which bbolt's own tool has compacted.
+	c.stale = c.stamp != 0 && int32(uint32(c.stamp)-uint32(m.txid)) < 0
+	if c.stamp == 0 {
+		pr.add("no stamp of the transaction was found")
+	}
+	if c.stale {
+		pr.add("the tree is of transaction %d, its meta page of %d: the disk has lost a write", c.stamp, m.txid)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.models)) {
+		switch h := c.models[name]; {
+		case !h.intact():
+			pr.add("%s: what was found differs from its ledger", name)
+		default:
+			if err := h.missing(); err != nil {
+				pr.add("%s: %v", name, err)
+			}
+		}
+	}
+	c.sound = len(structure.list) == 0
+	c.problems = append(structure.all(), pr.all()...)
+	c.pages, c.used = int64(len(p.seen)), p.used
+	return c
+}
+
+// visit checks one value and notes it. The holding is that of its model, if any.
+func (c *contents) visit(bucket string, key, value []byte, keep bool) (*holding, error) {
+	class, name, _ := strings.Cut(bucket, "/")
+	slotOf := 0
+	switch class {
+	case bucketMeta:
+		if string(key) == keyFormat {
+			payload, err := unseal(kindFormat, bucket, key, value)
+			if err != nil {
+				return nil, err
+			}
+			c.known = true
+			c.version, err = decodeFormat(payload)
+			return nil, err
+		}
+		class, name, _ = strings.Cut(string(key), "/")
+	case bucketLedger:
+		if string(key) == keyStamp {
+			payload, err := unseal(kindStamp, bucket, key, value)
+			if err != nil {
+				return nil, err
+			}
+			d := decoder{rest: payload}
+			c.stamp = d.uint64()
+			return nil, d.end()
+		}
+		name = string(key)
+	case "checkpoint":
+		rest, n, _ := strings.Cut(name, "/")
+		name, slotOf = rest, strings.Index("01", n)
+		if len(n) != 1 || slotOf < 0 || !bytes.Equal(key, stateKey) {
+			return nil, errEncoding
+		}
+	case "journal", "pending":
+		if len(key) != 8 {
+			return nil, errEncoding
+		}
+	}
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	h := c.models[name]
+	if h == nil {
+		h = newHolding()
+		c.models[name] = h
+	}
+	kept := value
+	if !keep {
+		kept = nil
+	}
+	switch class {
+	case "shape":
+		if _, err := unseal(kindShape, bucket, key, value); err != nil {
+			return h, err
+		}
+		h.shape = value
+	case bucketLedger:
+		payload, err := unseal(kindLedger, bucket, key, value)
+		if err != nil {
+			return h, err
+		}
+		l, err := decodeLedger(payload)
+		if err != nil {
+			return h, err
+		}
+		c.known, h.ledger = true, &l
+		return h, nil // no entry of its own
+	case "journal":
+		payload, err := unseal(kindRecord, bucket, key, value)
+		if err != nil {
+			return h, err
+		}
+		if _, err := decodeRecord(payload); err != nil {
+			return h, err
+		}
+		h.journal[place(key)] = kept
+	case "pending":
+		payload, err := unseal(kindPending, bucket, key, value)
+		if err != nil {
+			return h, err
+		}
+		p, err := decodePending(payload)
+		if err != nil {
+			return h, err
+		}
+		h.pending[place(key)] = waiting{p.Key, kept}
+	case "checkpoint":
+		payload, err := unseal(kindCheckpoint, bucket, key, value)
+		if err != nil {
+			return h, err
+		}
+		cp, err := decodeCheckpoint(payload)
+		if err != nil {
+			return h, err
+		}
+		h.slots[slotOf], h.states[slotOf] = slot{cp.generation, cp.seq}, kept
+	default:
+		return h, errEncoding
+	}
+	c.known = true
+	h.tally.add(value)
+	return h, nil
+}
+
+// examine checks a whole file. An error means that it must be left alone
+// (ErrForeign) or cannot be read; damage is reported in the contents.
+func examine(file io.ReaderAt, size int64) (*contents, error) {
+	metas, problems, err := readMetas(file, size)
+	if err != nil {
+		return nil, err
+	}
+	if len(metas) == 0 {
+		return &contents{problems: problems}, nil
+	}
+	c := survey(file, size, metas[0], false)
+	if err := checkVersion(c.version); err != nil {
+		return nil, err
+	}
+	if c.sound && !c.known && c.visited > 0 {
+		return nil, fmt.Errorf("a bbolt file with nothing of edge's in it; name another file: %w", ErrForeign)
+	}
+	c.problems = append(problems, c.problems...)
+	return c, nil
+}
+
+// readMetas returns the valid meta pages, newest first, and what is wrong with
+// the others.
+func readMetas(file io.ReaderAt, size int64) ([]meta, []string, error) {
+	var metas []meta
+	var problems []string
+	if size == 0 {
+		return nil, []string{"the file is empty"}, nil
+	}
+	for n := range int64(2) {
+		m, err := readMeta(file, n)
+		switch {
+		case errors.Is(err, ErrForeign):
+			return nil, nil, err
+		case err != nil:
+			problems = append(problems, err.Error())
+		default:
+			metas = append(metas, m)
+		}
+	}
+	if len(metas) == 0 {
+		ours, err := looksOurs(file, size)
+		if err == nil && !ours {
+			err = fmt.Errorf("nothing of edge's in it; move it away, or name another file: %w", ErrForeign)
+		}
+		return nil, problems, err
+	}
+	slices.SortFunc(metas, func(a, b meta) int {
+		if a.txid > b.txid {
+			return -1
+		}
+		return 1
+	})
+	return metas, problems, nil
+}
+
+// looksOurs reports whether a file without a valid meta page may have been a
+// state file: it begins like a bbolt file, holds nothing but zeros there (as
+// after a power cut), or holds the seal of our format somewhere.
+func looksOurs(file io.ReaderAt, size int64) (bool, error) {
+	signature := sealFormat(formatVersion)
+	const overlap = 16
+	buf := make([]byte, 64<<10)
+	for at := int64(0); at < size; at += int64(len(buf) - overlap) {
+		n, err := file.ReadAt(buf, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		part := buf[:n]
+		if at == 0 {
+			head := part[:min(n, 2*pageSize)]
+			zero := bytes.Count(head, []byte{0}) == len(head)
+			magic := false
+			for _, start := range []int{pageHeader, pageSize + pageHeader} {
+				magic = magic || len(head) >= start+4 && order64.Uint32(head[start:]) == metaMagic
+			}
+			if zero || magic {
+				return true, nil
+			}
+		}
+		if bytes.Contains(part, signature) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// wasteful reports whether compaction would give back much.
+func (c *contents) wasteful() bool {
+	free := (c.pages - c.used) * pageSize
+	return free > compactAbove && 2*free > c.pages*pageSize
+}
+
+// Verify checks every page, seal and ledger of the state file at path, then has
+// bbolt check it, and returns what is wrong, an item each; none means that all
+// is well. It changes nothing. ErrLocked while a daemon uses the file.
+func Verify(path string) ([]string, error) {
+	problems, err := verify(path)
+	if err != nil {
+		return nil, fmt.Errorf("persist: verify %s: %w", path, err)
+	}
+	return problems, nil
+}
+
+func verify(path string) ([]string, error) {
+	file, err := lock(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	c, err := examine(file, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	problems := c.problems
+	if !c.sound {
+		return problems, nil // bbolt would not survive it
+	}
+	db, err := openBolt(file, Options{}, true)
+	if err != nil {
+		return append(problems, err.Error()), nil
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			problems = append(problems, "bbolt: "+err.Error())
+		}
+		return nil
+	})
+	return problems, err
+}
