@@ -152,7 +152,7 @@ func newLogger(cfg Log, w io.Writer) *slog.Logger {
 	case cfg.Format == "json":
 		return slog.New(slog.NewJSONHandler(w, options))
 	case cfg.Format == "auto" && isTerminal(w):
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: cfg.Level, TimeFormat: time.TimeOnly}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: cfg.Level, TimeFormat: time.TimeOnly}))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
 )
 
 // beEdge makes the test program be edge itself: tests that stop and kill
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")
