@@ -30,3 +30,14 @@ func (l *limiter) allow(now time.Time) bool {
 	l.full = next
 	return true
 }
+
+// limits are a limiter for each reason of a refusal.
+type limits map[Reason]*limiter
+
+func newLimits(interval time.Duration, burst int) limits {
+	all := limits{}
+	for _, reason := range Reasons() {
+		all[reason] = &limiter{interval: interval, burst: burst}
+	}
+	return all
+}

@@ -105,7 +105,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
-		counts: n.counts, stats: n.Stats, more: deps.Health, log: n.log, started: time.Now(), logs: newLogLimits(), limits: n.limits(),
+		counts: n.counts, stats: n.Stats, more: deps.Health, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
@@ -154,7 +154,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			continue
 		}
 		m := &modelState{
-			ModelConfig: c, rejects: limiter{interval: rejectEvery, burst: rejectBurst},
+			ModelConfig: c, rejects: newLimits(rejectEvery, rejectBurst),
 			classes:         classes{open: c.Classes.Open, max: c.Classes.Max, known: map[string]bool{}},
 			predictionTopic: prefix + c.Name + "/prediction", latestTopic: prefix + c.Name + "/latest",
 			metricsTopic: prefix + c.Name + "/metrics", rejectTopic: prefix + c.Name + "/reject",

@@ -81,7 +81,7 @@ type modelState struct {
 	ModelConfig
 	streams []*source
 	classes classes
-	rejects limiter
+	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
 
 	predictionTopic, latestTopic, metricsTopic, rejectTopic string
 

@@ -493,8 +493,15 @@ func TestPoison(t *testing.T) {
 			t.Errorf("%d predictions, want 13", s.Predictions)
 		}
 		equal(t, "acknowledged", r.acks(), sent)
-		if got := r.rejects(); len(got) != rejectBurst || s.RejectsDropped != 14-rejectBurst {
-			t.Errorf("%d rejects published and %d dropped, want %d and %d", len(got), s.RejectsDropped, rejectBurst, 14-rejectBurst)
+		if got := r.rejects(); len(got) != 14 || s.RejectsDropped != 0 {
+			t.Errorf("%d rejects published and %d dropped, want every one of a kind: %v", len(got), s.RejectsDropped, got)
+		}
+		for range rejectBurst + 3 {
+			r.send(p7, "x")
+		}
+		time.Sleep(time.Second)
+		if got, dropped := len(r.rejects()), r.node.Stats().RejectsDropped; got < rejectBurst-1 || got > rejectBurst+1 || uint64(got)+dropped != rejectBurst+3 {
+			t.Errorf("of %d of a kind %d published, %d dropped", rejectBurst+3, got, dropped)
 		}
 		time.Sleep(10 * time.Second)
 		r.send(p7, "x")

@@ -20,7 +20,7 @@ import (
 const (
 	reportEvery  = time.Second // how often a reporter looks what is due
 	healthEvery  = time.Minute
-	rejectEvery  = time.Second // for each model, after a burst
+	rejectEvery  = time.Second // for each model and reason, after a burst
 	rejectBurst  = 5
 	logEvery     = time.Minute // for each reason
 	excerptBytes = 256         // of a refused payload
@@ -49,15 +49,7 @@ type reporter struct {
 	more    func() map[string]any // for health; may be nil
 	log     *slog.Logger
 	started time.Time
-	logs    map[Reason]*limiter
-}
-
-func newLogLimits() map[Reason]*limiter {
-	limits := map[Reason]*limiter{}
-	for _, reason := range Reasons() {
-		limits[reason] = &limiter{interval: logEvery, burst: 1}
-	}
-	return limits
+	logs    limits
 }
 
 // run publishes what is due until ctx ends.
@@ -126,7 +118,7 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *message, why 
 	}
 	var payload []byte
 	for _, m := range models {
-		if !m.rejects.allow(now) {
+		if !m.rejects[why.Reason].allow(now) {
 			r.counts.rejectsDropped.Add(1)
 			continue
 		}
