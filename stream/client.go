@@ -58,7 +58,6 @@ type message struct {
 type client struct {
 	cfg        MQTT
 	id         string
-	node       string
 	stateTopic string   // Last Will and birth
 	filters    []string // to subscribe to
 	maxPayload int

@@ -355,10 +355,7 @@ func invert(n int, l []float64, ldl int, f, d *block) {
 	}
 	solveBack(n, width, f, &p, d[:], width)
 	for i := range n {
-		row := l[i*ldl:][:i+1]
-		for j, v := range d[i*width:][:i+1] {
-			row[j] = v
-		}
+		copy(l[i*ldl:][:i+1], d[i*width:][:i+1])
 	}
 }
 

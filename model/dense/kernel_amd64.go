@@ -185,7 +185,9 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 
 // The tables of the elementary functions, every entry in four lanes.
 var (
-	expLanes   = lanes(expTable)
+	//lint:ignore U1000 the assembly reads it
+	expLanes = lanes(expTable)
+	//lint:ignore U1000 the assembly reads it
 	millsLanes = lanes(millsTable)
 )
 
