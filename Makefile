@@ -38,7 +38,7 @@ cover: ## run all tests and write dist/coverage.html
 	$(GO) tool cover -func=$(DIST)/coverage.out | tail -n 1
 
 lint: ## gofmt, go vet and staticcheck
-	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 

@@ -591,6 +591,24 @@ func (d *daemonProcess) stopAfter(msg string) {
 	d.stop()
 }
 
+// Without a daemon nothing is published: nobody would hear it.
+func TestReplayWaitsForADaemon(t *testing.T) {
+	b := newTestBroker(t, startEmbedded)
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{b.url()}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var why string
+	p := Player{
+		Rows: NewWaveform(1), Topic: "sensors/waveform", Prefix: "waveform", Labels: "inline", Fraction: 1, Ahead: 10,
+		Waiting: func(w string) { why = w; cancel() },
+	}
+	rows, err := p.Play(ctx, cfg)
+	if rows != 0 || !errors.Is(err, context.Canceled) || !strings.Contains(why, "no daemon is online under edge/") {
+		t.Errorf("published %d rows, %v; said %q", rows, err, why)
+	}
+}
+
 // The follower knows when a daemon listens, and how far it is.
 func TestFollower(t *testing.T) {
 	f := newFollower("edge", "gas")

@@ -170,7 +170,12 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	}
 	bar := newProgress(errOut, total, d.Name)
 	defer bar.Close()
-	return prequential(ctx, learner, &pickedRows{rows: rows, pick: pick}, d.Name, bar.Add)
+	report, err := prequential(ctx, learner, &pickedRows{rows: rows, pick: pick}, d.Name, bar.Add)
+	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
+		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
+			d.Name, c.StepsRefused, c.LabelsRefused)
+	}
+	return report, err
 }
 
 // learnerConfig is the configuration of the model that learns d, and which of

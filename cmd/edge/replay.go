@@ -34,11 +34,14 @@ type Player struct {
 	Waiting func(why string)
 	// Sent, if set, is called after each row.
 	Sent func(row int)
+
+	told bool // Waiting was told, and nothing has happened since
 }
 
 const (
-	holdPatience = 3 * time.Second // of silence, until Waiting is told
-	probeAfter   = 2 * time.Second // of silence, until one row is published all the same
+	holdPatience = 3 * time.Second  // without a daemon, until Waiting is told
+	probeAfter   = 2 * time.Second  // of silence, until one row is published all the same
+	lastPatience = 10 * time.Second // of silence after the last row
 )
 
 // Delay is how much later than its sample a label comes.
@@ -105,7 +108,7 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 		} else if err != nil {
 			return rows, err
 		}
-		if err := p.hold(ctx, follow, row.Number); err != nil {
+		if err := p.await(ctx, follow, row.Number-p.Ahead, probeAfter); err != nil {
 			return rows, err
 		}
 		if err := pace.wait(ctx); err != nil {
@@ -146,7 +149,7 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 	if err := pub.Drain(ctx); err != nil {
 		return rows, err
 	}
-	return rows, p.await(ctx, follow, row.Number)
+	return rows, p.await(ctx, follow, row.Number, lastPatience)
 }
 
 // teach publishes a label on its own.
@@ -184,39 +187,28 @@ func (p *Player) appendSample(dst []byte, id string, x []float64, label string) 
 	return append(dst, '}')
 }
 
-// hold waits until the row may be published: a daemon is ready and at most
-// Ahead rows behind.
-func (p *Player) hold(ctx context.Context, follow *follower, row int) error {
-	return p.await(ctx, follow, row-p.Ahead)
-}
-
 // await waits until a daemon is ready and has predicted the row. A daemon that
 // was killed may never publish predictions of rows that it had received, so
-// after a silence it goes on.
-func (p *Player) await(ctx context.Context, follow *follower, row int) error {
+// after so much silence of a daemon that is ready, await goes on.
+func (p *Player) await(ctx context.Context, follow *follower, row int, silence time.Duration) error {
 	if p.Ahead == 0 {
 		return nil
 	}
-	begun, progress, seen := time.Now(), time.Now(), -1
-	told := false
+	since, seen := time.Now(), -1 // of the last change
 	for {
 		ready, last := follow.state()
-		if ready && last >= row {
+		switch {
+		case ready && last >= row:
+			p.told = false
 			return nil
-		}
-		if last != seen || !ready {
-			seen, progress = last, time.Now()
-		}
-		if time.Since(progress) > probeAfter {
+		case last != seen:
+			since, seen = time.Now(), last
+		case ready && time.Since(since) > silence:
+			p.tell(fmt.Sprintf("the daemon has predicted nothing since row %d; going on slowly", last))
 			return nil
-		}
-		if time.Since(begun) > holdPatience && !told && p.Waiting != nil {
-			told = true
-			why := fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base)
-			if ready {
-				why = fmt.Sprintf("the daemon has predicted row %d and is behind", last)
-			}
-			p.Waiting(why)
+		case !ready && time.Since(since) > holdPatience:
+			p.tell(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
+			since = time.Now()
 		}
 		select {
 		case <-follow.changed:
@@ -225,6 +217,14 @@ func (p *Player) await(ctx context.Context, follow *follower, row int) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// tell says why nothing happens, once until something happens again.
+func (p *Player) tell(why string) {
+	if !p.told && p.Waiting != nil {
+		p.Waiting(why)
+	}
+	p.told = true
 }
 
 // pacer spaces events evenly. After a delay it catches up for a little while
