@@ -83,31 +83,31 @@ type Learner struct {
 	counters Counters
 
 	bases, spares []*model.Basis // one that all latent functions share, or one each
-	work         work
-	ws           model.Workspace
-	probs        []float64
+	work          work
+	ws            model.Workspace
+	probs         []float64
 }
 
 // work is the scratch memory of a step.
 type work struct {
-	x, xs, xx       []float64 // capacity×D standardised; scaled; norms
-	kx, w, q        [][]float64 // of each basis: capacity×M, capacity×M, capacity
-	u               []float64 // capacity×M
-	mean, variance  []float64 // C×capacity
-	fresh           []float64 // C×n×M  U_k·w of the new samples in the last sweep
-	g, coef         []float64 // C×n
-	bt, y           []float64 // M
-	theta0          []float64 // parameters before the gradient step
-	project         projection
-	labels          []int     // latent functions of the minibatch
-	batchX          []float64 // n×D standardised
-	site            site
-	ev              []evidence // of each basis
-	grad            []float64  // as model.Params.Theta
-	epsGrad         float64
-	resp            []float64 // n  responsibilities of the last sweep of the last horizon
-	trace           bool      // whether the objective is computed: nothing but tests needs it
-	objective       float64
+	x, xs, xx      []float64   // capacity×D standardised; scaled; norms
+	kx, w, q       [][]float64 // of each basis: capacity×M, capacity×M, capacity
+	u              []float64   // capacity×M
+	mean, variance []float64   // C×capacity
+	fresh          []float64   // C×n×M  U_k·w of the new samples in the last sweep
+	g, coef        []float64   // C×n
+	bt, y          []float64   // M
+	theta0         []float64   // parameters before the gradient step
+	project        projection
+	labels         []int     // latent functions of the minibatch
+	batchX         []float64 // n×D standardised
+	site           site
+	ev             []evidence // of each basis
+	grad           []float64  // as model.Params.Theta
+	epsGrad        float64
+	resp           []float64 // n  responsibilities of the last sweep of the last horizon
+	trace          bool      // whether the objective is computed: nothing but tests needs it
+	objective      float64
 }
 
 // NewLearner returns a learner that knows nothing yet. It validates and copies cfg.
