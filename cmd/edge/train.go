@@ -24,6 +24,7 @@ type training struct {
 	inducing                 int
 	kernel                   string
 	noise                    float64
+	components               int
 	holdout                  float64
 	resume, asJSON           bool
 	plot                     string
@@ -32,7 +33,7 @@ type training struct {
 
 func newTrainCommand() *cobra.Command {
 	t := training{how: online.DefaultTraining()}
-	var optimizer, sites, schedule, scaling, start string
+	var finish func()
 	cmd := &cobra.Command{
 		Use:   "train FILE",
 		Short: "Train offline, many passes; the daemon carries on from the result",
@@ -53,8 +54,7 @@ An interrupted training, saved beside the output as FILE.training, goes on with
   edge train train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz --kernel per-class --inducing 200 --batch 200 --scale common`,
 		Args: cobra.ExactArgs(1),
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			t.how.Optimizer, t.how.Sites = online.Optimizer(optimizer), online.Sites(sites)
-			t.how.Schedule, t.how.Scaling, t.how.Start = online.Schedule(schedule), online.Scaling(scaling), online.Start(start)
+			finish()
 			if t.how.Batch == 0 && !cmd.Flags().Changed("damping") {
 				t.how.Damping = 0.5
 			}
@@ -74,22 +74,34 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.IntVar(&t.inducing, "inducing", 0, "`M` inducing points (default as configured: 50)")
 	f.StringVar(&t.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
 	f.Float64Var(&t.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
-	f.IntVar(&t.how.Passes, "passes", t.how.Passes, "passes over the data, at most")
 	f.IntVar(&t.how.Batch, "batch", t.how.Batch, "samples a minibatch; 0: all of them")
-	f.StringVar(&optimizer, "optimizer", string(t.how.Optimizer), "adam or sign")
-	f.StringVar(&sites, "sites", string(t.how.Sites), "tied or explicit")
-	f.Float64Var(&t.how.Rate, "rate", t.how.Rate, "learning rate")
-	f.StringVar(&schedule, "schedule", string(t.how.Schedule), "of the learning rate: constant, cosine or sqrt")
-	f.Float64Var(&t.how.Damping, "damping", t.how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
-	f.Float64Var(&t.how.Prior, "prior", t.how.Prior, "precision of a prior that holds the log lengthscales together; 0: none")
-	f.IntVar(&t.how.Patience, "patience", t.how.Patience, "end after `N` passes without a better log evidence; 0: never")
-	f.StringVar(&scaling, "scale", string(t.how.Scaling), "standardise by feature, or all by one common deviation")
-	f.StringVar(&start, "start", string(t.how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
-	f.Float64Var(&t.how.Length, "length", t.how.Length, "first lengthscale, in median distances of two samples")
+	f.IntVar(&t.components, "components", 0, "learn the first `K` principal components instead of the features; for measurements, without -o")
+	finish = trainingFlags(cmd, &t.how)
 	f.BoolVar(&t.resume, "resume", false, "go on where an earlier training was interrupted")
 	f.BoolVar(&t.asJSON, "json", false, "print a JSON object")
 	f.StringVar(&t.plot, "plot", "", "draw error and log loss over CPU time into this SVG `FILE`")
 	return cmd
+}
+
+// trainingFlags adds the flags that say how a set is trained offline; the
+// function that it returns completes how once they are parsed.
+func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
+	f := cmd.Flags()
+	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
+	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
+	sites := f.String("sites", string(how.Sites), "tied, or explicit with --batch 0")
+	f.Float64Var(&how.Rate, "rate", how.Rate, "learning rate of kernel and inducing inputs; 0 keeps them")
+	schedule := f.String("schedule", string(how.Schedule), "of the learning rate: constant, cosine or sqrt")
+	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
+	f.Float64Var(&how.Prior, "prior", how.Prior, "precision of a prior that holds the log lengthscales together; 0: none")
+	f.IntVar(&how.Patience, "patience", how.Patience, "end after `N` passes without a better log evidence; 0: never")
+	scaling := f.String("scale", string(how.Scaling), "standardise by feature, or all by one common deviation")
+	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
+	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
+	return func() {
+		how.Optimizer, how.Sites = online.Optimizer(*optimizer), online.Sites(*sites)
+		how.Schedule, how.Scaling, how.Start = online.Schedule(*schedule), online.Scaling(*scaling), online.Start(*start)
+	}
 }
 
 func (t *training) check() error {
@@ -98,6 +110,8 @@ func (t *training) check() error {
 		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE, too")
 	case t.model != "" && t.configPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE, too")
+	case t.components < 0 || t.components > 0 && t.output != "":
+		return errors.New("--components: want a number above 0, and no -o: the daemon has no principal components")
 	case t.holdout < 0 || t.holdout >= 1:
 		return errors.New("--holdout: want a fraction of the rows, such as 0.1")
 	case t.holdout > 0 && t.test != "":
@@ -183,17 +197,29 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	if err != nil {
 		return err
 	}
-	cfg.Features = table.Features
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)
 	if err != nil {
 		return err
 	}
+	began := cpuTime()
+	if t.components > 0 {
+		p, err := rows.principal(min(t.components, len(table.Features)))
+		if err != nil {
+			return err
+		}
+		table = p.apply(rows.table)
+		rows = rows.of(table)
+		if judged != nil {
+			judged = judged.of(p.apply(judged.table))
+		}
+	}
+	cfg.Features = table.Features
 	trainer, err := t.open(cfg, table.Classes, rows)
 	if err != nil {
 		return err
 	}
-	report, err := t.train(ctx, trainer, table, rows, judged, out, errOut)
+	report, err := t.train(ctx, trainer, table, rows, judged, cpuTime()-began, out, errOut)
 	if err != nil {
 		return err
 	}
@@ -294,9 +320,11 @@ func (t *training) save(trainer *online.Trainer) error {
 	return nil
 }
 
-// train takes the trainer through its passes and judges it after each.
-func (t *training) train(ctx context.Context, trainer *online.Trainer, table *Table, rows, judged *Part, out, errOut io.Writer) (*TrainReport, error) {
+// train takes the trainer through its passes and judges it after each; spent is
+// what its start has cost.
+func (t *training) train(ctx context.Context, trainer *online.Trainer, table *Table, rows, judged *Part, spent time.Duration, out, errOut io.Writer) (*TrainReport, error) {
 	r := &TrainReport{Dataset: table.Name, Mode: "train", Samples: rows.Len(), Classes: table.Classes, Curve: []TrainPoint{}}
+	r.CPUSeconds = spent.Seconds()
 	bar := newProgress(errOut, t.how.Passes*rows.Len(), table.Name)
 	defer bar.Close()
 	bar.Add(int(trainer.Passes() * float64(rows.Len())))
