@@ -13,15 +13,30 @@ import (
 //
 // Z and ℓ are in units of the standardised features. ε is the probability that
 // a label is wrong.
+//
+// Where every class has a kernel of its own, Theta holds G such groups one
+// behind the other; the methods that return parts of it return those of the
+// first, and all have the same ε.
 type Params struct {
 	M, D  int
-	Theta []float64 // M·D + D + 3
+	Theta []float64 // G·(M·D + D + 3)
 }
 
 // NewParams returns zero parameters for M inducing points in D dimensions.
 func NewParams(m, d int) Params {
 	return Params{M: m, D: d, Theta: make([]float64, m*d+d+3)}
 }
+
+// Groups is G, the number of kernels.
+func (p *Params) Groups() int { return len(p.Theta) / p.groupSize() }
+
+// Group returns the parameters of kernel g, which share p's memory.
+func (p *Params) Group(g int) Params {
+	n := p.groupSize()
+	return Params{M: p.M, D: p.D, Theta: p.Theta[g*n : (g+1)*n : (g+1)*n]}
+}
+
+func (p *Params) groupSize() int { return p.M*p.D + p.D + 3 }
 
 // Z are the inducing inputs, M×D.
 func (p *Params) Z() []float64 { return p.Theta[:p.M*p.D] }
@@ -48,16 +63,21 @@ func Logit(p float64) float64 { return math.Log(p / (1 - p)) }
 func (p *Params) Eps() float64 { return 1 / (1 + math.Exp(-*p.LogitEps())) }
 
 // Clamp keeps the parameters where the kernel is well conditioned; ε stays
-// at or below maxEps.
+// at or below maxEps, and is the first group's in all of them.
 func (p *Params) Clamp(maxEps float64) {
-	ell := p.LogEll()
-	for i, v := range ell {
-		ell[i] = min(max(v, -4.6), 7)
-	}
 	clamp := func(v *float64, lo, hi float64) { *v = min(max(*v, lo), hi) }
-	clamp(p.LogAmp(), -7, 7)
-	clamp(p.LogNoise(), -11, 5)
-	clamp(p.LogitEps(), -7, Logit(maxEps))
+	for i := range p.Groups() {
+		g := p.Group(i)
+		ell := g.LogEll()
+		for j := range ell {
+			clamp(&ell[j], -4.6, 7)
+		}
+		clamp(g.LogAmp(), -7, 7)
+		clamp(g.LogNoise(), -11, 5)
+		if *g.LogitEps() = *p.LogitEps(); !math.IsInf(*p.LogitEps(), -1) { // ε = 0 stays: it turns the robust likelihood off
+			clamp(g.LogitEps(), -7, Logit(maxEps))
+		}
+	}
 }
 
 // scaleRows stores X/ℓ in dst and |x/ℓ|² in norms.

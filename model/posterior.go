@@ -87,7 +87,7 @@ type Posterior struct {
 	Counts  []uint64   // samples learnt of each class
 	N       uint64     // samples learnt
 	Latent  []int      // class of each latent function
-	Basis   *Basis     // nil before the model is built: class frequencies answer then
+	Bases   []*Basis   // one that all latent functions share, or one each; none before the model is built: class frequencies answer then
 	Scale   Scale      //
 	Bank    []Gaussian // one a horizon
 	Weights []float64  // of the horizons, sum 1
@@ -104,7 +104,18 @@ func (p *Posterior) Dim() int { return len(p.Scale.Mu) }
 func (p *Posterior) Version() uint64 { return p.N }
 
 // Built reports whether the Gaussian process answers; class frequencies do before.
-func (p *Posterior) Built() bool { return p.Basis != nil }
+func (p *Posterior) Built() bool { return len(p.Bases) > 0 }
+
+// Basis returns the basis of latent function k.
+func (p *Posterior) Basis(k int) *Basis { return p.Bases[min(k, len(p.Bases)-1)] }
+
+// Eps is the probability that a label is wrong, as learnt; 0 before the model is built.
+func (p *Posterior) Eps() float64 {
+	if !p.Built() {
+		return 0
+	}
+	return p.Bases[0].Eps
+}
 
 // Clone returns a deep copy.
 func (p *Posterior) Clone() *Posterior {
@@ -114,9 +125,10 @@ func (p *Posterior) Clone() *Posterior {
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd)}
 	c.Weights = slices.Clone(p.Weights)
-	if p.Basis != nil {
-		c.Basis = NewBasis(p.Basis.M, p.Basis.D)
-		c.Basis.CopyFrom(p.Basis)
+	c.Bases = make([]*Basis, len(p.Bases))
+	for g, b := range p.Bases {
+		c.Bases[g] = NewBasis(b.M, b.D)
+		c.Bases[g].CopyFrom(b)
 	}
 	c.Bank = make([]Gaussian, len(p.Bank))
 	for h, g := range p.Bank {
@@ -126,14 +138,17 @@ func (p *Posterior) Clone() *Posterior {
 }
 
 // Relevance returns 1/ℓ² for each feature: how fast the latent functions vary
-// along it, in units of its standard deviation. Nil before the model is built.
+// along it, in units of its standard deviation, on average over the kernels.
+// Nil before the model is built.
 func (p *Posterior) Relevance() []float64 {
-	if p.Basis == nil {
+	if !p.Built() {
 		return nil
 	}
-	r := make([]float64, p.Basis.D)
-	for j, v := range p.Basis.InvEll {
-		r[j] = v * v
+	r := make([]float64, p.Dim())
+	for _, b := range p.Bases {
+		for j, v := range b.InvEll {
+			r[j] += v * v / float64(len(p.Bases))
+		}
 	}
 	return r
 }

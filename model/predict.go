@@ -10,7 +10,8 @@ import (
 // value is ready; it grows to what predictions need and then stays.
 type Workspace struct {
 	x, xs, kx, w, u []float64
-	xx, q           [1]float64
+	q               []float64
+	xx              [1]float64
 	mean, variance  []float64
 	latent          []float64
 	perHorizon      []float64
@@ -36,14 +37,14 @@ func grow(s []float64, n int) []float64 {
 //	x    D raw features
 //	ws   scratch, one per goroutine
 //
-// Cost O(MD + H·C·M²/2). On ErrDimension or ErrNotFinite dst is returned as it was.
+// Cost O(G·M(D+M/2) + H·C·M²/2) for G kernels. On ErrDimension or ErrNotFinite dst is returned as it was.
 func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64, novelty float64, err error) {
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
 	}
 	classes := len(p.Names)
 	dst = grow(dst, classes)
-	if p.Basis == nil {
+	if !p.Built() {
 		total := float64(p.N) + float64(classes)
 		for k := range dst {
 			dst[k] = (float64(p.Counts[k]) + 1) / total
@@ -61,27 +62,32 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 // latentProbs returns the mixture's probabilities over the latent functions,
 // and leaves those of each horizon in ws.perHorizon, H×C.
 func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
-	b, c := p.Basis, len(p.Latent)
-	m := b.M
-	ws.x, ws.xs = grow(ws.x, b.D), grow(ws.xs, b.D)
-	ws.kx, ws.w, ws.u = grow(ws.kx, m), grow(ws.w, m), grow(ws.u, m)
+	c, kernels := len(p.Latent), len(p.Bases)
+	m, d, eps := p.Bases[0].M, p.Bases[0].D, p.Bases[0].Eps
+	ws.x, ws.xs = grow(ws.x, d), grow(ws.xs, d)
+	ws.kx, ws.w, ws.u = grow(ws.kx, m), grow(ws.w, kernels*m), grow(ws.u, m)
+	ws.q = grow(ws.q, kernels)
 	ws.mean, ws.variance = grow(ws.mean, c), grow(ws.variance, len(p.Bank)*c)
 	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, len(p.Bank)*c)
 	p.Scale.To(ws.x, x)
-	b.FeaturesTo(ws.kx, ws.w, ws.q[:], 1, ws.x, ws.xs, ws.xx[:])
+	for g, b := range p.Bases {
+		b.FeaturesTo(ws.kx, ws.w[g*m:(g+1)*m], ws.q[g:g+1], 1, ws.x, ws.xs, ws.xx[:])
+	}
 	clear(ws.latent)
 	for h := range p.Bank {
 		g := &p.Bank[h]
 		variance := ws.variance[h*c : (h+1)*c]
 		for k := range c {
-			ws.mean[k] = dense.Dot(g.Mean[k*m:(k+1)*m], ws.w)
-			dense.MulTriTrans(1, m, ws.w, m, g.U[k*m*m:], m, ws.u, m)
-			variance[k] = ws.q[0] + dense.Dot(ws.u, ws.u)
+			at := min(k, kernels-1)
+			w := ws.w[at*m : (at+1)*m]
+			ws.mean[k] = dense.Dot(g.Mean[k*m:(k+1)*m], w)
+			dense.MulTriTrans(1, m, w, m, g.U[k*m*m:], m, ws.u, m)
+			variance[k] = ws.q[at] + dense.Dot(ws.u, ws.u)
 		}
 		probs := ws.perHorizon[h*c : (h+1)*c]
 		ws.grid.Probs(probs, ws.mean, variance, Fine)
 		for k, v := range probs {
-			v = (1-b.Eps)*v + b.Eps/float64(c)
+			v = (1-eps)*v + eps/float64(c)
 			probs[k] = v
 			ws.latent[k] += p.Weights[h] * v
 		}
@@ -99,11 +105,12 @@ func (ws *Workspace) novelty(p *Posterior) float64 {
 	c := len(p.Latent)
 	var sum float64
 	for h, weight := range p.Weights {
-		for _, v := range ws.variance[h*c : (h+1)*c] {
-			sum += weight * (v - p.Basis.Noise)
+		for k, v := range ws.variance[h*c : (h+1)*c] {
+			b := p.Basis(k)
+			sum += weight * (v - b.Noise) / b.Amp
 		}
 	}
-	return min(max(sum/(float64(c)*p.Basis.Amp), 0), 1)
+	return min(max(sum/float64(c), 0), 1)
 }
 
 // Resolution says how finely a Grid integrates.

@@ -67,11 +67,24 @@ type LabelNoise struct {
 	Learn bool `yaml:"learn"`
 }
 
+// Kernel says how many kernels there are.
+type Kernel string
+
+const (
+	// Shared: one kernel and one set of inducing inputs for all classes.
+	Shared Kernel = "shared"
+	// PerClass: a kernel and inducing inputs for each class. C times the cost of
+	// a basis; for large sets of many classes that one basis cannot carry.
+	PerClass Kernel = "per-class"
+)
+
 // Config is everything that shapes a learner. DefaultConfig documents the defaults.
 type Config struct {
 	// Inducing is M, the number of inducing points. Memory is O(H·C·M²)
 	// however long the stream. Default 50, range 2 to 1000.
 	Inducing int `yaml:"inducing"`
+	// Kernel is shared or per-class. Default shared.
+	Kernel Kernel `yaml:"kernel"`
 	// Horizons is the bank of forgetting horizons; cost and memory are linear
 	// in their number. Default [inf, 500, 100], 1 to 8 of them.
 	Horizons []Horizon `yaml:"horizons"`
@@ -111,6 +124,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Inducing:     50,
+		Kernel:       Shared,
 		Horizons:     []Horizon{Horizon(math.Inf(1)), 500, 100},
 		Window:       100,
 		Batch:        Batch{MaxSize: 16, MaxWait: 250 * time.Millisecond},
@@ -149,6 +163,7 @@ func (c Config) Validate() error {
 		check(v >= lo && v <= hi, key, v, fmt.Sprintf("%s, %g to %g", what, lo, hi))
 	}
 	between("inducing", float64(c.Inducing), 2, maxInducing, "inducing points")
+	check(c.Kernel == Shared || c.Kernel == PerClass, "kernel", c.Kernel, "shared or per-class")
 	check(len(c.Horizons) >= 1 && len(c.Horizons) <= maxHorizons, "horizons", len(c.Horizons), "1 to 8 of them")
 	for _, h := range c.Horizons {
 		check(h >= 10, "horizons", float64(h), "at least 10 observations, or inf")
@@ -175,6 +190,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// perClassShape ends the Shape of a configuration with a kernel for each class.
+const perClassShape = " kernel=per-class"
+
 // MaxLabel bounds a label's length in bytes.
 const MaxLabel = 256
 
@@ -195,6 +213,10 @@ func (c Config) Shape() string {
 		text, _ := h.MarshalText()
 		horizons = append(horizons, string(text))
 	}
-	return fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
+	shape := fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
 		strings.Join(c.Features, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
+	if c.Kernel == PerClass {
+		shape += perClassShape
+	}
+	return shape
 }

@@ -334,7 +334,7 @@ func (l *Learner) restoreModel(d *decoder) {
 		return
 	}
 	l.setWeights()
-	if _, err := l.basis.Set(&l.params); err != nil {
+	if err := l.setBases(); err != nil {
 		d.err = fmt.Errorf("online: state: %w: %w", ErrState, err)
 		return
 	}

@@ -188,7 +188,7 @@ func loadStep(t *testing.T, ref *stepReference) (l *Learner, n int) {
 	copy(l.params.Z(), flat(in.Z))
 	copy(l.params.LogEll(), in.LogEll)
 	*l.params.LogAmp(), *l.params.LogNoise(), *l.params.LogitEps() = in.LogAmp, in.LogNoise, model.Logit(in.Eps)
-	if _, err := l.basis.Set(&l.params); err != nil {
+	if _, err := l.bases[0].Set(&l.params); err != nil {
 		t.Fatal(err)
 	}
 	for k := range in.C {
@@ -271,7 +271,7 @@ func TestStepGolden(t *testing.T) {
 			l.gradient(n)
 			want := append(flat(ref.Gradient.Z), ref.Gradient.LogEll...)
 			want = append(want, ref.Gradient.LogAmp, ref.Gradient.LogNoise, 0)
-			closeTo(t, "gradient", l.work.ev.grad, want, 1e-8)
+			closeTo(t, "gradient", l.work.grad, want, 1e-8)
 
 			if err := l.move(ref.Hyper.LR); err != nil {
 				t.Fatal(err)
@@ -283,7 +283,7 @@ func TestStepGolden(t *testing.T) {
 			want = append(flat(ref.Hyper.Z), ref.Hyper.LogEll...)
 			want = append(want, ref.Hyper.LogAmp, ref.Hyper.LogNoise)
 			closeTo(t, "parameters", l.params.Theta[:len(want)], want, 1e-9)
-			closeTo(t, "T", l.work.t, flat(ref.Hyper.T), 1e-9)
+			closeTo(t, "T", l.work.project.t, flat(ref.Hyper.T), 1e-9)
 			compareAbsorbed(t, "re-based", l, ref.Hyper.A, ref.Hyper.B)
 			comparePosterior(t, "re-based", l, ref.Hyper.V, ref.Hyper.Mean)
 		})

@@ -82,31 +82,32 @@ type Learner struct {
 	judge    prequential
 	counters Counters
 
-	basis, spare *model.Basis
-	work         work
-	ws           model.Workspace
-	probs        []float64
+	bases, spares []*model.Basis // one that all latent functions share, or one each
+	work          work
+	ws            model.Workspace
+	probs         []float64
 }
 
 // work is the scratch memory of a step.
 type work struct {
-	x, xs, xx       []float64 // capacity×D standardised; scaled; norms
-	kx, w, q        []float64 // capacity×M, capacity×M, capacity
-	u               []float64 // capacity×M
-	mean, variance  []float64 // C×capacity
-	fresh           []float64 // C×n×M  U_k·w of the new samples in the last sweep
-	g, coef         []float64 // C×n
-	bt, y           []float64 // M
-	z0, zs, zz      []float64 // previous inducing inputs; scaled; norms
-	t, tt, full, at []float64 // M×M
-	labels          []int     // latent functions of the minibatch
-	batchX          []float64 // n×D standardised
-	site            site
-	ev              evidence
-	epsGrad         float64
-	resp            []float64 // n  responsibilities of the last sweep of the last horizon
-	trace           bool      // whether the objective is computed: nothing but tests needs it
-	objective       float64
+	x, xs, xx      []float64   // capacity×D standardised; scaled; norms
+	kx, w, q       [][]float64 // of each basis: capacity×M, capacity×M, capacity
+	u              []float64   // capacity×M
+	mean, variance []float64   // C×capacity
+	fresh          []float64   // C×n×M  U_k·w of the new samples in the last sweep
+	g, coef        []float64   // C×n
+	bt, y          []float64   // M
+	theta0         []float64   // parameters before the gradient step
+	project        projection
+	labels         []int     // latent functions of the minibatch
+	batchX         []float64 // n×D standardised
+	site           site
+	ev             []evidence // of each basis
+	grad           []float64  // as model.Params.Theta
+	epsGrad        float64
+	resp           []float64 // n  responsibilities of the last sweep of the last horizon
+	trace          bool      // whether the objective is computed: nothing but tests needs it
+	objective      float64
 }
 
 // NewLearner returns a learner that knows nothing yet. It validates and copies cfg.
@@ -317,11 +318,11 @@ func (l *Learner) build() error {
 	}
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(n)))
 	l.params = startParams(x, n, l.d, l.m, l.cfg.LabelNoise.Start, rng)
-	l.view.Basis = nil
-	if _, err := l.basis.Set(&l.params); err != nil {
+	l.view.Bases = nil
+	if _, err := l.bases[0].Set(&l.params); err != nil {
 		return fmt.Errorf("online: build from %d observations: %w", n, err)
 	}
-	l.view.Basis = l.basis
+	l.view.Bases = l.bases
 	for k := range l.names {
 		l.ensureLatent(k)
 	}
@@ -354,8 +355,8 @@ func (l *Learner) allocate() {
 		return s
 	}
 	l.state, l.backup = newState(), newState()
-	l.basis, l.spare = model.NewBasis(l.m, l.d), model.NewBasis(l.m, l.d)
-	l.view.Basis, l.view.Scale = l.basis, l.scale
+	l.bases, l.spares = []*model.Basis{model.NewBasis(l.m, l.d)}, []*model.Basis{model.NewBasis(l.m, l.d)}
+	l.view.Bases, l.view.Scale = l.bases, l.scale
 	l.view.Latent = nil
 	for k := range l.latent {
 		l.latent[k] = -1
@@ -370,9 +371,9 @@ func (l *Learner) allocate() {
 	floats := func(n int) []float64 { return make([]float64, n) }
 	l.work = work{
 		x: floats(n * d), xs: floats(n * d), xx: floats(n),
-		kx: floats(n * m), w: floats(n * m), q: floats(n), u: floats(n * m),
-		bt: floats(m), y: floats(m), z0: floats(m * d), zs: floats(m * d), zz: floats(m),
-		t: floats(m * m), tt: floats(m * m), full: floats(m * m), at: floats(m * m),
+		kx: [][]float64{floats(n * m)}, w: [][]float64{floats(n * m)}, q: [][]float64{floats(n)}, u: floats(n * m),
+		ev: make([]evidence, 1), grad: floats(len(l.params.Theta)),
+		bt: floats(m), y: floats(m), theta0: floats(len(l.params.Theta)), project: newProjection(m, d),
 		batchX: floats(l.room * d), labels: make([]int, l.room),
 		resp: floats(l.room), trace: l.work.trace,
 	}
@@ -387,6 +388,9 @@ func (l *Learner) ensureLatent(k int) {
 	}
 	l.latent[k] = len(l.view.Latent)
 	l.view.Latent = append(l.view.Latent, k)
+	if l.cfg.Kernel == PerClass && len(l.view.Latent) > 1 {
+		l.addBasis()
+	}
 	for _, s := range []*state{&l.state, &l.backup} {
 		for h := range s.bank {
 			b := &s.bank[h]
@@ -405,6 +409,38 @@ func (l *Learner) ensureLatent(k int) {
 	w.g, w.coef = make([]float64, c*l.room), make([]float64, c*l.room)
 	w.site.resize(c)
 }
+
+// addBasis gives the newest latent function a kernel of its own, which starts
+// as the first one is now.
+func (l *Learner) addBasis() {
+	one := len(l.params.Group(0).Theta)
+	for _, s := range []*state{&l.state, &l.backup} {
+		s.params.Theta = append(s.params.Theta, s.params.Theta[:one]...)
+		s.opt.m, s.opt.v = append(s.opt.m, make([]float64, one)...), append(s.opt.v, make([]float64, one)...)
+	}
+	b := model.NewBasis(l.m, l.d)
+	b.CopyFrom(l.bases[0])
+	l.bases, l.spares = append(l.bases, b), append(l.spares, model.NewBasis(l.m, l.d))
+	l.view.Bases = l.bases
+	w, n := &l.work, l.capacity
+	w.kx, w.w = append(w.kx, make([]float64, n*l.m)), append(w.w, make([]float64, n*l.m))
+	w.q, w.ev = append(w.q, make([]float64, n)), append(w.ev, evidence{})
+	w.grad, w.theta0 = append(w.grad, make([]float64, one)...), append(w.theta0, make([]float64, one)...)
+}
+
+// setBases computes the bases of the parameters as they are.
+func (l *Learner) setBases() error {
+	for g, b := range l.bases {
+		p := l.params.Group(g)
+		if _, err := b.Set(&p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// basis is the number of latent function k's basis.
+func (l *Learner) basis(k int) int { return min(k, len(l.bases)-1) }
 
 // learn takes one minibatch of raw samples and their classes through a step,
 // or leaves the state as it was. Live samples were predicted before, by the
@@ -433,7 +469,7 @@ func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 	if err != nil {
 		l.state.copyFrom(&l.backup)
 		l.setWeights()
-		if _, again := l.basis.Set(&l.params); again != nil {
+		if again := l.setBases(); again != nil {
 			return errors.Join(err, again)
 		}
 		l.features()

@@ -86,6 +86,17 @@ func (p *prequential) judge(probs []float64, label int) {
 	}
 }
 
+// Judge scores predictions outside a learner, for held-out samples. The zero
+// value is ready.
+type Judge struct{ p prequential }
+
+// Add scores one prediction; class is its label's place in the probabilities,
+// or beyond them, where the probability is 0.
+func (j *Judge) Add(probs []float64, class int) { j.p.judge(probs, class) }
+
+// Scores returns the figures so far; names are the classes.
+func (j *Judge) Scores(names []string) Scores { return j.p.scores(names) }
+
 // scores returns the figures so far; names are the classes.
 func (p *prequential) scores(names []string) Scores {
 	s := Scores{N: p.n, Classes: names, Window: WindowScore{N: len(p.ring)}}

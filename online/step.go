@@ -18,12 +18,12 @@ func (l *Learner) sweeps(n int) error {
 	l.winX, l.winY = append(l.winX, w.batchX[:n*d]...), append(l.winY, w.labels[:n]...)
 	total := old + n
 	out := max(0, total-max(l.cfg.Window, n))
-	keep := total - out
-	l.basis.FeaturesTo(w.kx, w.w, w.q, total, l.winX, w.xs, w.xx)
-	leaving, wk, qk := w.w[:out*m], w.w[out*m:total*m], w.q[out:total]
+	for g, b := range l.bases {
+		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], total, l.winX, w.xs, w.xx)
+		w.ev[g].resize(n, m, d)
+	}
 	l.winX, l.winY = append(l.winX[:0], l.winX[out*d:]...), append(l.winY[:0], l.winY[out:]...)
 
-	w.ev.resize(n, m, d)
 	w.epsGrad, w.objective = 0, 0
 	for h := range l.bank {
 		b := &l.bank[h]
@@ -34,6 +34,7 @@ func (l *Learner) sweeps(n int) error {
 			scale(gamma, b.b)
 		}
 		for k := range len(l.view.Latent) {
+			leaving := w.w[l.basis(k)][:out*m]
 			s1, s2 := b.s1[k*l.capacity:(k+1)*l.capacity], b.s2[k*l.capacity:(k+1)*l.capacity]
 			dense.WeightedGram(out, m, s1, 1, leaving, m, b.A[k*m*m:], m)
 			dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, b.b[k*m:(k+1)*m])
@@ -43,34 +44,37 @@ func (l *Learner) sweeps(n int) error {
 			clear(s2[max(old-out, 0):])
 		}
 		if gamma != 1 { // otherwise the totals are what they were
-			if err := l.refresh(h, keep, wk); err != nil {
+			if err := l.refresh(h, out, total); err != nil {
 				return err
 			}
 		}
 		for s := range l.cfg.Sweeps {
-			l.sweep(h, s, n, keep, wk, qk)
-			if err := l.refresh(h, keep, wk); err != nil {
+			l.sweep(h, s, n, out, total)
+			if err := l.refresh(h, out, total); err != nil {
 				return err
 			}
 		}
 	}
 	// The new samples' features stay for the gradient.
-	copy(w.kx, w.kx[(total-n)*m:total*m])
-	copy(w.w, w.w[(total-n)*m:total*m])
+	for g := range l.bases {
+		copy(w.kx[g], w.kx[g][(total-n)*m:total*m])
+		copy(w.w[g], w.w[g][(total-n)*m:total*m])
+	}
 	return nil
 }
 
-// sweep updates the sites of the keep window points of horizon h in parallel;
-// the last n are new. In the first sweep a new point's cavity is the posterior
+// sweep updates the sites of horizon h's window points in parallel: those whose
+// features are rows from to to; the last n are new. In the first sweep a new point's cavity is the posterior
 // before it (assumed-density filtering), its site is taken whole, and labels
 // are believed; later sweeps are damped and weigh the label noise.
-func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
-	w, m, capacity := &l.work, l.m, l.capacity
+func (l *Learner) sweep(h, s, n, from, to int) {
+	w, m, capacity, keep := &l.work, l.m, l.capacity, to-from
 	b, g := &l.bank[h], &l.view.Bank[h]
 	classes := len(l.view.Latent)
 	last := s == l.cfg.Sweeps-1
 	size := l.room
 	for k := range classes {
+		wk := w.w[l.basis(k)][from*m : to*m]
 		dense.MulTriTrans(keep, m, wk, m, g.U[k*m*m:], m, w.u, m)
 		dense.Gemv(false, keep, m, 1, wk, m, g.Mean[k*m:(k+1)*m], 0, w.mean[k*capacity:k*capacity+keep])
 		for i := range keep {
@@ -82,7 +86,7 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 		}
 	}
 	weight := l.view.Weights[h]
-	eps := l.basis.Eps
+	eps := l.bases[0].Eps
 	st := &w.site
 	for i := range keep {
 		fresh := i >= keep-n
@@ -90,7 +94,7 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 		for k := range classes {
 			at := k*capacity + i
 			a, v, _ := cavity(w.mean[at], w.variance[at], b.s1[at], b.s2[at])
-			st.a[k], st.v[k], st.t[k] = a, v, qk[i]+v
+			st.a[k], st.v[k], st.t[k] = a, v, w.q[l.basis(k)][from+i]+v
 		}
 		robust, py := eps, 1.0
 		if fresh && s == 0 {
@@ -115,7 +119,7 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 				e := max(1-b.s1[j]*w.variance[j], minCavity)
 				w.g[k*size+at] = st.g[k]
 				w.coef[k*size+at] = (st.g[k]*(b.s1[j]*w.mean[j]-b.s2[j]) + 2*st.d[k]) / e
-				w.ev.q[at] += weight * st.d[k]
+				w.ev[l.basis(k)].q[at] += weight * st.d[k]
 			}
 		}
 		rho := l.cfg.Damping
@@ -133,8 +137,9 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 		for k := range classes {
 			rows := w.fresh[k*size*m : k*size*m+n*m]
 			dense.MulTri(n, m, rows, m, g.U[k*m*m:], m, w.u, m)
+			ev := &w.ev[l.basis(k)]
 			for i := range n {
-				row := w.ev.w[i*m : (i+1)*m]
+				row := ev.w[i*m : (i+1)*m]
 				dense.Axpy(weight*w.g[k*size+i], g.Mean[k*m:(k+1)*m], row)
 				dense.Axpy(weight*w.coef[k*size+i], w.u[i*m:(i+1)*m], row)
 			}
@@ -143,11 +148,12 @@ func (l *Learner) sweep(h, s, n, keep int, wk, qk []float64) {
 }
 
 // refresh recomputes horizon h's posterior from its absorbed sites and those
-// of the keep window points with features wk.
-func (l *Learner) refresh(h, keep int, wk []float64) error {
-	w, m := &l.work, l.m
+// of the window points, whose features are rows from to to.
+func (l *Learner) refresh(h, from, to int) error {
+	w, m, keep := &l.work, l.m, to-from
 	b, g := &l.bank[h], &l.view.Bank[h]
 	for k := range len(l.view.Latent) {
+		wk := w.w[l.basis(k)][from*m : to*m]
 		u := g.U[k*m*m : (k+1)*m*m]
 		copy(u, b.A[k*m*m:(k+1)*m*m])
 		dense.WeightedGram(keep, m, b.s1[k*l.capacity:], 1, wk, m, u, m)
@@ -165,13 +171,15 @@ func (l *Learner) refresh(h, keep int, wk []float64) error {
 // restored learner holds the same numbers.
 func (l *Learner) features() {
 	w := &l.work
-	l.basis.FeaturesTo(w.kx, w.w, w.q, len(l.winY), l.winX, w.xs, w.xx)
+	for g, b := range l.bases {
+		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], len(l.winY), l.winX, w.xs, w.xx)
+	}
 }
 
 func (l *Learner) refreshAll() error {
-	l.view.Basis = l.basis
+	l.view.Bases = l.bases
 	for h := range l.bank {
-		if err := l.refresh(h, len(l.winY), l.work.w); err != nil {
+		if err := l.refresh(h, 0, len(l.winY)); err != nil {
 			return err
 		}
 	}
@@ -179,15 +187,19 @@ func (l *Learner) refreshAll() error {
 }
 
 // gradient turns what the last sweeps left in work.ev into the gradient of
-// the new samples' evidence with respect to the parameters, work.ev.grad.
+// the new samples' evidence with respect to the parameters, work.grad.
 func (l *Learner) gradient(n int) {
 	w := &l.work
 	x := l.winX[(len(l.winY)-n)*l.d:]
-	w.ev.backprop(l.basis, &l.params, n, x, w.kx, w.w)
-	g := &w.ev.grad[len(w.ev.grad)-1]
-	*g = 0
-	if l.cfg.LabelNoise.Learn && l.basis.Eps > 0 {
-		*g = w.epsGrad
+	size := len(w.grad) / len(l.bases)
+	for g, b := range l.bases {
+		p := l.params.Group(g)
+		w.ev[g].backprop(b, &p, n, x, w.kx[g], w.w[g])
+		copy(w.grad[g*size:(g+1)*size], w.ev[g].grad)
+		w.grad[(g+1)*size-1] = 0
+	}
+	if l.cfg.LabelNoise.Learn && l.bases[0].Eps > 0 {
+		w.grad[size-1] = w.epsGrad
 	}
 }
 
@@ -203,36 +215,80 @@ func (l *Learner) gradient(n int) {
 // which changes the posterior mean by less than 0.3 %.
 func (l *Learner) move(lr float64) error {
 	w, m := &l.work, l.m
-	copy(w.z0, l.params.Z())
-	l.opt.ascend(l.params.Theta, w.ev.grad, lr)
+	copy(w.theta0, l.params.Theta)
+	l.opt.ascend(l.params.Theta, w.grad, lr)
 	l.params.Clamp(l.cfg.LabelNoise.Max)
-	for i, v := range l.params.Theta[:len(l.params.Theta)-1] {
+	old := model.Params{M: m, D: l.d, Theta: w.theta0}
+	for g := range l.bases {
+		p, before := l.params.Group(g), old.Group(g)
+		if err := checkFinite(&p); err != nil {
+			return err
+		}
+		retries, err := l.spares[g].Set(&p)
+		l.counters.CholeskyRetries += uint64(retries)
+		if err != nil {
+			return fmt.Errorf("online: new basis: %w", err)
+		}
+		w.project.between(l.bases[g], l.spares[g], before.Z())
+		for h := range l.bank {
+			b := &l.bank[h]
+			for k := range len(l.view.Latent) {
+				if l.basis(k) == g {
+					w.project.site(b.A[k*m*m:(k+1)*m*m], b.b[k*m:(k+1)*m])
+				}
+			}
+		}
+	}
+	l.bases, l.spares = l.spares, l.bases
+	return nil
+}
+
+// checkFinite returns an error if a parameter is not finite; ε may be 0, and
+// its logit infinite.
+func checkFinite(p *model.Params) error {
+	for i, v := range p.Theta[:len(p.Theta)-1] {
 		if v-v != 0 {
 			return fmt.Errorf("online: parameter %d after the gradient step: %w", i, model.ErrNotFinite)
 		}
 	}
-	retries, err := l.spare.Set(&l.params)
-	l.counters.CholeskyRetries += uint64(retries)
-	if err != nil {
-		return fmt.Errorf("online: new basis: %w", err)
-	}
-	l.spare.CrossTo(w.tt, w.z0, w.zs, w.zz) // c(Z_new, Z_old), rows new
-	dense.SolveTriTrans(m, m, l.basis.L, m, w.tt, m)
-	transpose(w.t, w.tt, m)
-	dense.SolveTriTrans(m, m, l.spare.L, m, w.t, m) // T
-	for h := range l.bank {
-		b := &l.bank[h]
-		for k := range len(l.view.Latent) {
-			a := b.A[k*m*m : (k+1)*m*m]
-			mirror(w.full, a, m)
-			dense.Gemm(false, false, m, m, m, 1, w.full, m, w.t, m, 0, w.at, m)
-			dense.Gemm(true, false, m, m, m, 1, w.t, m, w.at, m, 0, a, m)
-			copy(w.y, b.b[k*m:(k+1)*m])
-			dense.Gemv(true, m, m, 1, w.t, m, w.y, 0, b.b[k*m:(k+1)*m])
-		}
-	}
-	l.basis, l.spare = l.spare, l.basis
 	return nil
+}
+
+// projection re-bases absorbed sites,
+//
+//	T = L_old⁻¹ c(Z_old, Z_new) L_new⁻ᵀ,   A ← TᵀAT,   b ← Tᵀb
+type projection struct {
+	m               int
+	t, tt, full, at []float64 // M×M
+	zs, zz, y       []float64 // M×D, M, M  scratch
+}
+
+func newProjection(m, d int) projection {
+	floats := func(n int) []float64 { return make([]float64, n) }
+	return projection{
+		m: m, t: floats(m * m), tt: floats(m * m), full: floats(m * m), at: floats(m * m),
+		zs: floats(m * d), zz: floats(m), y: floats(m),
+	}
+}
+
+// between computes T; z0 are the old basis's inducing inputs.
+func (p *projection) between(old, new *model.Basis, z0 []float64) {
+	m := p.m
+	new.CrossTo(p.tt, z0, p.zs, p.zz) // c(Z_new, Z_old), rows new
+	dense.SolveTriTrans(m, m, old.L, m, p.tt, m)
+	transpose(p.t, p.tt, m)
+	dense.SolveTriTrans(m, m, new.L, m, p.t, m)
+}
+
+// site projects one latent function's absorbed sites: A, of which the lower
+// triangle counts, and b.
+func (p *projection) site(a, b []float64) {
+	m := p.m
+	mirror(p.full, a, m)
+	dense.Gemm(false, false, m, m, m, 1, p.full, m, p.t, m, 0, p.at, m)
+	dense.Gemm(true, false, m, m, m, 1, p.t, m, p.at, m, 0, a, m)
+	copy(p.y, b)
+	dense.Gemv(true, m, m, 1, p.t, m, p.y, 0, b)
 }
 
 // mirror stores the symmetric matrix whose lower triangle is a in dst.

@@ -382,10 +382,17 @@ func TestTwoClassesAreBinaryProbit(t *testing.T) {
 // Every gradient against central differences: the new samples' evidence with
 // the whitened cavities (here the posterior before the sweep) held fixed.
 func TestGradientByDifferences(t *testing.T) {
+	for _, kernel := range []Kernel{Shared, PerClass} {
+		t.Run(string(kernel), func(t *testing.T) { gradientByDifferences(t, kernel) })
+	}
+}
+
+func gradientByDifferences(t *testing.T, kernel Kernel) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	cfg := testConfig(4, "a", "b", "c")
 	cfg.Inducing, cfg.Window, cfg.Sweeps, cfg.Batch.MaxSize = 6, 10, 1, 7
 	cfg.Horizons = []Horizon{Horizon(math.Inf(1))}
+	cfg.Kernel = kernel
 	l := newTestLearner(t, cfg)
 	feed(l, rng, 400)
 	n, d, m, c := 7, l.d, l.m, len(l.view.Latent)
@@ -403,51 +410,64 @@ func TestGradientByDifferences(t *testing.T) {
 	}
 	l.gradient(n)
 
-	basis := model.NewBasis(m, d)
-	kx, w, q := make([]float64, n*m), make([]float64, n*m), make([]float64, n)
-	u := make([]float64, m)
-	var s site
-	s.resize(c)
-	latents := func(theta []float64) {
-		p := model.Params{M: m, D: d, Theta: theta}
-		if _, err := basis.Set(&p); err != nil {
-			t.Fatal(err)
-		}
-		basis.FeaturesTo(kx, w, q, n, x, make([]float64, n*d), make([]float64, n))
+	at := fixedCavities{m: m, d: d, c: c, n: n, x: x, y: l.work.labels[:n], g: g}
+	want := fd.Gradient(nil, func(theta []float64) float64 { return at.evidence(t, theta) }, theta, &fd.Settings{Formula: fd.Central})
+	size := len(theta) / len(l.bases)
+	for b := range l.bases {
+		closeTo(t, "gradient", l.work.grad[b*size:(b+1)*size-1], want[b*size:(b+1)*size-1], 2e-7)
 	}
-	point := func(i int) {
-		for k := range c {
-			wi := w[i*m : (i+1)*m]
-			dense.MulTriTrans(1, m, wi, m, g.U[k*m*m:], m, u, m)
-			s.a[k], s.v[k] = dense.Dot(wi, g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
-			s.t[k] = q[i] + s.v[k]
-		}
-		s.update(i%c, 0, 1)
-	}
-	objective := func(theta []float64) (f float64) {
-		latents(theta)
-		for i := range n {
-			point(i)
-			f += s.logZ()
-		}
-		return f
-	}
-	want := fd.Gradient(nil, objective, theta, &fd.Settings{Formula: fd.Central})
-	closeTo(t, "gradient", l.work.ev.grad[:len(theta)-1], want[:len(theta)-1], 2e-7)
 
-	latents(theta)
-	var probs []float64
-	for i := range n {
-		point(i)
-		probs = append(probs, s.probability(i%c))
-	}
+	at.evidence(t, theta)
 	noise := func(logit []float64) (f float64) {
 		eps := 1 / (1 + math.Exp(-logit[0]))
-		for _, p := range probs {
+		for _, p := range at.probs {
 			f += math.Log((1-eps)*p+eps/float64(c)) / float64(n)
 		}
 		return f
 	}
-	want = fd.Gradient(nil, noise, theta[len(theta)-1:], &fd.Settings{Formula: fd.Central})
-	closeTo(t, "∂/∂logit ε", l.work.ev.grad[len(theta)-1:], want, 1e-7)
+	want = fd.Gradient(nil, noise, theta[size-1:size], &fd.Settings{Formula: fd.Central})
+	closeTo(t, "∂/∂logit ε", l.work.grad[size-1:size], want, 1e-7)
+}
+
+// fixedCavities is the objective of the gradient, put together anew for any
+// parameters: Σ log Z_i with the whitened cavities held fixed.
+type fixedCavities struct {
+	m, d, c, n int
+	x          []float64
+	y          []int
+	g          model.Gaussian
+	probs      []float64 // cavity probabilities of the labels
+}
+
+func (f *fixedCavities) evidence(t *testing.T, theta []float64) (total float64) {
+	t.Helper()
+	m, n := f.m, f.n
+	p := model.Params{M: m, D: f.d, Theta: theta}
+	groups := p.Groups()
+	w, q := make([][]float64, groups), make([][]float64, groups)
+	for g := range groups {
+		basis, group := model.NewBasis(m, f.d), p.Group(g)
+		if _, err := basis.Set(&group); err != nil {
+			t.Fatal(err)
+		}
+		w[g], q[g] = make([]float64, n*m), make([]float64, n)
+		basis.FeaturesTo(make([]float64, n*m), w[g], q[g], n, f.x, make([]float64, n*f.d), make([]float64, n))
+	}
+	var s site
+	s.resize(f.c)
+	u := make([]float64, m)
+	f.probs = f.probs[:0]
+	for i := range n {
+		for k := range f.c {
+			g := min(k, groups-1)
+			wi := w[g][i*m : (i+1)*m]
+			dense.MulTriTrans(1, m, wi, m, f.g.U[k*m*m:], m, u, m)
+			s.a[k], s.v[k] = dense.Dot(wi, f.g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
+			s.t[k] = q[g][i] + s.v[k]
+		}
+		f.probs = append(f.probs, s.probability(f.y[i]))
+		s.update(f.y[i], 0, 1)
+		total += s.logZ()
+	}
+	return total
 }

@@ -336,7 +336,11 @@ func (c Checkpoint) String() string {
 func stateSize(cfg online.Config, classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
-	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*(m*d+d+3))
+	kernels := uint64(1)
+	if cfg.Kernel == online.PerClass {
+		kernels = max(c, 1)
+	}
+	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3))
 }
 
 // residentSize is about what a model with C classes takes in memory: the sites
@@ -345,5 +349,9 @@ func stateSize(cfg online.Config, classes int) uint64 {
 func residentSize(cfg online.Config, classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
-	return 8 * (5*h*c*(m*m+m) + n*(8*d+4*m+8*h*c) + 12*(m*d+d) + 8*m*m)
+	kernels := uint64(1)
+	if cfg.Kernel == online.PerClass {
+		kernels = max(c, 1)
+	}
+	return 8 * (5*h*c*(m*m+m) + n*(8*d+8*h*c) + kernels*(4*n*m+12*(m*d+d)+8*m*m))
 }

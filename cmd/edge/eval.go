@@ -20,6 +20,10 @@ type evaluation struct {
 	selection                Selection
 	seeds                    int
 	batch, inducing          int
+	kernel                   string
+	noise                    float64
+	mode                     string // prequential, holdout or cv
+	cut                      splits
 	asJSON                   bool
 	plot                     string
 }
@@ -27,7 +31,8 @@ type evaluation struct {
 func newEvalCommand() *cobra.Command {
 	var e evaluation
 	var shuffle uint64
-	var mode string
+	e.cut.how = online.DefaultTraining()
+	var finish func()
 	cmd := &cobra.Command{
 		Use:   "eval FILE...",
 		Short: "Score data files without a broker",
@@ -38,16 +43,25 @@ closed by count: batch.max_wait 0) has the same scores and the same digest.
 
 Without -c the default configuration is used, the features are the file's
 columns and the classes its labels. With -c it is that of a model in the file,
-exactly as the daemon would run it.`,
+exactly as the daemon would run it.
+
+--mode holdout learns a part of the rows and judges the others, --mode cv every
+fold once; both print the mean over the splits, and with --json every split and
+the standard errors. They learn the rows in one pass as the daemon does; with
+--passes N offline, as train does (then --batch is that of train: 0 are all rows).`,
 		Example: `  edge eval gas.csv.gz
   edge eval gas.csv.gz --first 6000 --json
   edge eval iris.csv --shuffle 1 --seeds 5
+  edge eval iris.csv --mode holdout --train-fraction 0.9 --repeats 20 --passes 250 --sites explicit --schedule constant --rate 0.02
   edge eval drift.csv --shuffle 1 --shuffle-within 445,1244,1586
   edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --plot bearing.svg`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			if mode != "prequential" {
-				return coded(exitUsage, fmt.Errorf("--mode %s: only prequential is there so far", mode))
+			finish()
+			e.cut.offline = cmd.Flags().Changed("passes")
+			e.cut.how.Batch = min(e.batch, 1e6)
+			if e.batch == 0 && !cmd.Flags().Changed("damping") {
+				e.cut.how.Damping = 0.5
 			}
 			if cmd.Flags().Changed("shuffle") {
 				e.selection.Shuffle = &shuffle
@@ -68,7 +82,14 @@ exactly as the daemon would run it.`,
 	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, and print the means")
 	f.IntVar(&e.batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
-	f.StringVar(&mode, "mode", "prequential", "how to judge: prequential")
+	f.StringVar(&e.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
+	f.Float64Var(&e.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
+	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
+	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
+	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
+	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it")
+	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are by the true ones")
+	finish = trainingFlags(cmd, &e.cut.how)
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
 	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
 	return cmd
@@ -76,6 +97,14 @@ exactly as the daemon would run it.`,
 
 func (e *evaluation) check(files []string) error {
 	switch {
+	case e.mode != "prequential" && e.mode != "holdout" && e.mode != "cv":
+		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.mode)
+	case e.mode == "prequential" && (e.cut.offline || e.cut.flips > 0):
+		return errors.New("--passes and --flip-labels: give --mode holdout or cv, too")
+	case e.mode != "prequential" && (e.plot != "" || e.seeds > 1):
+		return errors.New("--plot and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
+	case e.cut.repeats < 1 || e.cut.fraction <= 0 || e.cut.fraction >= 1 || e.cut.flips < 0 || e.cut.flips >= 1:
+		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
 	case e.seeds < 1:
 		return errors.New("--seeds: want 1 or more")
 	case e.seeds > 1 && e.selection.Shuffle == nil:
@@ -121,6 +150,9 @@ func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Wri
 
 // file evaluates one file, with as many shuffles as were asked for.
 func (e *evaluation) file(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
+	if e.mode != "prequential" {
+		return e.splits(ctx, path, errOut)
+	}
 	census, err := TakeCensus(path, e.label)
 	if err != nil {
 		return nil, err
@@ -195,14 +227,25 @@ func (e *evaluation) learnerConfig(d *Dataset, census Census) (cfg online.Config
 			return cfg, nil, coded(exitConfig, err)
 		}
 	}
-	if e.batch > 0 {
+	e.adjust(&cfg)
+	pick, err = pickColumns(d, cfg.Features)
+	return cfg, pick, err
+}
+
+// adjust puts what the flags say into the configuration.
+func (e *evaluation) adjust(cfg *online.Config) {
+	if e.batch > 0 && !e.cut.offline {
 		cfg.Batch.MaxSize = e.batch
 	}
 	if e.inducing > 0 {
 		cfg.Inducing, cfg.Window = e.inducing, 2*e.inducing
 	}
-	pick, err = pickColumns(d, cfg.Features)
-	return cfg, pick, err
+	if e.kernel != "" {
+		cfg.Kernel = online.Kernel(e.kernel)
+	}
+	if e.noise >= 0 {
+		cfg.LabelNoise.Start = e.noise
+	}
 }
 
 // pickColumns finds the columns of d that are the named features.

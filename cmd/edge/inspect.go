@@ -211,9 +211,7 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 		r.Relevance = append(r.Relevance, FeatureRelevance{cfg.Features[j], v})
 	}
 	slices.SortStableFunc(r.Relevance, func(a, b FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
-	if p.Basis != nil {
-		r.LabelNoise = p.Basis.Eps
-	}
+	r.LabelNoise = p.Eps()
 	return nil
 }
 
@@ -225,6 +223,9 @@ func configOfShape(shape string) (online.Config, error) {
 	var horizons string
 	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
 		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+	}
+	if strings.HasSuffix(rest, " kernel="+string(online.PerClass)) {
+		cfg.Kernel = online.PerClass
 	}
 	cfg.Features = strings.Split(names, ",")
 	cfg.Horizons = nil

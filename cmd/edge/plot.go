@@ -13,17 +13,44 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
+// scoreCurve is the course of error and log loss.
+type scoreCurve struct {
+	name         string
+	x, err, loss []float64
+}
+
 // plotCurves draws error and log loss of the reports, side by side, into an
 // SVG file.
 func plotCurves(path string, reports []*Report) error {
+	var curves []scoreCurve
+	for _, r := range reports {
+		c := scoreCurve{name: r.Dataset}
+		for _, p := range r.Curve {
+			c.x, c.err, c.loss = append(c.x, float64(p.N)), append(c.err, p.Error), append(c.loss, p.NLL)
+		}
+		curves = append(curves, c)
+	}
+	return drawCurves(path, "Prequential error", "Prequential log loss, nats", "samples", curves)
+}
+
+// plotTraining draws error and log loss of held-out samples over the CPU time
+// of training.
+func plotTraining(path string, r *TrainReport) error {
+	c := scoreCurve{name: r.Dataset}
+	for _, p := range r.Curve {
+		c.x, c.err, c.loss = append(c.x, p.CPUSeconds), append(c.err, p.Error), append(c.loss, p.NLL)
+	}
+	return drawCurves(path, "Held-out error", "Held-out log loss, nats", "CPU seconds", []scoreCurve{c})
+}
+
+// drawCurves draws two figures side by side into an SVG file.
+func drawCurves(path, errTitle, lossTitle, xLabel string, curves []scoreCurve) error {
 	const width, height = 11 * vg.Inch, 4.5 * vg.Inch
-	loss := func(p CurvePoint) float64 { return p.NLL }
-	wrong := func(p CurvePoint) float64 { return p.Error }
-	left, err := curvePlot("Prequential error", reports, wrong)
+	left, err := curvePlot(errTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.err })
 	if err != nil {
 		return err
 	}
-	right, err := curvePlot("Prequential log loss, nats", reports, loss)
+	right, err := curvePlot(lossTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.loss })
 	if err != nil {
 		return err
 	}
@@ -43,26 +70,27 @@ func plotCurves(path string, reports []*Report) error {
 	return nil
 }
 
-// curvePlot draws one figure of every report's curve over the samples seen.
-func curvePlot(title string, reports []*Report, figure func(CurvePoint) float64) (*plot.Plot, error) {
+// curvePlot draws one figure of every curve.
+func curvePlot(title, xLabel string, curves []scoreCurve, figure func(*scoreCurve) []float64) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text = title
-	p.X.Label.Text = "samples"
+	p.X.Label.Text = xLabel
 	p.Y.Min = 0
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
-	for i, r := range reports {
-		points := make(plotter.XYs, len(r.Curve))
-		for j, c := range r.Curve {
-			points[j] = plotter.XY{X: float64(c.N), Y: figure(c)}
+	for i := range curves {
+		c := &curves[i]
+		points := make(plotter.XYs, len(c.x))
+		for j, y := range figure(c) {
+			points[j] = plotter.XY{X: c.x[j], Y: y}
 		}
 		line, err := plotter.NewLine(points)
 		if err != nil {
-			return nil, fmt.Errorf("plot %s: %w", r.Dataset, err)
+			return nil, fmt.Errorf("plot %s: %w", c.name, err)
 		}
 		line.Color, line.Dashes, line.Width = plotutil.Color(i), plotutil.Dashes(i/len(plotutil.SoftColors)), vg.Points(1.5)
 		p.Add(line)
-		p.Legend.Add(r.Dataset, line)
+		p.Legend.Add(c.name, line)
 	}
 	p.Y.Min = 0
 	return p, nil

@@ -15,15 +15,17 @@ import (
 )
 
 // Report is what eval and demo find out about one data set: the object that
-// --json prints. The figures are prequential: each sample is judged before it
-// is learnt, warm-up included.
+// --json prints. In mode prequential each sample is judged before it is learnt,
+// warm-up included; in modes holdout and cv samples that were not learnt are.
 type Report struct {
 	Dataset          string       `json:"dataset"`
 	Mode             string       `json:"mode"`
 	Samples          uint64       `json:"samples"`
 	Classes          []string     `json:"classes"`
 	Error            float64      `json:"error"`
-	NLL              float64      `json:"nll"` // nats, probabilities clipped from below at 1e-6
+	NLL              float64      `json:"nll"`                // nats, probabilities clipped from below at 1e-6
+	ErrorSE          float64      `json:"error_se,omitempty"` // standard error over the runs
+	NLLSE            float64      `json:"nll_se,omitempty"`
 	Brier            float64      `json:"brier"`
 	ECE              float64      `json:"ece"` // 15 equal-width bins of the top probability
 	MacroF1          float64      `json:"macro_f1"`
@@ -45,7 +47,7 @@ type CurvePoint struct {
 
 // Run is one repeat of several.
 type Run struct {
-	Seed    uint64  `json:"seed"` // of the shuffle
+	Seed    uint64  `json:"seed"` // of the shuffle or split
 	Error   float64 `json:"error"`
 	NLL     float64 `json:"nll"`
 	Brier   float64 `json:"brier"`

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"edge/model"
+	"edge/online"
+)
+
+// splits says how a table is cut, again and again, into samples to learn and
+// samples to judge, and how they are learnt.
+type splits struct {
+	fraction float64         // learnt, in mode holdout
+	repeats  int             // of holdout; folds of cv
+	seed     uint64          // of the first permutation
+	flips    float64         // of the labels that are learnt
+	how      online.Training // offline
+	offline  bool            // many passes instead of one online
+}
+
+// split is one way to cut a table.
+type split struct {
+	seed         uint64
+	learn, judge []int
+}
+
+// cut lists the splits of n rows. In mode holdout every repeat has a
+// permutation of its own; in mode cv one permutation is cut into folds.
+func (s *splits) cut(mode string, n int) ([]split, error) {
+	var all []split
+	if mode == "cv" {
+		if s.repeats < 2 || s.repeats > n {
+			return nil, fmt.Errorf("--repeats %d: %d rows can be cut into 2 to %d folds", s.repeats, n, n)
+		}
+		rows := rand.New(rand.NewPCG(s.seed, 0)).Perm(n)
+		for f := range s.repeats {
+			from, to := f*n/s.repeats, (f+1)*n/s.repeats
+			learn := append(append([]int(nil), rows[:from]...), rows[to:]...)
+			all = append(all, split{s.seed, learn, rows[from:to]})
+		}
+		return all, nil
+	}
+	learnt := int(math.Round(s.fraction * float64(n)))
+	if learnt == 0 || learnt == n {
+		return nil, fmt.Errorf("--train-fraction %g of %d rows leaves nothing to learn or to judge", s.fraction, n)
+	}
+	for r := range uint64(s.repeats) {
+		rows := rand.New(rand.NewPCG(s.seed+r, 0)).Perm(n)
+		all = append(all, split{s.seed + r, rows[:learnt], rows[learnt:]})
+	}
+	return all, nil
+}
+
+// flip replaces a fraction of the labels by classes drawn uniformly from all.
+func (p *Part) flip(fraction float64, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	classes := make([]int, len(p.rows))
+	for i := range classes {
+		classes[i] = p.Class(i)
+		if rng.Float64() < fraction {
+			classes[i] = rng.IntN(len(p.table.Classes))
+		}
+	}
+	p.classes = classes
+}
+
+// splits judges a file by repeated splits.
+func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
+	cfg, features, err := e.tableConfig()
+	if err != nil {
+		return nil, err
+	}
+	table, err := LoadTable(path, e.label, features)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Features = table.Features
+	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
+	if e.selection.First > 0 || e.selection.Shuffle != nil {
+		return nil, errors.New("--first and --shuffle choose rows of a stream; --mode " + e.mode + " has its own permutations: give --seed")
+	}
+	all, err := e.cut.cut(e.mode, len(table.labels))
+	if err != nil {
+		return nil, coded(exitUsage, err)
+	}
+	bar := newProgress(errOut, len(all), table.Name)
+	defer bar.Close()
+	var reports []*Report
+	var seeds []uint64
+	for _, s := range all {
+		if ctx.Err() != nil {
+			return nil, errors.New("eval: interrupted")
+		}
+		r, err := e.split(table, cfg, s)
+		if err != nil {
+			return nil, err
+		}
+		reports, seeds = append(reports, r), append(seeds, s.seed)
+		bar.Add(1)
+	}
+	r := meanReport(reports, seeds)
+	r.PeakRSS = peakRSS()
+	r.ErrorSE, r.NLLSE = standardErrors(r.Runs)
+	return r, nil
+}
+
+// tableConfig is the configuration of the model that learns a table, and the
+// columns that it takes; nil: all.
+func (e *evaluation) tableConfig() (cfg online.Config, features []string, err error) {
+	cfg = online.DefaultConfig()
+	if e.configPath != "" {
+		c, err := LoadConfig(e.configPath)
+		if err != nil {
+			return cfg, nil, err
+		}
+		if cfg, err = c.Learner(e.model); err != nil {
+			return cfg, nil, coded(exitConfig, err)
+		}
+		features = cfg.Features
+	}
+	e.adjust(&cfg)
+	return cfg, features, nil
+}
+
+// split learns one split and judges it, by labels that are not flipped.
+func (e *evaluation) split(table *Table, cfg online.Config, s split) (*Report, error) {
+	learn, judge := table.Samples(s.learn), table.Samples(s.judge)
+	if e.cut.flips > 0 {
+		learn.flip(e.cut.flips, s.seed)
+	}
+	start := time.Now()
+	learner, err := e.learn(table, cfg, learn)
+	if err != nil {
+		return nil, err
+	}
+	taken := time.Since(start)
+	scores, err := judgeAll(learner.Posterior(), table.Classes, judge)
+	if err != nil {
+		return nil, err
+	}
+	state, err := learner.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{
+		Dataset: table.Name, Mode: e.mode, Samples: uint64(learn.Len()), Classes: table.Classes,
+		Error: scores.Error, NLL: scores.NLL, Brier: scores.Brier, ECE: scores.ECE, MacroF1: scores.MacroF1,
+		Seconds: taken.Seconds(), StateBytes: len(state), Digest: learner.Digest(), Curve: []CurvePoint{}, Runs: []Run{},
+	}
+	return r, nil
+}
+
+// learn takes samples through one pass online, in their order, or through many
+// offline.
+func (e *evaluation) learn(table *Table, cfg online.Config, learn *Part) (*online.Learner, error) {
+	if e.cut.offline {
+		t, err := online.NewTrainer(cfg, e.cut.how, table.Classes, learn)
+		if err != nil {
+			return nil, coded(exitConfig, err)
+		}
+		for !t.Done() {
+			if _, err := t.Step(); err != nil {
+				return nil, err
+			}
+		}
+		return t.Learner()
+	}
+	if len(cfg.Classes.Names) == 0 {
+		cfg.Classes.Names = table.Classes
+	}
+	l, err := online.NewLearner(cfg)
+	if err != nil {
+		return nil, coded(exitConfig, err)
+	}
+	ev := online.Event{Kind: online.Observe, X: make([]float64, len(table.Features))}
+	for i := range learn.Len() {
+		learn.Row(i, ev.X)
+		ev.Label = table.Classes[learn.Class(i)]
+		l.Add(&ev)
+	}
+	l.Add(&online.Event{Kind: online.Boundary})
+	return l, nil
+}
+
+// judgeAll scores the posterior's predictions.
+func judgeAll(p *model.Posterior, classes []string, judge *Part) (online.Scores, error) {
+	at := make(map[string]int, len(classes))
+	for k, name := range p.Classes() {
+		at[name] = k
+	}
+	x, ws := make([]float64, len(judge.table.Features)), model.NewWorkspace()
+	var probs []float64
+	var j online.Judge
+	for i := range judge.Len() {
+		judge.Row(i, x)
+		var err error
+		if probs, _, err = p.PredictTo(probs, x, ws); err != nil {
+			return online.Scores{}, err
+		}
+		k, known := at[classes[judge.Class(i)]]
+		if !known {
+			k = len(at) // a class that was not learnt: its probability is 0
+		}
+		j.Add(probs, k)
+	}
+	return j.Scores(p.Classes()), nil
+}
+
+// standardErrors are those of the mean error and log loss over independent
+// repeats. Folds and splits of one set overlap: the true ones are larger.
+func standardErrors(runs []Run) (errorSE, nllSE float64) {
+	n := float64(len(runs))
+	if n < 2 {
+		return 0, 0
+	}
+	of := func(value func(Run) float64) float64 {
+		var mean, ss float64
+		for _, r := range runs {
+			mean += value(r) / n
+		}
+		for _, r := range runs {
+			ss += (value(r) - mean) * (value(r) - mean)
+		}
+		return math.Sqrt(ss / (n - 1) / n)
+	}
+	return of(func(r Run) float64 { return r.Error }), of(func(r Run) float64 { return r.NLL })
+}

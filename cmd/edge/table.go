@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"edge/online"
+)
+
+// Table is a whole data file in memory.
+type Table struct {
+	Name     string
+	Features []string // D
+	Classes  []string // sorted
+	values   []float64
+	pixels   []byte // instead of values, of a file in idx format
+	labels   []int  // index in Classes
+}
+
+// LoadTable reads a CSV file (gzip'd or not) or a file in the idx format, whose
+// labels are in the file that goes by the same name with "labels-idx1" in
+// place of "images-idx3". It takes the named features in that order; nil: all.
+func LoadTable(path, label string, features []string) (*Table, error) {
+	if strings.Contains(filepath.Base(path), "idx3-ubyte") {
+		return loadIdx(path)
+	}
+	d, err := OpenDataset(path, label)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if features == nil {
+		features = d.Features
+	}
+	pick, err := pickColumns(d, features)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{Name: d.Name, Features: slices.Clone(features)}
+	var row Row
+	var words []string
+	for {
+		if err := d.Next(&row); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		for _, j := range pick {
+			t.values = append(t.values, row.X[j])
+		}
+		words = append(words, row.Label)
+	}
+	if len(words) == 0 {
+		return nil, fmt.Errorf("%s: a header and no rows", path)
+	}
+	t.Classes = slices.Compact(slices.Sorted(slices.Values(words)))
+	if len(t.Classes) > maxClasses {
+		return nil, fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column", path, maxClasses, labelWords(label))
+	}
+	for _, word := range words {
+		k, _ := slices.BinarySearch(t.Classes, word)
+		t.labels = append(t.labels, k)
+	}
+	return t, nil
+}
+
+// Samples returns some of the rows, to train on or to be judged by.
+func (t *Table) Samples(rows []int) *Part { return &Part{table: t, rows: rows} }
+
+// All returns the numbers of all rows.
+func (t *Table) All() []int {
+	rows := make([]int, len(t.labels))
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
+// Part is some rows of a table. It is an online.Samples.
+type Part struct {
+	table   *Table
+	rows    []int
+	classes []int // of each row, in place of the table's; nil: the table's
+}
+
+var _ online.Samples = (*Part)(nil)
+
+// Len is the number of rows.
+func (p *Part) Len() int { return len(p.rows) }
+
+// Row stores the features of a row in dst.
+func (p *Part) Row(i int, dst []float64) {
+	d, at := len(p.table.Features), p.rows[i]
+	if p.table.pixels != nil {
+		for j, v := range p.table.pixels[at*d : (at+1)*d] {
+			dst[j] = float64(v)
+		}
+		return
+	}
+	copy(dst, p.table.values[at*d:(at+1)*d])
+}
+
+// Class is the class of a row.
+func (p *Part) Class(i int) int {
+	if p.classes != nil {
+		return p.classes[i]
+	}
+	return p.table.labels[p.rows[i]]
+}
+
+// idx types: a byte for each value, one or three dimensions.
+const (
+	idxLabels = 0x00000801
+	idxImages = 0x00000803
+	maxImages = 10_000_000
+)
+
+// loadIdx reads images and their labels in LeCun's idx format.
+func loadIdx(path string) (*Table, error) {
+	images, sizes, err := readIdx(path, idxImages, 3)
+	if err != nil {
+		return nil, err
+	}
+	labelPath := filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "images-idx3", "labels-idx1", 1))
+	labels, counts, err := readIdx(labelPath, idxLabels, 1)
+	if err != nil {
+		return nil, err
+	}
+	if sizes[0] != counts[0] {
+		return nil, fmt.Errorf("%s has %d images, %s has %d labels", path, sizes[0], labelPath, counts[0])
+	}
+	name, _, _ := strings.Cut(datasetName(path), "-images-idx3")
+	t := &Table{Name: name, pixels: images}
+	for i := range sizes[1] * sizes[2] {
+		t.Features = append(t.Features, "p"+strconv.Itoa(i))
+	}
+	var seen [256]bool
+	for _, v := range labels {
+		seen[v] = true
+	}
+	var index [256]int
+	for v, there := range seen {
+		if there {
+			index[v] = len(t.Classes)
+			t.Classes = append(t.Classes, strconv.Itoa(v))
+		}
+	}
+	for _, v := range labels {
+		t.labels = append(t.labels, index[v])
+	}
+	return t, nil
+}
+
+// readIdx reads one file, gzip'd or not.
+func readIdx(path string, kind uint32, dims int) (data []byte, sizes []int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("data file: %w", err)
+	}
+	defer f.Close()
+	buf := bufio.NewReader(f)
+	var r io.Reader = buf
+	if magic, _ := buf.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(buf)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: gzip: %w", path, err)
+		}
+		r = z
+	}
+	header := make([]uint32, 1+dims)
+	if err := binary.Read(r, binary.BigEndian, header); err != nil {
+		return nil, nil, fmt.Errorf("%s: idx header: %w", path, err)
+	}
+	if header[0] != kind {
+		return nil, nil, fmt.Errorf("%s: begins with %#08x, want %#08x: bytes in %d dimensions", path, header[0], kind, dims)
+	}
+	total := 1
+	for _, n := range header[1:] {
+		if n == 0 || n > maxImages || total > maxImages*1024/int(n) {
+			return nil, nil, fmt.Errorf("%s: sizes %v are out of range", path, header[1:])
+		}
+		total *= int(n)
+		sizes = append(sizes, int(n))
+	}
+	// What is there is read, and only as much as the header promised.
+	data, err = io.ReadAll(io.LimitReader(r, int64(total)))
+	if err == nil && len(data) < total {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, sizes, nil
+}
+
+// translate returns all rows, with classes numbered as in another table.
+func (t *Table) translate(classes []string) (*Part, error) {
+	to := make([]int, len(t.Classes))
+	for k, name := range t.Classes {
+		if to[k] = slices.Index(classes, name); to[k] < 0 {
+			return nil, fmt.Errorf("label %q does not occur in what is learnt", name)
+		}
+	}
+	p := t.Samples(t.All())
+	p.classes = make([]int, len(p.rows))
+	for i := range p.classes {
+		p.classes[i] = to[t.labels[i]]
+	}
+	return p, nil
+}
