@@ -169,6 +169,44 @@ func TestKilledBeforeCommit(t *testing.T) {
 	})
 }
 
+// A stop in mid-stream ends although messages keep coming, and the next run
+// carries on with the next message.
+func TestStopInMidStream(t *testing.T) {
+	withMosquitto(t, "max_queued_messages 0\n", func(t *testing.T, b *broker) {
+		journal, stopped, sent := newFakeJournal(), make(chan struct{}), make(chan int)
+		d := startNode(t, b, journal, nil).ready(t)
+		p := newProbe(t, b)
+		go func() {
+			n := 0
+			for running := true; running; n += 20 {
+				for i := range 20 {
+					p.client.Publish("factory/p7/vibration", 1, false, withID(n+i)).WaitTimeout(patience)
+				}
+				select {
+				case <-stopped:
+					running = false
+				default:
+				}
+			}
+			sent <- n
+		}()
+		eventually(t, "some to be learnt", func() bool { return d.Stats().Learned > 100 })
+		err := d.stop()
+		close(stopped)
+		n := <-sent
+		if err != nil {
+			t.Error(err)
+		}
+		first := d.model.learnt()
+		again := startNode(t, b, journal, nil)
+		eventually(t, "all to be learnt", func() bool { return len(first)+int(again.Stats().Learned) == n })
+		equal(t, "learnt", append(first, again.model.learnt()...), upTo(n))
+		if got := again.Stats().Redelivered + d.Stats().Redelivered; got != 0 {
+			t.Errorf("%d came twice: a clean stop acknowledges what it has learnt", got)
+		}
+	})
+}
+
 func TestCommitFailureAndRecovery(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		journal := newFakeJournal()

@@ -250,6 +250,9 @@ func TestBoundary(t *testing.T) {
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|"})
 		time.Sleep(time.Hour)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|"})
+		r.send(p7, labelled(3))
+		time.Sleep(time.Hour)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"|", "ok 1", "ok 2", "|", "ok 3", "|"})
 	})
 	in("a full minibatch needs none, what follows it does", t, func(t *testing.T) {
 		r := batch(t, 2, time.Second)
@@ -354,9 +357,11 @@ func TestLateLabels(t *testing.T) {
 		r.send(own+"/p7", label("last", "worn"))
 		time.Sleep(time.Second)
 		r.send(own, label("b", "ok"))
+		r.send(p7, labelled(5)) // has its label
+		r.send(own, label("last", "worn"))
 		time.Sleep(time.Second)
-		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn 4"})
-		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id", "unknown_id", "unknown_id"})
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn 4", "ok 5"})
+		equal(t, "rejects", r.rejects(), slices.Repeat([]string{"unknown_id"}, 5))
 		if s := r.node.Stats(); s.Models["bearing"].Pending != 1 {
 			t.Errorf("%d wait, want 1", s.Models["bearing"].Pending)
 		}
