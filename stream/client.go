@@ -106,7 +106,7 @@ func defaultClientID(node string) string {
 // ends; then it announces itself as offline and disconnects.
 func (c *client) run(ctx context.Context) {
 	short := 0 // connections in a row that did not last
-	pause := firstRetry
+	pause := firstRetry / 2
 	for ctx.Err() == nil {
 		conn, err := c.connect(ctx)
 		if err == nil {
@@ -122,14 +122,17 @@ func (c *client) run(ctx context.Context) {
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
-			if lasted > shortLife {
-				short, pause = 0, firstRetry
-			} else if short++; short == clashAfter {
+			if short++; lasted > shortLife {
+				short = 0
+			}
+			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
+			if short == clashAfter {
 				c.event("client_id_clash", c.id)
 				c.log.Error("the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own", "client_id", c.id)
 			}
 		} else {
 			c.failed(err)
+			pause = min(2*pause, c.cfg.MaxReconnectInterval)
 		}
 		// Half of the pause is random, so that the clients of a broker that was
 		// away do not come back all at once.
@@ -137,7 +140,6 @@ func (c *client) run(ctx context.Context) {
 		case <-time.After(pause/2 + rand.N(pause/2+1)):
 		case <-ctx.Done():
 		}
-		pause = min(2*pause, c.cfg.MaxReconnectInterval)
 	}
 }
 

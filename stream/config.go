@@ -348,8 +348,8 @@ func (m Metrics) Validate() error {
 
 // Pending bounds the samples of a model that wait for their label.
 type Pending struct {
-	// Max samples; the oldest makes room. 0: a label must come with its sample.
-	// Default 5000, range 0 to 1000000.
+	// Max samples; the oldest makes room. Each takes 8 bytes a feature and a
+	// class. 0: a label must come with its sample. Default 5000, range 0 to 1000000.
 	Max int `yaml:"max"`
 	// TTL is how long a sample waits, counted anew from each start. Default 24h,
 	// at least 1s.

@@ -357,7 +357,7 @@ func TestLateLabels(t *testing.T) {
 		r.send(own+"/p7", label("last", "worn"))
 		time.Sleep(time.Second)
 		r.send(own, label("b", "ok"))
-		r.send(p7, labelled(5)) // has its label
+		r.send(p7, "[6,0]", labelled(5)) // the last has its label
 		r.send(own, label("last", "worn"))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn 4", "ok 5"})

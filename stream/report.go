@@ -123,10 +123,14 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *message, why 
 			continue
 		}
 		if payload == nil {
-			payload = r.encode(map[string]any{
+			reject := map[string]any{
 				"v": 1, "ts": stamp(now), "node": r.node, "stream": from.name, "topic": why.Topic,
-				"reason": why.Reason, "error": why.Err.Error(), "bytes": len(msg.payload), "payload": excerpt(msg.payload),
-			})
+				"reason": why.Reason, "error": why.Err.Error(), "payload": excerpt(msg.payload),
+			}
+			if why.Reason != TooLarge { // such a payload was cut on its way in
+				reject["bytes"] = len(msg.payload)
+			}
+			payload = r.encode(reject)
 		}
 		r.outbox.push(&outgoing{topic: m.rejectTopic, payload: payload, qos: r.qos})
 	}
