@@ -4,7 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 DIST    := dist
 LDFLAGS := -s -w
-STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "$(LDFLAGS)"
+STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -tags minimal -trimpath -ldflags "$(LDFLAGS)"
 
 .PHONY: help build test race bench fuzz cover lint arm demo clean
 
@@ -42,7 +42,7 @@ lint: ## gofmt, go vet and staticcheck
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
+arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64, without plots, into dist/
 	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/edge_linux_armv6 ./cmd/edge
 	GOARCH=arm GOARM=7 $(STATIC) -o $(DIST)/edge_linux_armv7 ./cmd/edge
 	GOARCH=arm64 $(STATIC) -o $(DIST)/edge_linux_arm64 ./cmd/edge
