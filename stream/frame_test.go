@@ -73,23 +73,23 @@ func FuzzFrameConn(f *testing.F) {
 	publishPacket("a/b", 3).Write(&wire)
 	f.Add(wire.Bytes())
 	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0x50, 0x7f})
 	f.Add([]byte{0xd0, 0x00, 0x40, 0x02, 0x00, 0x01})
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		got, err := io.ReadAll(newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second))
+		conn := newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second)
+		got, err := io.ReadAll(conn)
 		if len(got) > len(wire) {
 			t.Fatalf("%d bytes became %d", len(wire), len(got))
 		}
-		if err == nil && len(wire) < maxTopic && !canonical(wire) {
-			return // an overlong length is written in its shortest form
-		}
-		if err == nil && len(wire) < maxTopic && !bytes.Equal(got, wire) {
+		if err == nil && plainWire(wire, conn.limit) && !bytes.Equal(got, wire) {
 			t.Fatalf("%x became %x", wire, got)
 		}
 	})
 }
 
-// canonical reports whether every length in wire is in its shortest form.
-func canonical(wire []byte) bool {
+// plainWire reports whether every length in wire is in its shortest form and
+// none announces a PUBLISH packet above the limit.
+func plainWire(wire []byte, limit int) bool {
 	for len(wire) > 1 {
 		n, i := 0, 1
 		for shift := 0; i < len(wire); i, shift = i+1, shift+7 {
@@ -98,7 +98,7 @@ func canonical(wire []byte) bool {
 				break
 			}
 		}
-		if i > 1 && i < len(wire) && wire[i] == 0 {
+		if i > 1 && i < len(wire) && wire[i] == 0 || wire[0]>>4 == packetPublish && n > limit {
 			return false
 		}
 		if i+1+n > len(wire) {
