@@ -122,6 +122,8 @@ const (
 	idxLabels = 0x00000801
 	idxImages = 0x00000803
 	maxImages = 10_000_000
+	// maxImageBytes bounds what is held of them; an int has 32 bits on some devices.
+	maxImageBytes = 1 << 30
 )
 
 // loadIdx reads images and their labels in LeCun's idx format.
@@ -185,7 +187,7 @@ func readIdx(path string, kind uint32, dims int) (data []byte, sizes []int, err 
 	}
 	total := 1
 	for _, n := range header[1:] {
-		if n == 0 || n > maxImages || total > maxImages*1024/int(n) {
+		if n == 0 || n > maxImages || total > maxImageBytes/int(n) {
 			return nil, nil, fmt.Errorf("%s: sizes %v are out of range", path, header[1:])
 		}
 		total *= int(n)
