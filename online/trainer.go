@@ -123,7 +123,7 @@ func newTrainer(cfg Config, how Training, names []string, set Samples) (*Trainer
 	if t.batch == 0 || t.batch > t.n {
 		t.batch = t.n
 	}
-	if size := t.batch * t.c * t.m; size > maxFull || size < 0 {
+	if int64(t.batch)*int64(t.c)*int64(t.m) > maxFull {
 		return nil, fmt.Errorf("online: train on batches of %d samples of %d classes with %d inducing points: too much memory; use smaller minibatches: %w",
 			t.batch, t.c, t.m, ErrConfig)
 	}
