@@ -2,8 +2,9 @@
 // multi-class Gaussian-process classifier.
 //
 // C latent functions f_k ~ GP(0, c) share one ARD kernel and M inducing inputs
-// Z; the label is the class whose noisy latent function is largest (FITC).
-// Everything is kept in whitened coordinates: with K = c(Z,Z) = L·Lᵀ,
+// Z, or have a kernel and inducing inputs each; the label is the class whose
+// noisy latent function is largest (FITC). Everything is kept in whitened
+// coordinates: with K = c(Z,Z) = L·Lᵀ,
 //
 //	w(x) = L⁻¹ c(Z,x)                 M     whitened features of x
 //	q(x) = s − |w|² + v0              1     variance that Z does not explain, plus noise

@@ -123,7 +123,7 @@ func newTrainer(cfg Config, how Training, names []string, set Samples) (*Trainer
 	if t.batch == 0 || t.batch > t.n {
 		t.batch = t.n
 	}
-	if size := t.batch * t.c * t.m; size > maxFull || size < 0 {
+	if int64(t.batch)*int64(t.c)*int64(t.m) > maxFull {
 		return nil, fmt.Errorf("online: train on batches of %d samples of %d classes with %d inducing points: too much memory; use smaller minibatches: %w",
 			t.batch, t.c, t.m, ErrConfig)
 	}
@@ -180,8 +180,8 @@ func (t *Trainer) begin() {
 		t.set.Row(r, x[i*t.d:(i+1)*t.d])
 	}
 	robustScale(&t.scale, x, len(rows), t.d)
-	if t.how.Scaling == Common {
-		commonScale(&t.scale, x, len(rows))
+	if t.how.Scaling != PerFeature {
+		plainScale(&t.scale, x, len(rows), t.how.Scaling == Common)
 	}
 	for i := range rows {
 		row := x[i*t.d : (i+1)*t.d]
@@ -232,8 +232,9 @@ func (t *Trainer) centres(z []float64, class int, rows []int, x []float64, rng *
 	}
 }
 
-// commonScale gives all features the root of their mean variance.
-func commonScale(s *model.Scale, x []float64, n int) {
+// plainScale stores the mean and standard deviation of each feature, or if
+// common is true the root of their mean variance for all.
+func plainScale(s *model.Scale, x []float64, n int, common bool) {
 	d := len(s.Mu)
 	var total float64
 	col := make([]float64, n)
@@ -242,11 +243,14 @@ func commonScale(s *model.Scale, x []float64, n int) {
 			col[i] = x[i*d+j]
 		}
 		mu, sd := meanSd(col)
+		s.Mu[j], s.Sd[j] = mu, sd
 		if sd == 1 && slices.Min(col) == slices.Max(col) {
 			sd = 0 // constant: it has no part in the mean
 		}
-		s.Mu[j] = mu
 		total += sd * sd / float64(d)
+	}
+	if !common {
+		return
 	}
 	if total == 0 {
 		total = 1

@@ -48,6 +48,9 @@ type Scaling string
 const (
 	// PerFeature gives each feature mean 0 and standard deviation 1.
 	PerFeature Scaling = "feature"
+	// Plain is PerFeature without clipping wild values before mean and standard
+	// deviation are taken, for sets that are known to hold none.
+	Plain Scaling = "plain"
 	// Common divides all features by one standard deviation, for features in one
 	// unit, such as pixels, where a rare one should not be blown up.
 	Common Scaling = "common"
@@ -79,7 +82,7 @@ type Training struct {
 	Settle    int       // passes that update sites alone, before the first and after the last gradient step, with full batches. Default 4
 	Patience  int       // passes without a better log evidence before it ends; 0: never. Default 0
 	Tolerance float64   // nats a sample by which the log evidence has to get better. Default 1e-4
-	Scaling   Scaling   // feature or common. Default feature
+	Scaling   Scaling   // feature, plain or common. Default feature
 	Start     Start     // kmeans, subset or classes. Default kmeans
 	Length    float64   // first lengthscale, in median distances of two samples. Default 1
 	Noise     float64   // first noise variance, the amplitude being 1. Default 0.1
@@ -113,7 +116,7 @@ func (t Training) Validate() error {
 	check(t.Settle >= 0 && t.Settle <= 1000, "settle", t.Settle, "0 to 1000 passes")
 	check(t.Patience >= 0, "patience", t.Patience, "a number of passes, 0 for none")
 	check(t.Tolerance >= 0, "tolerance", t.Tolerance, "nats a sample")
-	check(t.Scaling == PerFeature || t.Scaling == Common, "scaling", t.Scaling, "feature or common")
+	check(t.Scaling == PerFeature || t.Scaling == Plain || t.Scaling == Common, "scaling", t.Scaling, "feature, plain or common")
 	check(t.Start == KMeans || t.Start == Subset || t.Start == PerClassKMeans, "start", t.Start, "kmeans, subset or classes")
 	check(t.Length > 0.01 && t.Length < 100, "length", t.Length, "a factor, 0.01 to 100")
 	check(t.Noise > 1e-4 && t.Noise < 100, "noise", t.Noise, "a variance, 1e-4 to 100")

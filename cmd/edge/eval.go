@@ -88,7 +88,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
 	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it")
-	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are by the true ones")
+	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
 	finish = trainingFlags(cmd, &e.cut.how)
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
 	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")

@@ -140,7 +140,7 @@ func (e *evaluation) split(table *Table, cfg online.Config, s split) (*Report, e
 		return nil, err
 	}
 	taken := time.Since(start)
-	scores, err := judgeAll(learner.Posterior(), table.Classes, judge)
+	scores, err := judgeAll(learner.Posterior(), table.Classes, judge, e.cut.flips > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -188,8 +188,12 @@ func (e *evaluation) learn(table *Table, cfg online.Config, learn *Part) (*onlin
 	return l, nil
 }
 
-// judgeAll scores the posterior's predictions.
-func judgeAll(p *model.Posterior, classes []string, judge *Part) (online.Scores, error) {
+// judgeAll scores the posterior's predictions. What it publishes are the
+// probabilities of labels, which may be wrong; truth asks for those of the true
+// classes, with the learnt label noise taken out,
+//
+//	p_true = (p − ε/C)/(1−ε)
+func judgeAll(p *model.Posterior, classes []string, judge *Part, truth bool) (online.Scores, error) {
 	at := make(map[string]int, len(classes))
 	for k, name := range p.Classes() {
 		at[name] = k
@@ -202,6 +206,11 @@ func judgeAll(p *model.Posterior, classes []string, judge *Part) (online.Scores,
 		var err error
 		if probs, _, err = p.PredictTo(probs, x, ws); err != nil {
 			return online.Scores{}, err
+		}
+		if eps := p.Eps(); truth && eps > 0 {
+			for i, v := range probs {
+				probs[i] = max((v-eps/float64(len(p.Latent)))/(1-eps), 0)
+			}
 		}
 		k, known := at[classes[judge.Class(i)]]
 		if !known {

@@ -121,9 +121,7 @@ func (p *Part) Class(i int) int {
 const (
 	idxLabels = 0x00000801
 	idxImages = 0x00000803
-	maxImages = 10_000_000
-	// maxImageBytes bounds what is held of them; an int has 32 bits on some devices.
-	maxImageBytes = 1 << 30
+	maxPixels = 1 << 30 // of a file
 )
 
 // loadIdx reads images and their labels in LeCun's idx format.
@@ -187,7 +185,7 @@ func readIdx(path string, kind uint32, dims int) (data []byte, sizes []int, err 
 	}
 	total := 1
 	for _, n := range header[1:] {
-		if n == 0 || n > maxImages || total > maxImageBytes/int(n) {
+		if n == 0 || n > maxPixels || total > maxPixels/int(n) {
 			return nil, nil, fmt.Errorf("%s: sizes %v are out of range", path, header[1:])
 		}
 		total *= int(n)

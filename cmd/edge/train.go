@@ -95,7 +95,7 @@ func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
 	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
 	f.Float64Var(&how.Prior, "prior", how.Prior, "precision of a prior that holds the log lengthscales together; 0: none")
 	f.IntVar(&how.Patience, "patience", how.Patience, "end after `N` passes without a better log evidence; 0: never")
-	scaling := f.String("scale", string(how.Scaling), "standardise by feature, or all by one common deviation")
+	scaling := f.String("scale", string(how.Scaling), "standardise by feature, by plain feature (wild values count), or all by one common deviation")
 	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
 	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
 	return func() {

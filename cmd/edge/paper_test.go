@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edge/model"
+	"edge/online"
+)
+
+func TestPaper(t *testing.T) {
+	folder := filepath.Dir(tableFile(t, "wine.csv", 100))
+	args := []string{"paper", folder, "--repeats", "3", "--passes", "20", "--inducing", "0.05,0.2"}
+	code, out, errOut := edge(t, append(args, "--json")...)
+	if code != exitOK || !strings.Contains(errOut, "glass: not in") {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	dec := json.NewDecoder(strings.NewReader(out))
+	dec.DisallowUnknownFields()
+	var cells []PaperCell
+	for dec.More() {
+		var c PaperCell
+		if err := dec.Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		cells = append(cells, c)
+	}
+	if len(cells) != 2 || cells[0].Inducing != 5 || cells[1].Inducing != 18 || cells[0].PaperNLL != .08 || cells[1].PaperNLL != .06 {
+		t.Fatalf("%+v", cells)
+	}
+	for _, c := range cells {
+		if c.Samples != 90 || len(c.Runs) != 3 || c.NLL <= 0 || c.NLL > math.Log(3) || c.NLLSE <= 0 || c.Error > 0.6 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if code, out, _ := edge(t, args...); code != exitOK || !strings.Contains(out, "mean of 2") {
+		t.Errorf("exit %d, table\n%s", code, out)
+	}
+	if code, _, errOut := edge(t, "paper", t.TempDir()); code != exitRuntime || !strings.Contains(errOut, "holds none") {
+		t.Errorf("empty folder: exit %d: %s", code, errOut)
+	}
+}
+
+func TestPaperSizes(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		n, learn, both int
+	}{{"glass", 214, 193, 214}, {"satellite", 6435, 1287, 6435}, {"waveform", 5000, 300, 1000}, {"waveform", 200, 199, 200}} {
+		for _, s := range paperSets {
+			if s.name == c.name {
+				if learn, both := s.sizes(c.n); learn != c.learn || both != c.both {
+					t.Errorf("%s of %d rows: %d and %d, want %d and %d", c.name, c.n, learn, both, c.learn, c.both)
+				}
+			}
+		}
+	}
+}
+
+// The label noise that was learnt is taken out of the probabilities where true
+// classes are asked for.
+func TestJudgeByTruth(t *testing.T) {
+	table, err := LoadTable(tableFile(t, "table.csv", 200), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := online.DefaultConfig()
+	cfg.Features, cfg.Inducing, cfg.LabelNoise = table.Features, 10, online.LabelNoise{Start: 0.15, Max: 0.2}
+	e := evaluation{}
+	part := table.Samples(table.All())
+	learner, err := e.learn(table, cfg, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := learner.Posterior()
+	want, eps := 0.0, p.Eps()
+	for i := range part.Len() {
+		x := make([]float64, len(table.Features))
+		part.Row(i, x)
+		probs, _, err := p.PredictTo(nil, x, model.NewWorkspace())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// in the classes' order of the learner, which is the table's here
+		v := (probs[part.Class(i)] - eps/3) / (1 - eps)
+		want -= math.Log(max(v, 1e-6)) / float64(part.Len())
+	}
+	s, err := judgeAll(p, table.Classes, part, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(eps-0.15) > 1e-12 || math.Abs(s.NLL-want) > 1e-9 {
+		t.Errorf("ε %g, log loss %.12f, want %.12f", eps, s.NLL, want)
+	}
+}
