@@ -1,5 +1,7 @@
 package dense
 
+import "unsafe"
+
 // Every product is cut into panels of at most 12 columns. A panel of B is
 // packed where its rows are not contiguous, carry weights, or stand beside
 // elements that must not be read; then the tile kernel runs down the rows of A.
@@ -8,6 +10,9 @@ const (
 	depth = 132 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
 	few   = 3   // rows that are not worth packing a panel for
 )
+
+// size is that of an element, in bytes.
+const size = unsafe.Sizeof(float64(0))
 
 type (
 	pack  [depth * width]float64
@@ -129,51 +134,66 @@ func clearLower(nc int, dst []float64) {
 	}
 }
 
-func tileGo(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool) {
+// tileGo is the tile kernel where there is no assembly: 2×4 tiles, which the 16
+// registers of the smallest processors hold.
+func tileGo(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
 	for i := 0; i < m; i += 2 {
-		second := rsa
-		if i+1 == m {
-			second = 0
+		rows := min(2, m-i)
+		second := uintptr(0) // a row that does not exist is the first again
+		if rows == 2 {
+			second = uintptr(rsa) * size
 		}
 		for v := range nv {
-			var c00, c01, c02, c03, c10, c11, c12, c13 float64
-			ia, ib := i*rsa, 4*v
-			for range k {
-				bp := (*[4]float64)(b[ib:])
-				x0, x1 := a[ia], a[ia+second]
-				c00 += x0 * bp[0]
-				c01 += x0 * bp[1]
-				c02 += x0 * bp[2]
-				c03 += x0 * bp[3]
-				c10 += x1 * bp[0]
-				c11 += x1 * bp[1]
-				c12 += x1 * bp[2]
-				c13 += x1 * bp[3]
-				ia += csa
-				ib += ldb
+			head, kv := 0, k
+			switch shape {
+			case lower:
+				head, kv = 4*v, k-4*v
+			case upper:
+				kv = k - 8 + 4*v
 			}
-			cp := (*[4]float64)(c[i*ldc+4*v:])
-			storeRow(cp, alpha, c00, c01, c02, c03, add)
-			if i+1 < m {
-				cp = (*[4]float64)(c[(i+1)*ldc+4*v:])
-				storeRow(cp, alpha, c10, c11, c12, c13, add)
+			var t [8]float64
+			tile2x4(kv, &a[i*rsa+head*csa], second, uintptr(csa)*size, &b[4*v+head*ldb], uintptr(ldb)*size, &t)
+			for r := range rows {
+				x, to := (*[4]float64)(t[4*r:]), (*[4]float64)(c[(i+r)*ldc+4*v:])
+				if add {
+					to[0] += alpha * x[0]
+					to[1] += alpha * x[1]
+					to[2] += alpha * x[2]
+					to[3] += alpha * x[3]
+				} else {
+					to[0], to[1], to[2], to[3] = alpha*x[0], alpha*x[1], alpha*x[2], alpha*x[3]
+				}
 			}
 		}
 	}
 }
 
-func storeRow(c *[4]float64, alpha, x0, x1, x2, x3 float64, add bool) {
-	if add {
-		c[0] += alpha * x0
-		c[1] += alpha * x1
-		c[2] += alpha * x2
-		c[3] += alpha * x3
-		return
+// tile2x4 stores the product of two rows of A and four columns of B, of depth
+// k > 0, in t. The distances between A's rows and columns and B's rows are in
+// bytes. Pointers save what a check of bounds at every step would cost; the
+// exported functions have checked the shapes. The loop ends in the middle so
+// that the sums have one use in it, which lets the compiler join
+// multiplications and additions on 32-bit ARM, and no pointer leaves its slice.
+func tile2x4(k int, a *float64, row, col uintptr, b *float64, next uintptr, t *[8]float64) {
+	var t0, t1, t2, t3, t4, t5, t6, t7 float64
+	pa, pb := unsafe.Pointer(a), unsafe.Pointer(b)
+	for {
+		x, y, v := *(*float64)(pa), *(*float64)(unsafe.Add(pa, row)), (*[4]float64)(pb)
+		t0 += x * v[0]
+		t4 += y * v[0]
+		t1 += x * v[1]
+		t5 += y * v[1]
+		t2 += x * v[2]
+		t6 += y * v[2]
+		t3 += x * v[3]
+		t7 += y * v[3]
+		k--
+		if k == 0 {
+			break
+		}
+		pa, pb = unsafe.Add(pa, col), unsafe.Add(pb, next)
 	}
-	c[0] = alpha * x0
-	c[1] = alpha * x1
-	c[2] = alpha * x2
-	c[3] = alpha * x3
+	t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7] = t0, t1, t2, t3, t4, t5, t6, t7
 }
 
 // pivots prepares the forward substitution with the nc×nc lower triangular L:
@@ -220,7 +240,33 @@ func eliminateGo(n int, f *block) {
 	}
 }
 
+// solveGo replaces every row of A, m×nc, by the x of pivots; two rows at a time
+// where all 12 columns are there: what earlier groups of four columns take from
+// a group is a tile, and the rest is written out.
 func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	if nc == width && m >= 2 {
+		for i := 0; i+2 <= m; i += 2 {
+			for g := 0; g < width; g += 4 {
+				var t [8]float64
+				if g > 0 {
+					tile2x4(g, &a[i*lda], uintptr(lda)*size, size, &n[g], width*size, &t)
+				}
+				for r := range 2 {
+					x, s, e := (*[4]float64)(a[(i+r)*lda+g:]), (*[4]float64)(t[4*r:]), (*[4]float64)(d[g:])
+					n0, n1, n2 := (*[4]float64)(n[g*width+g:]), (*[4]float64)(n[(g+1)*width+g:]), (*[4]float64)(n[(g+2)*width+g:])
+					x0 := x[0]*e[0] - s[0]
+					x1 := x[1]*e[1] - s[1] - x0*n0[1]
+					x2 := x[2]*e[2] - s[2] - x0*n0[2] - x1*n1[2]
+					x3 := x[3]*e[3] - s[3] - x0*n0[3] - x1*n1[3] - x2*n2[3]
+					x[0], x[1], x[2], x[3] = x0, x1, x2, x3
+				}
+			}
+		}
+		if m%2 == 0 {
+			return
+		}
+		m, a = 1, a[(m-1)*lda:]
+	}
 	for i := range m {
 		x := a[i*lda:][:nc]
 		for j := range x {
@@ -236,7 +282,31 @@ func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	}
 }
 
+// solveBackGo is solveGo for the x of pivotsBack.
 func solveBackGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
+	if nc == width && m >= 2 {
+		for i := 0; i+2 <= m; i += 2 {
+			for g := width - 4; g >= 0; g -= 4 {
+				var t [8]float64
+				if rest := g + 4; rest < width {
+					tile2x4(width-rest, &a[i*lda+rest], uintptr(lda)*size, size, &n[rest*width+g], width*size, &t)
+				}
+				for r := range 2 {
+					x, s, e := (*[4]float64)(a[(i+r)*lda+g:]), (*[4]float64)(t[4*r:]), (*[4]float64)(d[g:])
+					n1, n2, n3 := (*[4]float64)(n[(g+1)*width+g:]), (*[4]float64)(n[(g+2)*width+g:]), (*[4]float64)(n[(g+3)*width+g:])
+					x3 := x[3]*e[3] - s[3]
+					x2 := x[2]*e[2] - s[2] - x3*n3[2]
+					x1 := x[1]*e[1] - s[1] - x3*n3[1] - x2*n2[1]
+					x0 := x[0]*e[0] - s[0] - x3*n3[0] - x2*n2[0] - x1*n1[0]
+					x[0], x[1], x[2], x[3] = x0, x1, x2, x3
+				}
+			}
+		}
+		if m%2 == 0 {
+			return
+		}
+		m, a = 1, a[(m-1)*lda:]
+	}
 	for i := range m {
 		x := a[i*lda:][:nc]
 		for j := range x {
@@ -251,25 +321,42 @@ func solveBackGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	}
 }
 
+// dotGo sums in four parts; its loop ends in the middle for the reason that
+// tile2x4 gives.
 func dotGo(x, y []float64) float64 {
 	y = y[:len(x)]
-	var s0, s1, s2, s3 float64
-	i := 0
-	for ; i+4 <= len(x); i += 4 {
-		p, q := (*[4]float64)(x[i:]), (*[4]float64)(y[i:])
-		s0 += p[0] * q[0]
-		s1 += p[1] * q[1]
-		s2 += p[2] * q[2]
-		s3 += p[3] * q[3]
+	var sum float64
+	if len(x) >= 4 {
+		var s0, s1, s2, s3 float64
+		for {
+			p, q := (*[4]float64)(x), (*[4]float64)(y)
+			s0 += p[0] * q[0]
+			s1 += p[1] * q[1]
+			s2 += p[2] * q[2]
+			s3 += p[3] * q[3]
+			x, y = x[4:], y[4:]
+			if len(x) < 4 || len(y) < 4 {
+				break
+			}
+		}
+		sum = s0 + s1 + (s2 + s3)
 	}
-	for ; i < len(x); i++ {
-		s0 += x[i] * y[i]
+	for i, v := range x {
+		sum += v * y[i]
 	}
-	return s0 + s1 + (s2 + s3)
+	return sum
 }
 
 func axpyGo(alpha float64, x, y []float64) {
 	y = y[:len(x)]
+	for len(x) >= 4 && len(y) >= 4 {
+		p, q := (*[4]float64)(x), (*[4]float64)(y)
+		q[0] += alpha * p[0]
+		q[1] += alpha * p[1]
+		q[2] += alpha * p[2]
+		q[3] += alpha * p[3]
+		x, y = x[4:], y[4:]
+	}
 	for i, v := range x {
 		y[i] += alpha * v
 	}

@@ -59,7 +59,7 @@ func axpyRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, 
 
 func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
 	if !vectorised {
-		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add)
+		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add, shape)
 		return
 	}
 	pa, pb, pc := unsafe.SliceData(a), unsafe.SliceData(b), unsafe.SliceData(c)

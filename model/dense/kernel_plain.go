@@ -5,8 +5,8 @@ package dense
 // vectorised says that assembly is in use: there is none here.
 var vectorised = false
 
-func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, _ int) {
-	tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add)
+func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
+	tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add, shape)
 }
 
 func solve(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
