@@ -91,6 +91,7 @@ type Posterior struct {
 	Scale   Scale      //
 	Bank    []Gaussian // one a horizon
 	Weights []float64  // of the horizons, sum 1
+	Pool    Pool       // how the mixture of the horizons is corrected
 }
 
 // Classes are the names of the classes, in the order of the probabilities. It
@@ -125,6 +126,7 @@ func (p *Posterior) Clone() *Posterior {
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd)}
 	c.Weights = slices.Clone(p.Weights)
+	c.Pool.Weights, c.Pool.Moves = slices.Clone(p.Pool.Weights), slices.Clone(p.Pool.Moves)
 	c.Bases = make([]*Basis, len(p.Bases))
 	for g, b := range p.Bases {
 		c.Bases[g] = NewBasis(b.M, b.D)

@@ -16,6 +16,7 @@ type Workspace struct {
 	latent          []float64
 	perHorizon      []float64
 	grid            Grid
+	belief          belief
 }
 
 // NewWorkspace returns an empty workspace.
@@ -39,6 +40,13 @@ func grow(s []float64, n int) []float64 {
 //
 // Cost O(G·M(D+M/2) + H·C·M²/2) for G kernels. On ErrDimension or ErrNotFinite dst is returned as it was.
 func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64, novelty float64, err error) {
+	return p.PredictNextTo(dst, x, 0, ws)
+}
+
+// PredictNextTo is PredictTo for a sample that comes ahead samples after the
+// last one that the posterior has learnt, 1 being the next: the order in which
+// labels follow each other then counts, too. 0: nobody knows.
+func (p *Posterior) PredictNextTo(dst, x []float64, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
 	}
@@ -55,6 +63,9 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 	clear(dst) // a class that was declared a moment ago has no latent function yet
 	for k, class := range p.Latent {
 		dst[class] = latent[k]
+	}
+	if p.Pool.Weights != nil {
+		p.pool(dst, ahead, &ws.belief)
 	}
 	return dst, ws.novelty(p), nil
 }
@@ -98,6 +109,10 @@ func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
 // PerHorizon returns what each horizon alone would have answered in the last
 // PredictTo: H×C over the latent functions. Valid until the next call.
 func (ws *Workspace) PerHorizon() []float64 { return ws.perHorizon }
+
+// PerMember returns what each member of the pool alone would have answered in
+// the last prediction: Members×C. Valid until the next call.
+func (ws *Workspace) PerMember() []float64 { return ws.belief.members }
 
 // novelty is the mean over classes of (posterior variance of f_k at x)/s,
 // mixed over the horizons.

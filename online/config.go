@@ -78,6 +78,15 @@ const (
 	PerClass Kernel = "per-class"
 )
 
+// Temporal says whether the order of the labels counts in a prediction.
+type Temporal string
+
+const (
+	TemporalOff  Temporal = "off"  // never: only the features count
+	TemporalAuto Temporal = "auto" // as far as it has predicted the labels better
+	TemporalOn   Temporal = "on"   // always
+)
+
 // Config is everything that shapes a learner. DefaultConfig documents the defaults.
 type Config struct {
 	// Inducing is M, the number of inducing points. Memory is O(H·C·M²)
@@ -113,6 +122,11 @@ type Config struct {
 	// observations; 0 freezes it after the warm-up. Default 0; 3000 for slow,
 	// 1000 for strong sensor drift.
 	Track float64 `yaml:"track"`
+	// Temporal lets a prediction use the label of the sample before, where that
+	// is known: labels may persist or follow each other in some order. It counts
+	// for samples that bring their label; a label that comes later than its
+	// sample teaches the order, too. Default auto; off, auto or on.
+	Temporal Temporal `yaml:"temporal"`
 	// Seed of the initial inducing points. Default 1.
 	Seed uint64 `yaml:"seed"`
 
@@ -133,6 +147,7 @@ func DefaultConfig() Config {
 		Damping:      0.5,
 		LearningRate: 0.02,
 		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
+		Temporal:     TemporalAuto,
 		Seed:         1,
 	}
 }
@@ -186,6 +201,7 @@ func (c Config) Validate() error {
 	between("label_noise.max", c.LabelNoise.Max, 0.001, 0.5, "probability")
 	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
 	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
+	check(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on")
 	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
 	return errors.Join(errs...)
 }

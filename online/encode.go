@@ -144,7 +144,7 @@ func (d *decoder) ints(n, limit int, what string) []int {
 // the primary numbers only, triangles packed. The error is always nil.
 //
 // Size in bytes, after the warm-up: 8·[H·C·(M(M+1)/2 + M) + R·(D + 2HC) +
-// 3(MD + D + 3)] plus the scores (C² counts and the last 500 losses).
+// 3(MD + D + 3) + C²] plus the scores (C² counts and the last 500 losses).
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	e := &encoder{buf: append(dst, stateMagic...)}
 	e.uint(stateVersion)
@@ -159,6 +159,11 @@ func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 		e.uint(n)
 	}
 	e.uint(l.view.N)
+	e.floats(l.poolLogw)
+	e.floats(l.pendPool)
+	e.bool(l.view.Pool.Moves != nil)
+	e.floats(l.view.Pool.Moves)
+	e.int(l.view.Pool.Last + 1)
 	e.bool(l.warm)
 	e.int(l.lastBuild)
 	e.floats(l.view.Scale.Mu)
@@ -250,6 +255,7 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 		l.view.Counts[k] = d.uint()
 	}
 	l.view.N = d.uint()
+	l.restorePool(d)
 	l.warm = d.bool()
 	l.lastBuild = d.int(math.MaxInt32, "build size")
 	d.fill(l.view.Scale.Mu, "scale")
@@ -292,6 +298,31 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 		l.publishClasses()
 	}
 	return l, nil
+}
+
+func (l *Learner) restorePool(d *decoder) {
+	c, p := len(l.view.Names), &l.view.Pool
+	d.fill(l.poolLogw, "weights of the pool")
+	d.fill(l.pendPool, "evidence of the pool")
+	p.Moves = nil
+	if d.bool() {
+		p.Moves = d.floats(c*c, "chain of labels")
+	}
+	for _, v := range p.Moves {
+		if v < 0 {
+			d.fail("a transition was seen less than never")
+		}
+	}
+	p.Last = d.int(c, "last label") - 1
+	switch {
+	case d.err != nil:
+		return
+	case l.cfg.Temporal == TemporalOff:
+		p.Moves, p.Last = nil, -1
+	case p.Moves == nil: // the order of labels counts from now on
+		p.Moves = make([]float64, c*c)
+	}
+	l.setPoolWeights()
 }
 
 func (l *Learner) restoreModel(d *decoder) {

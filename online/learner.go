@@ -79,6 +79,9 @@ type Learner struct {
 	pendY  []int     // n    classes
 	pendLL []float64 // n×H  log p_h(label) when the sample was judged
 
+	poolLogw []float64 // log weights of the pool's members, the largest 0
+	pendPool []float64 // Σ log p_m(label) of the minibatch that is filling
+
 	judge    prequential
 	counters Counters
 
@@ -125,6 +128,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 		l.addClass(name)
 	}
 	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d)}
+	l.startPool()
 	l.publishClasses()
 	return l, nil
 }
@@ -151,10 +155,12 @@ func (l *Learner) addClass(name string) int {
 
 // publishClasses lets predictions know the classes that were added since.
 func (l *Learner) publishClasses() {
+	old := len(l.view.Names)
 	l.view.Names = l.names[:len(l.names):len(l.names)]
 	for len(l.view.Counts) < len(l.names) {
 		l.view.Counts = append(l.view.Counts, 0)
 	}
+	l.growChain(old)
 }
 
 // Outcome says what an event did.
@@ -193,7 +199,11 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 		k = l.addClass(ev.Label)
 		out.ClassAdded = ev.Label
 	}
-	l.probs, _, _ = l.view.PredictTo(l.probs, ev.X, &l.ws)
+	ahead := 0 // of a label that came late: which ones were known when its sample was predicted is forgotten
+	if ev.Probs == nil {
+		ahead = len(l.pendY) + 1
+	}
+	l.probs, _, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
 	if ev.Probs != nil {
 		l.judge.judge(ev.Probs, k)
 	} else {
@@ -210,6 +220,9 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 			ll = math.Log(max(l.ws.PerHorizon()[h*c+at], minMixProb))
 		}
 		l.pendLL = append(l.pendLL, ll)
+	}
+	if l.view.Built() && at >= 0 {
+		l.observePool(k)
 	}
 	if len(l.pendY) >= l.cfg.Batch.MaxSize {
 		l.closeMinibatch(&out)
@@ -239,8 +252,10 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		out.Stepped = true
 	}
 	l.publishClasses()
+	l.weighPool(n)
 	for _, k := range l.pendY {
 		l.view.Counts[k]++
+		l.extendChain(k)
 	}
 	l.view.N += uint64(n)
 	l.pendX, l.pendY, l.pendLL = l.pendX[:0], l.pendY[:0], l.pendLL[:0]

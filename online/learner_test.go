@@ -153,6 +153,14 @@ func TestRestoreWithOtherSettings(t *testing.T) {
 	state, _ := l.AppendBinary(nil)
 	cfg.Batch.MaxSize, cfg.LearningRate = 3, 0
 	cfg.Classes.Names = []string{"new"}
+	for _, cfg.Temporal = range []Temporal{TemporalOff, TemporalOn, TemporalAuto} {
+		l, err := Restore(cfg, state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		feed(l, rand.New(rand.NewPCG(4, 4)), 10)
+		checkSound(t, l)
+	}
 	l, err := Restore(cfg, state)
 	if err != nil {
 		t.Fatal(err)
@@ -326,6 +334,7 @@ func TestConfigValidate(t *testing.T) {
 		"learning_rate":     func(c *Config) { c.LearningRate = -1 },
 		"label_noise.start": func(c *Config) { c.LabelNoise.Start = 0.3 },
 		"track":             func(c *Config) { c.Track = 1 },
+		"temporal":          func(c *Config) { c.Temporal = "sometimes" },
 		"features":          func(c *Config) { c.Features = nil },
 	} {
 		cfg := testConfig(3)

@@ -736,6 +736,7 @@ func (t *Trainer) Learner() (*Learner, error) {
 		l.view.Counts[l.class[t.names[t.set.Class(i)]]]++
 	}
 	l.view.N = uint64(t.n)
+	l.trustProcess()
 	l.setWeights()
 	if err := l.setBases(); err != nil {
 		return nil, err

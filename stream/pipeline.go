@@ -85,8 +85,10 @@ type modelState struct {
 
 	predictionTopic, latestTopic, metricsTopic, rejectTopic string
 
-	seq    uint64                 // of the last prediction; the worker's
-	latest atomic.Pointer[[]byte] // prediction that latestTopic does not have yet
+	seq      uint64                 // of the last prediction; the worker's
+	unlearnt int                    // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
+	version  uint64                 // of that posterior; the worker's
+	latest   atomic.Pointer[[]byte] // prediction that latestTopic does not have yet
 
 	waiting *waiting  // the committer's, as all below
 	last    *lesson   // newest sample, unless it has been taught
@@ -285,23 +287,39 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 			}
 		}
 		post := m.Model.Posterior()
-		probs, novelty, err := post.PredictTo(nil, l.x, w.ws)
+		learned := r.Label != "" && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out))
+		ahead := 0 // of a sample without its label: labels may come in any order
+		if behind := m.behind(post.Version()); learned {
+			ahead = behind + 1
+		}
+		probs, novelty, err := post.PredictNextTo(nil, l.x, ahead, w.ws)
 		if err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, refuse(Unpredictable, "model %s: %w", m.Name, err))
 			continue
+		}
+		if learned {
+			m.unlearnt++
 		}
 		l.probs = probs
 		m.seq++
 		p := Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Label: r.Label, Learned: r.Label != "" && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out)),
+			Label: r.Label, Learned: learned,
 			rawID: r.rawID, rawTime: r.rawTime, arrived: msg.arrived,
 		}
 		p.judge()
 		w.publish(m, &p)
 		it.lessons = append(it.lessons, l)
 	}
+}
+
+// behind returns how many samples with their labels this version of the
+// posterior has not learnt yet.
+func (m *modelState) behind(version uint64) int {
+	m.unlearnt -= int(min(version-m.version, uint64(m.unlearnt)))
+	m.version = version
+	return m.unlearnt
 }
 
 func (w *worker) publish(m *modelState, p *Prediction) {
