@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -22,7 +23,7 @@ import (
 // history is a file, and everything that was true of it along the way.
 type history struct {
 	file   []byte
-	before [][]byte // the file one, two, … commits earlier
+	before [][]byte // the file one and three commits earlier
 	truths []*truth
 	states map[string]map[uint64][]byte // model → seq → state checkpointed there
 }
@@ -51,7 +52,7 @@ func makeHistory(t testing.TB, size int) *history {
 		for _, tr := range h.truths {
 			tr.commit(c)
 		}
-		if n >= 145 && n < 150 {
+		if n == 147 || n == 149 {
 			h.before = slices.Insert(h.before, 0, readFile(t, path))
 		}
 		if n == 20 || n == 50 || n == 90 {
@@ -70,7 +71,7 @@ func makeHistory(t testing.TB, size int) *history {
 
 // judge opens the damaged file at path and holds what comes back against the
 // history: it may be less, if that is said, but nothing that never was. Pending
-// samples that the last few transactions had dropped may wait again.
+// samples that the last transactions had dropped, a few, may wait again.
 func (h *history) judge(t *testing.T, path string, few int) *Recovery {
 	t.Helper()
 	s, err := Open(path, Options{})
@@ -93,7 +94,7 @@ func (h *history) judge(t *testing.T, path string, few int) *Recovery {
 		}
 		unknown := 0
 		for _, p := range got.Pending {
-			if !slices.ContainsFunc(tr.pending, func(q online.Pending) bool { return cmp.Equal(p, q) }) {
+			if !slices.ContainsFunc(tr.pending, func(q online.Pending) bool { return samePending(p, q) }) {
 				unknown++
 			}
 		}
@@ -135,7 +136,7 @@ func (h *history) judge(t *testing.T, path string, few int) *Recovery {
 // TestDamagedPages zeroes each page, fills each with noise, swaps it for
 // another, and cuts the file there.
 func TestDamagedPages(t *testing.T) {
-	h := makeHistory(t, 10_000)
+	h := makeHistory(t, 6_000)
 	pages := len(h.file) / pageSize
 	rng := rand.New(rand.NewPCG(7, 0))
 	repaired := 0
@@ -152,12 +153,7 @@ func TestDamagedPages(t *testing.T) {
 			copy(file[n*pageSize:(n+1)*pageSize], file[other*pageSize:])
 			return file
 		},
-		"half of it old": func(file []byte, n int) []byte {
-			clear(file[n*pageSize+pageSize/2 : (n+1)*pageSize])
-			return file
-		},
-		"cut before":  func(file []byte, n int) []byte { return file[:n*pageSize] },
-		"cut in half": func(file []byte, n int) []byte { return file[:n*pageSize+pageSize/2] },
+		"cut": func(file []byte, n int) []byte { return file[:n*pageSize+n%2*pageSize/2] },
 	} {
 		for n := range pages {
 			t.Run(fmt.Sprintf("%s/page=%d", name, n), func(t *testing.T) {
@@ -170,14 +166,14 @@ func TestDamagedPages(t *testing.T) {
 		}
 	}
 	if repaired < pages {
-		t.Errorf("only %d of %d damaged files needed repair: the damage does not bite", repaired, 6*pages)
+		t.Errorf("only %d of %d damaged files needed repair: the damage does not bite", repaired, 4*pages)
 	}
 }
 
 // TestLostWrites puts back what stood in a page, or in all data pages, some
 // commits ago: a disk that confirmed writes it then forgot.
 func TestLostWrites(t *testing.T) {
-	h := makeHistory(t, 10_000)
+	h := makeHistory(t, 6_000)
 	bites := 0
 	for ago, old := range h.before {
 		// Not the meta pages: a meta page that never reached the disk is a commit
@@ -190,12 +186,12 @@ func TestLostWrites(t *testing.T) {
 			if from >= to || bytes.Equal(h.file[from:to], old[from:to]) {
 				continue
 			}
-			t.Run(fmt.Sprintf("ago=%d/page=%d", ago+1, n), func(t *testing.T) {
+			t.Run(fmt.Sprintf("ago=%d/page=%d", 2*ago+1, n), func(t *testing.T) {
 				path := tempPath(t)
 				file := slices.Clone(h.file)
 				copy(file[from:to], old[from:to])
 				writeFile(t, path, file)
-				if h.judge(t, path, ago+2) != nil {
+				if h.judge(t, path, 20) != nil {
 					bites++
 				}
 			})
@@ -206,9 +202,198 @@ func TestLostWrites(t *testing.T) {
 	}
 }
 
+// TestLostCheckpoint: generations of one size take turns on the same pages, so
+// that a write which is lost leaves a state that is sound, but an older one.
+func TestLostCheckpoint(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	newTruths(t, s, "m")
+	var files [][]byte
+	for n := range uint64(8) {
+		if err := s.Checkpoint("m", 0, stateOf(n, 3000)); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, readFile(t, path))
+	}
+	closeStore(t, s)
+	last := files[len(files)-1]
+	bites := 0
+	for _, old := range files[:len(files)-1] {
+		for at := 2 * pageSize; at < len(last); at += pageSize {
+			if bytes.Equal(old[at:at+pageSize], last[at:at+pageSize]) {
+				continue
+			}
+			path := tempPath(t)
+			file := slices.Clone(last)
+			copy(file[at:at+pageSize], old[at:])
+			writeFile(t, path, file)
+			s := newStore(t, path, Options{})
+			r, err := s.Load("m", testShape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(r.State, stateOf(7, 3000)) {
+				bites++
+				if len(r.Loss.Notes) == 0 {
+					t.Errorf("page %d as it was: an older state came back, and nothing says so", at/pageSize)
+				}
+			}
+		}
+	}
+	if bites == 0 {
+		t.Error("no lost write cost the newest state: the test does not bite")
+	}
+}
+
+// TestStaleTree: a meta page that points to a tree older than itself.
+func TestStaleTree(t *testing.T) {
+	h := makeHistory(t, 6_000)
+	metas, _, err := readMetas(bytes.NewReader(h.file), int64(len(h.file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := slices.Clone(h.file)
+	newer := file[metas[0].txid%2*pageSize:]
+	older := file[metas[1].txid%2*pageSize:]
+	copy(newer[pageHeader+16:pageHeader+48], older[pageHeader+16:]) // root to high-water mark
+	sum := fnv.New64a()
+	_, _ = sum.Write(newer[pageHeader : pageHeader+metaSize-8])
+	order64.PutUint64(newer[pageHeader+metaSize-8:], sum.Sum64())
+	path := tempPath(t)
+	writeFile(t, path, file)
+	r := h.judge(t, path, 1)
+	if r == nil || !strings.Contains(strings.Join(r.Problems, "\n"), "lost a write") {
+		t.Errorf("Recovery() = %+v, want a lost write", r)
+	}
+}
+
+// TestWrongMeta: one meta page in the other's place is not taken for it.
+func TestWrongMeta(t *testing.T) {
+	h := makeHistory(t, 6_000)
+	for n := range 2 {
+		path := tempPath(t)
+		file := slices.Clone(h.file)
+		copy(file[n*pageSize:(n+1)*pageSize], h.file[(1-n)*pageSize:])
+		writeFile(t, path, file)
+		if h.judge(t, path, 1) == nil {
+			t.Errorf("meta page %d in both places went unnoticed", 1-n)
+		}
+	}
+}
+
+// TestTangled makes every branch point to itself, and swaps neighbours on
+// every leaf: reading ends, and notices.
+func TestTangled(t *testing.T) {
+	h := makeHistory(t, 6_000)
+	size := int64(len(h.file))
+	metas, _, err := readMetas(bytes.NewReader(h.file), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pr problems
+	p := newPages(bytes.NewReader(h.file), size, metas[0], &pr)
+	p.entries(metas[0].root, func(string, []byte, []byte) {})
+	branches, leaves := 0, 0
+	for id := uint64(2); id < metas[0].high; id++ {
+		file := slices.Clone(h.file)
+		page := file[id*pageSize:]
+		flags, count := order64.Uint16(page[8:]), int(order64.Uint16(page[10:]))
+		if !p.seen[id] || order64.Uint64(page) != id || count < 2 {
+			continue
+		}
+		switch flags {
+		case branchPage:
+			branches++
+			for i := range count {
+				order64.PutUint64(page[pageHeader+i*elementSize+8:], id)
+			}
+		case leafPage:
+			leaves++
+			a, b := page[pageHeader:pageHeader+elementSize], page[pageHeader+elementSize:pageHeader+2*elementSize]
+			for i := range a {
+				a[i], b[i] = b[i], a[i]
+			}
+			order64.PutUint32(a[4:], order64.Uint32(a[4:])+elementSize) // positions count from the element
+			order64.PutUint32(b[4:], order64.Uint32(b[4:])-elementSize)
+		}
+		c, err := examine(bytes.NewReader(file), size)
+		if err != nil || len(c.problems) == 0 || c.sound {
+			t.Errorf("page %d (flags %d): problems %q, sound %v, %v", id, flags, c.problems, c.sound, err)
+		}
+		path := tempPath(t)
+		writeFile(t, path, file)
+		h.judge(t, path, 1)
+	}
+	if branches == 0 || leaves < 5 {
+		t.Errorf("%d branches and %d leaves: the test does not bite", branches, leaves)
+	}
+}
+
+// TestGap: a journal with a gap is damaged even where its ledger agrees.
+func TestGap(t *testing.T) {
+	h := makeHistory(t, 6_000)
+	path := tempPath(t)
+	writeFile(t, path, h.file)
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(journalBucket("bearing")))
+		l, err := readLedger(tx, "bearing")
+		if err != nil {
+			return err
+		}
+		l.remove(b.Get(order(120)))
+		return errors.Join(b.Delete(order(120)), putLedger(tx, "bearing", l), stamp(tx))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.judge(t, path, 0); r == nil || r.Models["bearing"].Samples != 31 {
+		t.Errorf("Recovery() = %+v, want 31 samples lost", r)
+	}
+}
+
+// TestCrafted: values that are sealed, but make no sense where they are.
+func TestCrafted(t *testing.T) {
+	ev := events["plain"]
+	record, cp := appendRecord(nil, &ev), append(appendCheckpoint(nil, &checkpoint{generation: 1, seq: 1}), 'x')
+	for _, v := range []struct {
+		kind    kind
+		bucket  string
+		key     string
+		payload []byte
+	}{
+		{kindRecord, "journal/m", "short", record},
+		{kindRecord, "journal/m", string(order(0)), record},
+		{kindRecord, "journal/m/x", string(order(1)), record},
+		{kindRecord, "journal", string(order(1)), record},
+		{kindRecord, "journal/m", string(order(1)), record[1:]},
+		{kindPending, "pending/m", "", []byte{}},
+		{kindCheckpoint, "checkpoint/m", "state", cp},
+		{kindCheckpoint, "checkpoint/m/2", "state", cp},
+		{kindCheckpoint, "checkpoint/m/01", "state", cp},
+		{kindCheckpoint, "checkpoint/m/0", "other", cp},
+		{kindCheckpoint, "checkpoint/m/0", "state", nil},
+		{kindLedger, bucketLedger, "m", []byte{1}},
+		{kindLedger, bucketLedger, "", appendLedger(nil, ledger{})},
+		{kindStamp, bucketLedger, keyStamp, []byte{1, 2}},
+		{kindFormat, bucketMeta, keyFormat, []byte{0}},
+		{kindShape, bucketMeta, "shape/", nil},
+		{0, "other/m", "key", []byte("payload")},
+	} {
+		c := &contents{models: make(map[string]*holding)}
+		value := seal(nil, v.kind, v.bucket, []byte(v.key), v.payload)
+		if _, err := c.visit(v.bucket, []byte(v.key), value, true); err == nil {
+			t.Errorf("%c at %q %q with %x was accepted", v.kind, v.bucket, v.key, v.payload)
+		}
+	}
+}
+
 // TestMetaLost: without any meta page the newest tree is found again.
 func TestMetaLost(t *testing.T) {
-	h := makeHistory(t, 10_000)
+	h := makeHistory(t, 6_000)
 	path := tempPath(t)
 	file := slices.Clone(h.file)
 	clear(file[:2*pageSize])
@@ -223,7 +408,7 @@ func TestMetaLost(t *testing.T) {
 
 // TestBits flips bits all over the file: whatever is not noticed makes no difference.
 func TestBits(t *testing.T) {
-	h := makeHistory(t, 10_000)
+	h := makeHistory(t, 6_000)
 	size := int64(len(h.file))
 	metas, _, err := readMetas(bytes.NewReader(h.file), size)
 	if err != nil {
@@ -236,7 +421,7 @@ func TestBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 0))
 	noticed := 0
 	file := slices.Clone(h.file)
-	for i := rng.IntN(11); i < len(file); i += 1 + rng.IntN(41) {
+	for i := rng.IntN(11); i < len(file); i += 1 + rng.IntN(160) {
 		bit := byte(1) << rng.IntN(8)
 		file[i] ^= bit
 		got, err := examine(bytes.NewReader(file), size)
@@ -245,7 +430,7 @@ func TestBits(t *testing.T) {
 		}
 		if len(got.problems) > 0 {
 			noticed++
-			if noticed%50 == 0 {
+			if noticed%30 == 0 {
 				path := tempPath(t)
 				writeFile(t, path, file)
 				h.judge(t, path, 1)
@@ -264,11 +449,9 @@ func sameContents(a, b *contents) bool {
 	return a.version == b.version && reflect.DeepEqual(a.models, b.models)
 }
 
-func sameRecord(a, b online.Record) bool { return reflect.DeepEqual(a, b) }
-
 // TestLosses damages one thing each, and looks at what is said and done about it.
 func TestLosses(t *testing.T) {
-	h := makeHistory(t, 10_000)
+	h := makeHistory(t, 6_000)
 	bearing := h.truths[0]
 	spoil := func(bucket string, key []byte) func(t *testing.T, file []byte) {
 		return func(t *testing.T, file []byte) {
@@ -378,7 +561,7 @@ func TestLosses(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Loss = Loss{}
-			if diff := cmp.Diff(r, again, emptyIsNil); diff != "" {
+			if diff := cmp.Diff(r, again); diff != "" {
 				t.Errorf("after another start, −want +got:\n%s", diff)
 			}
 		})
@@ -438,8 +621,8 @@ func TestFaultInMap(t *testing.T) {
 // TestDamagedLater: what goes wrong while the store is open is an error that
 // says what to do, never wrong data; the next start repairs it.
 func TestDamagedLater(t *testing.T) {
-	h := makeHistory(t, 10_000)
-	for _, marker := range []string{"class 1", string(stateOf(90, 10_000)[5000:5016])} {
+	h := makeHistory(t, 6_000)
+	for _, marker := range []string{"class 1", string(stateOf(90, 6_000)[3000:3016])} {
 		path := tempPath(t)
 		writeFile(t, path, h.file)
 		s := newStore(t, path, Options{})
@@ -481,7 +664,7 @@ func TestDamagedLater(t *testing.T) {
 // TestStoredFreelist: bbolt's own tool stores a list of free pages, which is
 // checked before bbolt may act on it.
 func TestStoredFreelist(t *testing.T) {
-	h := makeHistory(t, 10_000)
+	h := makeHistory(t, 6_000)
 	path, compacted := tempPath(t), tempPath(t)
 	writeFile(t, path, h.file)
 	src, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
@@ -538,7 +721,7 @@ func TestAsideCopied(t *testing.T) {
 
 // FuzzSurvey reads arbitrary files.
 func FuzzSurvey(f *testing.F) {
-	h := makeHistory(f, 10_000)
+	h := makeHistory(f, 6_000)
 	f.Add(h.file[:12*pageSize], uint16(3), byte(1))
 	f.Add(h.file[:2*pageSize], uint16(20), byte(0xff))
 	f.Fuzz(func(t *testing.T, file []byte, at uint16, flip byte) {

@@ -150,15 +150,15 @@ func TestBuildFails(t *testing.T) {
 
 // TestFull: at the quota commits are refused, checkpoints make room, and commits go on.
 func TestFull(t *testing.T) {
-	const quota, size = 512 << 10, 60_000
+	const quota, size, dedupe = 256 << 10, 30_000, 200
 	path := tempPath(t)
-	s := newStore(t, path, Options{MaxSize: quota})
+	s := newStore(t, path, Options{MaxSize: quota, Dedupe: dedupe})
 	tr := newTruths(t, s, "m")[0]
 	for round := range 4 {
 		refused := false
 		for range 10_000 {
 			c := &online.Commit{}
-			for range 100 {
+			for range 50 {
 				c.Records = append(c.Records, sample("m", tr.last()+uint64(len(c.Records))+1))
 			}
 			err := s.Commit(c)
@@ -176,7 +176,7 @@ func TestFull(t *testing.T) {
 		if !refused {
 			t.Fatal("the quota is never reached")
 		}
-		if round == 0 && tr.last() < 1000 || round > 0 && tr.last()-tr.seq < 1000 {
+		if round == 0 && tr.last() < 500 || round > 0 && tr.last()-tr.seq < 500 {
 			t.Errorf("round %d: full after only %d records", round, tr.last()-tr.seq)
 		}
 		tr.check(t, s)
@@ -188,7 +188,7 @@ func TestFull(t *testing.T) {
 			tr.check(t, s)
 		}
 	}
-	const excess = 4 * (size + 8*defaultDedupe) // a checkpoint may outgrow the quota
+	const excess = 4 * (size + 8*dedupe) // a checkpoint may outgrow the quota
 	if info, err := os.Stat(path); err != nil || info.Size() > growStep+quota+excess {
 		t.Errorf("the file: %v, %v, want at most %d bytes", info.Size(), err, growStep+quota+excess)
 	}

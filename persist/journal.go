@@ -63,8 +63,13 @@ func checkSample(x, probs []float64) error {
 // order is the key of a record or a pending sample: bbolt sorts bytes.
 func order(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// place is what order made a key of.
-func place(key []byte) uint64 { return binary.BigEndian.Uint64(key) }
+// place is what order made a key of; 0, which is no place, for any other key.
+func place(key []byte) uint64 {
+	if len(key) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(key)
+}
 
 // Commit makes everything in c durable in one transaction, for several models
 // at once, and fills in each record's Seq: per model 1, 2, 3, … without gaps.

@@ -50,6 +50,15 @@ func stamp(tx *bbolt.Tx) error {
 	return tx.Bucket([]byte(bucketLedger)).Put(key, value)
 }
 
+func decodeStamp(payload []byte) (uint64, error) {
+	d := decoder{rest: payload}
+	n := d.uint64()
+	if err := d.end(); err != nil {
+		return 0, fmt.Errorf("stamp: %w", err)
+	}
+	return n, nil
+}
+
 // draft is what a transaction is about to change of one model. The model
 // itself changes when the transaction has succeeded.
 type draft struct {

@@ -158,9 +158,7 @@ func open(path string, opts Options) (*Store, error) {
 	file, err := lock(path, os.O_RDWR)
 	switch {
 	case err == nil:
-		if err = s.adopt(file); err != nil {
-			_ = release(file) // closed already unless bbolt did not come so far
-		}
+		err = s.adopt(file)
 	case errors.Is(err, fs.ErrNotExist):
 		err = s.build(func(db *bbolt.DB) error {
 			if _, err := os.Lstat(path); err == nil {
@@ -176,6 +174,9 @@ func open(path string, opts Options) (*Store, error) {
 		if s.db != nil {
 			_ = s.db.Close()
 		}
+		if file != nil {
+			_ = release(file) // closed already if the database was open
+		}
 		return nil, err
 	}
 	return s, nil
@@ -187,6 +188,11 @@ func (s *Store) adopt(file *os.File) error {
 	if err != nil {
 		return err
 	}
+	found, err := examine(file, info.Size())
+	if err != nil {
+		return err
+	}
+	// It is ours: until here nothing was touched.
 	if info.Mode().Perm()&0o077 != 0 {
 		s.opts.Log.Warn("others could read the state file: taking that right away", "path", s.path, "mode", info.Mode().Perm().String())
 		if err := file.Chmod(0o600); err != nil {
@@ -194,10 +200,6 @@ func (s *Store) adopt(file *os.File) error {
 		}
 	}
 	_ = os.Remove(s.path + temporary) // what a crash left; we hold the lock
-	found, err := examine(file, info.Size())
-	if err != nil {
-		return err
-	}
 	if len(found.problems) > 0 {
 		return s.repair(file, info.Size(), found.problems)
 	}
@@ -243,7 +245,6 @@ func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err err
 			// Open does anyway: a page less to write at each commit, and none
 			// whose damage would let bbolt overwrite what is in use.
 			NoFreelistSync: true,
-			FreelistType:   bbolt.FreelistMapType,
 			OpenFile:       func(string, int, os.FileMode) (*os.File, error) { return file, nil },
 		})
 		return err

@@ -113,108 +113,95 @@ func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
 	return c
 }
 
+// The first part of a bucket's name, or of a key in "meta", says what a value is.
+var kinds = map[string]kind{
+	"shape": kindShape, "journal": kindRecord, "pending": kindPending, "checkpoint": kindCheckpoint, bucketLedger: kindLedger,
+}
+
 // visit checks one value and notes it. The holding is that of its model, if any.
-func (c *contents) visit(bucket string, key, value []byte, keep bool) (*holding, error) {
+func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *holding, err error) {
 	class, name, _ := strings.Cut(bucket, "/")
-	slotOf := 0
+	generation := ""
 	switch class {
 	case bucketMeta:
 		if string(key) == keyFormat {
-			payload, err := unseal(kindFormat, bucket, key, value)
-			if err != nil {
-				return nil, err
-			}
-			c.known = true
-			c.version, err = decodeFormat(payload)
+			c.version, err = c.number(kindFormat, bucket, key, value, decodeFormat)
 			return nil, err
 		}
 		class, name, _ = strings.Cut(string(key), "/")
 	case bucketLedger:
 		if string(key) == keyStamp {
-			payload, err := unseal(kindStamp, bucket, key, value)
-			if err != nil {
-				return nil, err
-			}
-			d := decoder{rest: payload}
-			c.stamp = d.uint64()
-			return nil, d.end()
+			c.stamp, err = c.number(kindStamp, bucket, key, value, decodeStamp)
+			return nil, err
 		}
 		name = string(key)
 	case "checkpoint":
-		rest, n, _ := strings.Cut(name, "/")
-		name, slotOf = rest, strings.Index("01", n)
-		if len(n) != 1 || slotOf < 0 || !bytes.Equal(key, stateKey) {
-			return nil, errEncoding
-		}
-	case "journal", "pending":
-		if len(key) != 8 {
-			return nil, errEncoding
-		}
+		name, generation, _ = strings.Cut(name, "/")
+	}
+	k := kinds[class]
+	switch { // no CRC says that somebody else did not compute it
+	case k == 0,
+		(k == kindRecord || k == kindPending) && place(key) == 0,
+		k == kindCheckpoint && (!bytes.Equal(key, stateKey) || generation != "0" && generation != "1"):
+		return nil, errEncoding
 	}
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	h := c.models[name]
-	if h == nil {
+	if h = c.models[name]; h == nil {
 		h = newHolding()
 		c.models[name] = h
 	}
+	payload, err := unseal(k, bucket, key, value)
+	if err != nil {
+		return h, err
+	}
+	c.known = true
 	kept := value
 	if !keep {
 		kept = nil
 	}
-	switch class {
-	case "shape":
-		if _, err := unseal(kindShape, bucket, key, value); err != nil {
-			return h, err
-		}
-		h.shape = value
-	case bucketLedger:
-		payload, err := unseal(kindLedger, bucket, key, value)
-		if err != nil {
-			return h, err
-		}
+	switch k {
+	case kindLedger:
 		l, err := decodeLedger(payload)
 		if err != nil {
 			return h, err
 		}
-		c.known, h.ledger = true, &l
-		return h, nil // no entry of its own
-	case "journal":
-		payload, err := unseal(kindRecord, bucket, key, value)
-		if err != nil {
-			return h, err
-		}
+		h.ledger = &l
+		return h, nil // not an entry itself
+	case kindShape:
+		h.shape = value
+	case kindRecord:
 		if _, err := decodeRecord(payload); err != nil {
 			return h, err
 		}
 		h.journal[place(key)] = kept
-	case "pending":
-		payload, err := unseal(kindPending, bucket, key, value)
-		if err != nil {
-			return h, err
-		}
+	case kindPending:
 		p, err := decodePending(payload)
 		if err != nil {
 			return h, err
 		}
 		h.pending[place(key)] = waiting{p.Key, kept}
-	case "checkpoint":
-		payload, err := unseal(kindCheckpoint, bucket, key, value)
-		if err != nil {
-			return h, err
-		}
+	case kindCheckpoint:
 		cp, err := decodeCheckpoint(payload)
 		if err != nil {
 			return h, err
 		}
-		h.slots[slotOf], h.states[slotOf] = slot{cp.generation, cp.seq}, kept
-	default:
-		return h, errEncoding
+		i := int(generation[0] - '0')
+		h.slots[i], h.states[i] = slot{cp.generation, cp.seq}, kept
 	}
-	c.known = true
 	h.tally.add(value)
 	return h, nil
+}
+
+// number reads a value that is one number and belongs to no model.
+func (c *contents) number(k kind, bucket string, key, value []byte, decode func([]byte) (uint64, error)) (uint64, error) {
+	payload, err := unseal(k, bucket, key, value)
+	if err != nil {
+		return 0, err
+	}
+	c.known = true
+	return decode(payload)
 }
 
 // examine checks a whole file. An error means that it must be left alone
