@@ -429,3 +429,53 @@ func TestShortSlicesPanic(t *testing.T) {
 		})
 	}
 }
+
+// TestIllConditioned factors a kernel matrix of points that lie close together:
+// what is left of A − L·Lᵀ, of L·L⁻¹ − I and of L·x − b stays near what the
+// reference leaves.
+func TestIllConditioned(t *testing.T) {
+	paths(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(13, 1))
+		const n = 100
+		x := random(r, n, 2, 0)
+		k := newMatrix(n, n, 0)
+		for i := range n {
+			for j := range i + 1 {
+				d0, d1 := x.data[2*i]-x.data[2*j], x.data[2*i+1]-x.data[2*j+1]
+				k.data[i*n+j] = math.Exp(-0.5 * (d0*d0 + d1*d1))
+			}
+			k.data[i*n+i] += 1e-6
+		}
+		residuals := func(l, inverse, solved, b matrix) (factor, identity, solution float64) {
+			for i := range n {
+				for j := range i + 1 {
+					factor = max(factor, math.Abs(ref.Ddot(j+1, l.data[i*n:], 1, l.data[j*n:], 1)-k.data[i*n+j]))
+					s := ref.Ddot(i-j+1, l.data[i*n+j:], 1, inverse.data[j*n+j:], n)
+					if i == j {
+						s--
+					}
+					identity = max(identity, math.Abs(s))
+				}
+				solution = max(solution, math.Abs(ref.Ddot(i+1, l.data[i*n:], 1, solved.data, 1)-b.data[i]))
+			}
+			return factor, identity, solution
+		}
+		b := random(r, 1, n, 0)
+		l, want := k.clone(), k.clone()
+		if !Cholesky(n, l.data, n) || !refLap.Dpotrf(blas.Lower, n, want.data, n) {
+			t.Fatal("not positive definite")
+		}
+		inverse, wantInverse := l.clone(), want.clone()
+		InvertTri(n, inverse.data, n)
+		refLap.Dtrtri(blas.Lower, blas.NonUnit, n, wantInverse.data, n)
+		solved, wantSolved := b.clone(), b.clone()
+		SolveTriTrans(1, n, l.data, n, solved.data, n)
+		ref.Dtrsv(blas.Lower, blas.NoTrans, blas.NonUnit, n, want.data, n, wantSolved.data, 1)
+		f, i, s := residuals(l, inverse, solved, b)
+		wf, wi, ws := residuals(want, wantInverse, wantSolved, b)
+		t.Logf("residuals: factor %.1e (reference %.1e), inverse %.1e (%.1e), solution %.1e (%.1e)", f, wf, i, wi, s, ws)
+		if f > 10*wf || i > 10*wi || s > 10*ws {
+			t.Errorf("residuals exceed ten times the reference's")
+		}
+	})
+}

@@ -8,7 +8,7 @@ import "unsafe"
 const (
 	width = 12  // columns of a panel
 	depth = 132 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
-	few   = 3   // rows that are not worth packing a panel for
+	few   = 4   // rows that are not worth packing a panel for
 )
 
 // size is that of an element, in bytes.
