@@ -27,7 +27,8 @@ const (
 	buildGrowth = 1.5 // the buffer grows by this before the model is rebuilt
 	mixMemory   = 500 // observations that the horizons' weights remember
 	minMixProb  = 1e-12
-	fullStep    = 32   // samples of a step, once warm; the learning rate is the configured one from there on
+	maxStep     = 16   // samples of a step; a larger minibatch makes several
+	fullRate    = 32   // samples of a step at which the learning rate is the configured one
 	minWeight   = 1e-3 // of a horizon, below which its gradient is not computed
 )
 
@@ -469,9 +470,9 @@ func (l *Learner) setBases() error {
 func (l *Learner) basis(k int) int { return min(k, len(l.bases)-1) }
 
 // learn takes one minibatch of raw samples and their classes through a step, or
-// several if it is large, or leaves the state as it was. Live samples were predicted before, by the
-// model that now learns them: they weigh the horizons, and the scaling follows
-// them if it tracks.
+// several if it is large, or leaves the state as it was. Live samples were
+// predicted before, by the model that now learns them: they weigh the horizons,
+// and the scaling follows them if it tracks.
 func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 	n, w := len(classes), &l.work
 	for _, k := range classes {
@@ -488,12 +489,9 @@ func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 		return nil
 	}
 	// Every parts-th sample makes a step: neighbours are alike, a step's samples
-	// should not be. During the warm-up the samples will be learnt again anyway.
+	// should not be.
 	var err error
-	parts := 1
-	if live {
-		parts = (n + fullStep - 1) / fullStep
-	}
+	parts := (n + maxStep - 1) / maxStep
 	for first := 0; first < parts && err == nil; first++ {
 		at := 0
 		for i := first; i < n; i += parts {
@@ -523,7 +521,7 @@ func (l *Learner) step(n int) error {
 	}
 	if l.cfg.LearningRate > 0 {
 		l.gradient(n)
-		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(min(n, fullStep))/fullStep)); err != nil {
+		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate)); err != nil {
 			return err
 		}
 	}
