@@ -10,6 +10,9 @@
 //	q(x) = s − |w|² + v0              1     variance that Z does not explain, plus noise
 //	f_k(x) ~ N(w·m_k, q + |U_k·w|²)         U_k = chol(I + Σ site precisions)⁻¹
 //
+// A Pool corrects the probabilities that follow: their sharpness, and the order
+// of the labels.
+//
 // Symbols: C classes, D features, M inducing points, n rows of a minibatch,
 // s amplitude (variance), v0 noise variance, ℓ lengthscales. Matrices are
 // row-major []float64.

@@ -37,7 +37,8 @@ func (h *Horizon) UnmarshalText(text []byte) error {
 // Batch says when a minibatch is closed.
 type Batch struct {
 	// MaxSize is the number of labelled samples that closes a minibatch.
-	// Default 16, range 1 to 1000.
+	// Default 16, range 1 to 1000. A larger one is learnt in interleaved steps of
+	// 16 at most.
 	MaxSize int `yaml:"max_size"`
 	// MaxWait closes a minibatch that has waited this long for more samples.
 	// 0 waits for ever: minibatches are then closed by count alone, and a

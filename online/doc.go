@@ -11,7 +11,12 @@
 // One minibatch step: horizons' weights by their evidence; forget; absorb what
 // leaves the window; two parallel sweeps over the window; one Adam step along
 // the gradient of the new samples' evidence; projection of the absorbed sites
-// on the new basis.
+// on the new basis. A large minibatch makes several such steps, each of samples
+// spread over all of it.
+//
+// What the horizons say is mixed by their evidence, and then corrected by a
+// model.Pool: its members sharpen the answer or weigh it with the order in which
+// labels follow each other, and they, too, are mixed by their evidence.
 //
 // Symbols: H horizons, C classes seen, M inducing points, D features, R window,
 // n new samples; s1, s2 natural parameters of a site; a, v mean and variance of

@@ -27,7 +27,8 @@ const (
 	buildGrowth = 1.5 // the buffer grows by this before the model is rebuilt
 	mixMemory   = 500 // observations that the horizons' weights remember
 	minMixProb  = 1e-12
-	fullRate    = 32   // minibatch size at which the learning rate is the configured one
+	maxStep     = 16   // samples of a step; a larger minibatch makes several
+	fullRate    = 32   // samples of a step at which the learning rate is the configured one
 	minWeight   = 1e-3 // of a horizon, below which its gradient is not computed
 )
 
@@ -266,20 +267,31 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 }
 
 // weighHorizons updates the log weights by how well each horizon predicted the
-// minibatch: a Bayesian mixture that forgets.
+// minibatch.
 func (l *Learner) weighHorizons(n int) {
-	top := math.Inf(-1)
+	var sum [maxHorizons]float64
 	for h := range l.logw {
-		l.logw[h] *= max(0, 1-float64(n)/mixMemory)
 		for i := range n {
-			l.logw[h] += l.pendLL[i*len(l.logw)+h]
+			sum[h] += l.pendLL[i*len(l.logw)+h]
 		}
-		top = max(top, l.logw[h])
 	}
-	for h := range l.logw {
-		l.logw[h] -= top
-	}
+	weigh(l.logw, sum[:], n)
 	l.setWeights()
+}
+
+// weigh updates the log weights of a mixture by evidence, the sum of each
+// member's log probabilities of n labels, and makes the largest 0: a Bayesian
+// mixture that forgets. The n samples were predicted without news of each
+// other, so that the errors of neighbours are one error: they count as √n.
+func weigh(logw, evidence []float64, n int) {
+	top, one := math.Inf(-1), 1/math.Sqrt(float64(n))
+	for h := range logw {
+		logw[h] = logw[h]*max(0, 1-float64(n)/mixMemory) + one*evidence[h]
+		top = max(top, logw[h])
+	}
+	for h := range logw {
+		logw[h] -= top
+	}
 }
 
 // setWeights puts softmax(logw) into the view.
@@ -457,10 +469,10 @@ func (l *Learner) setBases() error {
 // basis is the number of latent function k's basis.
 func (l *Learner) basis(k int) int { return min(k, len(l.bases)-1) }
 
-// learn takes one minibatch of raw samples and their classes through a step,
-// or leaves the state as it was. Live samples were predicted before, by the
-// model that now learns them: they weigh the horizons, and the scaling follows
-// them if it tracks.
+// learn takes one minibatch of raw samples and their classes through a step, or
+// several if it is large, or leaves the state as it was. Live samples were
+// predicted before, by the model that now learns them: they weigh the horizons,
+// and the scaling follows them if it tracks.
 func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 	n, w := len(classes), &l.work
 	for _, k := range classes {
@@ -473,14 +485,22 @@ func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 			track(&l.scale, l.sd0, rawX, n, l.cfg.Track)
 		}
 	}
-	for i, k := range classes {
-		w.labels[i] = l.latent[k]
-		l.scale.To(w.batchX[i*l.d:(i+1)*l.d], rawX[i*l.d:(i+1)*l.d])
-	}
 	if len(l.view.Latent) < 2 {
 		return nil
 	}
-	err := l.step(n)
+	// Every parts-th sample makes a step: neighbours are alike, a step's samples
+	// should not be.
+	var err error
+	parts := (n + maxStep - 1) / maxStep
+	for first := 0; first < parts && err == nil; first++ {
+		at := 0
+		for i := first; i < n; i += parts {
+			w.labels[at] = l.latent[classes[i]]
+			l.scale.To(w.batchX[at*l.d:(at+1)*l.d], rawX[i*l.d:(i+1)*l.d])
+			at++
+		}
+		err = l.step(at)
+	}
 	if err != nil {
 		l.state.copyFrom(&l.backup)
 		l.setWeights()
@@ -494,14 +514,14 @@ func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 	return nil
 }
 
-// step is one minibatch step on the n samples in work.batchX and work.labels.
+// step learns the n samples in work.batchX and work.labels.
 func (l *Learner) step(n int) error {
 	if err := l.sweeps(n); err != nil {
 		return err
 	}
 	if l.cfg.LearningRate > 0 {
 		l.gradient(n)
-		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(min(n, fullRate))/fullRate)); err != nil {
+		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate)); err != nil {
 			return err
 		}
 	}

@@ -107,9 +107,12 @@ func TestLearns(t *testing.T) {
 // Encoding and decoding at any moment changes nothing that follows; the same
 // seed and events give the same bytes.
 func TestRestoreCarriesOnExactly(t *testing.T) {
-	for _, track := range []float64{0, 200} {
+	for _, c := range []struct {
+		track float64
+		size  int
+	}{{0, 5}, {200, 5}, {0, 70}} {
 		cfg := testConfig(3, "a")
-		cfg.Track = track
+		cfg.Track, cfg.Batch.MaxSize = c.track, c.size
 		straight := newTestLearner(t, cfg)
 		broken := newTestLearner(t, cfg)
 		events, chaos := rand.New(rand.NewPCG(2, 2)), rand.New(rand.NewPCG(3, 3))
@@ -134,7 +137,7 @@ func TestRestoreCarriesOnExactly(t *testing.T) {
 				}
 			}
 			if a, b := straight.Digest(), broken.Digest(); a != b {
-				t.Fatalf("track %g: digests differ after %d events: %s, %s", track, i+1, a, b)
+				t.Fatalf("%+v: digests differ after %d events: %s, %s", c, i+1, a, b)
 			}
 		}
 		if !straight.WarmedUp() {

@@ -38,14 +38,7 @@ func (l *Learner) observePool(k int) {
 // samples of the minibatch: a Bayesian mixture that forgets, as that of the
 // horizons is. It stands even if the step is refused: the predictions were made.
 func (l *Learner) weighPool(n int) {
-	top := math.Inf(-1)
-	for m := range l.poolLogw {
-		l.poolLogw[m] = l.poolLogw[m]*max(0, 1-float64(n)/mixMemory) + l.pendPool[m]
-		top = max(top, l.poolLogw[m])
-	}
-	for m := range l.poolLogw {
-		l.poolLogw[m] -= top
-	}
+	weigh(l.poolLogw, l.pendPool, n)
 	clear(l.pendPool)
 	l.setPoolWeights()
 }
