@@ -141,11 +141,16 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if err != nil {
 			return err
 		}
-		t, err := parseTemplate(s.TopicTemplate)
-		if err != nil {
+		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, rejected: newTally()}
+		tmpl := s.TopicTemplate
+		if s.Format == formatValue {
+			src.gatherer = newGatherer(s, n.counts)
+			tmpl = strings.Replace(tmpl, featureLevel, "+", 1) // the other levels name the device
+		}
+		if src.template, err = parseTemplate(tmpl); err != nil {
 			return err
 		}
-		byName[name] = &source{name: name, filters: s.Topics, decoder: decoder, template: t, allowRetained: s.AllowRetained, rejected: newTally()}
+		byName[name] = src
 	}
 	prefix := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/"
 	for _, c := range configs {
@@ -369,6 +374,7 @@ func (n *Node) Stats() Stats {
 		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LessonsDropped: c.lessonsDropped.Load(),
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		Ring: n.ring.len(), Commit: len(n.queue), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},

@@ -48,6 +48,7 @@ type source struct {
 	filters       []string
 	decoder       *Decoder
 	template      *template
+	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
 	allowRetained bool
 	feeds         []feed        // of a stream
 	models        []*modelState // of the feeds; or whom the labels are for
@@ -251,6 +252,16 @@ func (w *worker) read(it *item, src *source) error {
 		return err
 	}
 	captured := src.template.capture(msg.topic)
+	if src.gatherer != nil {
+		x, err := src.gatherer.add(msg.topic, strings.Join(captured, "/"), readings[0].X[0], msg.arrived)
+		if err != nil {
+			return err
+		}
+		if x == nil {
+			return nil
+		}
+		readings[0].X = x
+	}
 	for i := range readings {
 		r := &readings[i]
 		if r.Label != "" && r.Source == w.node {

@@ -5,7 +5,7 @@ type Reason string
 
 // Reasons of a Refusal.
 const (
-	NotJSON        Reason = "not_json"         // broken, or nested too deeply
+	Malformed      Reason = "malformed"        // not of the stream's format, or nested too deeply
 	TooLarge       Reason = "too_large"        // more bytes than max_payload, or more entries than max_batch
 	Empty          Reason = "empty"            // no bytes, or an empty batch
 	MissingFeature Reason = "missing_feature"  // a named feature is not there
@@ -26,7 +26,7 @@ const (
 
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{NotJSON, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel,
+	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel,
 		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, Retained, Unrouted, Unpredictable}
 }
 
