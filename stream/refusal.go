@@ -19,6 +19,7 @@ const (
 	AmbiguousID    Reason = "ambiguous_id"     // samples of several devices wait under that id
 	UnknownClass   Reason = "unknown_class"    // the model's classes are closed and do not include the label
 	TooManyClasses Reason = "too_many_classes" // the model has as many classes as it may
+	BadRequest     Reason = "bad_request"      // a request that the node does not know, or not for that model
 	Retained       Reason = "retained"         // an old message that the broker kept
 	Unrouted       Reason = "unrouted"         // a topic that no stream asks for
 	Unpredictable  Reason = "unpredictable"    // the model refused the features
@@ -27,7 +28,7 @@ const (
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel,
-		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, Retained, Unrouted, Unpredictable}
+		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable}
 }
 
 // Refusal is input that teaches nothing.
