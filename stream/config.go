@@ -162,10 +162,10 @@ type Stream struct {
 	TopicTemplate string `yaml:"topic_template"`
 	// Format of the payload: json, cbor, float32 or float64 (raw, little-endian),
 	// influx (line protocol), csv (without a header) or value (one number).
-	Format string `yaml:"format"`
+	Format string `yaml:"format" jsonschema:"enum=json,enum=cbor,enum=float32,enum=float64,enum=influx,enum=csv,enum=value"`
 	// Compression of the payload: none, gzip, zstd, or auto for any of them.
 	// Default none.
-	Compression string `yaml:"compression"`
+	Compression string `yaml:"compression" jsonschema:"enum=none,enum=gzip,enum=zstd,enum=auto"`
 	// Features are the names of the D features, in the order of an array.
 	Features []string `yaml:"features"`
 	// Dimension is D where the features have no names of their own: f0, f1, ….

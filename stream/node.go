@@ -179,6 +179,10 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		}
 		m.frozen = c.Mark&markFrozen != 0
 		m.learning.Store(!m.frozen)
+		if m.frozen {
+			n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
+				"topic", prefix+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
+		}
 		switch c.Output {
 		case "", formatJSON:
 		case formatCBOR:
