@@ -251,6 +251,7 @@ func (s Stream) Validate() error {
 		check(s.Dimension >= 0 && s.Dimension <= maxFeatures, "dimension", s.Dimension, fmt.Sprintf("1 to %d", maxFeatures)),
 		check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
 		check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
+		check(s.Format != formatCBOR || s.MaxPayload <= MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
 		check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
 		checkPath("id", s.ID), checkPath("time", s.Time), checkPath("label", s.Label),
 		checkTopics(s.Topics, s.TopicTemplate),

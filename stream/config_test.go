@@ -108,6 +108,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{stream(func(s *Stream) { s.Compression = "lz4" }), "streams.s.compression lz4: want one of none"},
 		{stream(func(s *Stream) { s.Format, s.Compression = "float32", "auto" }), "streams.s.compression auto: want none, gzip or zstd"},
 		{stream(func(s *Stream) { s.Format, s.Fields = "float64", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want no fields"},
+		{stream(func(s *Stream) { s.Format, s.MaxPayload = "cbor", 2*MiB }), "streams.s.max_payload 2MiB: want at most 1MiB for cbor"},
 		{stream(func(s *Stream) { s.Columns = []string{"rms"} }), "streams.s.columns [rms]: want format csv"},
 		{stream(func(s *Stream) { s.Format, s.Columns = "csv", []string{"rms", "peak_hz"} }), "streams.s.columns [rms peak_hz]: want one called kurtosis"},
 		{stream(func(s *Stream) { s.Format, s.Columns = "csv", []string{"rms", "rms", "kurtosis", "peak_hz"} }), "streams.s.columns rms: want each name once"},

@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,6 +142,29 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		time.Sleep(time.Second)
 		if s := r.node.Stats(); s.Rejected[Unrouted] != 1 || !s.Models["bearing"].Learning {
 			t.Errorf("refused %v", s.Rejected)
+		}
+	})
+}
+
+func FuzzRequest(f *testing.F) {
+	cfg, m := testConfig()
+	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("learning/bearing", []byte("ON"))
+	f.Add("learning/bearing", []byte(`{"data":{"learning":false},"transaction":"a1"}`))
+	f.Add("learning", []byte("{"))
+	f.Add("/", []byte(strings.Repeat("[", 100)))
+	f.Fuzz(func(t *testing.T, what string, payload []byte) {
+		to, _, transaction, err := node.parseRequest(what, payload)
+		if err != nil {
+			checkRefusal(t, payload, err)
+		} else if to == nil || what != "learning/bearing" {
+			t.Fatalf("request/%s with %q is for %v", what, payload, to)
+		}
+		if transaction != nil && !json.Valid(transaction) {
+			t.Fatalf("%q has the transaction %q", payload, transaction)
 		}
 	})
 }

@@ -326,8 +326,9 @@ func describeConfig(w io.Writer, path string, c *Config) {
 // format says in words how a stream's payloads are written.
 func format(s stream.Stream) string {
 	text := s.Format
-	if s.Format == "value" && len(s.FeatureNames()) > 1 {
-		text += fmt.Sprintf("s that are joined within %v", s.Join.Window)
+	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 {
+		const number, arrival = 8, 24 // bytes
+		text += fmt.Sprintf("s that are joined within %v (at most %s wait)", s.Join.Window, byteSize(uint64(s.Join.Devices)*uint64(d)*(number+arrival)))
 	}
 	if s.Compression != "none" {
 		text += ", compression " + s.Compression
