@@ -511,7 +511,7 @@ func TestPoison(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r.send(p7, "x")
 		time.Sleep(time.Second)
-		equal(t, "rejects after a while", r.rejects(), []string{"not_json"})
+		equal(t, "rejects after a while", r.rejects(), []string{"malformed"})
 	})
 }
 
