@@ -45,9 +45,17 @@ type Pending struct {
 	Probs []float64 // the prediction that was published for it
 }
 
+// Mark is what the node remembers about a model beside what the model has
+// learnt: bits whose meaning is the node's own.
+type Mark struct {
+	Model string
+	Bits  uint64
+}
+
 // Commit is what one transaction of the journal makes durable.
 type Commit struct {
 	Records []Record  // to be learnt, in this order; Seq is filled in by the journal
 	Wait    []Pending // samples that now wait for their label
 	Forget  []Pending // samples that no longer wait (labelled or expired); only Model and Key count
+	Marks   []Mark    // replace those of before
 }

@@ -9,7 +9,8 @@
 // generation no longer needs; Load gives both back.
 //
 //	meta                  "format" → version; "shape/<model>" → the configuration's shape
-//	ledger                model → last seq, samples pending, number and checksum of all its entries;
+//	ledger                model → last seq, samples pending, number and checksum of all its entries,
+//	                      and the mark that the node gave it, if it is not 0;
 //	                      "/tx" → the transaction that wrote the tree
 //	journal/<model>       seq → record            8-byte big-endian keys, 1, 2, 3, … without gaps
 //	pending/<model>       arrival → sample        waits for its label, in order of arrival

@@ -84,7 +84,7 @@ func place(key []byte) uint64 {
 //
 // The caller groups: two syncs a call, whatever is in it.
 func (s *Store) Commit(c *online.Commit) error {
-	if len(c.Records)+len(c.Wait)+len(c.Forget) == 0 {
+	if len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 {
 		return nil
 	}
 	s.write.Lock()
@@ -117,6 +117,13 @@ func (s *Store) Commit(c *online.Commit) error {
 			if err := d.forget(c.Forget[i].Key); err != nil {
 				return fmt.Errorf("forget sample %d of %s: %w", i, d.name, err)
 			}
+		}
+		for _, m := range c.Marks {
+			d, err := ds.of(m.Model)
+			if err != nil {
+				return err
+			}
+			d.ledger.mark = m.Bits
 		}
 		return nil
 	})

@@ -14,6 +14,7 @@ type ledger struct {
 	pending uint64 // samples that wait
 	entries uint64 // values of this model, in all its buckets
 	sum     uint64 // of their CRCs
+	mark    uint64 // online.Mark
 }
 
 func (l *ledger) add(value []byte) {
@@ -30,12 +31,19 @@ func appendLedger(dst []byte, l ledger) []byte {
 	dst = binary.AppendUvarint(dst, l.last)
 	dst = binary.AppendUvarint(dst, l.pending)
 	dst = binary.AppendUvarint(dst, l.entries)
-	return binary.LittleEndian.AppendUint64(dst, l.sum)
+	dst = binary.LittleEndian.AppendUint64(dst, l.sum)
+	if l.mark != 0 { // an absent mark is 0
+		dst = binary.AppendUvarint(dst, l.mark)
+	}
+	return dst
 }
 
 func decodeLedger(payload []byte) (ledger, error) {
 	d := decoder{rest: payload}
 	l := ledger{last: d.uvarint(), pending: d.uvarint(), entries: d.uvarint(), sum: d.uint64()}
+	if len(d.rest) > 0 {
+		l.mark = d.uvarint()
+	}
 	if err := d.end(); err != nil {
 		return ledger{}, fmt.Errorf("ledger: %w", err)
 	}

@@ -16,6 +16,7 @@ type Recovered struct {
 	Seq     uint64           // of the last record in State
 	Records []online.Record  // to be learnt after State: Seq+1, Seq+2, …
 	Pending []online.Pending // wait for their labels, in order of arrival
+	Mark    uint64           // bits that the node gave it
 	Loss    Loss             // what a repair when the file was opened could not save of this model
 }
 
@@ -163,6 +164,7 @@ func (m *model) read(tx *bbolt.Tx, name string, r *Recovered) (err error) {
 	if m.ledger, err = readLedger(tx, name); err != nil {
 		return err
 	}
+	r.Mark = m.ledger.mark
 	var generations [2]*checkpoint
 	for i := range generations {
 		if generations[i], err = readCheckpoint(tx, name, i); err != nil {

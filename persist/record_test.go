@@ -179,6 +179,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 
 func FuzzDecodeLedger(f *testing.F) {
 	f.Add(appendLedger(nil, ledger{last: 300, pending: 2, entries: 305, sum: 1 << 40}))
+	f.Add(appendLedger(nil, ledger{last: 300, mark: 3}))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		l, err := decodeLedger(payload)
 		if err != nil {

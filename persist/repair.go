@@ -226,7 +226,11 @@ func (h *holding) settle() Loss {
 	}
 	loss.Notes = append(loss.Notes, fmt.Sprintf("carries on from %s and %d records after it: %d samples and %d pending ones are lost",
 		from, end-base, loss.Samples, loss.Pending))
-	h.ledger = &ledger{last: end}
+	var mark uint64
+	if h.ledger != nil {
+		mark = h.ledger.mark
+	}
+	h.ledger = &ledger{last: end, mark: mark}
 	return loss
 }
 
@@ -249,7 +253,7 @@ func (h *holding) restore(tx *bbolt.Tx, name string) error {
 	if h.shape == nil {
 		h.shape = seal(nil, kindShape, bucketMeta, shapeKey(name))
 	}
-	l := ledger{last: h.ledger.last, pending: uint64(len(h.pending))}
+	l := ledger{last: h.ledger.last, pending: uint64(len(h.pending)), mark: h.ledger.mark}
 	put := func(b *bbolt.Bucket, key, value []byte) error {
 		l.add(value)
 		return b.Put(key, value)

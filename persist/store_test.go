@@ -504,3 +504,63 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("%d commits, want 200", len(committed))
 	}
 }
+
+// TestMarks: the mark of a model is durable with the commit that it came in,
+// and survives a repair.
+func TestMarks(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	newTruths(t, s, "a", "b")
+	bits := func(s *Store, model string) uint64 {
+		t.Helper()
+		r, err := s.Load(model, testShape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Mark
+	}
+	for _, c := range []*online.Commit{
+		{Records: []online.Record{sample("a", 1)}, Marks: []online.Mark{{Model: "a", Bits: 3}}},
+		{Records: []online.Record{sample("a", 2), sample("b", 1)}},
+		{Marks: []online.Mark{{Model: "b", Bits: 1 << 63}, {Model: "b", Bits: 5}}},
+	} {
+		if err := s.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Commit(&online.Commit{Marks: []online.Mark{{Model: "c", Bits: 1}}}); !errors.Is(err, ErrModel) {
+		t.Errorf("a mark of a model that is not there: %v, want %v", err, ErrModel)
+	}
+	if err := s.Checkpoint("a", 1, []byte("state")); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = newStore(t, path, Options{})
+	if a, b := bits(s, "a"), bits(s, "b"); a != 3 || b != 5 {
+		t.Errorf("marks %d and %d, want 3 and 5", a, b)
+	}
+	closeStore(t, s)
+
+	// The file loses the last of a's records.
+	file := readFile(t, path)
+	record := appendRecord(nil, &[]online.Event{sample("a", 2).Event}[0])
+	broken := bytes.Clone(record)
+	broken[3] ^= 1
+	file = bytes.ReplaceAll(file, record, broken) // in free pages, too
+	writeFile(t, path, file)
+	s = newStore(t, path, Options{})
+	if s.Recovery() == nil {
+		t.Fatal("the damage was not found")
+	}
+	if a, b := bits(s, "a"), bits(s, "b"); a != 3 || b != 5 {
+		t.Errorf("after a repair: marks %d and %d, want 3 and 5", a, b)
+	}
+	if err := s.Commit(&online.Commit{Marks: []online.Mark{{Model: "a"}}}); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = newStore(t, path, Options{})
+	if a := bits(s, "a"); a != 0 {
+		t.Errorf("mark %d, want it gone", a)
+	}
+}

@@ -149,17 +149,23 @@ func (m MQTT) Validate() error {
 
 // Stream maps messages to samples: which topics, and where the payload has what.
 //
-// A payload is an object {"id","ts","features":{name: number},"label"}, the
-// same with an array of features, a flat object of features, a bare array of
-// numbers, or a {"batch":[…]} of those. A null id, ts or label is as if absent.
+// A payload of JSON or CBOR is an object {"id","ts","features":{name: number},
+// "label"}, the same with an array of features, a flat object of features, a
+// bare array of numbers, or a {"batch":[…]} of those. A null id, ts or label is
+// as if absent. In the other formats every line, or every D raw numbers, is a
+// sample; a value is one feature of a sample, and its topic says which.
 type Stream struct {
 	// Topics are MQTT filters; + and # and $share/<group>/ are allowed.
 	Topics []string `yaml:"topics"`
 	// TopicTemplate names levels of the topic: factory/{device}/vibration. They
 	// tell samples of several devices apart, and end the prediction's topic.
 	TopicTemplate string `yaml:"topic_template"`
-	// Format of the payload: json.
-	Format string `yaml:"format"`
+	// Format of the payload: json, cbor, float32 or float64 (raw, little-endian),
+	// influx (line protocol), csv (without a header) or value (one number).
+	Format string `yaml:"format" jsonschema:"enum=json,enum=cbor,enum=float32,enum=float64,enum=influx,enum=csv,enum=value"`
+	// Compression of the payload: none, gzip, zstd, or auto for any of them.
+	// Default none.
+	Compression string `yaml:"compression" jsonschema:"enum=none,enum=gzip,enum=zstd,enum=auto"`
 	// Features are the names of the D features, in the order of an array.
 	Features []string `yaml:"features"`
 	// Dimension is D where the features have no names of their own: f0, f1, ….
@@ -168,7 +174,14 @@ type Stream struct {
 	// path of keys and array indices: rms: spectrum.rms, peak: peaks.0.hz. What
 	// else the object has is then ignored. Features without a path are found
 	// under their own name; without Features, the names in Fields, sorted, are it.
+	// With csv and influx a path is the name of a column or a field; with value it
+	// is the filter of the feature's topics.
 	Fields map[string]string `yaml:"fields"`
+	// Columns of csv, in order: names of features, or the id, time and label;
+	// others are ignored. Empty: the features.
+	Columns []string `yaml:"columns"`
+	// Join says how the values of several topics become one sample.
+	Join Join `yaml:"join"`
 	// ID, Time and Label are the paths of the sample's identity (a text or a
 	// number), its time (passed through, never used) and its label (a text).
 	// Defaults id, ts, label.
@@ -178,8 +191,8 @@ type Stream struct {
 	// AllowRetained takes messages that the broker kept from an earlier day for
 	// new ones. Default false.
 	AllowRetained bool `yaml:"allow_retained"`
-	// MaxPayload bounds a message before anything looks at it. Default 64KiB,
-	// range 64B to 16MiB.
+	// MaxPayload bounds a message before anything looks at it, and what it unpacks
+	// to. Default 64KiB, range 64B to 16MiB.
 	MaxPayload ByteSize `yaml:"max_payload"`
 	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
 	MaxBatch int `yaml:"max_batch"`
@@ -188,7 +201,10 @@ type Stream struct {
 // DefaultStream returns the defaults that configs/edge.yaml documents. Topics
 // and one of Features, Dimension and Fields have none.
 func DefaultStream() Stream {
-	return Stream{Format: "json", ID: "id", Time: "ts", Label: "label", MaxPayload: 64 * KiB, MaxBatch: 1000}
+	return Stream{
+		Format: formatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
+		Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
+	}
 }
 
 // UnmarshalYAML gives the keys that are not there their defaults.
@@ -226,12 +242,16 @@ func (s Stream) Validate() error {
 	names := s.FeatureNames()
 	errs := []error{
 		check(len(s.Topics) > 0, "topics", "[]", "at least one filter"),
-		check(s.Format == "json", "format", s.Format, "json"),
+		check(slices.Contains(formats(), s.Format), "format", s.Format, "one of "+strings.Join(formats(), ", ")),
+		check(slices.Contains(compressions(), s.Compression), "compression", s.Compression, "one of "+strings.Join(compressions(), ", ")),
+		check(!s.raw() || s.Compression != compressionAuto, "compression", s.Compression, "none, gzip or zstd: raw numbers may begin like something compressed"),
+		within("join", s.Join.Validate()),
 		check(len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
 		check(len(names) > 0, "features", "[]", "names, or a dimension, or fields"),
 		check(s.Dimension >= 0 && s.Dimension <= maxFeatures, "dimension", s.Dimension, fmt.Sprintf("1 to %d", maxFeatures)),
 		check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
 		check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
+		check(s.Format != formatCBOR || s.MaxPayload <= MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
 		check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
 		checkPath("id", s.ID), checkPath("time", s.Time), checkPath("label", s.Label),
 		checkTopics(s.Topics, s.TopicTemplate),
@@ -243,15 +263,100 @@ func (s Stream) Validate() error {
 			errs = append(errs, check(false, "features", fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"))
 		case seen[name]:
 			errs = append(errs, check(false, "features", name, "each name once"))
-		case len(s.Fields) == 0 && slices.Contains(s.reserved(), name):
+		case len(s.Fields) == 0 && s.named() && slices.Contains(s.reserved(), name):
 			errs = append(errs, check(false, "features", name, "another name: this one is the payload's own (or give its path in fields)"))
 		}
 		seen[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-		errs = append(errs, check(seen[name], "fields", name, "the name of a feature"), checkPath("fields."+name, s.Fields[name]))
+		errs = append(errs, check(seen[name], "fields", name, "the name of a feature"), s.checkField("fields."+name, s.Fields[name]))
+	}
+	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names))...)
+}
+
+// raw reports whether the payload is numbers and nothing else.
+func (s Stream) raw() bool { return s.Format == formatFloat32 || s.Format == formatFloat64 }
+
+// named reports whether the payload has names that could be mistaken for one another.
+func (s Stream) named() bool {
+	return s.Format == formatJSON || s.Format == formatCBOR || s.Format == formatInflux || s.Format == formatCSV && len(s.Columns) > 0
+}
+
+// checkField checks one of the paths in Fields.
+func (s Stream) checkField(key, path string) error {
+	switch {
+	case s.Format == formatValue:
+		if err := checkFilter(path); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	case s.raw():
+		return check(false, key, path, "no fields: raw numbers come in the order of the features")
+	case s.Format == formatCSV && len(s.Columns) == 0:
+		return check(false, key, path, "columns, for it to name one")
+	}
+	return checkPath(key, path)
+}
+
+// checkColumns checks that each feature has one column.
+func (s Stream) checkColumns(features []string) error {
+	if len(s.Columns) == 0 || s.Format != formatCSV {
+		return check(len(s.Columns) == 0, "columns", s.Columns, "format csv")
+	}
+	var errs []error
+	seen := make(map[string]bool, len(s.Columns))
+	for _, c := range s.Columns {
+		if seen[c] && c != "" {
+			errs = append(errs, check(false, "columns", c, "each name once"))
+		}
+		seen[c] = true
+	}
+	for _, f := range features {
+		column := cmp.Or(s.Fields[f], f)
+		if len(s.Fields) > 0 {
+			column = plainName(column)
+		}
+		if !seen[column] {
+			errs = append(errs, check(false, "columns", s.Columns, "one called "+column))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkTopicsOfValues checks that each feature has a topic.
+func (s Stream) checkTopicsOfValues(features []string) error {
+	if s.Format != formatValue || len(features) <= 1 && len(s.Fields) == 0 || strings.Contains(s.TopicTemplate, featureLevel) {
+		return nil
+	}
+	for _, f := range features {
+		if s.Fields[f] == "" {
+			return check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "a level "+featureLevel+", or in fields a topic for each feature, since a message of format value has one number")
+		}
+	}
+	return nil
+}
+
+// Join says how values that come on topics of their own become samples: one is
+// made as soon as every feature has a value that is not older than Window, and
+// no value is used twice.
+type Join struct {
+	// Window is the longest time between the arrival of a sample's first value
+	// and its last. Default 1s, range 1ms to 24h.
+	Window time.Duration `yaml:"window"`
+	// Devices is how many devices may have an unfinished sample; the one that was
+	// silent for longest makes room. Default 1000, range 1 to 100000.
+	Devices int `yaml:"devices"`
+}
+
+// DefaultJoin returns the defaults that configs/edge.yaml documents.
+func DefaultJoin() Join { return Join{Window: time.Second, Devices: 1000} }
+
+// Validate reports every field that is out of range, joined.
+func (j Join) Validate() error {
+	return errors.Join(
+		check(j.Window >= time.Millisecond && j.Window <= 24*time.Hour, "window", j.Window, "1ms to 24h"),
+		check(j.Devices >= 1 && j.Devices <= 100000, "devices", j.Devices, "1 to 100000"),
+	)
 }
 
 // reserved are the keys of a payload that are not features.
@@ -367,6 +472,43 @@ func (p Pending) Validate() error {
 	)
 }
 
+// HomeAssistant says whether the node's models show themselves as devices of
+// Home Assistant.
+type HomeAssistant struct {
+	// Enabled announces each model. Switched off again, the devices are removed.
+	// Default false.
+	Enabled bool `yaml:"enabled"`
+	// DiscoveryPrefix is Home Assistant's own. Default homeassistant.
+	DiscoveryPrefix string `yaml:"discovery_prefix"`
+	// StatusTopic is where Home Assistant says that it has started. Default
+	// homeassistant/status.
+	StatusTopic string `yaml:"status_topic"`
+	// ExpireAfter is how long a prediction is shown if no other follows. 0: for
+	// ever. Whole seconds. Default 5m.
+	ExpireAfter time.Duration `yaml:"expire_after"`
+}
+
+// DefaultHomeAssistant returns the defaults that configs/edge.yaml documents.
+func DefaultHomeAssistant() HomeAssistant {
+	return HomeAssistant{DiscoveryPrefix: "homeassistant", StatusTopic: "homeassistant/status", ExpireAfter: 5 * time.Minute}
+}
+
+// Validate reports every field that is out of range, joined.
+func (h HomeAssistant) Validate() error {
+	return errors.Join(
+		check(checkTopic(h.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", h.DiscoveryPrefix), "a topic"),
+		check(checkTopic(h.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", h.StatusTopic), "a topic"),
+		check(h.ExpireAfter >= 0 && h.ExpireAfter%time.Second == 0, "expire_after", h.ExpireAfter, "0s or whole seconds"),
+	)
+}
+
+// Control says whether the node does what it is asked to over MQTT.
+type Control struct {
+	// Enabled lets everybody who may publish on <base>/<node>/request/# change
+	// what the node does. Default false.
+	Enabled bool `yaml:"enabled"`
+}
+
 // Config is everything that a Node is told, apart from its models.
 type Config struct {
 	// Node is the node's name, a level of its topics: [a-z0-9_-].
@@ -381,6 +523,10 @@ type Config struct {
 	Labels []Labels
 	// Metrics says how often scores are published.
 	Metrics Metrics
+	// HomeAssistant says whether the models show themselves there.
+	HomeAssistant HomeAssistant
+	// Control says whether requests are answered.
+	Control Control
 	// JournalFlush is the longest that a labelled message waits for others to be
 	// committed with it, unless InflightWindow of them wait already. Default
 	// 50ms, range 0 to 10s.
@@ -391,7 +537,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Node: "edge", MQTT: DefaultMQTT(), Outbox: DefaultOutbox(), Streams: map[string]Stream{},
-		Metrics: DefaultMetrics(), JournalFlush: 50 * time.Millisecond,
+		Metrics: DefaultMetrics(), HomeAssistant: DefaultHomeAssistant(), JournalFlush: 50 * time.Millisecond,
 	}
 }
 
@@ -402,6 +548,7 @@ func (c Config) Validate() error {
 		within("mqtt", c.MQTT.Validate()),
 		within("outbox", c.Outbox.Validate()),
 		within("metrics", c.Metrics.Validate()),
+		within("homeassistant", c.HomeAssistant.Validate()),
 		check(c.JournalFlush >= 0 && c.JournalFlush <= 10*time.Second, "journal_flush", c.JournalFlush, "0s to 10s"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {

@@ -15,6 +15,14 @@
 // by its id; a refusal is input that teaches nothing, with a reason that is
 // also a metric label.
 //
+// Formats. A codec for each reads payloads after their compression is undone;
+// all share one shape, so that they accept and refuse the same. A stream of
+// single values has a gatherer that makes samples of them.
+//
+// Requests. A node that may be controlled hears request/#; the worker carries a
+// request out in the order of receipt, and the committer makes it durable. For
+// Home Assistant each model is a device (homeassistant.go).
+//
 // Identity. A sample with an id is taught once: the key of (stream, captured
 // levels, id) is journalled with it. A sample without an id is identified by its
 // topic and payload, but only where the broker says that it may be a repetition

@@ -100,6 +100,7 @@ type fakeJournal struct {
 	seqs    map[string]uint64
 	keys    map[recordKey]bool
 	pending map[recordKey]online.Pending
+	marks   map[string]uint64
 	fail    error         // of every commit
 	block   chan struct{} // Commit waits for it to be closed, if there is one
 	tried   int           // commits that failed
@@ -108,7 +109,7 @@ type fakeJournal struct {
 
 func newFakeJournal() *fakeJournal {
 	return &fakeJournal{
-		seqs: map[string]uint64{}, keys: map[recordKey]bool{}, pending: map[recordKey]online.Pending{}, entered: make(chan struct{}, 1),
+		seqs: map[string]uint64{}, keys: map[recordKey]bool{}, pending: map[recordKey]online.Pending{}, marks: map[string]uint64{}, entered: make(chan struct{}, 1),
 	}
 }
 
@@ -145,6 +146,9 @@ func (j *fakeJournal) Commit(c *online.Commit) error {
 	for _, p := range c.Forget {
 		delete(j.pending, recordKey{p.Model, p.Key})
 	}
+	for _, m := range c.Marks {
+		j.marks[m.Model] = m.Bits
+	}
 	j.commits = append(j.commits, c)
 	return nil
 }
@@ -169,6 +173,13 @@ func (j *fakeJournal) committed() (commits, records int) {
 		records += len(c.Records)
 	}
 	return len(j.commits), records
+}
+
+// mark returns what a restart would recover of a model's mark.
+func (j *fakeJournal) mark(model string) uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.marks[model]
 }
 
 // waiting returns what a restart would recover for a model.

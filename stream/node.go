@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"edge/model"
 	"edge/online"
 )
@@ -47,6 +49,10 @@ type ModelConfig struct {
 	Pending Pending
 	// Waiting are the samples that waited when the journal was closed, oldest first.
 	Waiting []online.Pending
+	// Mark is what the journal remembers of the model, as it was told in a Commit.
+	Mark uint64
+	// Output is the format of the predictions: json or cbor. Empty: json.
+	Output string
 }
 
 // Deps are what a Node works with.
@@ -105,6 +111,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
+		home:   newHomeAssistant(cfg, prefix),
 		counts: n.counts, stats: n.Stats, more: deps.Health, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.worker = &worker{
@@ -113,7 +120,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.committer = &committer{
 		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cfg.JournalFlush,
-		report: n.report, counts: n.counts, log: n.log,
+		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled,
 	}
 	id := cfg.MQTT.ClientID
 	if id == "" {
@@ -141,11 +148,16 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if err != nil {
 			return err
 		}
-		t, err := parseTemplate(s.TopicTemplate)
-		if err != nil {
+		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, rejected: newTally()}
+		tmpl := s.TopicTemplate
+		if s.Format == formatValue {
+			src.gatherer = newGatherer(s, n.counts)
+			tmpl = strings.Replace(tmpl, featureLevel, "+", 1) // the other levels name the device
+		}
+		if src.template, err = parseTemplate(tmpl); err != nil {
 			return err
 		}
-		byName[name] = &source{name: name, filters: s.Topics, decoder: decoder, template: t, allowRetained: s.AllowRetained, rejected: newTally()}
+		byName[name] = src
 	}
 	prefix := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/"
 	for _, c := range configs {
@@ -158,11 +170,29 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			classes:         classes{open: c.Classes.Open, max: c.Classes.Max, known: map[string]bool{}},
 			predictionTopic: prefix + c.Name + "/prediction", latestTopic: prefix + c.Name + "/latest",
 			metricsTopic: prefix + c.Name + "/metrics", rejectTopic: prefix + c.Name + "/reject",
+			labelTopic: prefix + c.Name + "/label",
 		}
 		errs = append(errs, within("models."+c.Name+".pending", c.Pending.Validate()))
 		if err := m.join(byName); err != nil {
 			errs = append(errs, fmt.Errorf("models.%s: %w", c.Name, err))
 			continue
+		}
+		m.frozen = c.Mark&markFrozen != 0
+		m.learning.Store(!m.frozen)
+		if m.frozen {
+			n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
+				"topic", prefix+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
+		}
+		switch c.Output {
+		case "", formatJSON:
+		case formatCBOR:
+			mode, err := cbor.CoreDetEncOptions().EncMode()
+			if err != nil {
+				return err
+			}
+			m.cbor = mode
+		default:
+			errs = append(errs, fmt.Errorf("models.%s.output %s: want json or cbor", c.Name, c.Output))
 		}
 		m.classes.add(c.Classes.Names...)
 		m.classes.add(c.Model.Posterior().Classes()...)
@@ -196,12 +226,29 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 	}
 	for _, m := range n.models {
 		n.sources = append(n.sources, &source{
-			name: labelsName, filters: []string{prefix + m.Name + "/label/#"}, // which matches …/label too
+			name: labelsName, filters: []string{m.labelTopic + "/#"}, // which matches …/label too
 			decoder: newLabelDecoder(DefaultLabels()), template: &template{}, models: []*modelState{m},
-			ownTopic: prefix + m.Name + "/label", rejected: newTally(),
+			ownTopic: m.labelTopic, rejected: newTally(),
 		})
 	}
+	n.listen(prefix)
 	return errors.Join(errs...)
+}
+
+// listen adds the sources of what is neither a sample nor a label.
+func (n *Node) listen(prefix string) {
+	own := func(name, filter string, heed func(*item, *source) error) {
+		n.sources = append(n.sources, &source{
+			name: name, filters: []string{filter}, decoder: newLabelDecoder(DefaultLabels()), template: &template{},
+			ownTopic: filter, rejected: newTally(), heed: heed,
+		})
+	}
+	if n.cfg.Control.Enabled {
+		own(requestsName, prefix+"request/#", func(it *item, _ *source) error { return n.request(it, prefix) })
+	}
+	if h := n.cfg.HomeAssistant; h.Enabled {
+		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
+	}
 }
 
 // join lets the model's streams feed it.
@@ -275,6 +322,10 @@ func (n *Node) outputs() (filters []string) {
 	}
 	for _, t := range nodeTopics {
 		filters = append(filters, prefix+t)
+	}
+	filters = append(filters, prefix+"request/#", prefix+"response/#")
+	if h := n.cfg.HomeAssistant; h.Enabled {
+		filters = append(filters, h.DiscoveryPrefix+"/device/+/config")
 	}
 	return filters
 }
@@ -369,6 +420,7 @@ func (n *Node) Stats() Stats {
 		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LessonsDropped: c.lessonsDropped.Load(),
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		Ring: n.ring.len(), Commit: len(n.queue), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
@@ -399,6 +451,7 @@ func (n *Node) Stats() Stats {
 	for _, m := range n.models {
 		s.Models[m.Name] = ModelStats{
 			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
+			Frozen: m.ignored.Load(), Learning: m.learning.Load(),
 		}
 	}
 	return s

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"edge/model"
 	"edge/online"
 )
@@ -48,10 +50,12 @@ type source struct {
 	filters       []string
 	decoder       *Decoder
 	template      *template
+	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
 	allowRetained bool
-	feeds         []feed        // of a stream
-	models        []*modelState // of the feeds; or whom the labels are for
-	ownTopic      string        // <base>/<node>/<model>/label, for the source that listens there
+	feeds         []feed                     // of a stream
+	models        []*modelState              // of the feeds; or whom the labels are for
+	heed          func(*item, *source) error // of messages that are not samples or labels
+	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
 	received      atomic.Uint64
 	rejected      tally
 }
@@ -83,20 +87,25 @@ type modelState struct {
 	classes classes
 	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
 
-	predictionTopic, latestTopic, metricsTopic, rejectTopic string
+	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic string
 
-	seq      uint64                 // of the last prediction; the worker's
-	unlearnt int                    // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
-	version  uint64                 // of that posterior; the worker's
-	latest   atomic.Pointer[[]byte] // prediction that latestTopic does not have yet
+	seq      uint64                     // of the last prediction; the worker's
+	unlearnt int                        // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
+	version  uint64                     // of that posterior; the worker's
+	frozen   bool                       // labels teach nothing; the worker's
+	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
+	cbor     cbor.EncMode               // of predictions; nil: JSON
 
 	waiting *waiting  // the committer's, as all below
 	last    *lesson   // newest sample, unless it has been taught
 	open    int       // observations in the minibatch that is filling, as far as is known
 	since   time.Time // when the oldest of them was committed; zero after a Boundary
 
-	predictions, learned, redelivered atomic.Uint64
-	pending                           atomic.Int64
+	mark uint64 // what the journal remembers
+
+	predictions, learned, redelivered, ignored atomic.Uint64
+	pending                                    atomic.Int64
+	learning                                   atomic.Bool // as the journal has it
 }
 
 // classes are the labels that a model knows or is about to learn.
@@ -140,6 +149,7 @@ type lesson struct {
 	label  string
 	device string
 	key    uint64 // identity of the sample; of the message where there is no id
+	frozen bool   // learning was off when it came
 	repeat bool   // the key may be that of something taught before
 	wait   uint64 // identity under which the sample waits for a label; 0: it has no id
 
@@ -151,6 +161,7 @@ type lesson struct {
 type lateLabel struct {
 	to     *modelState
 	keys   []uint64 // where device and stream are known
+	frozen bool     // learning was off when the label came
 	byID   bool     // the device is not known: the id must be enough
 	device string
 }
@@ -159,6 +170,7 @@ type lateLabel struct {
 type item struct {
 	msg     *message
 	lessons []lesson
+	order   *instruction // of a request
 }
 
 // worker decodes messages and answers them, one after the other.
@@ -210,7 +222,11 @@ func (w *worker) handle(ctx context.Context, msg *message) {
 	}
 	for _, src := range w.routes {
 		src.received.Add(1)
-		if err := w.read(it, src); err != nil {
+		read := w.read
+		if src.heed != nil {
+			read = src.heed
+		}
+		if err := read(it, src); err != nil {
 			var r *Refusal
 			if errors.As(err, &r) {
 				w.report.refuse(src, src.models, msg, r)
@@ -224,7 +240,7 @@ func (w *worker) handle(ctx context.Context, msg *message) {
 // while the disk or the learner is: a message of QoS 1 then waits, and behind
 // it the broker; one of QoS 0 is answered but teaches nothing.
 func (w *worker) hand(ctx context.Context, it *item) {
-	if it.msg.qos > 0 {
+	if it.msg.qos > 0 || it.order != nil {
 		select {
 		case w.out <- it:
 		case <-ctx.Done():
@@ -251,6 +267,16 @@ func (w *worker) read(it *item, src *source) error {
 		return err
 	}
 	captured := src.template.capture(msg.topic)
+	if src.gatherer != nil {
+		x, err := src.gatherer.add(msg.topic, strings.Join(captured, "/"), readings[0].X[0], msg.arrived)
+		if err != nil {
+			return err
+		}
+		if x == nil {
+			return nil
+		}
+		readings[0].X = x
+	}
 	for i := range readings {
 		r := &readings[i]
 		if r.Label != "" && r.Source == w.node {
@@ -279,7 +305,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 	}
 	for _, f := range src.feeds {
 		m := f.to
-		l.to, l.x = m, r.X
+		l.to, l.x, l.frozen = m, r.X, m.frozen
 		if f.pick != nil {
 			l.x = make([]float64, len(f.pick))
 			for j, at := range f.pick {
@@ -287,7 +313,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 			}
 		}
 		post := m.Model.Posterior()
-		learned := r.Label != "" && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out))
+		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out))
 		ahead := 0 // of a sample without its label: labels may come in any order
 		if behind := m.behind(post.Version()); learned {
 			ahead = behind + 1
@@ -324,14 +350,22 @@ func (m *modelState) behind(version uint64) int {
 
 func (w *worker) publish(m *modelState, p *Prediction) {
 	p.Latency = time.Since(p.arrived)
-	w.scratch = p.AppendJSON(w.scratch[:0])
-	payload := slices.Clone(w.scratch) // the outbox keeps it
+	var payload []byte
+	if m.cbor == nil {
+		w.scratch = p.AppendJSON(w.scratch[:0])
+		payload = slices.Clone(w.scratch) // the outbox keeps it
+	} else {
+		var err error
+		if payload, err = p.marshalCBOR(m.cbor); err != nil {
+			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
+		}
+	}
 	topic := m.predictionTopic
 	if withDevice := topic + "/" + p.Device; p.Device != "" && checkTopic(withDevice) == nil {
 		topic = withDevice
 	}
 	w.outbox.push(&outgoing{topic: topic, payload: payload, qos: w.qos})
-	m.latest.Store(&payload)
+	m.latest.Store(p)
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
 	if w.hook != nil {
@@ -347,7 +381,7 @@ func (w *worker) label(it *item, src *source, r *Reading, captured []string, ent
 		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.dup || msg.retained,
 	}
 	for _, m := range src.models {
-		late := lateLabel{to: m}
+		late := lateLabel{to: m, frozen: m.frozen}
 		streams := m.streams
 		if len(src.feeds) > 0 { // on a stream's topic: of a sample of that stream and device
 			streams = []*source{src}
@@ -380,6 +414,8 @@ type committer struct {
 	counts  *counters
 	log     *slog.Logger
 
+	announced bool // Home Assistant is told about the models
+
 	group group
 }
 
@@ -392,6 +428,8 @@ type group struct {
 	keys    map[recordKey]bool
 	pending map[recordKey]*online.Pending // nil: forget
 	order   []recordKey                   // of pending
+	marks   []online.Mark
+	done    []func() // once it is durable
 }
 
 type recordKey struct {
@@ -399,7 +437,7 @@ type recordKey struct {
 	key   uint64
 }
 
-func (g *group) durable() bool { return len(g.records) > 0 || len(g.order) > 0 }
+func (g *group) durable() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
 
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
@@ -431,7 +469,7 @@ func (g *group) reset() {
 }
 
 func (g *group) commit() *online.Commit {
-	c := &online.Commit{Records: g.records}
+	c := &online.Commit{Records: g.records, Marks: g.marks}
 	for _, k := range g.order {
 		if p := g.pending[k]; p != nil {
 			c.Wait = append(c.Wait, *p)
@@ -489,6 +527,9 @@ func (c *committer) recover() {
 		if m.Batch.MaxWait > 0 {
 			m.since = now
 		}
+		if m.mark = m.Mark; c.announced && m.mark&markAnnounced == 0 {
+			c.mark(m, m.mark|markAnnounced)
+		}
 	}
 	if c.group.durable() {
 		c.group.due = now
@@ -518,9 +559,17 @@ func (c *committer) boundaries(now time.Time) {
 	}
 }
 
+func (c *committer) mark(m *modelState, bits uint64) {
+	m.mark = bits
+	c.group.marks = append(c.group.marks, online.Mark{Model: m.Name, Bits: bits})
+}
+
 func (c *committer) add(it *item) {
 	now := time.Now()
 	c.group.items = append(c.group.items, it)
+	if it.order != nil {
+		c.obey(it.order)
+	}
 	if it.msg.qos > 0 {
 		c.group.unacked++
 	}
@@ -548,6 +597,12 @@ func (c *committer) seen(m *modelState, key uint64) bool {
 	return c.group.keys[recordKey{m.Name, key}] || c.journal.Seen(m.Name, key)
 }
 
+// freeze counts a label that came while learning was off.
+func (c *committer) freeze(m *modelState) {
+	m.ignored.Add(1)
+	c.counts.frozen.Add(1)
+}
+
 func (c *committer) again(m *modelState) {
 	m.redelivered.Add(1)
 	c.counts.redelivered.Add(1)
@@ -556,6 +611,10 @@ func (c *committer) again(m *modelState) {
 // sample teaches a labelled sample, and lets another one wait for its label.
 func (c *committer) sample(it *item, l *lesson, now time.Time) {
 	m := l.to
+	if l.label != "" && l.frozen {
+		c.freeze(m)
+		return
+	}
 	if l.label != "" {
 		if l.repeat && c.seen(m, l.key) {
 			c.again(m)
@@ -632,6 +691,10 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 			continue
 		}
 		reached = true
+		if late.frozen {
+			c.freeze(m)
+			continue
+		}
 		if !c.admit(it, l, m) {
 			continue
 		}
@@ -697,6 +760,9 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	for _, it := range g.items {
 		it.msg.ack()
+	}
+	for _, f := range g.done {
+		f()
 	}
 	byModel := map[string][]online.Record{}
 	for _, r := range g.records {

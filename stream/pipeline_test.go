@@ -471,7 +471,7 @@ func TestPoison(t *testing.T) {
 			payload string
 			reason  Reason
 		}{
-			{"", Empty}, {"{", NotJSON}, {"[1]", WrongDimension}, {"[1,NaN]", NotANumber}, {"[1,1e999]", NotANumber}, {`{"f0":1}`, MissingFeature},
+			{"", Empty}, {"{", Malformed}, {"[1]", WrongDimension}, {"[1,NaN]", NotANumber}, {"[1,1e999]", NotANumber}, {`{"f0":1}`, MissingFeature},
 			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3}`, BadLabel},
 			{`{"features":[1,2],"label":{}}`, BadLabel}, {`{"features":[1,2],"id":[]}`, BadID}, {strings.Repeat(" ", 10<<20), TooLarge},
 			{`{"id":"z","label":"ok"}`, UnknownID},
@@ -511,7 +511,7 @@ func TestPoison(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		r.send(p7, "x")
 		time.Sleep(time.Second)
-		equal(t, "rejects after a while", r.rejects(), []string{"not_json"})
+		equal(t, "rejects after a while", r.rejects(), []string{"malformed"})
 	})
 }
 

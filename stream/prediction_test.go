@@ -3,8 +3,11 @@ package stream
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"testing"
 	"time"
+
+	"github.com/fxamacker/cbor/v2"
 )
 
 func TestPredictionJSON(t *testing.T) {
@@ -27,6 +30,57 @@ func TestPredictionWithoutClasses(t *testing.T) {
 	if got := string(p.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+}
+
+// CBOR says what JSON says, number by number.
+func TestPredictionCBOR(t *testing.T) {
+	mode, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	arrived := time.Date(2026, 11, 20, 20, 29, 45, 120e6, time.UTC)
+	for name, p := range map[string]Prediction{
+		"all": {
+			Node: "pi4-hall", Model: "bearing", ID: "p7", Seq: 99123, Version: 18231, Device: "p7/a", Classes: []string{"ok", "worn", "broken"},
+			Probs: []float64{0.05004, 0.92999, 0.01997}, Novelty: 0.081234, Learned: true, Latency: 412 * time.Microsecond, rawID: `"p7"`, rawTime: `"2026-11-20"`,
+		},
+		"numbers":    {ID: "17", rawID: "17", rawTime: "1700000000.5", Classes: []string{"a"}, Probs: []float64{1}},
+		"derived id": {ID: "from csv", arrived: arrived},
+		"nothing":    {arrived: arrived},
+	} {
+		p.judge()
+		got, err := p.marshalCBOR(mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := asCBOR(t, string(p.AppendJSON(nil))); !reflect.DeepEqual(decodedCBOR(t, string(got)), decodedCBOR(t, want)) {
+			t.Errorf("%s: CBOR says\n%v, JSON\n%v", name, decodedCBOR(t, string(got)), decodedCBOR(t, want))
+		}
+	}
+}
+
+func decodedCBOR(t *testing.T, data string) (v any) {
+	t.Helper()
+	if err := cbor.Unmarshal([]byte(data), &v); err != nil {
+		t.Fatal(err)
+	}
+	return wholeAsFloats(v)
+}
+
+// wholeAsFloats makes the numbers of a decoded value comparable: 1 and 1.0 are
+// one number in JSON.
+func wholeAsFloats(v any) any {
+	switch v := v.(type) {
+	case uint64:
+		return float64(v)
+	case int64:
+		return float64(v)
+	case map[any]any:
+		for k := range v {
+			v[k] = wholeAsFloats(v[k])
+		}
+	}
+	return v
 }
 
 // Names from outside come out as they are, and the result is JSON.

@@ -5,7 +5,7 @@ type Reason string
 
 // Reasons of a Refusal.
 const (
-	NotJSON        Reason = "not_json"         // broken, or nested too deeply
+	Malformed      Reason = "malformed"        // not of the stream's format, or nested too deeply
 	TooLarge       Reason = "too_large"        // more bytes than max_payload, or more entries than max_batch
 	Empty          Reason = "empty"            // no bytes, or an empty batch
 	MissingFeature Reason = "missing_feature"  // a named feature is not there
@@ -19,6 +19,7 @@ const (
 	AmbiguousID    Reason = "ambiguous_id"     // samples of several devices wait under that id
 	UnknownClass   Reason = "unknown_class"    // the model's classes are closed and do not include the label
 	TooManyClasses Reason = "too_many_classes" // the model has as many classes as it may
+	BadRequest     Reason = "bad_request"      // a request that the node does not know, or not for that model
 	Retained       Reason = "retained"         // an old message that the broker kept
 	Unrouted       Reason = "unrouted"         // a topic that no stream asks for
 	Unpredictable  Reason = "unpredictable"    // the model refused the features
@@ -26,8 +27,8 @@ const (
 
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{NotJSON, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel,
-		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, Retained, Unrouted, Unpredictable}
+	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel,
+		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable}
 }
 
 // Refusal is input that teaches nothing.

@@ -50,6 +50,7 @@ type reporter struct {
 	log     *slog.Logger
 	started time.Time
 	logs    limits
+	home    *homeAssistant
 }
 
 // run publishes what is due until ctx ends.
@@ -89,6 +90,9 @@ func (r *reporter) run(ctx context.Context) {
 			if grown {
 				r.info()
 			}
+			if grown || r.home.due(now) {
+				r.announce()
+			}
 		}
 	}
 }
@@ -96,6 +100,7 @@ func (r *reporter) run(ctx context.Context) {
 // hello publishes what every new connection begins with.
 func (r *reporter) hello() {
 	r.info()
+	r.announce()
 	r.final()
 }
 
@@ -151,7 +156,7 @@ func (r *reporter) event(model, kind, detail string) {
 // latest publishes the newest prediction, unless it is there already.
 func (r *reporter) latest(m *modelState) {
 	if p := m.latest.Swap(nil); p != nil {
-		r.outbox.push(&outgoing{topic: m.latestTopic, payload: *p, qos: r.qos, retained: true})
+		r.outbox.push(&outgoing{topic: m.latestTopic, payload: p.AppendJSON(nil), qos: r.qos, retained: true})
 	}
 }
 
@@ -180,7 +185,7 @@ func (r *reporter) health() {
 		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked,
 		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
 		"rejected":   s.Rejected,
-		"dropped":    map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted},
+		"dropped":    map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
 		"reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
@@ -222,6 +227,7 @@ func (r *reporter) scores(m *modelState) {
 		"log_loss": score(s.NLL), "brier": score(s.Brier), "ece": score(s.ECE),
 		"window":  map[string]any{"n": s.Window.N, "error": score(s.Window.Error), "log_loss": score(s.Window.NLL)},
 		"classes": s.Classes, "per_class": classes, "pending": m.pending.Load(), "warmed_up": status.WarmedUp,
+		"learning": m.learning.Load(), "frozen": m.ignored.Load(),
 	}
 	if len(s.Classes) <= maxConfusion {
 		v["confusion"] = s.Matrix // [label][predicted]

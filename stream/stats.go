@@ -14,6 +14,7 @@ type counters struct {
 	published, outboxDropped                    atomic.Uint64
 	reconnects, connectFailures, commitFailures atomic.Uint64
 	pendingExpired, pendingEvicted              atomic.Uint64
+	valuesUnused, frozen                        atomic.Uint64
 
 	degraded    atomic.Bool
 	lastMessage atomic.Pointer[time.Time]
@@ -59,6 +60,8 @@ type Stats struct {
 	StaleAcks      uint64 // acknowledgements of messages that came over an earlier connection
 	PendingExpired uint64 // samples whose label did not come in time
 	PendingEvicted uint64 // samples that made room for newer ones
+	ValuesUnused   uint64 // single values that did not become part of a sample
+	Frozen         uint64 // labels that taught nothing because learning was switched off
 	Published      uint64
 
 	Reconnects, ConnectFailures, CommitFailures uint64
@@ -80,5 +83,7 @@ type StreamStats struct {
 // ModelStats are the Stats of one model.
 type ModelStats struct {
 	Predictions, Learned, Redelivered uint64
-	Pending                           int // samples that wait for their label
+	Frozen                            uint64 // labels that came while learning was switched off
+	Learning                          bool   // not switched off
+	Pending                           int    // samples that wait for their label
 }

@@ -19,15 +19,17 @@ import (
 // is the shape of the YAML. configs/edge.yaml documents every key.
 type Config struct {
 	// Node is the node's name, a level of its topics. Default: the host's name.
-	Node    string                   `yaml:"node"`
-	MQTT    stream.MQTT              `yaml:"mqtt"`
-	Outbox  stream.Outbox            `yaml:"outbox"`
-	Streams map[string]stream.Stream `yaml:"streams"`
-	Labels  []stream.Labels          `yaml:"labels"`
-	Models  map[string]Model         `yaml:"models"`
-	Store   Store                    `yaml:"store"`
-	Metrics stream.Metrics           `yaml:"metrics"`
-	Log     Log                      `yaml:"log"`
+	Node          string                   `yaml:"node"`
+	MQTT          stream.MQTT              `yaml:"mqtt"`
+	Outbox        stream.Outbox            `yaml:"outbox"`
+	Streams       map[string]stream.Stream `yaml:"streams"`
+	Labels        []stream.Labels          `yaml:"labels"`
+	Models        map[string]Model         `yaml:"models"`
+	Store         Store                    `yaml:"store"`
+	Metrics       stream.Metrics           `yaml:"metrics"`
+	HomeAssistant stream.HomeAssistant     `yaml:"homeassistant"`
+	Control       stream.Control           `yaml:"control"`
+	Log           Log                      `yaml:"log"`
 }
 
 // Model is one classifier and the streams that feed it.
@@ -39,6 +41,8 @@ type Model struct {
 	Features []string       `yaml:"features"`
 	Learner  online.Config  `yaml:",inline"`
 	Pending  stream.Pending `yaml:"pending"`
+	// Output is the format of the predictions: json or cbor. Default json.
+	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
 }
 
 // Store says where and how the state is kept.
@@ -92,14 +96,14 @@ func DefaultConfig() Config {
 			MaxSize:      256 * stream.MiB,
 			Dedupe:       4096,
 		},
-		Metrics: s.Metrics,
-		Log:     Log{Level: slog.LevelInfo, Format: "auto"},
+		Metrics: s.Metrics, HomeAssistant: s.HomeAssistant,
+		Log: Log{Level: slog.LevelInfo, Format: "auto"},
 	}
 }
 
 // DefaultModel returns the defaults of a model; it has no streams.
 func DefaultModel() Model {
-	return Model{Learner: online.DefaultConfig(), Pending: stream.DefaultPending()}
+	return Model{Learner: online.DefaultConfig(), Pending: stream.DefaultPending(), Output: "json"}
 }
 
 // UnmarshalYAML gives the keys that are not there their defaults.
@@ -296,6 +300,9 @@ func (c *Config) Validate() error {
 			errs = append(errs, prefixed(key, learner.Validate()))
 		}
 		errs = append(errs, prefixed(key+".pending", m.Pending.Validate()))
+		if m.Output != "json" && m.Output != "cbor" {
+			fail(key+".output", "%s: want json or cbor", m.Output)
+		}
 	}
 	for i, l := range c.Labels {
 		if _, ok := c.Models[l.Model]; l.Model != "" && !ok {
@@ -337,7 +344,7 @@ func prefixed(key string, err error) error {
 func (c *Config) Stream() stream.Config {
 	return stream.Config{
 		Node: c.Node, MQTT: c.MQTT, Outbox: c.Outbox, Streams: c.Streams, Labels: c.Labels,
-		Metrics: c.Metrics, JournalFlush: c.Store.JournalFlush,
+		Metrics: c.Metrics, HomeAssistant: c.HomeAssistant, Control: c.Control, JournalFlush: c.Store.JournalFlush,
 	}
 }
 

@@ -33,7 +33,7 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 	want.Node = "edge"
 	s := stream.DefaultStream()
 	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
-	s.Features, s.Fields = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}
+	s.Features, s.Fields, s.Columns = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}
 	want.Streams["vibration"] = s
 	l := stream.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
@@ -116,7 +116,7 @@ func TestConfigRefuses(t *testing.T) {
 		want []string // one error each, in any order
 	}{
 		"unknown key":            {"mqtt:\n  keepaliv: 4s\n", nil, []string{`edge.yaml:2:3: unknown key "keepaliv" in mqtt; did you mean "keepalive"?`}},
-		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are labels, log, metrics, models, mqtt, node, outbox, store, streams`}},
+		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are control, homeassistant, labels, log, metrics, models, mqtt, node, outbox, store, streams`}},
 		"unknown key of a model": {"models:\n  bearing:\n    inducng: 12\n", nil, []string{`edge.yaml:3:5: unknown key "inducng" in models.bearing; did you mean "inducing"?`}},
 		"unknown key in a list":  {"labels:\n  - topic: [a]\n", nil, []string{`edge.yaml:2:5: unknown key "topic" in labels[0]; did you mean "topics"?`}},
 		"several at once": {"mqtt: {qos: one, keepalive: 5}\nstore: {max_size: 12MB}\n", nil, []string{
@@ -150,6 +150,9 @@ func TestConfigRefuses(t *testing.T) {
 		"no such feature": {strings.Replace(minimal, "[vibration]", "[vibration], features: [rms, crest]", 1), nil,
 			[]string{`models.bearing.streams: stream vibration has no feature "crest"`}},
 		"labels of no model": {minimal + "labels: [{topics: [a], model: motor}]\n", nil, []string{"edge.yaml:5:24: labels[0].model: motor: there is no such model"}},
+		"output":             {strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], output: xml", 1), nil, []string{"edge.yaml:4:42: models.bearing.output: xml: want json or cbor"}},
+		"format":             {strings.Replace(minimal, "features:", "format: xml, features:", 1), nil, []string{"streams.vibration.format xml: want one of json, cbor, float32, float64, influx, csv, value"}},
+		"join":               {strings.Replace(minimal, "features:", "format: value, join: {window: 0s}, features:", 1), nil, []string{"streams.vibration.join.window 0s: want 1ms to 24h", `streams.vibration.topic_template "": want a level {feature}`}},
 		"credentials in an address": {strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://u:hunter2@broker.lan"`, 1), nil,
 			[]string{"edge.yaml:2:8: mqtt.servers mqtt://u:xxxxx@broker.lan: has a user or password in it"}},
 		"environment, format": {minimal, []string{"EDGE_MQTT_QOS=two"}, []string{"EDGE_MQTT_QOS: mqtt.qos: two: want a whole number"}},

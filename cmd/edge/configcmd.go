@@ -279,7 +279,7 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	fmt.Fprintf(w, "node     %s: state, info and events on %s/…\n", c.Node, own)
 	for _, name := range sortedKeys(c.Streams) {
 		s := c.Streams[name]
-		fmt.Fprintf(w, "stream   %s: %d features from %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "))
+		fmt.Fprintf(w, "stream   %s: %d features from %s, as %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "), format(s))
 	}
 	for _, l := range c.Labels {
 		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
@@ -296,11 +296,17 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			wait = "or after " + cfg.Batch.MaxWait.String()
 		}
 		known := max(len(cfg.Classes.Names), 2)
-		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction\n",
-			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name)
+		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
+			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
 			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, cfg.Classes.Max)), cfg.Classes.Max)
 		total += int64(residentSize(cfg, cfg.Classes.Max))
+	}
+	if c.HomeAssistant.Enabled {
+		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
+	}
+	if c.Control.Enabled {
+		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by whoever may publish there\n", own)
 	}
 	fmt.Fprintf(w, "memory   at most %s for the models, %v for messages that arrive, %v for those that leave\n",
 		byteSize(uint64(total)), c.MQTT.Ring.MaxBytes, c.Outbox.MaxBytes)
@@ -315,6 +321,19 @@ func describeConfig(w io.Writer, path string, c *Config) {
 		state = "cannot be created: its folder does not exist"
 	}
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
+}
+
+// format says in words how a stream's payloads are written.
+func format(s stream.Stream) string {
+	text := s.Format
+	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 {
+		const number, arrival = 8, 24 // bytes
+		text += fmt.Sprintf("s that are joined within %v (at most %s wait)", s.Join.Window, byteSize(uint64(s.Join.Devices)*uint64(d)*(number+arrival)))
+	}
+	if s.Compression != "none" {
+		text += ", compression " + s.Compression
+	}
+	return text
 }
 
 // String says it in words.

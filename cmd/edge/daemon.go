@@ -56,7 +56,7 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 	build := buildVersion()
 	deps := stream.Deps{Journal: d.store, Log: d.log, Build: stream.Build{Version: build.Version, Commit: build.Commit}, OnPrediction: onPrediction}
 	for _, name := range sortedKeys(cfg.Models) {
-		m, waiting, err := d.recover(cfg, name)
+		m, kept, err := d.recover(cfg, name)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,8 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 		learner := m.learner.Config()
 		deps.Models = append(deps.Models, stream.ModelConfig{
 			Name: name, Model: m.loop, Streams: cfg.Models[name].Streams, Features: learner.Features,
-			Classes: learner.Classes, Batch: learner.Batch, Pending: cfg.Models[name].Pending, Waiting: waiting,
+			Classes: learner.Classes, Batch: learner.Batch, Pending: cfg.Models[name].Pending, Waiting: kept.Pending,
+			Mark: kept.Mark, Output: cfg.Models[name].Output,
 		})
 	}
 	node, err := stream.NewNode(cfg.Stream(), deps)
@@ -77,7 +78,7 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 
 // recover brings a model to where it was when the daemon ended, however it
 // ended: its last checkpoint, and what its journal holds after that.
-func (d *Daemon) recover(cfg *Config, name string) (*servedModel, []online.Pending, error) {
+func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recovered, error) {
 	learnerConfig, err := cfg.Learner(name)
 	if err != nil {
 		return nil, nil, coded(exitConfig, err)
@@ -110,7 +111,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, []online.Pendi
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Log: d.log, Notify: func(n online.Notice) { d.node.Notify(n) },
 	})
-	return m, kept.Pending, nil
+	return m, kept, nil
 }
 
 // revive restores a learner from a state, or makes a new one if there is none.

@@ -398,6 +398,58 @@ func TestKilledAndTaughtAgain(t *testing.T) {
 	})
 }
 
+// Learning that was switched off stays so, however the daemon ends; switched on
+// again, the state is that of a run that never heard what came meanwhile.
+func TestLearningStaysOff(t *testing.T) {
+	data := waveformFile(t, 200)
+	t.Setenv("EDGE_CONTROL_ENABLED", "true")
+	t.Setenv("EDGE_MODELS_WAVEFORM_OUTPUT", "cbor")
+	withMosquitto(t, func(t *testing.T, b *testBroker) {
+		config, _ := waveformConfig(t, b.url())
+		d := startDaemon(t, config)
+		replayed(t, data, "--broker", b.url(), "--first", "90")()
+		request(t, b, "OFF")
+		d.kill()
+		d = startDaemon(t, config)
+		d.await("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on")
+		replayed(t, data, "--broker", b.url())()
+		request(t, b, "ON")
+		if m := retained(t, b.url(), "edge/test/waveform/metrics"); gjson.Get(m, "frozen").Uint() != 200 || gjson.Get(m, "n").Uint() != 90 {
+			t.Errorf("metrics %s, want 90 samples learnt and 200 frozen", m)
+		}
+		d.kill()
+		d = startDaemon(t, config)
+		replayed(t, data, "--broker", b.url())()
+		sameAsEval(t, d.stop(), data, config)
+	})
+}
+
+// request asks a daemon to switch learning and waits for its answer.
+func request(t *testing.T, b *testBroker, word string) {
+	t.Helper()
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{b.url()}
+	answered := make(chan string, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	pub, err := NewPublisher(ctx, cfg, 1, []string{"edge/test/response/learning/waveform"}, func(_ string, payload []byte, _ bool) { answered <- string(payload) }, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	if err := pub.Publish(ctx, "edge/test/request/learning/waveform", []byte(word)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case answer := <-answered:
+		if gjson.Get(answer, "status").String() != "ok" {
+			t.Fatalf("asked for %s: %s", word, answer)
+		}
+	case <-ctx.Done():
+		t.Fatalf("no answer to %s", word)
+	}
+}
+
 // A daemon starts without a broker, and survives a broker that is restarted.
 func TestBrokerComesAndGoes(t *testing.T) {
 	data := waveformFile(t, 300)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
 )
 
@@ -70,7 +71,7 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 			node.info = true
 		}
 	default:
-		row, ok := strings.CutPrefix(gjson.GetBytes(payload, "id").String(), f.prefix+"-")
+		row, ok := strings.CutPrefix(predictionID(payload), f.prefix+"-")
 		n, err := strconv.Atoi(row)
 		if !ok || err != nil || n <= f.last {
 			return
@@ -81,6 +82,21 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 	case f.changed <- struct{}{}:
 	default:
 	}
+}
+
+// predictionID returns the id in a prediction, which is JSON or CBOR; "" if it
+// has none.
+func predictionID(payload []byte) string {
+	if gjson.ValidBytes(payload) {
+		return gjson.GetBytes(payload, "id").String()
+	}
+	var p struct {
+		ID string `cbor:"id"`
+	}
+	if err := cbor.Unmarshal(payload, &p); err != nil {
+		return ""
+	}
+	return p.ID
 }
 
 // state returns whether a node is ready, and the highest row that was predicted.

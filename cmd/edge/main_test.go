@@ -213,7 +213,36 @@ func TestConfigCommands(t *testing.T) {
 	var object struct {
 		Properties map[string]any `json:"properties"`
 	}
-	if err := json.Unmarshal([]byte(schema), &object); code != exitOK || err != nil || len(object.Properties) != 9 {
+	if err := json.Unmarshal([]byte(schema), &object); code != exitOK || err != nil || len(object.Properties) != 11 {
 		t.Errorf("config schema exits with %d, %d properties, %v: %s", code, len(object.Properties), err, errOut)
+	}
+}
+
+// What check says of the parts that a configuration may have.
+func TestCheckSaysWhatWouldBeDone(t *testing.T) {
+	config := writeFile(t, "edge.yaml", `
+mqtt: {servers: [mqtt://broker.lan]}
+node: pi4
+streams:
+  climate: {topics: [home/+/+], topic_template: "home/{room}/{feature}", format: value, features: [temp, hum], join: {window: 90s}}
+  waves: {topics: [waves], format: float32, compression: zstd, features: [temp, hum]}
+models: {rooms: {streams: [climate, waves], output: cbor}}
+homeassistant: {enabled: true}
+control: {enabled: true}
+`)
+	code, out, errOut := edge(t, "check", "-c", config)
+	if code != exitOK {
+		t.Fatalf("edge check exits with %d: %s", code, errOut)
+	}
+	for _, want := range []string{
+		"stream   climate: 2 features from home/+/+, as values that are joined within 1m30s (at most 62.5 KiB wait)\n",
+		"stream   waves: 2 features from waves, as float32, compression zstd\n",
+		"predicts on edge/pi4/rooms/prediction, as cbor\n",
+		"home     each model is a device of Home Assistant, announced on homeassistant/device/…\n",
+		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by whoever may publish there\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("edge check says\n%s\nwant %q", out, want)
+		}
 	}
 }

@@ -1,0 +1,369 @@
+package stream
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxDepth bounds nested arrays and objects.
+const maxDepth = 16
+
+// jsonCodec reads JSON (RFC 8259).
+type jsonCodec struct{ *shape }
+
+func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	if err := checkJSON(payload); err != nil {
+		return nil, err
+	}
+	root := gjson.ParseBytes(payload)
+	if key := repeatedKey(root); key != "" {
+		return nil, refuse(Repeated, "key %.40q occurs twice", key)
+	}
+	entries := root.Get("batch")
+	if !root.IsObject() || !entries.Exists() || c.reads("batch") {
+		r, err := c.reading(root)
+		if err != nil {
+			return nil, err
+		}
+		return []Reading{r}, nil
+	}
+	return c.batch(root, entries)
+}
+
+// reads reports whether the key belongs to the payload's own shape as the
+// configuration describes it.
+func (c jsonCodec) reads(key string) bool {
+	for _, path := range c.paths {
+		if firstKey(path) == key {
+			return true
+		}
+	}
+	return firstKey(c.id) == key || firstKey(c.time) == key || firstKey(c.label) == key
+}
+
+func (c jsonCodec) batch(root, entries gjson.Result) ([]Reading, *Refusal) {
+	if !entries.IsArray() {
+		return nil, refuse(Malformed, "batch is not an array")
+	}
+	if c.paths == nil && len(c.names) > 0 {
+		for key := range root.Keys() {
+			if key.Str != "batch" {
+				return nil, refuse(UnknownFeature, "key %.40q beside batch", key.Str)
+			}
+		}
+	}
+	var readings []Reading
+	for _, entry := range entries.All() {
+		if len(readings) == c.maxBatch {
+			return nil, refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
+		}
+		r, err := c.reading(entry)
+		if err != nil {
+			err.Err = fmt.Errorf("entry %d: %w", len(readings), err.Err)
+			return nil, err
+		}
+		readings = append(readings, r)
+	}
+	if len(readings) == 0 {
+		return nil, refuse(Empty, "a batch without entries")
+	}
+	return readings, nil
+}
+
+// reading decodes one object, or one array of numbers.
+func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
+	switch {
+	case v.IsArray() && len(c.names) > 0:
+		r.X, err = c.array(v)
+		return r, err
+	case !v.IsObject():
+		return r, refuse(Malformed, "want an object or an array, not %s", kind(v))
+	}
+	if err = c.identity(&r, v); err != nil {
+		return r, err
+	}
+	if len(c.names) == 0 { // labels come alone here; what else is in the message does not matter
+		switch {
+		case r.Label == "":
+			err = refuse(BadLabel, "%s is missing", c.label)
+		case r.ID == "":
+			err = refuse(BadID, "%s is missing", c.id)
+		}
+		return r, err
+	}
+	if c.paths != nil {
+		r.X, err = c.nested(v)
+	} else if f := v.Get("features"); f.Exists() {
+		if err = c.onlyReserved(v); err != nil {
+			return r, err
+		}
+		if f.IsArray() {
+			r.X, err = c.array(f)
+		} else if f.IsObject() {
+			r.X, err = c.object(f, false)
+		} else {
+			err = refuse(NotANumber, "features is %s: want an object or an array", kind(f))
+		}
+	} else {
+		r.X, err = c.object(v, true)
+	}
+	if err != nil && err.Reason == MissingFeature && r.X == nil && r.Label != "" {
+		// No feature at all, but a label: it belongs to an earlier sample.
+		if r.ID == "" {
+			return r, refuse(BadID, "a label without features and without %s", c.id)
+		}
+		return r, nil
+	}
+	return r, err
+}
+
+// identity reads id, time, label, source and weight.
+func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
+	switch id := v.Get(c.id); id.Type {
+	case gjson.Null:
+	case gjson.String, gjson.Number:
+		text := id.Str
+		if id.Type == gjson.Number {
+			text = id.Raw
+		}
+		if err := c.setID(r, text); err != nil {
+			return err
+		}
+		r.rawID = strings.Clone(id.Raw)
+	default:
+		return refuse(BadID, "%s is %s: want a text or a number", c.id, kind(id))
+	}
+	if t := v.Get(c.time); (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime {
+		r.rawTime = strings.Clone(t.Raw)
+	}
+	switch label := v.Get(c.label); label.Type {
+	case gjson.Null:
+	case gjson.String:
+		if err := c.setLabel(r, label.Str); err != nil {
+			return err
+		}
+	default:
+		return refuse(BadLabel, "%s is %s: want a text", c.label, kind(label))
+	}
+	if s := v.Get("source"); s.Type == gjson.String && len(s.Str) <= maxID {
+		r.Source = strings.Clone(s.Str)
+	}
+	if w := v.Get("weight"); r.Label != "" && c.paths == nil && w.Exists() && (w.Type != gjson.Number || w.Num != 1) {
+		return refuse(BadLabel, "weight is %.40s: only 1 is possible", w.Raw)
+	}
+	return nil
+}
+
+// array decodes D numbers.
+func (c jsonCodec) array(v gjson.Result) ([]float64, *Refusal) {
+	x := make([]float64, 0, len(c.names))
+	for _, e := range v.All() {
+		if len(x) == len(c.names) {
+			return nil, refuse(WrongDimension, "more than %d numbers", len(c.names))
+		}
+		n, err := number(e)
+		if err != nil {
+			return nil, refuse(NotANumber, "number %d: %w", len(x), err)
+		}
+		x = append(x, n)
+	}
+	if len(x) != len(c.names) {
+		return nil, refuse(WrongDimension, "%d numbers, want %d", len(x), len(c.names))
+	}
+	return x, nil
+}
+
+// object decodes an object of features; flat says that the reserved keys are
+// beside them. The returned features are nil if there was none at all.
+func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
+	var (
+		x    = make([]float64, len(c.names))
+		have = make([]bool, len(c.names))
+		n    int
+	)
+	for key, e := range v.All() {
+		i, ok := c.index[key.Str]
+		if !ok {
+			if flat && c.reserved[key.Str] {
+				continue
+			}
+			return x, refuse(UnknownFeature, "key %.40q is not a feature", key.Str)
+		}
+		value, err := number(e)
+		if err != nil {
+			return x, refuse(NotANumber, "feature %.40q: %w", key.Str, err)
+		}
+		x[i], have[i] = value, true
+		n++
+	}
+	if n == 0 && flat {
+		return nil, refuse(MissingFeature, "no features")
+	}
+	for i, ok := range have {
+		if !ok {
+			return x, refuse(MissingFeature, "feature %.40q is missing", c.names[i])
+		}
+	}
+	return x, nil
+}
+
+// nested decodes features by their paths. The returned features are nil if
+// there was none at all.
+func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
+	var (
+		x       = make([]float64, len(c.paths))
+		missing = -1
+		n       int
+	)
+	for i, path := range c.paths {
+		e := v.Get(path)
+		if !e.Exists() {
+			if missing < 0 {
+				missing = i
+			}
+			continue
+		}
+		value, err := number(e)
+		if err != nil {
+			return x, refuse(NotANumber, "feature %.40q at %s: %w", c.names[i], path, err)
+		}
+		x[i] = value
+		n++
+	}
+	if missing >= 0 {
+		if n == 0 {
+			x = nil
+		}
+		return x, refuse(MissingFeature, "feature %.40q is missing at %s", c.names[missing], c.paths[missing])
+	}
+	return x, nil
+}
+
+// onlyReserved refuses an object with a key that is not the payload's own.
+func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {
+	for key := range v.Keys() {
+		if !c.reserved[key.Str] {
+			return refuse(UnknownFeature, "key %.40q beside features", key.Str)
+		}
+	}
+	return nil
+}
+
+// number returns the float64 nearest to a JSON number.
+func number(v gjson.Result) (float64, error) {
+	if v.Type != gjson.Number {
+		return 0, fmt.Errorf("%s is not a number", kind(v))
+	}
+	n, err := strconv.ParseFloat(v.Raw, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.40s is beyond the range of a float64", v.Raw)
+	}
+	return n, nil
+}
+
+// kind words a JSON value for an error.
+func kind(v gjson.Result) string {
+	switch {
+	case v.IsObject():
+		return "an object"
+	case v.IsArray():
+		return "an array"
+	case v.Type == gjson.String:
+		return fmt.Sprintf("the text %.40q", v.Str)
+	case v.Type == gjson.Number:
+		return fmt.Sprintf("the number %.40s", v.Raw)
+	}
+	return v.Raw // null, true, false
+}
+
+// checkJSON refuses what is not JSON or is nested too deeply, before anything
+// that recurses looks at it.
+func checkJSON(payload []byte) *Refusal {
+	var (
+		depth, deepest  int
+		inText, escaped bool
+		notFinite       bool // NaN or Infinity, as careless writers have it
+	)
+	for i, c := range payload {
+		switch {
+		case escaped:
+			escaped = false
+		case inText:
+			inText, escaped = c != '"', c == '\\'
+		case c == '"':
+			inText = true
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		case c == 'N' || c == 'I':
+			notFinite = notFinite || bytes.HasPrefix(payload[i:], []byte("NaN")) || bytes.HasPrefix(payload[i:], []byte("Infinity"))
+		}
+	}
+	if deepest > maxDepth {
+		return refuse(Malformed, "nested more than %d deep", maxDepth)
+	}
+	if !utf8.Valid(payload) {
+		return refuse(Malformed, "not valid UTF-8")
+	}
+	if gjson.ValidBytes(payload) {
+		return nil
+	}
+	if notFinite {
+		return refuse(NotANumber, "NaN and Infinity are not JSON")
+	}
+	err := json.Unmarshal(payload, new(json.RawMessage)) // only for its words
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return refuse(Malformed, "byte %d: %w", syntax.Offset, err)
+	}
+	return refuse(Malformed, "not valid JSON")
+}
+
+// repeatedKey returns a key that occurs twice in one object of the payload: two
+// readers of such a payload need not agree on what it says.
+func repeatedKey(v gjson.Result) string {
+	if !strings.Contains(v.Raw, "{") {
+		return ""
+	}
+	const few = 32 // keys that are compared one by one
+	var (
+		list []string
+		set  map[string]bool
+	)
+	for key, e := range v.All() {
+		if v.IsObject() {
+			if set == nil {
+				for _, k := range list {
+					if k == key.Str {
+						return k
+					}
+				}
+				list = append(list, key.Str)
+				if len(list) > few {
+					set = make(map[string]bool, 4*few)
+					for _, k := range list {
+						set[k] = true
+					}
+				}
+			} else if set[key.Str] {
+				return key.Str
+			} else {
+				set[key.Str] = true
+			}
+		}
+		if e.IsObject() || e.IsArray() {
+			if key := repeatedKey(e); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,41 @@
+package stream
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// rawCodec reads little-endian IEEE 754 numbers without anything around them:
+// D features, or several times D for several samples.
+type rawCodec struct {
+	*shape
+	size int // bytes of a number: 4 or 8
+}
+
+func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	d := len(c.names)
+	if len(payload)%(d*c.size) != 0 {
+		return nil, refuse(WrongDimension, "%d bytes, want %d, or a multiple of it", len(payload), d*c.size)
+	}
+	n := len(payload) / (d * c.size)
+	if n > c.maxBatch {
+		return nil, refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
+	}
+	x := make([]float64, n*d)
+	for i := range x {
+		at := payload[i*c.size:]
+		if c.size == 4 {
+			x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(at)))
+		} else {
+			x[i] = math.Float64frombits(binary.LittleEndian.Uint64(at))
+		}
+		if math.IsNaN(x[i]) || math.IsInf(x[i], 0) {
+			return nil, refuse(NotANumber, "entry %d: feature %.40q is %v", i/d, c.names[i%d], x[i])
+		}
+	}
+	readings := make([]Reading, n)
+	for i := range readings {
+		readings[i].X = x[i*d : (i+1)*d : (i+1)*d]
+	}
+	return readings, nil
+}

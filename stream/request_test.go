@@ -1,0 +1,200 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+const learningTopic = "edge/n1/request/learning/bearing"
+
+// controlled is a rig that hears requests, with what an earlier run left.
+func controlled(t *testing.T, journal *fakeJournal, mark uint64) *rig {
+	cfg, m := testConfig()
+	cfg.Control.Enabled = true
+	m.Mark = mark
+	return newRig(t, journal, cfg, m)
+}
+
+// answers returns the payloads that were published on a topic.
+func answers(all []*outgoing, topic string) (payloads []string) {
+	for _, m := range all {
+		if m.topic == topic {
+			payloads = append(payloads, string(m.payload))
+		}
+	}
+	return payloads
+}
+
+func TestLearningSwitchedOff(t *testing.T) {
+	in("what comes meanwhile teaches nothing, by its place among the messages", t, func(t *testing.T) {
+		r := controlled(t, newFakeJournal(), 0)
+		r.send(p7, labelled(1), `{"id":"early","features":[2,0]}`)
+		r.send(learningTopic, "OFF")
+		r.send(p7, labelled(3), `{"id":"a","features":[4,0],"label":"ok"}`, `{"id":"waits","features":[5,0]}`)
+		r.send("factory/p7/label", `{"id":"early","label":"ok"}`)
+		r.send("edge/n1/bearing/label", `{"id":"last","label":"ok"}`)
+		r.send(learningTopic, "on")
+		r.send(p7, labelled(6))
+		r.send("factory/p7/label", `{"id":"early","label":"worn"}`, `{"id":"waits","label":"ok"}`)
+		r.send(p7, `{"id":"a","features":[4,0],"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 6", "worn 2", "ok 5", "ok 4"})
+		if got := len(r.acks()); got != 13 {
+			t.Errorf("%d messages acknowledged, want all 13", got)
+		}
+		s := r.node.Stats()
+		if m := s.Models["bearing"]; s.Frozen != 4 || m.Frozen != 4 || !m.Learning || s.Predictions != 7 {
+			t.Errorf("frozen %d, of the model %d, learning %v, predictions %d; want 4, 4, true, 7", s.Frozen, m.Frozen, m.Learning, s.Predictions)
+		}
+		all := r.published()
+		var taught []string
+		for _, p := range answers(all, "edge/n1/bearing/prediction/p7") {
+			var got struct{ Learned bool }
+			if err := json.Unmarshal([]byte(p), &got); err != nil {
+				t.Fatal(err)
+			}
+			taught = append(taught, fmt.Sprint(got.Learned))
+		}
+		equal(t, "learned, as predictions say", taught, []string{"true", "false", "false", "false", "false", "true", "true"})
+		equal(t, "answers", answers(all, "edge/n1/response/learning/bearing"), []string{
+			`{"data":{"learning":false},"status":"ok"}`, `{"data":{"learning":true},"status":"ok"}`})
+		var events []string
+		for _, e := range answers(all, "edge/n1/event") {
+			var got struct{ Event string }
+			if err := json.Unmarshal([]byte(e), &got); err != nil {
+				t.Fatal(err)
+			}
+			events = append(events, got.Event)
+		}
+		equal(t, "events", events, []string{"learning_off", "learning_on"})
+	})
+	in("a restart changes nothing", t, func(t *testing.T) {
+		journal := newFakeJournal()
+		r := controlled(t, journal, 0)
+		r.send(p7, labelled(1))
+		r.send(learningTopic, `{"data":{"learning":false},"transaction":"a1"}`)
+		time.Sleep(time.Second)
+		equal(t, "answers", answers(r.published(), "edge/n1/response/learning/bearing"), []string{`{"data":{"learning":false},"status":"ok","transaction":"a1"}`})
+		r.stop()
+		again := controlled(t, journal, journal.mark("bearing"))
+		again.send(p7, labelled(2))
+		time.Sleep(time.Second)
+		if s := again.node.Stats(); s.Models["bearing"].Learning || s.Frozen != 1 || len(again.models["bearing"].learnt()) > 0 {
+			t.Errorf("after a restart: %+v, learnt %q", s.Models["bearing"], again.models["bearing"].learnt())
+		}
+	})
+	in("an answer says what is durable", t, func(t *testing.T) {
+		journal := newFakeJournal()
+		journal.set(errDiskFull, nil)
+		r := controlled(t, journal, 0)
+		r.send(learningTopic, "OFF")
+		time.Sleep(time.Second)
+		if got := r.acks(); len(got) > 0 || !r.node.Stats().Models["bearing"].Learning || len(answers(r.published(), "edge/n1/response/learning/bearing")) > 0 {
+			t.Errorf("acknowledged %q before it was durable", got)
+		}
+		journal.set(nil, nil)
+		time.Sleep(10 * time.Second)
+		if got := r.acks(); len(got) != 1 || r.node.Stats().Models["bearing"].Learning || journal.mark("bearing") != markFrozen {
+			t.Errorf("acknowledged %q, mark %d", got, journal.mark("bearing"))
+		}
+	})
+	in("said twice it is journalled once", t, func(t *testing.T) {
+		journal := newFakeJournal()
+		r := controlled(t, journal, 0)
+		r.send(learningTopic, "OFF", "off", "false")
+		time.Sleep(time.Second)
+		if commits, _ := journal.committed(); commits != 1 || len(answers(r.published(), "edge/n1/response/learning/bearing")) != 3 {
+			t.Errorf("%d commits, want one, and three answers", commits)
+		}
+	})
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	in("with an answer", t, func(t *testing.T) {
+		r := controlled(t, newFakeJournal(), 0)
+		for _, c := range []struct{ topic, payload, want string }{
+			{"learning/bearing", "maybe", `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"maybe\"","status":"error"}`},
+			{"learning/bearing", `{"data":{},"transaction":7}`, `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"\"","status":"error","transaction":7}`},
+			{"learning/bearing", `{"data"`, `{"error":"byte 7: unexpected end of JSON input","status":"error"}`},
+			{"learning/motor", "ON", `{"error":"there is no model \"motor\"","status":"error"}`},
+			{"learning", "ON", `{"error":"there is no model \"\"","status":"error"}`},
+			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there is learning/<model>","status":"error"}`},
+		} {
+			r.send("edge/n1/request/"+c.topic, c.payload)
+			time.Sleep(time.Second)
+			equal(t, c.topic+" "+c.payload, answers(r.published(), "edge/n1/response/"+c.topic), []string{c.want})
+		}
+		r.sendMessage(&message{topic: learningTopic, payload: []byte("OFF"), qos: 1, retained: true})
+		time.Sleep(time.Second)
+		s := r.node.Stats()
+		if s.Rejected[BadRequest] != 5 || s.Rejected[Malformed] != 1 || s.Rejected[Retained] != 1 || !s.Models["bearing"].Learning {
+			t.Errorf("refused %v, learning %v", s.Rejected, s.Models["bearing"].Learning)
+		}
+	})
+	in("unheard unless control is enabled", t, func(t *testing.T) {
+		r := one(t)
+		r.send(learningTopic, "OFF")
+		time.Sleep(time.Second)
+		if s := r.node.Stats(); s.Rejected[Unrouted] != 1 || !s.Models["bearing"].Learning {
+			t.Errorf("refused %v", s.Rejected)
+		}
+	})
+}
+
+func FuzzRequest(f *testing.F) {
+	cfg, m := testConfig()
+	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("learning/bearing", []byte("ON"))
+	f.Add("learning/bearing", []byte(`{"data":{"learning":false},"transaction":"a1"}`))
+	f.Add("learning", []byte("{"))
+	f.Add("/", []byte(strings.Repeat("[", 100)))
+	f.Fuzz(func(t *testing.T, what string, payload []byte) {
+		to, _, transaction, err := node.parseRequest(what, payload)
+		if err != nil {
+			checkRefusal(t, payload, err)
+		} else if to == nil || what != "learning/bearing" {
+			t.Fatalf("request/%s with %q is for %v", what, payload, to)
+		}
+		if transaction != nil && !json.Valid(transaction) {
+			t.Fatalf("%q has the transaction %q", payload, transaction)
+		}
+	})
+}
+
+// Values of several topics, labelled as the last sample.
+func TestJoinedValues(t *testing.T) {
+	in("a sample once both are there", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := DefaultStream()
+		s.Format, s.Features, s.Topics, s.TopicTemplate = formatValue, []string{"temp", "hum"}, []string{"home/+/+"}, "home/{room}/{feature}"
+		cfg.Streams["vibration"] = s
+		m.Output = formatCBOR
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("home/attic/temp", "21")
+		r.send("home/cellar/temp", "12")
+		time.Sleep(500 * time.Millisecond)
+		r.send("home/cellar/hum", "80")
+		time.Sleep(600 * time.Millisecond)
+		r.send("home/attic/hum", "40") // too late for 21
+		r.send("home/attic/lux", "1")
+		r.send("edge/n1/bearing/label/cellar", `{"id":"last","label":"damp"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"damp 12"})
+		got := answers(r.published(), "edge/n1/bearing/prediction/cellar")
+		var p struct{ Device string }
+		if len(got) != 1 || cbor.Unmarshal([]byte(got[0]), &p) != nil || p.Device != "cellar" {
+			t.Errorf("predictions %q, want one of the cellar, in CBOR", got)
+		}
+		if st := r.node.Stats(); st.Predictions != 1 || st.Rejected[UnknownFeature] != 1 || len(r.acks()) != 6 {
+			t.Errorf("%d predictions, refused %v, acknowledged %q", st.Predictions, st.Rejected, r.acks())
+		}
+	})
+}
