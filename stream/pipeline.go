@@ -90,8 +90,9 @@ type modelState struct {
 	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic string
 
 	seq      uint64                     // of the last prediction; the worker's
-	unlearnt int                        // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
+	unlearnt uint64                     // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
 	version  uint64                     // of that posterior; the worker's
+	repeated uint64                     // of redelivered, as unlearnt knows it; the worker's
 	frozen   bool                       // labels teach nothing; the worker's
 	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
 	cbor     cbor.EncMode               // of predictions; nil: JSON
@@ -341,11 +342,14 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 }
 
 // behind returns how many samples with their labels this version of the
-// posterior has not learnt yet.
+// posterior has not learnt yet. Repetitions are handed over and never learnt.
+// It is an estimate that errs towards none: labels that come later count as if
+// they had come with their samples.
 func (m *modelState) behind(version uint64) int {
-	m.unlearnt -= int(min(version-m.version, uint64(m.unlearnt)))
-	m.version = version
-	return m.unlearnt
+	repeated := m.redelivered.Load()
+	m.unlearnt -= min(version-m.version+repeated-m.repeated, m.unlearnt)
+	m.version, m.repeated = version, repeated
+	return int(m.unlearnt)
 }
 
 func (w *worker) publish(m *modelState, p *Prediction) {
