@@ -2,11 +2,12 @@
 
 GO      ?= go
 FUZZ    ?= 20s
+KILLS   ?= 1000
 DIST    := dist
 LDFLAGS := -s -w
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -tags minimal -trimpath -ldflags "$(LDFLAGS)"
 
-.PHONY: help build test race bench fuzz cover lint arm demo clean
+.PHONY: help build test race torture endure bench fuzz cover lint arm demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -19,6 +20,12 @@ test: ## run all tests
 
 race: ## run all tests with the race detector
 	$(GO) test -race ./...
+
+torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check what it knows after each
+	CI=true EDGE_TORTURE=$(KILLS) $(GO) test ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
+
+endure: ## teach small models a million samples one by one, and 250 000 of one class
+	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v
 
 bench: ## run all benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -1,0 +1,127 @@
+package online
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// enduranceSamples is how many samples a long test takes: EDGE_ENDURE times as
+// many as usual.
+func enduranceSamples(t *testing.T, usual int) int {
+	t.Helper()
+	text := os.Getenv("EDGE_ENDURE")
+	if text == "" {
+		return usual
+	}
+	times, err := strconv.Atoi(text)
+	if err != nil || times < 1 {
+		t.Fatalf("EDGE_ENDURE=%s: want a number of at least 1", text)
+	}
+	return usual * times
+}
+
+// endure feeds n samples, looks at the state now and then, and at the end
+// compares what was counted: a sample is judged, a minibatch learnt or counted
+// as refused, and nothing is in between.
+func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (label string)) *Learner {
+	t.Helper()
+	l := newTestLearner(t, cfg)
+	x := make([]float64, l.d)
+	var closed, stepped, refused, idle uint64
+	for i := range n {
+		y := draw(i, x)
+		before := l.Counters()
+		out := l.Add(&Event{Kind: Observe, X: x, Label: y})
+		after := l.Counters()
+		if out.Closed {
+			closed++
+		}
+		if out.Stepped {
+			stepped++
+			if after.Steps == before.Steps {
+				idle++ // the warm-up has no model to step yet
+			}
+		}
+		if out.Refused != nil {
+			refused++
+		}
+		if out.Closed && out.Stepped == (out.Refused != nil) {
+			t.Fatalf("sample %d: stepped %v, refused with %v", i, out.Stepped, out.Refused)
+		}
+		if (i+1)%(n/10) == 0 {
+			checkSound(t, l)
+			if t.Failed() {
+				t.Fatalf("after %d samples", i+1)
+			}
+		}
+	}
+	c := l.Counters()
+	if closed != stepped+refused || refused != c.StepsRefused+c.LabelsRefused || closed != uint64(n/cfg.Batch.MaxSize) {
+		t.Errorf("%d minibatches of %d samples: %d learnt, %d refused, %d counted as refused", closed, n, stepped, refused, c.StepsRefused+c.LabelsRefused)
+	}
+	if got := l.Scores().N; got != uint64(n) {
+		t.Errorf("%d samples are judged, want %d", got, n)
+	}
+	t.Logf("%d samples: %d minibatches learnt (%d of them before there was a model), %d refused, %d retries of a factorisation; error %.4f over the last %d",
+		n, stepped, idle, refused, c.CholeskyRetries, l.Scores().Window.Error, l.Scores().Window.N)
+	return l
+}
+
+// A model that forgets is, after a million single-sample steps, as sound and as
+// good as after a thousand.
+func TestEndureForgetting(t *testing.T) {
+	cfg := testConfig(2, "a", "b")
+	cfg.Inducing, cfg.Window, cfg.Batch.MaxSize = 5, 5, 1
+	cfg.Horizons = []Horizon{100}
+	cfg.Track = 300
+	rng := rand.New(rand.NewPCG(1, 0))
+	n := enduranceSamples(t, 20_000)
+	l := endure(t, cfg, n, func(i int, x []float64) string {
+		// Two blobs whose means are four standard deviations apart: the best
+		// possible error is 0.023. Every 5000 samples the classes change places.
+		k := rng.IntN(2)
+		x[0], x[1] = rng.NormFloat64(), rng.NormFloat64()+4*float64(k)
+		return string(rune('a' + (k+i/5000)%2))
+	})
+	if s := l.Scores(); s.Window.Error > 0.08 {
+		t.Errorf("error %.3f over the last %d samples", s.Window.Error, s.Window.N)
+	}
+	if r := l.Counters().StepsRefused; r > 0 {
+		t.Errorf("%d steps refused", r)
+	}
+}
+
+// A hundred thousand labels of one class do not drive the evidence for it to
+// where numbers end, and do not stop the other class from being learnt
+// afterwards.
+func TestEndureOneClass(t *testing.T) {
+	for name, horizons := range map[string][]Horizon{"forgetting": {100}, "never forgetting": {Horizon(math.Inf(1))}, "the default bank": DefaultConfig().Horizons} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(2, "a", "b")
+			cfg.Inducing, cfg.Window, cfg.Batch.MaxSize = 5, 5, 1
+			cfg.Horizons = horizons
+			rng := rand.New(rand.NewPCG(2, 0))
+			n := enduranceSamples(t, 5_000)
+			l := endure(t, cfg, n, func(_ int, x []float64) string {
+				x[0], x[1] = rng.NormFloat64(), rng.NormFloat64()
+				return "a"
+			})
+			if e := l.Scores().Window.Error; e > 0 {
+				t.Errorf("error %g where every label is the same", e)
+			}
+			for range 500 {
+				x := []float64{8 + rng.NormFloat64(), rng.NormFloat64()}
+				if out := l.Add(&Event{Kind: Observe, X: x, Label: "b"}); out.Refused != nil {
+					t.Fatalf("the other class is refused: %v", out.Refused)
+				}
+			}
+			checkSound(t, l)
+			if e := l.Scores().Window.Error; e > 0.5 {
+				t.Errorf("the other class, far from the first, is not learnt: error %g over its 500 samples", e)
+			}
+		})
+	}
+}
