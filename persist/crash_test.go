@@ -57,12 +57,13 @@ func crashCommit(after, to uint64) *online.Commit {
 }
 
 // crashChild commits and checkpoints for ever, and says what it has confirmed.
-// With a step it opens the file and dies at that step.
+// With a step it dies at that step; with a number n, at the n-th step of any kind.
 func crashChild(path, step string) error {
 	opts := Options{Dedupe: crashDedupe}
 	if step != "" {
+		nth, _ := strconv.Atoi(step)
 		opts.fault = func(at string) error {
-			if at == step {
+			if nth--; at == step || nth == 0 {
 				return kill()
 			}
 			return nil
@@ -175,6 +176,32 @@ func TestKilled(t *testing.T) {
 	}
 	if confirmed < 100 || checkpoints == 0 {
 		t.Errorf("only %d records and %d checkpoints were written before the kills: the test does not bite", confirmed, checkpoints)
+	}
+}
+
+// TestKilledAtEachStep kills at the n-th step of a store's life, for every n:
+// before and after what each transaction writes, its two first files included.
+func TestKilledAtEachStep(t *testing.T) {
+	var checkpoints uint64
+	for n := 1; n <= 80; n++ {
+		path := tempPath(t)
+		out, err := crashCommand(t, path, strconv.Itoa(n)).Output()
+		if err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("step %d: the child ended with %v, want it killed", n, err)
+		}
+		var confirmed uint64
+		for line := range strings.Lines(string(out)) {
+			if confirmed, err = strconv.ParseUint(strings.TrimSpace(line), 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checkKilled(t, path, confirmed, &checkpoints)
+		if t.Failed() {
+			t.Fatalf("after a kill at step %d", n)
+		}
+	}
+	if checkpoints == 0 {
+		t.Error("no checkpoint was written before a kill: the test does not bite")
 	}
 }
 

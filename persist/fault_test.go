@@ -82,6 +82,77 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
+// TestEachStepFails: the n-th step of a store's life fails, for every n, before
+// a transaction has written or after it; once or three times in a row. What is
+// refused has not happened, and the same call succeeds when the disk works again.
+func TestEachStepFails(t *testing.T) {
+	for _, times := range []int{1, 3} {
+		for n, hit := 1, true; hit; n++ {
+			hit = failAtStep(t, n, times)
+			if t.Failed() {
+				t.Fatalf("step %d fails %d times", n, times)
+			}
+			if !hit && n < 60 {
+				t.Errorf("only %d steps", n)
+			}
+		}
+	}
+}
+
+// failAtStep plays a history whose steps n to n+times-1 fail, if it has as many.
+func failAtStep(t *testing.T, n, times int) (hit bool) {
+	step := 0
+	opts := Options{Dedupe: 20, fault: func(string) error {
+		if step++; step >= n && step < n+times {
+			hit = true
+			return syscall.EIO
+		}
+		return nil
+	}}
+	// until repeats a call while it fails.
+	until := func(call func() error) {
+		t.Helper()
+		for range times + 1 {
+			err := call()
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, syscall.EIO) {
+				t.Fatal(err)
+			}
+		}
+		t.Fatal("it fails more often than the disk does")
+	}
+	path, tr := tempPath(t), &truth{name: "m"}
+	rng := rand.New(rand.NewPCG(16, 0))
+	for range 3 { // lives
+		var s *Store
+		until(func() (err error) { s, err = Open(path, opts); return err })
+		until(func() error { _, err := s.Load(tr.name, testShape); return err })
+		for i := range 9 {
+			c := randomCommit(rng, []*truth{tr})
+			c.Records = append(c.Records, sample(tr.name, tr.last()+uint64(len(c.Records))+1))
+			until(func() error { return s.Commit(c) })
+			tr.commit(c)
+			if i%4 == 3 {
+				seq, state := tr.last(), stateOf(tr.last(), 3000)
+				until(func() error { return s.Checkpoint(tr.name, seq, state) })
+				tr.seq, tr.state = seq, state
+			}
+		}
+		tr.check(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newStore(t, path, Options{Dedupe: 20})
+	if s.Recovery() != nil {
+		t.Errorf("the file was damaged: %v", s.Recovery().Problems)
+	}
+	tr.check(t, s)
+	return hit
+}
+
 // TestBuildFails: a new file that cannot be completed leaves the old one in use.
 func TestBuildFails(t *testing.T) {
 	for _, step := range []string{"sync file", "rename"} {

@@ -302,7 +302,7 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 			return err
 		}
 		id = uint32(tx.ID())
-		if err := errors.Join(fn(tx), stamp(tx)); err != nil {
+		if err := errors.Join(fn(tx), stamp(tx), s.opts.fault("write")); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 		if err := tx.Commit(); err != nil {

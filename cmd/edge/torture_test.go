@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -359,9 +360,11 @@ func (p *tap) serve(daemon net.Conn) {
 	down.Wait()
 }
 
-// follow copies packets until an end closes.
+// follow copies packets until an end closes. It looks at each before it passes
+// it on: the answer may come at once.
 func (p *tap) follow(to, from net.Conn, see func(packets.ControlPacket)) {
-	for r := io.TeeReader(from, to); ; {
+	var raw bytes.Buffer
+	for r := io.TeeReader(from, &raw); ; raw.Reset() {
 		packet, err := packets.ReadPacket(r)
 		if err != nil {
 			return
@@ -369,6 +372,7 @@ func (p *tap) follow(to, from net.Conn, see func(packets.ControlPacket)) {
 		p.mu.Lock()
 		see(packet)
 		p.mu.Unlock()
+		to.Write(raw.Bytes()) // an end that is gone reads no more; the other is still read to its end
 	}
 }
 
