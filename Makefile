@@ -7,7 +7,7 @@ DIST    := dist
 LDFLAGS := -s -w
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -tags minimal -trimpath -ldflags "$(LDFLAGS)"
 
-.PHONY: help build test race torture endure bench fuzz cover lint arm demo clean
+.PHONY: help build test race torture endure bench fuzz cover lint vuln arm demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -48,6 +48,9 @@ lint: ## gofmt, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+
+vuln: ## look for known vulnerabilities of what is used; needs vuln.go.dev
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
 arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64, without plots, into dist/
 	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/edge_linux_armv6 ./cmd/edge

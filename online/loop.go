@@ -53,6 +53,7 @@ type Loop struct {
 	learner  *Learner
 	opts     LoopOptions
 	in       chan []Record
+	room     chan struct{}                   // has an element while MakeRoom is asked for
 	snapshot atomic.Pointer[model.Posterior] // replaced whole, never changed in place
 	status   atomic.Pointer[Status]
 
@@ -60,8 +61,10 @@ type Loop struct {
 	waiting int        // groups handed over and not yet learnt
 	drained *sync.Cond
 
-	seq        uint64 // of the last record learnt; Run's goroutine only, as all below
-	saved      uint64 // seq of the last checkpoint
+	seq        uint64    // of the last record learnt; Run's goroutine only, as all below
+	saved      uint64    // seq of the last checkpoint
+	twice      bool      // and of the one before
+	noRoom     time.Time // when making room last failed
 	stateBytes int
 	state      []byte
 	stale      bool // the status is older than the learner
@@ -70,12 +73,15 @@ type Loop struct {
 // statusEvery bounds how old the status may be while records keep coming.
 const statusEvery = 500 * time.Millisecond
 
+// roomRetry is the pause after an attempt to make room that failed.
+const roomRetry = time.Minute
+
 // NewLoop returns a loop that owns l from now on.
 func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	lp := &Loop{learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), seq: opts.Seq, saved: opts.Saved}
+	lp := &Loop{learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1), seq: opts.Seq, saved: opts.Saved}
 	lp.drained = sync.NewCond(&lp.mu)
 	lp.snapshot.Store(l.Posterior())
 	lp.publishStatus()
@@ -103,6 +109,15 @@ func (lp *Loop) Learn(ctx context.Context, records []Record) error {
 	case <-ctx.Done():
 		lp.finished(1)
 		return ctx.Err()
+	}
+}
+
+// MakeRoom asks for checkpoints that are not due yet, because the journal is
+// full: it drops what two of them hold. Any goroutine may call it; it never waits.
+func (lp *Loop) MakeRoom() {
+	select {
+	case lp.room <- struct{}{}:
+	default:
 	}
 }
 
@@ -151,6 +166,8 @@ func (lp *Loop) Run(ctx context.Context) error {
 			lp.learn(records)
 		case <-checkpoint:
 			lp.checkpoint()
+		case <-lp.room:
+			lp.makeRoom()
 		case <-status.C:
 			if lp.stale {
 				lp.publishStatus()
@@ -228,12 +245,31 @@ func (lp *Loop) checkpoint() error {
 	if lp.opts.Checkpointer == nil || lp.seq == lp.saved {
 		return nil
 	}
+	return lp.save()
+}
+
+// makeRoom saves the state in both generations, unless they have it already.
+func (lp *Loop) makeRoom() {
+	if lp.opts.Checkpointer == nil || lp.seq == 0 || !lp.noRoom.IsZero() && time.Since(lp.noRoom) < roomRetry {
+		return
+	}
+	lp.noRoom = time.Time{}
+	for lp.seq != lp.saved || !lp.twice {
+		if lp.save() != nil {
+			lp.noRoom = time.Now()
+			return
+		}
+	}
+}
+
+func (lp *Loop) save() error {
 	lp.state, _ = lp.learner.AppendBinary(lp.state[:0])
 	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, lp.state); err != nil {
 		lp.opts.Log.Error("checkpoint failed; the journal keeps what it would have held", "model", lp.opts.Model, "seq", lp.seq, "error", err)
 		lp.notify("checkpoint_failed", err.Error(), lp.seq)
 		return err
 	}
+	lp.twice = lp.saved == lp.seq
 	lp.saved, lp.stateBytes = lp.seq, len(lp.state)
 	return nil
 }

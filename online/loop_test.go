@@ -162,3 +162,46 @@ func TestLoopCheckpointsByTime(t *testing.T) {
 		}
 	})
 }
+
+// A journal that is full gets two checkpoints, which is what it takes to shorten
+// it, and no third while nothing is learnt; on a disk that refuses them the loop
+// tries again a minute later.
+func TestLoopMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &shelf{}
+		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Checkpointer: disk, Samples: 1e9})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- lp.Run(ctx) }()
+		rng := rand.New(rand.NewPCG(1, 1))
+		ask := func(saves int, seq uint64) {
+			t.Helper()
+			lp.MakeRoom()
+			synctest.Wait()
+			if disk.saves != saves || disk.seq != seq {
+				t.Errorf("%d checkpoints, the last at %d, want %d and %d", disk.saves, disk.seq, saves, seq)
+			}
+		}
+		ask(0, 0) // there is nothing to save
+		if err := lp.Learn(ctx, records(rng, 1, 20)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ask(2, 20)
+		ask(2, 20)
+		if err := lp.Learn(ctx, records(rng, 21, 1)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		disk.fail = errors.New("disk full")
+		ask(2, 20)
+		disk.fail = nil
+		ask(2, 20) // too soon
+		time.Sleep(roomRetry)
+		ask(4, 21)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

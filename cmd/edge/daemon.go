@@ -54,7 +54,7 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 
 func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error {
 	build := buildVersion()
-	deps := stream.Deps{Journal: d.store, Log: d.log, Build: stream.Build{Version: build.Version, Commit: build.Commit}, OnPrediction: onPrediction}
+	deps := stream.Deps{Journal: d.journal(), Log: d.log, Build: stream.Build{Version: build.Version, Commit: build.Commit}, OnPrediction: onPrediction}
 	for _, name := range sortedKeys(cfg.Models) {
 		m, kept, err := d.recover(cfg, name)
 		if err != nil {
@@ -74,6 +74,30 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 	}
 	d.node = node
 	return nil
+}
+
+// roomyJournal is a store that says when it is full.
+type roomyJournal struct {
+	*persist.Store
+	full func()
+}
+
+func (j roomyJournal) Commit(c *online.Commit) error {
+	err := j.Store.Commit(c)
+	if errors.Is(err, persist.ErrFull) {
+		j.full()
+	}
+	return err
+}
+
+// journal is the store as the node sees it. When it is full, checkpoints shorten
+// the journals: none may be due for long, or ever while nothing can be committed.
+func (d *Daemon) journal() stream.Journal {
+	return roomyJournal{d.store, func() {
+		for _, m := range d.models {
+			m.loop.MakeRoom()
+		}
+	}}
 }
 
 // recover brings a model to where it was when the daemon ended, however it
