@@ -31,6 +31,7 @@ func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (labe
 	l := newTestLearner(t, cfg)
 	x := make([]float64, l.d)
 	var closed, stepped, refused, idle uint64
+	var size int // of the state
 	for i := range n {
 		y := draw(i, x)
 		before := l.Counters()
@@ -53,6 +54,13 @@ func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (labe
 		}
 		if (i+1)%(n/10) == 0 {
 			checkSound(t, l)
+			state, _ := l.AppendBinary(nil)
+			if size == 0 {
+				size = len(state)
+			}
+			if len(state) > size+64 { // the digits of counters
+				t.Errorf("the state grows from %d to %d bytes", size, len(state))
+			}
 			if t.Failed() {
 				t.Fatalf("after %d samples", i+1)
 			}

@@ -558,6 +558,9 @@ func TestBackPressure(t *testing.T) {
 		if got := len(r.acks()); got != DefaultMQTT().InflightWindow {
 			t.Errorf("acknowledged %d, want the first group", got)
 		}
+		if got := r.node.Stats().Predictions; got < 2*uint64(DefaultMQTT().InflightWindow) {
+			t.Errorf("%d predictions: they wait for the learner", got)
+		}
 		close(block)
 		time.Sleep(time.Minute)
 		if got := len(r.models["bearing"].learnt()); got != 500 || len(r.acks()) != 500 {
