@@ -74,6 +74,26 @@ func TestWallClockJumps(t *testing.T) {
 				}
 			}
 
+			joined := values()
+			joined.Join = Join{Window: time.Minute, Devices: 2}
+			for at, want := range map[time.Duration]int{59 * time.Second: 3, 61 * time.Second: 0} {
+				g := newGatherer(joined, new(counters))
+				var x []float64
+				for i, topic := range []string{"plant/p1/a", "plant/p1/b", "plant/p1/c/max"} {
+					now := start
+					if i == 2 {
+						now = after(at)
+					}
+					var err error
+					if x, err = g.add(topic, "p1", 1, now); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if len(x) != want {
+					t.Errorf("values %v apart make a sample of %d features, want %d", at, len(x), want)
+				}
+			}
+
 			cfg, model := testConfig()
 			model.Batch = online.Batch{MaxSize: 16, MaxWait: time.Second}
 			node := newRig(t, newFakeJournal(), cfg, model)
