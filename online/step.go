@@ -64,9 +64,10 @@ func (l *Learner) sweeps(n int) error {
 }
 
 // sweep updates the sites of horizon h's window points in parallel: those whose
-// features are rows from to to; the last n are new. In the first sweep a new point's cavity is the posterior
-// before it (assumed-density filtering), its site is taken whole, and labels
-// are believed; later sweeps are damped and weigh the label noise.
+// features are rows from to to; the last n are new. In the first sweep a new
+// point's cavity is the posterior before it (assumed-density filtering), its
+// site is taken whole, and labels are believed; later sweeps are damped and
+// weigh the label noise.
 func (l *Learner) sweep(h, s, n, from, to int) {
 	w, m, capacity, keep := &l.work, l.m, l.capacity, to-from
 	b, g := &l.bank[h], &l.view.Bank[h]
