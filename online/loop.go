@@ -32,8 +32,10 @@ type LoopOptions struct {
 	Checkpointer Checkpointer  // nil: none
 	Every        time.Duration // between checkpoints; 0: never by time
 	Samples      uint64        // between checkpoints; 0: never by count
+	Linger       time.Duration // for what is queued when Run's ctx ends; the rest is left to the journal. 0: learn it all
 	Log          *slog.Logger
-	Notify       func(Notice) // called from the loop's goroutine; nil: none
+	Notify       func(Notice)             // called from the loop's goroutine; nil: none
+	Learnt       func(took time.Duration) // called from the loop's goroutine with the time of each step; nil: none
 }
 
 // Status is a Loop's state at one moment.
@@ -56,6 +58,8 @@ type Loop struct {
 	room     chan struct{}                   // has an element while MakeRoom is asked for
 	snapshot atomic.Pointer[model.Posterior] // replaced whole, never changed in place
 	status   atomic.Pointer[Status]
+	start    time.Time
+	beat     atomic.Int64 // nanoseconds from start to the last sign of life of Run
 
 	mu      sync.Mutex // guards waiting and the condition that idle waits for
 	waiting int        // groups handed over and not yet learnt
@@ -81,7 +85,10 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	lp := &Loop{learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1), seq: opts.Seq, saved: opts.Saved}
+	lp := &Loop{
+		learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1),
+		seq: opts.Seq, saved: opts.Saved, start: time.Now(),
+	}
 	lp.drained = sync.NewCond(&lp.mu)
 	lp.snapshot.Store(l.Posterior())
 	lp.publishStatus()
@@ -94,6 +101,13 @@ func (lp *Loop) Posterior() *model.Posterior { return lp.snapshot.Load() }
 // Status returns the newest status, at most half a second old while records
 // keep coming. Any goroutine may call it; it never waits.
 func (lp *Loop) Status() *Status { return lp.status.Load() }
+
+// Silence returns how long ago the loop gave its last sign of life, by the
+// monotonic clock. While Run runs that is half a second, or the time of the step
+// or checkpoint at hand. Any goroutine may call it; it never waits.
+func (lp *Loop) Silence() time.Duration { return time.Since(lp.start) - time.Duration(lp.beat.Load()) }
+
+func (lp *Loop) alive() { lp.beat.Store(int64(time.Since(lp.start))) }
 
 // Learn hands committed records over, in order. The loop keeps the slice. It
 // blocks while the queue is full (that is the back-pressure) and returns
@@ -146,11 +160,17 @@ func (lp *Loop) Idle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run learns until ctx ends, then learns what is in its queue, writes a last
-// checkpoint and returns; the error is that of the last checkpoint. Nobody may
-// call Learn once ctx has ended. An earlier checkpoint that fails is reported
-// and tried again later: the journal keeps what it would have held.
+// Run learns until ctx ends, then learns what is in its queue (as far as
+// Linger lets it), writes a last checkpoint and returns; the error is that of
+// the last checkpoint. Nobody may call Learn once ctx has ended. An earlier
+// checkpoint that fails is reported and tried again later: the journal keeps
+// what it would have held.
 func (lp *Loop) Run(ctx context.Context) error {
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	if lp.opts.Linger > 0 {
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(lp.opts.Linger, giveUp) })()
+	}
 	var checkpoint <-chan time.Time
 	if lp.opts.Every > 0 {
 		t := time.NewTicker(lp.opts.Every)
@@ -161,9 +181,10 @@ func (lp *Loop) Run(ctx context.Context) error {
 	defer status.Stop()
 	lp.checkpointIfDue() // a daemon that never lives long must not replay an ever longer journal
 	for {
+		lp.alive()
 		select {
 		case records := <-lp.in:
-			lp.learn(records)
+			lp.learn(patience, records)
 		case <-checkpoint:
 			lp.checkpoint()
 		case <-lp.room:
@@ -176,7 +197,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 			for {
 				select {
 				case records := <-lp.in:
-					lp.learn(records)
+					lp.learn(patience, records)
 					continue
 				default:
 				}
@@ -188,14 +209,26 @@ func (lp *Loop) Run(ctx context.Context) error {
 	}
 }
 
-func (lp *Loop) learn(records []Record) {
+// learn teaches the learner the records. If patience ends first, the rest is
+// left to the journal, and so is whatever is still queued: the state is that of
+// an earlier moment.
+func (lp *Loop) learn(patience context.Context, records []Record) {
 	stepped := false
 	for i := range records {
 		r := &records[i]
-		wasWarm := lp.learner.WarmedUp()
+		if patience.Err() != nil {
+			break
+		}
+		lp.alive()
+		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
-		stepped = stepped || out.Stepped
+		if out.Stepped {
+			stepped = true
+			if lp.opts.Learnt != nil {
+				lp.opts.Learnt(time.Since(began))
+			}
+		}
 		if out.ClassAdded != "" {
 			lp.notify("class_added", out.ClassAdded, r.Seq)
 		}

@@ -3,6 +3,7 @@ package online
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -204,4 +205,107 @@ func TestLoopMakesRoom(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A loop that may not linger leaves what is queued to the journal; its state is
+// that of a learner that was fed what came before.
+func TestLoopLingersNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := testConfig(3, "a", "b", "c")
+		disk := &shelf{}
+		lp := NewLoop(newTestLearner(t, cfg), LoopOptions{Model: "m", Queue: 10, Checkpointer: disk, Linger: time.Second,
+			// A slow board.
+			Learnt: func(time.Duration) { time.Sleep(300 * time.Millisecond) }})
+		all := records(rand.New(rand.NewPCG(1, 1)), 1, 500)
+		ctx, stop := context.WithCancel(t.Context())
+		for at := 0; at < len(all); at += 100 {
+			if err := lp.Learn(ctx, all[at:at+100]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop()
+		if err := lp.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if disk.seq == 0 || disk.seq >= 500 {
+			t.Fatalf("the checkpoint has %d records, want some of 500", disk.seq)
+		}
+		direct := newTestLearner(t, cfg)
+		for i := range disk.seq {
+			direct.Add(&all[i].Event)
+		}
+		restored, err := Restore(cfg, disk.state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if restored.Digest() != direct.Digest() {
+			t.Errorf("the state after %d records differs from that of a learner fed directly", disk.seq)
+		}
+		if err := lp.Idle(t.Context()); err != nil {
+			t.Errorf("whoever waits for the loop waits for ever: %v", err)
+		}
+	})
+}
+
+// The loop gives signs of life, idle and at work, until it is stuck.
+func TestLoopSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		lp := NewLoop(newTestLearner(t, testConfig(3, "a", "b", "c")), LoopOptions{Model: "m", Learnt: func(time.Duration) { <-stuck }})
+		if s := lp.Silence(); s != 0 {
+			t.Errorf("silent for %v when it is made", s)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- lp.Run(ctx) }()
+		time.Sleep(time.Hour)
+		if s := lp.Silence(); s > time.Second {
+			t.Errorf("idle, it is silent for %v", s)
+		}
+		if err := lp.Learn(ctx, records(rand.New(rand.NewPCG(1, 1)), 1, 100)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s := lp.Silence(); s < 59*time.Second {
+			t.Errorf("stuck for a minute, it is silent for %v", s)
+		}
+		close(stuck)
+		time.Sleep(time.Second)
+		if s := lp.Silence(); s > time.Second {
+			t.Errorf("at work again, it is silent for %v", s)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The bins of the reliability diagram are those of the calibration error.
+func TestReliability(t *testing.T) {
+	var j Judge
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		p := rng.Float64()
+		class := 0
+		if rng.Float64() > p {
+			class = 1
+		}
+		j.Add([]float64{p, 1 - p}, class)
+	}
+	s := j.Scores([]string{"a", "b"})
+	var n uint64
+	var ece, right float64
+	for i, b := range s.Reliability {
+		n += b.N
+		right += float64(b.N) * b.Accuracy
+		ece += float64(b.N) * math.Abs(b.Confidence-b.Accuracy) / 1000
+		lo, hi := float64(i)/15, float64(i+1)/15
+		if b.N > 0 && (b.Confidence < lo || b.Confidence > hi) || b.N == 0 && b != (Bin{}) {
+			t.Errorf("bin %d from %.3f to %.3f is %+v", i, lo, hi, b)
+		}
+	}
+	if n != 1000 || math.Abs(ece-s.ECE) > 1e-12 || math.Abs(right/1000-(1-s.Error)) > 1e-12 {
+		t.Errorf("%d samples, ece %v, accuracy %v; want 1000, %v, %v", n, ece, right/1000, s.ECE, 1-s.Error)
+	}
 }

@@ -14,6 +14,16 @@ type Scores struct {
 	Window  WindowScore `json:"window"`    // the same over the last samples
 	Classes []string    `json:"classes"`   //
 	Matrix  [][]uint64  `json:"confusion"` // Matrix[label][predicted]
+
+	Reliability []Bin `json:"reliability"` // the bins of ECE, by rising probability
+}
+
+// Bin is one of the equal-width bins of the top probability: what was promised
+// there, and what came true.
+type Bin struct {
+	N          uint64  `json:"n"`
+	Confidence float64 `json:"confidence"` // mean top probability; 0 if N is 0
+	Accuracy   float64 `json:"accuracy"`   // fraction whose most probable class was right; 0 if N is 0
 }
 
 // WindowScore covers the last samples only.
@@ -105,8 +115,12 @@ func (p *prequential) scores(names []string) Scores {
 	}
 	n := float64(p.n)
 	s.Error, s.NLL, s.Brier = float64(p.errors)/n, p.nll/n, p.brier/n
+	s.Reliability = make([]Bin, eceBins)
 	for b := range eceBins {
 		s.ECE += math.Abs(p.binConf[b]-float64(p.binHits[b])) / n
+		if k := p.binN[b]; k > 0 {
+			s.Reliability[b] = Bin{N: k, Confidence: p.binConf[b] / float64(k), Accuracy: float64(p.binHits[b]) / float64(k)}
+		}
 	}
 	var f1 float64
 	var seen int

@@ -46,7 +46,8 @@ type message struct {
 	dup      bool
 	retained bool
 	arrived  time.Time
-	ack      func() // tells the broker that the message is done with; any goroutine, at most once
+	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
+	refused  func(*Refusal) // hears, before ack is called, why it teaches nothing; may be nil
 }
 
 // client keeps one connection to the broker, subscribed, for as long as run
@@ -83,6 +84,7 @@ type connection struct {
 	net       net.Conn
 	since     time.Time
 	unsettled atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
+	granted   atomic.Bool  // every subscription
 	skipping  atomic.Bool  // a message of QoS 1 found the ring full: it and all that follow must be sent again
 	redeliver chan struct{}
 	redo      sync.Once
@@ -340,6 +342,7 @@ func (c *client) subscribe(conn *connection, filters []string) (refused []string
 		}
 	}
 	slices.Sort(refused)
+	conn.granted.Store(len(refused) == 0)
 	if previous := c.refused.Swap(&refused); len(refused) > 0 && (previous == nil || !slices.Equal(*previous, refused)) {
 		c.log.Error("the broker refused a subscription: allow it in the broker's access list", "filters", refused, "client_id", c.id, "username", c.cfg.Username)
 		c.event("subscription_refused", strings.Join(refused, ", "))

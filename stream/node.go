@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	drainWithin   = 3 * time.Second // to answer and commit what has arrived, after the end of Run's ctx
+	drainWithin   = 2 * time.Second // to answer and commit what has arrived, after the end of Run's ctx
 	publishWithin = time.Second     // to publish what is left after that
 	labelsName    = "labels"        // of the sources that are not streams
 )
@@ -67,6 +67,8 @@ type Deps struct {
 	// OnPrediction, if set, is called with every prediction from the goroutine
 	// that makes them: it must not wait, and may keep the slices but not change them.
 	OnPrediction func(*Prediction)
+	// OnEvent, if set, is called with every event, from any goroutine: it must not wait.
+	OnEvent func(Event)
 }
 
 // Node is one MQTT edge node. NewNode makes it, Run runs it, once.
@@ -111,8 +113,8 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
-		home:   newHomeAssistant(cfg, prefix),
-		counts: n.counts, stats: n.Stats, more: deps.Health, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
+		home: newHomeAssistant(cfg, prefix),
+		counts: n.counts, stats: n.Stats, more: deps.Health, heard: deps.OnEvent, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
@@ -426,7 +428,7 @@ func (n *Node) Stats() Stats {
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if conn := n.client.current.Load(); conn != nil {
-		s.Connected, s.Unacked = true, conn.unsettled.Load()
+		s.Connected, s.Subscribed, s.Unacked = true, conn.granted.Load(), conn.unsettled.Load()
 	}
 	if refused := n.client.refused.Load(); refused != nil {
 		s.Refused = slices.Clone(*refused)
@@ -443,6 +445,9 @@ func (n *Node) Stats() Stats {
 		of, ok := s.Streams[src.name]
 		if !ok {
 			of.Rejected = map[Reason]uint64{}
+		}
+		if since := time.Since(*src.last.Load()); !ok || since < of.SinceMessage {
+			of.SinceMessage = since
 		}
 		of.Received += src.received.Load()
 		src.rejected.addTo(of.Rejected)

@@ -57,6 +57,7 @@ type source struct {
 	heed          func(*item, *source) error // of messages that are not samples or labels
 	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
 	received      atomic.Uint64
+	last          atomic.Pointer[time.Time] // when the last message came
 	rejected      tally
 }
 
@@ -222,6 +223,7 @@ func (w *worker) handle(ctx context.Context, msg *message) {
 		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
 	}
 	for _, src := range w.routes {
+		src.last.Store(&msg.arrived)
 		src.received.Add(1)
 		read := w.read
 		if src.heed != nil {

@@ -47,6 +47,7 @@ type reporter struct {
 	counts  *counters
 	stats   func() Stats
 	more    func() map[string]any // for health; may be nil
+	heard   func(Event)           // may be nil
 	log     *slog.Logger
 	started time.Time
 	logs    limits
@@ -117,6 +118,9 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *message, why 
 	why.Topic = msg.topic
 	from.rejected[why.Reason].Add(1)
 	r.counts.refused.Add(1)
+	if msg.refused != nil {
+		msg.refused(why)
+	}
 	now := time.Now()
 	if r.logs[why.Reason].allow(now) {
 		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
@@ -141,9 +145,22 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *message, why 
 	}
 }
 
+// Event is something that a person may want to know, as it is published on the
+// node's event topic.
+type Event struct {
+	Time   time.Time
+	Model  string // "" if it is not about one model
+	Kind   string
+	Detail string
+}
+
 // event publishes something that a person may want to know; model may be "".
 func (r *reporter) event(model, kind, detail string) {
-	e := map[string]any{"v": 1, "ts": stamp(time.Now()), "node": r.node, "event": kind}
+	now := time.Now()
+	if r.heard != nil {
+		r.heard(Event{now, model, kind, detail})
+	}
+	e := map[string]any{"v": 1, "ts": stamp(now), "node": r.node, "event": kind}
 	if model != "" {
 		e["model"] = model
 	}

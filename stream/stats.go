@@ -42,6 +42,7 @@ func (t tally) addTo(sum map[Reason]uint64) {
 // Stats is what a node has done since it started, and where it stands.
 type Stats struct {
 	Connected    bool
+	Subscribed   bool          // the broker has granted every subscription of this connection
 	Refused      []string      // filters that the broker does not let the node subscribe to
 	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
 	SinceMessage time.Duration // since the last message; 0 before the first
@@ -76,8 +77,9 @@ type Stats struct {
 // StreamStats are the Stats of one stream; labels on topics of their own are
 // counted under "labels".
 type StreamStats struct {
-	Received uint64
-	Rejected map[Reason]uint64
+	Received     uint64
+	Rejected     map[Reason]uint64
+	SinceMessage time.Duration // since its last message
 }
 
 // ModelStats are the Stats of one model.

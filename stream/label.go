@@ -1,0 +1,66 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ErrBusy: the queue of messages is full; try again later.
+var ErrBusy = errors.New("the queue of messages is full")
+
+// LateLabel is the label of a sample that was answered before.
+type LateLabel struct {
+	Model  string `json:"-"`
+	Device string `json:"-"`  // as in the sample's Prediction
+	ID     string `json:"id"` // of the sample, or "last" for the model's newest
+	Label  string `json:"label"`
+	Source string `json:"source"` // who says so
+}
+
+// Label teaches a label as a message on <base>/<node>/<model>/label/<device>
+// does: it takes its turn among the messages, and nil means that it is durable.
+// The error is ErrBusy, a *Refusal, or that of ctx: the label may then be taught
+// all the same.
+func (n *Node) Label(ctx context.Context, l LateLabel) error {
+	topic := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/" + l.Model + "/label"
+	if l.Device != "" {
+		topic += "/" + l.Device
+	}
+	if !slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == l.Model }) || checkTopic(topic) != nil {
+		return fmt.Errorf("stream: label for model %.80q, device %.80q: there is no such model or device", l.Model, l.Device)
+	}
+	payload, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("stream: label: %w", err)
+	}
+	done := make(chan struct{})
+	var why *Refusal
+	msg := &message{
+		topic: topic, payload: payload, qos: 1, arrived: time.Now(),
+		ack: func() { close(done) },
+		refused: func(r *Refusal) {
+			if why == nil {
+				why = r
+			}
+		},
+	}
+	if n.client.draining.Load() {
+		return errors.New("stream: label: the node is stopping")
+	}
+	if taken, _ := n.ring.push(msg, nil); !taken {
+		return fmt.Errorf("stream: label: %w", ErrBusy)
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("stream: label: not yet durable: %w", ctx.Err())
+	}
+	if why != nil {
+		return why
+	}
+	return nil
+}

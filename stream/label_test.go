@@ -1,0 +1,73 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// A label that is given in the process goes the way of one on the label topic.
+func TestLabel(t *testing.T) {
+	label := func(id, class string) LateLabel {
+		return LateLabel{Model: "bearing", Device: "p7", ID: id, Label: class, Source: "page"}
+	}
+	in("teaches when it is durable", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, `{"id":"a","features":[1,0]}`, `{"id":7,"features":[2,0]}`, `{"features":[3,0]}`)
+		time.Sleep(time.Second)
+		for _, l := range []LateLabel{label("7", "worn"), label("a", "ok"), label("last", "ok")} {
+			if err := r.node.Label(t.Context(), l); err != nil {
+				t.Errorf("label %s: %v", l.ID, err)
+			}
+		}
+		if commits, records := r.journal.committed(); records != 3 {
+			t.Errorf("%d records in %d commits once the labels are durable, want 3", records, commits)
+		}
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "ok 1", "ok 3"})
+	})
+	in("says why it teaches nothing", t, func(t *testing.T) {
+		r := one(t)
+		for l, want := range map[LateLabel]Reason{
+			label("nobody", "ok"):               UnknownID,
+			label("", "ok"):                     BadID,
+			label("a", ""):                      BadLabel,
+			{Model: "bearing", ID: "a"}:         BadLabel,
+			{Model: "pump", ID: "a"}:            "",
+			{Model: "bearing", Device: "#"}:     "",
+			{Model: "bearing", Device: "a\x00"}: "",
+		} {
+			err := r.node.Label(t.Context(), l)
+			var why *Refusal
+			if errors.As(err, &why); err == nil || why == nil && want != "" || why != nil && why.Reason != want {
+				t.Errorf("%+v: %v, want %q", l, err, want)
+			}
+		}
+	})
+	in("waits no longer than it may", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.set(errDiskFull, nil)
+		r.send(p7, `{"id":"a","features":[1,0]}`)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if err := r.node.Label(ctx, label("a", "ok")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("on a full disk: %v", err)
+		}
+		r.journal.set(nil, nil)
+		time.Sleep(10 * time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+	})
+	in("is refused by a full queue", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.MQTT.Ring.MaxMessages = 1
+		node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.ring.push(&message{topic: p7, qos: 1}, nil)
+		if err := node.Label(t.Context(), label("a", "ok")); !errors.Is(err, ErrBusy) {
+			t.Errorf("with a full queue: %v", err)
+		}
+	})
+}
