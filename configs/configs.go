@@ -1,5 +1,5 @@
 // Package configs holds the sample configuration, so that the program can print
-// what it was built with.
+// what it was built with, and what a device is set up with.
 package configs
 
 import _ "embed"
@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed edge.yaml
 var Sample []byte
+
+// Grafana is a dashboard of the program's metrics.
+//
+//go:embed grafana.json
+var Grafana []byte

@@ -502,10 +502,11 @@ func (h HomeAssistant) Validate() error {
 	)
 }
 
-// Control says whether the node does what it is asked to over MQTT.
+// Control says whether the node does what others ask it to.
 type Control struct {
 	// Enabled lets everybody who may publish on <base>/<node>/request/# change
-	// what the node does. Default false.
+	// what the node does, and everybody who reaches the page give labels on it.
+	// Default false.
 	Enabled bool `yaml:"enabled"`
 }
 

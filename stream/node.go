@@ -113,7 +113,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
-		home: newHomeAssistant(cfg, prefix),
+		home:   newHomeAssistant(cfg, prefix),
 		counts: n.counts, stats: n.Stats, more: deps.Health, heard: deps.OnEvent, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.worker = &worker{

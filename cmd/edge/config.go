@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +30,7 @@ type Config struct {
 	Store         Store                    `yaml:"store"`
 	Metrics       stream.Metrics           `yaml:"metrics"`
 	HomeAssistant stream.HomeAssistant     `yaml:"homeassistant"`
+	HTTP          HTTP                     `yaml:"http"`
 	Control       stream.Control           `yaml:"control"`
 	Log           Log                      `yaml:"log"`
 }
@@ -70,6 +73,15 @@ type Checkpoint struct {
 	Samples uint64 `yaml:"samples"`
 }
 
+// HTTP says where the page, the metrics and the health checks are served.
+type HTTP struct {
+	// Listen is host:port; port 0 takes a free one. Empty: nowhere. There is no
+	// password: default 127.0.0.1:9107, for this machine alone.
+	Listen string `yaml:"listen"`
+	// Pprof serves Go's profiles under /debug/pprof/. Default false.
+	Pprof bool `yaml:"pprof"`
+}
+
 // Log says what is logged, and how.
 type Log struct {
 	// Level: debug, info, warn or error. Default info.
@@ -97,7 +109,8 @@ func DefaultConfig() Config {
 			Dedupe:       4096,
 		},
 		Metrics: s.Metrics, HomeAssistant: s.HomeAssistant,
-		Log: Log{Level: slog.LevelInfo, Format: "auto"},
+		HTTP: HTTP{Listen: "127.0.0.1:9107"},
+		Log:  Log{Level: slog.LevelInfo, Format: "auto"},
 	}
 }
 
@@ -324,6 +337,12 @@ func (c *Config) Validate() error {
 	}
 	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 {
 		fail("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
+	}
+	if c.HTTP.Listen != "" {
+		_, port, err := net.SplitHostPort(c.HTTP.Listen)
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			fail("http.listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", c.HTTP.Listen)
+		}
 	}
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
 		fail("log.format", "%s: want auto, text or json", c.Log.Format)

@@ -20,6 +20,10 @@ import (
 // When it is full the journal waits, then acknowledgements, then the broker.
 const learnQueue = 64
 
+// lingerWithin bounds how long what is queued for a learner is still learnt
+// once the node has stopped; the node takes 4.5 s at most, so that a stop takes 5.
+const lingerWithin = 500 * time.Millisecond
+
 // Daemon is one edge node: its store, the loops that learn, and the node that
 // speaks MQTT. `run` and `demo` have it in common.
 type Daemon struct {
@@ -27,14 +31,19 @@ type Daemon struct {
 	store  *persist.Store
 	models []*servedModel // in the order of their names
 	node   *stream.Node
+
+	path    string   // of the store
+	monitor *monitor // of all of it
+	web     *web     // nil: not served
 }
 
 // servedModel is one model of a daemon. The learner belongs to the loop while
 // that runs.
 type servedModel struct {
-	name    string
-	learner *online.Learner
-	loop    *online.Loop
+	name     string
+	features []string
+	learner  *online.Learner
+	loop     *online.Loop
 }
 
 // NewDaemon opens the store, recovers every model and wires the node; nothing
@@ -45,7 +54,7 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 	if err != nil {
 		return nil, coded(exitStore, err)
 	}
-	d := &Daemon{log: log, store: store}
+	d := &Daemon{log: log, store: store, path: cfg.StorePath(), monitor: newMonitor(cfg)}
 	if err := d.wire(cfg, onPrediction); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -53,8 +62,18 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 }
 
 func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error {
-	build := buildVersion()
-	deps := stream.Deps{Journal: d.journal(), Log: d.log, Build: stream.Build{Version: build.Version, Commit: build.Commit}, OnPrediction: onPrediction}
+	deps := stream.Deps{
+		Journal: timedJournal{d.journal(), d.monitor.commitTime}, Log: d.log,
+		Build:   stream.Build{Version: d.monitor.build.Version, Commit: d.monitor.build.Commit},
+		Health:  d.monitor.healthOfStore,
+		OnEvent: d.monitor.onEvent,
+		OnPrediction: func(p *stream.Prediction) {
+			d.monitor.onPrediction(p)
+			if onPrediction != nil {
+				onPrediction(p)
+			}
+		},
+	}
 	for _, name := range sortedKeys(cfg.Models) {
 		m, kept, err := d.recover(cfg, name)
 		if err != nil {
@@ -72,7 +91,10 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 	if err != nil {
 		return coded(exitConfig, err)
 	}
-	d.node = node
+	d.node, d.monitor.node, d.monitor.models = node, node, d.models
+	if cfg.HTTP.Listen != "" {
+		d.web = newWeb(cfg.HTTP, d.monitor, d.log)
+	}
 	return nil
 }
 
@@ -129,11 +151,13 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recov
 	scores := learner.Scores()
 	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
-	m := &servedModel{name: name, learner: learner}
+	m := &servedModel{name: name, features: learner.Config().Features, learner: learner}
+	took := d.monitor.learnTime.WithLabelValues(name)
 	m.loop = online.NewLoop(learner, online.LoopOptions{
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
-		Log: d.log, Notify: func(n online.Notice) { d.node.Notify(n) },
+		Linger: lingerWithin,
+		Log:    d.log, Notify: func(n online.Notice) { d.node.Notify(n) }, Learnt: func(t time.Duration) { took.Observe(t.Seconds()) },
 	})
 	return m, kept, nil
 }
@@ -157,9 +181,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for i, m := range d.models {
 		loops.Go(func() { failed[i] = m.loop.Run(learning) })
 	}
+	var watchers sync.WaitGroup
+	watchers.Go(func() { d.monitor.run(learning, d.store, d.path) })
+	if d.web != nil {
+		watchers.Go(func() { d.web.run(ctx) })
+	}
 	nodeErr := d.node.Run(ctx)
 	stopLearning()
 	loops.Wait()
+	watchers.Wait()
 	for _, m := range d.models {
 		s := m.learner.Scores()
 		d.log.Info("model stopped", "model", m.name, "samples", s.N, "error", s.Error, "nll", s.NLL, "ece", s.ECE, "digest", m.learner.Digest())
@@ -168,7 +198,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 }
 
 // Close releases the store.
-func (d *Daemon) Close() error { return coded(exitStore, d.store.Close()) }
+func (d *Daemon) Close() error {
+	d.web.close()
+	return coded(exitStore, d.store.Close())
+}
 
 // newLogger makes the log that cfg asks for.
 func newLogger(cfg Log, w io.Writer) *slog.Logger {

@@ -80,7 +80,7 @@ func startEmbedded(t *testing.T, addr string) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() { b.Close() }
+	return sync.OnceFunc(func() { b.Close() })
 }
 
 func startMosquitto(t *testing.T, addr string) (stop func()) {
@@ -261,6 +261,7 @@ models:
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", checkpoint: {every: 0s, samples: 150}}
 metrics: {every: 1s, samples: 100}
+http: {listen: ""}
 `, broker, strings.Join(new(Waveform).Features(), ", "), store)), store
 }
 

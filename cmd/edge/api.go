@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"time"
+
+	"edge/online"
+	"edge/stream"
+)
+
+const (
+	maxViewers    = 8                // that follow the events at a time
+	followEvery   = time.Second      // how often they hear, if there is news
+	quietWithin   = 15 * time.Second // after which they hear that there is none
+	sendTimeout   = 10 * time.Second // for a viewer to take what is sent
+	maxRelevances = 100              // features, the most relevant ones
+	maxConfusion  = 64               // classes up to which the confusion matrix is shown
+)
+
+// nodeView is the answer to /api/v1/models.
+type nodeView struct {
+	V           int                      `json:"v"`
+	Node        string                   `json:"node"`
+	Version     string                   `json:"version"`
+	Commit      string                   `json:"commit,omitempty"`
+	Started     time.Time                `json:"started"`
+	Connected   bool                     `json:"connected"`
+	Subscribed  bool                     `json:"subscribed"`
+	Refused     []string                 `json:"refused"` // subscriptions
+	Degraded    bool                     `json:"degraded"`
+	Received    uint64                   `json:"received"`
+	Rejected    map[stream.Reason]uint64 `json:"rejected"`
+	Dropped     uint64                   `json:"dropped"`      // messages and lessons, by any queue
+	LastMessage *time.Time               `json:"last_message"` // null before the first
+	Queues      map[string]int           `json:"queues"`
+	Control     bool                     `json:"control"` // labels are taken
+	Store       *storeView               `json:"store"`   // null until it was looked at, or if it cannot be read
+	Events      []eventView              `json:"events"`  // newest first
+	Models      []modelSummary           `json:"models"`
+}
+
+type storeView struct {
+	Bytes        int64 `json:"bytes"`
+	FreeBytes    int64 `json:"free_bytes"`
+	WrittenBytes int64 `json:"written_bytes"` // since the start
+	Transactions int64 `json:"transactions"`  // since the start
+}
+
+type eventView struct {
+	Time   time.Time `json:"ts"`
+	Model  string    `json:"model,omitempty"`
+	Event  string    `json:"event"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+// modelSummary is one model in a nodeView. Scores are null before the first label.
+type modelSummary struct {
+	Model    string      `json:"model"`
+	N        uint64      `json:"n"` // samples judged
+	Error    score       `json:"error"`
+	LogLoss  score       `json:"log_loss"`
+	Window   windowScore `json:"window"`
+	Classes  []string    `json:"classes"`
+	Pending  int         `json:"pending"`
+	Built    bool        `json:"built"`
+	WarmedUp bool        `json:"warmed_up"`
+}
+
+type windowScore struct {
+	N       int   `json:"n"`
+	Error   score `json:"error"`
+	LogLoss score `json:"log_loss"`
+}
+
+// modelView is the answer to /api/v1/models/{model}.
+type modelView struct {
+	V int `json:"v"`
+	modelSummary
+	Version     uint64             `json:"version"` // samples in the model
+	Accuracy    score              `json:"accuracy"`
+	Brier       score              `json:"brier"`
+	ECE         score              `json:"ece"`
+	MacroF1     score              `json:"macro_f1"`
+	Confusion   [][]uint64         `json:"confusion,omitempty"` // [label][predicted]; not with many classes
+	Reliability []online.Bin       `json:"reliability"`
+	Relevance   []FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
+	Features    int                `json:"features"`
+	Course      []coursePoint      `json:"course"`  // since the start
+	Samples     []sampleView       `json:"samples"` // newest first
+	Predictions uint64             `json:"predictions"`
+	Learned     uint64             `json:"learned"` // since the start
+	Steps       uint64             `json:"steps"`
+	Rollbacks   uint64             `json:"rollbacks"`
+	StateBytes  int                `json:"state_bytes"` // of the last checkpoint since the start
+}
+
+// sampleView is one of the last samples.
+type sampleView struct {
+	Time       time.Time          `json:"ts"`
+	Seq        uint64             `json:"seq"`
+	ID         string             `json:"id"`
+	Device     string             `json:"device,omitempty"`
+	Class      string             `json:"class"`
+	Confidence float64            `json:"confidence"`
+	Probs      map[string]float64 `json:"probs"`
+	Novelty    float64            `json:"novelty"`
+	Label      string             `json:"label,omitempty"`
+	Learned    bool               `json:"learned"` // its label came with it, or was told on the page
+}
+
+// score is a number that is null in JSON while it is not defined.
+type score float64
+
+// MarshalJSON writes all digits.
+func (v score) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(v))
+}
+
+func (m *monitor) model(name string) *servedModel {
+	for _, served := range m.models {
+		if served.name == name {
+			return served
+		}
+	}
+	return nil
+}
+
+func (m *monitor) describeNode() *nodeView {
+	s := m.node.Stats()
+	v := &nodeView{
+		V: 1, Node: m.name, Version: m.build.Version, Commit: m.build.Commit, Started: m.started,
+		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
+		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.LessonsDropped + s.OutboxDropped + s.PendingEvicted,
+		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
+		Control: m.control, Events: []eventView{}, Models: []modelSummary{},
+	}
+	if s.Received > 0 {
+		at := time.Now().Add(-s.SinceMessage).Round(100 * time.Millisecond)
+		v.LastMessage = &at
+	}
+	if st := m.store.Load(); st != nil && st.err == nil {
+		v.Store = &storeView{st.FileBytes, st.FreeBytes, st.WrittenBytes, st.Transactions}
+	}
+	for _, e := range slices.Backward(m.lastEvents()) {
+		v.Events = append(v.Events, eventView{e.Time, e.Model, e.Kind, e.Detail})
+	}
+	for _, served := range m.models {
+		v.Models = append(v.Models, summarise(served, s.Models[served.name]))
+	}
+	return v
+}
+
+// judged is a score, undefined while nothing has been judged.
+func judged(n uint64, v float64) score {
+	if n == 0 {
+		return score(math.NaN())
+	}
+	return score(v)
+}
+
+func summarise(served *servedModel, s stream.ModelStats) modelSummary {
+	st := served.loop.Status()
+	sc := &st.Scores
+	return modelSummary{
+		Model: served.name, N: sc.N, Error: judged(sc.N, sc.Error), LogLoss: judged(sc.N, sc.NLL),
+		Window:  windowScore{sc.Window.N, judged(sc.N, sc.Window.Error), judged(sc.N, sc.Window.NLL)},
+		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp,
+	}
+}
+
+func (m *monitor) describeModel(served *servedModel) *modelView {
+	s, st := m.node.Stats().Models[served.name], served.loop.Status()
+	sc := &st.Scores
+	v := &modelView{
+		V: 1, modelSummary: summarise(served, s), Version: st.Learned,
+		Accuracy: judged(sc.N, 1-sc.Error), Brier: judged(sc.N, sc.Brier), ECE: judged(sc.N, sc.ECE), MacroF1: judged(sc.N, sc.MacroF1),
+		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.features),
+		Samples: []sampleView{}, Predictions: s.Predictions, Learned: s.Learned,
+		Steps: st.Counters.Steps, Rollbacks: st.Counters.StepsRefused, StateBytes: st.StateBytes,
+	}
+	if len(sc.Classes) <= maxConfusion {
+		v.Confusion = sc.Matrix
+	}
+	for j, r := range served.loop.Posterior().Relevance() {
+		v.Relevance = append(v.Relevance, FeatureRelevance{served.features[j], r})
+	}
+	slices.SortStableFunc(v.Relevance, func(a, b FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
+	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
+	samples, course := m.remembered(served.name)
+	v.Course = append([]coursePoint{}, course...)
+	for _, p := range slices.Backward(samples) {
+		v.Samples = append(v.Samples, describeSample(p))
+	}
+	return v
+}
+
+func describeSample(p sample) sampleView {
+	v := sampleView{
+		Time: p.at, Seq: p.Seq, ID: p.ID, Device: p.Device, Probs: map[string]float64{},
+		Novelty: p.Novelty, Label: p.label, Learned: p.Learned || p.label != "" && p.Label == "",
+	}
+	for k, prob := range p.Probs {
+		v.Probs[p.Classes[k]] = prob
+	}
+	if p.Class >= 0 {
+		v.Class, v.Confidence = p.Classes[p.Class], p.Probs[p.Class]
+	}
+	return v
+}
+
+// follow sends server-sent events: node, a nodeView, and for ?model=NAME also
+// model, a modelView; first what is, then what has changed, once a second.
+func (w *web) follow(rw http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("model")
+	served := w.monitor.model(name)
+	if name != "" && served == nil {
+		refuseRequest(rw, http.StatusNotFound, "there is no such model")
+		return
+	}
+	select {
+	case w.viewers <- struct{}{}:
+		defer func() { <-w.viewers }()
+	default:
+		rw.Header().Set("Retry-After", "10")
+		refuseRequest(rw, http.StatusServiceUnavailable, fmt.Sprintf("%d viewers follow already", maxViewers))
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(w.closing, cancel)()
+	rw.Header().Set("Content-Type", "text/event-stream")
+	s := eventStream{to: rw, control: http.NewResponseController(rw)}
+	every(ctx, followEvery, func() {
+		node := w.monitor.describeNode()
+		s.send("node", node)
+		if served != nil {
+			s.send("model", w.monitor.describeModel(served))
+		}
+		if s.flush() != nil {
+			cancel()
+		}
+	})
+}
+
+// eventStream writes server-sent events, those that differ from the last of
+// their kind.
+type eventStream struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	last    map[string][]byte
+	quiet   time.Time // since nothing was sent
+	wrote   bool
+}
+
+func (s *eventStream) send(kind string, v any) {
+	text, err := json.Marshal(v)
+	if err != nil || bytes.Equal(text, s.last[kind]) {
+		return
+	}
+	if s.last == nil {
+		s.last = map[string][]byte{}
+	}
+	s.last[kind], s.wrote = text, true
+	s.control.SetWriteDeadline(time.Now().Add(sendTimeout))
+	fmt.Fprintf(s.to, "event: %s\ndata: %s\n\n", kind, text)
+}
+
+// flush hands over what was sent; the error says that nobody is there any more.
+func (s *eventStream) flush() error {
+	now := time.Now()
+	if !s.wrote && now.Sub(s.quiet) < quietWithin {
+		return nil
+	}
+	if !s.wrote {
+		fmt.Fprint(s.to, ": nothing new\n\n")
+	}
+	s.quiet, s.wrote = now, false
+	s.control.SetWriteDeadline(now.Add(sendTimeout))
+	return s.control.Flush()
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"edge/online"
+	"edge/persist"
+	"edge/stream"
+)
+
+const (
+	lookAtStore   = time.Second
+	keptSamples   = 24  // of each model, to be looked at
+	keptEvents    = 40  // of the node
+	coursePoints  = 240 // of each model; every other goes when they are so many
+	courseMinStep = 1   // seconds between two of them, before any went
+)
+
+// monitor remembers what the page, the metrics and the health checks say of a
+// running daemon beyond the snapshots that its parts offer: the last samples
+// and events, the course of the scores, how long things took. Its methods may
+// be called from any goroutine and do not wait for the disk or for learning.
+type monitor struct {
+	name    string // of the node
+	node    *stream.Node
+	models  []*servedModel // in the order of their names
+	control bool
+	started time.Time
+	build   Version
+
+	predictTime, learnTime *prometheus.HistogramVec
+	commitTime             prometheus.Histogram
+	predicted              *prometheus.CounterVec
+
+	store atomic.Pointer[storeSample]
+
+	mu     sync.Mutex
+	recent map[string]*recent // by model
+	events []stream.Event     // latest last
+}
+
+// storeSample is how the store was at a moment.
+type storeSample struct {
+	persist.Stats
+	at  time.Time
+	err error // why it cannot be read or written
+}
+
+// recent is what a monitor remembers of one model.
+type recent struct {
+	samples []sample // latest last
+	course  []coursePoint
+	skip    int // looks between two points of the course
+	skipped int
+}
+
+// sample is a prediction and when it was made. Once somebody has told it on the
+// page, its label is there too.
+type sample struct {
+	*stream.Prediction
+	at    time.Time
+	label string
+}
+
+// coursePoint is what the scores were at a moment.
+type coursePoint struct {
+	N             uint64  `json:"n"`
+	Error         float64 `json:"error"`
+	LogLoss       float64 `json:"log_loss"`
+	WindowError   float64 `json:"window_error"`
+	WindowLogLoss float64 `json:"window_log_loss"`
+}
+
+// newMonitor returns the monitor of a daemon, which tells it of its node and
+// models before anything runs.
+func newMonitor(cfg *Config) *monitor {
+	seconds := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Name: "edge_" + name, Help: help, Buckets: buckets}
+	}
+	fast := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1}
+	slow := []float64{500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 10}
+	m := &monitor{
+		name: cfg.Node, control: cfg.Control.Enabled, started: time.Now(), build: buildVersion(), recent: map[string]*recent{},
+		predictTime: prometheus.NewHistogramVec(seconds("predict_seconds", "From the arrival of a message to the prediction of a sample in it.", fast), []string{"model"}),
+		learnTime:   prometheus.NewHistogramVec(seconds("learn_seconds", "Time of the call that closed a minibatch and learnt it.", slow), []string{"model"}),
+		commitTime:  prometheus.NewHistogram(seconds("store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.", slow)),
+		predicted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "edge_predictions_total", Help: "Predictions, by the most probable class; empty while none is known.",
+		}, []string{"model", "class"}),
+	}
+	for name := range cfg.Models {
+		m.recent[name] = &recent{skip: courseMinStep}
+		m.predictTime.WithLabelValues(name)
+		m.learnTime.WithLabelValues(name)
+	}
+	return m
+}
+
+// onPrediction is the node's hook.
+func (m *monitor) onPrediction(p *stream.Prediction) {
+	class := ""
+	if p.Class >= 0 {
+		class = metricLabel(p.Classes[p.Class])
+	}
+	m.predicted.WithLabelValues(p.Model, class).Inc()
+	m.predictTime.WithLabelValues(p.Model).Observe(p.Latency.Seconds())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[p.Model]
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{p, time.Now(), p.Label})
+}
+
+// onEvent is the node's other hook.
+func (m *monitor) onEvent(e stream.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(keepLast(m.events, keptEvents-1), e)
+}
+
+// keepLast drops all but the last n, in place.
+func keepLast[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	return append(list[:0], list[len(list)-n:]...)
+}
+
+// newest returns the newest sample of a model.
+func (m *monitor) newest(model string) (seq uint64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.recent[model]; r != nil && len(r.samples) > 0 {
+		return r.samples[len(r.samples)-1].Seq, true
+	}
+	return 0, false
+}
+
+// labelled remembers what somebody said of a sample.
+func (m *monitor) labelled(model string, seq uint64, label string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	samples := m.recent[model].samples
+	for i := range samples {
+		if samples[i].Seq == seq {
+			samples[i].label = label
+		}
+	}
+}
+
+// remembered returns copies of what is remembered of a model.
+func (m *monitor) remembered(model string) (samples []sample, course []coursePoint) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[model]
+	return slices.Clone(r.samples), slices.Clone(r.course)
+}
+
+func (m *monitor) lastEvents() []stream.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.events)
+}
+
+// run follows the store and the scores until ctx ends. A disk that does not
+// answer holds up nothing else: the sample of the store grows old.
+func (m *monitor) run(ctx context.Context, store *persist.Store, path string) {
+	var looks sync.WaitGroup
+	defer looks.Wait()
+	looks.Go(func() {
+		every(ctx, time.Second, func() {
+			for _, served := range m.models {
+				m.follow(served.name, &served.loop.Status().Scores)
+			}
+		})
+	})
+	every(ctx, lookAtStore, func() {
+		s := storeSample{}
+		if s.Stats, s.err = store.Stats(); s.err == nil {
+			s.err = writable(path)
+		}
+		s.at = time.Now()
+		m.store.Store(&s)
+	})
+}
+
+// every calls f at once and then at intervals, until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		f()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow adds a point to the course of a model's scores, if there is news.
+func (m *monitor) follow(model string, s *online.Scores) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[model]
+	if s.N == 0 || len(r.course) > 0 && r.course[len(r.course)-1].N == s.N {
+		return
+	}
+	if r.skipped++; r.skipped < r.skip {
+		return
+	}
+	r.skipped = 0
+	r.course = append(r.course, coursePoint{s.N, s.Error, s.NLL, s.Window.Error, s.Window.NLL})
+	if len(r.course) < coursePoints {
+		return
+	}
+	for i := range coursePoints / 2 {
+		r.course[i] = r.course[2*i+1]
+	}
+	r.course, r.skip = r.course[:coursePoints/2], 2*r.skip
+}
+
+// timedJournal measures the commits of a journal.
+type timedJournal struct {
+	stream.Journal
+	took prometheus.Observer
+}
+
+// Commit is that of the journal.
+func (j timedJournal) Commit(c *online.Commit) error {
+	began := time.Now()
+	err := j.Journal.Commit(c)
+	if err == nil {
+		j.took.Observe(time.Since(began).Seconds())
+	}
+	return err
+}
+
+// healthOfStore is what the store adds to the health that the node publishes.
+func (m *monitor) healthOfStore() map[string]any {
+	st := m.store.Load()
+	if st == nil || st.err != nil {
+		return nil
+	}
+	return map[string]any{"store_bytes": st.FileBytes, "store_written_bytes": st.WrittenBytes}
+}
