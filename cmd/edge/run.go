@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,8 @@ func newRunCommand() *cobra.Command {
 		Long: `run subscribes to the configured streams, predicts and learns until it gets
 SIGINT or SIGTERM. It starts without a broker and connects as soon as there is
 one. What it has learnt is in one file; it carries on from there after a stop, a
-crash or a power cut.`,
+crash or a power cut. Under systemd it says when it is ready and feeds the
+watchdog for as long as it learns (configs/edge.service).`,
 		Example: `  edge run -c edge.yaml
   EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml`,
 		Args: cobra.NoArgs,
@@ -38,7 +40,13 @@ crash or a power cut.`,
 			if err != nil {
 				return err
 			}
-			return daemon.Run(ctx)
+			stopped := make(chan struct{})
+			var watch sync.WaitGroup
+			watch.Go(func() { newService(log).run(ctx, stopped, daemon.monitor) })
+			err = daemon.Run(ctx)
+			close(stopped)
+			watch.Wait()
+			return err
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+)
+
+// manager plays the service manager: it hears what a daemon says on a socket.
+type manager struct {
+	mu    sync.Mutex
+	heard []string
+}
+
+func newManager(t *testing.T) (m *manager, socket string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "edge") // the address of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(folder, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		os.RemoveAll(folder)
+	})
+	m = &manager{}
+	go func() {
+		for b := make([]byte, 4096); ; {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			m.hear(string(b[:n]))
+		}
+	}()
+	return m, socket
+}
+
+func (m *manager) hear(state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = append(m.heard, state)
+}
+
+func (m *manager) count(state string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.heard {
+		if strings.HasPrefix(s, state) {
+			n++
+		}
+	}
+	return n
+}
+
+// A service manager hears that the daemon is ready, how it is, that it lives,
+// and that it stops.
+func TestServiceManagerHears(t *testing.T) {
+	m, socket := newManager(t)
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "400000")
+	b := newTestBroker(t, startEmbedded)
+	config, _ := waveformConfig(t, b.url())
+	d := startDaemon(t, config)
+	for state, times := range map[string]int{"READY=1": 1, "WATCHDOG=1": 5, "STATUS=connected; waveform: 0 samples": 1} {
+		if !eventually(func() bool { return m.count(state) >= times }) {
+			t.Errorf("%s is not said %d times, but: %q", state, times, m.heard)
+		}
+	}
+	if m.count("STOPPING=1") > 0 {
+		t.Error("it stops before it is told to")
+	}
+	d.stop()
+	if m.count("READY=1") != 1 || m.count("STOPPING=1") != 1 || m.heard[0] != "READY=1" {
+		t.Errorf("said: %q", m.heard)
+	}
+}
+
+// A daemon whose loops give no sign of life does not feed the watchdog.
+func TestWatchdogStarves(t *testing.T) {
+	b := newTestBroker(t, startEmbedded)
+	config, _ := waveformConfig(t, b.url())
+	cfg, err := LoadConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewDaemon(cfg, slog.New(slog.DiscardHandler), nil) // and do not run it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var m manager
+	var log lockedLog
+	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: m.hear}
+	time.Sleep(s.watchdog)
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.run(t.Context(), stopped, d.monitor)
+	}()
+	time.Sleep(10 * s.watchdog)
+	close(stopped)
+	<-done
+	if m.count("READY=1") != 1 || m.count("WATCHDOG=1") != 0 {
+		t.Errorf("said: %q", m.heard)
+	}
+	if strings.Count(log.String(), "no sign of life") != 1 || !strings.Contains(log.String(), "model=waveform") {
+		t.Errorf("the log says: %s", &log)
+	}
+}
+
+// proxy stands between a daemon and its broker, and can fall silent.
+type proxy struct {
+	net.Listener
+	silent sync.RWMutex // locked: nothing passes
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l}
+	t.Cleanup(func() { l.Close() })
+	pass := func(dst, src net.Conn) {
+		defer dst.Close()
+		for b := make([]byte, 4096); ; {
+			n, err := src.Read(b)
+			if err != nil {
+				return
+			}
+			p.silent.RLock()
+			_, err = dst.Write(b[:n])
+			p.silent.RUnlock()
+			if err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			go pass(in, out)
+			go pass(out, in)
+		}
+	}()
+	return p
+}
+
+// A daemon stops in time for its service manager whatever the broker does: it
+// has 5 seconds of its own for it, and TimeoutStopSec of the unit kills it after 10.
+func TestStopInTime(t *testing.T) {
+	const killedAfter = 10 * time.Second
+	stop := func(t *testing.T, d *daemonProcess) {
+		t.Helper()
+		began := time.Now()
+		d.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-d.end:
+			t.Logf("stopped within %v", time.Since(began).Round(time.Millisecond))
+		case <-time.After(killedAfter):
+			t.Errorf("does not stop within %v:\n%s", killedAfter, d.wholeLog())
+		}
+	}
+	t.Run("while messages come", func(t *testing.T) {
+		b := newTestBroker(t, startEmbedded)
+		config, _ := waveformConfig(t, b.url())
+		d := startDaemon(t, config)
+		d.await("connected to the broker")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var flood sync.WaitGroup
+		defer flood.Wait()
+		defer cancel()
+		data := waveformFile(t, 20000)
+		flood.Go(func() {
+			execute(ctx, []string{"replay", data, "--broker", b.url(), "--qos", "0"}, strings.NewReader(""), io.Discard, io.Discard)
+		})
+		if !eventually(func() bool { return gjson.Get(retained(t, b.url(), "edge/test/waveform/metrics"), "n").Int() > 500 }) {
+			t.Error("nothing is learnt")
+		}
+		stop(t, d)
+	})
+	t.Run("the broker has fallen silent", func(t *testing.T) {
+		b := newTestBroker(t, startEmbedded)
+		p := newProxy(t, b.addr)
+		config, _ := waveformConfig(t, "mqtt://"+p.Addr().String())
+		d := startDaemon(t, config)
+		d.await("connected to the broker")
+		replayed(t, waveformFile(t, 100), "--broker", b.url())()
+		p.silent.Lock()
+		defer p.silent.Unlock()
+		stop(t, d)
+	})
+	t.Run("there is no broker", func(t *testing.T) {
+		config, _ := waveformConfig(t, "mqtt://"+freeAddress(t))
+		d := startDaemon(t, config)
+		d.await("cannot connect to the broker; will keep trying")
+		stop(t, d)
+	})
+}
+
+// The unit is one that systemd accepts, and its limits fit each other.
+func TestUnit(t *testing.T) {
+	const path = "../../configs/edge.service"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Type=notify", "WatchdogSec=30", "MemoryMax=64M", "Environment=GOMEMLIMIT=51MiB" /* 80 % */, "StateDirectory=edge", "TimeoutStopSec=10"} {
+		if !slices.Contains(strings.Split(string(text), "\n"), want) {
+			t.Errorf("the unit has no line %s", want)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := writeFile(t, "edge.service", strings.ReplaceAll(string(text), "/usr/bin/edge", program))
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", unit).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "edge.service") {
+		t.Errorf("systemd-analyze verify: %v: %s", err, out)
+	}
+	out, err = exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", "--no-pager", unit).CombinedOutput()
+	score := regexp.MustCompile(`Overall exposure level.*`).Find(out)
+	if err != nil && len(score) > 0 { // older ones cannot look at a file
+		t.Errorf("systemd-analyze security: %v: %s, want 2.0 at most", err, score)
+	}
+	t.Logf("%s", score)
+}
+
+// The scripts of other service managers can be read by a shell.
+func TestServiceScripts(t *testing.T) {
+	for _, script := range []string{"edge.openrc", "edge.procd"} {
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", "../../configs/"+script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", script, err, out)
+		}
+	}
+}
