@@ -320,6 +320,14 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	} else if _, err := os.Stat(filepath.Dir(full)); err != nil {
 		state = "cannot be created: its folder does not exist"
 	}
+	switch {
+	case c.HTTP.Listen == "":
+		fmt.Fprintln(w, "page     none: http.listen is empty")
+	case c.Control.Enabled:
+		fmt.Fprintf(w, "page     http://%s/, metrics and health; whoever reaches it may give labels\n", c.HTTP.Listen)
+	default:
+		fmt.Fprintf(w, "page     http://%s/, metrics and health\n", c.HTTP.Listen)
+	}
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
 }
 

@@ -37,8 +37,9 @@ func newDemoCommand() *cobra.Command {
 		Short: "See it work: broker, sensors and daemon in one process",
 		Long: `demo starts an MQTT broker on a free port of the loopback interface, sensors that
 publish on it, and the daemon of ` + "`edge run`" + ` with a state file that is removed at
-the end. It shows error, log loss, rate and the last predictions, until Ctrl-C,
-the end of the file or --for, and then a summary.
+the end. It shows error, log loss, rate and the last predictions, and more on a
+page of its own in a browser, until Ctrl-C, the end of the file or --for, and
+then a summary.
 
 Without FILE the sensors are the waveform generator of Breiman et al. (1984): 21
 features, three classes; no classifier has an error below 14 %.`,
@@ -102,6 +103,7 @@ func (d *demo) config(s *sensors, broker, folder string) (*Config, error) {
 	c.Node, c.MQTT.Servers = "demo", []string{broker}
 	c.Streams[name], c.Models[name] = in, m
 	c.Store.Path = filepath.Join(folder, "edge.db")
+	c.HTTP.Listen = "127.0.0.1:0"
 	return &c, c.Validate()
 }
 
@@ -144,7 +146,7 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 		Rows: sensors.rows, Features: sensors.features, Topic: "sensors/" + sensors.name, Prefix: sensors.name,
 		Rate: d.rate, Labels: "inline", Fraction: 1, Ahead: 100,
 	}
-	show.begin(broker.URL())
+	show.begin(broker.URL(), daemon.web.url())
 	curve, taught, err := play(ctx, daemon, player, cfg.MQTT, show)
 	if err != nil {
 		return err

@@ -53,12 +53,15 @@ func (v *view) predicted(p *stream.Prediction) {
 }
 
 // begin says what is about to be seen.
-func (v *view) begin(broker string) {
+func (v *view) begin(broker, page string) {
 	if v.muted {
 		return
 	}
 	port := broker[strings.LastIndex(broker, ":")+1:]
 	fmt.Fprintf(v.out, "edge demo: %s, %d features, %d classes; broker on %s\n", v.sensors.name, len(v.sensors.features), len(v.sensors.classes), broker)
+	if page != "" {
+		fmt.Fprintf(v.out, "look at it: %s\n", page)
+	}
 	fmt.Fprintf(v.out, "watch it: mosquitto_sub -p %s -t 'edge/#' -v    end it: Ctrl-C\n", port)
 }
 

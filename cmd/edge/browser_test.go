@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/stream"
+)
+
+// seen is what testdata/page.js saw of the page.
+type seen struct {
+	Requests, Problems, Nameless, Landmarks []string
+	Text, Facts                             map[string]string
+	Confusion, Samples                      [][]string
+	Events, Offer, Told                     string
+	Overflow                                int
+}
+
+// The page, in a real browser: it shows the figures of the metrics topic, a
+// button teaches, nothing is logged as an error, and nothing but the daemon is
+// asked for anything.
+func TestPageInBrowser(t *testing.T) {
+	browser := os.Getenv("PAGE_BROWSER")
+	if browser == "" {
+		t.Skip("PAGE_BROWSER is not set; .ci/page/run sets it")
+	}
+	classes := []string{"ok", "worn", "broken"} // of the demo's sensors
+	w := NewWaveform(3)
+	b := newTestBroker(t, startEmbedded)
+	s := serve(t, b.url(), func(c *Config) {
+		c.Node, c.Control.Enabled = "pi4-hall", true
+		in, m := c.Streams["pump"], DefaultModel()
+		in.Features, in.Topics, in.TopicTemplate = w.Features(), []string{"plant/+/vibration"}, "plant/{device}/vibration"
+		m.Streams = []string{"vibration"}
+		m.Learner.Classes.Names = classes
+		c.Streams, c.Models = map[string]stream.Stream{"vibration": in}, map[string]Model{"bearing": m}
+		c.Metrics = stream.Metrics{Every: time.Second, Samples: 100}
+		c.Store.Checkpoint.Samples = 500
+	}).ready()
+
+	labelled, unlabelled, pause := 400, 8, time.Duration(0)
+	if os.Getenv("PAGE_SHOTS") != "" { // a picture shows more after a while
+		labelled, pause = 4000, 40*time.Second
+	}
+	p := stream.Prediction{} // only to number the samples
+	var row Row
+	next := func(n int, withLabel bool) (payloads []string) {
+		for range n {
+			w.Next(&row)
+			p.Seq++
+			class, _ := strconv.Atoi(row.Label)
+			label := ""
+			if withLabel {
+				label = fmt.Sprintf(`,"label":%q`, classes[class])
+			}
+			x, _ := json.Marshal(row.X)
+			payloads = append(payloads, fmt.Sprintf(`{"id":"s-%04d","features":%s%s}`, p.Seq, x, label))
+		}
+		return payloads
+	}
+	for range 40 {
+		publish(t, b.url(), "plant/p7/vibration", next(labelled/40, true)...)
+		time.Sleep(pause / 40)
+	}
+	publish(t, b.url(), "plant/p7/vibration", next(unlabelled, false)...)
+	s.await("not all is learnt", "/api/v1/models/bearing", func(_ int, a string) bool {
+		return gjson.Get(a, "version").Int() == int64(labelled) && gjson.Get(a, "pending").Int() == int64(unlabelled) && len(gjson.Get(a, "course").Array()) > 0
+	})
+	var metrics string
+	if !eventually(func() bool {
+		metrics = retained(t, b.url(), "edge/pi4-hall/bearing/metrics")
+		return gjson.Get(metrics, "n").Int() == int64(labelled) && gjson.Get(metrics, "pending").Int() == int64(unlabelled)
+	}) {
+		t.Fatalf("the metrics topic says %s", metrics)
+	}
+
+	cmd := exec.CommandContext(t.Context(), "node", "testdata/page.js")
+	cmd.Env = append(os.Environ(), "PAGE_URL="+s.url+"/", "PAGE_LABEL=worn")
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &errOut)
+	}
+	var saw struct{ Desk, Phone seen }
+	if err := json.Unmarshal(out.Bytes(), &saw); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	for name, v := range map[string]seen{"desk": saw.Desk, "phone": saw.Phone} {
+		for _, r := range v.Requests {
+			if !strings.HasPrefix(r, s.url+"/") && r != "data:," {
+				t.Errorf("%s: the page asks for %s", name, r)
+			}
+		}
+		if len(v.Problems) > 0 || len(v.Nameless) > 0 || len(v.Landmarks) != 4 || v.Overflow > 0 || len(v.Requests) < 3 {
+			t.Errorf("%s: problems %q, without a name %q, landmarks %q, %d px too wide, %d requests", name, v.Problems, v.Nameless, v.Landmarks, v.Overflow, len(v.Requests))
+		}
+	}
+	v := saw.Desk
+	for id, key := range map[string]string{"error": "error", "window-error": "window.error", "loss": "log_loss", "window-loss": "window.log_loss", "ece": "ece"} {
+		if want := fmt.Sprintf("%.3f", gjson.Get(metrics, key).Float()); v.Text[id] != want {
+			t.Errorf("the page shows %s %s, the metrics topic says %s", id, v.Text[id], want)
+		}
+	}
+	plain := func(s string) string { return strings.ReplaceAll(s, "\u202f", "") }
+	for id, want := range map[string]string{"n": strconv.Itoa(labelled), "pending": strconv.Itoa(unlabelled)} {
+		if plain(v.Text[id]) != want {
+			t.Errorf("the page shows %s %s, want %s", id, v.Text[id], want)
+		}
+	}
+	for i, cells := range gjson.Get(metrics, "confusion").Array() {
+		for j, n := range cells.Array() {
+			if i >= len(v.Confusion) || j >= len(v.Confusion[i]) || plain(v.Confusion[i][j]) != n.Raw {
+				t.Fatalf("the page shows confusion %q, the metrics topic says %s", v.Confusion, gjson.Get(metrics, "confusion"))
+			}
+		}
+	}
+	if newest := fmt.Sprintf("s-%04d p7", p.Seq); len(v.Samples) == 0 || v.Samples[0][1] != newest || !strings.HasPrefix(v.Offer, "Sample "+newest[:6]) {
+		t.Errorf("the newest sample is %s, the page shows %q and offers %q", newest, v.Samples, v.Offer)
+	}
+	if !strings.Contains(v.Events, "warmed up") || v.Facts["Written since the start"] == "" {
+		t.Errorf("events %q, facts %v", v.Events, v.Facts)
+	}
+	if want := fmt.Sprintf("Learnt: s-%04d is worn.", p.Seq); v.Told != want {
+		t.Errorf("after the button: %q, want %q", v.Told, want)
+	}
+	s.await("the label was not learnt", "/api/v1/models/bearing", func(code int, a string) bool {
+		return code == http.StatusOK && gjson.Get(a, "version").Int() == int64(labelled)+1 && gjson.Get(a, "n").Int() == int64(labelled)+1 && gjson.Get(a, "pending").Int() == int64(unlabelled)-1
+	})
+}
