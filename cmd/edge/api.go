@@ -71,6 +71,7 @@ type modelSummary struct {
 	Pending  int         `json:"pending"`
 	Built    bool        `json:"built"`
 	WarmedUp bool        `json:"warmed_up"`
+	Learning bool        `json:"learning"` // not switched off
 }
 
 type windowScore struct {
@@ -174,7 +175,7 @@ func summarise(served *servedModel, s stream.ModelStats) modelSummary {
 	return modelSummary{
 		Model: served.name, N: sc.N, Error: judged(sc.N, sc.Error), LogLoss: judged(sc.N, sc.NLL),
 		Window:  windowScore{sc.Window.N, judged(sc.N, sc.Window.Error), judged(sc.N, sc.Window.NLL)},
-		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp,
+		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning,
 	}
 }
 

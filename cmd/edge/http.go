@@ -210,6 +210,10 @@ func (w *web) label(rw http.ResponseWriter, r *http.Request) {
 		refuseRequest(rw, http.StatusNotFound, "there is no such model")
 		return
 	}
+	if !w.monitor.node.Stats().Models[model].Learning {
+		refuseRequest(rw, http.StatusConflict, "learning is switched off")
+		return
+	}
 	var ask labelRequest
 	body := json.NewDecoder(r.Body)
 	body.DisallowUnknownFields()

@@ -221,7 +221,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`edge_connected 1`, `edge_subscribed 1`, `edge_degraded 0`,
 		`edge_messages_received_total{stream="pump"} 122`,
-		`edge_messages_rejected_total{reason="not_json",stream="pump"} 1`,
+		`edge_messages_rejected_total{reason="malformed",stream="pump"} 1`,
 		`edge_messages_rejected_total{reason="unrouted",stream="none"} 0`,
 		`edge_learned_total{class="ok",model="wear"} 80`, `edge_learned_total{class="worn",model="wear"} 40`,
 		`edge_pending_labels{model="wear"} 1`, `edge_queue_length{queue="in"} 0`, `edge_unacked_messages 0`,
@@ -469,6 +469,11 @@ func TestLabelOnThePage(t *testing.T) {
 	_, a := s.get("/api/v1/models/wear")
 	if got := gjson.Get(a, `samples.#(seq==1)`); got.Get("label").String() != "ok" || !got.Get("learned").Bool() {
 		t.Errorf("the sample does not show its label: %s", got)
+	}
+	publish(t, b.url(), "edge/test/request/learning/wear", "OFF")
+	s.await("learning is not off", "/api/v1/models", func(_ int, a string) bool { return gjson.Get(a, "models.0.learning").Raw == "false" })
+	if code, answer := s.do("POST", path, `{"id":"two","device":"a","seq":2,"label":"ok"}`, asJSON); code != http.StatusConflict || !strings.Contains(answer, "switched off") {
+		t.Errorf("while learning is off: answers %d %s", code, answer)
 	}
 	if got := gjson.Get(a, `samples.#(seq==2)`); got.Get("learned").Bool() {
 		t.Errorf("a sample that nobody has labelled shows: %s", got)

@@ -32,6 +32,7 @@ type collector struct {
 	learned, pending, choleskyRetries, rollbacks, silence  metric
 	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  metric
 	storeBytes, storeFree, storeWritten, storeTransactions metric
+	learning, ignored                                      metric
 	stateBytes                                             metric
 }
 
@@ -70,6 +71,8 @@ func newCollector(m *monitor) *collector {
 	c.unacked = gauge("unacked_messages", "Messages of QoS 1 in the node that are not acknowledged yet.")
 	c.learned = counter("learned_total", "Samples in the model since it began, by label.", "model", "class")
 	c.pending = gauge("pending_labels", "Samples that wait for their label.", "model")
+	c.learning = gauge("learning", "Whether labels are learnt: 0 after a request to stop.", "model")
+	c.ignored = counter("labels_ignored_total", "Labels that came while learning was switched off.", "model")
 	c.choleskyRetries = counter("cholesky_retries_total", "Factorisations that needed more jitter, since the model began.", "model")
 	c.rollbacks = counter("batch_rollbacks_total", "Steps that were refused and taken back, since the model began.", "model")
 	c.silence = gauge("loop_silence_seconds", "Since the last sign of life of the goroutine that learns.", "model")
@@ -98,18 +101,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	send := func(m metric, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(m.Desc, m.kind, value, labels...)
 	}
-	flag := func(v bool) float64 {
-		if v {
-			return 1
-		}
-		return 0
-	}
 	s := c.monitor.node.Stats()
 	b := c.monitor.build
 	send(c.build, 1, b.Version, b.Commit, b.Go)
-	send(c.connected, flag(s.Connected))
-	send(c.subscribed, flag(s.Subscribed))
-	send(c.degraded, flag(s.Degraded))
+	send(c.connected, oneIf(s.Connected))
+	send(c.subscribed, oneIf(s.Subscribed))
+	send(c.degraded, oneIf(s.Degraded))
 	now := time.Now()
 	for name, of := range s.Streams {
 		send(c.received, float64(of.Received), name)
@@ -125,6 +122,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	send(c.dropped, float64(s.RejectsDropped), "reject", "rate_limit")
 	send(c.dropped, float64(s.PendingEvicted), "pending", "drop_oldest")
 	send(c.dropped, float64(s.PendingExpired), "pending", "ttl")
+	send(c.dropped, float64(s.ValuesUnused), "join", "incomplete")
 	send(c.reconnects, float64(s.Reconnects))
 	send(c.commitFailures, float64(s.CommitFailures))
 	send(c.queue, float64(s.Ring), "in")
@@ -149,6 +147,8 @@ func (c *collector) collectModel(send func(metric, float64, ...string), m *serve
 	}
 	send(c.redelivered, float64(s.Redelivered), m.name)
 	send(c.pending, float64(s.Pending), m.name)
+	send(c.learning, oneIf(s.Learning), m.name)
+	send(c.ignored, float64(s.Frozen), m.name)
 	send(c.choleskyRetries, float64(status.Counters.CholeskyRetries), m.name)
 	send(c.rollbacks, float64(status.Counters.StepsRefused), m.name)
 	send(c.silence, m.loop.Silence().Seconds(), m.name)
@@ -164,6 +164,14 @@ func (c *collector) collectModel(send func(metric, float64, ...string), m *serve
 	send(c.ece, sc.ECE, m.name)
 	send(c.windowAccuracy, 1-sc.Window.Error, m.name)
 	send(c.windowLogLoss, sc.Window.NLL, m.name)
+}
+
+// oneIf is whether something holds, as the value of a metric.
+func oneIf(v bool) float64 {
+	if v {
+		return 1
+	}
+	return 0
 }
 
 // metricLabel is a class as the value of a metric's label, which has to be valid UTF-8.
