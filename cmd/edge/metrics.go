@@ -110,7 +110,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	for name, of := range s.Streams {
 		send(c.received, float64(of.Received), name)
-		send(c.lastMessage, float64(now.Add(-of.SinceMessage).UnixMilli())/1e3, name)
+		send(c.lastMessage, stamp(now.Add(-of.SinceMessage)), name)
 		for reason, n := range of.Rejected {
 			send(c.rejected, float64(n), name, string(reason))
 		}
@@ -181,3 +181,6 @@ func metricLabel(class string) string {
 	}
 	return strconv.QuoteToASCII(class)
 }
+
+// stamp returns t in seconds since 1970, as Prometheus wants its times.
+func stamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1e3 }
