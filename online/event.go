@@ -1,5 +1,7 @@
 package online
 
+import "time"
+
 // Kind says what an Event tells the learner.
 type Kind uint8
 
@@ -9,7 +11,23 @@ const (
 	// Boundary closes the current minibatch although it is not full. A timer
 	// decided it once; the journal remembers, so that a replay decides the same.
 	Boundary Kind = 2
+	// ClassAdd declares the class Label.
+	ClassAdd Kind = 3
+	// ClassRemove forgets the class Label.
+	ClassRemove Kind = 4
+	// ClassRename calls the class Label by another Name from now on.
+	ClassRename Kind = 5
+	// Correct says that the sample of the event whose key is Of, which was taught
+	// as Name, is a Label.
+	Correct Kind = 6
+	// Reset forgets all that was learnt.
+	Reset Kind = 7
+	// Replace puts State in the place of what was learnt.
+	Replace Kind = 8
 )
+
+// MaxWeight bounds the weight of a sample.
+const MaxWeight = 100
 
 // Event is one thing that a stream teaches, in the form in which it is
 // journalled. A learner that is fed the same events in the same order from the
@@ -19,15 +37,31 @@ type Event struct {
 	// Key identifies the message that taught it, for the dedupe ring; 0 means
 	// that it has no identity.
 	Key uint64
-	// X holds D raw features. Finite.
+	// X holds D raw features, finite, or NaN where one is missing.
 	X []float64
-	// Label is what arrived as the label, never empty for Observe.
+	// Label is what arrived as the label, never empty for Observe and Correct;
+	// the class that ClassAdd, ClassRemove and ClassRename are about.
 	Label string
 	// Probs is the prediction that was published when X arrived, if the label
 	// came later than X: it is what the prequential scores judge. Indexed by
-	// the classes known then, a prefix of those known now. Nil where label and
-	// features came together: the learner then judges its own prediction.
+	// the classes known then (see Epoch). Nil where label and features came
+	// together: the learner then judges its own prediction.
 	Probs []float64
+	// Weight is how many samples this one counts for, above 0 and at most
+	// MaxWeight; 0 means 1.
+	Weight float64
+	// Ahead and Last are what Probs made of the order of the labels: the sample
+	// was predicted to be Ahead labels after one of class Last. Ahead 0: nothing.
+	Ahead, Last int
+	// Epoch is the version of the list of classes that Probs and Last are indexed
+	// by: within one, the list only grows at its end.
+	Epoch uint64
+	// Name is the new name for ClassRename, the label that was wrong for Correct.
+	Name string
+	// Of is the key of the event that Correct corrects.
+	Of uint64
+	// State is an encoded learner, for Replace.
+	State []byte
 }
 
 // Record is an Event of one model with its place in that model's journal.
@@ -37,12 +71,19 @@ type Record struct {
 	Event
 }
 
-// Pending is a sample that waits for its label.
+// Pending is a sample that waits for its label, or for a correction of it.
 type Pending struct {
 	Model string
 	Key   uint64    // identity of the sample
-	X     []float64 // D raw features
+	X     []float64 // D raw features, NaN where one is missing
 	Probs []float64 // the prediction that was published for it
+
+	Ahead, Last int    // as in Event
+	Epoch       uint64 // as in Event
+
+	Clock time.Duration // when it came, on the clock of the node's running time
+	Label string        // that it was taught last; "" while it waits for one
+	By    uint64        // identity of the message that brought Label
 }
 
 // Mark is what the node remembers about a model beside what the model has

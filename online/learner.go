@@ -20,6 +20,8 @@ var (
 	ErrState = errors.New("not a valid learner state")
 	// ErrClass: a label is not one of the declared classes, or one too many.
 	ErrClass = errors.New("label is not accepted")
+	// ErrKind: an event of a kind that this learner does not know.
+	ErrKind = errors.New("kind of event is not known")
 )
 
 const (
@@ -180,10 +182,15 @@ type Outcome struct {
 // Refused is ErrDimension, ErrNotFinite or ErrClass for an event that cannot
 // be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
 func (l *Learner) Add(ev *Event) (out Outcome) {
-	if ev.Kind == Boundary {
+	switch ev.Kind {
+	case Observe:
+	case Boundary:
 		if len(l.pendY) > 0 {
 			l.closeMinibatch(&out)
 		}
+		return out
+	default:
+		out.Refused = fmt.Errorf("online: event of kind %d: %w", ev.Kind, ErrKind)
 		return out
 	}
 	if err := l.view.CheckInput(ev.X); err != nil {

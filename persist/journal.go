@@ -13,23 +13,27 @@ const journalFill = 0.95
 
 // appendRecord appends the payload of a record; its seq is its key, its model the bucket's name.
 //
-//	kind, dedupe key, label, X, optional Probs
+//	kind, dedupe key, label, X, optional Probs, extras
 func appendRecord(dst []byte, ev *online.Event) []byte {
 	dst = append(dst, byte(ev.Kind))
 	dst = binary.LittleEndian.AppendUint64(dst, ev.Key)
-	dst = binary.AppendUvarint(dst, uint64(len(ev.Label)))
-	dst = append(dst, ev.Label...)
+	dst = appendString(dst, ev.Label)
 	dst = appendFloats(dst, ev.X)
-	return appendOptionalFloats(dst, ev.Probs)
+	dst = appendOptionalFloats(dst, ev.Probs)
+	return appendExtras(dst, extras{
+		weight: ev.Weight, ahead: ev.Ahead, last: ev.Last, epoch: ev.Epoch, name: ev.Name, of: ev.Of, state: ev.State,
+	})
 }
 
 // decodeRecord takes the payload of a record apart; nothing in the result aliases it.
 func decodeRecord(payload []byte) (online.Event, error) {
 	d := decoder{rest: payload}
 	ev := online.Event{Kind: online.Kind(d.byte()), Key: d.uint64()}
-	ev.Label = string(d.bytes(d.count(maxLabel, 1)))
+	ev.Label = d.string()
 	ev.X = d.floats(d.count(maxFeatures, 8))
 	ev.Probs = d.optionalFloats(maxClasses)
+	e := d.extras(ofRecords)
+	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.Of, ev.State = e.weight, e.ahead, e.last, e.epoch, e.name, e.of, e.state
 	if err := d.end(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}
@@ -42,16 +46,22 @@ func decodeRecord(payload []byte) (online.Event, error) {
 // checkEvent refuses what decoding would refuse.
 func checkEvent(ev *online.Event) error {
 	switch {
-	case ev.Kind != online.Observe && ev.Kind != online.Boundary:
+	case ev.Kind < online.Observe || ev.Kind > online.Replace:
 		return fmt.Errorf("kind %d: %w", ev.Kind, errEncoding)
-	case len(ev.Label) > maxLabel:
-		return fmt.Errorf("label of %d bytes, at most %d: %w", len(ev.Label), maxLabel, errTooLarge)
+	case len(ev.Label) > maxLabel || len(ev.Name) > maxLabel:
+		return fmt.Errorf("label of %d bytes, at most %d: %w", max(len(ev.Label), len(ev.Name)), maxLabel, errTooLarge)
+	case !(ev.Weight >= 0 && ev.Weight <= online.MaxWeight):
+		return fmt.Errorf("weight %g, want 0 to %d: %w", ev.Weight, online.MaxWeight, errEncoding)
+	case len(ev.State) > maxState:
+		return fmt.Errorf("state of %d bytes, at most %d: %w", len(ev.State), maxState, errTooLarge)
 	}
-	return checkSample(ev.X, ev.Probs)
+	return checkSample(ev.X, ev.Probs, ev.Ahead, ev.Last)
 }
 
-func checkSample(x, probs []float64) error {
+func checkSample(x, probs []float64, ahead, last int) error {
 	switch {
+	case ahead < 0 || ahead > maxAhead || last < 0 || last >= maxClasses:
+		return fmt.Errorf("%d labels after one of class %d: %w", ahead, last, errEncoding)
 	case len(x) > maxFeatures:
 		return fmt.Errorf("%d features, at most %d: %w", len(x), maxFeatures, errTooLarge)
 	case len(probs) > maxClasses:

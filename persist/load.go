@@ -259,8 +259,8 @@ func openReadOnly(path string, opts Options) (*Store, error) {
 	if err == nil && len(c.problems) > 0 {
 		err = fmt.Errorf("%w in %d places, the first: %s; edge verify lists them, edge run repairs them", ErrDamaged, len(c.problems), c.problems[0])
 	}
-	if err == nil && c.version != formatVersion {
-		err = fmt.Errorf("format version %d, this edge writes %d: let edge run convert it first: %w", c.version, formatVersion, ErrForeign)
+	if err == nil {
+		err = checkVersion(c.version) // every older one reads the same
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -7,10 +7,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// formatVersion is that of the files that this package writes. Whatever changes
-// in later ones, the bucket "meta" and the sealed form of "format" stay, so
+// formatVersion is that of the files that this package writes:
+//
+//	1  the first
+//	2  records and pending samples may have extras, and there are more kinds of records
+//
+// Whatever changes in later ones, the bucket "meta" and the sealed form of "format" stay, so
 // that every version can tell which one it sees.
-const formatVersion = 1
+const formatVersion = 2
 
 func sealFormat(version uint64) []byte {
 	return seal(nil, kindFormat, bucketMeta, []byte(keyFormat), binary.AppendUvarint(nil, version))
@@ -38,12 +42,16 @@ func checkVersion(version uint64) error {
 }
 
 // migrate brings a sound file of an older format version to this one, in one
-// transaction.
-func migrate(_ *bbolt.DB, version uint64) error {
-	switch version {
-	case formatVersion:
+// transaction. Version 1 needs no more than another number: all of it is valid
+// in version 2.
+func (s *Store) migrate(version uint64) error {
+	if version == formatVersion {
 		return nil
-	default:
-		return checkVersion(version)
 	}
+	if err := checkVersion(version); err != nil {
+		return err
+	}
+	return s.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyFormat), sealFormat(formatVersion))
+	})
 }

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -33,6 +34,29 @@ func TestVersion1(t *testing.T) {
 	if r, err := s.Load("empty", "another shape"); err != nil || r.State != nil || len(r.Records) > 0 {
 		t.Errorf("Load(empty) = %+v, %v", r, err)
 	}
+	closeStore(t, s)
+	if file := readFile(t, path); bytes.Count(file, sealFormat(formatVersion)) == 0 {
+		t.Error("the file still carries version 1 alone, which an older edge would read and misunderstand")
+	}
+	tr.check(t, newStore(t, path, Options{}))
+}
+
+// TestVersion1ReadOnly inspects a file of version 1 and leaves it as it is.
+func TestVersion1ReadOnly(t *testing.T) {
+	path := tempPath(t)
+	before := readFile(t, filepath.Join("testdata", "v1.state"))
+	writeFile(t, path, before)
+	s, err := OpenReadOnly(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Load("bearing", testShape); err != nil || len(r.Pending) != 3 {
+		t.Errorf("Load(bearing) = %+v, %v", r, err)
+	}
+	closeStore(t, s)
+	if !bytes.Equal(before, readFile(t, path)) {
+		t.Error("reading changed the file")
+	}
 }
 
 // TestNewerVersion: a file of a later version is refused, unharmed, with a way out.
@@ -64,7 +88,7 @@ func TestNewerVersion(t *testing.T) {
 		"Verify":       func() error { _, err := Verify(path); return err },
 	} {
 		err := open()
-		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "format version 2") {
+		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "format version 3") {
 			t.Errorf("%s: %v, want %v that names the version", name, err, ErrForeign)
 		}
 	}

@@ -10,11 +10,12 @@ import (
 // appendPending appends the payload of a sample that waits for its label; its
 // place in the order of arrival is its key.
 //
-//	sample's key, X, optional Probs
+//	sample's key, X, optional Probs, extras
 func appendPending(dst []byte, p *online.Pending) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.Key)
 	dst = appendFloats(dst, p.X)
-	return appendOptionalFloats(dst, p.Probs)
+	dst = appendOptionalFloats(dst, p.Probs)
+	return appendExtras(dst, extras{ahead: p.Ahead, last: p.Last, epoch: p.Epoch, name: p.Label, of: p.By, clock: p.Clock})
 }
 
 // decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
@@ -23,10 +24,26 @@ func decodePending(payload []byte) (online.Pending, error) {
 	p := online.Pending{Key: d.uint64()}
 	p.X = d.floats(d.count(maxFeatures, 8))
 	p.Probs = d.optionalFloats(maxClasses)
+	e := d.extras(ofPending)
+	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock = e.ahead, e.last, e.epoch, e.name, e.of, e.clock
 	if err := d.end(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
 	}
+	if err := checkPending(&p); err != nil {
+		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
+	}
 	return p, nil
+}
+
+// checkPending refuses what decoding would refuse.
+func checkPending(p *online.Pending) error {
+	switch {
+	case len(p.Label) > maxLabel:
+		return fmt.Errorf("label of %d bytes, at most %d: %w", len(p.Label), maxLabel, errTooLarge)
+	case p.Clock < 0:
+		return fmt.Errorf("came at %v: %w", p.Clock, errEncoding)
+	}
+	return checkSample(p.X, p.Probs, p.Ahead, p.Last)
 }
 
 // arrivalOf returns where the sample waits, 0 if it does not.
@@ -38,7 +55,7 @@ func (d *draft) arrivalOf(key uint64) uint64 {
 }
 
 func (d *draft) wait(p *online.Pending) error {
-	if err := checkSample(p.X, p.Probs); err != nil {
+	if err := checkPending(p); err != nil {
 		return err
 	}
 	if err := d.forget(p.Key); err != nil {

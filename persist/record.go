@@ -1,11 +1,13 @@
 package persist
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
+	"time"
 )
 
 // kind is the first byte of a sealed value.
@@ -32,6 +34,7 @@ const (
 	maxState    = 128 << 20 // bytes; bbolt's limit on 32-bit ARM is 256 MiB
 	maxDedupe   = 1 << 20   // keys
 	maxPending  = 1 << 20   // samples per model
+	maxAhead    = 1 << 30   // labels
 )
 
 const (
@@ -189,12 +192,29 @@ func (d *decoder) optionalFloats(limit int) []float64 {
 	return d.floats(int(n))
 }
 
+func (d *decoder) string() string { return string(d.bytes(d.count(maxLabel, 1))) }
+
+// int reads a number of at most limit.
+func (d *decoder) int(limit uint64) int {
+	n := d.uvarint()
+	if n > limit {
+		d.fail("%d is above %d", n, limit)
+		return 0
+	}
+	return int(n)
+}
+
 // end reports the first error, or that something is left over.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.rest) > 0 {
 		d.fail("%d bytes left over", len(d.rest))
 	}
 	return d.err
+}
+
+func appendString(dst []byte, s string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	return append(dst, s...)
 }
 
 func appendFloats(dst []byte, v []float64) []byte {
@@ -216,4 +236,86 @@ func appendBits(dst []byte, v []float64) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
 	}
 	return dst
+}
+
+// extras are what few records and pending samples have. Each that is not zero
+// stands at the end of a payload behind a tag; the tags rise. Payloads of
+// format version 1 have none.
+type extras struct {
+	weight      float64
+	ahead, last int
+	epoch       uint64
+	name        string
+	of          uint64
+	state       []byte
+	clock       time.Duration
+}
+
+const (
+	tagWeight byte = 1 + iota
+	tagChain       // ahead and last
+	tagEpoch
+	tagName
+	tagOf
+	tagState
+	tagClock
+
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagOf | 1<<tagState
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagOf | 1<<tagClock
+)
+
+func appendExtras(dst []byte, e extras) []byte {
+	if e.weight != 0 {
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagWeight), math.Float64bits(e.weight))
+	}
+	if e.ahead != 0 || e.last != 0 {
+		dst = binary.AppendUvarint(append(dst, tagChain), uint64(e.ahead))
+		dst = binary.AppendUvarint(dst, uint64(e.last))
+	}
+	if e.epoch != 0 {
+		dst = binary.AppendUvarint(append(dst, tagEpoch), e.epoch)
+	}
+	if e.name != "" {
+		dst = appendString(append(dst, tagName), e.name)
+	}
+	if e.of != 0 {
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagOf), e.of)
+	}
+	if len(e.state) > 0 {
+		dst = binary.AppendUvarint(append(dst, tagState), uint64(len(e.state)))
+		dst = append(dst, e.state...)
+	}
+	if e.clock != 0 {
+		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
+	}
+	return dst
+}
+
+// extras reads what is left of a payload; allowed are the tags' bits.
+func (d *decoder) extras(allowed uint) (e extras) {
+	for before := byte(0); len(d.rest) > 0; {
+		tag := d.byte()
+		if tag <= before || tag > tagClock || allowed>>tag&1 == 0 {
+			d.fail("tag %d", tag)
+			return extras{}
+		}
+		before = tag
+		switch tag {
+		case tagWeight:
+			e.weight = math.Float64frombits(d.uint64())
+		case tagChain:
+			e.ahead, e.last = d.int(maxAhead), d.int(maxClasses)
+		case tagEpoch:
+			e.epoch = d.uvarint()
+		case tagName:
+			e.name = d.string()
+		case tagOf:
+			e.of = d.uint64()
+		case tagState:
+			e.state = bytes.Clone(d.bytes(d.count(maxState, 1)))
+		case tagClock:
+			e.clock = time.Duration(d.uvarint())
+		}
+	}
+	return e
 }

@@ -213,7 +213,7 @@ func (s *Store) adopt(file *os.File) error {
 	if err := s.use(db, file); err != nil {
 		return err
 	}
-	if err := migrate(s.db, found.version); err != nil {
+	if err := s.migrate(found.version); err != nil {
 		return err
 	}
 	if found.wasteful() {

@@ -264,7 +264,6 @@ func readMetas(file io.ReaderAt, size int64) ([]meta, []string, error) {
 // state file: it begins like a bbolt file, holds nothing but zeros there (as
 // after a power cut), or holds the seal of our format somewhere.
 func looksOurs(file io.ReaderAt, size int64) (bool, error) {
-	signature := sealFormat(formatVersion)
 	const overlap = 16
 	buf := make([]byte, 64<<10)
 	for at := int64(0); at < size; at += int64(len(buf) - overlap) {
@@ -284,8 +283,10 @@ func looksOurs(file io.ReaderAt, size int64) (bool, error) {
 				return true, nil
 			}
 		}
-		if bytes.Contains(part, signature) {
-			return true, nil
+		for version := uint64(1); version <= formatVersion; version++ {
+			if bytes.Contains(part, sealFormat(version)) {
+				return true, nil
+			}
 		}
 	}
 	return false, nil

@@ -39,6 +39,7 @@ type Reading struct {
 	X      []float64 // D features in the stream's order, or one where the topic names it; finite
 	Label  string    // "" if it has none
 	Source string    // who gave the label, if the payload says so
+	Weight float64   // how many samples the label counts for; 0: one
 
 	rawID, rawTime string // as they came, valid JSON; "" if absent
 }
@@ -164,6 +165,22 @@ func (s *shape) setLabel(r *Reading, text string) *Refusal {
 	return nil
 }
 
+// setWeight gives a reading's label its weight. A payload whose paths somebody
+// else chose may mean something of its own by the word.
+func (s *shape) setWeight(r *Reading, text string) *Refusal {
+	if r.Label == "" || s.paths != nil {
+		return nil
+	}
+	w, err := decimal(text)
+	if err != nil || !(w > 0 && w <= online.MaxWeight) {
+		return refuse(BadWeight, "weight is %.40s: want a number above 0, at most %d", text, online.MaxWeight)
+	}
+	if w != 1 {
+		r.Weight = w
+	}
+	return nil
+}
+
 // setTime passes a time on, as a number if it is one, unless it is too long.
 func (r *Reading) setTime(text string) {
 	switch {
@@ -205,9 +222,9 @@ func (c *cells) feature(i int, text string) *Refusal {
 
 // reading returns what the cells say, once all are set.
 func (c *cells) reading() (Reading, *Refusal) {
-	if c.r.Label != "" && c.paths == nil && c.weight != "" {
-		if w, err := decimal(c.weight); err != nil || w != 1 {
-			return c.r, refuse(BadLabel, "weight is %.40s: only 1 is possible", c.weight)
+	if c.weight != "" {
+		if err := c.setWeight(&c.r, c.weight); err != nil {
+			return c.r, err
 		}
 	}
 	if c.n == 0 && c.r.Label != "" { // no feature at all: the label belongs to an earlier sample

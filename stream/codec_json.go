@@ -152,11 +152,11 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	default:
 		return refuse(BadLabel, "%s is %s: want a text", c.label, kind(label))
 	}
-	if s := v.Get("source"); s.Type == gjson.String && len(s.Str) <= maxID {
+	if s := v.Get(cellSource); s.Type == gjson.String && len(s.Str) <= maxID {
 		r.Source = strings.Clone(s.Str)
 	}
-	if w := v.Get("weight"); r.Label != "" && c.paths == nil && w.Exists() && (w.Type != gjson.Number || w.Num != 1) {
-		return refuse(BadLabel, "weight is %.40s: only 1 is possible", w.Raw)
+	if w := v.Get(cellWeight); w.Exists() {
+		return c.setWeight(r, w.Raw)
 	}
 	return nil
 }

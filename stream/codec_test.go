@@ -105,6 +105,11 @@ var conformance = []inEveryFormat{
 	{name: "strange texts", json: `{"id":"a,\"b\" =c","features":[1,2,3],"label":"ä, ö"}`, influx: `v,label=ä\,\ ö id="a,\"b\" =c",rms=1,kurtosis=2,peak_hz=3`,
 		csv: `"a,""b"" =c",,1,2,3,"ä, ö",,`, want: []Reading{{ID: `a,"b" =c`, X: []float64{1, 2, 3}, Label: "ä, ö"}}},
 
+	{name: "weight", json: `{"features":[1,2,3],"label":"ok","weight":0.5}`, influx: `v rms=1,kurtosis=2,peak_hz=3,label="ok",weight=0.5`, csv: ",,1,2,3,ok,,0.5",
+		want: []Reading{{X: []float64{1, 2, 3}, Label: "ok", Weight: 0.5}}},
+	{name: "weight of no label", json: `{"features":[1,2,3],"weight":1e9}`, influx: `v rms=1,kurtosis=2,peak_hz=3,weight=1e9`, csv: ",,1,2,3,,,1e9",
+		want: []Reading{{X: []float64{1, 2, 3}}}},
+
 	{name: "nothing", refused: Empty},
 	{name: "blank", json: " \n", influx: " \n", csv: " \n", refused: Empty},
 	{name: "broken", json: `{"rms"`, influx: "v rms=", csv: `"`, refused: Malformed},
@@ -126,7 +131,9 @@ var conformance = []inEveryFormat{
 	{name: "long label", json: `{"features":[1,2,3],"label":"` + strings.Repeat("a", 257) + `"}`, influx: "v rms=1,kurtosis=2,peak_hz=3,label=\"" + strings.Repeat("a", 257) + `"`,
 		csv: ",,1,2,3," + strings.Repeat("a", 257) + ",,", refused: BadLabel},
 	{name: "label with a line break", json: `{"features":[1,2,3],"label":"a\nb"}`, influx: "v rms=1,kurtosis=2,peak_hz=3,label=\"a\nb\"", csv: ",,1,2,3,\"a\nb\",,", refused: BadLabel},
-	{name: "weight", json: `{"features":[1,2,3],"label":"ok","weight":0.5}`, influx: `v rms=1,kurtosis=2,peak_hz=3,label="ok",weight=0.5`, csv: ",,1,2,3,ok,,0.5", refused: BadLabel},
+	{name: "weight below 0", json: `{"features":[1,2,3],"label":"ok","weight":-0.5}`, influx: `v rms=1,kurtosis=2,peak_hz=3,label="ok",weight=-0.5`, csv: ",,1,2,3,ok,,-0.5", refused: BadWeight},
+	{name: "weight too large", json: `{"features":[1,2,3],"label":"ok","weight":101}`, influx: `v rms=1,kurtosis=2,peak_hz=3,label="ok",weight=101`, csv: ",,1,2,3,ok,,101", refused: BadWeight},
+	{name: "weight is no number", json: `{"features":[1,2,3],"label":"ok","weight":"2"}`, influx: `v rms=1,kurtosis=2,peak_hz=3,label="ok",weight="two"`, csv: ",,1,2,3,ok,,two", refused: BadWeight},
 	{name: "id is no text", json: `{"id":true,"features":[1,2,3]}`, influx: "v id=true,rms=1,kurtosis=2,peak_hz=3", refused: BadID},
 	{name: "long id", json: `{"id":"` + strings.Repeat("a", 129) + `","features":[1,2,3]}`, influx: "v id=\"" + strings.Repeat("a", 129) + `",rms=1,kurtosis=2,peak_hz=3`,
 		csv: strings.Repeat("a", 129) + ",,1,2,3,,,", refused: BadID},

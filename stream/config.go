@@ -361,7 +361,7 @@ func (j Join) Validate() error {
 
 // reserved are the keys of a payload that are not features.
 func (s Stream) reserved() []string {
-	keys := []string{"features", "batch", "weight", "source"}
+	keys := []string{"features", "batch", cellWeight, cellSource}
 	for _, path := range []string{s.ID, s.Time, s.Label} {
 		keys = append(keys, firstKey(path))
 	}

@@ -149,6 +149,7 @@ type lesson struct {
 	x      []float64
 	probs  []float64
 	label  string
+	weight float64 // of the label
 	device string
 	key    uint64 // identity of the sample; of the message where there is no id
 	frozen bool   // learning was off when it came
@@ -299,7 +300,7 @@ func (w *worker) read(it *item, src *source) error {
 // sample predicts for every model of the stream.
 func (w *worker) sample(it *item, src *source, r *Reading, captured []string, entry int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, device: strings.Join(captured, "/"), repeat: msg.dup || msg.retained}
+	l := lesson{from: src, label: r.Label, weight: r.Weight, device: strings.Join(captured, "/"), repeat: msg.dup || msg.retained}
 	if r.ID != "" {
 		l.key, l.repeat = sampleKey(src.name, captured, r.ID), true
 		l.wait = waitKey(src.name, captured, r.ID)
@@ -383,7 +384,7 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 func (w *worker) label(it *item, src *source, r *Reading, captured []string, entry int) {
 	msg := it.msg
 	l := lesson{
-		from: src, label: r.Label, id: r.ID,
+		from: src, label: r.Label, weight: r.Weight, id: r.ID,
 		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.dup || msg.retained,
 	}
 	for _, m := range src.models {
@@ -630,7 +631,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 			if p, ok := m.waiting.take(l.wait); ok {
 				c.group.forget(m, p)
 			}
-			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: l.x, Label: l.label})
+			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: l.x, Label: l.label, Weight: l.weight})
 			m.last = nil
 			return
 		}
@@ -710,7 +711,7 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 		if l.id == lastID || m.last != nil && m.last.wait == p.Key {
 			m.last = nil
 		}
-		c.group.record(m, online.Event{Kind: online.Observe, Key: p.Key, X: p.X, Label: l.label, Probs: p.Probs})
+		c.group.record(m, online.Event{Kind: online.Observe, Key: p.Key, X: p.X, Label: l.label, Probs: p.Probs, Weight: l.weight})
 	}
 	if !reached {
 		c.report.refuse(l.from, models, it.msg, why)

@@ -14,6 +14,7 @@ const (
 	WrongDimension Reason = "wrong_dimension"  // an array of another length
 	NotANumber     Reason = "not_a_number"     // null, text, NaN, or beyond the range of a float64
 	BadLabel       Reason = "bad_label"        // a label that is not a text of 1 to 256 bytes, or not taught by a person
+	BadWeight      Reason = "bad_weight"       // a weight that is not a number above 0 and at most 100
 	BadID          Reason = "bad_id"           // an id that is neither a text of 1 to 128 bytes nor a number, or a label without one
 	UnknownID      Reason = "unknown_id"       // no sample with that id waits for its label
 	AmbiguousID    Reason = "ambiguous_id"     // samples of several devices wait under that id
@@ -27,7 +28,7 @@ const (
 
 // Reasons lists every reason.
 func Reasons() []Reason {
-	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel,
+	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel, BadWeight,
 		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable}
 }
 
