@@ -74,12 +74,17 @@ func makeHistory(t testing.TB, size int) *history {
 // samples that the last transactions had dropped, a few, may wait again.
 func (h *history) judge(t *testing.T, path string, few int) *Recovery {
 	t.Helper()
+	verdict, err := Verify(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := Open(path, Options{})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
 	defer closeStore(t, s)
 	recovery := s.Recovery()
+	foretold(t, verdict, recovery)
 	for _, tr := range h.truths {
 		got, err := s.Load(tr.name, testShape)
 		if err != nil {
@@ -131,6 +136,24 @@ func (h *history) judge(t *testing.T, path string, few int) *Recovery {
 		}
 	}
 	return recovery
+}
+
+// foretold fails unless Verify has found what Open then repaired.
+func foretold(t *testing.T, v *Verdict, r *Recovery) {
+	t.Helper()
+	if r == nil {
+		if len(v.Problems) > 0 {
+			t.Errorf("Verify found %q, Open repaired nothing", v.Problems)
+		}
+		return
+	}
+	losses := make(map[string]Loss)
+	for _, m := range v.Models {
+		losses[m.Model] = m.Loss
+	}
+	if diff := cmp.Diff(r.Models, losses); diff != "" || len(v.Problems) < len(r.Problems) {
+		t.Errorf("Verify found %q, Open %q; the losses, −Open +Verify:\n%s", v.Problems, r.Problems, diff)
+	}
 }
 
 // TestDamagedPages zeroes each page, fills each with noise, swaps it for
@@ -518,8 +541,9 @@ func TestLosses(t *testing.T) {
 			}
 			writeFile(t, path, file)
 
-			if problems, err := Verify(path); err != nil || len(problems) == 0 {
-				t.Errorf("Verify of the damaged file = %q, %v", problems, err)
+			verdict, err := Verify(path, nil)
+			if err != nil {
+				t.Fatal(err)
 			}
 			if _, err := OpenReadOnly(path, Options{}); !errors.Is(err, ErrDamaged) {
 				t.Errorf("OpenReadOnly of the damaged file: %v, want %v", err, ErrDamaged)
@@ -529,6 +553,7 @@ func TestLosses(t *testing.T) {
 			if recovery == nil {
 				t.Fatal("nothing was repaired")
 			}
+			foretold(t, verdict, recovery)
 			if !bytes.Equal(file, readFile(t, recovery.Aside)) {
 				t.Error("what is kept aside is not the damaged file")
 			}

@@ -85,7 +85,7 @@ func TestNewerVersion(t *testing.T) {
 	for name, open := range map[string]func() error{
 		"Open":         func() error { _, err := Open(path, Options{}); return err },
 		"OpenReadOnly": func() error { _, err := OpenReadOnly(path, Options{}); return err },
-		"Verify":       func() error { _, err := Verify(path); return err },
+		"Verify":       func() error { _, err := Verify(path, nil); return err },
 	} {
 		err := open()
 		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "format version 3") {

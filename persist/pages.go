@@ -93,7 +93,7 @@ func (p *problems) add(format string, args ...any) {
 
 func (p *problems) all() []string {
 	if p.more > 0 {
-		return append(p.list, fmt.Sprintf("and %d problems more", p.more))
+		return append(p.list, fmt.Sprintf("and %d more problems", p.more))
 	}
 	return p.list
 }

@@ -44,14 +44,7 @@ func (s *Store) Recovery() *Recovery { return s.recovery }
 // it, and keeps the damaged one beside it.
 func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	models, note := salvage(file, size)
-	r := &Recovery{Problems: problems, Models: make(map[string]Loss)}
-	for _, name := range slices.Sorted(maps.Keys(models)) {
-		loss := models[name].settle()
-		if note != "" {
-			loss.Notes = append(loss.Notes, note)
-		}
-		r.Models[name] = loss
-	}
+	r := &Recovery{Problems: problems, Models: settle(models, note)}
 	err := s.build(func(db *bbolt.DB) error {
 		if err := restore(db, models); err != nil {
 			return err
@@ -164,6 +157,19 @@ func (h *holding) fillFrom(before *holding, pages bool) {
 	if h.ledger == nil {
 		h.ledger = before.ledger
 	}
+}
+
+// settle settles all models, and says what each has lost.
+func settle(models map[string]*holding, note string) map[string]Loss {
+	losses := make(map[string]Loss)
+	for name, h := range models {
+		loss := h.settle()
+		if note != "" {
+			loss.Notes = append(loss.Notes, note)
+		}
+		losses[name] = loss
+	}
+	return losses
 }
 
 // settle drops what cannot be used: records beyond a gap, a generation whose

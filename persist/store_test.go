@@ -268,7 +268,6 @@ func TestLocked(t *testing.T) {
 	for name, open := range map[string]func() error{
 		"Open":         func() error { _, err := Open(path, Options{}); return err },
 		"OpenReadOnly": func() error { _, err := OpenReadOnly(path, Options{}); return err },
-		"Verify":       func() error { _, err := Verify(path); return err },
 		"Compact":      func() error { _, _, err := Compact(path, Options{}); return err },
 	} {
 		group.Go(func() {
@@ -431,7 +430,7 @@ func TestForeign(t *testing.T) {
 			if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), path) {
 				t.Errorf("Open: %v, want %v", err, ErrForeign)
 			}
-			if _, err := Verify(path); !errors.Is(err, ErrForeign) {
+			if _, err := Verify(path, nil); !errors.Is(err, ErrForeign) {
 				t.Errorf("Verify: %v, want %v", err, ErrForeign)
 			}
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 || !bytes.Equal(content, readFile(t, path)) {

@@ -156,8 +156,8 @@ func closeStore(t testing.TB, s *Store) {
 		t.Errorf("Close: %v", err)
 	}
 	s.db = nil
-	if problems, err := Verify(s.path); err != nil || len(problems) > 0 {
-		t.Errorf("Verify(%s) = %q, %v", s.path, problems, err)
+	if v, err := Verify(s.path, nil); err != nil || len(v.Problems) > 0 {
+		t.Errorf("Verify(%s) = %+v, %v", s.path, v, err)
 	}
 }
 

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-
-	"go.etcd.io/bbolt"
 )
 
 // contents is what the tree of one transaction holds, read without trusting
@@ -296,47 +293,4 @@ func looksOurs(file io.ReaderAt, size int64) (bool, error) {
 func (c *contents) wasteful() bool {
 	free := (c.pages - c.used) * pageSize
 	return free > compactAbove && 2*free > c.pages*pageSize
-}
-
-// Verify checks every page, seal and ledger of the state file at path, then has
-// bbolt check it, and returns what is wrong, an item each; none means that all
-// is well. It changes nothing. ErrLocked while a daemon uses the file.
-func Verify(path string) ([]string, error) {
-	problems, err := verify(path)
-	if err != nil {
-		return nil, fmt.Errorf("persist: verify %s: %w", path, err)
-	}
-	return problems, nil
-}
-
-func verify(path string) ([]string, error) {
-	file, err := lock(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	c, err := examine(file, info.Size())
-	if err != nil {
-		return nil, err
-	}
-	problems := c.problems
-	if !c.sound {
-		return problems, nil // bbolt would not survive it
-	}
-	db, err := openBolt(file, Options{}, true)
-	if err != nil {
-		return append(problems, err.Error()), nil
-	}
-	defer db.Close()
-	err = db.View(func(tx *bbolt.Tx) error {
-		for err := range tx.Check() {
-			problems = append(problems, "bbolt: "+err.Error())
-		}
-		return nil
-	})
-	return problems, err
 }

@@ -171,11 +171,8 @@ func inspectModel(store *persist.Store, name string, running *Config) (*ModelRep
 	}
 	r := &ModelReport{
 		Model: name, Inducing: cfg.Inducing, Window: cfg.Window,
-		Checkpoints: []GenerationReport{}, JournalFirst: info.First, JournalLast: info.Last,
+		Checkpoints: generationReports(info.Checkpoints), JournalFirst: info.First, JournalLast: info.Last,
 		Unlearnt: len(kept.Records), Pending: info.Pending, Dedupe: info.Dedupe,
-	}
-	for _, g := range info.Checkpoints {
-		r.Checkpoints = append(r.Checkpoints, GenerationReport{g.Generation, g.Seq, g.Bytes})
 	}
 	if exact {
 		for i := range kept.Records {
@@ -184,6 +181,14 @@ func inspectModel(store *persist.Store, name string, running *Config) (*ModelRep
 		r.Unlearnt = 0
 	}
 	return r, r.describe(learner)
+}
+
+func generationReports(list []persist.Generation) []GenerationReport {
+	reports := []GenerationReport{}
+	for _, g := range list {
+		reports = append(reports, GenerationReport(g))
+	}
+	return reports
 }
 
 // describe fills in what the learner knows.

@@ -90,6 +90,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newCheckCommand(),
 		newConfigCommand(),
 		newResetCommand(),
+		newVerifyCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -1,0 +1,138 @@
+package persist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edge/online"
+)
+
+// TestVerdict: what a sound file holds, and what a decoder says of its states.
+func TestVerdict(t *testing.T) {
+	h := makeHistory(t, 6_000)
+	path := tempPath(t)
+	writeFile(t, path, h.file)
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	var asked []string
+	got, err := Verify(path, func(model, shape string, state []byte) error {
+		asked = append(asked, fmt.Sprintf("%s %s %d", model, shape, len(state)))
+		if len(asked) == 2 {
+			return errors.New("nonsense")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Verdict{
+		Bytes: int64(len(h.file)), Others: true,
+		Problems: []string{"bearing: the state of generation 2 cannot be used: nonsense"},
+		Models: []Holding{
+			{Model: "bearing", Checkpoints: []Generation{{3, 90, 6_000}, {2, 50, 6_000}}, First: 51, Last: 150, Pending: 70},
+			{Model: "pump", First: 1, Last: 30},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Verify, −want +got:\n%s", diff)
+	}
+	if state := "bearing " + testShape + " 6000"; !slices.Equal(asked, []string{state, state}) {
+		t.Errorf("the decoder was given %q", asked)
+	}
+}
+
+// TestVerifyInUse: while a store commits, checkpoints and compacts, each of its
+// moments is found sound, and nothing is left in the folder for temporary files.
+func TestVerifyInUse(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	tr := newTruths(t, s, "m")[0]
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		rng := rand.New(rand.NewPCG(17, 0))
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			play(t, rng, s, []*truth{tr}, 3)
+			if i%20 == 0 {
+				s.write.Lock()
+				if err := s.compact(); err != nil {
+					t.Error(err)
+				}
+				s.write.Unlock()
+			}
+		}
+	}()
+	var last uint64
+	for range 3 { // each waits a second for the lock first
+		v, err := Verify(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !v.InUse || len(v.Problems) > 0 || len(v.Models) != 1 || v.Models[0].Last < last {
+			t.Fatalf("Verify of a file in use = %+v after record %d", v, last)
+		}
+		last = v.Models[0].Last
+	}
+	close(stop)
+	<-done
+	if last == 0 {
+		t.Error("nothing was committed meanwhile")
+	}
+	tr.check(t, s)
+	if left, _ := os.ReadDir(folder); slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.Contains(e.Name(), "verify") }) {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestVerifyNever: a file that changes during every attempt is not judged.
+func TestVerifyNever(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	newTruths(t, s, "m")
+	from, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	changing := readerFunc(func(p []byte, at int64) (int, error) {
+		c := &online.Commit{Records: []online.Record{{Model: "m", Event: online.Event{Kind: online.Boundary}}}}
+		if err := s.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+		return from.ReadAt(p, at)
+	})
+	if to, err := copyStill(changing, "edge.db"); to != nil || err != nil {
+		t.Errorf("copyStill of a file that changes = %v, %v, want nothing", to, err)
+	}
+	to, err := copyStill(from, "edge.db")
+	if to == nil || err != nil {
+		t.Fatalf("copyStill = %v, %v, want a copy", to, err)
+	}
+	defer to.Close()
+	want := readFile(t, path)
+	got := make([]byte, len(want)+1)
+	if n, err := to.ReadAt(got, 0); err != io.EOF || !bytes.Equal(got[:n], want) {
+		t.Errorf("the copy differs: %d bytes, %v", n, err)
+	}
+}
+
+type readerFunc func(p []byte, at int64) (int, error)
+
+func (f readerFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
