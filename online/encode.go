@@ -7,10 +7,11 @@ import (
 )
 
 // stateMagic and stateVersion open every encoded state. A version that this
-// program does not know is refused.
+// program does not know is refused. Version 1 had the scores in the middle of
+// the model and no sections; it is read, and written no more.
 const (
 	stateMagic   = "edgelrn\x00"
-	stateVersion = 1
+	stateVersion = 2
 )
 
 // encoder appends little-endian values to a byte slice.
@@ -35,6 +36,11 @@ func (e *encoder) string(s string) {
 	e.buf = append(e.buf, s...)
 }
 
+func (e *encoder) bytes(b []byte) {
+	e.int(len(b))
+	e.buf = append(e.buf, b...)
+}
+
 // floats writes values whose number the reader knows.
 func (e *encoder) floats(x []float64) {
 	for _, v := range x {
@@ -45,14 +51,19 @@ func (e *encoder) floats(x []float64) {
 // decoder reads what encoder wrote. After the first error every read returns
 // zero; err says what was wrong. No length is believed beyond what is left.
 type decoder struct {
-	buf []byte
-	err error
+	buf     []byte
+	err     error
+	section string // that it reads, if it reads one
 }
 
 func (d *decoder) fail(what string) {
-	if d.err == nil {
-		d.err = fmt.Errorf("online: state: %s: %w", what, ErrState)
+	if d.err != nil {
+		return
 	}
+	if d.section != "" {
+		what = "section " + d.section + ": " + what
+	}
+	d.err = fmt.Errorf("online: state: %s: %w", what, ErrState)
 }
 
 func (d *decoder) uint() uint64 {
@@ -77,17 +88,20 @@ func (d *decoder) int(limit int, what string) int {
 
 func (d *decoder) bool() bool { return d.int(1, "flag") == 1 }
 
-func (d *decoder) string() string {
-	n := d.int(len(d.buf), "length of a string")
+func (d *decoder) string() string { return string(d.bytes("string")) }
+
+// bytes reads a length and as many bytes, which alias the input.
+func (d *decoder) bytes(what string) []byte {
+	n := d.int(len(d.buf), "length of a "+what)
 	if n > len(d.buf) {
-		d.fail("truncated string")
+		d.fail("truncated " + what)
 	}
 	if d.err != nil {
-		return ""
+		return nil
 	}
-	s := string(d.buf[:n])
+	b := d.buf[:n:n]
 	d.buf = d.buf[n:]
-	return s
+	return b
 }
 
 func (d *decoder) float() float64 {
@@ -141,15 +155,22 @@ func (d *decoder) ints(n, limit int, what string) []int {
 }
 
 // AppendBinary appends the whole state, from which Restore carries on exactly:
-// the primary numbers only, triangles packed. The error is always nil.
+// the primary numbers only, triangles packed, then the sections. The error is
+// always nil.
 //
 // Size in bytes, after the warm-up: 8·[H·C·(M(M+1)/2 + M) + R·(D + 2HC) +
-// 3(MD + D + 3) + C²] plus the scores (C² counts and the last 500 losses).
+// 3(MD + D + 3) + C²] plus the sections; StateSize tells it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	e := &encoder{buf: append(dst, stateMagic...)}
 	e.uint(stateVersion)
-	e.string(l.cfg.Shape())
+	l.encodeCore(e)
+	l.encodeSections(e)
+	return e.buf, nil
+}
 
+// encodeCore appends what every state has.
+func (l *Learner) encodeCore(e *encoder) {
+	e.string(l.cfg.Shape())
 	e.int(len(l.names))
 	for _, name := range l.names {
 		e.string(name)
@@ -182,15 +203,17 @@ func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	for _, k := range l.pendY {
 		e.int(k)
 	}
-	l.judge.encode(e)
 	for _, v := range l.counters.all() {
 		e.uint(*v)
 	}
-
 	e.bool(l.view.Built())
-	if !l.view.Built() {
-		return e.buf, nil
+	if l.view.Built() {
+		l.encodeModel(e)
 	}
+}
+
+// encodeModel appends parameters, optimiser, window and sites.
+func (l *Learner) encodeModel(e *encoder) {
 	e.int(len(l.winY))
 	e.int(len(l.view.Latent))
 	for _, k := range l.view.Latent {
@@ -218,7 +241,6 @@ func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 		}
 		e.floats(b.b)
 	}
-	return e.buf, nil
 }
 
 // Restore returns the learner whose AppendBinary gave data, under cfg. It
@@ -233,8 +255,9 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 		return nil, fmt.Errorf("online: state does not begin with its mark: %w", ErrState)
 	}
 	d := &decoder{buf: data[len(stateMagic):]}
-	if v := d.uint(); d.err == nil && v != stateVersion {
-		return nil, fmt.Errorf("online: state of version %d, this program reads version %d: %w", v, stateVersion, ErrState)
+	version := d.uint()
+	if d.err == nil && (version < 1 || version > stateVersion) {
+		return nil, fmt.Errorf("online: state of version %d, this program reads versions 1 to %d: %w", version, stateVersion, ErrState)
 	}
 	if shape := d.string(); d.err == nil && shape != cfg.Shape() {
 		return nil, fmt.Errorf("online: state was made with %s, configuration has %s: %w", shape, cfg.Shape(), ErrShape)
@@ -275,12 +298,17 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	l.pendX = d.floats(n*l.d, "minibatch")
 	l.pendLL = d.floats(n*len(cfg.Horizons), "minibatch")
 	l.pendY = d.ints(n, len(l.names), "class")
-	l.judge.decode(d)
+	if version == 1 {
+		l.judge.decode(d)
+	}
 	for _, v := range l.counters.all() {
 		*v = d.uint()
 	}
 	if built := d.bool(); built && d.err == nil {
 		l.restoreModel(d)
+	}
+	if version > 1 {
+		l.decodeSections(d)
 	}
 	if d.err == nil && len(d.buf) > 0 {
 		d.fail(fmt.Sprintf("%d bytes too many", len(d.buf)))

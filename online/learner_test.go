@@ -347,25 +347,3 @@ func TestConfigValidate(t *testing.T) {
 		}
 	}
 }
-
-func FuzzRestore(f *testing.F) {
-	cfg := testConfig(2, "a")
-	cfg.Inducing, cfg.Window = 3, 4
-	for _, n := range []int{0, 7, 30, 60} {
-		l := newTestLearner(f, cfg)
-		feed(l, rand.New(rand.NewPCG(1, 1)), n)
-		state, _ := l.AppendBinary(nil)
-		f.Add(state)
-	}
-	f.Fuzz(func(t *testing.T, state []byte) {
-		l, err := Restore(cfg, state)
-		if err != nil {
-			if !errors.Is(err, ErrState) && !errors.Is(err, ErrShape) {
-				t.Errorf("refused with %v, which is neither ErrState nor ErrShape", err)
-			}
-			return
-		}
-		feed(l, rand.New(rand.NewPCG(2, 2)), 12) // whatever was accepted can be used
-		l.Posterior()
-	})
-}

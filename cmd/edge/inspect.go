@@ -25,27 +25,28 @@ type StateReport struct {
 
 // ModelReport is what one model has learnt.
 type ModelReport struct {
-	Model        string             `json:"model"`
-	Samples      uint64             `json:"samples"` // learnt or in the minibatch that is filling
-	Built        bool               `json:"built"`   // the Gaussian process answers; before, class frequencies do
-	WarmedUp     bool               `json:"warmed_up"`
-	Inducing     int                `json:"inducing"`
-	Window       int                `json:"window"`
-	Classes      []ClassReport      `json:"classes"`
-	Horizons     []HorizonReport    `json:"horizons"`
-	Relevance    []FeatureRelevance `json:"relevance"` // most relevant first
-	LabelNoise   float64            `json:"label_noise"`
-	Scores       online.Scores      `json:"scores"`
-	Counters     online.Counters    `json:"counters"`
-	StateBytes   int                `json:"state_bytes"`
-	FormulaBytes uint64             `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3)]
-	Checkpoints  []GenerationReport `json:"checkpoints"`   // newest first
-	JournalFirst uint64             `json:"journal_first"`
-	JournalLast  uint64             `json:"journal_last"`
-	Unlearnt     int                `json:"unlearnt"` // records after the newest checkpoint that the figures do not include
-	Pending      uint64             `json:"pending"`  // samples that wait for their label
-	Dedupe       int                `json:"dedupe"`   // messages that are remembered
-	Digest       string             `json:"digest"`
+	Model        string               `json:"model"`
+	Samples      uint64               `json:"samples"` // learnt or in the minibatch that is filling
+	Built        bool                 `json:"built"`   // the Gaussian process answers; before, class frequencies do
+	WarmedUp     bool                 `json:"warmed_up"`
+	Inducing     int                  `json:"inducing"`
+	Window       int                  `json:"window"`
+	Classes      []ClassReport        `json:"classes"`
+	Horizons     []HorizonReport      `json:"horizons"`
+	Relevance    []FeatureRelevance   `json:"relevance"` // most relevant first
+	LabelNoise   float64              `json:"label_noise"`
+	Scores       online.Scores        `json:"scores"`
+	Counters     online.Counters      `json:"counters"`
+	StateBytes   int                  `json:"state_bytes"`
+	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3)]
+	Parts        []online.SectionSize `json:"state_parts"`   // what StateBytes consist of
+	Checkpoints  []GenerationReport   `json:"checkpoints"`   // newest first
+	JournalFirst uint64               `json:"journal_first"`
+	JournalLast  uint64               `json:"journal_last"`
+	Unlearnt     int                  `json:"unlearnt"` // records after the newest checkpoint that the figures do not include
+	Pending      uint64               `json:"pending"`  // samples that wait for their label
+	Dedupe       int                  `json:"dedupe"`   // messages that are remembered
+	Digest       string               `json:"digest"`
 }
 
 // ClassReport is one class.
@@ -200,7 +201,7 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 	p, cfg := learner.Posterior(), learner.Config()
 	r.Samples, r.Built, r.WarmedUp = p.Version()+uint64(learner.Pending()), p.Built(), learner.WarmedUp()
 	r.Scores, r.Counters, r.StateBytes, r.Digest = learner.Scores(), learner.Counters(), len(state), learner.Digest()
-	r.FormulaBytes = stateSize(cfg, len(p.Latent))
+	r.FormulaBytes, r.Parts = stateSize(cfg, len(p.Latent)), learner.StateSize()
 	r.Classes, r.Horizons, r.Relevance = []ClassReport{}, []HorizonReport{}, []FeatureRelevance{}
 	for k, name := range p.Classes() {
 		r.Classes = append(r.Classes, ClassReport{name, p.Counts[k], slices.Contains(p.Latent, k)})
@@ -284,7 +285,11 @@ func (r *ModelReport) print(w io.Writer) {
 		length, _ := h.Length.MarshalText()
 		fmt.Fprintf(w, "  %-10s %s observations: weight %.3f\n", onlyFirst(i, "horizons"), length, h.Weight)
 	}
-	fmt.Fprintf(w, "  size       state of %s (%d bytes); with %d classes after the warm-up %d and scores\n", byteSize(uint64(r.StateBytes)), r.StateBytes, len(r.Classes), r.FormulaBytes)
+	fmt.Fprintf(w, "  size       state of %s (%d bytes):", byteSize(uint64(r.StateBytes)), r.StateBytes)
+	for i, part := range r.Parts {
+		fmt.Fprintf(w, "%s %s %d", onlyAfter(i, ","), part.Name, part.Bytes)
+	}
+	fmt.Fprintf(w, "\n             a model of %d classes after the warm-up: %d\n", len(r.Classes), r.FormulaBytes)
 	for i, c := range r.Checkpoints {
 		fmt.Fprintf(w, "  %-10s generation %d up to record %d, %s\n", onlyFirst(i, "checkpoint"), c.Generation, c.Seq, byteSize(uint64(c.Bytes)))
 	}
@@ -329,4 +334,12 @@ func onlyFirst(i int, title string) string {
 		return title
 	}
 	return ""
+}
+
+// onlyAfter separates the elements of a list.
+func onlyAfter(i int, separator string) string {
+	if i == 0 {
+		return ""
+	}
+	return separator
 }
