@@ -50,7 +50,8 @@ const (
 type belief struct {
 	of          *Posterior
 	version     uint64
-	ahead       int
+	epoch       uint64
+	last, ahead int
 	probs       []float64 // C  distribution of the label, ahead samples after the last known one
 	next        []float64 // C  scratch
 	pi          []float64 // C  frequencies of the classes
@@ -59,18 +60,18 @@ type belief struct {
 }
 
 // expect returns the chain's distribution of the label that comes ahead samples
-// after the last known one; nil if it expects nothing. O(C²) for the next
+// after one of class last; nil if it expects nothing. O(C²) for the next
 // sample, O(ahead·C²) at most.
-func (b *belief) expect(p *Posterior, ahead int) []float64 {
+func (b *belief) expect(p *Posterior, last, ahead int) []float64 {
 	c := len(p.Names)
-	if ahead < 1 || ahead > farAhead || p.Pool.Last < 0 || len(p.Pool.Moves) != c*c {
+	if ahead < 1 || ahead > farAhead || last < 0 || last >= c || len(p.Pool.Moves) != c*c {
 		return nil
 	}
-	if b.of != p || b.version != p.N || b.ahead > ahead || len(b.probs) != c {
-		b.of, b.version, b.ahead = p, p.N, 0
+	if b.of != p || b.version != p.N || b.epoch != p.Epoch || b.last != last || b.ahead > ahead || len(b.probs) != c {
+		b.of, b.version, b.epoch, b.last, b.ahead = p, p.N, p.Epoch, last, 0
 		b.probs, b.next = grow(b.probs, c), grow(b.next, c)
 		clear(b.probs)
-		b.probs[p.Pool.Last] = 1
+		b.probs[last] = 1
 	}
 	for ; b.ahead < ahead; b.ahead++ {
 		var spread float64
@@ -96,18 +97,18 @@ func (b *belief) expect(p *Posterior, ahead int) []float64 {
 }
 
 // pool replaces the mixture's probabilities in dst by the pool's, for a sample
-// that comes ahead samples after the last known label (0: nobody knows), and
-// leaves what each member says in b.members.
-func (p *Posterior) pool(dst []float64, ahead int, b *belief) {
+// that comes ahead samples after one of class last (0: nobody knows), and leaves
+// what each member says in b.members.
+func (p *Posterior) pool(dst []float64, last, ahead int, b *belief) {
 	c := len(dst)
 	b.pi, b.logp, b.ratio = grow(b.pi, c), grow(b.logp, c), grow(b.ratio, c)
 	b.members = grow(b.members, len(Members)*c)
-	total := float64(p.N) + float64(c)
+	n := p.learnt()
 	for k := range dst {
-		b.pi[k] = (float64(p.Counts[k]) + 1) / total
+		b.pi[k] = p.frequency(k, n)
 		b.logp[k] = math.Log(max(dst[k], floorProb))
 	}
-	chain := b.expect(p, ahead)
+	chain := b.expect(p, last, ahead)
 	for k, v := range chain {
 		b.ratio[k] = math.Log(max(v, floorProb) / b.pi[k])
 	}

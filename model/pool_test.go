@@ -21,7 +21,7 @@ func TestPoolNeutral(t *testing.T) {
 	p := chained([]float64{8, 1, 0, 0, 5, 4, 3, 0, 3}, 1, 8, 9, 7)
 	for ahead := range 3 {
 		dst := []float64{0.2, 0.7, 0.1}
-		p.pool(dst, ahead, &belief{})
+		p.pool(dst, p.Pool.Last, ahead, &belief{})
 		closeTo(t, "pool", dst, []float64{0.2, 0.7, 0.1}, 1e-14)
 	}
 }
@@ -31,9 +31,9 @@ func TestPoolNeutral(t *testing.T) {
 func TestChainExpects(t *testing.T) {
 	p := chained([]float64{0, 1e9, 0, 0, 0, 1e9, 1e9, 0, 0}, 0, 5, 5, 5)
 	var b belief
-	p.pool([]float64{1, 0, 0}, 0, &b)
+	p.pool([]float64{1, 0, 0}, p.Pool.Last, 0, &b)
 	for _, ahead := range []int{1, 2, 3, 7, 2, 30} {
-		got := b.expect(p, ahead)
+		got := b.expect(p, p.Pool.Last, ahead)
 		want := make([]float64, 3)
 		want[ahead%3] = 1
 		for k := range want {
@@ -44,12 +44,12 @@ func TestChainExpects(t *testing.T) {
 		}
 	}
 	for _, ahead := range []int{0, farAhead + 1} {
-		if got := b.expect(p, ahead); got != nil {
+		if got := b.expect(p, p.Pool.Last, ahead); got != nil {
 			t.Errorf("%d ahead: %v, want nothing", ahead, got)
 		}
 	}
 	p.Pool.Last = -1
-	if got := b.expect(p, 1); got != nil {
+	if got := b.expect(p, p.Pool.Last, 1); got != nil {
 		t.Errorf("without a last label: %v, want nothing", got)
 	}
 }
@@ -76,6 +76,6 @@ func TestPoolMembers(t *testing.T) {
 		}
 	}
 	got := append([]float64(nil), prob...)
-	p.pool(got, 1, &belief{})
+	p.pool(got, p.Pool.Last, 1, &belief{})
 	closeTo(t, "pool", got, want, 1e-12)
 }

@@ -83,7 +83,8 @@ func (s *Scale) To(dst, x []float64) {
 // readers, once whoever built it has stopped changing it. Its fields are for
 // the learner that builds it; readers use the methods.
 type Posterior struct {
-	Names   []string   // classes, in the order of the probabilities; only ever grows at its end
+	Names   []string   // classes, in the order of the probabilities; within an epoch it only grows at its end
+	Epoch   uint64     // of Names: counts the times that a class left it
 	Counts  []uint64   // samples learnt of each class
 	N       uint64     // samples learnt
 	Latent  []int      // class of each latent function
@@ -95,7 +96,7 @@ type Posterior struct {
 }
 
 // Classes are the names of the classes, in the order of the probabilities. It
-// only ever grows at its end. Read only.
+// only grows at its end, unless a class is removed by request. Read only.
 func (p *Posterior) Classes() []string { return p.Names }
 
 // Dim is D, the number of features.
@@ -103,6 +104,21 @@ func (p *Posterior) Dim() int { return len(p.Scale.Mu) }
 
 // Version counts the samples that the posterior has learnt.
 func (p *Posterior) Version() uint64 { return p.N }
+
+// frequency returns how often class k was learnt, as a probability: with one
+// sample of each class before the first. learnt is Σ Counts.
+func (p *Posterior) frequency(k int, learnt uint64) float64 {
+	return (float64(p.Counts[k]) + 1) / (float64(learnt) + float64(len(p.Names)))
+}
+
+// learnt is the number of samples of the classes that there are; those of a
+// class that was removed count in N alone.
+func (p *Posterior) learnt() (n uint64) {
+	for _, v := range p.Counts {
+		n += v
+	}
+	return n
+}
 
 // Built reports whether the Gaussian process answers; class frequencies do before.
 func (p *Posterior) Built() bool { return len(p.Bases) > 0 }

@@ -47,15 +47,21 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 // last one that the posterior has learnt, 1 being the next: the order in which
 // labels follow each other then counts, too. 0: nobody knows.
 func (p *Posterior) PredictNextTo(dst, x []float64, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
+	return p.PredictAfterTo(dst, x, p.Pool.Last, ahead, ws)
+}
+
+// PredictAfterTo is PredictTo for a sample that comes ahead samples after one
+// of class last. ahead 0, or last −1: nobody knows.
+func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
 	}
 	classes := len(p.Names)
 	dst = grow(dst, classes)
 	if !p.Built() {
-		total := float64(p.N) + float64(classes)
+		n := p.learnt()
 		for k := range dst {
-			dst[k] = (float64(p.Counts[k]) + 1) / total
+			dst[k] = p.frequency(k, n)
 		}
 		return dst, 1, nil
 	}
@@ -65,7 +71,7 @@ func (p *Posterior) PredictNextTo(dst, x []float64, ahead int, ws *Workspace) (p
 		dst[class] = latent[k]
 	}
 	if p.Pool.Weights != nil {
-		p.pool(dst, ahead, &ws.belief)
+		p.pool(dst, last, ahead, &ws.belief)
 	}
 	return dst, ws.novelty(p), nil
 }

@@ -56,6 +56,10 @@ type Classes struct {
 	// Max bounds the number of classes, and with it the memory. A label beyond
 	// it is refused and counted. Default 64, range 2 to 250.
 	Max int `yaml:"max"`
+	// Confirm is the number of samples that must have been given a new label
+	// before it is a class: they wait, and are judged and learnt when it is. It
+	// keeps a typing error from becoming a class. Default 1, range 1 to 100.
+	Confirm int `yaml:"confirm"`
 }
 
 // LabelNoise is the probability ε that a label is wrong.
@@ -143,7 +147,7 @@ func DefaultConfig() Config {
 		Horizons:     []Horizon{Horizon(math.Inf(1)), 500, 100},
 		Window:       100,
 		Batch:        Batch{MaxSize: 16, MaxWait: 250 * time.Millisecond},
-		Classes:      Classes{Open: true, Max: 64},
+		Classes:      Classes{Open: true, Max: 64, Confirm: 1},
 		Sweeps:       2,
 		Damping:      0.5,
 		LearningRate: 0.02,
@@ -188,6 +192,7 @@ func (c Config) Validate() error {
 	between("batch.max_size", float64(c.Batch.MaxSize), 1, maxBatch, "samples")
 	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
 	between("classes.max", float64(c.Classes.Max), 2, maxClasses, "classes")
+	between("classes.confirm", float64(c.Classes.Confirm), 1, maxConfirm, "samples")
 	check(len(c.Classes.Names) <= c.Classes.Max, "classes.names", len(c.Classes.Names), "at most classes.max names")
 	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
 	for i, name := range c.Classes.Names {

@@ -318,7 +318,7 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	}
 	// Classes declared since the state was written.
 	for _, name := range cfg.Classes.Names {
-		if _, known := l.class[name]; !known && len(l.names) < maxClasses {
+		if _, known := l.class[name]; !known && !l.roster.gone[name] && len(l.names) < maxClasses {
 			l.addClass(name)
 		}
 	}

@@ -17,8 +17,7 @@ const (
 	ClassRemove Kind = 4
 	// ClassRename calls the class Label by another Name from now on.
 	ClassRename Kind = 5
-	// Correct says that the sample of the event whose key is Of, which was taught
-	// as Name, is a Label.
+	// Correct says that the sample X, which was taught as Name, is a Label.
 	Correct Kind = 6
 	// Reset forgets all that was learnt.
 	Reset Kind = 7
@@ -58,8 +57,6 @@ type Event struct {
 	Epoch uint64
 	// Name is the new name for ClassRename, the label that was wrong for Correct.
 	Name string
-	// Of is the key of the event that Correct corrects.
-	Of uint64
 	// State is an encoded learner, for Replace.
 	State []byte
 }

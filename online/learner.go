@@ -56,6 +56,10 @@ type state struct {
 // Counters count what a learner did since it began.
 type Counters struct {
 	Steps, StepsRefused, LabelsRefused, CholeskyRetries uint64
+
+	CorrectionsExact  uint64 // the wrong label was taken out of what was learnt
+	CorrectionsAdded  uint64 // the right label was taught beside the wrong one
+	CandidatesDropped uint64 // labels that were forgotten before they were confirmed
 }
 
 // Learner holds a model's whole state and learns. It is single-threaded.
@@ -86,6 +90,7 @@ type Learner struct {
 	pendPool []float64 // Σ log p_m(label) of the minibatch that is filling
 
 	judge    prequential
+	roster   roster
 	counters Counters
 
 	bases, spares []*model.Basis // one that all latent functions share, or one each
@@ -124,7 +129,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	cfg.Horizons = slices.Clone(cfg.Horizons)
 	cfg.Classes.Names = slices.Clone(cfg.Classes.Names)
 	cfg.Features = slices.Clone(cfg.Features)
-	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}}
+	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}, roster: roster{gone: map[string]bool{}}}
 	l.room = cfg.Batch.MaxSize
 	l.capacity = max(cfg.Window, l.room) + l.room
 	for _, name := range cfg.Classes.Names {
@@ -172,6 +177,8 @@ type Outcome struct {
 	Stepped    bool   // and learnt: Posterior is new
 	Built      bool   // the model was (re)built from the warm-up buffer
 	ClassAdded string // a class seen for the first time
+	Change     string // what an event that is no sample did: a Notice's kind; "" for nothing
+	Detail     string // and its detail
 	Refused    error  // the step, or the event, was refused; the state is as before
 }
 
@@ -179,48 +186,78 @@ type Outcome struct {
 // prediction under the state before its minibatch (or by ev.Probs, if its label
 // came late), then waits until its minibatch is full. Nothing of ev is kept.
 //
-// Refused is ErrDimension, ErrNotFinite or ErrClass for an event that cannot
-// be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
+// A sample whose label came late is judged by ev.Probs, and the pool's members
+// by what they would have said then of the order of the labels. A new label is a
+// class once classes.confirm samples were given it; they are learnt then.
+//
+// Refused is ErrDimension, ErrNotFinite, ErrClass, ErrKind, ErrShape or ErrState
+// for an event that cannot be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
 func (l *Learner) Add(ev *Event) (out Outcome) {
 	switch ev.Kind {
 	case Observe:
+		l.observe(ev, &out)
 	case Boundary:
-		if len(l.pendY) > 0 {
-			l.closeMinibatch(&out)
-		}
-		return out
+		l.flush(&out)
+	case ClassAdd, ClassRemove, ClassRename:
+		l.changeClasses(ev, &out)
+	case Correct:
+		l.correct(ev, &out)
+	case Reset, Replace:
+		l.replace(ev, &out)
 	default:
 		out.Refused = fmt.Errorf("online: event of kind %d: %w", ev.Kind, ErrKind)
-		return out
 	}
+	return out
+}
+
+// observe teaches a labelled sample.
+func (l *Learner) observe(ev *Event, out *Outcome) {
 	if err := l.view.CheckInput(ev.X); err != nil {
 		out.Refused = err
-		return out
+		return
 	}
-	k, known := l.class[ev.Label]
-	if !known {
-		if !l.cfg.Classes.Open || len(l.names) >= l.cfg.Classes.Max || ev.Label == "" || len(ev.Label) > MaxLabel {
-			l.counters.LabelsRefused++
-			out.Refused = fmt.Errorf("online: label %.40q with %d classes known: %w", ev.Label, len(l.names), ErrClass)
-			return out
-		}
-		k = l.addClass(ev.Label)
+	if k, known := l.class[ev.Label]; known {
+		l.teach(ev, k, out)
+		return
+	}
+	if err := l.refusal(ev.Label); err != nil {
+		out.Refused = err
+		return
+	}
+	if samples := l.nominate(ev); len(samples) > 0 {
+		k := l.addClass(ev.Label)
 		out.ClassAdded = ev.Label
+		for i := range samples {
+			l.teach(&samples[i], k, out)
+		}
 	}
-	ahead := 0 // of a label that came late: which ones were known when its sample was predicted is forgotten
+}
+
+// refusal returns why a label that is no class may not become one, and counts it.
+func (l *Learner) refusal(label string) error {
+	err := l.accept(label)
+	if err == nil && !l.cfg.Classes.Open {
+		err = fmt.Errorf("online: label %.40q is not one of the classes, which are closed: %w", label, ErrClass)
+	}
+	if err != nil {
+		l.counters.LabelsRefused++
+	}
+	return err
+}
+
+// teach judges a sample of class k and lets it wait for its minibatch to fill.
+func (l *Learner) teach(ev *Event, k int, out *Outcome) {
+	last, ahead := l.view.Pool.Last, len(l.pendY)+1
+	if ev.Probs != nil { // it was predicted long ago
+		last, ahead = l.roster.today(ev.Last, ev.Epoch), ev.Ahead
+	}
+	l.probs, _, _ = l.view.PredictAfterTo(l.probs, ev.X, last, ahead, &l.ws)
 	if ev.Probs == nil {
-		ahead = len(l.pendY) + 1
-	}
-	l.probs, _, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
-	if ev.Probs != nil {
-		l.judge.judge(ev.Probs, k)
-	} else {
 		l.judge.judge(l.probs, k)
+	} else if probs := l.roster.translate(ev.Probs, ev.Epoch); probs != nil {
+		l.judge.judge(probs, k)
 	}
-	for _, v := range ev.X {
-		l.pendX = append(l.pendX, min(max(v, -model.MaxFeature), model.MaxFeature))
-	}
-	l.pendY = append(l.pendY, k)
+	l.hold(ev.X, k)
 	c, at := len(l.view.Latent), l.latent[k]
 	for h := range l.cfg.Horizons {
 		var ll float64 // a class without a latent function tells the horizons nothing
@@ -233,13 +270,31 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 		l.observePool(k)
 	}
 	if len(l.pendY) >= l.cfg.Batch.MaxSize {
-		l.closeMinibatch(&out)
+		l.closeMinibatch(out, true)
 	}
-	return out
 }
 
-// closeMinibatch learns the samples that have been judged.
-func (l *Learner) closeMinibatch(out *Outcome) {
+// hold puts a sample in the minibatch that is filling.
+func (l *Learner) hold(x []float64, k int) {
+	for _, v := range x {
+		l.pendX = append(l.pendX, bounded(v))
+	}
+	l.pendY = append(l.pendY, k)
+}
+
+// bounded returns a raw feature as it is learnt.
+func bounded(v float64) float64 { return min(max(v, -model.MaxFeature), model.MaxFeature) }
+
+// flush closes the minibatch that is filling, if there is one.
+func (l *Learner) flush(out *Outcome) {
+	if len(l.pendY) > 0 {
+		l.closeMinibatch(out, true)
+	}
+}
+
+// closeMinibatch learns the samples that have been judged; inOrder says that
+// their labels follow each other.
+func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	n := len(l.pendY)
 	out.Closed = true
 	if !l.warm {
@@ -263,7 +318,9 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	l.weighPool(n)
 	for _, k := range l.pendY {
 		l.view.Counts[k]++
-		l.extendChain(k)
+		if inOrder {
+			l.extendChain(k)
+		}
 	}
 	l.view.N += uint64(n)
 	l.pendX, l.pendY, l.pendLL = l.pendX[:0], l.pendY[:0], l.pendLL[:0]

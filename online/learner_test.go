@@ -80,7 +80,7 @@ func checkSound(t *testing.T, l *Learner) {
 	}
 	var sum float64
 	for _, p := range probs {
-		if !(p >= 0 && p <= 1) {
+		if !(p >= 0 && p <= 1+1e-12) {
 			t.Errorf("probability %v", p)
 		}
 		sum += p

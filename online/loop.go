@@ -18,7 +18,7 @@ type Checkpointer interface {
 // Notice is something about a model that a person may want to know.
 type Notice struct {
 	Model  string
-	Kind   string // class_added, model_built, warmed_up, step_refused, event_refused, checkpoint_failed
+	Kind   string // class_added, class_removed, class_renamed, label_corrected, model_reset, model_rolled_back, model_built, warmed_up, step_refused, event_refused, checkpoint_failed
 	Detail string
 	Seq    uint64 // of the record that caused it
 }
@@ -213,7 +213,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 // left to the journal, and so is whatever is still queued: the state is that of
 // an earlier moment.
 func (lp *Loop) learn(patience context.Context, records []Record) {
-	stepped := false
+	stepped, replaced := false, false
 	for i := range records {
 		r := &records[i]
 		if patience.Err() != nil {
@@ -223,14 +223,20 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
-		if out.Stepped {
+		replaced = replaced || r.Kind == Replace
+		if out.Stepped || out.Change != "" || out.ClassAdded != "" {
 			stepped = true
+		}
+		if out.Stepped {
 			if lp.opts.Learnt != nil {
 				lp.opts.Learnt(time.Since(began))
 			}
 		}
 		if out.ClassAdded != "" {
 			lp.notify("class_added", out.ClassAdded, r.Seq)
+		}
+		if out.Change != "" {
+			lp.notify(out.Change, out.Detail, r.Seq)
 		}
 		if out.Built {
 			lp.notify("model_built", "", r.Seq)
@@ -251,6 +257,9 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		lp.snapshot.Store(lp.learner.Posterior())
 	}
 	lp.stale = true
+	if replaced {
+		lp.checkpoint() // the journal holds a whole state
+	}
 	lp.checkpointIfDue()
 	lp.mu.Lock()
 	idle := lp.waiting == 1

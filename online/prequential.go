@@ -1,6 +1,9 @@
 package online
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Scores are the prequential (test-then-train) scores of a model: each sample
 // is judged by the prediction made before it was learnt.
@@ -55,10 +58,7 @@ type prequential struct {
 // the number of classes, or empty: what is not in it has probability 0.
 func (p *prequential) judge(probs []float64, label int) {
 	for label >= len(p.confusion) || len(probs) > len(p.confusion) {
-		for i := range p.confusion {
-			p.confusion[i] = append(p.confusion[i], 0)
-		}
-		p.confusion = append(p.confusion, make([]uint64, len(p.confusion)+1))
+		p.grow()
 	}
 	top, conf, square := -1, 0.0, 0.0
 	for k, v := range probs {
@@ -94,6 +94,14 @@ func (p *prequential) judge(probs []float64, label int) {
 		p.ring[p.next] = signed
 		p.next = (p.next + 1) % scoreWindow
 	}
+}
+
+// grow makes room for another class in the confusion matrix.
+func (p *prequential) grow() {
+	for i := range p.confusion {
+		p.confusion[i] = append(p.confusion[i], 0)
+	}
+	p.confusion = append(p.confusion, make([]uint64, len(p.confusion)+1))
 }
 
 // Judge scores predictions outside a learner, for held-out samples. The zero
@@ -151,4 +159,48 @@ func (p *prequential) scores(names []string) Scores {
 		}
 	}
 	return s
+}
+
+// drop takes a class out of the confusion matrix. The other scores stay: they
+// are of predictions that were made.
+func (p *prequential) drop(k int) {
+	if k >= len(p.confusion) {
+		return
+	}
+	p.confusion = slices.Delete(p.confusion, k, k+1)
+	for i, row := range p.confusion {
+		p.confusion[i] = slices.Delete(row, k, k+1)
+	}
+}
+
+// correct judges a prediction anew that was judged by the label was and should
+// have been by is: the cumulative scores are as if it had been. The window goes
+// on from what it saw.
+func (p *prequential) correct(probs []float64, was, is int) {
+	var once prequential
+	once.judge(probs, was)
+	wrong := once
+	once = prequential{}
+	once.judge(probs, is)
+	p.errors += once.errors - wrong.errors
+	p.nll += once.nll - wrong.nll
+	p.brier += once.brier - wrong.brier
+	for b := range eceBins {
+		p.binHits[b] += once.binHits[b] - wrong.binHits[b]
+	}
+	for k, row := range wrong.confusion {
+		for j, n := range row {
+			if k < len(p.confusion) && j < len(p.confusion) && p.confusion[k][j] >= n {
+				p.confusion[k][j] -= n
+			}
+		}
+	}
+	for len(p.confusion) < len(once.confusion) {
+		p.grow()
+	}
+	for k, row := range once.confusion {
+		for j, n := range row {
+			p.confusion[k][j] += n
+		}
+	}
 }

@@ -21,6 +21,8 @@ type section struct {
 // to change its form gets a new name, and the old one stays readable.
 var sections = [...]section{
 	{"scores", func(l *Learner, e *encoder) { l.judge.encode(e) }, func(l *Learner, d *decoder) { l.judge.decode(d) }},
+	{"classes", (*Learner).encodeRoster, (*Learner).decodeRoster},
+	{"corrections", (*Learner).encodeCorrections, (*Learner).decodeCorrections},
 }
 
 // SectionSize is the size of one part of an encoded state.

@@ -246,7 +246,7 @@ type extras struct {
 	ahead, last int
 	epoch       uint64
 	name        string
-	of          uint64
+	by          uint64
 	state       []byte
 	clock       time.Duration
 }
@@ -256,12 +256,12 @@ const (
 	tagChain       // ahead and last
 	tagEpoch
 	tagName
-	tagOf
+	tagBy
 	tagState
 	tagClock
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagOf | 1<<tagState
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagOf | 1<<tagClock
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock
 )
 
 func appendExtras(dst []byte, e extras) []byte {
@@ -278,8 +278,8 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.name != "" {
 		dst = appendString(append(dst, tagName), e.name)
 	}
-	if e.of != 0 {
-		dst = binary.LittleEndian.AppendUint64(append(dst, tagOf), e.of)
+	if e.by != 0 {
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagBy), e.by)
 	}
 	if len(e.state) > 0 {
 		dst = binary.AppendUvarint(append(dst, tagState), uint64(len(e.state)))
@@ -309,8 +309,8 @@ func (d *decoder) extras(allowed uint) (e extras) {
 			e.epoch = d.uvarint()
 		case tagName:
 			e.name = d.string()
-		case tagOf:
-			e.of = d.uint64()
+		case tagBy:
+			e.by = d.uint64()
 		case tagState:
 			e.state = bytes.Clone(d.bytes(d.count(maxState, 1)))
 		case tagClock:

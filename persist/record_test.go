@@ -28,7 +28,7 @@ var events = map[string]online.Event{
 	"class added":         {Kind: online.ClassAdd, Label: "broken"},
 	"class removed":       {Kind: online.ClassRemove, Label: "broken"},
 	"class renamed":       {Kind: online.ClassRename, Key: 3, Label: "broken", Name: "defekt"},
-	"corrected":           {Kind: online.Correct, Key: 10, X: []float64{1}, Label: "worn", Probs: []float64{0.5, 0.5}, Ahead: 1, Name: "ok", Of: 9},
+	"corrected":           {Kind: online.Correct, Key: 10, X: []float64{1}, Label: "worn", Probs: []float64{0.5, 0.5}, Ahead: 1, Name: "ok"},
 	"reset":               {Kind: online.Reset},
 	"replaced":            {Kind: online.Replace, State: []byte("a state")},
 	"largest":             {Kind: online.Observe, X: make([]float64, maxFeatures), Label: strings.Repeat("l", maxLabel), Probs: make([]float64, maxClasses)},

@@ -127,15 +127,6 @@ func (v score) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(v))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
-func (v *score) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*v = score(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(text, (*float64)(v))
-}
-
 func (m *monitor) model(name string) *servedModel {
 	for _, served := range m.models {
 		if served.name == name {

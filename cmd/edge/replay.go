@@ -279,20 +279,19 @@ func (b *brokerFlags) add(cmd *cobra.Command) {
 	f.StringVar(&b.base, "base", "", "base `TOPIC` of the daemons (default edge)")
 }
 
-// mqtt is the connection that the flags, the configuration and the environment
-// ask for, and the node that the configuration names, if there is one.
-func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, node string, err error) {
+// mqtt is the connection that the flags, the configuration and the environment ask for.
+func (b *brokerFlags) mqtt(environ []string) (stream.MQTT, error) {
 	cfg := DefaultConfig()
 	if b.config != "" {
 		c, err := LoadConfig(b.config)
 		if err != nil {
-			return m, "", err
+			return stream.MQTT{}, err
 		}
-		cfg, node = *c, c.Node
+		cfg = *c
 	} else if _, err := cfg.applyEnviron(environ); err != nil {
-		return m, "", coded(exitConfig, err)
+		return stream.MQTT{}, coded(exitConfig, err)
 	}
-	m = cfg.MQTT
+	m := cfg.MQTT
 	if b.url != "" {
 		m.Servers = []string{b.url}
 	}
@@ -308,7 +307,7 @@ func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, node string, err er
 	if b.base != "" {
 		m.BaseTopic = b.base
 	}
-	return m, node, nil
+	return m, nil
 }
 
 func newReplayCommand() *cobra.Command {
@@ -355,7 +354,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
 				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
 			}
-			mqtt, _, err := broker.mqtt(os.Environ())
+			mqtt, err := broker.mqtt(os.Environ())
 			if err != nil {
 				return err
 			}
