@@ -31,12 +31,14 @@ type Member struct {
 	Persistence float64 // b, how much the chain of labels counts
 }
 
-// Members are those of every Pool. The chain alone, without the process, is
-// not among them: with p flat it is what (1, 1) says.
+// Members are those of every Pool; new ones go to the end, where states of
+// before are read without them. The chain alone, without the process, is not
+// among them: with p flat it is what (1, 1) says.
 var Members = [...]Member{
 	{1, 0}, {0.7, 0}, {1.4, 0}, {2, 0},
 	{1, 0.5}, {0.7, 0.5}, {1.4, 0.5}, {2, 0.5},
 	{1, 1}, {0.7, 1}, {1.4, 1}, {2, 1},
+	{1, 2}, {2, 2},
 }
 
 const (

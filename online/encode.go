@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"edge/model"
 )
 
 // stateMagic and stateVersion open every encoded state. A version that this
@@ -12,6 +14,8 @@ import (
 const (
 	stateMagic   = "edgelrn\x00"
 	stateVersion = 2
+
+	firstMembers = 12 // of the pool, in version 1
 )
 
 // encoder appends little-endian values to a byte slice.
@@ -180,6 +184,7 @@ func (l *Learner) encodeCore(e *encoder) {
 		e.uint(n)
 	}
 	e.uint(l.view.N)
+	e.int(len(l.poolLogw))
 	e.floats(l.poolLogw)
 	e.floats(l.pendPool)
 	e.bool(l.view.Pool.Moves != nil)
@@ -278,7 +283,11 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 		l.view.Counts[k] = d.uint()
 	}
 	l.view.N = d.uint()
-	l.restorePool(d)
+	members := firstMembers
+	if version > 1 {
+		members = d.int(len(model.Members), "number of the pool's members")
+	}
+	l.restorePool(d, members)
 	l.warm = d.bool()
 	l.lastBuild = d.int(math.MaxInt32, "build size")
 	d.fill(l.view.Scale.Mu, "scale")
@@ -328,10 +337,15 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	return l, nil
 }
 
-func (l *Learner) restorePool(d *decoder) {
+// restorePool reads the pool as it was when it had so many members; those that
+// came after them have to earn their trust.
+func (l *Learner) restorePool(d *decoder, members int) {
 	c, p := len(l.view.Names), &l.view.Pool
-	d.fill(l.poolLogw, "weights of the pool")
-	d.fill(l.pendPool, "evidence of the pool")
+	d.fill(l.poolLogw[:members], "weights of the pool")
+	d.fill(l.pendPool[:members], "evidence of the pool")
+	for m := members; m < len(l.poolLogw); m++ {
+		l.poolLogw[m] = distrust
+	}
 	p.Moves = nil
 	if d.bool() {
 		p.Moves = d.floats(c*c, "chain of labels")

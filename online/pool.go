@@ -6,6 +6,9 @@ import (
 	"edge/model"
 )
 
+// distrust is the log weight of a member that has to earn its trust.
+const distrust = -30
+
 // startPool gives every member of the pool the same weight.
 func (l *Learner) startPool() {
 	l.poolLogw, l.pendPool = make([]float64, len(model.Members)), make([]float64, len(model.Members))
@@ -17,7 +20,7 @@ func (l *Learner) startPool() {
 // that it should be corrected: it was trained on a set that is no stream.
 func (l *Learner) trustProcess() {
 	for m, member := range model.Members {
-		if l.poolLogw[m] = -30; member == (model.Member{Sharpness: 1}) {
+		if l.poolLogw[m] = distrust; member == (model.Member{Sharpness: 1}) {
 			l.poolLogw[m] = 0
 		}
 	}
