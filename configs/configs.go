@@ -9,6 +9,13 @@ import _ "embed"
 //go:embed edge.yaml
 var Sample []byte
 
+// Schema is the JSON schema of the configuration, for editors; go generate
+// writes it anew.
+//
+//go:generate go test ../cmd/edge -run ^TestSchema$ -count 1 -update
+//go:embed edge.schema.json
+var Schema []byte
+
 // Grafana is a dashboard of the program's metrics.
 //
 //go:embed grafana.json

@@ -2,20 +2,14 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/invopop/jsonschema"
 	"github.com/spf13/cobra"
 
 	"edge/configs"
@@ -116,96 +110,10 @@ func newConfigSchemaCommand() *cobra.Command {
 		Example: "  edge config schema >edge.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
-			schema, err := configSchema()
-			if err != nil {
-				return err
-			}
-			enc := json.NewEncoder(cmd.OutOrStdout())
-			enc.SetIndent("", "  ")
-			enc.SetEscapeHTML(false)
-			return enc.Encode(schema)
+			_, err := cmd.OutOrStdout().Write(configs.Schema)
+			return err
 		}),
 	}
-}
-
-// configSchema is the JSON schema of Config; its descriptions are the comments
-// of the sample.
-func configSchema() (*jsonschema.Schema, error) {
-	text := func(pattern string) *jsonschema.Schema {
-		return &jsonschema.Schema{Type: "string", Pattern: pattern}
-	}
-	reflector := jsonschema.Reflector{
-		Anonymous: true, DoNotReference: true, FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true,
-		Mapper: func(t reflect.Type) *jsonschema.Schema {
-			switch t {
-			case reflect.TypeFor[time.Duration]():
-				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`)
-			case reflect.TypeFor[stream.ByteSize]():
-				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
-			case reflect.TypeFor[online.Horizon]():
-				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "number"}, text(`^\.?inf$`)}}
-			case reflect.TypeFor[slog.Level]():
-				return &jsonschema.Schema{Type: "string", Enum: []any{"debug", "info", "warn", "error"}}
-			}
-			return nil
-		},
-	}
-	schema := reflector.Reflect(Config{})
-	schema.Title = "edge"
-	tree, err := parser.ParseBytes(configs.Sample, parser.ParseComments)
-	if err != nil {
-		return nil, fmt.Errorf("the sample configuration: %w", err)
-	}
-	describe(schema, tree.Docs[0].Body)
-	return schema, nil
-}
-
-// describe gives a schema the comments of a YAML tree of its shape.
-func describe(schema *jsonschema.Schema, node ast.Node) {
-	if list, ok := node.(*ast.SequenceNode); ok && schema.Items != nil && len(list.Values) > 0 {
-		describe(schema.Items, list.Values[0])
-		return
-	}
-	m, ok := node.(ast.MapNode)
-	if !ok {
-		return
-	}
-	for it := m.MapRange(); it.Next(); {
-		of := schema.AdditionalProperties
-		if schema.Properties != nil {
-			of, _ = schema.Properties.Get(scalarText(it.Key()))
-		}
-		if of == nil {
-			continue
-		}
-		if c := it.KeyValue().GetComment(); c != nil {
-			of.Description = commentText(c)
-		}
-		describe(of, it.Value())
-	}
-}
-
-// commentText is the comment that ends right above a key, without its signs,
-// one paragraph a line.
-func commentText(c *ast.CommentGroupNode) string {
-	var b strings.Builder
-	at := 0
-	for _, line := range c.Comments {
-		if at > 0 && line.Token.Position.Line > at+1 {
-			b.Reset() // after an empty line begins another comment
-		}
-		at = line.Token.Position.Line
-		text := strings.TrimSpace(strings.TrimPrefix(line.Token.Value, "#"))
-		switch {
-		case text == "":
-			b.WriteString("\n")
-		case b.Len() > 0 && !strings.HasSuffix(b.String(), "\n"):
-			b.WriteString(" " + text)
-		default:
-			b.WriteString(text)
-		}
-	}
-	return b.String()
 }
 
 func newConfigShowCommand() *cobra.Command {

@@ -63,7 +63,7 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 
 func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error {
 	deps := stream.Deps{
-		Journal: timedJournal{d.journal(), d.monitor.commitTime}, Log: d.log,
+		Journal: timedJournal{d.journal(), d.monitor.onCommit}, Log: d.log,
 		Build:   stream.Build{Version: d.monitor.build.Version, Commit: d.monitor.build.Commit},
 		Health:  d.monitor.healthOfStore,
 		OnEvent: d.monitor.onEvent,
@@ -152,12 +152,11 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recov
 	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
 	m := &servedModel{name: name, features: learner.Config().Features, learner: learner}
-	took := d.monitor.learnTime.WithLabelValues(name)
 	m.loop = online.NewLoop(learner, online.LoopOptions{
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Linger: lingerWithin,
-		Log:    d.log, Notify: func(n online.Notice) { d.node.Notify(n) }, Learnt: func(t time.Duration) { took.Observe(t.Seconds()) },
+		Log:    d.log, Notify: func(n online.Notice) { d.node.Notify(n) }, Learnt: func(t time.Duration) { d.monitor.onLearnt(name, t) },
 	})
 	return m, kept, nil
 }

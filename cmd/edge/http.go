@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 
 	"edge/stream"
@@ -128,9 +127,7 @@ func (w *web) close() {
 func (w *web) handler() http.Handler {
 	m := w.monitor
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(newRegistry(m), promhttp.HandlerOpts{
-		MaxRequestsInFlight: maxScrapes, ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelWarn),
-	}))
+	mux.HandleFunc("GET /metrics", w.metrics())
 	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, r *http.Request) {
 		h := healthOf(m.alive(aliveWithin))
 		reply(rw, h.code(), h)
@@ -159,6 +156,22 @@ func (w *web) handler() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	return w.guard(mux)
+}
+
+// metrics serves those of the daemon, its Go runtime and its process.
+func (w *web) metrics() http.HandlerFunc {
+	c, scrapes := newCollector(w.monitor), make(chan struct{}, maxScrapes)
+	return func(rw http.ResponseWriter, r *http.Request) {
+		select {
+		case scrapes <- struct{}{}:
+			defer func() { <-scrapes }()
+		default:
+			refuseRequest(rw, http.StatusServiceUnavailable, fmt.Sprintf("%d others read the metrics: try again", maxScrapes))
+			return
+		}
+		rw.Header().Set("Content-Type", expositionType)
+		c.collect().WriteTo(rw) // whoever asked has gone, if it fails
+	}
 }
 
 // guard sets what holds for every answer. A name that another site made point

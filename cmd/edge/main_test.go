@@ -72,18 +72,23 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	visit(newRoot())
-	golden := filepath.Join("testdata", "help.txt")
+	compareGolden(t, filepath.Join("testdata", "help.txt"), b.String())
+}
+
+// compareGolden holds a text equal to a file, or with -update the file to it.
+func compareGolden(t *testing.T, path, now string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("the help has changed; if it should, run go test ./cmd/edge -update (-%s +now):\n%s", golden, diff)
+	if diff := cmp.Diff(string(want), now); diff != "" {
+		t.Errorf("this has changed; if it should, run go test ./cmd/edge -update (-%s +now):\n%s", path, diff)
 	}
 }
 

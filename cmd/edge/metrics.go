@@ -1,60 +1,46 @@
 package main
 
 import (
+	"os"
+	"runtime/metrics"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"edge/stream"
 )
 
-// newRegistry returns the metrics of a daemon, those of its Go runtime and of
-// its process.
-func newRegistry(m *monitor) *prometheus.Registry {
-	r := prometheus.NewRegistry()
-	r.MustRegister(newCollector(m), m.predictTime, m.learnTime, m.commitTime, m.predicted,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return r
-}
-
 // collector reads snapshots of a daemon's parts when it is asked.
 type collector struct {
-	monitor *monitor
-	metrics []metric
+	monitor  *monitor
+	samples  []metrics.Sample // of the runtime, without their values
+	runtime  []*metric        // of each
+	families []*metric
 
-	build, connected, subscribed, degraded                 metric
-	received, rejected, lastMessage                        metric
-	dropped, redelivered, reconnects, commitFailures       metric
-	queue, unacked                                         metric
-	learned, pending, choleskyRetries, rollbacks, silence  metric
-	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  metric
-	storeBytes, storeFree, storeWritten, storeTransactions metric
-	learning, ignored                                      metric
-	stateBytes                                             metric
-}
-
-// metric is a name with its help and the names of its labels.
-type metric struct {
-	*prometheus.Desc
-	kind prometheus.ValueType
+	build, connected, subscribed, degraded                 *metric
+	received, rejected, lastMessage                        *metric
+	dropped, redelivered, reconnects, commitFailures       *metric
+	queue, unacked                                         *metric
+	learned, pending, choleskyRetries, rollbacks, silence  *metric
+	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  *metric
+	storeBytes, storeFree, storeWritten, storeTransactions *metric
+	learning, ignored                                      *metric
+	stateBytes, predictions                                *metric
+	predictTime, learnTime, commitTime                     *metric
+	cpu, resident, anonymous, startTime, openFiles         *metric
 }
 
 func newCollector(m *monitor) *collector {
 	c := &collector{monitor: m}
-	add := func(kind prometheus.ValueType, name, help string, labels []string) metric {
-		v := metric{prometheus.NewDesc("edge_"+name, help, labels, nil), kind}
-		c.metrics = append(c.metrics, v)
-		return v
+	add := func(kind, name, help string, labels []string) *metric {
+		f := &metric{name, help, kind, labels}
+		c.families = append(c.families, f)
+		return f
 	}
-	counter := func(name, help string, labels ...string) metric {
-		return add(prometheus.CounterValue, name, help, labels)
-	}
-	gauge := func(name, help string, labels ...string) metric {
-		return add(prometheus.GaugeValue, name, help, labels)
-	}
+	counter := func(name, help string, labels ...string) *metric { return add("counter", "edge_"+name, help, labels) }
+	gauge := func(name, help string, labels ...string) *metric { return add("gauge", "edge_"+name, help, labels) }
+	seconds := func(name, help string, labels ...string) *metric { return add("histogram", "edge_"+name, help, labels) }
 
 	c.build = gauge("build_info", "What the program was built from; always 1.", "version", "commit", "goversion")
 	c.connected = gauge("connected", "Whether there is a connection to the broker.")
@@ -86,21 +72,38 @@ func newCollector(m *monitor) *collector {
 	c.storeWritten = counter("store_written_bytes_total", "Bytes of pages written to the state file since the start.")
 	c.storeTransactions = counter("store_transactions_total", "Transactions of the state file since the start, two syncs each.")
 	c.stateBytes = gauge("state_bytes", "Size of the model's last checkpoint since the start.", "model")
+	c.predictions = counter("predictions_total", "Predictions, by the most probable class; empty while none is known.", "model", "class")
+	c.predictTime = seconds("predict_seconds", "From the arrival of a message to the prediction of a sample in it.", "model")
+	c.learnTime = seconds("learn_seconds", "Time of the call that closed a minibatch and learnt it.", "model")
+	c.commitTime = seconds("store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.")
+	for _, r := range []struct{ kind, name, help, source string }{
+		{"gauge", "go_goroutines", "Goroutines that exist.", "/sched/goroutines:goroutines"},
+		{"gauge", "go_memlimit_bytes", "Memory that the garbage collector tries to stay within.", "/gc/gomemlimit:bytes"},
+		{"counter", "go_gc_cycles_total", "Garbage collections.", "/gc/cycles/total:gc-cycles"},
+		{"counter", "go_memstats_mallocs_total", "Objects that were allocated.", "/gc/heap/allocs:objects"},
+		{"counter", "go_memstats_alloc_bytes_total", "Bytes of objects that were allocated.", "/gc/heap/allocs:bytes"},
+		{"gauge", "go_memstats_heap_objects", "Objects that are allocated.", "/gc/heap/objects:objects"},
+		{"gauge", "go_memstats_heap_alloc_bytes", "Bytes of objects that are allocated, garbage not yet swept among them.", "/memory/classes/heap/objects:bytes"},
+		{"gauge", "go_memstats_heap_unused_bytes", "Bytes that are set aside for objects and hold none.", "/memory/classes/heap/unused:bytes"},
+		{"gauge", "go_memstats_heap_released_bytes", "Bytes that were given back to the system.", "/memory/classes/heap/released:bytes"},
+		{"gauge", "go_memstats_stack_inuse_bytes", "Bytes of the stacks of goroutines.", "/memory/classes/heap/stacks:bytes"},
+		{"gauge", "go_memstats_sys_bytes", "Bytes that were had from the system and not given back, or not yet.", "/memory/classes/total:bytes"},
+	} {
+		c.runtime = append(c.runtime, add(r.kind, r.name, r.help, nil))
+		c.samples = append(c.samples, metrics.Sample{Name: r.source})
+	}
+	c.cpu = add("counter", "process_cpu_seconds_total", "Processor time used, user and system.", nil)
+	c.resident = add("gauge", "process_resident_memory_bytes", "Resident set, with the pages of the state file that are mapped.", nil)
+	c.anonymous = add("gauge", "process_resident_memory_anonymous_bytes", "Resident set without mapped files.", nil)
+	c.startTime = add("gauge", "process_start_time_seconds", "When the daemon began.", nil)
+	c.openFiles = add("gauge", "process_open_fds", "Open file descriptors.", nil)
 	return c
 }
 
-// Describe implements prometheus.Collector.
-func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, m := range c.metrics {
-		ch <- m.Desc
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	send := func(m metric, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(m.Desc, m.kind, value, labels...)
-	}
+// collect takes a snapshot of everything.
+func (c *collector) collect() *exposition {
+	page := &exposition{families: c.families, lines: map[*metric][]byte{}}
+	send := page.send
 	s := c.monitor.node.Stats()
 	b := c.monitor.build
 	send(c.build, 1, b.Version, b.Commit, b.Go)
@@ -108,11 +111,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	send(c.subscribed, oneIf(s.Subscribed))
 	send(c.degraded, oneIf(s.Degraded))
 	now := time.Now()
-	for name, of := range s.Streams {
+	for _, name := range sortedKeys(s.Streams) {
+		of := s.Streams[name]
 		send(c.received, float64(of.Received), name)
 		send(c.lastMessage, stamp(now.Add(-of.SinceMessage)), name)
-		for reason, n := range of.Rejected {
-			send(c.rejected, float64(n), name, string(reason))
+		for _, reason := range sortedKeys(of.Rejected) {
+			send(c.rejected, float64(of.Rejected[reason]), name, string(reason))
 		}
 	}
 	send(c.rejected, float64(s.Rejected[stream.Unrouted]), "none", string(stream.Unrouted))
@@ -138,9 +142,50 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range c.monitor.models {
 		c.collectModel(send, m, s.Models[m.name])
 	}
+	c.collectTimes(page)
+	c.collectProcess(send)
+	return page
 }
 
-func (c *collector) collectModel(send func(metric, float64, ...string), m *servedModel, s stream.ModelStats) {
+// collectTimes sends what the monitor has counted itself.
+func (c *collector) collectTimes(page *exposition) {
+	m := c.monitor
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range sortedKeys(m.recent) {
+		r := m.recent[name]
+		for _, class := range sortedKeys(r.predicted) {
+			page.send(c.predictions, float64(r.predicted[class]), name, metricLabel(class))
+		}
+		page.sendHistogram(c.predictTime, r.predictTime, name)
+		page.sendHistogram(c.learnTime, r.learnTime, name)
+	}
+	page.sendHistogram(c.commitTime, m.commitTime)
+}
+
+// collectProcess sends what the runtime and the system know of this process.
+func (c *collector) collectProcess(send func(*metric, float64, ...string)) {
+	samples := slices.Clone(c.samples) // scrapes may overlap
+	metrics.Read(samples)
+	for i, m := range c.runtime {
+		if v := samples[i].Value; v.Kind() == metrics.KindUint64 {
+			send(m, float64(v.Uint64()))
+		}
+	}
+	send(c.startTime, stamp(c.monitor.started))
+	if t := cpuTime(); t > 0 {
+		send(c.cpu, t.Seconds())
+	}
+	if rss := processMemory("VmRSS"); rss > 0 {
+		send(c.resident, float64(rss))
+		send(c.anonymous, float64(processMemory("RssAnon")))
+	}
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+		send(c.openFiles, float64(len(open)))
+	}
+}
+
+func (c *collector) collectModel(send func(*metric, float64, ...string), m *servedModel, s stream.ModelStats) {
 	status, post := m.loop.Status(), m.loop.Posterior()
 	for k, class := range post.Classes() {
 		send(c.learned, float64(post.Counts[k]), m.name, metricLabel(class))

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"edge/online"
 	"edge/persist"
 	"edge/stream"
@@ -34,15 +32,12 @@ type monitor struct {
 	started time.Time
 	build   Version
 
-	predictTime, learnTime *prometheus.HistogramVec
-	commitTime             prometheus.Histogram
-	predicted              *prometheus.CounterVec
-
 	store atomic.Pointer[storeSample]
 
-	mu     sync.Mutex
-	recent map[string]*recent // by model
-	events []stream.Event     // latest last
+	mu         sync.Mutex
+	recent     map[string]*recent // by model
+	events     []stream.Event     // latest last
+	commitTime *histogram
 }
 
 // storeSample is how the store was at a moment.
@@ -58,6 +53,9 @@ type recent struct {
 	course  []coursePoint
 	skip    int // looks between two points of the course
 	skipped int
+
+	predicted              map[string]uint64 // by the most probable class; "" while none is known
+	predictTime, learnTime *histogram
 }
 
 // sample is a prediction and when it was made. Once somebody has told it on the
@@ -80,24 +78,16 @@ type coursePoint struct {
 // newMonitor returns the monitor of a daemon, which tells it of its node and
 // models before anything runs.
 func newMonitor(cfg *Config) *monitor {
-	seconds := func(name, help string, buckets []float64) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{Name: "edge_" + name, Help: help, Buckets: buckets}
-	}
 	fast := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1}
 	slow := []float64{500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 10}
 	m := &monitor{
-		name: cfg.Node, control: cfg.Control.Enabled, started: time.Now(), build: buildVersion(), recent: map[string]*recent{},
-		predictTime: prometheus.NewHistogramVec(seconds("predict_seconds", "From the arrival of a message to the prediction of a sample in it.", fast), []string{"model"}),
-		learnTime:   prometheus.NewHistogramVec(seconds("learn_seconds", "Time of the call that closed a minibatch and learnt it.", slow), []string{"model"}),
-		commitTime:  prometheus.NewHistogram(seconds("store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.", slow)),
-		predicted: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "edge_predictions_total", Help: "Predictions, by the most probable class; empty while none is known.",
-		}, []string{"model", "class"}),
+		name: cfg.Node, control: cfg.Control.Enabled, started: time.Now(), build: buildVersion(),
+		recent: map[string]*recent{}, commitTime: newHistogram(slow),
 	}
 	for name := range cfg.Models {
-		m.recent[name] = &recent{skip: courseMinStep}
-		m.predictTime.WithLabelValues(name)
-		m.learnTime.WithLabelValues(name)
+		m.recent[name] = &recent{
+			skip: courseMinStep, predicted: map[string]uint64{}, predictTime: newHistogram(fast), learnTime: newHistogram(slow),
+		}
 	}
 	return m
 }
@@ -106,14 +96,28 @@ func newMonitor(cfg *Config) *monitor {
 func (m *monitor) onPrediction(p *stream.Prediction) {
 	class := ""
 	if p.Class >= 0 {
-		class = metricLabel(p.Classes[p.Class])
+		class = p.Classes[p.Class]
 	}
-	m.predicted.WithLabelValues(p.Model, class).Inc()
-	m.predictTime.WithLabelValues(p.Model).Observe(p.Latency.Seconds())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[p.Model]
+	r.predicted[class]++
+	r.predictTime.observe(p.Latency.Seconds())
 	r.samples = append(keepLast(r.samples, keptSamples-1), sample{p, time.Now(), p.Label})
+}
+
+// onLearnt is the hook of the loops.
+func (m *monitor) onLearnt(model string, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recent[model].learnTime.observe(took.Seconds())
+}
+
+// onCommit is the hook of the journal.
+func (m *monitor) onCommit(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commitTime.observe(took.Seconds())
 }
 
 // onEvent is the node's other hook.
@@ -228,7 +232,7 @@ func (m *monitor) follow(model string, s *online.Scores) {
 // timedJournal measures the commits of a journal.
 type timedJournal struct {
 	stream.Journal
-	took prometheus.Observer
+	took func(time.Duration)
 }
 
 // Commit is that of the journal.
@@ -236,7 +240,7 @@ func (j timedJournal) Commit(c *online.Commit) error {
 	began := time.Now()
 	err := j.Journal.Commit(c)
 	if err == nil {
-		j.took.Observe(time.Since(began).Seconds())
+		j.took(time.Since(began))
 	}
 	return err
 }

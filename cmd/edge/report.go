@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -169,14 +167,17 @@ func byteSize(n uint64) string {
 
 // peakRSS is the largest resident set of this process so far, in bytes; 0
 // where there is no /proc.
-func peakRSS() uint64 {
+func peakRSS() uint64 { return processMemory("VmHWM") }
+
+// processMemory is a figure of /proc/self/status, in bytes; 0 if there is none.
+func processMemory(name string) uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kib, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			kib, _ := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
 			return kib << 10
 		}
 	}
