@@ -27,6 +27,10 @@ func (e *encoder) float(v float64) {
 	e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(v))
 }
 
+func (e *encoder) float32(v float64) {
+	e.buf = binary.LittleEndian.AppendUint32(e.buf, math.Float32bits(float32(v)))
+}
+
 func (e *encoder) bool(v bool) {
 	if v {
 		e.uint(1)
@@ -116,6 +120,31 @@ func (d *decoder) float() float64 {
 	v := math.Float64frombits(binary.LittleEndian.Uint64(d.buf))
 	d.buf = d.buf[8:]
 	return v
+}
+
+// number reads a value that is finite.
+func (d *decoder) number(what string) float64 {
+	v := d.float()
+	if v-v != 0 {
+		d.fail(what + " hold a number that is not finite")
+		return 0
+	}
+	return v
+}
+
+// float32 reads a finite value of 32 bits.
+func (d *decoder) float32(what string) float64 {
+	if len(d.buf) < 4 {
+		d.fail("truncated " + what)
+		return 0
+	}
+	v := math.Float32frombits(binary.LittleEndian.Uint32(d.buf))
+	d.buf = d.buf[4:]
+	if v-v != 0 {
+		d.fail(what + " holds a number that is not finite")
+		return 0
+	}
+	return float64(v)
 }
 
 // fill reads len(dst) values, none of them NaN.
@@ -308,7 +337,7 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	l.pendLL = d.floats(n*len(cfg.Horizons), "minibatch")
 	l.pendY = d.ints(n, len(l.names), "class")
 	if version == 1 {
-		l.judge.decode(d)
+		l.judge.decodeVersion1(d)
 	}
 	for _, v := range l.counters.all() {
 		*v = d.uint()
@@ -419,42 +448,4 @@ func (l *Learner) restoreModel(d *decoder) {
 
 func (c *Counters) all() []*uint64 {
 	return []*uint64{&c.Steps, &c.StepsRefused, &c.LabelsRefused, &c.CholeskyRetries}
-}
-
-func (p *prequential) encode(e *encoder) {
-	e.uint(p.n)
-	e.uint(p.errors)
-	e.float(p.nll)
-	e.float(p.brier)
-	for b := range eceBins {
-		e.uint(p.binN[b])
-		e.uint(p.binHits[b])
-		e.float(p.binConf[b])
-	}
-	e.int(len(p.confusion))
-	for _, row := range p.confusion {
-		for _, v := range row {
-			e.uint(v)
-		}
-	}
-	e.int(len(p.ring))
-	e.floats(p.ring)
-	e.int(p.next)
-}
-
-func (p *prequential) decode(d *decoder) {
-	p.n, p.errors = d.uint(), d.uint()
-	p.nll, p.brier = d.float(), d.float()
-	for b := range eceBins {
-		p.binN[b], p.binHits[b], p.binConf[b] = d.uint(), d.uint(), d.float()
-	}
-	p.confusion = make([][]uint64, d.int(maxClasses, "confusion matrix"))
-	for k := range p.confusion {
-		p.confusion[k] = make([]uint64, len(p.confusion))
-		for j := range p.confusion[k] {
-			p.confusion[k][j] = d.uint()
-		}
-	}
-	p.ring = d.floats(d.int(scoreWindow, "score window"), "score window")
-	p.next = d.int(scoreWindow-1, "score window")
 }

@@ -253,9 +253,9 @@ func (l *Learner) teach(ev *Event, k int, out *Outcome) {
 	}
 	l.probs, _, _ = l.view.PredictAfterTo(l.probs, ev.X, last, ahead, &l.ws)
 	if ev.Probs == nil {
-		l.judge.judge(l.probs, k)
+		l.judge.judge(&opinion{probs: l.probs}, k)
 	} else if probs := l.roster.translate(ev.Probs, ev.Epoch); probs != nil {
-		l.judge.judge(probs, k)
+		l.judge.judge(&opinion{probs: probs}, k)
 	}
 	l.hold(ev.X, k)
 	c, at := len(l.view.Latent), l.latent[k]

@@ -689,9 +689,9 @@ func (t *Trainer) Predict(set Samples, each func(i int, probs []float64)) error 
 
 // Score judges the trainer's predictions of a set.
 func (t *Trainer) Score(set Samples) (Scores, error) {
-	var judge prequential
-	err := t.Predict(set, func(i int, probs []float64) { judge.judge(probs, set.Class(i)) })
-	return judge.scores(slices.Clone(t.names)), err
+	var judge Judge
+	err := t.Predict(set, func(i int, probs []float64) { judge.Add(probs, set.Class(i)) })
+	return judge.Scores(slices.Clone(t.names)), err
 }
 
 // Learner returns an online learner that carries on from here: it has learnt

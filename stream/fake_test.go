@@ -40,6 +40,7 @@ func (m *fakeModel) Status() *online.Status {
 	for i := range m.post.Names {
 		row := make([]uint64, len(m.post.Names))
 		row[i] = m.post.Counts[i]
+		s.Scores.PerClass = append(s.Scores.PerClass, online.ClassScore{Class: m.post.Names[i], N: row[i], Recall: 1})
 		s.Scores.Matrix = append(s.Scores.Matrix, row)
 	}
 	return s

@@ -220,76 +220,53 @@ func (r *reporter) health() {
 	r.outbox.push(&outgoing{topic: r.prefix + "health", payload: r.encode(h), qos: r.qos})
 }
 
-// classScores are the scores of one class.
-type classScores struct {
-	N         uint64 `json:"n"`
-	Precision real   `json:"precision"`
-	Recall    real   `json:"recall"`
-}
-
 // scores publishes a model's prequential scores.
 func (r *reporter) scores(m *modelState) {
 	status := m.Model.Status()
 	s := &status.Scores
-	classes, balanced := perClass(s)
-	score := func(v float64) real {
-		if s.N == 0 {
-			return real(math.NaN())
-		}
-		return real(v)
-	}
-	v := map[string]any{
-		"v": 1, "ts": stamp(time.Now()), "node": r.node, "model": m.Name, "version": status.Learned, "n": s.N,
-		"error": score(s.Error), "accuracy": score(1 - s.Error), "balanced_accuracy": balanced, "macro_f1": score(s.MacroF1),
-		"log_loss": score(s.NLL), "brier": score(s.Brier), "ece": score(s.ECE),
-		"window":  map[string]any{"n": s.Window.N, "error": score(s.Window.Error), "log_loss": score(s.Window.NLL)},
-		"classes": s.Classes, "per_class": classes, "pending": m.pending.Load(), "warmed_up": status.WarmedUp,
-		"learning": m.learning.Load(), "frozen": m.ignored.Load(),
-	}
+	v := DescribeScores(&s.Figures)
+	v["v"], v["ts"], v["node"], v["model"], v["version"] = 1, stamp(time.Now()), r.node, m.Name, status.Learned
+	v["window"], v["classes"] = DescribeScores(&s.Window), s.Classes
+	v["pending"], v["warmed_up"] = m.pending.Load(), status.WarmedUp
+	v["learning"], v["frozen"] = m.learning.Load(), m.ignored.Load()
 	if len(s.Classes) <= maxConfusion {
 		v["confusion"] = s.Matrix // [label][predicted]
 	}
 	r.outbox.push(&outgoing{topic: m.metricsTopic, payload: r.encode(v), qos: r.qos, retained: true})
 }
 
-// perClass returns precision and recall of each class and the mean recall of
-// those that have occurred.
-func perClass(s *online.Scores) (classes map[string]classScores, balanced real) {
-	classes = make(map[string]classScores, len(s.Classes))
-	var sum, occurred float64
-	for k, name := range s.Classes {
-		var labels, predicted, hit uint64
-		for i, row := range s.Matrix {
-			if k < len(row) {
-				predicted += row[k]
-			}
-			if i == k {
-				for j, n := range row {
-					labels += n
-					if j == k {
-						hit = n
-					}
-				}
-			}
+// DescribeScores returns scores as they are published: null where they are not
+// defined, as before the first sample.
+func DescribeScores(f *online.Figures) map[string]any {
+	score := func(n uint64, v float64) online.Real {
+		if n == 0 {
+			return online.Real(math.NaN())
 		}
-		c := classScores{labels, real(float64(hit) / float64(predicted)), real(float64(hit) / float64(labels))}
-		classes[name] = c
-		if labels > 0 {
-			sum, occurred = sum+float64(c.Recall), occurred+1
-		}
+		return online.Real(v)
 	}
-	return classes, real(sum / occurred)
-}
-
-// real is a number that is null in JSON where it is not defined.
-type real float64
-
-// MarshalJSON writes all digits.
-func (v real) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-		return []byte("null"), nil
+	baseline := func(b *online.Baseline) map[string]any {
+		return map[string]any{"n": b.N, "error": score(b.N, b.Error), "log_loss": score(b.N, b.NLL)}
 	}
-	return json.Marshal(float64(v))
+	v := map[string]any{
+		"n": f.N, "error": score(f.N, f.Error), "accuracy": score(f.N, 1-f.Error), "balanced_accuracy": score(f.N, float64(f.Balanced)), "kappa": score(f.N, float64(f.Kappa)),
+		"macro_f1": score(f.N, f.MacroF1), "log_loss": score(f.N, f.NLL), "brier": score(f.N, f.Brier), "ece": score(f.N, f.ECE),
+		"baselines": map[string]any{"class_prior": baseline(&f.Prior), "last_label": baseline(&f.Last)}, "beats_baselines": nil,
+	}
+	if beats, known := f.Beats(); known {
+		v["beats_baselines"] = beats
+	}
+	if a := f.Abstained; a != nil {
+		v["abstention"] = a
+	}
+	if c := f.Sets; c != nil {
+		v["sets"], v["coverage"] = c, c.Covered
+	}
+	perClass := make(map[string]any, len(f.PerClass))
+	for _, c := range f.PerClass {
+		perClass[c.Class] = map[string]any{"n": c.N, "prevalence": c.Prevalence, "precision": c.Precision, "recall": c.Recall}
+	}
+	v["per_class"] = perClass
+	return v
 }
 
 // encode returns v as JSON. Whatever it is given can be encoded.

@@ -3,7 +3,6 @@ package stream
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -104,24 +103,6 @@ func TestMetricsBeforeAnything(t *testing.T) {
 	}
 	if i := object(t, all, "info"); !strings.HasPrefix(i["go"].(string), "go") || i["limits"].(map[string]any)["ring_bytes"] != "4MiB" {
 		t.Errorf("info = %v", i)
-	}
-}
-
-func TestPerClass(t *testing.T) {
-	s := &online.Scores{Classes: []string{"a", "b", "c"}, Matrix: [][]uint64{{8, 2, 0}, {1, 4, 0}, {0, 0, 0}}}
-	got, balanced := perClass(s)
-	near := func(a real, b float64) bool { return math.Abs(float64(a)-b) < 1e-15 }
-	if a := got["a"]; a.N != 10 || !near(a.Precision, 8.0/9) || !near(a.Recall, 0.8) {
-		t.Errorf("a = %+v", a)
-	}
-	if b := got["b"]; b.N != 5 || !near(b.Precision, 4.0/6) || !near(b.Recall, 0.8) {
-		t.Errorf("b = %+v", b)
-	}
-	if text, err := json.Marshal(got["c"]); err != nil || string(text) != `{"n":0,"precision":null,"recall":null}` {
-		t.Errorf("c = %s, %v", text, err)
-	}
-	if !near(balanced, 0.8) {
-		t.Errorf("balanced accuracy %v, want 0.8", balanced)
 	}
 }
 

@@ -64,8 +64,8 @@ type eventView struct {
 type modelSummary struct {
 	Model    string      `json:"model"`
 	N        uint64      `json:"n"` // samples judged
-	Error    score       `json:"error"`
-	LogLoss  score       `json:"log_loss"`
+	Error    online.Real `json:"error"`
+	LogLoss  online.Real `json:"log_loss"`
 	Window   windowScore `json:"window"`
 	Classes  []string    `json:"classes"`
 	Pending  int         `json:"pending"`
@@ -75,31 +75,33 @@ type modelSummary struct {
 }
 
 type windowScore struct {
-	N       int   `json:"n"`
-	Error   score `json:"error"`
-	LogLoss score `json:"log_loss"`
+	N       uint64      `json:"n"`
+	Error   online.Real `json:"error"`
+	LogLoss online.Real `json:"log_loss"`
 }
 
 // modelView is the answer to /api/v1/models/{model}.
 type modelView struct {
 	V int `json:"v"`
 	modelSummary
-	Version     uint64             `json:"version"` // samples in the model
-	Accuracy    score              `json:"accuracy"`
-	Brier       score              `json:"brier"`
-	ECE         score              `json:"ece"`
-	MacroF1     score              `json:"macro_f1"`
-	Confusion   [][]uint64         `json:"confusion,omitempty"` // [label][predicted]; not with many classes
-	Reliability []online.Bin       `json:"reliability"`
-	Relevance   []FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
-	Features    int                `json:"features"`
-	Course      []coursePoint      `json:"course"`  // since the start
-	Samples     []sampleView       `json:"samples"` // newest first
-	Predictions uint64             `json:"predictions"`
-	Learned     uint64             `json:"learned"` // since the start
-	Steps       uint64             `json:"steps"`
-	Rollbacks   uint64             `json:"rollbacks"`
-	StateBytes  int                `json:"state_bytes"` // of the last checkpoint since the start
+	Version      uint64             `json:"version"` // samples in the model
+	Accuracy     online.Real        `json:"accuracy"`
+	Brier        online.Real        `json:"brier"`
+	ECE          online.Real        `json:"ece"`
+	MacroF1      online.Real        `json:"macro_f1"`
+	Confusion    [][]uint64         `json:"confusion,omitempty"` // [label][predicted]; not with many classes
+	Scores       map[string]any     `json:"scores"`              // of all samples, as the metrics topic has them
+	WindowScores map[string]any     `json:"window_scores"`       // of the last ones
+	Reliability  []online.Bin       `json:"reliability"`
+	Relevance    []FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
+	Features     int                `json:"features"`
+	Course       []coursePoint      `json:"course"`  // since the start
+	Samples      []sampleView       `json:"samples"` // newest first
+	Predictions  uint64             `json:"predictions"`
+	Learned      uint64             `json:"learned"` // since the start
+	Steps        uint64             `json:"steps"`
+	Rollbacks    uint64             `json:"rollbacks"`
+	StateBytes   int                `json:"state_bytes"` // of the last checkpoint since the start
 }
 
 // sampleView is one of the last samples.
@@ -114,17 +116,6 @@ type sampleView struct {
 	Novelty    float64            `json:"novelty"`
 	Label      string             `json:"label,omitempty"`
 	Learned    bool               `json:"learned"` // its label came with it, or was told on the page
-}
-
-// score is a number that is null in JSON while it is not defined.
-type score float64
-
-// MarshalJSON writes all digits.
-func (v score) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(v))
 }
 
 func (m *monitor) model(name string) *servedModel {
@@ -162,11 +153,11 @@ func (m *monitor) describeNode() *nodeView {
 }
 
 // judged is a score, undefined while nothing has been judged.
-func judged(n uint64, v float64) score {
+func judged(n uint64, v float64) online.Real {
 	if n == 0 {
-		return score(math.NaN())
+		return online.Real(math.NaN())
 	}
-	return score(v)
+	return online.Real(v)
 }
 
 func summarise(served *servedModel, s stream.ModelStats) modelSummary {
@@ -185,6 +176,7 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 	v := &modelView{
 		V: 1, modelSummary: summarise(served, s), Version: st.Learned,
 		Accuracy: judged(sc.N, 1-sc.Error), Brier: judged(sc.N, sc.Brier), ECE: judged(sc.N, sc.ECE), MacroF1: judged(sc.N, sc.MacroF1),
+		Scores: stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
 		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.features),
 		Samples: []sampleView{}, Predictions: s.Predictions, Learned: s.Learned,
 		Steps: st.Counters.Steps, Rollbacks: st.Counters.StepsRefused, StateBytes: st.StateBytes,

@@ -151,6 +151,7 @@ func (e *evaluation) split(table *Table, cfg online.Config, s split) (*Report, e
 	r := &Report{
 		Dataset: table.Name, Mode: e.mode, Samples: uint64(learn.Len()), Classes: table.Classes,
 		Error: scores.Error, NLL: scores.NLL, Brier: scores.Brier, ECE: scores.ECE, MacroF1: scores.MacroF1,
+		Balanced: scores.Balanced, Kappa: scores.Kappa, PerClass: scores.PerClass,
 		Seconds: taken.Seconds(), StateBytes: len(state), Digest: learner.Digest(), Curve: []CurvePoint{}, Runs: []Run{},
 	}
 	return r, nil

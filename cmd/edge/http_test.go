@@ -616,8 +616,8 @@ func TestCourseIsBounded(t *testing.T) {
 	cfg.Models["m"] = DefaultModel()
 	m := newMonitor(&cfg)
 	for n := range 10000 {
-		m.follow("m", &online.Scores{N: uint64(n), Error: 0.5})
-		m.follow("m", &online.Scores{N: uint64(n), Error: 0.5}) // no news
+		m.follow("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}})
+		m.follow("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}}) // no news
 	}
 	_, course := m.remembered("m")
 	if len(course) >= coursePoints || len(course) < coursePoints/4 {
@@ -635,7 +635,7 @@ func TestCourseIsBounded(t *testing.T) {
 
 // What the API answers is JSON that says what is not defined.
 func TestScore(t *testing.T) {
-	text, err := json.Marshal([]score{judged(0, 0.5), judged(1, 0.5)})
+	text, err := json.Marshal([]online.Real{judged(0, 0.5), judged(1, 0.5)})
 	if err != nil || string(text) != "[null,0.5]" {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"edge/online"
 	"edge/stream"
 )
 
@@ -24,6 +25,8 @@ type collector struct {
 	queue, unacked                                         *metric
 	learned, pending, choleskyRetries, rollbacks, silence  *metric
 	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  *metric
+	balanced, kappa, brier, windowBalanced, windowBrier    *metric
+	baselineAccuracy, baselineLogLoss, prevalence          *metric
 	storeBytes, storeFree, storeWritten, storeTransactions *metric
 	learning, ignored                                      *metric
 	stateBytes, predictions                                *metric
@@ -67,6 +70,14 @@ func newCollector(m *monitor) *collector {
 	c.ece = gauge("ece", "Expected calibration error over all samples, 15 bins.", "model")
 	c.windowAccuracy = gauge("window_accuracy", "As edge_prequential_accuracy, over the last 500 samples.", "model")
 	c.windowLogLoss = gauge("window_log_loss", "As edge_log_loss, over the last 500 samples.", "model")
+	c.balanced = gauge("balanced_accuracy", "Mean recall of the classes that have occurred, over all samples.", "model")
+	c.kappa = gauge("kappa", "Cohen's kappa over all samples.", "model")
+	c.brier = gauge("brier", "Mean squared distance of the probabilities from the label over all samples, 0 to 2.", "model")
+	c.windowBalanced = gauge("window_balanced_accuracy", "As edge_balanced_accuracy, over the last 500 samples.", "model")
+	c.windowBrier = gauge("window_brier", "As edge_brier, over the last 500 samples.", "model")
+	c.baselineAccuracy = gauge("baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", "model", "baseline")
+	c.baselineLogLoss = gauge("baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", "model", "baseline")
+	c.prevalence = gauge("label_prevalence", "Fraction of the last 500 labels.", "model", "class")
 	c.storeBytes = gauge("store_bytes", "Size of the state file.")
 	c.storeFree = gauge("store_free_bytes", "Room in the state file that is used again.")
 	c.storeWritten = counter("store_written_bytes_total", "Bytes of pages written to the state file since the start.")
@@ -209,6 +220,18 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	send(c.ece, sc.ECE, m.name)
 	send(c.windowAccuracy, 1-sc.Window.Error, m.name)
 	send(c.windowLogLoss, sc.Window.NLL, m.name)
+	send(c.balanced, float64(sc.Balanced), m.name)
+	send(c.kappa, float64(sc.Kappa), m.name)
+	send(c.brier, sc.Brier, m.name)
+	send(c.windowBalanced, float64(sc.Window.Balanced), m.name)
+	send(c.windowBrier, sc.Window.Brier, m.name)
+	for name, b := range map[string]*online.Baseline{"class_prior": &sc.Window.Prior, "last_label": &sc.Window.Last} {
+		send(c.baselineAccuracy, 1-b.Error, m.name, name)
+		send(c.baselineLogLoss, b.NLL, m.name, name)
+	}
+	for _, k := range sc.Window.PerClass {
+		send(c.prevalence, float64(k.Prevalence), m.name, metricLabel(k.Class))
+	}
 }
 
 // oneIf is whether something holds, as the value of a metric.

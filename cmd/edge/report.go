@@ -16,24 +16,32 @@ import (
 // --json prints. In mode prequential each sample is judged before it is learnt,
 // warm-up included; in modes holdout and cv samples that were not learnt are.
 type Report struct {
-	Dataset          string       `json:"dataset"`
-	Mode             string       `json:"mode"`
-	Samples          uint64       `json:"samples"`
-	Classes          []string     `json:"classes"`
-	Error            float64      `json:"error"`
-	NLL              float64      `json:"nll"`                // nats, probabilities clipped from below at 1e-6
-	ErrorSE          float64      `json:"error_se,omitempty"` // standard error over the runs
-	NLLSE            float64      `json:"nll_se,omitempty"`
-	Brier            float64      `json:"brier"`
-	ECE              float64      `json:"ece"` // 15 equal-width bins of the top probability
-	MacroF1          float64      `json:"macro_f1"`
-	Seconds          float64      `json:"seconds"`
-	SamplesPerSecond float64      `json:"samples_per_second"`
-	PeakRSS          uint64       `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
-	StateBytes       int          `json:"state_bytes"`
-	Digest           string       `json:"digest"` // of the state after the last sample; empty for a mean over runs
-	Curve            []CurvePoint `json:"curve"`
-	Runs             []Run        `json:"runs"` // the repeats that the figures above are the means of
+	Dataset          string              `json:"dataset"`
+	Mode             string              `json:"mode"`
+	Samples          uint64              `json:"samples"`
+	Classes          []string            `json:"classes"`
+	Error            float64             `json:"error"`
+	NLL              float64             `json:"nll"`                // nats, probabilities clipped from below at 1e-6
+	ErrorSE          float64             `json:"error_se,omitempty"` // standard error over the runs
+	NLLSE            float64             `json:"nll_se,omitempty"`
+	Brier            float64             `json:"brier"`
+	ECE              float64             `json:"ece"` // 15 equal-width bins of the top probability
+	MacroF1          float64             `json:"macro_f1"`
+	Balanced         online.Real         `json:"balanced_accuracy"`
+	Kappa            online.Real         `json:"kappa"`
+	Prior            online.Baseline     `json:"class_prior"` // on the same samples
+	Last             online.Baseline     `json:"last_label"`
+	Beats            *bool               `json:"beats_baselines"` // lower error and log loss than both
+	Abstained        *online.Abstentions `json:"abstention,omitempty"`
+	Sets             *online.Coverage    `json:"sets,omitempty"`
+	PerClass         []online.ClassScore `json:"per_class"`
+	Seconds          float64             `json:"seconds"`
+	SamplesPerSecond float64             `json:"samples_per_second"`
+	PeakRSS          uint64              `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
+	StateBytes       int                 `json:"state_bytes"`
+	Digest           string              `json:"digest"` // of the state after the last sample; empty for a mean over runs
+	Curve            []CurvePoint        `json:"curve"`
+	Runs             []Run               `json:"runs"` // the repeats that the figures above are the means of
 }
 
 // CurvePoint is the mean over the first N samples.
@@ -64,9 +72,13 @@ func newReport(dataset string, learner *online.Learner, curve Curve, taught time
 	r := &Report{
 		Dataset: dataset, Mode: "prequential", Samples: s.N, Classes: s.Classes,
 		Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1,
+		Balanced: s.Balanced, Kappa: s.Kappa, Prior: s.Prior, Last: s.Last, Abstained: s.Abstained, Sets: s.Sets, PerClass: s.PerClass,
 		Seconds: taught.Seconds(), PeakRSS: peakRSS(),
 		StateBytes: len(state), Digest: learner.Digest(),
 		Curve: curve.Ending(s), Runs: []Run{},
+	}
+	if beats, known := s.Beats(); known {
+		r.Beats = &beats
 	}
 	if r.Seconds > 0 {
 		r.SamplesPerSecond = float64(s.N) / r.Seconds
@@ -79,6 +91,8 @@ func meanReport(reports []*Report, seeds []uint64) *Report {
 	mean := *reports[len(reports)-1]
 	mean.Error, mean.NLL, mean.Brier, mean.ECE, mean.MacroF1, mean.Seconds = 0, 0, 0, 0, 0, 0
 	mean.Digest, mean.Curve = "", reports[0].Curve
+	mean.Balanced, mean.Kappa = 0, 0
+	mean.Prior, mean.Last, mean.Beats, mean.PerClass, mean.Abstained, mean.Sets = online.Baseline{}, online.Baseline{}, nil, nil, nil, nil // of each run alone
 	n := float64(len(reports))
 	for i, r := range reports {
 		mean.Error += r.Error / n
@@ -86,6 +100,8 @@ func meanReport(reports []*Report, seeds []uint64) *Report {
 		mean.Brier += r.Brier / n
 		mean.ECE += r.ECE / n
 		mean.MacroF1 += r.MacroF1 / n
+		mean.Balanced += r.Balanced / online.Real(n)
+		mean.Kappa += r.Kappa / online.Real(n)
 		mean.Seconds += r.Seconds / n
 		mean.Runs = append(mean.Runs, Run{seeds[i], r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Digest})
 	}
@@ -140,16 +156,24 @@ func (c Curve) Ending(s online.Scores) []CurvePoint {
 // printReports writes a table, a line for each report.
 func printReports(w io.Writer, reports []*Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tsamples/s\tstate\tdigest\t")
+	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tsamples/s\tstate\tdigest\t")
 	for _, r := range reports {
 		digest := r.Digest[:min(12, len(r.Digest))]
 		if len(r.Runs) > 0 {
 			digest = fmt.Sprintf("mean of %d", len(r.Runs))
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
-			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.SamplesPerSecond, byteSize(uint64(r.StateBytes)), digest)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%s\t%s\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
+			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, baseline(&r.Prior), baseline(&r.Last), r.SamplesPerSecond, byteSize(uint64(r.StateBytes)), digest)
 	}
 	return t.Flush()
+}
+
+// baseline writes the error and the log loss of a baseline.
+func baseline(b *online.Baseline) string {
+	if b.N == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f/%.3f", b.Error, b.NLL)
 }
 
 // byteSize writes n in the largest unit that keeps a digit before the point.
