@@ -84,6 +84,7 @@ func (s *Scale) To(dst, x []float64) {
 // the learner that builds it; readers use the methods.
 type Posterior struct {
 	Names   []string   // classes, in the order of the probabilities; within an epoch it only grows at its end
+	Aliases []string   // names that classes had before, and still answer to
 	Epoch   uint64     // of Names: counts the times that a class left it
 	Counts  []uint64   // samples learnt of each class
 	N       uint64     // samples learnt
@@ -138,6 +139,7 @@ func (p *Posterior) Eps() float64 {
 func (p *Posterior) Clone() *Posterior {
 	c := *p
 	c.Names = slices.Clone(p.Names)
+	c.Aliases = slices.Clone(p.Aliases)
 	c.Counts = slices.Clone(p.Counts)
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd)}

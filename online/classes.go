@@ -145,11 +145,11 @@ func (l *Learner) changeClasses(ev *Event, out *Outcome) {
 		}
 	case ClassRemove:
 		if err = l.removeClass(ev.Label); err == nil {
-			out.Change, out.Detail = "class_removed", ev.Label
+			out.Change, out.Detail = NoticeClassRemoved, ev.Label
 		}
 	case ClassRename:
 		if err = l.renameClass(ev.Label, ev.Name); err == nil {
-			out.Change, out.Detail = "class_renamed", fmt.Sprintf("%s is now %s", ev.Label, ev.Name)
+			out.Change, out.Detail = NoticeClassRenamed, fmt.Sprintf("%s is now %s", ev.Label, ev.Name)
 		}
 	}
 	if err != nil {
@@ -168,6 +168,7 @@ func (l *Learner) declare(name string) error {
 	}
 	delete(l.roster.gone, name)
 	k := l.addClass(name)
+	l.view.Aliases = l.aliases()
 	at := slices.IndexFunc(l.roster.candidates, func(c candidate) bool { return c.name == name })
 	if at >= 0 {
 		samples := l.roster.candidates[at].samples
@@ -276,7 +277,10 @@ func (l *Learner) removeClass(name string) error {
 }
 
 // shareNames lets predictions know the names of all classes.
-func (l *Learner) shareNames() { l.view.Names = l.names[:len(l.names):len(l.names)] }
+func (l *Learner) shareNames() {
+	l.view.Names = l.names[:len(l.names):len(l.names)]
+	l.view.Aliases = l.aliases()
+}
 
 // dropFromChain takes class k out of the transition counts.
 func (l *Learner) dropFromChain(k int, to []int) {
@@ -404,8 +408,8 @@ func (l *Learner) replace(ev *Event, out *Outcome) {
 	fresh.roster.epoch, fresh.roster.past = r.epoch, r.past
 	fresh.view.Epoch = r.epoch
 	*l = *fresh
-	if out.Change = "model_reset"; ev.Kind == Replace {
-		out.Change, out.Detail = "model_rolled_back", fmt.Sprintf("to %d samples", l.view.N)
+	if out.Change = NoticeReset; ev.Kind == Replace {
+		out.Change, out.Detail = NoticeRolledBack, fmt.Sprintf("to %d samples", l.view.N)
 	}
 }
 
@@ -451,7 +455,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 			l.judge.correct(probs, was, is)
 		}
 	}
-	if out.Change, out.Detail = "label_corrected", fmt.Sprintf("%s, not %s", ev.Label, ev.Name); exact {
+	if out.Change, out.Detail = NoticeCorrected, fmt.Sprintf("%s, not %s", ev.Label, ev.Name); exact {
 		l.counters.CorrectionsExact++
 	} else {
 		l.counters.CorrectionsAdded++
@@ -587,6 +591,7 @@ func (l *Learner) decodeRoster(d *decoder) {
 		}
 		l.class[name] = k
 	}
+	l.view.Aliases = l.aliases()
 	r.candidates = make([]candidate, d.int(maxCandidates, "number of candidates"))
 	for i := range r.candidates {
 		c := &r.candidates[i]

@@ -2,6 +2,7 @@ package online
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -18,10 +19,25 @@ type Checkpointer interface {
 // Notice is something about a model that a person may want to know.
 type Notice struct {
 	Model  string
-	Kind   string // class_added, class_removed, class_renamed, label_corrected, model_reset, model_rolled_back, model_built, warmed_up, step_refused, event_refused, checkpoint_failed
+	Kind   string
 	Detail string
 	Seq    uint64 // of the record that caused it
 }
+
+// Kinds of a Notice.
+const (
+	NoticeClassAdded       = "class_added"       // Detail: its name
+	NoticeClassRemoved     = "class_removed"     // Detail: its name
+	NoticeClassRenamed     = "class_renamed"     //
+	NoticeCorrected        = "label_corrected"   //
+	NoticeReset            = "model_reset"       //
+	NoticeRolledBack       = "model_rolled_back" //
+	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again
+	NoticeWarmedUp         = "warmed_up"         //
+	NoticeStepRefused      = "step_refused"      // a minibatch could not be learnt
+	NoticeEventRefused     = "event_refused"     // an event of the journal could not be carried out
+	NoticeCheckpointFailed = "checkpoint_failed" //
+)
 
 // LoopOptions say how a Loop does its work.
 type LoopOptions struct {
@@ -56,6 +72,7 @@ type Loop struct {
 	opts     LoopOptions
 	in       chan []Record
 	room     chan struct{}                   // has an element while MakeRoom is asked for
+	errands  chan func()                     // for Run's goroutine
 	snapshot atomic.Pointer[model.Posterior] // replaced whole, never changed in place
 	status   atomic.Pointer[Status]
 	start    time.Time
@@ -86,7 +103,7 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	lp := &Loop{
-		learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1),
+		learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1), errands: make(chan func()),
 		seq: opts.Seq, saved: opts.Saved, start: time.Now(),
 	}
 	lp.drained = sync.NewCond(&lp.mu)
@@ -132,6 +149,40 @@ func (lp *Loop) MakeRoom() {
 	select {
 	case lp.room <- struct{}{}:
 	default:
+	}
+}
+
+// Checkpoint saves what has been learnt so far, unless the newest checkpoint has
+// it already. It waits for Run to do it, or for ctx to end.
+func (lp *Loop) Checkpoint(ctx context.Context) error {
+	var err error
+	if e := lp.do(ctx, func() { err = lp.checkpoint() }); e != nil {
+		return fmt.Errorf("online: checkpoint %s: %w", lp.opts.Model, e)
+	}
+	return err
+}
+
+// State returns the encoded learner and the seq of the last record in it. It
+// waits for Run to encode it, or for ctx to end.
+func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error) {
+	if err := lp.do(ctx, func() {
+		seq = lp.seq
+		state, _ = lp.learner.AppendBinary(nil)
+	}); err != nil {
+		return 0, nil, fmt.Errorf("online: state of %s: %w", lp.opts.Model, err)
+	}
+	return seq, state, nil
+}
+
+// do has fn called by Run's goroutine.
+func (lp *Loop) do(ctx context.Context, fn func()) error {
+	done := make(chan struct{})
+	select {
+	case lp.errands <- func() { fn(); close(done) }:
+		<-done
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -189,6 +240,8 @@ func (lp *Loop) Run(ctx context.Context) error {
 			lp.checkpoint()
 		case <-lp.room:
 			lp.makeRoom()
+		case do := <-lp.errands:
+			do()
 		case <-status.C:
 			if lp.stale {
 				lp.publishStatus()
@@ -213,7 +266,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 // left to the journal, and so is whatever is still queued: the state is that of
 // an earlier moment.
 func (lp *Loop) learn(patience context.Context, records []Record) {
-	stepped, replaced := false, false
+	stepped := false
 	for i := range records {
 		r := &records[i]
 		if patience.Err() != nil {
@@ -223,8 +276,10 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
-		replaced = replaced || r.Kind == Replace
-		if out.Stepped || out.Change != "" || out.ClassAdded != "" {
+		if out.Change != "" {
+			lp.snapshot.Store(lp.learner.Posterior()) // who hears of it finds it done
+		}
+		if out.Stepped || out.ClassAdded != "" {
 			stepped = true
 		}
 		if out.Stepped {
@@ -233,21 +288,21 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 			}
 		}
 		if out.ClassAdded != "" {
-			lp.notify("class_added", out.ClassAdded, r.Seq)
+			lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
 		}
 		if out.Change != "" {
 			lp.notify(out.Change, out.Detail, r.Seq)
 		}
 		if out.Built {
-			lp.notify("model_built", "", r.Seq)
+			lp.notify(NoticeBuilt, "", r.Seq)
 		}
 		if !wasWarm && lp.learner.WarmedUp() {
-			lp.notify("warmed_up", "", r.Seq)
+			lp.notify(NoticeWarmedUp, "", r.Seq)
 		}
 		if out.Refused != nil {
-			kind := "event_refused"
+			kind := NoticeEventRefused
 			if out.Closed {
-				kind = "step_refused"
+				kind = NoticeStepRefused
 			}
 			lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
 			lp.notify(kind, out.Refused.Error(), r.Seq)
@@ -257,9 +312,6 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		lp.snapshot.Store(lp.learner.Posterior())
 	}
 	lp.stale = true
-	if replaced {
-		lp.checkpoint() // the journal holds a whole state
-	}
 	lp.checkpointIfDue()
 	lp.mu.Lock()
 	idle := lp.waiting == 1
@@ -308,7 +360,7 @@ func (lp *Loop) save() error {
 	lp.state, _ = lp.learner.AppendBinary(lp.state[:0])
 	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, lp.state); err != nil {
 		lp.opts.Log.Error("checkpoint failed; the journal keeps what it would have held", "model", lp.opts.Model, "seq", lp.seq, "error", err)
-		lp.notify("checkpoint_failed", err.Error(), lp.seq)
+		lp.notify(NoticeCheckpointFailed, err.Error(), lp.seq)
 		return err
 	}
 	lp.twice = lp.saved == lp.seq

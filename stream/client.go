@@ -47,6 +47,7 @@ type message struct {
 	retained bool
 	arrived  time.Time
 	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
+	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
 	refused  func(*Refusal) // hears, before ack is called, why it teaches nothing; may be nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,8 +86,12 @@ func (m *fakeModel) learnt() (all []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.records {
-		if r.Kind == online.Boundary {
+		switch r.Kind {
+		case online.Boundary:
 			all = append(all, "|")
+			continue
+		case online.ClassAdd, online.ClassRemove, online.ClassRename, online.Reset, online.Replace:
+			all = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s%s", r.Kind, r.Label, r.Name, r.State)))
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s %v", r.Label, r.X[0]))
@@ -226,29 +231,48 @@ type rig struct {
 
 func newRig(t *testing.T, journal *fakeJournal, cfg Config, models ...ModelConfig) *rig {
 	t.Helper()
+	return newProgrammedRig(t, journal, cfg, Program{}, models...)
+}
+
+// newProgrammedRig is newRig with what requests ask for.
+func newProgrammedRig(t *testing.T, journal *fakeJournal, cfg Config, program Program, models ...ModelConfig) *rig {
+	t.Helper()
 	r := &rig{t: t, journal: journal, models: map[string]*fakeModel{}}
 	for _, m := range models {
 		r.models[m.Name] = m.Model.(*fakeModel)
 	}
-	node, err := NewNode(cfg, Deps{Models: models, Journal: journal, Log: slog.New(slog.DiscardHandler)})
+	r.node = newTestNode(t, cfg, Deps{Models: models, Journal: journal, Program: program, Log: slog.New(slog.DiscardHandler)})
+	r.start()
+	return r
+}
+
+func newTestNode(t *testing.T, cfg Config, deps Deps) *Node {
+	t.Helper()
+	node, err := NewNode(cfg, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.node = node
+	return node
+}
+
+// start runs what carries the messages.
+func (r *rig) start() {
+	node := r.node
 	ctx, cancel := context.WithCancel(context.Background())
 	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() { node.worker.run(ctx, stop) })
-	wg.Go(func() { node.committer.run(ctx) })
+	var work, wg sync.WaitGroup
+	work.Go(func() { node.worker.run(ctx, stop) })
+	work.Go(func() { node.committer.run(ctx) })
+	wg.Go(func() { node.errands.run(ctx) })
 	r.stop = sync.OnceFunc(func() {
 		close(stop)
 		give := time.AfterFunc(drainWithin, cancel)
-		wg.Wait()
+		work.Wait()
 		give.Stop()
 		cancel()
+		wg.Wait()
 	})
-	t.Cleanup(r.stop)
-	return r
+	r.t.Cleanup(r.stop)
 }
 
 // send lets messages of QoS 1 arrive.

@@ -61,6 +61,7 @@ type Deps struct {
 	Journal Journal
 	Log     *slog.Logger // nil: none
 	Build   Build
+	Program Program
 	// Health, if set, adds what other parts of the program know to the node's
 	// health. It is called once a minute.
 	Health func() map[string]any
@@ -87,6 +88,8 @@ type Node struct {
 	worker    *worker
 	committer *committer
 	report    *reporter
+	program   Program
+	errands   *errands
 }
 
 // NewNode checks the configuration and wires a node; nothing runs yet.
@@ -97,7 +100,8 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{cfg: cfg, log: deps.Log, counts: new(counters), lost: &source{name: "none", rejected: newTally()}}
+	n := &Node{cfg: cfg, log: deps.Log, counts: new(counters), lost: &source{name: "none", rejected: newTally()},
+		program: deps.Program, errands: newErrands()}
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, fmt.Errorf("stream: new node: %w", err)
 	}
@@ -169,7 +173,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		}
 		m := &modelState{
 			ModelConfig: c, rejects: newLimits(rejectEvery, rejectBurst),
-			classes:         classes{open: c.Classes.Open, max: c.Classes.Max, known: map[string]bool{}},
+			classes:         newClasses(c.Classes.Open, c.Classes.Max),
 			predictionTopic: prefix + c.Name + "/prediction", latestTopic: prefix + c.Name + "/latest",
 			metricsTopic: prefix + c.Name + "/metrics", rejectTopic: prefix + c.Name + "/reject",
 			labelTopic: prefix + c.Name + "/label",
@@ -196,8 +200,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		default:
 			errs = append(errs, fmt.Errorf("models.%s.output %s: want json or cbor", c.Name, c.Output))
 		}
-		m.classes.add(c.Classes.Names...)
-		m.classes.add(c.Model.Posterior().Classes()...)
+		m.knowClasses()
 		n.models = append(n.models, m)
 	}
 	if len(configs) == 0 {
@@ -235,6 +238,15 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 	}
 	n.listen(prefix)
 	return errors.Join(errs...)
+}
+
+// knowClasses takes over the classes that the model has learnt.
+func (m *modelState) knowClasses() {
+	p := m.Model.Posterior()
+	m.classes.reset(p.Classes(), p.Aliases...)
+	if p.Epoch == 0 { // none was removed
+		m.classes.add(m.Classes.Names...)
+	}
 }
 
 // listen adds the sources of what is neither a sample nor a label.
@@ -376,7 +388,8 @@ func (n *Node) Run(ctx context.Context) error {
 	defer abandon()
 	stop := make(chan struct{})
 
-	var network, reports, work sync.WaitGroup
+	var network, reports, work, requests sync.WaitGroup
+	requests.Go(func() { n.errands.run(ctx) })
 	network.Go(func() { n.client.run(online) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
@@ -389,6 +402,7 @@ func (n *Node) Run(ctx context.Context) error {
 	deadline := time.AfterFunc(drainWithin, abandon)
 	defer deadline.Stop()
 	work.Wait()
+	requests.Wait()
 	for _, m := range n.models {
 		if err := m.Model.Idle(working); err != nil {
 			n.log.Warn("the model is still learning; its final metrics are not published", "model", m.Name)
@@ -411,7 +425,20 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 // Notify publishes a learner's notice as an event. It never waits.
-func (n *Node) Notify(notice online.Notice) { n.report.event(notice.Model, notice.Kind, notice.Detail) }
+func (n *Node) Notify(notice online.Notice) {
+	for _, m := range n.models {
+		if m.Name != notice.Model {
+			continue
+		}
+		switch notice.Kind {
+		case online.NoticeClassAdded:
+			m.classes.add(notice.Detail)
+		case online.NoticeRolledBack:
+			m.knowClasses()
+		}
+	}
+	n.report.event(notice.Model, notice.Kind, notice.Detail)
+}
 
 // Stats returns what the node has done so far. Any goroutine may call it.
 func (n *Node) Stats() Stats {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +84,7 @@ func (s *source) levels(topic string, captured []string, stream *source) ([]stri
 type modelState struct {
 	ModelConfig
 	streams []*source
-	classes classes
+	classes *classes
 	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
 
 	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic string
@@ -108,37 +107,6 @@ type modelState struct {
 	predictions, learned, redelivered, ignored atomic.Uint64
 	pending                                    atomic.Int64
 	learning                                   atomic.Bool // as the journal has it
-}
-
-// classes are the labels that a model knows or is about to learn.
-type classes struct {
-	open  bool
-	max   int
-	mu    sync.Mutex
-	known map[string]bool
-}
-
-// refusal returns why the label may not be taught, "" if it may.
-func (c *classes) refusal(label string) Reason {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.known[label]:
-		return ""
-	case !c.open:
-		return UnknownClass
-	case len(c.known) >= c.max:
-		return TooManyClasses
-	}
-	return ""
-}
-
-func (c *classes) add(labels ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range labels {
-		c.known[l] = true
-	}
 }
 
 // lesson is what one reading may teach: a sample to one model, or a label to
@@ -217,6 +185,10 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 
 func (w *worker) handle(ctx context.Context, msg *message) {
 	w.counts.received.Add(1)
+	if msg.order != nil { // what a request has prepared
+		w.hand(ctx, &item{msg: msg, order: msg.order})
+		return
+	}
 	w.counts.lastMessage.Store(&msg.arrived)
 	w.routes = w.router.find(w.routes[:0], msg.topic)
 	it := &item{msg: msg}
@@ -662,7 +634,9 @@ func (c *committer) admit(it *item, l *lesson, m *modelState) bool {
 	var err *Refusal
 	switch reason := m.classes.refusal(l.label); reason {
 	case "":
-		m.classes.add(l.label)
+		if m.Classes.Confirm <= 1 { // otherwise the learner says when it is a class
+			m.classes.add(l.label)
+		}
 		return true
 	case UnknownClass:
 		err = refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)
@@ -795,12 +769,14 @@ func (c *committer) settle(ctx context.Context) {
 // pause in the stream, and closes nothing if the minibatch is empty.
 func (m *modelState) committed(records []online.Record, now time.Time, counts *counters) {
 	for _, r := range records {
-		if r.Kind == online.Boundary {
+		if r.Kind == online.Observe || r.Kind == online.Correct {
+			m.learned.Add(1)
+			counts.learned.Add(1)
+		}
+		if r.Kind != online.Observe { // which closes the minibatch
 			m.open, m.since = 0, time.Time{}
 			continue
 		}
-		m.learned.Add(1)
-		counts.learned.Add(1)
 		m.open++
 		full := m.open >= m.Batch.MaxSize
 		if m.Batch.MaxWait > 0 && (m.open == 1 || full) {

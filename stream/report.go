@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,11 +64,11 @@ func (r *reporter) run(ctx context.Context) {
 	type mark struct {
 		at      time.Time
 		samples uint64
-		classes int
+		classes []string
 	}
 	marks := make([]mark, len(r.models))
 	for i := range marks {
-		marks[i] = mark{time.Now(), r.models[i].Model.Status().Scores.N, len(r.models[i].Model.Posterior().Classes())}
+		marks[i] = mark{time.Now(), r.models[i].Model.Status().Scores.N, r.models[i].Model.Posterior().Classes()}
 	}
 	for {
 		select {
@@ -76,7 +77,7 @@ func (r *reporter) run(ctx context.Context) {
 		case <-health.C:
 			r.health()
 		case now := <-tick.C:
-			grown := false
+			changed := false
 			for i, m := range r.models {
 				r.latest(m)
 				n := m.Model.Status().Scores.N
@@ -84,14 +85,14 @@ func (r *reporter) run(ctx context.Context) {
 					marks[i].at, marks[i].samples = now, n
 					r.scores(m)
 				}
-				if c := len(m.Model.Posterior().Classes()); c != marks[i].classes {
-					marks[i].classes, grown = c, true
+				if c := m.Model.Posterior().Classes(); !slices.Equal(c, marks[i].classes) {
+					marks[i].classes, changed = c, true
 				}
 			}
-			if grown {
+			if changed {
 				r.info()
 			}
-			if grown || r.home.due(now) {
+			if changed || r.home.due(now) {
 				r.announce()
 			}
 		}

@@ -1,13 +1,17 @@
 package stream
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"edge/online"
 )
 
 const learningTopic = "edge/n1/request/learning/bearing"
@@ -122,8 +126,15 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			{"learning/bearing", `{"data":{},"transaction":7}`, `{"error":"want ON or OFF, or {\"data\": {\"learning\": true}}, not \"\"","status":"error","transaction":7}`},
 			{"learning/bearing", `{"data"`, `{"error":"byte 7: unexpected end of JSON input","status":"error"}`},
 			{"learning/motor", "ON", `{"error":"there is no model \"motor\"","status":"error"}`},
-			{"learning", "ON", `{"error":"there is no model \"\"","status":"error"}`},
-			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there is learning/<model>","status":"error"}`},
+			{"learning/", "ON", `{"error":"there is no model \"\"","status":"error"}`},
+			{"ping/bearing", "", `{"error":"ping is for the node: send it to request/ping","status":"error"}`},
+			{"class_add/bearing", "", `{"error":"want {\"data\": {\"class\": \"…\"}}","status":"error"}`},
+			{"class_add/bearing", `{"data":{"class":7}}`, `{"error":"want {\"data\": {\"class\": \"…\"}}","status":"error"}`},
+			{"class_add/bearing", `{"data":{"class":"a\nb"}}`, `{"error":"class has a control character","status":"error"}`},
+			{"class_rename/bearing", `{"data":{"from":"ok"}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}","status":"error"}`},
+			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available: this program cannot do it while it runs","status":"error"}`},
+			{"dance/bearing", strings.Repeat("x", 5000), `{"error":"a request of more than 4KiB","status":"error"}`},
+			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there are checkpoint, class_add, class_remove, class_rename, export, freeze, health_check, learning, ping, reload, reset, rollback, set_log_level, unfreeze","status":"error"}`},
 		} {
 			r.send("edge/n1/request/"+c.topic, c.payload)
 			time.Sleep(time.Second)
@@ -132,7 +143,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		r.sendMessage(&message{topic: learningTopic, payload: []byte("OFF"), qos: 1, retained: true})
 		time.Sleep(time.Second)
 		s := r.node.Stats()
-		if s.Rejected[BadRequest] != 5 || s.Rejected[Malformed] != 1 || s.Rejected[Retained] != 1 || !s.Models["bearing"].Learning {
+		if s.Rejected[BadRequest] != 11 || s.Rejected[TooLarge] != 1 || s.Rejected[Malformed] != 1 || s.Rejected[Retained] != 1 || !s.Models["bearing"].Learning {
 			t.Errorf("refused %v, learning %v", s.Rejected, s.Models["bearing"].Learning)
 		}
 	})
@@ -146,6 +157,99 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	})
 }
 
+// TestRequests goes through the verbs, one request after the other.
+func TestRequests(t *testing.T) {
+	in("each with its answer and its effect", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Control.Enabled = true
+		m.Classes.Names, m.Classes.Max = []string{"ok"}, 3
+		level := ""
+		program := Program{
+			Checkpoint: func(_ context.Context, model string) error { return nil },
+			Export: func(_ context.Context, model, name string) (map[string]any, error) {
+				return map[string]any{"file": name + ".state"}, nil
+			},
+			Earlier: func(_ context.Context, model, to string) ([]byte, map[string]any, error) {
+				if to == "nowhere" {
+					return nil, nil, errors.New("there is no export nowhere")
+				}
+				return []byte("the state of " + to), map[string]any{"samples": 3}, nil
+			},
+			LogLevel: func(l string) error { level = l; return nil },
+		}
+		r := newProgrammedRig(t, newFakeJournal(), cfg, program, m)
+		for _, c := range []struct{ topic, payload, answer, learnt string }{
+			{"ping", `{"transaction":1}`, `{"data":{"node":"n1","uptime_s":0,"version":""},"status":"ok","transaction":1}`, ""},
+			{"set_log_level", `{"data":{"level":"debug"}}`, `{"data":{"level":"debug"},"status":"ok"}`, ""},
+			{"checkpoint", ``, `{"data":{"models":["bearing"]},"status":"ok"}`, ""},
+			{"export/bearing", `{"data":{"name":"before"}}`, `{"data":{"file":"before.state"},"status":"ok"}`, ""},
+			{"reload", ``, `{"error":"not available: this program cannot do it while it runs","status":"error"}`, ""},
+			{"freeze", ``, `{"data":{"learning":false},"status":"ok"}`, ""},
+			{"unfreeze/bearing", ``, `{"data":{"learning":true},"status":"ok"}`, ""},
+			{"class_add/bearing", `{"data":{"class":"worn"}}`, `{"data":{"class":"worn"},"status":"ok"}`, "3 worn"},
+			{"class_add/bearing", `{"data":{"class":"worn"}}`, `{"error":"class \"worn\" is there already","status":"error"}`, ""},
+			{"class_rename/bearing", `{"data":{"from":"worn","to":"alt"}}`, `{"data":{"from":"worn","to":"alt"},"status":"ok"}`, "5 worn alt"},
+			{"class_rename/bearing", `{"data":{"from":"ok","to":"alt"}}`, `{"error":"\"alt\" is the name of another class","status":"error"}`, ""},
+			{"class_rename/bearing", `{"data":{"from":"new","to":"newer"}}`, `{"error":"there is no class \"new\"","status":"error"}`, ""},
+			{"class_add/bearing", `{"data":{"class":"third"}}`, `{"data":{"class":"third"},"status":"ok"}`, "3 third"},
+			{"class_add/bearing", `{"data":{"class":"fourth"}}`, `{"error":"class \"fourth\" would be one more than classes.max = 3","status":"error"}`, ""},
+			{"class_remove/bearing", `{"data":{"class":"third"}}`, `{"data":{"class":"third"},"status":"ok"}`, "4 third"},
+			{"class_remove/bearing", `{"data":{"class":"third"}}`, `{"error":"there is no class \"third\"","status":"error"}`, ""},
+			{"rollback/bearing", `{"data":{"to":"before"},"transaction":"b"}`, `{"data":{"samples":3},"status":"ok","transaction":"b"}`, "8  the state of before"},
+			{"rollback/bearing", `{"data":{"to":"nowhere"}}`, `{"error":"there is no export nowhere","status":"error"}`, ""},
+			{"reset", ``, `{"data":{"model":"bearing"},"status":"ok"}`, "7"},
+		} {
+			before := len(r.models["bearing"].learnt())
+			r.send("edge/n1/request/"+c.topic, c.payload)
+			time.Sleep(time.Second)
+			equal(t, c.topic+" "+c.payload, answers(r.published(), "edge/n1/response/"+c.topic), []string{c.answer})
+			var want []string
+			if c.learnt != "" {
+				want = []string{c.learnt}
+			}
+			equal(t, "learnt by "+c.topic, r.models["bearing"].learnt()[before:], want)
+		}
+		if level != "debug" {
+			t.Errorf("log level %q", level)
+		}
+		// What the broker sends again is carried out once, and answered as before.
+		again := &message{topic: "edge/n1/request/reset", qos: 1, dup: true}
+		before := len(r.models["bearing"].learnt())
+		r.sendMessage(again)
+		time.Sleep(time.Second)
+		equal(t, "a repeated request", answers(r.published(), "edge/n1/response/reset"), []string{`{"data":{"model":"bearing"},"status":"ok"}`})
+		if got := r.models["bearing"].learnt()[before:]; len(got) > 0 {
+			t.Errorf("a repeated request was carried out: %q", got)
+		}
+	})
+	in("one that takes too long is answered, and the others wait their turn", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Control.Enabled = true
+		r := newProgrammedRig(t, newFakeJournal(), cfg, Program{
+			Checkpoint: func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() },
+			Reload:     func(context.Context) error { return nil },
+		}, m)
+		r.send("edge/n1/request/checkpoint", "")
+		for range maxErrands + 1 {
+			r.send("edge/n1/request/reload", "")
+		}
+		r.send(p7, labelled(1))
+		time.Sleep(time.Second)
+		equal(t, "learnt meanwhile", r.models["bearing"].learnt(), []string{"ok 1"})
+		if got := answers(r.published(), "edge/n1/response/reload"); len(got) != 1 || !strings.Contains(got[0], "busy") {
+			t.Errorf("answers %q, want one that says busy", got)
+		}
+		time.Sleep(2 * requestTimeout)
+		all := r.published()
+		if got := answers(all, "edge/n1/response/checkpoint"); len(got) != 1 || !strings.Contains(got[0], `"status":"error"`) {
+			t.Errorf("answers %q, want one error", got)
+		}
+		if got := answers(all, "edge/n1/response/reload"); len(got) != maxErrands {
+			t.Errorf("%d answers %q, want %d", len(got), got, maxErrands)
+		}
+	})
+}
+
 func FuzzRequest(f *testing.F) {
 	cfg, m := testConfig()
 	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
@@ -154,17 +258,27 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Add("learning/bearing", []byte("ON"))
 	f.Add("learning/bearing", []byte(`{"data":{"learning":false},"transaction":"a1"}`))
+	f.Add("class_rename/bearing", []byte(`{"data":{"from":"ok","to":"gut"},"transaction":{"a":[1]}}`))
+	f.Add("class_add", []byte(`{"data":{"class":"broken"}}`))
+	f.Add("ping", []byte(""))
 	f.Add("learning", []byte("{"))
 	f.Add("/", []byte(strings.Repeat("[", 100)))
 	f.Fuzz(func(t *testing.T, what string, payload []byte) {
-		to, _, transaction, err := node.parseRequest(what, payload)
-		if err != nil {
-			checkRefusal(t, payload, err)
-		} else if to == nil || what != "learning/bearing" {
-			t.Fatalf("request/%s with %q is for %v", what, payload, to)
-		}
+		r, transaction, refusal := node.parseRequest(what, payload)
 		if transaction != nil && !json.Valid(transaction) {
 			t.Fatalf("%q has the transaction %q", payload, transaction)
+		}
+		if refusal != nil {
+			checkRefusal(t, payload, refusal)
+			return
+		}
+		if name, _, _ := strings.Cut(what, "/"); verbs[name].errand == nil && verbs[name].order == nil || r.verb.scope != wholeNode && len(r.models) != 1 {
+			t.Fatalf("request/%s with %q is %+v", what, payload, r)
+		}
+		for _, key := range []string{"class", "from", "to", "level"} {
+			if name, err := r.className(key); err == nil && (name == "" || len(name) > online.MaxLabel) {
+				t.Fatalf("%q gives the name %q", payload, name)
+			}
 		}
 	})
 }

@@ -1,0 +1,114 @@
+package stream
+
+import (
+	"fmt"
+	"sync"
+)
+
+// classes are the labels that a model knows or is about to learn. The learner
+// has the last word: it may be behind.
+type classes struct {
+	open bool
+	max  int
+
+	mu    sync.Mutex
+	known map[string]bool // true: the name of a class; false: a name that it had before
+	n     int             // names of classes
+}
+
+func newClasses(open bool, max int) *classes {
+	return &classes{open: open, max: max, known: map[string]bool{}}
+}
+
+// refusal returns why the label may not be taught, "" if it may.
+func (c *classes) refusal(label string) Reason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.known[label]
+	switch {
+	case known:
+		return ""
+	case !c.open:
+		return UnknownClass
+	case c.n >= c.max:
+		return TooManyClasses
+	}
+	return ""
+}
+
+func (c *classes) add(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if _, known := c.known[name]; !known {
+			c.put(name)
+		}
+	}
+}
+
+// put makes name that of a class. The caller holds mu.
+func (c *classes) put(name string) {
+	if !c.known[name] {
+		c.n++
+	}
+	c.known[name] = true
+}
+
+// reset leaves these names, and those that classes had before.
+func (c *classes) reset(names []string, before ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known, c.n = map[string]bool{}, 0
+	for _, name := range before {
+		c.known[name] = false
+	}
+	for _, name := range names {
+		c.put(name)
+	}
+}
+
+// declare adds a class by request.
+func (c *classes) declare(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.known[name]:
+		return fmt.Errorf("class %.80q is there already", name)
+	case c.n >= c.max:
+		return fmt.Errorf("class %.80q would be one more than classes.max = %d", name, c.max)
+	}
+	c.put(name)
+	return nil
+}
+
+// remove takes a class away by request.
+func (c *classes) remove(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch is, known := c.known[name]; {
+	case !known:
+		return fmt.Errorf("there is no class %.80q", name)
+	case is:
+		c.n--
+	}
+	delete(c.known, name)
+	return nil
+}
+
+// rename gives a class another name by request; the old one goes on meaning it.
+func (c *classes) rename(from, to string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.known[from]; !known {
+		return fmt.Errorf("there is no class %.80q", from)
+	}
+	if c.known[to] && to != from {
+		return fmt.Errorf("%.80q is the name of another class", to)
+	}
+	if c.known[from] {
+		c.n--
+	}
+	c.known[from] = false
+	c.put(to)
+	return nil
+}
