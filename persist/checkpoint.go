@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
@@ -145,4 +146,44 @@ func (s *Store) dropOlder(model string) error {
 		d.slots[1-kept] = slot{}
 		return d.truncate(d.slots[kept].seq)
 	})
+}
+
+// State returns the newest of a model's two checkpoints, or the older one, and
+// the seq of the last record in it. ErrModel: there is none.
+func (s *Store) State(model string, older bool) (state []byte, seq uint64, err error) {
+	if err := checkName(model); err != nil {
+		return nil, 0, fmt.Errorf("persist: %w", err)
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	err = s.view(func(tx *bbolt.Tx) error {
+		var generations [2]*checkpoint
+		var slots [2]slot
+		for i := range generations {
+			if tx.Bucket([]byte(checkpointBucket(model, i))) == nil {
+				return fmt.Errorf("there is none of that name: %w", ErrModel)
+			}
+			c, err := readCheckpoint(tx, model, i)
+			if err != nil {
+				return damaged("checkpoint", err)
+			}
+			if generations[i] = c; c != nil {
+				slots[i] = slot{c.generation, c.seq}
+			}
+		}
+		at := newest(slots)
+		if older {
+			at = 1 - at
+		}
+		c := generations[at]
+		if c == nil {
+			return fmt.Errorf("no such checkpoint was written yet: %w", ErrModel)
+		}
+		state, seq = append([]byte(nil), c.state...), c.seq
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("persist: state of %s in %s: %w", model, s.path, err)
+	}
+	return state, seq, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type Daemon struct {
 	node   *stream.Node
 
 	path    string   // of the store
+	exports exports  // that requests write and go back to
 	monitor *monitor // of all of it
 	web     *web     // nil: not served
 }
@@ -42,6 +44,7 @@ type Daemon struct {
 type servedModel struct {
 	name     string
 	features []string
+	config   online.Config
 	learner  *online.Learner
 	loop     *online.Loop
 }
@@ -55,6 +58,7 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 		return nil, coded(exitStore, err)
 	}
 	d := &Daemon{log: log, store: store, path: cfg.StorePath(), monitor: newMonitor(cfg)}
+	d.exports = exports{store, filepath.Join(filepath.Dir(cfg.StorePath()), "exports")}
 	if err := d.wire(cfg, onPrediction); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -65,6 +69,7 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 	deps := stream.Deps{
 		Journal: timedJournal{d.journal(), d.monitor.onCommit}, Log: d.log,
 		Build:   stream.Build{Version: d.monitor.build.Version, Commit: d.monitor.build.Commit},
+		Program: d.program(),
 		Health:  d.monitor.healthOfStore,
 		OnEvent: d.monitor.onEvent,
 		OnPrediction: func(p *stream.Prediction) {
@@ -151,7 +156,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recov
 	scores := learner.Scores()
 	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
-	m := &servedModel{name: name, features: learner.Config().Features, learner: learner}
+	m := &servedModel{name: name, features: learner.Config().Features, config: learnerConfig, learner: learner}
 	m.loop = online.NewLoop(learner, online.LoopOptions{
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
@@ -204,12 +209,31 @@ func (d *Daemon) Close() error {
 
 // newLogger makes the log that cfg asks for.
 func newLogger(cfg Log, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: cfg.Level}
+	level := new(slog.LevelVar)
+	level.Set(cfg.Level)
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
 	switch {
 	case cfg.Format == "json":
-		return slog.New(slog.NewJSONHandler(w, options))
+		handler = slog.NewJSONHandler(w, options)
 	case cfg.Format == "auto" && isTerminal(w):
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: cfg.Level, TimeFormat: time.TimeOnly}))
+		handler = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly})
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(adjustable{handler, level})
+}
+
+// adjustable is a log's handler whose level can be set while it is in use.
+type adjustable struct {
+	slog.Handler
+	level *slog.LevelVar
+}
+
+// set takes debug, info, warn or error, as the configuration does.
+func (a adjustable) set(name string) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return fmt.Errorf("level %.40q: want debug, info, warn or error", name)
+	}
+	a.level.Set(level)
+	return nil
 }
