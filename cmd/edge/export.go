@@ -43,7 +43,7 @@ func (e exports) path(model, name string) (string, error) {
 // write makes an export; it replaces one of the same name.
 func (e exports) write(model, name string, shape string, state []byte) (about map[string]any, err error) {
 	if name == "" {
-		name = time.Now().UTC().Format("20060102-150405")
+		name = fmt.Sprintf("%d", int64(stamp(time.Now())))
 	}
 	path, err := e.path(model, name)
 	if err != nil {
