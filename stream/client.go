@@ -164,13 +164,9 @@ func (c *client) failed(err error) {
 
 // connect makes one attempt on every server.
 func (c *client) connect(ctx context.Context) (*connection, error) {
-	password, err := c.cfg.Password.Resolve()
+	opts, err := c.cfg.ClientOptions(c.id)
 	if err != nil {
-		return nil, fmt.Errorf("stream: mqtt.password: %w", err)
-	}
-	tlsConfig, err := c.cfg.TLS.load()
-	if err != nil {
-		return nil, fmt.Errorf("stream: mqtt.tls: %w", err)
+		return nil, err
 	}
 	conn := &connection{client: c, lost: make(chan struct{}), redeliver: make(chan struct{})}
 	var aborts []func() bool // of handshakes, should ctx end meanwhile
@@ -179,23 +175,19 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 			stop()
 		}
 	}()
-	opts := mqtt.NewClientOptions().
-		SetClientID(c.id).
-		SetUsername(c.cfg.Username).SetPassword(password).
-		SetCleanSession(!c.cfg.PersistentSession).
-		SetProtocolVersion(4).
-		SetKeepAlive(c.cfg.Keepalive).SetPingTimeout(c.pingTimeout).
+	opts.SetCleanSession(!c.cfg.PersistentSession).
+		SetPingTimeout(c.pingTimeout).
 		SetConnectTimeout(c.connectTimeout).SetWriteTimeout(handOver). // frameConn has the deadline for writing
-		SetAutoReconnect(false).SetConnectRetry(false).
-		SetOrderMatters(true).SetAutoAckDisabled(true).
+		SetAutoReconnect(false).
+		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
 		SetBinaryWill(c.stateTopic, []byte("offline"), 1, true).
 		// Messages of a persistent session come before any subscription, so the
 		// handler is there from the start, and it is the only one.
 		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { conn.fail(err) }).
-		SetCustomOpenConnectionFn(func(u *url.URL, _ mqtt.ClientOptions) (net.Conn, error) {
-			nc, err := dial(ctx, u, tlsConfig, c.connectTimeout)
+		SetCustomOpenConnectionFn(func(u *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
+			nc, err := dial(ctx, u, o.TLSConfig, o.ConnectTimeout)
 			if err != nil {
 				return nil, err
 			}
@@ -203,9 +195,6 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
 		})
-	for _, s := range c.cfg.Servers {
-		opts.AddBroker(s)
-	}
 	conn.paho = mqtt.NewClient(opts)
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by connectTimeout for each server, and by ctx
@@ -214,6 +203,35 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 	}
 	conn.since = time.Now()
 	return conn, nil
+}
+
+// ClientOptions are those of a client that reaches the broker as m says: MQTT
+// 3.1.1, messages in order, one attempt at a first connection. Password and
+// certificates are read now; no error contains them.
+func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
+	password, err := m.Password.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("stream: mqtt.password: %w", err)
+	}
+	tlsConfig, err := m.TLS.load()
+	if err != nil {
+		return nil, fmt.Errorf("stream: mqtt.tls: %w", err)
+	}
+	opts := mqtt.NewClientOptions().
+		SetClientID(id).
+		SetUsername(m.Username).SetPassword(password).
+		SetProtocolVersion(4).SetOrderMatters(true).
+		SetKeepAlive(m.Keepalive).SetPingTimeout(pingTimeout).
+		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
+		SetConnectRetry(false).
+		SetTLSConfig(tlsConfig).
+		SetCustomOpenConnectionFn(func(u *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
+			return dial(context.Background(), u, o.TLSConfig, o.ConnectTimeout)
+		})
+	for _, s := range m.Servers {
+		opts.AddBroker(s)
+	}
+	return opts, nil
 }
 
 // wayOut says what to do about a refusal by the broker.
@@ -287,8 +305,9 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	defer wg.Wait()
 	defer stop()
 
-	conn.publish(outgoing{topic: c.stateTopic, payload: []byte("online"), retained: true, qos: 1})
+	// Whoever sees the node online may count on its subscriptions.
 	refused := c.subscribe(conn, c.filters)
+	conn.publish(outgoing{topic: c.stateTopic, payload: []byte("online"), retained: true, qos: 1})
 	wg.Go(func() { c.serve(serving, conn) })
 
 	pause := resubscribeFirst

@@ -16,6 +16,7 @@ import (
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/packets"
 
 	"edge/online"
 )
@@ -353,6 +354,48 @@ func TestLabelsAndBatchesOverTheWire(t *testing.T) {
 			t.Errorf("refused %v, want the label for z", got)
 		}
 	})
+}
+
+// orderHook remembers in which order a broker was asked what.
+type orderHook struct {
+	auth.AllowHook
+	mu   sync.Mutex
+	told []string
+}
+
+func (h *orderHook) Provides(b byte) bool {
+	return b == mochi.OnSubscribed || b == mochi.OnPublished || h.AllowHook.Provides(b)
+}
+
+func (h *orderHook) OnSubscribed(_ *mochi.Client, p packets.Packet, _ []byte) {
+	h.tell(fmt.Sprintf("%d subscriptions", len(p.Filters)))
+}
+
+func (h *orderHook) OnPublished(_ *mochi.Client, p packets.Packet) {
+	if p.TopicName == "edge/n1/state" {
+		h.tell(string(p.Payload))
+	}
+}
+
+func (h *orderHook) tell(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, what)
+}
+
+// Whoever waits for a node to be online may publish at once.
+func TestOnlineMeansSubscribed(t *testing.T) {
+	hook := &orderHook{}
+	b := newMochi(t, nil, hook)
+	b.start(t)
+	d := startNode(t, b, newFakeJournal(), nil)
+	told := func() []string {
+		hook.mu.Lock()
+		defer hook.mu.Unlock()
+		return slices.Clone(hook.told)
+	}
+	eventually(t, "the node to be online", func() bool { return slices.Contains(told(), "online") })
+	equal(t, "the broker was asked", told(), []string{fmt.Sprintf("%d subscriptions", len(d.client.filters)), "online"})
 }
 
 func TestLastWill(t *testing.T) {

@@ -192,7 +192,7 @@ func (r *reporter) info() {
 	r.outbox.push(&outgoing{topic: r.prefix + "info", qos: r.qos, retained: true, payload: r.encode(map[string]any{
 		"v": 1, "node": r.node, "version": r.build.Version, "commit": r.build.Commit,
 		"go": runtime.Version(), "arch": runtime.GOOS + "/" + runtime.GOARCH,
-		"started": stamp(r.started), "models": models, "limits": r.limits,
+		"started": stamp(r.started), "models": models, "limits": r.limits, "control": r.home.control,
 	})})
 }
 

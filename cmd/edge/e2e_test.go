@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
 	"edge/stream"
@@ -745,4 +746,22 @@ func TestFullStoreMakesRoom(t *testing.T) {
 	d = startDaemon(t, config)
 	d.await("connected to the broker")
 	sameAsEval(t, d.stop(), data, config)
+}
+
+// keep publishes a retained message.
+func keep(t *testing.T, b *testBroker, topic, payload string) {
+	t.Helper()
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{b.url()}
+	opts, err := clientOptions(cfg, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := mqtt.NewClient(opts)
+	for _, token := range []func() mqtt.Token{client.Connect, func() mqtt.Token { return client.Publish(topic, 1, true, payload) }} {
+		if token := token(); !token.WaitTimeout(patience) || token.Error() != nil {
+			t.Fatalf("publish on %s: %v", topic, token.Error())
+		}
+	}
+	client.Disconnect(100)
 }

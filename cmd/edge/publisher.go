@@ -1,17 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +16,6 @@ import (
 
 const (
 	publisherInflight = 16 // messages on their way; brokers allow 20 and more
-	brokerTimeout     = 10 * time.Second
 	drainPoll         = 10 * time.Millisecond
 )
 
@@ -39,7 +32,7 @@ type Publisher struct {
 // NewPublisher connects to the first server of cfg that answers. It subscribes
 // watch, if that is not empty, on every connection, and gives heard what comes.
 func NewPublisher(ctx context.Context, cfg stream.MQTT, qos byte, watch []string, heard func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
-	opts, err := clientOptions(cfg)
+	opts, err := clientOptions(cfg, "tool")
 	if err != nil {
 		return nil, err
 	}
@@ -80,68 +73,14 @@ func connectClient(ctx context.Context, client mqtt.Client, cfg stream.MQTT) err
 }
 
 // clientOptions are those of a short-lived client beside the daemon's own.
-func clientOptions(cfg stream.MQTT) (*mqtt.ClientOptions, error) {
+func clientOptions(cfg stream.MQTT, tool string) (*mqtt.ClientOptions, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, coded(exitUsage, fmt.Errorf("broker: %w", err))
 	}
-	password, err := cfg.Password.Resolve()
-	if err != nil {
-		return nil, coded(exitConfig, fmt.Errorf("broker password: %w", err))
-	}
-	secure, err := tlsConfig(cfg.TLS)
-	if err != nil {
-		return nil, coded(exitConfig, fmt.Errorf("broker: tls: %w", err))
-	}
 	id := make([]byte, 6)
 	rand.Read(id)
-	opts := mqtt.NewClientOptions().
-		SetClientID("edge-tool-" + hex.EncodeToString(id)).
-		SetUsername(cfg.Username).SetPassword(password).
-		SetTLSConfig(secure).
-		SetProtocolVersion(4).SetCleanSession(true).SetOrderMatters(true).
-		SetKeepAlive(cfg.Keepalive).
-		SetConnectTimeout(brokerTimeout).SetWriteTimeout(brokerTimeout)
-	for _, s := range cfg.Servers {
-		opts.AddBroker(withPort(s))
-	}
-	return opts, nil
-}
-
-// withPort adds the scheme's usual port to an address that has none.
-func withPort(server string) string {
-	u, err := url.Parse(server)
-	if err != nil || u.Port() != "" {
-		return server
-	}
-	port := map[string]string{"ws": "80", "wss": "443", "ssl": "8883", "tls": "8883", "mqtts": "8883"}[u.Scheme]
-	u.Host = net.JoinHostPort(u.Hostname(), cmp.Or(port, "1883"))
-	return u.String()
-}
-
-// tlsConfig reads the certificates that t names.
-func tlsConfig(t stream.TLS) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.MinVersion == "1.3" {
-		cfg.MinVersion = tls.VersionTLS13
-	}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, err
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no PEM certificate", t.CA)
-		}
-	}
-	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
-	return cfg, nil
+	opts, err := cfg.ClientOptions("edge-" + tool + "-" + hex.EncodeToString(id))
+	return opts, coded(exitConfig, err)
 }
 
 // Publish sends a message once fewer than publisherInflight are on their way.
@@ -200,3 +139,6 @@ func (p *Publisher) Drain(ctx context.Context) error {
 
 // Close disconnects; what was not drained may be lost.
 func (p *Publisher) Close() { p.client.Disconnect(250) }
+
+// Connected reports whether there is a connection now.
+func (p *Publisher) Connected() bool { return p.client.IsConnectionOpen() }
