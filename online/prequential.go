@@ -82,6 +82,15 @@ func (v Real) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(v))
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (v *Real) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*v = Real(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(text, (*float64)(v))
+}
+
 // Bin is one of the equal-width bins of the top probability: what was promised
 // there, and what came true.
 type Bin struct {

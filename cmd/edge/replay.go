@@ -279,19 +279,20 @@ func (b *brokerFlags) add(cmd *cobra.Command) {
 	f.StringVar(&b.base, "base", "", "base `TOPIC` of the daemons (default edge)")
 }
 
-// mqtt is the connection that the flags, the configuration and the environment ask for.
-func (b *brokerFlags) mqtt(environ []string) (stream.MQTT, error) {
+// mqtt is the connection that the flags, the configuration and the environment
+// ask for, and the node that the configuration names, if there is one.
+func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, node string, err error) {
 	cfg := DefaultConfig()
 	if b.config != "" {
 		c, err := LoadConfig(b.config)
 		if err != nil {
-			return stream.MQTT{}, err
+			return m, "", err
 		}
-		cfg = *c
+		cfg, node = *c, c.Node
 	} else if _, err := cfg.applyEnviron(environ); err != nil {
-		return stream.MQTT{}, coded(exitConfig, err)
+		return m, "", coded(exitConfig, err)
 	}
-	m := cfg.MQTT
+	m = cfg.MQTT
 	if b.url != "" {
 		m.Servers = []string{b.url}
 	}
@@ -307,7 +308,7 @@ func (b *brokerFlags) mqtt(environ []string) (stream.MQTT, error) {
 	if b.base != "" {
 		m.BaseTopic = b.base
 	}
-	return m, nil
+	return m, node, nil
 }
 
 func newReplayCommand() *cobra.Command {
@@ -354,7 +355,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
 				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
 			}
-			mqtt, err := broker.mqtt(os.Environ())
+			mqtt, _, err := broker.mqtt(os.Environ())
 			if err != nil {
 				return err
 			}
