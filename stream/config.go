@@ -113,6 +113,12 @@ var serverPorts = map[string]string{
 	"tcp": "1883", "mqtt": "1883", "ssl": "8883", "tls": "8883", "mqtts": "8883", "ws": "80", "wss": "443",
 }
 
+// Encrypted reports whether the address of a server asks for TLS.
+func Encrypted(server string) bool {
+	scheme, _, _ := strings.Cut(server, "://")
+	return slices.Contains([]string{"ssl", "tls", "mqtts", "wss"}, scheme)
+}
+
 // Validate reports every field that is out of range, joined.
 func (m MQTT) Validate() error {
 	errs := []error{

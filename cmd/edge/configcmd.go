@@ -163,6 +163,9 @@ func newCheckCommand() *cobra.Command {
 				return err
 			}
 			describeConfig(cmd.OutOrStdout(), path, c)
+			for _, e := range c.exposures(path) {
+				fmt.Fprintf(cmd.OutOrStdout(), "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
+			}
 			if !connect {
 				return nil
 			}

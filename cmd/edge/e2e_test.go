@@ -84,7 +84,10 @@ func startEmbedded(t *testing.T, addr string) (stop func()) {
 	return sync.OnceFunc(func() { b.Close() })
 }
 
-func startMosquitto(t *testing.T, addr string) (stop func()) {
+func startMosquitto(t *testing.T, addr string) (stop func()) { return startMosquittoWith(t, addr, "") }
+
+// startMosquittoWith adds settings to those of the test.
+func startMosquittoWith(t *testing.T, addr, settings string) (stop func()) {
 	t.Helper()
 	program, err := exec.LookPath("mosquitto")
 	if err != nil {
@@ -95,7 +98,7 @@ func startMosquitto(t *testing.T, addr string) (stop func()) {
 		missing(t, "mosquitto is not installed: "+err.Error())
 	}
 	host, port, _ := net.SplitHostPort(addr)
-	config := writeFile(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\n", port, host))
+	config := writeFile(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\nuser root\n%s", port, host, settings))
 	cmd := exec.Command(program, "-c", config)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log

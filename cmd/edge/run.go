@@ -36,6 +36,9 @@ watchdog for as long as it learns (configs/edge.service).`,
 			}
 			v := buildVersion()
 			log.Info("edge starts", "version", v.Version, "commit", v.Commit, "node", cfg.Node, "config", path, "state", cfg.StorePath())
+			for _, e := range cfg.exposures(path) {
+				log.Warn("more users than good may reach a file", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
+			}
 			daemon, err := NewDaemon(cfg, log, nil)
 			if err != nil {
 				return err

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"edge/stream"
+)
+
+// host is the machine, seen through the files by which Linux describes it.
+// Where there are none, as on other systems, little is known of it.
+type host struct {
+	root     string // of those files; "/" but in tests
+	pageSize int
+	clock    func() (synchronised, known bool)
+	space    func(path string) (free, total uint64, ok bool)
+	now      func() time.Time
+}
+
+func newHost() host {
+	return host{root: "/", pageSize: os.Getpagesize(), clock: clockSynchronised, space: diskSpace, now: time.Now}
+}
+
+// read returns a small file's content without spaces around it; "" if there is none.
+func (h host) read(path string) string {
+	data, err := os.ReadFile(filepath.Join(h.root, path))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// mount is a mounted file system.
+type mount struct {
+	point, kind, source string
+	device              string   // major:minor
+	flags               string   // of this mount
+	options             []string // flags, and those of the file system
+}
+
+// has reports whether it is mounted with an option.
+func (m *mount) has(option string) bool { return slices.Contains(m.options, option) }
+
+// mountOf finds the file system that holds a path, which must be absolute and
+// without symbolic links; nil if that cannot be told.
+func (h host) mountOf(path string) *mount {
+	var best *mount
+	for line := range strings.SplitSeq(h.read("proc/self/mountinfo"), "\n") {
+		// 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+		left, right, ok := strings.Cut(line, " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		if !ok || len(l) < 6 || len(r) < 3 {
+			continue
+		}
+		point := unescapeMount(l[4])
+		inside := point == "/" || path == point || strings.HasPrefix(path, point+"/")
+		if !inside || best != nil && len(point) < len(best.point) {
+			continue
+		}
+		best = &mount{point, r[0], r[1], l[2], l[5], append(strings.Split(l[5], ","), strings.Split(r[2], ",")...)}
+	}
+	return best
+}
+
+// unescapeMount undoes the octal escapes of mountinfo.
+func unescapeMount(s string) string {
+	return regexp.MustCompile(`\\[0-7]{3}`).ReplaceAllStringFunc(s, func(e string) string {
+		n, err := strconv.ParseUint(e[1:], 8, 8)
+		if err != nil {
+			return e
+		}
+		return string(rune(n))
+	})
+}
+
+// kernelVersion is the running kernel's version; zeros if unknown.
+func (h host) kernelVersion() (version [3]int, text string) {
+	text = h.read("proc/sys/kernel/osrelease")
+	fmt.Sscanf(text, "%d.%d.%d", &version[0], &version[1], &version[2])
+	return version, text
+}
+
+// memoryLimit is the least of what the machine has and what control groups
+// allow, and where that is said; 0 if unknown.
+func (h host) memoryLimit() (limit uint64, by string) {
+	consider := func(n uint64, from string) {
+		if n > 0 && (limit == 0 || n < limit) {
+			limit, by = n, from
+		}
+	}
+	for line := range strings.SplitSeq(h.read("proc/meminfo"), "\n") {
+		var kB uint64
+		if n, _ := fmt.Sscanf(line, "MemTotal: %d kB", &kB); n == 1 {
+			consider(kB<<10, "the machine's memory")
+		}
+	}
+	own := []string{"/system.slice/edge.service"} // where the daemon runs, if systemd runs it
+	for line := range strings.SplitSeq(h.read("proc/self/cgroup"), "\n") {
+		if parts := strings.SplitN(line, ":", 3); len(parts) == 3 && (parts[1] == "" || parts[1] == "memory") {
+			own = append(own, parts[2])
+		}
+	}
+	for _, group := range own {
+		for ; ; group = filepath.Dir(group) {
+			for _, file := range []string{"sys/fs/cgroup" + group + "/memory.max", "sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes"} {
+				if n, err := strconv.ParseUint(h.read(file), 10, 64); err == nil {
+					consider(n, "the control group "+group)
+				}
+			}
+			if group == "/" || group == "." || group == "" {
+				break
+			}
+		}
+	}
+	return limit, by
+}
+
+const residentBase = 30 << 20 // what a daemon takes besides models and queues: program, heap's slack, page
+
+// examineMachine looks at kernel, clock and memory.
+func examineMachine(d *diagnosis, cfg *Config, h host) {
+	version, release := h.kernelVersion()
+	switch {
+	case release == "":
+		d.ok("kernel", "%s/%s, pages of %s", runtime.GOOS, runtime.GOARCH, byteSize(uint64(h.pageSize)))
+	default:
+		d.ok("kernel", "Linux %s, %s, pages of %s; the state's pages are 4.0 KiB on every kernel", release, runtime.GOARCH, byteSize(uint64(h.pageSize)))
+	}
+	if machine := h.read("proc/sys/kernel/arch"); machine == "aarch64" && runtime.GOARCH == "arm" {
+		d.warn("kernel", "a program for 32 bits on a kernel of 64", "the arm64 binary is faster, if the system's own programs are of 64 bits too (dpkg --print-architecture)")
+	}
+	if release != "" && (version[0] < 3 || version[0] == 3 && version[1] < 2) {
+		d.fail("kernel", "Linux "+release+" is older than Go's programs can use", "upgrade to Linux 3.2 or newer")
+	}
+	if governor := h.read("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"); governor == "powersave" {
+		d.warn("processor", "runs at its lowest frequency (governor powersave)", "echo schedutil | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+	}
+	examinePower(d, h)
+	examineClock(d, cfg, h)
+	examineMemory(d, cfg, h)
+}
+
+// examinePower asks a Raspberry Pi whether its supply is too weak.
+func examinePower(d *diagnosis, h host) {
+	const now, since = 1, 1 << 16
+	bits, err := strconv.ParseUint(h.read("sys/devices/platform/soc/soc:firmware/get_throttled"), 16, 32)
+	if err != nil {
+		return
+	}
+	advice := "use the power supply and cable that belong to the board: a voltage that is too low corrupts SD cards"
+	switch {
+	case bits&now != 0:
+		d.fail("power", "the voltage is too low at this moment", advice)
+	case bits&since != 0:
+		d.warn("power", "the voltage has been too low since the start", advice)
+	default:
+		d.ok("power", "the voltage has been right since the start")
+	}
+}
+
+// examineClock looks at the wall clock, which TLS and the times in what is
+// published depend on; learning does not.
+func examineClock(d *diagnosis, cfg *Config, h host) {
+	const builtIn = 2025 // no clock that is right is before
+	rtc := h.read("sys/class/rtc/rtc0/name")
+	now := h.now()
+	advice := "let systemd-timesyncd, chrony or ntpd set it (timedatectl set-ntp true)"
+	synchronised, known := h.clock()
+	switch {
+	case now.Year() < builtIn && encrypted(cfg):
+		d.fail("clock", "says "+now.Format(time.DateTime)+": no certificate is valid yet, and the broker cannot be reached", advice)
+	case now.Year() < builtIn:
+		d.warn("clock", "says "+now.Format(time.DateTime)+"; times in what is published will be wrong, learning does not depend on it", advice)
+	case !known:
+		d.ok("clock", "says %s; whether it is synchronised cannot be told here", now.Format(time.DateTime))
+	case !synchronised:
+		d.warn("clock", "says "+now.Format(time.DateTime)+" and is not synchronised; learning does not depend on it, times in what is published do", advice)
+	default:
+		d.ok("clock", "synchronised")
+	}
+	switch {
+	case rtc != "":
+		d.ok("clock at power-on", "kept by a battery clock (%s)", rtc)
+	case h.read("proc/sys/kernel/osrelease") == "":
+	case encrypted(cfg):
+		d.warn("clock at power-on", "there is no battery clock: after a power cut the time is wrong until the network sets it, and until then TLS fails; the daemon goes on trying", "nothing needs to be done; a battery clock shortens the wait")
+	default:
+		d.ok("clock at power-on", "no battery clock: the time is wrong until the network sets it, which learning does not mind")
+	}
+}
+
+// encrypted reports whether a server is reached by TLS.
+func encrypted(cfg *Config) bool { return slices.ContainsFunc(cfg.MQTT.Servers, stream.Encrypted) }
+
+// examineMemory compares what the models may need with what there is.
+func examineMemory(d *diagnosis, cfg *Config, h host) {
+	models := uint64(0)
+	for _, name := range sortedKeys(cfg.Models) {
+		if learner, err := cfg.Learner(name); err == nil {
+			models += residentSize(learner, learner.Classes.Max)
+		}
+	}
+	need := residentBase + models + uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)
+	figure := map[string]uint64{"need_bytes": need}
+	detail := fmt.Sprintf("at most %s: %s for the models with classes.max, the rest for messages and the program", byteSize(need), byteSize(models))
+	limit, by := h.memoryLimit()
+	advice := "lower classes.max, inducing or the number of horizons, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
+	switch {
+	case limit == 0:
+		d.add("memory", gradeOK, detail, "", figure)
+		return
+	case need > limit:
+		d.add("memory", gradeWarn, fmt.Sprintf("%s; %s allows %s", detail, by, byteSize(limit)), advice, figure)
+	default:
+		d.add("memory", gradeOK, fmt.Sprintf("%s; %s allows %s", detail, by, byteSize(limit)), "", figure)
+	}
+	figure["limit_bytes"] = limit
+}
+
+// openToNetwork reports whether an address takes connections of other machines.
+func openToNetwork(listen string) (host string, open bool) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", false
+	}
+	ip := net.ParseIP(host)
+	return listen, host != "localhost" && (ip == nil || !ip.IsLoopback())
+}
+
+// loopbackServer reports whether a server's address is this machine's own.
+func loopbackServer(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
