@@ -756,7 +756,7 @@ func keep(t *testing.T, b *testBroker, topic, payload string) {
 	t.Helper()
 	cfg := stream.DefaultMQTT()
 	cfg.Servers = []string{b.url()}
-	opts, err := clientOptions(cfg, "test")
+	opts, err := clientOptions(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

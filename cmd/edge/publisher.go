@@ -32,7 +32,7 @@ type Publisher struct {
 // NewPublisher connects to the first server of cfg that answers. It subscribes
 // watch, if that is not empty, on every connection, and gives heard what comes.
 func NewPublisher(ctx context.Context, cfg stream.MQTT, qos byte, watch []string, heard func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
-	opts, err := clientOptions(cfg, "tool")
+	opts, err := clientOptions(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +73,13 @@ func connectClient(ctx context.Context, client mqtt.Client, cfg stream.MQTT) err
 }
 
 // clientOptions are those of a short-lived client beside the daemon's own.
-func clientOptions(cfg stream.MQTT, tool string) (*mqtt.ClientOptions, error) {
+func clientOptions(cfg stream.MQTT) (*mqtt.ClientOptions, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, coded(exitUsage, fmt.Errorf("broker: %w", err))
 	}
 	id := make([]byte, 6)
 	rand.Read(id)
-	opts, err := cfg.ClientOptions("edge-" + tool + "-" + hex.EncodeToString(id))
+	opts, err := cfg.ClientOptions("edge-tool-" + hex.EncodeToString(id))
 	return opts, coded(exitConfig, err)
 }
 

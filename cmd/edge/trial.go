@@ -121,7 +121,7 @@ func (b *inbox) settle(ctx context.Context, n int, within time.Duration) int {
 // connect makes a client that in, if given, hears. Its kind tells it from the
 // others of this trial; one of kindWindow acknowledges nothing.
 func (t *trial) connect(ctx context.Context, kind string, clean bool, in *inbox) (c mqtt.Client, resumed bool, err error) {
-	opts, err := clientOptions(t.cfg.MQTT, "doctor")
+	opts, err := clientOptions(t.cfg.MQTT)
 	if err != nil {
 		return nil, false, err
 	}
