@@ -3,11 +3,12 @@
 GO      ?= go
 FUZZ    ?= 20s
 KILLS   ?= 1000
+MESSAGES ?= 10000000
 DIST    := dist
 LDFLAGS := -s -w
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -tags minimal -trimpath -ldflags "$(LDFLAGS)"
 
-.PHONY: help build test race torture endure bench fuzz cover lint vuln arm demo clean
+.PHONY: help build test race torture soak endure bench fuzz cover lint vuln arm demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -23,6 +24,9 @@ race: ## run all tests with the race detector
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check what it knows after each
 	CI=true EDGE_TORTURE=$(KILLS) $(GO) test ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
+
+soak: ## run a daemon over MESSAGES (10 000 000) with faults at random, watch what it takes up
+	CI=true EDGE_SOAK=$(MESSAGES) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
 
 endure: ## teach small models a million samples one by one, and 250 000 of one class
 	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v

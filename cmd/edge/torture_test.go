@@ -274,6 +274,7 @@ type tap struct {
 	listener net.Listener
 	broker   string
 	all      sync.WaitGroup
+	flow     sync.Mutex // held while nothing passes
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -308,11 +309,7 @@ func newTap(t *testing.T, broker string) *tap {
 	})
 	t.Cleanup(func() {
 		l.Close()
-		p.mu.Lock()
-		for c := range p.conns {
-			c.Close()
-		}
-		p.mu.Unlock()
+		p.cut()
 		p.all.Wait()
 	})
 	return p
@@ -331,7 +328,7 @@ func (p *tap) serve(daemon net.Conn) {
 	if err != nil {
 		return
 	}
-	samples := map[uint16]int{} // message id → number of the sample; guarded by p.mu
+	samples := map[uint16]int{} // message id → number of the sample, 0 if it has none; guarded by p.mu
 	var down sync.WaitGroup
 	down.Go(func() {
 		p.follow(daemon, broker, func(packet packets.ControlPacket) {
@@ -350,9 +347,9 @@ func (p *tap) serve(daemon net.Conn) {
 		if !ok {
 			return
 		}
-		n := samples[m.MessageID]
-		if n < 1 || n > p.upTo+1 {
-			p.err = errors.Join(p.err, fmt.Errorf("sample %d is acknowledged after sample %d", n, p.upTo))
+		n, known := samples[m.MessageID]
+		if !known || n > p.upTo+1 {
+			p.err = errors.Join(p.err, fmt.Errorf("message %d, sample %d, is acknowledged after sample %d", m.MessageID, n, p.upTo))
 		}
 		p.upTo, p.total = max(p.upTo, n), p.total+1
 	})
@@ -372,8 +369,26 @@ func (p *tap) follow(to, from net.Conn, see func(packets.ControlPacket)) {
 		p.mu.Lock()
 		see(packet)
 		p.mu.Unlock()
+		p.flow.Lock()
+		p.flow.Unlock()
 		to.Write(raw.Bytes()) // an end that is gone reads no more; the other is still read to its end
 	}
+}
+
+// cut ends all connections.
+func (p *tap) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// stall lets nothing pass for a while; nobody's connection ends by it.
+func (p *tap) stall(d time.Duration) {
+	p.flow.Lock()
+	defer p.flow.Unlock()
+	time.Sleep(d)
 }
 
 // settle waits until every connection of the past has been read to its end.

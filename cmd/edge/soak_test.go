@@ -1,0 +1,376 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"golang.org/x/sys/unix"
+
+	"edge/stream"
+)
+
+// TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four
+// teach, four ask, one is a sample that waits for a label in vain, and one is
+// hostile. Faults come in between, one in soakQuiet messages and at least
+// twenty, by the seed EDGE_SOAK_SEED: connections cut and stalled, the client id
+// taken by another, the broker restarted, the disk refusing every write, the
+// process held, stopped and killed. At the end what was taught must be known, once and in order, to the
+// last bit. Half of the messages are one life's: in its second half neither
+// goroutines, file descriptors, memory nor the state file may be larger than in
+// its first.
+func TestSoak(t *testing.T) {
+	messages := int(tortureNumber(t, "EDGE_SOAK", 10_000))
+	if testing.Short() {
+		messages = min(messages, 4_000)
+	}
+	seed := tortureNumber(t, "EDGE_SOAK_SEED", rand.Uint64())
+	t.Logf("%d messages, EDGE_SOAK_SEED=%d", messages, seed)
+	s := newSoak(t, seed)
+	begun := time.Now()
+	s.start()
+	s.connect()
+
+	faults := max(20, messages/soakQuiet)
+	for i := range faults {
+		s.publish(max(messages/faults-soakDuring, 0))
+		mortal := i < faults/4 || i >= faults*3/4
+		if i == faults/4 {
+			s.restart((*daemonProcess).kill)
+		}
+		if !mortal {
+			s.measure()
+		}
+		s.fault(mortal)
+	}
+	if err := s.publisher.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { return s.tap.acknowledged() == s.taught }) {
+		t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.acknowledged(), s.taught, s.daemon.wholeLog())
+	}
+	s.account()
+	final := s.daemon.stop()
+	if n := int(final.Get("samples").Int()); n != s.taught {
+		t.Errorf("%d samples were taught, %d are known", s.taught, n)
+	}
+	if got, want := final.Get("digest").String(), s.truth.digest(s.taught); got != want {
+		t.Errorf("the digest is %s, that of an undisturbed learner %s", got, want)
+	}
+	if err := s.tap.fault(); err != nil {
+		t.Error(err)
+	}
+	s.flat()
+	t.Logf("%d messages in %v, %d of them taught; faults: %v", s.published, time.Since(begun).Round(time.Second), s.taught, s.faults)
+	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught", byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught))
+}
+
+const (
+	soakQuiet  = 10_000 // messages from one fault to the next
+	soakDuring = 300    // messages while one lasts
+)
+
+// soak is a daemon between mosquitto and the truth.
+type soak struct {
+	t         *testing.T
+	rng       *rand.Rand
+	broker    *testBroker
+	tap       *tap
+	config    string
+	store     string
+	web       string
+	daemon    *daemonProcess
+	truth     *tortureTruth
+	publisher *Publisher
+	rows      *Waveform
+
+	published, taught, acked, known int
+	faults                          map[string]int
+	samples                         []soakSample
+	written, transactions           int64 // of the state file
+}
+
+// soakSample is what a daemon takes up at one moment.
+type soakSample struct{ goroutines, descriptors, resident, heap, file float64 }
+
+func newSoak(t *testing.T, seed uint64) *soak {
+	t.Helper()
+	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: NewWaveform(tortureRows), web: freeAddress(t)}
+	folder := t.TempDir()
+	s.broker = newTestBroker(t, func(t *testing.T, addr string) func() {
+		// A restart shall lose nothing, and nothing be dropped while the daemon is away.
+		return startMosquittoWith(t, addr, fmt.Sprintf("user root\npersistence true\npersistence_location %s/\nmax_queued_messages 0\n", folder))
+	})
+	s.tap = newTap(t, s.broker.addr)
+	s.store = filepath.Join(folder, "edge.db")
+	s.config = writeFile(t, "soak.yaml", fmt.Sprintf(`
+node: test
+mqtt: {servers: ["mqtt://%s"], client_id: soak, keepalive: 5s, max_reconnect_interval: 200ms}
+streams: {waveform: {topics: [sensors/waveform], features: [%s], max_payload: 16KiB}}
+models:
+  waveform:
+    streams: [waveform]
+    inducing: 5
+    window: 10
+    horizons: [inf, 100]
+    classes: {names: ["0", "1", "2"], open: false}
+    batch: {max_size: 16, max_wait: 0s}
+    pending: {max: 100}
+store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: 500}, max_size: 8MiB}
+http: {listen: "%s"}
+`, s.tap.listener.Addr(), strings.Join(s.rows.Features(), ", "), s.store, s.web))
+	s.truth = newTruth(t, s.config)
+	return s
+}
+
+func (s *soak) start() {
+	s.acked = s.tap.acknowledged()
+	s.daemon = startDaemon(s.t, s.config)
+	s.daemon.await("connected to the broker")
+	ready := s.daemon.await("model ready")
+	n := int(ready.Get("samples").Int())
+	if n < s.acked || n < s.known {
+		s.t.Fatalf("%d samples were acknowledged and %d known, after the start there are %d:\n%s", s.acked, s.known, n, s.daemon.wholeLog())
+	}
+	if got, want := ready.Get("digest").String(), s.truth.digest(n); got != want {
+		s.t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s", n, got, want)
+	}
+	s.known = n
+}
+
+// connect waits for the daemon's first subscription and makes a publisher.
+func (s *soak) connect() {
+	s.t.Helper()
+	if !eventually(s.tap.subscribed) {
+		s.t.Fatalf("the daemon never subscribes:\n%s", s.daemon.wholeLog())
+	}
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{s.broker.url()}
+	pub, err := NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(pub.Close)
+	s.publisher = pub
+}
+
+// hostile are payloads that teach nothing and must cost little.
+var hostile = [][]byte{
+	[]byte(`{"features":[1,2`),
+	[]byte(`{"features":[` + strings.Repeat("1e400,", 20) + `0],"label":"0"}`),
+	[]byte(strings.Repeat(`{"a":`, 1000)),
+	[]byte(strings.Repeat(`[`, 10_000)),
+	[]byte("{\"x1\":1,\"label\":\"\xff\xfe\"}"),
+	[]byte(`{"features":[1,2,3],"features":[4,5,6],"label":"1"}`),
+	[]byte(`{"features":[` + strings.Repeat("0,", 20) + `0],"label":"another class"}`),
+	[]byte(`{"id":"nobody","label":"1"}`),
+	bytes.Repeat([]byte("x"), 100_000), // beyond max_payload
+	{},
+}
+
+// publish sends messages as fast as those that teach are acknowledged.
+func (s *soak) publish(messages int) {
+	var (
+		p   Player
+		row Row
+	)
+	send := func(payload []byte) {
+		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", payload); err != nil {
+			s.t.Fatal(err)
+		}
+		s.published++
+	}
+	asking := NewWaveform(s.rng.Uint64())
+	for i := range messages {
+		switch kind := i % 10; {
+		case kind < 4:
+			for wait := time.Now(); s.taught-s.tap.acknowledged() >= tortureAhead; time.Sleep(time.Millisecond) {
+				if time.Since(wait) > patience {
+					s.t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.acknowledged(), s.taught, s.daemon.wholeLog())
+				}
+			}
+			s.rows.Next(&row)
+			send(p.appendSample(nil, strconv.Itoa(row.Number), row.X, row.Label))
+			s.taught++
+		case kind < 9:
+			asking.Next(&row)
+			payload := p.appendSample(nil, "w"+strconv.Itoa(s.published), row.X, "")
+			if kind < 8 { // without an id nothing waits for a label
+				payload = append([]byte("{"), payload[bytes.IndexByte(payload, ',')+1:]...)
+			}
+			send(payload)
+		default:
+			send(hostile[s.published/10%len(hostile)])
+		}
+	}
+}
+
+// fault lets something go wrong, and come right again.
+func (s *soak) fault(mortal bool) {
+	ms := func(from, to int) time.Duration { return time.Duration(from+s.rng.IntN(to-from)) * time.Millisecond }
+	kinds := []string{"cut", "stall", "clash", "broker", "disk", "held", "verify"}
+	if mortal {
+		kinds = append(kinds, "killed", "killed", "killed", "stopped")
+	}
+	kind := kinds[s.rng.IntN(len(kinds))]
+	s.faults[kind]++
+	// Whatever it is, it shall meet messages.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		time.Sleep(ms(1, 100))
+		switch kind {
+		case "cut":
+			s.tap.cut()
+		case "stall":
+			s.tap.stall(ms(100, 1000))
+		case "clash":
+			s.clash()
+		case "broker":
+			s.broker.restart(s.t)
+		case "disk":
+			s.refuseWrites(ms(50, 1000))
+		case "held":
+			s.daemon.cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(ms(10, 500))
+			s.daemon.cmd.Process.Signal(syscall.SIGCONT)
+		}
+	}()
+	s.publish(soakDuring)
+	<-done
+	switch kind {
+	case "verify":
+		if _, r := verified(s.t, s.store); !r.Sound || !r.InUse {
+			s.t.Errorf("beside the daemon verify finds %+v", r)
+		}
+	case "killed":
+		s.restart((*daemonProcess).kill)
+	case "stopped":
+		s.restart(func(d *daemonProcess) { d.stop() })
+	}
+}
+
+// refuseWrites lets every write to a file fail for a while: with EFBIG, as the
+// process may not write beyond the first byte.
+func (s *soak) refuseWrites(d time.Duration) {
+	limit := func(n uint64) {
+		if err := unix.Prlimit(s.daemon.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: unix.RLIM_INFINITY}, nil); err != nil {
+			s.t.Error(err)
+		}
+	}
+	limit(1)
+	time.Sleep(d)
+	limit(unix.RLIM_INFINITY)
+}
+
+// clash is another client with the daemon's id, which acknowledges nothing.
+func (s *soak) clash() {
+	opts := mqtt.NewClientOptions().AddBroker("tcp://" + s.broker.addr).SetClientID("soak").
+		SetCleanSession(false).SetAutoReconnect(false).SetAutoAckDisabled(true).SetConnectTimeout(5 * time.Second)
+	c := mqtt.NewClient(opts)
+	if c.Connect().WaitTimeout(10 * time.Second) {
+		c.Disconnect(0)
+	}
+}
+
+func (s *soak) restart(end func(*daemonProcess)) {
+	s.account()
+	end(s.daemon)
+	s.tap.settle()
+	s.start()
+}
+
+// account adds up what the daemon's life has written.
+func (s *soak) account() {
+	s.written += int64(s.metric("edge_store_written_bytes_total"))
+	s.transactions += int64(s.metric("edge_store_transactions_total"))
+}
+
+func (s *soak) metric(name string) float64 {
+	s.t.Helper()
+	values, err := scrape(s.web)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	v, err := strconv.ParseFloat(values[name], 64)
+	if err != nil {
+		s.t.Fatalf("metric %s: %v", name, err)
+	}
+	return v
+}
+
+// scrape returns the metrics that have no labels.
+func scrape(addr string) (map[string]string, error) {
+	c := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := c.Get("http://" + addr + "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	values := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name != "#" {
+			values[name] = value
+		}
+	}
+	return values, err
+}
+
+// measure notes what the daemon takes up.
+func (s *soak) measure() {
+	info, err := os.Stat(s.store)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.samples = append(s.samples, soakSample{
+		s.metric("go_goroutines"), s.metric("process_open_fds"), s.metric("process_resident_memory_bytes"),
+		s.metric("go_memstats_heap_alloc_bytes"), float64(info.Size()),
+	})
+}
+
+// flat fails if the second half of the measurements exceeds the first.
+func (s *soak) flat() {
+	half := len(s.samples) / 2
+	most := func(of []soakSample) (m soakSample) {
+		for _, v := range of {
+			m.goroutines, m.descriptors = max(m.goroutines, v.goroutines), max(m.descriptors, v.descriptors)
+			m.resident, m.heap, m.file = max(m.resident, v.resident), max(m.heap, v.heap), max(m.file, v.file)
+		}
+		return m
+	}
+	a, b := most(s.samples[:half]), most(s.samples[half:])
+	s.t.Logf("one life's first half and its second: goroutines %g, %g; file descriptors %g, %g; resident MiB %.1f, %.1f; heap MiB %.1f, %.1f; file KiB %.0f, %.0f",
+		a.goroutines, b.goroutines, a.descriptors, b.descriptors, a.resident/(1<<20), b.resident/(1<<20), a.heap/(1<<20), b.heap/(1<<20), a.file/1024, b.file/1024)
+	var errs []error
+	for _, m := range []struct {
+		what                 string
+		first, second, slack float64
+	}{
+		{"goroutines", a.goroutines, b.goroutines, 4},
+		{"file descriptors", a.descriptors, b.descriptors, 4},
+		{"resident bytes", a.resident, b.resident, 8 << 20}, // the collector's rhythm
+		{"bytes of heap", a.heap, b.heap, 4 << 20},
+		{"bytes of the file", a.file, b.file, 1 << 20}, // it grows by so much at once
+	} {
+		if m.second > m.first+m.slack {
+			errs = append(errs, fmt.Errorf("%s grow from %g to %g", m.what, m.first, m.second))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		s.t.Error(err)
+	}
+}
