@@ -8,7 +8,7 @@ DIST    := dist
 LDFLAGS := -s -w
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -tags minimal -trimpath -ldflags "$(LDFLAGS)"
 
-.PHONY: help build test race torture soak endure bench fuzz cover lint vuln arm demo clean
+.PHONY: help build test race torture faults soak endure bench fuzz cover lint vuln arm demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -24,6 +24,9 @@ race: ## run all tests with the race detector
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check what it knows after each
 	CI=true EDGE_TORTURE=$(KILLS) $(GO) test ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
+
+faults: ## let each operation of a daemon on its disk fail, be its last, or be lost to a power cut
+	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test ./cmd/edge -run 'EachOperation|^TestPowerLoss$$' -count 1 -timeout 60m -v
 
 soak: ## run a daemon over MESSAGES (10 000 000) with faults at random, watch what it takes up
 	CI=true EDGE_SOAK=$(MESSAGES) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v

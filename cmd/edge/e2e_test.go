@@ -153,9 +153,16 @@ type daemonProcess struct {
 // startDaemon starts `edge run` under a configuration that logs as JSON.
 func startDaemon(t *testing.T, config string) *daemonProcess {
 	t.Helper()
+	return startDaemonWith(t, config, func(*exec.Cmd) {})
+}
+
+// startDaemonWith lets prepare change how the process is started.
+func startDaemonWith(t *testing.T, config string, prepare func(*exec.Cmd)) *daemonProcess {
+	t.Helper()
 	d := &daemonProcess{t: t, end: make(chan error, 1)}
 	d.cmd = exec.Command(os.Args[0], "run", "-c", config)
 	d.cmd.Env = append(os.Environ(), beEdge+"=1", "EDGE_LOG_FORMAT=json")
+	prepare(d.cmd)
 	pipe, err := d.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

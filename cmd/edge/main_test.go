@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,6 +24,12 @@ const beEdge = "EDGE_TEST_IS_EDGE"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beEdge) != "" {
+		if fd := os.Getenv(beSupervised); fd != "" {
+			if err := superviseMe(fd); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(exitRuntime)
+			}
+		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -111,7 +111,12 @@ func (p *Publisher) settle(ctx context.Context) error {
 		return ctx.Err()
 	}
 	p.inflight = append(p.inflight[:0], p.inflight[1:]...)
-	if err := token.Error(); err != nil {
+	err := token.Error()
+	if lost := (*net.OpError)(nil); errors.As(err, &lost) {
+		p.resumed.Store(true) // the store has it: it is sent again once there is a connection
+		return nil
+	}
+	if err != nil {
 		return coded(exitBroker, fmt.Errorf("publish: %w", err))
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/sys/unix"
 
+	"edge/persist"
 	"edge/stream"
 )
 
@@ -99,6 +101,7 @@ type soak struct {
 
 	published, taught, acked, known int
 	faults                          map[string]int
+	latest                          []string // faults
 	samples                         []soakSample
 	written, transactions           int64 // of the state file
 }
@@ -146,9 +149,46 @@ func (s *soak) start() {
 		s.t.Fatalf("%d samples were acknowledged and %d known, after the start there are %d:\n%s", s.acked, s.known, n, s.daemon.wholeLog())
 	}
 	if got, want := ready.Get("digest").String(), s.truth.digest(n); got != want {
-		s.t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s", n, got, want)
+		s.daemon.kill()
+		s.t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; the last faults were %v; %s; %v",
+			n, got, want, s.latest[max(len(s.latest)-5, 0):], s.difference(), s.tap.fault())
 	}
 	s.known = n
+}
+
+// difference says which of the journal's records is the first that is not what
+// was published.
+func (s *soak) difference() string {
+	store, err := persist.OpenReadOnly(s.store, persist.Options{})
+	if err != nil {
+		return err.Error()
+	}
+	defer store.Close()
+	info, err := store.Info("waveform")
+	if err != nil {
+		return err.Error()
+	}
+	kept, err := store.Load("waveform", info.Shape)
+	if err != nil {
+		return err.Error()
+	}
+	var row Row
+	rows := NewWaveform(tortureRows)
+	for range kept.Seq {
+		rows.Next(&row)
+	}
+	for _, r := range kept.Records {
+		if rows.Next(&row); r.Label != row.Label || !slices.Equal(r.X, row.X) {
+			found := 0
+			for again := NewWaveform(tortureRows); found == 0 && again.number < s.taught; {
+				if again.Next(&row); slices.Equal(r.X, row.X) {
+					found = row.Number
+				}
+			}
+			return fmt.Sprintf("record %d of %d to %d is sample %d", r.Seq, kept.Seq+1, info.Last, found)
+		}
+	}
+	return fmt.Sprintf("the difference is in the first %d records, which a checkpoint has replaced", kept.Seq)
 }
 
 // connect waits for the daemon's first subscription and makes a publisher.
@@ -227,6 +267,7 @@ func (s *soak) fault(mortal bool) {
 	}
 	kind := kinds[s.rng.IntN(len(kinds))]
 	s.faults[kind]++
+	s.latest = append(s.latest, fmt.Sprintf("%s at sample %d", kind, s.taught))
 	// Whatever it is, it shall meet messages.
 	done := make(chan struct{})
 	go func() {
