@@ -86,15 +86,18 @@ func clientOptions(cfg stream.MQTT) (*mqtt.ClientOptions, error) {
 // Publish sends a message once fewer than publisherInflight are on their way.
 // While there is no connection it waits for one.
 func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) error {
-	if p.resumed.Load() || !p.client.IsConnectionOpen() {
-		// What the broker did not acknowledge is sent again first: order.
-		if err := p.Drain(ctx); err != nil {
-			return err
+	for {
+		if p.resumed.Load() || !p.client.IsConnectionOpen() {
+			// What the broker did not acknowledge is sent again first: order.
+			if err := p.Drain(ctx); err != nil {
+				return err
+			}
+			p.resumed.Store(false)
 		}
-		p.resumed.Store(false)
-	}
-	for len(p.inflight) >= publisherInflight {
-		if err := p.settle(ctx); err != nil {
+		if len(p.inflight) < publisherInflight {
+			break
+		}
+		if err := p.settle(ctx); err != nil { // which a lost connection ends too
 			return err
 		}
 	}

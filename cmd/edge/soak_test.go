@@ -113,10 +113,8 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	t.Helper()
 	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: NewWaveform(tortureRows), web: freeAddress(t)}
 	folder := t.TempDir()
-	s.broker = newTestBroker(t, func(t *testing.T, addr string) func() {
-		// A restart shall lose nothing, and nothing be dropped while the daemon is away.
-		return startMosquittoWith(t, addr, fmt.Sprintf("user root\npersistence true\npersistence_location %s/\nmax_queued_messages 0\n", folder))
-	})
+	// A restart shall lose nothing, and nothing be dropped while the daemon is away.
+	s.broker = newTestBroker(t, startKeeping(folder))
 	s.tap = newTap(t, s.broker.addr)
 	s.store = filepath.Join(folder, "edge.db")
 	s.config = writeFile(t, "soak.yaml", fmt.Sprintf(`
@@ -300,7 +298,10 @@ func (s *soak) fault(mortal bool) {
 	case "killed":
 		s.restart((*daemonProcess).kill)
 	case "stopped":
-		s.restart(func(d *daemonProcess) { d.stop() })
+		s.restart(func(d *daemonProcess) {
+			d.cmd.Process.Signal(syscall.SIGTERM)
+			<-d.end // what it could not commit in time the broker sends again
+		})
 	}
 }
 

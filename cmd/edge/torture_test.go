@@ -274,7 +274,7 @@ type tap struct {
 	listener net.Listener
 	broker   string
 	all      sync.WaitGroup
-	flow     sync.Mutex // held while nothing passes
+	flow     sync.RWMutex // locked while nothing passes
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
@@ -369,9 +369,9 @@ func (p *tap) follow(to, from net.Conn, see func(packets.ControlPacket)) {
 		p.mu.Lock()
 		see(packet)
 		p.mu.Unlock()
-		p.flow.Lock()
-		p.flow.Unlock()
+		p.flow.RLock()
 		to.Write(raw.Bytes()) // an end that is gone reads no more; the other is still read to its end
+		p.flow.RUnlock()
 	}
 }
 

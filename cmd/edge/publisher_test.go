@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+
+	"edge/stream"
+)
+
+// startKeeping starts a mosquitto that keeps sessions in a folder, however
+// often it is started again, and drops nothing for who is away.
+func startKeeping(folder string) func(*testing.T, string) func() {
+	return func(t *testing.T, addr string) func() {
+		return startMosquittoWith(t, addr, fmt.Sprintf("user root\npersistence true\npersistence_location %s/\nmax_queued_messages 0\n", folder))
+	}
+}
+
+// TestPublisherKeepsOrder: a broker that is restarted again and again gets every
+// message, and new ones after those that the lost connection had taken with it.
+func TestPublisherKeepsOrder(t *testing.T) {
+	b := newTestBroker(t, startKeeping(t.TempDir()))
+	var (
+		mu      sync.Mutex
+		got     int // numbers 1 to got have come
+		strange []string
+	)
+	heard := mqtt.NewClient(mqtt.NewClientOptions().AddBroker("tcp://" + b.addr).SetClientID("listener").
+		SetCleanSession(false).SetMaxReconnectInterval(100 * time.Millisecond).
+		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
+			n, _ := strconv.Atoi(string(m.Payload()))
+			mu.Lock()
+			defer mu.Unlock()
+			if n > got+1 {
+				strange = append(strange, fmt.Sprintf("%d after %d", n, got))
+			}
+			got = max(got, n)
+		}))
+	if token := heard.Connect(); token.Wait() && token.Error() != nil {
+		t.Fatal(token.Error())
+	}
+	defer heard.Disconnect(0)
+	heard.Subscribe("numbers", 1, nil).Wait()
+
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{b.url()}
+	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	restarted := make(chan struct{})
+	go func() {
+		defer close(restarted)
+		for range 12 {
+			time.Sleep(100 * time.Millisecond)
+			b.restart(t)
+		}
+	}()
+	sent := 0
+	for more := true; more; {
+		select {
+		case <-restarted:
+			more = false
+		default:
+		}
+		sent++
+		if err := pub.Publish(t.Context(), "numbers", []byte(strconv.Itoa(sent))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pub.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return got == sent
+	}
+	if !eventually(all) {
+		t.Errorf("%d of %d messages came", got, sent)
+	}
+	if len(strange) > 0 {
+		t.Errorf("out of order: %q", strange)
+	}
+}
