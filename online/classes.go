@@ -123,7 +123,7 @@ func (l *Learner) nominate(ev *Event) []Event {
 		r.candidates = slices.Delete(r.candidates, 0, 1)
 	}
 	kept := *ev
-	kept.X, kept.Probs = slices.Clone(ev.X), slices.Clone(ev.Probs)
+	kept.X, kept.Probs, kept.Said = slices.Clone(ev.X), slices.Clone(ev.Probs), Said{}
 	c.samples = append(c.samples, kept)
 	if len(c.samples) >= l.cfg.Classes.Confirm {
 		return c.samples

@@ -52,6 +52,8 @@ type Event struct {
 	// Ahead and Last are what Probs made of the order of the labels: the sample
 	// was predicted to be Ahead labels after one of class Last. Ahead 0: nothing.
 	Ahead, Last int
+	// Said is what was published beside Probs.
+	Said Said
 	// Epoch is the version of the list of classes that Probs and Last are indexed
 	// by: within one, the list only grows at its end.
 	Epoch uint64
@@ -76,6 +78,7 @@ type Pending struct {
 	Probs []float64 // the prediction that was published for it
 
 	Ahead, Last int    // as in Event
+	Said        Said   // as in Event
 	Epoch       uint64 // as in Event
 
 	Clock time.Duration // when it came, on the clock of the node's running time

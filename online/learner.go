@@ -89,9 +89,11 @@ type Learner struct {
 	poolLogw []float64 // log weights of the pool's members, the largest 0
 	pendPool []float64 // Σ log p_m(label) of the minibatch that is filling
 
-	judge    prequential
-	roster   roster
-	counters Counters
+	judge     prequential
+	conformal conformal
+	opinion   opinion // scratch
+	roster    roster
+	counters  Counters
 
 	bases, spares []*model.Basis // one that all latent functions share, or one each
 	work          work
@@ -136,6 +138,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 		l.addClass(name)
 	}
 	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d)}
+	l.conformal = newConformal(cfg.Conformal.Coverage)
 	l.startPool()
 	l.publishClasses()
 	return l, nil
@@ -251,11 +254,12 @@ func (l *Learner) teach(ev *Event, k int, out *Outcome) {
 	if ev.Probs != nil { // it was predicted long ago
 		last, ahead = l.roster.today(ev.Last, ev.Epoch), ev.Ahead
 	}
-	l.probs, _, _ = l.view.PredictAfterTo(l.probs, ev.X, last, ahead, &l.ws)
+	var novelty float64
+	l.probs, novelty, _ = l.view.PredictAfterTo(l.probs, ev.X, last, ahead, &l.ws)
 	if ev.Probs == nil {
-		l.judge.judge(&opinion{probs: l.probs}, k)
+		l.assess(ev.X, l.probs, novelty, nil, k)
 	} else if probs := l.roster.translate(ev.Probs, ev.Epoch); probs != nil {
-		l.judge.judge(&opinion{probs: probs}, k)
+		l.assess(ev.X, probs, novelty, &ev.Said, k)
 	}
 	l.hold(ev.X, k)
 	c, at := len(l.view.Latent), l.latent[k]

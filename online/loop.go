@@ -75,6 +75,7 @@ type Loop struct {
 	errands  chan func()                     // for Run's goroutine
 	snapshot atomic.Pointer[model.Posterior] // replaced whole, never changed in place
 	status   atomic.Pointer[Status]
+	doubt    atomic.Pointer[Doubt] // replaced whole, with every group of records
 	start    time.Time
 	beat     atomic.Int64 // nanoseconds from start to the last sign of life of Run
 
@@ -108,12 +109,22 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	}
 	lp.drained = sync.NewCond(&lp.mu)
 	lp.snapshot.Store(l.Posterior())
+	lp.publishDoubt()
 	lp.publishStatus()
 	return lp
 }
 
 // Posterior returns the newest snapshot. Any goroutine may call it; it never waits.
 func (lp *Loop) Posterior() *model.Posterior { return lp.snapshot.Load() }
+
+// Doubt returns what is to be said beside predictions now. Any goroutine may
+// call it; it never waits.
+func (lp *Loop) Doubt() *Doubt { return lp.doubt.Load() }
+
+func (lp *Loop) publishDoubt() {
+	d := lp.learner.Doubt()
+	lp.doubt.Store(&d)
+}
 
 // Status returns the newest status, at most half a second old while records
 // keep coming. Any goroutine may call it; it never waits.
@@ -311,6 +322,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 	if stepped {
 		lp.snapshot.Store(lp.learner.Posterior())
 	}
+	lp.publishDoubt()
 	lp.stale = true
 	lp.checkpointIfDue()
 	lp.mu.Lock()

@@ -23,6 +23,7 @@ var sections = [...]section{
 	{"scores", func(l *Learner, e *encoder) { l.judge.encode(e) }, func(l *Learner, d *decoder) { l.judge.decode(d) }},
 	{"classes", (*Learner).encodeRoster, (*Learner).decodeRoster},
 	{"corrections", (*Learner).encodeCorrections, (*Learner).decodeCorrections},
+	{"conformal", func(l *Learner, e *encoder) { l.conformal.encode(e) }, func(l *Learner, d *decoder) { l.conformal.decode(d) }},
 }
 
 // SectionSize is the size of one part of an encoded state.

@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"math"
 	"time"
+
+	"edge/online"
 )
 
 // kind is the first byte of a sealed value.
@@ -249,6 +251,7 @@ type extras struct {
 	by          uint64
 	state       []byte
 	clock       time.Duration
+	said        online.Said
 }
 
 const (
@@ -259,9 +262,11 @@ const (
 	tagBy
 	tagState
 	tagClock
+	tagSaid // flags and threshold
+	lastTag = tagSaid
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid
 )
 
 func appendExtras(dst []byte, e extras) []byte {
@@ -288,6 +293,15 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.clock != 0 {
 		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
 	}
+	if e.said != (online.Said{}) {
+		var flags byte
+		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, e.said.Sets} {
+			if set {
+				flags |= 1 << bit
+			}
+		}
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagSaid, flags), math.Float64bits(e.said.Threshold))
+	}
 	return dst
 }
 
@@ -295,7 +309,7 @@ func appendExtras(dst []byte, e extras) []byte {
 func (d *decoder) extras(allowed uint) (e extras) {
 	for before := byte(0); len(d.rest) > 0; {
 		tag := d.byte()
-		if tag <= before || tag > tagClock || allowed>>tag&1 == 0 {
+		if tag <= before || tag > lastTag || allowed>>tag&1 == 0 {
 			d.fail("tag %d", tag)
 			return extras{}
 		}
@@ -315,6 +329,12 @@ func (d *decoder) extras(allowed uint) (e extras) {
 			e.state = bytes.Clone(d.bytes(d.count(maxState, 1)))
 		case tagClock:
 			e.clock = time.Duration(d.uvarint())
+		case tagSaid:
+			flags := d.byte()
+			e.said = online.Said{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.uint64())}
+			if flags > 7 || math.IsNaN(e.said.Threshold) {
+				d.fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
+			}
 		}
 	}
 	return e

@@ -47,6 +47,8 @@ func (m *fakeModel) Status() *online.Status {
 	return s
 }
 
+func (m *fakeModel) Doubt() *online.Doubt { return &online.Doubt{} }
+
 func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 	m.mu.Lock()
 	block := m.block

@@ -30,6 +30,7 @@ type Journal interface {
 type Model interface {
 	Posterior() *model.Posterior
 	Status() *online.Status
+	Doubt() *online.Doubt
 	Learn(ctx context.Context, records []online.Record) error
 	Idle(ctx context.Context) error
 }
@@ -116,6 +117,7 @@ type lesson struct {
 	to     *modelState // nil for a label
 	x      []float64
 	probs  []float64
+	said   online.Said // beside probs
 	label  string
 	weight float64 // of the label
 	device string
@@ -302,13 +304,17 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		if learned {
 			m.unlearnt++
 		}
-		l.probs = probs
+		doubt := m.Model.Doubt()
+		l.probs, l.said = probs, doubt.Say(probs, novelty)
 		m.seq++
 		p := Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Label: r.Label, Learned: learned,
+			Abstain: l.said.Abstained, Coverage: doubt.Coverage, Label: r.Label, Learned: learned,
 			rawID: r.rawID, rawTime: r.rawTime, arrived: msg.arrived,
+		}
+		if doubt.Coverage > 0 {
+			p.Set = doubt.AppendSet(make([]int, 0, len(probs)), probs, l.x)
 		}
 		p.judge()
 		w.publish(m, &p)
@@ -622,7 +628,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 		c.again(m)
 		return
 	}
-	p := online.Pending{Model: m.Name, Key: l.wait, X: l.x, Probs: l.probs}
+	p := online.Pending{Model: m.Name, Key: l.wait, X: l.x, Probs: l.probs, Said: l.said}
 	evicted := m.waiting.add(p, now)
 	c.counts.pendingEvicted.Add(uint64(len(evicted)))
 	c.group.forget(m, evicted...)
@@ -685,7 +691,7 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 		if l.id == lastID || m.last != nil && m.last.wait == p.Key {
 			m.last = nil
 		}
-		c.group.record(m, online.Event{Kind: online.Observe, Key: p.Key, X: p.X, Label: l.label, Probs: p.Probs, Weight: l.weight})
+		c.group.record(m, online.Event{Kind: online.Observe, Key: p.Key, X: p.X, Label: l.label, Probs: p.Probs, Said: p.Said, Weight: l.weight})
 	}
 	if !reached {
 		c.report.refuse(l.from, models, it.msg, why)
@@ -704,7 +710,7 @@ func (c *committer) find(l *lesson, late *lateLabel) (p online.Pending, taught b
 		case m.last == nil || late.device != "" && late.device != m.last.device:
 			return p, false, unknown
 		}
-		p = online.Pending{Key: l.key, X: m.last.x, Probs: m.last.probs}
+		p = online.Pending{Key: l.key, X: m.last.x, Probs: m.last.probs, Said: m.last.said}
 		if m.waiting.has(m.last.wait) {
 			p.Key = m.last.wait
 		}

@@ -22,6 +22,9 @@ type Prediction struct {
 	Class       int     // of the largest probability; −1 while no class is known
 	Entropy     float64 // of Probs, nats
 	Novelty     float64 // fraction of the prior variance that is left at the sample
+	Set         []int   // classes of the prediction set, the most probable first; may be empty
+	Coverage    float64 // fraction of sets that should hold the label; 0: there are no sets
+	Abstain     bool    // the configured rule says that the prediction should not be relied on
 	Label       string  // that came with the sample
 	Learned     bool    // the label is taught, now or already
 	Latency     time.Duration
@@ -93,6 +96,19 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = appendRounded(dst, p.Entropy)
 	dst = append(dst, `,"novelty":`...)
 	dst = appendRounded(dst, p.Novelty)
+	if p.Coverage > 0 {
+		dst = append(dst, `,"set":[`...)
+		for i, k := range p.Set {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = gjson.AppendJSONString(dst, p.Classes[k])
+		}
+		dst = append(dst, `],"coverage":`...)
+		dst = appendRounded(dst, p.Coverage)
+	}
+	dst = append(dst, `,"abstain":`...)
+	dst = strconv.AppendBool(dst, p.Abstain)
 	dst = append(dst, `,"learned":`...)
 	dst = strconv.AppendBool(dst, p.Learned)
 	dst = append(dst, `,"latency_us":`...)
@@ -116,6 +132,9 @@ type cborPrediction struct {
 	Probs      map[string]float64 `cbor:"probs"`
 	Entropy    float64            `cbor:"entropy"`
 	Novelty    float64            `cbor:"novelty"`
+	Set        *[]string          `cbor:"set,omitempty"`
+	Coverage   float64            `cbor:"coverage,omitempty"`
+	Abstain    bool               `cbor:"abstain"`
 	Learned    bool               `cbor:"learned"`
 	Latency    int64              `cbor:"latency_us"`
 }
@@ -125,7 +144,7 @@ func (p *Prediction) marshalCBOR(mode cbor.EncMode) ([]byte, error) {
 	c := cborPrediction{
 		V: 1, ID: scalarOf(p.rawID), Time: scalarOf(p.rawTime), Node: p.Node, Model: p.Model, Device: p.Device,
 		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
-		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Learned: p.Learned, Latency: p.Latency.Microseconds(),
+		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Learned: p.Learned, Latency: p.Latency.Microseconds(),
 	}
 	if c.ID == nil && p.ID != "" {
 		c.ID = p.ID
@@ -139,6 +158,13 @@ func (p *Prediction) marshalCBOR(mode cbor.EncMode) ([]byte, error) {
 	}
 	for i, v := range p.Probs {
 		c.Probs[p.Classes[i]] = rounded(v)
+	}
+	if p.Coverage > 0 {
+		set := make([]string, len(p.Set))
+		for i, k := range p.Set {
+			set[i] = p.Classes[k]
+		}
+		c.Set = &set
 	}
 	return mode.Marshal(c)
 }

@@ -14,10 +14,11 @@ func TestPredictionJSON(t *testing.T) {
 	p := Prediction{
 		Node: "pi4-hall", Model: "bearing", ID: "p7-000123", Seq: 99123, Version: 18231, Device: "p7",
 		Classes: []string{"ok", "worn", "broken"}, Probs: []float64{0.05, 0.93, 0.02}, Novelty: 0.08,
+		Set: []int{1, 0}, Coverage: 0.95, Abstain: true,
 		Latency: 412 * time.Microsecond, rawID: `"p7-000123"`, rawTime: `"2026-11-20T20:29:45.120Z"`,
 	}
 	p.judge()
-	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"learned":false,"latency_us":412}`
+	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"set":["worn","ok"],"coverage":0.95,"abstain":true,"learned":false,"latency_us":412}`
 	if got := string(p.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -26,7 +27,7 @@ func TestPredictionJSON(t *testing.T) {
 func TestPredictionWithoutClasses(t *testing.T) {
 	p := Prediction{Node: "n", Model: "m", arrived: time.Date(2026, 11, 20, 20, 29, 45, 120e6, time.FixedZone("", 3600))}
 	p.judge()
-	const want = `{"v":1,"id":null,"ts":"2026-11-20T19:29:45.120Z","node":"n","model":"m","seq":0,"version":0,"class":null,"confidence":null,"probs":{},"entropy":0,"novelty":0,"learned":false,"latency_us":0}`
+	const want = `{"v":1,"id":null,"ts":"2026-11-20T19:29:45.120Z","node":"n","model":"m","seq":0,"version":0,"class":null,"confidence":null,"probs":{},"entropy":0,"novelty":0,"abstain":false,"learned":false,"latency_us":0}`
 	if got := string(p.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -44,6 +45,8 @@ func TestPredictionCBOR(t *testing.T) {
 			Node: "pi4-hall", Model: "bearing", ID: "p7", Seq: 99123, Version: 18231, Device: "p7/a", Classes: []string{"ok", "worn", "broken"},
 			Probs: []float64{0.05004, 0.92999, 0.01997}, Novelty: 0.081234, Learned: true, Latency: 412 * time.Microsecond, rawID: `"p7"`, rawTime: `"2026-11-20"`,
 		},
+		"sets":       {ID: "1", arrived: arrived, Classes: []string{"a", "b"}, Probs: []float64{0.5, 0.5}, Set: []int{1}, Coverage: 0.8, Abstain: true},
+		"empty set":  {ID: "2", arrived: arrived, Classes: []string{"a"}, Probs: []float64{1}, Coverage: 0.9},
 		"numbers":    {ID: "17", rawID: "17", rawTime: "1700000000.5", Classes: []string{"a"}, Probs: []float64{1}},
 		"derived id": {ID: "from csv", arrived: arrived},
 		"nothing":    {arrived: arrived},
@@ -112,7 +115,7 @@ func FuzzPredictionJSON(f *testing.F) {
 }
 
 func TestPredictionAllocates(t *testing.T) {
-	p := Prediction{Node: "n", Model: "m", Classes: []string{"a", "b"}, Probs: []float64{0.25, 0.75}, rawID: "1", rawTime: "2"}
+	p := Prediction{Node: "n", Model: "m", Classes: []string{"a", "b"}, Probs: []float64{0.25, 0.75}, Set: []int{0, 1}, Coverage: 0.9, rawID: "1", rawTime: "2"}
 	buf := make([]byte, 0, 1024)
 	if n := testing.AllocsPerRun(100, func() { buf = p.AppendJSON(buf[:0]) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)

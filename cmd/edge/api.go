@@ -114,6 +114,8 @@ type sampleView struct {
 	Confidence float64            `json:"confidence"`
 	Probs      map[string]float64 `json:"probs"`
 	Novelty    float64            `json:"novelty"`
+	Set        []string           `json:"set"` // null: there are no sets
+	Abstain    bool               `json:"abstain"`
 	Label      string             `json:"label,omitempty"`
 	Learned    bool               `json:"learned"` // its label came with it, or was told on the page
 }
@@ -201,6 +203,13 @@ func describeSample(p sample) sampleView {
 	v := sampleView{
 		Time: p.at, Seq: p.Seq, ID: p.ID, Device: p.Device, Probs: map[string]float64{},
 		Novelty: p.Novelty, Label: p.label, Learned: p.Learned || p.label != "" && p.Label == "",
+	}
+	v.Abstain = p.Abstain
+	if p.Coverage > 0 {
+		v.Set = []string{}
+		for _, k := range p.Set {
+			v.Set = append(v.Set, p.Classes[k])
+		}
 	}
 	for k, prob := range p.Probs {
 		v.Probs[p.Classes[k]] = prob

@@ -16,13 +16,13 @@ import (
 )
 
 // drawCurves draws two figures side by side into an SVG file.
-func drawCurves(path, errTitle, lossTitle, xLabel string, curves []scoreCurve) error {
+func drawCurves(path, leftTitle, rightTitle, xLabel string, curves []scoreCurve) error {
 	const width, height = 11 * vg.Inch, 4.5 * vg.Inch
-	left, err := curvePlot(errTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.err })
+	left, err := curvePlot(leftTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.left })
 	if err != nil {
 		return err
 	}
-	right, err := curvePlot(lossTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.loss })
+	right, err := curvePlot(rightTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.right })
 	if err != nil {
 		return err
 	}

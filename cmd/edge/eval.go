@@ -24,8 +24,10 @@ type evaluation struct {
 	noise                    float64
 	mode                     string // prequential, holdout or cv
 	cut                      splits
+	coverage                 float64
+	abstain                  online.Abstain
 	asJSON                   bool
-	plot                     string
+	plot, plotSets           string
 }
 
 func newEvalCommand() *cobra.Command {
@@ -84,6 +86,9 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.IntVar(&e.inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
 	f.Float64Var(&e.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
+	f.Float64Var(&e.coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
+	f.Float64Var(&e.abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
+	f.Float64Var(&e.abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
 	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
@@ -92,6 +97,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	finish = trainingFlags(cmd, &e.cut.how)
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
 	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
+	f.StringVar(&e.plotSets, "plot-sets", "", "draw coverage and size of the prediction sets, by tenths of the stream, into this SVG `FILE`")
 	return cmd
 }
 
@@ -101,8 +107,8 @@ func (e *evaluation) check(files []string) error {
 		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.mode)
 	case e.mode == "prequential" && (e.cut.offline || e.cut.flips > 0):
 		return errors.New("--passes and --flip-labels: give --mode holdout or cv, too")
-	case e.mode != "prequential" && (e.plot != "" || e.seeds > 1):
-		return errors.New("--plot and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
+	case e.mode != "prequential" && (e.plot != "" || e.plotSets != "" || e.seeds > 1):
+		return errors.New("--plot, --plot-sets and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
 	case e.cut.repeats < 1 || e.cut.fraction <= 0 || e.cut.fraction >= 1 || e.cut.flips < 0 || e.cut.flips >= 1:
 		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
 	case e.seeds < 1:
@@ -143,7 +149,12 @@ func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Wri
 		}
 	}
 	if e.plot != "" {
-		return plotCurves(e.plot, reports)
+		if err := plotCurves(e.plot, reports); err != nil {
+			return err
+		}
+	}
+	if e.plotSets != "" {
+		return plotSets(e.plotSets, reports)
 	}
 	return nil
 }
@@ -202,7 +213,7 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	}
 	bar := newProgress(errOut, total, d.Name)
 	defer bar.Close()
-	report, err := prequential(ctx, learner, &pickedRows{rows: rows, pick: pick}, d.Name, bar.Add)
+	report, err := prequential(ctx, learner, &pickedRows{rows: rows, pick: pick}, d.Name, total, bar.Add)
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
 			d.Name, c.StepsRefused, c.LabelsRefused)
@@ -246,6 +257,15 @@ func (e *evaluation) adjust(cfg *online.Config) {
 	if e.noise >= 0 {
 		cfg.LabelNoise.Start = e.noise
 	}
+	if e.coverage >= 0 {
+		cfg.Conformal.Coverage = e.coverage
+	}
+	if e.abstain.NoveltyAbove >= 0 {
+		cfg.Abstain.NoveltyAbove = e.abstain.NoveltyAbove
+	}
+	if e.abstain.ConfidenceBelow >= 0 {
+		cfg.Abstain.ConfidenceBelow = e.abstain.ConfidenceBelow
+	}
 }
 
 // pickColumns finds the columns of d that are the named features.
@@ -283,19 +303,24 @@ func (p *pickedRows) Next(row *Row) error {
 	return nil
 }
 
-// prequential teaches rows to learner and reports how it did. A minibatch that
-// is not full at the end stays open, as it does in the daemon.
-func prequential(ctx context.Context, learner *online.Learner, rows Rows, name string, progress func(int)) (*Report, error) {
+// prequential teaches total rows to learner and reports how it did. A minibatch
+// that is not full at the end stays open, as it does in the daemon.
+func prequential(ctx context.Context, learner *online.Learner, rows Rows, name string, total int, progress func(int)) (*Report, error) {
 	var (
 		row    Row
 		curve  Curve
+		tenths Tenths
 		judged uint64
 		taken  time.Duration
 		ev     = online.Event{Kind: online.Observe}
 	)
-	for {
+	for taught := 1; ; taught++ {
 		if err := rows.Next(&row); errors.Is(err, io.EOF) {
-			return newReport(name, learner, curve, taken)
+			r, err := newReport(name, learner, curve, taken)
+			if err == nil {
+				r.Tenths = tenths.list
+			}
+			return r, err
 		} else if err != nil {
 			return nil, err
 		}
@@ -307,6 +332,9 @@ func prequential(ctx context.Context, learner *online.Learner, rows Rows, name s
 		outcome := learner.Add(&ev)
 		taken += time.Since(start)
 		progress(1)
+		if taught*10/total > len(tenths.list) {
+			tenths.Add(learner.Scores())
+		}
 		if errors.Is(outcome.Refused, online.ErrClass) {
 			continue // as the daemon does, which counts it
 		}

@@ -27,6 +27,7 @@ type collector struct {
 	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  *metric
 	balanced, kappa, brier, windowBalanced, windowBrier    *metric
 	baselineAccuracy, baselineLogLoss, prevalence          *metric
+	coverage, setSize, kept                                *metric
 	storeBytes, storeFree, storeWritten, storeTransactions *metric
 	learning, ignored                                      *metric
 	stateBytes, predictions                                *metric
@@ -78,6 +79,9 @@ func newCollector(m *monitor) *collector {
 	c.baselineAccuracy = gauge("baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", "model", "baseline")
 	c.baselineLogLoss = gauge("baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", "model", "baseline")
 	c.prevalence = gauge("label_prevalence", "Fraction of the last 500 labels.", "model", "class")
+	c.coverage = gauge("conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", "model")
+	c.setSize = gauge("conformal_set_size", "Mean number of classes in the last 500 prediction sets.", "model")
+	c.kept = gauge("predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", "model")
 	c.storeBytes = gauge("store_bytes", "Size of the state file.")
 	c.storeFree = gauge("store_free_bytes", "Room in the state file that is used again.")
 	c.storeWritten = counter("store_written_bytes_total", "Bytes of pages written to the state file since the start.")
@@ -228,6 +232,13 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	for name, b := range map[string]*online.Baseline{"class_prior": &sc.Window.Prior, "last_label": &sc.Window.Last} {
 		send(c.baselineAccuracy, 1-b.Error, m.name, name)
 		send(c.baselineLogLoss, b.NLL, m.name, name)
+	}
+	if sets := sc.Window.Sets; sets != nil {
+		send(c.coverage, float64(sets.Covered), m.name)
+		send(c.setSize, float64(sets.Size), m.name)
+	}
+	if a := sc.Window.Abstained; a != nil {
+		send(c.kept, float64(a.Kept), m.name)
 	}
 	for _, k := range sc.Window.PerClass {
 		send(c.prevalence, float64(k.Prevalence), m.name, metricLabel(k.Class))

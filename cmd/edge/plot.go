@@ -1,9 +1,11 @@
 package main
 
-// scoreCurve is the course of error and log loss.
+import "fmt"
+
+// scoreCurve is the course of two scores, such as error and log loss.
 type scoreCurve struct {
-	name         string
-	x, err, loss []float64
+	name           string
+	x, left, right []float64
 }
 
 // plotCurves draws error and log loss of the reports, side by side, into an
@@ -13,7 +15,7 @@ func plotCurves(path string, reports []*Report) error {
 	for _, r := range reports {
 		c := scoreCurve{name: r.Dataset}
 		for _, p := range r.Curve {
-			c.x, c.err, c.loss = append(c.x, float64(p.N)), append(c.err, p.Error), append(c.loss, p.NLL)
+			c.x, c.left, c.right = append(c.x, float64(p.N)), append(c.left, p.Error), append(c.right, p.NLL)
 		}
 		curves = append(curves, c)
 	}
@@ -25,7 +27,26 @@ func plotCurves(path string, reports []*Report) error {
 func plotTraining(path string, r *TrainReport) error {
 	c := scoreCurve{name: r.Dataset}
 	for _, p := range r.Curve {
-		c.x, c.err, c.loss = append(c.x, p.CPUSeconds), append(c.err, p.Error), append(c.loss, p.NLL)
+		c.x, c.left, c.right = append(c.x, p.CPUSeconds), append(c.left, p.Error), append(c.right, p.NLL)
 	}
 	return drawCurves(path, "Held-out error", "Held-out log loss, nats", "CPU seconds", []scoreCurve{c})
+}
+
+// plotSets draws coverage and size of the prediction sets by tenths of the
+// streams.
+func plotSets(path string, reports []*Report) error {
+	var curves []scoreCurve
+	for _, r := range reports {
+		c := scoreCurve{name: r.Dataset}
+		for i, t := range r.Tenths {
+			if t.Coverage == t.Coverage {
+				c.x, c.left, c.right = append(c.x, float64(i+1)), append(c.left, float64(t.Coverage)), append(c.right, float64(t.Size))
+			}
+		}
+		if len(c.x) == 0 {
+			return fmt.Errorf("%s: there are no prediction sets to draw; give --coverage", r.Dataset)
+		}
+		curves = append(curves, c)
+	}
+	return drawCurves(path, "Coverage of the prediction sets", "Classes in a prediction set", "tenth of the stream", curves)
 }

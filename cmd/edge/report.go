@@ -40,6 +40,7 @@ type Report struct {
 	PeakRSS          uint64              `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
 	StateBytes       int                 `json:"state_bytes"`
 	Digest           string              `json:"digest"` // of the state after the last sample; empty for a mean over runs
+	Tenths           []Tenth             `json:"tenths"` // of the stream, in its order
 	Curve            []CurvePoint        `json:"curve"`
 	Runs             []Run               `json:"runs"` // the repeats that the figures above are the means of
 }
@@ -92,7 +93,7 @@ func meanReport(reports []*Report, seeds []uint64) *Report {
 	mean.Error, mean.NLL, mean.Brier, mean.ECE, mean.MacroF1, mean.Seconds = 0, 0, 0, 0, 0, 0
 	mean.Digest, mean.Curve = "", reports[0].Curve
 	mean.Balanced, mean.Kappa = 0, 0
-	mean.Prior, mean.Last, mean.Beats, mean.PerClass, mean.Abstained, mean.Sets = online.Baseline{}, online.Baseline{}, nil, nil, nil, nil // of each run alone
+	mean.Prior, mean.Last, mean.Beats, mean.PerClass, mean.Abstained, mean.Sets, mean.Tenths = online.Baseline{}, online.Baseline{}, nil, nil, nil, nil, nil // of each run alone
 	n := float64(len(reports))
 	for i, r := range reports {
 		mean.Error += r.Error / n
@@ -109,6 +110,43 @@ func meanReport(reports []*Report, seeds []uint64) *Report {
 		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds
 	}
 	return &mean
+}
+
+// Tenth is how one tenth of a stream went.
+type Tenth struct {
+	N        uint64      `json:"n"`
+	Error    online.Real `json:"error"`
+	NLL      online.Real `json:"nll"`
+	Coverage online.Real `json:"coverage"` // of the prediction sets
+	Size     online.Real `json:"set_size"`
+}
+
+// Tenths collects them from the scores at their ends.
+type Tenths struct {
+	list []Tenth
+	last online.Figures
+}
+
+// Add ends a tenth.
+func (t *Tenths) Add(s online.Scores) {
+	sets := func(f *online.Figures) online.Coverage {
+		if f.Sets == nil {
+			return online.Coverage{}
+		}
+		return *f.Sets
+	}
+	now, before := sets(&s.Figures), sets(&t.last)
+	part := func(n, then uint64, mean, was float64) online.Real {
+		return online.Real((float64(n)*mean - float64(then)*was) / float64(n-then))
+	}
+	t.list = append(t.list, Tenth{
+		N:        s.N - t.last.N,
+		Error:    part(s.N, t.last.N, s.Error, t.last.Error),
+		NLL:      part(s.N, t.last.N, s.NLL, t.last.NLL),
+		Coverage: part(now.N, before.N, float64(now.Covered), float64(before.Covered)),
+		Size:     part(now.N, before.N, float64(now.Size), float64(before.Size)),
+	})
+	t.last = s.Figures
 }
 
 // Curve collects the course of the scores in bounded memory: when it is full,
@@ -156,14 +194,21 @@ func (c Curve) Ending(s online.Scores) []CurvePoint {
 // printReports writes a table, a line for each report.
 func printReports(w io.Writer, reports []*Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tsamples/s\tstate\tdigest\t")
+	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
 	for _, r := range reports {
 		digest := r.Digest[:min(12, len(r.Digest))]
 		if len(r.Runs) > 0 {
 			digest = fmt.Sprintf("mean of %d", len(r.Runs))
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%s\t%s\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
-			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, baseline(&r.Prior), baseline(&r.Last), r.SamplesPerSecond, byteSize(uint64(r.StateBytes)), digest)
+		covered, size, kept := "–", "–", "–"
+		if s := r.Sets; s != nil {
+			covered, size = fmt.Sprintf("%.4f", s.Covered), fmt.Sprintf("%.3f", s.Size)
+		}
+		if a := r.Abstained; a != nil {
+			kept = fmt.Sprintf("%.3f (error %.4f)", a.Kept, a.Error)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
+			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, byteSize(uint64(r.StateBytes)), digest)
 	}
 	return t.Flush()
 }

@@ -1,0 +1,252 @@
+package online
+
+import (
+	"math"
+	"slices"
+)
+
+// Abstain says when a prediction should not be relied on.
+type Abstain struct {
+	// NoveltyAbove: where more than this fraction of the prior variance is left,
+	// nothing like the sample was learnt. Default 1: never; range 0 to 1.
+	NoveltyAbove float64 `yaml:"novelty_above"`
+	// ConfidenceBelow: where the most probable class has less than this
+	// probability. Default 0: never; range 0 to 1.
+	ConfidenceBelow float64 `yaml:"confidence_below"`
+}
+
+// on reports whether the rule can ever apply.
+func (a Abstain) on() bool { return a.NoveltyAbove < 1 || a.ConfidenceBelow > 0 }
+
+// Conformal asks for prediction sets.
+type Conformal struct {
+	// Coverage is the fraction of sets that should hold the label, in the long
+	// run and whatever the stream does. Default 0.9; range 0.5 to 0.999, 0: no sets.
+	Coverage float64 `yaml:"coverage"`
+}
+
+// Doubt is what a learner says about predictions beside their probabilities. It
+// is immutable; any goroutine may use it.
+type Doubt struct {
+	Abstain   Abstain
+	Coverage  float64 // that the sets aim at; 0: there are none
+	Threshold float64 // of strangeness, up to which a class is in the set
+}
+
+// Said is what was published beside a prediction whose label comes late.
+type Said struct {
+	Ruled, Abstained bool    // there was a rule of abstention; it applied
+	Sets             bool    // there was a prediction set
+	Threshold        float64 // of it
+}
+
+// Say returns what is published beside a prediction.
+func (d *Doubt) Say(probs []float64, novelty float64) Said {
+	a := d.Abstain
+	return Said{
+		Ruled: a.on(), Abstained: a.on() && (novelty > a.NoveltyAbove || len(probs) == 0 || slices.Max(probs) < a.ConfidenceBelow),
+		Sets: d.Coverage > 0, Threshold: d.Threshold,
+	}
+}
+
+// AppendSet appends the prediction set of x, given its probabilities: classes,
+// the most probable first.
+func (d *Doubt) AppendSet(dst []int, probs, x []float64) []int {
+	jitter := dither(x)
+	first := len(dst)
+	for k, p := range probs {
+		if strangeness(p)+jitter > d.Threshold {
+			continue
+		}
+		at := len(dst)
+		for dst = append(dst, k); at > first && probs[dst[at-1]] < p; at-- {
+			dst[at], dst[at-1] = dst[at-1], dst[at]
+		}
+	}
+	return dst
+}
+
+// setSize is the length of the set that AppendSet would append.
+func setSize(threshold float64, probs []float64, jitter float64) (size int) {
+	for _, p := range probs {
+		if strangeness(p)+jitter <= threshold {
+			size++
+		}
+	}
+	return size
+}
+
+const (
+	strangeWindow = 500  // labels whose strangeness the threshold looks back on
+	strangeGain   = 1.5  // of the threshold, in units of strangeness, for each set too many that failed
+	minStrange    = 1e-9 // of a probability and of its distance from 1
+	ditherWidth   = 1e-3
+)
+
+// strangeness of a class of probability p is its log odds against.
+func strangeness(p float64) float64 {
+	p = min(max(p, minStrange), 1-minStrange)
+	return math.Log((1 - p) / p)
+}
+
+// dither returns a number that is as if drawn for x: predictions that are all
+// the same, as before the model is built, are told apart by it. It follows from
+// x alone, so that a replay has the same one.
+func dither(x []float64) float64 {
+	h := uint64(14695981039346656037)
+	for _, v := range x {
+		h = (h ^ math.Float64bits(v)) * 1099511628211
+		h ^= h >> 29
+	}
+	h *= 0xbf58476d1ce4e5b9
+	h ^= h >> 32
+	return ditherWidth * float64(h>>11) / (1 << 53)
+}
+
+// conformal keeps the threshold of the prediction sets. The set of a sample
+// holds the classes whose strangeness is at most
+//
+//	q = Q(coverage) + 1.5·Σ (missed − (1 − coverage))
+//
+// with Q the quantile of the strangeness of the last 500 labels, and the sum
+// over all labels so far: an integral controller on top of a running quantile.
+// Strangeness is bounded, so that the sum is, and with it the difference between
+// the achieved and the wanted coverage, by a constant over the number of labels,
+// whatever the stream does.
+//
+// Source: Gibbs & Candès, "Adaptive conformal inference under distribution
+// shift" (NeurIPS 2021); Angelopoulos, Candès & Tibshirani, "Conformal PID
+// control for time series prediction" (NeurIPS 2023), P and I parts, with the
+// score 1 − p of Sadinle, Lei & Wasserman (2019) on the scale of log odds.
+type conformal struct {
+	coverage  float64 // 0: off
+	excess    float64 // the sum
+	ring      []float64
+	next      int       // where the ring's next goes
+	sorted    []float64 // the ring in order; follows from it, as threshold does
+	threshold float64
+}
+
+func newConformal(coverage float64) conformal {
+	c := conformal{coverage: coverage}
+	if coverage > 0 {
+		c.ring, c.sorted = make([]float64, 0, strangeWindow), make([]float64, 0, strangeWindow)
+	}
+	c.aim()
+	return c
+}
+
+// learn takes notice of the strangeness that a label had.
+func (c *conformal) learn(s float64) {
+	c.excess -= 1 - c.coverage
+	if s > c.threshold {
+		c.excess++
+	}
+	s = float64(float32(s)) // as the state keeps it
+	if len(c.ring) < strangeWindow {
+		c.ring = append(c.ring, s)
+	} else {
+		at, _ := slices.BinarySearch(c.sorted, c.ring[c.next])
+		c.sorted = slices.Delete(c.sorted, at, at+1)
+		c.ring[c.next] = s
+		c.next = (c.next + 1) % strangeWindow
+	}
+	at, _ := slices.BinarySearch(c.sorted, s)
+	c.sorted = slices.Insert(c.sorted, at, s)
+	c.aim()
+}
+
+// aim computes the threshold. Without any label yet it believes the
+// probabilities: a class is in the set if it is more probable than 1 − coverage.
+func (c *conformal) aim() {
+	if c.coverage == 0 {
+		return
+	}
+	q := strangeness(1 - c.coverage)
+	if n := len(c.sorted); n > 0 {
+		at := min(max(c.coverage*float64(n+1)-1, 0), float64(n-1))
+		low := int(at)
+		q = c.sorted[low]
+		if low+1 < n {
+			q += (at - float64(low)) * (c.sorted[low+1] - q)
+		}
+	}
+	c.threshold = q + strangeGain*c.excess
+}
+
+func (c *conformal) encode(e *encoder) {
+	if c.coverage == 0 {
+		return
+	}
+	e.float(c.coverage)
+	e.float(c.excess)
+	e.int(len(c.ring))
+	for _, s := range c.ring {
+		e.float32(s)
+	}
+	e.int(c.next)
+}
+
+// decode reads what was learnt under a coverage that may have been another one:
+// the sum then begins anew.
+func (c *conformal) decode(d *decoder) {
+	coverage, excess := d.number("coverage"), d.number("sum of misses")
+	n := d.int(strangeWindow, "window of the sets")
+	ring := make([]float64, 0, strangeWindow)
+	for range n {
+		ring = append(ring, d.float32("window of the sets"))
+	}
+	next := d.int(max(n-1, 0), "window of the sets")
+	if n < strangeWindow && next > 0 {
+		d.fail("window of the sets goes on in its middle")
+	}
+	if d.err != nil || c.coverage == 0 {
+		return
+	}
+	if coverage == c.coverage {
+		c.excess = excess
+	}
+	c.ring, c.next, c.sorted = ring, next, append(c.sorted[:0], ring...)
+	slices.Sort(c.sorted)
+	c.aim()
+}
+
+// Doubt returns what is to be said beside predictions from now on.
+func (l *Learner) Doubt() Doubt {
+	return Doubt{Abstain: l.cfg.Abstain, Coverage: l.conformal.coverage, Threshold: l.conformal.threshold}
+}
+
+// assess judges what was said of a sample of class k: the probabilities, whether
+// to rely on them, and the set. What late says was said when the sample came;
+// nil: the learner says it now. The threshold always learns by what it would say
+// now: a sum that counted errors of long ago would swing.
+func (l *Learner) assess(x, probs []float64, novelty float64, late *Said, k int) {
+	o := &l.opinion
+	*o = opinion{probs: probs}
+	var said Said
+	if late != nil {
+		said = *late
+	} else {
+		doubt := l.Doubt()
+		said = doubt.Say(probs, novelty)
+	}
+	if said.Ruled {
+		o.rule = kept
+		if said.Abstained {
+			o.rule = abstained
+		}
+	}
+	jitter := dither(x)
+	strange := strangeness(0) + jitter
+	if k < len(probs) {
+		strange = strangeness(probs[k]) + jitter
+	}
+	if o.sets = said.Sets; o.sets {
+		o.size = setSize(said.Threshold, probs, jitter)
+		o.holds = k < len(probs) && strange <= said.Threshold
+	}
+	l.judge.judge(o, k)
+	if l.conformal.coverage > 0 {
+		l.conformal.learn(strange)
+	}
+}
