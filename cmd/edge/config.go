@@ -344,6 +344,9 @@ func (c *Config) Validate() error {
 			fail("http.listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", c.HTTP.Listen)
 		}
 	}
+	if c.HTTP.Pprof && !profiles {
+		fail("http.pprof", "this build has no profiles: switch it off, or use a binary built without -tags minimal")
+	}
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
 		fail("log.format", "%s: want auto, text or json", c.Log.Format)
 	}

@@ -1,3 +1,5 @@
+//go:build !minimal
+
 package main
 
 import (
@@ -16,6 +18,19 @@ type principal struct {
 
 // principalRows bounds the rows that the directions are found from.
 const principalRows = 10000
+
+// inComponents returns rows, and judged if it is not nil, with the first k
+// principal components of rows in place of their features.
+func inComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
+	p, err := rows.principal(min(k, len(rows.table.Features)))
+	if err != nil {
+		return nil, nil, err
+	}
+	if judged != nil {
+		judged = judged.of(p.apply(judged.table))
+	}
+	return rows.of(p.apply(rows.table)), judged, nil
+}
 
 // principal finds the first k principal components of the features as they
 // are, without scaling.

@@ -204,15 +204,10 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	began := cpuTime()
 	if t.components > 0 {
-		p, err := rows.principal(min(t.components, len(table.Features)))
-		if err != nil {
+		if rows, judged, err = inComponents(t.components, rows, judged); err != nil {
 			return err
 		}
-		table = p.apply(rows.table)
-		rows = rows.of(table)
-		if judged != nil {
-			judged = judged.of(p.apply(judged.table))
-		}
+		table = rows.table
 	}
 	cfg.Features = table.Features
 	trainer, err := t.open(cfg, table.Classes, rows)
