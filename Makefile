@@ -5,10 +5,18 @@ FUZZ    ?= 20s
 KILLS   ?= 1000
 MESSAGES ?= 10000000
 DIST    := dist
-LDFLAGS := -s -w
-STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -tags minimal -trimpath -ldflags "$(LDFLAGS)"
 
-.PHONY: help build test race torture faults soak endure bench fuzz cover lint vuln arm demo clean
+# Small binaries. The page is plain HTTP, so HTTP/2 would never be spoken. What
+# runs once a connection or once a start is not inlined.
+COLD    := edge/cmd/... crypto/... encoding/... net/... vendor/... golang.org/... mime/... regexp/... text/... html log/... os/... \
+           compress/... fmt reflect math/big \
+           $(addprefix github.com/,goccy/... spf13/... gorilla/... lmittmann/... influxdata/... mattn/... coreos/... \
+           mochi-mqtt/... schollz/... fxamacker/... klauspost/... charmbracelet/... rivo/... mitchellh/...) charm.land/...
+STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%=-l)
+MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
+WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
+
+.PHONY: help build test race torture faults soak endure bench fuzz cover lint vuln arm emulate demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -59,11 +67,18 @@ lint: ## gofmt, go vet and staticcheck
 vuln: ## look for known vulnerabilities of what is used; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
-arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64, without plots, into dist/
-	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/edge_linux_armv6 ./cmd/edge
-	GOARCH=arm GOARM=7 $(STATIC) -o $(DIST)/edge_linux_armv7 ./cmd/edge
-	GOARCH=arm64 $(STATIC) -o $(DIST)/edge_linux_arm64 ./cmd/edge
-	GOARCH=amd64 $(STATIC) -o $(DIST)/edge_linux_amd64 ./cmd/edge
+arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/: the minimal one for each, and all but plots for arm64
+	GOARCH=arm GOARM=6 $(MINIMAL) -o $(DIST)/edge_linux_armv6 ./cmd/edge
+	GOARCH=arm GOARM=7 $(MINIMAL) -o $(DIST)/edge_linux_armv7 ./cmd/edge
+	GOARCH=arm64 $(MINIMAL) -o $(DIST)/edge_linux_arm64 ./cmd/edge
+	GOARCH=amd64 $(MINIMAL) -o $(DIST)/edge_linux_amd64 ./cmd/edge
+	GOARCH=arm64 $(WHOLE) -o $(DIST)/edge_linux_arm64_whole ./cmd/edge
+
+emulate: ## test the kernels of model/dense on arm64 and armv6; needs qemu-user-static
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -c -o $(DIST)/dense_arm64.test ./model/dense
+	timeout 600 qemu-aarch64-static $(DIST)/dense_arm64.test
+	GOARCH=arm GOARM=6 CGO_ENABLED=0 $(GO) test -c -o $(DIST)/dense_armv6.test ./model/dense
+	timeout 600 qemu-arm-static -cpu arm1176 $(DIST)/dense_armv6.test
 
 demo: ## run the demo for 30 seconds
 	$(GO) run ./cmd/edge demo --for 30s

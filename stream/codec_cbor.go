@@ -1,3 +1,5 @@
+//go:build !minimal
+
 package stream
 
 import (
@@ -15,6 +17,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
 )
+
+const withCBOR = true
 
 // cborCodec reads CBOR (RFC 8949) of the shapes that JSON has. It is written as
 // JSON first, by the rules of RFC 8949, section 6.1, so that the two formats

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"io"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // Compressions of a payload.
@@ -30,17 +27,12 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// zstdWindow is what a zstd frame may take to unpack whatever its payload is
-// allowed: a compressor that does not know how much will come names a window of
-// that order (RFC 8878, section 3.1.1.1.2, recommends to support 8 MiB).
-const zstdWindow = 8 << 20
-
 // unpacker undoes the compression of payloads. The zero value passes them on.
 type unpacker struct {
 	gzip, zstd bool // what may come
 	plain      bool // and as it is
 	limit      int  // bytes, unpacked
-	frames     *zstd.Decoder
+	frames     *zstdFrames
 }
 
 func newUnpacker(compression string, limit int) (*unpacker, error) {
@@ -51,12 +43,8 @@ func newUnpacker(compression string, limit int) (*unpacker, error) {
 		return u, nil
 	}
 	var err error
-	u.frames, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), // no goroutines
-		zstd.WithDecoderMaxMemory(uint64(max(limit, zstdWindow))))
-	if err != nil {
-		return nil, fmt.Errorf("zstd: %w", err)
-	}
-	return u, nil
+	u.frames, err = newZstdFrames(limit)
+	return u, err
 }
 
 // unpack returns the payload as it was before it was compressed, or refuses it
@@ -91,19 +79,18 @@ func (u *unpacker) gunzip(payload []byte) ([]byte, *Refusal) {
 }
 
 func (u *unpacker) unzstd(payload []byte) ([]byte, *Refusal) {
-	var head zstd.Header
-	if err := head.Decode(payload); err == nil && head.HasFCS && head.FrameContentSize > uint64(u.limit) {
-		return nil, u.tooLarge()
-	}
-	out, err := u.frames.DecodeAll(payload, nil)
+	out, err := u.frames.unpack(payload)
 	switch {
-	case len(out) > u.limit, errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded):
+	case errors.Is(err, errTooLong):
 		return nil, u.tooLarge()
 	case err != nil:
 		return nil, refuse(Malformed, "zstd: %w", err)
 	}
 	return out, nil
 }
+
+// errTooLong says that something unpacks to more than is allowed.
+var errTooLong = errors.New("too long")
 
 func (u *unpacker) tooLarge() *Refusal {
 	return refuse(TooLarge, "more than %s when it is unpacked", ByteSize(u.limit))

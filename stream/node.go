@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/fxamacker/cbor/v2"
 
 	"edge/model"
 	"edge/online"
@@ -179,6 +178,10 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			labelTopic: prefix + c.Name + "/label",
 		}
 		errs = append(errs, within("models."+c.Name+".pending", c.Pending.Validate()))
+		if err := CheckOutput(cmp.Or(c.Output, formatJSON)); err != nil {
+			errs = append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))
+			continue
+		}
 		if err := m.join(byName); err != nil {
 			errs = append(errs, fmt.Errorf("models.%s: %w", c.Name, err))
 			continue
@@ -189,16 +192,11 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
 				"topic", prefix+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 		}
-		switch c.Output {
-		case "", formatJSON:
-		case formatCBOR:
-			mode, err := cbor.CoreDetEncOptions().EncMode()
-			if err != nil {
-				return err
+		if c.Output == formatCBOR {
+			var err error
+			if m.cbor, err = newCBOREncoder(); err != nil {
+				return fmt.Errorf("models.%s.output cbor: %w", c.Name, err)
 			}
-			m.cbor = mode
-		default:
-			errs = append(errs, fmt.Errorf("models.%s.output %s: want json or cbor", c.Name, c.Output))
 		}
 		m.knowClasses()
 		n.models = append(n.models, m)

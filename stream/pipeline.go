@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"edge/model"
 	"edge/online"
 )
@@ -96,7 +94,7 @@ type modelState struct {
 	repeated uint64                     // of redelivered, as unlearnt knows it; the worker's
 	frozen   bool                       // labels teach nothing; the worker's
 	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
-	cbor     cbor.EncMode               // of predictions; nil: JSON
+	cbor     *cborEncoder               // of predictions; nil: JSON
 
 	waiting *waiting  // the committer's, as all below
 	last    *lesson   // newest sample, unless it has been taught
@@ -341,7 +339,7 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 		payload = slices.Clone(w.scratch) // the outbox keeps it
 	} else {
 		var err error
-		if payload, err = p.marshalCBOR(m.cbor); err != nil {
+		if payload, err = m.cbor.encode(p); err != nil {
 			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
 		}
 	}

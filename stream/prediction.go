@@ -1,11 +1,12 @@
 package stream
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
 )
 
@@ -116,75 +117,6 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// cborPrediction is a prediction as it is published in CBOR: what the JSON
-// says, key by key.
-type cborPrediction struct {
-	V          int                `cbor:"v"`
-	ID         any                `cbor:"id"`
-	Time       any                `cbor:"ts"`
-	Node       string             `cbor:"node"`
-	Model      string             `cbor:"model"`
-	Device     string             `cbor:"device,omitempty"`
-	Seq        uint64             `cbor:"seq"`
-	Version    uint64             `cbor:"version"`
-	Class      *string            `cbor:"class"`
-	Confidence *float64           `cbor:"confidence"`
-	Probs      map[string]float64 `cbor:"probs"`
-	Entropy    float64            `cbor:"entropy"`
-	Novelty    float64            `cbor:"novelty"`
-	Set        *[]string          `cbor:"set,omitempty"`
-	Coverage   float64            `cbor:"coverage,omitempty"`
-	Abstain    bool               `cbor:"abstain"`
-	Learned    bool               `cbor:"learned"`
-	Latency    int64              `cbor:"latency_us"`
-}
-
-// marshalCBOR returns the prediction in CBOR.
-func (p *Prediction) marshalCBOR(mode cbor.EncMode) ([]byte, error) {
-	c := cborPrediction{
-		V: 1, ID: scalarOf(p.rawID), Time: scalarOf(p.rawTime), Node: p.Node, Model: p.Model, Device: p.Device,
-		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
-		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Learned: p.Learned, Latency: p.Latency.Microseconds(),
-	}
-	if c.ID == nil && p.ID != "" {
-		c.ID = p.ID
-	}
-	if c.Time == nil {
-		c.Time = stamp(p.arrived)
-	}
-	if p.Class >= 0 {
-		confidence := rounded(p.Probs[p.Class])
-		c.Class, c.Confidence = &p.Classes[p.Class], &confidence
-	}
-	for i, v := range p.Probs {
-		c.Probs[p.Classes[i]] = rounded(v)
-	}
-	if p.Coverage > 0 {
-		set := make([]string, len(p.Set))
-		for i, k := range p.Set {
-			set[i] = p.Classes[k]
-		}
-		c.Set = &set
-	}
-	return mode.Marshal(c)
-}
-
-// scalarOf returns what a JSON text or number says, whole numbers as such; nil
-// for nothing.
-func scalarOf(raw string) any {
-	v := gjson.Parse(raw)
-	switch v.Type {
-	case gjson.String:
-		return v.Str
-	case gjson.Number:
-		if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
-			return n
-		}
-		return v.Num
-	}
-	return nil
-}
-
 // rounded returns v with at most four decimals.
 func rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
 
@@ -196,4 +128,24 @@ func appendRounded(dst []byte, v float64) []byte {
 // appendTime appends a time as a JSON string, UTC, to the millisecond.
 func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
+}
+
+// PredictionID returns the id in a prediction as it is published, JSON or CBOR;
+// "" if it has none.
+func PredictionID(payload []byte) string {
+	if gjson.ValidBytes(payload) {
+		return gjson.GetBytes(payload, "id").String()
+	}
+	return idInCBOR(payload)
+}
+
+// CheckOutput returns why predictions cannot be published in a format.
+func CheckOutput(format string) error {
+	switch {
+	case format != formatJSON && format != formatCBOR:
+		return fmt.Errorf("%s: want json or cbor", format)
+	case format == formatCBOR && !withCBOR:
+		return errors.New("cbor: want json, or a binary built without -tags minimal: this one has no CBOR")
+	}
+	return nil
 }

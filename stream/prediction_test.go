@@ -35,7 +35,7 @@ func TestPredictionWithoutClasses(t *testing.T) {
 
 // CBOR says what JSON says, number by number.
 func TestPredictionCBOR(t *testing.T) {
-	mode, err := cbor.CoreDetEncOptions().EncMode()
+	encoder, err := newCBOREncoder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestPredictionCBOR(t *testing.T) {
 		"nothing":    {arrived: arrived},
 	} {
 		p.judge()
-		got, err := p.marshalCBOR(mode)
+		got, err := encoder.encode(&p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -313,8 +313,8 @@ func (c *Config) Validate() error {
 			errs = append(errs, prefixed(key, learner.Validate()))
 		}
 		errs = append(errs, prefixed(key+".pending", m.Pending.Validate()))
-		if m.Output != "json" && m.Output != "cbor" {
-			fail(key+".output", "%s: want json or cbor", m.Output)
+		if err := stream.CheckOutput(m.Output); err != nil {
+			fail(key+".output", "%v", err)
 		}
 	}
 	for i, l := range c.Labels {

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fxamacker/cbor/v2"
-	"github.com/tidwall/gjson"
+	"edge/stream"
 )
 
 // follower watches how far daemons are with a replayed stream, so that it can
@@ -71,7 +70,7 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 			node.info = true
 		}
 	default:
-		row, ok := strings.CutPrefix(predictionID(payload), f.prefix+"-")
+		row, ok := strings.CutPrefix(stream.PredictionID(payload), f.prefix+"-")
 		n, err := strconv.Atoi(row)
 		if !ok || err != nil || n <= f.last {
 			return
@@ -82,21 +81,6 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 	case f.changed <- struct{}{}:
 	default:
 	}
-}
-
-// predictionID returns the id in a prediction, which is JSON or CBOR; "" if it
-// has none.
-func predictionID(payload []byte) string {
-	if gjson.ValidBytes(payload) {
-		return gjson.GetBytes(payload, "id").String()
-	}
-	var p struct {
-		ID string `cbor:"id"`
-	}
-	if err := cbor.Unmarshal(payload, &p); err != nil {
-		return ""
-	}
-	return p.ID
 }
 
 // state returns whether a node is ready, and the highest row that was predicted.

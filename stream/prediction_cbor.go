@@ -1,0 +1,102 @@
+//go:build !minimal
+
+package stream
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/tidwall/gjson"
+)
+
+// cborPrediction is a prediction as it is published in CBOR: what the JSON
+// says, key by key.
+type cborPrediction struct {
+	V          int                `cbor:"v"`
+	ID         any                `cbor:"id"`
+	Time       any                `cbor:"ts"`
+	Node       string             `cbor:"node"`
+	Model      string             `cbor:"model"`
+	Device     string             `cbor:"device,omitempty"`
+	Seq        uint64             `cbor:"seq"`
+	Version    uint64             `cbor:"version"`
+	Class      *string            `cbor:"class"`
+	Confidence *float64           `cbor:"confidence"`
+	Probs      map[string]float64 `cbor:"probs"`
+	Entropy    float64            `cbor:"entropy"`
+	Novelty    float64            `cbor:"novelty"`
+	Set        *[]string          `cbor:"set,omitempty"`
+	Coverage   float64            `cbor:"coverage,omitempty"`
+	Abstain    bool               `cbor:"abstain"`
+	Learned    bool               `cbor:"learned"`
+	Latency    int64              `cbor:"latency_us"`
+}
+
+// cborEncoder writes predictions in CBOR.
+type cborEncoder struct{ mode cbor.EncMode }
+
+func newCBOREncoder() (*cborEncoder, error) {
+	mode, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		return nil, fmt.Errorf("cbor: %w", err)
+	}
+	return &cborEncoder{mode}, nil
+}
+
+// encode returns the prediction in CBOR.
+func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
+	c := cborPrediction{
+		V: 1, ID: scalarOf(p.rawID), Time: scalarOf(p.rawTime), Node: p.Node, Model: p.Model, Device: p.Device,
+		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
+		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Learned: p.Learned, Latency: p.Latency.Microseconds(),
+	}
+	if c.ID == nil && p.ID != "" {
+		c.ID = p.ID
+	}
+	if c.Time == nil {
+		c.Time = stamp(p.arrived)
+	}
+	if p.Class >= 0 {
+		confidence := rounded(p.Probs[p.Class])
+		c.Class, c.Confidence = &p.Classes[p.Class], &confidence
+	}
+	for i, v := range p.Probs {
+		c.Probs[p.Classes[i]] = rounded(v)
+	}
+	if p.Coverage > 0 {
+		set := make([]string, len(p.Set))
+		for i, k := range p.Set {
+			set[i] = p.Classes[k]
+		}
+		c.Set = &set
+	}
+	return e.mode.Marshal(c)
+}
+
+// scalarOf returns what a JSON text or number says, whole numbers as such; nil
+// for nothing.
+func scalarOf(raw string) any {
+	v := gjson.Parse(raw)
+	switch v.Type {
+	case gjson.String:
+		return v.Str
+	case gjson.Number:
+		if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+			return n
+		}
+		return v.Num
+	}
+	return nil
+}
+
+// idInCBOR returns the id in a prediction in CBOR, if it is a text.
+func idInCBOR(payload []byte) string {
+	var p struct {
+		ID string `cbor:"id"`
+	}
+	if err := cbor.Unmarshal(payload, &p); err != nil {
+		return ""
+	}
+	return p.ID
+}
