@@ -28,6 +28,7 @@ type evaluation struct {
 	abstain                  online.Abstain
 	asJSON                   bool
 	plot, plotSets           string
+	linear                   bool
 }
 
 func newEvalCommand() *cobra.Command {
@@ -95,6 +96,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it")
 	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
 	finish = trainingFlags(cmd, &e.cut.how)
+	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
 	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
 	f.StringVar(&e.plotSets, "plot-sets", "", "draw coverage and size of the prediction sets, by tenths of the stream, into this SVG `FILE`")
@@ -107,6 +109,8 @@ func (e *evaluation) check(files []string) error {
 		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.mode)
 	case e.mode == "prequential" && (e.cut.offline || e.cut.flips > 0):
 		return errors.New("--passes and --flip-labels: give --mode holdout or cv, too")
+	case e.linear && (e.mode != "prequential" || e.seeds > 1):
+		return errors.New("--linear is for --mode prequential with one seed")
 	case e.mode != "prequential" && (e.plot != "" || e.plotSets != "" || e.seeds > 1):
 		return errors.New("--plot, --plot-sets and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
 	case e.cut.repeats < 1 || e.cut.fraction <= 0 || e.cut.fraction >= 1 || e.cut.flips < 0 || e.cut.flips >= 1:
@@ -131,14 +135,22 @@ func (e *evaluation) check(files []string) error {
 
 func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Writer) error {
 	var reports []*Report
-	for _, file := range files {
-		r, err := e.file(ctx, file, errOut)
+	report := func(r *Report, err error) error {
 		if err != nil {
 			return err
 		}
 		reports = append(reports, r)
 		if e.asJSON {
-			if err := printJSON(out, r); err != nil {
+			return printJSON(out, r)
+		}
+		return nil
+	}
+	for _, file := range files {
+		if err := report(e.file(ctx, file, errOut)); err != nil {
+			return err
+		}
+		if e.linear {
+			if err := report(e.beside(file)); err != nil {
 				return err
 			}
 		}
@@ -189,13 +201,42 @@ func (e *evaluation) file(ctx context.Context, path string, errOut io.Writer) (*
 	return meanReport(reports, seeds), nil
 }
 
+// beside judges soft-max regression on the rows that file judges.
+func (e *evaluation) beside(path string) (*Report, error) {
+	census, err := TakeCensus(path, e.label)
+	if err != nil {
+		return nil, err
+	}
+	d, err := OpenDataset(path, e.label)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	cfg, rows, err := e.stream(d, e.selection, census)
+	if err != nil {
+		return nil, err
+	}
+	return linear(rows, len(cfg.Features), census.Classes, cfg.Batch.MaxSize, d.Name)
+}
+
+// stream is the configuration of the model that learns d, and the rows of s as
+// it takes them.
+func (e *evaluation) stream(d *Dataset, s Selection, census Census) (cfg online.Config, rows *pickedRows, err error) {
+	cfg, pick, err := e.learnerConfig(d, census)
+	if err != nil {
+		return cfg, nil, err
+	}
+	all, err := s.Of(d)
+	return cfg, &pickedRows{rows: all, pick: pick}, err
+}
+
 func (e *evaluation) once(ctx context.Context, path string, s Selection, census Census, errOut io.Writer) (*Report, error) {
 	d, err := OpenDataset(path, e.label)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	cfg, pick, err := e.learnerConfig(d, census)
+	cfg, rows, err := e.stream(d, s, census)
 	if err != nil {
 		return nil, err
 	}
@@ -203,17 +244,13 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	if err != nil {
 		return nil, coded(exitConfig, err)
 	}
-	rows, err := s.Of(d)
-	if err != nil {
-		return nil, err
-	}
 	total := census.Rows
 	if s.First > 0 {
 		total = min(total, s.First)
 	}
 	bar := newProgress(errOut, total, d.Name)
 	defer bar.Close()
-	report, err := prequential(ctx, learner, &pickedRows{rows: rows, pick: pick}, d.Name, total, bar.Add)
+	report, err := prequential(ctx, learner, rows, d.Name, total, bar.Add)
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
 			d.Name, c.StepsRefused, c.LabelsRefused)

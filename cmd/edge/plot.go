@@ -23,13 +23,22 @@ func plotCurves(path string, reports []*Report) error {
 }
 
 // plotTraining draws error and log loss of held-out samples over the CPU time
-// of training.
+// of training, and those of the online pass if there was one.
 func plotTraining(path string, r *TrainReport) error {
-	c := scoreCurve{name: r.Dataset}
-	for _, p := range r.Curve {
+	curves := []scoreCurve{trainingCurve(r.Dataset, r.Curve)}
+	if len(r.Online) > 0 {
+		curves[0].name += ", offline"
+		curves = append(curves, trainingCurve("one pass online", r.Online))
+	}
+	return drawCurves(path, "Held-out error", "Held-out log loss, nats", "CPU seconds", curves)
+}
+
+func trainingCurve(name string, points []TrainPoint) scoreCurve {
+	c := scoreCurve{name: name}
+	for _, p := range points {
 		c.x, c.left, c.right = append(c.x, p.CPUSeconds), append(c.left, p.Error), append(c.right, p.NLL)
 	}
-	return drawCurves(path, "Held-out error", "Held-out log loss, nats", "CPU seconds", []scoreCurve{c})
+	return c
 }
 
 // plotSets draws coverage and size of the prediction sets by tenths of the

@@ -28,6 +28,7 @@ type training struct {
 	holdout                  float64
 	resume, asJSON           bool
 	plot                     string
+	online                   bool
 	how                      online.Training
 }
 
@@ -80,6 +81,7 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.BoolVar(&t.resume, "resume", false, "go on where an earlier training was interrupted")
 	f.BoolVar(&t.asJSON, "json", false, "print a JSON object")
 	f.StringVar(&t.plot, "plot", "", "draw error and log loss over CPU time into this SVG `FILE`")
+	f.BoolVar(&t.online, "online", false, "also learn the rows once online, as the daemon does, with one shared kernel and an infinite horizon, and print and draw that beside")
 	return cmd
 }
 
@@ -118,6 +120,8 @@ func (t *training) check() error {
 		return errors.New("--holdout and --test: give one of them")
 	case t.resume && t.output == "":
 		return errors.New("--resume: give the same -o FILE, too")
+	case t.online && t.holdout == 0 && t.test == "":
+		return errors.New("--online is judged by held-out rows: give --holdout or --test, too")
 	case t.plot != "" && t.holdout == 0 && t.test == "":
 		return errors.New("--plot draws the scores: give --holdout or --test, too")
 	}
@@ -143,6 +147,7 @@ type TrainReport struct {
 	StateBytes  int          `json:"state_bytes"`
 	Digest      string       `json:"digest"`
 	Curve       []TrainPoint `json:"curve"`
+	Online      []TrainPoint `json:"online,omitempty"` // one pass online beside it
 }
 
 // TrainPoint is how good the model was after so many passes.
@@ -232,6 +237,13 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 			return coded(exitStore, err)
 		}
 	}
+	if t.online {
+		bar := newProgress(errOut, rows.Len(), table.Name+", online")
+		defer bar.Close()
+		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {
+			return err
+		}
+	}
 	if t.plot != "" {
 		if err := plotTraining(t.plot, report); err != nil {
 			return err
@@ -239,6 +251,9 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	if t.asJSON {
 		return printJSON(out, report)
+	}
+	for _, p := range report.Online {
+		fmt.Fprintf(out, "online, pass %.2f  %.1f s  held out: error %.4f  nll %.4f\n", p.Passes, p.CPUSeconds, p.Error, p.NLL)
 	}
 	_, err = fmt.Fprintf(out, "%s: %d samples, %.1f passes in %.1f CPU seconds; state of %s, digest %s\n",
 		report.Dataset, report.Samples, report.Passes, report.CPUSeconds, byteSize(uint64(report.StateBytes)), report.Digest[:12])

@@ -217,6 +217,33 @@ func TestTrainImages(t *testing.T) {
 	}
 }
 
+func TestTrainOnlineBeside(t *testing.T) {
+	path := tableFile(t, "table.csv", 600)
+	svg := filepath.Join(t.TempDir(), "train.svg")
+	code, out, errOut := edge(t, "train", path, "--holdout", "0.25", "--passes", "2", "--inducing", "10", "--online", "--json", "--plot", svg)
+	if code != exitOK {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	var r TrainReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Online) != onlineParts || r.Online[onlineParts-1].Passes != 1 {
+		t.Fatalf("the online pass has %d points: %+v", len(r.Online), r.Online)
+	}
+	first, last := r.Online[0], r.Online[onlineParts-1]
+	if last.NLL <= 0 || last.NLL >= first.NLL || last.Error > 0.5 {
+		t.Errorf("the online pass did not learn: %+v, then %+v", first, last)
+	}
+	drawn, err := os.ReadFile(svg)
+	if err != nil || !strings.Contains(string(drawn), "one pass online") {
+		t.Errorf("the plot does not show the online pass: %v", err)
+	}
+	if code, _, errOut := edge(t, "train", path, "--online"); code != exitUsage || !strings.Contains(errOut, "--online") {
+		t.Errorf("--online without held-out rows exits with %d: %s", code, errOut)
+	}
+}
+
 func TestIdxRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(images, labels []byte) ([]byte, []byte)

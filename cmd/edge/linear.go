@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"edge/online"
+)
+
+// linearRates are the learning rates that eval --linear tries.
+var linearRates = []float64{0.001, 0.003, 0.01, 0.03}
+
+// softmax is soft-max regression by stochastic gradient descent, one sample at
+// a time, on features that a running mean and deviation standardise: the
+// simplest learner that a user would try in this one's place.
+type softmax struct {
+	rate     float64
+	weights  [][]float64 // C×(D+1), the last for the constant 1
+	n        float64
+	mean, m2 []float64 // D  running mean and sum of squared deviations (Welford 1962)
+	x, probs []float64 // D+1, C
+}
+
+func newSoftmax(d int, rate float64) *softmax {
+	s := &softmax{rate: rate, mean: make([]float64, d), m2: make([]float64, d), x: make([]float64, d+1)}
+	s.x[d] = 1
+	return s
+}
+
+// grow makes room for class k.
+func (s *softmax) grow(k int) {
+	for len(s.weights) <= k {
+		s.weights = append(s.weights, make([]float64, len(s.x)))
+		s.probs = append(s.probs, 0)
+	}
+}
+
+// standardise stores x in units of its deviation so far in s.x.
+func (s *softmax) standardise(x []float64) {
+	for j, v := range x {
+		s.x[j] = 0
+		if sd := math.Sqrt(s.m2[j] / max(s.n, 1)); sd > 0 {
+			s.x[j] = min(max((v-s.mean[j])/sd, -8), 8)
+		}
+	}
+}
+
+// predict returns P(class | x); valid until the next call.
+func (s *softmax) predict(x []float64) []float64 {
+	s.standardise(x)
+	top := math.Inf(-1)
+	for k, w := range s.weights {
+		var a float64
+		for j, v := range s.x {
+			a += w[j] * v
+		}
+		s.probs[k] = a
+		top = max(top, a)
+	}
+	var sum float64
+	for k, a := range s.probs {
+		s.probs[k] = math.Exp(a - top)
+		sum += s.probs[k]
+	}
+	for k := range s.probs {
+		s.probs[k] /= sum
+	}
+	return s.probs
+}
+
+// learn takes one step down the gradient of −log P(class | x).
+func (s *softmax) learn(x []float64, class int) {
+	s.grow(class)
+	s.n++
+	for j, v := range x {
+		d := v - s.mean[j]
+		s.mean[j] += d / s.n
+		s.m2[j] += d * (v - s.mean[j])
+	}
+	for k, p := range s.predict(x) {
+		if k == class {
+			p--
+		}
+		for j, v := range s.x {
+			s.weights[k][j] -= s.rate * p * v
+		}
+	}
+}
+
+// linear judges soft-max regression on the same rows, whose labels arrive after
+// every batch of predictions, at each rate, and reports the rate with the least
+// log loss.
+func linear(rows Rows, d int, classes []string, batch int, name string) (*Report, error) {
+	var (
+		row     Row
+		learner []*softmax
+		judges  = make([]online.Judge, len(linearRates))
+		waiting [][]float64
+		labels  []int
+		index   = map[string]int{}
+		start   = time.Now()
+	)
+	for k, class := range classes {
+		index[class] = k
+	}
+	for _, rate := range linearRates {
+		s := newSoftmax(d, rate)
+		s.grow(len(classes) - 1)
+		learner = append(learner, s)
+	}
+	teach := func() {
+		for i, x := range waiting {
+			for _, s := range learner {
+				s.learn(x, labels[i])
+			}
+		}
+		waiting, labels = waiting[:0], labels[:0]
+	}
+	for {
+		if err := rows.Next(&row); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		k := index[row.Label]
+		for i, s := range learner {
+			judges[i].Add(s.predict(row.X), k)
+		}
+		waiting, labels = append(waiting, append([]float64(nil), row.X...)), append(labels, k)
+		if len(waiting) == batch {
+			teach()
+		}
+	}
+	var best *Report
+	for i, rate := range linearRates {
+		s := judges[i].Scores(classes)
+		if best == nil || s.NLL < best.NLL {
+			best = &Report{
+				Dataset: fmt.Sprintf("%s, soft-max regression at rate %g", name, rate), Mode: "prequential", Samples: s.N, Classes: classes,
+				Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1, Curve: []CurvePoint{}, Runs: []Run{},
+			}
+		}
+	}
+	best.Seconds = time.Since(start).Seconds()
+	best.SamplesPerSecond = float64(best.Samples) * float64(len(linearRates)) / best.Seconds
+	return best, nil
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"edge/online"
+)
+
+// onlineParts is how often the online pass is judged.
+const onlineParts = 12
+
+// onlinePass teaches the rows once, in their order, to a learner as the daemon
+// has it for a stream that does not drift and whose labels follow in no order,
+// and judges it after every twelfth of them. The log evidence is that of the
+// labels before they were learnt.
+func (t *training) onlinePass(ctx context.Context, cfg online.Config, table *Table, rows, judged *Part, progress func(int)) ([]TrainPoint, error) {
+	if len(cfg.Classes.Names) == 0 {
+		cfg.Classes.Names = table.Classes
+	}
+	cfg.Kernel, cfg.Temporal, cfg.Horizons = online.Shared, online.TemporalOff, []online.Horizon{online.Horizon(math.Inf(1))}
+	if t.how.Batch > 0 {
+		cfg.Batch.MaxSize = min(t.how.Batch, 1000)
+	}
+	learner, err := online.NewLearner(cfg)
+	if err != nil {
+		return nil, coded(exitConfig, err)
+	}
+	var points []TrainPoint
+	var spent float64
+	ev := online.Event{Kind: online.Observe, X: make([]float64, len(table.Features))}
+	n := rows.Len()
+	for i := range n {
+		if ctx.Err() != nil {
+			return nil, errors.New("train: interrupted")
+		}
+		rows.Row(i, ev.X)
+		ev.Label = table.Classes[rows.Class(i)]
+		start := cpuTime()
+		learner.Add(&ev)
+		spent += (cpuTime() - start).Seconds()
+		progress(1)
+		if (i+1)*onlineParts/n == i*onlineParts/n {
+			continue
+		}
+		s, err := judgeAll(learner.Posterior(), table.Classes, judged, false)
+		if err != nil {
+			return nil, err
+		}
+		points = append(points, TrainPoint{
+			Passes: float64(i+1) / float64(n), CPUSeconds: spent, LogEvidence: -learner.Scores().NLL, Error: s.Error, NLL: s.NLL,
+		})
+	}
+	return points, nil
+}
