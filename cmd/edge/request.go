@@ -79,6 +79,23 @@ func ask(ctx context.Context, cfg *Config, what string, data json.RawMessage, ou
 	if err := done(ctx, listen); err != nil {
 		return fmt.Errorf("subscribe to the answer: %w", err)
 	}
+	online := make(chan struct{}, 1)
+	state := client.Subscribe(prefix+"state", 1, func(_ mqtt.Client, m mqtt.Message) {
+		if string(m.Payload()) == "online" {
+			select {
+			case online <- struct{}{}:
+			default:
+			}
+		}
+	})
+	if err := done(ctx, state); err != nil {
+		return fmt.Errorf("subscribe to the node's state: %w", err)
+	}
+	select {
+	case <-online: // it hears the request
+	case <-ctx.Done():
+		return coded(exitBroker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration?", cfg.Node))
+	}
 	question := map[string]any{"transaction": id}
 	if len(data) > 0 {
 		question["data"] = data
@@ -98,7 +115,7 @@ func ask(ctx context.Context, cfg *Config, what string, data json.RawMessage, ou
 		}
 		return nil
 	case <-ctx.Done():
-		return coded(exitBroker, errors.New("no answer: is the daemon running, and control.enabled set?"))
+		return coded(exitBroker, errors.New("no answer: is control.enabled set?"))
 	}
 }
 
