@@ -83,7 +83,7 @@ type Pending struct {
 
 	Clock time.Duration // when it came, on the clock of the node's running time
 	Label string        // that it was taught last; "" while it waits for one
-	By    uint64        // identity of the message that brought Label
+	By    uint64        // identity of the message that brought the first one
 }
 
 // Mark is what the node remembers about a model beside what the model has

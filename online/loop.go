@@ -59,6 +59,7 @@ type Status struct {
 	Model      string
 	Seq        uint64 // last record learnt
 	Learned    uint64 // samples in the model, warm-up included
+	Open       int    // samples in the minibatch that is filling
 	Scores     Scores
 	Counters   Counters // since the model began
 	Built      bool     // the Gaussian process answers; before, class frequencies do
@@ -383,7 +384,7 @@ func (lp *Loop) save() error {
 func (lp *Loop) publishStatus() {
 	l := lp.learner
 	lp.status.Store(&Status{
-		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Scores: l.Scores(), Counters: l.Counters(),
+		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
 		Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
 	})
 	lp.stale = false

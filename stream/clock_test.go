@@ -55,8 +55,8 @@ func TestWallClockJumps(t *testing.T) {
 	for name, set := range settings {
 		after := func(d time.Duration) time.Time { return set(start.Add(d)) }
 		t.Run(name, func(t *testing.T) {
-			w, _ := newWaiting(Pending{Max: 10, TTL: time.Hour}, nil, start)
-			w.add(online.Pending{Key: 1}, start)
+			w, _ := newWaiting(pendingFor(time.Hour, 10), nil, start)
+			w.add(waiter{sample: online.Pending{Key: 1}}, start)
 			if gone := w.expire(after(59 * time.Minute)); len(gone) != 0 {
 				t.Error("a sample expires before its time")
 			}

@@ -464,19 +464,29 @@ type Pending struct {
 	// Max samples; the oldest makes room. Each takes 8 bytes a feature and a
 	// class. 0: a label must come with its sample. Default 5000, range 0 to 1000000.
 	Max int `yaml:"max"`
-	// TTL is how long a sample waits, counted anew from each start. Default 24h,
-	// at least 1s.
+	// MaxBytes of all samples that are kept. Default 16MiB, at least 64KiB.
+	MaxBytes ByteSize `yaml:"max_bytes"`
+	// TTL is how long a sample waits, in time that the node runs: neither a pause
+	// nor a clock that is set ages it. Default 24h, at least 1s.
 	TTL time.Duration `yaml:"ttl"`
+	// Corrections is how many samples with an id are kept after they were taught
+	// their label, so that another label for the id corrects it. 0: none. Default
+	// 500, range 0 to 10000.
+	Corrections int `yaml:"corrections"`
 }
 
 // DefaultPending returns the defaults that configs/edge.yaml documents.
-func DefaultPending() Pending { return Pending{Max: 5000, TTL: 24 * time.Hour} }
+func DefaultPending() Pending {
+	return Pending{Max: 5000, MaxBytes: 16 * MiB, TTL: 24 * time.Hour, Corrections: 500}
+}
 
 // Validate reports every field that is out of range, joined.
 func (p Pending) Validate() error {
 	return errors.Join(
 		check(p.Max >= 0 && p.Max <= 1e6, "max", p.Max, "0 to 1000000"),
+		check(p.MaxBytes >= 64*KiB && p.MaxBytes <= 1<<30, "max_bytes", p.MaxBytes, "64KiB to 1GiB"),
 		check(p.TTL >= time.Second, "ttl", p.TTL, "at least 1s"),
+		check(p.Corrections >= 0 && p.Corrections <= 1e4, "corrections", p.Corrections, "0 to 10000"),
 	)
 }
 

@@ -89,6 +89,9 @@ func (m *fakeModel) learnt() (all []string) {
 	defer m.mu.Unlock()
 	for _, r := range m.records {
 		switch r.Kind {
+		case online.Correct:
+			all = append(all, fmt.Sprintf("%s, not %s %v", r.Label, r.Name, r.X[0]))
+			continue
 		case online.Boundary:
 			all = append(all, "|")
 			continue
@@ -188,6 +191,16 @@ func (j *fakeJournal) mark(model string) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.marks[model]
+}
+
+// unlabelled returns how many samples wait for their label.
+func (j *fakeJournal) unlabelled(model string) (n int) {
+	for _, p := range j.waiting(model) {
+		if p.Label == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // waiting returns what a restart would recover for a model.

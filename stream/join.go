@@ -7,86 +7,143 @@ import (
 	"edge/online"
 )
 
+// waiterBytes is what a waiting sample takes beside its numbers and its label.
+const waiterBytes = 256
+
 // waiting holds the samples of one model that wait for their label, bounded by
-// number and age. One goroutine owns it.
+// number, bytes and age, and the latest that were taught one, for corrections.
+// One goroutine owns it.
+//
+// Age is counted on a clock of its own: the time that the node has run, which
+// goes on after a restart from the latest arrival that the journal knows. Time
+// in which the node does not run ages nothing, nor does a clock that is set.
 type waiting struct {
-	max   int
-	ttl   time.Duration
-	order list.List // of *waiter, oldest first
-	byKey map[uint64]*list.Element
-	byID  map[uint64][]uint64 // keys of the samples that share an id
+	limits Pending
+	start  time.Time     // monotonic
+	base   time.Duration // of the clock at start
+
+	unlabelled, taught list.List // of *waiter, oldest first
+	byKey              map[uint64]*list.Element
+	byID               map[uint64][]uint64 // keys of the samples that share an id
+	bytes              int
 }
 
 type waiter struct {
-	sample online.Pending
-	since  time.Time // monotonic; for a recovered sample the start of this run
+	sample  online.Pending
+	version uint64 // labels that the model had learnt when it was predicted
+	fresh   bool   // it came in this run: version is known
+	stored  bool   // the journal has it
 }
 
-func newWaiting(limits Pending, recovered []online.Pending, now time.Time) (w *waiting, evicted []online.Pending) {
-	w = &waiting{max: limits.Max, ttl: limits.TTL, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
-	for _, p := range recovered {
-		if w.max == 0 {
-			evicted = append(evicted, p)
-			continue
-		}
-		evicted = append(evicted, w.add(p, now)...)
+func newWaiting(limits Pending, recovered []online.Pending, now time.Time) (w *waiting, dropped []*waiter) {
+	w = &waiting{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
+	for i := range recovered {
+		w.base = max(w.base, recovered[i].Clock)
 	}
-	return w, evicted
+	for i := range recovered {
+		w.insert(&waiter{sample: recovered[i], stored: true})
+	}
+	return w, w.shrink()
 }
 
-func (w *waiting) len() int { return w.order.Len() }
+func (w *waiting) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
 
-func (w *waiting) has(key uint64) bool { return w.byKey[key] != nil }
+// len is the number of samples that wait for their label.
+func (w *waiting) len() int { return w.unlabelled.Len() }
 
-// add lets a sample wait and returns those that make room for it.
-func (w *waiting) add(p online.Pending, now time.Time) (evicted []online.Pending) {
-	if e := w.byKey[p.Key]; e != nil {
+// list is where a sample is.
+func (w *waiting) list(p *waiter) *list.List {
+	if p.sample.Label != "" {
+		return &w.taught
+	}
+	return &w.unlabelled
+}
+
+func (p *waiter) size() int {
+	return waiterBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + len(p.sample.Label)
+}
+
+func (w *waiting) insert(p *waiter) {
+	if e := w.byKey[p.sample.Key]; e != nil {
 		w.remove(e)
 	}
-	for w.order.Len() >= w.max {
-		evicted = append(evicted, w.remove(w.order.Front()))
-	}
-	w.byKey[p.Key] = w.order.PushBack(&waiter{p, now})
-	w.byID[idPart(p.Key)] = append(w.byID[idPart(p.Key)], p.Key)
-	return evicted
+	w.byKey[p.sample.Key] = w.list(p).PushBack(p)
+	w.bytes += p.size()
+	id := idPart(p.sample.Key)
+	w.byID[id] = append(w.byID[id], p.sample.Key)
 }
 
-// expire returns the samples that have waited too long.
-func (w *waiting) expire(now time.Time) (expired []online.Pending) {
-	for e := w.order.Front(); e != nil && now.Sub(e.Value.(*waiter).since) > w.ttl; e = w.order.Front() {
-		expired = append(expired, w.remove(e))
-	}
-	return expired
+// add takes a sample up and returns those that make room for it. Its age is
+// counted from now.
+func (w *waiting) add(p waiter, now time.Time) (kept *waiter, dropped []*waiter) {
+	p.sample.Clock = w.clock(now)
+	w.insert(&p)
+	return &p, w.shrink()
 }
 
-// take returns the sample under a key, which then waits no longer.
-func (w *waiting) take(key uint64) (online.Pending, bool) {
+// shrink drops the oldest samples that are too many, those that were taught first.
+func (w *waiting) shrink() (dropped []*waiter) {
+	for w.taught.Len() > w.limits.Corrections || w.taught.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
+		dropped = append(dropped, w.remove(w.taught.Front()))
+	}
+	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
+		dropped = append(dropped, w.remove(w.unlabelled.Front()))
+	}
+	return dropped
+}
+
+// expire drops the samples that have been here too long.
+func (w *waiting) expire(now time.Time) (dropped []*waiter) {
+	for _, l := range []*list.List{&w.unlabelled, &w.taught} {
+		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*waiter).sample.Clock > w.limits.TTL; e = l.Front() {
+			dropped = append(dropped, w.remove(e))
+		}
+	}
+	return dropped
+}
+
+// get returns the sample under a key, nil if there is none. It stays.
+func (w *waiting) get(key uint64) *waiter {
 	e := w.byKey[key]
 	if e == nil {
-		return online.Pending{}, false
+		return nil
 	}
-	return w.remove(e), true
+	return e.Value.(*waiter)
 }
 
-// get returns the sample under a key, which goes on waiting.
-func (w *waiting) get(key uint64) (online.Pending, bool) {
+// sharing returns the keys of the samples that wait under the id of key; of
+// those that were taught under it, if none waits.
+func (w *waiting) sharing(key uint64) (keys []uint64) {
+	taught := true
+	for _, k := range w.byID[idPart(key)] {
+		switch waits := w.get(k).sample.Label == ""; {
+		case waits && taught:
+			keys, taught = append(keys[:0], k), false
+		case waits || taught:
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// take returns the sample under a key, which is here no longer; nil if there is none.
+func (w *waiting) take(key uint64) *waiter {
 	e := w.byKey[key]
 	if e == nil {
-		return online.Pending{}, false
+		return nil
 	}
-	return e.Value.(*waiter).sample, true
+	return w.remove(e)
 }
 
-// sharing returns the keys of the samples that wait under the id of key.
-func (w *waiting) sharing(key uint64) []uint64 { return w.byID[idPart(key)] }
-
-func (w *waiting) remove(e *list.Element) online.Pending {
-	p := w.order.Remove(e).(*waiter).sample
-	delete(w.byKey, p.Key)
-	id := idPart(p.Key)
+func (w *waiting) remove(e *list.Element) *waiter {
+	p := e.Value.(*waiter)
+	w.list(p).Remove(e)
+	delete(w.byKey, p.sample.Key)
+	w.bytes -= p.size()
+	id := idPart(p.sample.Key)
 	keys := w.byID[id]
 	for i, k := range keys {
-		if k == p.Key {
+		if k == p.sample.Key {
 			keys = append(keys[:i], keys[i+1:]...)
 			break
 		}

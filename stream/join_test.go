@@ -60,39 +60,74 @@ func TestIdentitySpread(t *testing.T) {
 	}
 }
 
+// pendingFor are limits of number and age.
+func pendingFor(ttl time.Duration, n int) Pending {
+	p := DefaultPending()
+	p.TTL, p.Max, p.Corrections = ttl, n, 2
+	return p
+}
+
 func TestWaiting(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	sample := func(device, id string) online.Pending {
-		return online.Pending{Model: "m", Key: waitKey("s", []string{device}, id), X: []float64{1}}
+	sample := func(device, id, label string) waiter {
+		return waiter{sample: online.Pending{Model: "m", Key: waitKey("s", []string{device}, id), X: []float64{1}, Label: label}}
 	}
-	w, _ := newWaiting(Pending{Max: 3, TTL: time.Minute}, nil, now)
-	a, b, c, d := sample("p1", "1"), sample("p2", "1"), sample("p1", "2"), sample("p1", "3")
+	w, _ := newWaiting(pendingFor(time.Minute, 3), nil, now)
+	a, b, c, d := sample("p1", "1", ""), sample("p2", "1", ""), sample("p1", "2", ""), sample("p1", "3", "")
 	w.add(a, now)
 	w.add(b, now.Add(time.Second))
 	w.add(c, now.Add(2*time.Second))
 	if got := w.sharing(waitKey("", nil, "1")); len(got) != 2 {
 		t.Errorf("%d samples share id 1, want 2", len(got))
 	}
-	if evicted := w.add(d, now.Add(3*time.Second)); len(evicted) != 1 || evicted[0].Key != a.Key {
+	if _, evicted := w.add(d, now.Add(3*time.Second)); len(evicted) != 1 || evicted[0].sample.Key != a.sample.Key {
 		t.Errorf("evicted %v, want the oldest", evicted)
 	}
-	if got := w.sharing(waitKey("", nil, "1")); len(got) != 1 || got[0] != b.Key {
+	if got := w.sharing(waitKey("", nil, "1")); len(got) != 1 || got[0] != b.sample.Key {
 		t.Errorf("under id 1: %v, want that of p2", got)
 	}
-	if _, ok := w.take(a.Key); ok {
+	if w.take(a.sample.Key) != nil {
 		t.Error("took a sample that was evicted")
 	}
-	if p, ok := w.take(c.Key); !ok || p.Key != c.Key || w.has(c.Key) {
+	if p := w.take(c.sample.Key); p == nil || p.sample.Key != c.sample.Key || w.get(c.sample.Key) != nil {
 		t.Error("take")
 	}
 	if gone := w.expire(now.Add(time.Minute + time.Second)); len(gone) != 0 {
 		t.Errorf("expired %v after exactly its time", gone)
 	}
-	if gone := w.expire(now.Add(time.Minute + 2*time.Second)); len(gone) != 1 || gone[0].Key != b.Key {
+	if gone := w.expire(now.Add(time.Minute + 2*time.Second)); len(gone) != 1 || gone[0].sample.Key != b.sample.Key {
 		t.Errorf("expired %v, want the one of p2", gone)
 	}
 	if w.len() != 1 || len(w.byKey) != 1 || len(w.byID) != 1 {
 		t.Errorf("%d samples, %d keys, %d ids, want 1 of each", w.len(), len(w.byKey), len(w.byID))
+	}
+	// A sample that was taught waits no longer, and makes room first.
+	w.add(sample("p1", "3", "ok"), now.Add(4*time.Second))
+	if w.len() != 0 || w.get(d.sample.Key).sample.Label != "ok" || len(w.byID) != 1 {
+		t.Errorf("%d wait, want none", w.len())
+	}
+	for i := range 3 {
+		w.add(sample("p1", fmt.Sprint("taught ", i), "ok"), now.Add(5*time.Second))
+	}
+	if w.get(d.sample.Key) != nil || w.taught.Len() != 2 {
+		t.Errorf("%d taught samples are kept, want the 2 latest", w.taught.Len())
+	}
+	wide := sample("p1", "wide", "")
+	wide.sample.X = make([]float64, 1000)
+	w.limits.MaxBytes = 10 << 10
+	w.add(sample("p1", "thin", ""), now.Add(6*time.Second))
+	if _, dropped := w.add(wide, now.Add(6*time.Second)); len(dropped) != 0 || w.bytes > 10<<10 {
+		t.Errorf("dropped %d at %d bytes", len(dropped), w.bytes)
+	}
+	wide.sample.Key++
+	if _, dropped := w.add(wide, now.Add(6*time.Second)); len(dropped) != 4 || dropped[0].sample.Label == "" || w.len() != 1 || w.get(wide.sample.Key) == nil {
+		t.Errorf("dropped %d at %d bytes, %d wait: want the taught ones first, then the oldest", len(dropped), w.bytes, w.len())
+	}
+	for _, e := range w.byKey {
+		w.remove(e)
+	}
+	if w.bytes != 0 || len(w.byKey) != 0 || len(w.byID) != 0 {
+		t.Errorf("%d bytes, %d keys, %d ids of nothing", w.bytes, len(w.byKey), len(w.byID))
 	}
 }
 
@@ -100,13 +135,39 @@ func TestWaitingRecovered(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var recovered []online.Pending
 	for i := range 5 {
-		recovered = append(recovered, online.Pending{Key: waitKey("s", nil, fmt.Sprint(i))})
+		recovered = append(recovered, online.Pending{Key: waitKey("s", nil, fmt.Sprint(i)), Clock: time.Duration(i) * time.Minute})
 	}
-	w, evicted := newWaiting(Pending{Max: 3, TTL: time.Hour}, recovered, now)
-	if w.len() != 3 || len(evicted) != 2 || evicted[0].Key != recovered[0].Key {
-		t.Errorf("%d wait, %d evicted, want 3 and the 2 oldest", w.len(), len(evicted))
+	recovered = append(recovered, online.Pending{Key: 1, Label: "ok", Clock: 4 * time.Minute})
+	w, dropped := newWaiting(pendingFor(time.Hour, 3), recovered, now)
+	if w.len() != 3 || len(dropped) != 2 || dropped[0].sample.Key != recovered[0].Key || !dropped[0].stored || w.get(1) == nil {
+		t.Errorf("%d wait, %d dropped, want 3 and the 2 oldest", w.len(), len(dropped))
 	}
-	if w, evicted := newWaiting(Pending{}, recovered, now); w.len() != 0 || len(evicted) != 5 {
-		t.Errorf("with max 0: %d wait, %d evicted, want 0 and 5", w.len(), len(evicted))
+	// Ages go on from the latest arrival: the sample of minute 2 is 2 minutes old.
+	if gone := w.expire(now.Add(58 * time.Minute)); len(gone) != 0 {
+		t.Errorf("%d expire too early", len(gone))
+	}
+	if gone := w.expire(now.Add(58*time.Minute + time.Second)); len(gone) != 1 || gone[0].sample.Key != recovered[2].Key {
+		t.Errorf("%d expire, want that of minute 2", len(gone))
+	}
+	none := pendingFor(time.Hour, 0)
+	none.Corrections = 0
+	if w, dropped := newWaiting(none, recovered, now); w.len() != 0 || len(dropped) != 6 {
+		t.Errorf("with max 0: %d wait, %d dropped, want 0 and 6", w.len(), len(dropped))
+	}
+}
+
+func TestMedian(t *testing.T) {
+	var m median
+	if m.value() != 0 {
+		t.Error("the median of nothing should be 0")
+	}
+	for i := range 1000 {
+		m.add(time.Duration(i))
+		if i == 2 && m.value() != 1 {
+			t.Errorf("median of 0, 1, 2: %d", m.value())
+		}
+	}
+	if got := m.value(); got != 949 || len(m.latest) != medianOf {
+		t.Errorf("median of the latest %d of 0 to 999: %d", medianOf, got)
 	}
 }

@@ -481,7 +481,7 @@ func (n *Node) Stats() Stats {
 	for _, m := range n.models {
 		s.Models[m.Name] = ModelStats{
 			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
-			Frozen: m.ignored.Load(), Learning: m.learning.Load(),
+			Frozen: m.ignored.Load(), Learning: m.learning.Load(), Corrected: m.corrected.Load(), LabelDelay: time.Duration(m.delay.Load()),
 		}
 	}
 	return s

@@ -96,16 +96,29 @@ type modelState struct {
 	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
 	cbor     *cborEncoder               // of predictions; nil: JSON
 
-	waiting *waiting  // the committer's, as all below
-	last    *lesson   // newest sample, unless it has been taught
+	waiting *waiting // the committer's, as all below
+	last    *newest  // sample
+	place   uint64   // labels that were taught, as far as is known
+	late    online.Lag
+	delays  median
 	open    int       // observations in the minibatch that is filling, as far as is known
 	since   time.Time // when the oldest of them was committed; zero after a Boundary
 
 	mark uint64 // what the journal remembers
 
 	predictions, learned, redelivered, ignored atomic.Uint64
+	corrected                                  atomic.Uint64
 	pending                                    atomic.Int64
-	learning                                   atomic.Bool // as the journal has it
+	lag                                        atomic.Int64 // labels, as late says
+	delay                                      atomic.Int64 // nanoseconds, as delays says
+	learning                                   atomic.Bool  // as the journal has it
+}
+
+// newest is the latest sample of a model.
+type newest struct {
+	waiter
+	device string
+	at     time.Time
 }
 
 // lesson is what one reading may teach: a sample to one model, or a label to
@@ -119,10 +132,15 @@ type lesson struct {
 	label  string
 	weight float64 // of the label
 	device string
+	entry  int    // of the message
 	key    uint64 // identity of the sample; of the message where there is no id
 	frozen bool   // learning was off when it came
 	repeat bool   // the key may be that of something taught before
 	wait   uint64 // identity under which the sample waits for a label; 0: it has no id
+
+	ahead, last int    // as in online.Pending
+	epoch       uint64 // of the classes of probs
+	version     uint64 // labels that the model had learnt
 
 	id     string // of the sample that a label is for
 	labels []lateLabel
@@ -272,7 +290,7 @@ func (w *worker) read(it *item, src *source) error {
 // sample predicts for every model of the stream.
 func (w *worker) sample(it *item, src *source, r *Reading, captured []string, entry int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, weight: r.Weight, device: strings.Join(captured, "/"), repeat: msg.dup || msg.retained}
+	l := lesson{from: src, label: r.Label, weight: r.Weight, device: strings.Join(captured, "/"), entry: entry, repeat: msg.dup || msg.retained}
 	if r.ID != "" {
 		l.key, l.repeat = sampleKey(src.name, captured, r.ID), true
 		l.wait = waitKey(src.name, captured, r.ID)
@@ -290,9 +308,12 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		}
 		post := m.Model.Posterior()
 		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out))
-		ahead := 0 // of a sample without its label: labels may come in any order
-		if behind := m.behind(post.Version()); learned {
+		ahead := 0
+		switch behind := m.behind(post.Version()); {
+		case learned:
 			ahead = behind + 1
+		case l.wait != 0 && !m.frozen: // its label may come as late as the last one that came late
+			ahead = int(m.lag.Load())
 		}
 		probs, novelty, err := post.PredictNextTo(nil, l.x, ahead, w.ws)
 		if err != nil {
@@ -304,6 +325,8 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		}
 		doubt := m.Model.Doubt()
 		l.probs, l.said = probs, doubt.Say(probs, novelty)
+		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
+		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++
 		p := Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
@@ -424,6 +447,9 @@ func (g *group) durable() bool { return len(g.records)+len(g.order)+len(g.marks)
 
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
+	if ev.Kind == online.Observe || ev.Kind == online.Correct {
+		m.place++
+	}
 	if ev.Key != 0 {
 		g.keys[recordKey{m.Name, ev.Key}] = true
 	}
@@ -433,11 +459,7 @@ func (g *group) record(m *modelState, ev online.Event) {
 // commit's parts does not matter.
 func (g *group) wait(p *online.Pending) { g.pend(recordKey{p.Model, p.Key}, p) }
 
-func (g *group) forget(m *modelState, gone ...online.Pending) {
-	for _, p := range gone {
-		g.pend(recordKey{m.Name, p.Key}, nil)
-	}
-}
+func (g *group) forget(m *modelState, key uint64) { g.pend(recordKey{m.Name, key}, nil) }
 
 func (g *group) pend(k recordKey, p *online.Pending) {
 	if _, ok := g.pending[k]; !ok {
@@ -502,11 +524,12 @@ func (c *committer) run(ctx context.Context) {
 func (c *committer) recover() {
 	now := time.Now()
 	for _, m := range c.models {
-		w, evicted := newWaiting(m.Pending, m.Waiting, now)
+		w, dropped := newWaiting(m.Pending, m.Waiting, now)
 		m.waiting, m.Waiting = w, nil
 		m.pending.Store(int64(w.len()))
-		c.counts.pendingEvicted.Add(uint64(len(evicted)))
-		c.group.forget(m, evicted...)
+		c.dropped(m, dropped, &c.counts.pendingEvicted)
+		status := m.Model.Status()
+		m.place = status.Learned + uint64(status.Open)
 		if m.Batch.MaxWait > 0 {
 			m.since = now
 		}
@@ -571,9 +594,20 @@ func (c *committer) add(it *item) {
 }
 
 func (c *committer) expire(m *modelState, now time.Time) {
-	gone := m.waiting.expire(now)
-	c.counts.pendingExpired.Add(uint64(len(gone)))
-	c.group.forget(m, gone...)
+	c.dropped(m, m.waiting.expire(now), &c.counts.pendingExpired)
+}
+
+// dropped lets the journal forget samples as well, and counts those that were
+// waiting for their label.
+func (c *committer) dropped(m *modelState, gone []*waiter, count *atomic.Uint64) {
+	for _, p := range gone {
+		if p.sample.Label == "" {
+			count.Add(1)
+		}
+		if p.stored {
+			c.group.forget(m, p.sample.Key)
+		}
+	}
 }
 
 func (c *committer) seen(m *modelState, key uint64) bool {
@@ -598,39 +632,91 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 		c.freeze(m)
 		return
 	}
+	one := waiter{
+		sample:  online.Pending{Model: m.Name, Key: l.wait, X: l.x, Probs: l.probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
+		version: l.version, fresh: true,
+	}
 	if l.label != "" {
-		if l.repeat && c.seen(m, l.key) {
+		before := m.waiting.get(l.wait)
+		said := l.key // of the message
+		if l.wait != 0 {
+			said = messageKey(it.msg.topic, it.msg.payload, l.entry)
+		}
+		switch {
+		case before != nil && before.corrects(l.label) && slices.Equal(before.sample.X, l.x) && !(it.msg.dup && c.heard(m, before, said)):
+			if c.admit(it, l, m) {
+				c.correct(before, l, m, said, now)
+			}
+			return
+		case l.repeat && c.seen(m, l.key) || before != nil && before.sample.Label != "":
 			c.again(m)
 			return
-		}
-		if c.admit(it, l, m) {
-			if p, ok := m.waiting.take(l.wait); ok {
-				c.group.forget(m, p)
-			}
+		case c.admit(it, l, m):
 			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: l.x, Label: l.label, Weight: l.weight})
-			m.last = nil
+			m.last = &newest{one, l.device, now}
+			c.taught(m, one, before, l, said, now)
 			return
 		}
 	}
-	last := *l
-	m.last = &last
-	if l.wait == 0 || m.Pending.Max == 0 {
-		return
-	}
-	if c.seen(m, l.wait) {
+	m.last = &newest{one, l.device, now}
+	switch {
+	case l.wait == 0 || m.Pending.Max == 0:
+	case m.waiting.get(l.wait) != nil:
+		c.again(m)
+	case c.seen(m, l.wait):
 		m.last = nil
 		c.again(m)
+	default:
+		one.stored = true
+		kept, dropped := m.waiting.add(one, now)
+		c.dropped(m, dropped, &c.counts.pendingEvicted)
+		c.group.wait(&kept.sample)
+	}
+}
+
+// taught remembers that a sample was taught its label, so that another one can
+// correct it. before is the sample as it waited, if it did.
+func (c *committer) taught(m *modelState, one waiter, before *waiter, l *lesson, by uint64, now time.Time) {
+	one.sample.Label, one.sample.By = l.label, by
+	one.stored = before != nil && before.stored
+	if m.last != nil && (l.id == lastID || m.last.sample.Key == one.sample.Key) {
+		m.last.sample.Label, m.last.sample.By = l.label, by
+	}
+	if one.sample.Key == 0 {
 		return
 	}
-	if m.waiting.has(l.wait) {
-		c.again(m)
+	if m.Pending.Corrections == 0 {
+		if m.waiting.take(one.sample.Key) != nil && one.stored {
+			c.group.forget(m, one.sample.Key)
+		}
 		return
 	}
-	p := online.Pending{Model: m.Name, Key: l.wait, X: l.x, Probs: l.probs, Said: l.said}
-	evicted := m.waiting.add(p, now)
-	c.counts.pendingEvicted.Add(uint64(len(evicted)))
-	c.group.forget(m, evicted...)
-	c.group.wait(&p)
+	kept, dropped := m.waiting.add(one, now)
+	if kept.stored {
+		c.group.wait(&kept.sample)
+	}
+	c.dropped(m, dropped, &c.counts.pendingEvicted)
+}
+
+// corrects reports whether a label is another one than the sample was taught.
+func (p *waiter) corrects(label string) bool {
+	return p.sample.Label != "" && p.sample.Label != label
+}
+
+// heard reports whether a message has told a label of the sample before.
+func (c *committer) heard(m *modelState, p *waiter, message uint64) bool {
+	return message == p.sample.By || c.seen(m, message)
+}
+
+// correct teaches another label of a sample that was taught one before.
+func (c *committer) correct(before *waiter, l *lesson, m *modelState, by uint64, now time.Time) {
+	p := before.sample
+	c.group.record(m, online.Event{
+		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Said: p.Said, Weight: l.weight,
+		Ahead: p.Ahead, Last: p.Last, Epoch: p.Epoch,
+	})
+	m.corrected.Add(1)
+	c.taught(m, *before, before, l, p.By, now)
 }
 
 // admit reports whether the model may be taught the label, and remembers it.
@@ -655,7 +741,7 @@ func (c *committer) admit(it *item, l *lesson, m *modelState) bool {
 func (c *committer) label(it *item, l *lesson, now time.Time) {
 	var (
 		reached bool // a sample was found, or had been taught already
-		why     = refuse(UnknownID, "no sample with id %.80q waits for a label", l.id)
+		why     = refuse(UnknownID, "no sample with id %.80q waits for a label: it never came, waited too long, or made room for others", l.id)
 		models  []*modelState
 	)
 	for i := range l.labels {
@@ -663,14 +749,14 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 		m := late.to
 		models = append(models, m)
 		c.expire(m, now)
-		p, taught, err := c.find(l, late)
+		p, err := c.find(l, late)
 		switch {
 		case err != nil:
-			if err.Reason == AmbiguousID {
+			if err.Reason != UnknownID {
 				why = err
 			}
 			continue
-		case taught:
+		case p == nil || p.sample.Label == l.label || p.corrects(l.label) && l.repeat && c.heard(m, p, l.key):
 			reached = true
 			c.again(m)
 			continue
@@ -683,56 +769,83 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 		if !c.admit(it, l, m) {
 			continue
 		}
-		if _, waits := m.waiting.take(p.Key); waits {
-			c.group.forget(m, p)
+		if p.sample.Label != "" {
+			c.correct(p, l, m, l.key, now)
+			continue
 		}
-		if l.id == lastID || m.last != nil && m.last.wait == p.Key {
-			m.last = nil
+		c.measure(m, p, now)
+		s := p.sample
+		key := s.Key
+		if m.waiting.get(key) != p { // the newest sample, which has no id or does not wait
+			key = l.key
 		}
-		c.group.record(m, online.Event{Kind: online.Observe, Key: p.Key, X: p.X, Label: l.label, Probs: p.Probs, Said: p.Said, Weight: l.weight})
+		if s.Probs == nil { // no class was known: the learner must not judge by what it knows now
+			s.Probs = []float64{}
+		}
+		c.group.record(m, online.Event{
+			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Said: s.Said, Weight: l.weight, Ahead: s.Ahead, Last: s.Last, Epoch: s.Epoch,
+		})
+		c.taught(m, *p, p, l, l.key, now)
 	}
 	if !reached {
 		c.report.refuse(l.from, models, it.msg, why)
 	}
 }
 
-// find returns the sample of one model that a late label is for, or reports
-// that it has been taught already.
-func (c *committer) find(l *lesson, late *lateLabel) (p online.Pending, taught bool, err *Refusal) {
+// measure notes how late the label of a sample is, in time and in labels.
+func (c *committer) measure(m *modelState, p *waiter, now time.Time) {
+	if p.sample.Key != 0 && m.waiting.get(p.sample.Key) == p {
+		m.delays.add(m.waiting.clock(now) - p.sample.Clock)
+	} else {
+		m.delays.add(now.Sub(m.last.at))
+	}
+	m.delay.Store(int64(m.delays.value()))
+	if p.fresh {
+		m.late.Observe(m.place+1, p.version)
+		m.lag.Store(int64(m.late.Ahead()))
+	}
+}
+
+// find returns the sample of one model that a late label is for; nil if it has
+// been taught already and is not kept any more.
+func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 	m := late.to
 	unknown := refuse(UnknownID, "no sample with that id waits")
 	if l.id == lastID {
 		switch {
 		case l.repeat && c.seen(m, l.key):
-			return p, true, nil
+			return nil, nil
 		case m.last == nil || late.device != "" && late.device != m.last.device:
-			return p, false, unknown
+			return nil, unknown
 		}
-		p = online.Pending{Key: l.key, X: m.last.x, Probs: m.last.probs, Said: m.last.said}
-		if m.waiting.has(m.last.wait) {
-			p.Key = m.last.wait
+		if p := m.waiting.get(m.last.sample.Key); m.last.sample.Key != 0 && p != nil {
+			return p, nil
 		}
-		return p, false, nil
+		return &m.last.waiter, nil
 	}
 	keys := late.keys
 	if late.byID {
 		sharing := m.waiting.sharing(waitKey("", nil, l.id))
 		if len(sharing) > 1 {
-			return p, false, refuse(AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", l.id)
+			return nil, refuse(AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", l.id)
 		}
 		keys = slices.Concat(keys, sharing)
 	}
 	for _, k := range keys {
-		if p, ok := m.waiting.get(k); ok {
-			return p, false, nil
+		if p := m.waiting.get(k); p != nil {
+			return p, nil
 		}
 	}
 	for _, k := range keys {
-		if c.seen(m, k) {
-			return p, true, nil
+		switch {
+		case !c.seen(m, k):
+		case l.repeat:
+			return nil, nil
+		default:
+			return nil, refuse(TooLate, "the sample with id %.80q was taught its label, and is not kept any more for a correction", l.id)
 		}
 	}
-	return p, false, unknown
+	return nil, unknown
 }
 
 // settle commits the group, acknowledges its messages in the order of receipt

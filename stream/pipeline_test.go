@@ -301,7 +301,7 @@ func TestLateLabels(t *testing.T) {
 			if len(ev.Probs) != 1 || ev.Probs[0] != 1 {
 				t.Errorf("judged by %v, want the prediction when the features arrived, [1]", ev.Probs)
 			}
-			if got := len(r.journal.waiting("bearing")); got != 1 {
+			if got := r.journal.unlabelled("bearing"); got != 1 {
 				t.Errorf("%d wait in the journal, want 1", got)
 			}
 			if got := len(r.acks()); got != 4 {
@@ -315,8 +315,8 @@ func TestLateLabels(t *testing.T) {
 		r.send(own, label("a", "ok"))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
-		if n, _ := r.journal.committed(); n != 1 || len(r.journal.waiting("bearing")) != 0 {
-			t.Errorf("%d commits, %d wait, want 1 and none", n, len(r.journal.waiting("bearing")))
+		if n, _ := r.journal.committed(); n != 1 || r.journal.unlabelled("bearing") != 0 {
+			t.Errorf("%d commits, %d wait, want 1 and none", n, r.journal.unlabelled("bearing"))
 		}
 	})
 	in("a label is taught once", t, func(t *testing.T) {
@@ -360,15 +360,15 @@ func TestLateLabels(t *testing.T) {
 		r.send(p7, "[6,0]", labelled(5)) // the last has its label
 		r.send(own, label("last", "worn"))
 		time.Sleep(time.Second)
-		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn 4", "ok 5"})
-		equal(t, "rejects", r.rejects(), slices.Repeat([]string{"unknown_id"}, 5))
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn, not ok 3", "worn 4", "ok, not worn 4", "ok 5", "worn, not ok 5"})
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id"})
 		if s := r.node.Stats(); s.Models["bearing"].Pending != 1 {
 			t.Errorf("%d wait, want 1", s.Models["bearing"].Pending)
 		}
 	})
 	in("a sample waits for its time", t, func(t *testing.T) {
 		cfg, m := testConfig()
-		m.Pending = Pending{Max: 2, TTL: time.Hour}
+		m.Pending = pendingFor(time.Hour, 2)
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.send(p7, sample("a", 1), sample("b", 2), sample("c", 3))
 		time.Sleep(time.Hour - time.Second)
@@ -377,7 +377,7 @@ func TestLateLabels(t *testing.T) {
 		r.send(own, label("c", "ok"))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
-		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[UnknownID] != 2 || len(r.journal.waiting("bearing")) != 0 {
+		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[UnknownID] != 2 || r.journal.unlabelled("bearing") != 0 {
 			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[UnknownID], len(r.journal.waiting("bearing")))
 		}
 	})
@@ -410,8 +410,76 @@ func TestLateLabels(t *testing.T) {
 		r.send(p7, sample("a", 1), `{"id":"a","features":[1,0],"label":"ok"}`)
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
-		if got := len(r.journal.waiting("bearing")); got != 0 {
+		if got := r.journal.unlabelled("bearing"); got != 0 {
 			t.Errorf("%d wait, want none", got)
+		}
+	})
+	in("a second label corrects the first", t, func(t *testing.T) {
+		journal := newFakeJournal()
+		cfg, m := testConfig()
+		r := newRig(t, journal, cfg, m)
+		r.send(p7, labelled(9))
+		time.Sleep(time.Second)
+		r.send(p7, sample("a", 1), `{"id":"b","features":[2,0],"label":"ok"}`)
+		time.Sleep(time.Minute)
+		r.send(own, label("a", "ok"))
+		time.Sleep(time.Second)
+		r.send(own, label("a", "worn"))                        // by the id alone
+		r.send("factory/p7/label", label("b", "worn"))         // of a sample that brought its label
+		r.send(p7, `{"id":"b","features":[2,0],"label":"ok"}`) // which says again what was wrong
+		time.Sleep(time.Second)
+		want := []string{"ok 9", "ok 2", "ok 1", "worn, not ok 1", "worn, not ok 2", "ok, not worn 2"}
+		equal(t, "learnt", r.models["bearing"].learnt(), want)
+		if ev := r.models["bearing"].records[3]; len(ev.Probs) == 0 || ev.Name != "ok" {
+			t.Errorf("the correction %+v lacks the prediction that was judged", ev)
+		}
+		// Both labels are delivered again, because their acknowledgements were lost.
+		for _, p := range []string{label("a", "ok"), label("a", "worn")} {
+			r.sendMessage(&message{topic: own, payload: []byte(p), qos: 1, dup: true})
+		}
+		time.Sleep(time.Second)
+		s := r.node.Stats()
+		if got := r.models["bearing"].learnt(); len(got) != len(want) || s.Models["bearing"].Corrected != 3 {
+			t.Errorf("%d corrections, learnt %q", s.Models["bearing"].Corrected, got)
+		}
+		if d := s.Models["bearing"].LabelDelay; d < time.Minute || d > time.Minute+time.Second {
+			t.Errorf("the label was %v late, want a minute", d)
+		}
+		// What waits for a correction survives a restart, if its label came late.
+		r.stop()
+		m.Waiting = journal.waiting("bearing")
+		again := newRig(t, journal, cfg, m)
+		again.send(own, label("a", "broken"), label("b", "broken"))
+		time.Sleep(time.Second)
+		equal(t, "learnt after a restart", again.models["bearing"].learnt()[len(want):], []string{"broken, not worn 1"})
+		equal(t, "rejects", again.rejects(), []string{"unknown_id"})
+	})
+	in("a second label that comes too late is refused", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Pending.Corrections = 1
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2))
+		r.send("factory/p7/label", label("a", "ok"), label("b", "ok"), label("a", "worn"), label("b", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 2", "worn, not ok 2"})
+		equal(t, "rejects", r.rejects(), []string{"too_late"})
+	})
+	in("late labels say how far ahead the next one is", t, func(t *testing.T) {
+		r := one(t)
+		for i := range 6 {
+			r.send(p7, sample(fmt.Sprint(i), i))
+		}
+		time.Sleep(time.Second)
+		for i := range 3 {
+			r.send("factory/p7/label", label(fmt.Sprint(i), "ok"))
+		}
+		time.Sleep(time.Second)
+		r.send(p7, sample("next", 7))
+		time.Sleep(time.Second)
+		r.send("factory/p7/label", label("next", "ok"))
+		time.Sleep(time.Second)
+		if ev := r.models["bearing"].records[3]; ev.Ahead != 3 {
+			t.Errorf("%+v: want it 3 labels ahead, as the last one was", ev)
 		}
 	})
 }

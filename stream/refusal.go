@@ -17,6 +17,7 @@ const (
 	BadWeight      Reason = "bad_weight"       // a weight that is not a number above 0 and at most 100
 	BadID          Reason = "bad_id"           // an id that is neither a text of 1 to 128 bytes nor a number, or a label without one
 	UnknownID      Reason = "unknown_id"       // no sample with that id waits for its label
+	TooLate        Reason = "too_late"         // a label of a sample that was taught one before and is not kept any more
 	AmbiguousID    Reason = "ambiguous_id"     // samples of several devices wait under that id
 	UnknownClass   Reason = "unknown_class"    // the model's classes are closed and do not include the label
 	TooManyClasses Reason = "too_many_classes" // the model has as many classes as it may
@@ -29,7 +30,7 @@ const (
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel, BadWeight,
-		BadID, UnknownID, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable}
+		BadID, UnknownID, TooLate, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable}
 }
 
 // Refusal is input that teaches nothing.

@@ -85,7 +85,9 @@ type StreamStats struct {
 // ModelStats are the Stats of one model.
 type ModelStats struct {
 	Predictions, Learned, Redelivered uint64
-	Frozen                            uint64 // labels that came while learning was switched off
-	Learning                          bool   // not switched off
-	Pending                           int    // samples that wait for their label
+	Frozen                            uint64        // labels that came while learning was switched off
+	Learning                          bool          // not switched off
+	Pending                           int           // samples that wait for their label
+	Corrected                         uint64        // labels that corrected an earlier one
+	LabelDelay                        time.Duration // median time from a sample to its label, of the latest that came late; 0: none did
 }

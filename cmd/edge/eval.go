@@ -26,6 +26,7 @@ type evaluation struct {
 	cut                      splits
 	coverage                 float64
 	abstain                  online.Abstain
+	late                     arrivals
 	asJSON                   bool
 	plot, plotSets           string
 	linear                   bool
@@ -69,6 +70,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 			if cmd.Flags().Changed("shuffle") {
 				e.selection.Shuffle = &shuffle
 			}
+			e.late.Seed = e.cut.seed
 			if err := e.check(args); err != nil {
 				return coded(exitUsage, err)
 			}
@@ -93,8 +95,10 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
-	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it")
+	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction draws")
 	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
+	f.IntVar(&e.late.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
+	f.Float64Var(&e.late.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
 	finish = trainingFlags(cmd, &e.cut.how)
 	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
@@ -109,10 +113,14 @@ func (e *evaluation) check(files []string) error {
 		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.mode)
 	case e.mode == "prequential" && (e.cut.offline || e.cut.flips > 0):
 		return errors.New("--passes and --flip-labels: give --mode holdout or cv, too")
-	case e.linear && (e.mode != "prequential" || e.seeds > 1):
-		return errors.New("--linear is for --mode prequential with one seed")
+	case e.linear && (e.mode != "prequential" || e.seeds > 1 || !e.late.plain()):
+		return errors.New("--linear is for --mode prequential with one seed, all labels and no delay")
 	case e.mode != "prequential" && (e.plot != "" || e.plotSets != "" || e.seeds > 1):
 		return errors.New("--plot, --plot-sets and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
+	case e.late.Delay < 0 || !(e.late.Fraction >= 0 && e.late.Fraction <= 1):
+		return errors.New("--delay and --label-fraction: want rows, and 0 to 1")
+	case e.mode != "prequential" && !e.late.plain():
+		return errors.New("--delay and --label-fraction are for --mode prequential")
 	case e.cut.repeats < 1 || e.cut.fraction <= 0 || e.cut.fraction >= 1 || e.cut.flips < 0 || e.cut.flips >= 1:
 		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
 	case e.seeds < 1:
@@ -250,7 +258,12 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	}
 	bar := newProgress(errOut, total, d.Name)
 	defer bar.Close()
-	report, err := prequential(ctx, learner, rows, d.Name, total, bar.Add)
+	var report *Report
+	if late := e.late; late.plain() {
+		report, err = prequential(ctx, learner, rows, d.Name, total, bar.Add)
+	} else {
+		report, err = late.run(ctx, learner, rows, d.Name, bar.Add)
+	}
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
 			d.Name, c.StepsRefused, c.LabelsRefused)

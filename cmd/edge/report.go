@@ -69,22 +69,28 @@ func newReport(dataset string, learner *online.Learner, curve Curve, taught time
 	if err != nil {
 		return nil, err
 	}
-	s := learner.Scores()
 	r := &Report{
-		Dataset: dataset, Mode: "prequential", Samples: s.N, Classes: s.Classes,
-		Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1,
-		Balanced: s.Balanced, Kappa: s.Kappa, Prior: s.Prior, Last: s.Last, Abstained: s.Abstained, Sets: s.Sets, PerClass: s.PerClass,
+		Dataset: dataset, Mode: "prequential",
 		Seconds: taught.Seconds(), PeakRSS: peakRSS(),
-		StateBytes: len(state), Digest: learner.Digest(),
-		Curve: curve.Ending(s), Runs: []Run{},
+		StateBytes: len(state), Digest: learner.Digest(), Runs: []Run{},
 	}
+	r.judged(learner.Scores(), curve)
+	return r, nil
+}
+
+// judged fills in the scores, at the end of their course.
+func (r *Report) judged(s online.Scores, curve Curve) {
+	r.Samples, r.Classes = s.N, s.Classes
+	r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1 = s.Error, s.NLL, s.Brier, s.ECE, s.MacroF1
+	r.Balanced, r.Kappa, r.Prior, r.Last = s.Balanced, s.Kappa, s.Prior, s.Last
+	r.Abstained, r.Sets, r.PerClass = s.Abstained, s.Sets, s.PerClass
+	r.Curve = curve.Ending(s)
 	if beats, known := s.Beats(); known {
 		r.Beats = &beats
 	}
 	if r.Seconds > 0 {
 		r.SamplesPerSecond = float64(s.N) / r.Seconds
 	}
-	return r, nil
 }
 
 // meanReport is the mean over repeats, with the last one's speed and size.
