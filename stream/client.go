@@ -45,6 +45,7 @@ type message struct {
 	qos      byte
 	dup      bool
 	retained bool
+	observed bool // heard by the observer: it is answered and teaches nothing
 	arrived  time.Time
 	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
 	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
@@ -60,7 +61,7 @@ type message struct {
 type client struct {
 	cfg        MQTT
 	id         string
-	stateTopic string   // Last Will and birth
+	stateTopic string   // Last Will and birth; empty: none
 	filters    []string // to subscribe to
 	maxPayload int
 	ring       *fifo[*message]
@@ -181,7 +182,6 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
-		SetBinaryWill(c.stateTopic, []byte("offline"), 1, true).
 		// Messages of a persistent session come before any subscription, so the
 		// handler is there from the start, and it is the only one.
 		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
@@ -195,6 +195,9 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
 		})
+	if c.stateTopic != "" {
+		opts.SetBinaryWill(c.stateTopic, []byte("offline"), 1, true)
+	}
 	conn.paho = mqtt.NewClient(opts)
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by connectTimeout for each server, and by ctx
@@ -307,7 +310,7 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 
 	// Whoever sees the node online may count on its subscriptions.
 	refused := c.subscribe(conn, c.filters)
-	conn.publish(outgoing{topic: c.stateTopic, payload: []byte("online"), retained: true, qos: 1})
+	conn.announce("online")
 	wg.Go(func() { c.serve(serving, conn) })
 
 	pause := resubscribeFirst
@@ -456,13 +459,22 @@ func (conn *connection) close() {
 	})
 }
 
+// announce publishes the node's state; nil if the client has none to announce.
+func (conn *connection) announce(state string) delivery {
+	if conn.client.stateTopic == "" {
+		return nil
+	}
+	return conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte(state), retained: true, qos: 1})
+}
+
 // goodbye says that the node is offline and ends the connection.
 func (conn *connection) goodbye() {
-	d := conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte("offline"), retained: true, qos: 1})
-	select {
-	case <-d.Done():
-	case <-conn.lost:
-	case <-time.After(time.Second):
+	if d := conn.announce("offline"); d != nil {
+		select {
+		case <-d.Done():
+		case <-conn.lost:
+		case <-time.After(time.Second):
+		}
 	}
 	conn.close()
 }

@@ -204,7 +204,7 @@ func (r *reporter) health() {
 		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
 		"rejected":   s.Rejected,
 		"dropped":    map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
-		"reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
+		"observed": s.Observed, "reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
 		h["status"] = "degraded"
