@@ -75,8 +75,8 @@ type client struct {
 	current  atomic.Pointer[connection] // nil while there is none
 	draining atomic.Bool                // the node stops: what arrives now stays with the broker
 	refused  atomic.Pointer[[]string]   // filters that the broker refused
+	failure  atomic.Pointer[string]     // why there is no connection; nil while there is one, or none was tried
 	attempts int                        // since the last connection; run's goroutine only
-	lastErr  string                     // words of the last failure that was logged
 }
 
 // connection is one life of the network connection.
@@ -130,9 +130,14 @@ func (c *client) run(ctx context.Context) {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
+			why := fmt.Sprintf("lost: %v", err)
+			if short >= clashAfter {
+				why += "; " + clashing
+			}
+			c.failure.Store(&why)
 			if short == clashAfter {
 				c.event("client_id_clash", c.id)
-				c.log.Error("the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own", "client_id", c.id)
+				c.log.Error(clashing, "client_id", c.id)
 			}
 		} else {
 			c.failed(err)
@@ -147,18 +152,21 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
+const clashing = "the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own"
+
 // connected and failed log a change of state, not every attempt.
 func (c *client) connected(conn *connection) {
 	c.current.Store(conn)
 	c.log.Info("connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
-	c.attempts, c.lastErr = 0, ""
+	c.attempts = 0
+	c.failure.Store(nil)
 }
 
 func (c *client) failed(err error) {
 	c.attempts++
 	c.counters.connectFailures.Add(1)
-	if words := err.Error(); words != c.lastErr {
-		c.lastErr = words
+	words := err.Error()
+	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.log.Warn("cannot connect to the broker; will keep trying", "servers", c.cfg.Servers, "error", err)
 	}
 }

@@ -459,6 +459,9 @@ func (n *Node) Stats() Stats {
 	if conn := n.client.current.Load(); conn != nil {
 		s.Connected, s.Subscribed, s.Unacked = true, conn.granted.Load(), conn.unsettled.Load()
 	}
+	if why := n.client.failure.Load(); why != nil {
+		s.Failure = *why
+	}
 	if refused := n.client.refused.Load(); refused != nil {
 		s.Refused = slices.Clone(*refused)
 	}

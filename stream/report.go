@@ -202,12 +202,15 @@ func (r *reporter) health() {
 		"v": 1, "ts": stamp(time.Now()), "node": r.node, "status": "ok", "uptime_s": int64(time.Since(r.started).Seconds()),
 		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked,
 		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
-		"rejected":   s.Rejected,
-		"dropped":    map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
+		"rejected": s.Rejected,
+		"dropped":  map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
 		"observed": s.Observed, "reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
 		h["status"] = "degraded"
+	}
+	if len(s.Refused) > 0 {
+		h["status"], h["refused"] = "degraded", s.Refused
 	}
 	if s.Received > 0 {
 		h["last_message_age_s"] = math.Round(s.SinceMessage.Seconds()*10) / 10

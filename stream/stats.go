@@ -42,6 +42,7 @@ func (t tally) addTo(sum map[Reason]uint64) {
 // Stats is what a node has done since it started, and where it stands.
 type Stats struct {
 	Connected    bool
+	Failure      string        // why it is not connected, as far as is known
 	Subscribed   bool          // the broker has granted every subscription of this connection
 	Refused      []string      // filters that the broker does not let the node subscribe to
 	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
