@@ -81,7 +81,9 @@ func (r *reporter) run(ctx context.Context) {
 			for i, m := range r.models {
 				r.latest(m)
 				n := m.Model.Status().Scores.N
-				if now.Sub(marks[i].at) >= r.metrics.Every || r.metrics.Samples > 0 && n-marks[i].samples >= r.metrics.Samples {
+				before := marks[i].samples
+				sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
+				if sooner || now.Sub(marks[i].at) >= r.metrics.Every {
 					marks[i].at, marks[i].samples = now, n
 					r.scores(m)
 				}
