@@ -12,11 +12,12 @@ type Workspace struct {
 	x, xs, kx, w, u []float64
 	q               []float64
 	xx              [1]float64
-	mean, variance  []float64
+	mean, variance  []float64 // H×C
 	latent          []float64
 	perHorizon      []float64
 	grid            Grid
 	belief          belief
+	bout            bout
 }
 
 // NewWorkspace returns an empty workspace.
@@ -84,7 +85,7 @@ func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
 	ws.x, ws.xs = grow(ws.x, d), grow(ws.xs, d)
 	ws.kx, ws.w, ws.u = grow(ws.kx, m), grow(ws.w, kernels*m), grow(ws.u, m)
 	ws.q = grow(ws.q, kernels)
-	ws.mean, ws.variance = grow(ws.mean, c), grow(ws.variance, len(p.Bank)*c)
+	ws.mean, ws.variance = grow(ws.mean, len(p.Bank)*c), grow(ws.variance, len(p.Bank)*c)
 	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, len(p.Bank)*c)
 	p.Scale.To(ws.x, x)
 	for g, b := range p.Bases {
@@ -93,16 +94,16 @@ func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
 	clear(ws.latent)
 	for h := range p.Bank {
 		g := &p.Bank[h]
-		variance := ws.variance[h*c : (h+1)*c]
+		mean, variance := ws.mean[h*c:(h+1)*c], ws.variance[h*c:(h+1)*c]
 		for k := range c {
 			at := min(k, kernels-1)
 			w := ws.w[at*m : (at+1)*m]
-			ws.mean[k] = dense.Dot(g.Mean[k*m:(k+1)*m], w)
+			mean[k] = dense.Dot(g.Mean[k*m:(k+1)*m], w)
 			dense.MulTriTrans(1, m, w, m, g.U[k*m*m:], m, ws.u, m)
 			variance[k] = ws.q[at] + dense.Dot(ws.u, ws.u)
 		}
 		probs := ws.perHorizon[h*c : (h+1)*c]
-		ws.grid.Probs(probs, ws.mean, variance, Fine)
+		ws.grid.Probs(probs, mean, variance, Fine)
 		for k, v := range probs {
 			v = (1-eps)*v + eps/float64(c)
 			probs[k] = v

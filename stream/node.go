@@ -52,6 +52,10 @@ type ModelConfig struct {
 	Mark uint64
 	// Output is the format of the predictions: json or cbor. Empty: json.
 	Output string
+	// Active says which labels are asked for. The zero value: none.
+	Active online.Asking
+	// Seed of the noise with which they are chosen.
+	Seed uint64
 }
 
 // Deps are what a Node works with.
@@ -84,7 +88,6 @@ type Node struct {
 	ring      *fifo[*message]
 	queue     chan *item
 	outbox    *outbox
-	observer  *observer // nil: none
 	worker    *worker
 	committer *committer
 	report    *reporter
@@ -122,7 +125,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
-		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(),
+		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
 	}
 	n.committer = &committer{
 		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cfg.JournalFlush,
@@ -141,8 +144,6 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 			n.outbox.serve(ctx, c)
 		},
 	}
-	n.observer = n.newObserver()
-	n.worker.observer = n.observer
 	return n, nil
 }
 
@@ -178,7 +179,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			classes:         newClasses(c.Classes.Open, c.Classes.Max),
 			predictionTopic: prefix + c.Name + "/prediction", latestTopic: prefix + c.Name + "/latest",
 			metricsTopic: prefix + c.Name + "/metrics", rejectTopic: prefix + c.Name + "/reject",
-			labelTopic: prefix + c.Name + "/label",
+			labelTopic: prefix + c.Name + "/label", queryTopic: prefix + c.Name + "/query",
 		}
 		errs = append(errs, within("models."+c.Name+".pending", c.Pending.Validate()))
 		if err := CheckOutput(cmp.Or(c.Output, formatJSON)); err != nil {
@@ -194,6 +195,10 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if m.frozen {
 			n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
 				"topic", prefix+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
+		}
+		if c.Active.Enabled() {
+			m.asker = online.NewAsker(c.Active, c.Seed)
+			errs = append(errs, within("models."+c.Name+".active", c.Active.Validate()))
 		}
 		if c.Output == formatCBOR {
 			var err error
@@ -392,7 +397,6 @@ func (n *Node) Run(ctx context.Context) error {
 	var network, reports, work, requests sync.WaitGroup
 	requests.Go(func() { n.errands.run(ctx) })
 	network.Go(func() { n.client.run(online) })
-	network.Go(func() { n.observer.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
@@ -451,16 +455,13 @@ func (n *Node) Stats() Stats {
 		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LessonsDropped: c.lessonsDropped.Load(),
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
-		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		Ring: n.ring.len(), Commit: len(n.queue), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if conn := n.client.current.Load(); conn != nil {
 		s.Connected, s.Subscribed, s.Unacked = true, conn.granted.Load(), conn.unsettled.Load()
-	}
-	if why := n.client.failure.Load(); why != nil {
-		s.Failure = *why
 	}
 	if refused := n.client.refused.Load(); refused != nil {
 		s.Refused = slices.Clone(*refused)
@@ -488,6 +489,7 @@ func (n *Node) Stats() Stats {
 	for _, m := range n.models {
 		s.Models[m.Name] = ModelStats{
 			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
+			Asked: m.queries.asked.Load(), Answered: m.queries.answered.Load(), Unanswered: m.queries.expired.Load(), Open: m.queries.len(),
 			Frozen: m.ignored.Load(), Learning: m.learning.Load(), Corrected: m.corrected.Load(), LabelDelay: time.Duration(m.delay.Load()),
 		}
 	}

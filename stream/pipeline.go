@@ -86,7 +86,7 @@ type modelState struct {
 	classes *classes
 	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
 
-	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic string
+	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic, queryTopic string
 
 	seq      uint64                     // of the last prediction; the worker's
 	unlearnt uint64                     // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
@@ -95,6 +95,8 @@ type modelState struct {
 	frozen   bool                       // labels teach nothing; the worker's
 	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
 	cbor     *cborEncoder               // of predictions; nil: JSON
+	asker    *online.Asker              // nil: nothing is asked; the worker's
+	queries  queries                    // that are open
 
 	waiting *waiting // the committer's, as all below
 	last    *newest  // sample
@@ -137,6 +139,7 @@ type lesson struct {
 	frozen bool   // learning was off when it came
 	repeat bool   // the key may be that of something taught before
 	wait   uint64 // identity under which the sample waits for a label; 0: it has no id
+	query  *Query // about the sample; nil: none
 
 	ahead, last int    // as in online.Pending
 	epoch       uint64 // of the classes of probs
@@ -164,18 +167,18 @@ type item struct {
 
 // worker decodes messages and answers them, one after the other.
 type worker struct {
-	node     string
-	ring     *fifo[*message]
-	observer *observer // nil: none
-	router   *router[*source]
-	lost     *source // takes what no source asks for
-	out      chan<- *item
-	report   *reporter
-	outbox   *outbox
-	qos      byte
-	hook     func(*Prediction)
-	counts   *counters
+	node   string
+	ring   *fifo[*message]
+	router *router[*source]
+	lost   *source // takes what no source asks for
+	out    chan<- *item
+	report *reporter
+	outbox *outbox
+	qos    byte
+	hook   func(*Prediction)
+	counts *counters
 
+	started time.Time
 	ws      *model.Workspace
 	scratch []byte
 	routes  []*source
@@ -193,8 +196,6 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 		}
 		select {
 		case <-w.ring.ready:
-		case <-w.observer.ready():
-			w.observe()
 		case <-stop:
 			if w.ring.len() == 0 {
 				return
@@ -237,15 +238,12 @@ func (w *worker) handle(ctx context.Context, msg *message) {
 // while the disk or the learner is: a message of QoS 1 then waits, and behind
 // it the broker; one of QoS 0 is answered but teaches nothing.
 func (w *worker) hand(ctx context.Context, it *item) {
-	for it.msg.qos > 0 || it.order != nil {
+	if it.msg.qos > 0 || it.order != nil {
 		select {
 		case w.out <- it:
-			return
-		case <-w.observer.ready():
-			w.observe()
 		case <-ctx.Done():
-			return
 		}
+		return
 	}
 	select {
 	case w.out <- it:
@@ -265,9 +263,6 @@ func (w *worker) read(it *item, src *source) error {
 	readings, err := src.decoder.Decode(msg.payload)
 	if err != nil {
 		return err
-	}
-	if msg.observed {
-		readings = unlabelled(readings)
 	}
 	captured := src.template.capture(msg.topic)
 	if src.gatherer != nil {
@@ -321,7 +316,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		switch behind := m.behind(post.Version()); {
 		case learned:
 			ahead = behind + 1
-		case l.wait != 0 && !m.frozen: // its label may come as late as the last one that came late
+		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may come as late as the last one that came late; those that are asked for have no order
 			ahead = int(m.lag.Load())
 		}
 		probs, novelty, err := post.PredictNextTo(nil, l.x, ahead, w.ws)
@@ -347,6 +342,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 			p.Set = doubt.AppendSet(make([]int, 0, len(probs)), probs, l.x)
 		}
 		p.judge()
+		l.query = w.ask(m, post, &p, &l, msg)
 		w.publish(m, &p)
 		it.lessons = append(it.lessons, l)
 	}
@@ -680,6 +676,9 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 		kept, dropped := m.waiting.add(one, now)
 		c.dropped(m, dropped, &c.counts.pendingEvicted)
 		c.group.wait(&kept.sample)
+		if l.query != nil {
+			c.ask(m, l.query, l.wait, now)
+		}
 	}
 }
 
@@ -694,6 +693,7 @@ func (c *committer) taught(m *modelState, one waiter, before *waiter, l *lesson,
 	if one.sample.Key == 0 {
 		return
 	}
+	m.queries.answer(one.sample.Key)
 	if m.Pending.Corrections == 0 {
 		if m.waiting.take(one.sample.Key) != nil && one.stored {
 			c.group.forget(m, one.sample.Key)
@@ -878,6 +878,7 @@ func (c *committer) settle(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
 		m.pending.Store(int64(m.waiting.len()))
+		m.queries.prune(m.waiting)
 		records := byModel[m.Name]
 		if len(records) == 0 {
 			continue

@@ -14,7 +14,7 @@ type counters struct {
 	published, outboxDropped                    atomic.Uint64
 	reconnects, connectFailures, commitFailures atomic.Uint64
 	pendingExpired, pendingEvicted              atomic.Uint64
-	valuesUnused, frozen, observed              atomic.Uint64
+	valuesUnused, frozen                        atomic.Uint64
 
 	degraded    atomic.Bool
 	lastMessage atomic.Pointer[time.Time]
@@ -42,7 +42,6 @@ func (t tally) addTo(sum map[Reason]uint64) {
 // Stats is what a node has done since it started, and where it stands.
 type Stats struct {
 	Connected    bool
-	Failure      string        // why it is not connected, as far as is known
 	Subscribed   bool          // the broker has granted every subscription of this connection
 	Refused      []string      // filters that the broker does not let the node subscribe to
 	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
@@ -64,7 +63,6 @@ type Stats struct {
 	PendingEvicted uint64 // samples that made room for newer ones
 	ValuesUnused   uint64 // single values that did not become part of a sample
 	Frozen         uint64 // labels that taught nothing because learning was switched off
-	Observed       uint64 // messages that were answered over a second connection while the journal could not be written
 	Published      uint64
 
 	Reconnects, ConnectFailures, CommitFailures uint64
@@ -92,4 +90,6 @@ type ModelStats struct {
 	Pending                           int           // samples that wait for their label
 	Corrected                         uint64        // labels that corrected an earlier one
 	LabelDelay                        time.Duration // median time from a sample to its label, of the latest that came late; 0: none did
+	Asked, Answered, Unanswered       uint64        // questions: all, those that got their label, those whose sample waits no longer
+	Open                              int           // questions that are neither
 }

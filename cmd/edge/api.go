@@ -97,11 +97,27 @@ type modelView struct {
 	Features     int                `json:"features"`
 	Course       []coursePoint      `json:"course"`  // since the start
 	Samples      []sampleView       `json:"samples"` // newest first
+	Queries      queriesView        `json:"queries"`
 	Predictions  uint64             `json:"predictions"`
 	Learned      uint64             `json:"learned"` // since the start
 	Steps        uint64             `json:"steps"`
 	Rollbacks    uint64             `json:"rollbacks"`
 	StateBytes   int                `json:"state_bytes"` // of the last checkpoint since the start
+}
+
+// queriesView are the questions for labels since the start.
+type queriesView struct {
+	Asked      uint64      `json:"asked"`
+	Answered   uint64      `json:"answered"`
+	Unanswered uint64      `json:"unanswered"` // whose sample waits no longer
+	Open       []queryView `json:"open"`       // oldest first
+}
+
+// queryView is a question for the label of a sample.
+type queryView struct {
+	sampleView
+	Reason  online.Strategy `json:"reason"`
+	Expires time.Time       `json:"expires"`
 }
 
 // sampleView is one of the last samples.
@@ -180,7 +196,7 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 		Accuracy: judged(sc.N, 1-sc.Error), Brier: judged(sc.N, sc.Brier), ECE: judged(sc.N, sc.ECE), MacroF1: judged(sc.N, sc.MacroF1),
 		Scores: stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
 		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.features),
-		Samples: []sampleView{}, Predictions: s.Predictions, Learned: s.Learned,
+		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}}, Predictions: s.Predictions, Learned: s.Learned,
 		Steps: st.Counters.Steps, Rollbacks: st.Counters.StepsRefused, StateBytes: st.StateBytes,
 	}
 	if len(sc.Classes) <= maxConfusion {
@@ -195,6 +211,9 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 	v.Course = append([]coursePoint{}, course...)
 	for _, p := range slices.Backward(samples) {
 		v.Samples = append(v.Samples, describeSample(p))
+	}
+	for _, q := range m.node.Queries(served.name) {
+		v.Queries.Open = append(v.Queries.Open, queryView{describeSample(sample{q.Prediction, q.Asked, ""}), q.Reason, q.Expires})
 	}
 	return v
 }

@@ -44,6 +44,8 @@ type Model struct {
 	Features []string       `yaml:"features"`
 	Learner  online.Config  `yaml:",inline"`
 	Pending  stream.Pending `yaml:"pending"`
+	// Active says which labels are asked for.
+	Active online.Asking `yaml:"active"`
 	// Output is the format of the predictions: json or cbor. Default json.
 	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
 }
@@ -116,7 +118,7 @@ func DefaultConfig() Config {
 
 // DefaultModel returns the defaults of a model; it has no streams.
 func DefaultModel() Model {
-	return Model{Learner: online.DefaultConfig(), Pending: stream.DefaultPending(), Output: "json"}
+	return Model{Learner: online.DefaultConfig(), Pending: stream.DefaultPending(), Active: online.DefaultAsking(), Output: "json"}
 }
 
 // UnmarshalYAML gives the keys that are not there their defaults.
@@ -312,7 +314,10 @@ func (c *Config) Validate() error {
 		} else {
 			errs = append(errs, prefixed(key, learner.Validate()))
 		}
-		errs = append(errs, prefixed(key+".pending", m.Pending.Validate()))
+		errs = append(errs, prefixed(key+".pending", m.Pending.Validate()), prefixed(key+".active", m.Active.Validate()))
+		if m.Active.Enabled() && m.Pending.Max == 0 {
+			errs = append(errs, fmt.Errorf("%s.active: only samples that wait for a label are asked for: give pending.max above 0", key))
+		}
 		if err := stream.CheckOutput(m.Output); err != nil {
 			fail(key+".output", "%v", err)
 		}

@@ -23,10 +23,6 @@ func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print a sample configuration, its schema, or what is in effect",
-		Example: `  edge config sample >edge.yaml
-  edge config show -c edge.yaml`,
-		Args: knownCommand,
-		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigSampleCommand(), newConfigSchemaCommand(), newConfigShowCommand())
 	return cmd
@@ -215,6 +211,13 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
 			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, cfg.Classes.Max)), cfg.Classes.Max)
+		if a := m.Active; a.Enabled() {
+			pace := "as often as that allows"
+			if a.PerHour > 0 {
+				pace = fmt.Sprintf("%g an hour at most", a.PerHour)
+			}
+			fmt.Fprintf(w, "         asks for labels by %s on %s/%s/query: of %g %% of the samples with an id, %s\n", a.Strategy, own, name, 100*a.Budget, pace)
+		}
 		total += int64(residentSize(cfg, cfg.Classes.Max))
 	}
 	if c.HomeAssistant.Enabled {

@@ -90,6 +90,7 @@ func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error 
 			Name: name, Model: m.loop, Streams: cfg.Models[name].Streams, Features: learner.Features,
 			Classes: learner.Classes, Batch: learner.Batch, Pending: cfg.Models[name].Pending, Waiting: kept.Pending,
 			Mark: kept.Mark, Output: cfg.Models[name].Output,
+			Active: cfg.Models[name].Active, Seed: learner.Seed,
 		})
 	}
 	node, err := stream.NewNode(cfg.Stream(), deps)

@@ -27,6 +27,7 @@ type evaluation struct {
 	coverage                 float64
 	abstain                  online.Abstain
 	late                     arrivals
+	ask                      questions
 	asJSON                   bool
 	plot, plotSets           string
 	linear                   bool
@@ -52,12 +53,17 @@ exactly as the daemon would run it.
 --mode holdout learns a part of the rows and judges the others, --mode cv every
 fold once; both print the mean over the splits, and with --json every split and
 the standard errors. They learn the rows in one pass as the daemon does; with
---passes N offline, as train does (then --batch is that of train: 0 are all rows).`,
+--passes N offline, as train does (then --batch is that of train: 0 are all rows).
+
+--query STRATEGY teaches only the labels that the strategy asks for, within
+--budget, and judges every row all the same; each is learnt before the next row
+(or in minibatches of --batch). Several strategies and budgets give a curve.`,
 		Example: `  edge eval gas.csv.gz
   edge eval gas.csv.gz --first 6000 --json
   edge eval iris.csv --shuffle 1 --seeds 5
   edge eval iris.csv --mode holdout --train-fraction 0.9 --repeats 20 --passes 250 --sites explicit --schedule constant --rate 0.02
   edge eval drift.csv --shuffle 1 --shuffle-within 445,1244,1586
+  edge eval gas.csv.gz --query margin,random --budget 0.01,0.02,0.05,0.1,0.2,1 --seeds 3 --plot gas.svg
   edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --plot bearing.svg`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: action(func(cmd *cobra.Command, args []string) error {
@@ -84,7 +90,9 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.IntVar(&e.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntSliceVar(&e.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
-	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, and print the means")
+	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, and print the means; with --query and no shuffle, K seeds of the model")
+	f.StringSliceVar(&e.ask.strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
+	f.Float64SliceVar(&e.ask.budgets, "budget", []float64{online.DefaultAsking().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
 	f.IntVar(&e.batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
@@ -125,7 +133,9 @@ func (e *evaluation) check(files []string) error {
 		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
 	case e.seeds < 1:
 		return errors.New("--seeds: want 1 or more")
-	case e.seeds > 1 && e.selection.Shuffle == nil:
+	case len(e.ask.strategies) > 0 && (e.mode != "prequential" || e.plotSets != "" || e.linear || !e.late.plain()):
+		return errors.New("--query is for --mode prequential, without --plot-sets, --linear and labels that come late or never")
+	case e.seeds > 1 && e.selection.Shuffle == nil && len(e.ask.strategies) == 0:
 		return errors.New("--seeds repeats with other shuffles: give --shuffle SEED, too")
 	case e.selection.Within != nil && e.selection.Shuffle == nil:
 		return errors.New("--shuffle-within: give --shuffle SEED, too")
@@ -142,6 +152,10 @@ func (e *evaluation) check(files []string) error {
 }
 
 func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Writer) error {
+	askings, err := e.ask.askings()
+	if err != nil {
+		return coded(exitUsage, err)
+	}
 	var reports []*Report
 	report := func(r *Report, err error) error {
 		if err != nil {
@@ -154,8 +168,10 @@ func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Wri
 		return nil
 	}
 	for _, file := range files {
-		if err := report(e.file(ctx, file, errOut)); err != nil {
-			return err
+		for _, ask := range askings {
+			if err := report(e.file(ctx, file, ask, errOut)); err != nil {
+				return err
+			}
 		}
 		if e.linear {
 			if err := report(e.beside(file)); err != nil {
@@ -163,13 +179,17 @@ func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Wri
 			}
 		}
 	}
+	table, draw := printReports, plotCurves
+	if len(e.ask.strategies) > 0 {
+		table, draw = printAsked, plotAsked
+	}
 	if !e.asJSON {
-		if err := printReports(out, reports); err != nil {
+		if err := table(out, reports); err != nil {
 			return err
 		}
 	}
 	if e.plot != "" {
-		if err := plotCurves(e.plot, reports); err != nil {
+		if err := draw(e.plot, reports); err != nil {
 			return err
 		}
 	}
@@ -180,7 +200,7 @@ func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Wri
 }
 
 // file evaluates one file, with as many shuffles as were asked for.
-func (e *evaluation) file(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
+func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, errOut io.Writer) (*Report, error) {
 	if e.mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
@@ -197,11 +217,13 @@ func (e *evaluation) file(ctx context.Context, path string, errOut io.Writer) (*
 			s.Shuffle = &seed
 			seeds = append(seeds, seed)
 		}
-		r, err := e.once(ctx, path, s, census, errOut)
+		r, err := e.once(ctx, path, s, census, ask, i, errOut)
 		if err != nil {
 			return nil, err
 		}
-		reports = append(reports, r)
+		if reports = append(reports, r); s.Shuffle == nil && r.Asked != nil {
+			seeds = append(seeds, r.Asked.Seed)
+		}
 	}
 	if e.seeds == 1 {
 		return reports[0], nil
@@ -238,7 +260,9 @@ func (e *evaluation) stream(d *Dataset, s Selection, census Census) (cfg online.
 	return cfg, &pickedRows{rows: all, pick: pick}, err
 }
 
-func (e *evaluation) once(ctx context.Context, path string, s Selection, census Census, errOut io.Writer) (*Report, error) {
+// once evaluates one file in one order; repeat is how many times that was done
+// before in this one.
+func (e *evaluation) once(ctx context.Context, path string, s Selection, census Census, ask online.Asking, repeat int, errOut io.Writer) (*Report, error) {
 	d, err := OpenDataset(path, e.label)
 	if err != nil {
 		return nil, err
@@ -247,6 +271,9 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	cfg, rows, err := e.stream(d, s, census)
 	if err != nil {
 		return nil, err
+	}
+	if s.Shuffle == nil {
+		cfg.Seed += uint64(repeat)
 	}
 	learner, err := online.NewLearner(cfg)
 	if err != nil {
@@ -259,10 +286,13 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	bar := newProgress(errOut, total, d.Name)
 	defer bar.Close()
 	var report *Report
-	if late := e.late; late.plain() {
+	switch {
+	case ask.Enabled():
+		report, err = askingEval(ctx, learner, rows, d.Name, ask, max(e.batch, 1), total, bar.Add)
+	case e.late.plain():
 		report, err = prequential(ctx, learner, rows, d.Name, total, bar.Add)
-	} else {
-		report, err = late.run(ctx, learner, rows, d.Name, bar.Add)
+	default:
+		report, err = e.late.run(ctx, learner, rows, d.Name, bar.Add)
 	}
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -62,7 +61,7 @@ func (m *monitor) ready() []check {
 	s := m.node.Stats()
 	broker := check{"broker", s.Connected, "connected"}
 	if !s.Connected {
-		broker.Detail = "not connected: " + cmp.Or(s.Failure, "not tried yet")
+		broker.Detail = "not connected; the log says why"
 	}
 	topics := check{"subscriptions", s.Connected && s.Subscribed, "granted"}
 	switch {

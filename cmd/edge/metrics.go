@@ -22,8 +22,8 @@ type collector struct {
 	build, connected, subscribed, degraded                 *metric
 	received, rejected, lastMessage                        *metric
 	dropped, redelivered, reconnects, commitFailures       *metric
-	observed                                               *metric
 	queue, unacked                                         *metric
+	queries, queriesOpen                                   *metric
 	learned, pending, choleskyRetries, rollbacks, silence  *metric
 	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  *metric
 	balanced, kappa, brier, windowBalanced, windowBrier    *metric
@@ -56,13 +56,14 @@ func newCollector(m *monitor) *collector {
 	c.lastMessage = gauge("last_message_timestamp_seconds", "When the last message came.", "stream")
 	c.dropped = counter("messages_dropped_total", "What a bounded queue gave up, and by which rule.", "queue", "policy")
 	c.redelivered = counter("redelivered_total", "Samples and labels that had been taught already.", "model")
-	c.observed = counter("observed_total", "Messages that were answered over a second connection while the journal could not be written; they come again.")
 	c.reconnects = counter("reconnects_total", "Connections to the broker that were lost.")
 	c.commitFailures = counter("store_commit_failures_total", "Commits to the journal that failed, each attempt.")
 	c.queue = gauge("queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", "queue")
 	c.unacked = gauge("unacked_messages", "Messages of QoS 1 in the node that are not acknowledged yet.")
 	c.learned = counter("learned_total", "Samples in the model since it began, by label.", "model", "class")
 	c.pending = gauge("pending_labels", "Samples that wait for their label.", "model")
+	c.queries = counter("queries_total", "Questions for a label: asked, and what became of them.", "model", "what")
+	c.queriesOpen = gauge("queries_open", "Questions for a label that are neither answered nor expired.", "model")
 	c.learning = gauge("learning", "Whether labels are learnt: 0 after a request to stop.", "model")
 	c.ignored = counter("labels_ignored_total", "Labels that came while learning was switched off.", "model")
 	c.choleskyRetries = counter("cholesky_retries_total", "Factorisations that needed more jitter, since the model began.", "model")
@@ -144,7 +145,6 @@ func (c *collector) collect() *exposition {
 	send(c.dropped, float64(s.PendingEvicted), "pending", "drop_oldest")
 	send(c.dropped, float64(s.PendingExpired), "pending", "ttl")
 	send(c.dropped, float64(s.ValuesUnused), "join", "incomplete")
-	send(c.observed, float64(s.Observed))
 	send(c.reconnects, float64(s.Reconnects))
 	send(c.commitFailures, float64(s.CommitFailures))
 	send(c.queue, float64(s.Ring), "in")
@@ -210,6 +210,10 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	}
 	send(c.redelivered, float64(s.Redelivered), m.name)
 	send(c.pending, float64(s.Pending), m.name)
+	send(c.queries, float64(s.Asked), m.name, "asked")
+	send(c.queries, float64(s.Answered), m.name, "answered")
+	send(c.queries, float64(s.Unanswered), m.name, "unanswered")
+	send(c.queriesOpen, float64(s.Open), m.name)
 	send(c.learning, oneIf(s.Learning), m.name)
 	send(c.ignored, float64(s.Frozen), m.name)
 	send(c.choleskyRetries, float64(status.Counters.CholeskyRetries), m.name)

@@ -35,6 +35,7 @@ type Report struct {
 	Abstained        *online.Abstentions `json:"abstention,omitempty"`
 	Sets             *online.Coverage    `json:"sets,omitempty"`
 	PerClass         []online.ClassScore `json:"per_class"`
+	Asked            *AskedReport        `json:"asked,omitempty"` // with --query
 	Seconds          float64             `json:"seconds"`
 	SamplesPerSecond float64             `json:"samples_per_second"`
 	PeakRSS          uint64              `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
@@ -112,6 +113,7 @@ func meanReport(reports []*Report, seeds []uint64) *Report {
 		mean.Seconds += r.Seconds / n
 		mean.Runs = append(mean.Runs, Run{seeds[i], r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Digest})
 	}
+	mean.Asked = meanAsked(reports)
 	if mean.Seconds > 0 {
 		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds
 	}

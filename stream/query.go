@@ -1,0 +1,136 @@
+package stream
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edge/model"
+	"edge/online"
+)
+
+// maxOpen bounds the questions that are open at a time: whoever has answered
+// none of so many is not there, and is asked no more until some are answered or
+// expire.
+const maxOpen = 50
+
+// Query asks for the label of a sample that waits for one. It is answered like
+// any sample, by its id.
+type Query struct {
+	Prediction *Prediction     // that was published for the sample; read only
+	Reason     online.Strategy // that chose it
+	Score      float64         // what the strategy says of it; its unit is the strategy's
+	Features   []float64       // D raw features, in the model's order; NaN where one is missing; read only
+	Asked      time.Time
+	Expires    time.Time // until when the sample waits, if it need not make room for others
+
+	key uint64 // under which the sample waits
+}
+
+// queries are the open questions about one model, oldest first.
+type queries struct {
+	asked, answered, expired atomic.Uint64
+
+	mu   sync.Mutex
+	open []*Query
+}
+
+func (q *queries) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.open)
+}
+
+// list returns the open questions.
+func (q *queries) list() []*Query {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.open)
+}
+
+func (q *queries) add(query *Query) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open = append(q.open, query)
+	q.asked.Add(1)
+}
+
+// answer closes the question about the sample under a key, if there is one.
+func (q *queries) answer(key uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.IndexFunc(q.open, func(o *Query) bool { return o.key == key }); i >= 0 {
+		q.open = slices.Delete(q.open, i, i+1)
+		q.answered.Add(1)
+	}
+}
+
+// prune closes the questions about samples that wait no longer.
+func (q *queries) prune(w *waiting) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before := len(q.open)
+	q.open = slices.DeleteFunc(q.open, func(o *Query) bool { return w.get(o.key) == nil })
+	q.expired.Add(uint64(before - len(q.open)))
+}
+
+// ask returns the question about a sample that has just been predicted, nil if
+// its label is not worth one. Only the label of a sample that can wait for it is
+// asked for.
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *message) *Query {
+	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.dup || m.queries.len() >= maxOpen {
+		return nil
+	}
+	score := m.asker.Score(p.Probs, post, w.ws)
+	if !m.asker.Ask(score, post.Version(), msg.arrived.Sub(w.started)) {
+		return nil
+	}
+	return &Query{Prediction: p, Reason: m.Active.Strategy, Score: score, Features: l.x}
+}
+
+// ask opens a question about a sample that now waits, and publishes it once that
+// is durable.
+func (c *committer) ask(m *modelState, q *Query, key uint64, now time.Time) {
+	q.key, q.Asked, q.Expires = key, now, now.Add(m.Pending.TTL)
+	m.queries.add(q)
+	c.group.done = append(c.group.done, func() { c.report.query(m, q) })
+}
+
+// query publishes a question.
+func (r *reporter) query(m *modelState, q *Query) {
+	p := q.Prediction
+	features := make(map[string]any, len(q.Features))
+	for j, v := range q.Features {
+		if features[m.Features[j]] = v; math.IsNaN(v) {
+			features[m.Features[j]] = nil
+		}
+	}
+	v := map[string]any{
+		"v": 1, "id": p.ID, "ts": stamp(q.Asked), "node": r.node, "model": m.Name, "reason": q.Reason, "score": rounded(q.Score),
+		"class": nil, "confidence": nil, "features": features, "expires": stamp(q.Expires),
+	}
+	if p.rawID != "" {
+		v["id"] = json.RawMessage(p.rawID)
+	}
+	if p.Device != "" {
+		v["device"] = p.Device
+	}
+	if p.Class >= 0 {
+		v["class"], v["confidence"] = p.Classes[p.Class], rounded(p.Probs[p.Class])
+	}
+	r.outbox.push(&outgoing{topic: m.queryTopic, payload: r.encode(v), qos: r.qos})
+}
+
+// Queries returns the open questions about a model, oldest first. Any goroutine
+// may call it. A restart forgets them; the labels of their samples still teach.
+func (n *Node) Queries(model string) []*Query {
+	for _, m := range n.models {
+		if m.Name == model {
+			return m.queries.list()
+		}
+	}
+	return nil
+}
