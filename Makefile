@@ -80,6 +80,10 @@ emulate: ## test the kernels of model/dense on arm64 and armv6; needs qemu-user-
 	GOARCH=arm GOARM=6 CGO_ENABLED=0 $(GO) test -c -o $(DIST)/dense_armv6.test ./model/dense
 	timeout 600 qemu-arm-static -cpu arm1176 $(DIST)/dense_armv6.test
 
+.PHONY: man
+man: ## write the manual pages into dist/man; their date is that of the last commit
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) test ./cmd/edge -run '^TestManPages$$' -count 1 -args -man $(CURDIR)/$(DIST)/man
+
 demo: ## run the demo for 30 seconds
 	$(GO) run ./cmd/edge demo --for 30s
 

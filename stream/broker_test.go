@@ -309,6 +309,7 @@ func (d *daemon) cut() { d.client.current.Load().net.SetReadDeadline(time.Now())
 type relay struct {
 	addr string
 	mute chan struct{} // closed: nothing passes any more
+	slow atomic.Int64  // nanoseconds that each piece takes
 }
 
 func newRelay(t *testing.T, to string) *relay {
@@ -323,7 +324,7 @@ func newRelay(t *testing.T, to string) *relay {
 	pump := func(dst, src net.Conn) {
 		defer dst.Close()
 		in := bufio.NewReader(src)
-		buf := make([]byte, 4096)
+		buf := make([]byte, 1024)
 		for {
 			n, err := in.Read(buf)
 			if err != nil {
@@ -334,6 +335,7 @@ func newRelay(t *testing.T, to string) *relay {
 				continue
 			default:
 			}
+			time.Sleep(time.Duration(r.slow.Load()))
 			if _, err := dst.Write(buf[:n]); err != nil {
 				return
 			}

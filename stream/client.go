@@ -45,6 +45,7 @@ type message struct {
 	qos      byte
 	dup      bool
 	retained bool
+	observed bool // heard by the observer: it is answered and teaches nothing
 	arrived  time.Time
 	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
 	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
@@ -60,7 +61,7 @@ type message struct {
 type client struct {
 	cfg        MQTT
 	id         string
-	stateTopic string   // Last Will and birth
+	stateTopic string   // Last Will and birth; empty: none
 	filters    []string // to subscribe to
 	maxPayload int
 	ring       *fifo[*message]
@@ -74,8 +75,8 @@ type client struct {
 	current  atomic.Pointer[connection] // nil while there is none
 	draining atomic.Bool                // the node stops: what arrives now stays with the broker
 	refused  atomic.Pointer[[]string]   // filters that the broker refused
+	failure  atomic.Pointer[string]     // why there is no connection; nil while there is one, or none was tried
 	attempts int                        // since the last connection; run's goroutine only
-	lastErr  string                     // words of the last failure that was logged
 }
 
 // connection is one life of the network connection.
@@ -129,9 +130,14 @@ func (c *client) run(ctx context.Context) {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
+			why := fmt.Sprintf("lost: %v", err)
+			if short >= clashAfter {
+				why += "; " + clashing
+			}
+			c.failure.Store(&why)
 			if short == clashAfter {
 				c.event("client_id_clash", c.id)
-				c.log.Error("the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own", "client_id", c.id)
+				c.log.Error(clashing, "client_id", c.id)
 			}
 		} else {
 			c.failed(err)
@@ -146,18 +152,21 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
+const clashing = "the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own"
+
 // connected and failed log a change of state, not every attempt.
 func (c *client) connected(conn *connection) {
 	c.current.Store(conn)
 	c.log.Info("connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
-	c.attempts, c.lastErr = 0, ""
+	c.attempts = 0
+	c.failure.Store(nil)
 }
 
 func (c *client) failed(err error) {
 	c.attempts++
 	c.counters.connectFailures.Add(1)
-	if words := err.Error(); words != c.lastErr {
-		c.lastErr = words
+	words := err.Error()
+	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.log.Warn("cannot connect to the broker; will keep trying", "servers", c.cfg.Servers, "error", err)
 	}
 }
@@ -181,7 +190,6 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
-		SetBinaryWill(c.stateTopic, []byte("offline"), 1, true).
 		// Messages of a persistent session come before any subscription, so the
 		// handler is there from the start, and it is the only one.
 		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
@@ -195,6 +203,9 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
 		})
+	if c.stateTopic != "" {
+		opts.SetBinaryWill(c.stateTopic, []byte("offline"), 1, true)
+	}
 	conn.paho = mqtt.NewClient(opts)
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by connectTimeout for each server, and by ctx
@@ -307,7 +318,7 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 
 	// Whoever sees the node online may count on its subscriptions.
 	refused := c.subscribe(conn, c.filters)
-	conn.publish(outgoing{topic: c.stateTopic, payload: []byte("online"), retained: true, qos: 1})
+	conn.announce("online")
 	wg.Go(func() { c.serve(serving, conn) })
 
 	pause := resubscribeFirst
@@ -456,13 +467,22 @@ func (conn *connection) close() {
 	})
 }
 
+// announce publishes the node's state; nil if the client has none to announce.
+func (conn *connection) announce(state string) delivery {
+	if conn.client.stateTopic == "" {
+		return nil
+	}
+	return conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte(state), retained: true, qos: 1})
+}
+
 // goodbye says that the node is offline and ends the connection.
 func (conn *connection) goodbye() {
-	d := conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte("offline"), retained: true, qos: 1})
-	select {
-	case <-d.Done():
-	case <-conn.lost:
-	case <-time.After(time.Second):
+	if d := conn.announce("offline"); d != nil {
+		select {
+		case <-d.Done():
+		case <-conn.lost:
+		case <-time.After(time.Second):
+		}
 	}
 	conn.close()
 }

@@ -447,7 +447,8 @@ type Metrics struct {
 	// Every is the longest time between two publications. Default 30s, at least 1s.
 	Every time.Duration `yaml:"every"`
 	// Samples is the number of learnt samples after which they are published
-	// sooner, once a second at most. 0: never sooner. Default 1000.
+	// sooner, once a second at most; so they are when the samples have doubled.
+	// 0: never sooner. Default 1000.
 	Samples uint64 `yaml:"samples"`
 }
 

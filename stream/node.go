@@ -88,6 +88,7 @@ type Node struct {
 	ring      *fifo[*message]
 	queue     chan *item
 	outbox    *outbox
+	observer  *observer // nil: none
 	worker    *worker
 	committer *committer
 	report    *reporter
@@ -144,6 +145,8 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 			n.outbox.serve(ctx, c)
 		},
 	}
+	n.observer = n.newObserver()
+	n.worker.observer = n.observer
 	return n, nil
 }
 
@@ -397,6 +400,7 @@ func (n *Node) Run(ctx context.Context) error {
 	var network, reports, work, requests sync.WaitGroup
 	requests.Go(func() { n.errands.run(ctx) })
 	network.Go(func() { n.client.run(online) })
+	network.Go(func() { n.observer.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
@@ -455,13 +459,16 @@ func (n *Node) Stats() Stats {
 		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LessonsDropped: c.lessonsDropped.Load(),
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
-		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		Ring: n.ring.len(), Commit: len(n.queue), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if conn := n.client.current.Load(); conn != nil {
 		s.Connected, s.Subscribed, s.Unacked = true, conn.granted.Load(), conn.unsettled.Load()
+	}
+	if why := n.client.failure.Load(); why != nil {
+		s.Failure = *why
 	}
 	if refused := n.client.refused.Load(); refused != nil {
 		s.Refused = slices.Clone(*refused)

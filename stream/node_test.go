@@ -231,6 +231,41 @@ func TestCommitFailureAndRecovery(t *testing.T) {
 	})
 }
 
+// While the journal cannot be written the broker's window fills, and no more
+// comes over it; what is published is answered all the same, and learnt once,
+// in order, when the journal works again.
+func TestAnsweredWhileTheJournalFails(t *testing.T) {
+	withBrokers(t, func(t *testing.T, b *broker) {
+		journal := newFakeJournal()
+		d := startNode(t, b, journal, nil).ready(t)
+		journal.set(errDiskFull, nil)
+		p := newProbe(t, b)
+		p.send("factory/p7/vibration", each(100, withID)...) // the window is full
+		eventually(t, "the second connection", func() bool {
+			c := d.observer.client.current.Load()
+			return c != nil && c.granted.Load()
+		})
+		const sent = 200
+		p.send("factory/p7/vibration", each(sent, withID)[100:]...)
+		eventually(t, "answers over it", func() bool { return d.Stats().Observed == 100 })
+		if s := d.Stats(); s.Learned != 0 || s.Predictions < s.Observed {
+			t.Errorf("learnt %d, predicted %d, observed %d", s.Learned, s.Predictions, s.Observed)
+		}
+		journal.set(nil, nil)
+		eventually(t, "all to be learnt", func() bool { return d.Stats().Learned == sent })
+		equal(t, "learnt", d.model.learnt(), upTo(sent))
+		if s := d.Stats(); s.Redelivered != 0 || len(s.Rejected) != 0 {
+			t.Errorf("redelivered %d, rejected %v", s.Redelivered, s.Rejected)
+		}
+		eventually(t, "the second connection to end", func() bool { return d.observer.client.current.Load() == nil })
+		p.send("factory/p7/vibration", each(sent+10, withID)[sent:]...)
+		eventually(t, "more", func() bool { return d.Stats().Learned == sent+10 })
+		if now := d.Stats().Observed; now != 100 {
+			t.Errorf("%d messages came over the second connection, want none after the end of the outage", now)
+		}
+	})
+}
+
 func TestBrokerStartedLater(t *testing.T) {
 	t.Parallel()
 	for name, b := range map[string]*broker{"mochi": newMochi(t, nil, nil), "mosquitto": newMosquitto(t, "")} {

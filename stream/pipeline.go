@@ -167,16 +167,17 @@ type item struct {
 
 // worker decodes messages and answers them, one after the other.
 type worker struct {
-	node   string
-	ring   *fifo[*message]
-	router *router[*source]
-	lost   *source // takes what no source asks for
-	out    chan<- *item
-	report *reporter
-	outbox *outbox
-	qos    byte
-	hook   func(*Prediction)
-	counts *counters
+	node     string
+	ring     *fifo[*message]
+	observer *observer // nil: none
+	router   *router[*source]
+	lost     *source // takes what no source asks for
+	out      chan<- *item
+	report   *reporter
+	outbox   *outbox
+	qos      byte
+	hook     func(*Prediction)
+	counts   *counters
 
 	started time.Time
 	ws      *model.Workspace
@@ -196,6 +197,8 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 		}
 		select {
 		case <-w.ring.ready:
+		case <-w.observer.ready():
+			w.observe()
 		case <-stop:
 			if w.ring.len() == 0 {
 				return
@@ -238,12 +241,15 @@ func (w *worker) handle(ctx context.Context, msg *message) {
 // while the disk or the learner is: a message of QoS 1 then waits, and behind
 // it the broker; one of QoS 0 is answered but teaches nothing.
 func (w *worker) hand(ctx context.Context, it *item) {
-	if it.msg.qos > 0 || it.order != nil {
+	for it.msg.qos > 0 || it.order != nil {
 		select {
 		case w.out <- it:
+			return
+		case <-w.observer.ready():
+			w.observe()
 		case <-ctx.Done():
+			return
 		}
-		return
 	}
 	select {
 	case w.out <- it:
@@ -263,6 +269,9 @@ func (w *worker) read(it *item, src *source) error {
 	readings, err := src.decoder.Decode(msg.payload)
 	if err != nil {
 		return err
+	}
+	if msg.observed {
+		readings = unlabelled(readings)
 	}
 	captured := src.template.capture(msg.topic)
 	if src.gatherer != nil {

@@ -81,7 +81,9 @@ func (r *reporter) run(ctx context.Context) {
 			for i, m := range r.models {
 				r.latest(m)
 				n := m.Model.Status().Scores.N
-				if now.Sub(marks[i].at) >= r.metrics.Every || r.metrics.Samples > 0 && n-marks[i].samples >= r.metrics.Samples {
+				before := marks[i].samples
+				sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
+				if sooner || now.Sub(marks[i].at) >= r.metrics.Every {
 					marks[i].at, marks[i].samples = now, n
 					r.scores(m)
 				}
@@ -202,12 +204,15 @@ func (r *reporter) health() {
 		"v": 1, "ts": stamp(time.Now()), "node": r.node, "status": "ok", "uptime_s": int64(time.Since(r.started).Seconds()),
 		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked,
 		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
-		"rejected":   s.Rejected,
-		"dropped":    map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
-		"reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
+		"rejected": s.Rejected,
+		"dropped":  map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
+		"observed": s.Observed, "reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
 		h["status"] = "degraded"
+	}
+	if len(s.Refused) > 0 {
+		h["status"], h["refused"] = "degraded", s.Refused
 	}
 	if s.Received > 0 {
 		h["last_message_age_s"] = math.Round(s.SinceMessage.Seconds()*10) / 10

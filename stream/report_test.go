@@ -58,8 +58,8 @@ func TestReports(t *testing.T) {
 		if got := object(t, all, "info")["models"].([]any)[0].(map[string]any)["classes"]; fmt.Sprint(got) != "[ok]" {
 			t.Errorf("info has classes %v, want [ok]: it is published again when a class is new", got)
 		}
-		if n := count(all, "bearing/metrics"); n != 0 {
-			t.Errorf("%d times metrics in two seconds, want none", n)
+		if n := count(all, "bearing/metrics"); n != 2 {
+			t.Errorf("%d times metrics in two seconds, want 2: the first samples, and twice as many", n)
 		}
 		time.Sleep(time.Minute)
 		all = l.take()

@@ -14,7 +14,7 @@ type counters struct {
 	published, outboxDropped                    atomic.Uint64
 	reconnects, connectFailures, commitFailures atomic.Uint64
 	pendingExpired, pendingEvicted              atomic.Uint64
-	valuesUnused, frozen                        atomic.Uint64
+	valuesUnused, frozen, observed              atomic.Uint64
 
 	degraded    atomic.Bool
 	lastMessage atomic.Pointer[time.Time]
@@ -42,6 +42,7 @@ func (t tally) addTo(sum map[Reason]uint64) {
 // Stats is what a node has done since it started, and where it stands.
 type Stats struct {
 	Connected    bool
+	Failure      string        // why it is not connected, as far as is known
 	Subscribed   bool          // the broker has granted every subscription of this connection
 	Refused      []string      // filters that the broker does not let the node subscribe to
 	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
@@ -63,6 +64,7 @@ type Stats struct {
 	PendingEvicted uint64 // samples that made room for newer ones
 	ValuesUnused   uint64 // single values that did not become part of a sample
 	Frozen         uint64 // labels that taught nothing because learning was switched off
+	Observed       uint64 // messages that were answered over a second connection while the journal could not be written
 	Published      uint64
 
 	Reconnects, ConnectFailures, CommitFailures uint64

@@ -23,6 +23,10 @@ func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print a sample configuration, its schema, or what is in effect",
+		Example: `  edge config sample >edge.yaml
+  edge config show -c edge.yaml`,
+		Args: knownCommand,
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newConfigSampleCommand(), newConfigSchemaCommand(), newConfigShowCommand())
 	return cmd

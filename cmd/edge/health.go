@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -61,7 +62,7 @@ func (m *monitor) ready() []check {
 	s := m.node.Stats()
 	broker := check{"broker", s.Connected, "connected"}
 	if !s.Connected {
-		broker.Detail = "not connected; the log says why"
+		broker.Detail = "not connected: " + cmp.Or(s.Failure, "not tried yet")
 	}
 	topics := check{"subscriptions", s.Connected && s.Subscribed, "granted"}
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Exit codes, for scripts and service managers.
@@ -54,7 +55,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -64,7 +65,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	if c := (*codedError)(nil); errors.As(err, &c) {
 		return c.code
 	}
-	fmt.Fprintln(errOut, "Try `edge --help`, or `edge COMMAND --help`.")
+	fmt.Fprintf(errOut, "Try `%s --help`.\n", cmd.CommandPath())
 	return exitUsage
 }
 
@@ -78,7 +79,11 @@ sparse multi-class Gaussian process, and publishes the class probabilities.
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args:          knownCommand,
+		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		Example:       "  edge demo\n  edge config sample >edge.yaml\n  edge run -c edge.yaml",
 	}
+	root.SetFlagErrorFunc(nearestFlag)
 	root.AddCommand(
 		newRunCommand(),
 		newDemoCommand(),
@@ -97,6 +102,41 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newVersionCommand(),
 	)
 	return root
+}
+
+// knownCommand refuses an argument of a command that only has others below it,
+// and names the one that was most likely meant.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant(args[0], "", names))
+}
+
+// nearestFlag names the flag that was most likely meant.
+func nearestFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return fmt.Errorf("%w%s", err, meant(unknown.GetSpecifiedName(), "--", names))
+}
+
+// meant is the question after an unknown word, if one of those that are known
+// is near.
+func meant(word, before string, known []string) string {
+	if near := nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %s%s?", before, near)
+	}
+	return ""
 }
 
 // action makes a cobra RunE of f: an error without a code of its own exits

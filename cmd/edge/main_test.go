@@ -125,8 +125,12 @@ func TestExitCodes(t *testing.T) {
 		code int
 		want string // in what it says
 	}{
-		"no such command":          {[]string{"runn"}, exitUsage, `unknown command "runn"`},
-		"no such flag":             {[]string{"run", "--fast"}, exitUsage, "unknown flag: --fast"},
+		"no such command":          {[]string{"runn"}, exitUsage, `unknown command "runn" for "edge"; did you mean run?`},
+		"nothing like a command":   {[]string{"xylophone"}, exitUsage, "unknown command \"xylophone\" for \"edge\"\nTry `edge --help`."},
+		"no such command below":    {[]string{"config", "smaple"}, exitUsage, `unknown command "smaple" for "edge config"; did you mean sample?`},
+		"no such flag":             {[]string{"run", "--fast"}, exitUsage, "unknown flag: --fast\nTry `edge run --help`."},
+		"nearly a flag":            {[]string{"run", "--confg", "x"}, exitUsage, "unknown flag: --confg; did you mean --config?"},
+		"no such letter":           {[]string{"run", "-x"}, exitUsage, "unknown shorthand flag: 'x'"},
 		"too few arguments":        {[]string{"eval"}, exitUsage, "requires at least 1 arg"},
 		"too many arguments":       {[]string{"inspect", "a", "b"}, exitUsage, "accepts 1 arg"},
 		"flag out of range":        {[]string{"eval", table, "--batch", "-1"}, exitUsage, "--batch"},

@@ -22,6 +22,7 @@ type collector struct {
 	build, connected, subscribed, degraded                 *metric
 	received, rejected, lastMessage                        *metric
 	dropped, redelivered, reconnects, commitFailures       *metric
+	observed                                               *metric
 	queue, unacked                                         *metric
 	queries, queriesOpen                                   *metric
 	learned, pending, choleskyRetries, rollbacks, silence  *metric
@@ -56,6 +57,7 @@ func newCollector(m *monitor) *collector {
 	c.lastMessage = gauge("last_message_timestamp_seconds", "When the last message came.", "stream")
 	c.dropped = counter("messages_dropped_total", "What a bounded queue gave up, and by which rule.", "queue", "policy")
 	c.redelivered = counter("redelivered_total", "Samples and labels that had been taught already.", "model")
+	c.observed = counter("observed_total", "Messages that were answered over a second connection while the journal could not be written; they come again.")
 	c.reconnects = counter("reconnects_total", "Connections to the broker that were lost.")
 	c.commitFailures = counter("store_commit_failures_total", "Commits to the journal that failed, each attempt.")
 	c.queue = gauge("queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", "queue")
@@ -145,6 +147,7 @@ func (c *collector) collect() *exposition {
 	send(c.dropped, float64(s.PendingEvicted), "pending", "drop_oldest")
 	send(c.dropped, float64(s.PendingExpired), "pending", "ttl")
 	send(c.dropped, float64(s.ValuesUnused), "join", "incomplete")
+	send(c.observed, float64(s.Observed))
 	send(c.reconnects, float64(s.Reconnects))
 	send(c.commitFailures, float64(s.CommitFailures))
 	send(c.queue, float64(s.Ring), "in")

@@ -3,13 +3,21 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"edge/stream"
 )
@@ -93,7 +101,7 @@ func (s *scenario) play(decide func(n int, op operation) verdict) (operations in
 		}
 		if !begun && tap.subscribed() {
 			begun = true
-			go func() { published <- s.publish(s.lives) }()
+			go func() { published <- s.publish(s.lives, 1, operationRows) }()
 		}
 		return tap.acknowledged() == operationRows
 	}) {
@@ -128,7 +136,9 @@ func isAck(op operation) bool {
 	return strings.HasPrefix(op.path, "socket:") && len(op.data) == 4 && op.data[0] == 0x40
 }
 
-func (s *scenario) publish(life int) error {
+// publish publishes the samples of these numbers with their labels, and others
+// that ask.
+func (s *scenario) publish(life, from, to int, asking ...string) error {
 	cfg := stream.DefaultMQTT()
 	cfg.Servers = []string{s.broker.url()}
 	pub, err := NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
@@ -141,9 +151,20 @@ func (s *scenario) publish(life int) error {
 		row  Row
 		rows = NewWaveform(tortureRows)
 	)
-	for range operationRows {
+	send := func(id, label string) error {
+		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", life), p.appendSample(nil, id, row.X, label))
+	}
+	for rows.number < to {
+		if rows.Next(&row); row.Number < from {
+			continue
+		}
+		if err := send(strconv.Itoa(row.Number), row.Label); err != nil {
+			return err
+		}
+	}
+	for _, id := range asking {
 		rows.Next(&row)
-		if err := pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", life), p.appendSample(nil, fmt.Sprint(row.Number), row.X, row.Label)); err != nil {
+		if err := send(id, ""); err != nil {
 			return err
 		}
 	}
@@ -232,5 +253,146 @@ func TestEachOperationIsSlow(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 		return verdict{}
+	})
+}
+
+// outage teaches a daemon a third of the samples, lets begin take its disk away,
+// teaches another third, far more than the broker's window holds, and asks for
+// answers, which must come. When end has given the disk back, all of it is
+// learnt, in order.
+func (s *scenario) outage(start func(config, store string) *daemonProcess, begin, end func(d *daemonProcess, store string)) {
+	t := s.t
+	t.Helper()
+	s.lives++
+	tap := newTap(t, s.broker.addr)
+	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
+	var mu sync.Mutex
+	answered, events := map[string]int{}, []string{}
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{s.broker.url()}
+	listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte, _ bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasSuffix(topic, "event") {
+			events = append(events, gjson.GetBytes(payload, "event").String())
+			return
+		}
+		answered[gjson.GetBytes(payload, "id").String()]++
+	}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	happened := func(what ...string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Equal(slices.DeleteFunc(slices.Clone(events), func(e string) bool { return !strings.HasPrefix(e, "store_") }), what)
+	}
+
+	const third = operationRows / 3
+	d := start(config, store)
+	d.await("connected to the broker")
+	must := func(what string, ok func() bool) {
+		t.Helper()
+		if !eventually(ok) {
+			t.Fatalf("never %s: %d acknowledged, answered %v, events %q\n%s", what, tap.acknowledged(), answered, events, d.wholeLog())
+		}
+	}
+	must("subscribed", tap.subscribed)
+	if err := s.publish(s.lives, 1, third); err != nil {
+		t.Fatal(err)
+	}
+	must("acknowledged", func() bool { return tap.acknowledged() == third })
+	begin(d, store)
+	if err := s.publish(s.lives, third+1, operationRows-third); err != nil {
+		t.Fatal(err)
+	}
+	must("degraded", func() bool { return happened("store_degraded") })
+	must("observed", func() bool { return strings.Count(d.wholeLog(), `"msg":"connected to the broker"`) == 2 })
+	asking := []string{}
+	for i := range 2 * third {
+		asking = append(asking, fmt.Sprint("asking", i))
+	}
+	must("observing", func() bool { // the second connection may not have subscribed yet
+		if err := s.publish(s.lives, 1, 0, "first"); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return answered["first"] > 0
+	})
+	if err := s.publish(s.lives, 1, 0, asking...); err != nil {
+		t.Fatal(err)
+	}
+	must("answered", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return !slices.ContainsFunc(asking, func(id string) bool { return answered[id] == 0 })
+	})
+	if n := tap.acknowledged(); n != third || !happened("store_degraded") {
+		t.Errorf("during the outage %d samples are acknowledged, the events are %q", n, events)
+	}
+	end(d, store)
+	if err := s.publish(s.lives, operationRows-third+1, operationRows); err != nil {
+		t.Fatal(err)
+	}
+	must("all acknowledged", func() bool { return tap.acknowledged() == operationRows })
+	must("recovered", func() bool { return happened("store_degraded", "store_recovered") })
+	final := d.stop()
+	if n := final.Get("samples").Int(); n != operationRows || final.Get("digest").String() != s.truth {
+		t.Errorf("%d of %d samples are known, digest %s, that of an undisturbed learner %s:\n%s", n, operationRows, final.Get("digest"), s.truth, d.wholeLog())
+	}
+}
+
+// TestOutage: the file system of the state file becomes read-only, and later no
+// longer is.
+func TestOutage(t *testing.T) {
+	s := newScenario(t)
+	var readOnly atomic.Bool
+	s.outage(func(config, store string) *daemonProcess {
+		return supervised(t, config, func(op operation) verdict {
+			if readOnly.Load() && strings.HasPrefix(op.path, filepath.Dir(store)) {
+				return verdict{errno: syscall.EROFS}
+			}
+			return verdict{}
+		})
+	}, func(*daemonProcess, string) { readOnly.Store(true) }, func(*daemonProcess, string) { readOnly.Store(false) })
+}
+
+// TestDiskIsFull: somebody else fills the disk, a small one of the daemon's own,
+// and later clears up. It needs root, for that disk.
+func TestDiskIsFull(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: only root can mount a small disk")
+	}
+	if _, err := exec.LookPath("unshare"); err != nil {
+		missing(t, "unshare is not installed")
+	}
+	s := newScenario(t)
+	ballast := func(d *daemonProcess, store string) string {
+		return filepath.Join(fmt.Sprintf("/proc/%d/root", d.cmd.Process.Pid), filepath.Dir(store), "ballast")
+	}
+	s.outage(func(config, store string) *daemonProcess {
+		return startDaemonWith(t, config, func(cmd *exec.Cmd) {
+			const script = `mount -t tmpfs -o size=512k none "$1" && shift && exec "$@"`
+			unshare := exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", filepath.Dir(store)}, cmd.Args...)...)
+			cmd.Path, cmd.Args = unshare.Path, unshare.Args
+		})
+	}, func(d *daemonProcess, store string) {
+		f, err := os.Create(ballast(d, store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for block := make([]byte, 4096); err == nil; {
+			_, err = f.Write(block)
+		}
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Fatal(err)
+		}
+	}, func(d *daemonProcess, store string) {
+		if err := os.Remove(ballast(d, store)); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

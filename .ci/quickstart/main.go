@@ -1,0 +1,149 @@
+// Command quickstart runs the commands of a guide as a reader would, from an
+// empty folder, one after the other in one shell, and fails if one fails or
+// does not print what the guide says:
+//
+//	quickstart FILE.md...
+//
+// A block fenced as sh is run, unless a comment <!-- not run: REASON --> stands
+// right above it. A block fenced as text after it says what its output has:
+// each line somewhere, with … for anything between.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const within = 3 * time.Minute // of one guide
+
+// block is a block of commands and what they print.
+type block struct {
+	line    int
+	text    string
+	skipped string   // why it is not run
+	want    []string // in the output
+}
+
+func main() {
+	failed := false
+	for _, path := range os.Args[1:] {
+		if err := try(path); err != nil {
+			fmt.Fprintf(os.Stderr, "%s:%v\n", path, err)
+			failed = true
+		}
+	}
+	if failed || len(os.Args) < 2 {
+		os.Exit(1)
+	}
+}
+
+var notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
+
+// blocks takes a guide apart.
+func blocks(text string) (all []block) {
+	var fence string // of the block that is open
+	var body []string
+	var reason string
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case fence == "" && strings.HasPrefix(line, "```"):
+			fence, body = line, nil
+		case fence != "" && line == "```":
+			switch {
+			case fence == "```sh":
+				all = append(all, block{line: i - len(body) + 1, text: strings.Join(body, "\n"), skipped: reason})
+			case fence == "```text" && len(all) > 0:
+				last := &all[len(all)-1]
+				last.want = append(last.want, body...)
+			}
+			fence, reason = "", ""
+		case fence != "":
+			body = append(body, line)
+		default:
+			if m := notRun.FindStringSubmatch(line); m != nil {
+				reason = m[1]
+			} else if line != "" {
+				reason = ""
+			}
+		}
+	}
+	return all
+}
+
+// mark is what the shell prints before a block's output.
+func mark(i int) string { return fmt.Sprintf("== block %d ==", i) }
+
+func try(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	all := blocks(string(text))
+	script := "set -eu -o pipefail\n"
+	for i, b := range all {
+		if b.skipped == "" {
+			script += fmt.Sprintf("echo; echo '%s'\n%s\n", mark(i), b.text)
+		}
+	}
+	folder, err := os.MkdirTemp("", "quickstart-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", script)
+	cmd.Dir = folder
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // what it has started, too
+	cmd.Cancel = end
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.Process != nil {
+		_ = end() // mostly nothing is left
+	}
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(folder, "edge.log"))
+		return fmt.Errorf(" %w; it printed:\n%s\nand the daemon:\n%s", err, out, log)
+	}
+	for i, b := range all {
+		if b.skipped != "" {
+			fmt.Printf("%s:%d: not run: %s\n", path, b.line, b.skipped)
+			continue
+		}
+		_, printed, _ := strings.Cut(string(out), mark(i)+"\n")
+		printed, _, _ = strings.Cut(printed, "\n== block ")
+		for _, want := range b.want {
+			if !occurs(printed, want) {
+				return fmt.Errorf("%d: this should print %q; it printed:\n%s", b.line, want, printed)
+			}
+		}
+	}
+	fmt.Printf("%s: %d blocks are as written\n", path, len(all))
+	return nil
+}
+
+// occurs reports whether a line of the output has the parts of want in order.
+func occurs(output, want string) bool {
+	for line := range strings.SplitSeq(output, "\n") {
+		found := true
+		for part := range strings.SplitSeq(want, "…") {
+			var ok bool
+			if _, line, ok = strings.Cut(line, part); !ok {
+				found = false
+				break
+			}
+		}
+		if found {
+			return true
+		}
+	}
+	return false
+}

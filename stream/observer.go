@@ -1,0 +1,125 @@
+package stream
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	observeAfter   = time.Second // of a journal that cannot be written; shorter outages fit into the broker's window
+	observePolling = 100 * time.Millisecond
+	observedQueue  = 256 // messages that wait for their answer; full, the oldest goes
+	observerSuffix = "-observer"
+)
+
+// observer hears what comes while the journal cannot be written. The broker
+// sends no more of QoS 1 once its window is full of messages that wait for their
+// acknowledgement; so a second connection, whose session ends with it, asks for
+// the streams at QoS 0. What it brings is answered and teaches nothing: the
+// broker keeps the same messages for the first connection, where they have
+// their turn, and another answer, once the journal works again.
+type observer struct {
+	client   *client
+	degraded *atomic.Bool
+	log      *slog.Logger
+}
+
+// newObserver returns nil where there is nothing to observe: a broker keeps no
+// window of QoS 0, and a message of a shared subscription would be taken from
+// others.
+func (n *Node) newObserver() *observer {
+	var filters []string
+	for _, src := range n.sources {
+		if len(src.feeds) == 0 {
+			continue
+		}
+		for _, f := range src.filters {
+			if _, shared := unshare(f); !shared {
+				filters = append(filters, f)
+			}
+		}
+	}
+	if n.cfg.MQTT.QoS == 0 || len(filters) == 0 {
+		return nil
+	}
+	c := &client{
+		cfg: n.cfg.MQTT, id: n.client.id + observerSuffix, maxPayload: n.client.maxPayload,
+		ring:     newFifo(observedQueue, n.cfg.MQTT.Ring.MaxBytes, n.ring.size),
+		counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
+		event: n.client.event, serve: func(context.Context, *connection) {},
+	}
+	c.filters, _ = subscriptions(filters)
+	c.cfg.QoS, c.cfg.PersistentSession = 0, false
+	return &observer{client: c, degraded: &n.counts.degraded, log: n.log}
+}
+
+// run observes whenever the journal cannot be written, until ctx ends.
+func (o *observer) run(ctx context.Context) {
+	if o == nil {
+		return
+	}
+	for {
+		since := time.Now()
+		for time.Since(since) < observeAfter {
+			if !sleep(ctx, observePolling) {
+				return
+			}
+			if !o.degraded.Load() {
+				since = time.Now()
+			}
+		}
+		o.log.Warn("a second connection asks for the streams, so that they are answered while nothing can be acknowledged", "client_id", o.client.id)
+		observing, end := context.WithCancel(ctx)
+		var life sync.WaitGroup
+		life.Go(func() { o.client.run(observing) })
+		for o.degraded.Load() && sleep(ctx, observePolling) {
+		}
+		end()
+		life.Wait()
+	}
+}
+
+// sleep reports false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ready says that there may be something to answer.
+func (o *observer) ready() <-chan struct{} {
+	if o == nil {
+		return nil
+	}
+	return o.client.ring.ready
+}
+
+// observe answers what the observer has heard. Nobody learns from it, and what
+// is refused is reported when it comes again.
+func (w *worker) observe() {
+	for msg, ok := w.observer.client.ring.pop(); ok; msg, ok = w.observer.client.ring.pop() {
+		msg.observed = true
+		w.routes = w.router.find(w.routes[:0], msg.topic)
+		for _, src := range w.routes {
+			if len(src.feeds) > 0 && w.read(&item{msg: msg}, src) == nil {
+				w.counts.observed.Add(1)
+			}
+		}
+	}
+}
+
+// unlabelled drops what could teach.
+func unlabelled(readings []Reading) []Reading {
+	readings = slices.DeleteFunc(readings, func(r Reading) bool { return r.X == nil })
+	for i := range readings {
+		readings[i].Label = ""
+	}
+	return readings
+}

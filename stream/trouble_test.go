@@ -1,0 +1,159 @@
+package stream
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/packets"
+)
+
+// says waits until a node that is not connected says why, in its log and to
+// whoever asks for its health.
+func (d *daemon) says(t *testing.T, why string) {
+	t.Helper()
+	eventually(t, "the node to say "+why, func() bool {
+		s := d.Stats()
+		return !s.Connected && strings.Contains(s.Failure, why) && strings.Contains(string(d.log.tail(1<<20)), why)
+	})
+}
+
+// A node's certificate, and then the broker's, expire while they are connected.
+// That ends nothing. The next connection is refused, which both say; with
+// renewed files the node connects by itself.
+func TestCertificateExpires(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	soon := time.Now().Add(2 * time.Second)
+	a.sign("edge", &x509.Certificate{NotAfter: soon, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	a.sign("broker", &x509.Certificate{NotAfter: soon, DNSNames: []string{"broker.lan"}})
+	clients := x509.NewCertPool()
+	clients.AddCert(a.cert)
+	b := newMochi(t, &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(a.file("broker.pem"), a.file("broker.key"))
+			return &pair, err
+		},
+		ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert,
+	}, nil)
+	b.start(t)
+	d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
+		c.MQTT.Servers = []string{"mqtts://" + b.addr}
+		c.MQTT.TLS = TLS{CA: a.file("ca.pem"), Cert: a.file("edge.pem"), Key: a.file("edge.key"), ServerName: "broker.lan", MinVersion: "1.2"}
+	}).ready(t)
+	time.Sleep(time.Until(soon.Add(1100 * time.Millisecond))) // certificates know whole seconds
+	if s := d.Stats(); !s.Connected || s.Reconnects > 0 {
+		t.Errorf("the connection ended with the certificate: %+v", s)
+	}
+	d.cut()
+	d.says(t, "certificate has expired")
+	a.sign("broker", &x509.Certificate{DNSNames: []string{"broker.lan"}})
+	d.says(t, "expired certificate") // the broker's word about the node's, which is still the old one
+	a.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	eventually(t, "a new connection", func() bool { s := d.Stats(); return s.Connected && s.Failure == "" })
+}
+
+// changingHook admits one password, which can be changed.
+type changingHook struct {
+	auth.AllowHook
+	password atomic.Value // string
+}
+
+func (h *changingHook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
+	return len(pk.Connect.Password) == 0 || string(pk.Connect.Password) == h.password.Load() // the test's own client has none
+}
+
+// A password that is revoked while a node is connected is refused at the next
+// connection; once the file holds the new one the node connects by itself, and
+// gets what was published meanwhile.
+func TestPasswordRevoked(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/password"
+	write := func(password string) {
+		if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hook := new(changingHook)
+	hook.password.Store("swordfish-1")
+	write("swordfish-1")
+	b := newMochi(t, nil, hook)
+	b.start(t)
+	d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
+		c.MQTT.Username, c.MQTT.Password = "edge", Secret{File: file}
+	}).ready(t)
+	hook.password.Store("swordfish-2")
+	d.cut()
+	d.says(t, "check mqtt.username and mqtt.password")
+	newProbe(t, b).send("factory/p7/vibration", each(20, withID)...)
+	write("swordfish-2")
+	eventually(t, "all to be learnt", func() bool { return d.Stats().Learned == 20 })
+	equal(t, "learnt", slices.Sorted(slices.Values(d.model.learnt())), slices.Sorted(slices.Values(upTo(20)))) // the embedded broker repeats in another order
+	if log := string(d.log.tail(1 << 20)); strings.Contains(log, "swordfish") {
+		t.Errorf("a password is in the log:\n%s", log)
+	}
+}
+
+// A network that takes a twentieth of a second for each kilobyte, in both
+// directions, and longer than that for a while, costs time and nothing else.
+func TestSlowBroker(t *testing.T) {
+	withMosquitto(t, "", func(t *testing.T, b *broker) {
+		r := newRelay(t, b.addr)
+		r.slow.Store(int64(50 * time.Millisecond))
+		d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) { c.MQTT.Servers = []string{"tcp://" + r.addr} }).ready(t)
+		const n = 60
+		p := newProbe(t, b, "edge/n1/bearing/prediction/#")
+		p.send("factory/p7/vibration", each(n, withID)...)
+		r.slow.Store(int64(500 * time.Millisecond))
+		eventually(t, "some to be learnt", func() bool { return d.Stats().Learned >= 10 })
+		r.slow.Store(0)
+		eventually(t, "all to be learnt", func() bool { return d.Stats().Learned == n })
+		equal(t, "learnt", d.model.learnt(), upTo(n))
+		eventually(t, "all predictions", func() bool { return len(p.on("#")) == n })
+		if s := d.Stats(); s.Reconnects > 0 || s.OutboxDropped > 0 {
+			t.Errorf("%d reconnects, %d predictions dropped", s.Reconnects, s.OutboxDropped)
+		}
+	})
+}
+
+// What a broker's queue could not hold while the node was away is gone; what it
+// held is learnt in order, and so is what comes after.
+func TestQueueOverflowWhileAway(t *testing.T) {
+	withMosquitto(t, "max_queued_messages 30\n", func(t *testing.T, b *broker) {
+		startNode(t, b, newFakeJournal(), nil).ready(t).stop()
+		p := newProbe(t, b)
+		p.send("factory/p7/vibration", each(200, withID)...)
+		d := startNode(t, b, newFakeJournal(), nil).ready(t)
+		p.send("factory/p7/vibration", each(201, withID)[200:]...)
+		eventually(t, "the last to be learnt", func() bool {
+			learnt := d.model.learnt()
+			return len(learnt) > 0 && learnt[len(learnt)-1] == upTo(201)[200]
+		})
+		learnt := d.model.learnt()
+		equal(t, "learnt", learnt[:len(learnt)-1], upTo(len(learnt)-1))
+		if n := len(learnt); n < 20 || n > 60 {
+			t.Errorf("%d were learnt, the broker's queue and window hold about 50", n)
+		}
+	})
+}
+
+// A broker that lets only one message be on its way is served one by one, each
+// after its commit; nothing waits for the flush for ever.
+func TestWindowOfOne(t *testing.T) {
+	withMosquitto(t, "max_inflight_messages 1\n", func(t *testing.T, b *broker) {
+		d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) { c.JournalFlush = 5 * time.Millisecond }).ready(t)
+		newProbe(t, b).send("factory/p7/vibration", each(50, withID)...)
+		eventually(t, "all to be learnt", func() bool { return d.Stats().Learned == 50 })
+		equal(t, "learnt", d.model.learnt(), upTo(50))
+		if commits, _ := d.journal.committed(); commits != 50 {
+			t.Errorf("%d commits, want one for each message", commits)
+		}
+	})
+}
