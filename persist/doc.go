@@ -9,6 +9,7 @@
 // generation no longer needs; Load gives both back.
 //
 //	meta                  "format" → version; "shape/<model>" → the configuration's shape
+//	                      "session" → filters that the broker's session is subscribed to, if there are any
 //	ledger                model → last seq, samples pending, number and checksum of all its entries,
 //	                      and the mark that the node gave it, if it is not 0;
 //	                      "/tx" → the transaction that wrote the tree

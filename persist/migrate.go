@@ -10,7 +10,8 @@ import (
 // formatVersion is that of the files that this package writes:
 //
 //	1  the first
-//	2  records and pending samples may have extras, and there are more kinds of records
+//	2  records and pending samples may have extras, there are more kinds of records, and
+//	   filters of the broker's session may be remembered
 //
 // Whatever changes in later ones, the bucket "meta" and the sealed form of "format" stay, so
 // that every version can tell which one it sees.

@@ -23,6 +23,7 @@ const (
 	kindRecord     kind = 'J'
 	kindPending    kind = 'P'
 	kindCheckpoint kind = 'C'
+	kindSession    kind = 'B'
 )
 
 // Bounds of what is stored. Encoding refuses beyond them, decoding refuses

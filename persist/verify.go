@@ -125,6 +125,9 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *holdin
 			c.version, err = c.number(kindFormat, bucket, key, value, decodeFormat)
 			return nil, err
 		}
+		if string(key) == keySession {
+			return nil, c.session(bucket, key, value)
+		}
 		class, name, _ = strings.Cut(string(key), "/")
 	case bucketLedger:
 		if string(key) == keyStamp {
@@ -189,6 +192,18 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *holdin
 	}
 	h.tally.add(value)
 	return h, nil
+}
+
+// session checks the broker's session. It belongs to no model: a repair leaves it
+// out, at the cost of subscriptions that stay with the broker.
+func (c *contents) session(bucket string, key, value []byte) error {
+	payload, err := unseal(kindSession, bucket, key, value)
+	if err != nil {
+		return err
+	}
+	c.known = true
+	_, err = decodeFilters(payload)
+	return err
 }
 
 // number reads a value that is one number and belongs to no model.

@@ -123,8 +123,19 @@ func newMosquitto(t *testing.T, config string) *broker {
 			t.Fatal(err)
 		}
 		b.stop = sync.OnceFunc(func() {
-			cmd.Process.Signal(syscall.SIGTERM)
-			cmd.Wait()
+			ended := make(chan struct{})
+			go func() {
+				cmd.Wait()
+				close(ended)
+			}()
+			for { // one that has just begun to listen forgets a SIGTERM
+				cmd.Process.Signal(syscall.SIGTERM)
+				select {
+				case <-ended:
+					return
+				case <-time.After(500 * time.Millisecond):
+				}
+			}
 		})
 		t.Cleanup(func() {
 			b.stop()

@@ -61,8 +61,9 @@ type message struct {
 type client struct {
 	cfg        MQTT
 	id         string
-	stateTopic string   // Last Will and birth; empty: none
-	filters    []string // to subscribe to
+	stateTopic string        // Last Will and birth; empty: none
+	filters    []string      // to subscribe to
+	memory     Subscriptions // nil: none
 	maxPayload int
 	ring       *fifo[*message]
 	counters   *counters
@@ -317,7 +318,9 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	defer stop()
 
 	// Whoever sees the node online may count on its subscriptions.
+	former := c.expect()
 	refused := c.subscribe(conn, c.filters)
+	c.giveBack(conn, former)
 	conn.announce("online")
 	wg.Go(func() { c.serve(serving, conn) })
 
@@ -341,6 +344,65 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 			conn.goodbye()
 			return ctx.Err()
 		}
+	}
+}
+
+// Subscriptions remembers, over restarts, what the broker's session is
+// subscribed to. Filters returns what was remembered last, nil at first.
+type Subscriptions interface {
+	Filters() ([]string, error)
+	RememberFilters([]string) error
+}
+
+// expect returns the filters that the session of an earlier configuration may
+// still have, and that this one has not; what is about to be asked for is
+// remembered before. A session that is not kept has none.
+func (c *client) expect() (former []string) {
+	if c.memory == nil || !c.cfg.PersistentSession {
+		return nil
+	}
+	known, err := c.memory.Filters()
+	if err != nil {
+		c.log.Warn("cannot tell what an earlier configuration subscribed to; its topics may still arrive, as unrouted", "error", err)
+	}
+	for _, f := range known {
+		if !slices.Contains(c.filters, f) {
+			former = append(former, f)
+		}
+	}
+	c.remember(known, append(slices.Clone(c.filters), former...))
+	return former
+}
+
+// giveBack ends subscriptions, and forgets them once the broker has.
+func (c *client) giveBack(conn *connection, former []string) {
+	if len(former) == 0 {
+		return
+	}
+	token := conn.paho.Unsubscribe(former...)
+	select {
+	case <-token.Done():
+	case <-conn.lost:
+		return
+	case <-time.After(subscribeTimeout):
+		return // the next connection tries again
+	}
+	if err := token.Error(); err != nil {
+		c.log.Warn("cannot give back the subscriptions of an earlier configuration; the next connection tries again", "filters", former, "error", err)
+		return
+	}
+	c.log.Info("gave back the subscriptions of an earlier configuration", "filters", former)
+	c.remember(nil, c.filters)
+}
+
+// remember writes filters, unless they are known.
+func (c *client) remember(known, filters []string) {
+	known, filters = slices.Sorted(slices.Values(known)), slices.Sorted(slices.Values(filters))
+	if slices.Equal(known, filters) {
+		return
+	}
+	if err := c.memory.RememberFilters(filters); err != nil {
+		c.log.Warn("cannot remember what is subscribed to; should the topics change, old ones may still arrive, as unrouted", "error", err)
 	}
 }
 

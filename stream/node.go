@@ -62,9 +62,12 @@ type ModelConfig struct {
 type Deps struct {
 	Models  []ModelConfig
 	Journal Journal
-	Log     *slog.Logger // nil: none
-	Build   Build
-	Program Program
+	// Subscriptions, if set, lets topics that an earlier configuration had be
+	// given back to the broker, whose session would go on sending them.
+	Subscriptions Subscriptions
+	Log           *slog.Logger // nil: none
+	Build         Build
+	Program       Program
 	// Health, if set, adds what other parts of the program know to the node's
 	// health. It is called once a minute.
 	Health func() map[string]any
@@ -137,7 +140,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 		id = defaultClientID(cfg.Node)
 	}
 	n.client = &client{
-		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, maxPayload: n.maxPayload(),
+		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
 		ring: n.ring, counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: func(kind, detail string) { n.report.event("", kind, detail) },
 		serve: func(ctx context.Context, c *connection) {

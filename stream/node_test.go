@@ -433,6 +433,84 @@ func TestOnlineMeansSubscribed(t *testing.T) {
 	equal(t, "the broker was asked", told(), []string{fmt.Sprintf("%d subscriptions", len(d.client.filters)), "online"})
 }
 
+// fakeMemory remembers filters as a store does.
+type fakeMemory struct {
+	mu      sync.Mutex
+	filters []string
+	writes  int
+}
+
+func (m *fakeMemory) Filters() ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.filters), nil
+}
+
+func (m *fakeMemory) RememberFilters(filters []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.filters, m.writes = slices.Clone(filters), m.writes+1
+	return nil
+}
+
+// Topics that a configuration no longer has do not come any more, although the
+// session at the broker has outlived it. Without a memory they do.
+func TestFormerTopicsAreGivenBack(t *testing.T) {
+	for name, remembers := range map[string]bool{"with a memory": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			withBrokers(t, func(t *testing.T, b *broker) {
+				journal, memory := newFakeJournal(), new(fakeMemory)
+				start := func(topic string) *daemon {
+					return startNode(t, b, journal, func(c *Config, _ *ModelConfig) {
+						s := c.Streams["vibration"]
+						s.Topics, s.TopicTemplate = []string{topic}, ""
+						c.Streams["vibration"], c.Labels = s, nil
+					}, func(n *Node) {
+						if remembers {
+							n.client.memory = memory
+						}
+					}).ready(t)
+				}
+				p := newProbe(t, b, "edge/n1/state")
+				await := func(state string) {
+					t.Helper()
+					eventually(t, state, func() bool { s := p.on("#"); return len(s) > 0 && s[len(s)-1] == state })
+				}
+				former := start("former/#")
+				await("online")
+				former.stop()
+				await("offline")
+				d := start("present/#")
+				await("online")
+				p.send("former/p7", withID(1))
+				p.send("present/p7", withID(2))
+				eventually(t, "the sample", func() bool { return d.Stats().Learned == 1 })
+				want := uint64(0)
+				if !remembers {
+					want = 1
+				}
+				eventually(t, "what became of the former topic", func() bool { return d.Stats().Received == 1+want })
+				if got := d.Stats().Rejected[Unrouted]; got != want {
+					t.Errorf("%d messages of the former topic came, want %d", got, want)
+				}
+				if !remembers {
+					return
+				}
+				filters, _ := memory.Filters()
+				if slices.Contains(filters, "former/#") || !slices.Contains(filters, "present/#") {
+					t.Errorf("it remembers %q", filters)
+				}
+				writes := memory.writes
+				d.cut()
+				eventually(t, "another connection", func() bool { return d.Stats().Reconnects == 1 && d.Stats().Subscribed })
+				if memory.writes != writes {
+					t.Error("a connection without news writes")
+				}
+			})
+		})
+	}
+}
+
 func TestLastWill(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		p := newProbe(t, b, "edge/n1/state")

@@ -67,7 +67,7 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 
 func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error {
 	deps := stream.Deps{
-		Journal: timedJournal{d.journal(), d.monitor.onCommit}, Log: d.log,
+		Journal: timedJournal{d.journal(), d.monitor.onCommit}, Log: d.log, Subscriptions: d.store,
 		Build:   stream.Build{Version: d.monitor.build.Version, Commit: d.monitor.build.Commit},
 		Program: d.program(),
 		Health:  d.monitor.healthOfStore,

@@ -370,6 +370,9 @@ func TestDoctor(t *testing.T) {
 		config, store := waveformConfig(t, b.url())
 		d := startDaemon(t, config)
 		d.await("connected to the broker")
+		if !eventually(func() bool { return retained(t, b.url(), "edge/test/state") == "online" }) {
+			t.Fatal("the daemon is not online")
+		}
 		before := folderContent(t, filepath.Dir(store))
 		code, out, errOut := edge(t, "doctor", "-c", config, "--json")
 		if code != exitOK {

@@ -1,0 +1,74 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+const (
+	keySession = "session" // in meta: no part of a model, and not needed to learn
+	maxFilters = 100_000
+	maxFilter  = 1 << 16 // bytes, MQTT's own bound
+)
+
+// Filters returns the MQTT filters that RememberFilters kept; nil if none were,
+// or if they were lost with a damaged file.
+func (s *Store) Filters() (filters []string, err error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	err = s.view(func(tx *bbolt.Tx) error {
+		value := tx.Bucket([]byte(bucketMeta)).Get([]byte(keySession))
+		if value == nil {
+			return nil
+		}
+		payload, err := unseal(kindSession, bucketMeta, []byte(keySession), value)
+		if err != nil {
+			return damaged("session", err)
+		}
+		filters, err = decodeFilters(payload)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("persist: read the filters in %s: %w", s.path, err)
+	}
+	return filters, nil
+}
+
+// RememberFilters keeps the filters that the broker's session is subscribed to,
+// so that those which a later configuration does not have can be given back.
+func (s *Store) RememberFilters(filters []string) error {
+	if len(filters) > maxFilters {
+		return fmt.Errorf("persist: remember %d filters: want at most %d", len(filters), maxFilters)
+	}
+	payload := binary.AppendUvarint(nil, uint64(len(filters)))
+	for _, f := range filters {
+		if len(f) > maxFilter {
+			return fmt.Errorf("persist: remember a filter of %d bytes: want at most %d", len(f), maxFilter)
+		}
+		payload = appendString(payload, f)
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	err := s.update(func(tx *bbolt.Tx) error {
+		key := []byte(keySession)
+		return tx.Bucket([]byte(bucketMeta)).Put(key, seal(nil, kindSession, bucketMeta, key, payload))
+	})
+	if err != nil {
+		return fmt.Errorf("persist: remember the filters in %s: %w", s.path, err)
+	}
+	return nil
+}
+
+func decodeFilters(payload []byte) ([]string, error) {
+	d := decoder{rest: payload}
+	var filters []string
+	for range d.count(maxFilters, 1) {
+		filters = append(filters, string(d.bytes(d.count(maxFilter, 1))))
+	}
+	if err := d.end(); err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	return filters, nil
+}
