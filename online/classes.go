@@ -407,6 +407,10 @@ func (l *Learner) replace(ev *Event, out *Outcome) {
 	r.follow(to)
 	fresh.roster.epoch, fresh.roster.past = r.epoch, r.past
 	fresh.view.Epoch = r.epoch
+	// Scores are by class: they fit a model whose classes are the first of these.
+	if ev.Name == OnlyModel && slices.Equal(fresh.names, l.names[:min(len(fresh.names), len(l.names))]) {
+		fresh.judge, fresh.conformal, fresh.watch = l.judge, l.conformal, l.watch
+	}
 	*l = *fresh
 	if out.Change = NoticeReset; ev.Kind == Replace {
 		out.Change, out.Detail = NoticeRolledBack, fmt.Sprintf("to %d samples", l.view.N)

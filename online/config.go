@@ -136,6 +136,8 @@ type Config struct {
 	Abstain Abstain `yaml:"abstain"`
 	// Conformal asks for sets of classes that hold the label as often as wanted.
 	Conformal Conformal `yaml:"conformal"`
+	// Drift says how changes of the stream are found, and what is done about them.
+	Drift Drift `yaml:"drift"`
 	// Seed of the initial inducing points. Default 1.
 	Seed uint64 `yaml:"seed"`
 
@@ -159,6 +161,7 @@ func DefaultConfig() Config {
 		Temporal:     TemporalAuto,
 		Abstain:      Abstain{NoveltyAbove: 1},
 		Conformal:    Conformal{Coverage: 0.9},
+		Drift:        Drift{Detector: ADWIN, On: OnLogLoss, Delta: 0.002, Lambda: 50, Cooldown: 500, Action: ActionNone},
 		Seed:         1,
 	}
 }
@@ -217,6 +220,12 @@ func (c Config) Validate() error {
 	between("abstain.novelty_above", c.Abstain.NoveltyAbove, 0, 1, "fraction of the prior variance")
 	between("abstain.confidence_below", c.Abstain.ConfidenceBelow, 0, 1, "probability")
 	check(c.Conformal.Coverage == 0 || c.Conformal.Coverage >= 0.5 && c.Conformal.Coverage <= 0.999, "conformal.coverage", c.Conformal.Coverage, "0 (no sets), or 0.5 to 0.999")
+	check(slices.Contains([]Detector{DetectorOff, ADWIN, PageHinkley}, c.Drift.Detector), "drift.detector", c.Drift.Detector, "adwin, page-hinkley or off")
+	check(slices.Contains([]Signal{OnLogLoss, OnError, OnNovelty}, c.Drift.On), "drift.on", c.Drift.On, "log_loss, error or novelty")
+	between("drift.delta", c.Drift.Delta, 1e-12, 0.5, "probability")
+	between("drift.lambda", c.Drift.Lambda, 1, 1e6, "standard deviations times samples")
+	between("drift.cooldown", float64(c.Drift.Cooldown), 1, 1e9, "labels")
+	check(slices.Contains([]Action{ActionNone, ActionForget, ActionReseed, ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback")
 	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
 	return errors.Join(errs...)
 }

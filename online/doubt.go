@@ -31,6 +31,7 @@ type Doubt struct {
 	Abstain   Abstain
 	Coverage  float64 // that the sets aim at; 0: there are none
 	Threshold float64 // of strangeness, up to which a class is in the set
+	Drift     Level   // of the stream
 }
 
 // Said is what was published beside a prediction whose label comes late.
@@ -213,14 +214,14 @@ func (c *conformal) decode(d *decoder) {
 
 // Doubt returns what is to be said beside predictions from now on.
 func (l *Learner) Doubt() Doubt {
-	return Doubt{Abstain: l.cfg.Abstain, Coverage: l.conformal.coverage, Threshold: l.conformal.threshold}
+	return Doubt{Abstain: l.cfg.Abstain, Coverage: l.conformal.coverage, Threshold: l.conformal.threshold, Drift: l.watch.level}
 }
 
 // assess judges what was said of a sample of class k: the probabilities, whether
 // to rely on them, and the set. What late says was said when the sample came;
 // nil: the learner says it now. The threshold always learns by what it would say
 // now: a sum that counted errors of long ago would swing.
-func (l *Learner) assess(x, probs []float64, novelty float64, late *Said, k int) {
+func (l *Learner) assess(x, probs []float64, novelty float64, late *Said, k int, out *Outcome) {
 	o := &l.opinion
 	*o = opinion{probs: probs}
 	var said Said
@@ -245,7 +246,8 @@ func (l *Learner) assess(x, probs []float64, novelty float64, late *Said, k int)
 		o.size = setSize(said.Threshold, probs, jitter)
 		o.holds = k < len(probs) && strange <= said.Threshold
 	}
-	l.judge.judge(o, k)
+	v := l.judge.judge(o, k)
+	l.watchFor(&v, novelty, out)
 	if l.conformal.coverage > 0 {
 		l.conformal.learn(strange)
 	}

@@ -54,12 +54,20 @@ func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (labe
 		}
 		if (i+1)%(n/10) == 0 {
 			checkSound(t, l)
-			state, _ := l.AppendBinary(nil)
-			if size == 0 {
-				size = len(state)
+			var state, drift int
+			for _, part := range l.StateSize() {
+				if state += part.Bytes; part.Name == "drift" { // grows with the logarithm of n, up to a bound
+					state, drift = state-part.Bytes, part.Bytes
+				}
 			}
-			if len(state) > size+64 { // the digits of counters
-				t.Errorf("the state grows from %d to %d bytes", size, len(state))
+			if size == 0 {
+				size = state
+			}
+			if state > size+64 { // the digits of counters
+				t.Errorf("the state grows from %d to %d bytes", size, state)
+			}
+			if most := adwinRows*(1+adwinBuckets*16) + 100; drift > most {
+				t.Errorf("the detector takes %d bytes, want at most %d", drift, most)
 			}
 			if t.Failed() {
 				t.Fatalf("after %d samples", i+1)

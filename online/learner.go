@@ -91,6 +91,7 @@ type Learner struct {
 
 	judge     prequential
 	conformal conformal
+	watch     watch
 	opinion   opinion // scratch
 	roster    roster
 	counters  Counters
@@ -138,7 +139,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 		l.addClass(name)
 	}
 	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d)}
-	l.conformal = newConformal(cfg.Conformal.Coverage)
+	l.conformal, l.watch = newConformal(cfg.Conformal.Coverage), newWatch(&cfg.Drift)
 	l.startPool()
 	l.publishClasses()
 	return l, nil
@@ -182,6 +183,7 @@ type Outcome struct {
 	ClassAdded string // a class seen for the first time
 	Change     string // what an event that is no sample did: a Notice's kind; "" for nothing
 	Detail     string // and its detail
+	Since      uint64 // for NoticeDrift, the labels since the change, as far as is known
 	Refused    error  // the step, or the event, was refused; the state is as before
 }
 
@@ -257,9 +259,9 @@ func (l *Learner) teach(ev *Event, k int, out *Outcome) {
 	var novelty float64
 	l.probs, novelty, _ = l.view.PredictAfterTo(l.probs, ev.X, last, ahead, &l.ws)
 	if ev.Probs == nil {
-		l.assess(ev.X, l.probs, novelty, nil, k)
+		l.assess(ev.X, l.probs, novelty, nil, k, out)
 	} else if probs := l.roster.translate(ev.Probs, ev.Epoch); probs != nil {
-		l.assess(ev.X, probs, novelty, &ev.Said, k)
+		l.assess(ev.X, probs, novelty, &ev.Said, k, out)
 	}
 	l.hold(ev.X, k)
 	c, at := len(l.view.Latent), l.latent[k]
@@ -317,6 +319,10 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 		out.Refused = err
 	} else {
 		out.Stepped = true
+		if l.watch.reseed {
+			l.watch.reseed = false
+			out.Refused = l.reseedNow()
+		}
 	}
 	l.publishClasses()
 	l.weighPool(n)
@@ -570,16 +576,21 @@ func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 		err = l.step(at)
 	}
 	if err != nil {
-		l.state.copyFrom(&l.backup)
-		l.setWeights()
-		if again := l.setBases(); again != nil {
-			return errors.Join(err, again)
-		}
-		l.features()
-		return errors.Join(err, l.refreshAll())
+		return l.takeBack(err)
 	}
 	l.counters.Steps++
 	return nil
+}
+
+// takeBack puts the state of the backup in the place of one that was spoilt by err.
+func (l *Learner) takeBack(err error) error {
+	l.state.copyFrom(&l.backup)
+	l.setWeights()
+	if again := l.setBases(); again != nil {
+		return errors.Join(err, again)
+	}
+	l.features()
+	return errors.Join(err, l.refreshAll())
 }
 
 // step learns the n samples in work.batchX and work.labels.

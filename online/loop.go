@@ -32,6 +32,8 @@ const (
 	NoticeCorrected        = "label_corrected"   //
 	NoticeReset            = "model_reset"       //
 	NoticeRolledBack       = "model_rolled_back" //
+	NoticeWarning          = "drift_warning"     // Detail: what rose, from where to where
+	NoticeDrift            = "drift"             // the same
 	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again
 	NoticeWarmedUp         = "warmed_up"         //
 	NoticeStepRefused      = "step_refused"      // a minibatch could not be learnt
@@ -62,6 +64,8 @@ type Status struct {
 	Open       int    // samples in the minibatch that is filling
 	Scores     Scores
 	Counters   Counters // since the model began
+	Drift      Level    // of the stream
+	Drifts     uint64   // found since the model began
 	Built      bool     // the Gaussian process answers; before, class frequencies do
 	WarmedUp   bool     // the raw warm-up buffer has been dropped
 	StateBytes int      // size of the last checkpoint
@@ -302,7 +306,12 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		if out.ClassAdded != "" {
 			lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
 		}
-		if out.Change != "" {
+		switch out.Change {
+		case "":
+		case NoticeDrift, NoticeWarning:
+			lp.opts.Log.Warn(out.Change, "model", lp.opts.Model, "seq", r.Seq, "detail", out.Detail, "action", lp.learner.cfg.Drift.Action)
+			fallthrough
+		default:
 			lp.notify(out.Change, out.Detail, r.Seq)
 		}
 		if out.Built {
@@ -385,7 +394,7 @@ func (lp *Loop) publishStatus() {
 	l := lp.learner
 	lp.status.Store(&Status{
 		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
-		Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
+		Drift: l.watch.level, Drifts: l.watch.drifts, Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
 	})
 	lp.stale = false
 }

@@ -304,8 +304,9 @@ type opinion struct {
 	holds bool // the label among them
 }
 
-// judge scores one prediction; label is its class.
-func (p *prequential) judge(o *opinion, label int) {
+// judge scores one prediction; label is its class. The verdict's numbers are
+// rounded to 32 bits.
+func (p *prequential) judge(o *opinion, label int) verdict {
 	v := p.look(o.probs, label)
 	v.prior, v.last = p.baseline(len(o.probs), label)
 	v.rule = o.rule
@@ -329,6 +330,7 @@ func (p *prequential) judge(o *opinion, label int) {
 		p.ring[p.next] = v
 		p.next = (p.next + 1) % scoreWindow
 	}
+	return v
 }
 
 // look compares a prediction with its label.

@@ -28,8 +28,8 @@ func (l *Learner) sweeps(n int) error {
 	for h := range l.bank {
 		b := &l.bank[h]
 		gamma := 1.0
-		if !math.IsInf(b.length, 1) {
-			gamma = 1 - float64(n)/max(b.length, float64(n))
+		if length := l.watch.horizonNow(b.length); !math.IsInf(length, 1) {
+			gamma = 1 - float64(n)/max(length, float64(n))
 			scale(gamma, b.A)
 			scale(gamma, b.b)
 		}
@@ -215,10 +215,17 @@ func (l *Learner) gradient(n int) {
 // Source: Bui, Nguyen & Turner (2017), without the residual covariance term,
 // which changes the posterior mean by less than 0.3 %.
 func (l *Learner) move(lr float64) error {
-	w, m := &l.work, l.m
+	w := &l.work
 	copy(w.theta0, l.params.Theta)
 	l.opt.ascend(l.params.Theta, w.grad, lr)
 	l.params.Clamp(l.cfg.LabelNoise.Max)
+	return l.rebase()
+}
+
+// rebase computes the bases of the parameters, which were work.theta0 before,
+// and projects the absorbed sites on them.
+func (l *Learner) rebase() error {
+	w, m := &l.work, l.m
 	old := model.Params{M: m, D: l.d, Theta: w.theta0}
 	for g := range l.bases {
 		p, before := l.params.Group(g), old.Group(g)

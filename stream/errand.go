@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"edge/online"
 )
 
@@ -120,12 +122,32 @@ func (n *Node) rollback(r *request) errand {
 		if err != nil {
 			return nil, err
 		}
-		order := r.teach(online.Event{Kind: online.Replace, State: state}, about, func() error { return nil })
+		order := r.teach(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
 		order.reply = r.reply
 		msg := &message{topic: "request/" + r.what, qos: 1, arrived: time.Now(), order: order, ack: func() {}}
 		if taken, _ := n.ring.push(msg, nil); !taken || n.client.draining.Load() {
 			return nil, fmt.Errorf("rollback: %w", ErrBusy)
 		}
 		return nil, nil
+	}
+}
+
+// RollBack takes a model back to its older checkpoint because its stream has
+// changed; the scores go on. Any goroutine may call it; it does not wait. An
+// event tells that it is done, or why it is not.
+func (n *Node) RollBack(model string) {
+	for _, m := range n.models {
+		if m.Name != model {
+			continue
+		}
+		r := &request{what: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
+		r.reply = newReply(nil, func(answer map[string]any) {
+			if reason, failed := answer["error"].(string); failed {
+				n.report.event(model, "rollback_failed", reason)
+			}
+		})
+		if !n.errands.push(r.reply, n.rollback(r)) {
+			r.reply.fail(fmt.Errorf("busy with requests: %w", ErrBusy))
+		}
 	}
 }

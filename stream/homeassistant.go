@@ -134,8 +134,12 @@ func (h *homeAssistant) discovery(m *modelState, version string) map[string]any 
 			"confidence": entity("sensor", "confidence", "Confidence", percent(m.latestTopic, "value_json.confidence", "value_json.confidence", h.ExpireAfter)),
 			"novelty":    entity("sensor", "novelty", "Novelty", percent(m.latestTopic, "value_json.novelty", "value_json.novelty", h.ExpireAfter)),
 			"accuracy":   entity("sensor", "accuracy", "Accuracy (window)", accuracy),
-			"label":      label,
-			"learning":   learning,
+			"drift": entity("binary_sensor", "drift", "Drift", map[string]any{
+				"state_topic": m.latestTopic, "device_class": "problem",
+				"value_template": "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}",
+			}),
+			"label":    label,
+			"learning": learning,
 		},
 	}
 }

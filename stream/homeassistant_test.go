@@ -120,7 +120,8 @@ func (h *home) choose(key, option string) {
 }
 
 // The keys that Home Assistant knows, of those that the node uses, and those
-// that it requires: device discovery and the platforms sensor, select, switch.
+// that it requires: device discovery and the platforms sensor,
+// binary_sensor, select, switch.
 // At the root it accepts no others.
 var homeSchema = map[string]struct{ required, optional []string }{
 	"root":   {[]string{"device", "origin", "components"}, []string{"availability"}},
@@ -128,8 +129,9 @@ var homeSchema = map[string]struct{ required, optional []string }{
 	"origin": {[]string{"name"}, []string{"sw_version"}},
 	"sensor": {[]string{"platform", "unique_id", "name", "state_topic"}, []string{"value_template", "device_class", "options", "unit_of_measurement", "state_class",
 		"expire_after", "entity_category", "json_attributes_topic", "json_attributes_template"}},
-	"select": {[]string{"platform", "unique_id", "name", "command_topic", "options"}, []string{"command_template", "qos"}},
-	"switch": {[]string{"platform", "unique_id", "name", "command_topic"}, []string{"state_topic", "value_template", "entity_category", "qos"}},
+	"binary_sensor": {[]string{"platform", "unique_id", "name", "state_topic"}, []string{"value_template", "device_class", "expire_after", "entity_category"}},
+	"select":        {[]string{"platform", "unique_id", "name", "command_topic", "options"}, []string{"command_template", "qos"}},
+	"switch":        {[]string{"platform", "unique_id", "name", "command_topic"}, []string{"state_topic", "value_template", "entity_category", "qos"}},
 }
 
 // checkDiscovery holds an announcement against what Home Assistant accepts.

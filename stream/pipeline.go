@@ -344,7 +344,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		p := Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Coverage: doubt.Coverage, Label: r.Label, Learned: learned,
+			Abstain: l.said.Abstained, Coverage: doubt.Coverage, Drift: doubt.Drift, Label: r.Label, Learned: learned,
 			rawID: r.rawID, rawTime: r.rawTime, arrived: msg.arrived,
 		}
 		if doubt.Coverage > 0 {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"edge/online"
 )
 
 // Prediction is the answer to one sample.
@@ -20,14 +22,15 @@ type Prediction struct {
 	Version     uint64   // samples that the model had learnt
 	Classes     []string // read only
 	Probs       []float64
-	Class       int     // of the largest probability; −1 while no class is known
-	Entropy     float64 // of Probs, nats
-	Novelty     float64 // fraction of the prior variance that is left at the sample
-	Set         []int   // classes of the prediction set, the most probable first; may be empty
-	Coverage    float64 // fraction of sets that should hold the label; 0: there are no sets
-	Abstain     bool    // the configured rule says that the prediction should not be relied on
-	Label       string  // that came with the sample
-	Learned     bool    // the label is taught, now or already
+	Class       int          // of the largest probability; −1 while no class is known
+	Entropy     float64      // of Probs, nats
+	Novelty     float64      // fraction of the prior variance that is left at the sample
+	Set         []int        // classes of the prediction set, the most probable first; may be empty
+	Coverage    float64      // fraction of sets that should hold the label; 0: there are no sets
+	Abstain     bool         // the configured rule says that the prediction should not be relied on
+	Drift       online.Level // of the stream
+	Label       string       // that came with the sample
+	Learned     bool         // the label is taught, now or already
 	Latency     time.Duration
 
 	rawID, rawTime string
@@ -110,7 +113,9 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 	}
 	dst = append(dst, `,"abstain":`...)
 	dst = strconv.AppendBool(dst, p.Abstain)
-	dst = append(dst, `,"learned":`...)
+	dst = append(dst, `,"drift":"`...)
+	dst = append(dst, p.Drift.String()...)
+	dst = append(dst, `","learned":`...)
 	dst = strconv.AppendBool(dst, p.Learned)
 	dst = append(dst, `,"latency_us":`...)
 	dst = strconv.AppendInt(dst, p.Latency.Microseconds(), 10)

@@ -29,6 +29,7 @@ type cborPrediction struct {
 	Set        *[]string          `cbor:"set,omitempty"`
 	Coverage   float64            `cbor:"coverage,omitempty"`
 	Abstain    bool               `cbor:"abstain"`
+	Drift      string             `cbor:"drift"`
 	Learned    bool               `cbor:"learned"`
 	Latency    int64              `cbor:"latency_us"`
 }
@@ -49,7 +50,7 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 	c := cborPrediction{
 		V: 1, ID: scalarOf(p.rawID), Time: scalarOf(p.rawTime), Node: p.Node, Model: p.Model, Device: p.Device,
 		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
-		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Learned: p.Learned, Latency: p.Latency.Microseconds(),
+		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Drift: p.Drift.String(), Learned: p.Learned, Latency: p.Latency.Microseconds(),
 	}
 	if c.ID == nil && p.ID != "" {
 		c.ID = p.ID

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"edge/online"
 )
 
 func TestPredictionJSON(t *testing.T) {
 	p := Prediction{
 		Node: "pi4-hall", Model: "bearing", ID: "p7-000123", Seq: 99123, Version: 18231, Device: "p7",
 		Classes: []string{"ok", "worn", "broken"}, Probs: []float64{0.05, 0.93, 0.02}, Novelty: 0.08,
-		Set: []int{1, 0}, Coverage: 0.95, Abstain: true,
+		Set: []int{1, 0}, Coverage: 0.95, Abstain: true, Drift: online.Warning,
 		Latency: 412 * time.Microsecond, rawID: `"p7-000123"`, rawTime: `"2026-11-20T20:29:45.120Z"`,
 	}
 	p.judge()
-	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"set":["worn","ok"],"coverage":0.95,"abstain":true,"learned":false,"latency_us":412}`
+	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"set":["worn","ok"],"coverage":0.95,"abstain":true,"drift":"warning","learned":false,"latency_us":412}`
 	if got := string(p.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -27,7 +29,7 @@ func TestPredictionJSON(t *testing.T) {
 func TestPredictionWithoutClasses(t *testing.T) {
 	p := Prediction{Node: "n", Model: "m", arrived: time.Date(2026, 11, 20, 20, 29, 45, 120e6, time.FixedZone("", 3600))}
 	p.judge()
-	const want = `{"v":1,"id":null,"ts":"2026-11-20T19:29:45.120Z","node":"n","model":"m","seq":0,"version":0,"class":null,"confidence":null,"probs":{},"entropy":0,"novelty":0,"abstain":false,"learned":false,"latency_us":0}`
+	const want = `{"v":1,"id":null,"ts":"2026-11-20T19:29:45.120Z","node":"n","model":"m","seq":0,"version":0,"class":null,"confidence":null,"probs":{},"entropy":0,"novelty":0,"abstain":false,"drift":"none","learned":false,"latency_us":0}`
 	if got := string(p.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -233,6 +233,7 @@ func (r *reporter) scores(m *modelState) {
 	v := DescribeScores(&s.Figures)
 	v["v"], v["ts"], v["node"], v["model"], v["version"] = 1, stamp(time.Now()), r.node, m.Name, status.Learned
 	v["window"], v["classes"] = DescribeScores(&s.Window), s.Classes
+	v["drift"], v["drifts"] = status.Drift.String(), status.Drifts
 	v["pending"], v["warmed_up"] = m.pending.Load(), status.WarmedUp
 	if q := &m.queries; m.asker != nil {
 		v["queries"] = map[string]uint64{"asked": q.asked.Load(), "answered": q.answered.Load(), "unanswered": q.expired.Load(), "open": uint64(q.len())}

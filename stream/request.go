@@ -80,6 +80,7 @@ type request struct {
 	word        string // the payload, where it is no object
 	key         uint64 // identity of the message
 	repeat      bool   // the broker may have sent it before
+	replace     string // what a rollback replaces: Name of the event
 	reply       *reply
 }
 

@@ -72,6 +72,7 @@ type modelSummary struct {
 	Built    bool        `json:"built"`
 	WarmedUp bool        `json:"warmed_up"`
 	Learning bool        `json:"learning"` // not switched off
+	Drift    string      `json:"drift"`    // none, warning or drift
 }
 
 type windowScore struct {
@@ -184,7 +185,7 @@ func summarise(served *servedModel, s stream.ModelStats) modelSummary {
 	return modelSummary{
 		Model: served.name, N: sc.N, Error: judged(sc.N, sc.Error), LogLoss: judged(sc.N, sc.NLL),
 		Window:  windowScore{sc.Window.N, judged(sc.N, sc.Window.Error), judged(sc.N, sc.Window.NLL)},
-		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning,
+		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning, Drift: st.Drift.String(),
 	}
 }
 

@@ -162,7 +162,13 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recov
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Linger: lingerWithin,
-		Log:    d.log, Notify: func(n online.Notice) { d.node.Notify(n) }, Learnt: func(t time.Duration) { d.monitor.onLearnt(name, t) },
+		Log:    d.log, Notify: func(n online.Notice) {
+			d.node.Notify(n)
+			if n.Kind == online.NoticeDrift && learnerConfig.Drift.Action == online.ActionRollback {
+				d.node.RollBack(n.Model)
+			}
+		},
+		Learnt: func(t time.Duration) { d.monitor.onLearnt(name, t) },
 	})
 	return m, kept, nil
 }

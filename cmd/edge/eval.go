@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ type evaluation struct {
 	abstain                  online.Abstain
 	late                     arrivals
 	ask                      questions
+	drift                    online.Drift
+	abrupt                   int
 	asJSON                   bool
 	plot, plotSets           string
 	linear                   bool
@@ -100,6 +103,12 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Float64Var(&e.coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
 	f.Float64Var(&e.abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
 	f.Float64Var(&e.abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
+	f.Var(textFlag{(*string)(&e.drift.Detector), "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
+	f.Var(textFlag{(*string)(&e.drift.On), "SIGNAL"}, "drift-on", "what the detector watches: log_loss, error or novelty (default as configured: log_loss)")
+	f.Var(textFlag{(*string)(&e.drift.Action), "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
+	f.Float64Var(&e.drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
+	f.Float64Var(&e.drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
+	f.IntVar(&e.abrupt, "abrupt", 0, "after every `N` rows the features change their columns, and after as many they change them back: an abrupt drift, for measurements")
 	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
@@ -143,8 +152,8 @@ func (e *evaluation) check(files []string) error {
 		return errors.New("--shuffle-within describes one file: give one file")
 	case slices.ContainsFunc(e.selection.Within, func(n int) bool { return n < 1 }):
 		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
-	case e.selection.First < 0 || e.batch < 0 || e.inducing < 0:
-		return errors.New("--first, --batch and --inducing: want a number above 0")
+	case e.selection.First < 0 || e.batch < 0 || e.inducing < 0 || e.abrupt < 0:
+		return errors.New("--first, --batch, --inducing and --abrupt: want a number above 0")
 	case e.model != "" && e.configPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE, too")
 	}
@@ -257,7 +266,7 @@ func (e *evaluation) stream(d *Dataset, s Selection, census Census) (cfg online.
 		return cfg, nil, err
 	}
 	all, err := s.Of(d)
-	return cfg, &pickedRows{rows: all, pick: pick}, err
+	return cfg, &pickedRows{rows: all, pick: pick, abrupt: e.abrupt}, err
 }
 
 // once evaluates one file in one order; repeat is how many times that was done
@@ -340,6 +349,9 @@ func (e *evaluation) adjust(cfg *online.Config) {
 	if e.coverage >= 0 {
 		cfg.Conformal.Coverage = e.coverage
 	}
+	d := &cfg.Drift
+	d.Detector, d.On, d.Action = cmp.Or(e.drift.Detector, d.Detector), cmp.Or(e.drift.On, d.On), cmp.Or(e.drift.Action, d.Action)
+	d.Delta, d.Lambda = cmp.Or(e.drift.Delta, d.Delta), cmp.Or(e.drift.Lambda, d.Lambda)
 	if e.abstain.NoveltyAbove >= 0 {
 		cfg.Abstain.NoveltyAbove = e.abstain.NoveltyAbove
 	}
@@ -366,9 +378,11 @@ func pickColumns(d *Dataset, features []string) ([]int, error) {
 
 // pickedRows takes some of the features, in another order.
 type pickedRows struct {
-	rows Rows
-	pick []int
-	x    []float64
+	rows   Rows
+	pick   []int
+	x      []float64
+	abrupt int // rows after which features take the place of others, and of their own again; 0: never
+	taken  int
 }
 
 func (p *pickedRows) Next(row *Row) error {
@@ -377,11 +391,56 @@ func (p *pickedRows) Next(row *Row) error {
 	}
 	p.x = append(p.x[:0], row.X...)
 	row.X = row.X[:0]
-	for _, j := range p.pick {
-		row.X = append(row.X, p.x[j])
+	turn := 0
+	if p.abrupt > 0 {
+		turn = p.taken / p.abrupt % 2 * (len(p.pick) + 1) / 2
+	}
+	p.taken++
+	for i := range p.pick {
+		row.X = append(row.X, p.x[p.pick[(i+turn)%len(p.pick)]])
 	}
 	return nil
 }
+
+// earlier keeps states of a learner, for a rollback when the stream has changed.
+type earlier struct {
+	states [][]byte // latest last
+	since  uint64   // labels since then
+}
+
+const (
+	stateEvery = 500 // labels
+	keptStates = 20
+)
+
+// follow keeps a state now and then, or goes back to one of before the change.
+func (e *earlier) follow(l *online.Learner, out *online.Outcome) {
+	e.since++
+	if out.Change == online.NoticeDrift && len(e.states) > 0 {
+		at := len(e.states) - 1
+		for before := e.since; at > 0 && before <= out.Since; at-- {
+			before += stateEvery
+		}
+		l.Add(&online.Event{Kind: online.Replace, Name: online.OnlyModel, State: e.states[at]})
+		e.states, e.since = e.states[:at+1], 0
+		return
+	}
+	if e.since == stateEvery && l.WarmedUp() {
+		state, _ := l.AppendBinary(nil)
+		e.states = append(keepLast(e.states, keptStates-1), state)
+	}
+	e.since %= stateEvery
+}
+
+// textFlag is a flag whose text is checked with the configuration.
+type textFlag struct {
+	text *string
+	name string
+}
+
+func (f textFlag) String() string     { return "" }
+func (f textFlag) Set(s string) error { *f.text = s; return nil }
+func (f textFlag) Type() string       { return f.name }
 
 // prequential teaches total rows to learner and reports how it did. A minibatch
 // that is not full at the end stays open, as it does in the daemon.
@@ -390,6 +449,8 @@ func prequential(ctx context.Context, learner *online.Learner, rows Rows, name s
 		row    Row
 		curve  Curve
 		tenths Tenths
+		drifts = []DriftReport{}
+		states earlier
 		judged uint64
 		taken  time.Duration
 		ev     = online.Event{Kind: online.Observe}
@@ -398,7 +459,7 @@ func prequential(ctx context.Context, learner *online.Learner, rows Rows, name s
 		if err := rows.Next(&row); errors.Is(err, io.EOF) {
 			r, err := newReport(name, learner, curve, taken)
 			if err == nil {
-				r.Tenths = tenths.list
+				r.Tenths, r.Drifts = tenths.list, drifts
 			}
 			return r, err
 		} else if err != nil {
@@ -414,6 +475,14 @@ func prequential(ctx context.Context, learner *online.Learner, rows Rows, name s
 		progress(1)
 		if taught*10/total > len(tenths.list) {
 			tenths.Add(learner.Scores())
+		}
+		if outcome.Change == online.NoticeDrift {
+			drifts = append(drifts, DriftReport{taught, outcome.Since, outcome.Detail})
+		}
+		if learner.Config().Drift.Action == online.ActionRollback {
+			start := time.Now()
+			states.follow(learner, &outcome)
+			taken += time.Since(start)
 		}
 		if errors.Is(outcome.Refused, online.ErrClass) {
 			continue // as the daemon does, which counts it

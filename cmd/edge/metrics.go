@@ -29,7 +29,7 @@ type collector struct {
 	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  *metric
 	balanced, kappa, brier, windowBalanced, windowBrier    *metric
 	baselineAccuracy, baselineLogLoss, prevalence          *metric
-	coverage, setSize, kept                                *metric
+	driftLevel, drifts, coverage, setSize, kept            *metric
 	storeBytes, storeFree, storeWritten, storeTransactions *metric
 	learning, ignored                                      *metric
 	stateBytes, predictions                                *metric
@@ -84,6 +84,8 @@ func newCollector(m *monitor) *collector {
 	c.baselineAccuracy = gauge("baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", "model", "baseline")
 	c.baselineLogLoss = gauge("baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", "model", "baseline")
 	c.prevalence = gauge("label_prevalence", "Fraction of the last 500 labels.", "model", "class")
+	c.driftLevel = gauge("drift_level", "How much the stream has changed of late: 0 none, 1 warning, 2 drift.", "model")
+	c.drifts = counter("drifts_total", "Drifts that were found since the model began.", "model")
 	c.coverage = gauge("conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", "model")
 	c.setSize = gauge("conformal_set_size", "Mean number of classes in the last 500 prediction sets.", "model")
 	c.kept = gauge("predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", "model")
@@ -225,6 +227,8 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	if status.StateBytes > 0 {
 		send(c.stateBytes, float64(status.StateBytes), m.name)
 	}
+	send(c.driftLevel, float64(status.Drift), m.name)
+	send(c.drifts, float64(status.Drifts), m.name)
 	sc := &status.Scores
 	if sc.N == 0 {
 		return

@@ -41,6 +41,7 @@ type Report struct {
 	PeakRSS          uint64              `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
 	StateBytes       int                 `json:"state_bytes"`
 	Digest           string              `json:"digest"` // of the state after the last sample; empty for a mean over runs
+	Drifts           []DriftReport       `json:"drifts"`
 	Tenths           []Tenth             `json:"tenths"` // of the stream, in its order
 	Curve            []CurvePoint        `json:"curve"`
 	Runs             []Run               `json:"runs"` // the repeats that the figures above are the means of
@@ -127,6 +128,13 @@ type Tenth struct {
 	NLL      online.Real `json:"nll"`
 	Coverage online.Real `json:"coverage"` // of the prediction sets
 	Size     online.Real `json:"set_size"`
+}
+
+// DriftReport is a drift that was found.
+type DriftReport struct {
+	N      int    `json:"n"`     // samples taught until then
+	Since  uint64 `json:"since"` // labels since the change, as the detector sees it
+	Detail string `json:"detail"`
 }
 
 // Tenths collects them from the scores at their ends.
