@@ -303,7 +303,7 @@ func (l *Learner) dropFromChain(k int, to []int) {
 
 func (l *Learner) dropBuffered(i int) {
 	l.bufX = slices.Delete(l.bufX, i*l.d, (i+1)*l.d)
-	l.bufY = slices.Delete(l.bufY, i, i+1)
+	l.bufY, l.bufW = slices.Delete(l.bufY, i, i+1), slices.Delete(l.bufW, i, i+1)
 }
 
 // dropLatent takes latent function at, and the window points of its class, out
@@ -369,7 +369,7 @@ func (l *Learner) dropPoint(i int) {
 		}
 	}
 	l.winX = slices.Delete(l.winX, i*l.d, (i+1)*l.d)
-	l.winY = slices.Delete(l.winY, i, i+1)
+	l.winY, l.winW = slices.Delete(l.winY, i, i+1), slices.Delete(l.winW, i, i+1)
 }
 
 // become puts an encoded state, which fits the configuration, in the place of
@@ -446,7 +446,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 		}
 	}
 	for i := range samples {
-		l.hold(samples[i].X, is)
+		l.hold(samples[i].X, is, l.weightOf(&samples[i], is))
 		for range l.cfg.Horizons {
 			l.pendLL = append(l.pendLL, 0)
 		}

@@ -132,6 +132,8 @@ type Config struct {
 	// for samples that bring their label; a label that comes later than its
 	// sample teaches the order, too. Default auto; off, auto or on.
 	Temporal Temporal `yaml:"temporal"`
+	// ClassWeights says how much a sample of each class counts.
+	ClassWeights ClassWeights `yaml:"class_weights"`
 	// Abstain says when a prediction should not be relied on.
 	Abstain Abstain `yaml:"abstain"`
 	// Conformal asks for sets of classes that hold the label as often as wanted.
@@ -159,6 +161,7 @@ func DefaultConfig() Config {
 		LearningRate: 0.02,
 		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
 		Temporal:     TemporalAuto,
+		ClassWeights: ClassWeights{Mode: Unweighted, Max: 10},
 		Abstain:      Abstain{NoveltyAbove: 1},
 		Conformal:    Conformal{Coverage: 0.9},
 		Drift:        Drift{Detector: ADWIN, On: OnLogLoss, Delta: 0.002, Lambda: 50, Cooldown: 500, Action: ActionNone},
@@ -217,6 +220,8 @@ func (c Config) Validate() error {
 	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
 	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
 	check(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on")
+	check(c.ClassWeights.Mode == Unweighted || c.ClassWeights.Mode == Balanced, "class_weights.mode", c.ClassWeights.Mode, "none or balanced")
+	between("class_weights.max", c.ClassWeights.Max, 1, MaxWeight, "weight")
 	between("abstain.novelty_above", c.Abstain.NoveltyAbove, 0, 1, "fraction of the prior variance")
 	between("abstain.confidence_below", c.Abstain.ConfidenceBelow, 0, 1, "probability")
 	check(c.Conformal.Coverage == 0 || c.Conformal.Coverage >= 0.5 && c.Conformal.Coverage <= 0.999, "conformal.coverage", c.Conformal.Coverage, "0 (no sets), or 0.5 to 0.999")

@@ -331,11 +331,11 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	}
 	n := d.int(maxWarmup+maxBatch, "warm-up buffer")
 	l.bufX = d.floats(n*l.d, "warm-up buffer")
-	l.bufY = d.ints(n, len(l.names), "class")
+	l.bufY, l.bufW = d.ints(n, len(l.names), "class"), ones(n)
 	n = d.int(maxBatch, "minibatch")
 	l.pendX = d.floats(n*l.d, "minibatch")
 	l.pendLL = d.floats(n*len(cfg.Horizons), "minibatch")
-	l.pendY = d.ints(n, len(l.names), "class")
+	l.pendY, l.pendW = d.ints(n, len(l.names), "class"), ones(n)
 	if version == 1 {
 		l.judge.decodeVersion1(d)
 	}
@@ -418,7 +418,7 @@ func (l *Learner) restoreModel(d *decoder) {
 	l.opt.steps = d.uint()
 	d.fill(l.logw, "horizons' weights")
 	l.winX = append(l.winX[:0], d.floats(n*l.d, "window")...)
-	l.winY = append(l.winY[:0], d.ints(n, c, "label")...)
+	l.winY, l.winW = append(l.winY[:0], d.ints(n, c, "label")...), append(l.winW[:0], ones(n)...)
 	for h := range l.bank {
 		b := &l.bank[h]
 		for k := range l.view.Latent {

@@ -20,6 +20,8 @@ var (
 	ErrState = errors.New("not a valid learner state")
 	// ErrClass: a label is not one of the declared classes, or one too many.
 	ErrClass = errors.New("label is not accepted")
+	// ErrWeight: a sample's weight is not a number from 0 to MaxWeight.
+	ErrWeight = errors.New("weight is out of range")
 	// ErrKind: an event of a kind that this learner does not know.
 	ErrKind = errors.New("kind of event is not known")
 )
@@ -51,6 +53,7 @@ type state struct {
 	bank   []horizon
 	winX   []float64 // capacity×D  standardised, oldest first
 	winY   []int     // latent function of each window point's label
+	winW   []float64 // its weight
 }
 
 // Counters count what a learner did since it began.
@@ -79,11 +82,13 @@ type Learner struct {
 
 	bufX      []float64 // warm-up buffer, raw; nil when the warm-up is over
 	bufY      []int     // classes
+	bufW      []float64 // weights
 	lastBuild int       // observations in the buffer when the model was last built
 	warm      bool      // the warm-up is over
 
 	pendX  []float64 // n×D  raw samples of the minibatch that is filling
 	pendY  []int     // n    classes
+	pendW  []float64 // n    weights
 	pendLL []float64 // n×H  log p_h(label) when the sample was judged
 
 	poolLogw []float64 // log weights of the pool's members, the largest 0
@@ -114,6 +119,7 @@ type work struct {
 	theta0         []float64   // parameters before the gradient step
 	project        projection
 	labels         []int     // latent functions of the minibatch
+	weights        []float64 // of its samples
 	batchX         []float64 // n×D standardised
 	site           site
 	ev             []evidence // of each basis
@@ -217,6 +223,10 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 
 // observe teaches a labelled sample.
 func (l *Learner) observe(ev *Event, out *Outcome) {
+	if !(ev.Weight >= 0 && ev.Weight <= MaxWeight) {
+		out.Refused = fmt.Errorf("online: sample of weight %g: want 0 to %d: %w", ev.Weight, MaxWeight, ErrWeight)
+		return
+	}
 	if err := l.view.CheckInput(ev.X); err != nil {
 		out.Refused = err
 		return
@@ -263,17 +273,18 @@ func (l *Learner) teach(ev *Event, k int, out *Outcome) {
 	} else if probs := l.roster.translate(ev.Probs, ev.Epoch); probs != nil {
 		l.assess(ev.X, probs, novelty, &ev.Said, k, out)
 	}
-	l.hold(ev.X, k)
+	weight := l.weightOf(ev, k)
+	l.hold(ev.X, k, weight)
 	c, at := len(l.view.Latent), l.latent[k]
 	for h := range l.cfg.Horizons {
 		var ll float64 // a class without a latent function tells the horizons nothing
 		if l.view.Built() && at >= 0 {
-			ll = math.Log(max(l.ws.PerHorizon()[h*c+at], minMixProb))
+			ll = weight * math.Log(max(l.ws.PerHorizon()[h*c+at], minMixProb))
 		}
 		l.pendLL = append(l.pendLL, ll)
 	}
 	if l.view.Built() && at >= 0 {
-		l.observePool(k)
+		l.observePool(k, weight)
 	}
 	if len(l.pendY) >= l.cfg.Batch.MaxSize {
 		l.closeMinibatch(out, true)
@@ -281,11 +292,11 @@ func (l *Learner) teach(ev *Event, k int, out *Outcome) {
 }
 
 // hold puts a sample in the minibatch that is filling.
-func (l *Learner) hold(x []float64, k int) {
+func (l *Learner) hold(x []float64, k int, weight float64) {
 	for _, v := range x {
 		l.pendX = append(l.pendX, bounded(v))
 	}
-	l.pendY = append(l.pendY, k)
+	l.pendY, l.pendW = append(l.pendY, k), append(l.pendW, weight)
 }
 
 // bounded returns a raw feature as it is learnt.
@@ -304,7 +315,7 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	n := len(l.pendY)
 	out.Closed = true
 	if !l.warm {
-		l.bufX, l.bufY = append(l.bufX, l.pendX...), append(l.bufY, l.pendY...)
+		l.bufX, l.bufY, l.bufW = append(l.bufX, l.pendX...), append(l.bufY, l.pendY...), append(l.bufW, l.pendW...)
 	}
 	var err error
 	switch {
@@ -312,7 +323,7 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 		out.Built = true
 		err = l.build()
 	case l.view.Built():
-		err = l.learn(l.pendX, l.pendY, l.warm)
+		err = l.learn(l.pendX, l.pendY, l.pendW, l.warm)
 	}
 	if err != nil {
 		l.counters.StepsRefused++
@@ -333,9 +344,9 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 		}
 	}
 	l.view.N += uint64(n)
-	l.pendX, l.pendY, l.pendLL = l.pendX[:0], l.pendY[:0], l.pendLL[:0]
+	l.pendX, l.pendY, l.pendW, l.pendLL = l.pendX[:0], l.pendY[:0], l.pendW[:0], l.pendLL[:0]
 	if !l.warm && len(l.bufY) >= l.cfg.warmup() && l.view.Built() {
-		l.warm, l.bufX, l.bufY = true, nil, nil
+		l.warm, l.bufX, l.bufY, l.bufW = true, nil, nil, nil
 		l.sd0 = slices.Clone(l.view.Scale.Sd)
 	}
 }
@@ -399,7 +410,7 @@ func (l *Learner) buildDue() bool {
 		}
 		if extra := n - full; extra > 0 {
 			l.bufX = slices.Delete(l.bufX, 0, extra*l.d)
-			l.bufY = slices.Delete(l.bufY, 0, extra)
+			l.bufY, l.bufW = slices.Delete(l.bufY, 0, extra), slices.Delete(l.bufW, 0, extra)
 		}
 		return false
 	}
@@ -430,7 +441,7 @@ func (l *Learner) build() error {
 	size := l.cfg.Batch.MaxSize
 	for i := 0; i < n; i += size {
 		end := min(i+size, n)
-		if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], false); err != nil {
+		if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], l.bufW[i:end], false); err != nil {
 			return err
 		}
 	}
@@ -447,6 +458,7 @@ func (l *Learner) allocate() {
 			scale:  model.Scale{Mu: make([]float64, l.d), Sd: make([]float64, l.d)},
 			winX:   make([]float64, 0, l.capacity*l.d),
 			winY:   make([]int, 0, l.capacity),
+			winW:   make([]float64, 0, l.capacity),
 			bank:   make([]horizon, hs),
 		}
 		s.opt = newAdam(len(s.params.Theta))
@@ -475,7 +487,7 @@ func (l *Learner) allocate() {
 		kx: [][]float64{floats(n * m)}, w: [][]float64{floats(n * m)}, q: [][]float64{floats(n)}, u: floats(n * m),
 		ev: make([]evidence, 1), grad: floats(len(l.params.Theta)),
 		bt: floats(m), y: floats(m), theta0: floats(len(l.params.Theta)), project: newProjection(m, d),
-		batchX: floats(l.room * d), labels: make([]int, l.room),
+		batchX: floats(l.room * d), labels: make([]int, l.room), weights: floats(l.room),
 		resp: floats(l.room), trace: l.work.trace,
 	}
 }
@@ -543,11 +555,11 @@ func (l *Learner) setBases() error {
 // basis is the number of latent function k's basis.
 func (l *Learner) basis(k int) int { return min(k, len(l.bases)-1) }
 
-// learn takes one minibatch of raw samples and their classes through a step, or
+// learn takes one minibatch of raw samples, their classes and weights through a step, or
 // several if it is large, or leaves the state as it was. Live samples were
 // predicted before, by the model that now learns them: they weigh the horizons,
 // and the scaling follows them if it tracks.
-func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
+func (l *Learner) learn(rawX []float64, classes []int, weights []float64, live bool) error {
 	n, w := len(classes), &l.work
 	for _, k := range classes {
 		l.ensureLatent(k)
@@ -569,7 +581,7 @@ func (l *Learner) learn(rawX []float64, classes []int, live bool) error {
 	for first := 0; first < parts && err == nil; first++ {
 		at := 0
 		for i := first; i < n; i += parts {
-			w.labels[at] = l.latent[classes[i]]
+			w.labels[at], w.weights[at] = l.latent[classes[i]], weights[i]
 			l.scale.To(w.batchX[at*l.d:(at+1)*l.d], rawX[i*l.d:(i+1)*l.d])
 			at++
 		}
@@ -629,7 +641,7 @@ func (s *state) copyFrom(o *state) {
 	copy(s.logw, o.logw)
 	copy(s.scale.Mu, o.scale.Mu)
 	copy(s.scale.Sd, o.scale.Sd)
-	s.winX, s.winY = append(s.winX[:0], o.winX...), append(s.winY[:0], o.winY...)
+	s.winX, s.winY, s.winW = append(s.winX[:0], o.winX...), append(s.winY[:0], o.winY...), append(s.winW[:0], o.winW...)
 	for h := range s.bank {
 		a, b := &s.bank[h], &o.bank[h]
 		copy(a.A, b.A)

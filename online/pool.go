@@ -27,13 +27,13 @@ func (l *Learner) trustProcess() {
 	l.setPoolWeights()
 }
 
-// observePool notes how well each member predicted a sample of class k, from
+// observePool notes how well each member predicted a sample of class k and of that weight, from
 // what the last prediction left in the workspace.
-func (l *Learner) observePool(k int) {
+func (l *Learner) observePool(k int, weight float64) {
 	answers := l.ws.PerMember()
 	c := len(answers) / len(model.Members)
 	for m := range l.pendPool {
-		l.pendPool[m] += math.Log(max(answers[m*c+k], minMixProb))
+		l.pendPool[m] += weight * math.Log(max(answers[m*c+k], minMixProb))
 	}
 }
 

@@ -24,6 +24,7 @@ var sections = [...]section{
 	{"classes", (*Learner).encodeRoster, (*Learner).decodeRoster},
 	{"corrections", (*Learner).encodeCorrections, (*Learner).decodeCorrections},
 	{"conformal", func(l *Learner, e *encoder) { l.conformal.encode(e) }, func(l *Learner, d *decoder) { l.conformal.decode(d) }},
+	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
 	{"drift", (*Learner).encodeDrift, (*Learner).decodeDrift},
 }
 

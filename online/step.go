@@ -15,14 +15,14 @@ import (
 func (l *Learner) sweeps(n int) error {
 	w, m, d := &l.work, l.m, l.d
 	old := len(l.winY)
-	l.winX, l.winY = append(l.winX, w.batchX[:n*d]...), append(l.winY, w.labels[:n]...)
+	l.winX, l.winY, l.winW = append(l.winX, w.batchX[:n*d]...), append(l.winY, w.labels[:n]...), append(l.winW, w.weights[:n]...)
 	total := old + n
 	out := max(0, total-max(l.cfg.Window, n))
 	for g, b := range l.bases {
 		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], total, l.winX, w.xs, w.xx)
 		w.ev[g].resize(n, m, d)
 	}
-	l.winX, l.winY = append(l.winX[:0], l.winX[out*d:]...), append(l.winY[:0], l.winY[out:]...)
+	l.winX, l.winY, l.winW = append(l.winX[:0], l.winX[out*d:]...), append(l.winY[:0], l.winY[out:]...), append(l.winW[:0], l.winW[out:]...)
 
 	w.epsGrad, w.objective = 0, 0
 	for h := range l.bank {
@@ -68,6 +68,11 @@ func (l *Learner) sweeps(n int) error {
 // point's cavity is the posterior before it (assumed-density filtering), its
 // site is taken whole, and labels are believed; later sweeps are damped and
 // weigh the label noise.
+//
+// The likelihood of a sample of weight w is taken to the power w: its site is
+// that of one copy to the power w, and the cavity of a copy leaves out that copy
+// alone, as if it had been taught w times at once. One of a weight below 1 has a
+// cavity without it.
 func (l *Learner) sweep(h, s, n, from, to int) {
 	w, m, capacity, keep := &l.work, l.m, l.capacity, to-from
 	b, g := &l.bank[h], &l.view.Bank[h]
@@ -91,10 +96,11 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 	st := &w.site
 	for i := range keep {
 		fresh := i >= keep-n
-		y := l.winY[i]
+		y, power := l.winY[i], l.winW[i]
+		copies := max(power, 1)
 		for k := range classes {
 			at := k*capacity + i
-			a, v, _ := cavity(w.mean[at], w.variance[at], b.s1[at], b.s2[at])
+			a, v, _ := cavity(w.mean[at], w.variance[at], b.s1[at]/copies, b.s2[at]/copies)
 			st.a[k], st.v[k], st.t[k] = a, v, w.q[l.basis(k)][from+i]+v
 		}
 		robust, py := eps, 1.0
@@ -109,18 +115,19 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 			at := i - (keep - n)
 			w.resp[at] = st.r
 			if w.trace {
-				w.objective += weight * st.r * st.logZ()
+				w.objective += weight * power * st.r * st.logZ()
 			}
 			if eps > 0 {
 				c := float64(classes)
-				w.epsGrad += weight / float64(n) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
+				w.epsGrad += weight * power / float64(n) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
 			}
 			for k := range classes {
 				j := k*capacity + i
-				e := max(1-b.s1[j]*w.variance[j], minCavity)
-				w.g[k*size+at] = st.g[k]
-				w.coef[k*size+at] = (st.g[k]*(b.s1[j]*w.mean[j]-b.s2[j]) + 2*st.d[k]) / e
-				w.ev[l.basis(k)].q[at] += weight * st.d[k]
+				s1, s2 := b.s1[j]/copies, b.s2[j]/copies
+				e := max(1-s1*w.variance[j], minCavity)
+				w.g[k*size+at] = power * st.g[k]
+				w.coef[k*size+at] = power * (st.g[k]*(s1*w.mean[j]-s2) + 2*st.d[k]) / e
+				w.ev[l.basis(k)].q[at] += weight * power * st.d[k]
 			}
 		}
 		rho := l.cfg.Damping
@@ -129,8 +136,8 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 		}
 		for k := range classes {
 			at := k*capacity + i
-			b.s1[at] += rho * (st.s1[k] - b.s1[at])
-			b.s2[at] += rho * (st.s2[k] - b.s2[at])
+			b.s1[at] += rho * (power*st.s1[k] - b.s1[at])
+			b.s2[at] += rho * (power*st.s2[k] - b.s2[at])
 		}
 	}
 	if last && weight > minWeight && l.cfg.LearningRate > 0 {

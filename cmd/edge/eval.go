@@ -30,6 +30,7 @@ type evaluation struct {
 	late                     arrivals
 	ask                      questions
 	drift                    online.Drift
+	weights                  online.ClassWeights
 	abrupt                   int
 	asJSON                   bool
 	plot, plotSets           string
@@ -103,6 +104,8 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Float64Var(&e.coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
 	f.Float64Var(&e.abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
 	f.Float64Var(&e.abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
+	f.Var(textFlag{(*string)(&e.weights.Mode), "MODE"}, "class-weights", "none or balanced (default as configured: none)")
+	f.Float64Var(&e.weights.Max, "class-weight-max", 0, "largest `WEIGHT` of a class (default as configured: 10)")
 	f.Var(textFlag{(*string)(&e.drift.Detector), "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
 	f.Var(textFlag{(*string)(&e.drift.On), "SIGNAL"}, "drift-on", "what the detector watches: log_loss, error or novelty (default as configured: log_loss)")
 	f.Var(textFlag{(*string)(&e.drift.Action), "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
@@ -349,6 +352,7 @@ func (e *evaluation) adjust(cfg *online.Config) {
 	if e.coverage >= 0 {
 		cfg.Conformal.Coverage = e.coverage
 	}
+	cfg.ClassWeights.Mode, cfg.ClassWeights.Max = cmp.Or(e.weights.Mode, cfg.ClassWeights.Mode), cmp.Or(e.weights.Max, cfg.ClassWeights.Max)
 	d := &cfg.Drift
 	d.Detector, d.On, d.Action = cmp.Or(e.drift.Detector, d.Detector), cmp.Or(e.drift.On, d.On), cmp.Or(e.drift.Action, d.Action)
 	d.Delta, d.Lambda = cmp.Or(e.drift.Delta, d.Delta), cmp.Or(e.drift.Lambda, d.Lambda)
