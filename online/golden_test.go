@@ -202,13 +202,14 @@ func loadStep(t *testing.T, ref *stepReference) (l *Learner, n int) {
 			b.s1[k*l.capacity+i], b.s2[k*l.capacity+i] = in.S1[i][k], in.S2[i][k]
 		}
 	}
-	l.winX, l.winY = append(l.winX, flat(in.WinX)...), append(l.winY, in.WinY...)
+	l.winX, l.winY, l.winW = append(l.winX, flat(in.WinX)...), append(l.winY, in.WinY...), append(l.winW, ones(len(in.WinY))...)
 	l.features()
 	if err := l.refreshAll(); err != nil {
 		t.Fatal(err)
 	}
 	copy(l.work.batchX, flat(in.X))
 	copy(l.work.labels, in.Y)
+	copy(l.work.weights, ones(len(in.Y)))
 	return l, len(in.Y)
 }
 

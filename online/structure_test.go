@@ -400,7 +400,7 @@ func gradientByDifferences(t *testing.T, kernel Kernel) {
 		l.work.batchX[i] = rng.NormFloat64()
 	}
 	for i := range n {
-		l.work.labels[i] = i % c
+		l.work.labels[i], l.work.weights[i] = i%c, 1
 	}
 	g := l.Posterior().Bank[0]
 	x := append([]float64(nil), l.work.batchX[:n*d]...)

@@ -84,7 +84,7 @@ func (a *arrivals) row(n int, row *Row) error {
 		ahead = a.lag.Ahead()
 	}
 	last := a.post.Pool.Last
-	probs, _, err := a.post.PredictAfterTo(nil, row.X, last, ahead, &a.ws)
+	probs, novelty, err := a.post.PredictAfterTo(nil, row.X, last, ahead, &a.ws)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,8 @@ func (a *arrivals) row(n int, row *Row) error {
 	if told {
 		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
 		if a.Delay > 0 {
-			ev.Probs, ev.Ahead, ev.Last, ev.Epoch = probs, ahead, max(last, 0), a.post.Epoch
+			doubt := a.learner.Doubt()
+			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Said = probs, ahead, max(last, 0), a.post.Epoch, doubt.Say(probs, novelty)
 		}
 		a.waiting = append(a.waiting, tardy{n + a.Delay, a.post.Version(), ev})
 	}
