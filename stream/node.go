@@ -464,7 +464,7 @@ func (n *Node) Stats() Stats {
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
-		Ring: n.ring.len(), Commit: len(n.queue), Outbox: n.outbox.queue.len(),
+		Ring: n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if conn := n.client.current.Load(); conn != nil {

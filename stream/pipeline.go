@@ -183,35 +183,56 @@ type worker struct {
 	ws      *model.Workspace
 	scratch []byte
 	routes  []*source
+
+	held      []*item // answered, and waiting for the committer, in order
+	heldBytes int     // of their messages
 }
 
 // run answers messages until stop is closed and the ring is empty, or ctx ends.
 // It closes the committer's queue.
+//
+// The committer is behind only while the disk or the learner is. No answer waits
+// for that: what has been answered is held here, within the bounds of the ring,
+// then in the ring, and then by the broker.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
 	for ctx.Err() == nil {
-		msg, ok := w.ring.pop()
-		if ok {
-			w.handle(ctx, msg)
-			continue
+		var (
+			next *item
+			out  chan<- *item
+			in   <-chan struct{}
+		)
+		if len(w.held) > 0 {
+			next, out = w.held[0], w.out
+		}
+		if w.heldBytes <= w.ring.maxBytes && len(w.held) <= w.ring.maxItems {
+			in = w.ring.ready
+		}
+		if stop == nil && w.ring.len() == 0 && out == nil {
+			return
 		}
 		select {
-		case <-w.ring.ready:
+		case out <- next:
+			w.held[0] = nil
+			w.held, w.heldBytes = w.held[1:], w.heldBytes-w.ring.size(next.msg)
+			w.counts.held.Store(int64(len(w.held)))
+		case <-in:
+			if msg, ok := w.ring.pop(); ok {
+				w.handle(msg)
+			}
 		case <-w.observer.ready():
 			w.observe()
 		case <-stop:
-			if w.ring.len() == 0 {
-				return
-			}
+			stop = nil
 		case <-ctx.Done():
 		}
 	}
 }
 
-func (w *worker) handle(ctx context.Context, msg *message) {
+func (w *worker) handle(msg *message) {
 	w.counts.received.Add(1)
 	if msg.order != nil { // what a request has prepared
-		w.hand(ctx, &item{msg: msg, order: msg.order})
+		w.hand(&item{msg: msg, order: msg.order})
 		return
 	}
 	w.counts.lastMessage.Store(&msg.arrived)
@@ -234,29 +255,26 @@ func (w *worker) handle(ctx context.Context, msg *message) {
 			}
 		}
 	}
-	w.hand(ctx, it)
+	w.hand(it)
 }
 
-// hand gives the committer what a message teaches. The committer is behind only
-// while the disk or the learner is: a message of QoS 1 then waits, and behind
-// it the broker; one of QoS 0 is answered but teaches nothing.
-func (w *worker) hand(ctx context.Context, it *item) {
-	for it.msg.qos > 0 || it.order != nil {
+// hand gives the committer what a message teaches. Where it is behind, a message
+// of QoS 1 is held; one of QoS 0 is answered but teaches nothing.
+func (w *worker) hand(it *item) {
+	keeps := it.msg.qos > 0 || it.order != nil
+	if len(w.held) == 0 {
 		select {
 		case w.out <- it:
 			return
-		case <-w.observer.ready():
-			w.observe()
-		case <-ctx.Done():
-			return
+		default:
 		}
 	}
-	select {
-	case w.out <- it:
-	default:
-		if slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }) {
-			w.counts.lessonsDropped.Add(1)
-		}
+	switch {
+	case keeps:
+		w.held, w.heldBytes = append(w.held, it), w.heldBytes+w.ring.size(it.msg)
+		w.counts.held.Store(int64(len(w.held)))
+	case slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }):
+		w.counts.lessonsDropped.Add(1)
 	}
 }
 
@@ -320,7 +338,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 			}
 		}
 		post := m.Model.Posterior()
-		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.out) < cap(w.out))
+		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
 		ahead := 0
 		switch behind := m.behind(post.Version()); {
 		case learned:

@@ -16,6 +16,7 @@ type counters struct {
 	pendingExpired, pendingEvicted              atomic.Uint64
 	valuesUnused, frozen, observed              atomic.Uint64
 
+	held        atomic.Int64 // answered messages that the committer's queue has no room for
 	degraded    atomic.Bool
 	lastMessage atomic.Pointer[time.Time]
 }

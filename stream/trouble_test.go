@@ -3,6 +3,7 @@ package stream
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -154,6 +155,80 @@ func TestWindowOfOne(t *testing.T) {
 		equal(t, "learnt", d.model.learnt(), upTo(50))
 		if commits, _ := d.journal.committed(); commits != 50 {
 			t.Errorf("%d commits, want one for each message", commits)
+		}
+	})
+}
+
+// However far learning is behind, whatever the broker sends is answered: nobody
+// waits for a learner that stands still, and nothing is lost by that.
+func TestAnswersDoNotWaitForLearning(t *testing.T) {
+	withMosquitto(t, "max_inflight_messages 0\n", func(t *testing.T, b *broker) {
+		d := startNode(t, b, newFakeJournal(), nil).ready(t)
+		block := make(chan struct{})
+		d.model.mu.Lock()
+		d.model.block = block
+		d.model.mu.Unlock()
+		const n = 800
+		p := newProbe(t, b, "edge/n1/bearing/prediction/#")
+		p.send("factory/p7/vibration", each(n, withID)...)
+		eventually(t, "all predictions", func() bool { return len(p.on("#")) == n })
+		if s := d.Stats(); s.Commit < n/2 || s.Ring > 0 || s.Unacked < n/2 {
+			t.Errorf("%d wait for their commit, %d for their prediction, %d are not acknowledged", s.Commit, s.Ring, s.Unacked)
+		}
+		close(block)
+		eventually(t, "all to be learnt", func() bool { return d.Stats().Unacked == 0 && len(d.model.learnt()) == n })
+		equal(t, "learnt", d.model.learnt(), upTo(n))
+	})
+}
+
+// What is held between answer and commit is bounded as the ring is: beyond that
+// messages wait in the ring, and then with the broker.
+func TestHeldIsBounded(t *testing.T) {
+	withMosquitto(t, "max_inflight_messages 0\n", func(t *testing.T, b *broker) {
+		d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) { c.MQTT.Ring.MaxMessages = 20 }).ready(t)
+		block := make(chan struct{})
+		d.model.mu.Lock()
+		d.model.block = block
+		d.model.mu.Unlock()
+		const n = 800
+		newProbe(t, b).send("factory/p7/vibration", each(n, withID)...)
+		eventually(t, "the ring to overflow", func() bool { return d.Stats().Redeliveries > 0 })
+		if s := d.Stats(); s.Commit > commitQueue+20+1 || s.Ring > 20 {
+			t.Errorf("%d wait for their commit, %d for their prediction", s.Commit, s.Ring)
+		}
+		close(block)
+		eventually(t, "all to be learnt", func() bool { return len(d.model.learnt()) == n })
+		equal(t, "learnt", d.model.learnt(), upTo(n))
+	})
+}
+
+// A consumer of predictions that is slower than they come loses the oldest of
+// them, which is counted; the newest come.
+func TestSlowConsumer(t *testing.T) {
+	withMosquitto(t, "", func(t *testing.T, b *broker) {
+		r := newRelay(t, b.addr)
+		d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
+			c.MQTT.Servers = []string{"tcp://" + r.addr}
+			c.Outbox.MaxMessages = 40
+		}).ready(t)
+		r.slow.Store(int64(100 * time.Millisecond))
+		p := newProbe(t, b, "edge/n1/bearing/prediction/#")
+		entry := make([]string, 100)
+		for i := range 8 {
+			for k := range entry {
+				entry[k] = fmt.Sprintf(`{"id":"s%d","features":[1,2]}`, 100*i+k)
+			}
+			p.send("factory/p7/vibration", `{"batch":[`+strings.Join(entry, ",")+`]}`)
+		}
+		eventually(t, "the outbox to overflow", func() bool { s := d.Stats(); return s.Predictions == 800 && s.OutboxDropped > 0 })
+		r.slow.Store(0)
+		eventually(t, "the newest", func() bool {
+			got := p.on("#")
+			return len(got) > 0 && strings.Contains(got[len(got)-1], `"id":"s799"`)
+		})
+		eventually(t, "the outbox to be empty", func() bool { return d.Stats().Outbox == 0 })
+		if s, got := d.Stats(), len(p.on("#")); uint64(got)+s.OutboxDropped < 800 || got > 800 {
+			t.Errorf("%d predictions came, %d are counted as dropped, of 800", got, s.OutboxDropped)
 		}
 	})
 }

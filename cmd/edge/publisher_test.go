@@ -16,7 +16,7 @@ import (
 // often it is started again, and drops nothing for who is away.
 func startKeeping(folder string) func(*testing.T, string) func() {
 	return func(t *testing.T, addr string) func() {
-		return startMosquittoWith(t, addr, fmt.Sprintf("persistence true\npersistence_location %s/\nmax_queued_messages 0\n", folder))
+		return startMosquittoWith(t, addr, fmt.Sprintf("persistence true\npersistence_location %s/\nmax_queued_messages 1000000\nmax_inflight_messages 20\n", folder))
 	}
 }
 

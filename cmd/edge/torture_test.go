@@ -284,6 +284,8 @@ type tap struct {
 	upTo   int // number of the last sample acknowledged: acknowledgements come in order
 	total  int // acknowledgements
 	err    error
+
+	password string // of the last connection
 }
 
 func newTap(t *testing.T, broker string) *tap {
@@ -343,6 +345,9 @@ func (p *tap) serve(daemon net.Conn) {
 	})
 	// What a killed daemon has written is still read to its end.
 	p.follow(broker, daemon, func(packet packets.ControlPacket) {
+		if m, ok := packet.(*packets.ConnectPacket); ok {
+			p.password = string(m.Password)
+		}
 		m, ok := packet.(*packets.PubackPacket)
 		if !ok {
 			return
