@@ -16,7 +16,7 @@ STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COL
 MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
 WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
 
-.PHONY: help build test race torture faults soak endure bench fuzz cover lint vuln arm emulate demo clean
+.PHONY: help build test race torture faults load soak endure bench fuzz cover lint vuln arm emulate demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -35,6 +35,9 @@ torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check wh
 
 faults: ## let each operation of a daemon on its disk fail, be its last, or be lost to a power cut
 	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test ./cmd/edge -run 'EachOperation|^TestPowerLoss$$' -count 1 -timeout 60m -v
+
+load: ## teach a daemon twice as fast as it can learn, for ten minutes
+	CI=true EDGE_LOAD=600 $(GO) test ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v
 
 soak: ## run a daemon over MESSAGES (10 000 000) with faults at random, watch what it takes up
 	CI=true EDGE_SOAK=$(MESSAGES) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
