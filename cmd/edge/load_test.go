@@ -10,16 +10,16 @@ import (
 )
 
 // TestLoad teaches a daemon samples twice as fast as it can learn them, for
-// EDGE_LOAD seconds (default 10). The broker has to hold what is too much:
+// EDGE_LOAD seconds (default 5). The broker has to hold what is too much:
 // what is acknowledged stays a bounded number of samples ahead of what is
 // learnt, what is not yet acknowledged is bounded, and memory stays what it was. Then it is killed: what it had
 // acknowledged is known.
 func TestLoad(t *testing.T) {
-	length := time.Duration(tortureNumber(t, "EDGE_LOAD", 10)) * time.Second
+	length := time.Duration(tortureNumber(t, "EDGE_LOAD", 5)) * time.Second
 	if testing.Short() {
 		length = min(length, 3*time.Second)
 	}
-	s := newSoak(t, 1, "inducing: 60\n    window: 60") // some hundreds of samples a second
+	s := newSoak(t, 1, "inducing: 100\n    window: 60") // some hundreds of samples a second
 	s.start()
 	s.connect()
 
@@ -29,7 +29,7 @@ func TestLoad(t *testing.T) {
 		s.teach(tortureAhead - (s.taught - s.tap.acknowledged()))
 		if n := int(s.learned()); learnt == 0 && n > 300 {
 			learnt, begun = n, time.Now()
-		} else if d := time.Since(begun); learnt > 0 && d > 2*time.Second {
+		} else if d := time.Since(begun); learnt > 0 && d > time.Second {
 			rate = float64(n-learnt) / d.Seconds()
 		}
 		time.Sleep(10 * time.Millisecond)
