@@ -68,6 +68,7 @@ type shape struct {
 	reserved        map[string]bool
 	id, time, label string
 	maxBatch        int
+	scanned         bool // a scanner may read payloads of JSON
 }
 
 // NewDecoder returns the decoder of a stream's payloads.
@@ -88,6 +89,7 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	for _, key := range s.reserved() {
 		sh.reserved[key] = true
 	}
+	sh.scanned = sh.scannable()
 	d := &Decoder{shape: sh, maxPayload: int(s.MaxPayload)}
 	var err error
 	switch s.Format {

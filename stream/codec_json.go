@@ -19,6 +19,16 @@ const maxDepth = 16
 type jsonCodec struct{ *shape }
 
 func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	if c.scanned {
+		if r, ok := c.scan(string(payload)); ok {
+			return []Reading{r}, nil
+		}
+	}
+	return c.parse(payload)
+}
+
+// parse reads whatever may come.
+func (c jsonCodec) parse(payload []byte) ([]Reading, *Refusal) {
 	if err := checkJSON(payload); err != nil {
 		return nil, err
 	}

@@ -274,6 +274,50 @@ func FuzzDecodeJSON(f *testing.F) {
 	})
 }
 
+// Whatever a scanner reads, the decoder that knows everything reads in the same
+// way; and it does read what most senders write.
+func FuzzScan(f *testing.F) {
+	ordinary := []string{
+		`[1,2.5,-3e2]`, ` [ 0.1 , -0 , 1e-300 ] `, `{"features":[1,2,3],"label":"ok"}`, `{"id":"a-1","ts":"2026-11-20T20:29:45.120Z","features":[1,2,3]}`,
+		`{"rms":0.82,"kurtosis":3.9,"peak_hz":118.5}`, `{"peak_hz":1,"rms":2,"kurtosis":3,"ts":1732}`, `{"features":{"peak_hz":118.5,"rms":0.82,"kurtosis":3.9},"id":"p"}`,
+		`{"ts":1732e3,"features":[123456789012345678901234567890,0.1234567890123456789,9007199254740993]}`, `[0.000000000000000000000001,1.7976931348623157e308,5e-324]`,
+	}
+	s := DefaultStream()
+	s.Topics, s.Features = []string{"a"}, []string{"rms", "kurtosis", "peak_hz"}
+	d := mustDecoder(f, s)
+	c := d.codec.(jsonCodec)
+	for _, text := range ordinary {
+		if _, ok := c.scan(text); !ok {
+			f.Errorf("scan(%s) leaves it to the decoder", text)
+		}
+		f.Add([]byte(text))
+	}
+	for _, text := range []string{
+		``, `[1,2]`, `[1,2,3,4]`, `[1,2,3]x`, `[01,2,3]`, `[1.,2,3]`, `[.5,2,3]`, `[+1,2,3]`, `[1e999,2,3]`, `[1,2,3`, `{"features":[1,2,3],}`, `[-,1,2]`, `[1,2,3,]`,
+		`{"features":[1,2,3],"features":[1,2,3]}`, `{"rms":1,"rms":2,"kurtosis":3,"peak_hz":4}`, `{"rms":1,"kurtosis":3,"peak_hz":4,"features":[1,2,3]}`,
+		`{"id":5,"features":[1,2,3]}`, `{"id":"","features":[1,2,3]}`, `{"label":"","features":[1,2,3]}`, `{"label":"a","id":"b"}`, `{"id":"\u0041","features":[1,2,3]}`,
+		`{"features":[1,2,3],"x":1}`, `{"batch":[[1,2,3]]}`, `{"features":{"rms":1,"kurtosis":2}}`, `{"id":null,"features":[1,2,3]}`, `{"weight":2,"label":"a","features":[1,2,3]}`,
+		`{"source":"me","label":"a","features":[1,2,3]}`, `{"ts":"` + strings.Repeat("9", 70) + `","features":[1,2,3]}`, `{"id":"` + strings.Repeat("9", 200) + `","features":[1,2,3]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		got, ok := c.scan(string(payload))
+		if !ok {
+			return
+		}
+		want, err := c.parse(payload)
+		if err != nil || len(want) != 1 || !reflect.DeepEqual(got, want[0]) {
+			t.Errorf("scan(%q) = %+v, the decoder says %+v, %v", payload, got, want, err)
+		}
+		for i, v := range got.X {
+			if math.Signbit(v) != math.Signbit(want[0].X[i]) {
+				t.Errorf("scan(%q): feature %d is %v, the decoder says %v", payload, i, v, want[0].X[i])
+			}
+		}
+	})
+}
+
 // oracleEntries are the entries of a payload as encoding/json sees them.
 func oracleEntries(t *testing.T, payload []byte) []any {
 	var v any

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -15,7 +16,10 @@ import (
 // packet that was cut is still longer than any stream allows, so that the
 // decoder refuses it and it is acknowledged like every other refusal.
 //
-// Every write has a deadline; paho gives one to publications only.
+// paho writes packet by packet. What it writes while an earlier packet is on its
+// way to the network is collected and goes out at once, so that a busy
+// connection needs fewer system calls, and an idle one waits for nothing. Every
+// write to the network has a deadline; paho gives one to publications only.
 type frameConn struct {
 	net.Conn
 	in           *bufio.Reader
@@ -26,14 +30,28 @@ type frameConn struct {
 	rest []byte  // what is left of head
 	pass int     // bytes of the packet that still go to the reader
 	skip int     // bytes of the packet that are dropped after those
+
+	mu       sync.Mutex
+	written  sync.Cond // of mu: something has left out, or writing has ended
+	out      []byte    // what waits to be written
+	spare    []byte    // becomes out
+	writing  bool      // a goroutine writes until out is empty
+	writeErr error     // that ended it
 }
+
+const (
+	maxUnwritten = 64 << 10 // bytes in out, at which Write waits
+	closeFlush   = 250 * time.Millisecond
+)
 
 const packetPublish = 3 // MQTT 3.1.1, table 2.1
 
 // newFrameConn wraps conn; maxPayload is the largest payload that is of use.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
 	const topicAndID = 2 + maxTopic + 2
-	return &frameConn{Conn: conn, in: bufio.NewReader(conn), limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout}
+	f := &frameConn{Conn: conn, in: bufio.NewReader(conn), limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout}
+	f.written.L = &f.mu
+	return f
 }
 
 // Read implements net.Conn.
@@ -102,10 +120,65 @@ func (f *frameConn) next() error {
 	return nil
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. What it has taken may still be on its way when it
+// returns; an error then comes from the next Write, and from Read.
 func (f *frameConn) Write(p []byte) (int, error) {
-	if err := f.Conn.SetWriteDeadline(time.Now().Add(f.writeTimeout)); err != nil {
-		return 0, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.out) >= maxUnwritten && f.writeErr == nil {
+		f.written.Wait()
 	}
-	return f.Conn.Write(p)
+	if f.writeErr != nil {
+		return 0, f.writeErr
+	}
+	f.out = append(f.out, p...)
+	if !f.writing {
+		f.writing = true
+		go f.write()
+	}
+	return len(p), nil
+}
+
+// write writes until nothing waits any more.
+func (f *frameConn) write() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.out) > 0 && f.writeErr == nil {
+		batch := f.out
+		f.out, f.spare = f.spare[:0], nil
+		f.mu.Unlock()
+		err := f.Conn.SetWriteDeadline(time.Now().Add(f.writeTimeout))
+		if err == nil {
+			_, err = f.Conn.Write(batch)
+		}
+		if err != nil {
+			f.Conn.Close() // so that Read fails, too
+		}
+		f.mu.Lock()
+		if f.writeErr == nil {
+			f.writeErr = err
+		}
+		if cap(batch) <= 2*maxUnwritten { // not after a packet that was larger
+			f.spare = batch
+		}
+		f.written.Broadcast()
+	}
+	f.writing = false
+	f.written.Broadcast()
+}
+
+// Close implements net.Conn. What was written before goes out first, unless the
+// network does not take it soon.
+func (f *frameConn) Close() error {
+	patience := time.AfterFunc(closeFlush, func() { f.Conn.Close() })
+	defer patience.Stop()
+	f.mu.Lock()
+	for f.writing {
+		f.written.Wait()
+	}
+	if f.writeErr == nil {
+		f.writeErr = net.ErrClosed
+	}
+	f.mu.Unlock()
+	return f.Conn.Close()
 }

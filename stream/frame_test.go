@@ -2,10 +2,14 @@ package stream
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
@@ -107,4 +111,114 @@ func plainWire(wire []byte, limit int) bool {
 		wire = wire[i+1+n:]
 	}
 	return true
+}
+
+// slowConn is a network that takes a write when it is let.
+type slowConn struct {
+	net.Conn
+	began  chan struct{} // a write waits
+	let    chan error    // ends it
+	closed chan struct{}
+	once   sync.Once
+	mu     sync.Mutex
+	wire   [][]byte
+}
+
+func newSlowConn() *slowConn {
+	return &slowConn{began: make(chan struct{}, 100), let: make(chan error, 100), closed: make(chan struct{})}
+}
+
+func (c *slowConn) SetWriteDeadline(time.Time) error { return nil }
+func (c *slowConn) Close() error                     { c.once.Do(func() { close(c.closed) }); return nil }
+func (c *slowConn) Write(p []byte) (int, error) {
+	c.began <- struct{}{}
+	select {
+	case err := <-c.let:
+		if err != nil {
+			return 0, err
+		}
+	case <-c.closed:
+		return 0, net.ErrClosed
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wire = append(c.wire, bytes.Clone(p))
+	return len(p), nil
+}
+
+// What is written while the network is busy goes out together, in order, and
+// before the connection is closed.
+func TestFrameConnWrite(t *testing.T) {
+	slow := newSlowConn()
+	f := newFrameConn(slow, 100, time.Second)
+	var want []byte
+	put := func(i int) {
+		packet := fmt.Appendf(nil, "packet %d;", i)
+		want = append(want, packet...)
+		if n, err := f.Write(packet); n != len(packet) || err != nil {
+			t.Fatalf("Write = %d, %v", n, err)
+		}
+	}
+	put(0)
+	<-slow.began
+	for i := range 100 {
+		put(i + 1)
+	}
+	slow.let <- nil
+	slow.let <- nil
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes.Join(slow.wire, nil); !bytes.Equal(got, want) {
+		t.Errorf("the network has %q, want %q", got, want)
+	}
+	if len(slow.wire) != 2 {
+		t.Errorf("%d writes to the network, want 2", len(slow.wire))
+	}
+	if _, err := f.Write([]byte("x")); err == nil {
+		t.Error("a closed connection takes a packet")
+	}
+}
+
+// What waits for the network is bounded; its error ends the connection and
+// comes from a later write.
+func TestFrameConnWriteFails(t *testing.T) {
+	slow := newSlowConn()
+	f := newFrameConn(slow, 100, time.Second)
+	block := make([]byte, maxUnwritten)
+	for range 2 {
+		if _, err := f.Write(block); err != nil {
+			t.Fatal(err)
+		}
+		<-slow.began
+		slow.let <- nil
+	}
+	f.Write(block)
+	<-slow.began
+	f.Write(block)
+	refused := make(chan error)
+	go func() {
+		_, err := f.Write(block) // which has to wait
+		refused <- err
+	}()
+	broken := errors.New("broken")
+	slow.let <- broken
+	if err := <-refused; !errors.Is(err, broken) {
+		t.Errorf("Write = %v, want %v", err, broken)
+	}
+	<-slow.closed
+}
+
+// A network that takes nothing does not hold up the end of a connection.
+func TestFrameConnCloseStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newSlowConn()
+		f := newFrameConn(slow, 100, time.Second)
+		f.Write([]byte("packet"))
+		began := time.Now()
+		f.Close()
+		if took := time.Since(began); took != closeFlush {
+			t.Errorf("Close takes %v, want %v", took, closeFlush)
+		}
+	})
 }

@@ -65,7 +65,7 @@ func newTestBroker(t *testing.T, start func(*testing.T, string) func()) *testBro
 	return b
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +87,7 @@ func startEmbedded(t *testing.T, addr string) (stop func()) {
 func startMosquitto(t *testing.T, addr string) (stop func()) { return startMosquittoWith(t, addr, "") }
 
 // startMosquittoWith adds settings to those of the test.
-func startMosquittoWith(t *testing.T, addr, settings string) (stop func()) {
+func startMosquittoWith(t testing.TB, addr, settings string) (stop func()) {
 	t.Helper()
 	program, err := exec.LookPath("mosquitto")
 	if err != nil {
@@ -138,7 +138,7 @@ func terminate(cmd *exec.Cmd) {
 }
 
 // missing skips a test for want of something; in CI that is a failure.
-func missing(t *testing.T, what string) {
+func missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(what)
@@ -157,7 +157,7 @@ func eventually(ok func() bool) bool {
 
 // daemon is `edge run` in a process of its own.
 type daemonProcess struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	end chan error // how the process ended
 
@@ -166,13 +166,13 @@ type daemonProcess struct {
 }
 
 // startDaemon starts `edge run` under a configuration that logs as JSON.
-func startDaemon(t *testing.T, config string) *daemonProcess {
+func startDaemon(t testing.TB, config string) *daemonProcess {
 	t.Helper()
 	return startDaemonWith(t, config, func(*exec.Cmd) {})
 }
 
 // startDaemonWith lets prepare change how the process is started.
-func startDaemonWith(t *testing.T, config string, prepare func(*exec.Cmd)) *daemonProcess {
+func startDaemonWith(t testing.TB, config string, prepare func(*exec.Cmd)) *daemonProcess {
 	t.Helper()
 	d := &daemonProcess{t: t, end: make(chan error, 1)}
 	d.cmd = exec.Command(os.Args[0], "run", "-c", config)

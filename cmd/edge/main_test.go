@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	if broker := os.Getenv(beEcho); broker != "" {
+		echo(broker)
+	}
 	goleak.VerifyTestMain(m)
 }
 

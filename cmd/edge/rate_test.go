@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+// beEcho makes the test program publish on answersTopic what it receives on
+// questionsTopic, and do nothing else: paho as it is, the least that any
+// program under it can cost.
+const beEcho = "EDGE_TEST_IS_ECHO"
+
+const (
+	questionsTopic = "sensors/gas"
+	answersTopic   = "edge/test/gas/prediction"
+	outstanding    = 200 // messages on their way to an answer: mosquitto drops above 1000
+)
+
+// echo serves until it is killed.
+func echo(broker string) {
+	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(broker).SetClientID("echo"))
+	if t := client.Connect(); t.Wait() && t.Error() != nil {
+		fmt.Fprintln(os.Stderr, t.Error())
+		os.Exit(1)
+	}
+	t := client.Subscribe(questionsTopic, 1, func(c mqtt.Client, m mqtt.Message) { c.Publish(answersTopic, 1, false, m.Payload()) })
+	if t.Wait(); t.Error() != nil {
+		fmt.Fprintln(os.Stderr, t.Error())
+		os.Exit(1)
+	}
+	select {}
+}
+
+// gasPayloads are JSON objects with d features about the centre of one of c classes.
+func gasPayloads(n, c, d int, label bool) [][]byte {
+	rng := rand.New(rand.NewPCG(7, 7))
+	centres := make([]float64, c*d)
+	for i := range centres {
+		centres[i] = 2 * rng.NormFloat64()
+	}
+	payloads := make([][]byte, n)
+	for i := range payloads {
+		class := rng.IntN(c)
+		p := []byte(`{"features":[`)
+		for j := range d {
+			if j > 0 {
+				p = append(p, ',')
+			}
+			p = strconv.AppendFloat(p, centres[class*d+j]+rng.NormFloat64(), 'g', 7, 64)
+		}
+		p = append(p, ']')
+		if label {
+			p = fmt.Appendf(p, `,"label":"gas%d"`, class)
+		}
+		payloads[i] = append(p, '}')
+	}
+	return payloads
+}
+
+// asker publishes questions with QoS 1 and receives the answers to them, which
+// come in their order. It costs little beside what is measured.
+type asker struct {
+	b       testing.TB
+	conn    net.Conn
+	answers chan time.Time
+}
+
+func newAsker(b testing.TB, broker string) *asker {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(broker, "mqtt://"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.ClientIdentifier = "MQTT", 4, true, "asker"
+	subscribe := packets.NewControlPacket(packets.Subscribe).(*packets.SubscribePacket)
+	subscribe.Topics, subscribe.Qoss, subscribe.MessageID = []string{answersTopic}, []byte{0}, 1
+	for _, p := range []packets.ControlPacket{hello, subscribe} {
+		if err := p.Write(conn); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := packets.ReadPacket(conn); err != nil {
+			b.Fatal(err)
+		}
+	}
+	a := &asker{b: b, conn: conn, answers: make(chan time.Time, 2*outstanding)}
+	go a.listen()
+	return a
+}
+
+// listen tells of every PUBLISH packet, and skips the acknowledgements.
+func (a *asker) listen() {
+	in := bufio.NewReaderSize(a.conn, 1<<16)
+	for {
+		kind, err := in.ReadByte()
+		if err != nil {
+			close(a.answers)
+			return
+		}
+		length, err := binary.ReadUvarint(in) // the same as MQTT's
+		if err != nil {
+			return
+		}
+		if _, err := in.Discard(int(length)); err != nil {
+			return
+		}
+		if kind>>4 == packets.Publish {
+			a.answers <- time.Now()
+		}
+	}
+}
+
+// ask publishes n questions, at so many a second or, with 0, as fast as they
+// are answered, and returns how long it took and the latency of every answer.
+func (a *asker) ask(payloads [][]byte, n int, rate float64) (took time.Duration, latencies []time.Duration) {
+	frames := make([][]byte, len(payloads))
+	at := make([]int, len(payloads)) // of the packet's identifier
+	for i, p := range payloads {
+		frame := []byte{packets.Publish<<4 | 1<<1}
+		frame = binary.AppendUvarint(frame, uint64(2+len(questionsTopic)+2+len(p)))
+		frame = binary.BigEndian.AppendUint16(frame, uint16(len(questionsTopic)))
+		frame = append(frame, questionsTopic...)
+		at[i] = len(frame)
+		frames[i] = append(append(frame, 0, 0), p...)
+	}
+	out := bufio.NewWriterSize(a.conn, 1<<16)
+	sent := make([]time.Time, n)
+	began := time.Now()
+	next, answered := 0, 0
+	flush := func() {
+		if err := out.Flush(); err != nil {
+			a.b.Fatal(err)
+		}
+	}
+	for answered < n {
+		may := next < n && next-answered < outstanding
+		if may && rate > 0 {
+			may = time.Since(began).Seconds()*rate >= float64(next)
+		}
+		if may {
+			f := frames[next%len(frames)]
+			binary.BigEndian.PutUint16(f[at[next%len(frames)]:], uint16(1+next%60000))
+			sent[next] = time.Now()
+			if _, err := out.Write(f); err != nil {
+				a.b.Fatal(err)
+			}
+			if next++; rate > 0 {
+				flush()
+			}
+			continue
+		}
+		flush()
+		wait := patience
+		if rate > 0 && next < n {
+			wait = max(0, time.Until(began.Add(time.Duration(float64(next)/rate*1e9))))
+		}
+		select {
+		case t, ok := <-a.answers:
+			if !ok {
+				a.b.Fatal("the broker ended the connection")
+			}
+			latencies = append(latencies, t.Sub(sent[answered]))
+			answered++
+		case <-time.After(wait):
+			if wait == patience {
+				a.b.Fatalf("%d answers to %d questions", answered, next)
+			}
+		}
+	}
+	return time.Since(began), latencies
+}
+
+func quantile(d []time.Duration, q float64) time.Duration {
+	slices.Sort(d)
+	return d[min(len(d)-1, int(q*float64(len(d))))]
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// answerers are the programs that are measured beside each other.
+type answerers struct {
+	b      testing.TB
+	broker string
+	config string
+}
+
+// echoing runs f with the echo.
+func (s *answerers) echoing(f func(a *asker)) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), beEcho+"="+s.broker), os.Stderr
+	if err := cmd.Start(); err != nil {
+		s.b.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	time.Sleep(300 * time.Millisecond) // until it has subscribed
+	s.with(f)
+}
+
+// predicting runs f with a daemon that has learnt 1000 samples.
+func (s *answerers) predicting(labelled [][]byte, f func(a *asker)) {
+	d := startDaemon(s.b, s.config)
+	defer d.stop()
+	d.await("connected to the broker")
+	time.Sleep(300 * time.Millisecond) // until it has subscribed
+	s.with(func(a *asker) {
+		a.ask(labelled, 1000, 0)
+		f(a)
+	})
+}
+
+func (s *answerers) with(f func(*asker)) {
+	a := newAsker(s.b, s.broker)
+	f(a)
+	a.conn.Close()
+	for range a.answers { // until it has ended
+	}
+}
+
+// BenchmarkEndToEnd carries JSON objects of 33 floats through mosquitto with
+// QoS 1, to a daemon with the default model of 6 classes and 50 inducing points
+// and, side by side, to a bare echo on paho. -benchtime 20000x sets the number
+// of messages of a round; figures are medians of five rounds.
+func BenchmarkEndToEnd(b *testing.B) {
+	const classes, inducing, features, rounds = 6, 50, 33, 5
+	for _, durability := range []string{"strict", "relaxed"} {
+		b.Run(durability, func(b *testing.B) {
+			addr := freeAddress(b)
+			b.Cleanup(startMosquittoWith(b, addr, "set_tcp_nodelay true\nmax_queued_messages 0\n"))
+			folder := b.TempDir()
+			s := &answerers{b: b, broker: "mqtt://" + addr}
+			s.config = writeFile(b, "edge.yaml", fmt.Sprintf(`
+node: test
+mqtt: {servers: ["%s"], persistent_session: false}
+streams: {gas: {topics: [%s], dimension: %d}}
+models: {gas: {streams: [gas], inducing: %d, classes: {names: [gas0, gas1, gas2, gas3, gas4, gas5]}}}
+store: {path: "%s"}
+http: {listen: "127.0.0.1:39107", pprof: true}
+`, s.broker, questionsTopic, features, inducing, filepath.Join(folder, "edge.db")))
+			plain, labelled := gasPayloads(2000, classes, features, false), gasPayloads(2000, classes, features, true)
+			n := max(b.N, 1000)
+			var echoed, predicted, learnt, ofEcho, ofLearnt, echoP99, edgeP99, ofP99 []float64
+			for range rounds {
+				s.echoing(func(a *asker) {
+					took, _ := a.ask(plain, n, 0)
+					echoed = append(echoed, float64(n)/took.Seconds())
+					_, l := a.ask(plain, n/4, 1000)
+					echoP99 = append(echoP99, quantile(l, 0.99).Seconds()*1e3)
+				})
+				s.predicting(labelled, func(a *asker) {
+					took, _ := a.ask(plain, n, 0)
+					predicted = append(predicted, float64(n)/took.Seconds())
+					_, l := a.ask(plain, n/4, 1000)
+					edgeP99 = append(edgeP99, quantile(l, 0.99).Seconds()*1e3)
+					took, _ = a.ask(labelled, n, 0)
+					learnt = append(learnt, float64(n)/took.Seconds())
+				})
+				i := len(echoed) - 1
+				ofEcho = append(ofEcho, predicted[i]/echoed[i])
+				ofLearnt = append(ofLearnt, learnt[i]/echoed[i])
+				ofP99 = append(ofP99, edgeP99[i]/echoP99[i])
+			}
+			b.ReportMetric(0, "ns/op")
+			for unit, v := range map[string][]float64{
+				"echo-msg/s": echoed, "predicted-msg/s": predicted, "learnt-msg/s": learnt, "predicted/echo": ofEcho, "learnt/echo": ofLearnt,
+				"echo-p99-ms": echoP99, "predicted-p99-ms": edgeP99, "predicted/echo-p99": ofP99,
+			} {
+				b.ReportMetric(median(v), unit)
+			}
+			if durability == "strict" {
+				b.ReportMetric(syncTime(b, folder).Seconds()*1e3, "sync-ms")
+			}
+		})
+	}
+}
+
+// syncTime is the median time of a write of two pages with its sync, twice, as
+// a commit has them.
+func syncTime(b testing.TB, folder string) time.Duration {
+	f, err := os.Create(filepath.Join(folder, "sync"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	var took []time.Duration
+	for i := range 200 {
+		began := time.Now()
+		for range 2 {
+			if _, err := f.WriteAt(make([]byte, 8192), int64(i%16)*8192); err != nil {
+				b.Fatal(err)
+			}
+			if err := f.Sync(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		took = append(took, time.Since(began))
+	}
+	return quantile(took, 0.5)
+}
