@@ -551,6 +551,10 @@ type Config struct {
 	// committed with it, unless InflightWindow of them wait already. Default
 	// 50ms, range 0 to 10s.
 	JournalFlush time.Duration
+	// LossWindow, unless it is 0, lets messages be acknowledged before what they
+	// teach is durable: it is committed once in so long, and a crash or a power
+	// cut loses what came since. Range 0 to 1h.
+	LossWindow time.Duration
 }
 
 // DefaultConfig returns the defaults; Streams is empty.
@@ -570,6 +574,7 @@ func (c Config) Validate() error {
 		within("metrics", c.Metrics.Validate()),
 		within("homeassistant", c.HomeAssistant.Validate()),
 		check(c.JournalFlush >= 0 && c.JournalFlush <= 10*time.Second, "journal_flush", c.JournalFlush, "0s to 10s"),
+		check(c.LossWindow >= 0 && c.LossWindow <= time.Hour, "loss_window", c.LossWindow, "0s to 1h"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		errs = append(errs,

@@ -132,7 +132,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
 	}
 	n.committer = &committer{
-		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cfg.JournalFlush,
+		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
 		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled,
 	}
 	id := cfg.MQTT.ClientID
@@ -150,6 +150,9 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.observer = n.newObserver()
 	n.worker.observer = n.observer
+	if cfg.LossWindow > 0 {
+		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow)
+	}
 	return n, nil
 }
 
@@ -382,7 +385,8 @@ func (n *Node) limits() map[string]any {
 	return map[string]any{
 		"max_payload": payload, "inflight_window": n.cfg.MQTT.InflightWindow,
 		"ring_messages": n.cfg.MQTT.Ring.MaxMessages, "ring_bytes": n.cfg.MQTT.Ring.MaxBytes,
-		"outbox_messages": n.cfg.Outbox.MaxMessages, "outbox_bytes": n.cfg.Outbox.MaxBytes,
+		"loss_window_seconds": n.cfg.LossWindow.Seconds(),
+		"outbox_messages":     n.cfg.Outbox.MaxMessages, "outbox_bytes": n.cfg.Outbox.MaxBytes,
 	}
 }
 

@@ -35,7 +35,7 @@ type Model interface {
 
 const (
 	commitQueue = 64                     // messages between the worker and the committer
-	maxRecords  = 1000                   // of one commit, at which it waits for no more
+	MaxGroup    = 1000                   // records of one commit, at which it waits for no more
 	maxGroup    = 1024                   // messages of one commit
 	lastID      = "last"                 // as a label's id: the model's latest sample
 	firstPause  = 100 * time.Millisecond // after a commit that failed; doubled
@@ -448,6 +448,7 @@ type committer struct {
 	models  []*modelState
 	window  int           // messages of QoS 1 that wait for no more company
 	flush   time.Duration // longest wait for company
+	relaxed bool          // messages are acknowledged before the commit
 	report  *reporter
 	counts  *counters
 	log     *slog.Logger
@@ -537,8 +538,7 @@ func (c *committer) run(ctx context.Context) {
 				return
 			}
 			c.add(it)
-			g := &c.group
-			if !g.durable() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= maxRecords {
+			if c.full(it) {
 				c.settle(ctx)
 			}
 		case <-due:
@@ -549,6 +549,19 @@ func (c *committer) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// full reports whether the group waits for no more company. Where durability is
+// relaxed, messages but for requests are acknowledged at once, and the broker
+// sends more.
+func (c *committer) full(it *item) bool {
+	g := &c.group
+	if c.relaxed && it.order == nil {
+		it.msg.ack()
+		g.items, g.unacked = g.items[:len(g.items)-1], 0
+		return len(g.records)+len(g.order) >= MaxGroup
+	}
+	return c.relaxed || !g.durable() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
 }
 
 // recover takes up the samples that wait, and lets a minibatch that was filling

@@ -124,6 +124,55 @@ func TestCommitBeforeAck(t *testing.T) {
 	})
 }
 
+// Where durability is relaxed, acknowledgements do not wait for the disk, and
+// the disk is asked once in a window.
+func TestRelaxed(t *testing.T) {
+	relaxed := func(t *testing.T) *rig {
+		cfg, m := testConfig()
+		cfg.LossWindow = 10 * time.Second
+		return newRig(t, newFakeJournal(), cfg, m)
+	}
+	in("one commit in a window", t, func(t *testing.T) {
+		r := relaxed(t)
+		var sent []string
+		for i := range 100 {
+			sent = append(sent, labelled(i))
+		}
+		r.send(p7, sent...)
+		time.Sleep(9 * time.Second)
+		equal(t, "acknowledged", r.acks(), sent)
+		if n, _ := r.journal.committed(); n != 0 || len(r.models["bearing"].learnt()) != 0 {
+			t.Fatalf("%d commits within the window, want none", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n, records := r.journal.committed(); n != 1 || records != 100 || len(r.models["bearing"].learnt()) != 100 {
+			t.Errorf("%d commits of %d records, want 1 of 100, learnt", n, records)
+		}
+	})
+	in("what waits is bounded", t, func(t *testing.T) {
+		r := relaxed(t)
+		for i := range MaxGroup + 1 {
+			r.send(p7, labelled(i))
+			synctest.Wait()
+		}
+		if n, records := r.journal.committed(); n != 1 || records != MaxGroup {
+			t.Errorf("%d commits of %d records, want 1 of %d", n, records, MaxGroup)
+		}
+	})
+	in("a journal that fails holds the stream", t, func(t *testing.T) {
+		r := relaxed(t)
+		block := make(chan struct{})
+		defer close(block)
+		r.journal.set(nil, block)
+		r.send(p7, labelled(0))
+		time.Sleep(11 * time.Second)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Minute)
+		equal(t, "acknowledged", r.acks(), []string{labelled(0)})
+	})
+}
+
 func TestRedelivery(t *testing.T) {
 	const withID = `{"id":"a","features":[1,0],"label":"ok"}`
 	in("an id is learnt once", t, func(t *testing.T) {

@@ -58,6 +58,12 @@ type Store struct {
 	// JournalFlush is the longest that a label waits for others to share its
 	// commit. Default 50ms.
 	JournalFlush time.Duration `yaml:"journal_flush"`
+	// Durability: strict acknowledges a label once it is on the disk; relaxed
+	// acknowledges it at once and writes once in LossWindow. Default strict.
+	Durability string `yaml:"durability" jsonschema:"enum=strict,enum=relaxed"`
+	// LossWindow is what a crash or a power cut may lose where durability is
+	// relaxed, and how late a label may be learnt. Default 1s, range 100ms to 1h.
+	LossWindow time.Duration `yaml:"loss_window"`
 	// Checkpoint says when the state is written; the journal holds what came since.
 	Checkpoint Checkpoint `yaml:"checkpoint"`
 	// MaxSize bounds the file. Default 256MiB, at least 1MiB.
@@ -106,6 +112,8 @@ func DefaultConfig() Config {
 		Store: Store{
 			Path:         "edge.db",
 			JournalFlush: s.JournalFlush,
+			Durability:   "strict",
+			LossWindow:   time.Second,
 			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000},
 			MaxSize:      256 * stream.MiB,
 			Dedupe:       4096,
@@ -337,6 +345,12 @@ func (c *Config) Validate() error {
 	if s.Dedupe < 1 || s.Dedupe > 1e6 {
 		fail("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
 	}
+	if s.Durability != "strict" && s.Durability != "relaxed" {
+		fail("store.durability", "%s: want strict or relaxed", s.Durability)
+	}
+	if s.LossWindow < 100*time.Millisecond || s.LossWindow > time.Hour {
+		fail("store.loss_window", "%v: want 100ms to 1h", s.LossWindow)
+	}
 	if s.Checkpoint.Every < 0 || s.Checkpoint.Every > 0 && s.Checkpoint.Every < time.Second {
 		fail("store.checkpoint.every", "%v: want 0 (never by time) or at least 1s", s.Checkpoint.Every)
 	}
@@ -369,8 +383,13 @@ func prefixed(key string, err error) error {
 
 // Stream is the part of the configuration that a stream.Node needs.
 func (c *Config) Stream() stream.Config {
+	var window time.Duration
+	if c.Store.Durability == "relaxed" {
+		window = c.Store.LossWindow
+	}
 	return stream.Config{
-		Node: c.Node, MQTT: c.MQTT, Outbox: c.Outbox, Streams: c.Streams, Labels: c.Labels,
+		LossWindow: window,
+		Node:       c.Node, MQTT: c.MQTT, Outbox: c.Outbox, Streams: c.Streams, Labels: c.Labels,
 		Metrics: c.Metrics, HomeAssistant: c.HomeAssistant, Control: c.Control, JournalFlush: c.Store.JournalFlush,
 	}
 }

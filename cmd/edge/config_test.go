@@ -152,6 +152,8 @@ func TestConfigRefuses(t *testing.T) {
 		"no such feature": {strings.Replace(minimal, "[vibration]", "[vibration], features: [rms, crest]", 1), nil,
 			[]string{`models.bearing.streams: stream vibration has no feature "crest"`}},
 		"labels of no model": {minimal + "labels: [{topics: [a], model: motor}]\n", nil, []string{"edge.yaml:5:24: labels[0].model: motor: there is no such model"}},
+		"durability":         {minimal + "store: {durability: lax}", nil, []string{"store.durability: lax: want strict or relaxed"}},
+		"loss window":        {minimal + "store: {loss_window: 1ms}", nil, []string{"store.loss_window: 1ms: want 100ms to 1h"}},
 		"output":             {strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], output: xml", 1), nil, []string{"edge.yaml:4:42: models.bearing.output: xml: want json or cbor"}},
 		"format":             {strings.Replace(minimal, "features:", "format: xml, features:", 1), nil, []string{"streams.vibration.format xml: want one of json, cbor, float32, float64, influx, csv, value"}},
 		"join":               {strings.Replace(minimal, "features:", "format: value, join: {window: 0s}, features:", 1), nil, []string{"streams.vibration.join.window 0s: want 1ms to 24h", `streams.vibration.topic_template "": want a level {feature}`}},

@@ -251,6 +251,9 @@ func describeConfig(w io.Writer, path string, c *Config) {
 		fmt.Fprintf(w, "page     http://%s/, metrics and health\n", c.HTTP.Listen)
 	}
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
+	if window := c.Stream().LossWindow; window > 0 {
+		fmt.Fprintf(w, "loss     durability is relaxed: a crash or a power cut loses the labels and samples of the last %v\n", window)
+	}
 }
 
 // format says in words how a stream's payloads are written.

@@ -15,6 +15,7 @@ import (
 
 	"edge/online"
 	"edge/persist"
+	"edge/stream"
 )
 
 // What is assumed of the flash memory under a state, to say how long it lasts.
@@ -206,6 +207,9 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 	w.Rate = rate
 	// The first label waits for those that come within journal_flush.
 	w.Group = int(min(math.Round(1+rate*cfg.Store.JournalFlush.Seconds()), float64(cfg.MQTT.InflightWindow)))
+	if window := cfg.Stream().LossWindow; window > 0 {
+		w.Group = int(min(math.Round(1+rate*window.Seconds()), stream.MaxGroup))
+	}
 	seqs := map[string]uint64{}
 	// What a stream teaches goes to all of its models in one commit.
 	lesson := func(stream string, n int) *online.Commit {

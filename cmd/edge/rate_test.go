@@ -250,9 +250,9 @@ node: test
 mqtt: {servers: ["%s"], persistent_session: false}
 streams: {gas: {topics: [%s], dimension: %d}}
 models: {gas: {streams: [gas], inducing: %d, classes: {names: [gas0, gas1, gas2, gas3, gas4, gas5]}}}
-store: {path: "%s"}
-http: {listen: "127.0.0.1:39107", pprof: true}
-`, s.broker, questionsTopic, features, inducing, filepath.Join(folder, "edge.db")))
+store: {path: "%s", durability: %s}
+http: {listen: ""}
+`, s.broker, questionsTopic, features, inducing, filepath.Join(folder, "edge.db"), durability))
 			plain, labelled := gasPayloads(2000, classes, features, false), gasPayloads(2000, classes, features, true)
 			n := max(b.N, 1000)
 			var echoed, predicted, learnt, ofEcho, ofLearnt, echoP99, edgeP99, ofP99 []float64
