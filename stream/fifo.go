@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"container/list"
+	"slices"
 	"sync"
 )
 
@@ -13,7 +13,8 @@ type fifo[T any] struct {
 	size     func(T) int // bytes of an item
 
 	mu    sync.Mutex
-	items list.List // of T
+	items []T // items[head:] wait, the oldest first; a queue that has warmed up allocates nothing
+	head  int
 	bytes int
 	ready chan struct{} // has an element when there may be something to pop
 }
@@ -28,34 +29,57 @@ func newFifo[T any](maxItems int, maxBytes ByteSize, size func(T) int) *fifo[T] 
 func (q *fifo[T]) push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	items, bytes := q.items.Len()+1, q.bytes+q.size(v)
-	var out []*list.Element
-	for e := q.items.Front(); mayDrop != nil && e != nil && (items > q.maxItems || bytes > q.maxBytes); e = e.Next() {
-		if old := e.Value.(T); mayDrop(old) {
-			out = append(out, e)
+	items, bytes := len(q.items)-q.head+1, q.bytes+q.size(v)
+	if mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes) {
+		return q.force(v, items, bytes, mayDrop)
+	}
+	if items > q.maxItems || bytes > q.maxBytes {
+		return false, 0
+	}
+	q.append(v)
+	q.bytes = bytes
+	q.wake()
+	return true, 0
+}
+
+// force makes room for v, or changes nothing. The arguments are what the queue
+// would be with v.
+func (q *fifo[T]) force(v T, items, bytes int, mayDrop func(T) bool) (taken bool, dropped int) {
+	keep := make([]T, 0, items)
+	for _, old := range q.items[q.head:] {
+		if (items > q.maxItems || bytes > q.maxBytes) && mayDrop(old) {
 			items, bytes = items-1, bytes-q.size(old)
+			dropped++
+		} else {
+			keep = append(keep, old)
 		}
 	}
 	if items > q.maxItems || bytes > q.maxBytes {
 		return false, 0
 	}
-	for _, e := range out {
-		q.items.Remove(e)
-	}
-	q.items.PushBack(v)
-	q.bytes = bytes
+	q.items, q.head, q.bytes = append(keep, v), 0, bytes
 	q.wake()
-	return true, len(out)
+	return true, dropped
+}
+
+// append adds v at the end. Room that was left at the front is used again.
+func (q *fifo[T]) append(v T) {
+	if q.head > 0 && len(q.items) == cap(q.items) && q.head >= len(q.items)/2 {
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	q.items = append(q.items, v)
 }
 
 // replace puts v in the place of the item that same allows, if there is one.
 func (q *fifo[T]) replace(v T, same func(T) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for e := q.items.Front(); e != nil; e = e.Next() {
-		if old := e.Value.(T); same(old) {
+	for i, old := range q.items[q.head:] {
+		if same(old) {
 			q.bytes += q.size(v) - q.size(old)
-			e.Value = v
+			q.items[q.head+i] = v
 			return true
 		}
 	}
@@ -67,9 +91,9 @@ func (q *fifo[T]) replace(v T, same func(T) bool) bool {
 func (q *fifo[T]) unpop(items []T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i := len(items) - 1; i >= 0; i-- {
-		q.items.PushFront(items[i])
-		q.bytes += q.size(items[i])
+	q.items, q.head = slices.Concat(items, q.items[q.head:]), 0
+	for _, v := range items {
+		q.bytes += q.size(v)
 	}
 	if len(items) > 0 {
 		q.wake()
@@ -80,13 +104,15 @@ func (q *fifo[T]) unpop(items []T) {
 func (q *fifo[T]) pop() (v T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e := q.items.Front()
-	if e == nil {
+	if q.head == len(q.items) {
 		return v, false
 	}
-	v = q.items.Remove(e).(T)
+	var none T
+	v, q.items[q.head] = q.items[q.head], none
 	q.bytes -= q.size(v)
-	if q.items.Len() > 0 {
+	if q.head++; q.head == len(q.items) {
+		q.items, q.head = q.items[:0], 0
+	} else {
 		q.wake()
 	}
 	return v, true
@@ -95,7 +121,7 @@ func (q *fifo[T]) pop() (v T, ok bool) {
 func (q *fifo[T]) len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.items.Len()
+	return len(q.items) - q.head
 }
 
 func (q *fifo[T]) wake() {

@@ -33,6 +33,9 @@ type Config struct {
 	HTTP          HTTP                     `yaml:"http"`
 	Control       stream.Control           `yaml:"control"`
 	Log           Log                      `yaml:"log"`
+	// MemoryLimit is what the heap tries to stay within. 0: what GOMEMLIMIT says,
+	// or else 80 % of what the control group allows. Default 0, else at least 8MiB.
+	MemoryLimit stream.ByteSize `yaml:"memory_limit"`
 }
 
 // Model is one classifier and the streams that feed it.
@@ -344,6 +347,9 @@ func (c *Config) Validate() error {
 	}
 	if s.Dedupe < 1 || s.Dedupe > 1e6 {
 		fail("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
+	}
+	if c.MemoryLimit != 0 && c.MemoryLimit < 8*stream.MiB {
+		fail("memory_limit", "%v: want 0 or at least 8MiB", c.MemoryLimit)
 	}
 	if s.Durability != "strict" && s.Durability != "relaxed" {
 		fail("store.durability", "%s: want strict or relaxed", s.Durability)

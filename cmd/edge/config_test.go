@@ -116,7 +116,7 @@ func TestConfigRefuses(t *testing.T) {
 		want []string // one error each, in any order
 	}{
 		"unknown key":            {"mqtt:\n  keepaliv: 4s\n", nil, []string{`edge.yaml:2:3: unknown key "keepaliv" in mqtt; did you mean "keepalive"?`}},
-		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are control, homeassistant, http, labels, log, metrics, models, mqtt, node, outbox, store, streams`}},
+		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are control, homeassistant, http, labels, log, memory_limit, metrics, models, mqtt, node, outbox, store, streams`}},
 		"unknown key of a model": {"models:\n  bearing:\n    inducng: 12\n", nil, []string{`edge.yaml:3:5: unknown key "inducng" in models.bearing; did you mean "inducing"?`}},
 		"unknown key in a list":  {"labels:\n  - topic: [a]\n", nil, []string{`edge.yaml:2:5: unknown key "topic" in labels[0]; did you mean "topics"?`}},
 		"several at once": {"mqtt: {qos: one, keepalive: 5}\nstore: {max_size: 12MB}\n", nil, []string{

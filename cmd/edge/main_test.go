@@ -232,7 +232,7 @@ func TestConfigCommands(t *testing.T) {
 	var object struct {
 		Properties map[string]any `json:"properties"`
 	}
-	if err := json.Unmarshal([]byte(schema), &object); code != exitOK || err != nil || len(object.Properties) != 12 {
+	if err := json.Unmarshal([]byte(schema), &object); code != exitOK || err != nil || len(object.Properties) != 13 {
 		t.Errorf("config schema exits with %d, %d properties, %v: %s", code, len(object.Properties), err, errOut)
 	}
 }

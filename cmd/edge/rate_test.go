@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,6 +196,59 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
+// process is a program that is measured while it answers.
+type process struct {
+	*asker
+	pid int
+}
+
+// cpu is the processor time that the process has used, to 10 ms.
+func (p *process) cpu() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')'):])) // from the state on
+	user, _ := strconv.Atoi(fields[12-1])
+	system, _ := strconv.Atoi(fields[13-1])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// resident is the resident set now, in MB.
+func (p *process) resident() float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	if err != nil {
+		p.b.Fatal(err)
+	}
+	kib, _ := strconv.ParseFloat(strings.Fields(regexp.MustCompile(`VmRSS:.*`).FindString(string(status)))[1], 64)
+	return kib * 1024 / 1e6
+}
+
+// figures are what is measured, by unit, once for each round.
+type figures map[string][]float64
+
+func (f figures) add(unit string, v float64) { f[unit] = append(f[unit], v) }
+
+// ratio adds the quotient of the newest figures.
+func (f figures) ratio(unit, over, under string) {
+	f.add(unit, f[over][len(f[over])-1]/f[under][len(f[under])-1])
+}
+
+// flood asks n questions as fast as they are answered.
+func (f figures) flood(p *process, what string, payloads [][]byte, n int) {
+	used := p.cpu()
+	took, _ := p.ask(payloads, n, 0)
+	f.add(what+"-msg/s", float64(n)/took.Seconds())
+	f.add(what+"-cpu-µs", (p.cpu()-used).Seconds()*1e6/float64(n))
+}
+
+// pace asks 1000 questions a second.
+func (f figures) pace(p *process, what string, payloads [][]byte, n int) {
+	_, l := p.ask(payloads, n, 1000)
+	f.add(what+"-p50-ms", quantile(l, 0.5).Seconds()*1e3)
+	f.add(what+"-p99-ms", quantile(l, 0.99).Seconds()*1e3)
+}
+
 // answerers are the programs that are measured beside each other.
 type answerers struct {
 	b      testing.TB
@@ -202,89 +257,94 @@ type answerers struct {
 }
 
 // echoing runs f with the echo.
-func (s *answerers) echoing(f func(a *asker)) {
+func (s *answerers) echoing(f func(*process)) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), beEcho+"="+s.broker), os.Stderr
 	if err := cmd.Start(); err != nil {
 		s.b.Fatal(err)
 	}
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	time.Sleep(300 * time.Millisecond) // until it has subscribed
-	s.with(f)
+	s.with(cmd.Process.Pid, f)
 }
 
-// predicting runs f with a daemon that has learnt 1000 samples.
-func (s *answerers) predicting(labelled [][]byte, f func(a *asker)) {
+// predicting runs f with a daemon.
+func (s *answerers) predicting(f func(*process)) {
 	d := startDaemon(s.b, s.config)
 	defer d.stop()
 	d.await("connected to the broker")
-	time.Sleep(300 * time.Millisecond) // until it has subscribed
-	s.with(func(a *asker) {
-		a.ask(labelled, 1000, 0)
-		f(a)
-	})
+	s.with(d.cmd.Process.Pid, f)
 }
 
-func (s *answerers) with(f func(*asker)) {
+func (s *answerers) with(pid int, f func(*process)) {
+	time.Sleep(500 * time.Millisecond) // until it has subscribed
 	a := newAsker(s.b, s.broker)
-	f(a)
+	f(&process{a, pid})
 	a.conn.Close()
 	for range a.answers { // until it has ended
 	}
 }
 
-// BenchmarkEndToEnd carries JSON objects of 33 floats through mosquitto with
-// QoS 1, to a daemon with the default model of 6 classes and 50 inducing points
-// and, side by side, to a bare echo on paho. -benchtime 20000x sets the number
-// of messages of a round; figures are medians of five rounds.
+// BenchmarkEndToEnd carries JSON objects through mosquitto with QoS 1, to a
+// daemon with the default model and, side by side, to a bare echo on paho.
+// -benchtime 20000x sets the number of messages of a round. Figures are medians
+// of five rounds; processor times are those of daemon or echo, for a message.
 func BenchmarkEndToEnd(b *testing.B) {
-	const classes, inducing, features, rounds = 6, 50, 33, 5
-	for _, durability := range []string{"strict", "relaxed"} {
-		b.Run(durability, func(b *testing.B) {
+	const rounds = 5
+	for _, c := range []struct {
+		classes, inducing, features int
+		durability, settings        string
+	}{
+		{6, 50, 33, "strict", "set_tcp_nodelay true"},
+		{6, 50, 33, "relaxed", "set_tcp_nodelay true"},
+		{6, 50, 33, "strict", ""}, // mosquitto as it comes
+		{10, 100, 128, "strict", "set_tcp_nodelay true"},
+	} {
+		name := fmt.Sprintf("C=%d/M=%d/D=%d/%s", c.classes, c.inducing, c.features, c.durability)
+		if c.settings == "" {
+			name += "/nagle"
+		}
+		b.Run(name, func(b *testing.B) {
 			addr := freeAddress(b)
-			b.Cleanup(startMosquittoWith(b, addr, "set_tcp_nodelay true\nmax_queued_messages 0\n"))
+			b.Cleanup(startMosquittoWith(b, addr, c.settings+"\nmax_queued_messages 0\n"))
 			folder := b.TempDir()
 			s := &answerers{b: b, broker: "mqtt://" + addr}
+			classes := make([]string, c.classes)
+			for i := range classes {
+				classes[i] = fmt.Sprintf("gas%d", i)
+			}
 			s.config = writeFile(b, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], persistent_session: false}
 streams: {gas: {topics: [%s], dimension: %d}}
-models: {gas: {streams: [gas], inducing: %d, classes: {names: [gas0, gas1, gas2, gas3, gas4, gas5]}}}
+models: {gas: {streams: [gas], inducing: %d, classes: {names: [%s]}}}
 store: {path: "%s", durability: %s}
+memory_limit: 51MiB # 80 %% of 64 MiB
 http: {listen: ""}
-`, s.broker, questionsTopic, features, inducing, filepath.Join(folder, "edge.db"), durability))
-			plain, labelled := gasPayloads(2000, classes, features, false), gasPayloads(2000, classes, features, true)
-			n := max(b.N, 1000)
-			var echoed, predicted, learnt, ofEcho, ofLearnt, echoP99, edgeP99, ofP99 []float64
+`, s.broker, questionsTopic, c.features, c.inducing, strings.Join(classes, ", "), filepath.Join(folder, "edge.db"), c.durability))
+			plain, labelled := gasPayloads(2000, c.classes, c.features, false), gasPayloads(2000, c.classes, c.features, true)
+			n, f := max(b.N, 1000), figures{}
 			for range rounds {
-				s.echoing(func(a *asker) {
-					took, _ := a.ask(plain, n, 0)
-					echoed = append(echoed, float64(n)/took.Seconds())
-					_, l := a.ask(plain, n/4, 1000)
-					echoP99 = append(echoP99, quantile(l, 0.99).Seconds()*1e3)
+				s.echoing(func(p *process) {
+					f.flood(p, "echo", plain, n)
+					f.pace(p, "echo", plain, n/4)
 				})
-				s.predicting(labelled, func(a *asker) {
-					took, _ := a.ask(plain, n, 0)
-					predicted = append(predicted, float64(n)/took.Seconds())
-					_, l := a.ask(plain, n/4, 1000)
-					edgeP99 = append(edgeP99, quantile(l, 0.99).Seconds()*1e3)
-					took, _ = a.ask(labelled, n, 0)
-					learnt = append(learnt, float64(n)/took.Seconds())
+				s.predicting(func(p *process) {
+					p.ask(labelled, 1000, 0) // until hyper-parameters are learnt
+					time.Sleep(2 * time.Second)
+					f.add("idle-MB", p.resident())
+					f.flood(p, "predicted", plain, n)
+					f.pace(p, "predicted", plain, n/4)
+					f.add("busy-MB", p.resident())
+					f.flood(p, "learnt", labelled, n)
 				})
-				i := len(echoed) - 1
-				ofEcho = append(ofEcho, predicted[i]/echoed[i])
-				ofLearnt = append(ofLearnt, learnt[i]/echoed[i])
-				ofP99 = append(ofP99, edgeP99[i]/echoP99[i])
+				f.ratio("predicted/echo", "predicted-msg/s", "echo-msg/s")
+				f.ratio("learnt/echo", "learnt-msg/s", "echo-msg/s")
+				f.ratio("predicted/echo-p99", "predicted-p99-ms", "echo-p99-ms")
 			}
+			f.add("sync-ms", syncTime(b, folder).Seconds()*1e3)
 			b.ReportMetric(0, "ns/op")
-			for unit, v := range map[string][]float64{
-				"echo-msg/s": echoed, "predicted-msg/s": predicted, "learnt-msg/s": learnt, "predicted/echo": ofEcho, "learnt/echo": ofLearnt,
-				"echo-p99-ms": echoP99, "predicted-p99-ms": edgeP99, "predicted/echo-p99": ofP99,
-			} {
+			for unit, v := range f {
 				b.ReportMetric(median(v), unit)
-			}
-			if durability == "strict" {
-				b.ReportMetric(syncTime(b, folder).Seconds()*1e3, "sync-ms")
 			}
 		})
 	}

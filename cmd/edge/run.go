@@ -39,6 +39,7 @@ watchdog for as long as it learns (configs/edge.service).`,
 			for _, e := range cfg.exposures(path) {
 				log.Warn("more users than good may reach a file", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
 			}
+			limitMemory(cfg.MemoryLimit, log)
 			daemon, err := NewDaemon(cfg, log, nil)
 			if err != nil {
 				return err

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"edge/stream"
+)
+
+// ofCgroup is the part of a control group's memory that the heap may take; the
+// rest is for the program's text and for the pages of the state file.
+const ofCgroup = 0.8
+
+// limitMemory tells the garbage collector what to stay within: limit, or else
+// what GOMEMLIMIT says, or else the control group. It is a goal: the heap grows
+// beyond it rather than fail. It returns the limit in bytes, and where it is
+// from; "" if there is none.
+func limitMemory(limit stream.ByteSize, log *slog.Logger) (bytes int64, from string) {
+	switch {
+	case limit > 0:
+		bytes, from = int64(limit), "memory_limit"
+	case os.Getenv("GOMEMLIMIT") != "":
+		bytes, from = debug.SetMemoryLimit(-1), "GOMEMLIMIT" // the runtime has read it
+	default:
+		group, err := memlimit.FromCgroup()
+		if err != nil || group == 0 || group > math.MaxInt64/2 {
+			return 0, "" // no group has a limit here
+		}
+		bytes, from = int64(ofCgroup*float64(group)), "cgroup"
+	}
+	debug.SetMemoryLimit(bytes)
+	log.Info("memory is limited", "bytes", bytes, "from", from)
+	return bytes, from
+}

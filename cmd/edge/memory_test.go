@@ -1,0 +1,30 @@
+package main
+
+import (
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"testing"
+
+	"edge/stream"
+)
+
+// The configuration comes before the environment, that before the control group.
+func TestLimitMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	log := slog.New(slog.DiscardHandler)
+
+	if bytes, from := limitMemory(0, log); from != "" && from != "cgroup" || debug.SetMemoryLimit(-1) != bytes && from != "" {
+		t.Errorf("without a word about it: %d from %q, in effect %d", bytes, from, debug.SetMemoryLimit(-1))
+	}
+	debug.SetMemoryLimit(123 << 20) // as the runtime does at the start
+	t.Setenv("GOMEMLIMIT", "123MiB")
+	if bytes, from := limitMemory(0, log); bytes != 123<<20 || from != "GOMEMLIMIT" || debug.SetMemoryLimit(-1) != 123<<20 {
+		t.Errorf("GOMEMLIMIT=123MiB: %d from %q", bytes, from)
+	}
+	if bytes, from := limitMemory(200*stream.MiB, log); bytes != 200<<20 || from != "memory_limit" || debug.SetMemoryLimit(-1) != 200<<20 {
+		t.Errorf("memory_limit 200MiB: %d from %q", bytes, from)
+	}
+	debug.SetMemoryLimit(math.MaxInt64)
+}
