@@ -135,10 +135,10 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 			id, ok = s.plain()
 			return ok && first(0)
 		case key == of.time:
-			at := s.at
 			if s.next() == '"' {
 				r.rawTime, ok = s.plain()
-			} else if at = s.at; ok {
+			} else {
+				at := s.at
 				_, ok = s.number()
 				r.rawTime = s.text[at:s.at]
 			}
