@@ -88,6 +88,7 @@ type boardSample struct {
 	Probs      map[string]float64 `json:"probs"`
 	Novelty    float64            `json:"novelty"`
 	Learned    bool               `json:"learned"`
+	Asked      string             `json:"asked,omitempty"` // why the node asks for its label
 	Label      string             `json:"label,omitempty"` // that was given here
 }
 
@@ -108,7 +109,7 @@ func (b *board) topics() []string {
 	own := b.base + "/" + b.node + "/"
 	return []string{
 		own + "state", own + "info", own + "health", own + "event", own + "response/#",
-		own + "+/metrics", own + "+/prediction/#", own + "+/latest", own + "+/reject",
+		own + "+/metrics", own + "+/prediction/#", own + "+/latest", own + "+/query", own + "+/reject",
 	}
 }
 
@@ -143,6 +144,8 @@ func (b *board) hear(topic string, payload []byte, retained bool) {
 		b.hearPrediction(first, payload, false)
 	case second == "latest" && rest == "latest":
 		b.hearPrediction(first, payload, true)
+	case second == "query":
+		b.hearQuery(first, payload)
 	case second == "reject":
 		b.hearReject(first, payload)
 	}
@@ -215,6 +218,27 @@ func (b *board) hearReject(model string, payload []byte) {
 	}
 	if m := b.model(model); m != nil && json.Unmarshal(payload, &r) == nil {
 		b.note(m.Model, "refused", r.Reason+": "+r.Error)
+	}
+}
+
+// hearQuery marks the sample whose label the node asks for.
+func (b *board) hearQuery(model string, payload []byte) {
+	m := b.model(model)
+	var q struct {
+		wirePrediction
+		Reason string `json:"reason"`
+	}
+	d := json.NewDecoder(bytes.NewReader(payload))
+	d.UseNumber()
+	if m == nil || d.Decode(&q) != nil {
+		return
+	}
+	asked := boardSample{ID: q.ID, Device: plainText(q.Device)}
+	for i := range slices.Backward(m.Samples) {
+		if s := &m.Samples[i]; s.ID != nil && s.idText() == asked.idText() && s.Device == asked.Device {
+			s.Asked = plainText(q.Reason)
+			return
+		}
 	}
 }
 

@@ -254,8 +254,12 @@ func (p *panel) samples(m *boardModelView, n int) []string {
 			as, mark = chosenLook, ">"
 		}
 		told := s.Label
-		if told == "" && s.Learned {
+		switch {
+		case told != "":
+		case s.Learned:
 			told = "came with it"
+		case s.Asked != "":
+			told = "is asked for"
 		}
 		lines = append(lines, line(as, mark, s.Time.Format("15:04:05"), s.idText(), s.Device, cmp.Or(s.Class, "none yet"),
 			fmt.Sprintf("%.3f", s.Confidence), fmt.Sprintf("%.3f", s.Novelty), told))

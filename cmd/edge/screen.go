@@ -17,8 +17,8 @@ import (
 
 const (
 	drawEvery = 250 * time.Millisecond
-	keysHelp  = "q quit  tab model  p pause, resume  ↑↓ choose sample"
-	moreKeys  = "  l label  s learning"
+	keysHelp  = "q quit  tab model  p pause  ↑↓ choose sample"
+	moreKeys  = "  l label  a asked  s learning"
 	noteLasts = 10 * time.Second
 )
 
@@ -131,6 +131,8 @@ func (s *screen) press(key string) tea.Cmd {
 		s.choose(map[string]int{"up": -1, "k": -1, "down": 1, "j": 1}[key])
 	case "l", "enter":
 		s.ask()
+	case "a":
+		s.askNext()
 	case "s":
 		return s.switchLearning()
 	}
@@ -187,6 +189,21 @@ func (s *screen) ask() {
 		return
 	}
 	s.asking = &question{model: m.Model, sample: sample, classes: m.Classes, at: max(slices.Index(m.Classes, sample.Class), 0)}
+}
+
+// askNext asks about the newest sample that the node asks about.
+func (s *screen) askNext() {
+	m := s.current()
+	if m == nil {
+		return
+	}
+	at := slices.IndexFunc(m.Samples, func(b boardSample) bool { return b.Asked != "" && b.Label == "" && !b.Learned })
+	if at < 0 {
+		s.say("the node asks for no label among the samples that are shown here")
+		return
+	}
+	s.selected, s.paused = m.Samples[at].Seq, true
+	s.ask()
 }
 
 // answer carries a key out while a question is asked.

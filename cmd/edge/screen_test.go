@@ -59,6 +59,8 @@ func TestScreen(t *testing.T) {
 		"label by choice":                  {keys: "down down down l right enter", sent: "bearing: p7-8 is worn"},
 		"changed one's mind":               {keys: "down down l esc 1", want: "q quit"},
 		"no such number":                   {keys: "down down l 7", want: "esc leave"},
+		"what is asked for":                {keys: "a 1", sent: "bearing: p7-8 is ok", want: "sent: p7-8 is ok"},
+		"nothing is asked for":             {keys: "tab a", want: "asks for no label"},
 		"broker is away":                   {keys: "down down l 1", err: errors.New("no answer"), sent: "bearing: 12345678901234567890 is ok", want: "not sent: no answer"},
 		"learning off":                     {keys: "s", sent: "bearing: learning false", want: "asked: learning of bearing off"},
 		"learning on":                      {keys: "tab s", sent: "pump: learning true"},

@@ -43,9 +43,9 @@ node by itself if there is only one.
 
 Keys: q ends it, tab shows the next model, p stops and resumes what is shown, up
 and down stop it and choose a sample. On a node with control enabled, l says what
-class the chosen sample is (the newest, if none is chosen), and s switches
-learning off and on: both go over MQTT, so the broker's access list decides who
-may.
+class the chosen sample is (the newest, if none is chosen), a does so for the
+newest whose label the node asks for, and s switches learning off and on: all of
+it goes over MQTT, so the broker's access list decides who may.
 
 Where the output is no terminal, and with --once, it prints plain text; with
 --json an object for each look. A password is read from --password-file or

@@ -26,6 +26,9 @@ func heardBoard(t testing.TB) *board {
 		{"bearing/latest", `{"v":1,"id":"p7-8","seq":8,"class":"ok","confidence":0.9,"probs":{"ok":0.9,"worn":0.1},"novelty":0.25}`},
 		{"bearing/prediction", `{"v":1,"id":12345678901234567890,"seq":9,"class":"worn","confidence":0.75,"probs":{"ok":0.25,"worn":0.75},"novelty":0.5,"learned":true}`},
 		{"bearing/prediction/press/7", `{"v":1,"id":null,"device":"press/7","seq":10,"class":null,"confidence":null,"probs":{},"novelty":1}`},
+		{"bearing/query", `{"v":1,"id":"p7-8","reason":"margin","class":"ok","features":{"rms":null}}`},
+		{"bearing/query", `{"v":1,"id":"p7-8","device":"another","reason":"entropy"}`},
+		{"bearing/query", `{"v":1,"id":"gone","reason":"entropy"}`},
 		{"bearing/reject", `{"reason":"malformed","error":"not JSON"}`},
 		{"event", `{"ts":"2026-11-20T20:00:01.000Z","event":"class_added","model":"bearing","detail":"worn"}`},
 		{"health", `{"status":"ok","received":500,"learned":120,"rejected":{"malformed":2,"duplicate":1},"dropped":{"in":1,"frozen":9},"queues":{"in":1,"out":2},"rss_bytes":30000000}`},
@@ -57,6 +60,9 @@ func TestBoardHears(t *testing.T) {
 	}
 	if want := []string{"#10", "12345678901234567890", "p7-8"}; !slices.Equal(ids, want) {
 		t.Errorf("samples are %q, want %q", ids, want)
+	}
+	if m.Samples[2].Asked != "margin" || m.Samples[1].Asked != "" || m.Samples[0].Asked != "" {
+		t.Errorf("asked for are %+v, want p7-8 alone", m.Samples)
 	}
 	if s := m.Samples[0]; s.Device != "press/7" || s.Class != "" || s.Confidence != 0 {
 		t.Errorf("a sample without a class is %+v", s)
@@ -187,7 +193,7 @@ func TestPanel(t *testing.T) {
 	text := strings.Join(p.lines(v), "\n")
 	for _, want := range []string{
 		"hall  online", "[bearing]  pump  no better than a baseline", "120 samples judged", "7 wait for a label", "error     0.250   last 100: 0.200",
-		"log loss  0.500   last 100: 0.400", "500 received", "3 refused", "1 dropped", "press/7", "#10", "none yet", "came with it", ">",
+		"log loss  0.500   last 100: 0.400", "500 received", "3 refused", "1 dropped", "press/7", "#10", "none yet", "came with it", "is asked for", ">",
 		"    70", "    10", "class_added bearing worn", "refused bearing malformed: not",
 	} {
 		if !strings.Contains(text, want) {
