@@ -13,7 +13,7 @@ var (
 	// ErrDimension: an input has another number of features than the model.
 	ErrDimension = errors.New("wrong number of features")
 	// ErrNotFinite: an input holds NaN or an infinity.
-	ErrNotFinite = errors.New("a feature is NaN or infinite")
+	ErrNotFinite = errors.New("a feature is not a finite number")
 	// ErrFactor: a matrix that should be positive definite is not, whatever
 	// jitter is added.
 	ErrFactor = errors.New("matrix is not positive definite")
@@ -88,6 +88,11 @@ func (b *Basis) CopyFrom(o *Basis) {
 
 // FeaturesTo computes the whitened features of n standardised inputs.
 //
+// A feature that is Missing is averaged over: c(x, Z) is then its expectation
+// with that feature drawn from N(0, 1), which is what it is once standardised.
+// The latent mean is then exact; q keeps the prior's variance, of which less is
+// explained by what is known.
+//
 //	kx   n×M  c(x, Z)
 //	w    n×M  L⁻¹c(Z, x), a row per input
 //	q    n    max(s − |w|², 0) + v0
@@ -97,11 +102,47 @@ func (b *Basis) FeaturesTo(kx, w, q []float64, n int, x, xs, xx []float64) {
 	m := b.M
 	scaleRows(xs, xx, x, b.InvEll, n)
 	covariance(kx, n, m, b.D, b.Amp, xs, xx, b.Zs, b.zz)
+	for i := range n {
+		if math.IsInf(xx[i], 1) {
+			b.expectedTo(kx[i*m:(i+1)*m], x[i*b.D:(i+1)*b.D])
+		}
+	}
 	copy(w[:n*m], kx[:n*m])
 	dense.SolveTriTrans(n, m, b.L, m, w, m)
 	for i := range n {
 		row := w[i*m : (i+1)*m]
 		q[i] = max(b.Amp-dense.Dot(row, row), 0) + b.Noise
+	}
+}
+
+// expectedTo stores E[c(x, Z)] over the features of x that are Missing, each
+// independently N(0, 1), in dst, M:
+//
+//	∫ exp(−(x−z)²/2ℓ²) N(x; 0, 1) dx = √(ℓ²/(1+ℓ²)) · exp(−z²/2(1+ℓ²))
+//
+// The product of two Gaussians in x, integrated: N(z; 0, 1+ℓ²)·√(2πℓ²).
+// O(M·D).
+func (b *Basis) expectedTo(dst, x []float64) {
+	factor := b.Amp
+	clear(dst)
+	for j, v := range x {
+		inv := b.InvEll[j]
+		if math.IsInf(v, 1) {
+			r := 1 / (1 + inv*inv) // ℓ²/(1+ℓ²)
+			factor *= math.Sqrt(r)
+			for i := range dst {
+				z := b.Zs[i*b.D+j] // z/ℓ
+				dst[i] += z * z * r
+			}
+			continue
+		}
+		for i := range dst {
+			diff := v*inv - b.Zs[i*b.D+j]
+			dst[i] += diff * diff
+		}
+	}
+	for i, d2 := range dst {
+		dst[i] = factor * math.Exp(-0.5*d2)
 	}
 }
 

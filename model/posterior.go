@@ -61,21 +61,39 @@ func (g *Gaussian) Factor(k int, b, y []float64) error {
 // Scale standardises raw features: x ← clip((x−Mu)/Sd, ±Clip).
 type Scale struct {
 	Mu, Sd []float64 // D, in the units of each feature
+	Clip   float64   // in standard deviations; 0: DefaultClip
 }
 
+// Missing stands for a feature that is not known, once it is standardised. In
+// raw features it is NaN, or Missing as well where a state holds them.
+var Missing = math.Inf(1)
+
 const (
-	// Clip bounds a standardised feature, in standard deviations.
-	Clip = 8
+	// DefaultClip bounds a standardised feature, in standard deviations.
+	DefaultClip = 8
 	// MaxFeature bounds the magnitude of a raw feature: larger ones are taken
 	// for it, so that no square of a finite feature overflows.
 	MaxFeature = 1e100
 )
 
-// To stores the standardised x in dst.
+// Limit is the bound of a standardised feature.
+func (s *Scale) Limit() float64 {
+	if s.Clip == 0 {
+		return DefaultClip
+	}
+	return s.Clip
+}
+
+// To stores the standardised x in dst, Missing where a feature is.
 func (s *Scale) To(dst, x []float64) {
+	limit := s.Limit()
 	for j, v := range x {
+		if v-v != 0 {
+			dst[j] = Missing
+			continue
+		}
 		v = min(max(v, -MaxFeature), MaxFeature)
-		dst[j] = min(max((v-s.Mu[j])/s.Sd[j], -Clip), Clip)
+		dst[j] = min(max((v-s.Mu[j])/s.Sd[j], -limit), limit)
 	}
 }
 
@@ -142,7 +160,7 @@ func (p *Posterior) Clone() *Posterior {
 	c.Aliases = slices.Clone(p.Aliases)
 	c.Counts = slices.Clone(p.Counts)
 	c.Latent = slices.Clone(p.Latent)
-	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd)}
+	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip}
 	c.Weights = slices.Clone(p.Weights)
 	c.Pool.Weights, c.Pool.Moves = slices.Clone(p.Pool.Weights), slices.Clone(p.Pool.Moves)
 	c.Bases = make([]*Basis, len(p.Bases))
@@ -174,14 +192,20 @@ func (p *Posterior) Relevance() []float64 {
 }
 
 // CheckInput returns an error that names the feature if x cannot be predicted.
+// A feature may be NaN, which says that it is not known; not all of them.
 func (p *Posterior) CheckInput(x []float64) error {
 	if len(x) != p.Dim() {
 		return fmt.Errorf("model: input has %d features, want %d: %w", len(x), p.Dim(), ErrDimension)
 	}
+	known := false
 	for j, v := range x {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if math.IsInf(v, 0) {
 			return fmt.Errorf("model: feature %d is %g: %w", j, v, ErrNotFinite)
 		}
+		known = known || v == v
+	}
+	if !known {
+		return fmt.Errorf("model: no feature is known: %w", ErrNotFinite)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ type Workspace struct {
 	mean, variance  []float64 // H×C
 	latent          []float64
 	perHorizon      []float64
+	clipped         int
 	grid            Grid
 	belief          belief
 	bout            bout
@@ -58,6 +59,7 @@ func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Worksp
 		return dst, 0, err
 	}
 	classes := len(p.Names)
+	ws.clipped = 0
 	dst = grow(dst, classes)
 	if !p.Built() {
 		n := p.learnt()
@@ -88,6 +90,12 @@ func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
 	ws.mean, ws.variance = grow(ws.mean, len(p.Bank)*c), grow(ws.variance, len(p.Bank)*c)
 	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, len(p.Bank)*c)
 	p.Scale.To(ws.x, x)
+	limit := p.Scale.Limit()
+	for _, v := range ws.x {
+		if v == limit || v == -limit {
+			ws.clipped++
+		}
+	}
 	for g, b := range p.Bases {
 		b.FeaturesTo(ws.kx, ws.w[g*m:(g+1)*m], ws.q[g:g+1], 1, ws.x, ws.xs, ws.xx[:])
 	}
@@ -112,6 +120,10 @@ func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
 	}
 	return ws.latent
 }
+
+// Clipped is the number of features that the last prediction found further from
+// their mean than the scale lets them be.
+func (ws *Workspace) Clipped() int { return ws.clipped }
 
 // PerHorizon returns what each horizon alone would have answered in the last
 // PredictTo: H×C over the latent functions. Valid until the next call.

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"edge/model"
 )
 
 // Bounds of what is remembered about the classes.
@@ -473,7 +475,7 @@ func (l *Learner) withdraw(ev *Event) (exact bool) {
 	if !known {
 		for i := range l.roster.candidates {
 			c := &l.roster.candidates[i]
-			at := slices.IndexFunc(c.samples, func(held Event) bool { return slices.Equal(held.X, ev.X) })
+			at := slices.IndexFunc(c.samples, func(held Event) bool { return sameSample(held.X, ev.X) })
 			if c.name == ev.Name && at >= 0 {
 				c.samples = slices.Delete(c.samples, at, at+1)
 				return true
@@ -514,6 +516,11 @@ func (l *Learner) withdraw(ev *Event) (exact bool) {
 	return exact
 }
 
+// sameSample reports whether two samples have the same raw features.
+func sameSample(a, b []float64) bool {
+	return slices.EqualFunc(a, b, func(a, b float64) bool { return bounded(a) == bounded(b) })
+}
+
 func (l *Learner) encodeRoster(e *encoder) {
 	r := &l.roster
 	aliases := l.aliases()
@@ -544,7 +551,9 @@ func (l *Learner) encodeRoster(e *encoder) {
 		e.int(len(c.samples))
 		for i := range c.samples {
 			s := &c.samples[i]
-			e.floats(s.X)
+			for _, v := range s.X {
+				e.float(bounded(v))
+			}
 			e.bool(s.Probs != nil)
 			e.int(len(s.Probs))
 			e.floats(s.Probs)
@@ -605,6 +614,11 @@ func (l *Learner) decodeRoster(d *decoder) {
 			s := &c.samples[j]
 			s.Kind, s.Label = Observe, c.name
 			s.X = d.floats(l.d, "sample")
+			for i, v := range s.X {
+				if v == model.Missing {
+					s.X[i] = math.NaN()
+				}
+			}
 			late := d.bool()
 			if s.Probs = d.floats(d.int(maxClasses, "number of classes"), "prediction"); !late {
 				s.Probs = nil

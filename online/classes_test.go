@@ -335,6 +335,9 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 			label := func() string { return labels[rng.IntN(len(labels))] }
 			for i := range 500 {
 				ev := blob(rng, 3)
+				if rng.IntN(5) == 0 {
+					ev.X[rng.IntN(3)] = math.NaN()
+				}
 				switch n := rng.IntN(100); {
 				case n < 70:
 				case n < 76:

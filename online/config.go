@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"edge/model"
 )
 
 // Horizon is the memory of one posterior of the bank, in observations of this
@@ -140,6 +142,10 @@ type Config struct {
 	Conformal Conformal `yaml:"conformal"`
 	// Drift says how changes of the stream are found, and what is done about them.
 	Drift Drift `yaml:"drift"`
+	// Clip bounds how far a feature may be from its mean, in standard deviations:
+	// one that is further away is taken to be there, and counted. Default 8, range
+	// 1 to 1000.
+	Clip float64 `yaml:"clip"`
 	// Seed of the initial inducing points. Default 1.
 	Seed uint64 `yaml:"seed"`
 
@@ -162,6 +168,7 @@ func DefaultConfig() Config {
 		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
 		Temporal:     TemporalAuto,
 		ClassWeights: ClassWeights{Mode: Unweighted, Max: 10},
+		Clip:         model.DefaultClip,
 		Abstain:      Abstain{NoveltyAbove: 1},
 		Conformal:    Conformal{Coverage: 0.9},
 		Drift:        Drift{Detector: ADWIN, On: OnLogLoss, Delta: 0.002, Lambda: 50, Cooldown: 500, Action: ActionNone},
@@ -231,6 +238,7 @@ func (c Config) Validate() error {
 	between("drift.lambda", c.Drift.Lambda, 1, 1e6, "standard deviations times samples")
 	between("drift.cooldown", float64(c.Drift.Cooldown), 1, 1e9, "labels")
 	check(slices.Contains([]Action{ActionNone, ActionForget, ActionReseed, ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback")
+	between("clip", c.Clip, 1, 1000, "standard deviations")
 	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
 	return errors.Join(errs...)
 }

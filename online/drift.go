@@ -157,7 +157,7 @@ func (l *Learner) reseedNow() error {
 	copy(l.work.theta0, l.params.Theta)
 	for g := range l.bases {
 		p := l.params.Group(g)
-		kmeans(p.Z()[:min(n, l.m)*l.d], l.winX, n, l.d, rng)
+		kmeans(p.Z()[:min(n, l.m)*l.d], atMean(l.winX), n, l.d, rng)
 		for i := range p.Z() {
 			p.Z()[i] += centreNoise * rng.NormFloat64()
 		}

@@ -144,7 +144,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	for _, name := range cfg.Classes.Names {
 		l.addClass(name)
 	}
-	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d)}
+	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d), Clip: cfg.Clip}
 	l.conformal, l.watch = newConformal(cfg.Conformal.Coverage), newWatch(&cfg.Drift)
 	l.startPool()
 	l.publishClasses()
@@ -300,7 +300,12 @@ func (l *Learner) hold(x []float64, k int, weight float64) {
 }
 
 // bounded returns a raw feature as it is learnt.
-func bounded(v float64) float64 { return min(max(v, -model.MaxFeature), model.MaxFeature) }
+func bounded(v float64) float64 {
+	if v != v {
+		return model.Missing
+	}
+	return min(max(v, -model.MaxFeature), model.MaxFeature)
+}
 
 // flush closes the minibatch that is filling, if there is one.
 func (l *Learner) flush(out *Outcome) {
@@ -324,6 +329,8 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 		err = l.build()
 	case l.view.Built():
 		err = l.learn(l.pendX, l.pendY, l.pendW, l.warm)
+	default: // the mean of what was seen, for whoever fills in what is missing
+		robustScale(&l.view.Scale, l.bufX, len(l.bufY), l.d)
 	}
 	if err != nil {
 		l.counters.StepsRefused++
@@ -429,7 +436,7 @@ func (l *Learner) build() error {
 		l.scale.To(x[i*l.d:(i+1)*l.d], l.bufX[i*l.d:(i+1)*l.d])
 	}
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(n)))
-	l.params = startParams(x, n, l.d, l.m, l.cfg.LabelNoise.Start, rng)
+	l.params = startParams(atMean(x), n, l.d, l.m, l.cfg.LabelNoise.Start, rng)
 	l.view.Bases = nil
 	if _, err := l.bases[0].Set(&l.params); err != nil {
 		return fmt.Errorf("online: build from %d observations: %w", n, err)
@@ -455,7 +462,7 @@ func (l *Learner) allocate() {
 		s := state{
 			params: model.NewParams(l.m, l.d),
 			logw:   make([]float64, hs),
-			scale:  model.Scale{Mu: make([]float64, l.d), Sd: make([]float64, l.d)},
+			scale:  model.Scale{Mu: make([]float64, l.d), Sd: make([]float64, l.d), Clip: l.cfg.Clip},
 			winX:   make([]float64, 0, l.capacity*l.d),
 			winY:   make([]int, 0, l.capacity),
 			winW:   make([]float64, 0, l.capacity),

@@ -104,6 +104,27 @@ func TestLearns(t *testing.T) {
 	checkSound(t, l)
 }
 
+// Features that are missing cost some accuracy, and no more than that.
+func TestLearnsWithMissingFeatures(t *testing.T) {
+	l := newTestLearner(t, testConfig(3))
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 2000 {
+		ev := blob(rng, 3)
+		if rng.IntN(3) == 0 {
+			ev.X[rng.IntN(3)] = math.NaN()
+		}
+		if out := l.Add(&ev); out.Refused != nil {
+			t.Fatal(out.Refused)
+		}
+	}
+	// Without the feature that moves, a class is confused with its neighbours: of a
+	// third of the samples, a third lacks it.
+	if s := l.Scores(); s.Error > 0.25 || s.NLL > 0.65 {
+		t.Errorf("error %.3f, nll %.3f", s.Error, s.NLL)
+	}
+	checkSound(t, l)
+}
+
 // Encoding and decoding at any moment changes nothing that follows; the same
 // seed and events give the same bytes.
 func TestRestoreCarriesOnExactly(t *testing.T) {
@@ -191,7 +212,7 @@ func TestRefusals(t *testing.T) {
 		want error
 	}{
 		{"too few features", Event{X: []float64{1}, Label: "a"}, model.ErrDimension},
-		{"NaN", Event{X: []float64{math.NaN(), 0}, Label: "a"}, model.ErrNotFinite},
+		{"nothing known", Event{X: []float64{math.NaN(), math.NaN()}, Label: "a"}, model.ErrNotFinite},
 		{"infinite", Event{X: []float64{0, math.Inf(-1)}, Label: "a"}, model.ErrNotFinite},
 		{"no label", Event{X: []float64{0, 0}}, ErrClass},
 		{"a class", Event{X: []float64{0, 0}, Label: "c"}, nil},

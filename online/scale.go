@@ -8,20 +8,25 @@ import (
 )
 
 // robustScale stores the standardisation of the n raw rows in x: per feature,
-// values are clipped to the median ± 8·(q75−q25)/1.349 before mean and standard
+// values are clipped to the median ± Clip·(q75−q25)/1.349 before mean and standard
 // deviation are taken, so that a few wild readings at the start do not flatten
-// a feature for good. A constant feature gets standard deviation 1.
+// a feature for good. What is missing is left out. A constant feature gets standard deviation 1.
 func robustScale(s *model.Scale, x []float64, n, d int) {
-	col, sorted := make([]float64, n), make([]float64, n)
 	for j := range d {
+		col := make([]float64, 0, n)
 		for i := range n {
-			col[i] = x[i*d+j]
+			if v := x[i*d+j]; v-v == 0 {
+				col = append(col, v)
+			}
 		}
-		copy(sorted, col)
-		slices.Sort(sorted)
+		if len(col) == 0 {
+			s.Mu[j], s.Sd[j] = 0, 1
+			continue
+		}
+		sorted := slices.Sorted(slices.Values(col))
 		q25, q50, q75 := quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
 		if iqr := q75 - q25; iqr > 1e-12 {
-			reach := model.Clip * iqr / 1.349
+			reach := s.Limit() * iqr / 1.349
 			for i, v := range col {
 				col[i] = min(max(v, q50-reach), q50+reach)
 			}
@@ -71,21 +76,29 @@ func quantile(sorted []float64, p float64) float64 {
 // It clips its own input: one outlier in 500 would otherwise ruin it for good.
 func track(s *model.Scale, sd0, x []float64, n int, memory float64) {
 	d := len(s.Mu)
-	a := min(float64(n)/memory, 0.5)
 	for j := range d {
 		mu, sd := s.Mu[j], s.Sd[j]
-		lo, hi := mu-model.Clip*sd, mu+model.Clip*sd
-		var sum float64
+		lo, hi := mu-s.Limit()*sd, mu+s.Limit()*sd
+		var sum, known float64
 		for i := range n {
-			sum += min(max(x[i*d+j], lo), hi)
+			if v := x[i*d+j]; v-v == 0 {
+				sum += min(max(v, lo), hi)
+				known++
+			}
 		}
-		next := (1-a)*mu + a*sum/float64(n)
+		if known == 0 {
+			continue
+		}
+		a := min(known/memory, 0.5)
+		next := (1-a)*mu + a*sum/known
 		var ss float64
 		for i := range n {
-			dev := min(max(x[i*d+j], lo), hi) - next
-			ss += dev * dev
+			if v := x[i*d+j]; v-v == 0 {
+				dev := min(max(v, lo), hi) - next
+				ss += dev * dev
+			}
 		}
 		s.Mu[j] = next
-		s.Sd[j] = max(math.Sqrt((1-a)*sd*sd+a*ss/float64(n)), 0.1*sd0[j])
+		s.Sd[j] = max(math.Sqrt((1-a)*sd*sd+a*ss/known), 0.1*sd0[j])
 	}
 }

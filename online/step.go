@@ -3,6 +3,7 @@ package online
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"edge/model"
 	"edge/model/dense"
@@ -198,7 +199,7 @@ func (l *Learner) refreshAll() error {
 // the new samples' evidence with respect to the parameters, work.grad.
 func (l *Learner) gradient(n int) {
 	w := &l.work
-	x := l.winX[(len(l.winY)-n)*l.d:]
+	x := l.knownRows(n)
 	size := len(w.grad) / len(l.bases)
 	for g, b := range l.bases {
 		p := l.params.Group(g)
@@ -209,6 +210,30 @@ func (l *Learner) gradient(n int) {
 	if l.cfg.LabelNoise.Learn && l.bases[0].Eps > 0 {
 		w.grad[size-1] = w.epsGrad
 	}
+}
+
+// knownRows returns the new samples' standardised features for the gradient.
+// Samples that lack a feature teach the sites alone: their rows count for nothing.
+func (l *Learner) knownRows(n int) []float64 {
+	w, d := &l.work, l.d
+	x := l.winX[(len(l.winY)-n)*d:]
+	if !slices.Contains(x, model.Missing) {
+		return x
+	}
+	copy(w.batchX, x)
+	x = w.batchX[:n*d]
+	for i := range n {
+		row := x[i*d : (i+1)*d]
+		if !slices.Contains(row, model.Missing) {
+			continue
+		}
+		clear(row)
+		for g := range w.ev {
+			clear(w.ev[g].w[i*l.m : (i+1)*l.m])
+			w.ev[g].q[i] = 0
+		}
+	}
+	return x
 }
 
 // move takes one ascent step of rate lr along the gradient and projects the

@@ -147,7 +147,7 @@ func (t *Trainer) allocate() {
 	} else {
 		t.adam = newAdam(len(t.params.Theta))
 	}
-	t.scale = model.Scale{Mu: floats(d), Sd: floats(d)}
+	t.scale = model.Scale{Mu: floats(d), Sd: floats(d), Clip: t.cfg.Clip}
 	w := &t.work
 	*w = trainWork{
 		raw: floats(d), x: floats(n * d), xs: floats(n * d), xx: floats(n), y: make([]int, n),

@@ -16,6 +16,18 @@ const (
 	fillNoise   = 0.3  // the same for points that fill up where there are fewer samples than M
 )
 
+// atMean returns standardised features with the mean for those that are missing:
+// where inducing inputs may begin.
+func atMean(x []float64) []float64 {
+	x = slices.Clone(x)
+	for i, v := range x {
+		if v == model.Missing {
+			x[i] = 0
+		}
+	}
+	return x
+}
+
 // startParams returns the parameters to begin with: inducing inputs by k-means
 // on the n standardised rows of x, one lengthscale, the log median distance of
 // two rows.

@@ -36,7 +36,7 @@ func formats() []string {
 // than its sample (X is nil then).
 type Reading struct {
 	ID     string    // as text; "" if it has none
-	X      []float64 // D features in the stream's order, or one where the topic names it; finite
+	X      []float64 // D features in the stream's order, or one where the topic names it; finite, or NaN where one is missing
 	Label  string    // "" if it has none
 	Source string    // who gave the label, if the payload says so
 	Weight float64   // how many samples the label counts for; 0: one
@@ -69,6 +69,7 @@ type shape struct {
 	id, time, label string
 	maxBatch        int
 	scanned         bool // a scanner may read payloads of JSON
+	lenient         bool // features may be missing, not all of them
 }
 
 // NewDecoder returns the decoder of a stream's payloads.
@@ -79,6 +80,7 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	sh := &shape{
 		names: s.FeatureNames(), index: map[string]int{}, reserved: map[string]bool{}, columns: s.Columns,
 		id: s.ID, time: s.Time, label: s.Label, maxBatch: s.MaxBatch,
+		lenient: s.OnMissing != OnMissingReject,
 	}
 	for i, name := range sh.names {
 		sh.index[name] = i
@@ -194,6 +196,25 @@ func (r *Reading) setTime(text string) {
 	}
 }
 
+// complete makes NaN of the features that a payload does not have, or refuses.
+func (s *shape) complete(x []float64, have []bool) *Refusal {
+	n := 0
+	for i, ok := range have {
+		switch {
+		case ok:
+			n++
+		case !s.lenient:
+			return refuse(MissingFeature, "feature %.40q is missing", s.names[i])
+		default:
+			x[i] = math.NaN()
+		}
+	}
+	if n == 0 {
+		return refuse(MissingFeature, "no feature has a value")
+	}
+	return nil
+}
+
 // cells makes a reading of named texts, as a line has them.
 type cells struct {
 	*shape
@@ -235,10 +256,8 @@ func (c *cells) reading() (Reading, *Refusal) {
 		}
 		return c.r, nil
 	}
-	for i, ok := range c.have {
-		if !ok {
-			return c.r, refuse(MissingFeature, "feature %.40q is missing", c.names[i])
-		}
+	if err := c.complete(c.x, c.have); err != nil {
+		return c.r, err
 	}
 	c.r.X = c.x
 	return c.r, nil

@@ -173,21 +173,22 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 
 // array decodes D numbers.
 func (c jsonCodec) array(v gjson.Result) ([]float64, *Refusal) {
-	x := make([]float64, 0, len(c.names))
+	x, have := make([]float64, 0, len(c.names)), make([]bool, len(c.names))
 	for _, e := range v.All() {
 		if len(x) == len(c.names) {
 			return nil, refuse(WrongDimension, "more than %d numbers", len(c.names))
 		}
 		n, err := number(e)
-		if err != nil {
+		if err != nil && !c.absent(e) {
 			return nil, refuse(NotANumber, "number %d: %w", len(x), err)
 		}
+		have[len(x)] = err == nil
 		x = append(x, n)
 	}
 	if len(x) != len(c.names) {
 		return nil, refuse(WrongDimension, "%d numbers, want %d", len(x), len(c.names))
 	}
-	return x, nil
+	return x, c.complete(x, have)
 }
 
 // object decodes an object of features; flat says that the reserved keys are
@@ -207,31 +208,23 @@ func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 			return x, refuse(UnknownFeature, "key %.40q is not a feature", key.Str)
 		}
 		value, err := number(e)
-		if err != nil {
+		if err != nil && !c.absent(e) {
 			return x, refuse(NotANumber, "feature %.40q: %w", key.Str, err)
 		}
-		x[i], have[i] = value, true
+		x[i], have[i] = value, err == nil
 		n++
 	}
 	if n == 0 && flat {
 		return nil, refuse(MissingFeature, "no features")
 	}
-	for i, ok := range have {
-		if !ok {
-			return x, refuse(MissingFeature, "feature %.40q is missing", c.names[i])
-		}
-	}
-	return x, nil
+	return x, c.complete(x, have)
 }
 
 // nested decodes features by their paths. The returned features are nil if
 // there was none at all.
 func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
-	var (
-		x       = make([]float64, len(c.paths))
-		missing = -1
-		n       int
-	)
+	x, have := make([]float64, len(c.paths)), make([]bool, len(c.paths))
+	missing, n := -1, 0
 	for i, path := range c.paths {
 		e := v.Get(path)
 		if !e.Exists() {
@@ -240,21 +233,24 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 			}
 			continue
 		}
+		n++
 		value, err := number(e)
-		if err != nil {
+		if err != nil && !c.absent(e) {
 			return x, refuse(NotANumber, "feature %.40q at %s: %w", c.names[i], path, err)
 		}
-		x[i] = value
-		n++
+		x[i], have[i] = value, err == nil
 	}
-	if missing >= 0 {
-		if n == 0 {
-			x = nil
-		}
+	if n == 0 {
+		x = nil
+	}
+	if missing >= 0 && (n == 0 || !c.lenient) {
 		return x, refuse(MissingFeature, "feature %.40q is missing at %s", c.names[missing], c.paths[missing])
 	}
-	return x, nil
+	return x, c.complete(x, have)
 }
+
+// absent reports whether a value says that a feature is missing, where it may be.
+func (c jsonCodec) absent(v gjson.Result) bool { return c.lenient && v.Type == gjson.Null }
 
 // onlyReserved refuses an object with a key that is not the payload's own.
 func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {

@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // rawCodec reads little-endian IEEE 754 numbers without anything around them:
@@ -29,8 +30,14 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		} else {
 			x[i] = math.Float64frombits(binary.LittleEndian.Uint64(at))
 		}
-		if math.IsNaN(x[i]) || math.IsInf(x[i], 0) {
+		switch nan := math.IsNaN(x[i]); {
+		case nan && c.lenient:
+			x[i] = math.NaN() // whose bits are always the same
+		case nan || math.IsInf(x[i], 0):
 			return nil, refuse(NotANumber, "entry %d: feature %.40q is %v", i/d, c.names[i%d], x[i])
+		}
+		if at := i - d + 1; i%d == d-1 && !slices.ContainsFunc(x[at:i+1], func(v float64) bool { return v == v }) {
+			return nil, refuse(MissingFeature, "entry %d: no feature has a value", i/d)
 		}
 	}
 	readings := make([]Reading, n)

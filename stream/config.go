@@ -194,6 +194,15 @@ type Stream struct {
 	ID    string `yaml:"id"`
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
+	// OnMissing says what becomes of a sample that lacks features: an absent key, a
+	// null, an empty cell, a NaN of raw numbers. A sample without any is refused.
+	//
+	//	reject       it is refused
+	//	impute       the model's mean of the feature stands for it
+	//	marginalise  the answer is averaged over what the feature may be
+	//
+	// Default reject.
+	OnMissing string `yaml:"on_missing"`
 	// AllowRetained takes messages that the broker kept from an earlier day for
 	// new ones. Default false.
 	AllowRetained bool `yaml:"allow_retained"`
@@ -209,7 +218,7 @@ type Stream struct {
 func DefaultStream() Stream {
 	return Stream{
 		Format: formatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
-		Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
+		OnMissing: OnMissingReject, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
 	}
 }
 
@@ -253,6 +262,8 @@ func (s Stream) Validate() error {
 		check(slices.Contains(compressions(), s.Compression), "compression", s.Compression, "one of "+strings.Join(compressions(), ", ")),
 		check(withZstd || s.Compression != compressionZstd, "compression", s.Compression, "another, or a binary built without -tags minimal: this one has no zstd"),
 		check(!s.raw() || s.Compression != compressionAuto, "compression", s.Compression, "none, gzip or zstd: raw numbers may begin like something compressed"),
+		check(slices.Contains([]string{OnMissingReject, OnMissingImpute, OnMissingMarginalise}, s.OnMissing), "on_missing", s.OnMissing, "reject, impute or marginalise"),
+		check(s.OnMissing == OnMissingReject || s.Format != formatValue, "on_missing", s.OnMissing, "reject: values of topics of their own wait for each other"),
 		within("join", s.Join.Validate()),
 		check(len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
 		check(len(names) > 0, "features", "[]", "names, or a dimension, or fields"),
@@ -366,6 +377,13 @@ func (j Join) Validate() error {
 		check(j.Devices >= 1 && j.Devices <= 100000, "devices", j.Devices, "1 to 100000"),
 	)
 }
+
+// What becomes of a sample that lacks features.
+const (
+	OnMissingReject      = "reject"
+	OnMissingImpute      = "impute"
+	OnMissingMarginalise = "marginalise"
+)
 
 // reserved are the keys of a payload that are not features.
 func (s Stream) reserved() []string {

@@ -166,7 +166,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if err != nil {
 			return err
 		}
-		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, rejected: newTally()}
+		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, impute: s.OnMissing == OnMissingImpute, rejected: newTally()}
 		tmpl := s.TopicTemplate
 		if s.Format == formatValue {
 			src.gatherer = newGatherer(s, n.counts)
@@ -505,6 +505,7 @@ func (n *Node) Stats() Stats {
 			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
 			Asked: m.queries.asked.Load(), Answered: m.queries.answered.Load(), Unanswered: m.queries.expired.Load(), Open: m.queries.len(),
 			Frozen: m.ignored.Load(), Learning: m.learning.Load(), Corrected: m.corrected.Load(), LabelDelay: time.Duration(m.delay.Load()),
+			Missing: m.missing.Load(), Clipped: m.clipped.Load(),
 		}
 	}
 	return s

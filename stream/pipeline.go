@@ -50,6 +50,7 @@ type source struct {
 	template      *template
 	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
 	allowRetained bool
+	impute        bool                       // what is missing is filled in
 	feeds         []feed                     // of a stream
 	models        []*modelState              // of the feeds; or whom the labels are for
 	heed          func(*item, *source) error // of messages that are not samples or labels
@@ -110,6 +111,7 @@ type modelState struct {
 
 	predictions, learned, redelivered, ignored atomic.Uint64
 	corrected                                  atomic.Uint64
+	missing, clipped                           atomic.Uint64 // features
 	pending                                    atomic.Int64
 	lag                                        atomic.Int64 // labels, as late says
 	delay                                      atomic.Int64 // nanoseconds, as delays says
@@ -338,6 +340,10 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 			}
 		}
 		post := m.Model.Posterior()
+		if err := m.complete(&l, post, src.impute); err != nil {
+			w.report.refuse(src, []*modelState{m}, msg, err)
+			continue
+		}
 		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
 		ahead := 0
 		switch behind := m.behind(post.Version()); {
@@ -351,6 +357,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 			w.report.refuse(src, []*modelState{m}, msg, refuse(Unpredictable, "model %s: %w", m.Name, err))
 			continue
 		}
+		m.clipped.Add(uint64(w.ws.Clipped()))
 		if learned {
 			m.unlearnt++
 		}
@@ -373,6 +380,34 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		w.publish(m, &p)
 		it.lessons = append(it.lessons, l)
 	}
+}
+
+// complete counts the features that a sample lacks, and fills them in if it is
+// told to: with the mean by which the model scales them.
+func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *Refusal {
+	missing := 0
+	for _, v := range l.x {
+		if v != v {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	m.missing.Add(uint64(missing))
+	switch {
+	case missing == len(l.x):
+		return refuse(MissingFeature, "none of the features of model %s has a value", m.Name)
+	case !impute || post.Version() == 0: // before the first sample there is no mean
+		return nil
+	}
+	l.x = slices.Clone(l.x) // other models fill in their own means
+	for j, v := range l.x {
+		if v != v {
+			l.x[j] = post.Scale.Mu[j]
+		}
+	}
+	return nil
 }
 
 // behind returns how many samples with their labels this version of the

@@ -238,7 +238,11 @@ func (r *reporter) scores(m *modelState) {
 	if q := &m.queries; m.asker != nil {
 		v["queries"] = map[string]uint64{"asked": q.asked.Load(), "answered": q.answered.Load(), "unanswered": q.expired.Load(), "open": uint64(q.len())}
 	}
-	v["learning"], v["frozen"] = m.learning.Load(), m.ignored.Load()
+	v["learning"], v["frozen"], v["corrected"] = m.learning.Load(), m.ignored.Load(), m.corrected.Load()
+	v["missing"], v["clipped"], v["label_delay_p50_s"] = m.missing.Load(), m.clipped.Load(), nil
+	if d := m.delay.Load(); d > 0 {
+		v["label_delay_p50_s"] = rounded(time.Duration(d).Seconds())
+	}
 	if len(s.Classes) <= maxConfusion {
 		v["confusion"] = s.Matrix // [label][predicted]
 	}

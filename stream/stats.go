@@ -92,6 +92,7 @@ type ModelStats struct {
 	Learning                          bool          // not switched off
 	Pending                           int           // samples that wait for their label
 	Corrected                         uint64        // labels that corrected an earlier one
+	Missing, Clipped                  uint64        // features that samples lacked; that were too far from their mean
 	LabelDelay                        time.Duration // median time from a sample to its label, of the latest that came late; 0: none did
 	Asked, Answered, Unanswered       uint64        // questions: all, those that got their label, those whose sample waits no longer
 	Open                              int           // questions that are neither

@@ -3,21 +3,27 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"edge/model"
 	"edge/online"
+	"edge/stream"
 )
 
 // arrivals is a stream whose labels come late or not at all. Every row is
 // answered when it arrives and judged by that answer, as far as the file knows
 // its label; the learner is told Delay rows later, of a Fraction of them.
 type arrivals struct {
-	Delay    int
-	Fraction float64
-	Seed     uint64 // of the choice
+	Delay     int
+	Fraction  float64
+	Missing   float64 // probability that a feature of a row is missing
+	OnMissing string  // as a stream has it; rows that are rejected are not judged
+	Seed      uint64  // of the choices
 
 	learner *online.Learner
 	post    *model.Posterior
@@ -37,8 +43,38 @@ type tardy struct {
 	event   online.Event
 }
 
-// plain reports whether labels come with their rows, all of them.
-func (a *arrivals) plain() bool { return a.Delay == 0 && a.Fraction == 1 }
+// plain reports whether labels come with their rows, all of them, and nothing is missing.
+func (a *arrivals) plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Missing == 0 }
+
+// check reports what is out of range.
+func (a *arrivals) check() error {
+	switch {
+	case a.Delay < 0 || !(a.Fraction >= 0 && a.Fraction <= 1) || !(a.Missing >= 0 && a.Missing < 1):
+		return errors.New("--delay, --label-fraction and --missing: want rows, 0 to 1, and 0 to below 1")
+	case !slices.Contains([]string{stream.OnMissingReject, stream.OnMissingImpute, stream.OnMissingMarginalise}, a.OnMissing):
+		return fmt.Errorf("--on-missing %s: want reject, impute or marginalise", a.OnMissing)
+	}
+	return nil
+}
+
+// lose makes features of a row missing, and does about it what it should; false
+// if the row is refused. One feature stays, drawn like the others.
+func (a *arrivals) lose(x []float64) bool {
+	if a.Missing == 0 {
+		return true
+	}
+	stays, lost := a.rng.IntN(len(x)), false
+	for j := range x {
+		if a.rng.Float64() >= a.Missing || j == stays {
+			continue
+		}
+		lost = true
+		if x[j] = math.NaN(); a.OnMissing == stream.OnMissingImpute && a.post.Version() > 0 {
+			x[j] = a.post.Scale.Mu[j]
+		}
+	}
+	return !lost || a.OnMissing != stream.OnMissingReject
+}
 
 // run plays rows to learner and reports how its answers were.
 func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, name string, progress func(int)) (*Report, error) {
@@ -77,6 +113,9 @@ func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, 
 // row answers one row, and teaches the labels that come with it.
 func (a *arrivals) row(n int, row *Row) error {
 	told := a.rng.Float64() < a.Fraction
+	if !a.lose(row.X) {
+		return nil
+	}
 	ahead := 0
 	if a.Delay == 0 && told {
 		ahead = a.learner.Pending() + 1

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"edge/online"
+	"edge/stream"
 )
 
 // evaluation is what the flags of eval ask for.
@@ -115,10 +116,12 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
-	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction draws")
+	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction and --missing draw")
 	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
 	f.IntVar(&e.late.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
 	f.Float64Var(&e.late.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
+	f.Float64Var(&e.late.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
+	f.StringVar(&e.late.OnMissing, "on-missing", stream.OnMissingReject, "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged")
 	finish = trainingFlags(cmd, &e.cut.how)
 	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
@@ -137,10 +140,10 @@ func (e *evaluation) check(files []string) error {
 		return errors.New("--linear is for --mode prequential with one seed, all labels and no delay")
 	case e.mode != "prequential" && (e.plot != "" || e.plotSets != "" || e.seeds > 1):
 		return errors.New("--plot, --plot-sets and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
-	case e.late.Delay < 0 || !(e.late.Fraction >= 0 && e.late.Fraction <= 1):
-		return errors.New("--delay and --label-fraction: want rows, and 0 to 1")
+	case e.late.check() != nil:
+		return e.late.check()
 	case e.mode != "prequential" && !e.late.plain():
-		return errors.New("--delay and --label-fraction are for --mode prequential")
+		return errors.New("--delay, --label-fraction and --missing are for --mode prequential")
 	case e.cut.repeats < 1 || e.cut.fraction <= 0 || e.cut.fraction >= 1 || e.cut.flips < 0 || e.cut.flips >= 1:
 		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
 	case e.seeds < 1:

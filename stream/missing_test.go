@@ -1,0 +1,89 @@
+package stream
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestDecodeMissing: what lacks features is NaN there where a stream lets it be,
+// in every format, and refused otherwise.
+func TestDecodeMissing(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		name, format, payload string
+		want                  []float64 // nil: refused however lenient
+		strict                Reason
+	}{
+		{"absent", formatJSON, `{"rms":1,"peak_hz":3}`, []float64{1, nan, 3}, MissingFeature},
+		{"null", formatJSON, `{"rms":1,"kurtosis":null,"peak_hz":3}`, []float64{1, nan, 3}, NotANumber},
+		{"null in an array", formatJSON, `[1,null,3]`, []float64{1, nan, 3}, NotANumber},
+		{"in features", formatJSON, `{"features":{"kurtosis":2}}`, []float64{nan, 2, nan}, MissingFeature},
+		{"all null", formatJSON, `[null,null,null]`, nil, NotANumber},
+		{"none in features", formatJSON, `{"features":{}}`, nil, MissingFeature},
+		{"none at all", formatJSON, `{"id":"a"}`, nil, MissingFeature},
+		{"a text", formatJSON, `{"rms":1,"kurtosis":"","peak_hz":3}`, nil, NotANumber},
+		{"too few in an array", formatJSON, `[1,3]`, nil, WrongDimension},
+		{"empty cell", formatCSV, "1,,3", []float64{1, nan, 3}, MissingFeature},
+		{"empty cells", formatCSV, ",,", nil, MissingFeature},
+		{"absent field", formatInflux, "v rms=1,peak_hz=3", []float64{1, nan, 3}, MissingFeature},
+		{"NaN", formatFloat64, raw(1, nan, 3), []float64{1, nan, 3}, NotANumber},
+		{"single NaN", formatFloat32, raw(1, float32(nan), 3), []float64{1, nan, 3}, NotANumber},
+		{"NaN everywhere", formatFloat64, raw(nan, nan, nan), nil, NotANumber},
+		{"infinite", formatFloat64, raw(1, math.Inf(1), 3), nil, NotANumber},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := bearing()
+			s.Format = c.format
+			if _, err := mustDecoder(t, s).Decode([]byte(c.payload)); err == nil || err.(*Refusal).Reason != c.strict {
+				t.Errorf("strictly: %v, want %s", err, c.strict)
+			}
+			s.OnMissing = OnMissingMarginalise
+			got, err := mustDecoder(t, s).Decode([]byte(c.payload))
+			if c.want == nil {
+				if err == nil {
+					t.Errorf("got %v, want a refusal", got)
+				}
+				return
+			}
+			if err != nil || len(got) != 1 {
+				t.Fatalf("%v, %v", got, err)
+			}
+			for i, v := range got[0].X {
+				if math.Float64bits(v) != math.Float64bits(c.want[i]) {
+					t.Errorf("feature %d is %v, want %v", i, v, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestOnMissing: a stream's samples that lack features are answered and taught
+// as it says, and counted.
+func TestOnMissing(t *testing.T) {
+	for policy, want := range map[string][]string{
+		OnMissingReject:      {"ok 1"},
+		OnMissingImpute:      {"worn NaN", "ok 1", "worn 0"}, // before the first sample there is no mean; the fake model's is 0
+		OnMissingMarginalise: {"worn NaN", "ok 1", "worn NaN"},
+	} {
+		in(policy, t, func(t *testing.T) {
+			cfg, m := testConfig()
+			s := cfg.Streams["vibration"]
+			s.OnMissing = policy
+			cfg.Streams["vibration"] = s
+			r := newRig(t, newFakeJournal(), cfg, m)
+			for _, p := range []string{`{"features":[null,2],"label":"worn"}`, labelled(1), `{"features":[null,2],"label":"worn"}`, `{"features":[null,null],"label":"worn"}`} {
+				r.send(p7, p)
+				time.Sleep(time.Second)
+			}
+			equal(t, "learnt", r.models["bearing"].learnt(), want)
+			refused := r.node.Stats()
+			if n := refused.Learned + refused.Rejected[MissingFeature] + refused.Rejected[NotANumber]; n != 4 {
+				t.Errorf("%d learnt, refused %v, want 4 together", refused.Learned, refused.Rejected)
+			}
+			if n := refused.Models["bearing"].Missing; policy != OnMissingReject && n != 2 {
+				t.Errorf("%d features counted as missing, want 2", n)
+			}
+		})
+	}
+}
