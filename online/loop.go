@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,10 +89,11 @@ type Loop struct {
 	waiting int        // groups handed over and not yet learnt
 	drained *sync.Cond
 
-	seq        uint64    // of the last record learnt; Run's goroutine only, as all below
-	saved      uint64    // seq of the last checkpoint
-	twice      bool      // and of the one before
-	noRoom     time.Time // when making room last failed
+	due        *time.Ticker // of checkpoints; Run's goroutine only, as all below
+	seq        uint64       // of the last record learnt
+	saved      uint64       // seq of the last checkpoint
+	twice      bool         // and of the one before
+	noRoom     time.Time    // when making room last failed
 	stateBytes int
 	state      []byte
 	stale      bool // the status is older than the learner
@@ -190,6 +192,53 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 	return seq, state, nil
 }
 
+// Reconfigure lets the loop go on under another configuration of the same shape,
+// and with other times of checkpoints. What has been learnt so far is saved
+// first: a restart learns from the journal what came after it, under the new
+// configuration, and ends in the same bytes. It waits for Run, or for ctx to end.
+//
+// Errors: those of Restore and of the Checkpointer. Nothing has changed then.
+func (lp *Loop) Reconfigure(ctx context.Context, cfg Config, every time.Duration, samples uint64) error {
+	var err error
+	if e := lp.do(ctx, func() { err = lp.reconfigure(cfg, every, samples) }); e != nil {
+		return fmt.Errorf("online: reconfigure %s: %w", lp.opts.Model, e)
+	}
+	return err
+}
+
+func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples uint64) error {
+	if !reflect.DeepEqual(cfg, lp.learner.Config()) {
+		state, _ := lp.learner.AppendBinary(nil)
+		learner, err := Restore(cfg, state)
+		if err != nil {
+			return err
+		}
+		if lp.opts.Checkpointer != nil {
+			if err := lp.save(); err != nil {
+				return err
+			}
+		}
+		lp.learner = learner
+		lp.snapshot.Store(learner.Posterior())
+		lp.publishStatus()
+	}
+	lp.opts.Every, lp.opts.Samples = every, samples
+	lp.schedule()
+	return nil
+}
+
+// schedule lets checkpoints by time begin anew.
+func (lp *Loop) schedule() {
+	lp.due.Stop()
+	if lp.opts.Every > 0 {
+		lp.due.Reset(lp.opts.Every)
+	}
+}
+
+// Learner returns what the loop owns; nobody but Run may use it until Run has
+// returned.
+func (lp *Loop) Learner() *Learner { return lp.learner }
+
 // do has fn called by Run's goroutine.
 func (lp *Loop) do(ctx context.Context, fn func()) error {
 	done := make(chan struct{})
@@ -238,12 +287,9 @@ func (lp *Loop) Run(ctx context.Context) error {
 	if lp.opts.Linger > 0 {
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(lp.opts.Linger, giveUp) })()
 	}
-	var checkpoint <-chan time.Time
-	if lp.opts.Every > 0 {
-		t := time.NewTicker(lp.opts.Every)
-		defer t.Stop()
-		checkpoint = t.C
-	}
+	lp.due = time.NewTicker(time.Hour)
+	defer lp.due.Stop()
+	lp.schedule()
 	status := time.NewTicker(statusEvery)
 	defer status.Stop()
 	lp.checkpointIfDue() // a daemon that never lives long must not replay an ever longer journal
@@ -252,7 +298,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 		select {
 		case records := <-lp.in:
 			lp.learn(patience, records)
-		case <-checkpoint:
+		case <-lp.due.C:
 			lp.checkpoint()
 		case <-lp.room:
 			lp.makeRoom()

@@ -366,6 +366,14 @@ func roomError(err error, quota int64) error {
 	return err
 }
 
+// SetMaxSize changes Options.MaxSize.
+func (s *Store) SetMaxSize(bytes int64) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	s.opts.MaxSize = bytes
+	s.db.MaxSize = s.opts.maxSize()
+}
+
 // Close releases the file.
 func (s *Store) Close() error {
 	s.write.Lock()

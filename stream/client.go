@@ -75,6 +75,7 @@ type client struct {
 
 	current  atomic.Pointer[connection] // nil while there is none
 	draining atomic.Bool                // the node stops: what arrives now stays with the broker
+	replaced atomic.Bool                // another node takes the session over
 	refused  atomic.Pointer[[]string]   // filters that the broker refused
 	failure  atomic.Pointer[string]     // why there is no connection; nil while there is one, or none was tried
 	attempts int                        // since the last connection; run's goroutine only
@@ -537,8 +538,13 @@ func (conn *connection) announce(state string) delivery {
 	return conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte(state), retained: true, qos: 1})
 }
 
-// goodbye says that the node is offline and ends the connection.
+// goodbye says that the node is offline, unless another follows, and ends the
+// connection.
 func (conn *connection) goodbye() {
+	if conn.client.replaced.Load() {
+		conn.close()
+		return
+	}
 	if d := conn.announce("offline"); d != nil {
 		select {
 		case <-d.Done():

@@ -72,7 +72,14 @@ func (e *errands) run(ctx context.Context) {
 		case do := <-e.in:
 			do(ctx)
 		case <-ctx.Done():
-			return
+			for { // what waits is answered, too
+				select {
+				case do := <-e.in:
+					do(ctx)
+				default:
+					return
+				}
+			}
 		}
 	}
 }

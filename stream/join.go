@@ -2,6 +2,7 @@ package stream
 
 import (
 	"container/list"
+	"slices"
 	"time"
 
 	"edge/online"
@@ -26,6 +27,14 @@ type waiting struct {
 	byKey              map[uint64]*list.Element
 	byID               map[uint64][]uint64 // keys of the samples that share an id
 	bytes              int
+
+	changes []change // since keep
+}
+
+// change is a sample that came or went.
+type change struct {
+	sample *waiter
+	gone   bool
 }
 
 type waiter struct {
@@ -43,7 +52,9 @@ func newWaiting(limits Pending, recovered []online.Pending, now time.Time) (w *w
 	for i := range recovered {
 		w.insert(&waiter{sample: recovered[i], stored: true})
 	}
-	return w, w.shrink()
+	dropped = w.shrink()
+	w.keep()
+	return w, dropped
 }
 
 func (w *waiting) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
@@ -67,10 +78,43 @@ func (w *waiting) insert(p *waiter) {
 	if e := w.byKey[p.sample.Key]; e != nil {
 		w.remove(e)
 	}
-	w.byKey[p.sample.Key] = w.list(p).PushBack(p)
+	l := w.list(p)
+	at := l.Back()
+	for at != nil && at.Value.(*waiter).sample.Clock > p.sample.Clock {
+		at = at.Prev()
+	}
+	if at != nil {
+		w.byKey[p.sample.Key] = l.InsertAfter(p, at)
+	} else {
+		w.byKey[p.sample.Key] = l.PushFront(p)
+	}
+	w.changes = append(w.changes, change{p, false})
 	w.bytes += p.size()
 	id := idPart(p.sample.Key)
 	w.byID[id] = append(w.byID[id], p.sample.Key)
+}
+
+// limit changes the limits, and returns those that there is no room for.
+func (w *waiting) limit(limits Pending) (dropped []*waiter) {
+	w.limits = limits
+	return w.shrink()
+}
+
+// keep makes what has changed stay; undo takes back what has changed since.
+func (w *waiting) keep() {
+	clear(w.changes)
+	w.changes = w.changes[:0]
+}
+
+func (w *waiting) undo() {
+	for _, c := range slices.Backward(w.changes) {
+		if c.gone {
+			w.insert(c.sample)
+		} else if e := w.byKey[c.sample.sample.Key]; e != nil && e.Value == c.sample {
+			w.remove(e)
+		}
+	}
+	w.keep()
 }
 
 // add takes a sample up and returns those that make room for it. Its age is
@@ -139,6 +183,7 @@ func (w *waiting) remove(e *list.Element) *waiter {
 	p := e.Value.(*waiter)
 	w.list(p).Remove(e)
 	delete(w.byKey, p.sample.Key)
+	w.changes = append(w.changes, change{p, true})
 	w.bytes -= p.size()
 	id := idPart(p.sample.Key)
 	keys := w.byID[id]

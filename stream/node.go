@@ -76,6 +76,11 @@ type Deps struct {
 	OnPrediction func(*Prediction)
 	// OnEvent, if set, is called with every event, from any goroutine: it must not wait.
 	OnEvent func(Event)
+	// Settings identify the configuration, for info.
+	Settings string
+	// After is the node that this one replaces, see TakeOver; its models are the
+	// same where the names are the same.
+	After *Node
 }
 
 // Node is one MQTT edge node. NewNode makes it, Run runs it, once.
@@ -83,9 +88,12 @@ type Node struct {
 	cfg     Config
 	log     *slog.Logger
 	counts  *counters
+	after   *Node // until TakeOver
 	sources []*source
 	lost    *source // of messages that no source asks for
 	models  []*modelState
+	heard   map[string]*sourceCounts // by name: of the sources, and of those of the nodes before
+	taught  map[string]*modelCounts  // likewise
 
 	client    *client
 	ring      *fifo[*message]
@@ -107,8 +115,14 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{cfg: cfg, log: deps.Log, counts: new(counters), lost: &source{name: "none", rejected: newTally()},
-		program: deps.Program, errands: newErrands()}
+	n := &Node{
+		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),
+		counts: new(counters), heard: map[string]*sourceCounts{}, taught: map[string]*modelCounts{},
+	}
+	if n.after != nil {
+		n.counts, n.heard, n.taught = n.after.counts, maps.Clone(n.after.heard), maps.Clone(n.after.taught)
+	}
+	n.lost = n.count(&source{name: "none"})
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, fmt.Errorf("stream: new node: %w", err)
 	}
@@ -127,6 +141,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 		home:   newHomeAssistant(cfg, prefix),
 		counts: n.counts, stats: n.Stats, more: deps.Health, heard: deps.OnEvent, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
 	}
+	n.report.settings.Store(&deps.Settings)
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
@@ -159,14 +174,14 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 // connectModels makes the sources and the models and joins them.
 func (n *Node) connectModels(configs []ModelConfig) error {
 	var errs []error
-	byName := map[string]*source{}
+	byName, identities := map[string]*source{}, n.identities()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
 		s := n.cfg.Streams[name]
 		decoder, err := NewDecoder(s)
 		if err != nil {
 			return err
 		}
-		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, impute: s.OnMissing == OnMissingImpute, rejected: newTally()}
+		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, impute: s.OnMissing == OnMissingImpute, identity: identities[name]}
 		tmpl := s.TopicTemplate
 		if s.Format == formatValue {
 			src.gatherer = newGatherer(s, n.counts)
@@ -199,8 +214,14 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			errs = append(errs, fmt.Errorf("models.%s: %w", c.Name, err))
 			continue
 		}
-		m.frozen = c.Mark&markFrozen != 0
-		m.learning.Store(!m.frozen)
+		if m.modelCounts = n.taught[c.Name]; m.modelCounts == nil {
+			m.modelCounts = new(modelCounts)
+			n.taught[c.Name] = m.modelCounts
+		}
+		if n.after.model(c.Name) == nil { // which would hand over whether it learns
+			m.frozen = c.Mark&markFrozen != 0
+			m.learning.Store(!m.frozen)
+		}
 		if m.frozen {
 			n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
 				"topic", prefix+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
@@ -226,14 +247,14 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
 			continue
 		}
-		n.sources = append(n.sources, byName[name])
+		n.sources = append(n.sources, n.count(byName[name]))
 	}
 	for i, l := range n.cfg.Labels {
 		t, err := parseTemplate(l.TopicTemplate)
 		if err != nil {
 			return err
 		}
-		src := &source{name: labelsName, filters: l.Topics, decoder: newLabelDecoder(l), template: t, rejected: newTally()}
+		src := &source{name: labelsName, filters: l.Topics, decoder: newLabelDecoder(l), template: t}
 		for _, m := range n.models {
 			if l.Model == "" || l.Model == m.Name {
 				src.models = append(src.models, m)
@@ -242,14 +263,14 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if len(src.models) == 0 && errors.Join(errs...) == nil {
 			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
 		}
-		n.sources = append(n.sources, src)
+		n.sources = append(n.sources, n.count(src))
 	}
 	for _, m := range n.models {
-		n.sources = append(n.sources, &source{
+		n.sources = append(n.sources, n.count(&source{
 			name: labelsName, filters: []string{m.labelTopic + "/#"}, // which matches …/label too
 			decoder: newLabelDecoder(DefaultLabels()), template: &template{}, models: []*modelState{m},
-			ownTopic: m.labelTopic, rejected: newTally(),
-		})
+			ownTopic: m.labelTopic,
+		}))
 	}
 	n.listen(prefix)
 	return errors.Join(errs...)
@@ -267,10 +288,10 @@ func (m *modelState) knowClasses() {
 // listen adds the sources of what is neither a sample nor a label.
 func (n *Node) listen(prefix string) {
 	own := func(name, filter string, heed func(*item, *source) error) {
-		n.sources = append(n.sources, &source{
+		n.sources = append(n.sources, n.count(&source{
 			name: name, filters: []string{filter}, decoder: newLabelDecoder(DefaultLabels()), template: &template{},
-			ownTopic: filter, rejected: newTally(), heed: heed,
-		})
+			ownTopic: filter, heed: heed,
+		}))
 	}
 	if n.cfg.Control.Enabled {
 		own(requestsName, prefix+"request/#", func(it *item, _ *source) error { return n.request(it, prefix) })
@@ -393,7 +414,9 @@ func (n *Node) limits() map[string]any {
 // Run connects and works until ctx ends. Then it takes in no more, answers and
 // commits what has arrived, publishes the final metrics, says that it is
 // offline and disconnects, within five seconds. The error says that something
-// that has arrived was left for the broker to send again.
+// that has arrived was left for the broker to send again. If the cause of ctx's
+// end is ErrReplaced, another node follows and nobody is told that this one is
+// offline.
 func (n *Node) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	online, disconnect := context.WithCancel(background)
@@ -425,6 +448,7 @@ func (n *Node) Run(ctx context.Context) error {
 			n.log.Warn("the model is still learning; its final metrics are not published", "model", m.Name)
 		}
 	}
+	n.client.replaced.Store(errors.Is(context.Cause(ctx), ErrReplaced))
 	stopReporting()
 	reports.Wait()
 	n.report.final()
@@ -483,22 +507,14 @@ func (n *Node) Stats() Stats {
 	if at := c.lastMessage.Load(); at != nil {
 		s.SinceMessage = time.Since(*at)
 	}
-	n.lost.rejected.addTo(s.Rejected)
-	for _, src := range n.sources {
-		src.rejected.addTo(s.Rejected)
-		if src.received.Load() == 0 {
+	for name, c := range n.heard {
+		c.rejected.addTo(s.Rejected)
+		if c.received.Load() == 0 {
 			continue
 		}
-		of, ok := s.Streams[src.name]
-		if !ok {
-			of.Rejected = map[Reason]uint64{}
-		}
-		if since := time.Since(*src.last.Load()); !ok || since < of.SinceMessage {
-			of.SinceMessage = since
-		}
-		of.Received += src.received.Load()
-		src.rejected.addTo(of.Rejected)
-		s.Streams[src.name] = of
+		of := StreamStats{Received: c.received.Load(), SinceMessage: time.Since(*c.last.Load()), Rejected: map[Reason]uint64{}}
+		c.rejected.addTo(of.Rejected)
+		s.Streams[name] = of
 	}
 	for _, m := range n.models {
 		s.Models[m.Name] = ModelStats{

@@ -55,9 +55,8 @@ type source struct {
 	models        []*modelState              // of the feeds; or whom the labels are for
 	heed          func(*item, *source) error // of messages that are not samples or labels
 	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
-	received      atomic.Uint64
-	last          atomic.Pointer[time.Time] // when the last message came
-	rejected      tally
+	identity      string                     // name that the keys of its samples have in the journal
+	*sourceCounts
 }
 
 // feed is how a stream reaches a model.
@@ -97,7 +96,6 @@ type modelState struct {
 	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
 	cbor     *cborEncoder               // of predictions; nil: JSON
 	asker    *online.Asker              // nil: nothing is asked; the worker's
-	queries  queries                    // that are open
 
 	waiting *waiting // the committer's, as all below
 	last    *newest  // sample
@@ -107,15 +105,10 @@ type modelState struct {
 	open    int       // observations in the minibatch that is filling, as far as is known
 	since   time.Time // when the oldest of them was committed; zero after a Boundary
 
-	mark uint64 // what the journal remembers
+	mark uint64          // what the journal remembers
+	owed []online.Record // committed, and not handed to the model
 
-	predictions, learned, redelivered, ignored atomic.Uint64
-	corrected                                  atomic.Uint64
-	missing, clipped                           atomic.Uint64 // features
-	pending                                    atomic.Int64
-	lag                                        atomic.Int64 // labels, as late says
-	delay                                      atomic.Int64 // nanoseconds, as delays says
-	learning                                   atomic.Bool  // as the journal has it
+	*modelCounts
 }
 
 // newest is the latest sample of a model.
@@ -325,8 +318,8 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 	msg := it.msg
 	l := lesson{from: src, label: r.Label, weight: r.Weight, device: strings.Join(captured, "/"), entry: entry, repeat: msg.dup || msg.retained}
 	if r.ID != "" {
-		l.key, l.repeat = sampleKey(src.name, captured, r.ID), true
-		l.wait = waitKey(src.name, captured, r.ID)
+		l.key, l.repeat = sampleKey(src.identity, captured, r.ID), true
+		l.wait = waitKey(src.identity, captured, r.ID)
 	} else if r.Label != "" {
 		l.key = messageKey(msg.topic, msg.payload, entry)
 	}
@@ -465,7 +458,7 @@ func (w *worker) label(it *item, src *source, r *Reading, captured []string, ent
 				late.byID = true
 				continue
 			}
-			late.keys = append(late.keys, waitKey(s.name, levels, r.ID))
+			late.keys = append(late.keys, waitKey(s.identity, levels, r.ID))
 			if len(levels) > 0 {
 				late.device = strings.Join(levels, "/")
 			}
@@ -503,7 +496,8 @@ type group struct {
 	pending map[recordKey]*online.Pending // nil: forget
 	order   []recordKey                   // of pending
 	marks   []online.Mark
-	done    []func() // once it is durable
+	done    []func()      // once it is durable
+	was     []online.Mark // before
 }
 
 type recordKey struct {
@@ -557,7 +551,7 @@ func (g *group) commit() *online.Commit {
 // first, what is not committed is not acknowledged.
 func (c *committer) run(ctx context.Context) {
 	c.group.reset()
-	c.recover()
+	c.recover(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -601,12 +595,20 @@ func (c *committer) full(it *item) bool {
 
 // recover takes up the samples that wait, and lets a minibatch that was filling
 // when the node stopped be closed in time.
-func (c *committer) recover() {
+func (c *committer) recover(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
-		w, dropped := newWaiting(m.Pending, m.Waiting, now)
-		m.waiting, m.Waiting = w, nil
-		m.pending.Store(int64(w.len()))
+		if len(m.owed) > 0 {
+			c.teach(ctx, m, m.owed)
+		}
+		var dropped []*waiter
+		if m.waiting != nil { // it was handed over
+			dropped = m.waiting.limit(m.Pending)
+		} else {
+			m.waiting, dropped = newWaiting(m.Pending, m.Waiting, now)
+		}
+		m.Waiting = nil
+		m.pending.Store(int64(m.waiting.len()))
 		c.dropped(m, dropped, &c.counts.pendingEvicted)
 		status := m.Model.Status()
 		m.place = status.Learned + uint64(status.Open)
@@ -646,6 +648,7 @@ func (c *committer) boundaries(now time.Time) {
 }
 
 func (c *committer) mark(m *modelState, bits uint64) {
+	c.group.was = append(c.group.was, online.Mark{Model: m.Name, Bits: m.mark})
 	m.mark = bits
 	c.group.marks = append(c.group.marks, online.Mark{Model: m.Name, Bits: bits})
 }
@@ -938,6 +941,7 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 func (c *committer) settle(ctx context.Context) {
 	g := &c.group
 	if g.durable() && !c.commit(ctx, g.commit()) {
+		c.takeBack()
 		return
 	}
 	for _, it := range g.items {
@@ -952,6 +956,7 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	now := time.Now()
 	for _, m := range c.models {
+		m.waiting.keep()
 		m.pending.Store(int64(m.waiting.len()))
 		m.queries.prune(m.waiting)
 		records := byModel[m.Name]
@@ -959,11 +964,33 @@ func (c *committer) settle(ctx context.Context) {
 			continue
 		}
 		m.committed(records, now, c.counts)
-		if err := m.Model.Learn(ctx, records); err != nil {
-			c.log.Warn("learning is postponed to the next start; the journal has the records", "model", m.Name, "records", len(records), "reason", err)
-		}
+		c.teach(ctx, m, records)
 	}
 	g.reset()
+}
+
+// teach hands committed records over. If ctx ends first, they are owed: the node
+// that follows hands them over, or the journal does after the next start.
+func (c *committer) teach(ctx context.Context, m *modelState, records []online.Record) {
+	m.owed = nil
+	if err := m.Model.Learn(ctx, records); err != nil {
+		m.owed = records
+		c.log.Warn("learning is postponed; the journal has the records", "model", m.Name, "records", len(records), "reason", err)
+	}
+}
+
+// takeBack lets the samples wait that waited before a group which was not
+// committed: the node that follows finds them when the broker sends its messages
+// again.
+func (c *committer) takeBack() {
+	for _, m := range c.models {
+		m.waiting.undo()
+		for _, mark := range slices.Backward(c.group.was) {
+			if mark.Model == m.Name {
+				m.mark = mark.Bits
+			}
+		}
+	}
 }
 
 // committed follows the filling of the minibatch. The count may be off after a

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"edge/online"
@@ -53,6 +54,8 @@ type reporter struct {
 	started time.Time
 	logs    limits
 	home    *homeAssistant
+
+	settings atomic.Pointer[string] // that identify the configuration
 }
 
 // run publishes what is due until ctx ends.
@@ -194,7 +197,7 @@ func (r *reporter) info() {
 	r.outbox.push(&outgoing{topic: r.prefix + "info", qos: r.qos, retained: true, payload: r.encode(map[string]any{
 		"v": 1, "node": r.node, "version": r.build.Version, "commit": r.build.Commit,
 		"go": runtime.Version(), "arch": runtime.GOOS + "/" + runtime.GOARCH,
-		"started": stamp(r.started), "models": models, "limits": r.limits, "control": r.home.control,
+		"started": stamp(r.started), "models": models, "limits": r.limits, "control": r.home.control, "config": *r.settings.Load(),
 	})})
 }
 

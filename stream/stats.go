@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// counters are a node's counters since it started; any goroutine may use them.
+// counters are those of a node and of the nodes that it succeeded; any goroutine
+// may use them.
 type counters struct {
 	received, refused                           atomic.Uint64
 	predictions, learned, redelivered           atomic.Uint64
@@ -40,7 +41,29 @@ func (t tally) addTo(sum map[Reason]uint64) {
 	}
 }
 
-// Stats is what a node has done since it started, and where it stands.
+// sourceCounts are those of the messages that are counted under one name.
+type sourceCounts struct {
+	received atomic.Uint64
+	last     atomic.Pointer[time.Time] // when the last message came
+	rejected tally
+}
+
+func newSourceCounts() *sourceCounts { return &sourceCounts{rejected: newTally()} }
+
+// modelCounts are those of one model.
+type modelCounts struct {
+	predictions, learned, redelivered, ignored atomic.Uint64
+
+	corrected        atomic.Uint64
+	missing, clipped atomic.Uint64 // features
+	pending          atomic.Int64
+	lag              atomic.Int64 // labels, as late says
+	delay            atomic.Int64 // nanoseconds, as delays says
+	learning         atomic.Bool  // as the journal has it
+	queries          queries      // that are open
+}
+
+// Stats is what a node and those that it succeeded have done, and where it stands.
 type Stats struct {
 	Connected    bool
 	Failure      string        // why it is not connected, as far as is known

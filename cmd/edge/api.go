@@ -137,23 +137,16 @@ type sampleView struct {
 	Learned    bool               `json:"learned"` // its label came with it, or was told on the page
 }
 
-func (m *monitor) model(name string) *servedModel {
-	for _, served := range m.models {
-		if served.name == name {
-			return served
-		}
-	}
-	return nil
-}
+func (m *monitor) model(name string) *servedModel { return m.now().model(name) }
 
 func (m *monitor) describeNode() *nodeView {
-	s := m.node.Stats()
+	s := m.now().node.Stats()
 	v := &nodeView{
-		V: 1, Node: m.name, Version: m.build.Version, Commit: m.build.Commit, Started: m.started,
+		V: 1, Node: m.now().cfg.Node, Version: m.build.Version, Commit: m.build.Commit, Started: m.started,
 		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
 		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.LessonsDropped + s.OutboxDropped + s.PendingEvicted,
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
-		Control: m.control, Events: []eventView{}, Models: []modelSummary{},
+		Control: m.now().cfg.Control.Enabled, Events: []eventView{}, Models: []modelSummary{},
 	}
 	if s.Received > 0 {
 		at := time.Now().Add(-s.SinceMessage).Round(100 * time.Millisecond)
@@ -165,7 +158,7 @@ func (m *monitor) describeNode() *nodeView {
 	for _, e := range slices.Backward(m.lastEvents()) {
 		v.Events = append(v.Events, eventView{e.Time, e.Model, e.Kind, e.Detail})
 	}
-	for _, served := range m.models {
+	for _, served := range m.now().models {
 		v.Models = append(v.Models, summarise(served, s.Models[served.name]))
 	}
 	return v
@@ -190,13 +183,13 @@ func summarise(served *servedModel, s stream.ModelStats) modelSummary {
 }
 
 func (m *monitor) describeModel(served *servedModel) *modelView {
-	s, st := m.node.Stats().Models[served.name], served.loop.Status()
+	s, st := m.now().node.Stats().Models[served.name], served.loop.Status()
 	sc := &st.Scores
 	v := &modelView{
 		V: 1, modelSummary: summarise(served, s), Version: st.Learned,
 		Accuracy: judged(sc.N, 1-sc.Error), Brier: judged(sc.N, sc.Brier), ECE: judged(sc.N, sc.ECE), MacroF1: judged(sc.N, sc.MacroF1),
 		Scores: stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
-		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.features),
+		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}}, Predictions: s.Predictions, Learned: s.Learned,
 		Steps: st.Counters.Steps, Rollbacks: st.Counters.StepsRefused, StateBytes: st.StateBytes,
 	}
@@ -204,7 +197,7 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 		v.Confusion = sc.Matrix
 	}
 	for j, r := range served.loop.Posterior().Relevance() {
-		v.Relevance = append(v.Relevance, FeatureRelevance{served.features[j], r})
+		v.Relevance = append(v.Relevance, FeatureRelevance{served.config.Features[j], r})
 	}
 	slices.SortStableFunc(v.Relevance, func(a, b FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
 	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
@@ -213,7 +206,7 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 	for _, p := range slices.Backward(samples) {
 		v.Samples = append(v.Samples, describeSample(p))
 	}
-	for _, q := range m.node.Queries(served.name) {
+	for _, q := range m.now().node.Queries(served.name) {
 		v.Queries.Open = append(v.Queries.Open, queryView{describeSample(sample{q.Prediction, q.Asked, ""}), q.Reason, q.Expires})
 	}
 	return v

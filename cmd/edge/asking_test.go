@@ -116,7 +116,7 @@ func TestQueryOverMQTT(t *testing.T) {
 			t.Errorf("the page does not show them: %s", open)
 		}
 		publish(t, b.url(), "edge/test/wear/label/a", `{"id":"one","label":"ok"}`)
-		if !eventually(func() bool { return s.node.Stats().Models["wear"].Answered == 1 }) {
+		if !eventually(func() bool { return s.now().node.Stats().Models["wear"].Answered == 1 }) {
 			t.Fatal("the label over MQTT answers nothing")
 		}
 		code, answer := s.do("POST", "/api/v1/models/wear/label", `{"id":"three","device":"a","seq":3,"label":"worn"}`, map[string]string{"Content-Type": "application/json"})

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -26,27 +25,49 @@ const learnQueue = 64
 const lingerWithin = 500 * time.Millisecond
 
 // Daemon is one edge node: its store, the loops that learn, and the node that
-// speaks MQTT. `run` and `demo` have it in common.
+// speaks MQTT. `run` and `demo` have it in common. Store and loops outlive the
+// node, which a new configuration may replace.
 type Daemon struct {
-	log    *slog.Logger
-	store  *persist.Store
-	models []*servedModel // in the order of their names
-	node   *stream.Node
+	// Source reads the configuration again; nil: it stays as it is.
+	Source func() (*Config, error)
 
-	path    string   // of the store
-	exports exports  // that requests write and go back to
-	monitor *monitor // of all of it
-	web     *web     // nil: not served
+	log   *slog.Logger
+	store *persist.Store
+	hook  func(*stream.Prediction)
+
+	path    string             // of the store
+	exports exports            // that requests write and go back to
+	monitor *monitor           // of all of it
+	web     *web               // nil: not served
+	asks    chan chan<- reload // to reload the configuration, for Run's goroutine
 }
 
-// servedModel is one model of a daemon. The learner belongs to the loop while
-// that runs.
+// deployment is a daemon under one configuration. It is not changed, only replaced.
+type deployment struct {
+	cfg      *Config
+	settings settings // the same, flat
+	secrets  string   // digest of what proves who the node is
+	node     *stream.Node
+	models   []*servedModel // in the order of their names
+}
+
+// model returns a model by its name, nil if there is none.
+func (p *deployment) model(name string) *servedModel {
+	for _, m := range p.models {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// servedModel is one model of a deployment. Others may share its loop.
 type servedModel struct {
-	name     string
-	features []string
-	config   online.Config
-	learner  *online.Learner
-	loop     *online.Loop
+	name   string
+	config online.Config
+	feed   stream.ModelConfig
+	loop   *online.Loop
+	work   *task // that runs the loop
 }
 
 // NewDaemon opens the store, recovers every model and wires the node; nothing
@@ -57,51 +78,59 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 	if err != nil {
 		return nil, coded(exitStore, err)
 	}
-	d := &Daemon{log: log, store: store, path: cfg.StorePath(), monitor: newMonitor(cfg)}
+	d := &Daemon{log: log, store: store, hook: onPrediction, path: cfg.StorePath(), monitor: newMonitor(), asks: make(chan chan<- reload)}
 	d.exports = exports{store, filepath.Join(filepath.Dir(cfg.StorePath()), "exports")}
-	if err := d.wire(cfg, onPrediction); err != nil {
+	if err := d.deploy(cfg); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-func (d *Daemon) wire(cfg *Config, onPrediction func(*stream.Prediction)) error {
+// now returns what the daemon works as at this moment.
+func (d *Daemon) now() *deployment { return d.monitor.now() }
+
+// deploy makes the first deployment.
+func (d *Daemon) deploy(cfg *Config) (err error) {
+	p := &deployment{cfg: cfg, settings: settingsOf(cfg)}
+	p.secrets, _ = cfg.MQTT.Credentials() // whoever connects says what is wrong with them
+	for _, name := range sortedKeys(cfg.Models) {
+		m, err := d.recover(cfg, name)
+		if err != nil {
+			return err
+		}
+		p.models = append(p.models, m)
+	}
+	if p.node, err = d.newNode(p, nil); err != nil {
+		return err
+	}
+	d.monitor.follow(p)
+	if cfg.HTTP.Listen != "" {
+		d.web = newWeb(cfg.HTTP, d.monitor, d.log)
+	}
+	return nil
+}
+
+// newNode wires a node for a deployment that has everything else.
+func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error) {
 	deps := stream.Deps{
 		Journal: timedJournal{d.journal(), d.monitor.onCommit}, Log: d.log, Subscriptions: d.store,
-		Build:   stream.Build{Version: d.monitor.build.Version, Commit: d.monitor.build.Commit},
+		Build:    stream.Build{Version: d.monitor.build.Version, Commit: d.monitor.build.Commit},
+		Settings: p.settings.digest(), After: after,
 		Program: d.program(),
 		Health:  d.monitor.healthOfStore,
 		OnEvent: d.monitor.onEvent,
 		OnPrediction: func(p *stream.Prediction) {
 			d.monitor.onPrediction(p)
-			if onPrediction != nil {
-				onPrediction(p)
+			if d.hook != nil {
+				d.hook(p)
 			}
 		},
 	}
-	for _, name := range sortedKeys(cfg.Models) {
-		m, kept, err := d.recover(cfg, name)
-		if err != nil {
-			return err
-		}
-		d.models = append(d.models, m)
-		learner := m.learner.Config()
-		deps.Models = append(deps.Models, stream.ModelConfig{
-			Name: name, Model: m.loop, Streams: cfg.Models[name].Streams, Features: learner.Features,
-			Classes: learner.Classes, Batch: learner.Batch, Pending: cfg.Models[name].Pending, Waiting: kept.Pending,
-			Mark: kept.Mark, Output: cfg.Models[name].Output,
-			Active: cfg.Models[name].Active, Seed: learner.Seed,
-		})
+	for _, m := range p.models {
+		deps.Models = append(deps.Models, m.feed)
 	}
-	node, err := stream.NewNode(cfg.Stream(), deps)
-	if err != nil {
-		return coded(exitConfig, err)
-	}
-	d.node, d.monitor.node, d.monitor.models = node, node, d.models
-	if cfg.HTTP.Listen != "" {
-		d.web = newWeb(cfg.HTTP, d.monitor, d.log)
-	}
-	return nil
+	node, err := stream.NewNode(p.cfg.Stream(), deps)
+	return node, coded(exitConfig, err)
 }
 
 // roomyJournal is a store that says when it is full.
@@ -122,7 +151,7 @@ func (j roomyJournal) Commit(c *online.Commit) error {
 // the journals: none may be due for long, or ever while nothing can be committed.
 func (d *Daemon) journal() stream.Journal {
 	return roomyJournal{d.store, func() {
-		for _, m := range d.models {
+		for _, m := range d.now().models {
 			m.loop.MakeRoom()
 		}
 	}}
@@ -130,18 +159,18 @@ func (d *Daemon) journal() stream.Journal {
 
 // recover brings a model to where it was when the daemon ended, however it
 // ended: its last checkpoint, and what its journal holds after that.
-func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recovered, error) {
+func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	learnerConfig, err := cfg.Learner(name)
 	if err != nil {
-		return nil, nil, coded(exitConfig, err)
+		return nil, coded(exitConfig, err)
 	}
 	kept, err := d.store.Load(name, learnerConfig.Shape())
 	if err != nil {
-		return nil, nil, coded(exitStore, err)
+		return nil, coded(exitStore, err)
 	}
 	learner, err := revive(learnerConfig, kept.State)
 	if err != nil {
-		return nil, nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
+		return nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
 	}
 	seq := kept.Seq
 	for i := range kept.Records {
@@ -157,20 +186,35 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, *persist.Recov
 	scores := learner.Scores()
 	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
-	m := &servedModel{name: name, features: learner.Config().Features, config: learnerConfig, learner: learner}
+	m := newServedModel(cfg, name, learnerConfig)
+	m.feed.Waiting, m.feed.Mark = kept.Pending, kept.Mark
 	m.loop = online.NewLoop(learner, online.LoopOptions{
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Linger: lingerWithin,
-		Log:    d.log, Notify: func(n online.Notice) {
-			d.node.Notify(n)
-			if n.Kind == online.NoticeDrift && learnerConfig.Drift.Action == online.ActionRollback {
-				d.node.RollBack(n.Model)
-			}
-		},
+		Log:    d.log, Notify: d.notify,
 		Learnt: func(t time.Duration) { d.monitor.onLearnt(name, t) },
 	})
-	return m, kept, nil
+	m.feed.Model = m.loop
+	return m, nil
+}
+
+// notify tells the node what a loop has to say. It never waits.
+func (d *Daemon) notify(n online.Notice) {
+	p := d.now()
+	p.node.Notify(n)
+	if m := p.model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.config.Drift.Action == online.ActionRollback {
+		p.node.RollBack(n.Model)
+	}
+}
+
+// newServedModel returns a model without its loop.
+func newServedModel(cfg *Config, name string, learner online.Config) *servedModel {
+	of := cfg.Models[name]
+	return &servedModel{name: name, config: learner, feed: stream.ModelConfig{
+		Name: name, Streams: of.Streams, Features: learner.Features, Classes: learner.Classes, Batch: learner.Batch,
+		Pending: of.Pending, Output: of.Output, Active: of.Active, Seed: learner.Seed,
+	}}
 }
 
 // revive restores a learner from a state, or makes a new one if there is none.
@@ -181,31 +225,85 @@ func revive(cfg online.Config, state []byte) (*online.Learner, error) {
 	return online.Restore(cfg, state)
 }
 
+// task is a goroutine that can be ended and waited for.
+type task struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when it has ended
+	err    error         // valid once done is closed
+}
+
+// begin starts a task.
+func begin(ctx context.Context, run func(context.Context) error) *task {
+	t := &task{done: make(chan struct{})}
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	go func() {
+		defer close(t.done)
+		defer t.cancel(nil)
+		t.err = run(ctx)
+	}()
+	return t
+}
+
+// end returns how the task ended; nil is a task that never began.
+func (t *task) end(why error) error {
+	if t == nil {
+		return nil
+	}
+	t.cancel(why)
+	<-t.done
+	return t.err
+}
+
 // Run works until ctx ends, then stops in order: no more intake, what has
 // arrived is answered, committed, acknowledged and learnt, the state is saved,
-// the node says that it is offline.
+// the node says that it is offline. Meanwhile it reloads the configuration when
+// it is asked to.
 func (d *Daemon) Run(ctx context.Context) error {
-	learning, stopLearning := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopLearning()
-	var loops sync.WaitGroup
-	failed := make([]error, len(d.models))
-	for i, m := range d.models {
-		loops.Go(func() { failed[i] = m.loop.Run(learning) })
+	r := &run{Daemon: d, learning: context.WithoutCancel(ctx)}
+	for _, m := range d.now().models {
+		m.work = begin(r.learning, m.loop.Run)
 	}
-	var watchers sync.WaitGroup
-	watchers.Go(func() { d.monitor.run(learning, d.store, d.path) })
-	if d.web != nil {
-		watchers.Go(func() { d.web.run(ctx) })
+	watch := begin(r.learning, func(ctx context.Context) error {
+		d.monitor.run(ctx, d.store, d.path)
+		return nil
+	})
+	r.serve()
+	r.node = begin(r.learning, d.now().node.Run)
+	for working := true; working; {
+		select {
+		case answer := <-d.asks:
+			r.reload(ctx, answer)
+		case <-r.node.done:
+			working = false
+		case <-ctx.Done():
+			working = false
+		}
 	}
-	nodeErr := d.node.Run(ctx)
-	stopLearning()
-	loops.Wait()
-	watchers.Wait()
-	for _, m := range d.models {
-		s := m.learner.Scores()
-		d.log.Info("model stopped", "model", m.name, "samples", s.N, "error", s.Error, "nll", s.NLL, "ece", s.ECE, "digest", m.learner.Digest())
+	page := r.page
+	if page != nil {
+		page.cancel(nil)
+	}
+	nodeErr := r.node.end(nil)
+	var failed []error
+	for _, m := range d.now().models {
+		m.work.cancel(nil)
+	}
+	for _, m := range d.now().models {
+		failed = append(failed, m.work.end(nil))
+	}
+	watch.end(nil)
+	page.end(nil)
+	for _, m := range d.now().models {
+		d.farewell(m)
 	}
 	return errors.Join(coded(exitRuntime, nodeErr), coded(exitStore, errors.Join(failed...)), d.Close())
+}
+
+// farewell logs what a model has learnt. Its loop has ended.
+func (d *Daemon) farewell(m *servedModel) {
+	l := m.loop.Learner()
+	s := l.Scores()
+	d.log.Info("model stopped", "model", m.name, "samples", s.N, "error", s.Error, "nll", s.NLL, "ece", s.ECE, "digest", l.Digest())
 }
 
 // Close releases the store.

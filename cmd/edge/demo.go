@@ -151,7 +151,7 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report, err := newReport(sensors.name, daemon.models[0].learner, curve, taught)
+	report, err := newReport(sensors.name, daemon.now().models[0].loop.Learner(), curve, taught)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQT
 	defer stop()
 	served, played := make(chan error, 1), make(chan error, 1)
 	go func() { served <- daemon.Run(running) }()
-	loop := daemon.models[0].loop
+	loop := daemon.now().models[0].loop
 	go func() {
 		rows, err := player.Play(ctx, broker)
 		if err == nil {

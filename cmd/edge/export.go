@@ -108,9 +108,9 @@ func (e exports) read(model, name string) ([]byte, error) {
 // program is what requests ask of the daemon.
 func (d *Daemon) program() stream.Program {
 	p := stream.Program{
-		Checkpoint: func(ctx context.Context, model string) error { return d.served(model).loop.Checkpoint(ctx) },
+		Checkpoint: func(ctx context.Context, model string) error { return d.now().model(model).loop.Checkpoint(ctx) },
 		Export: func(ctx context.Context, model, name string) (map[string]any, error) {
-			m := d.served(model)
+			m := d.now().model(model)
 			_, state, err := m.loop.State(ctx)
 			if err != nil {
 				return nil, err
@@ -122,7 +122,7 @@ func (d *Daemon) program() stream.Program {
 			if err != nil {
 				return nil, nil, err
 			}
-			learner, err := online.Restore(d.served(model).config, state)
+			learner, err := online.Restore(d.now().model(model).config, state)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -133,15 +133,11 @@ func (d *Daemon) program() stream.Program {
 	if level, ok := d.log.Handler().(adjustable); ok {
 		p.LogLevel = level.set
 	}
-	return p
-}
-
-// served returns the model of a name; there is one.
-func (d *Daemon) served(model string) *servedModel {
-	for _, m := range d.models {
-		if m.name == model {
-			return m
+	if d.Source != nil {
+		p.Reload = func(ctx context.Context) error {
+			_, err := d.Reload(ctx)
+			return err
 		}
 	}
-	panic("edge: no model " + model)
+	return p
 }

@@ -47,7 +47,7 @@ func (h health) code() int {
 // alive reports whether the loop of every model has given a sign of life lately.
 func (m *monitor) alive(within time.Duration) []check {
 	var checks []check
-	for _, served := range m.models {
+	for _, served := range m.now().models {
 		silence := served.loop.Silence()
 		checks = append(checks, check{
 			"model " + served.name, silence < within,
@@ -59,7 +59,7 @@ func (m *monitor) alive(within time.Duration) []check {
 
 // ready reports whether what arrives is answered, and what it teaches kept.
 func (m *monitor) ready() []check {
-	s := m.node.Stats()
+	s := m.now().node.Stats()
 	broker := check{"broker", s.Connected, "connected"}
 	if !s.Connected {
 		broker.Detail = "not connected: " + cmp.Or(s.Failure, "not tried yet")

@@ -61,7 +61,7 @@ func (w *web) listen() {
 		return
 	}
 	if !loopback(l.Addr()) {
-		w.log.Warn("the page and the metrics can be reached from other machines, and have no password", "listen", l.Addr().String(), "labels_allowed", w.monitor.control)
+		w.log.Warn("the page and the metrics can be reached from other machines, and have no password", "listen", l.Addr().String(), "labels_allowed", w.monitor.now().cfg.Control.Enabled)
 	}
 	w.listener = l
 }
@@ -208,7 +208,7 @@ type labelRequest struct {
 func (w *web) label(rw http.ResponseWriter, r *http.Request) {
 	model := r.PathValue("model")
 	switch media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
-	case !w.monitor.control:
+	case !w.monitor.now().cfg.Control.Enabled:
 		refuseRequest(rw, http.StatusForbidden, "labels are not taken here: control.enabled is false")
 		return
 	case media != "application/json":
@@ -218,7 +218,7 @@ func (w *web) label(rw http.ResponseWriter, r *http.Request) {
 		refuseRequest(rw, http.StatusNotFound, "there is no such model")
 		return
 	}
-	if !w.monitor.node.Stats().Models[model].Learning {
+	if !w.monitor.now().node.Stats().Models[model].Learning {
 		refuseRequest(rw, http.StatusConflict, "learning is switched off")
 		return
 	}
@@ -238,7 +238,7 @@ func (w *web) label(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
-	err := w.monitor.node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Label: ask.Label, Source: "page"})
+	err := w.monitor.now().node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Label: ask.Label, Source: "page"})
 	var refusal *stream.Refusal
 	switch {
 	case err == nil:

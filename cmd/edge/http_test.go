@@ -204,7 +204,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	status := s.models[0].loop.Status()
+	status := s.now().models[0].loop.Status()
 	store, err := s.store.Stats()
 	if err != nil || store.FileBytes == 0 {
 		t.Fatal(store, err)
@@ -256,8 +256,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	if !gjson.ValidBytes(configs.Grafana) {
 		t.Fatal("configs/grafana.json is not JSON")
 	}
-	cfg := DefaultConfig()
-	m := newMonitor(&cfg)
+	m := newMonitor()
 	known := map[string][]string{}
 	for _, f := range newCollector(m).families {
 		known[f.name] = f.labels
@@ -319,7 +318,8 @@ func TestHealthChecks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &monitor{models: []*servedModel{{name: "m", loop: online.NewLoop(learner, online.LoopOptions{})}}}
+	m := newMonitor()
+	m.follow(&deployment{cfg: new(Config), models: []*servedModel{{name: "m", loop: online.NewLoop(learner, online.LoopOptions{})}}})
 	if h := healthOf(m.alive(time.Hour)); h.code() != http.StatusOK || len(h.Checks) != 1 {
 		t.Errorf("a new loop: %+v", h)
 	}
@@ -442,8 +442,8 @@ func TestLabelOnThePage(t *testing.T) {
 		if code != http.StatusOK && gjson.Get(answer, "error").String() == "" && code != http.StatusForbidden {
 			t.Errorf("%s: says no reason: %s", tc.name, answer)
 		}
-		if !eventually(func() bool { return s.node.Stats().Learned == tc.learned }) {
-			t.Fatalf("%s: %d labels were taught, want %d", tc.name, s.node.Stats().Learned, tc.learned)
+		if !eventually(func() bool { return s.now().node.Stats().Learned == tc.learned }) {
+			t.Fatalf("%s: %d labels were taught, want %d", tc.name, s.now().node.Stats().Learned, tc.learned)
 		}
 	}
 	_, a := s.get("/api/v1/models/wear")
@@ -556,12 +556,12 @@ func TestPortTaken(t *testing.T) {
 	defer l.Close()
 	b := newTestBroker(t, startEmbedded)
 	s := serve(t, b.url(), func(c *Config) { c.HTTP.Listen = l.Addr().String() })
-	publishUntil := func() bool { return s.node.Stats().Subscribed }
+	publishUntil := func() bool { return s.now().node.Stats().Subscribed }
 	if !eventually(publishUntil) {
 		t.Fatal("the daemon does not subscribe")
 	}
 	publish(t, b.url(), "plant/a/pump", pumpSamples(10)...)
-	if !eventually(func() bool { return s.models[0].loop.Status().Scores.N == 10 }) {
+	if !eventually(func() bool { return s.now().models[0].loop.Status().Scores.N == 10 }) {
 		t.Error("nothing is learnt")
 	}
 	if !strings.Contains(s.log.String(), "will keep trying") {
@@ -571,9 +571,11 @@ func TestPortTaken(t *testing.T) {
 
 // An address that others reach is warned of, one that they do not is not.
 func TestListenWarns(t *testing.T) {
+	m := newMonitor()
+	m.follow(&deployment{cfg: new(Config)})
 	for listen, want := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true} {
 		var log lockedLog
-		w := newWeb(HTTP{Listen: listen}, &monitor{}, slog.New(slog.NewTextHandler(&log, nil)))
+		w := newWeb(HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
 		w.close()
 		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && w.listener != nil {
 			t.Errorf("%s: warned: %v, want %v: %s", listen, got, want, &log)
@@ -614,10 +616,11 @@ func TestPage(t *testing.T) {
 func TestCourseIsBounded(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Models["m"] = DefaultModel()
-	m := newMonitor(&cfg)
+	m := newMonitor()
+	m.follow(&deployment{cfg: &cfg})
 	for n := range 10000 {
-		m.follow("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}})
-		m.follow("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}}) // no news
+		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}})
+		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}}) // no news
 	}
 	_, course := m.remembered("m")
 	if len(course) >= coursePoints || len(course) < coursePoints/4 {

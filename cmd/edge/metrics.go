@@ -126,7 +126,7 @@ func newCollector(m *monitor) *collector {
 func (c *collector) collect() *exposition {
 	page := &exposition{families: c.families, lines: map[*metric][]byte{}}
 	send := page.send
-	s := c.monitor.node.Stats()
+	s := c.monitor.now().node.Stats()
 	b := c.monitor.build
 	send(c.build, 1, b.Version, b.Commit, b.Go)
 	send(c.connected, oneIf(s.Connected))
@@ -162,7 +162,7 @@ func (c *collector) collect() *exposition {
 		send(c.storeWritten, float64(st.WrittenBytes))
 		send(c.storeTransactions, float64(st.Transactions))
 	}
-	for _, m := range c.monitor.models {
+	for _, m := range c.monitor.now().models {
 		c.collectModel(send, m, s.Models[m.name])
 	}
 	c.collectTimes(page)

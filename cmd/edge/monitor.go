@@ -25,13 +25,10 @@ const (
 // and events, the course of the scores, how long things took. Its methods may
 // be called from any goroutine and do not wait for the disk or for learning.
 type monitor struct {
-	name    string // of the node
-	node    *stream.Node
-	models  []*servedModel // in the order of their names
-	control bool
 	started time.Time
 	build   Version
 
+	at    atomic.Pointer[deployment]
 	store atomic.Pointer[storeSample]
 
 	mu         sync.Mutex
@@ -75,21 +72,34 @@ type coursePoint struct {
 	WindowLogLoss float64 `json:"window_log_loss"`
 }
 
-// newMonitor returns the monitor of a daemon, which tells it of its node and
-// models before anything runs.
-func newMonitor(cfg *Config) *monitor {
-	fast := []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1}
-	slow := []float64{500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 10}
-	m := &monitor{
-		name: cfg.Node, control: cfg.Control.Enabled, started: time.Now(), build: buildVersion(),
-		recent: map[string]*recent{}, commitTime: newHistogram(slow),
-	}
-	for name := range cfg.Models {
-		m.recent[name] = &recent{
-			skip: courseMinStep, predicted: map[string]uint64{}, predictTime: newHistogram(fast), learnTime: newHistogram(slow),
+// newMonitor returns the monitor of a daemon, which lets it follow a deployment
+// before anything runs.
+func newMonitor() *monitor {
+	return &monitor{started: time.Now(), build: buildVersion(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+}
+
+// Bounds of histograms, in seconds.
+var (
+	fastTimes = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1}
+	slowTimes = []float64{500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 10}
+)
+
+// now returns the deployment that it follows.
+func (m *monitor) now() *deployment { return m.at.Load() }
+
+// follow takes a deployment for the present one. What is remembered of a model
+// that has gone is kept: it may come back.
+func (m *monitor) follow(p *deployment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range p.cfg.Models {
+		if m.recent[name] == nil {
+			m.recent[name] = &recent{
+				skip: courseMinStep, predicted: map[string]uint64{}, predictTime: newHistogram(fastTimes), learnTime: newHistogram(slowTimes),
+			}
 		}
 	}
-	return m
+	m.at.Store(p)
 }
 
 // onPrediction is the node's hook.
@@ -178,8 +188,8 @@ func (m *monitor) run(ctx context.Context, store *persist.Store, path string) {
 	defer looks.Wait()
 	looks.Go(func() {
 		every(ctx, time.Second, func() {
-			for _, served := range m.models {
-				m.follow(served.name, &served.loop.Status().Scores)
+			for _, served := range m.now().models {
+				m.trace(served.name, &served.loop.Status().Scores)
 			}
 		})
 	})
@@ -207,8 +217,8 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// follow adds a point to the course of a model's scores, if there is news.
-func (m *monitor) follow(model string, s *online.Scores) {
+// trace adds a point to the course of a model's scores, if there is news.
+func (m *monitor) trace(model string, s *online.Scores) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +14,7 @@ import (
 func newRunCommand() *cobra.Command {
 	var path string
 	var length time.Duration
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon",
@@ -18,15 +22,23 @@ func newRunCommand() *cobra.Command {
 SIGINT or SIGTERM. It starts without a broker and connects as soon as there is
 one. What it has learnt is in one file; it carries on from there after a stop, a
 crash or a power cut. Under systemd it says when it is ready and feeds the
-watchdog for as long as it learns (configs/edge.service).`,
+watchdog for as long as it learns (configs/edge.service).
+
+SIGHUP lets it read the configuration again, certificates and secrets too, and
+go on with all that it has learnt (docs/reload.md). --watch does the same
+whenever one of those files changes.`,
 		Example: `  edge run -c edge.yaml
-  EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml`,
+  EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml
+  kill -HUP $(pidof edge)`,
 		Args: cobra.NoArgs,
 		RunE: action(func(cmd *cobra.Command, args []string) error {
 			cfg, err := LoadConfig(path)
 			if err != nil {
 				return err
 			}
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, syscall.SIGHUP)
+			defer signal.Stop(asked)
 			log := newLogger(cfg.Log, cmd.ErrOrStderr())
 			ctx := cmd.Context()
 			if length > 0 {
@@ -44,16 +56,23 @@ watchdog for as long as it learns (configs/edge.service).`,
 			if err != nil {
 				return err
 			}
+			daemon.Source = func() (*Config, error) { return LoadConfig(path) }
+			working, stop := context.WithCancel(ctx)
+			defer stop()
 			stopped := make(chan struct{})
-			var watch sync.WaitGroup
-			watch.Go(func() { newService(log).run(ctx, stopped, daemon.monitor) })
+			manager := newService(log)
+			var around sync.WaitGroup
+			around.Go(func() { manager.run(ctx, stopped, daemon.monitor) })
+			around.Go(func() { reloads(working, asked, daemon, manager, path, watch) })
 			err = daemon.Run(ctx)
+			stop()
 			close(stopped)
-			watch.Wait()
+			around.Wait()
 			return err
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	cmd.Flags().BoolVar(&watch, "watch", false, "reload when the configuration, a certificate or a secret changes")
 	cmd.Flags().DurationVar(&length, "for", 0, "stop by itself after this `DURATION`")
 	return cmd
 }

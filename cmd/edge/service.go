@@ -73,6 +73,13 @@ func (s *service) run(ctx context.Context, stopped <-chan struct{}, m *monitor) 
 	}
 }
 
+// reloading says that the configuration is read again; the function that it
+// returns says that this is over.
+func (s *service) reloading() (over func()) {
+	s.send(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
+	return func() { s.send(daemon.SdNotifyReady) }
+}
+
 // stuckLoops names the models whose check fails.
 func stuckLoops(checks []check) string {
 	var names []string
@@ -86,7 +93,7 @@ func stuckLoops(checks []check) string {
 
 // words is how the daemon is, on one line.
 func (m *monitor) words() string {
-	s := m.node.Stats()
+	s := m.now().node.Stats()
 	b := strings.Builder{}
 	switch {
 	case !s.Connected:
@@ -96,7 +103,7 @@ func (m *monitor) words() string {
 	default:
 		b.WriteString("connected")
 	}
-	for _, served := range m.models {
+	for _, served := range m.now().models {
 		sc := served.loop.Status().Scores
 		fmt.Fprintf(&b, "; %s: %d samples", served.name, sc.N)
 		if sc.N > 0 {
