@@ -20,7 +20,8 @@
 // single values has a gatherer that makes samples of them.
 //
 // Requests. A node that may be controlled hears request/#; the worker carries a
-// request out in the order of receipt, and the committer makes it durable. For
+// request out in the order of receipt, and the committer makes it durable. What
+// takes long is an errand, outside the way of the messages. For
 // Home Assistant each model is a device (homeassistant.go).
 //
 // Identity. A sample with an id is taught once: the key of (stream, captured
@@ -30,8 +31,9 @@
 // exactly once give ids.
 //
 // Bounds: every queue has a limit and a counter (Stats). The clock of the
-// payloads is passed through and never decides; intervals are monotonic, so the
-// age of a sample that waits for its label starts again with the process.
+// payloads is passed through and never decides; intervals are monotonic. The
+// age of a sample that waits for its label is the time that the node has run, as
+// far as the journal knows it.
 //
 // Only client.go knows paho. Reference: MQTT 3.1.1, OASIS Standard, 2014.
 package stream
