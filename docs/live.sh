@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data=../shared/data
-go build -o "${EDGE:=$(mktemp -d)/edge}" ./cmd/edge
+[ -n "${EDGE:-}" ] || go build -o "${EDGE:=$(mktemp -d)/edge}" ./cmd/edge
 
 # fields FILE FLAG...: what eval says of a file, one "key":value a line.
 fields() { "$EDGE" eval --json "$data/$1.csv.gz" "${@:2}" 2>/dev/null | tr ',{}[]' '\n\n\n\n\n'; }
@@ -53,17 +53,19 @@ actions)
 		echo
 	done ;;
 alarms)
-	echo "| stream | detector | on | false alarms in 8000 shuffled | found after (change at 2000) |"
-	echo "|---|---|---|---|---|"
+	echo "| stream | adwin: log loss | error | novelty | page-hinkley: log loss | error | novelty |"
+	echo "|---|---|---|---|---|---|---|"
 	for set in $synthetic; do
+		printf '| %s |' "$set"
 		for detector in adwin page-hinkley; do
 			for on in log_loss error novelty; do
 				flags=(--shuffle 1 --first 8000 --drift-detector $detector --drift-on $on)
 				still=$(fields "$set" "${flags[@]}" | grep -c '^"since"' || true)
 				found=$(fields "$set" "${flags[@]}" --abrupt 2000 | awk -F: '$1 == "\"n\"" { n = $2 } $1 == "\"since\"" && n > 2000 { print n - 2000; exit }')
-				echo "| $set | $detector | $on | $still | ${found:-–} |"
+				printf ' %s, %s |' "$still" "${found:-never}"
 			done
 		done
+		echo
 	done ;;
 weights)
 	echo "| stream | rarest class | balanced accuracy, plain | balanced | macro-F1 | balanced | error | balanced | nll | balanced |"

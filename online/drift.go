@@ -35,7 +35,7 @@ const (
 
 	ActionNone     Action = "none"
 	ActionForget   Action = "forget"   // all horizons forget as fast as one of 100 observations, for a while
-	ActionReseed   Action = "reseed"   // the inducing inputs begin anew at the latest samples
+	ActionReseed   Action = "reseed"   // half of the inducing inputs begin anew at the latest samples
 	ActionRollback Action = "rollback" // the model goes back to an earlier checkpoint, if there is one
 )
 
@@ -145,8 +145,9 @@ func (w *watch) horizonNow(length float64) float64 {
 	return length
 }
 
-// reseedNow puts the inducing inputs at centres of the window, and projects what
-// was learnt on the new basis. If that fails the old one stays.
+// reseedNow puts half of the inducing inputs, drawn at random, at centres of the
+// window, and projects what was learnt on the new basis. If that fails the old
+// one stays. All of them at the window, which may be of one kind, forget too much.
 func (l *Learner) reseedNow() error {
 	n := len(l.winY)
 	if !l.view.Built() || n == 0 {
@@ -157,9 +158,12 @@ func (l *Learner) reseedNow() error {
 	copy(l.work.theta0, l.params.Theta)
 	for g := range l.bases {
 		p := l.params.Group(g)
-		kmeans(p.Z()[:min(n, l.m)*l.d], atMean(l.winX), n, l.d, rng)
-		for i := range p.Z() {
-			p.Z()[i] += centreNoise * rng.NormFloat64()
+		fresh := make([]float64, min(n, (l.m+1)/2)*l.d)
+		kmeans(fresh, atMean(l.winX), n, l.d, rng)
+		for i, at := range rng.Perm(l.m)[:len(fresh)/l.d] {
+			for f := range l.d {
+				p.Z()[at*l.d+f] = fresh[i*l.d+f] + centreNoise*rng.NormFloat64()
+			}
 		}
 	}
 	clear(l.opt.m)

@@ -222,6 +222,27 @@ func TestRequests(t *testing.T) {
 			t.Errorf("a repeated request was carried out: %q", got)
 		}
 	})
+	in("a drift takes the model back, and nothing else", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		there := true
+		r := newProgrammedRig(t, newFakeJournal(), cfg, Program{
+			Earlier: func(_ context.Context, _, to string) ([]byte, map[string]any, error) {
+				if !there {
+					return nil, nil, errors.New("there is no older checkpoint")
+				}
+				return []byte("the state of " + to), nil, nil
+			},
+		}, m)
+		r.node.RollBack("bearing")
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"8  " + online.OnlyModel + "the state of older"})
+		there = false
+		r.node.RollBack("bearing")
+		time.Sleep(time.Second)
+		if e := object(t, r.published(), "event"); e["event"] != "rollback_failed" || e["model"] != "bearing" || e["detail"] != "there is no older checkpoint" {
+			t.Errorf("event %v", e)
+		}
+	})
 	in("one that takes too long is answered, and the others wait their turn", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		cfg.Control.Enabled = true

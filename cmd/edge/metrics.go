@@ -19,22 +19,22 @@ type collector struct {
 	runtime  []*metric        // of each
 	families []*metric
 
-	build, connected, subscribed, degraded                 *metric
-	received, rejected, lastMessage                        *metric
-	dropped, redelivered, reconnects, commitFailures       *metric
-	observed                                               *metric
-	queue, unacked                                         *metric
-	queries, queriesOpen                                   *metric
-	learned, pending, choleskyRetries, rollbacks, silence  *metric
-	accuracy, logLoss, ece, windowAccuracy, windowLogLoss  *metric
-	balanced, kappa, brier, windowBalanced, windowBrier    *metric
-	baselineAccuracy, baselineLogLoss, prevalence          *metric
-	driftLevel, drifts, coverage, setSize, kept            *metric
-	storeBytes, storeFree, storeWritten, storeTransactions *metric
-	learning, ignored                                      *metric
-	stateBytes, predictions                                *metric
-	predictTime, learnTime, commitTime                     *metric
-	cpu, resident, anonymous, startTime, openFiles         *metric
+	build, connected, subscribed, degraded                  *metric
+	received, rejected, lastMessage                         *metric
+	dropped, redelivered, reconnects, commitFailures        *metric
+	observed                                                *metric
+	queue, unacked                                          *metric
+	queries, queriesOpen                                    *metric
+	learned, pending, choleskyRetries, rollbacks, silence   *metric
+	accuracy, logLoss, ece, windowAccuracy, windowLogLoss   *metric
+	balanced, kappa, brier, windowBalanced, windowBrier     *metric
+	baselineAccuracy, baselineLogLoss, prevalence           *metric
+	labelDelay, driftLevel, drifts, coverage, setSize, kept *metric
+	storeBytes, storeFree, storeWritten, storeTransactions  *metric
+	learning, ignored                                       *metric
+	stateBytes, predictions                                 *metric
+	predictTime, learnTime, commitTime                      *metric
+	cpu, resident, anonymous, startTime, openFiles          *metric
 }
 
 func newCollector(m *monitor) *collector {
@@ -84,6 +84,7 @@ func newCollector(m *monitor) *collector {
 	c.baselineAccuracy = gauge("baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", "model", "baseline")
 	c.baselineLogLoss = gauge("baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", "model", "baseline")
 	c.prevalence = gauge("label_prevalence", "Fraction of the last 500 labels.", "model", "class")
+	c.labelDelay = gauge("label_delay_seconds", "Median time from a sample to its label, of the latest that came late; 0 if none did.", "model")
 	c.driftLevel = gauge("drift_level", "How much the stream has changed of late: 0 none, 1 warning, 2 drift.", "model")
 	c.drifts = counter("drifts_total", "Drifts that were found since the model began.", "model")
 	c.coverage = gauge("conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", "model")
@@ -227,6 +228,7 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	if status.StateBytes > 0 {
 		send(c.stateBytes, float64(status.StateBytes), m.name)
 	}
+	send(c.labelDelay, s.LabelDelay.Seconds(), m.name)
 	send(c.driftLevel, float64(status.Drift), m.name)
 	send(c.drifts, float64(status.Drifts), m.name)
 	sc := &status.Scores
