@@ -83,6 +83,21 @@ emulate: ## test the kernels of model/dense on arm64 and armv6; needs qemu-user-
 	GOARCH=arm GOARM=6 CGO_ENABLED=0 $(GO) test -c -o $(DIST)/dense_armv6.test ./model/dense
 	timeout 600 qemu-arm-static -cpu arm1176 $(DIST)/dense_armv6.test
 
+.PHONY: packages release
+packages: man ## make deb, rpm, apk and ipk packages, container images, bills of material and checksums in dist/release
+	rm -rf $(DIST)/bin
+	mkdir -p $(DIST)/bin/completion
+	GOARCH=amd64 $(WHOLE) -o $(DIST)/bin/edge_amd64 ./cmd/edge
+	GOARCH=arm64 $(WHOLE) -o $(DIST)/bin/edge_arm64 ./cmd/edge
+	GOARCH=arm GOARM=7 $(WHOLE) -o $(DIST)/bin/edge_armv7 ./cmd/edge
+	GOARCH=arm GOARM=6 $(WHOLE) -o $(DIST)/bin/edge_armv6 ./cmd/edge
+	GOARCH=riscv64 $(WHOLE) -o $(DIST)/bin/edge_riscv64 ./cmd/edge
+	cp -r $(DIST)/man $(DIST)/bin/man
+	for shell in bash zsh fish; do $(GO) run ./cmd/edge completion $$shell >$(DIST)/bin/completion/edge.$$shell; done
+	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release
+
+release: lint test packages ## check, test and make all that is released
+
 .PHONY: man
 man: ## write the manual pages into dist/man; their date is that of the last commit
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} $(GO) test ./cmd/edge -run '^TestManPages$$' -count 1 -args -man $(CURDIR)/$(DIST)/man

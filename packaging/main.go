@@ -1,0 +1,117 @@
+// Command packaging makes what is installed of edge: deb, rpm, apk and ipk
+// packages, a container image, bills of material, the licences of what the
+// program is built from, and checksums of all of it. The binaries are there
+// already, named edge_<arch>. The same binaries and the same time give the same
+// bytes. It is a module of its own, so that edge itself depends on none of this.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// release is what is made, and of what.
+type release struct {
+	version string    // semantic, without v
+	time    time.Time // of every file in it
+	root    string    // of edge's sources
+	bin     string    // folder of the binaries
+	dist    string    // folder that takes the results
+	notices string    // file with the licences of all that is in the binaries
+}
+
+// arch is a machine that edge is built for, in the words of those who name it.
+type arch struct {
+	name     string // of the binary
+	nfpm     string // of the packages, which nfpm translates
+	platform string // of the container image; "": no image
+	variant  string
+}
+
+var arches = []arch{
+	{"amd64", "amd64", "amd64", ""},
+	{"arm64", "arm64", "arm64", ""},
+	{"armv7", "arm7", "arm", "v7"},
+	{"armv6", "arm6", "arm", "v6"},
+	{"riscv64", "riscv64", "riscv64", ""},
+}
+
+func main() {
+	log.SetFlags(0)
+	r := release{}
+	flag.StringVar(&r.root, "root", "..", "`FOLDER` of edge's sources")
+	flag.StringVar(&r.bin, "bin", "../dist/bin", "`FOLDER` of the binaries, edge_<arch>")
+	flag.StringVar(&r.dist, "dist", "../dist/release", "`FOLDER` that takes the results")
+	flag.StringVar(&r.version, "version", "", "semantic `VERSION` (default that of the newest tag, or one made of the commit)")
+	flag.Parse()
+	if err := r.make(); err != nil {
+		log.Fatal("packaging: ", err)
+	}
+}
+
+func (r *release) make() error {
+	if err := r.identify(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.dist); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.dist, 0o755); err != nil {
+		return err
+	}
+	r.notices = filepath.Join(r.dist, "THIRD_PARTY.txt")
+	for _, step := range []func() error{r.licences, r.materials, r.packages, r.image, r.checksums} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("edge %s of %s in %s\n", r.version, r.time.Format(time.RFC3339), r.dist)
+	return nil
+}
+
+// identify asks the version control system for the version and the time; the
+// environment variable SOURCE_DATE_EPOCH overrides the time.
+func (r *release) identify() error {
+	seconds := os.Getenv("SOURCE_DATE_EPOCH")
+	if seconds == "" {
+		var err error
+		if seconds, err = r.git("log", "-1", "--format=%ct"); err != nil {
+			return err
+		}
+	}
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+	}
+	r.time = time.Unix(s, 0).UTC()
+	if r.version != "" {
+		return nil
+	}
+	if tag, err := r.git("describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil {
+		r.version = strings.TrimPrefix(tag, "v")
+		return nil
+	}
+	commit, err := r.git("rev-parse", "--short=12", "HEAD")
+	r.version = "0.0.0-git" + r.time.Format("20060102150405") + "+" + commit
+	return err
+}
+
+func (r *release) git(args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = r.root
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", args[0], err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// binary is the program for a machine.
+func (r *release) binary(a arch) string { return filepath.Join(r.bin, "edge_"+a.name) }

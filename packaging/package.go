@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goreleaser/nfpm/v2"
+	_ "github.com/goreleaser/nfpm/v2/apk"
+	_ "github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
+	_ "github.com/goreleaser/nfpm/v2/ipk"
+	_ "github.com/goreleaser/nfpm/v2/rpm"
+)
+
+// format is a kind of package.
+type format struct {
+	name    string
+	state   string // of the sample configuration: the path of the state file
+	service string // file in configs, and where it goes
+	place   string
+	mode    os.FileMode
+	scripts nfpm.Scripts // in scripts/
+}
+
+var formats = []format{
+	{"deb", "/var/lib/edge/edge.db", "edge.service", "/usr/lib/systemd/system/edge.service", 0o644,
+		nfpm.Scripts{PostInstall: "deb.postinst", PreRemove: "deb.prerm", PostRemove: "deb.postrm"}},
+	{"rpm", "/var/lib/edge/edge.db", "edge.service", "/usr/lib/systemd/system/edge.service", 0o644,
+		nfpm.Scripts{PostInstall: "rpm.post", PreRemove: "rpm.preun", PostRemove: "rpm.postun"}},
+	{"apk", "/var/lib/edge/edge.db", "edge.openrc", "/etc/init.d/edge", 0o755,
+		nfpm.Scripts{PreInstall: "apk.pre-install", PostInstall: "apk.post-install", PreRemove: "apk.pre-deinstall"}},
+	{"ipk", "/etc/edge/edge.db", "edge.procd", "/etc/init.d/edge", 0o755,
+		nfpm.Scripts{PostInstall: "ipk.postinst", PreRemove: "ipk.prerm"}},
+}
+
+// packages makes a package of every format for every machine.
+func (r *release) packages() error {
+	work, err := os.MkdirTemp("", "edge-packaging-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	for _, f := range formats {
+		for _, a := range arches {
+			if err := r.pack(f, a, filepath.Join(work, f.name+"-"+a.name)); err != nil {
+				return fmt.Errorf("%s for %s: %w", f.name, a.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *release) pack(f format, a arch, work string) error {
+	if err := os.Mkdir(work, 0o755); err != nil {
+		return err
+	}
+	config, err := r.sample(f, work)
+	if err != nil {
+		return err
+	}
+	contents, err := r.contents(f, a, work)
+	if err != nil {
+		return err
+	}
+	contents = append(contents, &files.Content{
+		Source: config, Destination: "/etc/edge/edge.yaml", Type: files.TypeConfigNoReplace, FileInfo: &files.ContentFileInfo{Mode: 0o644},
+	})
+	info := nfpm.WithDefaults(&nfpm.Info{
+		Name: "edge", Arch: a.nfpm, Platform: "linux", Version: r.version, VersionSchema: "semver", Release: "1",
+		Section: "misc", Priority: "optional", Maintainer: "edge developers <edge@example.org>", Homepage: "https://example.org/edge",
+		Description: "online classification of MQTT sensor streams\n" +
+			"edge subscribes to MQTT feature streams, learns to classify them with a sparse\n" +
+			"multi-class Gaussian process, and publishes the class probabilities. What it\n" +
+			"has learnt survives restarts, upgrades and power cuts in one file.",
+		MTime: r.time,
+		Overridables: nfpm.Overridables{
+			Contents: contents, Umask: 0o022,
+			RPM: nfpm.RPM{BuildHost: "localhost", Summary: "Online classification of MQTT sensor streams", Compression: "gzip"},
+			Deb: nfpm.Deb{Compression: "xz"},
+		},
+	})
+	for _, script := range []struct {
+		name string
+		to   *string
+	}{
+		{f.scripts.PreInstall, &info.Scripts.PreInstall}, {f.scripts.PostInstall, &info.Scripts.PostInstall},
+		{f.scripts.PreRemove, &info.Scripts.PreRemove}, {f.scripts.PostRemove, &info.Scripts.PostRemove},
+	} {
+		if script.name != "" {
+			*script.to = filepath.Join(r.root, "packaging", "scripts", script.name)
+		}
+	}
+	if f.name == "deb" {
+		info.Recommends = []string{"ca-certificates"}
+		info.Suggests = []string{"mosquitto"}
+	}
+	if err := nfpm.PrepareForPackager(info, f.name); err != nil {
+		return err
+	}
+	packager, err := nfpm.Get(f.name)
+	if err != nil {
+		return err
+	}
+	var content bytes.Buffer
+	if err := packager.Package(info, &content); err != nil {
+		return err
+	}
+	path := filepath.Join(r.dist, packager.ConventionalFileName(info))
+	if a.name == "armv6" && (f.name == "deb" || f.name == "ipk") { // which call it armhf, too
+		path = strings.TrimSuffix(path, "."+f.name) + "_armv6." + f.name
+	}
+	return os.WriteFile(path, content.Bytes(), 0o644)
+}
+
+// sample is the commented sample configuration, with its state where the system
+// keeps such things.
+func (r *release) sample(f format, work string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(r.root, "configs", "edge.yaml"))
+	if err != nil {
+		return "", err
+	}
+	const path = "  path: edge.db\n"
+	if strings.Count(string(text), path) != 1 {
+		return "", fmt.Errorf("configs/edge.yaml: want %q once", path)
+	}
+	out := filepath.Join(work, "edge.yaml")
+	return out, os.WriteFile(out, []byte(strings.Replace(string(text), path, "  path: "+f.state+"\n", 1)), 0o644)
+}
+
+// contents are the files of a package, apart from its configuration.
+func (r *release) contents(f format, a arch, work string) (files.Contents, error) {
+	file := func(source, destination string, mode os.FileMode) *files.Content {
+		return &files.Content{Source: source, Destination: destination, FileInfo: &files.ContentFileInfo{Mode: mode}}
+	}
+	all := files.Contents{
+		file(r.binary(a), "/usr/bin/edge", 0o755),
+		file(filepath.Join(r.root, "configs", f.service), f.place, f.mode),
+		{Destination: "/etc/edge", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o755}},
+	}
+	if f.name == "ipk" { // a router has room for neither manuals nor completions
+		return all, nil
+	}
+	for shell, place := range map[string]string{
+		"bash": "/usr/share/bash-completion/completions/edge", "zsh": "/usr/share/zsh/vendor-completions/_edge", "fish": "/usr/share/fish/vendor_completions.d/edge.fish",
+	} {
+		source := filepath.Join(r.bin, "completion", "edge."+shell)
+		if _, err := os.Stat(source); err == nil {
+			all = append(all, file(source, place, 0o644))
+		}
+	}
+	pages, err := filepath.Glob(filepath.Join(r.bin, "man", "*.[1-9]"))
+	if err != nil {
+		return nil, err
+	}
+	for _, page := range pages {
+		zipped := filepath.Join(work, filepath.Base(page)+".gz")
+		if err := compress(page, zipped); err != nil {
+			return nil, err
+		}
+		section := strings.TrimPrefix(filepath.Ext(page), ".")
+		all = append(all, file(zipped, "/usr/share/man/man"+section+"/"+filepath.Base(zipped), 0o644))
+	}
+	documents := map[string]string{"README.md": "README.md", "docs/reload.md": "reload.md", "docs/install.md": "install.md", "docs/control.md": "control.md", "configs/edge.schema.json": "edge.schema.json"}
+	for from, to := range documents {
+		all = append(all, file(filepath.Join(r.root, from), "/usr/share/doc/edge/"+to, 0o644))
+	}
+	if f.name != "deb" {
+		return append(all, file(r.notices, "/usr/share/doc/edge/THIRD_PARTY.txt", 0o644)), nil
+	}
+	changes := filepath.Join(work, "changelog")
+	text := fmt.Sprintf("edge (%s) unstable; urgency=medium\n\n  * See the commits of the sources.\n\n -- edge developers <edge@example.org>  %s\n",
+		debianVersion(r.version), r.time.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+	if err := os.WriteFile(changes, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	if err := compress(changes, changes+".gz"); err != nil {
+		return nil, err
+	}
+	return append(all,
+		file(changes+".gz", "/usr/share/doc/edge/changelog.Debian.gz", 0o644),
+		file(r.notices, "/usr/share/doc/edge/copyright", 0o644),
+		file(filepath.Join(r.root, "packaging", "scripts", "lintian-overrides"), "/usr/share/lintian/overrides/edge", 0o644),
+	), nil
+}
+
+// debianVersion writes a semantic version as nfpm does.
+func debianVersion(v string) string {
+	return strings.Replace(v, "-", "~", 1) + "-1"
+}
+
+// compress writes a file gzip'd, the same at any time.
+func compress(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(data); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(to, b.Bytes(), 0o644)
+}
