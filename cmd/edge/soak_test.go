@@ -82,7 +82,8 @@ func TestSoak(t *testing.T) {
 	}
 	s.flat(heap)
 	t.Logf("%d messages in %v, %d of them taught; faults: %v", s.published, time.Since(begun).Round(time.Second), s.taught, s.faults)
-	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught", byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught))
+	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught; doctor would have reckoned with %s",
+		byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), byteSize(uint64(s.reckoned())))
 }
 
 const (
@@ -344,6 +345,21 @@ func (s *soak) restart(end func(*daemonProcess)) {
 func (s *soak) account() {
 	s.written += int64(s.metric("edge_store_written_bytes_total"))
 	s.transactions += int64(s.metric("edge_store_transactions_total"))
+}
+
+// reckoned is how many bytes the transactions should have written by what
+// doctor measures of a commit and a checkpoint.
+func (s *soak) reckoned() float64 {
+	cfg, err := LoadConfig(s.config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w, err := measureWear(s.t.Context(), cfg, s.t.TempDir(), 1e4, 5*time.Second)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	checkpoints := float64(s.taught / 500)
+	return (float64(s.transactions)-checkpoints)*w.CommitBytes + checkpoints*w.CheckpointBytes
 }
 
 func (s *soak) metric(name string) float64 {
