@@ -4,6 +4,7 @@ GO      ?= go
 FUZZ    ?= 20s
 KILLS   ?= 1000
 MESSAGES ?= 10000000
+QUIET   ?= 10000
 DIST    := dist
 
 # Small binaries. The page is plain HTTP, so HTTP/2 would never be spoken. What
@@ -39,8 +40,8 @@ faults: ## let each operation of a daemon on its disk fail, be its last, or be l
 load: ## teach a daemon twice as fast as it can learn, for ten minutes
 	CI=true EDGE_LOAD=600 $(GO) test ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v
 
-soak: ## run a daemon over MESSAGES (10 000 000) with faults at random, watch what it takes up
-	CI=true EDGE_SOAK=$(MESSAGES) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
+soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), watch what it takes up
+	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
 
 endure: ## teach small models a million samples one by one, and 250 000 of one class
 	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v

@@ -37,7 +37,8 @@ func (t TLS) Validate() error {
 	)
 }
 
-// Ring bounds the messages that have arrived and wait for their prediction.
+// Ring bounds the messages that have arrived and wait for their prediction, and
+// as many again that are answered and wait for the journal or the learner.
 // When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
 // 1 is left unacknowledged, and so are those that follow it: once the ring is
 // empty the node reconnects, and the broker sends them again, in order.

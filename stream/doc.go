@@ -7,8 +7,10 @@
 // a bounded ring and never waits; the worker decodes it and answers it from the
 // model's newest snapshot; the committer, the only writer of the journal, makes
 // what it teaches durable, acknowledges it and hands it to the learner, in the
-// order of receipt. A prediction never waits for learning, and what is not
-// durable is not acknowledged.
+// order of receipt. A prediction never waits for learning nor for the disk: what
+// is answered and cannot be committed yet is held. What is not durable is not
+// acknowledged, so that the broker's window fills where the journal fails; an
+// observer then hears the streams over a second connection, to be answered only.
 //
 // Words: a stream maps topics to samples, a sample is one feature vector, a
 // reading is one entry of a payload, a label may come with its sample or later

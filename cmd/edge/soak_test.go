@@ -28,8 +28,8 @@ import (
 
 // TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four
 // teach, four ask, one is a sample that waits for a label in vain, and one is
-// hostile. Faults come in between, one in soakQuiet messages and at least
-// twenty, by the seed EDGE_SOAK_SEED: connections cut and stalled, the client id
+// hostile. Faults come in between, one in EDGE_SOAK_QUIET messages (default
+// 10,000) and at least twenty, by the seed EDGE_SOAK_SEED: connections cut and stalled, the client id
 // taken by another, the broker restarted, the disk refusing every write, the
 // process held, stopped and killed. At the end what was taught must be known, once and in order, to the
 // last bit. Half of the messages are one life's: in its second half neither
@@ -47,7 +47,7 @@ func TestSoak(t *testing.T) {
 	s.start()
 	s.connect()
 
-	faults := max(20, messages/soakQuiet)
+	faults := max(20, messages/int(tortureNumber(t, "EDGE_SOAK_QUIET", 10_000)))
 	for i := range faults {
 		s.publish(max(messages/faults-soakDuring, 0))
 		mortal := i < faults/4 || i >= faults*3/4
@@ -86,10 +86,7 @@ func TestSoak(t *testing.T) {
 		byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), byteSize(uint64(s.reckoned())))
 }
 
-const (
-	soakQuiet  = 10_000 // messages from one fault to the next
-	soakDuring = 300    // messages while one lasts
-)
+const soakDuring = 300 // messages while a fault lasts
 
 // soak is a daemon between mosquitto and the truth.
 type soak struct {
