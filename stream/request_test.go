@@ -251,6 +251,7 @@ func TestRequests(t *testing.T) {
 			Reload:     func(context.Context) error { return nil },
 		}, m)
 		r.send("edge/n1/request/checkpoint", "")
+		time.Sleep(time.Millisecond) // it has begun, and is no longer among those that wait
 		for range maxErrands + 1 {
 			r.send("edge/n1/request/reload", "")
 		}
