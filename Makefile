@@ -46,8 +46,10 @@ soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), w
 endure: ## teach small models a million samples one by one, and 250 000 of one class
 	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v
 
-bench: ## run all benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## run all benchmarks: of each part, of a step beside gonum and OpenBLAS, of the daemon beside a bare echo
+	$(GO) test -run '^$$' -bench . -benchmem ./model/... ./online ./persist ./stream
+	docs/steps.sh
+	$(GO) test ./cmd/edge -run '^$$' -bench EndToEnd -benchtime 20000x
 
 fuzz: ## run every fuzz target for FUZZ (20s)
 	@set -e; for pkg in $$($(GO) list ./...); do \

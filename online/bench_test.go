@@ -9,13 +9,13 @@ import (
 )
 
 // sizes are those of the performance figures: (C, M, D, B).
-var sizes = []struct{ c, m, d, b int }{{6, 50, 33, 16}, {6, 100, 128, 100}, {10, 200, 784, 200}}
+var sizes = []struct{ c, m, d, b int }{{6, 50, 33, 1}, {6, 50, 33, 16}, {6, 100, 128, 100}, {10, 200, 784, 200}}
 
 // benchLearner is a warmed-up learner with the default horizons and window.
 func benchLearner(b *testing.B, c, m, d, size int, rate float64) (*Learner, []Event) {
 	cfg := DefaultConfig()
 	cfg.Inducing, cfg.Batch.MaxSize, cfg.LearningRate = m, size, rate
-	cfg.Warmup = 4 * size
+	cfg.Warmup = max(4*size, 2*m)
 	for i := range d {
 		cfg.Features = append(cfg.Features, fmt.Sprint("f", i))
 	}
@@ -27,7 +27,7 @@ func benchLearner(b *testing.B, c, m, d, size int, rate float64) (*Learner, []Ev
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	events := make([]Event, 8*size)
+	events := make([]Event, max(8*size, 4*m))
 	for i := range events {
 		k := rng.IntN(c)
 		x := make([]float64, d)
@@ -69,7 +69,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func BenchmarkPredict(b *testing.B) {
-	for _, s := range sizes {
+	for _, s := range sizes[1:] {
 		b.Run(fmt.Sprintf("C=%d/M=%d/D=%d", s.c, s.m, s.d), func(b *testing.B) {
 			l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
 			p, ws := l.Posterior(), model.NewWorkspace()

@@ -166,7 +166,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.observer = n.newObserver()
 	n.worker.observer = n.observer
 	if cfg.LossWindow > 0 {
-		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow)
+		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
 	}
 	return n, nil
 }

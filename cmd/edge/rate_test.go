@@ -273,6 +273,7 @@ func (s *answerers) predicting(f func(*process)) {
 	defer d.stop()
 	d.await("connected to the broker")
 	s.with(d.cmd.Process.Pid, f)
+	time.Sleep(3 * time.Second) // learning may be behind
 }
 
 func (s *answerers) with(pid int, f func(*process)) {

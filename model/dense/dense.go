@@ -1,3 +1,5 @@
+//go:build !blas
+
 package dense
 
 import "fmt"
