@@ -24,4 +24,5 @@ func newCBOREncoder() (*cborEncoder, error) { return nil, errNoCBOR }
 
 func (*cborEncoder) encode(*Prediction) ([]byte, error) { return nil, errNoCBOR }
 
-func idInCBOR([]byte) string { return "" }
+// UnmarshalCBOR refuses.
+func UnmarshalCBOR([]byte, any) error { return errNoCBOR }

@@ -141,7 +141,13 @@ func PredictionID(payload []byte) string {
 	if gjson.ValidBytes(payload) {
 		return gjson.GetBytes(payload, "id").String()
 	}
-	return idInCBOR(payload)
+	var p struct {
+		ID string `json:"id"`
+	}
+	if UnmarshalCBOR(payload, &p) != nil { // an id that is no text among it
+		return ""
+	}
+	return p.ID
 }
 
 // CheckOutput returns why predictions cannot be published in a format.

@@ -91,13 +91,6 @@ func scalarOf(raw string) any {
 	return nil
 }
 
-// idInCBOR returns the id in a prediction in CBOR, if it is a text.
-func idInCBOR(payload []byte) string {
-	var p struct {
-		ID string `cbor:"id"`
-	}
-	if err := cbor.Unmarshal(payload, &p); err != nil {
-		return ""
-	}
-	return p.ID
-}
+// UnmarshalCBOR reads a published prediction in CBOR into a struct with tags cbor
+// or json.
+func UnmarshalCBOR(payload []byte, into any) error { return cbor.Unmarshal(payload, into) }

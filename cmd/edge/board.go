@@ -12,9 +12,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/fxamacker/cbor/v2"
-
 	"edge/online"
+	"edge/stream"
 )
 
 const (
@@ -302,7 +301,7 @@ func (p *wirePrediction) read(payload []byte) bool {
 		d.UseNumber() // an id goes back as it came
 		return d.Decode(p) == nil && p.Seq > 0
 	}
-	return cbor.Unmarshal(payload, p) == nil && p.Seq > 0
+	return stream.UnmarshalCBOR(payload, p) == nil && p.Seq > 0
 }
 
 // tick measures the rates; it is called about once a second.
