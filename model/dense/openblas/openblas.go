@@ -1,7 +1,5 @@
 //go:build openblas
 
-// Package openblas serves gonum's blas64 by OpenBLAS, to measure against. It is
-// the only one that needs a C compiler, and no program has it.
 package openblas
 
 // #cgo LDFLAGS: -lopenblas
