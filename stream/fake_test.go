@@ -83,6 +83,13 @@ func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 
 func (m *fakeModel) Idle(context.Context) error { return nil }
 
+// record returns record i of those that were learnt.
+func (m *fakeModel) record(i int) online.Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.records[i]
+}
+
 // learnt returns "label x0" for each observation, and "|" for each boundary.
 func (m *fakeModel) learnt() (all []string) {
 	m.mu.Lock()

@@ -346,7 +346,7 @@ func TestLateLabels(t *testing.T) {
 			r.send(topic, label("b", "worn"))
 			time.Sleep(time.Second)
 			equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 9", "worn 2"})
-			ev := r.models["bearing"].records[1]
+			ev := r.models["bearing"].record(1)
 			if len(ev.Probs) != 1 || ev.Probs[0] != 1 {
 				t.Errorf("judged by %v, want the prediction when the features arrived, [1]", ev.Probs)
 			}
@@ -479,7 +479,7 @@ func TestLateLabels(t *testing.T) {
 		time.Sleep(time.Second)
 		want := []string{"ok 9", "ok 2", "ok 1", "worn, not ok 1", "worn, not ok 2", "ok, not worn 2"}
 		equal(t, "learnt", r.models["bearing"].learnt(), want)
-		if ev := r.models["bearing"].records[3]; len(ev.Probs) == 0 || ev.Name != "ok" {
+		if ev := r.models["bearing"].record(3); len(ev.Probs) == 0 || ev.Name != "ok" {
 			t.Errorf("the correction %+v lacks the prediction that was judged", ev)
 		}
 		// Both labels are delivered again, because their acknowledgements were lost.
@@ -527,7 +527,7 @@ func TestLateLabels(t *testing.T) {
 		time.Sleep(time.Second)
 		r.send("factory/p7/label", label("next", "ok"))
 		time.Sleep(time.Second)
-		if ev := r.models["bearing"].records[3]; ev.Ahead != 3 {
+		if ev := r.models["bearing"].record(3); ev.Ahead != 3 {
 			t.Errorf("%+v: want it 3 labels ahead, as the last one was", ev)
 		}
 	})
