@@ -139,6 +139,10 @@ func (f *frameConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// SetWriteDeadline implements net.Conn, and does nothing: each write has the
+// deadline of the connection's own write timeout.
+func (f *frameConn) SetWriteDeadline(time.Time) error { return nil }
+
 // write writes until nothing waits any more.
 func (f *frameConn) write() {
 	f.mu.Lock()

@@ -581,7 +581,9 @@ func TestClasses(t *testing.T) {
 
 func TestPoison(t *testing.T) {
 	in("is acknowledged, counted, sampled and does not stop the stream", t, func(t *testing.T) {
-		r := one(t)
+		cfg, m := testConfig()
+		cfg.MQTT.Ring.MaxBytes = 32 << 20 // holds the largest of them
+		r := newRig(t, newFakeJournal(), cfg, m)
 		want := map[Reason]uint64{}
 		var sent []string
 		for _, c := range []struct {
@@ -593,7 +595,7 @@ func TestPoison(t *testing.T) {
 			{`{"features":[1,2],"label":{}}`, BadLabel}, {`{"features":[1,2],"id":[]}`, BadID}, {strings.Repeat(" ", 10<<20), TooLarge},
 			{`{"id":"z","label":"ok"}`, UnknownID},
 		} {
-			r.ring(c.payload)
+			r.send(p7, c.payload)
 			want[c.reason]++
 			sent = append(sent, c.payload)
 			r.send(p7, "[1,2]")
@@ -630,12 +632,6 @@ func TestPoison(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "rejects after a while", r.rejects(), []string{"malformed"})
 	})
-}
-
-// ring sends a payload that may be larger than the ring.
-func (r *rig) ring(payload string) {
-	r.node.ring.maxBytes = max(r.node.ring.maxBytes, 2*len(payload))
-	r.send(p7, payload)
 }
 
 func TestQoS0(t *testing.T) {
