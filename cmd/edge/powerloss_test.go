@@ -187,8 +187,8 @@ func TestPowerLoss(t *testing.T) {
 		if i == len(done) {
 			break
 		}
-		if isAck(done[i]) {
-			acked++
+		if n := acks(done[i]); n > 0 {
+			acked += n
 			continue
 		}
 		if done[i].name == "rename" {

@@ -315,7 +315,7 @@ func TestReloadRefuses(t *testing.T) {
 		if d.now() != before {
 			t.Fatalf("%s: the daemon works under another configuration", name)
 		}
-		if !strings.Contains(d.log.String(), "the old one goes on") {
+		if !eventually(func() bool { return strings.Contains(d.log.String(), "the old one goes on") }) {
 			t.Errorf("%s: the log does not say so", name)
 		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {
