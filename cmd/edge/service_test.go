@@ -240,7 +240,7 @@ func TestUnit(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd-analyze is not installed")
+		missing(t, "systemd-analyze is not installed")
 	}
 	program, err := os.Executable()
 	if err != nil {
