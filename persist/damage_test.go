@@ -738,7 +738,7 @@ func TestAsideCopied(t *testing.T) {
 	if err := os.Remove(path); err != nil { // so that the link fails
 		t.Fatal(err)
 	}
-	aside, err := keepAside(file, path)
+	aside, err := keepAside(file, path, "damaged")
 	if err != nil || !bytes.Equal(readFile(t, aside), want) {
 		t.Errorf("keepAside = %q, %v: not a copy", aside, err)
 	}

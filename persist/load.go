@@ -255,14 +255,7 @@ func openReadOnly(path string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	c, err := examine(file, info.Size())
-	if err == nil && len(c.problems) > 0 {
-		err = fmt.Errorf("%w in %d places, the first: %s; edge verify lists them, edge run repairs them", ErrDamaged, len(c.problems), c.problems[0])
-	}
-	if err == nil {
-		err = checkVersion(c.version) // every older one reads the same
-	}
-	if err != nil {
+	if err := checkSound(file, info.Size()); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	db, err := openBolt(file, opts, true)

@@ -16,8 +16,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// keptDamaged is how many damaged files are kept; the oldest goes first.
-const keptDamaged = 3
+// keptAside is how many files of a kind, damaged ones or those that a backup
+// replaced, are kept; the oldest goes first.
+const keptAside = 3
 
 // Recovery says what Open found damaged, and what that costs.
 type Recovery struct {
@@ -49,7 +50,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 		if err := restore(db, models); err != nil {
 			return err
 		}
-		aside, err := keepAside(file, s.path)
+		aside, err := keepAside(file, s.path, "damaged")
 		r.Aside = aside
 		return err
 	})
@@ -295,10 +296,10 @@ func (h *holding) restore(tx *bbolt.Tx, name string) error {
 	return putLedger(tx, name, l)
 }
 
-// keepAside gives the damaged file a second name, <path>.damaged-<n>, or copies
+// keepAside gives the file at path a second name, <path>.<why>-<n>, or copies
 // it where the file system knows no links. The latest few are kept.
-func keepAside(file *os.File, path string) (string, error) {
-	prefix := filepath.Base(path) + ".damaged-"
+func keepAside(file *os.File, path, why string) (string, error) {
+	prefix := filepath.Base(path) + "." + why + "-"
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return "", err
@@ -312,8 +313,8 @@ func keepAside(file *os.File, path string) (string, error) {
 		}
 	}
 	slices.Sort(numbers)
-	name := func(n int) string { return path + ".damaged-" + strconv.Itoa(n) }
-	for ; len(numbers) >= keptDamaged; numbers = numbers[1:] {
+	name := func(n int) string { return path + "." + why + "-" + strconv.Itoa(n) }
+	for ; len(numbers) >= keptAside; numbers = numbers[1:] {
 		if err := os.Remove(name(numbers[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}

@@ -57,23 +57,28 @@ func (a *arrivals) check() error {
 	return nil
 }
 
-// lose makes features of a row missing, and does about it what it should; false
-// if the row is refused. One feature stays, drawn like the others.
+// lose makes features of a row missing, and does about all that are missing what
+// it should; false if the row is refused. One feature stays, drawn like the others.
 func (a *arrivals) lose(x []float64) bool {
-	if a.Missing == 0 {
-		return true
+	if a.Missing > 0 {
+		stays := a.rng.IntN(len(x))
+		for j := range x {
+			if a.rng.Float64() < a.Missing && j != stays {
+				x[j] = math.NaN()
+			}
+		}
 	}
-	stays, lost := a.rng.IntN(len(x)), false
-	for j := range x {
-		if a.rng.Float64() >= a.Missing || j == stays {
+	lost := 0
+	for j, v := range x {
+		if !math.IsNaN(v) {
 			continue
 		}
-		lost = true
-		if x[j] = math.NaN(); a.OnMissing == stream.OnMissingImpute && a.post.Version() > 0 {
+		lost++
+		if a.OnMissing == stream.OnMissingImpute && a.post.Version() > 0 {
 			x[j] = a.post.Scale.Mu[j]
 		}
 	}
-	return !lost || a.OnMissing != stream.OnMissingReject
+	return lost == 0 || lost < len(x) && a.OnMissing != stream.OnMissingReject
 }
 
 // run plays rows to learner and reports how its answers were.
@@ -112,7 +117,7 @@ func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, 
 
 // row answers one row, and teaches the labels that come with it.
 func (a *arrivals) row(n int, row *Row) error {
-	told := a.rng.Float64() < a.Fraction
+	told := a.rng.Float64() < a.Fraction && row.Label != ""
 	if !a.lose(row.X) {
 		return nil
 	}
@@ -127,7 +132,9 @@ func (a *arrivals) row(n int, row *Row) error {
 	if err != nil {
 		return err
 	}
-	a.judge.Add(a.inOrder(probs), a.classOf(row.Label))
+	if row.Label != "" {
+		a.judge.Add(a.inOrder(probs), a.classOf(row.Label))
+	}
 	if told {
 		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
 		if a.Delay > 0 {

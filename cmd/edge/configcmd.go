@@ -85,6 +85,9 @@ func sampleFor(paths []string, label string) ([]byte, error) {
 			features = fmt.Sprintf("dimension: %d", len(d.Features))
 		}
 		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, flow([]string{topic}), features)
+		if census.Gaps > 0 {
+			streams.WriteString("    on_missing: impute # the file has empty cells\n")
+		}
 		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
 		fmt.Fprintf(&models, "  %s:\n    streams: [%s]\n    classes: {names: %s}\n", name, name, flow(census.Classes))
 		models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")

@@ -40,12 +40,14 @@ const maxRecord = 4 << 20
 type Dataset struct {
 	Name     string   // of the file, without folder, .gz and .csv
 	Features []string // D names, in the order of the columns
+	Gaps     bool     // an empty cell is a feature that is missing (NaN) or no label (""); else it is an error
 
 	path   string
 	file   io.Closer
 	budget *recordLimit
 	csv    *csv.Reader
-	label  int // column
+	label  int    // column; −1: none
+	unread []bool // features that nobody wants; nil: all are read
 	number int
 }
 
@@ -65,8 +67,51 @@ func OpenDataset(path, label string) (*Dataset, error) {
 	return d, nil
 }
 
+// openRows opens path, or takes in for -, to be predicted: nothing but the
+// columns that use names has to be a number, cells may be empty, and there is
+// no label unless a column is named for it.
+func openRows(path string, in io.Reader, label string) (*Dataset, error) {
+	file := io.NopCloser(in)
+	if path == "-" {
+		path = "standard input"
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("data file: %w", err)
+		}
+		file = f
+	}
+	d, err := startDataset(file, path)
+	if err == nil {
+		err = d.header(label, noLabel)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	d.file, d.Gaps = file, true
+	return d, nil
+}
+
+// use leaves all columns but these features unread.
+func (d *Dataset) use(features []int) {
+	d.unread = make([]bool, len(d.Features))
+	for i := range d.unread {
+		d.unread[i] = !slices.Contains(features, i)
+	}
+}
+
 // newDataset reads the header of r, which error messages call path.
 func newDataset(r io.Reader, path, label string) (*Dataset, error) {
+	d, err := startDataset(r, path)
+	if err != nil {
+		return nil, err
+	}
+	return d, d.header(label, lastColumn)
+}
+
+// startDataset unpacks r.
+func startDataset(r io.Reader, path string) (*Dataset, error) {
 	buf := bufio.NewReaderSize(r, 64<<10)
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(buf)
@@ -82,9 +127,6 @@ func newDataset(r io.Reader, path, label string) (*Dataset, error) {
 	d.csv = csv.NewReader(d.budget)
 	d.csv.ReuseRecord = true
 	d.csv.TrimLeadingSpace = true
-	if err := d.header(label); err != nil {
-		return nil, err
-	}
 	return d, nil
 }
 
@@ -93,7 +135,14 @@ func datasetName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
 }
 
-func (d *Dataset) header(label string) error {
+// Where the label is if no column is named for it.
+const (
+	lastColumn = iota
+	noLabel
+)
+
+// header reads the names of the columns.
+func (d *Dataset) header(label string, otherwise int) error {
 	names, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: the file is empty; want a header line, then one sample a line", d.path)
@@ -102,7 +151,7 @@ func (d *Dataset) header(label string) error {
 		return d.explain(err)
 	}
 	names = slices.Clone(names)
-	if len(names) < 2 {
+	if len(names) < 2 && otherwise == lastColumn {
 		return fmt.Errorf("%s:1: one column only; want at least one feature and a label, separated by commas", d.path)
 	}
 	seen := make(map[string]bool, len(names))
@@ -125,6 +174,10 @@ func (d *Dataset) header(label string) error {
 		return fmt.Errorf("%s:1: the first line holds numbers; it has to be a header that names the columns", d.path)
 	}
 	d.label = len(names) - 1
+	if label == "" && otherwise == noLabel {
+		d.label, d.Features = -1, names
+		return nil
+	}
 	if label != "" {
 		if d.label = slices.Index(names, label); d.label < 0 {
 			return fmt.Errorf("%s:1: no column is called %q; --label takes one of: %s", d.path, label, strings.Join(names, ", "))
@@ -145,14 +198,18 @@ func (d *Dataset) Next(row *Row) error {
 	if err != nil {
 		return d.explain(err)
 	}
-	row.X = row.X[:0]
+	row.X, row.Label = row.X[:0], ""
 	for i, field := range record {
 		field = strings.TrimSpace(field)
-		if field == "" {
-			return d.at(i, fmt.Sprintf("column %q is empty; missing values are not supported yet: fill or drop them", d.column(i)))
+		if field == "" && !d.Gaps {
+			return d.at(i, fmt.Sprintf("column %q is empty: fill it or drop the row; edge replay and edge predict take rows with empty cells, and so does edge eval --on-missing impute or marginalise", d.column(i)))
 		}
 		if i == d.label {
 			row.Label = strings.Clone(field)
+			continue
+		}
+		if field == "" || d.unread != nil && d.unread[len(row.X)] {
+			row.X = append(row.X, math.NaN())
 			continue
 		}
 		v, err := strconv.ParseFloat(field, 64)
@@ -178,7 +235,7 @@ func (d *Dataset) column(i int) string {
 	switch {
 	case i == d.label:
 		return "label"
-	case i > d.label:
+	case d.label >= 0 && i > d.label:
 		i--
 	}
 	return d.Features[i]
@@ -194,7 +251,7 @@ func (d *Dataset) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &parse):
-		return fmt.Errorf("%s:%d: the line has another number of columns than the header, which has %d", d.path, parse.Line, len(d.Features)+1)
+		return fmt.Errorf("%s:%d: the line has another number of columns than the header, which has %d", d.path, parse.Line, d.csv.FieldsPerRecord)
 	case errors.As(err, &parse):
 		return fmt.Errorf("%s:%d:%d: %w", d.path, parse.Line, parse.Column, parse.Err)
 	case errors.Is(err, errRecordTooLong):
@@ -322,6 +379,7 @@ func (f *firstRows) Next(row *Row) error {
 type Census struct {
 	Rows    int
 	Classes []string // sorted
+	Gaps    int      // rows that lack a feature or a label
 }
 
 // maxClasses bounds what a census remembers: more classes than any model may have.
@@ -334,7 +392,8 @@ func TakeCensus(path, label string) (Census, error) {
 		return Census{}, err
 	}
 	defer d.Close()
-	seen := map[string]bool{}
+	d.Gaps = true
+	seen, gaps := map[string]bool{}, 0
 	var row Row
 	for {
 		err := d.Next(&row)
@@ -344,6 +403,12 @@ func TakeCensus(path, label string) (Census, error) {
 		if err != nil {
 			return Census{}, err
 		}
+		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
+			gaps++
+		}
+		if row.Label == "" {
+			continue
+		}
 		if seen[row.Label] = true; len(seen) > maxClasses {
 			return Census{}, fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column",
 				path, maxClasses, labelWords(label))
@@ -352,7 +417,7 @@ func TakeCensus(path, label string) (Census, error) {
 	if d.number == 0 {
 		return Census{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	c := Census{Rows: d.number}
+	c := Census{Rows: d.number, Gaps: gaps}
 	for class := range seen {
 		c.Classes = append(c.Classes, class)
 	}

@@ -62,7 +62,7 @@ func TestDatasetRefuses(t *testing.T) {
 		"nameless column":    {"a,,label\n", "", "data.csv:1: column 2 has no name"},
 		"name twice":         {"a,a,label\n", "", `data.csv:1: two columns are called "a"`},
 		"no such label":      {"a,b,label\n", "class", `data.csv:1: no column is called "class"; --label takes one of: a, b, label`},
-		"missing value":      {"a,b,label\n1,2,ok\n1,,ok\n", "", `data.csv:3:3: column "b" is empty; missing values are not supported yet`},
+		"missing value":      {"a,b,label\n1,2,ok\n1,,ok\n", "", `data.csv:3:3: column "b" is empty: fill it or drop the row`},
 		"missing label":      {"a,b,label\n1,2,\n", "", `data.csv:2:5: column "label" is empty`},
 		"word for a number":  {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a finite number`},
 		"NaN":                {"a,b,label\nNaN,2,ok\n", "", `data.csv:2:1: column "a": "NaN" is not a finite number`},
@@ -216,6 +216,16 @@ func FuzzDataset(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfa,b\n1,\"\"\n"))
 	f.Add(gzipped(f, "a,label\n1,x\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		rows, err := startDataset(bytes.NewReader(data), "rows.csv")
+		if err == nil && rows.header("", noLabel) == nil {
+			rows.Gaps = true
+			var row Row
+			for rows.Next(&row) == nil {
+				if len(row.X) != len(rows.Features) || row.Label != "" || slices.ContainsFunc(row.X, func(v float64) bool { return math.IsInf(v, 0) }) {
+					t.Fatalf("row %+v for features %q", row, rows.Features)
+				}
+			}
+		}
 		d, err := newDataset(bytes.NewReader(data), "data.csv", "")
 		if err != nil {
 			return // refusing is fine; panicking or accepting what is no sample is not

@@ -72,13 +72,14 @@ type sensors struct {
 	rows     Rows
 	features []string
 	classes  []string
+	gaps     bool // features or labels are missing
 	close    func() error
 }
 
 func (d *demo) sensors() (*sensors, error) {
 	if d.file == "" {
 		w := NewWaveform(d.seed)
-		return &sensors{"waveform", w, w.Features(), w.Classes(), func() error { return nil }}, nil
+		return &sensors{"waveform", w, w.Features(), w.Classes(), false, func() error { return nil }}, nil
 	}
 	census, err := TakeCensus(d.file, d.label)
 	if err != nil {
@@ -88,7 +89,8 @@ func (d *demo) sensors() (*sensors, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sensors{file.Name, file, file.Features, census.Classes, file.Close}, nil
+	file.Gaps = true
+	return &sensors{file.Name, file, file.Features, census.Classes, census.Gaps > 0, file.Close}, nil
 }
 
 // config is that of a daemon which learns the sensors' stream.
@@ -97,6 +99,9 @@ func (d *demo) config(s *sensors, broker, folder string) (*Config, error) {
 	name := stream.NodeName(s.name)
 	in, m := stream.DefaultStream(), DefaultModel()
 	in.Topics, in.Features = []string{"sensors/" + s.name}, s.features
+	if s.gaps {
+		in.OnMissing = stream.OnMissingImpute
+	}
 	in.MaxPayload = max(in.MaxPayload, stream.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
 	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
 	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))

@@ -283,6 +283,7 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 		return nil, err
 	}
 	defer d.Close()
+	d.Gaps = e.late.OnMissing != stream.OnMissingReject && !ask.Enabled()
 	cfg, rows, err := e.stream(d, s, census)
 	if err != nil {
 		return nil, err
@@ -304,7 +305,7 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	switch {
 	case ask.Enabled():
 		report, err = askingEval(ctx, learner, rows, d.Name, ask, max(e.batch, 1), total, bar.Add)
-	case e.late.plain():
+	case e.late.plain() && census.Gaps == 0:
 		report, err = prequential(ctx, learner, rows, d.Name, total, bar.Add)
 	default:
 		report, err = e.late.run(ctx, learner, rows, d.Name, bar.Add)

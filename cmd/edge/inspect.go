@@ -83,8 +83,9 @@ func newInspectCommand() *cobra.Command {
 		Short: "Show what a state file's models have learnt",
 		Long: `inspect reads a state file, changes nothing, and shows of each model its classes,
 scores, the relevance of its features, its size, its checkpoints and journal,
-and the digest of its state. The daemon must not be running: it has the file
-locked, and publishes its scores on edge/<node>/<model>/metrics.
+and the digest of its state. While the daemon runs it has the file locked:
+edge backup makes a copy to look at, and the scores are on
+edge/<node>/<model>/metrics.
 
 After a clean stop the checkpoint has everything. After a crash the journal has
 records beyond it; with -c they are learnt, in memory, as the daemon would.`,
@@ -116,13 +117,7 @@ records beyond it; with -c they are learnt, in memory, as the daemon would.`,
 
 // inspect reads the state file at path; cfg may be nil.
 func inspect(path string, cfg *Config) (*StateReport, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, coded(exitStore, fmt.Errorf("inspect: %w", err))
-	}
-	store, err := persist.OpenReadOnly(path, persist.Options{})
-	if errors.Is(err, persist.ErrLocked) {
-		err = fmt.Errorf("%w; stop the daemon first, or read its scores on edge/<node>/<model>/metrics", err)
-	}
+	store, err := openState(path)
 	if err != nil {
 		return nil, coded(exitStore, err)
 	}
@@ -151,37 +146,64 @@ func inspectModel(store *persist.Store, name string, running *Config) (*ModelRep
 	if err != nil {
 		return nil, err
 	}
-	var cfg online.Config
-	exact := false // cfg is the one that the records of the journal are learnt under
-	if running != nil && running.Models[name].Streams != nil {
-		cfg, err = running.Learner(name)
-		exact = true
-	} else {
-		cfg, err = configOfShape(info.Shape)
-	}
+	learner, kept, exact, err := recall(store, name, running)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", name, err)
 	}
-	kept, err := store.Load(name, cfg.Shape())
-	if err != nil {
-		return nil, err
-	}
-	learner, err := revive(cfg, kept.State)
-	if err != nil {
-		return nil, fmt.Errorf("inspect %s: %w", name, err)
-	}
+	cfg := learner.Config()
 	r := &ModelReport{
 		Model: name, Inducing: cfg.Inducing, Window: cfg.Window,
 		Checkpoints: generationReports(info.Checkpoints), JournalFirst: info.First, JournalLast: info.Last,
 		Unlearnt: len(kept.Records), Pending: info.Pending, Dedupe: info.Dedupe,
 	}
 	if exact {
-		for i := range kept.Records {
-			learner.Add(&kept.Records[i].Event)
-		}
 		r.Unlearnt = 0
 	}
 	return r, r.describe(learner)
+}
+
+// openState opens a state file that is there, to read it.
+func openState(path string) (*persist.Store, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	store, err := persist.OpenReadOnly(path, persist.Options{})
+	if errors.Is(err, persist.ErrLocked) {
+		err = fmt.Errorf("%w; stop the daemon first, or read a copy: edge backup %s copy.db", err, path)
+	}
+	return store, err
+}
+
+// recall returns a learner that has learnt what a state file holds of a model:
+// of its checkpoint and, learnt, of the records beyond it, if running configures
+// the model; without, they cannot be learnt as the daemon would.
+func recall(store *persist.Store, name string, running *Config) (learner *online.Learner, kept *persist.Recovered, learnt bool, err error) {
+	info, err := store.Info(name)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	var cfg online.Config
+	if running != nil && running.Models[name].Streams != nil {
+		cfg, err = running.Learner(name)
+		learnt = true
+	} else {
+		cfg, err = configOfShape(info.Shape)
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if kept, err = store.Load(name, cfg.Shape()); err != nil {
+		return nil, nil, false, err
+	}
+	if learner, err = revive(cfg, kept.State); err != nil {
+		return nil, nil, false, err
+	}
+	if learnt {
+		for i := range kept.Records {
+			learner.Add(&kept.Records[i].Event)
+		}
+	}
+	return learner, kept, learnt, nil
 }
 
 func generationReports(list []persist.Generation) []GenerationReport {

@@ -91,6 +91,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newEvalCommand(),
 		newTrainCommand(),
 		newPaperCommand(),
+		newPredictCommand(),
 		newInspectCommand(),
 		newTopCommand(),
 		newCheckCommand(),
@@ -99,6 +100,8 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newRequestCommand(),
 		newResetCommand(),
 		newVerifyCommand(),
+		newBackupCommand(),
+		newRestoreCommand(),
 		newVersionCommand(),
 	)
 	return root

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -115,7 +116,7 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 			return rows, err
 		}
 		id := fmt.Sprintf("%s-%06d", p.Prefix, row.Number)
-		labelled := p.Labels != "none" && (p.Fraction >= 1 || choose.Float64() < p.Fraction)
+		labelled := p.Labels != "none" && row.Label != "" && (p.Fraction >= 1 || choose.Float64() < p.Fraction)
 		inline := ""
 		if labelled && p.Labels == "inline" {
 			inline = row.Label
@@ -174,7 +175,11 @@ func (p *Player) appendSample(dst []byte, id string, x []float64, label string) 
 		if p.Named {
 			dst = append(gjson.AppendJSONString(dst, p.Features[i]), ':')
 		}
-		dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
+		if math.IsNaN(v) {
+			dst = append(dst, "null"...)
+		} else {
+			dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
+		}
 	}
 	if p.Named {
 		dst = append(dst, '}')
@@ -443,6 +448,7 @@ func (f *fileRows) open() (err error) {
 	if f.file, err = OpenDataset(f.path, f.label); err != nil {
 		return err
 	}
+	f.file.Gaps = true
 	f.rows, err = f.selection.Of(f.file)
 	return err
 }

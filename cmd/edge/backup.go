@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"edge/persist"
+)
+
+func newBackupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup DB FILE",
+		Short: "Copy a state file, also while the daemon runs",
+		Long: `backup copies a state file into a new file that you alone may read, and checks
+every page of the copy. The daemon may be running: then the copy is what its
+newest transaction left, all that it has acknowledged. (A copy by cp or rsync of
+a file that is written to may hold half of it.)
+
+The copy is a state file: edge inspect, edge predict and edge verify read it,
+edge restore puts it back.`,
+		Example: `  edge backup /var/lib/edge/edge.db /mnt/usb/edge-$(date +%F).db
+  edge backup edge.db copy.db && edge inspect copy.db`,
+		Args: cobra.ExactArgs(2),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			size, err := persist.Backup(args[0], args[1])
+			if err != nil {
+				return coded(exitStore, err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, sound\n", args[1], byteSize(uint64(size)))
+			return nil
+		}),
+	}
+}
+
+func newRestoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore FILE DB",
+		Short: "Put a backup in the place of a state file",
+		Long: `restore checks a backup and puts it in the place of a state file. The daemon must
+not be running. The file that was there, damaged or not, is kept beside it.
+
+What was taught after the backup was made is lost: the broker has had its
+acknowledgement and will not send it again.`,
+		Example: `  edge restore /mnt/usb/edge-2026-11-21.db /var/lib/edge/edge.db`,
+		Args:    cobra.ExactArgs(2),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			aside, err := persist.Restore(args[0], args[1])
+			if err != nil {
+				return coded(exitStore, err)
+			}
+			if aside != "" {
+				fmt.Fprintf(cmd.OutOrStdout(), "the file that was there is now %s\n", aside)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is as it was backed up\n", args[1])
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"edge/model"
+	"edge/online"
+)
+
+// taughtState is a state file of one model that has learnt rows of the waveform.
+func taughtState(t *testing.T, name string, rows int) (path string, learner *online.Learner) {
+	t.Helper()
+	w := NewWaveform(5)
+	cfg := online.DefaultConfig()
+	cfg.Features, cfg.Classes.Names = w.Features(), w.Classes()
+	learner, err := online.NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row Row
+	for range rows {
+		w.Next(&row)
+		learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label})
+	}
+	state, err := learner.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "edge.db")
+	if err := writeState(path, name, cfg.Shape(), state); err != nil {
+		t.Fatal(err)
+	}
+	return path, learner
+}
+
+func answersOf(t *testing.T, out string) (list []Answer) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var a Answer
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// TestPredict: the rows of a file are answered as the posterior does, whatever
+// the order of its columns, other columns, and whether there are labels.
+func TestPredict(t *testing.T) {
+	state, learner := taughtState(t, "wave", 400)
+	data := waveformFile(t, 50)
+	text, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var turned strings.Builder // a column of text first, the features backwards, no label
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		turned.WriteString("somewhere")
+		for i := len(cells) - 2; i >= 0; i-- {
+			turned.WriteString("," + cells[i])
+		}
+		turned.WriteString("\n")
+	}
+	code, out, errOut := edge(t, "predict", "--state", state, data, "--label", "label")
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	labelled := answersOf(t, out)
+	code, out, errOut = edge(t, "predict", "--state", state, writeFile(t, "turned.csv", turned.String()))
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, errOut)
+	}
+	bare := answersOf(t, out)
+	if len(labelled) != 50 || len(bare) != 50 {
+		t.Fatalf("%d and %d answers to 50 rows", len(labelled), len(bare))
+	}
+	d, err := OpenDataset(data, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var row Row
+	for i := range labelled {
+		if err := d.Next(&row); err != nil {
+			t.Fatal(err)
+		}
+		want, novelty, err := learner.Posterior().PredictTo(nil, row.X, model.NewWorkspace())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []Answer{labelled[i], bare[i]} {
+			for k, class := range learner.Posterior().Classes() {
+				if a.Probs[class] != want[k] {
+					t.Errorf("row %d, class %s: %v, want %v", a.Row, class, a.Probs[class], want[k])
+				}
+			}
+			if a.Novelty != novelty || a.Class == nil || a.Probs[*a.Class] != a.Confidence {
+				t.Errorf("row %d: %+v, want novelty %v", a.Row, a, novelty)
+			}
+		}
+		if labelled[i].Label != row.Label || bare[i].Label != "" {
+			t.Errorf("row %d: labels %q and %q, want %q and none", i+1, labelled[i].Label, bare[i].Label, row.Label)
+		}
+	}
+}
+
+// TestPredictEmptyCells: what is missing is averaged over, and says so.
+func TestPredictEmptyCells(t *testing.T) {
+	state, _ := taughtState(t, "wave", 400)
+	w := NewWaveform(6)
+	var row Row
+	w.Next(&row)
+	cells := make([]string, len(row.X))
+	for i, v := range row.X {
+		cells[i] = strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	head := strings.Join(w.Features(), ",") + "\n"
+	full := head + strings.Join(cells, ",") + "\n"
+	for i := range 8 {
+		cells[i] = ""
+	}
+	in := full + strings.Join(cells, ",") + "\n"
+	var out, errOut bytes.Buffer
+	if code := execute(t.Context(), []string{"predict", "--state", state, "-"}, strings.NewReader(in), &out, &errOut); code != exitOK {
+		t.Fatalf("exit %d: %s", code, errOut.String())
+	}
+	a := answersOf(t, out.String())
+	if len(a) != 2 || !(a[1].Novelty > a[0].Novelty) {
+		t.Fatalf("novelty does not grow with what is missing: %+v", a)
+	}
+	sum := 0.0
+	for _, p := range a[1].Probs {
+		sum += p
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("probabilities sum to %v", sum)
+	}
+}
+
+func TestPredictRefuses(t *testing.T) {
+	state, _ := taughtState(t, "wave", 100)
+	good := waveformFile(t, 3)
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"no state":        {[]string{good}, exitUsage, "--state names the state file"},
+		"no such state":   {[]string{"--state", "nowhere.db", good}, exitStore, "nowhere.db"},
+		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exitUsage, "wave"},
+		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exitRuntime, "label"},
+		"lacks a feature": {[]string{"--state", state, writeFile(t, "few.csv", "x1,x2\n1,2\n")}, exitRuntime, "no columns of the file"},
+		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exitRuntime, "not a finite number"},
+	} {
+		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
+		if code != tc.code || !strings.Contains(errOut, tc.want) {
+			t.Errorf("%s: exit %d, %q; want %d and %q", name, code, errOut, tc.code, tc.want)
+		}
+	}
+}
+
+// TestBackupCommand: a copy predicts and restores; what is in use does neither.
+func TestBackupCommand(t *testing.T) {
+	state, _ := taughtState(t, "wave", 100)
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	if code, out, errOut := edge(t, "backup", state, copied); code != exitOK || !strings.Contains(out, "sound") {
+		t.Fatalf("exit %d: %s%s", code, out, errOut)
+	}
+	if code, _, errOut := edge(t, "backup", state, copied); code != exitStore || !strings.Contains(errOut, "exists") {
+		t.Errorf("backup over a file: exit %d: %s", code, errOut)
+	}
+	if code, _, errOut := edge(t, "predict", "--state", copied, waveformFile(t, 3)); code != exitOK {
+		t.Errorf("predict from the copy: exit %d: %s", code, errOut)
+	}
+	if code, out, errOut := edge(t, "restore", copied, state); code != exitOK || !strings.Contains(out, ".replaced-1") {
+		t.Errorf("restore: exit %d: %s%s", code, out, errOut)
+	}
+}
