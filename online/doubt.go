@@ -3,6 +3,7 @@ package online
 import (
 	"math"
 	"slices"
+	"sync"
 )
 
 // Abstain says when a prediction should not be relied on.
@@ -31,6 +32,7 @@ type Doubt struct {
 	Abstain   Abstain
 	Coverage  float64 // that the sets aim at; 0: there are none
 	Threshold float64 // of strangeness, up to which a class is in the set
+	Quantile  float64 // the part of Threshold that is a quantile; the rest is the sum
 	Drift     Level   // of the stream
 }
 
@@ -40,6 +42,15 @@ type Said struct {
 	Sets             bool    // there was a prediction set
 	Threshold        float64 // of it
 }
+
+// Holds reports whether the set that was published with a prediction of x holds a
+// class; one beyond the probabilities it does not hold.
+func (s *Said) Holds(probs, x []float64, class int) bool {
+	return class < len(probs) && strangeness(probs[class])+dither(x) <= s.Threshold
+}
+
+// Size is the number of classes in the set that was published with a prediction of x.
+func (s *Said) Size(probs, x []float64) int { return setSize(s.Threshold, probs, dither(x)) }
 
 // Say returns what is published beside a prediction.
 func (d *Doubt) Say(probs []float64, novelty float64) Said {
@@ -124,7 +135,8 @@ type conformal struct {
 	excess    float64 // the sum
 	ring      []float64
 	next      int       // where the ring's next goes
-	sorted    []float64 // the ring in order; follows from it, as threshold does
+	sorted    []float64 // the ring in order; follows from it, as what is below does
+	quantile  float64   // Q
 	threshold float64
 }
 
@@ -172,7 +184,73 @@ func (c *conformal) aim() {
 			q += (at - float64(low)) * (c.sorted[low+1] - q)
 		}
 	}
-	c.threshold = q + strangeGain*c.excess
+	c.quantile, c.threshold = q, q+strangeGain*c.excess
+}
+
+// Aim keeps the coverage of published sets at the target. They are made before
+// the labels before them are learnt, so that the learner's threshold, which keeps
+// the coverage of the learner's own predictions, is behind. It has the sum over
+// the published sets instead, as soon as their labels are known, in place of the
+// learner's:
+//
+//	q = Q(coverage) + 1.5·Σ (missed − (1 − coverage))/distance
+//
+// The distance is 1 for a label that is known at once, and that of a late label
+// from the last one that the set knew, in labels: a sum that counts errors of
+// long ago must be slow, or it swings. It begins with the learner's sum. The zero
+// value is ready; any goroutine may use it.
+type Aim struct {
+	mu     sync.Mutex
+	target float64 // 0: it has not begun
+	shift  float64 // the sum
+	sets   struct{ n, covered, size, empty uint64 }
+}
+
+// Threshold returns the doubt with the threshold for the next published set.
+func (a *Aim) Threshold(d Doubt) Doubt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.target != d.Coverage {
+		a.target, a.shift = d.Coverage, d.Threshold-d.Quantile
+	}
+	d.Threshold = d.Quantile + a.shift
+	return d
+}
+
+// JudgeNow takes notice of a published set of some size whose label is known at once.
+func (a *Aim) JudgeNow(holds bool, size int) { a.judge(holds, size, 1) }
+
+// Judge takes notice of a published set of some size whose label came late: place
+// is that of the label among all labels of the model, known the number of those
+// that were known to the set. A set that knew none is left alone: nobody aimed.
+func (a *Aim) Judge(holds bool, size int, known, place uint64) {
+	if known > 0 {
+		a.judge(holds, size, float64(max(place, known+1)-known))
+	}
+}
+
+func (a *Aim) judge(holds bool, size int, distance float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	missed := 1.0
+	a.sets.n++
+	a.sets.size += uint64(size)
+	if size == 0 {
+		a.sets.empty++
+	}
+	if holds {
+		a.sets.covered++
+		missed = 0
+	}
+	a.shift += strangeGain * (missed - (1 - a.target)) / distance
+}
+
+// Coverage returns how the published sets did that were judged.
+func (a *Aim) Coverage() Coverage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, n := &a.sets, float64(a.sets.n)
+	return Coverage{s.n, Real(float64(s.covered) / n), Real(float64(s.size) / n), Real(float64(s.empty) / n)}
 }
 
 func (c *conformal) encode(e *encoder) {
@@ -214,7 +292,7 @@ func (c *conformal) decode(d *decoder) {
 
 // Doubt returns what is to be said beside predictions from now on.
 func (l *Learner) Doubt() Doubt {
-	return Doubt{Abstain: l.cfg.Abstain, Coverage: l.conformal.coverage, Threshold: l.conformal.threshold, Drift: l.watch.level}
+	return Doubt{Abstain: l.cfg.Abstain, Coverage: l.conformal.coverage, Threshold: l.conformal.threshold, Quantile: l.conformal.quantile, Drift: l.watch.level}
 }
 
 // assess judges what was said of a sample of class k: the probabilities, whether
@@ -232,10 +310,7 @@ func (l *Learner) assess(x, probs []float64, novelty float64, late *Said, k int,
 		said = doubt.Say(probs, novelty)
 	}
 	if said.Ruled {
-		o.rule = kept
-		if said.Abstained {
-			o.rule = abstained
-		}
+		o.rule = ruled(said.Abstained)
 	}
 	jitter := dither(x)
 	strange := strangeness(0) + jitter

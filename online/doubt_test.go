@@ -166,3 +166,60 @@ func TestDoubtInTheLearner(t *testing.T) {
 		t.Errorf("without sets: %+v, %v", off.Doubt(), err)
 	}
 }
+
+// Published sets keep the coverage although the learner's threshold is behind the
+// stream, with labels that are known at once to the same bound as the learner's
+// own sets, with late ones nearly.
+func TestAimOfPublishedSets(t *testing.T) {
+	const n, target = 10_000, 0.9
+	for _, late := range []int{0, 30, 200} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		var a Aim
+		doubt := Doubt{Coverage: target, Quantile: -2, Threshold: -2.5} // of long ago
+		type said struct {
+			holds bool
+			known uint64
+		}
+		var waiting []said
+		covered, learner := 0, 0
+		for i := range n {
+			s := 3*math.Sin(float64(i)/2000) + rng.NormFloat64()
+			if late > 0 { // the quantile comes after the stream
+				doubt.Quantile = 1.28 + 3*math.Sin(float64(i-late-250)/2000)
+				doubt.Threshold = doubt.Quantile - 0.5
+			}
+			holds := s <= a.Threshold(doubt).Threshold
+			if holds {
+				covered++
+			}
+			if s <= doubt.Threshold {
+				learner++
+			}
+			if late == 0 {
+				a.JudgeNow(holds, 1)
+				continue
+			}
+			if waiting = append(waiting, said{holds, uint64(max(i-late, 0))}); len(waiting) > late {
+				a.Judge(waiting[0].holds, 1, waiting[0].known, uint64(i-late)+1)
+				waiting = waiting[1:]
+			}
+		}
+		got, margin := float64(covered)/n, 0.001
+		if late > 0 {
+			margin = 0.015
+		}
+		if math.Abs(got-target) > margin {
+			t.Errorf("late by %d: coverage %.4f, the learner's threshold %.4f", late, got, float64(learner)/n)
+		}
+		judged := n
+		if late > 0 {
+			judged = n - 2*late // the others knew no label, or their label is still to come
+		}
+		if c := a.Coverage(); math.Abs(float64(int(c.N)-judged)) > 1 || c.Size != 1 || c.Empty != 0 || late == 0 && float64(c.Covered) != got {
+			t.Errorf("late by %d: %+v, coverage %.4f", late, c, got)
+		}
+		if other := a.Threshold(Doubt{Coverage: 0.5, Quantile: 1, Threshold: 1.25}); other.Threshold != 1.25 {
+			t.Errorf("another target begins with the threshold %v", other.Threshold)
+		}
+	}
+}

@@ -139,6 +139,14 @@ const (
 	abstained
 )
 
+// ruled is the ruling of a rule that applied, or not.
+func ruled(applied bool) ruling {
+	if applied {
+		return abstained
+	}
+	return kept
+}
+
 // tally adds up verdicts. Memory O(C²).
 type tally struct {
 	n, errors   uint64
@@ -439,6 +447,23 @@ type Judge struct{ p prequential }
 // Add scores one prediction; class is its label's place in the probabilities,
 // or beyond them, where the probability is 0.
 func (j *Judge) Add(probs []float64, class int) { j.p.judge(&opinion{probs: probs}, class) }
+
+// Beside is what was published beside the probabilities of a prediction.
+type Beside struct {
+	Ruled, Abstained bool // there was a rule of abstention; it applied
+	Sets             bool // there was a prediction set,
+	Size             int  // of so many classes,
+	Holds            bool // the label among them
+}
+
+// AddBeside scores one prediction and what was published beside it.
+func (j *Judge) AddBeside(probs []float64, class int, b Beside) {
+	o := opinion{probs: probs, sets: b.Sets, size: b.Size, holds: b.Holds}
+	if b.Ruled {
+		o.rule = ruled(b.Abstained)
+	}
+	j.p.judge(&o, class)
+}
 
 // Scores returns the figures so far; names are the classes.
 func (j *Judge) Scores(names []string) Scores { return j.p.scores(names) }

@@ -24,5 +24,4 @@ func newCBOREncoder() (*cborEncoder, error) { return nil, errNoCBOR }
 
 func (*cborEncoder) encode(*Prediction) ([]byte, error) { return nil, errNoCBOR }
 
-// UnmarshalCBOR refuses.
-func UnmarshalCBOR([]byte, any) error { return errNoCBOR }
+func unmarshalCBOR([]byte, any) error { return errNoCBOR }

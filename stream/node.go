@@ -521,7 +521,7 @@ func (n *Node) Stats() Stats {
 			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
 			Asked: m.queries.asked.Load(), Answered: m.queries.answered.Load(), Unanswered: m.queries.expired.Load(), Open: m.queries.len(),
 			Frozen: m.ignored.Load(), Learning: m.learning.Load(), Corrected: m.corrected.Load(), LabelDelay: time.Duration(m.delay.Load()),
-			Missing: m.missing.Load(), Clipped: m.clipped.Load(),
+			Missing: m.missing.Load(), Clipped: m.clipped.Load(), Sets: m.aim.Coverage(),
 		}
 	}
 	return s

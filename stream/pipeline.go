@@ -96,6 +96,7 @@ type modelState struct {
 	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
 	cbor     *cborEncoder               // of predictions; nil: JSON
 	asker    *online.Asker              // nil: nothing is asked; the worker's
+	aim      online.Aim                 // of the published sets
 
 	waiting *waiting // the committer's, as all below
 	last    *newest  // sample
@@ -354,7 +355,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		if learned {
 			m.unlearnt++
 		}
-		doubt := m.Model.Doubt()
+		doubt := m.aim.Threshold(*m.Model.Doubt())
 		l.probs, l.said = probs, doubt.Say(probs, novelty)
 		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
 		l.epoch, l.version = post.Epoch, post.Version()
@@ -367,12 +368,24 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		}
 		if doubt.Coverage > 0 {
 			p.Set = doubt.AppendSet(make([]int, 0, len(probs)), probs, l.x)
+			if k, known := classOf(post, r.Label); learned && known {
+				m.aim.JudgeNow(l.said.Holds(probs, l.x, k), len(p.Set))
+			}
 		}
 		p.judge()
 		l.query = w.ask(m, post, &p, &l, msg)
 		w.publish(m, &p)
 		it.lessons = append(it.lessons, l)
 	}
+}
+
+// classOf returns the number of the class that a label means, one beyond the
+// classes for a new one; false for a former name of a class.
+func classOf(post *model.Posterior, label string) (k int, known bool) {
+	if k = slices.Index(post.Classes(), label); k >= 0 {
+		return k, true
+	}
+	return len(post.Classes()), !slices.Contains(post.Aliases, label)
 }
 
 // complete counts the features that a sample lacks, and fills them in if it is
@@ -865,6 +878,7 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 			continue
 		}
 		c.measure(m, p, now)
+		m.review(p, l.label)
 		s := p.sample
 		key := s.Key
 		if m.waiting.get(key) != p { // the newest sample, which has no id or does not wait
@@ -894,6 +908,19 @@ func (c *committer) measure(m *modelState, p *waiter, now time.Time) {
 	if p.fresh {
 		m.late.Observe(m.place+1, p.version)
 		m.lag.Store(int64(m.late.Ahead()))
+	}
+}
+
+// review judges the set that was published for a sample which is taught its
+// label now.
+func (m *modelState) review(p *waiter, label string) {
+	post, s := m.Model.Posterior(), &p.sample
+	if !p.fresh || !s.Said.Sets || s.Epoch != post.Epoch {
+		return
+	}
+	if k, known := classOf(post, label); known {
+		size := s.Said.Size(s.Probs, s.X)
+		m.aim.Judge(s.Said.Holds(s.Probs, s.X, k), size, p.version, m.place+1)
 	}
 }
 

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -135,19 +137,41 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
 }
 
-// PredictionID returns the id in a prediction as it is published, JSON or CBOR;
-// "" if it has none.
-func PredictionID(payload []byte) string {
-	if gjson.ValidBytes(payload) {
-		return gjson.GetBytes(payload, "id").String()
+// Published is a prediction as it is published, for whoever reads it: the keys
+// of its JSON, and of its CBOR.
+type Published struct {
+	V          int                `json:"v"`
+	ID         any                `json:"id"` // text or number, as it came; nil for none
+	Time       any                `json:"ts"` // the same
+	Node       string             `json:"node"`
+	Model      string             `json:"model"`
+	Device     string             `json:"device,omitempty"`
+	Seq        uint64             `json:"seq"`
+	Version    uint64             `json:"version"`
+	Class      *string            `json:"class"` // nil while no class is known
+	Confidence *float64           `json:"confidence"`
+	Probs      map[string]float64 `json:"probs"`
+	Entropy    float64            `json:"entropy"`
+	Novelty    float64            `json:"novelty"`
+	Set        *[]string          `json:"set,omitempty"` // nil: there are no sets
+	Coverage   float64            `json:"coverage,omitempty"`
+	Abstain    bool               `json:"abstain"`
+	Drift      string             `json:"drift"`
+	Learned    bool               `json:"learned"`
+	Latency    int64              `json:"latency_us"`
+}
+
+// ReadPublished reads a published prediction, JSON or CBOR. What it does not have is zero.
+func ReadPublished(payload []byte) (p *Published, err error) {
+	p = &Published{}
+	if bytes.HasPrefix(payload, []byte("{")) {
+		d := json.NewDecoder(bytes.NewReader(payload))
+		d.UseNumber() // an id goes back as it came
+		err = d.Decode(p)
+	} else {
+		err = unmarshalCBOR(payload, p)
 	}
-	var p struct {
-		ID string `json:"id"`
-	}
-	if UnmarshalCBOR(payload, &p) != nil { // an id that is no text among it
-		return ""
-	}
-	return p.ID
+	return p, err
 }
 
 // CheckOutput returns why predictions cannot be published in a format.

@@ -10,30 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// cborPrediction is a prediction as it is published in CBOR: what the JSON
-// says, key by key.
-type cborPrediction struct {
-	V          int                `cbor:"v"`
-	ID         any                `cbor:"id"`
-	Time       any                `cbor:"ts"`
-	Node       string             `cbor:"node"`
-	Model      string             `cbor:"model"`
-	Device     string             `cbor:"device,omitempty"`
-	Seq        uint64             `cbor:"seq"`
-	Version    uint64             `cbor:"version"`
-	Class      *string            `cbor:"class"`
-	Confidence *float64           `cbor:"confidence"`
-	Probs      map[string]float64 `cbor:"probs"`
-	Entropy    float64            `cbor:"entropy"`
-	Novelty    float64            `cbor:"novelty"`
-	Set        *[]string          `cbor:"set,omitempty"`
-	Coverage   float64            `cbor:"coverage,omitempty"`
-	Abstain    bool               `cbor:"abstain"`
-	Drift      string             `cbor:"drift"`
-	Learned    bool               `cbor:"learned"`
-	Latency    int64              `cbor:"latency_us"`
-}
-
 // cborEncoder writes predictions in CBOR.
 type cborEncoder struct{ mode cbor.EncMode }
 
@@ -47,7 +23,7 @@ func newCBOREncoder() (*cborEncoder, error) {
 
 // encode returns the prediction in CBOR.
 func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
-	c := cborPrediction{
+	c := Published{
 		V: 1, ID: scalarOf(p.rawID), Time: scalarOf(p.rawTime), Node: p.Node, Model: p.Model, Device: p.Device,
 		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
 		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Drift: p.Drift.String(), Learned: p.Learned, Latency: p.Latency.Microseconds(),
@@ -91,6 +67,4 @@ func scalarOf(raw string) any {
 	return nil
 }
 
-// UnmarshalCBOR reads a published prediction in CBOR into a struct with tags cbor
-// or json.
-func UnmarshalCBOR(payload []byte, into any) error { return cbor.Unmarshal(payload, into) }
+func unmarshalCBOR(payload []byte, into any) error { return cbor.Unmarshal(payload, into) }

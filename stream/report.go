@@ -236,9 +236,6 @@ func (r *reporter) scores(m *modelState) {
 	v := DescribeScores(&s.Figures)
 	v["v"], v["ts"], v["node"], v["model"], v["version"] = 1, stamp(time.Now()), r.node, m.Name, status.Learned
 	v["window"], v["classes"] = DescribeScores(&s.Window), s.Classes
-	if d := time.Duration(m.delay.Load()); d > 0 { // some labels came late
-		v["label_delay_p50_s"] = d.Seconds()
-	}
 	v["drift"], v["drifts"] = status.Drift.String(), status.Drifts
 	v["pending"], v["warmed_up"] = m.pending.Load(), status.WarmedUp
 	if q := &m.queries; m.asker != nil {
@@ -248,6 +245,9 @@ func (r *reporter) scores(m *modelState) {
 	v["missing"], v["clipped"], v["label_delay_p50_s"] = m.missing.Load(), m.clipped.Load(), nil
 	if d := m.delay.Load(); d > 0 {
 		v["label_delay_p50_s"] = rounded(time.Duration(d).Seconds())
+	}
+	if sets := m.aim.Coverage(); sets.N > 0 {
+		v["published_sets"] = sets
 	}
 	if len(s.Classes) <= maxConfusion {
 		v["confusion"] = s.Matrix // [label][predicted]

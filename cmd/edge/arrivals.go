@@ -32,15 +32,20 @@ type arrivals struct {
 	lag     online.Lag
 	waiting []tardy // oldest first
 	judge   online.Judge
-	class   map[string]int
-	names   []string
+	aim     online.Aim
+	set     []int // scratch
+	book    classBook
 }
 
 // tardy is a row that waits for its label.
 type tardy struct {
-	due     int // the row after which the label comes
-	version uint64
+	due     int    // the row after which the label comes
+	version uint64 // of the model that answered
+	known   uint64 // labels by then
 	event   online.Event
+	sets    bool // a prediction set was published,
+	holds   bool // with the label in it,
+	size    int  // of so many classes
 }
 
 // plain reports whether labels come with their rows, all of them, and nothing is missing.
@@ -83,7 +88,7 @@ func (a *arrivals) lose(x []float64) bool {
 
 // run plays rows to learner and reports how its answers were.
 func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, name string, progress func(int)) (*Report, error) {
-	a.learner, a.post, a.rng, a.class = learner, learner.Posterior(), rand.New(rand.NewPCG(a.Seed, 0)), map[string]int{}
+	a.learner, a.post, a.rng = learner, learner.Posterior(), rand.New(rand.NewPCG(a.Seed, 0))
 	var (
 		row   Row
 		curve Curve
@@ -105,12 +110,12 @@ func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, 
 		taken += time.Since(start)
 		progress(1)
 		if curve.Due(uint64(n + 1)) {
-			curve.Add(a.judge.Scores(a.names))
+			curve.Add(a.judge.Scores(a.book.names))
 		}
 	}
 	r, err := newReport(name, learner, curve, taken)
 	if err == nil {
-		r.judged(a.judge.Scores(a.names), curve)
+		r.judged(a.judge.Scores(a.book.names), curve)
 	}
 	return r, err
 }
@@ -132,20 +137,29 @@ func (a *arrivals) row(n int, row *Row) error {
 	if err != nil {
 		return err
 	}
+	doubt := a.aim.Threshold(a.learner.Doubt())
+	said := doubt.Say(probs, novelty)
+	a.set = doubt.AppendSet(a.set[:0], probs, row.X)
+	holds := said.Sets && slices.ContainsFunc(a.set, func(k int) bool { return a.post.Classes()[k] == row.Label })
 	if row.Label != "" {
-		a.judge.Add(a.inOrder(probs), a.classOf(row.Label))
+		a.judge.AddBeside(a.book.inOrder(a.post.Classes(), probs), a.book.classOf(row.Label), online.Beside{
+			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(a.set), Holds: holds,
+		})
 	}
 	if told {
 		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
 		if a.Delay > 0 {
-			doubt := a.learner.Doubt()
-			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Said = probs, ahead, max(last, 0), a.post.Epoch, doubt.Say(probs, novelty)
+			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Said = probs, ahead, max(last, 0), a.post.Epoch, said
 		}
-		a.waiting = append(a.waiting, tardy{n + a.Delay, a.post.Version(), ev})
+		a.waiting = append(a.waiting, tardy{n + a.Delay, a.post.Version(), a.post.Version() + uint64(a.learner.Pending()), ev, said.Sets, holds, len(a.set)})
 	}
 	for len(a.waiting) > 0 && a.waiting[0].due <= n {
 		t := &a.waiting[0]
-		a.lag.Observe(a.learner.Posterior().Version()+uint64(a.learner.Pending())+1, t.version)
+		place := a.post.Version() + uint64(a.learner.Pending()) + 1
+		a.lag.Observe(place, t.version)
+		if t.sets {
+			a.aim.Judge(t.holds, t.size, t.known, place)
+		}
 		out := a.learner.Add(&t.event)
 		a.waiting = a.waiting[1:]
 		if out.Refused != nil && !errors.Is(out.Refused, online.ErrClass) && !out.Closed {
@@ -156,28 +170,4 @@ func (a *arrivals) row(n int, row *Row) error {
 		}
 	}
 	return nil
-}
-
-// classOf returns the index that a label has among those that were seen.
-func (a *arrivals) classOf(label string) int {
-	k, known := a.class[label]
-	if !known {
-		k = len(a.names)
-		a.class[label] = k
-		a.names = append(a.names, label)
-	}
-	return k
-}
-
-// inOrder returns a prediction over the labels in the order of their coming.
-func (a *arrivals) inOrder(probs []float64) []float64 {
-	now := make([]float64, len(a.names))
-	for i, name := range a.post.Classes() {
-		k := a.classOf(name)
-		for k >= len(now) {
-			now = append(now, 0)
-		}
-		now[k] = probs[i]
-	}
-	return now
 }

@@ -224,7 +224,7 @@ func (b *board) hearReject(model string, payload []byte) {
 func (b *board) hearQuery(model string, payload []byte) {
 	m := b.model(model)
 	var q struct {
-		wirePrediction
+		stream.Published
 		Reason string `json:"reason"`
 	}
 	d := json.NewDecoder(bytes.NewReader(payload))
@@ -260,24 +260,15 @@ func (b *board) hearMetrics(model string, payload []byte) {
 	}
 }
 
-// wirePrediction is what is read of a prediction, JSON or CBOR.
-type wirePrediction struct {
-	ID         any                `json:"id"`
-	Device     string             `json:"device"`
-	Seq        uint64             `json:"seq"`
-	Class      *string            `json:"class"`
-	Confidence *float64           `json:"confidence"`
-	Probs      map[string]float64 `json:"probs"`
-	Novelty    float64            `json:"novelty"`
-	Learned    bool               `json:"learned"`
-}
-
 // hearPrediction takes a prediction in; the latest one, which repeats another,
 // only while nothing else was heard.
 func (b *board) hearPrediction(model string, payload []byte, latest bool) {
 	m := b.model(model)
-	var p wirePrediction
-	if m == nil || latest && m.newest > 0 || !p.read(payload) || p.Seq == m.newest {
+	if m == nil || latest && m.newest > 0 {
+		return
+	}
+	p, err := stream.ReadPublished(payload)
+	if err != nil || p.Seq == 0 || p.Seq == m.newest {
 		return
 	}
 	if p.Seq < m.newest { // the node has started again
@@ -292,16 +283,6 @@ func (b *board) hearPrediction(model string, payload []byte, latest bool) {
 	}
 	m.newest = p.Seq
 	m.Samples = append(keepLast(m.Samples, boardSamples-1), s)
-}
-
-// read reports whether payload is a prediction.
-func (p *wirePrediction) read(payload []byte) bool {
-	if bytes.HasPrefix(payload, []byte("{")) {
-		d := json.NewDecoder(bytes.NewReader(payload))
-		d.UseNumber() // an id goes back as it came
-		return d.Decode(p) == nil && p.Seq > 0
-	}
-	return stream.UnmarshalCBOR(payload, p) == nil && p.Seq > 0
 }
 
 // tick measures the rates; it is called about once a second.

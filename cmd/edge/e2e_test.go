@@ -690,7 +690,7 @@ func TestReplayWaitsForADaemon(t *testing.T) {
 
 // The follower knows when a daemon listens, and how far it is.
 func TestFollower(t *testing.T) {
-	f := newFollower("edge", "gas")
+	f := newFollower("edge", "gas", nil)
 	step := func(topic, payload string, kept, ready bool, last int) {
 		t.Helper()
 		f.hear(topic, []byte(payload), kept)

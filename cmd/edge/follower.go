@@ -5,6 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tidwall/gjson"
+
+	"edge/online"
 	"edge/stream"
 )
 
@@ -15,10 +18,18 @@ type follower struct {
 	base    string // topic of all nodes
 	prefix  string // of the ids of the rows
 	changed chan struct{}
+	scores  *publishedScores // of what is heard; nil: none
 
 	mu    sync.Mutex
 	nodes map[string]*nodeState
-	last  int // highest row that was predicted
+	last  int      // highest row that was predicted
+	open  []wanted // not answered yet, oldest first
+}
+
+// wanted is the label of a row.
+type wanted struct {
+	row   int
+	topic string // for the answer
 }
 
 // nodeState is what a node has said about itself. It subscribes before it
@@ -31,13 +42,17 @@ type nodeState struct {
 // ready reports whether the node is connected and subscribed.
 func (n *nodeState) ready() bool { return n.online && (n.info || n.infoKept && n.onlineKept) }
 
-func newFollower(base, prefix string) *follower {
-	return &follower{base: base, prefix: prefix, changed: make(chan struct{}, 1), nodes: map[string]*nodeState{}}
+func newFollower(base, prefix string, scores *publishedScores) *follower {
+	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), nodes: map[string]*nodeState{}}
 }
 
 // topics are what to subscribe to.
 func (f *follower) topics() []string {
-	return []string{f.base + "/+/state", f.base + "/+/info", f.base + "/+/+/prediction/#"}
+	all := []string{f.base + "/+/state", f.base + "/+/info", f.base + "/+/+/prediction/#"}
+	if f.scores != nil {
+		all = append(all, f.base+"/+/event", f.base+"/+/+/query")
+	}
+	return all
 }
 
 // reconnected forgets what a broker before may have said.
@@ -69,13 +84,40 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 		} else {
 			node.info = true
 		}
-	default:
-		row, ok := strings.CutPrefix(stream.PredictionID(payload), f.prefix+"-")
-		n, err := strconv.Atoi(row)
-		if !ok || err != nil || n <= f.last {
+	case len(levels) == 2 && levels[1] == "event":
+		if e := gjson.ParseBytes(payload); e.Get("event").Str == online.NoticeDrift {
+			f.scores.drifted(levels[0], e.Get("model").Str, e.Get("detail").Str)
+		}
+	case len(levels) == 3 && levels[2] == "query":
+		q := gjson.ParseBytes(payload)
+		row, ok := f.rowOf(q.Get("id").Str)
+		device := q.Get("device").Str
+		if !ok || strings.ContainsAny(device, "+#\x00") {
 			return
 		}
-		f.last = n
+		topic := strings.Join([]string{f.base, levels[0], levels[1], "label"}, "/")
+		if device != "" {
+			topic += "/" + device
+		}
+		f.scores.asked(levels[0], levels[1])
+		f.open = append(keepLast(f.open, keptRows-1), wanted{row, topic})
+	case len(levels) >= 3:
+		p, err := stream.ReadPublished(payload)
+		if err != nil {
+			return
+		}
+		id, _ := p.ID.(string)
+		row, ok := f.rowOf(id)
+		if !ok {
+			return
+		}
+		if f.scores != nil {
+			f.scores.predicted(levels[0], levels[1], row, p)
+		}
+		if row <= f.last {
+			return
+		}
+		f.last = row
 	}
 	select {
 	case f.changed <- struct{}{}:
@@ -91,4 +133,20 @@ func (f *follower) state() (ready bool, last int) {
 		ready = ready || n.ready()
 	}
 	return ready, f.last
+}
+
+// rowOf returns the row that an id stands for.
+func (f *follower) rowOf(id string) (row int, ok bool) {
+	number, ok := strings.CutPrefix(id, f.prefix+"-")
+	row, err := strconv.Atoi(number)
+	return row, ok && err == nil
+}
+
+// questions returns the questions that were heard since it was called last.
+func (f *follower) questions() []wanted {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	open := f.open
+	f.open = nil
+	return open
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"runtime/metrics"
 	"slices"
@@ -32,6 +33,8 @@ type collector struct {
 	labelDelay, driftLevel, drifts, coverage, setSize, kept *metric
 	storeBytes, storeFree, storeWritten, storeTransactions  *metric
 	learning, ignored                                       *metric
+	corrections, missing, clipped                           *metric
+	setsJudged, setsCovered                                 *metric
 	stateBytes, predictions                                 *metric
 	predictTime, learnTime, commitTime                      *metric
 	cpu, resident, anonymous, startTime, openFiles          *metric
@@ -68,6 +71,9 @@ func newCollector(m *monitor) *collector {
 	c.queriesOpen = gauge("queries_open", "Questions for a label that are neither answered nor expired.", "model")
 	c.learning = gauge("learning", "Whether labels are learnt: 0 after a request to stop.", "model")
 	c.ignored = counter("labels_ignored_total", "Labels that came while learning was switched off.", "model")
+	c.corrections = counter("label_corrections_total", "Labels that corrected an earlier one of the same sample.", "model")
+	c.missing = counter("features_missing_total", "Features that samples lacked.", "model")
+	c.clipped = counter("features_clipped_total", "Features that were too far from their mean and were taken to be nearer.", "model")
 	c.choleskyRetries = counter("cholesky_retries_total", "Factorisations that needed more jitter, since the model began.", "model")
 	c.rollbacks = counter("batch_rollbacks_total", "Steps that were refused and taken back, since the model began.", "model")
 	c.silence = gauge("loop_silence_seconds", "Since the last sign of life of the goroutine that learns.", "model")
@@ -89,6 +95,8 @@ func newCollector(m *monitor) *collector {
 	c.drifts = counter("drifts_total", "Drifts that were found since the model began.", "model")
 	c.coverage = gauge("conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", "model")
 	c.setSize = gauge("conformal_set_size", "Mean number of classes in the last 500 prediction sets.", "model")
+	c.setsJudged = counter("conformal_sets_total", "Published prediction sets whose label is known.", "model")
+	c.setsCovered = counter("conformal_sets_covered_total", "Published prediction sets that held the label.", "model")
 	c.kept = gauge("predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", "model")
 	c.storeBytes = gauge("store_bytes", "Size of the state file.")
 	c.storeFree = gauge("store_free_bytes", "Room in the state file that is used again.")
@@ -222,6 +230,13 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	send(c.queriesOpen, float64(s.Open), m.name)
 	send(c.learning, oneIf(s.Learning), m.name)
 	send(c.ignored, float64(s.Frozen), m.name)
+	send(c.corrections, float64(s.Corrected), m.name)
+	send(c.missing, float64(s.Missing), m.name)
+	send(c.clipped, float64(s.Clipped), m.name)
+	if n := float64(s.Sets.N); n > 0 {
+		send(c.setsJudged, n, m.name)
+		send(c.setsCovered, math.Round(n*float64(s.Sets.Covered)), m.name)
+	}
 	send(c.choleskyRetries, float64(status.Counters.CholeskyRetries), m.name)
 	send(c.rollbacks, float64(status.Counters.StepsRefused), m.name)
 	send(c.silence, m.loop.Silence().Seconds(), m.name)

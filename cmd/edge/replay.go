@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,12 +25,16 @@ type Player struct {
 	Topic    string
 	Prefix   string  // of the ids: <prefix>-<row number>
 	Rate     float64 // rows a second; 0: as fast as it goes
-	Labels   string  // inline, delayed or none
+	Labels   string  // inline, delayed, asked or none
 	Delay    Delay   // of delayed labels
 	Fraction float64 // of the rows that have a label
 	Seed     uint64  // of the choice of those rows
 	Named    bool    // features as an object instead of an array
 	Ahead    int     // rows that may be published before their prediction; 0: any number
+
+	// Scores, if set, judges the predictions that are published for the rows,
+	// unless Ahead is 0.
+	Scores *publishedScores
 
 	// Waiting, if set, is told when rows are held back for long, and why.
 	Waiting func(why string)
@@ -43,6 +48,7 @@ const (
 	holdPatience = 3 * time.Second  // without a daemon, until Waiting is told
 	probeAfter   = 2 * time.Second  // of silence, until one row is published all the same
 	lastPatience = 10 * time.Second // of silence after the last row
+	askPatience  = time.Second      // after it, for questions
 )
 
 // Delay is how much later than its sample a label comes.
@@ -86,7 +92,7 @@ type lateLabel struct {
 // Play connects, publishes the rows and waits until the broker has them all
 // and, unless Ahead is 0, the last one was predicted.
 func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err error) {
-	follow := newFollower(broker.BaseTopic, p.Prefix)
+	follow := newFollower(broker.BaseTopic, p.Prefix, p.Scores)
 	var watch []string
 	if p.Ahead > 0 {
 		watch = follow.topics()
@@ -116,12 +122,15 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 			return rows, err
 		}
 		id := fmt.Sprintf("%s-%06d", p.Prefix, row.Number)
-		labelled := p.Labels != "none" && row.Label != "" && (p.Fraction >= 1 || choose.Float64() < p.Fraction)
+		labelled := (p.Labels == "inline" || p.Labels == "delayed") && row.Label != "" && (p.Fraction >= 1 || choose.Float64() < p.Fraction)
 		inline := ""
 		if labelled && p.Labels == "inline" {
 			inline = row.Label
 		}
 		payload = p.appendSample(payload[:0], id, row.X, inline)
+		if p.Scores != nil {
+			p.Scores.expect(row.Number, row.Label)
+		}
 		if err := pub.Publish(ctx, p.Topic, append([]byte(nil), payload...)); err != nil {
 			return rows, err
 		}
@@ -138,6 +147,9 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 			}
 			late = late[1:]
 		}
+		if err := p.reply(ctx, pub, follow); err != nil {
+			return rows, err
+		}
 	}
 	for _, l := range late {
 		if err := sleep(ctx, time.Until(l.at)); err != nil {
@@ -150,14 +162,44 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 	if err := pub.Drain(ctx); err != nil {
 		return rows, err
 	}
-	return rows, p.await(ctx, follow, row.Number, lastPatience)
+	if err := p.await(ctx, follow, row.Number, lastPatience); err != nil || p.Labels != "asked" {
+		return rows, err
+	}
+	if err := sleep(ctx, askPatience); err != nil {
+		return rows, err
+	}
+	if err := p.reply(ctx, pub, follow); err != nil {
+		return rows, err
+	}
+	return rows, pub.Drain(ctx)
 }
 
 // teach publishes a label on its own.
 func (p *Player) teach(ctx context.Context, pub *Publisher, l lateLabel) error {
-	payload := gjson.AppendJSONString([]byte(`{"id":`), fmt.Sprintf("%s-%06d", p.Prefix, l.row))
-	payload = gjson.AppendJSONString(append(payload, `,"label":`...), l.label)
-	return pub.Publish(ctx, p.Topic+"/label", append(payload, '}'))
+	return p.tell(ctx, pub, p.Topic+"/label", l.row, l.label)
+}
+
+func (p *Player) tell(ctx context.Context, pub *Publisher, topic string, row int, label string) error {
+	payload := gjson.AppendJSONString([]byte(`{"id":`), fmt.Sprintf("%s-%06d", p.Prefix, row))
+	payload = gjson.AppendJSONString(append(payload, `,"label":`...), label)
+	return pub.Publish(ctx, topic, append(payload, '}'))
+}
+
+// reply answers the questions that were heard, if labels are for those who ask.
+func (p *Player) reply(ctx context.Context, pub *Publisher, follow *follower) error {
+	if p.Labels != "asked" || p.Scores == nil {
+		return nil
+	}
+	for _, q := range follow.questions() {
+		label, known := p.Scores.labelOf(q.row)
+		if !known || label == "" {
+			continue
+		}
+		if err := p.tell(ctx, pub, q.topic, q.row, label); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // appendSample appends the message of one row.
@@ -209,10 +251,10 @@ func (p *Player) await(ctx context.Context, follow *follower, row int, silence t
 		case last != seen:
 			since, seen = time.Now(), last
 		case ready && time.Since(since) > silence:
-			p.tell(fmt.Sprintf("the daemon has predicted nothing since row %d; going on slowly", last))
+			p.explain(fmt.Sprintf("the daemon has predicted nothing since row %d; going on slowly", last))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
-			p.tell(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
+			p.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
 			since = time.Now()
 		}
 		select {
@@ -224,8 +266,8 @@ func (p *Player) await(ctx context.Context, follow *follower, row int, silence t
 	}
 }
 
-// tell says why nothing happens, once until something happens again.
-func (p *Player) tell(why string) {
+// explain says why nothing happens, once until something happens again.
+func (p *Player) explain(why string) {
 	if !p.told && p.Waiting != nil {
 		p.Waiting(why)
 	}
@@ -323,7 +365,7 @@ func newReplayCommand() *cobra.Command {
 		label, format string
 		shuffle       uint64
 		selection     Selection
-		loop          bool
+		out           replayOutput
 		qos           int
 	)
 	cmd := &cobra.Command{
@@ -339,11 +381,19 @@ predictions and stays at most --ahead rows before them; it begins when a daemon
 is online. A daemon learns a message once, and knows it by its id: to teach the
 same rows again, give another --prefix.
 
-With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…}.
+With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…};
+with --labels asked only the daemon's queries are answered.
+
+At the end it prints the scores of the predictions that each daemon published,
+judged by the file's labels whether they were sent or not. They are those of
+eval, as a subscriber sees them: made when the row came, with what had been
+learnt by then, and with four decimals. eval predicts each row after all labels
+before it; a replay that is faster than the daemon learns lags behind that.
 
 A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 		Example: `  edge replay gas.csv.gz --broker mqtt://127.0.0.1 --rate 500
   edge replay gas.csv.gz -c edge.yaml --labels delayed --delay 50 --label-fraction 0.1
+  edge replay gas.csv.gz -c edge.yaml --labels asked --rate 20 --json
   edge replay iris.csv --topic lab/iris --shuffle 1 --loop --format named`,
 		Args: cobra.ExactArgs(1),
 		RunE: action(func(cmd *cobra.Command, args []string) error {
@@ -351,8 +401,10 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 				selection.Shuffle = &shuffle
 			}
 			switch {
-			case p.Labels != "inline" && p.Labels != "delayed" && p.Labels != "none":
-				return coded(exitUsage, fmt.Errorf("--labels %s: want inline, delayed or none", p.Labels))
+			case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
+				return coded(exitUsage, fmt.Errorf("--labels %s: want inline, delayed or none, or asked", p.Labels))
+			case p.Ahead == 0 && (p.Labels == "asked" || out.plot != ""):
+				return coded(exitUsage, errors.New("--labels asked and --plot need the daemon's predictions: give --ahead 1 or more"))
 			case format != "array" && format != "named":
 				return coded(exitUsage, fmt.Errorf("--format %s: want array or named", format))
 			case !(p.Fraction >= 0 && p.Fraction <= 1):
@@ -368,7 +420,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 				mqtt.QoS = qos
 			}
 			p.Named, p.Seed = format == "named", shuffle
-			return replayFile(cmd, args[0], label, selection, loop, &p, mqtt)
+			return replayFile(cmd, args[0], label, selection, &out, &p, mqtt)
 		}),
 	}
 	broker.add(cmd)
@@ -376,22 +428,50 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>)")
 	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
 	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
-	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed or none")
+	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed, asked or none")
 	p.Delay = Delay{Rows: 10}
 	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
 	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
-	f.BoolVar(&loop, "loop", false, "begin again at the end, until interrupted")
+	f.BoolVar(&out.loop, "loop", false, "begin again at the end, until interrupted")
 	f.StringVar(&label, "label", "", "`NAME` of the label's column (default the last one)")
 	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
 	f.StringVar(&format, "format", "array", "features as array or as named object")
-	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon)")
+	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon, and print no scores)")
+	f.BoolVar(&out.asJSON, "json", false, "print the scores as a JSON object a line for each node and model")
+	f.StringVar(&out.plot, "plot", "", "draw error and log loss of the published predictions into this SVG `FILE`")
 	return cmd
 }
 
-// replayFile plays a file, again and again if loop is set.
-func replayFile(cmd *cobra.Command, path, label string, s Selection, loop bool, p *Player, broker stream.MQTT) error {
+// replayOutput says what replay does with what it hears.
+type replayOutput struct {
+	loop   bool // again and again
+	asJSON bool
+	plot   string
+}
+
+// print writes the scores of what was published.
+func (o *replayOutput) print(w io.Writer, reports []*Report) error {
+	if o.asJSON {
+		for _, r := range reports {
+			if err := printJSON(w, r); err != nil {
+				return err
+			}
+		}
+	} else if len(reports) > 0 {
+		if err := printPublished(w, reports); err != nil {
+			return err
+		}
+	}
+	if o.plot != "" {
+		return plotCurves(o.plot, reports)
+	}
+	return nil
+}
+
+// replayFile plays a file, and tells what was published for its rows.
+func replayFile(cmd *cobra.Command, path, label string, s Selection, o *replayOutput, p *Player, broker stream.MQTT) error {
 	census, err := TakeCensus(path, label)
 	if err != nil {
 		return err
@@ -400,10 +480,13 @@ func replayFile(cmd *cobra.Command, path, label string, s Selection, loop bool, 
 	if s.First > 0 {
 		total = min(total, s.First)
 	}
-	if loop {
+	if o.loop {
 		total = -1
 	}
-	rows := &fileRows{path: path, label: label, selection: s, loop: loop}
+	if p.Ahead > 0 {
+		p.Scores = &publishedScores{Total: max(total, 0)}
+	}
+	rows := &fileRows{path: path, label: label, selection: s, loop: o.loop}
 	if err := rows.open(); err != nil {
 		return err
 	}
@@ -428,7 +511,17 @@ func replayFile(cmd *cobra.Command, path, label string, s Selection, loop bool, 
 	if err == nil && isTerminal(cmd.ErrOrStderr()) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "published %d rows on %s in %v, %.0f a second\n", n, p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
 	}
-	return err
+	if p.Scores == nil || err != nil {
+		return err
+	}
+	reports := p.Scores.reports(rows.file.Name)
+	for _, r := range reports {
+		if of := r.Published; of.Unanswered > 0 && !o.loop {
+			fmt.Fprintf(cmd.ErrOrStderr(), "replay: model %s of node %s has not answered %d of %d rows: was the daemon interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",
+				of.Model, of.Node, of.Unanswered, of.Rows)
+		}
+	}
+	return o.print(cmd.OutOrStdout(), reports)
 }
 
 // fileRows reads a selection of a file, numbered without end if it loops.

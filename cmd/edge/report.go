@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -12,9 +13,10 @@ import (
 	"edge/online"
 )
 
-// Report is what eval and demo find out about one data set: the object that
+// Report is what eval, replay and demo find out about one data set: the object that
 // --json prints. In mode prequential each sample is judged before it is learnt,
-// warm-up included; in modes holdout and cv samples that were not learnt are.
+// warm-up included; in modes holdout and cv samples that were not learnt are; in
+// mode published each prediction as it was published.
 type Report struct {
 	Dataset          string              `json:"dataset"`
 	Mode             string              `json:"mode"`
@@ -35,7 +37,8 @@ type Report struct {
 	Abstained        *online.Abstentions `json:"abstention,omitempty"`
 	Sets             *online.Coverage    `json:"sets,omitempty"`
 	PerClass         []online.ClassScore `json:"per_class"`
-	Asked            *AskedReport        `json:"asked,omitempty"` // with --query
+	Asked            *AskedReport        `json:"asked,omitempty"`     // with --query
+	Published        *PublishedReport    `json:"published,omitempty"` // of replay
 	Seconds          float64             `json:"seconds"`
 	SamplesPerSecond float64             `json:"samples_per_second"`
 	PeakRSS          uint64              `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
@@ -212,9 +215,12 @@ func printReports(w io.Writer, reports []*Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
 	for _, r := range reports {
-		digest := r.Digest[:min(12, len(r.Digest))]
+		digest, state := r.Digest[:min(12, len(r.Digest))], byteSize(uint64(r.StateBytes))
 		if len(r.Runs) > 0 {
 			digest = fmt.Sprintf("mean of %d", len(r.Runs))
+		}
+		if r.Published != nil {
+			digest, state = "published", "–"
 		}
 		covered, size, kept := "–", "–", "–"
 		if s := r.Sets; s != nil {
@@ -224,7 +230,33 @@ func printReports(w io.Writer, reports []*Report) error {
 			kept = fmt.Sprintf("%.3f (error %.4f)", a.Kept, a.Error)
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
-			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, byteSize(uint64(r.StateBytes)), digest)
+			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, state, digest)
+	}
+	return t.Flush()
+}
+
+// printPublished writes the table of printReports, and one about how what it
+// judges was published.
+func printPublished(w io.Writer, reports []*Report) error {
+	if err := printReports(w, reports); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "node\tmodel\trows\tunanswered\tqueries\tabstained\tlatency mean\tp50\tp99\tround trip mean\tp50\tp99\t")
+	for _, r := range reports {
+		p := r.Published
+		var abstained float64
+		if a := r.Abstained; a != nil {
+			abstained = math.Round((1 - float64(a.Kept)) * float64(a.N))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f", p.Node, p.Model, p.Rows, p.Unanswered, p.Queries, abstained)
+		for _, d := range []*Durations{&p.Latency, &p.RoundTrip} {
+			for _, s := range []float64{d.Mean, d.P50, d.P99} {
+				fmt.Fprintf(t, "\t%.2f ms", 1000*s)
+			}
+		}
+		fmt.Fprintln(t, "\t")
 	}
 	return t.Flush()
 }
