@@ -50,7 +50,36 @@ type message struct {
 	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
 	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
 	refused  func(*Refusal) // hears, before ack is called, why it teaches nothing; may be nil
+
+	conn   *connection // that it came over; nil: it is not one of messages
+	id     uint16      // of the packet
+	packet []byte      // holds the payload
 }
+
+// messages are those whose packet is free again.
+var messages = sync.Pool{New: func() any {
+	m := new(message)
+	m.ack = m.acknowledge
+	return m
+}}
+
+// acknowledge tells the broker that a message is done with.
+func (m *message) acknowledge() {
+	if m.qos > 0 {
+		m.conn.settle(func() { m.conn.net.acknowledge(m.id) })
+	}
+}
+
+// free lets another message have the memory of one that is done with.
+func (m *message) free() {
+	if m.conn == nil || cap(m.packet) > largePacket {
+		return
+	}
+	m.conn, m.id, m.observed = nil, 0, false
+	messages.Put(m)
+}
+
+const largePacket = 64 << 10 // bytes of a packet that is not worth keeping
 
 // client keeps one connection to the broker, subscribed, for as long as run
 // runs. Each connection is a paho client of its own, made once and never used
@@ -85,7 +114,8 @@ type client struct {
 type connection struct {
 	client    *client
 	paho      mqtt.Client
-	net       net.Conn
+	net       *frameConn
+	receipts  receipts // of publications
 	since     time.Time
 	unsettled atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
 	granted   atomic.Bool  // every subscription
@@ -202,6 +232,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 				return nil, err
 			}
 			conn.net = newFrameConn(nc, c.maxPayload, writeTimeout)
+			conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
 		})
@@ -444,20 +475,29 @@ func (c *client) subscribe(conn *connection, filters []string) (refused []string
 	return refused
 }
 
-// receive is paho's handler. It never waits: paho reads nothing more, not even
-// an answer to its ping, until it returns.
+// receive is paho's handler, of messages of QoS 2: an earlier subscription of
+// the session may have asked for it.
 func (conn *connection) receive(m mqtt.Message) {
+	conn.accept(&message{
+		topic: m.Topic(), payload: m.Payload(), // paho gives every packet a buffer of its own
+		qos: m.Qos(), dup: m.Duplicate(), retained: m.Retained(), ack: func() { conn.settle(m.Ack) },
+	})
+}
+
+// take takes all other messages.
+func (conn *connection) take(msg *message) {
+	msg.conn = conn
+	conn.accept(msg)
+}
+
+// accept lets a message wait for the worker. It never waits: nothing more is
+// read, not even an answer to a ping, until it returns.
+func (conn *connection) accept(msg *message) {
 	c := conn.client
-	if c.draining.Load() || m.Qos() > 0 && conn.skipping.Load() {
+	if c.draining.Load() || msg.qos > 0 && conn.skipping.Load() {
 		return
 	}
-	msg := &message{
-		topic: m.Topic(), payload: m.Payload(), // paho gives every packet a buffer of its own
-		qos: m.Qos(), dup: m.Duplicate(), retained: m.Retained(), arrived: time.Now(),
-		ack: func() {},
-	}
-	if msg.qos > 0 {
-		msg.ack = func() { conn.settle(m) }
+	if msg.arrived = time.Now(); msg.qos > 0 {
 		conn.unsettled.Add(1)
 	}
 	var mayDrop func(*message) bool
@@ -480,12 +520,12 @@ func (conn *connection) receive(m mqtt.Message) {
 
 // settle acknowledges a message, unless its connection is gone: the broker
 // then sends it again.
-func (conn *connection) settle(m mqtt.Message) {
+func (conn *connection) settle(ack func()) {
 	select {
 	case <-conn.lost:
 		conn.client.counters.staleAcks.Add(1)
 	default:
-		m.Ack()
+		ack()
 	}
 	conn.settled()
 }
@@ -498,15 +538,13 @@ func (conn *connection) settled() {
 	}
 }
 
-// delivery is a publication on its way; *mqtt.PublishToken is one.
-type delivery interface {
-	Done() <-chan struct{}
-	Error() error
-}
-
 // publish hands a message to the network. It waits no longer than handOver.
-func (conn *connection) publish(m outgoing) delivery {
-	return conn.paho.Publish(m.topic, m.qos, m.retained, m.payload)
+func (conn *connection) publish(m *outgoing) delivery {
+	r := conn.receipts.next()
+	if err := conn.net.publish(m, r.id); err != nil || m.qos == 0 {
+		conn.receipts.settle(r.id, err)
+	}
+	return r
 }
 
 // done is closed when the connection has ended.
@@ -535,7 +573,7 @@ func (conn *connection) announce(state string) delivery {
 	if conn.client.stateTopic == "" {
 		return nil
 	}
-	return conn.publish(outgoing{topic: conn.client.stateTopic, payload: []byte(state), retained: true, qos: 1})
+	return conn.publish(&outgoing{topic: conn.client.stateTopic, payload: []byte(state), retained: true, qos: 1})
 }
 
 // goodbye says that the node is offline, unless another follows, and ends the

@@ -3,8 +3,8 @@
 //	MQTT ─► client ─► ring ─► worker: route, decode, predict ─► outbox ─► client ─► MQTT
 //	                            └─► committer: journal ─► acknowledge ─► Model.Learn
 //
-// A Node wires it. Three goroutines carry a message: paho's handler puts it in
-// a bounded ring and never waits; the worker decodes it and answers it from the
+// A Node wires it. Three goroutines carry a message: the connection's reader puts
+// it in a bounded ring and never waits; the worker decodes it and answers it from the
 // model's newest snapshot; the committer, the only writer of the journal, makes
 // what it teaches durable, acknowledges it and hands it to the learner, in the
 // order of receipt. A prediction never waits for learning nor for the disk: what
@@ -37,5 +37,6 @@
 // age of a sample that waits for its label is the time that the node has run, as
 // far as the journal knows it.
 //
-// Only client.go knows paho. Reference: MQTT 3.1.1, OASIS Standard, 2014.
+// Only client.go knows paho, which keeps the session; messages of QoS 0 and 1 and
+// their acknowledgements go past it (frame.go). Reference: MQTT 3.1.1, OASIS Standard, 2014.
 package stream

@@ -2,9 +2,11 @@ package stream
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,15 +18,26 @@ import (
 // packet that was cut is still longer than any stream allows, so that the
 // decoder refuses it and it is acknowledged like every other refusal.
 //
-// paho writes packet by packet. What it writes while an earlier packet is on its
-// way to the network is collected and goes out at once, so that a busy
-// connection needs fewer system calls, and an idle one waits for nothing. Every
-// write to the network has a deadline; paho gives one to publications only.
+// Messages of QoS 0 and 1 and their acknowledgements do not go through paho,
+// which needs five goroutines and some fifty allocations for one that is
+// answered: they are read and written here. All else is paho's: the session,
+// subscriptions, pings, QoS 2.
+//
+// What is written while an earlier packet is on its way to the network is
+// collected and goes out at once, so that a busy connection needs fewer system
+// calls, and an idle one waits for nothing. Every write to the network has a
+// deadline; paho gives one to publications only.
 type frameConn struct {
 	net.Conn
 	in           *bufio.Reader
 	limit        int // bytes of a PUBLISH packet after its fixed header
 	writeTimeout time.Duration
+
+	// Set before the first Read; nil: such packets go to the reader.
+	take  func(*message)       // takes a message of QoS 0 or 1; the reader's goroutine, which must not wait
+	acked func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
+
+	topics map[string]string // texts of those that messages have come with
 
 	head [5]byte // fixed header that goes to the reader
 	rest []byte  // what is left of head
@@ -32,25 +45,37 @@ type frameConn struct {
 	skip int     // bytes of the packet that are dropped after those
 
 	mu       sync.Mutex
-	written  sync.Cond // of mu: something has left out, or writing has ended
-	out      []byte    // what waits to be written
-	spare    []byte    // becomes out
-	writing  bool      // a goroutine writes until out is empty
-	writeErr error     // that ended it
+	written  sync.Cond     // of mu: something has left out, or writing has ended
+	out      []byte        // what waits to be written
+	spare    []byte        // becomes out
+	writing  bool          // a goroutine writes until out is empty
+	writeErr error         // that ended it
+	writer   func()        // write
+	room     chan struct{} // has an element once something has left out
 }
 
 const (
 	maxUnwritten = 64 << 10 // bytes in out, at which Write waits
 	closeFlush   = 250 * time.Millisecond
+	maxTopics    = 1024 // texts that are kept
 )
 
-const packetPublish = 3 // MQTT 3.1.1, table 2.1
+// Types of packets, MQTT 3.1.1, table 2.1.
+const (
+	packetPublish = 3
+	packetPuback  = 4
+)
+
+var (
+	errPacket = errors.New("stream: read a packet: it is malformed")
+	errBusy   = errors.New("stream: publish: the network takes no more")
+)
 
 // newFrameConn wraps conn; maxPayload is the largest payload that is of use.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
 	const topicAndID = 2 + maxTopic + 2
-	f := &frameConn{Conn: conn, in: bufio.NewReader(conn), limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout}
-	f.written.L = &f.mu
+	f := &frameConn{Conn: conn, in: bufio.NewReader(conn), limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, topics: map[string]string{}, room: make(chan struct{}, 1)}
+	f.written.L, f.writer = &f.mu, f.write
 	return f
 }
 
@@ -61,7 +86,7 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	}
 	for len(f.rest) == 0 && f.pass == 0 {
 		if err := f.next(); err != nil {
-			return 0, err
+			return 0, f.cause(err)
 		}
 	}
 	if len(f.rest) > 0 {
@@ -71,10 +96,24 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	}
 	n, err := f.in.Read(p[:min(len(p), f.pass)])
 	f.pass -= n
-	return n, err
+	return n, f.cause(err)
 }
 
-// next reads the fixed header of the next packet (MQTT 3.1.1, section 2.2).
+// cause returns what ended the connection where reading fails because writing has.
+func (f *frameConn) cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writeErr != nil && f.writeErr != net.ErrClosed {
+		return f.writeErr
+	}
+	return err
+}
+
+// next reads the fixed header of the next packet (MQTT 3.1.1, section 2.2), and
+// the rest of one that is not for the reader.
 func (f *frameConn) next() error {
 	for f.skip > 0 {
 		n, err := f.in.Discard(min(f.skip, 1<<20))
@@ -106,6 +145,20 @@ func (f *frameConn) next() error {
 	if kind>>4 == packetPublish && length > f.limit {
 		f.pass, f.skip = f.limit, length-f.limit
 	}
+	switch qos := kind >> 1 & 3; {
+	case kind>>4 == packetPublish && qos < 2 && f.take != nil:
+		return f.message(kind)
+	case kind>>4 == packetPuback && length == 2 && f.acked != nil:
+		id, err := f.in.Peek(2)
+		if err != nil {
+			return err
+		}
+		if f.acked(binary.BigEndian.Uint16(id)) {
+			f.pass = 0
+			_, err := f.in.Discard(2)
+			return err
+		}
+	}
 	head := append(f.head[:0], kind)
 	for left := f.pass; ; {
 		b := byte(left & 0x7f)
@@ -120,6 +173,121 @@ func (f *frameConn) next() error {
 	return nil
 }
 
+// message reads a PUBLISH packet of QoS 0 or 1 (MQTT 3.1.1, section 3.3).
+func (f *frameConn) message(kind byte) error {
+	m := messages.Get().(*message)
+	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
+	f.pass = 0
+	if _, err := io.ReadFull(f.in, m.packet); err != nil {
+		return err
+	}
+	rest := m.packet
+	cut := func(n int) (part []byte, err error) {
+		if n > len(rest) {
+			return nil, errPacket
+		}
+		part, rest = rest[:n], rest[n:]
+		return part, nil
+	}
+	length, err := cut(2)
+	if err != nil {
+		return err
+	}
+	topic, err := cut(int(binary.BigEndian.Uint16(length)))
+	if err != nil {
+		return err
+	}
+	m.qos, m.dup, m.retained = kind>>1&3, kind&8 != 0, kind&1 != 0
+	if m.qos > 0 {
+		id, err := cut(2)
+		if err != nil {
+			return err
+		}
+		m.id = binary.BigEndian.Uint16(id)
+	}
+	m.topic, m.payload = f.text(topic), rest
+	f.take(m)
+	return nil
+}
+
+// text returns a topic, which most likely has come before.
+func (f *frameConn) text(topic []byte) string {
+	if t, ok := f.topics[string(topic)]; ok {
+		return t
+	}
+	if len(f.topics) == maxTopics {
+		clear(f.topics)
+	}
+	t := string(topic)
+	f.topics[t] = t
+	return t
+}
+
+// publish writes a PUBLISH packet, id being its identifier where its QoS is
+// above 0. It waits while too much waits already, but not long: errBusy.
+func (f *frameConn) publish(m *outgoing, id uint16) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.out) >= maxUnwritten && f.writeErr == nil {
+		if !f.await() {
+			return errBusy
+		}
+	}
+	if f.writeErr != nil {
+		return f.writeErr
+	}
+	length := 2 + len(m.topic) + len(m.payload)
+	if m.qos > 0 {
+		length += 2
+	}
+	kind := byte(packetPublish<<4) | m.qos<<1
+	if m.retained {
+		kind |= 1
+	}
+	f.out = binary.AppendUvarint(append(f.out, kind), uint64(length)) // the same as MQTT's
+	f.out = append(binary.BigEndian.AppendUint16(f.out, uint16(len(m.topic))), m.topic...)
+	if m.qos > 0 {
+		f.out = binary.BigEndian.AppendUint16(f.out, id)
+	}
+	f.out = append(f.out, m.payload...)
+	f.begin()
+	return nil
+}
+
+// await waits until something has left out. It gives mu up meanwhile, and
+// reports false if that took too long.
+func (f *frameConn) await() bool {
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	late := time.NewTimer(handOver)
+	defer late.Stop()
+	select {
+	case <-f.room:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
+// acknowledge writes a PUBACK packet. It never waits: there are no more of them
+// than messages that the broker has sent.
+func (f *frameConn) acknowledge(id uint16) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writeErr == nil {
+		f.out = binary.BigEndian.AppendUint16(append(f.out, packetPuback<<4, 2), id)
+		f.begin()
+	}
+}
+
+// begin lets what is in out be written. The caller holds mu.
+func (f *frameConn) begin() {
+	if !f.writing {
+		f.writing = true
+		go f.writer()
+	}
+}
+
 // Write implements net.Conn. What it has taken may still be on its way when it
 // returns; an error then comes from the next Write, and from Read.
 func (f *frameConn) Write(p []byte) (int, error) {
@@ -132,10 +300,7 @@ func (f *frameConn) Write(p []byte) (int, error) {
 		return 0, f.writeErr
 	}
 	f.out = append(f.out, p...)
-	if !f.writing {
-		f.writing = true
-		go f.write()
-	}
+	f.begin()
 	return len(p), nil
 }
 
@@ -166,6 +331,10 @@ func (f *frameConn) write() {
 			f.spare = batch
 		}
 		f.written.Broadcast()
+		select {
+		case f.room <- struct{}{}:
+		default:
+		}
 	}
 	f.writing = false
 	f.written.Broadcast()

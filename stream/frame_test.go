@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,6 +72,166 @@ func TestFrameConn(t *testing.T) {
 	}
 }
 
+// Messages and acknowledgements that are read here are as paho reads them, and
+// all other packets go to the reader.
+func TestFrameConnTakes(t *testing.T) {
+	var wire bytes.Buffer
+	var want []string
+	for i := range 200 {
+		p := publishPacket(fmt.Sprintf("topic/%d", i%3), i)
+		p.Qos, p.MessageID, p.Dup, p.Retain = byte(i%3), uint16(i), i%5 == 0, i%7 == 0
+		p.Write(&wire)
+		if p.Qos < 2 {
+			id := p.MessageID
+			if p.Qos == 0 {
+				id = 0
+			}
+			want = append(want, fmt.Sprintln(p.TopicName, string(p.Payload), p.Qos, id, p.Dup, p.Retain))
+		}
+		ack := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+		ack.MessageID = uint16(firstReceipt - 100 + i)
+		ack.Write(&wire)
+		if ack.MessageID >= firstReceipt {
+			want = append(want, fmt.Sprintln(ack.MessageID))
+		}
+	}
+	var got []string
+	f := newFrameConn(pipe{r: &wire}, 1000, time.Second)
+	f.take = func(m *message) {
+		got = append(got, fmt.Sprintln(m.topic, string(m.payload), m.qos, m.id, m.dup, m.retained))
+		m.conn = new(connection)
+		m.free()
+	}
+	f.acked = func(id uint16) bool {
+		if id >= firstReceipt {
+			got = append(got, fmt.Sprintln(id))
+		}
+		return id >= firstReceipt
+	}
+	for i := 0; ; i++ {
+		packet, err := packets.ReadPacket(f)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch p := packet.(type) {
+		case *packets.PublishPacket:
+			if p.Qos != 2 || len(p.Payload)%3 != 2 {
+				t.Errorf("the reader gets a message of QoS %d", p.Qos)
+			}
+		case *packets.PubackPacket:
+			if p.MessageID >= firstReceipt {
+				t.Errorf("the reader gets the acknowledgement %d", p.MessageID)
+			}
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d of %d were taken, or not as they came", len(got), len(want))
+	}
+}
+
+// A PUBLISH packet that ends before its topic or identifier does ends the
+// connection.
+func TestFrameConnMalformed(t *testing.T) {
+	for _, wire := range []string{"\x30\x00", "\x30\x01a", "\x30\x03\x00\x02a", "\x32\x03\x00\x01a", "\x32\x04\x00\x01a\x00", "\x30\x09\x00\x01"} {
+		f := newFrameConn(pipe{r: strings.NewReader(wire)}, 10, time.Second)
+		f.take = func(m *message) { t.Errorf("%x became a message", wire) }
+		if _, err := f.Read(make([]byte, 1)); err == nil || err == io.EOF {
+			t.Errorf("%x: %v, want that it is malformed", wire, err)
+		}
+	}
+}
+
+// What is published and acknowledged is on the wire as paho would write it.
+func TestFrameConnPublishes(t *testing.T) {
+	slow := newSlowConn()
+	f := newFrameConn(slow, 100, time.Second)
+	var want bytes.Buffer
+	for i := range 100 {
+		p := publishPacket("a/b", i*i)
+		p.Qos, p.MessageID, p.Retain = byte(i%2), uint16(i), i%3 == 0
+		p.Write(&want)
+		if err := f.publish(&outgoing{topic: "a/b", payload: p.Payload, qos: p.Qos, retained: p.Retain}, p.MessageID); i < 50 && err != nil {
+			t.Fatal(err)
+		}
+		ack := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
+		ack.MessageID = uint16(i)
+		ack.Write(&want)
+		f.acknowledge(ack.MessageID)
+		slow.let <- nil
+		for len(slow.began) > 0 {
+			<-slow.began
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := bytes.Join(slow.wire, nil); !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%d bytes on the wire, want %d, or others", len(got), want.Len())
+	}
+}
+
+// A network that takes nothing holds up nobody for long.
+func TestFrameConnBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFrameConn(newSlowConn(), 100, time.Hour)
+		defer f.Close()
+		large := &outgoing{topic: "a/b", payload: make([]byte, maxUnwritten)}
+		for range 2 { // on its way, and waiting
+			if err := f.publish(large, 0); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		began := time.Now()
+		if err := f.publish(large, 0); err != errBusy || time.Since(began) != handOver {
+			t.Errorf("publish = %v after %v, want %v after %v", err, time.Since(began), errBusy, handOver)
+		}
+		f.acknowledge(1)
+		if time.Since(began) != handOver {
+			t.Error("an acknowledgement waits")
+		}
+	})
+}
+
+// Who reads is told why writing failed: paho takes no notice of a connection
+// that was closed at this end.
+func TestFrameConnReadTellsWhyWritingFailed(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	f := newFrameConn(ours, 100, time.Millisecond)
+	f.acknowledge(1)
+	if _, err := f.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Read = %v, want that a write took too long", err)
+	}
+}
+
+// A receipt is used again once both sides are done with it.
+func TestReceipts(t *testing.T) {
+	var rs receipts
+	a, b := rs.next(), rs.next()
+	if a.id != firstReceipt || b.id != firstReceipt+1 {
+		t.Fatalf("identifiers %d and %d", a.id, b.id)
+	}
+	if rs.acknowledged(7) || !rs.acknowledged(b.id) || !rs.acknowledged(b.id) || !rs.acknowledged(b.id+9) {
+		t.Error("acknowledgements from the range of publications are theirs, and no other")
+	}
+	<-b.Done()
+	if c := rs.next(); c.id != firstReceipt+2 || b.Error() != nil {
+		t.Errorf("identifier %d is used again too soon; %v", c.id, b.Error())
+	}
+	b.Free()
+	if c := rs.next(); c != b {
+		t.Errorf("identifier %d, want %d again", c.id, b.id)
+	}
+	rs.settle(a.id, errBusy)
+	if <-a.Done(); a.Error() != errBusy {
+		t.Errorf("%v, want %v", a.Error(), errBusy)
+	}
+}
+
 // Whatever a broker sends, reading ends, and what is cut is the only difference.
 func FuzzFrameConn(f *testing.F) {
 	var wire bytes.Buffer
@@ -80,6 +242,16 @@ func FuzzFrameConn(f *testing.F) {
 	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0x50, 0x7f})
 	f.Add([]byte{0xd0, 0x00, 0x40, 0x02, 0x00, 0x01})
 	f.Fuzz(func(t *testing.T, wire []byte) {
+		taking := newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second)
+		taking.take = func(m *message) {
+			if n := len(m.topic) + len(m.payload); m.qos > 1 || n > taking.limit {
+				t.Fatalf("QoS %d, %d bytes", m.qos, n)
+			}
+		}
+		taking.acked = func(id uint16) bool { return id%2 == 0 }
+		if _, err := io.ReadAll(taking); err == nil && len(taking.rest) > 0 {
+			t.Fatal("something is left")
+		}
 		conn := newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second)
 		got, err := io.ReadAll(conn)
 		if len(got) > len(wire) {

@@ -504,15 +504,13 @@ func (n *Node) Stats() Stats {
 	if refused := n.client.refused.Load(); refused != nil {
 		s.Refused = slices.Clone(*refused)
 	}
-	if at := c.lastMessage.Load(); at != nil {
-		s.SinceMessage = time.Since(*at)
-	}
+	s.SinceMessage = c.lastMessage.since()
 	for name, c := range n.heard {
 		c.rejected.addTo(s.Rejected)
 		if c.received.Load() == 0 {
 			continue
 		}
-		of := StreamStats{Received: c.received.Load(), SinceMessage: time.Since(*c.last.Load()), Rejected: map[Reason]uint64{}}
+		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: map[Reason]uint64{}}
 		c.rejected.addTo(of.Rejected)
 		s.Streams[name] = of
 	}

@@ -3,17 +3,31 @@ package stream
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // outgoing is a message to publish. It is not changed once it is in the outbox.
 type outgoing struct {
+	pooled   bool // it is one of outgoings, whose payload nobody else has
 	topic    string
 	payload  []byte
 	qos      byte
 	retained bool
 	tries    int // connections that ended while it was the oldest on its way
+}
+
+// outgoings are those whose payload is free again.
+var outgoings = sync.Pool{New: func() any { return &outgoing{pooled: true} }}
+
+// free lets another message have the memory of one that has been published.
+func (m *outgoing) free() {
+	if m.pooled && cap(m.payload) <= largePacket {
+		m.retained, m.tries = false, 0
+		outgoings.Put(m)
+	}
 }
 
 const (
@@ -50,7 +64,7 @@ func (o *outbox) push(m *outgoing) {
 
 // link is what the outbox needs of a connection.
 type link interface {
-	publish(outgoing) delivery
+	publish(*outgoing) delivery
 	fail(error)
 	done() <-chan struct{}
 }
@@ -77,7 +91,7 @@ func (o *outbox) serve(ctx context.Context, conn link) {
 			if !ok {
 				break
 			}
-			flying = append(flying, flight{m, conn.publish(*m), time.Now()})
+			flying = append(flying, flight{m, conn.publish(m), time.Now()})
 			o.flying.Store(int64(len(flying)))
 		}
 		var (
@@ -112,12 +126,15 @@ func (o *outbox) serve(ctx context.Context, conn link) {
 				case <-ctx.Done():
 					return
 				case <-time.After(handOver):
-					flying[0].d = conn.publish(*flying[0].m)
+					flying[0].d.Free()
+					flying[0].d = conn.publish(flying[0].m)
 				}
 				continue
 			}
 			o.counters.published.Add(1)
-			flying = flying[1:]
+			flying[0].d.Free()
+			flying[0].m.free()
+			flying = slices.Delete(flying, 0, 1)
 			o.flying.Store(int64(len(flying)))
 		}
 	}

@@ -29,10 +29,13 @@ type fakeDelivery struct {
 
 func (d *fakeDelivery) Done() <-chan struct{} { return d.done }
 func (d *fakeDelivery) Error() error          { return d.err }
+func (d *fakeDelivery) Free()                 {}
 
 func newFakeLink(auto bool) *fakeLink { return &fakeLink{auto: auto, lost: make(chan struct{})} }
 
-func (l *fakeLink) publish(m outgoing) delivery {
+func (l *fakeLink) publish(of *outgoing) delivery {
+	m := *of // whose payload may be another message's soon
+	m.payload = slices.Clone(m.payload)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := &fakeDelivery{done: make(chan struct{}), err: l.err}

@@ -177,7 +177,6 @@ type worker struct {
 
 	started time.Time
 	ws      *model.Workspace
-	scratch []byte
 	routes  []*source
 
 	held      []*item // answered, and waiting for the committer, in order
@@ -195,11 +194,13 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	for ctx.Err() == nil {
 		var (
 			next *item
+			size int // of its message, which is the committer's once it is handed over
 			out  chan<- *item
 			in   <-chan struct{}
 		)
 		if len(w.held) > 0 {
 			next, out = w.held[0], w.out
+			size = w.ring.size(next.msg)
 		}
 		if w.heldBytes <= w.ring.maxBytes && len(w.held) <= w.ring.maxItems {
 			in = w.ring.ready
@@ -210,7 +211,7 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 		select {
 		case out <- next:
 			w.held[0] = nil
-			w.held, w.heldBytes = w.held[1:], w.heldBytes-w.ring.size(next.msg)
+			w.held, w.heldBytes = w.held[1:], w.heldBytes-size
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
 			if msg, ok := w.ring.pop(); ok {
@@ -231,14 +232,14 @@ func (w *worker) handle(msg *message) {
 		w.hand(&item{msg: msg, order: msg.order})
 		return
 	}
-	w.counts.lastMessage.Store(&msg.arrived)
+	w.counts.lastMessage.set(msg.arrived)
 	w.routes = w.router.find(w.routes[:0], msg.topic)
 	it := &item{msg: msg}
 	if len(w.routes) == 0 {
 		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
 	}
 	for _, src := range w.routes {
-		src.last.Store(&msg.arrived)
+		src.last.set(msg.arrived)
 		src.received.Add(1)
 		read := w.read
 		if src.heed != nil {
@@ -429,21 +430,22 @@ func (m *modelState) behind(version uint64) int {
 
 func (w *worker) publish(m *modelState, p *Prediction) {
 	p.Latency = time.Since(p.arrived)
-	var payload []byte
+	out := outgoings.Get().(*outgoing)
 	if m.cbor == nil {
-		w.scratch = p.AppendJSON(w.scratch[:0])
-		payload = slices.Clone(w.scratch) // the outbox keeps it
+		out.payload = p.AppendJSON(out.payload[:0])
 	} else {
 		var err error
-		if payload, err = m.cbor.encode(p); err != nil {
+		if out.payload, err = m.cbor.encode(p); err != nil {
 			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
 		}
 	}
-	topic := m.predictionTopic
-	if withDevice := topic + "/" + p.Device; p.Device != "" && checkTopic(withDevice) == nil {
-		topic = withDevice
+	out.topic, out.qos = m.predictionTopic, w.qos
+	if p.Device != "" {
+		if withDevice := out.topic + "/" + p.Device; checkTopic(withDevice) == nil {
+			out.topic = withDevice
+		}
 	}
-	w.outbox.push(&outgoing{topic: topic, payload: payload, qos: w.qos})
+	w.outbox.push(out)
 	m.latest.Store(p)
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
@@ -600,6 +602,7 @@ func (c *committer) full(it *item) bool {
 	g := &c.group
 	if c.relaxed && it.order == nil {
 		it.msg.ack()
+		it.msg.free()
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
 	}
@@ -977,6 +980,9 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	for _, it := range g.items {
 		it.msg.ack()
+		if it.order == nil {
+			it.msg.free()
+		}
 	}
 	for _, f := range g.done {
 		f()

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +22,29 @@ type counters struct {
 
 	held        atomic.Int64 // answered messages that the committer's queue has no room for
 	degraded    atomic.Bool
-	lastMessage atomic.Pointer[time.Time]
+	lastMessage moment
+}
+
+// moment is a time that any goroutine may set and read. The zero value: none.
+type moment struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (m *moment) set(t time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = t
+}
+
+// since returns how long ago it was; 0 for none.
+func (m *moment) since() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.at.IsZero() {
+		return 0
+	}
+	return time.Since(m.at)
 }
 
 // tally counts refusals by reason.
@@ -46,7 +69,7 @@ func (t tally) addTo(sum map[Reason]uint64) {
 // sourceCounts are those of the messages that are counted under one name.
 type sourceCounts struct {
 	received atomic.Uint64
-	last     atomic.Pointer[time.Time] // when the last message came
+	last     moment // when the last message came
 	rejected tally
 }
 
