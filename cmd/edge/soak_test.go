@@ -58,6 +58,9 @@ func TestSoak(t *testing.T) {
 			s.measure()
 		}
 		s.fault(mortal)
+		if faults >= 100 && (i+1)%(faults/20) == 0 {
+			t.Logf("%d messages, %d faults after %v", s.published, i+1, time.Since(begun).Round(time.Second))
+		}
 	}
 	if err := s.publisher.Drain(t.Context()); err != nil {
 		t.Fatal(err)
