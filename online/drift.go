@@ -154,6 +154,14 @@ func (l *Learner) reseedNow() error {
 		return nil
 	}
 	l.backup.copyFrom(&l.state)
+	if err := l.reseed(n); err != nil {
+		return l.takeBack(err)
+	}
+	return nil
+}
+
+func (l *Learner) reseed(n int) (err error) {
+	defer Survive(&err)
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, l.view.N))
 	copy(l.work.theta0, l.params.Theta)
 	for g := range l.bases {
@@ -168,15 +176,11 @@ func (l *Learner) reseedNow() error {
 	}
 	clear(l.opt.m)
 	clear(l.opt.v)
-	err := l.rebase()
-	if err == nil {
-		l.features()
-		err = l.refreshAll()
+	if err := l.rebase(); err != nil {
+		return err
 	}
-	if err != nil {
-		return l.takeBack(err)
-	}
-	return nil
+	l.features()
+	return l.refreshAll()
 }
 
 func (l *Learner) encodeDrift(e *encoder) {

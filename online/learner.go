@@ -326,7 +326,12 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	switch {
 	case l.buildDue():
 		out.Built = true
-		err = l.build()
+		if err = l.build(); errors.As(err, new(*Panic)) {
+			l.view.Bases = nil // class frequencies answer until the next attempt
+		}
+		if !l.view.Built() {
+			l.keepLatest(l.cfg.warmup())
+		}
 	case l.view.Built():
 		err = l.learn(l.pendX, l.pendY, l.pendW, l.warm)
 	default: // the mean of what was seen, for whoever fills in what is missing
@@ -415,18 +420,24 @@ func (l *Learner) buildDue() bool {
 		if len(l.names) > 1 {
 			return n >= full
 		}
-		if extra := n - full; extra > 0 {
-			l.bufX = slices.Delete(l.bufX, 0, extra*l.d)
-			l.bufY, l.bufW = slices.Delete(l.bufY, 0, extra), slices.Delete(l.bufW, 0, extra)
-		}
+		l.keepLatest(full)
 		return false
 	}
 	return n >= full || float64(n) >= buildGrowth*float64(l.lastBuild)
 }
 
+// keepLatest leaves the n latest observations in the warm-up buffer.
+func (l *Learner) keepLatest(n int) {
+	if extra := len(l.bufY) - n; extra > 0 {
+		l.bufX = slices.Delete(l.bufX, 0, extra*l.d)
+		l.bufY, l.bufW = slices.Delete(l.bufY, 0, extra), slices.Delete(l.bufW, 0, extra)
+	}
+}
+
 // build makes the model anew from the whole warm-up buffer and learns the
 // buffer in order.
-func (l *Learner) build() error {
+func (l *Learner) build() (err error) {
+	defer Survive(&err)
 	n := len(l.bufY)
 	l.lastBuild = n
 	l.allocate()
@@ -567,11 +578,20 @@ func (l *Learner) basis(k int) int { return min(k, len(l.bases)-1) }
 // predicted before, by the model that now learns them: they weigh the horizons,
 // and the scaling follows them if it tracks.
 func (l *Learner) learn(rawX []float64, classes []int, weights []float64, live bool) error {
-	n, w := len(classes), &l.work
 	for _, k := range classes {
 		l.ensureLatent(k)
 	}
 	l.backup.copyFrom(&l.state)
+	if err := l.steps(rawX, classes, weights, live); err != nil {
+		return l.takeBack(err)
+	}
+	return nil
+}
+
+// steps does what learn says; an error, or a panic, leaves the state spoilt.
+func (l *Learner) steps(rawX []float64, classes []int, weights []float64, live bool) (err error) {
+	defer Survive(&err)
+	n, w := len(classes), &l.work
 	if live {
 		l.weighHorizons(n)
 		if l.cfg.Track > 0 {
@@ -583,19 +603,17 @@ func (l *Learner) learn(rawX []float64, classes []int, weights []float64, live b
 	}
 	// Every parts-th sample makes a step: neighbours are alike, a step's samples
 	// should not be.
-	var err error
 	parts := (n + maxStep - 1) / maxStep
-	for first := 0; first < parts && err == nil; first++ {
+	for first := range parts {
 		at := 0
 		for i := first; i < n; i += parts {
 			w.labels[at], w.weights[at] = l.latent[classes[i]], weights[i]
 			l.scale.To(w.batchX[at*l.d:(at+1)*l.d], rawX[i*l.d:(i+1)*l.d])
 			at++
 		}
-		err = l.step(at)
-	}
-	if err != nil {
-		return l.takeBack(err)
+		if err := l.step(at); err != nil {
+			return err
+		}
 	}
 	l.counters.Steps++
 	return nil

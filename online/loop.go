@@ -2,6 +2,7 @@ package online
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -372,6 +373,9 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 				kind = NoticeStepRefused
 			}
 			lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
+			if p := (*Panic)(nil); errors.As(out.Refused, &p) {
+				lp.opts.Log.Error("learning panicked, which is an error of this program", "model", lp.opts.Model, "stack", string(p.Stack))
+			}
 			lp.notify(kind, out.Refused.Error(), r.Seq)
 		}
 	}

@@ -108,7 +108,7 @@ func (w *worker) observe() {
 		msg.observed = true
 		w.routes = w.router.find(w.routes[:0], msg.topic)
 		for _, src := range w.routes {
-			if len(src.feeds) > 0 && w.read(&item{msg: msg}, src) == nil {
+			if len(src.feeds) > 0 && surviving(w.read, &item{msg: msg}, src) == nil {
 				w.counts.observed.Add(1)
 			}
 		}

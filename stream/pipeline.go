@@ -245,7 +245,7 @@ func (w *worker) handle(msg *message) {
 		if src.heed != nil {
 			read = src.heed
 		}
-		if err := read(it, src); err != nil {
+		if err := surviving(read, it, src); err != nil {
 			var r *Refusal
 			if errors.As(err, &r) {
 				w.report.refuse(src, src.models, msg, r)
@@ -253,6 +253,20 @@ func (w *worker) handle(msg *message) {
 		}
 	}
 	w.hand(it)
+}
+
+// surviving reads a message and refuses it if that panics: the broker would send
+// it again after every restart.
+func surviving(read func(*item, *source) error, it *item, src *source) error {
+	var err error
+	func() {
+		defer online.Survive(&err)
+		err = read(it, src)
+	}()
+	if p := (*online.Panic)(nil); errors.As(err, &p) {
+		return refuse(Fault, "%w", p)
+	}
+	return err
 }
 
 // hand gives the committer what a message teaches. Where it is behind, a message

@@ -1,8 +1,10 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -575,6 +577,36 @@ func TestClasses(t *testing.T) {
 		time.Sleep(time.Second)
 		if s := r.node.Stats(); s.Rejected[BadLabel] != 1 || s.Predictions != 1 || s.Learned != 0 {
 			t.Errorf("refused %v, predicted %d, learnt %d", s.Rejected, s.Predictions, s.Learned)
+		}
+	})
+}
+
+// A message over which the program panics is refused: it would come again after
+// every restart.
+func TestPanicOverAMessage(t *testing.T) {
+	in("is counted, acknowledged and does not stop the stream", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		var log bytes.Buffer
+		cfg.Node = "n1"
+		r := &rig{t: t, journal: newFakeJournal(), models: map[string]*fakeModel{m.Name: m.Model.(*fakeModel)}}
+		r.node = newTestNode(t, cfg, Deps{
+			Models: []ModelConfig{m}, Journal: r.journal, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			OnPrediction: func(p *Prediction) {
+				if p.ID == "poison" {
+					panic("an error of the program")
+				}
+			},
+		})
+		r.start()
+		r.send(p7, `{"id":"a","features":[1,2],"label":"ok"}`, `{"id":"poison","features":[1,2],"label":"ok"}`, `{"id":"b","features":[3,4],"label":"ok"}`)
+		time.Sleep(time.Second)
+		r.stop()
+		if s := r.node.Stats(); s.Rejected[Fault] != 1 || s.Predictions != 3 || len(r.acks()) != 3 {
+			t.Errorf("refused %v, %d predictions, acknowledged %q", s.Rejected, s.Predictions, r.acks())
+		}
+		equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 3"})
+		if !strings.Contains(log.String(), "an error of the program") || !strings.Contains(log.String(), "stack=") {
+			t.Errorf("the log does not tell where:\n%s", &log)
 		}
 	})
 }

@@ -25,12 +25,13 @@ const (
 	Retained       Reason = "retained"         // an old message that the broker kept
 	Unrouted       Reason = "unrouted"         // a topic that no stream asks for
 	Unpredictable  Reason = "unpredictable"    // the model refused the features
+	Fault          Reason = "fault"            // this program's: it panicked over the message
 )
 
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel, BadWeight,
-		BadID, UnknownID, TooLate, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable}
+		BadID, UnknownID, TooLate, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable, Fault}
 }
 
 // Refusal is input that teaches nothing.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"maps"
 	"math"
@@ -130,6 +131,9 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *message, why 
 	now := time.Now()
 	if r.logs[why.Reason].allow(now) {
 		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
+		if p := (*online.Panic)(nil); errors.As(why, &p) {
+			r.log.Error("a message made the program panic, which is an error of this program", "topic", why.Topic, "stack", string(p.Stack))
+		}
 	}
 	var payload []byte
 	for _, m := range models {

@@ -68,6 +68,8 @@ type servedModel struct {
 	feed   stream.ModelConfig
 	loop   *online.Loop
 	work   *task // that runs the loop
+
+	leftOut []online.Notice // of the start, about records of the journal
 }
 
 // NewDaemon opens the store, recovers every model and wires the node; nothing
@@ -104,6 +106,11 @@ func (d *Daemon) deploy(cfg *Config) (err error) {
 		return err
 	}
 	d.monitor.follow(p)
+	for _, m := range p.models {
+		for _, n := range m.leftOut {
+			d.notify(n)
+		}
+	}
 	if cfg.HTTP.Listen != "" {
 		d.web = newWeb(cfg.HTTP, d.monitor, d.log)
 	}
@@ -168,17 +175,23 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	if err != nil {
 		return nil, coded(exitStore, err)
 	}
-	learner, err := revive(learnerConfig, kept.State)
+	learner, refused, err := online.Replay(func() (*online.Learner, error) { return revive(learnerConfig, kept.State) }, kept.Records)
 	if err != nil {
 		return nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
 	}
 	seq := kept.Seq
-	for i := range kept.Records {
-		r := &kept.Records[i]
-		if out := learner.Add(&r.Event); out.Refused != nil {
-			d.log.Debug("learning refused, as it was before", "model", name, "seq", r.Seq, "reason", out.Refused)
+	if n := len(kept.Records); n > 0 {
+		seq = kept.Records[n-1].Seq
+	}
+	m := newServedModel(cfg, name, learnerConfig)
+	for _, r := range refused {
+		if r.LeftOut != nil {
+			d.log.Error("a record of the journal is left out: learning it panics, which is an error of this program",
+				"model", name, "seq", r.Seq, "reason", r.Err, "stack", string(r.LeftOut.Stack))
+			m.leftOut = append(m.leftOut, online.Notice{Model: name, Kind: online.NoticeEventRefused, Detail: "left out: " + r.Err.Error(), Seq: r.Seq})
+			continue
 		}
-		seq = r.Seq
+		d.log.Debug("learning refused, as it was before", "model", name, "seq", r.Seq, "reason", r.Err)
 	}
 	if l := kept.Loss; l.Samples > 0 || l.Pending > 0 {
 		d.log.Error("part of what the model had learnt is lost", "model", name, "samples", l.Samples, "pending", l.Pending)
@@ -186,7 +199,6 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	scores := learner.Scores()
 	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
-	m := newServedModel(cfg, name, learnerConfig)
 	m.feed.Waiting, m.feed.Mark = kept.Pending, kept.Mark
 	m.loop = online.NewLoop(learner, online.LoopOptions{
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,

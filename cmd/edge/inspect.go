@@ -195,15 +195,12 @@ func recall(store *persist.Store, name string, running *Config) (learner *online
 	if kept, err = store.Load(name, cfg.Shape()); err != nil {
 		return nil, nil, false, err
 	}
-	if learner, err = revive(cfg, kept.State); err != nil {
-		return nil, nil, false, err
+	records := kept.Records
+	if !learnt {
+		records = nil
 	}
-	if learnt {
-		for i := range kept.Records {
-			learner.Add(&kept.Records[i].Event)
-		}
-	}
-	return learner, kept, learnt, nil
+	learner, _, err = online.Replay(func() (*online.Learner, error) { return revive(cfg, kept.State) }, records)
+	return learner, kept, learnt, err
 }
 
 func generationReports(list []persist.Generation) []GenerationReport {
