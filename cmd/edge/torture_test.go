@@ -334,7 +334,10 @@ func (p *tap) serve(daemon net.Conn) {
 	if err != nil {
 		return
 	}
-	samples := map[uint16]int{} // message id → number of the sample, 0 if it has none; guarded by p.mu
+	// Message id → numbers of the samples on their way under it, 0 for one that has
+	// none: mosquitto 2.0.11 gives an id out again where more than 65 535 messages
+	// wait. Guarded by p.mu.
+	samples := map[uint16][]int{}
 	var down sync.WaitGroup
 	down.Go(func() {
 		p.follow(daemon, broker, func(packet packets.ControlPacket) {
@@ -342,7 +345,7 @@ func (p *tap) serve(daemon net.Conn) {
 			case *packets.SubackPacket:
 				p.suback = true
 			case *packets.PublishPacket:
-				samples[m.MessageID] = int(gjson.GetBytes(m.Payload, "id").Int())
+				samples[m.MessageID] = append(samples[m.MessageID], int(gjson.GetBytes(m.Payload, "id").Int()))
 			}
 		})
 		daemon.Close()
@@ -356,8 +359,11 @@ func (p *tap) serve(daemon net.Conn) {
 		if !ok {
 			return
 		}
-		n, known := samples[m.MessageID]
-		if !known || n > p.upTo+1 {
+		n, under := 0, samples[m.MessageID]
+		if len(under) > 0 {
+			n, samples[m.MessageID] = under[0], under[1:]
+		}
+		if len(under) == 0 || n > p.upTo+1 {
 			p.err = errors.Join(p.err, fmt.Errorf("message %d, sample %d, is acknowledged after sample %d", m.MessageID, n, p.upTo))
 		}
 		p.upTo, p.total = max(p.upTo, n), p.total+1
