@@ -34,8 +34,8 @@ race: ## run all tests with the race detector
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check what it knows after each
 	CI=true EDGE_TORTURE=$(KILLS) $(GO) test ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
 
-faults: ## let each operation of a daemon on its disk fail, be its last, or be lost to a power cut
-	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test ./cmd/edge -run 'EachOperation|^TestPowerLoss$$' -count 1 -timeout 60m -v
+faults: ## let each operation of a daemon on its disk fail, be its last, or be lost to a power cut; let it panic between any two steps
+	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test ./cmd/edge -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
 
 load: ## teach a daemon twice as fast as it can learn, for ten minutes
 	CI=true EDGE_LOAD=600 $(GO) test ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v

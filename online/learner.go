@@ -326,10 +326,7 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	switch {
 	case l.buildDue():
 		out.Built = true
-		if err = l.build(); errors.As(err, new(*Panic)) {
-			l.view.Bases = nil // class frequencies answer until the next attempt
-		}
-		if !l.view.Built() {
+		if err = l.build(); !l.view.Built() {
 			l.keepLatest(l.cfg.warmup())
 		}
 	case l.view.Built():
@@ -436,10 +433,27 @@ func (l *Learner) keepLatest(n int) {
 
 // build makes the model anew from the whole warm-up buffer and learns the
 // buffer in order.
-func (l *Learner) build() (err error) {
-	defer Survive(&err)
+func (l *Learner) build() error {
 	n := len(l.bufY)
 	l.lastBuild = n
+	if err := l.begin(n); err != nil {
+		l.view.Bases = nil // class frequencies answer until the next attempt
+		return err
+	}
+	size := l.cfg.Batch.MaxSize
+	for i := 0; i < n; i += size {
+		end := min(i+size, n)
+		if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], l.bufW[i:end], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin makes a model that has learnt nothing, for the n observations of the
+// warm-up buffer.
+func (l *Learner) begin(n int) (err error) {
+	defer Survive(&err)
 	l.allocate()
 	robustScale(&l.scale, l.bufX, n, l.d)
 	x := make([]float64, len(l.bufX))
@@ -448,20 +462,11 @@ func (l *Learner) build() (err error) {
 	}
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(n)))
 	l.params = startParams(atMean(x), n, l.d, l.m, l.cfg.LabelNoise.Start, rng)
-	l.view.Bases = nil
 	if _, err := l.bases[0].Set(&l.params); err != nil {
 		return fmt.Errorf("online: build from %d observations: %w", n, err)
 	}
-	l.view.Bases = l.bases
 	for k := range l.names {
 		l.ensureLatent(k)
-	}
-	size := l.cfg.Batch.MaxSize
-	for i := 0; i < n; i += size {
-		end := min(i+size, n)
-		if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], l.bufW[i:end], false); err != nil {
-			return err
-		}
 	}
 	return nil
 }

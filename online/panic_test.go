@@ -39,14 +39,17 @@ func TestPanicInTheBuild(t *testing.T) {
 	l := newTestLearner(t, testConfig(3, "a", "b", "c"))
 	rng := rand.New(rand.NewPCG(9, 9))
 	feed(l, rng, 5)
-	weights := l.bufW
-	l.bufW = nil // of the first five
-	feed(l, rng, 5)
+	l.latent = l.latent[:1] // of three classes
+	for range 5 { // without being judged, which would fail first
+		ev := blob(rng, 3)
+		l.hold(ev.X, l.class[ev.Label], 1)
+	}
+	l.flush(new(Outcome))
+	l.latent = slices.Repeat([]int{-1}, 3)
 	if l.view.Built() || l.Counters().StepsRefused != 1 {
 		t.Errorf("built %v, %d steps refused", l.view.Built(), l.Counters().StepsRefused)
 	}
 	checkSound(t, l)
-	l.bufW = append(weights, l.bufW...)
 	feed(l, rng, 300)
 	if !l.WarmedUp() || l.Counters().StepsRefused != 1 {
 		t.Errorf("warmed up %v, %d steps refused", l.WarmedUp(), l.Counters().StepsRefused)
@@ -61,7 +64,7 @@ func TestBuildThatAlwaysFails(t *testing.T) {
 	l.latent = l.latent[:1] // of three classes
 	rng := rand.New(rand.NewPCG(9, 9))
 	for range 50 {
-		for range cfg.Batch.MaxSize { // without being judged, which would fail first
+		for range cfg.Batch.MaxSize {
 			ev := blob(rng, 3)
 			l.hold(ev.X, l.class[ev.Label], 1)
 		}

@@ -86,7 +86,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if err != nil {
 		// Whether the disk will name the old file or the new one is open, and the
 		// old one is frozen: nothing may be promised any more.
-		s.broken = fmt.Errorf("sync the directory of %s, restart to check: %w", s.path, err)
+		s.broken = fmt.Errorf("%w, or may be: sync the directory of %s, restart to check: %w", ErrDamaged, s.path, err)
 		return s.broken
 	}
 	return nil

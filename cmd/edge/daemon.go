@@ -40,6 +40,7 @@ type Daemon struct {
 	monitor *monitor           // of all of it
 	web     *web               // nil: not served
 	asks    chan chan<- reload // to reload the configuration, for Run's goroutine
+	ruined  chan error         // why the store has to be opened again, for Run's goroutine
 }
 
 // deployment is a daemon under one configuration. It is not changed, only replaced.
@@ -80,7 +81,7 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 	if err != nil {
 		return nil, coded(exitStore, err)
 	}
-	d := &Daemon{log: log, store: store, hook: onPrediction, path: cfg.StorePath(), monitor: newMonitor(), asks: make(chan chan<- reload)}
+	d := &Daemon{log: log, store: store, hook: onPrediction, path: cfg.StorePath(), monitor: newMonitor(), asks: make(chan chan<- reload), ruined: make(chan error, 1)}
 	d.exports = exports{store, filepath.Join(filepath.Dir(cfg.StorePath()), "exports")}
 	if err := d.deploy(cfg); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -140,26 +141,36 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 	return node, coded(exitConfig, err)
 }
 
-// roomyJournal is a store that says when it is full.
+// roomyJournal is a store that says when it is full, and when it is damaged.
 type roomyJournal struct {
 	*persist.Store
-	full func()
+	full   func()
+	ruined func(error)
 }
 
 func (j roomyJournal) Commit(c *online.Commit) error {
 	err := j.Store.Commit(c)
-	if errors.Is(err, persist.ErrFull) {
+	switch {
+	case errors.Is(err, persist.ErrFull):
 		j.full()
+	case errors.Is(err, persist.ErrDamaged):
+		j.ruined(err)
 	}
 	return err
 }
 
 // journal is the store as the node sees it. When it is full, checkpoints shorten
 // the journals: none may be due for long, or ever while nothing can be committed.
+// A damaged one is repaired when it is opened, so the daemon ends.
 func (d *Daemon) journal() stream.Journal {
 	return roomyJournal{d.store, func() {
 		for _, m := range d.now().models {
 			m.loop.MakeRoom()
+		}
+	}, func(err error) {
+		select {
+		case d.ruined <- err:
+		default:
 		}
 	}}
 }
@@ -269,7 +280,8 @@ func (t *task) end(why error) error {
 // Run works until ctx ends, then stops in order: no more intake, what has
 // arrived is answered, committed, acknowledged and learnt, the state is saved,
 // the node says that it is offline. Meanwhile it reloads the configuration when
-// it is asked to.
+// it is asked to. A state file that was damaged meanwhile ends it, too: whoever
+// starts it again has the file repaired.
 func (d *Daemon) Run(ctx context.Context) error {
 	r := &run{Daemon: d, learning: context.WithoutCancel(ctx)}
 	for _, m := range d.now().models {
@@ -281,10 +293,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 	})
 	r.serve()
 	r.node = begin(r.learning, d.now().node.Run)
+	var ruin error
 	for working := true; working; {
 		select {
 		case answer := <-d.asks:
 			r.reload(ctx, answer)
+		case ruin = <-d.ruined:
+			d.log.Error("the state file has to be opened again: the daemon ends, its next start checks and repairs the file", "error", ruin)
+			working = false
 		case <-r.node.done:
 			working = false
 		case <-ctx.Done():
@@ -308,7 +324,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for _, m := range d.now().models {
 		d.farewell(m)
 	}
-	return errors.Join(coded(exitRuntime, nodeErr), coded(exitStore, errors.Join(failed...)), d.Close())
+	return errors.Join(coded(exitStore, ruin), coded(exitRuntime, nodeErr), coded(exitStore, errors.Join(failed...)), d.Close())
 }
 
 // farewell logs what a model has learnt. Its loop has ended.

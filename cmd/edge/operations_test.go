@@ -67,14 +67,10 @@ http: {listen: ""}
 // play runs one life. decide is told the number of each operation, from 1 on,
 // and judges it; a daemon that ends by that is started again.
 func (s *scenario) play(decide func(n int, op operation) verdict) (operations int, log string) {
-	t := s.t
-	t.Helper()
-	s.lives++
-	tap := newTap(t, s.broker.addr)
-	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
+	s.t.Helper()
 	var mu sync.Mutex // a killed daemon's supervisor may still be deciding when the next one starts
-	start := func() *daemonProcess {
-		return supervised(t, config, func(op operation) verdict {
+	log = s.live(func(config, store string) *daemonProcess {
+		return supervised(s.t, config, func(op operation) verdict {
 			if op.name == "write" && acks(op) == 0 || op.name != "write" && !strings.HasPrefix(op.path, filepath.Dir(store)) {
 				return verdict{}
 			}
@@ -83,8 +79,19 @@ func (s *scenario) play(decide func(n int, op operation) verdict) (operations in
 			operations++
 			return decide(operations, op)
 		})
-	}
-	d := start()
+	})
+	return operations, log
+}
+
+// live teaches a daemon, and those that are started after it has ended. What it
+// knows at the end is held against the truth.
+func (s *scenario) live(start func(config, store string) *daemonProcess) (log string) {
+	t := s.t
+	t.Helper()
+	s.lives++
+	tap := newTap(t, s.broker.addr)
+	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
+	d := start(config, store)
 	ended := func() bool {
 		select {
 		case <-d.end:
@@ -99,7 +106,7 @@ func (s *scenario) play(decide func(n int, op operation) verdict) (operations in
 	if !eventually(func() bool {
 		if ended() {
 			tap.settle()
-			d = start()
+			d = start(config, store)
 		}
 		if !begun && tap.subscribed() {
 			begun = true
@@ -130,7 +137,7 @@ func (s *scenario) play(decide func(n int, op operation) verdict) (operations in
 	if strings.Contains(log, "is lost") {
 		t.Errorf("something is lost:\n%s", log)
 	}
-	return operations, log
+	return log
 }
 
 // acks counts the messages that the operation acknowledges: packets leave
