@@ -40,7 +40,7 @@ func TestPanicInTheBuild(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	feed(l, rng, 5)
 	l.latent = l.latent[:1] // of three classes
-	for range 5 { // without being judged, which would fail first
+	for range 5 {           // without being judged, which would fail first
 		ev := blob(rng, 3)
 		l.hold(ev.X, l.class[ev.Label], 1)
 	}

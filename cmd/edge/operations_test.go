@@ -380,6 +380,50 @@ func TestOutage(t *testing.T) {
 	}, func(*daemonProcess, string) { readOnly.Store(true) }, func(*daemonProcess, string) { readOnly.Store(false) })
 }
 
+// TestDamagedWhileItRuns: the state file is cut off behind the daemon's back. It
+// ends, as no repair is possible while it runs, and the next start repairs.
+func TestDamagedWhileItRuns(t *testing.T) {
+	s := newScenario(t)
+	tap := newTap(t, s.broker.addr)
+	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
+	d := startDaemon(t, config)
+	const half = operationRows / 2
+	teach := func(from, to int) {
+		t.Helper()
+		if !eventually(tap.subscribed) {
+			t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
+		}
+		if err := s.publish(s.lives, from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	teach(1, half)
+	if !eventually(func() bool { return tap.acknowledged() == half }) {
+		t.Fatalf("%d samples are acknowledged:\n%s", tap.acknowledged(), d.wholeLog())
+	}
+	if err := os.Truncate(store, 2*4096); err != nil {
+		t.Fatal(err)
+	}
+	teach(half+1, operationRows)
+	select {
+	case err := <-d.end:
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitStore {
+			t.Errorf("the daemon ends with %v, want code %d:\n%s", err, exitStore, d.wholeLog())
+		}
+	case <-time.After(patience):
+		t.Fatalf("the daemon goes on with a damaged file:\n%s", d.wholeLog())
+	}
+	tap.settle()
+	d = startDaemon(t, config)
+	if !eventually(func() bool { return tap.acknowledged() == operationRows }) {
+		t.Fatalf("%d samples are acknowledged:\n%s", tap.acknowledged(), d.wholeLog())
+	}
+	d.stop()
+	if _, r := verified(t, store); !r.Sound {
+		t.Errorf("the file is damaged: %q", r.Problems)
+	}
+}
+
 // TestDiskIsFull: somebody else fills the disk, a small one of the daemon's own,
 // and later clears up. It needs root, for that disk.
 func TestDiskIsFull(t *testing.T) {
