@@ -58,6 +58,46 @@ func (g *Gaussian) Factor(k int, b, y []float64) error {
 	return nil
 }
 
+// Include takes one site exp(−½·s1·f² + s2·f) in f = w·e_k, s1 ≥ 0, into class
+// k's posterior, in O(M²): with a = U·w, v = |a|², t_i = 1 + s1·Σ_{j≤i} a_j²,
+//
+//	Mean ← Mean + Uᵀa·(s2 − s1·w·Mean)/(1 + s1·v)
+//	U_i  ← √(t_{i−1}/t_i)·(U_i − s1·a_i/t_{i−1} · Σ_{j<i} a_j·U_j)
+//
+//	w     M, features
+//	a     M, U_k·w
+//	y     scratch, M
+//
+// The rows are those of C⁻¹U, where C is the Cholesky factor of I + s1·a·aᵀ.
+// Nothing cancels: every t is at least 1. ErrNotFinite if the mean overflows.
+//
+// Source: Gill, Golub, Murray & Saunders (1974), "Methods for modifying matrix
+// factorizations", method C1.
+func (g *Gaussian) Include(k int, s1, s2 float64, w, a, y []float64) error {
+	m := g.M
+	u, mean := g.U[k*m*m:(k+1)*m*m], g.Mean[k*m:(k+1)*m]
+	dense.MulTri(1, m, a, m, u, m, y, m)
+	dense.Axpy((s2-s1*dense.Dot(w, mean))/(1+s1*dense.Dot(a, a)), y, mean)
+	for _, v := range mean {
+		if v-v != 0 {
+			return fmt.Errorf("model: mean of class %d: %w", k, ErrNotFinite)
+		}
+	}
+	sum, t := y, 1.0
+	clear(sum)
+	for i, ai := range a {
+		next := t + s1*ai*ai
+		c, d := math.Sqrt(t/next), s1*ai/t
+		row := u[i*m : i*m+i+1]
+		for j, v := range row {
+			row[j] = c * (v - d*sum[j])
+			sum[j] += ai * v
+		}
+		t = next
+	}
+	return nil
+}
+
 // Scale standardises raw features: x ← clip((x−Mu)/Sd, ±Clip).
 type Scale struct {
 	Mu, Sd []float64 // D, in the units of each feature

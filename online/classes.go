@@ -370,6 +370,9 @@ func (l *Learner) dropPoint(i int) {
 			}
 		}
 	}
+	if i >= n-l.filtered {
+		l.filtered--
+	}
 	l.winX = slices.Delete(l.winX, i*l.d, (i+1)*l.d)
 	l.winY, l.winW = slices.Delete(l.winY, i, i+1), slices.Delete(l.winW, i, i+1)
 }

@@ -398,10 +398,9 @@ func (l *Learner) restorePool(d *decoder, members int) {
 
 func (l *Learner) restoreModel(d *decoder) {
 	scale := l.view.Scale
-	n := d.int(max(maxWindow, maxBatch), "window")
+	n := d.int(max(maxWindow, maxBatch)+replay, "window")
 	// What was filling or in the window under a larger minibatch size still fits.
-	l.room = max(l.room, len(l.pendY)+1)
-	l.capacity = max(l.cfg.Window, l.room, n) + l.room
+	l.setRoom(max(l.room, len(l.pendY)+1), n)
 	l.allocate()
 	copy(l.view.Scale.Mu, scale.Mu)
 	copy(l.view.Scale.Sd, scale.Sd)
@@ -438,6 +437,23 @@ func (l *Learner) restoreModel(d *decoder) {
 	l.setWeights()
 	if err := l.setBases(); err != nil {
 		d.err = fmt.Errorf("online: state: %w: %w", ErrState, err)
+		return
+	}
+	l.features()
+	if err := l.refreshAll(); err != nil {
+		d.err = fmt.Errorf("online: state: %w: %w", ErrState, err)
+	}
+}
+
+func (l *Learner) encodeFiltered(e *encoder) {
+	if l.filtered > 0 {
+		e.int(l.filtered)
+	}
+}
+
+func (l *Learner) decodeFiltered(d *decoder) {
+	l.filtered = d.int(min(replay-1, len(l.winY)), "number of filtered samples")
+	if d.err != nil {
 		return
 	}
 	l.features()

@@ -32,6 +32,7 @@ const (
 	mixMemory   = 500 // observations that the horizons' weights remember
 	minMixProb  = 1e-12
 	maxStep     = 16   // samples of a step; a larger minibatch makes several
+	replay      = 4    // recent samples that make a step; fewer are filtered until there are so many
 	fullRate    = 32   // samples of a step at which the learning rate is the configured one
 	minWeight   = 1e-3 // of a horizon, below which its gradient is not computed
 )
@@ -54,6 +55,8 @@ type state struct {
 	winX   []float64 // capacity×D  standardised, oldest first
 	winY   []int     // latent function of each window point's label
 	winW   []float64 // its weight
+
+	filtered int // latest window points that no sweep has seen yet
 }
 
 // Counters count what a learner did since it began.
@@ -70,6 +73,7 @@ type Learner struct {
 	cfg      Config
 	d, m     int
 	room     int // samples that a minibatch may hold
+	recent   int // samples that a step may take the gradient of
 	capacity int // window points that a step may hold
 
 	names  []string       // every class so far; those of the last snapshot are view.Names
@@ -111,9 +115,9 @@ type Learner struct {
 type work struct {
 	x, xs, xx      []float64   // capacity×D standardised; scaled; norms
 	kx, w, q       [][]float64 // of each basis: capacity×M, capacity×M, capacity
-	u              []float64   // capacity×M
+	u              []float64   // max(capacity, C)×M
 	mean, variance []float64   // C×capacity
-	fresh          []float64   // C×n×M  U_k·w of the new samples in the last sweep
+	fresh          []float64   // C×n×M  U_k·w of the recent samples in the last sweep
 	g, coef        []float64   // C×n
 	bt, y          []float64   // M
 	theta0         []float64   // parameters before the gradient step
@@ -139,8 +143,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	cfg.Classes.Names = slices.Clone(cfg.Classes.Names)
 	cfg.Features = slices.Clone(cfg.Features)
 	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}, roster: roster{gone: map[string]bool{}}}
-	l.room = cfg.Batch.MaxSize
-	l.capacity = max(cfg.Window, l.room) + l.room
+	l.setRoom(cfg.Batch.MaxSize, 0)
 	for _, name := range cfg.Classes.Names {
 		l.addClass(name)
 	}
@@ -149,6 +152,14 @@ func NewLearner(cfg Config) (*Learner, error) {
 	l.startPool()
 	l.publishClasses()
 	return l, nil
+}
+
+// setRoom makes room for minibatches of so many samples and for a window that
+// may hold so many already.
+func (l *Learner) setRoom(samples, window int) {
+	l.room = samples
+	l.recent = replay + samples
+	l.capacity = max(l.cfg.Window, l.recent, window) + l.recent
 }
 
 // Config returns the configuration. Read only.
@@ -507,11 +518,11 @@ func (l *Learner) allocate() {
 	floats := func(n int) []float64 { return make([]float64, n) }
 	l.work = work{
 		x: floats(n * d), xs: floats(n * d), xx: floats(n),
-		kx: [][]float64{floats(n * m)}, w: [][]float64{floats(n * m)}, q: [][]float64{floats(n)}, u: floats(n * m),
+		kx: [][]float64{floats(n * m)}, w: [][]float64{floats(n * m)}, q: [][]float64{floats(n)},
 		ev: make([]evidence, 1), grad: floats(len(l.params.Theta)),
 		bt: floats(m), y: floats(m), theta0: floats(len(l.params.Theta)), project: newProjection(m, d),
-		batchX: floats(l.room * d), labels: make([]int, l.room), weights: floats(l.room),
-		resp: floats(l.room), trace: l.work.trace,
+		batchX: floats(l.recent * d), labels: make([]int, l.room), weights: floats(l.room),
+		resp: floats(l.recent), trace: l.work.trace,
 	}
 }
 
@@ -541,8 +552,9 @@ func (l *Learner) ensureLatent(k int) {
 	}
 	c, w := len(l.view.Latent), &l.work
 	w.mean, w.variance = make([]float64, c*l.capacity), make([]float64, c*l.capacity)
-	w.fresh = make([]float64, c*l.room*l.m)
-	w.g, w.coef = make([]float64, c*l.room), make([]float64, c*l.room)
+	w.u = make([]float64, max(c, l.capacity)*l.m)
+	w.fresh = make([]float64, c*l.recent*l.m)
+	w.g, w.coef = make([]float64, c*l.recent), make([]float64, c*l.recent)
 	w.site.resize(c)
 }
 
@@ -635,14 +647,20 @@ func (l *Learner) takeBack(err error) error {
 	return errors.Join(err, l.refreshAll())
 }
 
-// step learns the n samples in work.batchX and work.labels.
+// step learns the n samples in work.batchX and work.labels. A few of them are
+// filtered only, until there are enough for a step that refines them all: its
+// rate is that of all the minibatches for which it stands.
 func (l *Learner) step(n int) error {
+	recent := l.filtered + n
+	if recent < replay {
+		return l.filter(n)
+	}
 	if err := l.sweeps(n); err != nil {
 		return err
 	}
 	if l.cfg.LearningRate > 0 {
-		l.gradient(n)
-		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate)); err != nil {
+		l.gradient(recent)
+		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(recent) / float64(n)); err != nil {
 			return err
 		}
 	}
@@ -672,6 +690,7 @@ func (s *state) copyFrom(o *state) {
 	copy(s.scale.Mu, o.scale.Mu)
 	copy(s.scale.Sd, o.scale.Sd)
 	s.winX, s.winY, s.winW = append(s.winX[:0], o.winX...), append(s.winY[:0], o.winY...), append(s.winW[:0], o.winW...)
+	s.filtered = o.filtered
 	for h := range s.bank {
 		a, b := &s.bank[h], &o.bank[h]
 		copy(a.A, b.A)

@@ -26,6 +26,7 @@ var sections = [...]section{
 	{"conformal", func(l *Learner, e *encoder) { l.conformal.encode(e) }, func(l *Learner, d *decoder) { l.conformal.decode(d) }},
 	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
 	{"drift", (*Learner).encodeDrift, (*Learner).decodeDrift},
+	{"filtered", (*Learner).encodeFiltered, (*Learner).decodeFiltered},
 }
 
 // SectionSize is the size of one part of an encoded state.

@@ -11,17 +11,17 @@ import (
 
 // sweeps forgets, absorbs what leaves the window, and runs the sweeps over the
 // window with the n new samples of work.batchX and work.labels at its end, for
-// every horizon. It leaves the gradient with respect to the new samples'
-// features in work.ev.
+// every horizon. It leaves the gradient with respect to the features of the
+// recent samples, these and those that were filtered before them, in work.ev.
 func (l *Learner) sweeps(n int) error {
 	w, m, d := &l.work, l.m, l.d
-	old := len(l.winY)
+	old, recent := len(l.winY), l.filtered+n
 	l.winX, l.winY, l.winW = append(l.winX, w.batchX[:n*d]...), append(l.winY, w.labels[:n]...), append(l.winW, w.weights[:n]...)
 	total := old + n
-	out := max(0, total-max(l.cfg.Window, n))
+	out := max(0, total-max(l.cfg.Window, recent))
 	for g, b := range l.bases {
 		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], total, l.winX, w.xs, w.xx)
-		w.ev[g].resize(n, m, d)
+		w.ev[g].resize(recent, m, d)
 	}
 	l.winX, l.winY, l.winW = append(l.winX[:0], l.winX[out*d:]...), append(l.winY[:0], l.winY[out:]...), append(l.winW[:0], l.winW[out:]...)
 
@@ -30,7 +30,7 @@ func (l *Learner) sweeps(n int) error {
 		b := &l.bank[h]
 		gamma := 1.0
 		if length := l.watch.horizonNow(b.length); !math.IsInf(length, 1) {
-			gamma = 1 - float64(n)/max(length, float64(n))
+			gamma = 1 - float64(recent)/max(length, float64(recent))
 			scale(gamma, b.A)
 			scale(gamma, b.b)
 		}
@@ -50,23 +50,24 @@ func (l *Learner) sweeps(n int) error {
 			}
 		}
 		for s := range l.cfg.Sweeps {
-			l.sweep(h, s, n, out, total)
+			l.sweep(h, s, n, recent, out, total)
 			if err := l.refresh(h, out, total); err != nil {
 				return err
 			}
 		}
 	}
-	// The new samples' features stay for the gradient.
+	// The recent samples' features stay for the gradient.
 	for g := range l.bases {
-		copy(w.kx[g], w.kx[g][(total-n)*m:total*m])
-		copy(w.w[g], w.w[g][(total-n)*m:total*m])
+		copy(w.kx[g], w.kx[g][(total-recent)*m:total*m])
+		copy(w.w[g], w.w[g][(total-recent)*m:total*m])
 	}
+	l.filtered = 0
 	return nil
 }
 
 // sweep updates the sites of horizon h's window points in parallel: those whose
-// features are rows from to to; the last n are new. In the first sweep a new
-// point's cavity is the posterior before it (assumed-density filtering), its
+// features are rows from to to; the last n are new, the last recent ones those
+// of which the gradient is taken. In the first sweep a new point's cavity is the posterior before it (assumed-density filtering), its
 // site is taken whole, and labels are believed; later sweeps are damped and
 // weigh the label noise.
 //
@@ -74,12 +75,12 @@ func (l *Learner) sweeps(n int) error {
 // that of one copy to the power w, and the cavity of a copy leaves out that copy
 // alone, as if it had been taught w times at once. One of a weight below 1 has a
 // cavity without it.
-func (l *Learner) sweep(h, s, n, from, to int) {
+func (l *Learner) sweep(h, s, n, recent, from, to int) {
 	w, m, capacity, keep := &l.work, l.m, l.capacity, to-from
 	b, g := &l.bank[h], &l.view.Bank[h]
 	classes := len(l.view.Latent)
 	last := s == l.cfg.Sweeps-1
-	size := l.room
+	size := l.recent
 	for k := range classes {
 		wk := w.w[l.basis(k)][from*m : to*m]
 		dense.MulTriTrans(keep, m, wk, m, g.U[k*m*m:], m, w.u, m)
@@ -89,14 +90,14 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 			w.variance[k*capacity+i] = dense.Dot(row, row)
 		}
 		if last {
-			copy(w.fresh[k*size*m:], w.u[(keep-n)*m:keep*m])
+			copy(w.fresh[k*size*m:], w.u[(keep-recent)*m:keep*m])
 		}
 	}
 	weight := l.view.Weights[h]
 	eps := l.bases[0].Eps
 	st := &w.site
 	for i := range keep {
-		fresh := i >= keep-n
+		first, fresh := s == 0 && i >= keep-n, last && i >= keep-recent
 		y, power := l.winY[i], l.winW[i]
 		copies := max(power, 1)
 		for k := range classes {
@@ -105,22 +106,22 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 			st.a[k], st.v[k], st.t[k] = a, v, w.q[l.basis(k)][from+i]+v
 		}
 		robust, py := eps, 1.0
-		if fresh && s == 0 {
+		if first {
 			robust = 0
 		}
-		if eps > 0 && (robust > 0 || (fresh && last)) {
+		if eps > 0 && (robust > 0 || fresh) {
 			py = st.probability(y)
 		}
 		st.update(y, robust, py)
-		if fresh && last {
-			at := i - (keep - n)
+		if fresh {
+			at := i - (keep - recent)
 			w.resp[at] = st.r
 			if w.trace {
 				w.objective += weight * power * st.r * st.logZ()
 			}
 			if eps > 0 {
 				c := float64(classes)
-				w.epsGrad += weight * power / float64(n) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
+				w.epsGrad += weight * power / float64(recent) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
 			}
 			for k := range classes {
 				j := k*capacity + i
@@ -132,7 +133,7 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 			}
 		}
 		rho := l.cfg.Damping
-		if fresh && s == 0 {
+		if first {
 			rho = 1
 		}
 		for k := range classes {
@@ -144,10 +145,10 @@ func (l *Learner) sweep(h, s, n, from, to int) {
 	if last && weight > minWeight && l.cfg.LearningRate > 0 {
 		// ∂F/∂w_i = Σ_k G_ik·m_k + coef_ik·V_k·w_i: the cavity is never formed
 		for k := range classes {
-			rows := w.fresh[k*size*m : k*size*m+n*m]
-			dense.MulTri(n, m, rows, m, g.U[k*m*m:], m, w.u, m)
+			rows := w.fresh[k*size*m : k*size*m+recent*m]
+			dense.MulTri(recent, m, rows, m, g.U[k*m*m:], m, w.u, m)
 			ev := &w.ev[l.basis(k)]
-			for i := range n {
+			for i := range recent {
 				row := ev.w[i*m : (i+1)*m]
 				dense.Axpy(weight*w.g[k*size+i], g.Mean[k*m:(k+1)*m], row)
 				dense.Axpy(weight*w.coef[k*size+i], w.u[i*m:(i+1)*m], row)
@@ -177,26 +178,98 @@ func (l *Learner) refresh(h, from, to int) error {
 
 // features recomputes the window's features in the current basis, and
 // refreshAll every posterior. Both are functions of the state alone, so that a
-// restored learner holds the same numbers.
+// restored learner holds the same numbers: to the last bit, because filtered
+// samples are taken in one by one here, too.
 func (l *Learner) features() {
-	w := &l.work
+	w, swept := &l.work, len(l.winY)-l.filtered
 	for g, b := range l.bases {
-		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], len(l.winY), l.winX, w.xs, w.xx)
+		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], swept, l.winX, w.xs, w.xx)
+	}
+	for at := swept; at < len(l.winY); at++ {
+		l.featuresOf(at)
 	}
 }
 
 func (l *Learner) refreshAll() error {
 	l.view.Bases = l.bases
+	swept := len(l.winY) - l.filtered
 	for h := range l.bank {
-		if err := l.refresh(h, 0, len(l.winY)); err != nil {
+		if err := l.refresh(h, 0, swept); err != nil {
 			return err
+		}
+		for at := swept; at < len(l.winY); at++ {
+			l.project(h, at)
+			if err := l.include(h, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// featuresOf computes the features of the window point at.
+func (l *Learner) featuresOf(at int) {
+	w, m := &l.work, l.m
+	for g, b := range l.bases {
+		b.FeaturesTo(w.kx[g][at*m:], w.w[g][at*m:], w.q[g][at:], 1, l.winX[at*l.d:(at+1)*l.d], w.xs, w.xx)
+	}
+}
+
+// filter learns the n samples of work.batchX and work.labels one by one, each by
+// its site under the posterior before it (assumed-density filtering), which a
+// rank-one update takes in: O(H·C·M²) a sample. What else a step does, forget,
+// sweep over the window, follow the gradient, a later step does for these too.
+func (l *Learner) filter(n int) error {
+	w, m, d := &l.work, l.m, l.d
+	st := &w.site
+	for i := range n {
+		at, y, power := len(l.winY), w.labels[i], w.weights[i]
+		l.winX, l.winY, l.winW = append(l.winX, w.batchX[i*d:(i+1)*d]...), append(l.winY, y), append(l.winW, power)
+		l.filtered++
+		l.featuresOf(at)
+		for h := range l.bank {
+			l.project(h, at)
+			b, g := &l.bank[h], &l.view.Bank[h]
+			for k := range l.view.Latent {
+				x, u := w.w[l.basis(k)][at*m:(at+1)*m], w.u[k*m:(k+1)*m]
+				st.a[k], st.v[k] = dense.Dot(g.Mean[k*m:(k+1)*m], x), dense.Dot(u, u)
+				st.t[k] = w.q[l.basis(k)][at] + st.v[k]
+			}
+			st.update(y, 0, 1)
+			for k := range l.view.Latent {
+				b.s1[k*l.capacity+at], b.s2[k*l.capacity+at] = power*st.s1[k], power*st.s2[k]
+			}
+			if err := l.include(h, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// project leaves U_k·w of the window point at, under horizon h, in work.u.
+func (l *Learner) project(h, at int) {
+	w, m, g := &l.work, l.m, &l.view.Bank[h]
+	for k := range l.view.Latent {
+		dense.MulTriTrans(1, m, w.w[l.basis(k)][at*m:], m, g.U[k*m*m:], m, w.u[k*m:], m)
+	}
+}
+
+// include takes the sites of the window point at, which project has seen, into
+// horizon h's posterior.
+func (l *Learner) include(h, at int) error {
+	w, m, b := &l.work, l.m, &l.bank[h]
+	for k := range l.view.Latent {
+		s1, s2 := b.s1[k*l.capacity+at], b.s2[k*l.capacity+at]
+		if err := l.view.Bank[h].Include(k, s1, s2, w.w[l.basis(k)][at*m:(at+1)*m], w.u[k*m:(k+1)*m], w.y); err != nil {
+			return fmt.Errorf("online: horizon %g: %w", b.length, err)
 		}
 	}
 	return nil
 }
 
 // gradient turns what the last sweeps left in work.ev into the gradient of
-// the new samples' evidence with respect to the parameters, work.grad.
+// the recent samples' evidence with respect to the parameters, work.grad.
 func (l *Learner) gradient(n int) {
 	w := &l.work
 	x := l.knownRows(n)
@@ -212,7 +285,7 @@ func (l *Learner) gradient(n int) {
 	}
 }
 
-// knownRows returns the new samples' standardised features for the gradient.
+// knownRows returns the n latest samples' standardised features for the gradient.
 // Samples that lack a feature teach the sites alone: their rows count for nothing.
 func (l *Learner) knownRows(n int) []float64 {
 	w, d := &l.work, l.d
