@@ -120,7 +120,8 @@ func crashCommand(t *testing.T, path, step string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self)
+	line := append(strings.Fields(os.Getenv("EDGE_EMULATOR")), self) // of a program for another kind of machine
+	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), "PERSIST_CRASH_PATH="+path, "PERSIST_CRASH_STEP="+step)
 	cmd.Stderr = os.Stderr
 	return cmd

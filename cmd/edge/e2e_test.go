@@ -175,7 +175,7 @@ func startDaemon(t testing.TB, config string) *daemonProcess {
 func startDaemonWith(t testing.TB, config string, prepare func(*exec.Cmd)) *daemonProcess {
 	t.Helper()
 	d := &daemonProcess{t: t, end: make(chan error, 1)}
-	d.cmd = exec.Command(os.Args[0], "run", "-c", config)
+	d.cmd = self("run", "-c", config)
 	d.cmd.Env = append(os.Environ(), beEdge+"=1", "EDGE_LOG_FORMAT=json")
 	prepare(d.cmd)
 	pipe, err := d.cmd.StderrPipe()

@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +40,16 @@ func TestMain(m *testing.M) {
 		echo(broker)
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// emulator is the command under which programs for this machine run on one of
+// another kind, "qemu-aarch64-static" say; "" where the kernel runs them itself.
+var emulator = strings.Fields(os.Getenv("EDGE_EMULATOR"))
+
+// self is the command that starts this test program once more.
+func self(args ...string) *exec.Cmd {
+	line := slices.Concat(emulator, []string{os.Args[0]}, args)
+	return exec.Command(line[0], line[1:]...)
 }
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")

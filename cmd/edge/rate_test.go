@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -258,7 +257,7 @@ type answerers struct {
 
 // echoing runs f with the echo.
 func (s *answerers) echoing(f func(*process)) {
-	cmd := exec.Command(os.Args[0])
+	cmd := self()
 	cmd.Env, cmd.Stderr = append(os.Environ(), beEcho+"="+s.broker), os.Stderr
 	if err := cmd.Start(); err != nil {
 		s.b.Fatal(err)

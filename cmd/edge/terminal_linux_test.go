@@ -48,7 +48,7 @@ func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 		t.Fatal(err)
 	}
 	defer slave.Close()
-	term := &terminal{master: master, cmd: exec.Command(os.Args[0], args...)}
+	term := &terminal{master: master, cmd: self(args...)}
 	term.cmd.Env = append(append(os.Environ(), beEdge+"=1", "TERM=xterm-256color", "COLORTERM="), environ...)
 	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
 	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
