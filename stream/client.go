@@ -35,7 +35,7 @@ const (
 	firstRetry       = 250 * time.Millisecond // doubled up to MaxReconnectInterval
 	shortLife        = 5 * time.Second        // a connection that ends sooner may have been taken over
 	clashAfter       = 3                      // short lives in a row
-	disconnectWithin = 250                    // milliseconds
+	disconnectWithin = 500                    // milliseconds, closeFlush among them
 )
 
 // message is one PUBLISH packet from the broker.

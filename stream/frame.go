@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,6 +45,8 @@ type frameConn struct {
 	pass int     // bytes of the packet that still go to the reader
 	skip int     // bytes of the packet that are dropped after those
 
+	closing atomic.Bool // what is read from now on is dropped
+
 	mu       sync.Mutex
 	written  sync.Cond     // of mu: something has left out, or writing has ended
 	out      []byte        // what waits to be written
@@ -74,9 +77,21 @@ var (
 // newFrameConn wraps conn; maxPayload is the largest payload that is of use.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
 	const topicAndID = 2 + maxTopic + 2
-	f := &frameConn{Conn: conn, in: bufio.NewReader(conn), limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, topics: map[string]string{}, room: make(chan struct{}, 1)}
+	f := &frameConn{Conn: conn, limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, topics: map[string]string{}, room: make(chan struct{}, 1)}
+	f.in = bufio.NewReader(untilClosing{f})
 	f.written.L, f.writer = &f.mu, f.write
 	return f
+}
+
+// untilClosing reads what the network brings before the connection is being closed.
+type untilClosing struct{ *frameConn }
+
+func (r untilClosing) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	if r.closing.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
 }
 
 // Read implements net.Conn.
@@ -340,8 +355,12 @@ func (f *frameConn) write() {
 	f.written.Broadcast()
 }
 
-// Close implements net.Conn. What was written before goes out first, unless the
-// network does not take it soon.
+// Close implements net.Conn. What was written before goes out first, and what
+// the broker still sends is read and dropped until it ends the connection, too:
+// were bytes left unread, or did more come after the end, the kernel would
+// answer with a reset, upon which a broker throws the last acknowledgements
+// away without reading them. A network that is slower than closeFlush is not
+// waited for.
 func (f *frameConn) Close() error {
 	patience := time.AfterFunc(closeFlush, func() { f.Conn.Close() })
 	defer patience.Stop()
@@ -349,9 +368,15 @@ func (f *frameConn) Close() error {
 	for f.writing {
 		f.written.Wait()
 	}
-	if f.writeErr == nil {
+	healthy := f.writeErr == nil
+	if healthy {
 		f.writeErr = net.ErrClosed
 	}
 	f.mu.Unlock()
+	half, ok := f.Conn.(interface{ CloseWrite() error })
+	if healthy && ok && half.CloseWrite() == nil {
+		f.closing.Store(true)
+		io.Copy(io.Discard, f.Conn)
+	}
 	return f.Conn.Close()
 }

@@ -394,3 +394,54 @@ func TestFrameConnCloseStuck(t *testing.T) {
 		}
 	})
 }
+
+// A broker that sends while the connection is closed gets all that was written
+// before, and then its end, not a reset.
+func TestFrameConnCloseLingers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	type result struct {
+		got []byte
+		err error
+	}
+	broker := make(chan result, 1)
+	unread := make(chan struct{})
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			broker <- result{nil, err}
+			return
+		}
+		defer conn.Close()
+		conn.Write(bytes.Repeat([]byte{'x'}, 5000)) // nobody has read it when Close is called
+		close(unread)
+		first := make([]byte, 4)
+		if _, err := io.ReadFull(conn, first); err != nil {
+			broker <- result{nil, err}
+			return
+		}
+		_, refused := conn.Write(bytes.Repeat([]byte{'y'}, 5000))
+		rest, err := io.ReadAll(conn)
+		broker <- result{append(first, rest...), errors.Join(refused, err)}
+	}()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-unread
+	f := newFrameConn(nc, 100, time.Second)
+	const last = "acknowledgements, DISCONNECT"
+	if _, err := f.Write([]byte(last)); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if r := <-broker; r.err != nil || string(r.got) != last {
+		t.Errorf("the broker gets %q and %v, want %q", r.got, r.err, last)
+	}
+	if n, err := f.Read(make([]byte, 1)); err == nil {
+		t.Errorf("%d bytes come after the end", n)
+	}
+}
