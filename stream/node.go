@@ -29,6 +29,10 @@ var (
 	modelTopics = []string{"prediction", "latest", "metrics", "reject", "schema", "query"}
 )
 
+// ErrUnfinished is what Run says when a stop had no time for all that had
+// arrived. Nothing that was acknowledged is missing.
+var ErrUnfinished = errors.New("stream: stop: not everything that had arrived was committed in time; the broker will send it again")
+
 // ModelConfig is one model and how it is fed.
 type ModelConfig struct {
 	// Name is a level of the model's topics: [a-z0-9_-].
@@ -460,7 +464,7 @@ func (n *Node) Run(ctx context.Context) error {
 	disconnect()
 	network.Wait()
 	if working.Err() != nil {
-		return errors.New("stream: stop: not everything that had arrived was committed in time; the broker will send it again")
+		return ErrUnfinished
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,7 +154,9 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	show.begin(broker.URL(), daemon.web.url())
 	curve, taught, err := play(ctx, daemon, player, cfg.MQTT, show)
-	if err != nil {
+	if unfinished(err) {
+		log.Warn("this machine is too busy: the demo ended before the last samples were learnt; the summary is of those that were")
+	} else if err != nil {
 		return err
 	}
 	report, err := newReport(sensors.name, daemon.now().models[0].loop.Learner(), curve, taught)
@@ -212,6 +215,18 @@ func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQT
 	err = errors.Join(err, <-served)
 	show.end(loop.Status())
 	return curve, taught, err
+}
+
+// unfinished says whether a stop that had no time for the last samples is all
+// that went wrong.
+func unfinished(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !unfinished(err) })
+	case interface{ Unwrap() error }:
+		return unfinished(e.Unwrap())
+	}
+	return err == stream.ErrUnfinished
 }
 
 // learnt waits until so many samples have been judged. Rows that the daemon
