@@ -24,7 +24,7 @@ type terminal struct {
 	out bytes.Buffer
 }
 
-// inTerminal runs edge in a terminal of 80 columns and 24 lines.
+// inTerminal runs edge in a terminal of 80 columns.
 func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -37,9 +37,6 @@ func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: 80, Row: 24})
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +46,7 @@ func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 	}
 	defer slave.Close()
 	term := &terminal{master: master, cmd: self(args...)}
+	term.resize(t, 80)
 	term.cmd.Env = append(append(os.Environ(), beEdge+"=1", "TERM=xterm-256color", "COLORTERM="), environ...)
 	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
 	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -71,15 +69,32 @@ func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 	return term
 }
 
+// resize makes the terminal that wide, and 24 lines high.
+func (term *terminal) resize(t *testing.T, columns uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(term.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (term *terminal) said() string {
 	term.mu.Lock()
 	defer term.mu.Unlock()
 	return term.out.String()
 }
 
+// await waits until the terminal shows a text. A program writes the cells that
+// change and no others, "125" where "0.000" becomes "0.125", so the window is
+// resized now and then, upon which it writes all of them.
 func (term *terminal) await(t *testing.T, text string) {
 	t.Helper()
-	if !eventually(func() bool { return strings.Contains(term.said(), text) }) {
+	polls := 0
+	if !eventually(func() bool {
+		if polls++; polls%30 == 0 {
+			term.resize(t, 80+uint16(polls/30%2))
+		}
+		return strings.Contains(term.said(), text)
+	}) {
 		t.Fatalf("the terminal never showed %q, but %q", text, term.said())
 	}
 }
@@ -88,20 +103,21 @@ func (term *terminal) await(t *testing.T, text string) {
 // the terminal as it was; without colours if they are not wanted.
 func TestTopInATerminal(t *testing.T) {
 	b := newTestBroker(t, startEmbedded)
-	for _, m := range [][2]string{
-		{"state", "online"},
-		{"info", `{"version":"v1","arch":"linux/arm","started":"2026-11-20T20:00:00Z","models":[{"name":"bearing","classes":["ok"]},{"name":"pump"}]}`},
-		{"bearing/metrics", `{"n":4711,"error":0.125,"log_loss":0.5,"window":{"n":100,"error":0.2,"log_loss":0.4},"classes":["ok"],"confusion":[[4711]]}`},
-	} {
-		keep(t, b, "edge/hall/"+m[0], m[1])
-	}
 	for name, environ := range map[string][]string{"coloured": nil, "plain": {"NO_COLOR=1"}} {
 		t.Run(name, func(t *testing.T) {
-			term := inTerminal(t, environ, "top", "--broker", b.url(), "--node", "hall")
-			term.await(t, "4711")
-			for _, want := range []string{"\x1b[?1049h", "online", "bearing", "0.125"} {
+			term := inTerminal(t, environ, "top", "--broker", b.url(), "--node", name)
+			for _, want := range []string{"\x1b[?1049h", "nothing heard"} {
 				term.await(t, want)
 			}
+			for _, m := range [][3]string{ // and what it makes top show
+				{"state", "online", "online"},
+				{"info", `{"version":"v1","arch":"linux/arm","started":"2026-11-20T20:00:00Z","models":[{"name":"bearing","classes":["ok"]},{"name":"pump"}]}`, "bearing"},
+				{"bearing/metrics", `{"n":4711,"error":0.125,"log_loss":0.5,"window":{"n":100,"error":0.2,"log_loss":0.4},"classes":["ok"],"confusion":[[4711]]}`, "0.125"},
+			} {
+				keep(t, b, "edge/"+name+"/"+m[0], m[1])
+				term.await(t, m[2])
+			}
+			term.await(t, "4711")
 			term.master.Write([]byte("p"))
 			term.await(t, "paused")
 			term.master.Write([]byte("q"))
