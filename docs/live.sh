@@ -3,6 +3,7 @@
 #
 #   docs/live.sh sets      coverage and size of the prediction sets, on every stream of ../shared/data
 #   docs/live.sh plot      draws docs/sets.svg
+#   docs/live.sh late      coverage of published sets whose labels come late
 #   docs/live.sh actions   what to do about a drift
 #   docs/live.sh alarms    false alarms and delays of the detectors
 #   docs/live.sh weights   what class weights do
@@ -16,6 +17,7 @@ fields() { "$EDGE" eval --json "$data/$1.csv.gz" "${@:2}" 2>/dev/null | tr ',{}[
 
 synthetic="waveform pendigits satellite dry_bean htru2 wall_following"
 changing="electricity rialto insects_reoccurring_tail gas_drift_partial covertype_15k weather keystroke outdoor arem wisdm_windows"
+late="waveform wall_following weather pendigits insects_reoccurring_tail electricity occupancy room_occupancy"
 rare="htru2 glass steel_plates avila covertype_15k room_occupancy wall_following"
 
 case ${1:-} in
@@ -36,6 +38,17 @@ plot)
 	files=()
 	for set in electricity rialto insects_reoccurring_tail gas_drift_partial weather wall_following pendigits outdoor; do files+=("$data/$set.csv.gz"); done
 	"$EDGE" eval "${files[@]}" --plot-sets docs/sets.svg ;;
+late)
+	echo "| stream | at once | 20 rows late | 100 | 1000 | a tenth of the labels, 100 |"
+	echo "|---|---|---|---|---|---|"
+	for set in $late; do
+		printf '| %s |' "$set"
+		for flags in "" "--delay 20" "--delay 100" "--delay 1000" "--delay 100 --label-fraction 0.1"; do
+			# shellcheck disable=SC2086
+			fields "$set" --first 10000 $flags | awk -F: '$1 == "\"coverage\"" && !k++ { c = $2 } $1 == "\"size\"" { s = $2 } END { printf " %.3f, %.2f |", c, s }'
+		done
+		echo
+	done ;;
 actions)
 	for kind in synthetic real; do
 		echo "| $kind | drifts | none | forget | reseed | rollback |"
@@ -80,5 +93,5 @@ weights)
 			$1 == "\"prevalence\"" && (rare == "" || $2 < rare) { rare = $2 }
 			END { printf "| %s | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f |\n", set, rare, b[1], b[2], f[1], f[2], err[1], err[2], nll[1], nll[2] }'
 	done ;;
-*) sed -n '2,8p' "$0"; exit 2 ;;
+*) sed -n '2,9p' "$0"; exit 2 ;;
 esac

@@ -47,6 +47,21 @@ func DefaultAsking() Asking { return Asking{Strategy: AskNothing, Budget: 0.1, P
 // Enabled reports whether anything is asked for.
 func (a Asking) Enabled() bool { return a.Strategy != AskNothing && a.Strategy != "" }
 
+// Suit fits c to a model that is taught few labels, each of which has to do more
+// than one of many: the model is built from more of them, and a gradient step
+// looks at more than the last. What c says itself stays.
+func (a Asking) Suit(c *Config) {
+	if !a.Enabled() || a.Budget == 1 {
+		return
+	}
+	if c.Gradient == 0 {
+		c.Gradient = fewGradient
+	}
+	if c.Warmup == 0 {
+		c.Warmup = fewWarmup * c.Inducing
+	}
+}
+
 // Validate reports every field that is out of range, joined.
 func (a Asking) Validate() error {
 	var errs []error
@@ -69,6 +84,8 @@ const (
 	askMemory   = 300 // samples whose scores a new one is compared with
 	askGreed    = 2.  // β: 0 asks at random, ∞ always for the highest scores
 	minAskScore = 1e-12
+	fewGradient = 16  // observations of a gradient step where labels are few
+	fewWarmup   = 12  // observations of the warm-up for each inducing point there
 	minAskShare = 0.5 // of the budget that is spent at any time, while something was saved on it
 )
 

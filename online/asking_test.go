@@ -161,3 +161,30 @@ func TestAskerScores(t *testing.T) {
 		}
 	}
 }
+
+// Where labels are asked for, the model is suited to few of them, unless the
+// configuration says something itself or every label is asked for.
+func TestAskingSuitsTheModel(t *testing.T) {
+	suited := func(a Asking, change func(*Config)) (gradient, warmup int) {
+		c := testConfig(2, "a", "b")
+		c.Inducing, c.Gradient, c.Warmup = 10, 0, 0
+		change(&c)
+		a.Suit(&c)
+		return c.Gradient, c.Warmup
+	}
+	some := Asking{Strategy: AskMargin, Budget: 0.1}
+	for _, c := range []struct {
+		how              Asking
+		change           func(*Config)
+		gradient, warmup int
+	}{
+		{some, func(*Config) {}, fewGradient, 10 * fewWarmup},
+		{some, func(c *Config) { c.Gradient, c.Warmup = 3, 4 }, 3, 4},
+		{DefaultAsking(), func(*Config) {}, 0, 0},
+		{Asking{Strategy: AskMargin, Budget: 1}, func(*Config) {}, 0, 0},
+	} {
+		if g, w := suited(c.how, c.change); g != c.gradient || w != c.warmup {
+			t.Errorf("%+v: gradient %d, warm-up %d, want %d, %d", c.how, g, w, c.gradient, c.warmup)
+		}
+	}
+}

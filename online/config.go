@@ -113,7 +113,7 @@ type Config struct {
 	Classes Classes `yaml:"classes"`
 	// Warmup is the number of observations after which the model is built for
 	// the last time from all that it has seen; the raw observations are then
-	// dropped. 0 means 4·Inducing. Default 0.
+	// dropped. 0 means 4·Inducing, 12·Inducing where labels are asked for. Default 0.
 	Warmup int `yaml:"warmup"`
 	// Sweeps over the window in each step. Default 2, range 1 to 10.
 	Sweeps int `yaml:"sweeps"`
@@ -123,6 +123,11 @@ type Config struct {
 	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
 	// root of the size. 0 keeps kernel and inducing inputs. Default 0.02.
 	LearningRate float64 `yaml:"learning_rate"`
+	// Gradient is the number of observations whose evidence a step of Adam
+	// follows, at least: those of the minibatch, and the latest of the window
+	// where it has fewer. Default 0, the minibatch alone; 16 where labels are asked
+	// for. Range 0 to 1000.
+	Gradient int `yaml:"gradient"`
 	// LabelNoise is the probability that a label is wrong.
 	LabelNoise LabelNoise `yaml:"label_noise"`
 	// Track lets the feature scaling follow the stream with this memory in
@@ -222,6 +227,7 @@ func (c Config) Validate() error {
 	between("sweeps", float64(c.Sweeps), 1, 10, "sweeps")
 	check(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1")
 	between("learning_rate", c.LearningRate, 0, 1, "rate")
+	between("gradient", float64(c.Gradient), 0, maxBatch, "observations")
 	between("label_noise.start", c.LabelNoise.Start, 0, 0.5, "probability")
 	between("label_noise.max", c.LabelNoise.Max, 0.001, 0.5, "probability")
 	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")

@@ -117,7 +117,7 @@ type work struct {
 	kx, w, q       [][]float64 // of each basis: capacity×M, capacity×M, capacity
 	u              []float64   // max(capacity, C)×M
 	mean, variance []float64   // C×capacity
-	fresh          []float64   // C×n×M  U_k·w of the recent samples in the last sweep
+	fresh          []float64   // C×n×M  U_k·w of the samples of the gradient in the last sweep
 	g, coef        []float64   // C×n
 	bt, y          []float64   // M
 	theta0         []float64   // parameters before the gradient step
@@ -521,8 +521,8 @@ func (l *Learner) allocate() {
 		kx: [][]float64{floats(n * m)}, w: [][]float64{floats(n * m)}, q: [][]float64{floats(n)},
 		ev: make([]evidence, 1), grad: floats(len(l.params.Theta)),
 		bt: floats(m), y: floats(m), theta0: floats(len(l.params.Theta)), project: newProjection(m, d),
-		batchX: floats(l.recent * d), labels: make([]int, l.room), weights: floats(l.room),
-		resp: floats(l.recent), trace: l.work.trace,
+		batchX: floats(l.gradientRoom() * d), labels: make([]int, l.room), weights: floats(l.room),
+		resp: floats(l.gradientRoom()), trace: l.work.trace,
 	}
 }
 
@@ -553,8 +553,9 @@ func (l *Learner) ensureLatent(k int) {
 	c, w := len(l.view.Latent), &l.work
 	w.mean, w.variance = make([]float64, c*l.capacity), make([]float64, c*l.capacity)
 	w.u = make([]float64, max(c, l.capacity)*l.m)
-	w.fresh = make([]float64, c*l.recent*l.m)
-	w.g, w.coef = make([]float64, c*l.recent), make([]float64, c*l.recent)
+	points := l.gradientRoom()
+	w.fresh = make([]float64, c*points*l.m)
+	w.g, w.coef = make([]float64, c*points), make([]float64, c*points)
 	w.site.resize(c)
 }
 
@@ -659,7 +660,7 @@ func (l *Learner) step(n int) error {
 		return err
 	}
 	if l.cfg.LearningRate > 0 {
-		l.gradient(recent)
+		l.gradient(l.gradientPoints(recent, len(l.winY)))
 		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(recent) / float64(n)); err != nil {
 			return err
 		}

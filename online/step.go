@@ -11,17 +11,19 @@ import (
 
 // sweeps forgets, absorbs what leaves the window, and runs the sweeps over the
 // window with the n new samples of work.batchX and work.labels at its end, for
-// every horizon. It leaves the gradient with respect to the features of the
-// recent samples, these and those that were filtered before them, in work.ev.
+// every horizon. Recent are these and those that were filtered before them. It
+// leaves the gradient with respect to the features of as many samples as
+// gradientPoints says, the latest, in work.ev.
 func (l *Learner) sweeps(n int) error {
 	w, m, d := &l.work, l.m, l.d
 	old, recent := len(l.winY), l.filtered+n
 	l.winX, l.winY, l.winW = append(l.winX, w.batchX[:n*d]...), append(l.winY, w.labels[:n]...), append(l.winW, w.weights[:n]...)
 	total := old + n
 	out := max(0, total-max(l.cfg.Window, recent))
+	points := l.gradientPoints(recent, total-out)
 	for g, b := range l.bases {
 		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], total, l.winX, w.xs, w.xx)
-		w.ev[g].resize(recent, m, d)
+		w.ev[g].resize(points, m, d)
 	}
 	l.winX, l.winY, l.winW = append(l.winX[:0], l.winX[out*d:]...), append(l.winY[:0], l.winY[out:]...), append(l.winW[:0], l.winW[out:]...)
 
@@ -50,24 +52,24 @@ func (l *Learner) sweeps(n int) error {
 			}
 		}
 		for s := range l.cfg.Sweeps {
-			l.sweep(h, s, n, recent, out, total)
+			l.sweep(h, s, n, points, out, total)
 			if err := l.refresh(h, out, total); err != nil {
 				return err
 			}
 		}
 	}
-	// The recent samples' features stay for the gradient.
+	// Their features stay for the gradient.
 	for g := range l.bases {
-		copy(w.kx[g], w.kx[g][(total-recent)*m:total*m])
-		copy(w.w[g], w.w[g][(total-recent)*m:total*m])
+		copy(w.kx[g], w.kx[g][(total-points)*m:total*m])
+		copy(w.w[g], w.w[g][(total-points)*m:total*m])
 	}
 	l.filtered = 0
 	return nil
 }
 
 // sweep updates the sites of horizon h's window points in parallel: those whose
-// features are rows from to to; the last n are new, the last recent ones those
-// of which the gradient is taken. In the first sweep a new point's cavity is the posterior before it (assumed-density filtering), its
+// features are rows from to to; the last n are new, of the last points ones the
+// gradient is taken. In the first sweep a new point's cavity is the posterior before it (assumed-density filtering), its
 // site is taken whole, and labels are believed; later sweeps are damped and
 // weigh the label noise.
 //
@@ -75,12 +77,12 @@ func (l *Learner) sweeps(n int) error {
 // that of one copy to the power w, and the cavity of a copy leaves out that copy
 // alone, as if it had been taught w times at once. One of a weight below 1 has a
 // cavity without it.
-func (l *Learner) sweep(h, s, n, recent, from, to int) {
+func (l *Learner) sweep(h, s, n, points, from, to int) {
 	w, m, capacity, keep := &l.work, l.m, l.capacity, to-from
 	b, g := &l.bank[h], &l.view.Bank[h]
 	classes := len(l.view.Latent)
 	last := s == l.cfg.Sweeps-1
-	size := l.recent
+	size := l.gradientRoom()
 	for k := range classes {
 		wk := w.w[l.basis(k)][from*m : to*m]
 		dense.MulTriTrans(keep, m, wk, m, g.U[k*m*m:], m, w.u, m)
@@ -90,14 +92,14 @@ func (l *Learner) sweep(h, s, n, recent, from, to int) {
 			w.variance[k*capacity+i] = dense.Dot(row, row)
 		}
 		if last {
-			copy(w.fresh[k*size*m:], w.u[(keep-recent)*m:keep*m])
+			copy(w.fresh[k*size*m:], w.u[(keep-points)*m:keep*m])
 		}
 	}
 	weight := l.view.Weights[h]
 	eps := l.bases[0].Eps
 	st := &w.site
 	for i := range keep {
-		first, fresh := s == 0 && i >= keep-n, last && i >= keep-recent
+		first, fresh := s == 0 && i >= keep-n, last && i >= keep-points
 		y, power := l.winY[i], l.winW[i]
 		copies := max(power, 1)
 		for k := range classes {
@@ -114,14 +116,14 @@ func (l *Learner) sweep(h, s, n, recent, from, to int) {
 		}
 		st.update(y, robust, py)
 		if fresh {
-			at := i - (keep - recent)
+			at := i - (keep - points)
 			w.resp[at] = st.r
 			if w.trace {
 				w.objective += weight * power * st.r * st.logZ()
 			}
 			if eps > 0 {
 				c := float64(classes)
-				w.epsGrad += weight * power / float64(recent) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
+				w.epsGrad += weight * power / float64(points) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
 			}
 			for k := range classes {
 				j := k*capacity + i
@@ -145,10 +147,10 @@ func (l *Learner) sweep(h, s, n, recent, from, to int) {
 	if last && weight > minWeight && l.cfg.LearningRate > 0 {
 		// ∂F/∂w_i = Σ_k G_ik·m_k + coef_ik·V_k·w_i: the cavity is never formed
 		for k := range classes {
-			rows := w.fresh[k*size*m : k*size*m+recent*m]
-			dense.MulTri(recent, m, rows, m, g.U[k*m*m:], m, w.u, m)
+			rows := w.fresh[k*size*m : k*size*m+points*m]
+			dense.MulTri(points, m, rows, m, g.U[k*m*m:], m, w.u, m)
 			ev := &w.ev[l.basis(k)]
-			for i := range recent {
+			for i := range points {
 				row := ev.w[i*m : (i+1)*m]
 				dense.Axpy(weight*w.g[k*size+i], g.Mean[k*m:(k+1)*m], row)
 				dense.Axpy(weight*w.coef[k*size+i], w.u[i*m:(i+1)*m], row)
@@ -156,6 +158,15 @@ func (l *Learner) sweep(h, s, n, recent, from, to int) {
 		}
 	}
 }
+
+// gradientPoints is the number of samples whose evidence the gradient follows: the
+// recent ones, and the latest of the window before them up to the configured number.
+func (l *Learner) gradientPoints(recent, window int) int {
+	return min(max(recent, l.cfg.Gradient), window)
+}
+
+// gradientRoom is the largest such number.
+func (l *Learner) gradientRoom() int { return max(l.recent, l.cfg.Gradient) }
 
 // refresh recomputes horizon h's posterior from its absorbed sites and those
 // of the window points, whose features are rows from to to.
@@ -269,7 +280,7 @@ func (l *Learner) include(h, at int) error {
 }
 
 // gradient turns what the last sweeps left in work.ev into the gradient of
-// the recent samples' evidence with respect to the parameters, work.grad.
+// the n latest samples' evidence with respect to the parameters, work.grad.
 func (l *Learner) gradient(n int) {
 	w := &l.work
 	x := l.knownRows(n)

@@ -3,6 +3,7 @@ package online
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"edge/model"
@@ -384,6 +385,38 @@ func TestTwoClassesAreBinaryProbit(t *testing.T) {
 func TestGradientByDifferences(t *testing.T) {
 	for _, kernel := range []Kernel{Shared, PerClass} {
 		t.Run(string(kernel), func(t *testing.T) { gradientByDifferences(t, kernel) })
+	}
+}
+
+// A step with fewer new samples than the gradient is to look at takes those of
+// the window, too, and a restored learner takes the same.
+func TestGradientLooksAtTheWindow(t *testing.T) {
+	cfg := testConfig(4, "a", "b", "c")
+	cfg.Inducing, cfg.Window, cfg.Batch.MaxSize = 6, 30, 1
+	cfg.Horizons = []Horizon{Horizon(math.Inf(1))}
+	for _, c := range []struct{ gradient, want int }{{0, replay}, {1, replay}, {16, 16}, {1000, 30}} {
+		cfg.Gradient = c.gradient
+		l := newTestLearner(t, cfg)
+		rng := rand.New(rand.NewPCG(5, 5))
+		feed(l, rng, 60)
+		before := slices.Clone(l.params.Theta)
+		feed(l, rng, replay)
+		if n := len(l.work.ev[0].q); n != c.want {
+			t.Errorf("gradient %d looks at %d samples, want %d", c.gradient, n, c.want)
+		}
+		if slices.Equal(before, l.params.Theta) {
+			t.Error("the step moved nothing")
+		}
+		state, _ := l.AppendBinary(nil)
+		again, err := Restore(cfg, state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := rand.New(rand.NewPCG(9, 9))
+		feed(l, rand.New(rand.NewPCG(9, 9)), 3)
+		if feed(again, rest, 3); again.Digest() != l.Digest() {
+			t.Errorf("gradient %d: a restored learner goes on in another way", c.gradient)
+		}
 	}
 }
 

@@ -33,13 +33,20 @@ type HalfScore struct {
 type questions struct {
 	strategies []string
 	budgets    []float64
+	full       bool // also teach every label, as without questions
 }
 
+// everyLabel is the Strategy of a report about a model that was taught them all.
+const everyLabel online.Strategy = "every label"
+
 // askings are the strategies and budgets to evaluate; one that asks nothing
-// stands for every label being taught.
+// stands for every label being taught without questions.
 func (q *questions) askings() (all []online.Asking, err error) {
 	if len(q.strategies) == 0 {
 		return []online.Asking{{}}, nil
+	}
+	if q.full {
+		all = append(all, online.Asking{Strategy: everyLabel, Budget: 1})
 	}
 	for _, s := range q.strategies {
 		for _, b := range q.budgets {
@@ -60,6 +67,10 @@ func (q *questions) askings() (all []online.Asking, err error) {
 // of total ones, by the prediction that it would have published. A label is
 // learnt before the next row comes, as far as minibatches of size allow.
 func askingEval(ctx context.Context, learner *online.Learner, rows Rows, name string, how online.Asking, size, total int, progress func(int)) (*Report, error) {
+	every := how.Strategy == everyLabel
+	if every {
+		how = online.Asking{Strategy: online.AskRandom, Budget: 1}
+	}
 	var (
 		row      Row
 		curve    Curve
@@ -113,6 +124,9 @@ func askingEval(ctx context.Context, learner *online.Learner, rows Rows, name st
 	}
 	r.judged(all.Scores(post.Classes()), curve)
 	half := end.Scores(post.Classes())
+	if every {
+		how.Strategy = everyLabel
+	}
 	r.Asked = &AskedReport{
 		Strategy: how.Strategy, Budget: how.Budget, Seed: learner.Config().Seed, Labels: float64(asked), Fraction: float64(asked) / float64(max(r.Samples, 1)),
 		LastHalf: HalfScore{half.Error, half.NLL},
@@ -154,6 +168,57 @@ func printAsked(w io.Writer, reports []*Report) error {
 		a := r.Asked
 		fmt.Fprintf(t, "%s\t%d\t%s\t%g\t%.0f\t%.1f %%\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t\n", r.Dataset, r.Samples, a.Strategy, a.Budget,
 			a.Labels, 100*a.Fraction, r.Error, r.NLL, a.LastHalf.Error, a.LastHalf.NLL, r.ECE)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return printNeeded(w, reports)
+}
+
+// printNeeded writes how many labels each strategy needs for the error of
+// teaching every label, as far as the budgets show it.
+func printNeeded(w io.Writer, reports []*Report) error {
+	type need struct {
+		dataset     string
+		strategy    online.Strategy
+		whole, half *AskedReport // that were enough; nil: none was
+	}
+	var needs []*need
+	var full *Report
+	for _, r := range reports {
+		if r.Asked.Strategy == everyLabel {
+			full = r
+			continue
+		}
+		if full == nil {
+			continue
+		}
+		n := len(needs) - 1
+		if n < 0 || needs[n].dataset != r.Dataset || needs[n].strategy != r.Asked.Strategy {
+			needs, n = append(needs, &need{dataset: r.Dataset, strategy: r.Asked.Strategy}), n+1
+		}
+		fewer := func(a *AskedReport) bool { return a == nil || r.Asked.Labels < a.Labels }
+		if r.Error <= full.Error && fewer(needs[n].whole) {
+			needs[n].whole = r.Asked
+		}
+		if r.Asked.LastHalf.Error <= full.Asked.LastHalf.Error && fewer(needs[n].half) {
+			needs[n].half = r.Asked
+		}
+	}
+	if len(needs) == 0 {
+		return nil
+	}
+	labels := func(a *AskedReport) string {
+		if a == nil {
+			return "more"
+		}
+		return fmt.Sprintf("%.0f (%g)", a.Labels, a.Budget)
+	}
+	fmt.Fprintln(w, "\nlabels (budget) for the error of every label:")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "data set\tstrategy\tall samples\tlast half\t")
+	for _, n := range needs {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", n.dataset, n.strategy, labels(n.whole), labels(n.half))
 	}
 	return t.Flush()
 }

@@ -137,3 +137,46 @@ func TestQueryOverMQTT(t *testing.T) {
 		}
 	})
 }
+
+// Beside every label, it is told how few are as good.
+func TestEvalQueryAgainstFull(t *testing.T) {
+	path := tableFile(t, "table.csv", 400)
+	code, out, errOut := edge(t, "eval", path, "--inducing", "10", "--query", "random", "--budget", "0.05,1", "--against-full", "--seeds", "2")
+	if code != exitOK {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 8 || !strings.Contains(lines[1], "every label") || !strings.Contains(lines[1], " 400 ") {
+		t.Fatalf("prints\n%s", out)
+	}
+	if last := lines[len(lines)-1]; !strings.HasPrefix(strings.TrimSpace(last), "table") || !strings.Contains(last, "random") || strings.Contains(last, "(0.05)") {
+		t.Errorf("a twentieth of the labels is as good as all: %s", last)
+	}
+	if code, _, _ := edge(t, "eval", path, "--against-full"); code != exitUsage {
+		t.Error("--against-full needs no questions")
+	}
+}
+
+func TestLabelsNeeded(t *testing.T) {
+	report := func(strategy online.Strategy, budget, err, half float64) *Report {
+		return &Report{Dataset: "d", Error: err, Asked: &AskedReport{Strategy: strategy, Budget: budget, Labels: 100 * budget, LastHalf: HalfScore{Error: half}}}
+	}
+	var out strings.Builder
+	if err := printNeeded(&out, []*Report{
+		report(everyLabel, 1, 0.1, 0.05),
+		report(online.AskMargin, 0.1, 0.2, 0.04), report(online.AskMargin, 0.5, 0.1, 0.03), report(online.AskMargin, 0.7, 0.09, 0.03),
+		report(online.AskBALD, 0.1, 0.2, 0.1),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range []string{"d margin 50 (0.5) 10 (0.1)", "d bald more more"} {
+		if got := strings.Join(strings.Fields(lines[2+i]), " "); got != want {
+			t.Errorf("line %d: %q, want %q", 2+i, got, want)
+		}
+	}
+	out.Reset()
+	if err := printNeeded(&out, []*Report{report(online.AskMargin, 0.1, 0.2, 0.1)}); err != nil || out.Len() > 0 {
+		t.Errorf("without every label: %s %v", &out, err)
+	}
+}

@@ -32,6 +32,8 @@ type evaluation struct {
 	ask                      questions
 	drift                    online.Drift
 	weights                  online.ClassWeights
+	undeclared               bool
+	confirm                  int
 	abrupt                   int
 	asJSON                   bool
 	plot, plotSets           string
@@ -62,7 +64,8 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 
 --query STRATEGY teaches only the labels that the strategy asks for, within
 --budget, and judges every row all the same; each is learnt before the next row
-(or in minibatches of --batch). Several strategies and budgets give a curve.`,
+(or in minibatches of --batch). Several strategies and budgets give a curve, and
+--against-full how many labels each strategy needs for the error of all labels.`,
 		Example: `  edge eval gas.csv.gz
   edge eval gas.csv.gz --first 6000 --json
   edge eval iris.csv --shuffle 1 --seeds 5
@@ -106,6 +109,8 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Float64Var(&e.abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
 	f.Float64Var(&e.abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
 	f.Var(textFlag{(*string)(&e.weights.Mode), "MODE"}, "class-weights", "none or balanced (default as configured: none)")
+	f.BoolVar(&e.undeclared, "undeclared", false, "no class is known from the start: each is new when its first label comes")
+	f.IntVar(&e.confirm, "confirm", 0, "samples that must have a new label before it is a class (default as configured: 1)")
 	f.Float64Var(&e.weights.Max, "class-weight-max", 0, "largest `WEIGHT` of a class (default as configured: 10)")
 	f.Var(textFlag{(*string)(&e.drift.Detector), "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
 	f.Var(textFlag{(*string)(&e.drift.On), "SIGNAL"}, "drift-on", "what the detector watches: log_loss, error or novelty (default as configured: log_loss)")
@@ -113,6 +118,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Float64Var(&e.drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
 	f.Float64Var(&e.drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
 	f.IntVar(&e.abrupt, "abrupt", 0, "after every `N` rows the features change their columns, and after as many they change them back: an abrupt drift, for measurements")
+	f.BoolVar(&e.ask.full, "against-full", false, "with --query: teach every label, too, in minibatches as without questions, and print how many labels are as good")
 	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
 	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
@@ -150,6 +156,8 @@ func (e *evaluation) check(files []string) error {
 		return errors.New("--seeds: want 1 or more")
 	case len(e.ask.strategies) > 0 && (e.mode != "prequential" || e.plotSets != "" || e.linear || !e.late.plain()):
 		return errors.New("--query is for --mode prequential, without --plot-sets, --linear and labels that come late or never")
+	case e.ask.full && len(e.ask.strategies) == 0:
+		return errors.New("--against-full: give --query, too")
 	case e.seeds > 1 && e.selection.Shuffle == nil && len(e.ask.strategies) == 0:
 		return errors.New("--seeds repeats with other shuffles: give --shuffle SEED, too")
 	case e.selection.Within != nil && e.selection.Shuffle == nil:
@@ -288,6 +296,7 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	if err != nil {
 		return nil, err
 	}
+	ask.Suit(&cfg)
 	if s.Shuffle == nil {
 		cfg.Seed += uint64(repeat)
 	}
@@ -304,7 +313,11 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 	var report *Report
 	switch {
 	case ask.Enabled():
-		report, err = askingEval(ctx, learner, rows, d.Name, ask, max(e.batch, 1), total, bar.Add)
+		size := max(e.batch, 1)
+		if ask.Strategy == everyLabel {
+			size = cfg.Batch.MaxSize
+		}
+		report, err = askingEval(ctx, learner, rows, d.Name, ask, size, total, bar.Add)
 	case e.late.plain() && census.Gaps == 0:
 		report, err = prequential(ctx, learner, rows, d.Name, total, bar.Add)
 	default:
@@ -356,6 +369,10 @@ func (e *evaluation) adjust(cfg *online.Config) {
 	if e.coverage >= 0 {
 		cfg.Conformal.Coverage = e.coverage
 	}
+	if e.undeclared {
+		cfg.Classes.Names, cfg.Classes.Open = nil, true
+	}
+	cfg.Classes.Confirm = cmp.Or(e.confirm, cfg.Classes.Confirm)
 	cfg.ClassWeights.Mode, cfg.ClassWeights.Max = cmp.Or(e.weights.Mode, cfg.ClassWeights.Mode), cmp.Or(e.weights.Max, cfg.ClassWeights.Max)
 	d := &cfg.Drift
 	d.Detector, d.On, d.Action = cmp.Or(e.drift.Detector, d.Detector), cmp.Or(e.drift.On, d.On), cmp.Or(e.drift.Action, d.Action)

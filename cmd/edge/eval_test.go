@@ -183,3 +183,20 @@ func TestCurveIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Classes that are not declared come with their first labels, once they are
+// confirmed; until then their probability is 0.
+func TestEvalUndeclaredClasses(t *testing.T) {
+	path := tableFile(t, "table.csv", 300)
+	declared, open := evalJSON(t, path)[0], evalJSON(t, path, "--undeclared")[0]
+	confirmed := evalJSON(t, path, "--undeclared", "--confirm", "10")[0]
+	if len(open.Classes) != 3 || open.Samples != 300 || confirmed.Samples != 300 {
+		t.Errorf("%d classes, %d and %d samples", len(open.Classes), open.Samples, confirmed.Samples)
+	}
+	if !(declared.NLL < open.NLL && open.NLL < confirmed.NLL) {
+		t.Errorf("log loss %g declared, %g undeclared, %g to be confirmed", declared.NLL, open.NLL, confirmed.NLL)
+	}
+	if code, _, _ := edge(t, "eval", path, "--confirm", "-1"); code != exitConfig {
+		t.Error("-1 samples confirm a class")
+	}
+}
