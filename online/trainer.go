@@ -841,5 +841,8 @@ func RestoreTrainer(cfg Config, how Training, names []string, set Samples, data 
 	if t.next > 0 {
 		t.shuffle()
 	}
-	return t, t.setBases()
+	if err := t.setBases(); err != nil {
+		return nil, fmt.Errorf("online: training state: %w: %w", ErrState, err)
+	}
+	return t, nil
 }

@@ -471,6 +471,34 @@ func TestRestoreTrainerRefuses(t *testing.T) {
 	}
 }
 
+func FuzzRestoreTrainer(f *testing.F) {
+	set := newCloud(40, 2, 2, 8)
+	cfg, how := trainConfig(2, 4, Shared), DefaultTraining()
+	tr, err := NewTrainer(cfg, how, names(2), set)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for range 2 {
+		state, _ := tr.AppendBinary(nil)
+		f.Add(state)
+		if _, err := tr.Step(); err != nil {
+			f.Fatal(err)
+		}
+	}
+	f.Fuzz(func(t *testing.T, state []byte) {
+		tr, err := RestoreTrainer(cfg, how, names(2), set, state)
+		if err != nil {
+			if !errors.Is(err, ErrState) && !errors.Is(err, ErrShape) {
+				t.Errorf("refused with %v", err)
+			}
+			return
+		}
+		if !tr.Done() { // whatever was accepted can be used
+			_, _ = tr.Step()
+		}
+	})
+}
+
 // The learner that a training ends in answers as the trainer does, survives a
 // restart byte for byte, and goes on learning, new classes included.
 func TestLearnerCarriesOn(t *testing.T) {

@@ -88,6 +88,28 @@ func wholeAsFloats(v any) any {
 	return v
 }
 
+// Whatever is published as a prediction is read, or refused.
+func FuzzReadPublished(f *testing.F) {
+	p := Prediction{ID: "p7", Node: "n", Model: "m", Classes: []string{"ok", "worn"}, Probs: []float64{0.25, 0.75}, Set: []int{0, 1}, Coverage: 0.9}
+	p.judge()
+	f.Add(p.AppendJSON(nil))
+	encoder, err := newCBOREncoder()
+	if err != nil {
+		f.Fatal(err)
+	}
+	packed, err := encoder.encode(&p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(packed)
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		p, err := ReadPublished(payload)
+		if err == nil && len(p.Probs) > len(payload) {
+			t.Fatalf("%d classes in %d bytes", len(p.Probs), len(payload))
+		}
+	})
+}
+
 // Names from outside come out as they are, and the result is JSON.
 func FuzzPredictionJSON(f *testing.F) {
 	f.Add("ok", "p\"7", 0.3, 1e-9)

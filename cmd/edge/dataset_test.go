@@ -246,3 +246,29 @@ func FuzzDataset(f *testing.F) {
 		}
 	})
 }
+
+func FuzzIdx(f *testing.F) {
+	images, err := os.ReadFile(idxFiles(f, 3, false))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(images)
+	f.Add(images[:15])
+	f.Add(gzipped(f, string(images)))
+	f.Add([]byte{0, 0, 8, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for dims, kind := range map[int]uint32{1: idxLabels, 3: idxImages} {
+			values, sizes, err := decodeIdx(bytes.NewReader(data), "images", kind, dims)
+			if err != nil {
+				continue
+			}
+			n := 1
+			for _, size := range sizes {
+				n *= size
+			}
+			if len(sizes) != dims || len(values) != n {
+				t.Fatalf("%d values in %v", len(values), sizes)
+			}
+		}
+	})
+}

@@ -172,8 +172,14 @@ func (s *publishedScores) model(node, model string) *publishedModel {
 	return m
 }
 
-// predicted judges the first prediction of a row.
+// predicted judges the first prediction of a row. Anybody may publish what looks
+// like one: what holds no probabilities is none.
 func (s *publishedScores) predicted(node, model string, row int, p *stream.Published) {
+	for _, v := range p.Probs {
+		if !(v >= 0 && v <= 1) {
+			return
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.model(node, model)

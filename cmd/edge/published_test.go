@@ -135,3 +135,25 @@ func awaitSamplesAbove(t *testing.T, b *testBroker, n int64) {
 		t.Errorf("the metrics: %s", retained(t, b.url(), "edge/test/waveform/metrics"))
 	}
 }
+
+// Whatever is published for the rows of a file, the report can be written.
+func FuzzPublished(f *testing.F) {
+	f.Add([]byte(`{"model":"m","id":"r-1","class":"ok","probs":{"ok":0.75,"worn":0.25},"set":["ok"],"latency_us":1500}`), []byte(`{}`))
+	f.Add([]byte(`{"probs":{"ok":-1,"worn":1e308}}`), []byte(`{"probs":{"ok":7},"set":[],"latency_us":-9223372036854775808}`))
+	f.Add([]byte{0xa1, 0x65, 'p', 'r', 'o', 'b', 's', 0xa1, 0x62, 'o', 'k', 0xfb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0}, []byte{0xa1, 0x65, 'p', 'r', 'o', 'b', 's', 0xa0})
+	f.Fuzz(func(t *testing.T, one, two []byte) {
+		s := publishedScores{Total: 4}
+		for row := 1; row <= 4; row++ {
+			s.expect(row, []string{"ok", "worn"}[row%2])
+			p, err := stream.ReadPublished([][]byte{one, two}[row%2])
+			if err == nil {
+				s.predicted("a", "m", row, p)
+			}
+		}
+		for _, r := range s.reports("rows") {
+			if _, err := json.Marshal(r); err != nil {
+				t.Errorf("the report of %q and %q has no JSON: %v", one, two, err)
+			}
+		}
+	})
+}

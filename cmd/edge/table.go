@@ -167,6 +167,11 @@ func readIdx(path string, kind uint32, dims int) (data []byte, sizes []int, err 
 		return nil, nil, fmt.Errorf("data file: %w", err)
 	}
 	defer f.Close()
+	return decodeIdx(f, path, kind, dims)
+}
+
+// decodeIdx reads what readIdx does from a file that error messages call path.
+func decodeIdx(f io.Reader, path string, kind uint32, dims int) (data []byte, sizes []int, err error) {
 	buf := bufio.NewReader(f)
 	var r io.Reader = buf
 	if magic, _ := buf.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
