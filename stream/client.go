@@ -57,11 +57,16 @@ type message struct {
 }
 
 // messages are those whose packet is free again.
-var messages = sync.Pool{New: func() any {
-	m := new(message)
-	m.ack = m.acknowledge
+var messages = make(pool[message], kept)
+
+func newMessage() *message {
+	m := messages.get()
+	if m == nil {
+		m = new(message)
+		m.ack = m.acknowledge
+	}
 	return m
-}}
+}
 
 // acknowledge tells the broker that a message is done with.
 func (m *message) acknowledge() {
@@ -72,14 +77,12 @@ func (m *message) acknowledge() {
 
 // free lets another message have the memory of one that is done with.
 func (m *message) free() {
-	if m.conn == nil || cap(m.packet) > largePacket {
+	if m.conn == nil || cap(m.packet) > worthKeeping {
 		return
 	}
 	m.conn, m.id, m.observed = nil, 0, false
-	messages.Put(m)
+	messages.put(m)
 }
-
-const largePacket = 64 << 10 // bytes of a packet that is not worth keeping
 
 // client keeps one connection to the broker, subscribed, for as long as run
 // runs. Each connection is a paho client of its own, made once and never used

@@ -131,6 +131,18 @@ func newLabelDecoder(l Labels) *Decoder {
 // may depend on its neighbours. Time and memory are linear in what the stream
 // allows a payload to be, compressed or not.
 func (d *Decoder) Decode(payload []byte) ([]Reading, error) {
+	return d.DecodeTo(new(Scratch), payload)
+}
+
+// Scratch is memory for the readings of one payload. The zero value is ready.
+type Scratch struct {
+	readings []Reading
+	x        []float64
+}
+
+// DecodeTo is Decode with memory for what most payloads hold, so that it need
+// not allocate any: the readings are valid until the scratch is used again.
+func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 	if len(payload) > d.maxPayload {
 		return nil, refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
@@ -141,9 +153,15 @@ func (d *Decoder) Decode(payload []byte) ([]Reading, error) {
 	if _, raw := d.codec.(rawCodec); len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
 		return nil, refuse(Empty, "no payload")
 	}
-	readings, err := d.codec.decode(payload)
-	if err != nil {
-		return nil, err
+	if c, ok := d.codec.(jsonCodec); ok && c.scanned {
+		if r, ok := c.scan(payload, s.x); ok {
+			s.readings, s.x = append(s.readings[:0], r), r.X
+			return s.readings, nil
+		}
+	}
+	readings, refusal := d.codec.decode(payload)
+	if refusal != nil {
+		return nil, refusal
 	}
 	return readings, nil
 }

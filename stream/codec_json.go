@@ -18,17 +18,8 @@ const maxDepth = 16
 // jsonCodec reads JSON (RFC 8259).
 type jsonCodec struct{ *shape }
 
+// decode reads whatever may come.
 func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
-	if c.scanned {
-		if r, ok := c.scan(string(payload)); ok {
-			return []Reading{r}, nil
-		}
-	}
-	return c.parse(payload)
-}
-
-// parse reads whatever may come.
-func (c jsonCodec) parse(payload []byte) ([]Reading, *Refusal) {
 	if err := checkJSON(payload); err != nil {
 		return nil, err
 	}

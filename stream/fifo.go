@@ -45,19 +45,27 @@ func (q *fifo[T]) push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 // force makes room for v, or changes nothing. The arguments are what the queue
 // would be with v.
 func (q *fifo[T]) force(v T, items, bytes int, mayDrop func(T) bool) (taken bool, dropped int) {
-	keep := make([]T, 0, items)
-	for _, old := range q.items[q.head:] {
-		if (items > q.maxItems || bytes > q.maxBytes) && mayDrop(old) {
-			items, bytes = items-1, bytes-q.size(old)
-			dropped++
-		} else {
-			keep = append(keep, old)
+	last := q.head // item after the last one that goes
+	for i := q.head; i < len(q.items) && (items > q.maxItems || bytes > q.maxBytes); i++ {
+		if mayDrop(q.items[i]) {
+			items, bytes = items-1, bytes-q.size(q.items[i])
+			last, dropped = i+1, dropped+1
 		}
 	}
 	if items > q.maxItems || bytes > q.maxBytes {
 		return false, 0
 	}
-	q.items, q.head, q.bytes = append(keep, v), 0, bytes
+	head := last
+	for i := last - 1; i >= q.head; i-- {
+		if !mayDrop(q.items[i]) {
+			head--
+			q.items[head] = q.items[i]
+		}
+	}
+	clear(q.items[q.head:head])
+	q.head = head
+	q.append(v)
+	q.bytes = bytes
 	q.wake()
 	return true, dropped
 }

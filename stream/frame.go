@@ -60,7 +60,6 @@ type frameConn struct {
 const (
 	maxUnwritten = 64 << 10 // bytes in out, at which Write waits
 	closeFlush   = 250 * time.Millisecond
-	maxTopics    = 1024 // texts that are kept
 )
 
 // Types of packets, MQTT 3.1.1, table 2.1.
@@ -77,7 +76,7 @@ var (
 // newFrameConn wraps conn; maxPayload is the largest payload that is of use.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
 	const topicAndID = 2 + maxTopic + 2
-	f := &frameConn{Conn: conn, limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, topics: map[string]string{}, room: make(chan struct{}, 1)}
+	f := &frameConn{Conn: conn, limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, room: make(chan struct{}, 1)}
 	f.in = bufio.NewReader(untilClosing{f})
 	f.written.L, f.writer = &f.mu, f.write
 	return f
@@ -190,7 +189,7 @@ func (f *frameConn) next() error {
 
 // message reads a PUBLISH packet of QoS 0 or 1 (MQTT 3.1.1, section 3.3).
 func (f *frameConn) message(kind byte) error {
-	m := messages.Get().(*message)
+	m := newMessage()
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, m.packet); err != nil {
@@ -230,11 +229,8 @@ func (f *frameConn) text(topic []byte) string {
 	if t, ok := f.topics[string(topic)]; ok {
 		return t
 	}
-	if len(f.topics) == maxTopics {
-		clear(f.topics)
-	}
 	t := string(topic)
-	f.topics[t] = t
+	remember(&f.topics, t, t)
 	return t
 }
 

@@ -76,7 +76,7 @@ type Deps struct {
 	// health. It is called once a minute.
 	Health func() map[string]any
 	// OnPrediction, if set, is called with every prediction from the goroutine
-	// that makes them: it must not wait, and may keep the slices but not change them.
+	// that makes them: it must not wait, and keep no more than a copy (CopyTo).
 	OnPrediction func(*Prediction)
 	// OnEvent, if set, is called with every event, from any goroutine: it must not wait.
 	OnEvent func(Event)
@@ -240,6 +240,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 				return fmt.Errorf("models.%s.output cbor: %w", c.Name, err)
 			}
 		}
+		m.last.none = true
 		m.knowClasses()
 		n.models = append(n.models, m)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -20,13 +19,23 @@ type outgoing struct {
 }
 
 // outgoings are those whose payload is free again.
-var outgoings = sync.Pool{New: func() any { return &outgoing{pooled: true} }}
+var outgoings = make(pool[outgoing], kept)
+
+// newOutgoing returns a message whose payload may be appended to.
+func newOutgoing() *outgoing {
+	m := outgoings.get()
+	if m == nil {
+		m = &outgoing{pooled: true}
+	}
+	m.payload = m.payload[:0]
+	return m
+}
 
 // free lets another message have the memory of one that has been published.
 func (m *outgoing) free() {
-	if m.pooled && cap(m.payload) <= largePacket {
+	if m.pooled && cap(m.payload) <= worthKeeping {
 		m.retained, m.tries = false, 0
-		outgoings.Put(m)
+		outgoings.put(m)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,7 @@ type source struct {
 	feeds         []feed                     // of a stream
 	models        []*modelState              // of the feeds; or whom the labels are for
 	heed          func(*item, *source) error // of messages that are not samples or labels
+	places        map[string]place           // of the latest topics; the worker's
 	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
 	identity      string                     // name that the keys of its samples have in the journal
 	*sourceCounts
@@ -63,6 +65,23 @@ type source struct {
 type feed struct {
 	to   *modelState
 	pick []int // indices of the model's features among the stream's; nil for all
+}
+
+// place is what a topic says about where a sample is from.
+type place struct {
+	levels []string // captured
+	device string   // the same, with / between them
+}
+
+// place returns that of a topic, which most likely has come before.
+func (s *source) place(topic string) place {
+	p, ok := s.places[topic]
+	if !ok {
+		p.levels = s.template.capture(topic)
+		p.device = strings.Join(p.levels, "/")
+		remember(&s.places, topic, p)
+	}
+	return p
 }
 
 // levels returns what a label's topic says about the levels that a stream
@@ -88,18 +107,20 @@ type modelState struct {
 
 	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic, queryTopic string
 
-	seq      uint64                     // of the last prediction; the worker's
-	unlearnt uint64                     // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
-	version  uint64                     // of that posterior; the worker's
-	repeated uint64                     // of redelivered, as unlearnt knows it; the worker's
-	frozen   bool                       // labels teach nothing; the worker's
-	latest   atomic.Pointer[Prediction] // that latestTopic does not have yet
-	cbor     *cborEncoder               // of predictions; nil: JSON
-	asker    *online.Asker              // nil: nothing is asked; the worker's
-	aim      online.Aim                 // of the published sets
+	seq      uint64           // of the last prediction; the worker's
+	unlearnt uint64           // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
+	version  uint64           // of that posterior; the worker's
+	repeated uint64           // of redelivered, as unlearnt knows it; the worker's
+	frozen   bool             // labels teach nothing; the worker's
+	latest   newestPrediction // that latestTopic does not have yet
+	cbor     *cborEncoder     // of predictions; nil: JSON
+	asker    *online.Asker    // nil: nothing is asked; the worker's
+	aim      online.Aim       // of the published sets
+
+	answers map[string]string // topics of predictions, by device; the worker's
 
 	waiting *waiting // the committer's, as all below
-	last    *newest  // sample
+	last    newest   // sample
 	place   uint64   // labels that were taught, as far as is known
 	late    online.Lag
 	delays  median
@@ -114,9 +135,49 @@ type modelState struct {
 
 // newest is the latest sample of a model.
 type newest struct {
-	waiter
+	waiter // whose slices are its own
 	device string
 	at     time.Time
+	none   bool // the sample was taught before, or there is none
+}
+
+// keep takes a copy of a sample.
+func (n *newest) keep(p waiter, device string, at time.Time) {
+	x, probs := append(n.sample.X[:0], p.sample.X...), append(n.sample.Probs[:0], p.sample.Probs...)
+	n.waiter, n.device, n.at, n.none = p, device, at, false
+	n.sample.X, n.sample.Probs = x, probs
+}
+
+// waiting returns a copy of the sample.
+func (n *newest) waiting() *waiter {
+	p := n.waiter
+	p.sample.X, p.sample.Probs = slices.Clone(p.sample.X), slices.Clone(p.sample.Probs)
+	return &p
+}
+
+// newestPrediction is one that any goroutine may set and take.
+type newestPrediction struct {
+	mu    sync.Mutex
+	p     Prediction
+	there bool
+}
+
+func (n *newestPrediction) set(p *Prediction) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p.CopyTo(&n.p)
+	n.there = true
+}
+
+// take returns what was set since the last call, as JSON; nil if nothing was.
+func (n *newestPrediction) take() []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.there {
+		return nil
+	}
+	n.there = false
+	return n.p.AppendJSON(nil)
 }
 
 // lesson is what one reading may teach: a sample to one model, or a label to
@@ -159,7 +220,41 @@ type item struct {
 	msg     *message
 	lessons []lesson
 	order   *instruction // of a request
+	scratch Scratch      // has the features of lessons
 }
+
+// items are those whose memory is free again.
+var items = make(pool[item], kept)
+
+func newItem(msg *message) *item {
+	it := items.get()
+	if it == nil {
+		it = new(item)
+	}
+	it.msg = msg
+	return it
+}
+
+// free lets another item have the memory of one whose message has been
+// acknowledged, and of its message.
+func (it *item) free() {
+	if it.order != nil || cap(it.lessons) > manyLessons {
+		return
+	}
+	it.msg.free()
+	it.msg, it.lessons = nil, it.lessons[:0]
+	items.put(it)
+}
+
+// spare returns memory for the probabilities of the next lesson.
+func (it *item) spare() []float64 {
+	if n := len(it.lessons); n < cap(it.lessons) {
+		return it.lessons[:n+1][n].probs
+	}
+	return nil
+}
+
+const manyLessons = 16 // of an item that is not worth keeping
 
 // worker decodes messages and answers them, one after the other.
 type worker struct {
@@ -178,6 +273,8 @@ type worker struct {
 	started time.Time
 	ws      *model.Workspace
 	routes  []*source
+
+	prediction Prediction // the last one
 
 	held      []*item // answered, and waiting for the committer, in order
 	heldBytes int     // of their messages
@@ -229,12 +326,14 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(msg *message) {
 	w.counts.received.Add(1)
 	if msg.order != nil { // what a request has prepared
-		w.hand(&item{msg: msg, order: msg.order})
+		it := newItem(msg)
+		it.order = msg.order
+		w.hand(it)
 		return
 	}
 	w.counts.lastMessage.set(msg.arrived)
 	w.routes = w.router.find(w.routes[:0], msg.topic)
-	it := &item{msg: msg}
+	it := newItem(msg)
 	if len(w.routes) == 0 {
 		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
 	}
@@ -258,15 +357,19 @@ func (w *worker) handle(msg *message) {
 // surviving reads a message and refuses it if that panics: the broker would send
 // it again after every restart.
 func surviving(read func(*item, *source) error, it *item, src *source) error {
-	var err error
-	func() {
-		defer online.Survive(&err)
-		err = read(it, src)
-	}()
+	err := guarded(read, it, src)
+	if err == nil {
+		return nil
+	}
 	if p := (*online.Panic)(nil); errors.As(err, &p) {
 		return refuse(Fault, "%w", p)
 	}
 	return err
+}
+
+func guarded(read func(*item, *source) error, it *item, src *source) (err error) {
+	defer online.Survive(&err)
+	return read(it, src)
 }
 
 // hand gives the committer what a message teaches. Where it is behind, a message
@@ -295,16 +398,16 @@ func (w *worker) read(it *item, src *source) error {
 	if msg.retained && !src.allowRetained {
 		return refuse(Retained, "the broker kept this message: allow_retained is off")
 	}
-	readings, err := src.decoder.Decode(msg.payload)
+	readings, err := src.decoder.DecodeTo(&it.scratch, msg.payload)
 	if err != nil {
 		return err
 	}
 	if msg.observed {
 		readings = unlabelled(readings)
 	}
-	captured := src.template.capture(msg.topic)
+	from := src.place(msg.topic)
 	if src.gatherer != nil {
-		x, err := src.gatherer.add(msg.topic, strings.Join(captured, "/"), readings[0].X[0], msg.arrived)
+		x, err := src.gatherer.add(msg.topic, from.device, readings[0].X[0], msg.arrived)
 		if err != nil {
 			return err
 		}
@@ -321,21 +424,21 @@ func (w *worker) read(it *item, src *source) error {
 		}
 		switch {
 		case r.X != nil:
-			w.sample(it, src, r, captured, i)
+			w.sample(it, src, r, from, i)
 		case r.Label != "":
-			w.label(it, src, r, captured, i)
+			w.label(it, src, r, from.levels, i)
 		}
 	}
 	return nil
 }
 
 // sample predicts for every model of the stream.
-func (w *worker) sample(it *item, src *source, r *Reading, captured []string, entry int) {
+func (w *worker) sample(it *item, src *source, r *Reading, at place, entry int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, weight: r.Weight, device: strings.Join(captured, "/"), entry: entry, repeat: msg.dup || msg.retained}
+	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.dup || msg.retained}
 	if r.ID != "" {
-		l.key, l.repeat = sampleKey(src.identity, captured, r.ID), true
-		l.wait = waitKey(src.identity, captured, r.ID)
+		l.key, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
+		l.wait = waitKey(src.identity, at.levels, r.ID)
 	} else if r.Label != "" {
 		l.key = messageKey(msg.topic, msg.payload, entry)
 	}
@@ -361,7 +464,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may come as late as the last one that came late; those that are asked for have no order
 			ahead = int(m.lag.Load())
 		}
-		probs, novelty, err := post.PredictNextTo(nil, l.x, ahead, w.ws)
+		probs, novelty, err := post.PredictNextTo(it.spare(), l.x, ahead, w.ws)
 		if err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, refuse(Unpredictable, "model %s: %w", m.Name, err))
 			continue
@@ -375,21 +478,23 @@ func (w *worker) sample(it *item, src *source, r *Reading, captured []string, en
 		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
 		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++
-		p := Prediction{
+		p := &w.prediction
+		set := p.Set[:0]
+		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Coverage: doubt.Coverage, Drift: doubt.Drift, Label: r.Label, Learned: learned,
+			Abstain: l.said.Abstained, Coverage: doubt.Coverage, Drift: doubt.Drift, Label: r.Label, Learned: learned, Set: set,
 			rawID: r.rawID, rawTime: r.rawTime, arrived: msg.arrived,
 		}
 		if doubt.Coverage > 0 {
-			p.Set = doubt.AppendSet(make([]int, 0, len(probs)), probs, l.x)
+			p.Set = doubt.AppendSet(set, probs, l.x)
 			if k, known := classOf(post, r.Label); learned && known {
 				m.aim.JudgeNow(l.said.Holds(probs, l.x, k), len(p.Set))
 			}
 		}
 		p.judge()
-		l.query = w.ask(m, post, &p, &l, msg)
-		w.publish(m, &p)
+		l.query = w.ask(m, post, p, &l, msg)
+		w.publish(m, p)
 		it.lessons = append(it.lessons, l)
 	}
 }
@@ -444,28 +549,38 @@ func (m *modelState) behind(version uint64) int {
 
 func (w *worker) publish(m *modelState, p *Prediction) {
 	p.Latency = time.Since(p.arrived)
-	out := outgoings.Get().(*outgoing)
+	out := newOutgoing()
 	if m.cbor == nil {
-		out.payload = p.AppendJSON(out.payload[:0])
+		out.payload = p.AppendJSON(out.payload)
 	} else {
 		var err error
 		if out.payload, err = m.cbor.encode(p); err != nil {
 			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
 		}
 	}
-	out.topic, out.qos = m.predictionTopic, w.qos
-	if p.Device != "" {
-		if withDevice := out.topic + "/" + p.Device; checkTopic(withDevice) == nil {
-			out.topic = withDevice
-		}
-	}
+	out.topic, out.qos = m.answerTopic(p.Device), w.qos
 	w.outbox.push(out)
-	m.latest.Store(p)
+	m.latest.set(p)
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
 	if w.hook != nil {
 		w.hook(p)
 	}
+}
+
+// answerTopic is where predictions for a device go.
+func (m *modelState) answerTopic(device string) string {
+	if device == "" {
+		return m.predictionTopic
+	}
+	topic, ok := m.answers[device]
+	if !ok {
+		if topic = m.predictionTopic + "/" + device; checkTopic(topic) != nil {
+			topic = m.predictionTopic
+		}
+		remember(&m.answers, device, topic)
+	}
+	return topic
 }
 
 // label finds the samples that a label without features may be for.
@@ -561,7 +676,12 @@ func (g *group) pend(k recordKey, p *online.Pending) {
 
 func (g *group) reset() {
 	clear(g.items) // whose payloads are done with
-	*g = group{items: g.items[:0], keys: map[recordKey]bool{}, pending: map[recordKey]*online.Pending{}}
+	if g.keys == nil {
+		g.keys, g.pending = map[recordKey]bool{}, map[recordKey]*online.Pending{}
+	}
+	clear(g.keys)
+	clear(g.pending)
+	*g = group{items: g.items[:0], keys: g.keys, pending: g.pending}
 }
 
 func (g *group) commit() *online.Commit {
@@ -616,7 +736,7 @@ func (c *committer) full(it *item) bool {
 	g := &c.group
 	if c.relaxed && it.order == nil {
 		it.msg.ack()
-		it.msg.free()
+		it.free()
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
 	}
@@ -749,8 +869,13 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 		c.freeze(m)
 		return
 	}
+	x, probs := l.x, l.probs
+	waits := l.wait != 0 && m.Pending.Max > 0
+	if l.label != "" || waits { // the item's memory is another's soon
+		x, probs = slices.Clone(x), slices.Clone(probs)
+	}
 	one := waiter{
-		sample:  online.Pending{Model: m.Name, Key: l.wait, X: l.x, Probs: l.probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
+		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
 		version: l.version, fresh: true,
 	}
 	if l.label != "" {
@@ -760,7 +885,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 			said = messageKey(it.msg.topic, it.msg.payload, l.entry)
 		}
 		switch {
-		case before != nil && before.corrects(l.label) && slices.Equal(before.sample.X, l.x) && !(it.msg.dup && c.heard(m, before, said)):
+		case before != nil && before.corrects(l.label) && slices.Equal(before.sample.X, x) && !(it.msg.dup && c.heard(m, before, said)):
 			if c.admit(it, l, m) {
 				c.correct(before, l, m, said, now)
 			}
@@ -769,19 +894,19 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 			c.again(m)
 			return
 		case c.admit(it, l, m):
-			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: l.x, Label: l.label, Weight: l.weight})
-			m.last = &newest{one, l.device, now}
+			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: x, Label: l.label, Weight: l.weight})
+			m.last.keep(one, l.device, now)
 			c.taught(m, one, before, l, said, now)
 			return
 		}
 	}
-	m.last = &newest{one, l.device, now}
+	m.last.keep(one, l.device, now)
 	switch {
-	case l.wait == 0 || m.Pending.Max == 0:
+	case !waits:
 	case m.waiting.get(l.wait) != nil:
 		c.again(m)
 	case c.seen(m, l.wait):
-		m.last = nil
+		m.last.none = true
 		c.again(m)
 	default:
 		one.stored = true
@@ -799,7 +924,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 func (c *committer) taught(m *modelState, one waiter, before *waiter, l *lesson, by uint64, now time.Time) {
 	one.sample.Label, one.sample.By = l.label, by
 	one.stored = before != nil && before.stored
-	if m.last != nil && (l.id == lastID || m.last.sample.Key == one.sample.Key) {
+	if !m.last.none && (l.id == lastID || m.last.sample.Key == one.sample.Key) {
 		m.last.sample.Label, m.last.sample.By = l.label, by
 	}
 	if one.sample.Key == 0 {
@@ -950,13 +1075,13 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 		switch {
 		case l.repeat && c.seen(m, l.key):
 			return nil, nil
-		case m.last == nil || late.device != "" && late.device != m.last.device:
+		case m.last.none || late.device != "" && late.device != m.last.device:
 			return nil, unknown
 		}
 		if p := m.waiting.get(m.last.sample.Key); m.last.sample.Key != 0 && p != nil {
 			return p, nil
 		}
-		return &m.last.waiter, nil
+		return m.last.waiting(), nil
 	}
 	keys := late.keys
 	if late.byID {
@@ -994,9 +1119,7 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	for _, it := range g.items {
 		it.msg.ack()
-		if it.order == nil {
-			it.msg.free()
-		}
+		it.free()
 	}
 	for _, f := range g.done {
 		f()

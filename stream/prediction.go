@@ -39,6 +39,13 @@ type Prediction struct {
 	arrived        time.Time
 }
 
+// CopyTo makes to a copy of the prediction, in slices of its own.
+func (p *Prediction) CopyTo(to *Prediction) {
+	probs, set := append(to.Probs[:0], p.Probs...), append(to.Set[:0], p.Set...)
+	*to = *p
+	to.Probs, to.Set = probs, set
+}
+
 // judge fills in what follows from Probs.
 func (p *Prediction) judge() {
 	p.Class, p.Entropy = -1, 0

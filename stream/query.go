@@ -88,7 +88,9 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *les
 	if !m.asker.Ask(score, post.Version(), msg.arrived.Sub(w.started)) {
 		return nil
 	}
-	return &Query{Prediction: p, Reason: m.Active.Strategy, Score: score, Features: l.x}
+	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}
+	p.CopyTo(q.Prediction)
+	return q
 }
 
 // ask opens a question about a sample that now waits, and publishes it once that

@@ -182,8 +182,8 @@ func (r *reporter) event(model, kind, detail string) {
 
 // latest publishes the newest prediction, unless it is there already.
 func (r *reporter) latest(m *modelState) {
-	if p := m.latest.Swap(nil); p != nil {
-		r.outbox.push(&outgoing{topic: m.latestTopic, payload: p.AppendJSON(nil), qos: r.qos, retained: true})
+	if payload := m.latest.take(); payload != nil {
+		r.outbox.push(&outgoing{topic: m.latestTopic, payload: payload, qos: r.qos, retained: true})
 	}
 }
 

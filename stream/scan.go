@@ -2,6 +2,7 @@ package stream
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,8 +13,9 @@ import (
 // among it, it leaves to the decoder that knows everything; where it does read
 // a payload, both read the same (FuzzScan).
 type scanner struct {
-	text string
+	text []byte
 	at   int
+	x    []float64 // memory for features
 }
 
 // scannable reports whether the keys of a shape are such that a scanner may
@@ -50,9 +52,10 @@ func (s *seen) add(i int) bool {
 	return added
 }
 
-// scan reads a payload, or reports false if it is for the decoder.
-func (c jsonCodec) scan(payload string) (r Reading, ok bool) {
-	s := scanner{text: payload}
+// scan reads a payload, or reports false if it is for the decoder. The features
+// are in x if it has room for them.
+func (c jsonCodec) scan(payload []byte, x []float64) (r Reading, ok bool) {
+	s := scanner{text: payload, x: x}
 	switch s.next() {
 	case '[':
 		r.X, ok = s.array(c.shape)
@@ -113,7 +116,9 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 		feature seen
 		n       int
 		have    [4]bool // id, time, label, features
-		id      string  // with its quotes
+		id      []byte  // with its quotes
+		label   []byte  // likewise
+		when    []byte
 		first   = func(i int) bool { was := have[i]; have[i] = true; return !was }
 	)
 	ok := s.list('{', '}', func() bool {
@@ -121,7 +126,7 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 		switch {
 		case !ok:
 			return false
-		case key == "features":
+		case string(key) == "features":
 			if !first(3) || beside {
 				return false
 			}
@@ -131,20 +136,20 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 				x, ok = s.features(of)
 			}
 			return ok
-		case key == of.id:
+		case string(key) == of.id:
 			id, ok = s.plain()
 			return ok && first(0)
-		case key == of.time:
+		case string(key) == of.time:
 			if s.next() == '"' {
-				r.rawTime, ok = s.plain()
+				when, ok = s.plain()
 			} else {
 				at := s.at
 				_, ok = s.number()
-				r.rawTime = s.text[at:s.at]
+				when = s.text[at:s.at]
 			}
 			return ok && first(1)
-		case key == of.label:
-			r.Label, ok = s.plain()
+		case string(key) == of.label:
+			label, ok = s.plain()
 			return ok && first(2)
 		}
 		if have[3] {
@@ -152,7 +157,7 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 		}
 		beside = true
 		if x == nil {
-			x = make([]float64, len(of.names))
+			x = s.room(of)
 		}
 		ok = s.feature(of, key, n, x, &feature)
 		n++
@@ -162,29 +167,30 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 		return false
 	}
 	if have[0] {
-		if text := id[1 : len(id)-1]; text == "" || len(text) > maxID {
+		if n := len(id) - 2; n == 0 || n > maxID {
 			return false
 		}
-		r.rawID = strings.Clone(id)
+		r.rawID = string(id)
 		r.ID = r.rawID[1 : len(id)-1]
 	}
-	if have[2] {
-		label := r.Label[1 : len(r.Label)-1]
-		if r.Label = ""; of.setLabel(r, label) != nil {
-			return false
-		}
+	if have[2] && of.setLabel(r, string(label[1:len(label)-1])) != nil {
+		return false
 	}
-	if len(r.rawTime) > maxTime {
-		r.rawTime = ""
+	if len(when) <= maxTime {
+		r.rawTime = string(when)
 	}
-	r.rawTime = strings.Clone(r.rawTime)
 	r.X = x
 	return true
 }
 
+// room returns memory for all features.
+func (s *scanner) room(of *shape) []float64 {
+	return slices.Grow(s.x[:0], len(of.names))[:len(of.names)]
+}
+
 // features reads an object of all features.
 func (s *scanner) features(of *shape) ([]float64, bool) {
-	x := make([]float64, len(of.names))
+	x := s.room(of)
 	var have seen
 	n := 0
 	ok := s.list('{', '}', func() bool {
@@ -197,10 +203,10 @@ func (s *scanner) features(of *shape) ([]float64, bool) {
 }
 
 // feature reads the value of a feature, which is the n-th one that comes.
-func (s *scanner) feature(of *shape, key string, n int, x []float64, have *seen) bool {
+func (s *scanner) feature(of *shape, key []byte, n int, x []float64, have *seen) bool {
 	i, ok := n, true
-	if n >= len(x) || key != of.names[n] { // most senders keep the order
-		if i, ok = of.index[key]; !ok {
+	if n >= len(x) || string(key) != of.names[n] { // most senders keep the order
+		if i, ok = of.index[string(key)]; !ok {
 			return false
 		}
 	}
@@ -210,30 +216,31 @@ func (s *scanner) feature(of *shape, key string, n int, x []float64, have *seen)
 
 // array reads an array of all features.
 func (s *scanner) array(of *shape) ([]float64, bool) {
-	x := make([]float64, 0, len(of.names))
+	x, n := s.room(of), 0
 	ok := s.list('[', ']', func() bool {
 		v, ok := s.number()
-		if ok = ok && len(x) < cap(x); ok {
-			x = append(x, v)
+		if ok = ok && n < len(x); ok {
+			x[n] = v
+			n++
 		}
 		return ok
 	})
-	return x, ok && len(x) == len(of.names)
+	return x, ok && n == len(x)
 }
 
 // key reads a plain key and the colon after it.
-func (s *scanner) key() (string, bool) {
+func (s *scanner) key() ([]byte, bool) {
 	key, ok := s.plain()
 	if !ok || !s.skip(':') {
-		return "", false
+		return nil, false
 	}
 	return key[1 : len(key)-1], true
 }
 
 // plain reads a text of ASCII without escapes, and returns it with its quotes.
-func (s *scanner) plain() (string, bool) {
+func (s *scanner) plain() ([]byte, bool) {
 	if !s.skip('"') {
-		return "", false
+		return nil, false
 	}
 	from := s.at - 1
 	for ; s.at < len(s.text); s.at++ {
@@ -242,10 +249,10 @@ func (s *scanner) plain() (string, bool) {
 			s.at++
 			return s.text[from:s.at], true
 		case c < ' ' || c == '\\' || c >= 0x7f:
-			return "", false
+			return nil, false
 		}
 	}
-	return "", false
+	return nil, false
 }
 
 // exact are the powers of ten that a float64 has no error of.
@@ -317,6 +324,6 @@ func (s *scanner) number() (v float64, ok bool) {
 		}
 		return v, true
 	}
-	v, err := strconv.ParseFloat(s.text[from:s.at], 64)
+	v, err := strconv.ParseFloat(string(s.text[from:s.at]), 64)
 	return v, err == nil
 }

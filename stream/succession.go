@@ -105,7 +105,9 @@ func (n *Node) TakeOver() {
 		if reflect.DeepEqual(m.Active, o.Active) {
 			m.asker = o.asker
 		}
-		m.latest.Store(o.latest.Load())
+		if o.latest.there {
+			m.latest.set(&o.latest.p)
+		}
 		m.learning.Store(!m.frozen)
 		m.knowClasses()
 		m.classes.add(o.classes.names()...) // that the learner has not come to yet

@@ -113,7 +113,14 @@ func (m *monitor) onPrediction(p *stream.Prediction) {
 	r := m.recent[p.Model]
 	r.predicted[class]++
 	r.predictTime.observe(p.Latency.Seconds())
-	r.samples = append(keepLast(r.samples, keptSamples-1), sample{p, time.Now(), p.Label})
+	var kept *stream.Prediction
+	if len(r.samples) == keptSamples {
+		kept = r.samples[0].Prediction // whose turn to go it is
+	} else {
+		kept = new(stream.Prediction)
+	}
+	p.CopyTo(kept)
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, time.Now(), p.Label})
 }
 
 // onLearnt is the hook of the loops.
@@ -172,7 +179,13 @@ func (m *monitor) remembered(model string) (samples []sample, course []coursePoi
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]
-	return slices.Clone(r.samples), slices.Clone(r.course)
+	samples = slices.Clone(r.samples)
+	for i := range samples {
+		own := new(stream.Prediction)
+		samples[i].CopyTo(own)
+		samples[i].Prediction = own
+	}
+	return samples, slices.Clone(r.course)
 }
 
 func (m *monitor) lastEvents() []stream.Event {

@@ -49,7 +49,9 @@ func (v *view) predicted(p *stream.Prediction) {
 	if len(v.predictions) == shownPredictions {
 		v.predictions = append(v.predictions[:0], v.predictions[1:]...)
 	}
-	v.predictions = append(v.predictions, p)
+	kept := new(stream.Prediction)
+	p.CopyTo(kept)
+	v.predictions = append(v.predictions, kept)
 }
 
 // begin says what is about to be seen.
