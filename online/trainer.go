@@ -33,8 +33,10 @@ type optimiser interface {
 //	update  A ← (1 − ρn/N)·A + ρ Σ s1·w·wᵀ, b likewise, ρ the damping
 //
 // without the first factor in the first pass. With explicit sites every sample
-// keeps its own, and A is their sum. Kernel and inducing inputs take a step
-// along the gradient after every update, and A is projected on the new basis.
+// keeps its own, which its cavity leaves out, and A is their sum: added up anew
+// in each step of a full batch, and before each pass of minibatches, in which
+// it fades and is renewed as tied sites are. Kernel and inducing inputs take a
+// step along the gradient after every update, and A is projected on the new basis.
 //
 // It is single-threaded, and a function of its configuration, the set and the
 // number of steps: a restored trainer ends in the same numbers.
@@ -54,6 +56,7 @@ type Trainer struct {
 	trained
 	bases, spares []*model.Basis
 	order         []int // of this pass
+	gathered      bool  // A and b are the sum of the explicit sites in these bases
 	counters      Counters
 	work          trainWork
 }
@@ -100,7 +103,7 @@ func NewTrainer(cfg Config, how Training, names []string, set Samples) (*Trainer
 	return t, t.setBases()
 }
 
-// maxFull bounds the memory of a full batch: N·C·M numbers.
+// maxFull bounds the memory of a full batch, N·C·M numbers, and of explicit sites, N·C.
 const maxFull = 1 << 27
 
 func newTrainer(cfg Config, how Training, names []string, set Samples) (*Trainer, error) {
@@ -126,6 +129,9 @@ func newTrainer(cfg Config, how Training, names []string, set Samples) (*Trainer
 	if int64(t.batch)*int64(t.c)*int64(t.m) > maxFull {
 		return nil, fmt.Errorf("online: train on batches of %d samples of %d classes with %d inducing points: too much memory; use smaller minibatches: %w",
 			t.batch, t.c, t.m, ErrConfig)
+	}
+	if how.Sites == Explicit && int64(t.n)*int64(t.c) > maxFull {
+		return nil, fmt.Errorf("online: train on %d samples of %d classes with explicit sites: too much memory; tie them: %w", t.n, t.c, ErrConfig)
 	}
 	t.allocate()
 	return t, nil
@@ -393,31 +399,52 @@ func (t *Trainer) marginals(n int) {
 	}
 }
 
-// gather adds up explicit sites in the present basis.
-func (t *Trainer) gather(rows []int) {
-	w, m, n := &t.work, t.m, len(rows)
+// gather adds up the explicit sites of all samples in the present bases, and
+// leaves the last batch of t.order loaded.
+func (t *Trainer) gather() {
+	w, c := &t.work, t.c
 	clear(t.A)
 	clear(t.b)
-	for k := range t.c {
+	for from := 0; from < t.n; from += t.batch {
+		rows := t.order[from:min(from+t.batch, t.n)]
+		t.load(t.set, rows)
+		for i, r := range rows {
+			copy(w.s1[i*c:(i+1)*c], t.s1[r*c:(r+1)*c])
+			copy(w.s2[i*c:(i+1)*c], t.s2[r*c:(r+1)*c])
+		}
+		t.include(len(rows))
+	}
+	t.gathered = true
+}
+
+// include adds the sites in work of the n samples loaded to A and b.
+func (t *Trainer) include(n int) {
+	w, m, c := &t.work, t.m, t.c
+	for k := range c {
 		wk := w.w[t.basis(k)]
-		dense.WeightedGram(n, m, t.s1[k:], t.c, wk, m, t.A[k*m*m:], m)
+		dense.WeightedGram(n, m, w.s1[k:], c, wk, m, t.A[k*m*m:], m)
 		for i := range n {
-			dense.Axpy(t.s2[i*t.c+k], wk[i*m:(i+1)*m], t.b[k*m:(k+1)*m])
+			dense.Axpy(w.s2[i*c+k], wk[i*m:(i+1)*m], t.b[k*m:(k+1)*m])
 		}
 	}
 }
 
 // update is one step on rows: sites, and if learn is true the parameters.
 func (t *Trainer) update(rows []int, learn bool) error {
-	w, m, n, c := &t.work, t.m, len(rows), t.c
-	t.load(t.set, rows)
+	w, n, c := &t.work, len(rows), t.c
 	all, rho := float64(t.n), t.how.Damping
-	explicit := t.how.Sites == Explicit
+	explicit, summed := t.how.Sites == Explicit, t.summed()
 	cavities := 1 - 1/all
 	if explicit {
-		t.gather(rows)
 		cavities = 1
 	}
+	if summed || explicit && t.next == 0 && !t.gathered {
+		t.gather()
+	}
+	if !summed {
+		t.load(t.set, rows)
+	}
+	t.gathered = false
 	if err := t.factor(cavities); err != nil {
 		return err
 	}
@@ -429,7 +456,7 @@ func (t *Trainer) update(rows []int, learn bool) error {
 			w.grad[len(w.grad)/len(t.bases)-1] = epsGrad
 		}
 	}
-	if !explicit {
+	if !summed {
 		keep := 1 - rho*float64(n)/all
 		if t.pass == 0 && n < t.n {
 			keep = 1
@@ -440,13 +467,7 @@ func (t *Trainer) update(rows []int, learn bool) error {
 			w.s1[i] *= rho
 			w.s2[i] *= rho
 		}
-		for k := range c {
-			wk := w.w[t.basis(k)]
-			dense.WeightedGram(n, m, w.s1[k:], c, wk, m, t.A[k*m*m:], m)
-			for i := range n {
-				dense.Axpy(w.s2[i*c+k], wk[i*m:(i+1)*m], t.b[k*m:(k+1)*m])
-			}
-		}
+		t.include(n)
 	}
 	t.counters.Steps++
 	if !learn {
@@ -454,6 +475,10 @@ func (t *Trainer) update(rows []int, learn bool) error {
 	}
 	return t.move()
 }
+
+// maxOwn bounds the part of a marginal's precision that a minibatch takes for
+// the sample's own site: A has lost some of it where it was projected.
+const maxOwn = 0.3
 
 // updateSites computes the new sites of rows, whose marginals are known, and
 // adds to the log evidence. It returns the gradient in logit ε.
@@ -463,13 +488,19 @@ func (t *Trainer) update(rows []int, learn bool) error {
 func (t *Trainer) updateSites(rows []int) (epsGrad float64) {
 	w, n, c := &t.work, len(rows), t.c
 	st, eps, rho := &w.site, t.bases[0].Eps, t.how.Damping
-	explicit := t.how.Sites == Explicit
+	explicit, summed := t.how.Sites == Explicit, t.summed()
+	left := math.Pow(1-rho*float64(t.batch)/float64(t.n), float64(t.next/t.batch)) // in A, of the sites at the pass's start
 	for i, r := range rows {
 		for k := range c {
 			at := k*n + i
 			st.a[k], st.v[k] = w.mean[at], w.variance[at]
 			if explicit {
-				st.a[k], st.v[k], _ = cavity(w.mean[at], w.variance[at], t.s1[r*c+k], t.s2[r*c+k])
+				own := 1.0
+				if !summed {
+					own = min(left, maxOwn/max(t.s1[r*c+k]*w.variance[at], maxOwn))
+				}
+				w.s1[i*c+k], w.s2[i*c+k] = own*t.s1[r*c+k], own*t.s2[r*c+k]
+				st.a[k], st.v[k], _ = cavity(w.mean[at], w.variance[at], w.s1[i*c+k], w.s2[i*c+k])
 			}
 			st.t[k] = w.q[t.basis(k)][i] + st.v[k]
 		}
@@ -488,9 +519,10 @@ func (t *Trainer) updateSites(rows []int) (epsGrad float64) {
 			w.g[at], w.d[at] = st.g[k], st.d[k]
 			w.coef[at] = 2 * st.d[k]
 			if explicit {
+				own1, own2 := w.s1[i*c+k], w.s2[i*c+k]
+				e := max(1-own1*w.variance[at], minCavity)
+				w.coef[at] = (st.g[k]*(own1*w.mean[at]-own2) + 2*st.d[k]) / e
 				s1, s2 := &t.s1[r*c+k], &t.s2[r*c+k]
-				e := max(1-*s1*w.variance[at], minCavity)
-				w.coef[at] = (st.g[k]*(*s1*w.mean[at]-*s2) + 2*st.d[k]) / e
 				*s1 += rho * (st.s1[k] - *s1)
 				*s2 += rho * (st.s2[k] - *s2)
 			}
@@ -564,7 +596,7 @@ func (t *Trainer) move() error {
 		if err != nil {
 			return fmt.Errorf("online: train: new basis: %w", err)
 		}
-		if t.how.Sites == Explicit {
+		if t.summed() {
 			continue // the sites are numbers in f: gather adds them up anew
 		}
 		w.project.between(t.bases[g], t.spares[g], before.Z())
@@ -578,14 +610,17 @@ func (t *Trainer) move() error {
 	return nil
 }
 
-// current makes A and b those of the present basis.
+// current makes A and b those of the present bases; within a pass of
+// minibatches they are.
 func (t *Trainer) current() {
-	if t.how.Sites == Explicit {
+	if t.how.Sites == Explicit && t.next == 0 && !t.gathered {
 		t.shuffle()
-		t.load(t.set, t.order)
-		t.gather(t.order)
+		t.gather()
 	}
 }
+
+// summed reports whether A and b are the sum of the explicit sites in every step.
+func (t *Trainer) summed() bool { return t.how.Sites == Explicit && t.batch == t.n }
 
 // LogEvidence returns log Z_q, the approximate log evidence of the whole set, in
 // nats. It needs full batches. With Φ_k = −½ log|P_k| + ½ b_kᵀP_k⁻¹b_k,
@@ -600,10 +635,11 @@ func (t *Trainer) LogEvidence() (float64, error) {
 	}
 	w, n, c := &t.work, t.n, t.c
 	t.shuffle()
-	t.load(t.set, t.order)
 	explicit := t.how.Sites == Explicit
 	if explicit {
-		t.gather(t.order)
+		t.gather()
+	} else {
+		t.load(t.set, t.order)
 	}
 	if err := t.factor(1); err != nil {
 		return 0, err

@@ -190,6 +190,72 @@ func TestTiedStep(t *testing.T) {
 	}
 }
 
+// An explicit site of a minibatch, against the product of all others by
+// explicit matrices: at the start of a pass, when A holds each site once, and
+// later in it, when they have faded.
+func TestExplicitStep(t *testing.T) {
+	const n, c, m, batch = 60, 3, 5, 12
+	set := newCloud(n, 3, c, 1)
+	for _, kernel := range []Kernel{Shared, PerClass} {
+		t.Run(string(kernel), func(t *testing.T) {
+			how := DefaultTraining()
+			how.Batch, how.Rate, how.Sites = batch, 0, Explicit
+			tr := newTestTrainer(t, trainConfig(3, m, kernel), how, c, set)
+			run(t, tr, n/batch)
+			tr.current()
+			left, checked := 1.0, 0
+			for range n / batch {
+				a, b, old1, old2 := slices.Clone(tr.A), slices.Clone(tr.b), slices.Clone(tr.s1), slices.Clone(tr.s2)
+				run(t, tr, 1)
+				end := tr.next
+				if end == 0 { // the pass is complete
+					end = n
+				}
+				rows := tr.order[end-batch : end]
+				var s site
+				s.resize(c)
+				for i, r := range rows {
+					bounded := false
+					for k := range c {
+						w := mat.NewVecDense(m, tr.work.w[tr.basis(k)][i*m:(i+1)*m])
+						p, h := mat.NewSymDense(m, nil), mat.NewVecDense(m, nil)
+						for i := range m {
+							for j := range i + 1 {
+								p.SetSym(i, j, a[(k*m+i)*m+j])
+							}
+							p.SetSym(i, i, p.At(i, i)+1)
+							h.SetVec(i, b[k*m+i])
+						}
+						var full, vw, mean mat.VecDense
+						if err := full.SolveVec(p, w); err != nil {
+							t.Fatal(err)
+						}
+						bounded = bounded || left*old1[r*c+k]*mat.Dot(w, &full) > maxOwn
+						p.SymRankOne(p, -left*old1[r*c+k], w)
+						h.AddScaledVec(h, -left*old2[r*c+k], w)
+						if err := errors.Join(vw.SolveVec(p, w), mean.SolveVec(p, h)); err != nil {
+							t.Fatal(err)
+						}
+						s.a[k], s.v[k] = mat.Dot(w, &mean), mat.Dot(w, &vw)
+						s.t[k] = tr.work.q[tr.basis(k)][i] + s.v[k]
+					}
+					if bounded {
+						continue
+					}
+					checked++
+					s.update(set.Class(r), 0, 1)
+					closeTo(t, "s1", tr.s1[r*c:(r+1)*c], s.s1, 1e-9)
+					closeTo(t, "s2", tr.s2[r*c:(r+1)*c], s.s2, 1e-9)
+				}
+				left *= 1 - float64(batch)/n
+			}
+			if checked < n/2 {
+				t.Errorf("%d of %d samples had a small part in their marginals", checked, n)
+			}
+		})
+	}
+}
+
 // Where the tied sites are the sum of what they would become, nothing moves.
 func TestTiedFixedPoint(t *testing.T) {
 	how := fullBatch(400)
@@ -416,7 +482,11 @@ func TestTrainerResume(t *testing.T) {
 	minibatch.Batch, minibatch.Passes = 16, 3
 	sign := fullBatch(12)
 	sign.Optimizer, sign.Sites = SignRule, Explicit
-	for name, how := range map[string]Training{"minibatches, Adam": minibatch, "full batch, sign rule, explicit sites": sign} {
+	explicit := minibatch
+	explicit.Sites = Explicit
+	for name, how := range map[string]Training{
+		"minibatches, Adam": minibatch, "minibatches, explicit sites": explicit, "full batch, sign rule, explicit sites": sign,
+	} {
 		for _, kernel := range []Kernel{Shared, PerClass} {
 			t.Run(name+", "+string(kernel), func(t *testing.T) {
 				cfg := trainConfig(3, 6, kernel)
@@ -597,12 +667,11 @@ func TestTrainingValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*Training){
-		"sign rule on minibatches":      func(h *Training) { h.Optimizer = SignRule },
-		"explicit sites on minibatches": func(h *Training) { h.Sites = Explicit },
-		"unknown schedule":              func(h *Training) { h.Schedule = "up" },
-		"no pass":                       func(h *Training) { h.Passes = 0 },
-		"negative rate":                 func(h *Training) { h.Rate = -1 },
-		"NaN damping":                   func(h *Training) { h.Damping = math.NaN() },
+		"sign rule on minibatches": func(h *Training) { h.Optimizer = SignRule },
+		"unknown schedule":         func(h *Training) { h.Schedule = "up" },
+		"no pass":                  func(h *Training) { h.Passes = 0 },
+		"negative rate":            func(h *Training) { h.Rate = -1 },
+		"NaN damping":              func(h *Training) { h.Damping = math.NaN() },
 	} {
 		how := DefaultTraining()
 		change(&how)

@@ -26,7 +26,7 @@ const (
 	// grow with the set.
 	Tied Sites = "tied"
 	// Explicit keeps a site for each sample and class (EP), N·C pairs of
-	// numbers. It needs full batches.
+	// numbers: a cavity leaves out the sample's own site instead of the mean one.
 	Explicit Sites = "explicit"
 )
 
@@ -107,7 +107,7 @@ func (t Training) Validate() error {
 	full := t.Batch == 0
 	check(t.Passes >= 1 && t.Passes <= 1e6, "passes", t.Passes, "1 to 1000000")
 	check(t.Batch >= 0 && t.Batch <= 1e6, "batch", t.Batch, "0 (all samples) to 1000000")
-	check(t.Sites == Tied || t.Sites == Explicit && full, "sites", t.Sites, "tied, or explicit with full batches (batch 0)")
+	check(t.Sites == Tied || t.Sites == Explicit, "sites", t.Sites, "tied or explicit")
 	check(t.Optimizer == Adam || t.Optimizer == SignRule && full, "optimizer", t.Optimizer, "adam, or sign with full batches (batch 0)")
 	check(t.Rate >= 0 && t.Rate <= 1, "rate", t.Rate, "0 to 1")
 	check(t.Schedule == Constant || t.Schedule == Cosine || t.Schedule == InverseSqrt, "schedule", t.Schedule, "constant, cosine or sqrt")

@@ -45,8 +45,9 @@ from it. Every horizon then begins with all that was learnt, with an empty
 window; the feature scaling is the training set's.
 
 Minibatches learn large sets: their sites are tied to one (stochastic EP), so
-that memory does not grow with the set. --batch 0 takes all samples in each step,
-for small sets; then --sites explicit (EP) and --optimizer sign are possible.
+that memory does not grow with the set. --sites explicit keeps one for each sample
+and class (EP), which is better wherever memory allows it. --batch 0 takes all
+samples in each step, for small sets; then --optimizer sign is possible.
 
 An interrupted training, saved beside the output as FILE.training, goes on with
 --resume, to the same result.`,
@@ -91,7 +92,7 @@ func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
 	f := cmd.Flags()
 	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
 	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
-	sites := f.String("sites", string(how.Sites), "tied, or explicit with --batch 0")
+	sites := f.String("sites", string(how.Sites), "tied, or explicit: a cavity leaves out the sample's own site (EP)")
 	f.Float64Var(&how.Rate, "rate", how.Rate, "learning rate of kernel and inducing inputs; 0 keeps them")
 	schedule := f.String("schedule", string(how.Schedule), "of the learning rate: constant, cosine or sqrt")
 	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
