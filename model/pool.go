@@ -23,6 +23,7 @@ type Pool struct {
 	Weights []float64 // of the Members, sum 1; nil: the bank's mixture is the answer
 	Moves   []float64 // C×C, Moves[i·C+j] counts label j right after label i; nil: no chain
 	Last    int       // class of the last known label, −1: none
+	Stack   Stack     // a second opinion beside the Members'
 }
 
 // Member is one way to correct the mixture: the exponents a and b above.
@@ -59,6 +60,7 @@ type belief struct {
 	pi          []float64 // C  frequencies of the classes
 	logp, ratio []float64 // C  log p, log c/π
 	members     []float64 // Members×C  what each member alone answers
+	chained     bool      // the chain expected something, ratio is of now
 }
 
 // expect returns the chain's distribution of the label that comes ahead samples
@@ -111,6 +113,7 @@ func (p *Posterior) pool(dst []float64, last, ahead int, b *belief) {
 		b.logp[k] = math.Log(max(dst[k], floorProb))
 	}
 	chain := b.expect(p, last, ahead)
+	b.chained = chain != nil
 	for k, v := range chain {
 		b.ratio[k] = math.Log(max(v, floorProb) / b.pi[k])
 	}
@@ -131,20 +134,11 @@ func (p *Posterior) pool(dst []float64, last, ahead int, b *belief) {
 
 // answer stores the member's probabilities in dst.
 func (m Member) answer(dst, logp, ratio []float64) {
-	top := math.Inf(-1)
 	for k := range dst {
 		dst[k] = m.Sharpness * logp[k]
 		if m.Persistence > 0 {
 			dst[k] += m.Persistence * ratio[k]
 		}
-		top = max(top, dst[k])
 	}
-	var sum float64
-	for k, v := range dst {
-		dst[k] = math.Exp(v - top)
-		sum += dst[k]
-	}
-	for k := range dst {
-		dst[k] /= sum
-	}
+	softmax(dst)
 }

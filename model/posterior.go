@@ -202,7 +202,7 @@ func (p *Posterior) Clone() *Posterior {
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip}
 	c.Weights = slices.Clone(p.Weights)
-	c.Pool.Weights, c.Pool.Moves = slices.Clone(p.Pool.Weights), slices.Clone(p.Pool.Moves)
+	c.Pool.Weights, c.Pool.Moves, c.Pool.Stack = slices.Clone(p.Pool.Weights), slices.Clone(p.Pool.Moves), p.Pool.Stack.Clone()
 	c.Bases = make([]*Basis, len(p.Bases))
 	for g, b := range p.Bases {
 		c.Bases[g] = NewBasis(b.M, b.D)

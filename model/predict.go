@@ -18,6 +18,7 @@ type Workspace struct {
 	clipped         int
 	grid            Grid
 	belief          belief
+	second          second
 	bout            bout
 }
 
@@ -75,6 +76,7 @@ func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Worksp
 	}
 	if p.Pool.Weights != nil {
 		p.pool(dst, last, ahead, &ws.belief)
+		p.stack(dst, ws)
 	}
 	return dst, ws.novelty(p), nil
 }

@@ -258,6 +258,7 @@ func (l *Learner) removeClass(name string) error {
 	l.view.Names = nil
 	l.view.Counts = slices.Delete(l.view.Counts, k, k+1)
 	l.dropFromChain(k, to)
+	l.dropFromRecent(k, len(to))
 	l.shareNames()
 	l.judge.drop(k)
 	for i := len(l.bufY) - 1; i >= 0; i-- {

@@ -394,6 +394,9 @@ func (l *Learner) restorePool(d *decoder, members int) {
 		p.Moves = make([]float64, c*c)
 	}
 	l.setPoolWeights()
+	p.Stack.Recent = nil
+	l.growRecent(0)
+	l.distrustStack() // unless the state has it
 }
 
 func (l *Learner) restoreModel(d *decoder) {

@@ -29,7 +29,7 @@ var (
 const (
 	minBuild    = 8   // observations before the first model is built
 	buildGrowth = 1.5 // the buffer grows by this before the model is rebuilt
-	mixMemory   = 500 // observations that the horizons' weights remember
+	mixMemory   = 500 // observations that the weights of horizons and members remember
 	minMixProb  = 1e-12
 	maxStep     = 16   // samples of a step; a larger minibatch makes several
 	replay      = 4    // recent samples that make a step; fewer are filtered until there are so many
@@ -97,6 +97,7 @@ type Learner struct {
 
 	poolLogw []float64 // log weights of the pool's members, the largest 0
 	pendPool []float64 // Σ log p_m(label) of the minibatch that is filling
+	stack    stack
 
 	judge     prequential
 	conformal conformal
@@ -150,6 +151,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	l.view.Scale = model.Scale{Mu: make([]float64, l.d), Sd: slices.Repeat([]float64{1}, l.d), Clip: cfg.Clip}
 	l.conformal, l.watch = newConformal(cfg.Conformal.Coverage), newWatch(&cfg.Drift)
 	l.startPool()
+	l.startStack()
 	l.publishClasses()
 	return l, nil
 }
@@ -190,6 +192,7 @@ func (l *Learner) publishClasses() {
 		l.view.Counts = append(l.view.Counts, 0)
 	}
 	l.growChain(old)
+	l.growRecent(old)
 }
 
 // Outcome says what an event did.
@@ -296,6 +299,7 @@ func (l *Learner) teach(ev *Event, k int, out *Outcome) {
 	}
 	if l.view.Built() && at >= 0 {
 		l.observePool(k, weight)
+		l.observeStack(k, weight)
 	}
 	if len(l.pendY) >= l.cfg.Batch.MaxSize {
 		l.closeMinibatch(out, true)
@@ -357,10 +361,12 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	}
 	l.publishClasses()
 	l.weighPool(n)
+	l.learnStack(n)
 	for _, k := range l.pendY {
 		l.view.Counts[k]++
 		if inOrder {
 			l.extendChain(k)
+			l.noteRecent(k)
 		}
 	}
 	l.view.N += uint64(n)
@@ -380,18 +386,18 @@ func (l *Learner) weighHorizons(n int) {
 			sum[h] += l.pendLL[i*len(l.logw)+h]
 		}
 	}
-	weigh(l.logw, sum[:], n)
+	weigh(l.logw, sum[:], n, mixMemory)
 	l.setWeights()
 }
 
 // weigh updates the log weights of a mixture by evidence, the sum of each
 // member's log probabilities of n labels, and makes the largest 0: a Bayesian
-// mixture that forgets. The n samples were predicted without news of each
+// mixture that forgets, in memory observations. The n samples were predicted without news of each
 // other, so that the errors of neighbours are one error: they count as √n.
-func weigh(logw, evidence []float64, n int) {
+func weigh(logw, evidence []float64, n int, memory float64) {
 	top, one := math.Inf(-1), 1/math.Sqrt(float64(n))
 	for h := range logw {
-		logw[h] = logw[h]*max(0, 1-float64(n)/mixMemory) + one*evidence[h]
+		logw[h] = logw[h]*max(0, 1-float64(n)/memory) + one*evidence[h]
 		top = max(top, logw[h])
 	}
 	for h := range logw {

@@ -25,6 +25,7 @@ func (l *Learner) trustProcess() {
 		}
 	}
 	l.setPoolWeights()
+	l.distrustStack()
 }
 
 // observePool notes how well each member predicted a sample of class k and of that weight, from
@@ -41,7 +42,7 @@ func (l *Learner) observePool(k int, weight float64) {
 // samples of the minibatch: a Bayesian mixture that forgets, as that of the
 // horizons is. It stands even if the step is refused: the predictions were made.
 func (l *Learner) weighPool(n int) {
-	weigh(l.poolLogw, l.pendPool, n)
+	weigh(l.poolLogw, l.pendPool, n, mixMemory)
 	clear(l.pendPool)
 	l.setPoolWeights()
 }

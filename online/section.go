@@ -27,6 +27,7 @@ var sections = [...]section{
 	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
 	{"drift", (*Learner).encodeDrift, (*Learner).decodeDrift},
 	{"filtered", (*Learner).encodeFiltered, (*Learner).decodeFiltered},
+	{"stack", (*Learner).encodeStack, (*Learner).decodeStack},
 }
 
 // SectionSize is the size of one part of an encoded state.

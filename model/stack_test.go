@@ -1,0 +1,87 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// stacked is a prediction of three classes by two horizons, of which the second
+// class has no latent function yet.
+func stacked() (*Posterior, *Workspace) {
+	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
+	p.Bank, p.Latent = make([]Gaussian, 2), []int{2, 0}
+	p.Pool.Stack = Stack{
+		Exponents: []float64{0.5, 0.7, 0.9, 0.2, -0.1, 0.3},
+		Weight:    0.25,
+		Recent:    []float64{5, 0, 1, 9, 1, 2, 20, 0, 3},
+	}
+	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}}
+}
+
+// The stack's answer against its formula, and its part in the whole.
+func TestStack(t *testing.T) {
+	p, ws := stacked()
+	for _, ahead := range []int{1, 0, 3} {
+		dst := []float64{0.5, 0.3, 0.2}
+		p.pool(dst, p.Pool.Last, ahead, &ws.belief)
+		members := slices.Clone(dst)
+		p.stack(dst, ws)
+		answer, said, logs := ws.SecondOpinion()
+		if ahead == 0 { // nobody knows where the sample is in the order of the labels
+			closeTo(t, "without an order", dst, members, 0)
+			if answer != nil {
+				t.Errorf("without an order: %v, want no answer", answer)
+			}
+			continue
+		}
+
+		pi := []float64{9. / 28, 10. / 28, 9. / 28}
+		experts := [][]float64{{0.7, floorExpert, 0.3}, {0.4, floorExpert, 0.6}}
+		var chain []float64
+		for k, v := range (&belief{pi: pi}).expect(p, p.Pool.Last, ahead) {
+			chain = append(chain, v/pi[k])
+		}
+		experts = append(experts, chain)
+		for j := range RecentMemories {
+			row, n := p.Pool.Stack.Recent[3*j:3*j+3], 0.0
+			for _, v := range row {
+				n += v
+			}
+			var recent []float64
+			for k, v := range row {
+				recent = append(recent, (v+recentPrior*pi[k])/(n+recentPrior)/pi[k])
+			}
+			experts = append(experts, recent)
+		}
+		want, sum := []float64{1, 1, 1}, 0.0
+		for k := range want {
+			for j, e := range experts {
+				want[k] *= math.Pow(e[k], p.Pool.Stack.Exponents[j])
+			}
+			sum += want[k]
+		}
+		for k := range want {
+			want[k] /= sum
+		}
+		closeTo(t, "answer", answer, want, 1e-12)
+		closeTo(t, "members", said, members, 0)
+		if len(logs) != 6*3 {
+			t.Errorf("%d logarithms, want 18", len(logs))
+		}
+		for k := range want {
+			want[k] = 0.75*members[k] + 0.25*want[k]
+		}
+		closeTo(t, "mixture", dst, want, 1e-12)
+	}
+}
+
+// A clone shares nothing with what it was made from.
+func TestStackClone(t *testing.T) {
+	p, _ := stacked()
+	s := p.Pool.Stack.Clone()
+	s.Exponents[0], s.Recent[0] = 3, 3
+	if p.Pool.Stack.Exponents[0] == 3 || p.Pool.Stack.Recent[0] == 3 {
+		t.Error("the clone's numbers are those of the original")
+	}
+}
