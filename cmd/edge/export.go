@@ -108,6 +108,10 @@ func (e exports) read(model, name string) ([]byte, error) {
 // program is what requests ask of the daemon.
 func (d *Daemon) program() stream.Program {
 	p := stream.Program{
+		Reload: func(ctx context.Context) error {
+			_, err := d.Reload(ctx)
+			return err
+		},
 		Checkpoint: func(ctx context.Context, model string) error { return d.now().model(model).loop.Checkpoint(ctx) },
 		Export: func(ctx context.Context, model, name string) (map[string]any, error) {
 			m := d.now().model(model)
@@ -132,12 +136,6 @@ func (d *Daemon) program() stream.Program {
 	}
 	if level, ok := d.log.Handler().(adjustable); ok {
 		p.LogLevel = level.set
-	}
-	if d.Source != nil {
-		p.Reload = func(ctx context.Context) error {
-			_, err := d.Reload(ctx)
-			return err
-		}
 	}
 	return p
 }

@@ -23,6 +23,9 @@ type reload struct {
 // have changed; a node that has to connect anew may still be on its way then. An
 // error says why the daemon goes on under the old configuration.
 func (d *Daemon) Reload(ctx context.Context) (changed []string, err error) {
+	if d.Source == nil {
+		return nil, errors.New("this program has no configuration that it could read again")
+	}
 	answer := make(chan reload, 1)
 	select {
 	case d.asks <- answer:

@@ -70,8 +70,8 @@ func TestRequestsAreDurable(t *testing.T) {
 			t.Errorf("after a checkpoint: %s, then %s", ready, again)
 		}
 		d.await("connected to the broker")
+		answerTo(t, config, "reload") // also before any signal
 		for _, c := range []struct{ args, want string }{
-			{"reload", "not available"},
 			{`rollback --data {"to":"../../etc"}`, "want a name"},
 			{`rollback --data {"to":"never"}`, "no export"},
 			{`set_log_level --data {"level":"loud"}`, "want debug"},
