@@ -17,7 +17,7 @@ fields() { "$EDGE" eval --json "$data/$1.csv.gz" "${@:2}" 2>/dev/null | tr ',{}[
 
 synthetic="waveform pendigits satellite dry_bean htru2 wall_following"
 changing="electricity rialto insects_reoccurring_tail gas_drift_partial covertype_15k weather keystroke outdoor arem wisdm_windows"
-late="waveform wall_following weather pendigits insects_reoccurring_tail electricity occupancy room_occupancy"
+late="waveform wall_following weather pendigits insects_reoccurring_tail occupancy room_occupancy"
 rare="htru2 glass steel_plates avila covertype_15k room_occupancy wall_following"
 
 case ${1:-} in

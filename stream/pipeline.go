@@ -788,12 +788,13 @@ func (c *committer) due() time.Time {
 	return at
 }
 
-// boundaries closes the minibatches that have waited long enough. Where a window
-// is as long as that, what it has gathered has, and needs no commit of its own.
+// boundaries closes the minibatches that have waited long enough. Where a group
+// waits as long as that for company, what it has gathered has, and the boundary
+// needs no commit of its own.
 func (c *committer) boundaries(now time.Time) {
 	for _, m := range c.models {
 		waited := !m.since.IsZero() && now.Sub(m.since) >= m.Batch.MaxWait
-		gathered := c.relaxed && m.Batch.MaxWait > 0 && c.flush >= m.Batch.MaxWait &&
+		gathered := m.Batch.MaxWait > 0 && c.flush >= m.Batch.MaxWait &&
 			slices.ContainsFunc(c.group.records, func(r online.Record) bool { return r.Model == m.Name && r.Kind == online.Observe })
 		if waited || gathered {
 			c.group.record(m, online.Event{Kind: online.Boundary})

@@ -105,6 +105,19 @@ func TestCommitBeforeAck(t *testing.T) {
 			t.Errorf("%d commits of %d records after 50 ms, want 1 of 5", n, records)
 		}
 	})
+	in("a group that waits as long as a minibatch closes it in its own commit", t, func(t *testing.T) {
+		for flush, want := range map[time.Duration]int{100 * time.Millisecond: 2, 250 * time.Millisecond: 1} {
+			cfg, m := testConfig()
+			cfg.JournalFlush, m.Batch.MaxWait = flush, 250*time.Millisecond
+			r := newRig(t, newFakeJournal(), cfg, m)
+			r.send(p7, labelled(1))
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "|"})
+			if n, _ := r.journal.committed(); n != want {
+				t.Errorf("%d commits with journal_flush %v, want %d", n, flush, want)
+			}
+		}
+	})
 	in("a full window waits for nothing", t, func(t *testing.T) {
 		r := one(t)
 		for i := range 32 {

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
@@ -733,6 +734,52 @@ func TestFollower(t *testing.T) {
 	if ready, _ := f.state(); ready {
 		t.Error("a daemon that the broker before knew is ready")
 	}
+}
+
+// Whoever has many labels to learn is given time; whoever learns none is not
+// waited for.
+func TestFollowerOfALearner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFollower("edge", "gas", nil)
+		hear := func(row, version int) {
+			f.hear("edge/a/gas/prediction", fmt.Appendf(nil, `{"id":"gas-%06d","version":%d}`, row, version), false)
+		}
+		teach := func(n int) {
+			for range n {
+				f.teach()
+			}
+		}
+		teach(2 * maxBehind)
+		if f.behind() {
+			t.Error("nobody is behind before anybody was heard")
+		}
+		hear(1, 1000) // it knew something before
+		teach(maxBehind)
+		if f.behind() {
+			t.Errorf("behind with %d labels", maxBehind)
+		}
+		teach(1)
+		if !f.behind() {
+			t.Errorf("not behind with %d labels", maxBehind+1)
+		}
+		hear(2, 1016)
+		if f.behind() {
+			t.Error("still behind after a minibatch")
+		}
+		teach(maxBehind)
+		if !f.behind() {
+			t.Error("not behind again")
+		}
+		time.Sleep(idleLearner)
+		if f.behind() {
+			t.Error("a model that learns nothing is waited for")
+		}
+		teach(maxBehind)
+		hear(3, 10) // it was reset
+		if f.behind() {
+			t.Error("a model that was reset is behind")
+		}
+	})
 }
 
 func TestSampleMessages(t *testing.T) {

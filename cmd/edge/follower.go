@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -24,7 +25,23 @@ type follower struct {
 	nodes map[string]*nodeState
 	last  int      // highest row that was predicted
 	open  []wanted // not answered yet, oldest first
+
+	learners map[[2]string]*learnerState
 }
+
+// learnerState is how far a model is with learning: mosquitto 2.0 sends more than
+// its window while acknowledgements wait for a slow disk, so that answers alone do
+// not say what it has still to keep.
+type learnerState struct {
+	version uint64    // samples that it has learnt
+	behind  int       // labels that were sent and are not among them
+	since   time.Time // of that version
+}
+
+const (
+	maxBehind   = 500                    // labels that are sent and not learnt: half of what mosquitto keeps
+	idleLearner = 500 * time.Millisecond // without learning, after which the labels that were sent teach nothing
+)
 
 // wanted is the label of a row.
 type wanted struct {
@@ -43,7 +60,7 @@ type nodeState struct {
 func (n *nodeState) ready() bool { return n.online && (n.info || n.infoKept && n.onlineKept) }
 
 func newFollower(base, prefix string, scores *publishedScores) *follower {
-	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), nodes: map[string]*nodeState{}}
+	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), nodes: map[string]*nodeState{}, learners: map[[2]string]*learnerState{}}
 }
 
 // topics are what to subscribe to.
@@ -114,10 +131,8 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 		if f.scores != nil {
 			f.scores.predicted(levels[0], levels[1], row, p)
 		}
-		if row <= f.last {
-			return
-		}
-		f.last = row
+		f.learnt([2]string{levels[0], levels[1]}, p.Version)
+		f.last = max(f.last, row)
 	}
 	select {
 	case f.changed <- struct{}{}:
@@ -133,6 +148,48 @@ func (f *follower) state() (ready bool, last int) {
 		ready = ready || n.ready()
 	}
 	return ready, f.last
+}
+
+// learnt takes notice of what a model has learnt.
+func (f *follower) learnt(model [2]string, version uint64) {
+	m := f.learners[model]
+	switch now := time.Now(); {
+	case m == nil:
+		f.learners[model] = &learnerState{version: version, since: now}
+	case version < m.version: // it was reset
+		*m = learnerState{version: version, behind: 0, since: now}
+	case version > m.version:
+		m.behind = max(m.behind-int(version-m.version), 0)
+		m.version, m.since = version, now
+	}
+}
+
+// teach notes that a label was sent with its row.
+func (f *follower) teach() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.learners {
+		m.behind++
+	}
+}
+
+// behind reports whether a model has still to learn half of what a broker keeps:
+// rows should come slowly then, and not stop, because the answers to them say how
+// far it is. One that does not learn at all, because it knows the labels or refuses them, is
+// not waited for.
+func (f *follower) behind() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.learners {
+		if m.behind <= maxBehind {
+			continue
+		}
+		if time.Since(m.since) < idleLearner {
+			return true
+		}
+		m.behind = 0
+	}
+	return false
 }
 
 // rowOf returns the row that an id stands for.

@@ -45,10 +45,11 @@ type Player struct {
 }
 
 const (
-	holdPatience = 3 * time.Second  // without a daemon, until Waiting is told
-	probeAfter   = 2 * time.Second  // of silence, until one row is published all the same
-	lastPatience = 10 * time.Second // of silence after the last row
-	askPatience  = time.Second      // after it, for questions
+	holdPatience = 3 * time.Second       // without a daemon, until Waiting is told
+	behindPause  = 10 * time.Millisecond // before each row, while learning is behind
+	probeAfter   = 2 * time.Second       // of silence, until one row is published all the same
+	lastPatience = 10 * time.Second      // of silence after the last row
+	askPatience  = time.Second           // after it, for questions
 )
 
 // Delay is how much later than its sample a label comes.
@@ -121,6 +122,11 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 		if err := pace.wait(ctx); err != nil {
 			return rows, err
 		}
+		if p.Ahead > 0 && follow.behind() {
+			if err := sleep(ctx, behindPause); err != nil {
+				return rows, err
+			}
+		}
 		id := fmt.Sprintf("%s-%06d", p.Prefix, row.Number)
 		labelled := (p.Labels == "inline" || p.Labels == "delayed") && row.Label != "" && (p.Fraction >= 1 || choose.Float64() < p.Fraction)
 		inline := ""
@@ -135,6 +141,9 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 			return rows, err
 		}
 		rows++
+		if inline != "" {
+			follow.teach()
+		}
 		if p.Sent != nil {
 			p.Sent(row.Number)
 		}
