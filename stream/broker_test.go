@@ -29,7 +29,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait for something that takes milliseconds.
-const patience = 20 * time.Second
+var patience = 20 * time.Second
+
+func init() {
+	if os.Getenv("EDGE_EMULATOR") != "" { // the programs of the tests run more slowly there
+		patience *= 10
+	}
+}
 
 // eventually polls until ok; what says what was waited for.
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -21,6 +21,7 @@ type fakeModel struct {
 	post    *model.Posterior
 	records []online.Record
 	block   chan struct{} // Learn waits for it to be closed, if there is one
+	busy    bool          // Idle waits for its context
 }
 
 func newFakeModel(dim int) *fakeModel {
@@ -81,7 +82,15 @@ func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 	return nil
 }
 
-func (m *fakeModel) Idle(context.Context) error { return nil }
+func (m *fakeModel) Idle(ctx context.Context) error {
+	m.mu.Lock()
+	busy := m.busy
+	m.mu.Unlock()
+	if busy {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
 
 // record returns record i of those that were learnt.
 func (m *fakeModel) record(i int) online.Record {

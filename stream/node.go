@@ -447,10 +447,11 @@ func (n *Node) Run(ctx context.Context) error {
 	deadline := time.AfterFunc(drainWithin, abandon)
 	defer deadline.Stop()
 	work.Wait()
+	late := working.Err() != nil
 	requests.Wait()
 	for _, m := range n.models {
 		if err := m.Model.Idle(working); err != nil {
-			n.log.Warn("the model is still learning; its final metrics are not published", "model", m.Name)
+			n.log.Warn("the model is still learning what is committed; its final metrics are not published, and it carries on at the next start", "model", m.Name)
 		}
 	}
 	n.client.replaced.Store(errors.Is(context.Cause(ctx), ErrReplaced))
@@ -464,7 +465,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	disconnect()
 	network.Wait()
-	if working.Err() != nil {
+	if late {
 		return ErrUnfinished
 	}
 	return nil

@@ -171,6 +171,21 @@ func TestKilledBeforeCommit(t *testing.T) {
 	})
 }
 
+// A stop is clean although the model has not learnt yet what is committed.
+func TestStopWhileLearning(t *testing.T) {
+	b := newMochi(t, nil, nil)
+	b.start(t)
+	d := startNode(t, b, newFakeJournal(), nil).ready(t)
+	d.model.mu.Lock()
+	d.model.busy = true
+	d.model.mu.Unlock()
+	newProbe(t, b).send("factory/p7/vibration", each(5, withID)...)
+	eventually(t, "all to be handed over", func() bool { return d.Stats().Learned == 5 && d.Stats().Unacked == 0 })
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A stop in mid-stream ends although messages keep coming, and the next run
 // carries on with the next message.
 func TestStopInMidStream(t *testing.T) {
