@@ -87,7 +87,7 @@ emulate: ## test the kernels of model/dense on arm64 and armv6; needs qemu-user-
 	timeout 600 qemu-arm-static -cpu arm1176 $(DIST)/dense_armv6.test
 
 .PHONY: packages release
-packages: man ## make deb, rpm, apk and ipk packages, container images, bills of material and checksums in dist/release
+packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
 	rm -rf $(DIST)/bin
 	mkdir -p $(DIST)/bin/completion
 	GOARCH=amd64 $(WHOLE) -o $(DIST)/bin/edge_amd64 ./cmd/edge
@@ -97,7 +97,8 @@ packages: man ## make deb, rpm, apk and ipk packages, container images, bills of
 	GOARCH=riscv64 $(WHOLE) -o $(DIST)/bin/edge_riscv64 ./cmd/edge
 	cp -r $(DIST)/man $(DIST)/bin/man
 	for shell in bash zsh fish; do $(GO) run ./cmd/edge completion $$shell >$(DIST)/bin/completion/edge.$$shell; done
-	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release
+	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
+		$(if $(MAINTAINER),--maintainer '$(MAINTAINER)') $(if $(HOMEPAGE),--homepage '$(HOMEPAGE)') $(if $(LICENSE),--license '$(LICENSE)')
 
 release: lint test packages ## check, test and make all that is released
 

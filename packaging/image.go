@@ -88,6 +88,11 @@ func (r *release) imageFor(a arch) (v1.Image, error) {
 			"org.opencontainers.image.description": "online classification of MQTT sensor streams",
 		},
 	}
+	for name, value := range map[string]string{"url": r.homepage, "licenses": r.license} {
+		if value != "" {
+			file.Config.Labels["org.opencontainers.image."+name] = value
+		}
+	}
 	return mutate.ConfigFile(img, file)
 }
 

@@ -25,6 +25,10 @@ type release struct {
 	bin     string    // folder of the binaries
 	dist    string    // folder that takes the results
 	notices string    // file with the licences of all that is in the binaries
+
+	maintainer string // who answers for the packages, as in an address of a mail
+	homepage   string // "": none is named
+	license    string // of edge itself, an SPDX expression; "": none is granted
 }
 
 // arch is a machine that edge is built for, in the words of those who name it.
@@ -50,6 +54,9 @@ func main() {
 	flag.StringVar(&r.bin, "bin", "../dist/bin", "`FOLDER` of the binaries, edge_<arch>")
 	flag.StringVar(&r.dist, "dist", "../dist/release", "`FOLDER` that takes the results")
 	flag.StringVar(&r.version, "version", "", "semantic `VERSION` (default that of the newest tag, or one made of the commit)")
+	flag.StringVar(&r.maintainer, "maintainer", "unnamed <nobody@example.invalid>", "who answers for the packages, `NAME <ADDRESS>`")
+	flag.StringVar(&r.homepage, "homepage", "", "`URL` that the packages name (default none)")
+	flag.StringVar(&r.license, "license", "", "licence of edge itself, an SPDX `EXPRESSION` (default: the packages say that none is stated)")
 	flag.Parse()
 	if err := r.make(); err != nil {
 		log.Fatal("packaging: ", err)

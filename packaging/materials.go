@@ -112,7 +112,11 @@ func (r *release) licences() error {
 	}
 	all = append([]module{{Path: "Go's standard library", Version: runtime.Version(), Dir: strings.TrimSpace(string(goroot))}}, all...)
 	var b strings.Builder
-	b.WriteString("edge contains the works below, each under its own terms.\n")
+	own := "No licence is stated for edge itself."
+	if r.license != "" {
+		own = "edge itself: " + r.license
+	}
+	b.WriteString(own + "\n\nedge contains the works below, each under its own terms.\n")
 	for _, m := range all {
 		paths, err := m.terms()
 		if err != nil {
@@ -170,6 +174,9 @@ func (r *release) materials() error {
 		self := cdx.Component{
 			BOMRef: "edge", Type: cdx.ComponentTypeApplication, Name: "edge", Version: r.version,
 			Hashes: &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sha256.Sum256(content))}},
+		}
+		if r.license != "" {
+			self.Licenses = &cdx.Licenses{{Expression: r.license}}
 		}
 		bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format("2006-01-02T15:04:05Z"), Component: &self}
 		parts := []cdx.Component{{

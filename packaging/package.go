@@ -69,9 +69,13 @@ func (r *release) pack(f format, a arch, work string) error {
 	contents = append(contents, &files.Content{
 		Source: config, Destination: "/etc/edge/edge.yaml", Type: files.TypeConfigNoReplace, FileInfo: &files.ContentFileInfo{Mode: 0o644},
 	})
+	version := r.version
+	if f.name == "apk" { // in whose versions no commit has a place
+		version, _, _ = strings.Cut(version, "+")
+	}
 	info := nfpm.WithDefaults(&nfpm.Info{
-		Name: "edge", Arch: a.nfpm, Platform: "linux", Version: r.version, VersionSchema: "semver", Release: "1",
-		Section: "misc", Priority: "optional", Maintainer: "edge developers <edge@example.org>", Homepage: "https://example.org/edge",
+		Name: "edge", Arch: a.nfpm, Platform: "linux", Version: version, VersionSchema: "semver", Release: "1",
+		Section: "misc", Priority: "optional", Maintainer: r.maintainer, Homepage: r.homepage, License: r.license,
 		Description: "online classification of MQTT sensor streams\n" +
 			"edge subscribes to MQTT feature streams, learns to classify them with a sparse\n" +
 			"multi-class Gaussian process, and publishes the class probabilities. What it\n" +
@@ -90,8 +94,11 @@ func (r *release) pack(f format, a arch, work string) error {
 		{f.scripts.PreInstall, &info.Scripts.PreInstall}, {f.scripts.PostInstall, &info.Scripts.PostInstall},
 		{f.scripts.PreRemove, &info.Scripts.PreRemove}, {f.scripts.PostRemove, &info.Scripts.PostRemove},
 	} {
-		if script.name != "" {
-			*script.to = filepath.Join(r.root, "packaging", "scripts", script.name)
+		if script.name == "" {
+			continue
+		}
+		if *script.to, err = r.script(script.name, work); err != nil {
+			return err
 		}
 	}
 	if f.name == "deb" {
@@ -114,6 +121,20 @@ func (r *release) pack(f format, a arch, work string) error {
 		path = strings.TrimSuffix(path, "."+f.name) + "_armv6." + f.name
 	}
 	return os.WriteFile(path, content.Bytes(), 0o644)
+}
+
+// script copies a script of a package; the copy is as old as all else, since apk
+// keeps its time.
+func (r *release) script(name, work string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(r.root, "packaging", "scripts", name))
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(work, name)
+	if err := os.WriteFile(out, text, 0o755); err != nil {
+		return "", err
+	}
+	return out, os.Chtimes(out, r.time, r.time)
 }
 
 // sample is the commented sample configuration, with its state where the system
@@ -172,8 +193,8 @@ func (r *release) contents(f format, a arch, work string) (files.Contents, error
 		return append(all, file(r.notices, "/usr/share/doc/edge/THIRD_PARTY.txt", 0o644)), nil
 	}
 	changes := filepath.Join(work, "changelog")
-	text := fmt.Sprintf("edge (%s) unstable; urgency=medium\n\n  * See the commits of the sources.\n\n -- edge developers <edge@example.org>  %s\n",
-		debianVersion(r.version), r.time.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
+	text := fmt.Sprintf("edge (%s) unstable; urgency=medium\n\n  * See the commits of the sources.\n\n -- %s  %s\n",
+		debianVersion(r.version), r.maintainer, r.time.Format("Mon, 02 Jan 2006 15:04:05 -0700"))
 	if err := os.WriteFile(changes, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
