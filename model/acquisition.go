@@ -121,10 +121,11 @@ func (ws *Workspace) bald(p *Posterior, h int) float64 {
 	if b.n < 2 {
 		return 0
 	}
+	mean, variance := ws.moments(h, p)
 	for i, k := range b.class[:b.n] {
-		q := ws.q[min(k, len(p.Bases)-1)]
-		b.mean[i] = ws.mean[h*c+k]
-		b.doubt[i] = max(ws.variance[h*c+k]-q, 0)
+		q := ws.q[min(k, len(p.Bases)-1)*ws.rows+ws.row]
+		b.mean[i] = mean[k]
+		b.doubt[i] = max(variance[k]-q, 0)
 		b.noise[i] = q
 	}
 	return b.info(&ws.grid, eps, float64(c))

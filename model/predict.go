@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"math"
 
 	"edge/model/dense"
@@ -9,17 +10,18 @@ import (
 // Workspace is scratch memory for predictions, one per goroutine. The zero
 // value is ready; it grows to what predictions need and then stays.
 type Workspace struct {
-	x, xs, kx, w, u []float64
-	q               []float64
-	xx              [1]float64
-	mean, variance  []float64 // H×C
-	latent          []float64
-	perHorizon      []float64
-	clipped         int
-	grid            Grid
-	belief          belief
-	second          second
-	bout            bout
+	x, xs, xx      []float64 // n×D, n×D, n
+	kx, w, q, u    []float64 // n×M, G×n×M, G×n, n×M
+	mean, variance []float64 // n×H×C
+	latent         []float64
+	perHorizon     []float64
+	clips          []int // n
+	rows           int   // n, the inputs that are loaded
+	clipped, row   int   // of the last answer; its input
+	grid           Grid
+	belief         belief
+	second         second
+	bout           bout
 }
 
 // NewWorkspace returns an empty workspace.
@@ -59,17 +61,45 @@ func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Worksp
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
 	}
+	p.load(x, 1, ws)
+	probs, novelty = p.AnswerTo(dst, 0, last, ahead, ws)
+	return probs, novelty, nil
+}
+
+// Load takes n inputs together, for AnswerTo: what several predictions share is
+// computed once, by products of matrices.
+//
+//	x    n×D raw features, one input behind the other
+//	ws   scratch, one per goroutine; holds the inputs until the next Load or prediction
+//
+// On ErrDimension or ErrNotFinite, of which input is said, ws holds none.
+func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
+	d := p.Dim()
+	if len(x) != n*d {
+		return fmt.Errorf("model: %d inputs have %d features, want %d each: %w", n, len(x), d, ErrDimension)
+	}
+	for i := range n {
+		if err := p.CheckInput(x[i*d : (i+1)*d]); err != nil {
+			return fmt.Errorf("model: input %d: %w", i, err)
+		}
+	}
+	p.load(x, n, ws)
+	return nil
+}
+
+// AnswerTo is PredictAfterTo for input i of those that Load took in.
+func (p *Posterior) AnswerTo(dst []float64, i, last, ahead int, ws *Workspace) (probs []float64, novelty float64) {
 	classes := len(p.Names)
-	ws.clipped = 0
 	dst = grow(dst, classes)
-	if !p.Built() {
+	if ws.clipped = 0; !p.Built() {
 		n := p.learnt()
 		for k := range dst {
 			dst[k] = p.frequency(k, n)
 		}
-		return dst, 1, nil
+		return dst, 1
 	}
-	latent := p.latentProbs(x, ws)
+	ws.row, ws.clipped = i, ws.clips[i]
+	latent := p.latentProbs(ws)
 	clear(dst) // a class that was declared a moment ago has no latent function yet
 	for k, class := range p.Latent {
 		dst[class] = latent[k]
@@ -78,40 +108,60 @@ func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Worksp
 		p.pool(dst, last, ahead, &ws.belief)
 		p.stack(dst, ws)
 	}
-	return dst, ws.novelty(p), nil
+	return dst, ws.novelty(p)
 }
 
-// latentProbs returns the mixture's probabilities over the latent functions,
-// and leaves those of each horizon in ws.perHorizon, H×C.
-func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
-	c, kernels := len(p.Latent), len(p.Bases)
-	m, d, eps := p.Bases[0].M, p.Bases[0].D, p.Bases[0].Eps
-	ws.x, ws.xs = grow(ws.x, d), grow(ws.xs, d)
-	ws.kx, ws.w, ws.u = grow(ws.kx, m), grow(ws.w, kernels*m), grow(ws.u, m)
-	ws.q = grow(ws.q, kernels)
-	ws.mean, ws.variance = grow(ws.mean, len(p.Bank)*c), grow(ws.variance, len(p.Bank)*c)
-	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, len(p.Bank)*c)
-	p.Scale.To(ws.x, x)
+// load leaves mean and variance of the latent functions at n inputs in ws.
+func (p *Posterior) load(x []float64, n int, ws *Workspace) {
+	if !p.Built() {
+		return
+	}
+	c, hc, kernels := len(p.Latent), len(p.Bank)*len(p.Latent), len(p.Bases)
+	m, d := p.Bases[0].M, p.Bases[0].D
+	ws.x, ws.xs, ws.xx = grow(ws.x, n*d), grow(ws.xs, n*d), grow(ws.xx, n)
+	ws.kx, ws.w, ws.u, ws.q = grow(ws.kx, n*m), grow(ws.w, kernels*n*m), grow(ws.u, n*m), grow(ws.q, kernels*n)
+	ws.mean, ws.variance = grow(ws.mean, n*hc), grow(ws.variance, n*hc)
+	if cap(ws.clips) < n {
+		ws.clips = make([]int, n)
+	}
+	ws.clips, ws.rows = ws.clips[:n], n
 	limit := p.Scale.Limit()
-	for _, v := range ws.x {
-		if v == limit || v == -limit {
-			ws.clipped++
+	for i := range n {
+		row := ws.x[i*d : (i+1)*d]
+		p.Scale.To(row, x[i*d:(i+1)*d])
+		ws.clips[i] = 0
+		for _, v := range row {
+			if v == limit || v == -limit {
+				ws.clips[i]++
+			}
 		}
 	}
 	for g, b := range p.Bases {
-		b.FeaturesTo(ws.kx, ws.w[g*m:(g+1)*m], ws.q[g:g+1], 1, ws.x, ws.xs, ws.xx[:])
+		b.FeaturesTo(ws.kx, ws.w[g*n*m:(g+1)*n*m], ws.q[g*n:(g+1)*n], n, ws.x, ws.xs, ws.xx)
 	}
-	clear(ws.latent)
 	for h := range p.Bank {
 		g := &p.Bank[h]
-		mean, variance := ws.mean[h*c:(h+1)*c], ws.variance[h*c:(h+1)*c]
 		for k := range c {
-			at := min(k, kernels-1)
-			w := ws.w[at*m : (at+1)*m]
-			mean[k] = dense.Dot(g.Mean[k*m:(k+1)*m], w)
-			dense.MulTriTrans(1, m, w, m, g.U[k*m*m:], m, ws.u, m)
-			variance[k] = ws.q[at] + dense.Dot(ws.u, ws.u)
+			at, mean := min(k, kernels-1), g.Mean[k*m:(k+1)*m]
+			w, q := ws.w[at*n*m:(at+1)*n*m], ws.q[at*n:(at+1)*n]
+			dense.MulTriTrans(n, m, w, m, g.U[k*m*m:], m, ws.u, m)
+			for i := range n {
+				u := ws.u[i*m : (i+1)*m]
+				ws.mean[i*hc+h*c+k] = dense.Dot(mean, w[i*m:(i+1)*m])
+				ws.variance[i*hc+h*c+k] = q[i] + dense.Dot(u, u)
+			}
 		}
+	}
+}
+
+// latentProbs returns the mixture's probabilities over the latent functions
+// at the input of ws.row, and leaves those of each horizon in ws.perHorizon, H×C.
+func (p *Posterior) latentProbs(ws *Workspace) []float64 {
+	c, eps := len(p.Latent), p.Bases[0].Eps
+	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, len(p.Bank)*c)
+	clear(ws.latent)
+	for h := range p.Bank {
+		mean, variance := ws.moments(h, p)
 		probs := ws.perHorizon[h*c : (h+1)*c]
 		ws.grid.Probs(probs, mean, variance, Fine)
 		for k, v := range probs {
@@ -121,6 +171,14 @@ func (p *Posterior) latentProbs(x []float64, ws *Workspace) []float64 {
 		}
 	}
 	return ws.latent
+}
+
+// moments returns mean and variance of the latent functions, with the noise,
+// under horizon h, at the input of the last answer: C each.
+func (ws *Workspace) moments(h int, p *Posterior) (mean, variance []float64) {
+	c := len(p.Latent)
+	at := (ws.row*len(p.Bank) + h) * c
+	return ws.mean[at : at+c], ws.variance[at : at+c]
 }
 
 // Clipped is the number of features that the last prediction found further from
@@ -141,7 +199,8 @@ func (ws *Workspace) novelty(p *Posterior) float64 {
 	c := len(p.Latent)
 	var sum float64
 	for h, weight := range p.Weights {
-		for k, v := range ws.variance[h*c : (h+1)*c] {
+		_, variance := ws.moments(h, p)
+		for k, v := range variance {
 			b := p.Basis(k)
 			sum += weight * (v - b.Noise) / b.Amp
 		}

@@ -199,15 +199,22 @@ func judgeAll(p *model.Posterior, classes []string, judge *Part, truth bool) (on
 	for k, name := range p.Classes() {
 		at[name] = k
 	}
-	x, ws := make([]float64, len(judge.table.Features)), model.NewWorkspace()
+	const together = 64
+	d := len(judge.table.Features)
+	x, ws := make([]float64, together*d), model.NewWorkspace()
 	var probs []float64
 	var j online.Judge
 	for i := range judge.Len() {
-		judge.Row(i, x)
-		var err error
-		if probs, _, err = p.PredictTo(probs, x, ws); err != nil {
-			return online.Scores{}, err
+		if i%together == 0 {
+			n := min(together, judge.Len()-i)
+			for r := range n {
+				judge.Row(i+r, x[r*d:(r+1)*d])
+			}
+			if err := p.Load(x[:n*d], n, ws); err != nil {
+				return online.Scores{}, err
+			}
 		}
+		probs, _ = p.AnswerTo(probs, i%together, -1, 0, ws)
 		if eps := p.Eps(); truth && eps > 0 {
 			for i, v := range probs {
 				probs[i] = max((v-eps/float64(len(p.Latent)))/(1-eps), 0)
