@@ -253,16 +253,7 @@ func visitKeys(v reflect.Value, path string, visit func(key string, v reflect.Va
 	case isScalar(t), t.Kind() == reflect.Slice && isScalar(t.Elem()):
 		visit(path, v)
 	case t.Kind() == reflect.Struct:
-		for i := range t.NumField() {
-			name, options, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
-			switch {
-			case name == "-":
-			case options == "inline":
-				visitKeys(v.Field(i), path, visit)
-			default:
-				visitKeys(v.Field(i), joinKey(path, name), visit)
-			}
-		}
+		visitFields(v, func(key string, field reflect.Value) { visitKeys(field, joinKey(path, key), visit) })
 	case t.Kind() == reflect.Map:
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
@@ -135,6 +137,12 @@ func TestConfigRefuses(t *testing.T) {
 		"address without quotes": {"mqtt: {servers: [mqtt://h:1]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
 		"list for a word":        {"node: [a]\n", nil, []string{"edge.yaml:1:7: node: want one value"}},
 		"key twice":              {"node: a\nnode: b\n", nil, []string{`edge.yaml:2:1: mapping key "node" already defined at [1:1]`}},
+		"no such anchor":         {"outbox: *o\n", nil, []string{"edge.yaml:1:9: *o: there is no &o before it"}},
+		"anchor within itself":   {"mqtt: &a {<<: *a}\n", nil, []string{"edge.yaml:1:15: *a: there is no &a before it"}},
+		"alias of another kind":  {"mqtt: &a {qos: 1}\nnode: *a\n", nil, []string{"edge.yaml:1:10: node: want one value; put it in quotes if it has a colon"}},
+		"merge of a list":        {"mqtt: {<<: [{qos: 1}]}\n", nil, []string{"edge.yaml:1:12: mqtt: want keys and values"}},
+		"merge of a wrong key":   {"outbox: &a {policy: drop_oldest}\nmqtt: {ring: {<<: *a}}\n", nil, []string{`edge.yaml:1:13: unknown key "policy" in mqtt.ring; the keys are max_bytes, max_messages`}},
+		"tag":                    {"node: !!binary aGVsbG8=\n", nil, []string{"edge.yaml:1:7: node: the tag !!binary has no meaning here"}},
 		"not YAML":               {"mqtt: {servers: [\n", nil, []string{"edge.yaml:1:"}},
 		"two documents":          {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
 		"nothing":                {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
@@ -251,6 +259,62 @@ func TestConfigShowReadsBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Anchors, merged mappings and tags of the core schema mean what they do
+// elsewhere; a key of one's own is stronger than a merged one.
+func TestConfigAnchors(t *testing.T) {
+	c, err := parseConfig("edge.yaml", []byte(`
+outbox: &queue {max_messages: 200, max_bytes: 1MiB}
+mqtt: {servers: ["mqtt://broker.lan"], ring: {max_messages: 100, <<: *queue}, client_id: !!str 5}
+streams:
+  left: &side {topics: [left], features: [rms, peak], join: {devices: 7}}
+  right: {<<: *side, topics: [right]}
+models: {wear: {streams: [left, right]}}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != stream.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
+		t.Errorf("ring %+v, outbox %+v, client %q", c.MQTT.Ring, c.Outbox, c.MQTT.ClientID)
+	}
+	want := c.Streams["left"]
+	want.Topics = []string{"right"}
+	if diff := cmp.Diff(want, c.Streams["right"]); diff != "" || want.Join.Devices != 7 || want.MaxBatch != 1000 {
+		t.Errorf("streams (-left with other topics +right):\n%s", diff)
+	}
+}
+
+// Whatever a text is, it reads back from YAML that was written of it.
+func FuzzQuoteYAML(f *testing.F) {
+	for _, s := range []string{"", "plain", "two words", "off", "~", "007", "1e3", "-", "- a", "a: b", "a #b", "#a", "'", "\"", "[a", "a,b", "\n", "a\tb", "é", "\x00", "\\", "2026-01-01", "=", "<<", "mqtt://h:1", "c:/x", "---", "a:", "?", "? a", "!a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) {
+			return // YAML is text
+		}
+		type lists struct {
+			Word string            `yaml:"word"`
+			Flow []string          `yaml:"flow"`
+			List []string          `yaml:"list"`
+			Keys map[string]string `yaml:"keys"`
+		}
+		want := lists{s, []string{s, s}, []string{s, "x"}, map[string]string{"key": s}}
+		text := appendFields(nil, reflect.ValueOf(struct {
+			Word string            `yaml:"word"`
+			List []string          `yaml:"list"`
+			Keys map[string]string `yaml:"keys"`
+		}{want.Word, want.List, want.Keys}), "")
+		text = fmt.Appendf(text, "flow: %s\n", flow(want.Flow))
+		var got lists
+		if _, err := strictYAML("written.yaml", text, &got); err != nil {
+			t.Fatalf("%q: %v\n%s", s, err, text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-written +read):\n%s\n%s", diff, text)
+		}
+	})
 }
 
 func TestSampleForDataFiles(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"edge/configs"
@@ -103,11 +103,16 @@ streams:
 
 // flow writes a list on one line.
 func flow(list []string) string {
-	text, err := yaml.MarshalWithOptions(list, yaml.Flow(true))
-	if err != nil {
-		panic(err) // a list of strings can be written
+	var quoted []string
+	for _, s := range list {
+		if strings.ContainsAny(s, `,:'"[]{}`) {
+			s = strconv.Quote(s)
+		} else {
+			s = quoteYAML(s)
+		}
+		quoted = append(quoted, s)
 	}
-	return strings.TrimSpace(string(text))
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 func newConfigSchemaCommand() *cobra.Command {
@@ -147,11 +152,7 @@ where they are.`,
 
 // writeConfig writes a configuration that reads back as itself.
 func writeConfig(w io.Writer, c *Config) error {
-	text, err := yaml.MarshalWithOptions(c, yaml.IndentSequence(true))
-	if err != nil {
-		return fmt.Errorf("write the configuration: %w", err)
-	}
-	_, err = w.Write(text)
+	_, err := w.Write(appendFields(nil, reflect.ValueOf(c).Elem(), ""))
 	return err
 }
 

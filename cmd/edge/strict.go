@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // position is where a key stands in a YAML file.
@@ -23,119 +24,186 @@ type position struct{ line, column int }
 // the defaults of keys that are not there. It is as strict as a configuration
 // file deserves: an unknown key, a key without a value, a fraction where a whole
 // number belongs and a name that YAML would read as a number are errors. All
-// errors are found at once, each with file, line and column.
+// errors are found at once, each with file, line and column; dst is then of no
+// use.
 //
 // The positions of the keys that were given are returned by their dotted path.
 func strictYAML(file string, data []byte, dst any) (map[string]position, error) {
-	l := linter{file: file, where: map[string]position{}}
+	d := decoder{file: file, where: map[string]position{}, anchors: map[string]ast.Node{}}
 	tree, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, l.syntax(err)
+		return nil, d.syntax(err)
 	}
 	docs := slices.DeleteFunc(tree.Docs, func(d *ast.DocumentNode) bool { return d.Body == nil || d.Body.Type() == ast.NullType })
 	if len(docs) == 0 {
-		return l.where, nil
+		return d.where, nil
 	}
 	if len(docs) > 1 {
 		return nil, fmt.Errorf("%s: has %d documents; a configuration is one", file, len(docs))
 	}
-	l.visit(docs[0].Body, reflect.TypeOf(dst).Elem(), "")
-	if len(l.errs) > 0 {
-		return nil, errors.Join(l.errs...)
+	d.decode(docs[0].Body, reflect.ValueOf(dst).Elem(), "")
+	if len(d.errs) > 0 {
+		return nil, errors.Join(d.errs...)
 	}
-	if err := yaml.UnmarshalWithOptions(data, dst, yaml.Strict()); err != nil {
-		return nil, l.syntax(err)
-	}
-	return l.where, nil
+	return d.where, nil
 }
 
-// linter compares a YAML tree with the Go type that it is meant for.
-type linter struct {
-	file  string
-	where map[string]position
-	errs  []error
+// decoder sets Go values from a YAML tree. The library's own decoder would
+// stop at the first error, forgive what is listed above, and weigh more.
+type decoder struct {
+	file    string
+	where   map[string]position
+	anchors map[string]ast.Node // what was seen so far, by name
+	errs    []error
 }
 
 // syntax words an error of the YAML library, which shows the place itself.
-func (l *linter) syntax(err error) error {
-	var e yaml.Error
+func (d *decoder) syntax(err error) error {
+	var e interface {
+		error
+		GetToken() *token.Token
+		GetMessage() string
+	}
 	if errors.As(err, &e) && e.GetToken() != nil && e.GetToken().Position != nil {
 		p := e.GetToken().Position
-		return fmt.Errorf("%s:%d:%d: %s", l.file, p.Line, p.Column, e.GetMessage())
+		return fmt.Errorf("%s:%d:%d: %s", d.file, p.Line, p.Column, e.GetMessage())
 	}
-	return fmt.Errorf("%s: %w", l.file, err)
+	return fmt.Errorf("%s: %w", d.file, err)
 }
 
-func (l *linter) report(node ast.Node, format string, args ...any) {
+func (d *decoder) report(node ast.Node, format string, args ...any) {
 	p := node.GetToken().Position
-	l.errs = append(l.errs, fmt.Errorf("%s:%d:%d: %s", l.file, p.Line, p.Column, fmt.Sprintf(format, args...)))
+	d.errs = append(d.errs, fmt.Errorf("%s:%d:%d: %s", d.file, p.Line, p.Column, fmt.Sprintf(format, args...)))
 }
 
-func (l *linter) visit(node ast.Node, t reflect.Type, path string) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
+// defaulter is a type that sets its defaults before it is decoded.
+type defaulter interface {
+	UnmarshalYAML(unmarshal func(any) error) error
+}
+
+// decode sets v from node.
+func (d *decoder) decode(node ast.Node, v reflect.Value, path string) {
 	switch n := node.(type) {
 	case *ast.AnchorNode:
-		l.visit(n.Value, t, path)
+		d.decode(n.Value, v, path)
+		d.anchors[n.Name.GetToken().Value] = n.Value
 		return
 	case *ast.AliasNode:
-		return // what it stands for was visited under its anchor
+		if n := d.aliased(n); n != nil {
+			d.decode(n, v, path)
+		}
+		return
 	case *ast.TagNode:
-		l.visit(n.Value, t, path)
+		switch n.Start.Value {
+		case "!!str", "!!int", "!!float", "!!bool", "!!seq", "!!map":
+			d.decode(n.Value, v, path)
+		default:
+			d.report(node, "%s: the tag %s has no meaning here", path, n.Start.Value)
+		}
 		return
 	case *ast.NullNode:
-		l.report(node, "%s has no value; leave the key out for its default", path)
+		d.report(node, "%s has no value; leave the key out for its default", path)
 		return
 	}
+	if to, ok := v.Addr().Interface().(defaulter); ok {
+		err := to.UnmarshalYAML(func(dst any) error {
+			d.decode(node, reflect.ValueOf(dst).Elem(), path)
+			return nil
+		})
+		if err != nil {
+			d.report(node, "%s: %v", path, err)
+		}
+		return
+	}
+	t := v.Type()
 	switch {
 	case isScalar(t):
-		l.scalar(node, t, path)
+		d.scalar(node, v, path)
 	case t.Kind() == reflect.Struct:
-		l.mapping(node, path, func(key string) (reflect.Type, []string) {
-			keys := yamlKeys(t)
-			return keys[key], sortedKeys(keys)
+		fields := map[string]reflect.Value{}
+		visitFields(v, func(key string, field reflect.Value) { fields[key] = field })
+		d.mapping(node, path, nil, func(key string, value ast.Node) (known []string) {
+			field, ok := fields[key]
+			if !ok {
+				return sortedKeys(fields)
+			}
+			d.decode(value, field, joinKey(path, key))
+			return nil
 		})
 	case t.Kind() == reflect.Map:
-		l.mapping(node, path, func(string) (reflect.Type, []string) { return t.Elem(), nil })
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(t))
+		}
+		d.mapping(node, path, nil, func(key string, value ast.Node) []string {
+			element := reflect.New(t.Elem()).Elem()
+			d.decode(value, element, joinKey(path, key))
+			v.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), element)
+			return nil
+		})
 	case t.Kind() == reflect.Slice:
 		sequence, ok := node.(*ast.SequenceNode)
 		if !ok {
-			l.report(node, "%s: want a list", path)
+			d.report(node, "%s: want a list", path)
 			return
 		}
-		for i, v := range sequence.Values {
-			l.visit(v, t.Elem(), fmt.Sprintf("%s[%d]", path, i))
+		v.Set(reflect.MakeSlice(t, len(sequence.Values), len(sequence.Values)))
+		for i, value := range sequence.Values {
+			d.decode(value, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 		}
 	}
 }
 
-// mapping visits the values of a mapping; typeOf gives a key's type, nil for a
-// key that does not exist, and the keys that do.
-func (l *linter) mapping(node ast.Node, path string, typeOf func(key string) (reflect.Type, []string)) {
+// aliased is what an alias stands for; nil, and an error, if there is none.
+func (d *decoder) aliased(n *ast.AliasNode) ast.Node {
+	name := n.Value.GetToken().Value
+	if d.anchors[name] == nil {
+		d.report(n, "*%s: there is no &%s before it", name, name)
+	}
+	return d.anchors[name]
+}
+
+// mapping calls set with the keys and values of a mapping, and those of the
+// mappings that are merged into it (<<) for keys that it has not itself. set
+// returns the keys that there are, for one that there is not. Keys in done are
+// left out.
+func (d *decoder) mapping(node ast.Node, path string, done map[string]bool, set func(key string, value ast.Node) (known []string)) {
 	m, ok := node.(ast.MapNode)
 	if !ok {
-		l.report(node, "%s: want keys and values", orRoot(path))
+		d.report(node, "%s: want keys and values", orRoot(path))
 		return
 	}
+	all := maps.Clone(done)
+	if all == nil {
+		all = map[string]bool{}
+	}
+	var merged []ast.Node
 	for it := m.MapRange(); it.Next(); {
 		if it.Key().IsMergeKey() {
+			merged = append(merged, it.Value())
 			continue
 		}
 		key := scalarText(it.Key())
-		t, known := typeOf(key)
-		if t == nil {
+		if done[key] {
+			continue
+		}
+		all[key] = true
+		p := it.Key().GetToken().Position
+		d.where[joinKey(path, key)] = position{p.Line, p.Column}
+		if known := set(key, it.Value()); known != nil {
 			hint := "; the keys are " + strings.Join(known, ", ")
 			if near := nearest(key, known); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
-			l.report(it.Key(), "unknown key %q in %s%s", key, orRoot(path), hint)
-			continue
+			d.report(it.Key(), "unknown key %q in %s%s", key, orRoot(path), hint)
 		}
-		inner := joinKey(path, key)
-		p := it.Key().GetToken().Position
-		l.where[inner] = position{p.Line, p.Column}
-		l.visit(it.Value(), t, inner)
+	}
+	for _, value := range merged {
+		if alias, ok := value.(*ast.AliasNode); ok {
+			if value = d.aliased(alias); value == nil {
+				continue
+			}
+		}
+		d.mapping(value, path, all, set)
 	}
 }
 
@@ -146,29 +214,28 @@ func orRoot(path string) string {
 	return path
 }
 
-func (l *linter) scalar(node ast.Node, t reflect.Type, path string) {
+func (d *decoder) scalar(node ast.Node, v reflect.Value, path string) {
 	switch node.(type) {
 	case ast.ScalarNode:
 	case ast.MapNode: // mqtt://host:1883 within { }, for one
-		l.report(node, "%s: want one value; put it in quotes if it has a colon", path)
+		d.report(node, "%s: want one value; put it in quotes if it has a colon", path)
 		return
 	default:
-		l.report(node, "%s: want one value", path)
+		d.report(node, "%s: want one value", path)
 		return
 	}
-	if t.Kind() == reflect.String && !isText(t) {
+	text := scalarText(node)
+	if v.Kind() == reflect.String && !isText(v.Type()) {
 		// 007, 1.0, 0x10 or ~ as a name: YAML would make another text of it.
-		switch node.(type) {
+		switch n := node.(type) {
 		case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-			var s string
-			if yaml.NodeToValue(node, &s) == nil && s != scalarText(node) {
-				l.report(node, "%s: put %s in quotes, it would be read as the number %s", path, scalarText(node), s)
+			if s := fmt.Sprint(n.(ast.ScalarNode).GetValue()); s != text {
+				d.report(node, "%s: put %s in quotes, it would be read as the number %s", path, text, s)
 			}
 		}
-		return
 	}
-	if err := parseScalar(reflect.New(t).Elem(), scalarText(node)); err != nil {
-		l.report(node, "%s: %v", path, err)
+	if err := parseScalar(v, text); err != nil {
+		d.report(node, "%s: %v", path, err)
 	}
 }
 
@@ -246,26 +313,20 @@ func parseScalar(v reflect.Value, text string) error {
 	return nil
 }
 
-// yamlKeys are the keys of a struct and their types, inlined ones included.
-func yamlKeys(t reflect.Type) map[string]reflect.Type {
-	keys := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+// visitFields calls visit with the fields of a struct that have a key, in their
+// order, those of inlined ones included.
+func visitFields(v reflect.Value, visit func(key string, field reflect.Value)) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		switch {
-		case !f.IsExported() || name == "-":
+		case key == "-", !f.IsExported():
 		case options == "inline":
-			for k, v := range yamlKeys(f.Type) {
-				keys[k] = v
-			}
+			visitFields(v.Field(i), visit)
 		default:
-			if name == "" {
-				name = strings.ToLower(f.Name)
-			}
-			keys[name] = f.Type
+			visit(key, v.Field(i))
 		}
 	}
-	return keys
 }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {

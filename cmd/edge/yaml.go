@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/token"
+)
+
+// appendFields appends the keys and values of a struct, one below the other,
+// such that strictYAML reads them. indent begins each line but the first.
+func appendFields(dst []byte, v reflect.Value, indent string) []byte {
+	first := true
+	visitFields(v, func(key string, field reflect.Value) {
+		if !first {
+			dst = append(dst, indent...)
+		}
+		first = false
+		dst = append(append(dst, quoteYAML(key)...), ':')
+		dst = appendValue(dst, field, indent)
+	})
+	return dst
+}
+
+// appendValue appends what follows a key that is indented by indent, to the end
+// of its line or lines.
+func appendValue(dst []byte, v reflect.Value, indent string) []byte {
+	inner := indent + "  "
+	switch {
+	case isScalar(v.Type()):
+		return append(append(append(dst, ' '), scalarYAML(v)...), '\n')
+	case v.Kind() == reflect.Struct:
+		return appendFields(append(append(dst, '\n'), inner...), v, inner)
+	case v.Kind() == reflect.Map && v.Len() > 0:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		dst = append(dst, '\n')
+		for _, key := range keys {
+			dst = append(append(append(dst, inner...), quoteYAML(key.String())...), ':')
+			dst = appendValue(dst, v.MapIndex(key), inner)
+		}
+		return dst
+	case v.Kind() == reflect.Map:
+		return append(dst, " {}\n"...)
+	case v.Len() == 0:
+		return append(dst, " []\n"...)
+	}
+	dst = append(dst, '\n')
+	for i := range v.Len() {
+		dst = append(append(dst, inner...), '-')
+		if e := v.Index(i); e.Kind() == reflect.Struct && !isScalar(e.Type()) {
+			dst = appendFields(append(dst, ' '), e, inner+"  ")
+		} else {
+			dst = appendValue(dst, e, inner)
+		}
+	}
+	return dst
+}
+
+// scalarYAML writes what parseScalar reads.
+func scalarYAML(v reflect.Value) string {
+	switch s := v.Interface().(type) {
+	case encoding.TextMarshaler:
+		text, err := s.MarshalText()
+		if err != nil {
+			panic(err) // a value that is valid can be written
+		}
+		return quoteYAML(string(text))
+	case time.Duration:
+		return s.String()
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return quoteYAML(v.String())
+	case reflect.Float32, reflect.Float64:
+		text := strconv.FormatFloat(v.Float(), 'g', -1, v.Type().Bits())
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0"
+		}
+		return text
+	}
+	return fmt.Sprint(v)
+}
+
+// quoteYAML puts a text in quotes if YAML would read another value without.
+func quoteYAML(s string) string {
+	if token.IsNeedQuoted(s) || strings.HasPrefix(s, "?") || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
