@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -392,8 +393,24 @@ func TestRequestsRefused(t *testing.T) {
 	})
 	t.Run("profiles", func(t *testing.T) {
 		s := serve(t, b.url(), func(c *Config) { c.HTTP.Pprof, c.Node = true, "other" })
-		if code, answer := s.get("/debug/pprof/heap?debug=1"); code != http.StatusOK || !strings.Contains(answer, "heap profile") {
-			t.Errorf("answers %d: %.200s", code, answer)
+		const packed = "\x1f\x8b" // gzip, which profiles come in
+		for path, want := range map[string]struct {
+			code int
+			has  string
+		}{
+			"":                     {http.StatusOK, "goroutine\t"},
+			"heap?debug=1":         {http.StatusOK, "heap profile"},
+			"heap?gc=1":            {http.StatusOK, packed},
+			"goroutine?debug=2":    {http.StatusOK, "goroutine 1 ["},
+			"cmdline":              {http.StatusOK, os.Args[0]},
+			"profile?seconds=0.01": {http.StatusOK, packed},
+			"trace?seconds=0.01":   {http.StatusOK, "go 1."},
+			"none":                 {http.StatusNotFound, ""},
+			"allocs?seconds=1":     {http.StatusBadRequest, "-diff_base"},
+		} {
+			if code, answer := s.get("/debug/pprof/" + path); code != want.code || !strings.Contains(answer, want.has) {
+				t.Errorf("%s answers %d: %.200q", path, code, answer)
+			}
 		}
 	})
 }
