@@ -12,7 +12,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 const (
@@ -307,20 +307,20 @@ func (s *screen) lastLines(width int) []string {
 // coloured gives texts their look by the terminal's own sixteen colours; what
 // matters is also said in words, for terminals that have none.
 func coloured(as look, text string) string {
-	style := lipgloss.NewStyle()
+	var style ansi.Style
 	switch as {
 	case titleLook:
-		style = style.Bold(true)
+		style = style.Bold()
 	case faintLook:
-		style = style.Faint(true)
+		style = style.Faint()
 	case goodLook:
-		style = style.Foreground(lipgloss.Green)
+		style = style.ForegroundColor(ansi.Green)
 	case badLook:
-		style = style.Bold(true).Foreground(lipgloss.Red)
+		style = style.Bold().ForegroundColor(ansi.Red)
 	case chosenLook:
 		style = style.Reverse(true)
 	default:
 		return text
 	}
-	return style.Render(text)
+	return style.Styled(text)
 }
