@@ -7,13 +7,17 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/lapack"
+	"gonum.org/v1/gonum/lapack/gonum"
+
+	"edge/model/dense"
 )
 
 // principal are the directions in which the rows of a table vary most.
 type principal struct {
-	mean       []float64  // D
-	directions *mat.Dense // D×K, orthonormal, the largest variance first
+	mean       []float64 // D
+	directions []float64 // D×K, orthonormal, the largest variance first
 }
 
 // principalRows bounds the rows that the directions are found from.
@@ -37,32 +41,31 @@ func inComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
 func (p *Part) principal(k int) (*principal, error) {
 	d, n := len(p.table.Features), min(p.Len(), principalRows)
 	rows := rand.New(rand.NewPCG(1, 1)).Perm(p.Len())[:n]
-	x := mat.NewDense(n, d, nil)
+	x := make([]float64, n*d)
 	mean := make([]float64, d)
 	for i, r := range rows {
-		p.Row(r, x.RawRowView(i))
-		for j, v := range x.RawRowView(i) {
+		row := x[i*d : (i+1)*d]
+		p.Row(r, row)
+		for j, v := range row {
 			mean[j] += v / float64(n)
 		}
 	}
-	for i := range n {
-		row := x.RawRowView(i)
-		for j := range row {
-			row[j] -= mean[j]
-		}
+	for i := range x {
+		x[i] -= mean[i%d]
 	}
-	cov := mat.NewSymDense(d, nil)
-	cov.SymOuterK(1/float64(n), x.T())
-	var e mat.EigenSym
-	if !e.Factorize(cov, true) {
+	vectors := make([]float64, d*d) // of the covariance, the smallest variance first
+	dense.Gemm(true, false, d, d, n, 1/float64(n), x, d, x, d, 0, vectors, d)
+	var l gonum.Implementation
+	values, work := make([]float64, d), make([]float64, 1)
+	l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, -1) // says how much work space is best
+	work = make([]float64, int(work[0]))
+	if !l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, len(work)) {
 		return nil, errors.New("principal components: the eigenvalues did not converge")
 	}
-	var vectors mat.Dense
-	e.VectorsTo(&vectors) // the smallest first
-	directions := mat.NewDense(d, k, nil)
-	for j := range k {
-		for i := range d {
-			directions.Set(i, j, vectors.At(i, d-1-j))
+	directions := make([]float64, d*k)
+	for i := range d {
+		for j := range k {
+			directions[i*k+j] = vectors[i*d+d-1-j]
 		}
 	}
 	return &principal{mean, directions}, nil
@@ -70,7 +73,8 @@ func (p *Part) principal(k int) (*principal, error) {
 
 // apply returns t with principal components in place of its features.
 func (p *principal) apply(t *Table) *Table {
-	d, k := p.directions.Dims()
+	d := len(p.mean)
+	k := len(p.directions) / d
 	out := &Table{Name: t.Name, Classes: t.Classes, labels: t.labels}
 	for j := range k {
 		out.Features = append(out.Features, "pc"+strconv.Itoa(j))
@@ -79,17 +83,17 @@ func (p *principal) apply(t *Table) *Table {
 	all := t.Samples(t.All())
 	for from := 0; from < all.Len(); from += block {
 		n := min(block, all.Len()-from)
-		x := mat.NewDense(n, d, nil)
+		x := make([]float64, n*d)
 		for i := range n {
-			row := x.RawRowView(i)
+			row := x[i*d : (i+1)*d]
 			all.Row(from+i, row)
 			for j := range row {
 				row[j] -= p.mean[j]
 			}
 		}
-		var y mat.Dense
-		y.Mul(x, p.directions)
-		out.values = append(out.values, y.RawMatrix().Data...)
+		y := make([]float64, n*k)
+		dense.Gemm(false, false, n, k, d, 1, x, d, p.directions, k, 0, y, k)
+		out.values = append(out.values, y...)
 	}
 	return out
 }
