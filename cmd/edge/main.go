@@ -86,14 +86,9 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 	root.SetFlagErrorFunc(nearestFlag)
 	root.AddCommand(
 		newRunCommand(),
-		newDemoCommand(),
 		newReplayCommand(),
-		newEvalCommand(),
-		newTrainCommand(),
-		newPaperCommand(),
 		newPredictCommand(),
 		newInspectCommand(),
-		newTopCommand(),
 		newCheckCommand(),
 		newDoctorCommand(),
 		newConfigCommand(),
@@ -104,6 +99,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newRestoreCommand(),
 		newVersionCommand(),
 	)
+	root.AddCommand(newDeskCommands()...)
 	return root
 }
 

@@ -23,6 +23,10 @@ models: {rooms: {streams: [waves]`+model+`}}
 		"zstd":       {"check", "-c", config(", compression: zstd", "", "")},
 		"profiles":   {"check", "-c", config("", "", "http: {pprof: true}")},
 		"demo":       {"demo", "--for", "1s"},
+		"eval":       {"eval", table, "--json"},
+		"train":      {"train", table},
+		"paper":      {"paper"},
+		"top":        {"top", "--once"},
 		"components": {"train", table, "--components", "1"},
 		"plot":       {"eval", table, "--plot", "x.svg"},
 	} {
