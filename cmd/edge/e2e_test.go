@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -519,12 +520,19 @@ func TestDelayedLabels(t *testing.T) {
 	forEachBroker(t, func(t *testing.T, b *testBroker) {
 		config, _ := waveformConfig(t, b.url())
 		d := startDaemon(t, config)
-		replayed(t, data, "--broker", b.url(), "--labels", "delayed", "--delay", "20")()
-		awaitSamples(t, b, 300)
+		code, out, errOut := edge(t, "replay", data, "--broker", b.url(), "--labels", "delayed", "--delay", "20", "--json")
+		if code != exitOK {
+			t.Fatalf("replay exits with %d: %s", code, errOut)
+		}
+		published := gjson.Parse(out)
 		// The last labels follow the last row, whose prediction replay awaits.
 		awaitSamples(t, b, 300)
-		if final := d.stop(); final.Get("samples").Uint() != 300 || final.Get("error").Float() > 0.5 {
-			t.Errorf("%d samples, error %g", final.Get("samples").Uint(), final.Get("error").Float())
+		final := d.stop()
+		if n, e := final.Get("samples").Uint(), final.Get("error").Float(); n != 300 || published.Get("samples").Uint() != 300 || e != published.Get("error").Float() {
+			t.Errorf("%d samples, error %g; what was published has %s", n, e, published.Get("error"))
+		}
+		if e := published.Get("nll").Float(); math.Abs(e-final.Get("nll").Float()) > 0.1 {
+			t.Errorf("log loss %g; what was published has %g", final.Get("nll").Float(), e)
 		}
 	})
 }

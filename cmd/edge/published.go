@@ -135,6 +135,8 @@ type publishedModel struct {
 const (
 	keptRows = 10_000 // that may wait for their prediction
 	maxKnown = 1000   // classes, whatever is published
+
+	publishedFirst = 1e-9 // of probability, by which the published class is before those that four decimals make its equals
 )
 
 // expect remembers a row before it is sent.
@@ -198,6 +200,9 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Publi
 	probs := make([]float64, len(classes))
 	for i, name := range classes {
 		probs[i] = p.Probs[name]
+		if p.Class != nil && name == *p.Class {
+			probs[i] += publishedFirst
+		}
 	}
 	beside := online.Beside{Ruled: true, Abstained: p.Abstain}
 	if p.Set != nil {
