@@ -4,6 +4,7 @@
 #   docs/live.sh sets      coverage and size of the prediction sets, on every stream of ../shared/data
 #   docs/live.sh plot      draws docs/sets.svg
 #   docs/live.sh late      coverage of published sets whose labels come late
+#   docs/live.sh drift     draws docs/drift.svg
 #   docs/live.sh actions   what to do about a drift
 #   docs/live.sh alarms    false alarms and delays of the detectors
 #   docs/live.sh weights   what class weights do
@@ -49,6 +50,10 @@ late)
 		done
 		echo
 	done ;;
+drift)
+	files=()
+	for set in waveform pendigits satellite wall_following; do files+=("$data/$set.csv.gz"); done
+	"$EDGE" eval "${files[@]}" --shuffle 1 --first 8000 --abrupt 2000 --plot docs/drift.svg ;;
 actions)
 	for kind in synthetic real; do
 		echo "| $kind | drifts | none | forget | reseed | rollback |"
@@ -93,5 +98,5 @@ weights)
 			$1 == "\"prevalence\"" && (rare == "" || $2 < rare) { rare = $2 }
 			END { printf "| %s | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f | %.4f |\n", set, rare, b[1], b[2], f[1], f[2], err[1], err[2], nll[1], nll[2] }'
 	done ;;
-*) sed -n '2,9p' "$0"; exit 2 ;;
+*) sed -n '2,10p' "$0"; exit 2 ;;
 esac
