@@ -15,8 +15,8 @@ batch) size=100 sets="electricity gas_drift_partial insects_reoccurring_tail key
 	pendigits rialto room_occupancy wall_following weather wisdm_windows" ;;
 sample) size=1 sets="electricity gas_drift_partial outdoor wall_following weather" ;;
 esac
-echo "| stream | error | best peer | nll | best peer | ECE | samples/s |"
-echo "|---|---|---|---|---|---|---|"
+echo "| stream | error | best peer | nll | best peer | ECE |"
+echo "|---|---|---|---|---|---|"
 for set in $sets; do
 	flags=(--first 20000 --batch "$size")
 	case $set in
@@ -29,13 +29,12 @@ for set in $sets; do
 			FNR == NR && $1 == "\"error\"" && !seen++ { e = $2 }
 			FNR == NR && $1 == "\"nll\"" && !n { n = $2 }
 			FNR == NR && $1 == "\"ece\"" { c = $2 }
-			FNR == NR && $1 == "\"samples_per_second\"" { s = $2 }
 			FNR == NR { next }
 			{ split($0, p, ",") }
 			p[1] == "S" && p[2] == set && p[4] == mode && p[8] != "" && (be == "" || p[8] + 0 < be) { be = p[8] + 0; bep = p[3] }
 			p[1] == "S" && p[2] == set && p[4] == mode && p[9] != "" && (bn == "" || p[9] + 0 < bn) { bn = p[9] + 0; bnp = p[3] }
 			END {
 				b = e < be ? "**" : ""; d = n < bn ? "**" : ""
-				printf "| %s | %s%.4f%s | %.4f %s | %s%.4f%s | %.4f %s | %.3f | %d |\n", set, b, e, b, be, bep, d, n, d, bn, bnp, c, s
+				printf "| %s | %s%.4f%s | %.4f %s | %s%.4f%s | %.4f %s | %.3f |\n", set, b, e, b, be, bep, d, n, d, bn, bnp, c
 			}' - "$peers"
 done
