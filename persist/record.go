@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -327,7 +326,7 @@ func (d *decoder) extras(allowed uint) (e extras) {
 		case tagBy:
 			e.by = d.uint64()
 		case tagState:
-			e.state = bytes.Clone(d.bytes(d.count(maxState, 1)))
+			e.state = append([]byte(nil), d.bytes(d.count(maxState, 1))...) // nil if it is empty
 		case tagClock:
 			e.clock = time.Duration(d.uvarint())
 		case tagSaid:
