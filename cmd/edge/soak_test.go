@@ -84,9 +84,13 @@ func TestSoak(t *testing.T) {
 		heap = math.Inf(1) // so short a life has not come to its level
 	}
 	s.flat(heap)
-	t.Logf("%d messages in %v, %d of them taught; faults: %v", s.published, time.Since(begun).Round(time.Second), s.taught, s.faults)
-	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught; doctor would have reckoned with %s",
-		byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), byteSize(uint64(s.reckoned())))
+	took := time.Since(begun)
+	t.Logf("%d messages in %v, %d of them taught; faults: %v", s.published, took.Round(time.Second), s.taught, s.faults)
+	aDay := func(bytes float64) string {
+		return byteSize(uint64(bytes * (24 * time.Hour).Seconds() / took.Seconds()))
+	}
+	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught: %s a day at this pace, doctor would have reckoned with %s",
+		byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), aDay(float64(s.written)), aDay(s.reckoned()))
 }
 
 const soakDuring = 300 // messages while a fault lasts
