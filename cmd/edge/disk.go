@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -303,11 +304,12 @@ func (w *wear) aDay(cfg *Config) {
 	for _, stream := range cfg.usedStreams() {
 		w.CommitsADay += day * w.Rate / float64(w.Group)
 		// A minibatch that is closed by time is a commit, too: once for the models
-		// of a stream that wait equally long; in a window of as long it is none.
+		// of a stream that wait equally long; where a commit waits as long for
+		// company it is none.
 		waits := map[time.Duration]bool{}
 		for _, m := range cfg.Models {
 			b := m.Learner.Batch
-			if slices.Contains(m.Streams, stream) && b.MaxWait > cfg.Stream().LossWindow && w.Rate > 0 && w.Rate*b.MaxWait.Seconds() < float64(b.MaxSize-1) {
+			if slices.Contains(m.Streams, stream) && b.MaxWait > cmp.Or(cfg.Stream().LossWindow, cfg.Store.JournalFlush) && w.Rate > 0 && w.Rate*b.MaxWait.Seconds() < float64(b.MaxSize-1) {
 				waits[b.MaxWait] = true
 			}
 		}
