@@ -16,6 +16,8 @@ COLD    := edge/cmd/... crypto/... encoding/... net/... vendor/... golang.org/..
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%=-l)
 MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
 WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
+# Tests of another machine, of which most is compiled for its packages anyway.
+TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c -trimpath -tags nethttpomithttp2 $(COLD:%=-gcflags=%=-l)
 
 .PHONY: help build test race torture faults load soak endure bench fuzz cover lint vuln arm emulate demo clean
 
@@ -80,21 +82,21 @@ arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
 	GOARCH=amd64 $(MINIMAL) -o $(DIST)/edge_linux_amd64 ./cmd/edge
 	GOARCH=arm64 $(WHOLE) -o $(DIST)/edge_linux_arm64_whole ./cmd/edge
 
-emulate: ## test the kernels of model/dense on arm64 and armv6; needs qemu-user-static
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -c -o $(DIST)/dense_arm64.test ./model/dense
-	timeout 600 qemu-aarch64-static $(DIST)/dense_arm64.test
-	GOARCH=arm GOARM=6 CGO_ENABLED=0 $(GO) test -c -o $(DIST)/dense_armv6.test ./model/dense
-	timeout 600 qemu-arm-static -cpu arm1176 $(DIST)/dense_armv6.test
+emulate: ## run the tests of every package on arm64 and armv6, emulated (PART=--part: what CI has time for); needs qemu-user-static
+	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
+	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./...
+	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./...
+	.ci/emulate/run $(PART)
 
 .PHONY: packages release
 packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
 	rm -rf $(DIST)/bin
 	mkdir -p $(DIST)/bin/completion
-	GOARCH=amd64 $(WHOLE) -o $(DIST)/bin/edge_amd64 ./cmd/edge
-	GOARCH=arm64 $(WHOLE) -o $(DIST)/bin/edge_arm64 ./cmd/edge
-	GOARCH=arm GOARM=7 $(WHOLE) -o $(DIST)/bin/edge_armv7 ./cmd/edge
-	GOARCH=arm GOARM=6 $(WHOLE) -o $(DIST)/bin/edge_armv6 ./cmd/edge
-	GOARCH=riscv64 $(WHOLE) -o $(DIST)/bin/edge_riscv64 ./cmd/edge
+	GOARCH=amd64 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_amd64 ./cmd/edge
+	GOARCH=arm64 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_arm64 ./cmd/edge
+	GOARCH=arm GOARM=7 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_armv7 ./cmd/edge
+	GOARCH=arm GOARM=6 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_armv6 ./cmd/edge
+	GOARCH=riscv64 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_riscv64 ./cmd/edge
 	cp -r $(DIST)/man $(DIST)/bin/man
 	for shell in bash zsh fish; do $(GO) run ./cmd/edge completion $$shell >$(DIST)/bin/completion/edge.$$shell; done
 	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
