@@ -124,9 +124,9 @@ type Config struct {
 	// root of the size. 0 keeps kernel and inducing inputs. Default 0.02.
 	LearningRate float64 `yaml:"learning_rate"`
 	// Gradient is the number of observations whose evidence a step of Adam
-	// follows, at least: those of the minibatch, and the latest of the window
-	// where it has fewer. Default 0, the minibatch alone; 16 where labels are asked
-	// for. Range 0 to 1000.
+	// follows during the warm-up, at least: the new ones, and the latest of the
+	// window where they are fewer. Default 0, the new ones alone; 16 where labels
+	// are asked for. Range 0 to 1000.
 	Gradient int `yaml:"gradient"`
 	// LabelNoise is the probability that a label is wrong.
 	LabelNoise LabelNoise `yaml:"label_noise"`

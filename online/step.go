@@ -160,8 +160,13 @@ func (l *Learner) sweep(h, s, n, points, from, to int) {
 }
 
 // gradientPoints is the number of samples whose evidence the gradient follows: the
-// recent ones, and the latest of the window before them up to the configured number.
+// recent ones, and in the warm-up the latest of the window before them up to the
+// configured number. Later, when many were learnt, the same samples again and again
+// did harm.
 func (l *Learner) gradientPoints(recent, window int) int {
+	if l.warm {
+		return recent
+	}
 	return min(max(recent, l.cfg.Gradient), window)
 }
 

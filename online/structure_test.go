@@ -389,13 +389,13 @@ func TestGradientByDifferences(t *testing.T) {
 }
 
 // A step with fewer new samples than the gradient is to look at takes those of
-// the window, too, and a restored learner takes the same.
+// the window, too, while the model warms up, and a restored learner takes the same.
 func TestGradientLooksAtTheWindow(t *testing.T) {
 	cfg := testConfig(4, "a", "b", "c")
 	cfg.Inducing, cfg.Window, cfg.Batch.MaxSize = 6, 30, 1
 	cfg.Horizons = []Horizon{Horizon(math.Inf(1))}
-	for _, c := range []struct{ gradient, want int }{{0, replay}, {1, replay}, {16, 16}, {1000, 30}} {
-		cfg.Gradient = c.gradient
+	for _, c := range []struct{ gradient, warmup, want int }{{0, 1000, replay}, {1, 1000, replay}, {16, 1000, 16}, {1000, 1000, 30}, {16, 50, replay}} {
+		cfg.Gradient, cfg.Warmup = c.gradient, c.warmup
 		l := newTestLearner(t, cfg)
 		rng := rand.New(rand.NewPCG(5, 5))
 		feed(l, rng, 60)
