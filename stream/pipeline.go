@@ -819,16 +819,26 @@ func (c *committer) add(it *item) {
 	}
 	for i := range it.lessons {
 		l := &it.lessons[i]
-		if l.to != nil {
-			c.expire(l.to, now)
-			c.sample(it, l, now)
-			continue
+		if err := c.consider(it, l, now); err != nil {
+			c.report.refuse(l.from, l.from.models, it.msg, refuse(Fault, "%w", err))
 		}
-		c.label(it, l, now)
 	}
 	if c.group.durable() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)
 	}
+}
+
+// consider takes up what a message teaches. A panic is the error: the message is
+// then acknowledged, or the broker would send it again after every restart.
+func (c *committer) consider(it *item, l *lesson, now time.Time) (err error) {
+	defer online.Survive(&err)
+	if l.to == nil {
+		c.label(it, l, now)
+		return nil
+	}
+	c.expire(l.to, now)
+	c.sample(it, l, now)
+	return nil
 }
 
 func (c *committer) expire(m *modelState, now time.Time) {

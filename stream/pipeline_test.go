@@ -597,31 +597,56 @@ func TestClasses(t *testing.T) {
 // A message over which the program panics is refused: it would come again after
 // every restart.
 func TestPanicOverAMessage(t *testing.T) {
-	in("is counted, acknowledged and does not stop the stream", t, func(t *testing.T) {
-		cfg, m := testConfig()
-		var log bytes.Buffer
-		cfg.Node = "n1"
-		r := &rig{t: t, journal: newFakeJournal(), models: map[string]*fakeModel{m.Name: m.Model.(*fakeModel)}}
-		r.node = newTestNode(t, cfg, Deps{
-			Models: []ModelConfig{m}, Journal: r.journal, Log: slog.New(slog.NewTextHandler(&log, nil)),
-			OnPrediction: func(p *Prediction) {
-				if p.ID == "poison" {
-					panic("an error of the program")
-				}
-			},
-		})
-		r.start()
-		r.send(p7, `{"id":"a","features":[1,2],"label":"ok"}`, `{"id":"poison","features":[1,2],"label":"ok"}`, `{"id":"b","features":[3,4],"label":"ok"}`)
-		time.Sleep(time.Second)
-		r.stop()
-		if s := r.node.Stats(); s.Rejected[Fault] != 1 || s.Predictions != 3 || len(r.acks()) != 3 {
-			t.Errorf("refused %v, %d predictions, acknowledged %q", s.Rejected, s.Predictions, r.acks())
+	const words = "an error of the program"
+	hearing := func(d *Deps) {
+		d.OnPrediction = func(p *Prediction) {
+			if p.ID == "poison" {
+				panic(words)
+			}
 		}
-		equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 3"})
-		if !strings.Contains(log.String(), "an error of the program") || !strings.Contains(log.String(), "stack=") {
-			t.Errorf("the log does not tell where:\n%s", &log)
-		}
-	})
+	}
+	committing := func(d *Deps) {
+		calls := 0
+		d.Journal = askedJournal{d.Journal, func() {
+			if calls++; calls == 2 {
+				panic(words)
+			}
+		}}
+	}
+	in("when it is answered: is counted, acknowledged and does not stop the stream", t, func(t *testing.T) { panicOverAMessage(t, words, hearing) })
+	in("when it is committed: the same", t, func(t *testing.T) { panicOverAMessage(t, words, committing) })
+}
+
+// askedJournal calls asked before it says what it has seen.
+type askedJournal struct {
+	Journal
+	asked func()
+}
+
+func (j askedJournal) Seen(model string, key uint64) bool {
+	j.asked()
+	return j.Journal.Seen(model, key)
+}
+
+// panicOverAMessage sends three messages, over the second of which poison panics.
+func panicOverAMessage(t *testing.T, words string, poison func(*Deps)) {
+	cfg, m := testConfig()
+	var log bytes.Buffer
+	r := &rig{t: t, journal: newFakeJournal(), models: map[string]*fakeModel{m.Name: m.Model.(*fakeModel)}}
+	deps := Deps{Models: []ModelConfig{m}, Journal: r.journal, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	poison(&deps)
+	r.node = newTestNode(t, cfg, deps)
+	r.start()
+	r.send(p7, `{"id":"a","features":[1,2],"label":"ok"}`, `{"id":"poison","features":[1,2],"label":"ok"}`, `{"id":"b","features":[3,4],"label":"ok"}`)
+	time.Sleep(time.Second)
+	r.stop()
+	if s := r.node.Stats(); s.Rejected[Fault] != 1 || s.Predictions != 3 || len(r.acks()) != 3 {
+		t.Errorf("refused %v, %d predictions, acknowledged %q", s.Rejected, s.Predictions, r.acks())
+	}
+	equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 3"})
+	if !strings.Contains(log.String(), words) || !strings.Contains(log.String(), "stack=") {
+		t.Errorf("the log does not tell where:\n%s", &log)
+	}
 }
 
 func TestPoison(t *testing.T) {
