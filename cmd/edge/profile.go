@@ -52,14 +52,14 @@ func serveProfile(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if r.FormValue("seconds") != "" {
+	if r.URL.Query().Has("seconds") {
 		http.Error(w, "take two profiles, and compare them with go tool pprof -diff_base", http.StatusBadRequest)
 		return
 	}
-	if gc, _ := strconv.Atoi(r.FormValue("gc")); p.Name() == "heap" && gc > 0 {
+	if gc, _ := strconv.Atoi(r.URL.Query().Get("gc")); p.Name() == "heap" && gc > 0 {
 		runtime.GC()
 	}
-	debug, _ := strconv.Atoi(r.FormValue("debug"))
+	debug, _ := strconv.Atoi(r.URL.Query().Get("debug"))
 	kind := "application/octet-stream"
 	if debug > 0 {
 		kind = "text/plain; charset=utf-8"
@@ -70,7 +70,7 @@ func serveProfile(w http.ResponseWriter, r *http.Request) {
 
 // serveRecording serves what runs for ?seconds, or until the client leaves.
 func serveRecording(w http.ResponseWriter, r *http.Request, length time.Duration, start func() error, stop func()) {
-	if seconds, err := strconv.ParseFloat(r.FormValue("seconds"), 64); err == nil && seconds > 0 {
+	if seconds, err := strconv.ParseFloat(r.URL.Query().Get("seconds"), 64); err == nil && seconds > 0 {
 		length = time.Duration(min(seconds, time.Hour.Seconds()) * float64(time.Second))
 	}
 	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(length + writeTimeout)) // else the server's own stays
