@@ -1,49 +1,75 @@
-//go:build !minimal
-
 package main
 
 import (
+	"fmt"
 	"io"
+	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 )
 
-// progress is a progress bar, or nothing at all where nobody watches.
-type progress struct{ bar *progressbar.ProgressBar }
+// drawProgress is the least time between two looks of a line of progress.
+const drawProgress = 100 * time.Millisecond
 
-// newProgress starts a bar on w if that is a terminal; total −1 is unknown.
+// progress is a line on a terminal that says how far a loop has come, or
+// nothing at all where nobody watches.
+type progress struct{ line *progressLine }
+
+type progressLine struct {
+	mu           sync.Mutex
+	w            io.Writer
+	name         string
+	total, done  int
+	start, drawn time.Time
+}
+
+// newProgress starts a line on w if that is a terminal; total −1 is unknown.
 func newProgress(w io.Writer, total int, name string) progress {
 	if !isTerminal(w) {
 		return progress{}
 	}
-	return progress{progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription(name),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-	)}
+	return progress{&progressLine{w: w, name: name, total: total, start: time.Now()}}
 }
 
-// Add moves the bar by n.
+// Add counts n more.
 func (p progress) Add(n int) {
-	if p.bar != nil {
-		p.bar.Add(n)
+	if l := p.line; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.done += n
+		if now := time.Now(); now.Sub(l.drawn) >= drawProgress {
+			l.drawn = now
+			io.WriteString(l.w, "\r\x1b[K"+l.text(now.Sub(l.start)))
+		}
 	}
 }
 
-// Describe changes the text before the bar.
+// Describe changes the text before the numbers.
 func (p progress) Describe(text string) {
-	if p.bar != nil {
-		p.bar.Describe(text)
+	if l := p.line; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.name = text
 	}
 }
 
-// Close takes the bar off the screen.
+// Close takes the line off the screen.
 func (p progress) Close() {
-	if p.bar != nil {
-		p.bar.Finish()
+	if l := p.line; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		io.WriteString(l.w, "\r\x1b[K")
 	}
+}
+
+// text is the line after some time.
+func (l *progressLine) text(after time.Duration) string {
+	rate := float64(l.done) / max(after.Seconds(), 1e-3)
+	if l.total <= 0 {
+		return fmt.Sprintf("%s %d (%.3g/s)", l.name, l.done, rate)
+	}
+	left := time.Duration(0)
+	if rate > 0 {
+		left = time.Duration(float64(l.total-l.done) / rate * float64(time.Second)).Round(time.Second)
+	}
+	return fmt.Sprintf("%s %3d%% %d/%d (%.3g/s, %s left)", l.name, 100*l.done/l.total, l.done, l.total, rate, max(left, 0))
 }
