@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lmittmann/tint"
-
 	"edge/online"
 	"edge/persist"
 	"edge/stream"
@@ -350,7 +348,7 @@ func newLogger(cfg Log, w io.Writer) *slog.Logger {
 	case cfg.Format == "json":
 		handler = slog.NewJSONHandler(w, options)
 	case cfg.Format == "auto" && isTerminal(w):
-		handler = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly})
+		handler = newTerminalHandler(w, level)
 	}
 	return slog.New(adjustable{handler, level})
 }

@@ -6,5 +6,8 @@ import "github.com/spf13/cobra"
 
 // newDeskCommands are the commands for a larger machine than the daemon's.
 func newDeskCommands() []*cobra.Command {
-	return []*cobra.Command{newDemoCommand(), newEvalCommand(), newTrainCommand(), newPaperCommand(), newTopCommand()}
+	return []*cobra.Command{
+		newDemoCommand(), newReplayCommand(), newEvalCommand(), newTrainCommand(), newPaperCommand(), newPredictCommand(),
+		newTopCommand(),
+	}
 }

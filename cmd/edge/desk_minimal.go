@@ -12,7 +12,7 @@ import (
 // out: each refuses, whatever its arguments are.
 func newDeskCommands() []*cobra.Command {
 	var all []*cobra.Command
-	for _, name := range []string{"demo", "eval", "train", "paper", "top"} {
+	for _, name := range []string{"demo", "replay", "eval", "train", "paper", "predict", "top"} {
 		all = append(all, &cobra.Command{
 			Use: name, Short: "Not in this build", DisableFlagParsing: true,
 			RunE: action(func(*cobra.Command, []string) error {

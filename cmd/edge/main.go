@@ -86,8 +86,6 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 	root.SetFlagErrorFunc(nearestFlag)
 	root.AddCommand(
 		newRunCommand(),
-		newReplayCommand(),
-		newPredictCommand(),
 		newInspectCommand(),
 		newCheckCommand(),
 		newDoctorCommand(),

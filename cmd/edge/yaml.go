@@ -94,3 +94,17 @@ func quoteYAML(s string) string {
 	}
 	return s
 }
+
+// flow writes a list on one line.
+func flow(list []string) string {
+	var quoted []string
+	for _, s := range list {
+		if strings.ContainsAny(s, `,:'"[]{}`) {
+			s = strconv.Quote(s)
+		} else {
+			s = quoteYAML(s)
+		}
+		quoted = append(quoted, s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
