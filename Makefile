@@ -8,11 +8,12 @@ QUIET   ?= 10000
 DIST    := dist
 
 # Small binaries. The page is plain HTTP, so HTTP/2 would never be spoken. What
-# runs once a connection or once a start is not inlined.
+# runs once a connection, a commit or a start is not inlined.
 COLD    := edge/cmd/... crypto/... encoding/... net/... vendor/... golang.org/... mime/... regexp/... text/... html log/... os/... \
-           compress/... fmt reflect math/big \
+           compress/... fmt reflect math/big context flag image/... path/... runtime/pprof runtime/debug sort syscall internal/poll bufio io sync time \
            $(addprefix github.com/,goccy/... spf13/... gorilla/... lmittmann/... influxdata/... mattn/... coreos/... \
-           mochi-mqtt/... schollz/... fxamacker/... klauspost/... charmbracelet/... rivo/... mitchellh/...) charm.land/...
+           mochi-mqtt/... fxamacker/... klauspost/... charmbracelet/... rivo/... fsnotify/... \
+           clipperhouse/... lucasb-eyer/... muesli/... xo/... rs/... KimMachineGun/... pbnjay/...) charm.land/... go.etcd.io/...
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%=-l)
 MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
 WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
