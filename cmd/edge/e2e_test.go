@@ -370,12 +370,14 @@ func TestStopAndStart(t *testing.T) {
 		config, _ := waveformConfig(t, b.url())
 		first := startDaemon(t, config)
 		first.await("connected to the broker")
-		rate := "400"
+		rate := "150"
 		if len(emulator) > 0 {
 			rate = "60" // it learns no faster, and what a stop leaves to the next start has no digest yet
 		}
 		wait := replayed(t, data, "--broker", b.url(), "--rate", rate)
-		time.Sleep(500 * time.Millisecond)
+		if !eventually(func() bool { return gjson.Get(retained(t, b.url(), "edge/test/waveform/metrics"), "n").Int() > 0 }) {
+			t.Error("nothing is learnt")
+		}
 		before := first.stop()
 		second := startDaemon(t, config)
 		wait()
