@@ -17,7 +17,7 @@ fi
 for _ in $(seq "${ROUNDS:-5}"); do
 	for impl in $impls; do
 		"$folder/$impl" -test.run '^$' -test.bench "^Benchmark(Step|Predict)\$/${SIZES:-}" -test.benchtime "${TIME:-300ms}" |
-			awk -v impl="$impl" '/^Benchmark/ { sub(/^Benchmark/, "", $1); sub(/-[0-9]+$/, "", $1); print $1, impl, $3/1000 }'
+			awk -v impl="$impl" '/^Benchmark/ { sub(/^Benchmark/, "", $1); sub(/-[0-9]+$/, "", $1); for (i = 2; i <= NF; i++) if ($i == "cpu-µs/op") print $1, impl, $(i-1) }'
 	done
 done | awk '
 function median(list, n, a, i, j, t) {

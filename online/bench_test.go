@@ -14,9 +14,14 @@ var sizes = []struct{ c, m, d, b int }{{6, 50, 33, 1}, {6, 50, 33, 16}, {6, 100,
 
 // benchLearner is a warmed-up learner with the default horizons and window.
 func benchLearner(b *testing.B, c, m, d, size int, rate float64) (*Learner, []Event) {
+	return learnerAfter(b, c, m, d, size, rate, max(4*size, 2*m), max(8*size, 4*m))
+}
+
+// learnerAfter is a learner with so many samples of warm-up, after that many.
+func learnerAfter(b *testing.B, c, m, d, size int, rate float64, warmup, samples int) (*Learner, []Event) {
 	cfg := DefaultConfig()
-	cfg.Inducing, cfg.Batch.MaxSize, cfg.LearningRate = m, size, rate
-	cfg.Warmup = max(4*size, 2*m)
+	cfg.Inducing, cfg.Batch.MaxSize, cfg.LearningRate, cfg.Warmup = m, size, rate, warmup
+	cfg.Classes.Max = max(cfg.Classes.Max, c)
 	for i := range d {
 		cfg.Features = append(cfg.Features, fmt.Sprint("f", i))
 	}
@@ -28,7 +33,7 @@ func benchLearner(b *testing.B, c, m, d, size int, rate float64) (*Learner, []Ev
 		b.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	events := make([]Event, max(8*size, 4*m))
+	events := make([]Event, samples)
 	for i := range events {
 		k := rng.IntN(c)
 		x := make([]float64, d)
@@ -89,20 +94,26 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkPredict is one prediction, and BenchmarkPredictBatch one of n that
-// wait and are loaded together.
+// BenchmarkPredict is one prediction, of the whole model and of a single
+// posterior; BenchmarkPredictBatch one of n that wait and are loaded together.
 func BenchmarkPredict(b *testing.B) {
 	for _, s := range sizes[1:] {
-		b.Run(fmt.Sprintf("C=%d/M=%d/D=%d", s.c, s.m, s.d), func(b *testing.B) {
-			l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
-			p, ws := l.Posterior(), model.NewWorkspace()
-			dst := make([]float64, s.c)
-			next := 0
-			timed(b, 1, func() {
-				dst, _, _ = p.PredictTo(dst, events[next].X, ws)
-				next = (next + 1) % len(events)
+		l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
+		single := l.Posterior() // of one horizon and uncorrected
+		single.Bank, single.Weights, single.Pool = single.Bank[:1], []float64{1}, model.Pool{}
+		for _, p := range []struct {
+			name string
+			post *model.Posterior
+		}{{"whole", l.Posterior()}, {"single", single}} {
+			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/%s", s.c, s.m, s.d, p.name), func(b *testing.B) {
+				ws, dst := model.NewWorkspace(), make([]float64, s.c)
+				next := 0
+				timed(b, 1, func() {
+					dst, _, _ = p.post.PredictTo(dst, events[next].X, ws)
+					next = (next + 1) % len(events)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -129,6 +140,48 @@ func BenchmarkPredictBatch(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkCost is a minibatch and a prediction of the default model, with one
+// of its sizes changed at a time: docs/cost.sh plots it.
+func BenchmarkCost(b *testing.B) {
+	const c, m, d, n = 6, 50, 33, 16
+	at := func(axis string, value, c, m, d, n int) {
+		l, events := learnerAfter(b, c, m, d, n, 0.02, max(n, 64), 4*max(n, 64))
+		b.Run(fmt.Sprintf("step/%s=%d", axis, value), func(b *testing.B) {
+			next := 0
+			timed(b, n, func() {
+				for range n {
+					l.Add(&events[next])
+					next = (next + 1) % len(events)
+				}
+			})
+		})
+		if axis == "B" {
+			return
+		}
+		p, ws := l.Posterior(), model.NewWorkspace()
+		dst := make([]float64, c)
+		b.Run(fmt.Sprintf("prediction/%s=%d", axis, value), func(b *testing.B) {
+			next := 0
+			timed(b, 1, func() {
+				dst, _, _ = p.PredictTo(dst, events[next].X, ws)
+				next = (next + 1) % len(events)
+			})
+		})
+	}
+	for _, v := range []int{25, 50, 71, 100, 141, 200, 283, 400} {
+		at("M", v, c, v, d, n)
+	}
+	for _, v := range []int{2, 3, 6, 12, 25, 50, 100} {
+		at("C", v, v, m, d, n)
+	}
+	for _, v := range []int{2, 4, 8, 16, 33, 64, 128, 256, 784} {
+		at("D", v, c, m, v, n)
+	}
+	for _, v := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 400} {
+		at("B", v, c, m, d, v)
 	}
 }
 

@@ -136,14 +136,7 @@ func dotTriangle(m int, a []float64, lda int, x, y []float64) {
 		clear(y[:m4])
 		dotRowsNEON(m4, 0, 4, 1, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
 		for i := 0; i < m4; i += 4 {
-			for r := i; r < i+4; r++ {
-				row, xr := a[r*lda+i:r*lda+r+1], x[i:r+1]
-				s := y[r]
-				for p, v := range row {
-					s += v * xr[p]
-				}
-				y[r] = s
-			}
+			dotCorner(a[i*lda+i:], lda, x[i:], y[i:])
 		}
 	} else {
 		m4 = 0
@@ -151,6 +144,28 @@ func dotTriangle(m int, a []float64, lda int, x, y []float64) {
 	if m4 < m {
 		dotRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x, y[m4:], false)
 	}
+}
+
+// dotCorner adds A·x to y for A 4×4 lower triangular.
+func dotCorner(a []float64, lda int, x, y []float64) {
+	x, y = x[:4], y[:4]
+	r0, r1, r2, r3 := a[:1], a[lda:][:2], a[2*lda:][:3], a[3*lda:][:4]
+	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+	y[0] += r0[0] * x0
+	y[1] = y[1] + r1[0]*x0 + r1[1]*x1
+	y[2] = y[2] + r2[0]*x0 + r2[1]*x1 + r2[2]*x2
+	y[3] = y[3] + r3[0]*x0 + r3[1]*x1 + r3[2]*x2 + r3[3]*x3
+}
+
+// axpyCorner adds Aᵀ·x to y for A 4×4 lower triangular.
+func axpyCorner(a []float64, lda int, x, y []float64) {
+	x, y = x[:4], y[:4]
+	r0, r1, r2, r3 := a[:1], a[lda:][:2], a[2*lda:][:3], a[3*lda:][:4]
+	x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+	y[0] = y[0] + r0[0]*x0 + r1[0]*x1 + r2[0]*x2 + r3[0]*x3
+	y[1] = y[1] + r1[1]*x1 + r2[1]*x2 + r3[1]*x3
+	y[2] = y[2] + r2[2]*x2 + r3[2]*x3
+	y[3] += r3[3] * x3
 }
 
 // axpyRows adds alpha·Aᵀ·x to y for A m×k.
@@ -178,12 +193,7 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	if vectorised && m4 > 0 {
 		axpyRowsNEON(m4, 0, 4, 1, unsafe.SliceData(a), lda, unsafe.SliceData(x), unsafe.SliceData(y))
 		for i := 0; i < m4; i += 4 {
-			for r := i; r < i+4; r++ {
-				yr := y[i : r+1]
-				for p, v := range a[r*lda+i : r*lda+r+1] {
-					yr[p] += x[r] * v
-				}
-			}
+			axpyCorner(a[i*lda+i:], lda, x[i:], y[i:])
 		}
 	} else {
 		m4 = 0
