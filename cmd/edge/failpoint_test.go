@@ -162,18 +162,19 @@ func startWithFailpoint(t *testing.T, binary, config string, environment ...stri
 
 // TestFailpoints lets a daemon panic, fail or wait between any two steps of a
 // sample's way. What was taught is known at the end all the same, once and in
-// order, and no hand was needed but that of a service manager. It does so the
-// first time, and the second one in a life of its own where EDGE_OPERATIONS is 1.
+// order, and no hand was needed but that of a service manager. Where
+// EDGE_OPERATIONS is 1 it does so in one life the first time, in another the
+// second; otherwise it panics and fails only, the first time.
 func TestFailpoints(t *testing.T) {
-	times := 1
+	times, actions := 1, []string{"panic", "fail"}
 	if tortureNumber(t, "EDGE_OPERATIONS", 9) == 1 {
-		times = 2
+		times, actions = 2, []string{"panic", "wait", "fail"}
 	}
 	binary := edgeWithFailpoints(t)
 	s := newScenario(t)
 	lives := 0
 	for _, p := range failpoints {
-		for _, action := range []string{"panic", "wait", "fail"} {
+		for _, action := range actions {
 			for n := 1; n <= times; n++ {
 				if action == "fail" && p.fail == "" || n > 1 && strings.HasSuffix(p.name, "rename") {
 					continue
