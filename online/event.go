@@ -63,6 +63,11 @@ type Event struct {
 	State []byte
 }
 
+// Size is about how many bytes the event takes in a journal.
+func (e *Event) Size() int {
+	return 64 + 8*(len(e.X)+len(e.Probs)) + len(e.Label) + len(e.Name) + len(e.State)
+}
+
 // Record is an Event of one model with its place in that model's journal.
 type Record struct {
 	Model string

@@ -52,6 +52,8 @@ type LoopOptions struct {
 	Checkpointer Checkpointer  // nil: none
 	Every        time.Duration // between checkpoints; 0: never by time
 	Samples      uint64        // between checkpoints; 0: never by count
+	Bytes        uint64        // of records between checkpoints, about; 0: never by size
+	Unsaved      uint64        // bytes of the records between Saved and Seq, about
 	Linger       time.Duration // for what is queued when Run's ctx ends; the rest is left to the journal. 0: learn it all
 	Log          *slog.Logger
 	Notify       func(Notice)             // called from the loop's goroutine; nil: none
@@ -93,6 +95,7 @@ type Loop struct {
 	due        *time.Ticker // of checkpoints; Run's goroutine only, as all below
 	seq        uint64       // of the last record learnt
 	saved      uint64       // seq of the last checkpoint
+	unsaved    uint64       // bytes of the records learnt since, about
 	twice      bool         // and of the one before
 	noRoom     time.Time    // when making room last failed
 	stateBytes int
@@ -113,7 +116,7 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	}
 	lp := &Loop{
 		learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1), errands: make(chan func()),
-		seq: opts.Seq, saved: opts.Saved, start: time.Now(),
+		seq: opts.Seq, saved: opts.Saved, unsaved: opts.Unsaved, start: time.Now(),
 	}
 	lp.drained = sync.NewCond(&lp.mu)
 	lp.snapshot.Store(l.Posterior())
@@ -199,15 +202,15 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 // configuration, and ends in the same bytes. It waits for Run, or for ctx to end.
 //
 // Errors: those of Restore and of the Checkpointer. Nothing has changed then.
-func (lp *Loop) Reconfigure(ctx context.Context, cfg Config, every time.Duration, samples uint64) error {
+func (lp *Loop) Reconfigure(ctx context.Context, cfg Config, every time.Duration, samples, bytes uint64) error {
 	var err error
-	if e := lp.do(ctx, func() { err = lp.reconfigure(cfg, every, samples) }); e != nil {
+	if e := lp.do(ctx, func() { err = lp.reconfigure(cfg, every, samples, bytes) }); e != nil {
 		return fmt.Errorf("online: reconfigure %s: %w", lp.opts.Model, e)
 	}
 	return err
 }
 
-func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples uint64) error {
+func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint64) error {
 	if !reflect.DeepEqual(cfg, lp.learner.Config()) {
 		state, _ := lp.learner.AppendBinary(nil)
 		learner, err := Restore(cfg, state)
@@ -223,7 +226,7 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples uint64) err
 		lp.snapshot.Store(learner.Posterior())
 		lp.publishStatus()
 	}
-	lp.opts.Every, lp.opts.Samples = every, samples
+	lp.opts.Every, lp.opts.Samples, lp.opts.Bytes = every, samples, bytes
 	lp.schedule()
 	return nil
 }
@@ -339,6 +342,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
+		lp.unsaved += uint64(r.Size())
 		if out.Change != "" {
 			lp.snapshot.Store(lp.learner.Posterior()) // who hears of it finds it done
 		}
@@ -401,7 +405,7 @@ func (lp *Loop) notify(kind, detail string, seq uint64) {
 }
 
 func (lp *Loop) checkpointIfDue() {
-	if lp.opts.Samples > 0 && lp.seq-lp.saved >= lp.opts.Samples {
+	if lp.opts.Samples > 0 && lp.seq-lp.saved >= lp.opts.Samples || lp.opts.Bytes > 0 && lp.unsaved >= lp.opts.Bytes {
 		lp.checkpoint()
 	}
 }
@@ -436,7 +440,7 @@ func (lp *Loop) save() error {
 		return err
 	}
 	lp.twice = lp.saved == lp.seq
-	lp.saved, lp.stateBytes = lp.seq, len(lp.state)
+	lp.saved, lp.unsaved, lp.stateBytes = lp.seq, 0, len(lp.state)
 	return nil
 }
 

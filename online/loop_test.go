@@ -126,6 +126,29 @@ func TestLoopCheckpointsWhatWasReplayed(t *testing.T) {
 	}
 }
 
+// Few large records are as much of a journal as many small ones.
+func TestLoopCheckpointsBySize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	few := records(rng, 1, 10)
+	size := uint64(few[0].Size())
+	for name, c := range map[string]struct {
+		bytes, behind uint64
+		want          int
+	}{
+		"never":                  {0, 1 << 40, 0},
+		"not yet":                {10*size + 1, 0, 0},
+		"in time":                {10 * size, 0, 1},
+		"with what was replayed": {20 * size, 10 * size, 1},
+	} {
+		disk := &shelf{}
+		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Checkpointer: disk, Bytes: c.bytes, Unsaved: c.behind})
+		lp.learn(t.Context(), few)
+		if disk.saves != c.want || c.want > 0 && lp.unsaved != 0 {
+			t.Errorf("%s: %d checkpoints, want %d; %d bytes since", name, disk.saves, c.want, lp.unsaved)
+		}
+	}
+}
+
 // A checkpoint by time, one that fails, and one that works again.
 func TestLoopCheckpointsByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

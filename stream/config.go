@@ -83,9 +83,8 @@ type MQTT struct {
 	// MaxReconnectInterval bounds the growing pause between attempts to connect.
 	// Default 30s, range 100ms to 1h.
 	MaxReconnectInterval time.Duration `yaml:"max_reconnect_interval"`
-	// InflightWindow is how many messages may wait for one commit of the journal,
-	// and how many publications may be on their way. A broker sends no more than
-	// its own window without an acknowledgement: stay below it (mosquitto: 20,
+	// InflightWindow is how many messages may wait for one commit of the journal.
+	// A broker sends no more than its own window without an acknowledgement: stay below it (mosquitto: 20,
 	// max_inflight_messages). Default 16, range 1 to 1000.
 	InflightWindow int `yaml:"inflight_window"`
 	// BaseTopic begins every topic of the node's own: <base>/<node>/…. Default edge.

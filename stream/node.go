@@ -139,7 +139,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	qos := byte(cfg.MQTT.QoS)
 	n.ring = newFifo(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, func(m *message) int { return len(m.topic) + len(m.payload) })
 	n.queue = make(chan *item, commitQueue)
-	n.outbox = newOutbox(cfg.Outbox, cfg.MQTT.InflightWindow, n.counts)
+	n.outbox = newOutbox(cfg.Outbox, publishWindow, n.counts)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		home:   newHomeAssistant(cfg, prefix),

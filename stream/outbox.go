@@ -40,6 +40,11 @@ func (m *outgoing) free() {
 }
 
 const (
+	// publishWindow is how many publications may be on their way at once: enough
+	// that a round trip to a busy broker holds up nothing, few enough to be sent
+	// again after a reconnect.
+	publishWindow = 64
+
 	maxTries     = 5                // a message that ends every connection must not be sent for ever
 	ackedWithin  = 30 * time.Second // a broker that takes longer is taken for dead
 	drainPolling = 5 * time.Millisecond

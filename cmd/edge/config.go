@@ -82,6 +82,8 @@ type Checkpoint struct {
 	Every time.Duration `yaml:"every"`
 	// Samples learnt since the last one; 0: never by count. Default 5000.
 	Samples uint64 `yaml:"samples"`
+	// Size of what the journal holds since the last one; 0: never by size. Default 8MiB.
+	Size stream.ByteSize `yaml:"size"`
 }
 
 // HTTP says where the page, the metrics and the health checks are served.
@@ -117,7 +119,7 @@ func DefaultConfig() Config {
 			JournalFlush: s.JournalFlush,
 			Durability:   "strict",
 			LossWindow:   time.Second,
-			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000},
+			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000, Size: 8 * stream.MiB},
 			MaxSize:      256 * stream.MiB,
 			Dedupe:       4096,
 		},

@@ -231,6 +231,9 @@ func (c Checkpoint) String() string {
 	if c.Samples > 0 {
 		when = append(when, fmt.Sprintf("after %d samples", c.Samples))
 	}
+	if c.Size > 0 {
+		when = append(when, fmt.Sprintf("after %v of journal", c.Size))
+	}
 	return strings.Join(when, " or ")
 }
 

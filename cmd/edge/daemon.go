@@ -188,9 +188,9 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	if err != nil {
 		return nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
 	}
-	seq := kept.Seq
-	if n := len(kept.Records); n > 0 {
-		seq = kept.Records[n-1].Seq
+	seq, unsaved := kept.Seq, uint64(0)
+	for i := range kept.Records {
+		seq, unsaved = kept.Records[i].Seq, unsaved+uint64(kept.Records[i].Size())
 	}
 	m := newServedModel(cfg, name, learnerConfig)
 	for _, r := range refused {
@@ -212,6 +212,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	m.loop = online.NewLoop(learner, online.LoopOptions{
 		Model: name, Seq: seq, Saved: kept.Seq, Queue: learnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
+		Bytes: uint64(cfg.Store.Checkpoint.Size), Unsaved: unsaved,
 		Linger: lingerWithin,
 		Log:    d.log, Notify: d.notify,
 		Learnt: func(t time.Duration) { d.monitor.onLearnt(name, t) },
@@ -285,6 +286,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for _, m := range d.now().models {
 		m.work = begin(r.learning, m.loop.Run)
 	}
+	trim := begin(r.learning, func(ctx context.Context) error {
+		trimMemory(ctx)
+		return nil
+	})
 	watch := begin(r.learning, func(ctx context.Context) error {
 		d.monitor.run(ctx, d.store, d.path)
 		return nil
@@ -318,6 +323,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		failed = append(failed, m.work.end(nil))
 	}
 	watch.end(nil)
+	trim.end(nil)
 	page.end(nil)
 	for _, m := range d.now().models {
 		d.farewell(m)

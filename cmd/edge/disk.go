@@ -181,6 +181,8 @@ type wear struct {
 	CheckpointsADay float64 `json:"checkpoints_per_day"` // of each model
 	BytesADay       float64 `json:"bytes_per_day"`
 	Years           float64 `json:"years,omitempty"` // of the disk's life
+
+	samples uint64 // of the model with the largest, after which a checkpoint is due; 0: never by count or size
 }
 
 // measureWear writes a store beside the state as the daemon would, and counts.
@@ -205,7 +207,15 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 			return w, err
 		}
 	}
-	w.Rate = rate
+	w.Rate, w.samples = rate, cfg.Store.Checkpoint.Samples
+	if size := uint64(cfg.Store.Checkpoint.Size); size > 0 {
+		for _, name := range names {
+			record := online.Event{X: make([]float64, len(learners[name].Features)), Label: "class"}
+			if n := max(size/uint64(record.Size()), 1); w.samples == 0 || n < w.samples {
+				w.samples = n
+			}
+		}
+	}
 	// The first label waits for those that come within journal_flush.
 	w.Group = int(min(math.Round(1+rate*cfg.Store.JournalFlush.Seconds()), float64(cfg.MQTT.InflightWindow)))
 	if window := cfg.Stream().LossWindow; window > 0 {
@@ -236,7 +246,7 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 	// A journal as it is half way between two checkpoints: a commit to a long one
 	// writes more pages.
 	const longest, counted = 5000, 40
-	every := cfg.Store.Checkpoint.Samples
+	every := w.samples
 	if t := uint64(rate * cfg.Store.Checkpoint.Every.Seconds()); cfg.Store.Checkpoint.Every > 0 && (every == 0 || t < every) {
 		every = t
 	}
@@ -298,8 +308,8 @@ func (w *wear) aDay(cfg *Config) {
 	if every.Every > 0 && w.Rate > 0 {
 		w.CheckpointsADay = day / every.Every.Seconds()
 	}
-	if every.Samples > 0 {
-		w.CheckpointsADay = max(w.CheckpointsADay, day*w.Rate/float64(every.Samples))
+	if w.samples > 0 {
+		w.CheckpointsADay = max(w.CheckpointsADay, day*w.Rate/float64(w.samples))
 	}
 	for _, stream := range cfg.usedStreams() {
 		w.CommitsADay += day * w.Rate / float64(w.Group)

@@ -292,7 +292,7 @@ func TestWearOfADay(t *testing.T) {
 		{20, 2, 864000 + 86400/0.3, 345.6},
 		{1000, 16, 5400000, 17280}, // minibatches fill by themselves
 	} {
-		w := wear{Rate: tc.rate, Group: tc.group, CommitBytes: 10000, CheckpointBytes: 1e6}
+		w := wear{Rate: tc.rate, Group: tc.group, CommitBytes: 10000, CheckpointBytes: 1e6, samples: 5000}
 		w.aDay(cfg)
 		want := tc.commits*10000 + tc.points*1e6
 		if math.Abs(w.BytesADay-want) > 1e-6*want || math.Abs(w.CheckpointsADay-tc.points) > 1e-9*tc.points {

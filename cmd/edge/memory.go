@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -43,4 +46,25 @@ func limitMemory(limit stream.ByteSize, log *slog.Logger) (bytes int64, from str
 	debug.SetMemoryLimit(bytes)
 	log.Info("memory is limited", "bytes", bytes, "from", from)
 	return bytes, from
+}
+
+const (
+	trimEvery = 10 * time.Second
+	trimAbove = 1 << 20 // bytes allocated since the last time
+)
+
+// trimMemory gives back to the system what learning has left behind, until ctx
+// ends. Go by itself keeps what the heap was at its largest, as it may be needed
+// again: after a burst of labels that is as much again as the model.
+func trimMemory(ctx context.Context) {
+	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	before := uint64(0)
+	every(ctx, trimEvery, func() {
+		metrics.Read(allocated)
+		if now := allocated[0].Value.Uint64(); now-before > trimAbove {
+			debug.FreeOSMemory()
+			metrics.Read(allocated)
+			before = allocated[0].Value.Uint64()
+		}
+	})
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"edge/stream"
 )
@@ -33,4 +37,31 @@ func TestLimitMemory(t *testing.T) {
 	if limitMemory(0, log); debug.SetGCPercent(100) != 100 {
 		t.Error("GOGC is not heeded")
 	}
+}
+
+// What learning leaves behind goes back to the system soon.
+func TestTrimMemory(t *testing.T) {
+	const left = 64 << 20
+	released := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapReleased
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go trimMemory(ctx)
+		synctest.Wait()
+		block := make([]byte, left)
+		for i := range block {
+			block[i] = 1
+		}
+		runtime.KeepAlive(block)
+		before := released()
+		time.Sleep(2 * trimEvery)
+		synctest.Wait()
+		if after := released(); after < before+left*3/4 {
+			t.Errorf("%d MiB were released, then %d; %d MiB are not needed any more", before>>20, after>>20, left>>20)
+		}
+	})
 }

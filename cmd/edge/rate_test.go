@@ -272,7 +272,10 @@ func (s *answerers) predicting(f func(*process)) {
 	defer d.stop()
 	d.await("connected to the broker")
 	s.with(d.cmd.Process.Pid, f)
-	time.Sleep(3 * time.Second) // learning may be behind
+	p := &process{&asker{b: s.b}, d.cmd.Process.Pid}
+	for used := time.Duration(-1); used != p.cpu(); time.Sleep(time.Second) { // learning may be behind
+		used = p.cpu()
+	}
 }
 
 func (s *answerers) with(pid int, f func(*process)) {

@@ -207,7 +207,7 @@ func (r *run) reconfigure(ctx context.Context, old, next *deployment) (takeBack 
 
 // tell lets a model's loop go on under the model's configuration.
 func tell(ctx context.Context, m *servedModel, c Checkpoint) error {
-	return m.loop.Reconfigure(ctx, m.config, c.Every, c.Samples)
+	return m.loop.Reconfigure(ctx, m.config, c.Every, c.Samples, uint64(c.Size))
 }
 
 // move serves the page elsewhere, or as something else.
