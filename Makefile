@@ -20,7 +20,7 @@ WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
 # Tests of another machine, of which most is compiled for its packages anyway.
 TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c -trimpath -tags nethttpomithttp2 $(COLD:%=-gcflags=%=-l)
 
-.PHONY: help build test race torture faults load soak endure bench fuzz cover lint vuln arm emulate demo clean
+.PHONY: help build test race torture faults load soak endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -82,6 +82,10 @@ arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
 	GOARCH=arm64 $(MINIMAL) -o $(DIST)/edge_linux_arm64 ./cmd/edge
 	GOARCH=amd64 $(MINIMAL) -o $(DIST)/edge_linux_amd64 ./cmd/edge
 	GOARCH=arm64 $(WHOLE) -o $(DIST)/edge_linux_arm64_whole ./cmd/edge
+
+sizes: ## print what each module adds to the arm64 program without plots
+	GOARCH=arm64 $(subst -s -w,-w,$(WHOLE)) -o $(DIST)/edge_symbols ./cmd/edge
+	$(GO) run ./.ci/sizes $(DIST)/edge_symbols
 
 emulate: ## run the tests of every package on arm64 and armv6, emulated (PART=--part: what CI has time for); needs qemu-user-static
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6

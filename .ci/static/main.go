@@ -1,23 +1,27 @@
 // Command static fails unless every file named is a statically linked Linux
-// program, and prints what each was built for.
+// program, not larger than the bytes after its name if there are any
+// (FILE=BYTES), and prints what each was built for.
 package main
 
 import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 )
 
 func main() {
-	for _, path := range os.Args[1:] {
-		if err := check(path); err != nil {
+	for _, arg := range os.Args[1:] {
+		path, limit, _ := strings.Cut(arg, "=")
+		if err := check(path, limit); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", path, err)
 			os.Exit(1)
 		}
 	}
 }
 
-func check(path string) error {
+func check(path, limit string) error {
 	f, err := elf.Open(path)
 	if err != nil {
 		return err
@@ -32,6 +36,12 @@ func check(path string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: %v, %v, static, %.1f MiB\n", path, f.Class, f.Machine, float64(info.Size())/(1<<20))
+	fmt.Printf("%s: %v, %v, static, %d bytes\n", path, f.Class, f.Machine, info.Size())
+	if limit == "" {
+		return nil
+	}
+	if most, err := strconv.ParseInt(limit, 10, 64); err != nil || info.Size() > most {
+		return fmt.Errorf("has %d bytes; want at most %s", info.Size(), limit)
+	}
 	return nil
 }
