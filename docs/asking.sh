@@ -8,14 +8,10 @@ data=${DATA:-../shared/data}
 edge=${EDGE:-go run ./cmd/edge}
 [ $# -gt 0 ] || set -- wall_following gas_drift_partial satellite pendigits
 for set; do
-	case $set in
-	satellite) seeds=2 ;;
-	pendigits) seeds=1 ;;
-	*) seeds=3 ;;
-	esac
+	budgets=0.02,0.05,0.1,0.2,0.3,0.5
+	[ "$set" != pendigits ] || budgets=0.02,0.05,0.1,0.2
 	eval="$edge eval $data/$set.csv.gz --query"
-	$eval margin,entropy,bald,random --budget 0.01,0.02,0.05,0.1,0.2 --seeds $seeds --plot "docs/asking-$set.svg"
-	$eval margin --budget 0.2 --inducing 100
-	$eval random --budget 1 --batch 16 # every label, in minibatches
-	$eval random --budget 1            # every label, one by one
+	$eval margin,entropy,bald,random --budget $budgets --seeds 3 --against-full --plot "docs/asking-$set.svg"
+	$eval margin --budget 0.1,0.2 --inducing 100
+	$eval random --budget 1 # every label, one by one
 done
