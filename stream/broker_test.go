@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -84,9 +85,15 @@ func newMochi(t *testing.T, secure *tls.Config, hook mochi.Hook) *broker {
 		if err := server.AddHook(hook, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := server.AddListener(listeners.NewTCP(listeners.Config{ID: "tcp", Address: b.addr, TLSConfig: secure})); err != nil {
-			t.Fatal(err)
-		}
+		// A program that another test is just starting has the descriptors of this
+		// process, and with them the broker's last listener, until it is executed.
+		eventually(t, "the broker to listen", func() bool {
+			err := server.AddListener(listeners.NewTCP(listeners.Config{ID: "tcp", Address: b.addr, TLSConfig: secure}))
+			if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+				t.Fatal(err)
+			}
+			return err == nil
+		})
 		if err := server.Serve(); err != nil {
 			t.Fatal(err)
 		}
