@@ -139,8 +139,8 @@ http: {listen: ""}
 			}
 		}
 		flow, pressure := [2]float64{3, 0}, [2]float64{0, 3}
-		teach("morning ", 150, flow, pressure)
-		s.await("scores", "edge/test/valve/metrics", func(r gjson.Result) bool { return r.Get("n").Int() == 150 })
+		teach("morning ", 300, flow, pressure) // beyond the warm-up of a model that asks
+		s.await("scores", "edge/test/valve/metrics", func(r gjson.Result) bool { return r.Get("n").Int() == 300 })
 		answerTo(t, config, "export", "--data", `{"name":"good"}`)
 
 		// The valve does something that the model has never seen: it asks.
@@ -158,7 +158,7 @@ http: {listen: ""}
 		for i := range 20 {
 			s.sample(fmt.Sprint("stuck ", i), 7, 7, "stuck")
 		}
-		s.await("scores", "edge/test/valve/metrics", func(r gjson.Result) bool { return r.Get("n").Int() == 171 })
+		s.await("scores", "edge/test/valve/metrics", func(r gjson.Result) bool { return r.Get("n").Int() == 321 })
 		s.sample("still stuck", 7, 7, "")
 		if got := s.answer("still stuck"); got.Get("class").Str != "stuck" {
 			t.Errorf("%s, want the new class", got)
@@ -182,7 +182,7 @@ http: {listen: ""}
 		}
 		stopped := d.stop()
 		again := startDaemon(t, config)
-		if ready := again.await("model ready"); ready.Get("digest").Str != stopped.Get("digest").Str || ready.Get("samples").Int() != 150 {
+		if ready := again.await("model ready"); ready.Get("digest").Str != stopped.Get("digest").Str || ready.Get("samples").Int() != 300 {
 			t.Errorf("stopped as %s, started as %s", stopped, ready)
 		}
 		again.stop()
