@@ -29,8 +29,8 @@ var axes = []struct{ name, label string }{
 
 var kinds = []string{"step", "prediction"}
 
-// line is a benchmark's name, with kind, axis and size, and its processor time.
-var line = regexp.MustCompile(`^BenchmarkCost/(\w+)/(\w)=(\d+)\S*\s.*?([\d.]+) cpu-µs/op`)
+// line is a benchmark's name, with axis, size and kind, and its processor time.
+var line = regexp.MustCompile(`^BenchmarkCost/(\w)=(\d+)/(step|prediction)\S*\s.*?([\d.]+) cpu-µs/op`)
 
 func main() {
 	curves := map[string]plotter.XYs{} // by kind and axis, microseconds
@@ -40,9 +40,9 @@ func main() {
 		if f == nil {
 			continue
 		}
-		size, _ := strconv.ParseFloat(f[3], 64)
+		size, _ := strconv.ParseFloat(f[2], 64)
 		micros, _ := strconv.ParseFloat(f[4], 64)
-		take(curves, f[1]+f[2], size, micros)
+		take(curves, f[3]+f[1], size, micros)
 	}
 	if len(curves) == 0 {
 		log.Fatal("no benchmark on standard input")
@@ -94,7 +94,7 @@ func round(v float64) string {
 // paint draws a panel for each axis, logarithmic both ways.
 func paint(path string, curves map[string]plotter.XYs) error {
 	canvas := vgsvg.New(24*vg.Centimeter, 18*vg.Centimeter)
-	tiles := draw.Tiles{Rows: 2, Cols: 2, PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2}
+	tiles := draw.Tiles{Rows: 2, Cols: 2, PadX: vg.Centimeter / 2, PadY: vg.Centimeter / 2, PadRight: vg.Centimeter / 2}
 	for i, a := range axes {
 		p := plot.New()
 		p.X.Label.Text, p.Y.Label.Text = a.label, "processor time, µs"

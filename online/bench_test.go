@@ -82,64 +82,72 @@ func BenchmarkStep(b *testing.B) {
 		}{{"fixed", 0}, {"learn", 0.02}} {
 			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/B=%d/%s", s.c, s.m, s.d, s.b, mode.name), func(b *testing.B) {
 				l, events := benchLearner(b, s.c, s.m, s.d, s.b, mode.rate)
-				next := 0
-				timed(b, s.b, func() {
-					for range s.b {
-						l.Add(&events[next])
-						next = (next + 1) % len(events)
-					}
-				})
+				minibatches(b, l, events)
 			})
 		}
 	}
+}
+
+// minibatches times those that l closes by count.
+func minibatches(b *testing.B, l *Learner, events []Event) {
+	n, next := l.cfg.Batch.MaxSize, 0
+	timed(b, n, func() {
+		for range n {
+			l.Add(&events[next])
+			next = (next + 1) % len(events)
+		}
+	})
 }
 
 // BenchmarkPredict is one prediction, of the whole model and of a single
 // posterior; BenchmarkPredictBatch one of n that wait and are loaded together.
 func BenchmarkPredict(b *testing.B) {
 	for _, s := range sizes[1:] {
-		l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
-		single := l.Posterior() // of one horizon and uncorrected
-		single.Bank, single.Weights, single.Pool = single.Bank[:1], []float64{1}, model.Pool{}
-		for _, p := range []struct {
-			name string
-			post *model.Posterior
-		}{{"whole", l.Posterior()}, {"single", single}} {
-			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/%s", s.c, s.m, s.d, p.name), func(b *testing.B) {
-				ws, dst := model.NewWorkspace(), make([]float64, s.c)
-				next := 0
-				timed(b, 1, func() {
-					dst, _, _ = p.post.PredictTo(dst, events[next].X, ws)
-					next = (next + 1) % len(events)
-				})
-			})
-		}
+		b.Run(fmt.Sprintf("C=%d/M=%d/D=%d", s.c, s.m, s.d), func(b *testing.B) {
+			l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
+			single := l.Posterior() // of one horizon and uncorrected
+			single.Bank, single.Weights, single.Pool = single.Bank[:1], []float64{1}, model.Pool{}
+			b.Run("whole", func(b *testing.B) { predictions(b, l.Posterior(), events) })
+			b.Run("single", func(b *testing.B) { predictions(b, single, events) })
+		})
 	}
+}
+
+// predictions times those of p, one by one.
+func predictions(b *testing.B, p *model.Posterior, events []Event) {
+	ws, dst := model.NewWorkspace(), make([]float64, len(p.Classes()))
+	next := 0
+	timed(b, 1, func() {
+		dst, _, _ = p.PredictTo(dst, events[next].X, ws)
+		next = (next + 1) % len(events)
+	})
 }
 
 func BenchmarkPredictBatch(b *testing.B) {
 	for _, s := range sizes[1:] {
-		l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
-		p, ws := l.Posterior(), model.NewWorkspace()
-		var x []float64
-		for i := range events {
-			x = append(x, events[i].X...)
-		}
-		for _, n := range []int{1, 4, 16, 64} {
-			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/n=%d", s.c, s.m, s.d, n), func(b *testing.B) {
-				dst := make([]float64, s.c)
-				next := 0
-				timed(b, n, func() {
-					if err := p.Load(x[next*s.d:(next+n)*s.d], n, ws); err != nil {
-						b.Fatal(err)
-					}
-					for i := range n {
-						dst, _ = p.AnswerTo(dst, i, -1, 0, ws)
-					}
-					next = (next + n) % (len(events) &^ 63)
+		b.Run(fmt.Sprintf("C=%d/M=%d/D=%d", s.c, s.m, s.d), func(b *testing.B) {
+			l, events := benchLearner(b, s.c, s.m, s.d, s.b, 0.02)
+			p, ws := l.Posterior(), model.NewWorkspace()
+			var x []float64
+			for i := range events {
+				x = append(x, events[i].X...)
+			}
+			for _, n := range []int{1, 4, 16, 64} {
+				b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+					dst := make([]float64, s.c)
+					next := 0
+					timed(b, n, func() {
+						if err := p.Load(x[next*s.d:(next+n)*s.d], n, ws); err != nil {
+							b.Fatal(err)
+						}
+						for i := range n {
+							dst, _ = p.AnswerTo(dst, i, -1, 0, ws)
+						}
+						next = (next + n) % (len(events) &^ 63)
+					})
 				})
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -148,27 +156,12 @@ func BenchmarkPredictBatch(b *testing.B) {
 func BenchmarkCost(b *testing.B) {
 	const c, m, d, n = 6, 50, 33, 16
 	at := func(axis string, value, c, m, d, n int) {
-		l, events := learnerAfter(b, c, m, d, n, 0.02, max(n, 64), 4*max(n, 64))
-		b.Run(fmt.Sprintf("step/%s=%d", axis, value), func(b *testing.B) {
-			next := 0
-			timed(b, n, func() {
-				for range n {
-					l.Add(&events[next])
-					next = (next + 1) % len(events)
-				}
-			})
-		})
-		if axis == "B" {
-			return
-		}
-		p, ws := l.Posterior(), model.NewWorkspace()
-		dst := make([]float64, c)
-		b.Run(fmt.Sprintf("prediction/%s=%d", axis, value), func(b *testing.B) {
-			next := 0
-			timed(b, 1, func() {
-				dst, _, _ = p.PredictTo(dst, events[next].X, ws)
-				next = (next + 1) % len(events)
-			})
+		b.Run(fmt.Sprintf("%s=%d", axis, value), func(b *testing.B) {
+			l, events := learnerAfter(b, c, m, d, n, 0.02, max(n, 64), 4*max(n, 64))
+			b.Run("step", func(b *testing.B) { minibatches(b, l, events) })
+			if axis != "B" {
+				b.Run("prediction", func(b *testing.B) { predictions(b, l.Posterior(), events) })
+			}
 		})
 	}
 	for _, v := range []int{25, 50, 71, 100, 141, 200, 283, 400} {
