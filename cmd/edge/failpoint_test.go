@@ -99,6 +99,9 @@ func poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Ge
 // edgeWithFailpoints builds edge from the sources with the failpoints put in.
 func edgeWithFailpoints(t *testing.T) (path string) {
 	t.Helper()
+	if len(emulator) > 0 {
+		t.Skipf("NOT EMULATED: go builds the daemon for the machine that runs %s", emulator[0])
+	}
 	if _, err := exec.LookPath("go"); err != nil {
 		missing(t, "go is not installed: "+err.Error())
 	}
