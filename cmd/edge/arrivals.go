@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 	"edge/stream"
@@ -87,10 +88,10 @@ func (a *arrivals) lose(x []float64) bool {
 }
 
 // run plays rows to learner and reports how its answers were.
-func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, name string, progress func(int)) (*Report, error) {
+func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, progress func(int)) (*Report, error) {
 	a.learner, a.post, a.rng = learner, learner.Posterior(), rand.New(rand.NewPCG(a.Seed, 0))
 	var (
-		row   Row
+		row   dataset.Row
 		curve Curve
 		taken time.Duration
 	)
@@ -121,7 +122,7 @@ func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows Rows, 
 }
 
 // row answers one row, and teaches the labels that come with it.
-func (a *arrivals) row(n int, row *Row) error {
+func (a *arrivals) row(n int, row *dataset.Row) error {
 	told := a.rng.Float64() < a.Fraction && row.Label != ""
 	if !a.lose(row.X) {
 		return nil

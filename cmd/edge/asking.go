@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -66,13 +67,13 @@ func (q *questions) askings() (all []online.Asking, err error) {
 // askingEval teaches learner the labels that it asks for, and judges every row,
 // of total ones, by the prediction that it would have published. A label is
 // learnt before the next row comes, as far as minibatches of size allow.
-func askingEval(ctx context.Context, learner *online.Learner, rows Rows, name string, how online.Asking, size, total int, progress func(int)) (*Report, error) {
+func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, how online.Asking, size, total int, progress func(int)) (*Report, error) {
 	every := how.Strategy == everyLabel
 	if every {
 		how = online.Asking{Strategy: online.AskRandom, Budget: 1}
 	}
 	var (
-		row      Row
+		row      dataset.Row
 		curve    Curve
 		all, end online.Judge
 		taken    time.Duration

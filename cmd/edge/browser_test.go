@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -35,7 +36,7 @@ func TestPageInBrowser(t *testing.T) {
 		t.Skip("PAGE_BROWSER is not set; .ci/page/run sets it")
 	}
 	classes := []string{"ok", "worn", "broken"} // of the demo's sensors
-	w := NewWaveform(3)
+	w := dataset.NewWaveform(3)
 	b := newTestBroker(t, startEmbedded)
 	s := serve(t, b.url(), func(c *Config) {
 		c.Node, c.Control.Enabled = "pi4-hall", true
@@ -53,7 +54,7 @@ func TestPageInBrowser(t *testing.T) {
 		labelled, pause = 4000, 40*time.Second
 	}
 	p := stream.Prediction{} // only to number the samples
-	var row Row
+	var row dataset.Row
 	next := func(n int, withLabel bool) (payloads []string) {
 		for range n {
 			w.Next(&row)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -70,7 +71,7 @@ features, three classes; no classifier has an error below 14 %.`,
 // sensors are what the demo's daemon is to learn.
 type sensors struct {
 	name     string
-	rows     Rows
+	rows     dataset.Rows
 	features []string
 	classes  []string
 	gaps     bool // features or labels are missing
@@ -79,14 +80,14 @@ type sensors struct {
 
 func (d *demo) sensors() (*sensors, error) {
 	if d.file == "" {
-		w := NewWaveform(d.seed)
+		w := dataset.NewWaveform(d.seed)
 		return &sensors{"waveform", w, w.Features(), w.Classes(), false, func() error { return nil }}, nil
 	}
-	census, err := TakeCensus(d.file, d.label)
+	census, err := dataset.TakeCensus(d.file, d.label)
 	if err != nil {
 		return nil, err
 	}
-	file, err := OpenDataset(d.file, d.label)
+	file, err := dataset.Open(d.file, d.label)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -261,10 +262,10 @@ func (d *daemonProcess) kill() {
 // waveformFile writes n rows of the demo's sensors.
 func waveformFile(t testing.TB, n int) string {
 	t.Helper()
-	w := NewWaveform(3)
+	w := dataset.NewWaveform(3)
 	var b strings.Builder
 	b.WriteString(strings.Join(w.Features(), ",") + ",label\n")
-	var row Row
+	var row dataset.Row
 	for range n {
 		w.Next(&row)
 		for _, v := range row.X {
@@ -296,7 +297,7 @@ models:
 store: {path: "%s", checkpoint: {every: 0s, samples: 150}}
 metrics: {every: 1s, samples: 100}
 http: {listen: ""}
-`, broker, strings.Join(new(Waveform).Features(), ", "), store)), store
+`, broker, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
 }
 
 // replayed publishes a file in the background; wait returns when the daemon
@@ -357,7 +358,7 @@ func TestDaemonEqualsEval(t *testing.T) {
 		if m.Get("digest").String() != final.Get("digest").String() || m.Get("samples").Uint() != 500 || m.Get("unlearnt").Uint() != 0 {
 			t.Errorf("edge inspect shows another state: %s", out)
 		}
-		if len(m.Get("relevance").Array()) != waveformFeatures || m.Get("classes.2.count").Uint() == 0 {
+		if len(m.Get("relevance").Array()) != dataset.WaveformFeatures || m.Get("classes.2.count").Uint() == 0 {
 			t.Errorf("edge inspect shows no relevance, or no counts: %s", out)
 		}
 	})
@@ -605,10 +606,10 @@ func TestBrokenMessages(t *testing.T) {
 		}
 		defer pub.Close()
 		<-ready
-		x := strings.Repeat("0,", waveformFeatures-1) + "0"
+		x := strings.Repeat("0,", dataset.WaveformFeatures-1) + "0"
 		for _, payload := range []string{
-			"", "{", "hello", `[1,2]`, `{"features":[` + strings.Repeat("0,", waveformFeatures-1) + `NaN]}`,
-			`{"features":[` + strings.Repeat("0,", waveformFeatures-1) + `1e999]}`,
+			"", "{", "hello", `[1,2]`, `{"features":[` + strings.Repeat("0,", dataset.WaveformFeatures-1) + `NaN]}`,
+			`{"features":[` + strings.Repeat("0,", dataset.WaveformFeatures-1) + `1e999]}`,
 			`{"x1":1,"crest":2}`, `{"features":[` + x + `],"label":7}`, `{"features":[` + x + `],"label":{"a":1}}`,
 			`{"features":[` + x + `]}` + strings.Repeat(" ", 10<<20),
 			`{"id":"good","features":[` + x + `],"label":"1"}`,
@@ -725,7 +726,7 @@ func TestReplayWaitsForADaemon(t *testing.T) {
 	defer cancel()
 	var why string
 	p := Player{
-		Rows: NewWaveform(1), Topic: "sensors/waveform", Prefix: "waveform", Labels: "inline", Fraction: 1, Ahead: 10,
+		Rows: dataset.NewWaveform(1), Topic: "sensors/waveform", Prefix: "waveform", Labels: "inline", Fraction: 1, Ahead: 10,
 		Waiting: func(w string) { why = w; cancel() },
 	}
 	rows, err := p.Play(ctx, cfg)

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )
@@ -19,7 +19,7 @@ import (
 // evaluation is what the flags of eval ask for.
 type evaluation struct {
 	configPath, model, label string
-	selection                Selection
+	selection                dataset.Selection
 	seeds                    int
 	batch, inducing          int
 	kernel                   string
@@ -227,7 +227,7 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 	if e.mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	census, err := TakeCensus(path, e.label)
+	census, err := dataset.TakeCensus(path, e.label)
 	if err != nil {
 		return nil, err
 	}
@@ -256,11 +256,11 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 
 // beside judges soft-max regression on the rows that file judges.
 func (e *evaluation) beside(path string) (*Report, error) {
-	census, err := TakeCensus(path, e.label)
+	census, err := dataset.TakeCensus(path, e.label)
 	if err != nil {
 		return nil, err
 	}
-	d, err := OpenDataset(path, e.label)
+	d, err := dataset.Open(path, e.label)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (e *evaluation) beside(path string) (*Report, error) {
 
 // stream is the configuration of the model that learns d, and the rows of s as
 // it takes them.
-func (e *evaluation) stream(d *Dataset, s Selection, census Census) (cfg online.Config, rows *pickedRows, err error) {
+func (e *evaluation) stream(d *dataset.File, s dataset.Selection, census dataset.Census) (cfg online.Config, rows *pickedRows, err error) {
 	cfg, pick, err := e.learnerConfig(d, census)
 	if err != nil {
 		return cfg, nil, err
@@ -285,8 +285,8 @@ func (e *evaluation) stream(d *Dataset, s Selection, census Census) (cfg online.
 
 // once evaluates one file in one order; repeat is how many times that was done
 // before in this one.
-func (e *evaluation) once(ctx context.Context, path string, s Selection, census Census, ask online.Asking, repeat int, errOut io.Writer) (*Report, error) {
-	d, err := OpenDataset(path, e.label)
+func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Census, ask online.Asking, repeat int, errOut io.Writer) (*Report, error) {
+	d, err := dataset.Open(path, e.label)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func (e *evaluation) once(ctx context.Context, path string, s Selection, census 
 
 // learnerConfig is the configuration of the model that learns d, and which of
 // d's columns are its features, in its order.
-func (e *evaluation) learnerConfig(d *Dataset, census Census) (cfg online.Config, pick []int, err error) {
+func (e *evaluation) learnerConfig(d *dataset.File, census dataset.Census) (cfg online.Config, pick []int, err error) {
 	if e.configPath == "" {
 		cfg = online.DefaultConfig()
 		cfg.Features = d.Features
@@ -348,7 +348,7 @@ func (e *evaluation) learnerConfig(d *Dataset, census Census) (cfg online.Config
 		}
 	}
 	e.adjust(&cfg)
-	pick, err = pickColumns(d, cfg.Features)
+	pick, err = d.Columns(cfg.Features)
 	return cfg, pick, err
 }
 
@@ -385,32 +385,16 @@ func (e *evaluation) adjust(cfg *online.Config) {
 	}
 }
 
-// pickColumns finds the columns of d that are the named features.
-func pickColumns(d *Dataset, features []string) ([]int, error) {
-	pick := make([]int, len(features))
-	var missing []string
-	for i, name := range features {
-		if pick[i] = slices.Index(d.Features, name); pick[i] < 0 {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s",
-			d.path, strings.Join(missing, ", "), strings.Join(d.Features, ", "))
-	}
-	return pick, nil
-}
-
 // pickedRows takes some of the features, in another order.
 type pickedRows struct {
-	rows   Rows
+	rows   dataset.Rows
 	pick   []int
 	x      []float64
 	abrupt int // rows after which features take the place of others, and of their own again; 0: never
 	taken  int
 }
 
-func (p *pickedRows) Next(row *Row) error {
+func (p *pickedRows) Next(row *dataset.Row) error {
 	if err := p.rows.Next(row); err != nil {
 		return err
 	}
@@ -469,9 +453,9 @@ func (f textFlag) Type() string       { return f.name }
 
 // prequential teaches total rows to learner and reports how it did. A minibatch
 // that is not full at the end stays open, as it does in the daemon.
-func prequential(ctx context.Context, learner *online.Learner, rows Rows, name string, total int, progress func(int)) (*Report, error) {
+func prequential(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, total int, progress func(int)) (*Report, error) {
 	var (
-		row    Row
+		row    dataset.Row
 		curve  Curve
 		tenths Tenths
 		drifts = []DriftReport{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 )
 
@@ -61,7 +62,7 @@ func TestEval(t *testing.T) {
 // The scores are those of a learner that is fed by hand.
 func TestEvalIsPlainLearning(t *testing.T) {
 	path := tableFile(t, "table.csv", 150)
-	d, err := OpenDataset(path, "")
+	d, err := dataset.Open(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestEvalIsPlainLearning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := readAll(d)
+	rows, err := dataset.ReadAll(d)
 	if err != nil {
 		t.Fatal(err)
 	}

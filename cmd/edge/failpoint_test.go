@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -270,8 +271,8 @@ func TestPanicInTheLearner(t *testing.T) {
 
 	t.Run("over a sample", func(t *testing.T) {
 		const poison = 22
-		var row Row
-		for rows := NewWaveform(tortureRows); row.Number < poison; {
+		var row dataset.Row
+		for rows := dataset.NewWaveform(tortureRows); row.Number < poison; {
 			rows.Next(&row)
 		}
 		fail := []string{failpointVariable + "=over a sample=panic", poisonVariable + "=" + strconv.FormatUint(math.Float64bits(row.X[0]), 10)}

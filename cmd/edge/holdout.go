@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -57,26 +58,13 @@ func (s *splits) cut(mode string, n int) ([]split, error) {
 	return all, nil
 }
 
-// flip replaces a fraction of the labels by classes drawn uniformly from all.
-func (p *Part) flip(fraction float64, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 2))
-	classes := make([]int, len(p.rows))
-	for i := range classes {
-		classes[i] = p.Class(i)
-		if rng.Float64() < fraction {
-			classes[i] = rng.IntN(len(p.table.Classes))
-		}
-	}
-	p.classes = classes
-}
-
 // splits judges a file by repeated splits.
 func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
 	cfg, features, err := e.tableConfig()
 	if err != nil {
 		return nil, err
 	}
-	table, err := LoadTable(path, e.label, features)
+	table, err := dataset.LoadTable(path, e.label, features)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +73,7 @@ func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if e.selection.First > 0 || e.selection.Shuffle != nil {
 		return nil, errors.New("--first and --shuffle choose rows of a stream; --mode " + e.mode + " has its own permutations: give --seed")
 	}
-	all, err := e.cut.cut(e.mode, len(table.labels))
+	all, err := e.cut.cut(e.mode, len(table.Labels))
 	if err != nil {
 		return nil, coded(exitUsage, err)
 	}
@@ -129,10 +117,10 @@ func (e *evaluation) tableConfig() (cfg online.Config, features []string, err er
 }
 
 // split learns one split and judges it, by labels that are not flipped.
-func (e *evaluation) split(table *Table, cfg online.Config, s split) (*Report, error) {
+func (e *evaluation) split(table *dataset.Table, cfg online.Config, s split) (*Report, error) {
 	learn, judge := table.Samples(s.learn), table.Samples(s.judge)
 	if e.cut.flips > 0 {
-		learn.flip(e.cut.flips, s.seed)
+		learn.Flip(e.cut.flips, s.seed)
 	}
 	start := time.Now()
 	learner, err := e.learn(table, cfg, learn)
@@ -159,7 +147,7 @@ func (e *evaluation) split(table *Table, cfg online.Config, s split) (*Report, e
 
 // learn takes samples through one pass online, in their order, or through many
 // offline.
-func (e *evaluation) learn(table *Table, cfg online.Config, learn *Part) (*online.Learner, error) {
+func (e *evaluation) learn(table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
 	if e.cut.offline {
 		t, err := online.NewTrainer(cfg, e.cut.how, table.Classes, learn)
 		if err != nil {
@@ -194,13 +182,13 @@ func (e *evaluation) learn(table *Table, cfg online.Config, learn *Part) (*onlin
 // classes, with the learnt label noise taken out,
 //
 //	p_true = (p − ε/C)/(1−ε)
-func judgeAll(p *model.Posterior, classes []string, judge *Part, truth bool) (online.Scores, error) {
+func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (online.Scores, error) {
 	at := make(map[string]int, len(classes))
 	for k, name := range p.Classes() {
 		at[name] = k
 	}
 	const together = 64
-	d := len(judge.table.Features)
+	d := len(judge.Table.Features)
 	x, ws := make([]float64, together*d), model.NewWorkspace()
 	var probs []float64
 	var j online.Judge

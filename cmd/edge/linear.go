@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 )
 
@@ -93,9 +94,9 @@ func (s *softmax) learn(x []float64, class int) {
 // linear judges soft-max regression on the same rows, whose labels arrive after
 // every batch of predictions, at each rate, and reports the rate with the least
 // log loss.
-func linear(rows Rows, d int, classes []string, batch int, name string) (*Report, error) {
+func linear(rows dataset.Rows, d int, classes []string, batch int, name string) (*Report, error) {
 	var (
-		row     Row
+		row     dataset.Row
 		learner []*softmax
 		judges  = make([]online.Judge, len(linearRates))
 		waiting [][]float64

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge/cmd/edge/internal/dataset"
 )
 
 // TestLoad teaches a daemon samples twice as fast as it can learn them, for
@@ -66,7 +68,7 @@ func TestLoad(t *testing.T) {
 func (s *soak) teach(n int) {
 	var (
 		p   Player
-		row Row
+		row dataset.Row
 	)
 	for range n {
 		s.rows.Next(&row)

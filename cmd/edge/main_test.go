@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"flag"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"edge/cmd/edge/internal/dataset"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -276,4 +279,38 @@ control: {enabled: true}
 			t.Errorf("edge check says\n%s\nwant %q", out, want)
 		}
 	}
+}
+
+// tableFile writes a data file of n rows: two features and the class of the
+// waveform problem.
+func tableFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("x,y,label\n")
+	w := dataset.NewWaveform(1)
+	var row dataset.Row
+	for range n {
+		w.Next(&row)
+		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data := []byte(b.String())
+	if strings.HasSuffix(name, ".gz") {
+		data = gzipped(t, data)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func gzipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(data)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }

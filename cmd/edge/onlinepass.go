@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 )
 
@@ -15,7 +16,7 @@ const onlineParts = 12
 // has it for a stream that does not drift and whose labels follow in no order,
 // and judges it after every twelfth of them. The log evidence is that of the
 // labels before they were learnt.
-func (t *training) onlinePass(ctx context.Context, cfg online.Config, table *Table, rows, judged *Part, progress func(int)) ([]TrainPoint, error) {
+func (t *training) onlinePass(ctx context.Context, cfg online.Config, table *dataset.Table, rows, judged *dataset.Part, progress func(int)) ([]TrainPoint, error) {
 	if len(cfg.Classes.Names) == 0 {
 		cfg.Classes.Names = table.Classes
 	}

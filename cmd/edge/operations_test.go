@@ -21,6 +21,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -61,7 +62,7 @@ models:
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: 25}}
 http: {listen: ""}
-`, broker, life, life, strings.Join(new(Waveform).Features(), ", "), store)), store
+`, broker, life, life, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
 }
 
 // play runs one life. decide is told the number of each operation, from 1 on,
@@ -169,13 +170,13 @@ func (s *scenario) publish(life, from, to int, asking ...string) error {
 	defer pub.Close()
 	var (
 		p    Player
-		row  Row
-		rows = NewWaveform(tortureRows)
+		row  dataset.Row
+		rows = dataset.NewWaveform(tortureRows)
 	)
 	send := func(id, label string) error {
 		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", life), p.appendSample(nil, id, row.X, label))
 	}
-	for rows.number < to {
+	for rows.Number < to {
 		if rows.Next(&row); row.Number < from {
 			continue
 		}

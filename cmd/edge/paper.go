@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 )
 
@@ -143,10 +144,10 @@ func (p *paper) run(ctx context.Context, folder string, out, errOut io.Writer) e
 }
 
 // loadNamed loads NAME.csv.gz or NAME.csv.
-func loadNamed(folder, name string) (*Table, error) {
-	t, err := LoadTable(filepath.Join(folder, name+".csv.gz"), "", nil)
+func loadNamed(folder, name string) (*dataset.Table, error) {
+	t, err := dataset.LoadTable(filepath.Join(folder, name+".csv.gz"), "", nil)
 	if errors.Is(err, os.ErrNotExist) {
-		return LoadTable(filepath.Join(folder, name+".csv"), "", nil)
+		return dataset.LoadTable(filepath.Join(folder, name+".csv"), "", nil)
 	}
 	return t, err
 }
@@ -160,8 +161,8 @@ func (s *paperSet) sizes(n int) (learn, both int) {
 }
 
 // cell trains on every split.
-func (p *paper) cell(ctx context.Context, set *paperSet, table *Table, fraction float64, errOut io.Writer) (*PaperCell, error) {
-	n := len(table.labels)
+func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, fraction float64, errOut io.Writer) (*PaperCell, error) {
+	n := len(table.Labels)
 	learn, both := set.sizes(n)
 	c := &PaperCell{Dataset: set.name, Fraction: fraction, Samples: learn, Inducing: max(2, int(math.Round(fraction*float64(learn))))}
 	if at := slices.Index(paperInducing[:], fraction); at >= 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -62,7 +63,7 @@ func TestPaperSizes(t *testing.T) {
 // The label noise that was learnt is taken out of the probabilities where true
 // classes are asked for.
 func TestJudgeByTruth(t *testing.T) {
-	table, err := LoadTable(tableFile(t, "table.csv", 200), "", nil)
+	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

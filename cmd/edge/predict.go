@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -71,16 +72,16 @@ func (p *prediction) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	d, err := openRows(path, cmd.InOrStdin(), p.label)
+	d, err := dataset.OpenUnlabelled(path, cmd.InOrStdin(), p.label)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	pick, err := pickColumns(d, learner.Config().Features)
+	pick, err := d.Columns(learner.Config().Features)
 	if err != nil {
 		return err
 	}
-	d.use(pick)
+	d.Use(pick)
 	return answers(cmd.OutOrStdout(), learner, &pickedRows{rows: d, pick: pick})
 }
 
@@ -117,13 +118,13 @@ func (p *prediction) learner() (*online.Learner, error) {
 }
 
 // answers writes a line for each row.
-func answers(w io.Writer, learner *online.Learner, rows Rows) error {
+func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
 	post, doubt := learner.Posterior(), learner.Doubt()
 	ws := model.NewWorkspace()
-	var row Row
+	var row dataset.Row
 	var probs []float64
 	for {
 		err := rows.Next(&row)
@@ -143,7 +144,7 @@ func answers(w io.Writer, learner *online.Learner, rows Rows) error {
 	}
 }
 
-func newAnswer(row *Row, classes []string, probs []float64, novelty float64, doubt online.Doubt) *Answer {
+func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt online.Doubt) *Answer {
 	a := &Answer{
 		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Novelty: novelty,
 		Abstain: doubt.Say(probs, novelty).Abstained,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -17,14 +18,14 @@ import (
 // taughtState is a state file of one model that has learnt rows of the waveform.
 func taughtState(t *testing.T, name string, rows int) (path string, learner *online.Learner) {
 	t.Helper()
-	w := NewWaveform(5)
+	w := dataset.NewWaveform(5)
 	cfg := online.DefaultConfig()
 	cfg.Features, cfg.Classes.Names = w.Features(), w.Classes()
 	learner, err := online.NewLearner(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var row Row
+	var row dataset.Row
 	for range rows {
 		w.Next(&row)
 		learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label})
@@ -83,12 +84,12 @@ func TestPredict(t *testing.T) {
 	if len(labelled) != 50 || len(bare) != 50 {
 		t.Fatalf("%d and %d answers to 50 rows", len(labelled), len(bare))
 	}
-	d, err := OpenDataset(data, "")
+	d, err := dataset.Open(data, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var row Row
+	var row dataset.Row
 	for i := range labelled {
 		if err := d.Next(&row); err != nil {
 			t.Fatal(err)
@@ -116,8 +117,8 @@ func TestPredict(t *testing.T) {
 // TestPredictEmptyCells: what is missing is averaged over, and says so.
 func TestPredictEmptyCells(t *testing.T) {
 	state, _ := taughtState(t, "wave", 400)
-	w := NewWaveform(6)
-	var row Row
+	w := dataset.NewWaveform(6)
+	var row dataset.Row
 	w.Next(&row)
 	cells := make([]string, len(row.X))
 	for i, v := range row.X {
@@ -159,7 +160,7 @@ func TestPredictRefuses(t *testing.T) {
 		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exitUsage, "wave"},
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exitRuntime, "label"},
 		"lacks a feature": {[]string{"--state", state, writeFile(t, "few.csv", "x1,x2\n1,2\n")}, exitRuntime, "no columns of the file"},
-		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exitRuntime, "not a finite number"},
+		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exitRuntime, "not a finite number"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) {

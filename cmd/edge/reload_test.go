@@ -25,6 +25,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )
@@ -236,12 +237,12 @@ func learntUnder(t *testing.T, from, to *Config, data string, rows int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := OpenDataset(data, "")
+	file, err := dataset.Open(data, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	var row Row
+	var row dataset.Row
 	for n := 0; file.Next(&row) == nil; n++ {
 		if n == rows {
 			state, err := learner.AppendBinary(nil)

@@ -15,12 +15,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
 // Player publishes rows as a stream of sensor messages.
 type Player struct {
-	Rows     Rows
+	Rows     dataset.Rows
 	Features []string
 	Topic    string
 	Prefix   string  // of the ids: <prefix>-<row number>
@@ -104,7 +105,7 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 	}
 	defer pub.Close()
 	var (
-		row     Row
+		row     dataset.Row
 		late    []lateLabel
 		payload []byte
 		choose  = rand.New(rand.NewPCG(p.Seed, 1))
@@ -373,7 +374,7 @@ func newReplayCommand() *cobra.Command {
 		p             Player
 		label, format string
 		shuffle       uint64
-		selection     Selection
+		selection     dataset.Selection
 		out           replayOutput
 		qos           int
 	)
@@ -480,8 +481,8 @@ func (o *replayOutput) print(w io.Writer, reports []*Report) error {
 }
 
 // replayFile plays a file, and tells what was published for its rows.
-func replayFile(cmd *cobra.Command, path, label string, s Selection, o *replayOutput, p *Player, broker stream.MQTT) error {
-	census, err := TakeCensus(path, label)
+func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT) error {
+	census, err := dataset.TakeCensus(path, label)
 	if err != nil {
 		return err
 	}
@@ -536,10 +537,10 @@ func replayFile(cmd *cobra.Command, path, label string, s Selection, o *replayOu
 // fileRows reads a selection of a file, numbered without end if it loops.
 type fileRows struct {
 	path, label string
-	selection   Selection
+	selection   dataset.Selection
 	loop        bool
-	file        *Dataset
-	rows        Rows
+	file        *dataset.File
+	rows        dataset.Rows
 	base, last  int // of the row numbers
 }
 
@@ -547,7 +548,7 @@ func (f *fileRows) open() (err error) {
 	if f.file != nil {
 		f.file.Close()
 	}
-	if f.file, err = OpenDataset(f.path, f.label); err != nil {
+	if f.file, err = dataset.Open(f.path, f.label); err != nil {
 		return err
 	}
 	f.file.Gaps = true
@@ -555,7 +556,7 @@ func (f *fileRows) open() (err error) {
 	return err
 }
 
-func (f *fileRows) Next(row *Row) error {
+func (f *fileRows) Next(row *dataset.Row) error {
 	err := f.rows.Next(row)
 	if errors.Is(err, io.EOF) && f.loop && f.last > f.base {
 		f.base = f.last

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -15,11 +16,11 @@ import (
 func sampleFor(paths []string, label string) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	for _, path := range paths {
-		census, err := TakeCensus(path, label)
+		census, err := dataset.TakeCensus(path, label)
 		if err != nil {
 			return nil, err
 		}
-		d, err := OpenDataset(path, label)
+		d, err := dataset.Open(path, label)
 		if err != nil {
 			return nil, err
 		}

@@ -22,6 +22,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/sys/unix"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/persist"
 	"edge/stream"
 )
@@ -107,7 +108,7 @@ type soak struct {
 	daemon    *daemonProcess
 	truth     *tortureTruth
 	publisher *Publisher
-	rows      *Waveform
+	rows      *dataset.Waveform
 
 	published, taught, acked, known int
 	faults                          map[string]int
@@ -122,7 +123,7 @@ type soakSample struct{ goroutines, descriptors, resident, heap, file float64 }
 // newSoak makes a soak whose model has these settings.
 func newSoak(t *testing.T, seed uint64, model string) *soak {
 	t.Helper()
-	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: NewWaveform(tortureRows), web: freeAddress(t)}
+	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: dataset.NewWaveform(tortureRows), web: freeAddress(t)}
 	folder := t.TempDir()
 	// A restart shall lose nothing, and nothing be dropped while the daemon is away.
 	s.broker = newTestBroker(t, startKeeping(folder))
@@ -179,15 +180,15 @@ func (s *soak) difference() string {
 	if err != nil {
 		return err.Error()
 	}
-	var row Row
-	rows := NewWaveform(tortureRows)
+	var row dataset.Row
+	rows := dataset.NewWaveform(tortureRows)
 	for range kept.Seq {
 		rows.Next(&row)
 	}
 	for _, r := range kept.Records {
 		if rows.Next(&row); r.Label != row.Label || !slices.Equal(r.X, row.X) {
 			found := 0
-			for again := NewWaveform(tortureRows); found == 0 && again.number < s.taught; {
+			for again := dataset.NewWaveform(tortureRows); found == 0 && again.Number < s.taught; {
 				if again.Next(&row); slices.Equal(r.X, row.X) {
 					found = row.Number
 				}
@@ -232,7 +233,7 @@ var hostile = [][]byte{
 func (s *soak) publish(messages int) {
 	var (
 		p   Player
-		row Row
+		row dataset.Row
 	)
 	send := func(payload []byte) {
 		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", payload); err != nil {
@@ -240,7 +241,7 @@ func (s *soak) publish(messages int) {
 		}
 		s.published++
 	}
-	asking := NewWaveform(s.rng.Uint64())
+	asking := dataset.NewWaveform(s.rng.Uint64())
 	for i := range messages {
 		switch kind := i % 10; {
 		case kind < 4:

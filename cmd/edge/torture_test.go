@@ -19,6 +19,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )
@@ -180,7 +181,7 @@ models:
     classes: {names: ["0", "1", "2"]}
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %d}}
-`, broker, strings.Join(new(Waveform).Features(), ", "), store, samples))
+`, broker, strings.Join(new(dataset.Waveform).Features(), ", "), store, samples))
 	}
 	return write("never.yaml", 1_000_000), write("often.yaml", 20), store
 }
@@ -189,7 +190,7 @@ store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %d}}
 type tortureTruth struct {
 	t       *testing.T
 	learner *online.Learner
-	rows    *Waveform
+	rows    *dataset.Waveform
 	n       int
 }
 
@@ -209,12 +210,12 @@ func newTruth(t *testing.T, config string) *tortureTruth {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tortureTruth{t: t, learner: l, rows: NewWaveform(tortureRows)}
+	return &tortureTruth{t: t, learner: l, rows: dataset.NewWaveform(tortureRows)}
 }
 
 // digest is that of the state after the first n samples; n never falls.
 func (tr *tortureTruth) digest(n int) string {
-	var row Row
+	var row dataset.Row
 	for ; tr.n < n; tr.n++ {
 		tr.rows.Next(&row)
 		if out := tr.learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label}); out.Refused != nil {
@@ -249,8 +250,8 @@ func (l *tortureLoad) start(t *testing.T, broker string) {
 func (l *tortureLoad) run(t *testing.T, pub *Publisher) error {
 	var (
 		p    Player
-		row  Row
-		rows = NewWaveform(tortureRows)
+		row  dataset.Row
+		rows = dataset.NewWaveform(tortureRows)
 	)
 	for {
 		select {

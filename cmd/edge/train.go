@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
 )
@@ -199,7 +200,7 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	if err != nil {
 		return err
 	}
-	table, err := LoadTable(path, t.label, cfg.Features)
+	table, err := dataset.LoadTable(path, t.label, cfg.Features)
 	if err != nil {
 		return err
 	}
@@ -210,10 +211,12 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	began := cpuTime()
 	if t.components > 0 {
-		if rows, judged, err = inComponents(t.components, rows, judged); err != nil {
+		if rows, judged, err = dataset.InComponents(t.components, rows, judged); errors.Is(err, dataset.ErrLeftOut) {
+			return coded(exitUsage, err)
+		} else if err != nil {
 			return err
 		}
-		table = rows.table
+		table = rows.Table
 	}
 	cfg.Features = table.Features
 	trainer, err := t.open(cfg, table.Classes, rows)
@@ -262,15 +265,15 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 }
 
 // split says which rows are learnt and which judge; judged is nil if none do.
-func (t *training) split(table *Table, cfg online.Config) (rows, judged *Part, err error) {
+func (t *training) split(table *dataset.Table, cfg online.Config) (rows, judged *dataset.Part, err error) {
 	all := table.All()
 	switch {
 	case t.test != "":
-		test, err := LoadTable(t.test, t.label, cfg.Features)
+		test, err := dataset.LoadTable(t.test, t.label, cfg.Features)
 		if err != nil {
 			return nil, nil, err
 		}
-		if judged, err = test.translate(table.Classes); err != nil {
+		if judged, err = test.Translate(table.Classes); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", t.test, err)
 		}
 	case t.holdout > 0:
@@ -288,7 +291,7 @@ func (t *training) split(table *Table, cfg online.Config) (rows, judged *Part, e
 // unfinished is the file of an interrupted training.
 func (t *training) unfinished() string { return t.output + ".training" }
 
-func (t *training) open(cfg online.Config, classes []string, rows *Part) (*online.Trainer, error) {
+func (t *training) open(cfg online.Config, classes []string, rows *dataset.Part) (*online.Trainer, error) {
 	if !t.resume {
 		return online.NewTrainer(cfg, t.how, classes, rows)
 	}
@@ -333,7 +336,7 @@ func (t *training) save(trainer *online.Trainer) error {
 
 // train takes the trainer through its passes and judges it after each; spent is
 // what its start has cost.
-func (t *training) train(ctx context.Context, trainer *online.Trainer, table *Table, rows, judged *Part, spent time.Duration, out, errOut io.Writer) (*TrainReport, error) {
+func (t *training) train(ctx context.Context, trainer *online.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*TrainReport, error) {
 	r := &TrainReport{Dataset: table.Name, Mode: "train", Samples: rows.Len(), Classes: table.Classes, Curve: []TrainPoint{}}
 	r.CPUSeconds = spent.Seconds()
 	bar := newProgress(errOut, t.how.Passes*rows.Len(), table.Name)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
 )
@@ -35,7 +35,7 @@ func trainJSON(t testing.TB, args ...string) (r TrainReport) {
 // trainingConfig is a configuration whose one model takes the columns of tableFile.
 func trainingConfig(t testing.TB, table, more string) string {
 	t.Helper()
-	d, err := OpenDataset(table, "")
+	d, err := dataset.Open(table, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTrainIsCarriedOn(t *testing.T) {
 			if l.Digest() != r.Digest || len(kept.State) != r.StateBytes || kept.Seq != 0 || len(kept.Records) != 0 {
 				t.Errorf("digest %s of %d bytes at %d, want %s of %d", l.Digest(), len(kept.State), kept.Seq, r.Digest, r.StateBytes)
 			}
-			data, err := LoadTable(table, "", nil)
+			data, err := dataset.LoadTable(table, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -176,8 +176,8 @@ func idxFiles(t testing.TB, n int, zip bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	var images, labels bytes.Buffer
-	binary.Write(&images, binary.BigEndian, []uint32{idxImages, uint32(n), 2, 2})
-	binary.Write(&labels, binary.BigEndian, []uint32{idxLabels, uint32(n)})
+	binary.Write(&images, binary.BigEndian, []uint32{dataset.IdxImages, uint32(n), 2, 2})
+	binary.Write(&labels, binary.BigEndian, []uint32{dataset.IdxLabels, uint32(n)})
 	for i := range n {
 		for p := range 4 {
 			v := byte((i*37 + p*11) % 60)
@@ -191,11 +191,7 @@ func idxFiles(t testing.TB, n int, zip bool) string {
 	for name, b := range map[string]*bytes.Buffer{"t-images-idx3-ubyte": &images, "t-labels-idx1-ubyte": &labels} {
 		data := b.Bytes()
 		if zip {
-			var packed bytes.Buffer
-			z := gzip.NewWriter(&packed)
-			z.Write(data)
-			z.Close()
-			data = packed.Bytes()
+			data = gzipped(t, data)
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
@@ -268,7 +264,7 @@ func TestIdxRefuses(t *testing.T) {
 		images, labels = c.spoil(images, labels)
 		os.WriteFile(path, images, 0o600)
 		os.WriteFile(labelPath, labels, 0o600)
-		if _, err := LoadTable(path, "", nil); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := dataset.LoadTable(path, "", nil); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
@@ -329,15 +325,15 @@ func TestSplits(t *testing.T) {
 }
 
 func TestFlip(t *testing.T) {
-	table, err := LoadTable(tableFile(t, "table.csv", 3000), "", nil)
+	table, err := dataset.LoadTable(tableFile(t, "table.csv", 3000), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := table.Samples(table.All())
-	p.flip(0.3, 1)
+	p.Flip(0.3, 1)
 	changed := 0
 	for i := range p.Len() {
-		if p.Class(i) != table.labels[i] {
+		if p.Class(i) != table.Labels[i] {
 			changed++
 		}
 	}

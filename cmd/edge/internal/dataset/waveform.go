@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"fmt"
@@ -21,10 +21,10 @@ import (
 // Trees", 1984, Section 2.6.2.
 type Waveform struct {
 	rng    *rand.Rand
-	number int
+	Number int
 }
 
-const waveformFeatures = 21
+const WaveformFeatures = 21
 
 // waveformPairs are the triangles that each class combines.
 var waveformPairs = [3][2]int{{0, 1}, {0, 2}, {1, 2}}
@@ -36,7 +36,7 @@ func NewWaveform(seed uint64) *Waveform {
 
 // Features names the 21 inputs.
 func (w *Waveform) Features() []string {
-	names := make([]string, waveformFeatures)
+	names := make([]string, WaveformFeatures)
 	for i := range names {
 		names[i] = fmt.Sprintf("x%d", i+1)
 	}
@@ -51,11 +51,11 @@ func (w *Waveform) Next(row *Row) error {
 	class := w.rng.IntN(3)
 	pair, u := waveformPairs[class], w.rng.Float64()
 	row.X = row.X[:0]
-	for i := 1; i <= waveformFeatures; i++ {
+	for i := 1; i <= WaveformFeatures; i++ {
 		row.X = append(row.X, u*triangle(pair[0], i)+(1-u)*triangle(pair[1], i)+w.rng.NormFloat64())
 	}
-	w.number++
-	row.Number, row.Label = w.number, strconv.Itoa(class)
+	w.Number++
+	row.Number, row.Label = w.Number, strconv.Itoa(class)
 	return nil
 }
 

@@ -1,6 +1,6 @@
 //go:build !minimal && !noplots
 
-package main
+package dataset
 
 import (
 	"errors"
@@ -23,23 +23,23 @@ type principal struct {
 // principalRows bounds the rows that the directions are found from.
 const principalRows = 10000
 
-// inComponents returns rows, and judged if it is not nil, with the first k
+// InComponents returns rows, and judged if it is not nil, with the first k
 // principal components of rows in place of their features.
-func inComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
-	p, err := rows.principal(min(k, len(rows.table.Features)))
+func InComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
+	p, err := rows.principal(min(k, len(rows.Table.Features)))
 	if err != nil {
 		return nil, nil, err
 	}
 	if judged != nil {
-		judged = judged.of(p.apply(judged.table))
+		judged = judged.of(p.apply(judged.Table))
 	}
-	return rows.of(p.apply(rows.table)), judged, nil
+	return rows.of(p.apply(rows.Table)), judged, nil
 }
 
 // principal finds the first k principal components of the features as they
 // are, without scaling.
 func (p *Part) principal(k int) (*principal, error) {
-	d, n := len(p.table.Features), min(p.Len(), principalRows)
+	d, n := len(p.Table.Features), min(p.Len(), principalRows)
 	rows := rand.New(rand.NewPCG(1, 1)).Perm(p.Len())[:n]
 	x := make([]float64, n*d)
 	mean := make([]float64, d)
@@ -75,7 +75,7 @@ func (p *Part) principal(k int) (*principal, error) {
 func (p *principal) apply(t *Table) *Table {
 	d := len(p.mean)
 	k := len(p.directions) / d
-	out := &Table{Name: t.Name, Classes: t.Classes, labels: t.labels}
+	out := &Table{Name: t.Name, Classes: t.Classes, Labels: t.Labels}
 	for j := range k {
 		out.Features = append(out.Features, "pc"+strconv.Itoa(j))
 	}
@@ -99,4 +99,4 @@ func (p *principal) apply(t *Table) *Table {
 }
 
 // of returns the same rows of another table.
-func (p *Part) of(t *Table) *Part { return &Part{table: t, rows: p.rows, classes: p.classes} }
+func (p *Part) of(t *Table) *Part { return &Part{Table: t, rows: p.rows, classes: p.classes} }

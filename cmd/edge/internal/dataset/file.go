@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"bufio"
@@ -34,10 +34,10 @@ type Rows interface {
 // (or that opens a quote and never closes it) cannot fill the memory.
 const maxRecord = 4 << 20
 
-// Dataset reads a CSV file with a header line, gzip'd or not, row after row in
+// File reads a CSV file with a header line, gzip'd or not, row after row in
 // bounded memory. The label is the last column or a named one and may be any
 // text; all other columns are features.
-type Dataset struct {
+type File struct {
 	Name     string   // of the file, without folder, .gz and .csv
 	Features []string // D names, in the order of the columns
 	Gaps     bool     // an empty cell is a feature that is missing (NaN) or no label (""); else it is an error
@@ -51,14 +51,14 @@ type Dataset struct {
 	number int
 }
 
-// OpenDataset opens path and reads its header; label names the label's column,
+// Open opens path and reads its header; label names the label's column,
 // "" is the last one.
-func OpenDataset(path, label string) (*Dataset, error) {
+func Open(path, label string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("data file: %w", err)
 	}
-	d, err := newDataset(f, path, label)
+	d, err := newFile(f, path, label)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -67,10 +67,10 @@ func OpenDataset(path, label string) (*Dataset, error) {
 	return d, nil
 }
 
-// openRows opens path, or takes in for -, to be predicted: nothing but the
+// OpenUnlabelled opens path, or takes in for -, to be predicted: nothing but the
 // columns that use names has to be a number, cells may be empty, and there is
 // no label unless a column is named for it.
-func openRows(path string, in io.Reader, label string) (*Dataset, error) {
+func OpenUnlabelled(path string, in io.Reader, label string) (*File, error) {
 	file := io.NopCloser(in)
 	if path == "-" {
 		path = "standard input"
@@ -81,7 +81,7 @@ func openRows(path string, in io.Reader, label string) (*Dataset, error) {
 		}
 		file = f
 	}
-	d, err := startDataset(file, path)
+	d, err := startFile(file, path)
 	if err == nil {
 		err = d.header(label, noLabel)
 	}
@@ -93,25 +93,25 @@ func openRows(path string, in io.Reader, label string) (*Dataset, error) {
 	return d, nil
 }
 
-// use leaves all columns but these features unread.
-func (d *Dataset) use(features []int) {
+// Use leaves all columns but these features unread.
+func (d *File) Use(features []int) {
 	d.unread = make([]bool, len(d.Features))
 	for i := range d.unread {
 		d.unread[i] = !slices.Contains(features, i)
 	}
 }
 
-// newDataset reads the header of r, which error messages call path.
-func newDataset(r io.Reader, path, label string) (*Dataset, error) {
-	d, err := startDataset(r, path)
+// newFile reads the header of r, which error messages call path.
+func newFile(r io.Reader, path, label string) (*File, error) {
+	d, err := startFile(r, path)
 	if err != nil {
 		return nil, err
 	}
 	return d, d.header(label, lastColumn)
 }
 
-// startDataset unpacks r.
-func startDataset(r io.Reader, path string) (*Dataset, error) {
+// startFile unpacks r.
+func startFile(r io.Reader, path string) (*File, error) {
 	buf := bufio.NewReaderSize(r, 64<<10)
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(buf)
@@ -123,15 +123,15 @@ func startDataset(r io.Reader, path string) (*Dataset, error) {
 	if bom, _ := buf.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		buf.Discard(3)
 	}
-	d := &Dataset{Name: datasetName(path), path: path, budget: &recordLimit{r: buf, left: maxRecord}}
+	d := &File{Name: baseName(path), path: path, budget: &recordLimit{r: buf, left: maxRecord}}
 	d.csv = csv.NewReader(d.budget)
 	d.csv.ReuseRecord = true
 	d.csv.TrimLeadingSpace = true
 	return d, nil
 }
 
-// datasetName is the base name of path without its endings.
-func datasetName(path string) string {
+// baseName is the base name of path without its endings.
+func baseName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
 }
 
@@ -142,7 +142,7 @@ const (
 )
 
 // header reads the names of the columns.
-func (d *Dataset) header(label string, otherwise int) error {
+func (d *File) header(label string, otherwise int) error {
 	names, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: the file is empty; want a header line, then one sample a line", d.path)
@@ -187,9 +187,25 @@ func (d *Dataset) header(label string, otherwise int) error {
 	return nil
 }
 
+// Columns returns which columns of d are the named features.
+func (d *File) Columns(features []string) ([]int, error) {
+	pick := make([]int, len(features))
+	var missing []string
+	for i, name := range features {
+		if pick[i] = slices.Index(d.Features, name); pick[i] < 0 {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s",
+			d.path, strings.Join(missing, ", "), strings.Join(d.Features, ", "))
+	}
+	return pick, nil
+}
+
 // Next reads the next row. A row that cannot be used is an error that names
 // file, line and column: skipping it silently would change every score.
-func (d *Dataset) Next(row *Row) error {
+func (d *File) Next(row *Row) error {
 	d.budget.left = maxRecord
 	record, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
@@ -224,14 +240,14 @@ func (d *Dataset) Next(row *Row) error {
 }
 
 // Close closes the file.
-func (d *Dataset) Close() error {
+func (d *File) Close() error {
 	if d.file == nil {
 		return nil
 	}
 	return d.file.Close()
 }
 
-func (d *Dataset) column(i int) string {
+func (d *File) column(i int) string {
 	switch {
 	case i == d.label:
 		return "label"
@@ -241,13 +257,13 @@ func (d *Dataset) column(i int) string {
 	return d.Features[i]
 }
 
-func (d *Dataset) at(field int, problem string) error {
+func (d *File) at(field int, problem string) error {
 	line, column := d.csv.FieldPos(field)
 	return fmt.Errorf("%s:%d:%d: %s", d.path, line, column, problem)
 }
 
 // explain adds the file, and the way out, to an error of the reader below.
-func (d *Dataset) explain(err error) error {
+func (d *File) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
 	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &parse):
@@ -296,10 +312,10 @@ type Selection struct {
 
 // Of returns the selected rows of d. Without a shuffle they are read as they
 // are needed; with one, the whole file is held in memory.
-func (s Selection) Of(d *Dataset) (Rows, error) {
+func (s Selection) Of(d *File) (Rows, error) {
 	var rows Rows = d
 	if s.Shuffle != nil {
-		all, err := readAll(d)
+		all, err := ReadAll(d)
 		if err != nil {
 			return nil, err
 		}
@@ -329,8 +345,8 @@ func (s Selection) Of(d *Dataset) (Rows, error) {
 	return rows, nil
 }
 
-// readAll reads what is left of rows.
-func readAll(rows Rows) ([]Row, error) {
+// ReadAll reads what is left of rows.
+func ReadAll(rows Rows) ([]Row, error) {
 	var all []Row
 	for {
 		var row Row
@@ -387,7 +403,7 @@ const maxClasses = 1000
 
 // TakeCensus counts the rows of a file and collects its labels.
 func TakeCensus(path, label string) (Census, error) {
-	d, err := OpenDataset(path, label)
+	d, err := Open(path, label)
 	if err != nil {
 		return Census{}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"bufio"
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,9 @@ import (
 	"edge/online"
 )
 
+// ErrLeftOut is what a build without principal components says of them.
+var ErrLeftOut = errors.New("--components: not in this build: use a binary built without -tags minimal and noplots")
+
 // Table is a whole data file in memory.
 type Table struct {
 	Name     string
@@ -23,7 +27,7 @@ type Table struct {
 	Classes  []string // sorted
 	values   []float64
 	pixels   []byte // instead of values, of a file in idx format
-	labels   []int  // index in Classes
+	Labels   []int  // index in Classes
 }
 
 // LoadTable reads a CSV file (gzip'd or not) or a file in the idx format, whose
@@ -33,7 +37,7 @@ func LoadTable(path, label string, features []string) (*Table, error) {
 	if strings.Contains(filepath.Base(path), "idx3-ubyte") {
 		return loadIdx(path)
 	}
-	d, err := OpenDataset(path, label)
+	d, err := Open(path, label)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +45,7 @@ func LoadTable(path, label string, features []string) (*Table, error) {
 	if features == nil {
 		features = d.Features
 	}
-	pick, err := pickColumns(d, features)
+	pick, err := d.Columns(features)
 	if err != nil {
 		return nil, err
 	}
@@ -68,17 +72,17 @@ func LoadTable(path, label string, features []string) (*Table, error) {
 	}
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)
-		t.labels = append(t.labels, k)
+		t.Labels = append(t.Labels, k)
 	}
 	return t, nil
 }
 
 // Samples returns some of the rows, to train on or to be judged by.
-func (t *Table) Samples(rows []int) *Part { return &Part{table: t, rows: rows} }
+func (t *Table) Samples(rows []int) *Part { return &Part{Table: t, rows: rows} }
 
 // All returns the numbers of all rows.
 func (t *Table) All() []int {
-	rows := make([]int, len(t.labels))
+	rows := make([]int, len(t.Labels))
 	for i := range rows {
 		rows[i] = i
 	}
@@ -87,7 +91,7 @@ func (t *Table) All() []int {
 
 // Part is some rows of a table. It is an online.Samples.
 type Part struct {
-	table   *Table
+	Table   *Table
 	rows    []int
 	classes []int // of each row, in place of the table's; nil: the table's
 }
@@ -99,14 +103,14 @@ func (p *Part) Len() int { return len(p.rows) }
 
 // Row stores the features of a row in dst.
 func (p *Part) Row(i int, dst []float64) {
-	d, at := len(p.table.Features), p.rows[i]
-	if p.table.pixels != nil {
-		for j, v := range p.table.pixels[at*d : (at+1)*d] {
+	d, at := len(p.Table.Features), p.rows[i]
+	if p.Table.pixels != nil {
+		for j, v := range p.Table.pixels[at*d : (at+1)*d] {
 			dst[j] = float64(v)
 		}
 		return
 	}
-	copy(dst, p.table.values[at*d:(at+1)*d])
+	copy(dst, p.Table.values[at*d:(at+1)*d])
 }
 
 // Class is the class of a row.
@@ -114,31 +118,31 @@ func (p *Part) Class(i int) int {
 	if p.classes != nil {
 		return p.classes[i]
 	}
-	return p.table.labels[p.rows[i]]
+	return p.Table.Labels[p.rows[i]]
 }
 
 // idx types: a byte for each value, one or three dimensions.
 const (
-	idxLabels = 0x00000801
-	idxImages = 0x00000803
+	IdxLabels = 0x00000801
+	IdxImages = 0x00000803
 	maxPixels = 1 << 30 // of a file
 )
 
 // loadIdx reads images and their labels in LeCun's idx format.
 func loadIdx(path string) (*Table, error) {
-	images, sizes, err := readIdx(path, idxImages, 3)
+	images, sizes, err := readIdx(path, IdxImages, 3)
 	if err != nil {
 		return nil, err
 	}
 	labelPath := filepath.Join(filepath.Dir(path), strings.Replace(filepath.Base(path), "images-idx3", "labels-idx1", 1))
-	labels, counts, err := readIdx(labelPath, idxLabels, 1)
+	labels, counts, err := readIdx(labelPath, IdxLabels, 1)
 	if err != nil {
 		return nil, err
 	}
 	if sizes[0] != counts[0] {
 		return nil, fmt.Errorf("%s has %d images, %s has %d labels", path, sizes[0], labelPath, counts[0])
 	}
-	name, _, _ := strings.Cut(datasetName(path), "-images-idx3")
+	name, _, _ := strings.Cut(baseName(path), "-images-idx3")
 	t := &Table{Name: name, pixels: images}
 	for i := range sizes[1] * sizes[2] {
 		t.Features = append(t.Features, "p"+strconv.Itoa(i))
@@ -155,7 +159,7 @@ func loadIdx(path string) (*Table, error) {
 		}
 	}
 	for _, v := range labels {
-		t.labels = append(t.labels, index[v])
+		t.Labels = append(t.Labels, index[v])
 	}
 	return t, nil
 }
@@ -207,8 +211,8 @@ func decodeIdx(f io.Reader, path string, kind uint32, dims int) (data []byte, si
 	return data, sizes, nil
 }
 
-// translate returns all rows, with classes numbered as in another table.
-func (t *Table) translate(classes []string) (*Part, error) {
+// Translate returns all rows, with classes numbered as in another table.
+func (t *Table) Translate(classes []string) (*Part, error) {
 	to := make([]int, len(t.Classes))
 	for k, name := range t.Classes {
 		if to[k] = slices.Index(classes, name); to[k] < 0 {
@@ -218,7 +222,20 @@ func (t *Table) translate(classes []string) (*Part, error) {
 	p := t.Samples(t.All())
 	p.classes = make([]int, len(p.rows))
 	for i := range p.classes {
-		p.classes[i] = to[t.labels[i]]
+		p.classes[i] = to[t.Labels[i]]
 	}
 	return p, nil
+}
+
+// Flip replaces a fraction of the labels by classes drawn uniformly from all.
+func (p *Part) Flip(fraction float64, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	classes := make([]int, len(p.rows))
+	for i := range classes {
+		classes[i] = p.Class(i)
+		if rng.Float64() < fraction {
+			classes[i] = rng.IntN(len(p.Table.Classes))
+		}
+	}
+	p.classes = classes
 }

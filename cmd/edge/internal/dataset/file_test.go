@@ -1,10 +1,10 @@
-package main
+package dataset
 
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -17,13 +17,13 @@ import (
 )
 
 // rowsOf reads a whole data set from text.
-func rowsOf(t testing.TB, text, label string) (*Dataset, []Row, error) {
+func rowsOf(t testing.TB, text, label string) (*File, []Row, error) {
 	t.Helper()
-	d, err := newDataset(strings.NewReader(text), "data.csv", label)
+	d, err := newFile(strings.NewReader(text), "data.csv", label)
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := readAll(d)
+	rows, err := ReadAll(d)
 	return d, rows, err
 }
 
@@ -99,40 +99,21 @@ func gzipped(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// tableFile writes a data file of n rows: two features and the class of the
-// waveform problem.
-func tableFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("x,y,label\n")
-	w := NewWaveform(1)
-	var row Row
-	for range n {
-		w.Next(&row)
-		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
-	if strings.HasSuffix(name, ".gz") {
-		data = gzipped(t, b.String())
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+func TestDatasetGzip(t *testing.T) {
+	text := "x,y,label\n" + strings.Repeat("1,2,class0\n3,4,class1\n5,6,class2\n", 20)
+	path := filepath.Join(t.TempDir(), "table.csv.gz")
+	if err := os.WriteFile(path, gzipped(t, text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
-}
-
-func TestDatasetGzip(t *testing.T) {
-	path := tableFile(t, "table.csv.gz", 50)
 	census, err := TakeCensus(path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Census{Rows: 50, Classes: []string{"class0", "class1", "class2"}}
+	want := Census{Rows: 60, Classes: []string{"class0", "class1", "class2"}}
 	if diff := cmp.Diff(want, census); diff != "" {
 		t.Errorf("census (-want +got):\n%s", diff)
 	}
-	if name := datasetName(path); name != "table" {
+	if name := baseName(path); name != "table" {
 		t.Errorf("name %q, want table", name)
 	}
 	whole, err := os.ReadFile(path)
@@ -153,7 +134,7 @@ func TestSelection(t *testing.T) {
 	seed := func(n uint64) *uint64 { return &n }
 	taught := func(t *testing.T, s Selection) []float64 {
 		t.Helper()
-		d, err := newDataset(strings.NewReader(text), "data.csv", "")
+		d, err := newFile(strings.NewReader(text), "data.csv", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +142,7 @@ func TestSelection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := readAll(rows)
+		all, err := ReadAll(rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +185,7 @@ func TestSelection(t *testing.T) {
 	if !slices.Equal(within, whole) {
 		t.Errorf("the shuffle within batches of 3 and 4 mixed them: %v", within)
 	}
-	d, _ := newDataset(strings.NewReader(text), "data.csv", "")
+	d, _ := newFile(strings.NewReader(text), "data.csv", "")
 	if _, err := (Selection{Shuffle: seed(1), Within: []int{3, 3}}).Of(d); err == nil || !strings.Contains(err.Error(), "add up to 6 rows, the file has 7") {
 		t.Errorf("batches that do not fit: %v", err)
 	}
@@ -216,7 +197,7 @@ func FuzzDataset(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfa,b\n1,\"\"\n"))
 	f.Add(gzipped(f, "a,label\n1,x\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		rows, err := startDataset(bytes.NewReader(data), "rows.csv")
+		rows, err := startFile(bytes.NewReader(data), "rows.csv")
 		if err == nil && rows.header("", noLabel) == nil {
 			rows.Gaps = true
 			var row Row
@@ -226,7 +207,7 @@ func FuzzDataset(f *testing.F) {
 				}
 			}
 		}
-		d, err := newDataset(bytes.NewReader(data), "data.csv", "")
+		d, err := newFile(bytes.NewReader(data), "data.csv", "")
 		if err != nil {
 			return // refusing is fine; panicking or accepting what is no sample is not
 		}
@@ -248,16 +229,17 @@ func FuzzDataset(f *testing.F) {
 }
 
 func FuzzIdx(f *testing.F) {
-	images, err := os.ReadFile(idxFiles(f, 3, false))
-	if err != nil {
-		f.Fatal(err)
+	images := binary.BigEndian.AppendUint32(nil, IdxImages)
+	for _, size := range []uint32{3, 2, 2} {
+		images = binary.BigEndian.AppendUint32(images, size)
 	}
+	images = append(images, make([]byte, 3*2*2)...)
 	f.Add(images)
 	f.Add(images[:15])
 	f.Add(gzipped(f, string(images)))
 	f.Add([]byte{0, 0, 8, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for dims, kind := range map[int]uint32{1: idxLabels, 3: idxImages} {
+		for dims, kind := range map[int]uint32{1: IdxLabels, 3: IdxImages} {
 			values, sizes, err := decodeIdx(bytes.NewReader(data), "images", kind, dims)
 			if err != nil {
 				continue

@@ -1,4 +1,4 @@
-package main
+package dataset
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 func TestWaveformMeans(t *testing.T) {
 	const n = 30000
 	w := NewWaveform(7)
-	var sum [3][waveformFeatures]float64
+	var sum [3][WaveformFeatures]float64
 	var count [3]float64
 	var row Row
 	for range n {
@@ -26,7 +26,7 @@ func TestWaveformMeans(t *testing.T) {
 		if math.Abs(count[k]/n-1.0/3) > 0.015 { // five standard errors
 			t.Errorf("class %d has %.0f of %d samples", k, count[k], n)
 		}
-		for i := range waveformFeatures {
+		for i := range WaveformFeatures {
 			got := sum[k][i] / count[k]
 			want := (triangle(pair[0], i+1) + triangle(pair[1], i+1)) / 2
 			if math.Abs(got-want) > 0.1 { // variance at most 1 + 36/12, 10000 samples: five standard errors
