@@ -76,12 +76,15 @@ lint: ## gofmt, go vet and staticcheck
 vuln: ## look for known vulnerabilities of what is used; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
 
-arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/: the minimal one for each, and all but plots for arm64
-	GOARCH=arm GOARM=6 $(MINIMAL) -o $(DIST)/edge_linux_armv6 ./cmd/edge
-	GOARCH=arm GOARM=7 $(MINIMAL) -o $(DIST)/edge_linux_armv7 ./cmd/edge
-	GOARCH=arm64 $(MINIMAL) -o $(DIST)/edge_linux_arm64 ./cmd/edge
-	GOARCH=amd64 $(MINIMAL) -o $(DIST)/edge_linux_amd64 ./cmd/edge
-	GOARCH=arm64 $(WHOLE) -o $(DIST)/edge_linux_arm64_whole ./cmd/edge
+arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/: all but plots, and a minimal one
+	GOARCH=arm GOARM=6 $(WHOLE) -o $(DIST)/edge_linux_armv6 ./cmd/edge
+	GOARCH=arm GOARM=7 $(WHOLE) -o $(DIST)/edge_linux_armv7 ./cmd/edge
+	GOARCH=arm64 $(WHOLE) -o $(DIST)/edge_linux_arm64 ./cmd/edge
+	GOARCH=amd64 $(WHOLE) -o $(DIST)/edge_linux_amd64 ./cmd/edge
+	GOARCH=arm GOARM=6 $(MINIMAL) -o $(DIST)/edge_linux_armv6_minimal ./cmd/edge
+	GOARCH=arm GOARM=7 $(MINIMAL) -o $(DIST)/edge_linux_armv7_minimal ./cmd/edge
+	GOARCH=arm64 $(MINIMAL) -o $(DIST)/edge_linux_arm64_minimal ./cmd/edge
+	GOARCH=amd64 $(MINIMAL) -o $(DIST)/edge_linux_amd64_minimal ./cmd/edge
 
 sizes: ## print what each module adds to the arm64 program without plots
 	GOARCH=arm64 $(subst -s -w,-w,$(WHOLE)) -o $(DIST)/edge_symbols ./cmd/edge
