@@ -27,7 +27,7 @@ import (
 
 // operationRows are taught in each of these tests' lives: enough for two
 // checkpoints, and short enough for a life at each operation.
-const operationRows = 60
+const operationRows = 120
 
 // scenario teaches a daemon some samples, whatever befalls its operations.
 type scenario struct {
@@ -212,7 +212,7 @@ func forOperations(t *testing.T, judge func(n int) (operations int)) {
 		lives++
 	}
 	t.Logf("%d lives", lives)
-	if lives*step < 50 {
+	if lives*step < 100 {
 		t.Errorf("a life has only %d operations", lives*step)
 	}
 }
