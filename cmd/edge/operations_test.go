@@ -81,6 +81,8 @@ func (s *scenario) play(decide func(n int, op operation) verdict) (operations in
 			return decide(operations, op)
 		})
 	})
+	mu.Lock()
+	defer mu.Unlock()
 	return operations, log
 }
 
