@@ -281,10 +281,11 @@ func TestEachOperationIsSlow(t *testing.T) {
 }
 
 // outage teaches a daemon a third of the samples, lets begin take its disk away,
-// teaches another third, far more than the broker's window holds, and asks for
-// answers, which must come. When end has given the disk back, all of it is
-// learnt, in order.
-func (s *scenario) outage(start func(config, store string) *daemonProcess, begin, end func(d *daemonProcess, store string)) {
+// teaches more, far more than the broker's window holds, and asks for answers,
+// which must come. When end has given the disk back, all of it is learnt, in
+// order. It returns how many samples were learnt after begin, before the disk
+// refused one.
+func (s *scenario) outage(start func(config, store string) *daemonProcess, begin, end func(d *daemonProcess, store string)) (late int) {
 	t := s.t
 	t.Helper()
 	s.lives++
@@ -313,7 +314,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 		return slices.Equal(slices.DeleteFunc(slices.Clone(events), func(e string) bool { return !strings.HasPrefix(e, "store_") }), what)
 	}
 
-	const third = operationRows / 3
+	const third, rest = operationRows / 3, operationRows / 12
 	d := start(config, store)
 	d.await("connected to the broker")
 	must := func(what string, ok func() bool) {
@@ -328,10 +329,11 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	}
 	must("acknowledged", func() bool { return tap.acknowledged() == third })
 	begin(d, store)
-	if err := s.publish(s.lives, third+1, operationRows-third); err != nil {
+	if err := s.publish(s.lives, third+1, operationRows-rest); err != nil {
 		t.Fatal(err)
 	}
 	must("degraded", func() bool { return happened("store_degraded") })
+	held := tap.acknowledged()
 	must("observed", func() bool { return strings.Count(d.wholeLog(), `"msg":"connected to the broker"`) == 2 })
 	asking := []string{}
 	for i := range 2 * third {
@@ -353,11 +355,11 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 		defer mu.Unlock()
 		return !slices.ContainsFunc(asking, func(id string) bool { return answered[id] == 0 })
 	})
-	if n := tap.acknowledged(); n != third || !happened("store_degraded") {
-		t.Errorf("during the outage %d samples are acknowledged, the events are %q", n, events)
+	if n := tap.acknowledged(); n != held || !happened("store_degraded") {
+		t.Errorf("during the outage %d samples are acknowledged, %d before it was noticed, the events are %q", n, held, events)
 	}
 	end(d, store)
-	if err := s.publish(s.lives, operationRows-third+1, operationRows); err != nil {
+	if err := s.publish(s.lives, operationRows-rest+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
 	must("all acknowledged", func() bool { return tap.acknowledged() == operationRows })
@@ -366,6 +368,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	if n := final.Get("samples").Int(); n != operationRows || final.Get("digest").String() != s.truth {
 		t.Errorf("%d of %d samples are known, digest %s, that of an undisturbed learner %s:\n%s", n, operationRows, final.Get("digest"), s.truth, d.wholeLog())
 	}
+	return held - third
 }
 
 // TestOutage: the file system of the state file becomes read-only, and later no
@@ -373,7 +376,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 func TestOutage(t *testing.T) {
 	s := newScenario(t)
 	var readOnly atomic.Bool
-	s.outage(func(config, store string) *daemonProcess {
+	late := s.outage(func(config, store string) *daemonProcess {
 		return supervised(t, config, func(op operation) verdict {
 			if readOnly.Load() && strings.HasPrefix(op.path, filepath.Dir(store)) {
 				return verdict{errno: syscall.EROFS}
@@ -381,6 +384,9 @@ func TestOutage(t *testing.T) {
 			return verdict{}
 		})
 	}, func(*daemonProcess, string) { readOnly.Store(true) }, func(*daemonProcess, string) { readOnly.Store(false) })
+	if late != 0 {
+		t.Errorf("%d samples are acknowledged although nothing can be written", late)
+	}
 }
 
 // TestDamagedWhileItRuns: the state file is cut off behind the daemon's back. It
@@ -428,7 +434,8 @@ func TestDamagedWhileItRuns(t *testing.T) {
 }
 
 // TestDiskIsFull: somebody else fills the disk, a small one of the daemon's own,
-// and later clears up. It needs root, for that disk.
+// and later clears up. What the file has room for inside is still learnt. It
+// needs root, for that disk.
 func TestDiskIsFull(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED: only root can mount a small disk")
@@ -440,7 +447,7 @@ func TestDiskIsFull(t *testing.T) {
 	ballast := func(d *daemonProcess, store string) string {
 		return filepath.Join(fmt.Sprintf("/proc/%d/root", d.cmd.Process.Pid), filepath.Dir(store), "ballast")
 	}
-	s.outage(func(config, store string) *daemonProcess {
+	late := s.outage(func(config, store string) *daemonProcess {
 		return startDaemonWith(t, config, func(cmd *exec.Cmd) {
 			const script = `mount -t tmpfs -o size=512k none "$1" && shift && exec "$@"`
 			unshare := exec.Command("unshare", append([]string{"-m", "sh", "-c", script, "sh", filepath.Dir(store)}, cmd.Args...)...)
@@ -463,4 +470,7 @@ func TestDiskIsFull(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+	if late >= operationRows/2 {
+		t.Errorf("%d samples are acknowledged although the disk is full", late)
+	}
 }
