@@ -45,7 +45,7 @@ type message struct {
 	qos      byte
 	dup      bool
 	retained bool
-	observed bool // heard by the observer: it is answered and teaches nothing
+	observed bool // it is answered and teaches nothing: it comes again
 	arrived  time.Time
 	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
 	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
@@ -98,6 +98,7 @@ type client struct {
 	memory     Subscriptions // nil: none
 	maxPayload int
 	ring       *fifo[*message]
+	observed   *fifo[*message] // what must be sent again, for an answer before
 	counters   *counters
 	log        *slog.Logger
 	serve      func(ctx context.Context, c *connection) // publishes while c lasts
@@ -497,10 +498,15 @@ func (conn *connection) take(msg *message) {
 // read, not even an answer to a ping, until it returns.
 func (conn *connection) accept(msg *message) {
 	c := conn.client
-	if c.draining.Load() || msg.qos > 0 && conn.skipping.Load() {
+	if c.draining.Load() {
 		return
 	}
-	if msg.arrived = time.Now(); msg.qos > 0 {
+	msg.arrived = time.Now()
+	if msg.qos > 0 {
+		if conn.skipping.Load() {
+			c.skip(msg)
+			return
+		}
 		conn.unsettled.Add(1)
 	}
 	var mayDrop func(*message) bool
@@ -517,7 +523,16 @@ func (conn *connection) accept(msg *message) {
 		c.counters.redeliveries.Add(1)
 		c.event("overload", "the queue of messages is full; the broker will be asked to send again")
 		conn.skipping.Store(true)
+		c.skip(msg)
 		conn.settled()
+	}
+}
+
+// skip lets a message that must be sent again have an answer now, when it comes
+// for the first time.
+func (c *client) skip(msg *message) {
+	if !msg.dup {
+		c.observed.push(msg, func(*message) bool { return true })
 	}
 }
 

@@ -37,13 +37,14 @@ func (t TLS) Validate() error {
 	)
 }
 
-// Ring bounds the messages that have arrived and wait for their prediction, and
-// as many again that are answered and wait for the journal or the learner.
+// Ring bounds the messages that have arrived and wait for their prediction, or,
+// of QoS 1, are answered and wait for the journal or the learner.
 // When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
-// 1 is left unacknowledged, and so are those that follow it: once the ring is
-// empty the node reconnects, and the broker sends them again, in order.
+// 1 is answered and left unacknowledged, and so are those that follow it: once
+// the ring is empty the node reconnects, and the broker sends them again, in
+// order, to be learnt and answered again.
 type Ring struct {
-	// MaxMessages, default 1024, range 1 to 1000000.
+	// MaxMessages, default 2048, range 1 to 1000000.
 	MaxMessages int `yaml:"max_messages"`
 	// MaxBytes of payload, default 4MiB, at least 64KiB.
 	MaxBytes ByteSize `yaml:"max_bytes"`
@@ -104,7 +105,7 @@ func DefaultMQTT() MQTT {
 		MaxReconnectInterval: 30 * time.Second,
 		InflightWindow:       16,
 		BaseTopic:            "edge",
-		Ring:                 Ring{MaxMessages: 1024, MaxBytes: 4 * MiB},
+		Ring:                 Ring{MaxMessages: 2048, MaxBytes: 4 * MiB},
 	}
 }
 

@@ -193,7 +193,7 @@ labels:
 	if l := f.Labels[0]; l.ID != "sample" || l.Label != "label" {
 		t.Errorf("labels = %+v", l)
 	}
-	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != MiB || m.Ring.MaxMessages != 1024 || f.Outbox.MaxBytes != 16*MiB {
+	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != MiB || m.Ring.MaxMessages != 2048 || f.Outbox.MaxBytes != 16*MiB {
 		t.Errorf("mqtt = %+v, outbox = %+v", m, f.Outbox)
 	}
 	written, err := yaml.Marshal(f)

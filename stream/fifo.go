@@ -6,7 +6,8 @@ import (
 )
 
 // fifo is a queue that is bounded by messages and by bytes. One goroutine
-// waits on ready and pops; any may push.
+// waits on ready and pops; any may push. What has been popped and is kept for
+// later takes up room until it is released.
 type fifo[T any] struct {
 	maxItems int
 	maxBytes int
@@ -16,7 +17,8 @@ type fifo[T any] struct {
 	items []T // items[head:] wait, the oldest first; a queue that has warmed up allocates nothing
 	head  int
 	bytes int
-	ready chan struct{} // has an element when there may be something to pop
+	kept  struct{ items, bytes int } // popped, and not released
+	ready chan struct{}              // has an element when there may be something to pop
 }
 
 func newFifo[T any](maxItems int, maxBytes ByteSize, size func(T) int) *fifo[T] {
@@ -24,8 +26,9 @@ func newFifo[T any](maxItems int, maxBytes ByteSize, size func(T) int) *fifo[T] 
 }
 
 // push appends v. Where that goes beyond the bounds, the oldest items that
-// mayDrop allows make room (nil allows none); if they do not make enough,
-// nothing is dropped and v is not taken.
+// mayDrop allows make room; if they do not make enough, nothing is dropped and
+// v is not taken. Where mayDrop is nil nothing makes room, and what is kept
+// takes up room as well.
 func (q *fifo[T]) push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -33,7 +36,7 @@ func (q *fifo[T]) push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	if mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes) {
 		return q.force(v, items, bytes, mayDrop)
 	}
-	if items > q.maxItems || bytes > q.maxBytes {
+	if mayDrop == nil && (items+q.kept.items > q.maxItems || bytes+q.kept.bytes > q.maxBytes) {
 		return false, 0
 	}
 	q.append(v)
@@ -124,6 +127,19 @@ func (q *fifo[T]) pop() (v T, ok bool) {
 		q.wake()
 	}
 	return v, true
+}
+
+// keep lets an item that was popped take up room.
+func (q *fifo[T]) keep(v T) { q.count(1, q.size(v)) }
+
+// release ends keep, of an item of that size.
+func (q *fifo[T]) release(size int) { q.count(-1, -size) }
+
+func (q *fifo[T]) count(items, bytes int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.kept.items += items
+	q.kept.bytes += bytes
 }
 
 func (q *fifo[T]) len() int {

@@ -78,6 +78,37 @@ func TestFifo(t *testing.T) {
 	})
 }
 
+// What was popped and is kept takes up room for what must not be dropped, until
+// it is released.
+func TestFifoKeep(t *testing.T) {
+	q := newFifo(3, 10, func(s string) int { return len(s) })
+	must := func(s string) bool { taken, _ := q.push(s, nil); return taken }
+	if !must("aaaa") || !must("b") {
+		t.Fatal("no room")
+	}
+	for range 2 {
+		v, _ := q.pop()
+		q.keep(v)
+	}
+	if must("123456") {
+		t.Error("11 bytes are taken, of 10")
+	}
+	if !must("c") || must("d") {
+		t.Error("want room for one more")
+	}
+	if taken, dropped := q.push("e", anyItem); !taken || dropped != 0 {
+		t.Error("what may be dropped has no room although only one waits")
+	}
+	q.release(4)
+	if must("d") {
+		t.Error("four are taken, of three")
+	}
+	q.release(1)
+	if !must("d") || q.len() != 3 {
+		t.Errorf("%d wait", q.len())
+	}
+}
+
 // Whatever is done to it, a fifo keeps its bounds, its order and its sums.
 func TestFifoBounds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -160,7 +160,8 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.client = &client{
 		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
-		ring: n.ring, counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
+		ring: n.ring, observed: newFifo(observedQueue, cfg.MQTT.Ring.MaxBytes, n.ring.size),
+		counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: func(kind, detail string) { n.report.event("", kind, detail) },
 		serve: func(ctx context.Context, c *connection) {
 			n.report.hello()
@@ -168,7 +169,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 		},
 	}
 	n.observer = n.newObserver()
-	n.worker.observer = n.observer
+	n.worker.observed = n.client.observed
 	if cfg.LossWindow > 0 {
 		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
 	}

@@ -12,7 +12,7 @@ import (
 const (
 	observeAfter   = time.Second // of a journal that cannot be written; shorter outages fit into the broker's window
 	observePolling = 100 * time.Millisecond
-	observedQueue  = 256 // messages that wait for their answer; full, the oldest goes
+	observedQueue  = 256 // messages that wait for such an answer; full, the oldest goes
 	observerSuffix = "-observer"
 )
 
@@ -48,7 +48,7 @@ func (n *Node) newObserver() *observer {
 	}
 	c := &client{
 		cfg: n.cfg.MQTT, id: n.client.id + observerSuffix, maxPayload: n.client.maxPayload,
-		ring:     newFifo(observedQueue, n.cfg.MQTT.Ring.MaxBytes, n.ring.size),
+		ring:     n.client.observed,
 		counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: n.client.event, serve: func(context.Context, *connection) {},
 	}
@@ -93,18 +93,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ready says that there may be something to answer.
-func (o *observer) ready() <-chan struct{} {
-	if o == nil {
-		return nil
-	}
-	return o.client.ring.ready
-}
-
-// observe answers what the observer has heard. Nobody learns from it, and what
-// is refused is reported when it comes again.
+// observe answers what will come again. Nobody learns from it, and what is
+// refused is reported when it does.
 func (w *worker) observe() {
-	for msg, ok := w.observer.client.ring.pop(); ok; msg, ok = w.observer.client.ring.pop() {
+	for msg, ok := w.observed.pop(); ok; msg, ok = w.observed.pop() {
 		msg.observed = true
 		w.routes = w.router.find(w.routes[:0], msg.topic)
 		for _, src := range w.routes {
@@ -112,6 +104,7 @@ func (w *worker) observe() {
 				w.counts.observed.Add(1)
 			}
 		}
+		msg.free()
 	}
 }
 

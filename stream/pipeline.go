@@ -260,7 +260,7 @@ const manyLessons = 16 // of an item that is not worth keeping
 type worker struct {
 	node     string
 	ring     *fifo[*message]
-	observer *observer // nil: none
+	observed *fifo[*message] // what will come again
 	router   *router[*source]
 	lost     *source // takes what no source asks for
 	out      chan<- *item
@@ -276,16 +276,16 @@ type worker struct {
 
 	prediction Prediction // the last one
 
-	held      []*item // answered, and waiting for the committer, in order
-	heldBytes int     // of their messages
+	held []*item // answered, and waiting for the committer, in order; they take up room in the ring
 }
 
 // run answers messages until stop is closed and the ring is empty, or ctx ends.
 // It closes the committer's queue.
 //
 // The committer is behind only while the disk or the learner is. No answer waits
-// for that: what has been answered is held here, within the bounds of the ring,
-// then in the ring, and then by the broker.
+// for that: what has been answered is held here. There is room for it, as it was
+// in the ring, which takes as much less while it is held; then the broker holds
+// what comes.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
 	for ctx.Err() == nil {
@@ -293,14 +293,10 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			next *item
 			size int // of its message, which is the committer's once it is handed over
 			out  chan<- *item
-			in   <-chan struct{}
 		)
 		if len(w.held) > 0 {
 			next, out = w.held[0], w.out
 			size = w.ring.size(next.msg)
-		}
-		if w.heldBytes <= w.ring.maxBytes && len(w.held) <= w.ring.maxItems {
-			in = w.ring.ready
 		}
 		if stop == nil && w.ring.len() == 0 && out == nil {
 			return
@@ -308,13 +304,14 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 		select {
 		case out <- next:
 			w.held[0] = nil
-			w.held, w.heldBytes = w.held[1:], w.heldBytes-size
+			w.held = w.held[1:]
+			w.ring.release(size)
 			w.counts.held.Store(int64(len(w.held)))
-		case <-in:
+		case <-w.ring.ready:
 			if msg, ok := w.ring.pop(); ok {
 				w.handle(msg)
 			}
-		case <-w.observer.ready():
+		case <-w.observed.ready:
 			w.observe()
 		case <-stop:
 			stop = nil
@@ -385,7 +382,8 @@ func (w *worker) hand(it *item) {
 	}
 	switch {
 	case keeps:
-		w.held, w.heldBytes = append(w.held, it), w.heldBytes+w.ring.size(it.msg)
+		w.held = append(w.held, it)
+		w.ring.keep(it.msg)
 		w.counts.held.Store(int64(len(w.held)))
 	case slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }):
 		w.counts.lessonsDropped.Add(1)

@@ -3,20 +3,27 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"edge/cmd/edge/internal/dataset"
+	"edge/stream"
 )
 
 // TestLoad teaches a daemon samples twice as fast as it can learn them, for
 // EDGE_LOAD seconds (default 5). The broker has to hold what is too much:
 // what is acknowledged stays a bounded number of samples ahead of what is
-// learnt, what is not yet acknowledged is bounded, and memory stays what it was. Then it is killed: what it had
-// acknowledged is known.
+// learnt, what is not yet acknowledged is bounded, and memory stays what it
+// was. Who asks meanwhile gets every answer, and how long that takes is
+// printed. Then the daemon is killed: what it had acknowledged is known.
 func TestLoad(t *testing.T) {
 	length := time.Duration(tortureNumber(t, "EDGE_LOAD", 5)) * time.Second
 	if testing.Short() {
@@ -27,18 +34,20 @@ func TestLoad(t *testing.T) {
 	s.connect()
 
 	// Groups that wait for the learner, and the one that is committed; messages in
-	// the ring, answered and held, and between worker and committer.
-	const ahead, inside = (learnQueue + 2) * 16, 1024 + 1024 + 64 + 2*16
-	most, longest, waiting, looks := 0, 0, 0.0, 0.0
+	// the ring, or answered and held, and between worker and committer.
+	const ahead, inside = (learnQueue + 2) * 16, 2048 + 64 + 2*16
+	most, longest := 0, 0
+	asking := s.ask()
 	for begun := time.Now(); time.Since(begun) < length; time.Sleep(50 * time.Millisecond) {
 		// What is learnt is read first: it can only have become more.
 		learnt := int(s.learned())
 		most = max(most, s.tap.acknowledged()-learnt)
-		waiting, looks = waiting+s.metric(`edge_queue_length{queue="in"}`), looks+1
 		longest = max(longest, int(s.metric("edge_unacked_messages")))
 		s.measure()
 		s.teach(2*learnt + 2*ahead - s.taught) // two for each that is learnt
+		asking.one()
 	}
+	asking.end()
 	acked := s.tap.acknowledged()
 	learnt := int(s.learned())
 	rate := float64(learnt) / length.Seconds()
@@ -46,8 +55,8 @@ func TestLoad(t *testing.T) {
 	s.daemon.kill()
 	s.tap.settle()
 	s.start() // which compares what it knows with what it had acknowledged, and with the truth
-	t.Logf("%d samples were published in %v, %d of them learnt, %d acknowledged, %d known after the restart; at most %d acknowledged ahead of learning, %d not acknowledged at once, of which %.0f wait for their prediction on average; %.3g ms from arrival to prediction",
-		s.taught, length, learnt, acked, s.known, most, longest, waiting/looks, 1000*waited/predictions)
+	t.Logf("%d samples were published in %v, %d of them learnt, %d acknowledged, %d known after the restart; at most %d acknowledged ahead of learning, %d not acknowledged at once; %.3g ms from arrival to prediction; %s",
+		s.taught, length, learnt, acked, s.known, most, longest, 1000*waited/predictions, asking)
 	if s.taught-acked < ahead/2 || learnt == 0 {
 		t.Errorf("%d of %d samples are acknowledged, %d learnt: the load does not bite", acked, s.taught, learnt)
 	}
@@ -57,11 +66,91 @@ func TestLoad(t *testing.T) {
 	if longest > inside {
 		t.Errorf("%d messages were in the daemon at once, want %d at most", longest, inside)
 	}
-	heap := float64(12 << 20) // what is inside grows with what the broker lets be on its way
+	heap, file := float64(12<<20), float64(2<<20) // what is inside grows with what the broker lets be on its way
 	if length < time.Minute {
-		heap = math.Inf(1) // so short a life has not come to its level
+		heap, file = math.Inf(1), 8<<20 // so short a life has not come to its level, which max_size bounds
 	}
-	s.flat(heap)
+	s.flat(heap, file)
+}
+
+// asking is somebody who asks a loaded daemon, at QoS 0, and waits for each answer.
+type asking struct {
+	t     *testing.T
+	rows  *dataset.Waveform
+	pub   *Publisher
+	mu    sync.Mutex
+	asked map[string]time.Time
+	took  []time.Duration
+}
+
+func (s *soak) ask() *asking {
+	a := &asking{t: s.t, rows: dataset.NewWaveform(7), asked: map[string]time.Time{}}
+	cfg := stream.DefaultMQTT()
+	cfg.Servers = []string{s.broker.url()}
+	subscribed := make(chan struct{}, 1)
+	pub, err := NewPublisher(s.t.Context(), cfg, 0, []string{"edge/test/waveform/prediction", "asking/ready"}, func(topic string, payload []byte, _ bool) {
+		if topic == "asking/ready" {
+			select {
+			case subscribed <- struct{}{}:
+			default:
+			}
+			return
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if at, ok := a.asked[gjson.GetBytes(payload, "id").String()]; ok {
+			a.took = append(a.took, time.Since(at))
+			delete(a.asked, gjson.GetBytes(payload, "id").String())
+		}
+	}, func() {})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(pub.Close)
+	a.pub = pub
+	if !eventually(func() bool {
+		if err := pub.Publish(s.t.Context(), "asking/ready", nil); err != nil {
+			s.t.Fatal(err)
+		}
+		return len(subscribed) > 0
+	}) {
+		s.t.Fatal("nobody can ask")
+	}
+	return a
+}
+
+// one asks about one sample.
+func (a *asking) one() {
+	var (
+		p   Player
+		row dataset.Row
+	)
+	a.rows.Next(&row)
+	id := fmt.Sprint("asking", row.Number)
+	a.mu.Lock()
+	a.asked[id] = time.Now()
+	a.mu.Unlock()
+	if err := a.pub.Publish(a.t.Context(), "sensors/waveform", p.appendSample(nil, id, row.X, "")); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// end waits for the answers that have not come.
+func (a *asking) end() {
+	a.t.Helper()
+	if !eventually(func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return len(a.asked) == 0
+	}) {
+		a.t.Errorf("%d of %d questions are not answered", len(a.asked), len(a.asked)+len(a.took))
+	}
+}
+
+func (a *asking) String() string {
+	slices.Sort(a.took)
+	at := func(q float64) float64 { return a.took[int(q*float64(len(a.took)-1))].Seconds() * 1000 }
+	return fmt.Sprintf("%d who asked had their answer after %.3g ms in the median, %.3g ms one in a hundred, %.3g ms at most", len(a.took), at(0.5), at(0.99), at(1))
 }
 
 // teach publishes more samples with their labels, n of them.
