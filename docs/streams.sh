@@ -5,6 +5,7 @@
 #
 #   docs/streams.sh batch 100     labels after every 100 predictions, M = 100
 #   docs/streams.sh sample 50     each label before the next sample, M = 50
+#   docs/streams.sh batch 100 weather rialto     these streams alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-batch} inducing=${2:-50}
@@ -15,6 +16,7 @@ batch) size=100 sets="electricity gas_drift_partial insects_reoccurring_tail key
 	pendigits rialto room_occupancy wall_following weather wisdm_windows" ;;
 sample) size=1 sets="electricity gas_drift_partial outdoor wall_following weather" ;;
 esac
+[ $# -le 2 ] || sets=${*:3}
 echo "| stream | error | best peer | nll | best peer | ECE |"
 echo "|---|---|---|---|---|---|"
 for set in $sets; do

@@ -26,6 +26,8 @@ type training struct {
 	kernel                   string
 	noise                    float64
 	components               int
+	seed                     uint64 // 0: as configured
+	shifted                  bool
 	holdout                  float64
 	resume, asJSON           bool
 	plot                     string
@@ -79,6 +81,8 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.Float64Var(&t.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
 	f.IntVar(&t.how.Batch, "batch", t.how.Batch, "samples a minibatch; 0: all of them")
 	f.IntVar(&t.components, "components", 0, "learn the first `K` principal components instead of the features; for measurements, without -o")
+	f.BoolVar(&t.shifted, "shifted", false, "also learn each image moved by one pixel to the left, to the right, up and down; those that judge, and --online, stay as they are")
+	f.Uint64Var(&t.seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
 	finish = trainingFlags(cmd, &t.how)
 	f.BoolVar(&t.resume, "resume", false, "go on where an earlier training was interrupted")
 	f.BoolVar(&t.asJSON, "json", false, "print a JSON object")
@@ -186,6 +190,9 @@ func (t *training) learnerConfig() (cfg online.Config, file *Config, err error) 
 	if t.kernel != "" {
 		cfg.Kernel = online.Kernel(t.kernel)
 	}
+	if t.seed > 0 {
+		cfg.Seed = t.seed
+	}
 	if t.noise >= 0 {
 		cfg.LabelNoise.Start = t.noise
 	}
@@ -209,7 +216,13 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	if err != nil {
 		return err
 	}
-	began := cpuTime()
+	began, given := cpuTime(), rows.Len()
+	if t.shifted {
+		if rows, err = rows.Shifted(); err != nil {
+			return coded(exitUsage, fmt.Errorf("--shifted: %w", err))
+		}
+		table = rows.Table
+	}
 	if t.components > 0 {
 		if rows, judged, err = dataset.InComponents(t.components, rows, judged); errors.Is(err, dataset.ErrLeftOut) {
 			return coded(exitUsage, err)
@@ -242,6 +255,9 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	if t.online {
+		if t.shifted {
+			rows = table.Samples(table.All()[:given])
+		}
 		bar := newProgress(errOut, rows.Len(), table.Name+", online")
 		defer bar.Close()
 		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {

@@ -213,6 +213,32 @@ func TestTrainImages(t *testing.T) {
 	}
 }
 
+// Moved images are learnt as well, but not in the online pass beside.
+func TestTrainShifted(t *testing.T) {
+	path := idxFiles(t, 200, false)
+	r := trainJSON(t, path, "--test", path, "--shifted", "--online", "--inducing", "12", "--passes", "1", "--components", "3")
+	if r.Samples != 1000 || len(r.Online) != onlineParts {
+		t.Errorf("%d samples, %d points online", r.Samples, len(r.Online))
+	}
+	if last := r.Online[onlineParts-1]; last.Error > 0.02 {
+		t.Errorf("the online pass ends with an error of %g: it has learnt moved images", last.Error)
+	}
+	if code, _, errOut := edge(t, "train", tableFile(t, "table.csv", 60), "--shifted"); code != exitUsage || !strings.Contains(errOut, "--shifted") {
+		t.Errorf("--shifted without images exits with %d: %s", code, errOut)
+	}
+}
+
+// Other seeds are other trainings, the same seed is the same.
+func TestTrainSeed(t *testing.T) {
+	path := tableFile(t, "table.csv", 200)
+	digest := func(more ...string) string {
+		return trainJSON(t, append([]string{path, "--inducing", "10", "--passes", "1"}, more...)...).Digest
+	}
+	if plain, one, two := digest(), digest("--seed", "1"), digest("--seed", "2"); plain != one || one == two {
+		t.Errorf("digests %s, with --seed 1 %s, with --seed 2 %s", plain, one, two)
+	}
+}
+
 func TestTrainOnlineBeside(t *testing.T) {
 	path := tableFile(t, "table.csv", 600)
 	svg := filepath.Join(t.TempDir(), "train.svg")

@@ -27,6 +27,7 @@ type Table struct {
 	Classes  []string // sorted
 	values   []float64
 	pixels   []byte // instead of values, of a file in idx format
+	width    int    // of an image
 	Labels   []int  // index in Classes
 }
 
@@ -143,7 +144,7 @@ func loadIdx(path string) (*Table, error) {
 		return nil, fmt.Errorf("%s has %d images, %s has %d labels", path, sizes[0], labelPath, counts[0])
 	}
 	name, _, _ := strings.Cut(baseName(path), "-images-idx3")
-	t := &Table{Name: name, pixels: images}
+	t := &Table{Name: name, pixels: images, width: sizes[2]}
 	for i := range sizes[1] * sizes[2] {
 		t.Features = append(t.Features, "p"+strconv.Itoa(i))
 	}
@@ -209,6 +210,33 @@ func decodeIdx(f io.Reader, path string, kind uint32, dims int) (data []byte, si
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return data, sizes, nil
+}
+
+// Shifted returns the images of p and, behind them, each moved by one pixel to
+// the left, to the right, up and down; what moves in is 0.
+func (p *Part) Shifted() (*Part, error) {
+	from, d := p.Table, len(p.Table.Features)
+	if from.pixels == nil {
+		return nil, errors.New("images alone, files in the idx format, can be moved")
+	}
+	by := [...]struct{ x, y int }{{}, {x: 1}, {x: -1}, {y: 1}, {y: -1}}
+	t := &Table{Name: from.Name, Features: from.Features, Classes: from.Classes, width: from.width}
+	t.pixels = make([]byte, 0, len(by)*len(p.rows)*d)
+	for _, move := range by {
+		for i, r := range p.rows {
+			image := from.pixels[r*d : (r+1)*d]
+			for j := range image {
+				x, at := j%from.width+move.x, j+move.x+move.y*from.width
+				var v byte
+				if x >= 0 && x < from.width && at >= 0 && at < d {
+					v = image[at]
+				}
+				t.pixels = append(t.pixels, v)
+			}
+			t.Labels = append(t.Labels, p.Class(i))
+		}
+	}
+	return t.Samples(t.All()), nil
 }
 
 // Translate returns all rows, with classes numbered as in another table.
