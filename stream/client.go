@@ -51,18 +51,17 @@ type message struct {
 	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
 	refused  func(*Refusal) // hears, before ack is called, why it teaches nothing; may be nil
 
-	conn   *connection // that it came over; nil: it is not one of messages
-	id     uint16      // of the packet
-	packet []byte      // holds the payload
+	conn   *connection   // that it came over
+	id     uint16        // of the packet
+	packet []byte        // holds the payload
+	home   pool[message] // nil: nobody else may have its memory
 }
 
-// messages are those whose packet is free again.
-var messages = make(pool[message], kept)
-
-func newMessage() *message {
-	m := messages.get()
+// newMessage returns a message whose packet may be read into.
+func newMessage(home pool[message]) *message {
+	m := home.get()
 	if m == nil {
-		m = new(message)
+		m = &message{home: home}
 		m.ack = m.acknowledge
 	}
 	return m
@@ -77,11 +76,11 @@ func (m *message) acknowledge() {
 
 // free lets another message have the memory of one that is done with.
 func (m *message) free() {
-	if m.conn == nil || cap(m.packet) > worthKeeping {
+	if m.home == nil || cap(m.packet) > worthKeeping {
 		return
 	}
 	m.conn, m.id, m.observed = nil, 0, false
-	messages.put(m)
+	m.home.put(m)
 }
 
 // client keeps one connection to the broker, subscribed, for as long as run

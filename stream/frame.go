@@ -33,6 +33,7 @@ type frameConn struct {
 	in           *bufio.Reader
 	limit        int // bytes of a PUBLISH packet after its fixed header
 	writeTimeout time.Duration
+	messages     pool[message]
 
 	// Set before the first Read; nil: such packets go to the reader.
 	take  func(*message)       // takes a message of QoS 0 or 1; the reader's goroutine, which must not wait
@@ -76,7 +77,7 @@ var (
 // newFrameConn wraps conn; maxPayload is the largest payload that is of use.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
 	const topicAndID = 2 + maxTopic + 2
-	f := &frameConn{Conn: conn, limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, room: make(chan struct{}, 1)}
+	f := &frameConn{Conn: conn, limit: topicAndID + maxPayload + 1, writeTimeout: writeTimeout, room: make(chan struct{}, 1), messages: make(pool[message], kept)}
 	f.in = bufio.NewReader(untilClosing{f})
 	f.written.L, f.writer = &f.mu, f.write
 	return f
@@ -189,7 +190,7 @@ func (f *frameConn) next() error {
 
 // message reads a PUBLISH packet of QoS 0 or 1 (MQTT 3.1.1, section 3.3).
 func (f *frameConn) message(kind byte) error {
-	m := newMessage()
+	m := newMessage(f.messages)
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, m.packet); err != nil {

@@ -99,7 +99,6 @@ func TestFrameConnTakes(t *testing.T) {
 	f := newFrameConn(pipe{r: &wire}, 1000, time.Second)
 	f.take = func(m *message) {
 		got = append(got, fmt.Sprintln(m.topic, string(m.payload), m.qos, m.id, m.dup, m.retained))
-		m.conn = new(connection)
 		m.free()
 	}
 	f.acked = func(id uint16) bool {

@@ -10,22 +10,19 @@ import (
 
 // outgoing is a message to publish. It is not changed once it is in the outbox.
 type outgoing struct {
-	pooled   bool // it is one of outgoings, whose payload nobody else has
 	topic    string
 	payload  []byte
 	qos      byte
 	retained bool
-	tries    int // connections that ended while it was the oldest on its way
+	home     pool[outgoing] // nil: somebody else has the payload
+	tries    int            // connections that ended while it was the oldest on its way
 }
 
-// outgoings are those whose payload is free again.
-var outgoings = make(pool[outgoing], kept)
-
 // newOutgoing returns a message whose payload may be appended to.
-func newOutgoing() *outgoing {
-	m := outgoings.get()
+func newOutgoing(home pool[outgoing]) *outgoing {
+	m := home.get()
 	if m == nil {
-		m = &outgoing{pooled: true}
+		m = &outgoing{home: home}
 	}
 	m.payload = m.payload[:0]
 	return m
@@ -33,9 +30,9 @@ func newOutgoing() *outgoing {
 
 // free lets another message have the memory of one that has been published.
 func (m *outgoing) free() {
-	if m.pooled && cap(m.payload) <= worthKeeping {
+	if m.home != nil && cap(m.payload) <= worthKeeping {
 		m.retained, m.tries = false, 0
-		outgoings.put(m)
+		m.home.put(m)
 	}
 }
 

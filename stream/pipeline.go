@@ -221,15 +221,13 @@ type item struct {
 	lessons []lesson
 	order   *instruction // of a request
 	scratch Scratch      // has the features of lessons
+	home    pool[item]
 }
 
-// items are those whose memory is free again.
-var items = make(pool[item], kept)
-
-func newItem(msg *message) *item {
-	it := items.get()
+func newItem(home pool[item], msg *message) *item {
+	it := home.get()
 	if it == nil {
-		it = new(item)
+		it = &item{home: home}
 	}
 	it.msg = msg
 	return it
@@ -243,7 +241,7 @@ func (it *item) free() {
 	}
 	it.msg.free()
 	it.msg, it.lessons = nil, it.lessons[:0]
-	items.put(it)
+	it.home.put(it)
 }
 
 // spare returns memory for the probabilities of the next lesson.
@@ -270,9 +268,11 @@ type worker struct {
 	hook     func(*Prediction)
 	counts   *counters
 
-	started time.Time
-	ws      *model.Workspace
-	routes  []*source
+	started   time.Time
+	ws        *model.Workspace
+	items     pool[item]
+	outgoings pool[outgoing]
+	routes    []*source
 
 	prediction Prediction // the last one
 
@@ -323,14 +323,14 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(msg *message) {
 	w.counts.received.Add(1)
 	if msg.order != nil { // what a request has prepared
-		it := newItem(msg)
+		it := newItem(w.items, msg)
 		it.order = msg.order
 		w.hand(it)
 		return
 	}
 	w.counts.lastMessage.set(msg.arrived)
 	w.routes = w.router.find(w.routes[:0], msg.topic)
-	it := newItem(msg)
+	it := newItem(w.items, msg)
 	if len(w.routes) == 0 {
 		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
 	}
@@ -547,7 +547,7 @@ func (m *modelState) behind(version uint64) int {
 
 func (w *worker) publish(m *modelState, p *Prediction) {
 	p.Latency = time.Since(p.arrived)
-	out := newOutgoing()
+	out := newOutgoing(w.outgoings)
 	if m.cbor == nil {
 		out.payload = p.AppendJSON(out.payload)
 	} else {
