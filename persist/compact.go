@@ -13,33 +13,8 @@ import (
 // compactStep is how many bytes of a compaction are written per transaction.
 const compactStep = 4 << 20
 
-// Compact gives the free space of the state file at path back to the disk, and
-// returns its size before and after. A tiny file may grow by a page or two.
-// ErrLocked while a daemon uses the file.
-func Compact(path string, opts Options) (before, after int64, err error) {
-	fail := func(err error) (int64, int64, error) {
-		return before, after, fmt.Errorf("persist: compact %s: %w", path, err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return fail(err) // Open would create the file
-	}
-	before = info.Size()
-	s, err := Open(path, opts)
-	if err != nil {
-		return 0, 0, err
-	}
-	if err := s.compact(); err != nil {
-		_ = s.Close()
-		return fail(err)
-	}
-	if info, err = s.file.Stat(); err != nil {
-		_ = s.Close()
-		return fail(err)
-	}
-	return before, info.Size(), s.Close()
-}
-
+// compact gives the free space of the state file back to the disk. A tiny file
+// may grow by a page or two.
 func (s *Store) compact() error {
 	old := s.db
 	if err := s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) }); err != nil {

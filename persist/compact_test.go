@@ -1,8 +1,6 @@
 package persist
 
 import (
-	"errors"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -57,23 +55,24 @@ func TestCompactAtOpen(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	path := tempPath(t)
-	if _, _, err := Compact(path, Options{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("Compact of nothing: %v", err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("Compact created a file")
-	}
 	s := newStore(t, path, Options{})
 	truths := newTruths(t, s, "a", "b")
 	play(t, rand.New(rand.NewPCG(12, 0)), s, truths, 200)
+	size := func() int64 {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the file: %v, %v", info, err)
+		}
+		return info.Size()
+	}
+	before := size()
+	if err := s.compact(); err != nil || size() > before {
+		t.Errorf("compacted from %d to %d bytes, %v", before, size(), err)
+	}
+	for _, tr := range truths {
+		tr.check(t, s)
+	}
 	closeStore(t, s)
-	before, after, err := Compact(path, Options{})
-	if err != nil || after > before {
-		t.Errorf("Compact: %d to %d bytes, %v", before, after, err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Size() != after || info.Mode().Perm() != 0o600 {
-		t.Errorf("the compacted file: %v, %v, want %d bytes", info, err, after)
-	}
 	s = newStore(t, path, Options{})
 	for _, tr := range truths {
 		tr.check(t, s)

@@ -268,7 +268,6 @@ func TestLocked(t *testing.T) {
 	for name, open := range map[string]func() error{
 		"Open":         func() error { _, err := Open(path, Options{}); return err },
 		"OpenReadOnly": func() error { _, err := OpenReadOnly(path, Options{}); return err },
-		"Compact":      func() error { _, _, err := Compact(path, Options{}); return err },
 	} {
 		group.Go(func() {
 			err := open()
