@@ -396,7 +396,11 @@ func (w *worker) read(it *item, src *source) error {
 	if msg.retained && !src.allowRetained {
 		return refuse(Retained, "the broker kept this message: allow_retained is off")
 	}
-	readings, err := src.decoder.DecodeTo(&it.scratch, msg.payload)
+	scratch := &it.scratch
+	if len(it.lessons) > 0 { // of another stream, with their features in there
+		scratch = new(Scratch)
+	}
+	readings, err := src.decoder.DecodeTo(scratch, msg.payload)
 	if err != nil {
 		return err
 	}

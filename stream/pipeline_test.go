@@ -846,3 +846,24 @@ func topics(filter string) func(*Config, *ModelConfig) {
 		c.Streams["vibration"] = s
 	}
 }
+
+// Two streams that read the features of the same message in another order do not
+// share the memory of what they read.
+func TestTwoStreamsOfOneTopic(t *testing.T) {
+	cfg, m := testConfig()
+	s := cfg.Streams["vibration"]
+	s.Dimension, s.Features = 0, []string{"x0", "x1"}
+	cfg.Streams["vibration"] = s
+	s.Features = []string{"x1", "x0"}
+	cfg.Streams["other"] = s
+	other := m
+	other.Name, other.Model, other.Streams = "motor", newFakeModel(2), []string{"other"}
+	r := newRig(t, newFakeJournal(), cfg, m, other)
+	r.send(p7, `{"label":"ok","features":{"x0":1,"x1":2}}`)
+	r.stop()
+	for name, want := range map[string][]float64{"bearing": {1, 2}, "motor": {2, 1}} {
+		if got := r.models[name].record(0).X; !slices.Equal(got, want) {
+			t.Errorf("%s learns %v, want %v", name, got, want)
+		}
+	}
+}
