@@ -75,7 +75,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 					}
 				}
 				msg, _ := node.ring.pop()
-				node.worker.handle(msg)
+				node.worker.handle(newItem(node.worker.items, msg))
 				it := <-node.queue
 				node.committer.add(it)
 				if !node.committer.full(it) {

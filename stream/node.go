@@ -149,7 +149,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: make(pool[item], kept), outgoings: make(pool[outgoing], kept),
+		items: make(pool[item], kept), outgoings: make(pool[outgoing], kept), shared: shared{ws: model.NewWorkspace()},
 	}
 	n.committer = &committer{
 		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,

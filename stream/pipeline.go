@@ -221,6 +221,7 @@ type item struct {
 	lessons []lesson
 	order   *instruction // of a request
 	scratch Scratch      // has the features of lessons
+	early   early
 	home    pool[item]
 }
 
@@ -240,7 +241,7 @@ func (it *item) free() {
 		return
 	}
 	it.msg.free()
-	it.msg, it.lessons = nil, it.lessons[:0]
+	it.msg, it.lessons, it.early = nil, it.lessons[:0], early{}
 	it.home.put(it)
 }
 
@@ -267,6 +268,9 @@ type worker struct {
 	qos      byte
 	hook     func(*Prediction)
 	counts   *counters
+
+	turn   []*item
+	shared shared
 
 	started   time.Time
 	ws        *model.Workspace
@@ -308,9 +312,7 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-w.ring.ready:
-			if msg, ok := w.ring.pop(); ok {
-				w.handle(msg)
-			}
+			w.next()
 		case <-w.observed.ready:
 			w.observe()
 		case <-stop:
@@ -320,17 +322,16 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	}
 }
 
-func (w *worker) handle(msg *message) {
+func (w *worker) handle(it *item) {
+	msg := it.msg
 	w.counts.received.Add(1)
 	if msg.order != nil { // what a request has prepared
-		it := newItem(w.items, msg)
 		it.order = msg.order
 		w.hand(it)
 		return
 	}
 	w.counts.lastMessage.set(msg.arrived)
 	w.routes = w.router.find(w.routes[:0], msg.topic)
-	it := newItem(w.items, msg)
 	if len(w.routes) == 0 {
 		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
 	}
@@ -396,13 +397,22 @@ func (w *worker) read(it *item, src *source) error {
 	if msg.retained && !src.allowRetained {
 		return refuse(Retained, "the broker kept this message: allow_retained is off")
 	}
-	scratch := &it.scratch
-	if len(it.lessons) > 0 { // of another stream, with their features in there
-		scratch = new(Scratch)
-	}
-	readings, err := src.decoder.DecodeTo(scratch, msg.payload)
-	if err != nil {
-		return err
+	readings, row := it.early.readings, it.early.row
+	if it.early.src != src {
+		scratch := &it.scratch
+		if len(it.lessons) > 0 { // of another stream, with their features in there
+			scratch = new(Scratch)
+		}
+		var err error
+		if readings, err = src.decoder.DecodeTo(scratch, msg.payload); err != nil {
+			return err
+		}
+		row = -1
+		if len(readings) > 1 && len(w.turn) < 2 && src.gatherer == nil && len(src.feeds) > 0 {
+			w.shared.begin()
+			row = w.shared.take(src, readings)
+			w.shared.load()
+		}
 	}
 	if msg.observed {
 		readings = unlabelled(readings)
@@ -426,7 +436,11 @@ func (w *worker) read(it *item, src *source) error {
 		}
 		switch {
 		case r.X != nil:
-			w.sample(it, src, r, from, i)
+			at := row
+			if row >= 0 {
+				at += i
+			}
+			w.sample(it, src, r, from, i, at)
 		case r.Label != "":
 			w.label(it, src, r, from.levels, i)
 		}
@@ -434,8 +448,8 @@ func (w *worker) read(it *item, src *source) error {
 	return nil
 }
 
-// sample predicts for every model of the stream.
-func (w *worker) sample(it *item, src *source, r *Reading, at place, entry int) {
+// sample predicts for every model of the stream. row is where it is in shared, or −1.
+func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row int) {
 	msg := it.msg
 	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.dup || msg.retained}
 	if r.ID != "" {
@@ -466,12 +480,12 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry int) 
 		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may come as late as the last one that came late; those that are asked for have no order
 			ahead = int(m.lag.Load())
 		}
-		probs, novelty, err := post.PredictNextTo(it.spare(), l.x, ahead, w.ws)
+		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
 		if err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, refuse(Unpredictable, "model %s: %w", m.Name, err))
 			continue
 		}
-		m.clipped.Add(uint64(w.ws.Clipped()))
+		m.clipped.Add(uint64(ws.Clipped()))
 		if learned {
 			m.unlearnt++
 		}
@@ -495,7 +509,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry int) 
 			}
 		}
 		p.judge()
-		l.query = w.ask(m, post, p, &l, msg)
+		l.query = w.ask(m, post, p, &l, msg, ws)
 		w.publish(m, p)
 		it.lessons = append(it.lessons, l)
 	}
@@ -513,18 +527,13 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 // complete counts the features that a sample lacks, and fills them in if it is
 // told to: with the mean by which the model scales them.
 func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *Refusal {
-	missing := 0
-	for _, v := range l.x {
-		if v != v {
-			missing++
-		}
-	}
-	if missing == 0 {
+	n := missing(l.x)
+	if n == 0 {
 		return nil
 	}
-	m.missing.Add(uint64(missing))
+	m.missing.Add(uint64(n))
 	switch {
-	case missing == len(l.x):
+	case n == len(l.x):
 		return refuse(MissingFeature, "none of the features of model %s has a value", m.Name)
 	case !impute || post.Version() == 0: // before the first sample there is no mean
 		return nil
@@ -536,6 +545,16 @@ func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *Re
 		}
 	}
 	return nil
+}
+
+// missing returns how many features have no value.
+func missing(x []float64) (n int) {
+	for _, v := range x {
+		if v != v {
+			n++
+		}
+	}
+	return n
 }
 
 // behind returns how many samples with their labels this version of the

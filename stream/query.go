@@ -80,11 +80,11 @@ func (q *queries) prune(w *waiting) {
 // ask returns the question about a sample that has just been predicted, nil if
 // its label is not worth one. Only the label of a sample that can wait for it is
 // asked for.
-func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *message) *Query {
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *message, ws *model.Workspace) *Query {
 	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.dup || m.queries.len() >= maxOpen {
 		return nil
 	}
-	score := m.asker.Score(p.Probs, post, w.ws)
+	score := m.asker.Score(p.Probs, post, ws)
 	if !m.asker.Ask(score, post.Version(), msg.arrived.Sub(w.started)) {
 		return nil
 	}
