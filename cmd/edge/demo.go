@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"edge/cmd/edge/internal/dataset"
+	"edge/online"
 	"edge/stream"
 )
 
 const (
 	demoRate   = 250 // rows a second: 2000 samples pass within ten seconds
 	learntPoll = 20 * time.Millisecond
-	learntWait = 2 * time.Second // without progress, until the demo stops waiting for the last samples
+	learntWait = 2 * time.Second // until the demo stops waiting for samples of an idle learner, and for a busy one at its end
 )
 
 // demo is what the flags of the demo ask for.
@@ -176,13 +177,15 @@ func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQT
 	start := time.Now()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	playing, quit := context.WithCancel(ctx)
+	defer quit()
 	served, played := make(chan error, 1), make(chan error, 1)
 	go func() { served <- daemon.Run(running) }()
 	loop := daemon.now().models[0].loop
 	go func() {
-		rows, err := player.Play(ctx, broker)
+		rows, err := player.Play(playing, broker)
 		if err == nil {
-			err = learnt(ctx, func() uint64 { return loop.Status().Scores.N }, uint64(rows))
+			err = learnt(playing, loop, uint64(rows))
 		}
 		played <- err
 	}()
@@ -201,15 +204,20 @@ func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQT
 		case err = <-played:
 			waiting = false
 		case err = <-served: // the daemon ends before it is asked to
-			stop()
+			quit()
 			<-played
 			return curve, time.Since(start), err
 		case <-tick.C:
 			look()
 		}
 	}
-	if ctx.Err() != nil {
-		err = nil // Ctrl-C and --for are the usual ends
+	if ctx.Err() != nil { // Ctrl-C and --for are the usual ends
+		err = nil
+		settling, done := context.WithTimeout(running, learntWait)
+		if loop.Idle(settling) != nil {
+			err = stream.ErrUnfinished
+		}
+		done()
 	}
 	taught = time.Since(start)
 	stop()
@@ -230,17 +238,31 @@ func unfinished(err error) bool {
 	return err == stream.ErrUnfinished
 }
 
-// learnt waits until so many samples have been judged. Rows that the daemon
-// refuses never are, so it gives up when nothing happens any more.
-func learnt(ctx context.Context, judged func() uint64, rows uint64) error {
-	last, since := judged(), time.Now()
-	for judged() < rows && time.Since(since) < learntWait {
+// learner is what the demo asks of an online.Loop.
+type learner interface {
+	Status() *online.Status
+	Idle(ctx context.Context) error
+}
+
+// learnt waits until so many samples have been judged and what they teach is
+// learnt. Rows that the daemon refuses never are judged, so it gives up when
+// nothing happens any more: a learner that is busy, with a first model to build
+// say, is waited for.
+func learnt(ctx context.Context, l learner, rows uint64) error {
+	last, since := uint64(0), time.Now()
+	for {
+		if err := l.Idle(ctx); err != nil {
+			return err
+		}
+		s := l.Status()
+		if s.Seq != last {
+			last, since = s.Seq, time.Now()
+		}
+		if s.Scores.N >= rows || time.Since(since) >= learntWait {
+			return nil
+		}
 		if err := sleep(ctx, learntPoll); err != nil {
 			return err
 		}
-		if n := judged(); n != last {
-			last, since = n, time.Now()
-		}
 	}
-	return nil
 }
