@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux && (amd64 || arm64 || arm)
 
 package main
 
@@ -53,6 +53,9 @@ func supervised(t *testing.T, config string, decide func(operation) verdict) *da
 	t.Helper()
 	if len(emulator) > 0 {
 		t.Skipf("NOT EMULATED: %s cannot let a test decide about system calls", emulator[0])
+	}
+	if runtime.GOARCH == "arm" {
+		t.Skip("NOT TESTED: where a register has 32 bits, system calls have other arguments than these tests read")
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
