@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -10,27 +11,32 @@ import (
 // With labels that come at once, all of them, and nothing missing, a stream of
 // arrivals is what eval is anyway; whatever is late, rare or missing costs.
 func TestArrivals(t *testing.T) {
-	data := waveformFile(t, 1500)
-	plain := evalJSON(t, data)[0]
+	rows, size := brief(1500, 300), strconv.Itoa(brief(50, 10))
+	data := waveformFile(t, rows)
+	eval := func(args ...string) Report {
+		t.Helper()
+		return evalJSON(t, append([]string{data, "--inducing", size}, args...)...)[0]
+	}
+	plain := eval()
 	for _, c := range []struct {
 		name string
 		args []string
-		rows uint64 // judged; 0: fewer than all
+		all  bool // rows are judged
 	}{
-		{"late", []string{"--delay", "300"}, 1500},
-		{"rare", []string{"--label-fraction", "0.1"}, 1500},
-		{"imputed", []string{"--missing", "0.3", "--on-missing", "impute"}, 1500},
-		{"marginalised", []string{"--missing", "0.3", "--on-missing", "marginalise"}, 1500},
-		{"rejected", []string{"--missing", "0.05"}, 0},
+		{"late", []string{"--delay", strconv.Itoa(rows / 5)}, true},
+		{"rare", []string{"--label-fraction", "0.1"}, true},
+		{"imputed", []string{"--missing", "0.3", "--on-missing", "impute"}, true},
+		{"marginalised", []string{"--missing", "0.3", "--on-missing", "marginalise"}, true},
+		{"rejected", []string{"--missing", "0.05"}, false},
 	} {
-		r := evalJSON(t, append([]string{data}, c.args...)...)[0]
+		r := eval(c.args...)
 		if r.Error <= plain.Error || r.Error > 0.6 {
 			t.Errorf("%s: error %.3f, nll %.3f; without it %.3f and %.3f", c.name, r.Error, r.NLL, plain.Error, plain.NLL)
 		}
-		if c.rows > 0 && r.Samples != c.rows || c.rows == 0 && r.Samples >= 1500 {
+		if all := r.Samples == uint64(rows); all != c.all || r.Samples > uint64(rows) {
 			t.Errorf("%s: %d rows judged", c.name, r.Samples)
 		}
-		if again := evalJSON(t, append([]string{data}, c.args...)...)[0]; again.Digest != r.Digest || again.Error != r.Error {
+		if again := eval(c.args...); again.Digest != r.Digest || again.Error != r.Error {
 			t.Errorf("%s: a second run differs", c.name)
 		}
 	}
@@ -46,7 +52,8 @@ func TestArrivals(t *testing.T) {
 // them in --on-missing the file is refused.
 func TestEmptyCells(t *testing.T) {
 	var gaps strings.Builder
-	text, err := os.ReadFile(waveformFile(t, 600))
+	rows, size := brief(600, 300), strconv.Itoa(brief(50, 20))
+	text, err := os.ReadFile(waveformFile(t, rows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +71,7 @@ func TestEmptyCells(t *testing.T) {
 	}
 	data := writeFile(t, "gaps.csv", gaps.String())
 	for _, how := range []string{"impute", "marginalise"} {
-		if r := evalJSON(t, data, "--on-missing", how)[0]; r.Samples != 480 || r.Error > 0.3 || len(r.Classes) != 3 {
+		if r := evalJSON(t, data, "--on-missing", how, "--inducing", size)[0]; r.Samples != uint64(rows)*4/5 || r.Error > 0.3 || len(r.Classes) != 3 {
 			t.Errorf("%s: %d rows judged, error %.3f, classes %q", how, r.Samples, r.Error, r.Classes)
 		}
 	}

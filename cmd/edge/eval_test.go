@@ -188,10 +188,11 @@ func TestCurveIsBounded(t *testing.T) {
 // Classes that are not declared come with their first labels, once they are
 // confirmed; until then their probability is 0.
 func TestEvalUndeclaredClasses(t *testing.T) {
-	path := tableFile(t, "table.csv", 300)
+	rows := brief(300, 120)
+	path := tableFile(t, "table.csv", rows)
 	declared, open := evalJSON(t, path)[0], evalJSON(t, path, "--undeclared")[0]
 	confirmed := evalJSON(t, path, "--undeclared", "--confirm", "10")[0]
-	if len(open.Classes) != 3 || open.Samples != 300 || confirmed.Samples != 300 {
+	if len(open.Classes) != 3 || open.Samples != uint64(rows) || confirmed.Samples != uint64(rows) {
 		t.Errorf("%d classes, %d and %d samples", len(open.Classes), open.Samples, confirmed.Samples)
 	}
 	if !(declared.NLL < open.NLL && open.NLL < confirmed.NLL) {

@@ -55,6 +55,14 @@ func self(args ...string) *exec.Cmd {
 	return exec.Command(line[0], line[1:]...)
 }
 
+// brief is whole, or less of it under -short, as where a processor is emulated.
+func brief(whole, less int) int {
+	if testing.Short() {
+		return less
+	}
+	return whole
+}
+
 var update = flag.Bool("update", false, "write the golden files of this package anew")
 
 // edge runs a command line in this process.

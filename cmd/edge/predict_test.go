@@ -56,7 +56,7 @@ func answersOf(t *testing.T, out string) (list []Answer) {
 // TestPredict: the rows of a file are answered as the posterior does, whatever
 // the order of its columns, other columns, and whether there are labels.
 func TestPredict(t *testing.T) {
-	state, learner := taughtState(t, "wave", 400)
+	state, learner := taughtState(t, "wave", brief(400, 150))
 	data := waveformFile(t, 50)
 	text, err := os.ReadFile(data)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestPredict(t *testing.T) {
 
 // TestPredictEmptyCells: what is missing is averaged over, and says so.
 func TestPredictEmptyCells(t *testing.T) {
-	state, _ := taughtState(t, "wave", 400)
+	state, _ := taughtState(t, "wave", brief(400, 150))
 	w := dataset.NewWaveform(6)
 	var row dataset.Row
 	w.Next(&row)

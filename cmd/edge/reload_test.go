@@ -414,14 +414,10 @@ func TestReloadModels(t *testing.T) {
 
 // Random reloads under load lose nothing and teach nothing twice.
 func TestReloadUnderLoad(t *testing.T) {
-	reloads := 100
-	if testing.Short() {
-		reloads = 10
-	}
+	reloads, rows := brief(100, 10), brief(4000, 1000)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	const rows = 4000
 	data := waveformFile(t, rows)
 	b := newTestBroker(t, startMosquitto)
 	path, _ := waveformConfig(t, b.url())
@@ -457,7 +453,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
 	}
 	<-ended
-	if !eventually(func() bool { return d.now().models[0].loop.Status().Scores.N == rows }) {
+	if !eventually(func() bool { return d.now().models[0].loop.Status().Scores.N == uint64(rows) }) {
 		t.Errorf("%d samples were learnt, want %d", d.now().models[0].loop.Status().Scores.N, rows)
 	}
 	s := d.now().node.Stats()
