@@ -51,7 +51,7 @@ const (
 // belief is what the chain of one posterior expects, kept between predictions:
 // the next sample is one step further.
 type belief struct {
-	of          *Posterior
+	of          *float64 // the first of the posterior's own Pool.Weights, so that none is kept alive
 	version     uint64
 	epoch       uint64
 	last, ahead int
@@ -71,8 +71,8 @@ func (b *belief) expect(p *Posterior, last, ahead int) []float64 {
 	if ahead < 1 || ahead > farAhead || last < 0 || last >= c || len(p.Pool.Moves) != c*c {
 		return nil
 	}
-	if b.of != p || b.version != p.N || b.epoch != p.Epoch || b.last != last || b.ahead > ahead || len(b.probs) != c {
-		b.of, b.version, b.epoch, b.last, b.ahead = p, p.N, p.Epoch, last, 0
+	if of := &p.Pool.Weights[0]; b.of != of || b.version != p.N || b.epoch != p.Epoch || b.last != last || b.ahead > ahead || len(b.probs) != c {
+		b.of, b.version, b.epoch, b.last, b.ahead = of, p.N, p.Epoch, last, 0
 		b.probs, b.next = grow(b.probs, c), grow(b.next, c)
 		clear(b.probs)
 		b.probs[last] = 1

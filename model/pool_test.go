@@ -2,7 +2,9 @@ package model
 
 import (
 	"math"
+	"runtime"
 	"testing"
+	"weak"
 )
 
 // chained is a posterior with three classes, no features and a chain of labels.
@@ -78,4 +80,18 @@ func TestPoolMembers(t *testing.T) {
 	got := append([]float64(nil), prob...)
 	p.pool(got, p.Pool.Last, 1, &belief{})
 	closeTo(t, "pool", got, want, 1e-12)
+}
+
+// What a prediction leaves in its workspace keeps no posterior alive: a new one
+// comes with every step.
+func TestWorkspaceLetsPosteriorsGo(t *testing.T) {
+	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
+	ws, old := NewWorkspace(), weak.Make(p)
+	p.pool([]float64{1, 0, 0}, p.Pool.Last, 1, &ws.belief)
+	p = nil
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("the posterior is still there")
+	}
+	runtime.KeepAlive(ws)
 }
