@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"edge/model/dense"
 )
@@ -76,14 +77,12 @@ func (b *Basis) Set(p *Params) (retries int, err error) {
 	return retries, fmt.Errorf("model: factor c(Z,Z) with jitter up to %g: %w", maxJitter, ErrFactor)
 }
 
-// CopyFrom makes b equal to o, which has the same shape.
-func (b *Basis) CopyFrom(o *Basis) {
-	copy(b.InvEll, o.InvEll)
-	copy(b.Zs, o.Zs)
-	copy(b.zz, o.zz)
-	copy(b.K, o.K)
-	copy(b.L, o.L)
-	b.Amp, b.Noise, b.Eps, b.Jitter = o.Amp, o.Noise, o.Eps, o.Jitter
+// Clone returns a deep copy.
+func (b *Basis) Clone() *Basis {
+	c := *b
+	c.InvEll, c.Zs, c.zz = slices.Clone(b.InvEll), slices.Clone(b.Zs), slices.Clone(b.zz)
+	c.K, c.L = slices.Clone(b.K), slices.Clone(b.L)
+	return &c
 }
 
 // FeaturesTo computes the whitened features of n standardised inputs.

@@ -19,15 +19,25 @@ type Gaussian struct {
 // Classes is C, the number of latent functions.
 func (g *Gaussian) Classes() int { return len(g.Mean) / g.M }
 
+// Reserve makes room for just so many latent functions.
+func (g *Gaussian) Reserve(classes int) {
+	m := g.M
+	if cap(g.U) < classes*m*m {
+		g.U = append(make([]float64, 0, classes*m*m), g.U...)
+		g.Mean = append(make([]float64, 0, classes*m), g.Mean...)
+	}
+}
+
 // Grow appends one latent function at its prior, N(0, I).
 func (g *Gaussian) Grow() {
-	m := g.M
-	u := make([]float64, m*m)
+	m, c := g.M, g.Classes()
+	g.Reserve(c + 1)
+	g.U, g.Mean = g.U[:(c+1)*m*m], g.Mean[:(c+1)*m]
+	clear(g.U[c*m*m:])
+	clear(g.Mean[c*m:])
 	for i := range m {
-		u[i*m+i] = 1
+		g.U[c*m*m+i*m+i] = 1
 	}
-	g.U = append(g.U, u...)
-	g.Mean = append(g.Mean, make([]float64, m)...)
 }
 
 // Factor turns class k's precision into its posterior, in place, in O(M³/3).
@@ -193,8 +203,10 @@ func (p *Posterior) Eps() float64 {
 	return p.Bases[0].Eps
 }
 
-// Clone returns a deep copy.
-func (p *Posterior) Clone() *Posterior {
+// Snapshot returns a copy that shares the bases and the means and factors of the
+// bank, by far the largest part: whoever builds p replaces them from then on, and
+// changes none in place. All else is copied.
+func (p *Posterior) Snapshot() *Posterior {
 	c := *p
 	c.Names = slices.Clone(p.Names)
 	c.Aliases = slices.Clone(p.Aliases)
@@ -203,15 +215,7 @@ func (p *Posterior) Clone() *Posterior {
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip}
 	c.Weights = slices.Clone(p.Weights)
 	c.Pool.Weights, c.Pool.Moves, c.Pool.Stack = slices.Clone(p.Pool.Weights), slices.Clone(p.Pool.Moves), p.Pool.Stack.Clone()
-	c.Bases = make([]*Basis, len(p.Bases))
-	for g, b := range p.Bases {
-		c.Bases[g] = NewBasis(b.M, b.D)
-		c.Bases[g].CopyFrom(b)
-	}
-	c.Bank = make([]Gaussian, len(p.Bank))
-	for h, g := range p.Bank {
-		c.Bank[h] = Gaussian{M: g.M, U: slices.Clone(g.U), Mean: slices.Clone(g.Mean)}
-	}
+	c.Bases, c.Bank = slices.Clone(p.Bases), slices.Clone(p.Bank)
 	return &c
 }
 

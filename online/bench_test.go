@@ -178,7 +178,11 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
+// BenchmarkSnapshot is one snapshot, with the copies that the next step makes.
 func BenchmarkSnapshot(b *testing.B) {
 	l, _ := benchLearner(b, 6, 50, 33, 16, 0.02)
-	timed(b, 1, func() { l.Posterior() })
+	timed(b, 1, func() {
+		l.Posterior()
+		l.own()
+	})
 }

@@ -323,20 +323,11 @@ func (l *Learner) dropLatent(at int) {
 		}
 	}
 	cut := func(s []float64, n int) []float64 { return slices.Delete(s, at*n, (at+1)*n) }
-	ownKernel := len(l.bases) > 1
-	one := len(l.params.Theta) / len(l.bases)
-	for _, s := range []*state{&l.state, &l.backup} {
-		for h := range s.bank {
-			b := &s.bank[h]
-			b.A, b.b = cut(b.A, l.m*l.m), cut(b.b, l.m)
-			b.s1, b.s2 = cut(b.s1, l.capacity), cut(b.s2, l.capacity)
-		}
-		if ownKernel {
-			s.params.Theta, s.opt.m, s.opt.v = cut(s.params.Theta, one), cut(s.opt.m, one), cut(s.opt.v, one)
-		}
-	}
-	for h := range l.view.Bank {
-		g := &l.view.Bank[h]
+	l.own()
+	for h := range l.bank {
+		b, g := &l.bank[h], &l.view.Bank[h]
+		b.A, b.b = cut(b.A, l.m*l.m), cut(b.b, l.m)
+		b.s1, b.s2 = cut(b.s1, l.capacity), cut(b.s2, l.capacity)
 		g.U, g.Mean = cut(g.U, l.m*l.m), cut(g.Mean, l.m)
 	}
 	l.view.Latent = slices.Delete(l.view.Latent, at, at+1)
@@ -346,16 +337,13 @@ func (l *Learner) dropLatent(at int) {
 	for i, class := range l.view.Latent {
 		l.latent[class] = i
 	}
-	w := &l.work
-	w.site.resize(len(l.view.Latent))
-	if !ownKernel {
-		return
+	if len(l.bases) > 1 {
+		one := len(l.params.Theta) / len(l.bases)
+		l.params.Theta, l.opt.m, l.opt.v = cut(l.params.Theta, one), cut(l.opt.m, one), cut(l.opt.v, one)
+		l.bases = slices.Delete(l.bases, at, at+1)
+		l.view.Bases = l.bases
 	}
-	last := len(l.bases) - 1
-	l.bases, l.spares = slices.Delete(l.bases, at, at+1), l.spares[:last]
-	l.view.Bases = l.bases
-	w.kx, w.w, w.q, w.ev = w.kx[:last], w.w[:last], w.q[:last], w.ev[:last]
-	w.grad, w.theta0 = w.grad[:last*one], w.theta0[:last*one]
+	l.Rest()
 }
 
 // dropPoint takes a point out of the window, and its sites out of the product:

@@ -153,6 +153,7 @@ func (l *Learner) reseedNow() error {
 	if !l.view.Built() || n == 0 {
 		return nil
 	}
+	l.ready()
 	l.backup.copyFrom(&l.state)
 	if err := l.reseed(n); err != nil {
 		return l.takeBack(err)

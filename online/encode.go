@@ -408,6 +408,7 @@ func (l *Learner) restoreModel(d *decoder) {
 	copy(l.view.Scale.Mu, scale.Mu)
 	copy(l.view.Scale.Sd, scale.Sd)
 	c := d.int(len(l.names), "number of latent functions")
+	l.reserve(c)
 	for _, k := range d.ints(c, len(l.names), "class of a latent function") {
 		l.ensureLatent(k)
 	}

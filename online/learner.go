@@ -81,8 +81,7 @@ type Learner struct {
 	latent []int          // class → latent function, −1 if it has none yet
 	view   model.Posterior
 	state
-	backup state
-	sd0    []float64 // standard deviations at the end of the warm-up
+	sd0 []float64 // standard deviations at the end of the warm-up
 
 	bufX      []float64 // warm-up buffer, raw; nil when the warm-up is over
 	bufY      []int     // classes
@@ -106,15 +105,21 @@ type Learner struct {
 	roster    roster
 	counters  Counters
 
-	bases, spares []*model.Basis // one that all latent functions share, or one each
-	work          work
-	ws            model.Workspace
-	probs         []float64
+	bases  []*model.Basis // one that all latent functions share, or one each
+	shared bool           // a snapshot has bases and view.Bank too
+
+	// What only a step needs, see ready.
+	backup state
+	spares []*model.Basis
+	work   work
+
+	ws    model.Workspace
+	probs []float64
 }
 
 // work is the scratch memory of a step.
 type work struct {
-	x, xs, xx      []float64   // capacity×D standardised; scaled; norms
+	xs, xx         []float64   // capacity×D scaled; norms
 	kx, w, q       [][]float64 // of each basis: capacity×M, capacity×M, capacity
 	u              []float64   // max(capacity, C)×M
 	mean, variance []float64   // C×capacity
@@ -482,6 +487,7 @@ func (l *Learner) begin(n int) (err error) {
 	if _, err := l.bases[0].Set(&l.params); err != nil {
 		return fmt.Errorf("online: build from %d observations: %w", n, err)
 	}
+	l.reserve(len(l.names))
 	for k := range l.names {
 		l.ensureLatent(k)
 	}
@@ -491,24 +497,21 @@ func (l *Learner) begin(n int) (err error) {
 // allocate makes the memory of the model, empty.
 func (l *Learner) allocate() {
 	hs := len(l.cfg.Horizons)
-	newState := func() state {
-		s := state{
-			params: model.NewParams(l.m, l.d),
-			logw:   make([]float64, hs),
-			scale:  model.Scale{Mu: make([]float64, l.d), Sd: make([]float64, l.d), Clip: l.cfg.Clip},
-			winX:   make([]float64, 0, l.capacity*l.d),
-			winY:   make([]int, 0, l.capacity),
-			winW:   make([]float64, 0, l.capacity),
-			bank:   make([]horizon, hs),
-		}
-		s.opt = newAdam(len(s.params.Theta))
-		for h, length := range l.cfg.Horizons {
-			s.bank[h].length = float64(length)
-		}
-		return s
+	l.Rest()
+	l.state = state{
+		params: model.NewParams(l.m, l.d),
+		logw:   make([]float64, hs),
+		scale:  model.Scale{Mu: make([]float64, l.d), Sd: make([]float64, l.d), Clip: l.cfg.Clip},
+		winX:   make([]float64, 0, l.capacity*l.d),
+		winY:   make([]int, 0, l.capacity),
+		winW:   make([]float64, 0, l.capacity),
+		bank:   make([]horizon, hs),
 	}
-	l.state, l.backup = newState(), newState()
-	l.bases, l.spares = []*model.Basis{model.NewBasis(l.m, l.d)}, []*model.Basis{model.NewBasis(l.m, l.d)}
+	l.opt = newAdam(len(l.params.Theta))
+	for h, length := range l.cfg.Horizons {
+		l.bank[h].length = float64(length)
+	}
+	l.bases, l.shared = []*model.Basis{model.NewBasis(l.m, l.d)}, false
 	l.view.Bases, l.view.Scale = l.bases, l.scale
 	l.view.Latent = nil
 	for k := range l.latent {
@@ -520,16 +523,73 @@ func (l *Learner) allocate() {
 	}
 	l.view.Weights = make([]float64, hs)
 	l.setWeights()
-	m, d, n := l.m, l.d, l.capacity
+}
+
+// reserve makes room for just so many latent functions.
+func (l *Learner) reserve(c int) {
+	for h := range l.bank {
+		b := &l.bank[h]
+		b.A, b.b = withRoom(b.A, c*l.m*l.m), withRoom(b.b, c*l.m)
+		b.s1, b.s2 = withRoom(b.s1, c*l.capacity), withRoom(b.s2, c*l.capacity)
+		l.view.Bank[h].Reserve(c)
+	}
+}
+
+// withRoom returns s with room for n elements, and no more if it has to be moved.
+func withRoom(s []float64, n int) []float64 {
+	if cap(s) >= n {
+		return s
+	}
+	return append(make([]float64, 0, n), s...)
+}
+
+// own makes bases and bank the learner's own, if a snapshot has them too.
+// Whoever changes them calls it first.
+func (l *Learner) own() {
+	if !l.shared {
+		return
+	}
+	l.shared = false
+	for g, b := range l.bases {
+		l.bases[g] = b.Clone()
+	}
+	for h := range l.view.Bank {
+		g := &l.view.Bank[h]
+		g.U, g.Mean = slices.Clone(g.U), slices.Clone(g.Mean)
+	}
+}
+
+// ready makes what only a step needs, if it is not there, and calls own.
+// Whoever learns calls it first.
+func (l *Learner) ready() {
+	l.own()
+	if l.spares != nil {
+		return
+	}
+	l.backup = l.state.clone()
+	m, d, n, c, points := l.m, l.d, l.capacity, len(l.view.Latent), l.gradientRoom()
 	floats := func(n int) []float64 { return make([]float64, n) }
 	l.work = work{
-		x: floats(n * d), xs: floats(n * d), xx: floats(n),
-		kx: [][]float64{floats(n * m)}, w: [][]float64{floats(n * m)}, q: [][]float64{floats(n)},
-		ev: make([]evidence, 1), grad: floats(len(l.params.Theta)),
+		xs: floats(n * d), xx: floats(n),
+		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
+		fresh: floats(c * points * m), g: floats(c * points), coef: floats(c * points),
+		ev: make([]evidence, len(l.bases)), grad: floats(len(l.params.Theta)),
 		bt: floats(m), y: floats(m), theta0: floats(len(l.params.Theta)), project: newProjection(m, d),
-		batchX: floats(l.gradientRoom() * d), labels: make([]int, l.room), weights: floats(l.room),
-		resp: floats(l.gradientRoom()), trace: l.work.trace,
+		batchX: floats(points * d), labels: make([]int, l.room), weights: floats(l.room),
+		resp: floats(points), trace: l.work.trace,
 	}
+	w := &l.work
+	for range l.bases {
+		l.spares = append(l.spares, model.NewBasis(m, d))
+		w.kx, w.w, w.q = append(w.kx, floats(n*m)), append(w.w, floats(n*m)), append(w.q, floats(n))
+	}
+	w.site.resize(c)
+}
+
+// Rest gives up the memory that only a step needs, half of the learner's; the
+// next one makes it anew.
+func (l *Learner) Rest() {
+	l.backup, l.spares, l.work = state{}, nil, work{trace: l.work.trace}
 }
 
 // ensureLatent gives class k a latent function at its prior if it has none: no
@@ -544,43 +604,25 @@ func (l *Learner) ensureLatent(k int) {
 	if l.cfg.Kernel == PerClass && len(l.view.Latent) > 1 {
 		l.addBasis()
 	}
-	for _, s := range []*state{&l.state, &l.backup} {
-		for h := range s.bank {
-			b := &s.bank[h]
-			b.A = append(b.A, make([]float64, l.m*l.m)...)
-			b.b = append(b.b, make([]float64, l.m)...)
-			b.s1 = append(b.s1, make([]float64, l.capacity)...)
-			b.s2 = append(b.s2, make([]float64, l.capacity)...)
-		}
-	}
-	for h := range l.view.Bank {
+	c := len(l.view.Latent)
+	l.reserve(c)
+	for h := range l.bank {
+		b := &l.bank[h]
+		b.A, b.b = b.A[:c*l.m*l.m], b.b[:c*l.m] // what is cut off is cleared
+		b.s1, b.s2 = b.s1[:c*l.capacity], b.s2[:c*l.capacity]
 		l.view.Bank[h].Grow()
 	}
-	c, w := len(l.view.Latent), &l.work
-	w.mean, w.variance = make([]float64, c*l.capacity), make([]float64, c*l.capacity)
-	w.u = make([]float64, max(c, l.capacity)*l.m)
-	points := l.gradientRoom()
-	w.fresh = make([]float64, c*points*l.m)
-	w.g, w.coef = make([]float64, c*points), make([]float64, c*points)
-	w.site.resize(c)
+	l.Rest()
 }
 
 // addBasis gives the newest latent function a kernel of its own, which starts
 // as the first one is now.
 func (l *Learner) addBasis() {
 	one := len(l.params.Group(0).Theta)
-	for _, s := range []*state{&l.state, &l.backup} {
-		s.params.Theta = append(s.params.Theta, s.params.Theta[:one]...)
-		s.opt.m, s.opt.v = append(s.opt.m, make([]float64, one)...), append(s.opt.v, make([]float64, one)...)
-	}
-	b := model.NewBasis(l.m, l.d)
-	b.CopyFrom(l.bases[0])
-	l.bases, l.spares = append(l.bases, b), append(l.spares, model.NewBasis(l.m, l.d))
+	l.params.Theta = append(l.params.Theta, l.params.Theta[:one]...)
+	l.opt.m, l.opt.v = append(l.opt.m, make([]float64, one)...), append(l.opt.v, make([]float64, one)...)
+	l.bases = append(l.bases, l.bases[0].Clone())
 	l.view.Bases = l.bases
-	w, n := &l.work, l.capacity
-	w.kx, w.w = append(w.kx, make([]float64, n*l.m)), append(w.w, make([]float64, n*l.m))
-	w.q, w.ev = append(w.q, make([]float64, n)), append(w.ev, evidence{})
-	w.grad, w.theta0 = append(w.grad, make([]float64, one)...), append(w.theta0, make([]float64, one)...)
 }
 
 // setBases computes the bases of the parameters as they are.
@@ -605,6 +647,7 @@ func (l *Learner) learn(rawX []float64, classes []int, weights []float64, live b
 	for _, k := range classes {
 		l.ensureLatent(k)
 	}
+	l.ready()
 	l.backup.copyFrom(&l.state)
 	if err := l.steps(rawX, classes, weights, live); err != nil {
 		return l.takeBack(err)
@@ -675,8 +718,12 @@ func (l *Learner) step(n int) error {
 	return l.refreshAll()
 }
 
-// Posterior returns a new immutable snapshot of the posterior.
-func (l *Learner) Posterior() *model.Posterior { return l.view.Clone() }
+// Posterior returns an immutable snapshot of the posterior. The next step works
+// on copies of what is large in it.
+func (l *Learner) Posterior() *model.Posterior {
+	l.shared = true
+	return l.view.Snapshot()
+}
 
 // Scores returns the prequential scores so far.
 func (l *Learner) Scores() Scores { return l.judge.scores(slices.Clone(l.names)) }
@@ -686,6 +733,23 @@ func (l *Learner) Digest() string {
 	buf, _ := l.AppendBinary(nil)
 	sum := sha256.Sum256(buf)
 	return hex.EncodeToString(sum[:])
+}
+
+// clone returns a deep copy with as much room in the window.
+func (s *state) clone() state {
+	c := state{params: s.params, opt: s.opt, scale: s.scale, logw: slices.Clone(s.logw), bank: slices.Clone(s.bank), filtered: s.filtered}
+	c.params.Theta = slices.Clone(s.params.Theta)
+	c.opt.m, c.opt.v = slices.Clone(s.opt.m), slices.Clone(s.opt.v)
+	c.scale.Mu, c.scale.Sd = slices.Clone(s.scale.Mu), slices.Clone(s.scale.Sd)
+	c.winX = append(make([]float64, 0, cap(s.winX)), s.winX...)
+	c.winY = append(make([]int, 0, cap(s.winY)), s.winY...)
+	c.winW = append(make([]float64, 0, cap(s.winW)), s.winW...)
+	for h := range c.bank {
+		b := &c.bank[h]
+		b.A, b.b = slices.Clone(b.A), slices.Clone(b.b)
+		b.s1, b.s2 = slices.Clone(b.s1), slices.Clone(b.s2)
+	}
+	return c
 }
 
 // copyFrom makes s equal to o, which has the same shape.

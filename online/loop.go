@@ -196,6 +196,15 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 	return seq, state, nil
 }
 
+// Rest gives up the memory that only learning needs, until something is learnt
+// again. It waits for Run to do it, or for ctx to end.
+func (lp *Loop) Rest(ctx context.Context) error {
+	return lp.do(ctx, func() {
+		lp.learner.Rest()
+		lp.state = nil
+	})
+}
+
 // Reconfigure lets the loop go on under another configuration of the same shape,
 // and with other times of checkpoints. What has been learnt so far is saved
 // first: a restart learns from the journal what came after it, under the new

@@ -197,6 +197,7 @@ func (l *Learner) refresh(h, from, to int) error {
 // restored learner holds the same numbers: to the last bit, because filtered
 // samples are taken in one by one here, too.
 func (l *Learner) features() {
+	l.ready()
 	w, swept := &l.work, len(l.winY)-l.filtered
 	for g, b := range l.bases {
 		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], swept, l.winX, w.xs, w.xx)
@@ -207,7 +208,6 @@ func (l *Learner) features() {
 }
 
 func (l *Learner) refreshAll() error {
-	l.view.Bases = l.bases
 	swept := len(l.winY) - l.filtered
 	for h := range l.bank {
 		if err := l.refresh(h, 0, swept); err != nil {
@@ -369,6 +369,7 @@ func (l *Learner) rebase() error {
 		}
 	}
 	l.bases, l.spares = l.spares, l.bases
+	l.view.Bases = l.bases
 	return nil
 }
 

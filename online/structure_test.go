@@ -436,6 +436,7 @@ func gradientByDifferences(t *testing.T, kernel Kernel) {
 		l.work.labels[i], l.work.weights[i] = i%c, 1
 	}
 	g := l.Posterior().Bank[0]
+	l.ready()
 	x := append([]float64(nil), l.work.batchX[:n*d]...)
 	theta := append([]float64(nil), l.params.Theta...)
 	if err := l.sweeps(n); err != nil {

@@ -1,0 +1,147 @@
+package online
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"edge/model"
+)
+
+// lives are configurations and events that change all that snapshots share.
+func lives(rng *rand.Rand) map[string]struct {
+	cfg    Config
+	events []Event
+} {
+	shared := testConfig(3, "a", "b")
+	shared.Classes.Open = true
+	own := shared
+	own.Kernel = PerClass
+	var events []Event
+	for i := range 400 {
+		ev := blob(rng, 3)
+		if i > 150 && i%5 == 0 {
+			ev.Label = "d"
+		}
+		events = append(events, ev)
+		switch i {
+		case 130, 131, 132: // filtered one by one
+			events = append(events, Event{Kind: Boundary})
+		case 250:
+			wrong := events[len(events)-4]
+			events = append(events, Event{Kind: Correct, X: wrong.X, Label: "a", Name: wrong.Label})
+		case 300:
+			events = append(events, Event{Kind: ClassRemove, Label: "d"})
+		}
+	}
+	return map[string]struct {
+		cfg    Config
+		events []Event
+	}{"one kernel": {shared, events}, "a kernel each": {own, events}}
+}
+
+// TestSnapshotsStay keeps every snapshot: none may change when its learner goes on.
+func TestSnapshotsStay(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	x := blob(rng, 3).X
+	for name, life := range lives(rng) {
+		t.Run(name, func(t *testing.T) {
+			type kept struct {
+				post  *model.Posterior
+				probs []float64
+			}
+			l, ws := newTestLearner(t, life.cfg), model.NewWorkspace()
+			var all []kept
+			for i := range life.events {
+				l.Add(&life.events[i])
+				if i == 320 {
+					l.watch.reseed = true // as a drift would
+				}
+				p := l.Posterior()
+				probs, _, err := p.PredictTo(nil, x, ws)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, kept{p, probs})
+			}
+			for i, k := range all {
+				if probs, _, _ := k.post.PredictTo(nil, x, ws); !slices.Equal(probs, k.probs) {
+					t.Fatalf("snapshot %d says %v, said %v", i, probs, k.probs)
+				}
+			}
+		})
+	}
+}
+
+// TestRest rests before every event, and takes a snapshot after it: what is
+// learnt is the same as without either, and a learner that rests is smaller.
+func TestRest(t *testing.T) {
+	for name, life := range lives(rand.New(rand.NewPCG(3, 3))) {
+		t.Run(name, func(t *testing.T) {
+			busy, lazy := newTestLearner(t, life.cfg), newTestLearner(t, life.cfg)
+			for i := range life.events {
+				lazy.Rest()
+				a, b := busy.Add(&life.events[i]), lazy.Add(&life.events[i])
+				lazy.Posterior()
+				if (a.Refused == nil) != (b.Refused == nil) || a.Stepped != b.Stepped {
+					t.Fatalf("event %d: %+v, without rest %+v", i, b, a)
+				}
+			}
+			if busy.Digest() != lazy.Digest() {
+				t.Error("a learner that rests has learnt something else")
+			}
+			if lazy.Rest(); lazy.backup.bank != nil || lazy.spares != nil || lazy.work.u != nil {
+				t.Error("a learner that rests keeps what only a step needs")
+			}
+		})
+	}
+}
+
+// TestLoopRests reads snapshots and rests while the loop learns; the race
+// detector says whether a step writes to what a reader has.
+func TestLoopRests(t *testing.T) {
+	cfg := testConfig(3, "a", "b", "c")
+	direct := newTestLearner(t, cfg)
+	feed(direct, rand.New(rand.NewPCG(2, 2)), 500)
+	lp := NewLoop(newTestLearner(t, cfg), LoopOptions{Model: "m", Queue: 4})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- lp.Run(ctx) }()
+	learning, learnt := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			ws, x := model.NewWorkspace(), []float64{9, 10, 11}
+			for learning.Err() == nil {
+				p := lp.Posterior()
+				first, _, _ := p.PredictTo(nil, x, ws)
+				if lp.Rest(learning) != nil {
+					return
+				}
+				if again, _, _ := p.PredictTo(nil, x, ws); !slices.Equal(again, first) {
+					t.Errorf("a snapshot says %v, said %v", again, first)
+				}
+			}
+		})
+	}
+	rng := rand.New(rand.NewPCG(2, 2))
+	for seq := 1; seq <= 500; seq += 5 {
+		if err := lp.Learn(ctx, records(rng, seq, 5)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lp.Idle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	learnt()
+	readers.Wait()
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if lp.Learner().Digest() != direct.Digest() {
+		t.Error("the loop has learnt something else")
+	}
+}
