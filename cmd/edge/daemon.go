@@ -287,9 +287,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		m.work = begin(r.learning, m.loop.Run)
 	}
 	trim := begin(r.learning, func(ctx context.Context) error {
-		trimMemory(ctx)
+		trimMemory(ctx, func() { d.rest(ctx) })
 		return nil
 	})
+	defer time.AfterFunc(startedWithin, letProgramGo).Stop()
 	watch := begin(r.learning, func(ctx context.Context) error {
 		d.monitor.run(ctx, d.store, d.path)
 		return nil
@@ -329,6 +330,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.farewell(m)
 	}
 	return errors.Join(coded(exitStore, ruin), coded(exitRuntime, nodeErr), coded(exitStore, errors.Join(failed...)), d.Close())
+}
+
+// rest makes the models give up the memory that only learning needs. A loop that
+// a reload ends meanwhile needs none.
+func (d *Daemon) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, trimEvery)
+	defer cancel()
+	for _, m := range d.now().models {
+		m.loop.Rest(ctx)
+	}
 }
 
 // farewell logs what a model has learnt. Its loop has ended.

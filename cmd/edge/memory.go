@@ -48,20 +48,25 @@ func limitMemory(limit stream.ByteSize, log *slog.Logger) (bytes int64, from str
 	return bytes, from
 }
 
+// startedWithin is the time after which nothing of the start is going on any more.
+const startedWithin = 10 * time.Second
+
 const (
 	trimEvery = 10 * time.Second
-	trimAbove = 1 << 20 // bytes allocated since the last time
+	trimAbove = 1 << 18 // bytes allocated since the last time
 )
 
 // trimMemory gives back to the system what learning has left behind, until ctx
-// ends. Go by itself keeps what the heap was at its largest, as it may be needed
-// again: after a burst of labels that is as much again as the model.
-func trimMemory(ctx context.Context) {
+// ends; rest makes the models give up what only learning needs. Go by itself
+// keeps what the heap was at its largest, as it may be needed again: after a
+// burst of labels that is as much again as the model.
+func trimMemory(ctx context.Context, rest func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
 	every(ctx, trimEvery, func() {
 		metrics.Read(allocated)
 		if now := allocated[0].Value.Uint64(); now-before > trimAbove {
+			rest()
 			debug.FreeOSMemory()
 			metrics.Read(allocated)
 			before = allocated[0].Value.Uint64()
