@@ -889,7 +889,8 @@ func TestPacerStopsWithItsContext(t *testing.T) {
 // A journal that has filled the state file makes room for itself, by
 // checkpoints that are not due for long; nothing is lost or learnt twice by that.
 func TestFullStoreMakesRoom(t *testing.T) {
-	data := waveformFile(t, 8_000)
+	rows := brief(8000, 6000)
+	data := waveformFile(t, rows)
 	b := newTestBroker(t, startEmbedded)
 	config, _ := waveformConfig(t, b.url())
 	text, err := os.ReadFile(config)
@@ -903,7 +904,7 @@ func TestFullStoreMakesRoom(t *testing.T) {
 	d := startDaemon(t, config)
 	d.await("connected to the broker")
 	replayed(t, data, "--broker", b.url())()
-	awaitSamples(t, b, 8_000)
+	awaitSamples(t, b, rows)
 	d.await("the journal works again")
 	d.kill()
 	d = startDaemon(t, config)
