@@ -17,15 +17,19 @@ import (
 
 // Bounds of what is tried on a broker.
 const (
+	trialWindow  = 128     // messages that are left unacknowledged
+	trialQueue   = 3000    // messages while a client is away
+	trialPayload = 4 << 20 // bytes
+	leastPayload = 256
+	certificate  = 14 * 24 * time.Hour // before its end it should be known
+)
+
+// Time for that; tests on an emulated machine need more.
+var (
 	trialStep    = 5 * time.Second        // one answer
 	trialAnswer  = 2 * time.Second        // a message back, once the broker has taken it
 	trialQuiet   = 500 * time.Millisecond // without another message: no more are to come
-	trialWindow  = 128                    // messages that are left unacknowledged
-	trialQueue   = 3000                   // messages while a client is away
-	trialSending = 8 * time.Second        // of them
-	trialPayload = 4 << 20                // bytes
-	leastPayload = 256
-	certificate  = 14 * 24 * time.Hour // before its end it should be known
+	trialSending = 8 * time.Second        // of trialQueue messages
 )
 
 // trial finds out what a broker does, on topics of its own below the node's.
