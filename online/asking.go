@@ -48,8 +48,8 @@ func DefaultAsking() Asking { return Asking{Strategy: AskNothing, Budget: 0.1, P
 func (a Asking) Enabled() bool { return a.Strategy != AskNothing && a.Strategy != "" }
 
 // Suit fits c to a model that is taught few labels, each of which has to do more
-// than one of many: the model is built from more of them, and a gradient step
-// looks at more than the last. What c says itself stays.
+// than one of many: the model is built from more of them, in several
+// passes, and a gradient step looks at more than the last. What c says itself stays.
 func (a Asking) Suit(c *Config) {
 	if !a.Enabled() || a.Budget == 1 {
 		return
@@ -60,6 +60,7 @@ func (a Asking) Suit(c *Config) {
 	if c.Warmup == 0 {
 		c.Warmup = fewWarmup * c.Inducing
 	}
+	c.Passes = fewPasses
 }
 
 // Validate reports every field that is out of range, joined.
@@ -86,6 +87,7 @@ const (
 	minAskScore = 1e-12
 	fewGradient = 16  // observations of a gradient step where labels are few
 	fewWarmup   = 12  // observations of the warm-up for each inducing point there
+	fewPasses   = 4   // over them in each build there
 	minAskShare = 0.5 // of the budget that is spent at any time, while something was saved on it
 )
 

@@ -165,26 +165,26 @@ func TestAskerScores(t *testing.T) {
 // Where labels are asked for, the model is suited to few of them, unless the
 // configuration says something itself or every label is asked for.
 func TestAskingSuitsTheModel(t *testing.T) {
-	suited := func(a Asking, change func(*Config)) (gradient, warmup int) {
+	suited := func(a Asking, change func(*Config)) (gradient, warmup, passes int) {
 		c := testConfig(2, "a", "b")
 		c.Inducing, c.Gradient, c.Warmup = 10, 0, 0
 		change(&c)
 		a.Suit(&c)
-		return c.Gradient, c.Warmup
+		return c.Gradient, c.Warmup, c.Passes
 	}
 	some := Asking{Strategy: AskMargin, Budget: 0.1}
 	for _, c := range []struct {
-		how              Asking
-		change           func(*Config)
-		gradient, warmup int
+		how                      Asking
+		change                   func(*Config)
+		gradient, warmup, passes int
 	}{
-		{some, func(*Config) {}, fewGradient, 10 * fewWarmup},
-		{some, func(c *Config) { c.Gradient, c.Warmup = 3, 4 }, 3, 4},
-		{DefaultAsking(), func(*Config) {}, 0, 0},
-		{Asking{Strategy: AskMargin, Budget: 1}, func(*Config) {}, 0, 0},
+		{some, func(*Config) {}, fewGradient, 10 * fewWarmup, fewPasses},
+		{some, func(c *Config) { c.Gradient, c.Warmup = 3, 4 }, 3, 4, fewPasses},
+		{DefaultAsking(), func(*Config) {}, 0, 0, 0},
+		{Asking{Strategy: AskMargin, Budget: 1}, func(*Config) {}, 0, 0, 0},
 	} {
-		if g, w := suited(c.how, c.change); g != c.gradient || w != c.warmup {
-			t.Errorf("%+v: gradient %d, warm-up %d, want %d, %d", c.how, g, w, c.gradient, c.warmup)
+		if g, w, p := suited(c.how, c.change); g != c.gradient || w != c.warmup || p != c.passes {
+			t.Errorf("%+v: gradient %d, warm-up %d, %d passes, want %d, %d, %d", c.how, g, w, p, c.gradient, c.warmup, c.passes)
 		}
 	}
 }

@@ -371,6 +371,7 @@ func (l *Learner) dropPoint(i int) {
 func (l *Learner) become(data []byte) error {
 	fresh, err := Restore(l.cfg, data)
 	if err == nil {
+		fresh.alive = l.alive
 		*l = *fresh
 	}
 	return err
@@ -405,6 +406,7 @@ func (l *Learner) replace(ev *Event, out *Outcome) {
 	if ev.Name == OnlyModel && slices.Equal(fresh.names, l.names[:min(len(fresh.names), len(l.names))]) {
 		fresh.judge, fresh.conformal, fresh.watch = l.judge, l.conformal, l.watch
 	}
+	fresh.alive = l.alive
 	*l = *fresh
 	if out.Change = NoticeReset; ev.Kind == Replace {
 		out.Change, out.Detail = NoticeRolledBack, fmt.Sprintf("to %d samples", l.view.N)

@@ -154,6 +154,13 @@ type Config struct {
 	// Seed of the initial inducing points. Default 1.
 	Seed uint64 `yaml:"seed"`
 
+	// Passes over its observations that a build makes in the warm-up once it has two
+	// for each inducing point; set by Asking.Suit. 0 means 1. All but the first move
+	// the kernel alone, at three times the learning rate and under a normal prior of
+	// precision 10 on each log ℓ around their mean: inducing inputs, too, would fit
+	// few observations better and others worse.
+	Passes int `yaml:"-"`
+
 	// Features names the D inputs in order; set by whoever knows the streams.
 	Features []string `yaml:"-"`
 }

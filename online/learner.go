@@ -34,6 +34,9 @@ const (
 	maxStep     = 16   // samples of a step; a larger minibatch makes several
 	replay      = 4    // recent samples that make a step; fewer are filtered until there are so many
 	fullRate    = 32   // samples of a step at which the learning rate is the configured one
+	passFrom    = 2    // observations for each inducing point from which on a build makes several passes
+	passRate    = 3    // of the learning rate in all passes of a build but the first
+	passPrior   = 10   // precision of the prior on log ℓ in these passes
 	minWeight   = 1e-3 // of a horizon, below which its gradient is not computed
 )
 
@@ -87,6 +90,8 @@ type Learner struct {
 	bufY      []int     // classes
 	bufW      []float64 // weights
 	lastBuild int       // observations in the buffer when the model was last built
+	again     bool      // a build goes over the buffer once more
+	alive     func()    // called between the minibatches of a build; nil: nobody wants to know
 	warm      bool      // the warm-up is over
 
 	pendX  []float64 // n×D  raw samples of the minibatch that is filling
@@ -454,7 +459,9 @@ func (l *Learner) keepLatest(n int) {
 }
 
 // build makes the model anew from the whole warm-up buffer and learns the
-// buffer in order.
+// buffer in order, as often as Config.Passes says where there are enough of them: every
+// pass begins without what the one before has learnt, under its parameters, and
+// all but the first move the kernel alone.
 func (l *Learner) build() error {
 	n := len(l.bufY)
 	l.lastBuild = n
@@ -463,13 +470,46 @@ func (l *Learner) build() error {
 		return err
 	}
 	size := l.cfg.Batch.MaxSize
-	for i := 0; i < n; i += size {
-		end := min(i+size, n)
-		if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], l.bufW[i:end], false); err != nil {
-			return err
+	passes := 1
+	if n >= passFrom*l.m {
+		passes = max(l.cfg.Passes, 1)
+	}
+	defer func() { l.again = false }()
+	for pass := range passes {
+		if l.again = pass > 0; l.again {
+			if err := l.unlearn(); err != nil {
+				return err
+			}
+		}
+		for i := 0; i < n; i += size {
+			if l.alive != nil {
+				l.alive()
+			}
+			end := min(i+size, n)
+			if err := l.learn(l.bufX[i*l.d:end*l.d], l.bufY[i:end], l.bufW[i:end], false); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// unlearn takes every observation out of the model. The parameters stay; the
+// inducing inputs lose their momentum, too.
+func (l *Learner) unlearn() error {
+	l.ready()
+	size := len(l.opt.m) / len(l.bases)
+	for g := range l.bases {
+		clear(l.opt.m[g*size:][:l.m*l.d])
+	}
+	l.winX, l.winY, l.winW, l.filtered = l.winX[:0], l.winY[:0], l.winW[:0], 0
+	for h := range l.bank {
+		b := &l.bank[h]
+		for _, sites := range [][]float64{b.A, b.b, b.s1, b.s2} {
+			clear(sites)
+		}
+	}
+	return l.refreshAll()
 }
 
 // begin makes a model that has learnt nothing, for the n observations of the
@@ -710,7 +750,11 @@ func (l *Learner) step(n int) error {
 	}
 	if l.cfg.LearningRate > 0 {
 		l.gradient(l.gradientPoints(recent, len(l.winY)))
-		if err := l.move(l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(recent) / float64(n)); err != nil {
+		rate := l.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(recent) / float64(n)
+		if l.again {
+			rate *= passRate
+		}
+		if err := l.move(rate); err != nil {
 			return err
 		}
 	}

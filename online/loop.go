@@ -119,6 +119,7 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 		seq: opts.Seq, saved: opts.Saved, unsaved: opts.Unsaved, start: time.Now(),
 	}
 	lp.drained = sync.NewCond(&lp.mu)
+	l.alive = lp.alive
 	lp.snapshot.Store(l.Posterior())
 	lp.publishDoubt()
 	lp.publishStatus()
@@ -142,7 +143,7 @@ func (lp *Loop) publishDoubt() {
 func (lp *Loop) Status() *Status { return lp.status.Load() }
 
 // Silence returns how long ago the loop gave its last sign of life, by the
-// monotonic clock. While Run runs that is half a second, or the time of the step
+// monotonic clock. While Run runs that is half a second, or the time of the minibatch
 // or checkpoint at hand. Any goroutine may call it; it never waits.
 func (lp *Loop) Silence() time.Duration { return time.Since(lp.start) - time.Duration(lp.beat.Load()) }
 
@@ -232,6 +233,7 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 			}
 		}
 		lp.learner = learner
+		learner.alive = lp.alive
 		lp.snapshot.Store(learner.Posterior())
 		lp.publishStatus()
 	}

@@ -293,11 +293,28 @@ func (l *Learner) gradient(n int) {
 	for g, b := range l.bases {
 		p := l.params.Group(g)
 		w.ev[g].backprop(b, &p, n, x, w.kx[g], w.w[g])
-		copy(w.grad[g*size:(g+1)*size], w.ev[g].grad)
-		w.grad[(g+1)*size-1] = 0
+		into := w.grad[g*size : (g+1)*size]
+		copy(into, w.ev[g].grad)
+		into[size-1] = 0
+		if l.again {
+			clear(into[:l.m*l.d])
+			pull(into[l.m*l.d:], p.LogEll(), passPrior*float64(n)/float64(len(l.bufY)))
+		}
 	}
 	if l.cfg.LabelNoise.Learn && l.bases[0].Eps > 0 {
 		w.grad[size-1] = w.epsGrad
+	}
+}
+
+// pull adds to grad the gradient of a normal prior of that precision on each log ℓ
+// around their mean.
+func pull(grad, logEll []float64, precision float64) {
+	var mean float64
+	for _, v := range logEll {
+		mean += v / float64(len(logEll))
+	}
+	for j, v := range logEll {
+		grad[j] -= precision * (v - mean)
 	}
 }
 

@@ -562,15 +562,7 @@ func (t *Trainer) gradient(n int) {
 		copy(into, w.ev.grad)
 		into[size-1] = 0
 		if t.how.Prior > 0 {
-			share := t.how.Prior * float64(n) / float64(t.n)
-			ell := p.LogEll()
-			var mean float64
-			for _, v := range ell {
-				mean += v / float64(t.d)
-			}
-			for j, v := range ell {
-				into[m*t.d+j] -= share * (v - mean)
-			}
+			pull(into[m*t.d:], p.LogEll(), t.how.Prior*float64(n)/float64(t.n))
 		}
 	}
 }
