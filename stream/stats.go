@@ -113,7 +113,7 @@ type Stats struct {
 	PendingEvicted uint64 // samples that made room for newer ones
 	ValuesUnused   uint64 // single values that did not become part of a sample
 	Frozen         uint64 // labels that taught nothing because learning was switched off
-	Observed       uint64 // messages that were answered over a second connection while the journal could not be written
+	Observed       uint64 // messages that were answered before their turn: while the journal could not be written, or the ring was full
 	Published      uint64
 
 	Reconnects, ConnectFailures, CommitFailures uint64

@@ -60,7 +60,7 @@ func newCollector(m *monitor) *collector {
 	c.lastMessage = gauge("last_message_timestamp_seconds", "When the last message came.", "stream")
 	c.dropped = counter("messages_dropped_total", "What a bounded queue gave up, and by which rule.", "queue", "policy")
 	c.redelivered = counter("redelivered_total", "Samples and labels that had been taught already.", "model")
-	c.observed = counter("observed_total", "Messages that were answered over a second connection while the journal could not be written; they come again.")
+	c.observed = counter("observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.")
 	c.reconnects = counter("reconnects_total", "Connections to the broker that were lost.")
 	c.commitFailures = counter("store_commit_failures_total", "Commits to the journal that failed, each attempt.")
 	c.queue = gauge("queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", "queue")
