@@ -9,8 +9,8 @@ DIST    := dist
 
 # Small binaries. The page is plain HTTP, so HTTP/2 would never be spoken. What
 # runs once a connection, a commit or a start is not inlined.
-COLD    := edge/cmd/... crypto/... encoding/... net/... vendor/... golang.org/... mime/... regexp/... text/... html log/... os/... \
-           compress/... fmt reflect math/big context flag image/... path/... runtime/pprof runtime/debug sort syscall internal/poll bufio io sync time \
+COLD    := edge/cmd/... edge/persist crypto/... encoding/... net/... vendor/... golang.org/... mime/... regexp/... text/... html log/... os/... \
+           compress/... container/... fmt reflect math/big context flag image/... path/... runtime/pprof runtime/debug sort syscall internal/godebug internal/poll bufio io sync time \
            $(addprefix github.com/,goccy/... spf13/... gorilla/... lmittmann/... influxdata/... mattn/... coreos/... \
            mochi-mqtt/... fxamacker/... klauspost/... charmbracelet/... rivo/... fsnotify/... \
            clipperhouse/... lucasb-eyer/... muesli/... xo/... rs/... KimMachineGun/... pbnjay/...) charm.land/... go.etcd.io/...

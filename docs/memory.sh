@@ -14,6 +14,7 @@ work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null; rm -r "$work"' EXIT
 edge=$work/edge
 CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -tags minimal,nethttpomithttp2 -o "$edge" ./cmd/edge
+go build -o "$work/whole" ./cmd/edge # the minimal one has no replay
 printf 'listener %d 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_queued_messages 0\n' "$port" >"$work/mosquitto.conf"
 mosquitto -c "$work/mosquitto.conf" >/dev/null 2>&1 &
 
@@ -78,7 +79,7 @@ for size in ${SIZES:-6,50,33 10,100,128}; do
 		for _ in $(seq 100); do grep -q 'connected to the broker' "$work/log" && break; sleep 0.1; done
 		what="($C, $M, $D), limit $limit:"
 		sleep 2; say "$what started" $pid
-		"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >/dev/null 2>&1
+		"$work/whole" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >/dev/null 2>&1
 		quiet $pid; say "$what $labels labels learnt, idle" $pid
 		thousands '' | mosquitto_pub -p "$port" -t sensors/rows -q 1 -l
 		say "$what 1000 samples a second" $pid
