@@ -42,6 +42,7 @@ func (w *worker) next() {
 		w.turn[i] = nil
 		w.handle(it)
 	}
+	w.shared.begin() // which keeps no posterior alive, when the next message may be far
 }
 
 // share decodes the messages whose turn it is, if they are several, and predicts
@@ -81,7 +82,7 @@ func (w *worker) decodeEarly(it *item) (err error) {
 	return nil
 }
 
-func (s *shared) begin() { s.by, s.rows, s.x = nil, 0, s.x[:0] }
+func (s *shared) begin() { s.by, s.post, s.rows, s.x = nil, nil, 0, s.x[:0] }
 
 // take adds samples, and returns the row of the first; −1 if not all of them can
 // be predicted together with those before.

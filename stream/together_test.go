@@ -111,6 +111,9 @@ func TestPredictedTogether(t *testing.T) {
 	}
 	for node.ring.len() > 0 {
 		node.worker.next()
+		if node.worker.shared.post != nil {
+			t.Fatal("a posterior is kept until the next message")
+		}
 		for len(node.queue) > 0 {
 			<-node.queue
 		}
