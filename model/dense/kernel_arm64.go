@@ -38,6 +38,12 @@ func dotRowsNEON(m, k, dk int, alpha float64, a *float64, lda int, x, y *float64
 //go:noescape
 func axpyRowsNEON(m, k, dk int, alpha float64, a *float64, lda int, x, y *float64)
 
+//go:noescape
+func expNEON(n int, dst, x *float64)
+
+//go:noescape
+func expSqDistNEON(n int, row *float64, amp, half float64, zz *float64)
+
 func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
 	if !vectorised {
 		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add, shape)
@@ -203,9 +209,43 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	}
 }
 
-func expTo(dst, x []float64) { expGo(dst, x) }
+// The vector functions below run on four elements; what is left over goes
+// through four of its own.
 
-func expSqDist(row []float64, amp, half float64, zz []float64) { expSqDistGo(row, amp, half, zz) }
+func expTo(dst, x []float64) {
+	if !vectorised {
+		expGo(dst, x)
+		return
+	}
+	n := len(x) &^ 3
+	if n > 0 {
+		expNEON(n, &dst[0], &x[0])
+	}
+	if n < len(x) {
+		var v [4]float64
+		copy(v[:], x[n:])
+		expNEON(4, &v[0], &v[0])
+		copy(dst[n:], v[:])
+	}
+}
+
+func expSqDist(row []float64, amp, half float64, zz []float64) {
+	if !vectorised {
+		expSqDistGo(row, amp, half, zz)
+		return
+	}
+	n := len(row) &^ 3
+	if n > 0 {
+		expSqDistNEON(n, &row[0], amp, half, &zz[0])
+	}
+	if n < len(row) {
+		var v, w [4]float64
+		copy(v[:], row[n:])
+		copy(w[:], zz[n:])
+		expSqDistNEON(4, &v[0], amp, half, &w[0])
+		copy(row[n:], v[:])
+	}
+}
 
 func normalGrid(ratio, prod []float64, z, dz, scale float64) {
 	normalGridGo(ratio, prod, z, dz, scale)
