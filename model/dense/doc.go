@@ -12,5 +12,5 @@
 //	kernel_*.s             the same for AVX2 with FMA (chosen when the program
 //	                       starts) and NEON
 //	exp.go, normal.go      the exponential and the normal distribution
-//	vector_amd64.s         the same, four elements at a time
+//	vector_*.s             the same, four elements at a time
 package dense

@@ -44,6 +44,9 @@ func expNEON(n int, dst, x *float64)
 //go:noescape
 func expSqDistNEON(n int, row *float64, amp, half float64, zz *float64)
 
+//go:noescape
+func normalGridNEON(n int, ratio, prod *float64, s *gridNEON)
+
 func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
 	if !vectorised {
 		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add, shape)
@@ -247,8 +250,43 @@ func expSqDist(row []float64, amp, half float64, zz []float64) {
 	}
 }
 
+// gridNEON is where normalGridNEON stands, four nodes at a time.
+type gridNEON struct {
+	z, dz, scale float64
+	growth       float64    // what next is multiplied by at each step: e^(−16·dz²)
+	phi, next    [4]float64 // φ(z), φ(z+4dz)/φ(z)
+}
+
+// normalGrid computes φ by recurrence, as normalGridGo does, with steps of four
+// nodes. Grids that come from far left, or take large steps, are left to that.
 func normalGrid(ratio, prod []float64, z, dz, scale float64) {
-	normalGridGo(ratio, prod, z, dz, scale)
+	n := len(ratio) &^ 3
+	if !vectorised || !(dz > 0 && dz <= 4 && z >= -37) {
+		n = 0
+	}
+	if n > 0 {
+		growth := exp1(-dz * dz)
+		g4 := growth * growth * growth * growth
+		s := gridNEON{dz: dz, scale: scale, growth: g4 * g4 * g4 * g4}
+		for first := 0; first < n; first += 16 {
+			s.z = z + float64(first)*dz
+			phi, g, next := invSqrt2Pi*exp1(-0.5*s.z*s.z), exp1(-(s.z+0.5*dz)*dz), 1.0
+			for i := range s.phi {
+				s.phi[i] = phi
+				phi *= g
+				next *= g
+				g *= growth
+			}
+			for i := range s.next {
+				s.next[i] = next
+				next *= g4
+			}
+			normalGridNEON(min(16, n-first), &ratio[first], &prod[first], &s)
+		}
+	}
+	if n < len(ratio) {
+		normalGridGo(ratio[n:], prod[n:], z+float64(n)*dz, dz, scale)
+	}
 }
 
 func probit(beta, t, alpha []float64) { probitGo(beta, t, alpha) }

@@ -216,3 +216,33 @@ func TestNormalGrid(t *testing.T) {
 		}
 	})
 }
+
+// Grids of all steps from all places, against their nodes one by one; what leaves
+// the normal range on the right is as good as zero.
+func TestNormalGridAnywhere(t *testing.T) {
+	paths(t, func(t *testing.T) {
+		for _, z0 := range []float64{-60, -37, -20.3, -5, -1, 0, 3, 30, 50} {
+			for _, dz := range []float64{-3, -0.4, 0, 1e-9, 0.01, 0.2, 0.7, 1.3, 2.5, 4, 4.1, 40} {
+				for _, n := range []int{1, 3, 4, 7, 15, 16, 17, 20, 35, 64} {
+					const scale = 1.7
+					ratio, prod := make([]float64, n), make([]float64, n)
+					for i := range prod {
+						prod[i] = 0.25
+					}
+					NormalGrid(ratio, prod, z0, dz, scale)
+					for i := range prod {
+						z := z0 + float64(i)*dz
+						oneRatio, oneProd := []float64{0}, []float64{0.25}
+						NormalGrid(oneRatio, oneProd, z, 1, scale)
+						near := func(got, want float64) bool {
+							return math.Abs(got-want) <= 2*(1e-13+3e-16*z*z)*want || math.Abs(want) < 1e-290 && math.Abs(got) < 1e-289
+						}
+						if !near(ratio[i], oneRatio[0]) || z > -37 && !near(prod[i], oneProd[0]) {
+							t.Fatalf("from %v by %v, node %d of %d: ratio %v, want %v; product %v, want %v", z0, dz, i, n, ratio[i], oneRatio[0], prod[i], oneProd[0])
+						}
+					}
+				}
+			}
+		}
+	})
+}

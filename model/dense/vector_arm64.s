@@ -1,12 +1,16 @@
 #include "textflag.h"
 
-// The exponential of four elements at a time, in two vectors; n is a multiple of
-// four. The assembler knows no arithmetic of vectors of floats but VFMLA and
+// Elementary functions of four elements at a time, in two vectors; n is a
+// multiple of four. The assembler knows no arithmetic of vectors of floats but VFMLA and
 // VFMLS: the rest is written as WORD, registers by their numbers.
 #define FADD(m, n, d)   WORD $(0x4E60D400|m<<16|n<<5|d) // FADD  Vd.2D, Vn.2D, Vm.2D
 #define FMUL(m, n, d)   WORD $(0x6E60DC00|m<<16|n<<5|d) // FMUL  Vd.2D, Vn.2D, Vm.2D
+#define FSUB(m, n, d)   WORD $(0x4EE0D400|m<<16|n<<5|d) // FSUB  Vd.2D, Vn.2D, Vm.2D
+#define FDIV(m, n, d)   WORD $(0x6E60FC00|m<<16|n<<5|d) // FDIV  Vd.2D, Vn.2D, Vm.2D
 #define FMAX(m, n, d)   WORD $(0x4E60F400|m<<16|n<<5|d) // FMAX  Vd.2D, Vn.2D, Vm.2D
 #define FMIN(m, n, d)   WORD $(0x4EE0F400|m<<16|n<<5|d) // FMIN  Vd.2D, Vn.2D, Vm.2D
+#define FABS(n, d)      WORD $(0x4EE0F800|n<<5|d)       // FABS  Vd.2D, Vn.2D
+#define FCMGT0(n, d)    WORD $(0x4EE0C800|n<<5|d)       // FCMGT Vd.2D, Vn.2D, #0.0
 #define FRINTN(n, d)    WORD $(0x4E618800|n<<5|d)       // FRINTN Vd.2D, Vn.2D
 #define FCVTNS(n, d)    WORD $(0x4E61A800|n<<5|d)       // FCVTNS Vd.2D, Vn.2D
 #define HALVE(n, d)     WORD $(0x4F7F0400|n<<5|d)       // SSHR  Vd.2D, Vn.2D, #1
@@ -139,3 +143,129 @@ loop:
 	SUBS   $4, R0
 	BNE    loop
 	RET
+
+// MILLS: D, P, Q of x = min(|z|, 1e15) for z in V0 and V1.
+//
+//	V2 V3 x   V4 V5 x²   V8 V9 D   V12 V13 P   V16 V17 Q
+//	V6 V7, V10 V11, V14 V15 scratch
+//
+// R9 goes through millsTable; its terms alternate between odd and even powers.
+#define HORNER(p, q, r, s) \
+	VLD1R.P 8(R9), [r.D2]       \
+	VMOV    r.B16, s.B16        \
+	VFMLA   V4.D2, p.D2, r.D2   \
+	VFMLA   V5.D2, q.D2, s.D2
+
+#define MILLS \
+	MOVD    $·millsTable(SB), R9     \
+	FABS(0, 2)                       \
+	FABS(1, 3)                       \
+	FMIN(30, 2, 2)                   \
+	FMIN(30, 3, 3)                   \
+	FMUL(2, 2, 4)                    \
+	FMUL(3, 3, 5)                    \
+	VLD1R.P 8(R9), [V6.D2]           \
+	VLD1R.P 8(R9), [V8.D2]           \
+	FADD(5, 8, 9)                    \
+	FADD(4, 8, 8)                    \
+	HORNER(V6, V6, V10, V11)         \
+	HORNER(V8, V9, V12, V13)         \
+	HORNER(V10, V11, V6, V7)         \
+	HORNER(V12, V13, V8, V9)         \
+	HORNER(V6, V7, V10, V11)         \
+	HORNER(V8, V9, V12, V13)         \
+	VFMLA   V2.D2, V10.D2, V12.D2    \
+	VFMLA   V3.D2, V11.D2, V13.D2    \
+	VMOV    V12.B16, V8.B16          \
+	VMOV    V13.B16, V9.B16          \
+	VLD1R.P 8(R9), [V6.D2]           \
+	VLD1R.P 8(R9), [V10.D2]          \
+	FADD(5, 10, 11)                  \
+	FADD(4, 10, 10)                  \
+	HORNER(V6, V6, V12, V13)         \
+	HORNER(V10, V11, V14, V15)       \
+	HORNER(V12, V13, V6, V7)         \
+	HORNER(V14, V15, V10, V11)       \
+	HORNER(V6, V7, V12, V13)         \
+	HORNER(V10, V11, V14, V15)       \
+	HORNER(V12, V13, V6, V7)         \
+	VFMLA   V2.D2, V14.D2, V6.D2     \
+	VFMLA   V3.D2, V15.D2, V7.D2     \
+	VMOV    V6.B16, V12.B16          \
+	VMOV    V7.B16, V13.B16          \
+	VMOV    V8.B16, V16.B16          \
+	VMOV    V9.B16, V17.B16          \
+	VFMLA   V2.D2, V12.D2, V16.D2    \
+	VFMLA   V3.D2, V13.D2, V17.D2
+
+// func normalGridNEON(n int, ratio, prod *float64, s *gridNEON)
+//
+//	V18 V19 φ   V20 V21 φ(z+4dz)/φ(z)   V22 how that changes
+//	V23 V24 indices   V25 z   V26 dz   V27 scale   V28 four   V30 1e15
+TEXT ·normalGridNEON(SB), NOSPLIT, $0-32
+	MOVD    n+0(FP), R0
+	MOVD    ratio+8(FP), R1
+	MOVD    prod+16(FP), R2
+	MOVD    s+24(FP), R3
+	VLD1R.P 8(R3), [V25.D2]
+	VLD1R.P 8(R3), [V26.D2]
+	VLD1R.P 8(R3), [V27.D2]
+	VLD1R.P 8(R3), [V22.D2]
+	VLD1.P  32(R3), [V18.D2, V19.D2]
+	VLD1    (R3), [V20.D2, V21.D2]
+	MOVD    $steps<>(SB), R3
+	VLD1.P  32(R3), [V23.D2, V24.D2]
+	VLD1R.P 8(R3), [V28.D2]
+	VLD1R   (R3), [V30.D2]
+
+loop:
+	VMOV  V25.B16, V0.B16
+	VMOV  V25.B16, V1.B16
+	VFMLA V26.D2, V23.D2, V0.D2
+	VFMLA V26.D2, V24.D2, V1.D2
+	MILLS
+	FMUL(12, 18, 4)              // φP
+	FMUL(13, 19, 5)
+	FSUB(4, 16, 6)               // Q-φP
+	FSUB(5, 17, 7)
+	FMUL(16, 18, 8)              // φQ
+	FMUL(17, 19, 9)
+	FCMGT0(0, 10)                // right of zero
+	FCMGT0(1, 11)
+	VBIT  V10.B16, V6.B16, V4.B16   // Φ·Q
+	VBIT  V11.B16, V7.B16, V5.B16
+	VMOV  V16.B16, V14.B16
+	VMOV  V17.B16, V15.B16
+	VBIT  V10.B16, V8.B16, V14.B16  // ratio: numerator
+	VBIT  V11.B16, V9.B16, V15.B16
+	VBIT  V10.B16, V6.B16, V12.B16  // and denominator
+	VBIT  V11.B16, V7.B16, V13.B16
+	VLD1  (R2), [V2.D2, V3.D2]
+	FDIV(16, 4, 4)
+	FDIV(17, 5, 5)
+	FDIV(12, 14, 6)
+	FDIV(13, 15, 7)
+	FMUL(4, 2, 2)
+	FMUL(5, 3, 3)
+	FMUL(27, 6, 6)
+	FMUL(27, 7, 7)
+	VST1.P [V2.D2, V3.D2], 32(R2)
+	VST1.P [V6.D2, V7.D2], 32(R1)
+	FMUL(20, 18, 18)
+	FMUL(21, 19, 19)
+	FMUL(22, 20, 20)
+	FMUL(22, 21, 21)
+	FADD(28, 23, 23)
+	FADD(28, 24, 24)
+	SUBS  $4, R0
+	BNE   loop
+	RET
+
+// indices, four, 1e15
+DATA steps<>+0(SB)/8, $0.0
+DATA steps<>+8(SB)/8, $1.0
+DATA steps<>+16(SB)/8, $2.0
+DATA steps<>+24(SB)/8, $3.0
+DATA steps<>+32(SB)/8, $4.0
+DATA steps<>+40(SB)/8, $1e15
+GLOBL steps<>(SB), RODATA, $48
