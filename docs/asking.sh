@@ -1,19 +1,20 @@
 #!/bin/sh
 # Prints the tables of docs/asking.md and draws its figures, docs/asking-*.svg;
 # or those of the data sets that are named as arguments. DATA is the folder of the
-# data files, EDGE may name a binary.
+# data files, EDGE may name a binary, SEEDS is the number of runs.
 set -eu
 cd "$(dirname "$0")/.."
 data=${DATA:-../shared/data}
 edge=${EDGE:-go run ./cmd/edge}
+seeds=${SEEDS:-3}
 [ $# -gt 0 ] || set -- wall_following gas_drift_partial satellite pendigits
 for set; do
 	budgets=0.02,0.05,0.1,0.2,0.3,0.5
 	[ "$set" != pendigits ] || budgets=0.02,0.05,0.1,0.2
 	eval="$edge eval $data/$set.csv.gz --query"
-	$eval margin,entropy,bald,random --budget $budgets --seeds 3 --against-full --plot "docs/asking-$set.svg"
+	$eval margin,entropy,bald,random --budget $budgets --seeds $seeds --against-full --plot "docs/asking-$set.svg"
 	$eval margin --budget 0.1,0.2 --inducing 100
 	$eval random --budget 1 # every label, one by one
 	# without the order of the file, in which neighbours are alike
-	[ "$set" != satellite ] || $eval margin,bald,random --budget 0.1,0.2,0.3 --shuffle 1 --seeds 3 --against-full
+	[ "$set" != satellite ] || $eval margin,bald,random --budget 0.1,0.2,0.3 --shuffle 1 --seeds $seeds --against-full
 done
