@@ -38,8 +38,8 @@ func (t TLS) Validate() error {
 }
 
 // Ring bounds the messages that have arrived and wait for their prediction, or,
-// of QoS 1, are answered and wait for the journal or the learner.
-// When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
+// of QoS 1 and at most half of them, are answered and wait for the journal or the
+// learner. When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
 // 1 is answered and left unacknowledged, and so are those that follow it: once
 // the ring is empty the node reconnects, and the broker sends them again, in
 // order, to be learnt and answered again.

@@ -135,6 +135,13 @@ func (q *fifo[T]) keep(v T) { q.count(1, q.size(v)) }
 // release ends keep, of an item of that size.
 func (q *fifo[T]) release(size int) { q.count(-1, -size) }
 
+// crowded reports whether what is kept takes up more than half of the room.
+func (q *fifo[T]) crowded() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return 2*q.kept.items > q.maxItems || 2*q.kept.bytes > q.maxBytes
+}
+
 func (q *fifo[T]) count(items, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

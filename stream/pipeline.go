@@ -287,9 +287,10 @@ type worker struct {
 // It closes the committer's queue.
 //
 // The committer is behind only while the disk or the learner is. No answer waits
-// for that: what has been answered is held here. There is room for it, as it was
-// in the ring, which takes as much less while it is held; then the broker holds
-// what comes.
+// for that: what has been answered is held here, and takes up room in the ring.
+// When that is half of it, what comes has to wait in the other half, so that who
+// sends no more than is answered goes no faster than it can be learnt; then the
+// broker holds it.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
 	for ctx.Err() == nil {
@@ -297,10 +298,14 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			next *item
 			size int // of its message, which is the committer's once it is handed over
 			out  chan<- *item
+			in   = w.ring.ready
 		)
 		if len(w.held) > 0 {
 			next, out = w.held[0], w.out
 			size = w.ring.size(next.msg)
+			if w.ring.crowded() {
+				in = nil
+			}
 		}
 		if stop == nil && w.ring.len() == 0 && out == nil {
 			return
@@ -311,7 +316,7 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.held = w.held[1:]
 			w.ring.release(size)
 			w.counts.held.Store(int64(len(w.held)))
-		case <-w.ring.ready:
+		case <-in:
 			w.next()
 		case <-w.observed.ready:
 			w.observe()
