@@ -126,6 +126,7 @@ type Learner struct {
 type work struct {
 	xs, xx         []float64   // capacity×D scaled; norms
 	kx, w, q       [][]float64 // of each basis: capacity×M, capacity×M, capacity
+	current        bool        // they are those of the window
 	u              []float64   // max(capacity, C)×M
 	mean, variance []float64   // C×capacity
 	fresh          []float64   // C×n×M  U_k·w of the samples of the gradient in the last sweep

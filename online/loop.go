@@ -100,11 +100,17 @@ type Loop struct {
 	noRoom     time.Time    // when making room last failed
 	stateBytes int
 	state      []byte
-	stale      bool // the status is older than the learner
+	stale      bool      // the status is older than the learner
+	published  time.Time // when the snapshot was replaced last
+	newer      bool      // the learner has stepped since
 }
 
 // statusEvery bounds how old the status may be while records keep coming.
 const statusEvery = 500 * time.Millisecond
+
+// snapshotEvery bounds how old the snapshot may be while more records wait: a
+// learner that shares nothing with a snapshot need not copy what a step changes.
+const snapshotEvery = 10 * time.Millisecond
 
 // roomRetry is the pause after an attempt to make room that failed.
 const roomRetry = time.Minute
@@ -394,15 +400,17 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 			lp.notify(kind, out.Refused.Error(), r.Seq)
 		}
 	}
-	if stepped {
+	lp.newer = lp.newer || stepped
+	lp.mu.Lock()
+	idle := lp.waiting == 1
+	lp.mu.Unlock()
+	if now := time.Now(); lp.newer && (idle || now.Sub(lp.published) >= snapshotEvery) {
 		lp.snapshot.Store(lp.learner.Posterior())
+		lp.published, lp.newer = now, false
 	}
 	lp.publishDoubt()
 	lp.stale = true
 	lp.checkpointIfDue()
-	lp.mu.Lock()
-	idle := lp.waiting == 1
-	lp.mu.Unlock()
 	if idle { // whoever waits for Idle reads the status next
 		lp.publishStatus()
 	}

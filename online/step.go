@@ -12,17 +12,20 @@ import (
 // sweeps forgets, absorbs what leaves the window, and runs the sweeps over the
 // window with the n new samples of work.batchX and work.labels at its end, for
 // every horizon. Recent are these and those that were filtered before them. It
-// leaves the gradient with respect to the features of as many samples as
+// leaves the posteriors without the last sweep's sites, and the gradient with respect to the features of as many samples as
 // gradientPoints says, the latest, in work.ev.
 func (l *Learner) sweeps(n int) error {
 	w, m, d := &l.work, l.m, l.d
+	if !w.current {
+		l.features()
+	}
 	old, recent := len(l.winY), l.filtered+n
 	l.winX, l.winY, l.winW = append(l.winX, w.batchX[:n*d]...), append(l.winY, w.labels[:n]...), append(l.winW, w.weights[:n]...)
 	total := old + n
 	out := max(0, total-max(l.cfg.Window, recent))
 	points := l.gradientPoints(recent, total-out)
-	for g, b := range l.bases {
-		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], total, l.winX, w.xs, w.xx)
+	for g := range l.bases {
+		l.featuresOf(g, old, n)
 		w.ev[g].resize(points, m, d)
 	}
 	l.winX, l.winY, l.winW = append(l.winX[:0], l.winX[out*d:]...), append(l.winY[:0], l.winY[out:]...), append(l.winW[:0], l.winW[out:]...)
@@ -52,10 +55,12 @@ func (l *Learner) sweeps(n int) error {
 			}
 		}
 		for s := range l.cfg.Sweeps {
-			l.sweep(h, s, n, points, out, total)
-			if err := l.refresh(h, out, total); err != nil {
-				return err
+			if s > 0 {
+				if err := l.refresh(h, out, total); err != nil {
+					return err
+				}
 			}
+			l.sweep(h, s, n, points, out, total)
 		}
 	}
 	// Their features stay for the gradient.
@@ -198,13 +203,14 @@ func (l *Learner) refresh(h, from, to int) error {
 // samples are taken in one by one here, too.
 func (l *Learner) features() {
 	l.ready()
-	w, swept := &l.work, len(l.winY)-l.filtered
-	for g, b := range l.bases {
-		b.FeaturesTo(w.kx[g], w.w[g], w.q[g], swept, l.winX, w.xs, w.xx)
+	swept := len(l.winY) - l.filtered
+	for g := range l.bases {
+		l.featuresOf(g, 0, swept)
+		for at := swept; at < len(l.winY); at++ {
+			l.featuresOf(g, at, 1)
+		}
 	}
-	for at := swept; at < len(l.winY); at++ {
-		l.featuresOf(at)
-	}
+	l.work.current = true
 }
 
 func (l *Learner) refreshAll() error {
@@ -223,12 +229,10 @@ func (l *Learner) refreshAll() error {
 	return nil
 }
 
-// featuresOf computes the features of the window point at.
-func (l *Learner) featuresOf(at int) {
+// featuresOf computes the features in basis g of the n window points from at on.
+func (l *Learner) featuresOf(g, at, n int) {
 	w, m := &l.work, l.m
-	for g, b := range l.bases {
-		b.FeaturesTo(w.kx[g][at*m:], w.w[g][at*m:], w.q[g][at:], 1, l.winX[at*l.d:(at+1)*l.d], w.xs, w.xx)
-	}
+	l.bases[g].FeaturesTo(w.kx[g][at*m:], w.w[g][at*m:], w.q[g][at:], n, l.winX[at*l.d:(at+n)*l.d], w.xs, w.xx)
 }
 
 // filter learns the n samples of work.batchX and work.labels one by one, each by
@@ -242,7 +246,9 @@ func (l *Learner) filter(n int) error {
 		at, y, power := len(l.winY), w.labels[i], w.weights[i]
 		l.winX, l.winY, l.winW = append(l.winX, w.batchX[i*d:(i+1)*d]...), append(l.winY, y), append(l.winW, power)
 		l.filtered++
-		l.featuresOf(at)
+		for g := range l.bases {
+			l.featuresOf(g, at, 1)
+		}
 		for h := range l.bank {
 			l.project(h, at)
 			b, g := &l.bank[h], &l.view.Bank[h]
@@ -433,7 +439,7 @@ func (p *projection) site(a, b []float64) {
 	m := p.m
 	mirror(p.full, a, m)
 	dense.Gemm(false, false, m, m, m, 1, p.full, m, p.t, m, 0, p.at, m)
-	dense.Gemm(true, false, m, m, m, 1, p.t, m, p.at, m, 0, a, m)
+	dense.SymmetricProduct(m, m, p.t, m, p.at, m, a, m)
 	copy(p.y, b)
 	dense.Gemv(true, m, m, 1, p.t, m, p.y, 0, b)
 }

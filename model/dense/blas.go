@@ -67,6 +67,11 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 	}
 }
 
+// SymmetricProduct computes the lower triangle of C = Aᵀ·B.
+func SymmetricProduct(m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
+	Gemm(true, false, m, m, k, 1, a, lda, b, ldb, 0, c, ldc)
+}
+
 // MulTriTrans computes C = A·Uᵀ for a lower triangular U.
 func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, ldc int) {
 	triangular(n, m, blas.Trans, a, lda, u, ldu, c, ldc)

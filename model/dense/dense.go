@@ -101,6 +101,20 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 	}
 }
 
+// SymmetricProduct computes the lower triangle of C = Aᵀ·B where that is known
+// to be symmetric; what is above is undefined.
+//
+//	a, b  k×m
+//	c     m×m
+func SymmetricProduct(m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
+	need("A", a, k, m, lda)
+	need("B", b, k, m, ldb)
+	need("C", c, m, m, ldc)
+	for j := 0; j < m; j += width {
+		Gemm(true, false, m-j, min(width, m-j), k, 1, a[min(j, len(a)):], lda, b[min(j, len(b)):], ldb, 0, c[j*ldc+j:], ldc)
+	}
+}
+
 // MulTriTrans computes C = A·Uᵀ for a lower triangular U: row i of C is U·aᵢ.
 //
 //	a n×m, u m×m lower (its strict upper triangle is not read), c n×m, not overlapping a

@@ -179,6 +179,35 @@ func checkGram(t testing.TB, r *rand.Rand, n, m, pad, ss int) {
 	compare(t, fmt.Sprintf("WeightedGram(%d, %d, ss %d, lda %d)", n, m, ss, a.ld), c, want, tol*float64(n+10))
 }
 
+// TestSymmetricProduct has AᵀB symmetric by B = S·A for a symmetric S.
+func TestSymmetricProduct(t *testing.T) {
+	paths(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 1))
+		for range 300 {
+			m, k, pad := pick(r), pick(r), r.IntN(3)
+			a, b, s := random(r, k, m, pad), random(r, k, m, pad), positive(r, k, 0)
+			for i := range k {
+				for j := range i {
+					s.data[j*s.ld+i] = s.data[i*s.ld+j]
+				}
+			}
+			got, want := newMatrix(m, m, pad), newMatrix(m, m, pad)
+			for i := range m {
+				clear(want.data[i*want.ld:][:m])
+			}
+			if m > 0 && k > 0 {
+				ref.Dgemm(blas.NoTrans, blas.NoTrans, k, m, k, 1, s.data, s.ld, a.data, a.ld, 0, b.data, b.ld)
+				ref.Dgemm(blas.Trans, blas.NoTrans, m, m, k, 1, a.data, a.ld, b.data, b.ld, 0, want.data, want.ld)
+			}
+			SymmetricProduct(m, k, a.data, a.ld, b.data, b.ld, got.data, got.ld)
+			for i := range m { // what is above is undefined, but nothing outside is written
+				copy(got.data[i*got.ld+i+1:i*got.ld+m], want.data[i*want.ld+i+1:i*want.ld+m])
+			}
+			compare(t, fmt.Sprintf("SymmetricProduct(%d, %d)", m, k), got, want, tol*float64(k+10)*float64(k+10))
+		}
+	})
+}
+
 func TestTriangular(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 1))
@@ -347,6 +376,7 @@ func TestAllocates(t *testing.T) {
 				"Gemm":          func() { Gemm(false, true, n, n-3, m, 1, a.data, a.ld, p.data, p.ld, 0, c.data, c.ld) },
 				"GemmTN":        func() { Gemm(true, false, m, m, n, 1, a.data, a.ld, c.data, c.ld, 2, w.data, w.ld) },
 				"WeightedGram":  func() { WeightedGram(n, m, s.data, 1, a.data, a.ld, w.data, w.ld) },
+				"Symmetric":     func() { SymmetricProduct(m, n, a.data, a.ld, c.data, c.ld, w.data, w.ld) },
 				"MulTriTrans":   func() { MulTriTrans(n, m, a.data, a.ld, u.data, u.ld, c.data, c.ld) },
 				"MulTri":        func() { MulTri(n, m, a.data, a.ld, u.data, u.ld, c.data, c.ld) },
 				"SolveTriTrans": func() { SolveTriTrans(n, m, u.data, u.ld, c.data, c.ld) },
