@@ -1,6 +1,7 @@
 package online
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -16,13 +17,13 @@ type Strategy string
 
 // The strategies: nobody is asked; samples are asked for at random; or rather
 // those whose most probable classes are close, whose probabilities are spread,
-// or whose label would tell most about the latent functions.
+// or whose label would tell most about the latent functions where that decides.
 const (
 	AskNothing Strategy = "off"
 	AskRandom  Strategy = "random"
 	AskMargin  Strategy = "margin"  // 1 − model.Margin
 	AskEntropy Strategy = "entropy" // model.Entropy
-	AskBALD    Strategy = "bald"    // model.Workspace.BALD
+	AskBALD    Strategy = "bald"    // √(model.Workspace.BALD · (1 − model.Margin))
 )
 
 // Strategies are those that ask.
@@ -33,7 +34,7 @@ type Asking struct {
 	// Strategy: off, margin, entropy, bald or random. Default off.
 	Strategy Strategy `yaml:"strategy" jsonschema:"enum=off,enum=margin,enum=entropy,enum=bald,enum=random"`
 	// Budget is the largest fraction of the samples that is asked for. A new model
-	// begins with that of its next 800 samples, at least 20, and saves it later.
+	// begins with that of its next 2400 samples, at least 20, and saves it later.
 	// Default 0.1, above 0, at most 1.
 	Budget float64 `yaml:"budget"`
 	// PerHour is the largest number of questions in any hour, spread evenly: so
@@ -47,18 +48,21 @@ func DefaultAsking() Asking { return Asking{Strategy: AskNothing, Budget: 0.1, P
 // Enabled reports whether anything is asked for.
 func (a Asking) Enabled() bool { return a.Strategy != AskNothing && a.Strategy != "" }
 
-// Suit fits c to a model that is taught few labels, each of which has to do more
-// than one of many: the model is built from more of them, in several
-// passes, and a gradient step looks at more than the last. What c says itself stays.
+// Suit completes c, whose Inducing may be 0. It fits c to a model that is taught few
+// labels, each of which has to do more than one of many and may cost more: there are
+// more inducing points, the model is built from more labels, in several passes, and a
+// gradient step looks at more than the last. What c says itself stays.
 func (a Asking) Suit(c *Config) {
 	if !a.Enabled() || a.Budget == 1 {
+		c.Inducing = cmp.Or(c.Inducing, DefaultConfig().Inducing)
 		return
 	}
+	c.Inducing = cmp.Or(c.Inducing, fewInducing)
 	if c.Gradient == 0 {
 		c.Gradient = fewGradient
 	}
 	if c.Warmup == 0 {
-		c.Warmup = fewWarmup * c.Inducing
+		c.Warmup = max(fewWarmup, 4*c.Inducing)
 	}
 	c.Passes = fewPasses
 }
@@ -79,14 +83,15 @@ func (a Asking) Validate() error {
 }
 
 const (
-	headSamples = 800 // whose budget a new model may spend at once
-	minHead     = 20  // labels that it may have at least
-	headShare   = 0.3 // of the latest samples that are asked for while it does
-	askMemory   = 300 // samples whose scores a new one is compared with
-	askGreed    = 2.  // β: 0 asks at random, ∞ always for the highest scores
+	headSamples = 2400 // whose budget a new model may spend at once
+	minHead     = 20   // labels that it may have at least
+	headShare   = 0.3  // of the latest samples that are asked for while it does
+	askMemory   = 300  // samples whose scores a new one is compared with
+	askGreed    = 4.   // β: 0 asks at random, ∞ always for the highest scores
 	minAskScore = 1e-12
 	fewGradient = 16  // observations of a gradient step where labels are few
-	fewWarmup   = 12  // observations of the warm-up for each inducing point there
+	fewInducing = 100 // inducing points there
+	fewWarmup   = 600 // observations of the warm-up there, at least
 	fewPasses   = 4   // over them in each build there
 	minAskShare = 0.5 // of the budget that is spent at any time, while something was saved on it
 )
@@ -100,13 +105,15 @@ const (
 // allows: the samples of a stream are alike, so that the highest scores alone
 // would all be those of one moment. Of n samples, at most
 //
-//	max(budget·n, max(800·budget, 20) + budget·n/2)
+//	max(budget·n, max(2400·budget, 20) + budget·n/2)
 //
 // are asked for: the first labels are worth most. One goroutine owns it; the same samples give the same answers.
 // Memory is fixed. No allocation.
 //
 // Source: Kirsch, Farquhar, Atighehchian, Jesson, Branchaud-Charron & Gal
-// (2023), "Stochastic Batch Acquisition", for the noise; Žliobaitė, Bifet,
+// (2023), "Stochastic Batch Acquisition", for the noise; Houlsby, Huszár, Ghahramani &
+// Lengyel (2011), "Bayesian Active Learning for Classification and Preference
+// Learning", for BALD; Žliobaitė, Bifet,
 // Pfahringer & Holmes (2014), "Active Learning With Drifting Streaming Data",
 // for a budget on a stream.
 type Asker struct {
@@ -132,7 +139,7 @@ func (a *Asker) Score(probs []float64, p *model.Posterior, ws *model.Workspace) 
 	case AskEntropy:
 		return model.Entropy(probs)
 	case AskBALD:
-		return ws.BALD(p)
+		return math.Sqrt(max(ws.BALD(p), 0) * (1 - model.Margin(probs)))
 	}
 	return 1
 }

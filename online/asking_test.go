@@ -53,7 +53,7 @@ func TestAskerKeepsItsBudget(t *testing.T) {
 					asked++
 				}
 				n := float64(i + 1)
-				if most := min(n, max(budget*n, max(800*budget, 20)+budget*n/2)); asked > most {
+				if most := min(n, max(budget*n, max(2400*budget, 20)+budget*n/2)); asked > most {
 					t.Fatalf("%s, budget %g: %g asked for of %g samples, want at most %g", name, budget, asked, n, most)
 				}
 			}
@@ -133,8 +133,11 @@ func TestAskerHeadStart(t *testing.T) {
 	if n := first(0, 8); n != 8 {
 		t.Errorf("a new model asks %d times in its first 8 samples", n)
 	}
-	if n := first(0, 400); n < 80 || n > 100 {
-		t.Errorf("a new model asks %d times in its first 400 samples, want 80 to 100", n)
+	if n := first(0, 400); n < 100 || n > 160 {
+		t.Errorf("a new model asks %d times in its first 400 samples, want 100 to 160", n)
+	}
+	if n := first(0, 4800); n < 450 || n > 480 {
+		t.Errorf("a new model asks %d times in its first 4800 samples, want 450 to 480", n)
 	}
 	if n := first(1000, 400); n < 30 || n > 60 {
 		t.Errorf("a model of 1000 samples asks %d times in 400 samples, want about 40", n)
@@ -150,7 +153,7 @@ func TestAskerScores(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s, want := range map[Strategy]float64{
-		AskMargin: 1 - model.Margin(probs), AskEntropy: model.Entropy(probs), AskBALD: ws.BALD(p), AskRandom: 1,
+		AskMargin: 1 - model.Margin(probs), AskEntropy: model.Entropy(probs), AskBALD: math.Sqrt(ws.BALD(p) * (1 - model.Margin(probs))), AskRandom: 1,
 	} {
 		a := NewAsker(Asking{Strategy: s, Budget: 0.1}, 1)
 		if got := a.Score(probs, p, ws); got != want || got <= 0 {
@@ -165,26 +168,28 @@ func TestAskerScores(t *testing.T) {
 // Where labels are asked for, the model is suited to few of them, unless the
 // configuration says something itself or every label is asked for.
 func TestAskingSuitsTheModel(t *testing.T) {
-	suited := func(a Asking, change func(*Config)) (gradient, warmup, passes int) {
+	suited := func(a Asking, change func(*Config)) (inducing, gradient, warmup, passes int) {
 		c := testConfig(2, "a", "b")
-		c.Inducing, c.Gradient, c.Warmup = 10, 0, 0
+		c.Inducing, c.Gradient, c.Warmup = 0, 0, 0
 		change(&c)
 		a.Suit(&c)
-		return c.Gradient, c.Warmup, c.Passes
+		return c.Inducing, c.Gradient, c.Warmup, c.Passes
 	}
 	some := Asking{Strategy: AskMargin, Budget: 0.1}
 	for _, c := range []struct {
-		how                      Asking
-		change                   func(*Config)
-		gradient, warmup, passes int
+		how                                Asking
+		change                             func(*Config)
+		inducing, gradient, warmup, passes int
 	}{
-		{some, func(*Config) {}, fewGradient, 10 * fewWarmup, fewPasses},
-		{some, func(c *Config) { c.Gradient, c.Warmup = 3, 4 }, 3, 4, fewPasses},
-		{DefaultAsking(), func(*Config) {}, 0, 0, 0},
-		{Asking{Strategy: AskMargin, Budget: 1}, func(*Config) {}, 0, 0, 0},
+		{some, func(*Config) {}, fewInducing, fewGradient, fewWarmup, fewPasses},
+		{some, func(c *Config) { c.Inducing = 200 }, 200, fewGradient, 800, fewPasses},
+		{some, func(c *Config) { c.Inducing, c.Gradient, c.Warmup = 20, 3, 4 }, 20, 3, 4, fewPasses},
+		{DefaultAsking(), func(*Config) {}, 50, 0, 0, 0},
+		{DefaultAsking(), func(c *Config) { c.Inducing = 20 }, 20, 0, 0, 0},
+		{Asking{Strategy: AskMargin, Budget: 1}, func(*Config) {}, 50, 0, 0, 0},
 	} {
-		if g, w, p := suited(c.how, c.change); g != c.gradient || w != c.warmup || p != c.passes {
-			t.Errorf("%+v: gradient %d, warm-up %d, %d passes, want %d, %d, %d", c.how, g, w, p, c.gradient, c.warmup, c.passes)
+		if m, g, w, p := suited(c.how, c.change); m != c.inducing || g != c.gradient || w != c.warmup || p != c.passes {
+			t.Errorf("%+v: M = %d, gradient %d, warm-up %d, %d passes, want %d, %d, %d, %d", c.how, m, g, w, p, c.inducing, c.gradient, c.warmup, c.passes)
 		}
 	}
 }

@@ -97,7 +97,8 @@ const (
 // Config is everything that shapes a learner. DefaultConfig documents the defaults.
 type Config struct {
 	// Inducing is M, the number of inducing points. Memory is O(H·C·M²)
-	// however long the stream. Default 50, range 2 to 1000.
+	// however long the stream. Default 50, 100 where labels are asked for; range 2
+	// to 1000.
 	Inducing int `yaml:"inducing"`
 	// Kernel is shared or per-class. Default shared.
 	Kernel Kernel `yaml:"kernel"`
@@ -113,7 +114,7 @@ type Config struct {
 	Classes Classes `yaml:"classes"`
 	// Warmup is the number of observations after which the model is built for
 	// the last time from all that it has seen; the raw observations are then
-	// dropped. 0 means 4·Inducing, 12·Inducing where labels are asked for. Default 0.
+	// dropped. 0 means 4·Inducing, at least 600 where labels are asked for. Default 0.
 	Warmup int `yaml:"warmup"`
 	// Sweeps over the window in each step. Default 2, range 1 to 10.
 	Sweeps int `yaml:"sweeps"`

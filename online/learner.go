@@ -27,9 +27,10 @@ var (
 )
 
 const (
-	minBuild    = 8   // observations before the first model is built
-	buildGrowth = 1.5 // the buffer grows by this before the model is rebuilt
-	mixMemory   = 500 // observations that the weights of horizons and members remember
+	minBuild    = 8    // observations before the first model is built
+	buildGrowth = 1.5  // the buffer grows by this before the model is rebuilt
+	fewGrowth   = 1.25 // the same where labels are asked for
+	mixMemory   = 500  // observations that the weights of horizons and members remember
 	minMixProb  = 1e-12
 	maxStep     = 16   // samples of a step; a larger minibatch makes several
 	replay      = 4    // recent samples that make a step; fewer are filtered until there are so many
@@ -429,8 +430,8 @@ func (l *Learner) setWeights() {
 }
 
 // buildDue reports whether the model should be built from the warm-up buffer:
-// with eight observations of two classes, whenever the buffer has grown by half
-// since, and for the last time when it is full. A full buffer of one class is
+// with eight observations of two classes, whenever the buffer has grown by half,
+// or a quarter where labels are asked for, since, and for the last time when it is full. A full buffer of one class is
 // enough where others are declared: that is evidence against them. Where none
 // are, the buffer keeps its latest observations and waits.
 func (l *Learner) buildDue() bool {
@@ -448,7 +449,11 @@ func (l *Learner) buildDue() bool {
 		l.keepLatest(full)
 		return false
 	}
-	return n >= full || float64(n) >= buildGrowth*float64(l.lastBuild)
+	growth := buildGrowth
+	if l.cfg.Passes > 0 {
+		growth = fewGrowth
+	}
+	return n >= full || float64(n) >= growth*float64(l.lastBuild)
 }
 
 // keepLatest leaves the n latest observations in the warm-up buffer.

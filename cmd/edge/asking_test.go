@@ -27,7 +27,7 @@ func TestEvalQuery(t *testing.T) {
 		if a == nil || r.Samples != 400 || string(a.Strategy) != []string{"margin", "random"}[i/3] || a.Budget != []float64{0.1, 0.3, 1}[i%3] {
 			t.Fatalf("report %d: %d samples, %+v", i, r.Samples, a)
 		}
-		if most := min(400, max(a.Budget*800, 20)+a.Budget*200); a.Labels > most || a.Labels < 0.7*a.Budget*400 || a.Fraction != a.Labels/400 {
+		if most := min(400, max(a.Budget*2400, 20)+a.Budget*200); a.Labels > most || a.Labels < 0.7*a.Budget*400 || a.Fraction != a.Labels/400 {
 			t.Errorf("%s, budget %g: %g labels (%g), want at most %g", a.Strategy, a.Budget, a.Labels, a.Fraction, most)
 		}
 		if a.LastHalf.Error <= 0 || a.LastHalf.NLL <= 0 || r.Error < a.LastHalf.Error/2 || r.NLL > math.Log(3) || r.ECE <= 0 {
@@ -141,7 +141,7 @@ func TestQueryOverMQTT(t *testing.T) {
 // Beside every label, it is told how few are as good.
 func TestEvalQueryAgainstFull(t *testing.T) {
 	path := tableFile(t, "table.csv", 400)
-	code, out, errOut := edge(t, "eval", path, "--inducing", "10", "--query", "random", "--budget", "0.05,1", "--against-full", "--seeds", "2")
+	code, out, errOut := edge(t, "eval", path, "--inducing", "10", "--query", "random", "--budget", "0.01,1", "--against-full", "--seeds", "2")
 	if code != exitOK {
 		t.Fatalf("exits with %d: %s", code, errOut)
 	}
@@ -149,8 +149,8 @@ func TestEvalQueryAgainstFull(t *testing.T) {
 	if len(lines) != 8 || !strings.Contains(lines[1], "every label") || !strings.Contains(lines[1], " 400 ") {
 		t.Fatalf("prints\n%s", out)
 	}
-	if last := lines[len(lines)-1]; !strings.HasPrefix(strings.TrimSpace(last), "table") || !strings.Contains(last, "random") || strings.Contains(last, "(0.05)") {
-		t.Errorf("a twentieth of the labels is as good as all: %s", last)
+	if last := lines[len(lines)-1]; !strings.HasPrefix(strings.TrimSpace(last), "table") || !strings.Contains(last, "random") || strings.Contains(last, "(0.01)") {
+		t.Errorf("a hundredth of the labels is as good as all: %s", last)
 	}
 	if code, _, _ := edge(t, "eval", path, "--against-full"); code != exitUsage {
 		t.Error("--against-full needs no questions")

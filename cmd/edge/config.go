@@ -129,9 +129,12 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultModel returns the defaults of a model; it has no streams.
+// DefaultModel returns the defaults of a model; it has no streams. Its number of
+// inducing points depends on whether labels are asked for: Config.Learner says.
 func DefaultModel() Model {
-	return Model{Learner: online.DefaultConfig(), Pending: stream.DefaultPending(), Active: online.DefaultAsking(), Output: "json"}
+	learner := online.DefaultConfig()
+	learner.Inducing = 0
+	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: online.DefaultAsking(), Output: "json"}
 }
 
 // UnmarshalYAML gives the keys that are not there their defaults.
@@ -429,6 +432,17 @@ func (c *Config) Learner(name string) (online.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// Adopt gives a model whose number of inducing points is not said that of what it
+// has learnt already, under a configuration of this online.Config.Shape: asking for
+// labels begins or ends without giving that up.
+func (c *Config) Adopt(name, shape string) {
+	m, ok := c.Models[name]
+	if learnt, err := configOfShape(shape); ok && err == nil && m.Learner.Inducing == 0 {
+		m.Learner.Inducing = learnt.Inducing
+		c.Models[name] = m
+	}
 }
 
 // StorePath is store.path with environment variables filled in.

@@ -176,6 +176,9 @@ func (d *Daemon) journal() stream.Journal {
 // recover brings a model to where it was when the daemon ended, however it
 // ended: its last checkpoint, and what its journal holds after that.
 func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
+	if info, err := d.store.Info(name); err == nil {
+		cfg.Adopt(name, info.Shape)
+	}
 	learnerConfig, err := cfg.Learner(name)
 	if err != nil {
 		return nil, coded(exitConfig, err)

@@ -335,6 +335,7 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 func (e *evaluation) learnerConfig(d *dataset.File, census dataset.Census) (cfg online.Config, pick []int, err error) {
 	if e.configPath == "" {
 		cfg = online.DefaultConfig()
+		cfg.Inducing = 0 // depends on what is asked for
 		cfg.Features = d.Features
 		cfg.Classes.Names = census.Classes
 		cfg.Classes.Max = max(cfg.Classes.Max, len(census.Classes))
@@ -345,6 +346,9 @@ func (e *evaluation) learnerConfig(d *dataset.File, census dataset.Census) (cfg 
 		}
 		if cfg, err = c.Learner(e.model); err != nil {
 			return cfg, nil, coded(exitConfig, err)
+		}
+		if len(e.ask.strategies) > 0 && c.Models[cmp.Or(e.model, sortedKeys(c.Models)[0])].Learner.Inducing == 0 {
+			cfg.Inducing = 0 // depends on what --query asks for, not the model
 		}
 	}
 	e.adjust(&cfg)

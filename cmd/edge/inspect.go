@@ -184,6 +184,7 @@ func recall(store *persist.Store, name string, running *Config) (learner *online
 	}
 	var cfg online.Config
 	if running != nil && running.Models[name].Streams != nil {
+		running.Adopt(name, info.Shape)
 		cfg, err = running.Learner(name)
 		learnt = true
 	} else {

@@ -127,6 +127,9 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 	if len(changed) == 0 {
 		return nil, nil, nil
 	}
+	for _, was := range old.models {
+		cfg.Adopt(was.name, was.config.Shape())
+	}
 	if err := r.refusal(old, next, changed); err != nil {
 		return nil, nil, err
 	}

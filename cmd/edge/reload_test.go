@@ -377,6 +377,44 @@ func TestReloadTells(t *testing.T) {
 	})
 }
 
+// A model whose configuration leaves the number of inducing points open keeps what
+// it has learnt when labels begin to be asked for, over a reload and a restart; one
+// that begins so has more.
+func TestAskingKeepsWhatWasLearnt(t *testing.T) {
+	b := newTestBroker(t, startEmbedded)
+	path, store := waveformConfig(t, b.url())
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := strings.Replace(string(text), "inducing: 20", "active: {strategy: 'off'}", 1)
+	if err := os.WriteFile(path, []byte(open), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := startReloadable(t, path).ready()
+	replayed(t, waveformFile(t, 60), "--broker", b.url())()
+	awaitSamples(t, b, 60)
+	d.change("models.waveform.active.strategy", "'off'", "margin")
+	if m := d.now().models[0].config; m.Inducing != 50 || m.Passes != 4 {
+		t.Errorf("after the reload M = %d, %d passes, want 50, 4", m.Inducing, m.Passes)
+	}
+	d.final()
+	d = startReloadable(t, path).ready()
+	if m := d.now().models[0]; m.config.Inducing != 50 || m.loop.Status().Scores.N != 60 {
+		t.Errorf("after the restart M = %d, %d samples, want 50, 60", m.config.Inducing, m.loop.Status().Scores.N)
+	}
+	d.final()
+	if code, out, _ := edge(t, "inspect", store, "-c", path); code != exitOK {
+		t.Errorf("edge inspect, %d: %s", code, out)
+	}
+	if err := os.Remove(store); err != nil {
+		t.Fatal(err)
+	}
+	if m := startReloadable(t, path).ready().now().models[0]; m.config.Inducing != 100 {
+		t.Errorf("a model that begins with M = %d, want 100", m.config.Inducing)
+	}
+}
+
 // A model that is added begins, one that is removed leaves its state where it is,
 // and finds it again.
 func TestReloadModels(t *testing.T) {
