@@ -10,25 +10,7 @@ import (
 var vectorised = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
 //go:noescape
-func tile12AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
-
-//go:noescape
-func tile8AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-
-//go:noescape
-func tile4AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-
-//go:noescape
-func solve12AVX2(m int, n, d, a *float64, lda int)
-
-//go:noescape
-func solveBack12AVX2(m int, n, d, a *float64, lda int)
-
-//go:noescape
 func eliminateAVX2(n int, f *float64)
-
-//go:noescape
-func packRowsAVX2(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 
 //go:noescape
 func packColsAVX2(k int, a *float64, lda int, dst *float64)
@@ -38,12 +20,6 @@ func dotAVX2(n int, x, y *float64) float64
 
 //go:noescape
 func axpyAVX2(n int, alpha float64, x, y *float64)
-
-//go:noescape
-func expAVX2(n int, dst, x *float64)
-
-//go:noescape
-func expSqDistAVX2(n int, row *float64, amp, half float64, zz *float64)
 
 //go:noescape
 func normalGridAVX2(n int, ratio, prod *float64, z, dz, scale float64)
@@ -57,51 +33,11 @@ func dotRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y
 //go:noescape
 func axpyRowsAVX2(m, k, t, step, dk int, alpha float64, a *float64, lda int, x, y *float64)
 
-func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
-	if !vectorised {
-		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add, shape)
-		return
-	}
-	pa, pb, pc := unsafe.SliceData(a), unsafe.SliceData(b), unsafe.SliceData(c)
-	switch nv {
-	case 3:
-		tile12AVX2(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add, shape)
-	case 2:
-		tile8AVX2(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add)
-	default:
-		tile4AVX2(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add)
-	}
-}
-
-func solve(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
-	if vectorised && nc == width {
-		solve12AVX2(m, &n[0], &d[0], unsafe.SliceData(a), lda)
-	} else {
-		solveGo(m, nc, n, d, a, lda)
-	}
-}
-
-func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
-	if vectorised && nc == width {
-		solveBack12AVX2(m, &n[0], &d[0], unsafe.SliceData(a), lda)
-	} else {
-		solveBackGo(m, nc, n, d, a, lda)
-	}
-}
-
 func eliminate(n int, f *block) {
 	if vectorised {
 		eliminateAVX2(n, &f[0])
 	} else {
 		eliminateGo(n, f)
-	}
-}
-
-func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
-	if vectorised {
-		packRowsAVX2(k, unsafe.SliceData(s), ss, unsafe.SliceData(a), lda, unsafe.SliceData(dst))
-	} else {
-		packRowsGo(k, width, s, ss, a, lda, dst)
 	}
 }
 
@@ -196,44 +132,6 @@ func lanes(t [17]float64) (v [17][4]float64) {
 		v[i] = [4]float64{x, x, x, x}
 	}
 	return v
-}
-
-// The vector functions below run on whole vectors; what is left over goes
-// through a vector of its own.
-
-func expTo(dst, x []float64) {
-	if !vectorised {
-		expGo(dst, x)
-		return
-	}
-	n := len(x) &^ 3
-	if n > 0 {
-		expAVX2(n, &dst[0], &x[0])
-	}
-	if n < len(x) {
-		var v [4]float64
-		copy(v[:], x[n:])
-		expAVX2(4, &v[0], &v[0])
-		copy(dst[n:], v[:])
-	}
-}
-
-func expSqDist(row []float64, amp, half float64, zz []float64) {
-	if !vectorised {
-		expSqDistGo(row, amp, half, zz)
-		return
-	}
-	n := len(row) &^ 3
-	if n > 0 {
-		expSqDistAVX2(n, &row[0], amp, half, &zz[0])
-	}
-	if n < len(row) {
-		var v, w [4]float64
-		copy(v[:], row[n:])
-		copy(w[:], zz[n:])
-		expSqDistAVX2(4, &v[0], amp, half, &w[0])
-		copy(row[n:], v[:])
-	}
 }
 
 func normalGrid(ratio, prod []float64, z, dz, scale float64) {

@@ -133,8 +133,8 @@
 	CMPQ DI, $n     \
 	JLE  end
 
-// func tile12AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
-TEXT ·tile12AVX2(SB), NOSPLIT, $0-96
+// func tile12SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
+TEXT ·tile12SIMD(SB), NOSPLIT, $0-96
 	ARGS
 
 group:
@@ -233,8 +233,8 @@ end:
 	VZEROUPPER
 	RET
 
-// func tile8AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-TEXT ·tile8AVX2(SB), NOSPLIT, $0-81
+// func tile8SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
+TEXT ·tile8SIMD(SB), NOSPLIT, $0-81
 	ARGS
 
 group:
@@ -292,8 +292,8 @@ end:
 	VZEROUPPER
 	RET
 
-// func tile4AVX2(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-TEXT ·tile4AVX2(SB), NOSPLIT, $0-81
+// func tile4SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
+TEXT ·tile4SIMD(SB), NOSPLIT, $0-81
 	ARGS
 
 group:
@@ -342,8 +342,8 @@ end:
 	VZEROUPPER
 	RET
 
-// func solve12AVX2(m int, n, d, a *float64, lda int)
-// func solveBack12AVX2(m int, n, d, a *float64, lda int)
+// func solve12SIMD(m int, n, d, a *float64, lda int)
+// func solveBack12SIMD(m int, n, d, a *float64, lda int)
 //
 // Forward and backward substitution in rows of 12, four at a time:
 // x = a∘d − Σ x_k·n_k, where row k of n is what x_k takes from the elements to
@@ -445,7 +445,7 @@ end:
 	SUB1(x2, l, Y12, Y6)             \
 	SUB1(x3, l, Y12, Y9)
 
-TEXT ·solve12AVX2(SB), NOSPLIT, $0-40
+TEXT ·solve12SIMD(SB), NOSPLIT, $0-40
 	MOVQ m+0(FP), DI
 	MOVQ n+8(FP), SI
 	MOVQ d+16(FP), R11
@@ -471,7 +471,7 @@ group:
 	VZEROUPPER
 	RET
 
-TEXT ·solveBack12AVX2(SB), NOSPLIT, $0-40
+TEXT ·solveBack12SIMD(SB), NOSPLIT, $0-40
 	MOVQ m+0(FP), DI
 	MOVQ n+8(FP), SI
 	MOVQ d+16(FP), R11
@@ -547,10 +547,10 @@ done:
 	VZEROUPPER
 	RET
 
-// func packRowsAVX2(k int, s *float64, ss int, a *float64, lda int, dst *float64)
+// func packRowsSIMD(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 //
 // Rows of 12, each scaled by its weight, one behind the other.
-TEXT ·packRowsAVX2(SB), NOSPLIT, $0-48
+TEXT ·packRowsSIMD(SB), NOSPLIT, $0-48
 	MOVQ k+0(FP), DI
 	MOVQ s+8(FP), SI
 	MOVQ ss+16(FP), R9

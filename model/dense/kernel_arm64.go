@@ -6,24 +6,6 @@ import "unsafe"
 var vectorised = true
 
 //go:noescape
-func tile12NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
-
-//go:noescape
-func tile8NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-
-//go:noescape
-func tile4NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-
-//go:noescape
-func solve12NEON(m int, n, d, a *float64, lda int)
-
-//go:noescape
-func solveBack12NEON(m int, n, d, a *float64, lda int)
-
-//go:noescape
-func packRowsNEON(k int, s *float64, ss int, a *float64, lda int, dst *float64)
-
-//go:noescape
 func packColsNEON(k int, a *float64, lda int, dst *float64)
 
 //go:noescape
@@ -39,55 +21,9 @@ func dotRowsNEON(m, k, dk int, alpha float64, a *float64, lda int, x, y *float64
 func axpyRowsNEON(m, k, dk int, alpha float64, a *float64, lda int, x, y *float64)
 
 //go:noescape
-func expNEON(n int, dst, x *float64)
-
-//go:noescape
-func expSqDistNEON(n int, row *float64, amp, half float64, zz *float64)
-
-//go:noescape
 func normalGridNEON(n int, ratio, prod *float64, s *gridNEON)
 
-func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
-	if !vectorised {
-		tileGo(nv, m, k, alpha, a, rsa, csa, b, ldb, c, ldc, add, shape)
-		return
-	}
-	pa, pb, pc := unsafe.SliceData(a), unsafe.SliceData(b), unsafe.SliceData(c)
-	switch nv {
-	case 3:
-		tile12NEON(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add, shape)
-	case 2:
-		tile8NEON(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add)
-	default:
-		tile4NEON(m, k, alpha, pa, rsa, csa, pb, ldb, pc, ldc, add)
-	}
-}
-
-func solve(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
-	if vectorised && nc == width {
-		solve12NEON(m, &n[0], &d[0], unsafe.SliceData(a), lda)
-	} else {
-		solveGo(m, nc, n, d, a, lda)
-	}
-}
-
-func solveBack(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
-	if vectorised && nc == width {
-		solveBack12NEON(m, &n[0], &d[0], unsafe.SliceData(a), lda)
-	} else {
-		solveBackGo(m, nc, n, d, a, lda)
-	}
-}
-
 func eliminate(n int, f *block) { eliminateGo(n, f) }
-
-func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64) {
-	if vectorised {
-		packRowsNEON(k, unsafe.SliceData(s), ss, unsafe.SliceData(a), lda, unsafe.SliceData(dst))
-	} else {
-		packRowsGo(k, width, s, ss, a, lda, dst)
-	}
-}
 
 func packCols12(k int, a []float64, lda int, dst []float64) {
 	k2 := 0
@@ -209,44 +145,6 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	}
 	if m4 < m {
 		axpyRowsGo(m-m4, m4+1, 1, 1, a[m4*lda:], lda, x[m4:], y)
-	}
-}
-
-// The vector functions below run on four elements; what is left over goes
-// through four of its own.
-
-func expTo(dst, x []float64) {
-	if !vectorised {
-		expGo(dst, x)
-		return
-	}
-	n := len(x) &^ 3
-	if n > 0 {
-		expNEON(n, &dst[0], &x[0])
-	}
-	if n < len(x) {
-		var v [4]float64
-		copy(v[:], x[n:])
-		expNEON(4, &v[0], &v[0])
-		copy(dst[n:], v[:])
-	}
-}
-
-func expSqDist(row []float64, amp, half float64, zz []float64) {
-	if !vectorised {
-		expSqDistGo(row, amp, half, zz)
-		return
-	}
-	n := len(row) &^ 3
-	if n > 0 {
-		expSqDistNEON(n, &row[0], amp, half, &zz[0])
-	}
-	if n < len(row) {
-		var v, w [4]float64
-		copy(v[:], row[n:])
-		copy(w[:], zz[n:])
-		expSqDistNEON(4, &v[0], amp, half, &w[0])
-		copy(row[n:], v[:])
 	}
 }
 

@@ -168,8 +168,8 @@ add:                                 \
 	CMP $n, R0  \
 	BLE end
 
-// func tile12NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
-TEXT ·tile12NEON(SB), NOSPLIT, $0-96
+// func tile12SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
+TEXT ·tile12SIMD(SB), NOSPLIT, $0-96
 	ARGS
 	MOVD shape+88(FP), R19
 
@@ -235,8 +235,8 @@ store:
 end:
 	RET
 
-// func tile8NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-TEXT ·tile8NEON(SB), NOSPLIT, $0-81
+// func tile8SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
+TEXT ·tile8SIMD(SB), NOSPLIT, $0-81
 	ARGS
 
 group:
@@ -269,8 +269,8 @@ store:
 end:
 	RET
 
-// func tile4NEON(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
-TEXT ·tile4NEON(SB), NOSPLIT, $0-81
+// func tile4SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool)
+TEXT ·tile4SIMD(SB), NOSPLIT, $0-81
 	ARGS
 
 group:
@@ -301,8 +301,8 @@ store:
 end:
 	RET
 
-// func solve12NEON(m int, n, d, a *float64, lda int)
-// func solveBack12NEON(m int, n, d, a *float64, lda int)
+// func solve12SIMD(m int, n, d, a *float64, lda int)
+// func solveBack12SIMD(m int, n, d, a *float64, lda int)
 //
 // Forward and backward substitution in rows of 12, four at a time:
 // x = a∘d − Σ x_k·n_k, where row k of n is what x_k takes from the elements to
@@ -457,7 +457,7 @@ end:
 	DUP(x3, l)                      \
 	FMS2(V24, V18, V25, V19)
 
-TEXT ·solve12NEON(SB), NOSPLIT, $0-40
+TEXT ·solve12SIMD(SB), NOSPLIT, $0-40
 	MOVD m+0(FP), R0
 	MOVD n+8(FP), R1
 	MOVD d+16(FP), R3
@@ -482,7 +482,7 @@ group:
 	BGT  group
 	RET
 
-TEXT ·solveBack12NEON(SB), NOSPLIT, $0-40
+TEXT ·solveBack12SIMD(SB), NOSPLIT, $0-40
 	MOVD m+0(FP), R0
 	MOVD n+8(FP), R1
 	MOVD d+16(FP), R3
@@ -507,10 +507,10 @@ group:
 	BGT  group
 	RET
 
-// func packRowsNEON(k int, s *float64, ss int, a *float64, lda int, dst *float64)
+// func packRowsSIMD(k int, s *float64, ss int, a *float64, lda int, dst *float64)
 //
 // Rows of 12, each scaled by its weight (V31), one behind the other.
-TEXT ·packRowsNEON(SB), NOSPLIT, $0-48
+TEXT ·packRowsSIMD(SB), NOSPLIT, $0-48
 	MOVD k+0(FP), R0
 	MOVD s+8(FP), R1
 	MOVD ss+16(FP), R2

@@ -64,8 +64,8 @@ DATA consts<>+24(SB)/8, $4.0
 DATA consts<>+32(SB)/8, $0x7fffffffffffffff
 GLOBL consts<>(SB), RODATA, $40
 
-// func expAVX2(n int, dst, x *float64)
-TEXT ·expAVX2(SB), NOSPLIT, $0-24
+// func expSIMD(n int, dst, x *float64)
+TEXT ·expSIMD(SB), NOSPLIT, $0-24
 	MOVQ n+0(FP), DI
 	MOVQ dst+8(FP), R8
 	MOVQ x+16(FP), SI
@@ -82,10 +82,10 @@ loop:
 	VZEROUPPER
 	RET
 
-// func expSqDistAVX2(n int, row *float64, amp, half float64, zz *float64)
+// func expSqDistSIMD(n int, row *float64, amp, half float64, zz *float64)
 //
 // row = amp·exp(min(row + half - zz/2, 0))
-TEXT ·expSqDistAVX2(SB), NOSPLIT, $0-40
+TEXT ·expSqDistSIMD(SB), NOSPLIT, $0-40
 	MOVQ n+0(FP), DI
 	MOVQ row+8(FP), R8
 	VBROADCASTSD amp+16(FP), Y15

@@ -95,8 +95,8 @@
 	FMUL(12, 0, 0)                          \
 	FMUL(13, 1, 1)
 
-// func expNEON(n int, dst, x *float64)
-TEXT ·expNEON(SB), NOSPLIT, $0-24
+// func expSIMD(n int, dst, x *float64)
+TEXT ·expSIMD(SB), NOSPLIT, $0-24
 	MOVD n+0(FP), R0
 	MOVD dst+8(FP), R1
 	MOVD x+16(FP), R2
@@ -110,10 +110,10 @@ loop:
 	BNE    loop
 	RET
 
-// func expSqDistNEON(n int, row *float64, amp, half float64, zz *float64)
+// func expSqDistSIMD(n int, row *float64, amp, half float64, zz *float64)
 //
 // row = amp·exp(min(row + half - zz/2, 0))
-TEXT ·expSqDistNEON(SB), NOSPLIT, $0-40
+TEXT ·expSqDistSIMD(SB), NOSPLIT, $0-40
 	MOVD  n+0(FP), R0
 	MOVD  row+8(FP), R1
 	MOVD  zz+32(FP), R2
