@@ -62,7 +62,7 @@ func (a Asking) Suit(c *Config) {
 		c.Gradient = fewGradient
 	}
 	if c.Warmup == 0 {
-		c.Warmup = max(fewWarmup, 4*c.Inducing)
+		c.Warmup = fewWarmup * c.Inducing
 	}
 	c.Passes = fewPasses
 }
@@ -91,7 +91,7 @@ const (
 	minAskScore = 1e-12
 	fewGradient = 16  // observations of a gradient step where labels are few
 	fewInducing = 100 // inducing points there
-	fewWarmup   = 600 // observations of the warm-up there, at least
+	fewWarmup   = 6   // observations of the warm-up for each inducing point there
 	fewPasses   = 4   // over them in each build there
 	minAskShare = 0.5 // of the budget that is spent at any time, while something was saved on it
 )

@@ -181,8 +181,8 @@ func TestAskingSuitsTheModel(t *testing.T) {
 		change                             func(*Config)
 		inducing, gradient, warmup, passes int
 	}{
-		{some, func(*Config) {}, fewInducing, fewGradient, fewWarmup, fewPasses},
-		{some, func(c *Config) { c.Inducing = 200 }, 200, fewGradient, 800, fewPasses},
+		{some, func(*Config) {}, fewInducing, fewGradient, 600, fewPasses},
+		{some, func(c *Config) { c.Inducing = 200 }, 200, fewGradient, 1200, fewPasses},
 		{some, func(c *Config) { c.Inducing, c.Gradient, c.Warmup = 20, 3, 4 }, 20, 3, 4, fewPasses},
 		{DefaultAsking(), func(*Config) {}, 50, 0, 0, 0},
 		{DefaultAsking(), func(c *Config) { c.Inducing = 20 }, 20, 0, 0, 0},

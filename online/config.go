@@ -114,7 +114,7 @@ type Config struct {
 	Classes Classes `yaml:"classes"`
 	// Warmup is the number of observations after which the model is built for
 	// the last time from all that it has seen; the raw observations are then
-	// dropped. 0 means 4·Inducing, at least 600 where labels are asked for. Default 0.
+	// dropped. 0 means 4·Inducing, 6·Inducing where labels are asked for. Default 0.
 	Warmup int `yaml:"warmup"`
 	// Sweeps over the window in each step. Default 2, range 1 to 10.
 	Sweeps int `yaml:"sweeps"`

@@ -348,8 +348,9 @@ func (l *Learner) knownRows(n int) []float64 {
 	return x
 }
 
-// move takes one ascent step of rate lr along the gradient and projects the
-// absorbed sites on the new basis,
+// move takes one ascent step of rate lr along the gradient, twice that for the logit
+// of the label noise, which may have a long way to go, and projects the absorbed
+// sites on the new basis,
 //
 //	T = L_old⁻¹ c(Z_old, Z_new) L_new⁻ᵀ,   A ← TᵀAT,   b ← Tᵀb
 //
@@ -362,6 +363,9 @@ func (l *Learner) move(lr float64) error {
 	w := &l.work
 	copy(w.theta0, l.params.Theta)
 	l.opt.ascend(l.params.Theta, w.grad, lr)
+	if noise := len(l.params.Theta)/len(l.bases) - 1; l.bases[0].Eps > 0 { // the first group's is everybody's
+		l.params.Theta[noise] += (noiseRate - 1) * (l.params.Theta[noise] - w.theta0[noise])
+	}
 	l.params.Clamp(l.cfg.LabelNoise.Max)
 	return l.rebase()
 }
