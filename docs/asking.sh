@@ -11,10 +11,11 @@ seeds=${SEEDS:-3}
 for set; do
 	budgets=0.02,0.05,0.1,0.2,0.3,0.5
 	[ "$set" != pendigits ] || budgets=0.02,0.05,0.1,0.2
-	eval="$edge eval $data/$set.csv.gz --query"
-	$eval margin,entropy,bald,random --budget $budgets --seeds $seeds --against-full --plot "docs/asking-$set.svg"
-	$eval margin --budget 0.1,0.2 --inducing 100
-	$eval random --budget 1 # every label, one by one
+	file="$edge eval $data/$set.csv.gz"
+	$file --query margin,entropy,bald,random --budget $budgets --seeds $seeds --against-full --plot "docs/asking-$set.svg"
+	$file --query margin,bald --budget 0.1 --inducing 50 --seeds $seeds # as few inducing points as a model that does not ask
+	$file --inducing 100                                                # as many, taught every label in minibatches of 16
+	$file --query random --budget 1                                     # every label, one by one
 	# without the order of the file, in which neighbours are alike
-	[ "$set" != satellite ] || $eval margin,bald,random --budget 0.1,0.2,0.3 --shuffle 1 --seeds $seeds --against-full
+	[ "$set" != satellite ] || $file --query margin,bald,random --budget 0.1,0.2,0.3 --shuffle 1 --seeds $seeds --against-full
 done
