@@ -155,7 +155,7 @@ type Config struct {
 	// Seed of the initial inducing points. Default 1.
 	Seed uint64 `yaml:"seed"`
 
-	// Passes over its observations that a build makes in the warm-up once it has two
+	// Passes over its observations that a build makes in the warm-up once it has one
 	// for each inducing point; set by Asking.Suit. 0 means 1. All but the first move
 	// the kernel alone, at three times the learning rate and under a normal prior of
 	// precision 10 on each log ℓ around their mean: inducing inputs, too, would fit

@@ -36,7 +36,6 @@ const (
 	replay      = 4    // recent samples that make a step; fewer are filtered until there are so many
 	fullRate    = 32   // samples of a step at which the learning rate is the configured one
 	noiseRate   = 2    // times the learning rate: of the logit of the label noise
-	passFrom    = 2    // observations for each inducing point from which on a build makes several passes
 	passRate    = 3    // of the learning rate in all passes of a build but the first
 	passPrior   = 10   // precision of the prior on log ℓ in these passes
 	minWeight   = 1e-3 // of a horizon, below which its gradient is not computed
@@ -478,7 +477,7 @@ func (l *Learner) build() error {
 	}
 	size := l.cfg.Batch.MaxSize
 	passes := 1
-	if n >= passFrom*l.m {
+	if n >= l.m {
 		passes = max(l.cfg.Passes, 1)
 	}
 	defer func() { l.again = false }()
