@@ -111,8 +111,9 @@ type Learner struct {
 	roster    roster
 	counters  Counters
 
-	bases  []*model.Basis // one that all latent functions share, or one each
-	shared bool           // a snapshot has bases and view.Bank too
+	bases     []*model.Basis // one that all latent functions share, or one each
+	shared    bool           // a snapshot has bases and view.Bank too
+	noiseRate float64        // the constant; that of version 1 in the test of its states
 
 	// What only a step needs, see ready.
 	backup state
@@ -155,7 +156,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	cfg.Horizons = slices.Clone(cfg.Horizons)
 	cfg.Classes.Names = slices.Clone(cfg.Classes.Names)
 	cfg.Features = slices.Clone(cfg.Features)
-	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}, roster: roster{gone: map[string]bool{}}}
+	l := &Learner{cfg: cfg, d: len(cfg.Features), m: cfg.Inducing, class: map[string]int{}, roster: roster{gone: map[string]bool{}}, noiseRate: noiseRate}
 	l.setRoom(cfg.Batch.MaxSize, 0)
 	for _, name := range cfg.Classes.Names {
 		l.addClass(name)

@@ -364,7 +364,7 @@ func (l *Learner) move(lr float64) error {
 	copy(w.theta0, l.params.Theta)
 	l.opt.ascend(l.params.Theta, w.grad, lr)
 	if noise := len(l.params.Theta)/len(l.bases) - 1; l.bases[0].Eps > 0 { // the first group's is everybody's
-		l.params.Theta[noise] += (noiseRate - 1) * (l.params.Theta[noise] - w.theta0[noise])
+		l.params.Theta[noise] += (l.noiseRate - 1) * (l.params.Theta[noise] - w.theta0[noise])
 	}
 	l.params.Clamp(l.cfg.LabelNoise.Max)
 	return l.rebase()
