@@ -332,12 +332,14 @@ func (f *frameConn) write() {
 		if err == nil {
 			_, err = f.Conn.Write(batch)
 		}
-		if err != nil {
-			f.Conn.Close() // so that Read fails, too
-		}
 		f.mu.Lock()
 		if f.writeErr == nil {
 			f.writeErr = err
+		}
+		if err != nil { // Read fails, too, and finds the cause
+			f.mu.Unlock()
+			f.Conn.Close()
+			f.mu.Lock()
 		}
 		if cap(batch) <= 2*maxUnwritten { // not after a packet that was larger
 			f.spare = batch
