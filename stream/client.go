@@ -99,6 +99,7 @@ type client struct {
 	ring       *fifo[*message]
 	observed   *fifo[*message] // what must be sent again, for an answer before
 	counters   *counters
+	dropped    *atomic.Uint64 // of counters: what the ring gave up
 	log        *slog.Logger
 	serve      func(ctx context.Context, c *connection) // publishes while c lasts
 	event      func(kind, detail string)
@@ -513,11 +514,11 @@ func (conn *connection) accept(msg *message) {
 		mayDrop = func(old *message) bool { return old.qos == 0 }
 	}
 	taken, dropped := c.ring.push(msg, mayDrop)
-	c.counters.ringDropped.Add(uint64(dropped))
+	c.dropped.Add(uint64(dropped))
 	switch {
 	case taken:
 	case msg.qos == 0:
-		c.counters.ringDropped.Add(1)
+		c.dropped.Add(1)
 	default:
 		c.counters.redeliveries.Add(1)
 		c.event("overload", "the queue of messages is full; the broker will be asked to send again")
@@ -531,7 +532,8 @@ func (conn *connection) accept(msg *message) {
 // for the first time.
 func (c *client) skip(msg *message) {
 	if !msg.dup {
-		c.observed.push(msg, func(*message) bool { return true })
+		_, dropped := c.observed.push(msg, func(*message) bool { return true })
+		c.counters.observedDropped.Add(uint64(dropped))
 	}
 }
 

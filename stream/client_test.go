@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,3 +189,20 @@ func TestDefaultClientID(t *testing.T) {
 }
 
 var _ net.Conn = (*frameConn)(nil)
+
+// What must be sent again has its answer now as far as there is room: the oldest
+// make room for the newest, and are counted.
+func TestSkippedAreBounded(t *testing.T) {
+	c := &client{observed: newFifo(3, 1<<20, func(*message) int { return 1 }), counters: new(counters)}
+	for i := range 5 {
+		c.skip(&message{id: uint16(i)})
+	}
+	c.skip(&message{id: 5, dup: true}) // it had its answer when it came first
+	var left []uint16
+	for m, ok := c.observed.pop(); ok; m, ok = c.observed.pop() {
+		left = append(left, m.id)
+	}
+	if n := c.counters.observedDropped.Load(); !slices.Equal(left, []uint16{2, 3, 4}) || n != 2 {
+		t.Errorf("%v are left, %d dropped", left, n)
+	}
+}

@@ -162,7 +162,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.client = &client{
 		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
 		ring: n.ring, observed: newFifo(observedQueue, cfg.MQTT.Ring.MaxBytes, n.ring.size),
-		counters: n.counts, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
+		counters: n.counts, dropped: &n.counts.ringDropped, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: func(kind, detail string) { n.report.event("", kind, detail) },
 		serve: func(ctx context.Context, c *connection) {
 			n.report.hello()
@@ -498,7 +498,7 @@ func (n *Node) Stats() Stats {
 		RingDropped: c.ringDropped.Load(), Redeliveries: c.redeliveries.Load(), LessonsDropped: c.lessonsDropped.Load(),
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
-		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(), ObservedDropped: c.observedDropped.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		Ring: n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},

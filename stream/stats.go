@@ -18,7 +18,8 @@ type counters struct {
 	published, outboxDropped                    atomic.Uint64
 	reconnects, connectFailures, commitFailures atomic.Uint64
 	pendingExpired, pendingEvicted              atomic.Uint64
-	valuesUnused, frozen, observed              atomic.Uint64
+	valuesUnused, frozen                        atomic.Uint64
+	observed, observedDropped                   atomic.Uint64
 
 	held        atomic.Int64 // answered messages that the committer's queue has no room for
 	degraded    atomic.Bool
@@ -115,6 +116,8 @@ type Stats struct {
 	Frozen         uint64 // labels that taught nothing because learning was switched off
 	Observed       uint64 // messages that were answered before their turn: while the journal could not be written, or the ring was full
 	Published      uint64
+
+	ObservedDropped uint64 // messages whose answer before their turn made room for newer ones; they come again
 
 	Reconnects, ConnectFailures, CommitFailures uint64
 

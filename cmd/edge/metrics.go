@@ -154,6 +154,7 @@ func (c *collector) collect() *exposition {
 	send(c.dropped, float64(s.RingDropped), "in", "drop_oldest")
 	send(c.dropped, float64(s.LessonsDropped), "commit", "drop_newest")
 	send(c.dropped, float64(s.OutboxDropped), "out", "drop_oldest")
+	send(c.dropped, float64(s.ObservedDropped), "observed", "drop_oldest")
 	send(c.dropped, float64(s.RejectsDropped), "reject", "rate_limit")
 	send(c.dropped, float64(s.PendingEvicted), "pending", "drop_oldest")
 	send(c.dropped, float64(s.PendingExpired), "pending", "ttl")
