@@ -337,7 +337,7 @@ func examineWear(ctx context.Context, d *diagnosis, cfg *Config, rate float64, h
 	if err != nil {
 		return // told already
 	}
-	w, err := measureWear(ctx, cfg, folder, rate, wearWithin)
+	w, err := measureWear(ctx, cfg, folder, rate, d.within.wear)
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		d.fail(name, "this user cannot write beside the state: "+err.Error(), "run doctor as the daemon's user; then chown the folder to it")

@@ -36,6 +36,8 @@ type diagnosis struct {
 	Grade    string    `json:"grade"` // of the worst finding
 	Findings []finding `json:"findings"`
 	Seconds  float64   `json:"seconds"` // that it took
+
+	within limits
 }
 
 // add takes a finding in.
@@ -57,16 +59,30 @@ func (d *diagnosis) fail(check, detail, advice string) { d.add(check, gradeFail,
 // errUnwell: a finding failed; the exit code says so, and the findings say why.
 var errUnwell = errors.New("doctor: a check failed")
 
-// Time for what the doctor does; tests on an emulated machine need more.
-var (
-	doctorWithin = 2 * time.Minute // everything
-	speedWithin  = 4 * time.Second // of one model
-	wearWithin   = 3 * time.Second // of writing
-)
+// limits are the times that the doctor gives to what it examines.
+type limits struct {
+	all     time.Duration // everything
+	speed   time.Duration // one model
+	wear    time.Duration // writing
+	step    time.Duration // one answer of the broker
+	answer  time.Duration // a message back, once the broker has taken it
+	quiet   time.Duration // without another message: no more are to come
+	sending time.Duration // trialQueue messages
+}
+
+// patient returns limits that are so many times as long as usual.
+func patient(times int) limits {
+	n := time.Duration(times)
+	return limits{
+		all: n * 2 * time.Minute, speed: n * 4 * time.Second, wear: n * 3 * time.Second,
+		step: n * 5 * time.Second, answer: n * 2 * time.Second, quiet: n * 500 * time.Millisecond, sending: n * 8 * time.Second,
+	}
+}
 
 func newDoctorCommand() *cobra.Command {
 	var path string
 	var rate float64
+	var times int
 	var asJSON, offline bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -81,7 +97,8 @@ It changes neither state nor topics of others: it writes a file of its own besid
 the state, and publishes on topics of its own, <base>/<node>/doctor-…, with a
 client id of its own, and removes all of it. It may run beside the daemon, which
 then shares disk and processor with it. Run it as the daemon's user, or rights
-are judged wrongly. It takes seconds, two minutes at most.
+are judged wrongly. It takes seconds, two minutes at most, or --patience
+times as long where the board or the way to the broker is slow.
 
 It exits with 0 unless a check failed; warnings are no failures.`,
 		Example: `  edge doctor -c edge.yaml
@@ -92,13 +109,18 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 			if !(rate >= 0) {
 				return coded(exitUsage, errors.New("--rate: want 0 or more"))
 			}
+			const most = 60
+			if times < 1 || times > most {
+				return coded(exitUsage, fmt.Errorf("--patience: want 1 to %d", most))
+			}
 			cfg, err := LoadConfig(path)
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), doctorWithin)
+			within := patient(times)
+			ctx, cancel := context.WithTimeout(cmd.Context(), within.all)
 			defer cancel()
-			d := examineAll(ctx, cfg, path, rate, offline, newHost(), func(doing string) {
+			d := examineAll(ctx, cfg, path, rate, offline, newHost(), within, func(doing string) {
 				if isTerminal(cmd.ErrOrStderr()) {
 					fmt.Fprintf(cmd.ErrOrStderr(), "\r\x1b[K%s", doing)
 				}
@@ -117,15 +139,16 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 	f := cmd.Flags()
 	f.StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
 	f.Float64Var(&rate, "rate", 1, "`N` labelled messages a second of each stream, for the bytes written a day")
+	f.IntVar(&times, "patience", 1, "`N` times as long for everything")
 	f.BoolVar(&offline, "offline", false, "leave the broker out")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
 
 // examineAll makes a diagnosis; doing hears what is looked at.
-func examineAll(ctx context.Context, cfg *Config, path string, rate float64, offline bool, h host, doing func(string)) *diagnosis {
+func examineAll(ctx context.Context, cfg *Config, path string, rate float64, offline bool, h host, within limits, doing func(string)) *diagnosis {
 	began := time.Now()
-	d := &diagnosis{V: 1, Grade: gradeOK}
+	d := &diagnosis{V: 1, Grade: gradeOK, within: within}
 	doing("files …")
 	examineRights(d, cfg, path)
 	examineDisk(d, cfg, h)

@@ -363,6 +363,14 @@ func folderContent(t *testing.T, folder string) map[string]string {
 	return content
 }
 
+// doctor runs the command, with more patience on an emulated machine.
+func doctor(t *testing.T, config string, args ...string) (code int, out, errOut string) {
+	if len(emulator) > 0 {
+		args = append(args, "--patience", "4")
+	}
+	return edge(t, append([]string{"doctor", "-c", config}, args...)...)
+}
+
 // The doctor finds a healthy pair of broker and configuration well, beside a
 // daemon that runs, and leaves neither file, nor message, nor session behind.
 func TestDoctor(t *testing.T) {
@@ -374,7 +382,7 @@ func TestDoctor(t *testing.T) {
 			t.Fatal("the daemon is not online")
 		}
 		before := folderContent(t, filepath.Dir(store))
-		code, out, errOut := edge(t, "doctor", "-c", config, "--json")
+		code, out, errOut := doctor(t, config, "--json")
 		if code != exitOK {
 			t.Fatalf("doctor exits with %d: %s%s", code, out, errOut)
 		}
@@ -431,7 +439,7 @@ func TestDoctorFindsLimits(t *testing.T) {
 				return startMosquittoWith(t, addr, strings.ReplaceAll(tc.settings, "{folder}", folder))
 			})
 			config, _ := waveformConfig(t, b.url())
-			code, out, errOut := edge(t, "doctor", "-c", config, "--json")
+			code, out, errOut := doctor(t, config, "--json")
 			if code != tc.code {
 				t.Errorf("doctor exits with %d, want %d: %s%s", code, tc.code, out, errOut)
 			}
@@ -457,11 +465,11 @@ func TestDoctorWithoutABroker(t *testing.T) {
 	addr := l.Addr().String()
 	l.Close()
 	config, _ := waveformConfig(t, "mqtt://"+addr)
-	code, out, errOut := edge(t, "doctor", "-c", config)
+	code, out, errOut := doctor(t, config)
 	if code != exitRuntime || !strings.Contains(out, "fail  broker") || !strings.Contains(errOut, "a check failed") {
 		t.Errorf("doctor exits with %d: %s%s", code, out, errOut)
 	}
-	code, out, _ = edge(t, "doctor", "-c", config, "--offline")
+	code, out, _ = doctor(t, config, "--offline")
 	if code != exitOK || strings.Contains(out, "broker ") {
 		t.Errorf("doctor --offline exits with %d: %s", code, out)
 	}

@@ -24,14 +24,6 @@ const (
 	certificate  = 14 * 24 * time.Hour // before its end it should be known
 )
 
-// Time for that; tests on an emulated machine need more.
-var (
-	trialStep    = 5 * time.Second        // one answer
-	trialAnswer  = 2 * time.Second        // a message back, once the broker has taken it
-	trialQuiet   = 500 * time.Millisecond // without another message: no more are to come
-	trialSending = 8 * time.Second        // of trialQueue messages
-)
-
 // trial finds out what a broker does, on topics of its own below the node's.
 type trial struct {
 	d     *diagnosis
@@ -92,6 +84,8 @@ func orNobody(username string) string {
 
 // inbox counts what a client hears.
 type inbox struct {
+	quiet time.Duration // without another message: no more are to come
+
 	mu    sync.Mutex
 	last  time.Time
 	total int
@@ -113,7 +107,7 @@ func (b *inbox) settle(ctx context.Context, n int, within time.Duration) int {
 		b.mu.Lock()
 		total, since, patience := b.total, began, within
 		if b.last.After(began) {
-			since, patience = b.last, trialQuiet
+			since, patience = b.last, b.quiet
 		}
 		b.mu.Unlock()
 		if total >= n || time.Since(since) > patience || sleep(ctx, poll) != nil {
@@ -164,21 +158,21 @@ const (
 )
 
 // wait bounds an answer.
-func wait(ctx context.Context, token mqtt.Token) error {
+func (t *trial) wait(ctx context.Context, token mqtt.Token) error {
 	select {
 	case <-token.Done():
 		return token.Error()
-	case <-time.After(trialStep):
-		return fmt.Errorf("no answer within %v", trialStep)
+	case <-time.After(t.d.within.step):
+		return fmt.Errorf("no answer within %v", t.d.within.step)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
 // subscribe returns whether the broker grants it.
-func subscribe(ctx context.Context, c mqtt.Client, filter string, qos byte) (granted bool, err error) {
+func (t *trial) subscribe(ctx context.Context, c mqtt.Client, filter string, qos byte) (granted bool, err error) {
 	token := c.Subscribe(filter, qos, nil)
-	if err := wait(ctx, token); err != nil {
+	if err := t.wait(ctx, token); err != nil {
 		// paho makes an error of a refusal, too
 		if r, ok := token.(*mqtt.SubscribeToken).Result()[filter]; ok && r > 2 {
 			return false, nil
@@ -191,10 +185,10 @@ func subscribe(ctx context.Context, c mqtt.Client, filter string, qos byte) (gra
 // roundTrip sends itself a few messages.
 func (t *trial) roundTrip(ctx context.Context, c mqtt.Client, connected time.Duration) error {
 	const turns = 5
-	in := &inbox{}
+	in := &inbox{quiet: t.d.within.quiet}
 	topic := t.topic + "/echo"
 	token := c.Subscribe(topic, 1, func(_ mqtt.Client, m mqtt.Message) { in.hear(m) })
-	if err := wait(ctx, token); err != nil {
+	if err := t.wait(ctx, token); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", topic, err)
 	}
 	var times []time.Duration
@@ -203,14 +197,14 @@ func (t *trial) roundTrip(ctx context.Context, c mqtt.Client, connected time.Dur
 		if err := t.publish(ctx, topic, []byte("echo")); err != nil {
 			return err
 		}
-		if in.settle(ctx, i+1, trialAnswer) <= i {
+		if in.settle(ctx, i+1, t.d.within.answer) <= i {
 			return fmt.Errorf("what was published on %s did not come back: the broker's access list does not let it pass", topic)
 		}
 		in.mu.Lock()
 		times = append(times, in.last.Sub(began))
 		in.mu.Unlock()
 	}
-	if err := wait(ctx, c.Unsubscribe(topic)); err != nil {
+	if err := t.wait(ctx, c.Unsubscribe(topic)); err != nil {
 		return err
 	}
 	t.d.ok("broker", "connected in %v, a message there and back takes %.1f ms", connected.Round(time.Millisecond), medianMicros(times)/1e3)
@@ -218,7 +212,7 @@ func (t *trial) roundTrip(ctx context.Context, c mqtt.Client, connected time.Dur
 }
 
 func (t *trial) publish(ctx context.Context, topic string, payload []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, trialStep)
+	ctx, cancel := context.WithTimeout(ctx, t.d.within.step)
 	defer cancel()
 	if err := t.publisher.Publish(ctx, topic, payload); err != nil {
 		return fmt.Errorf("publish on %s: %w", topic, err)
@@ -255,7 +249,7 @@ func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
 	}
 	filters = slices.DeleteFunc(filters, func(f string) bool { return strings.HasPrefix(f, "$share/") })
 	for _, f := range filters {
-		granted, err := subscribe(ctx, c, f, 0)
+		granted, err := t.subscribe(ctx, c, f, 0)
 		if err != nil {
 			t.d.fail("subscriptions", err.Error(), "see the broker's log")
 			return
@@ -263,7 +257,7 @@ func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
 		if !granted {
 			refused = append(refused, f)
 		}
-		if err := wait(ctx, c.Unsubscribe(f)); err != nil {
+		if err := t.wait(ctx, c.Unsubscribe(f)); err != nil {
 			t.d.fail("subscriptions", err.Error(), "see the broker's log")
 			return
 		}
@@ -284,23 +278,23 @@ func (t *trial) retained(ctx context.Context) (err error) {
 		return err
 	}
 	defer keeper.Disconnect(disconnectPause)
-	if err := wait(ctx, keeper.Publish(topic, 1, true, "kept")); err != nil && ctx.Err() == nil {
+	if err := t.wait(ctx, keeper.Publish(topic, 1, true, "kept")); err != nil && ctx.Err() == nil {
 		t.d.fail(name, "the broker refuses them and ends the connection: "+err.Error()+"; a daemon could not stay connected", "allow them (mosquitto: retain_available true)")
 		return nil
 	}
 	defer func() { // also where the trial failed
-		err = errors.Join(err, wait(context.WithoutCancel(ctx), keeper.Publish(topic, 1, true, "")))
+		err = errors.Join(err, t.wait(context.WithoutCancel(ctx), keeper.Publish(topic, 1, true, "")))
 	}()
-	in := &inbox{}
+	in := &inbox{quiet: t.d.within.quiet}
 	reader, _, err := t.connect(ctx, "", true, in)
 	if err != nil {
 		return err
 	}
 	defer reader.Disconnect(disconnectPause)
-	if _, err := subscribe(ctx, reader, topic, 1); err != nil {
+	if _, err := t.subscribe(ctx, reader, topic, 1); err != nil {
 		return err
 	}
-	if in.settle(ctx, 1, trialAnswer) == 0 {
+	if in.settle(ctx, 1, t.d.within.answer) == 0 {
 		t.d.warn(name, "the broker keeps none: whoever connects later does not see whether the node is online, nor its scores; Home Assistant forgets the models when it starts", "allow them (mosquitto: retain_available true)")
 		return nil
 	}
@@ -311,14 +305,14 @@ func (t *trial) retained(ctx context.Context) (err error) {
 // window finds how many messages the broker sends without an acknowledgement.
 func (t *trial) window(ctx context.Context) error {
 	const name = "in-flight window"
-	in := &inbox{}
+	in := &inbox{quiet: t.d.within.quiet}
 	c, _, err := t.connect(ctx, kindWindow, true, in)
 	if err != nil {
 		return err
 	}
 	defer c.Disconnect(disconnectPause)
 	topic := t.topic + "/window"
-	if _, err := subscribe(ctx, c, topic, 1); err != nil {
+	if _, err := t.subscribe(ctx, c, topic, 1); err != nil {
 		return err
 	}
 	most := max(trialWindow, 2*t.cfg.MQTT.InflightWindow)
@@ -326,7 +320,7 @@ func (t *trial) window(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := in.settle(ctx, sent, trialAnswer)
+	n := in.settle(ctx, sent, t.d.within.answer)
 	need := t.cfg.MQTT.InflightWindow
 	figure := map[string]int{"window": n, "at_least": sent, "configured": need}
 	words := fmt.Sprintf("the broker sends %d messages before the first is acknowledged", n)
@@ -345,7 +339,7 @@ func (t *trial) window(ctx context.Context) error {
 
 // send publishes up to n small messages, as many as time allows.
 func (t *trial) send(ctx context.Context, topic string, n int) (sent int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, trialSending)
+	ctx, cancel := context.WithTimeout(ctx, t.d.within.sending)
 	defer cancel()
 	for sent < n {
 		if err := t.publisher.Publish(ctx, topic, fmt.Appendf(nil, "%d", sent)); err != nil {
@@ -356,7 +350,7 @@ func (t *trial) send(ctx context.Context, topic string, n int) (sent int, err er
 		}
 		sent++
 	}
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), trialStep)
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), t.d.within.step)
 	defer cancel()
 	return sent, t.publisher.Drain(ctx)
 }
@@ -377,7 +371,7 @@ func (t *trial) session(ctx context.Context) (err error) {
 		}
 		err = errors.Join(err, e)
 	}()
-	_, err = subscribe(ctx, c, topic, 1)
+	_, err = t.subscribe(ctx, c, topic, 1)
 	c.Disconnect(disconnectPause)
 	if err != nil {
 		return err
@@ -386,12 +380,12 @@ func (t *trial) session(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	in := &inbox{}
+	in := &inbox{quiet: t.d.within.quiet}
 	back, resumed, err := t.connect(ctx, kindSession, false, in)
 	if err != nil {
 		return err
 	}
-	n := in.settle(ctx, sent, trialAnswer)
+	n := in.settle(ctx, sent, t.d.within.answer)
 	back.Disconnect(disconnectPause)
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
 	restart := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
@@ -447,18 +441,18 @@ func (t *trial) payload(ctx context.Context) error {
 // passes reports whether a message of some size comes back. Brokers end the
 // connection over one that is too large, so it has one of its own.
 func (t *trial) passes(ctx context.Context, size int) (bool, error) {
-	in := &inbox{}
+	in := &inbox{quiet: t.d.within.quiet}
 	c, _, err := t.connect(ctx, kindPayload, true, in)
 	if err != nil {
 		return false, err
 	}
 	defer c.Disconnect(disconnectPause)
 	topic := t.topic + "/payload"
-	if _, err := subscribe(ctx, c, topic, 0); err != nil {
+	if _, err := t.subscribe(ctx, c, topic, 0); err != nil {
 		return false, err
 	}
-	if wait(ctx, c.Publish(topic, 1, false, make([]byte, size))) != nil {
+	if t.wait(ctx, c.Publish(topic, 1, false, make([]byte, size))) != nil {
 		return false, ctx.Err() // the broker has ended the connection
 	}
-	return in.settle(ctx, 1, trialAnswer) == 1, ctx.Err()
+	return in.settle(ctx, 1, t.d.within.answer) == 1, ctx.Err()
 }
