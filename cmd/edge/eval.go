@@ -98,7 +98,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.IntVar(&e.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntSliceVar(&e.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
-	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, and print the means; with --query and no shuffle, K seeds of the model")
+	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
 	f.StringSliceVar(&e.ask.strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
 	f.Float64SliceVar(&e.ask.budgets, "budget", []float64{online.DefaultAsking().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
 	f.IntVar(&e.batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
@@ -158,8 +158,6 @@ func (e *evaluation) check(files []string) error {
 		return errors.New("--query is for --mode prequential, without --plot-sets, --linear and labels that come late or never")
 	case e.ask.full && len(e.ask.strategies) == 0:
 		return errors.New("--against-full: give --query, too")
-	case e.seeds > 1 && e.selection.Shuffle == nil && len(e.ask.strategies) == 0:
-		return errors.New("--seeds repeats with other shuffles: give --shuffle SEED, too")
 	case e.selection.Within != nil && e.selection.Shuffle == nil:
 		return errors.New("--shuffle-within: give --shuffle SEED, too")
 	case e.selection.Within != nil && len(files) > 1:
@@ -232,26 +230,22 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 		return nil, err
 	}
 	var reports []*Report
-	var seeds []uint64
 	for i := range e.seeds {
 		s := e.selection
 		if s.Shuffle != nil {
 			seed := *s.Shuffle + uint64(i)
 			s.Shuffle = &seed
-			seeds = append(seeds, seed)
 		}
 		r, err := e.once(ctx, path, s, census, ask, i, errOut)
 		if err != nil {
 			return nil, err
 		}
-		if reports = append(reports, r); s.Shuffle == nil && r.Asked != nil {
-			seeds = append(seeds, r.Asked.Seed)
-		}
+		reports = append(reports, r)
 	}
 	if e.seeds == 1 {
 		return reports[0], nil
 	}
-	return meanReport(reports, seeds), nil
+	return meanReport(reports), nil
 }
 
 // beside judges soft-max regression on the rows that file judges.
@@ -327,7 +321,13 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
 			d.Name, c.StepsRefused, c.LabelsRefused)
 	}
-	return report, err
+	if err != nil {
+		return nil, err
+	}
+	if report.seed = cfg.Seed; s.Shuffle != nil {
+		report.seed = *s.Shuffle
+	}
+	return report, nil
 }
 
 // learnerConfig is the configuration of the model that learns d, and which of

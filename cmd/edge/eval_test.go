@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -104,6 +105,15 @@ func TestEvalSeeds(t *testing.T) {
 	one := evalJSON(t, path, "--shuffle", "6")[0]
 	if one.Digest != r.Runs[1].Digest {
 		t.Errorf("seed 6 alone gives digest %s, among others %s", one.Digest, r.Runs[1].Digest)
+	}
+
+	if _, out, _ := edge(t, "eval", path, "--shuffle", "5", "--seeds", "3"); !strings.Contains(out, fmt.Sprintf("%.4f ± %.4f", r.NLL, r.NLLSE)) {
+		t.Errorf("no log loss of %.4f ± %.4f in\n%s", r.NLL, r.NLLSE, out)
+	}
+	r = evalJSON(t, path, "--inducing", "8", "--seeds", "2")[0] // in the file's order: seeds of the model
+	one = evalJSON(t, path, "--inducing", "8")[0]
+	if len(r.Runs) != 2 || r.Runs[0].Seed != 1 || r.Runs[1].Seed != 2 || r.Runs[0].Digest != one.Digest || r.Runs[1].Digest == one.Digest {
+		t.Errorf("runs %+v, alone %s", r.Runs, one.Digest)
 	}
 }
 

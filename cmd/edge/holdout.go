@@ -80,7 +80,6 @@ func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	bar := newProgress(errOut, len(all), table.Name)
 	defer bar.Close()
 	var reports []*Report
-	var seeds []uint64
 	for _, s := range all {
 		if ctx.Err() != nil {
 			return nil, errors.New("eval: interrupted")
@@ -89,12 +88,12 @@ func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 		if err != nil {
 			return nil, err
 		}
-		reports, seeds = append(reports, r), append(seeds, s.seed)
+		r.seed = s.seed
+		reports = append(reports, r)
 		bar.Add(1)
 	}
-	r := meanReport(reports, seeds)
+	r := meanReport(reports)
 	r.PeakRSS = peakRSS()
-	r.ErrorSE, r.NLLSE = standardErrors(r.Runs)
 	return r, nil
 }
 
@@ -217,22 +216,22 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 	return j.Scores(p.Classes()), nil
 }
 
-// standardErrors are those of the mean error and log loss over independent
-// repeats. Folds and splits of one set overlap: the true ones are larger.
-func standardErrors(runs []Run) (errorSE, nllSE float64) {
+// standardError is that of the mean of a figure over the runs; 0 for a single
+// one. Folds and splits of one set overlap: the true one is larger.
+func standardError(runs []Run, figure func(Run) float64) float64 {
 	n := float64(len(runs))
 	if n < 2 {
-		return 0, 0
+		return 0
 	}
-	of := func(value func(Run) float64) float64 {
-		var mean, ss float64
-		for _, r := range runs {
-			mean += value(r) / n
-		}
-		for _, r := range runs {
-			ss += (value(r) - mean) * (value(r) - mean)
-		}
-		return math.Sqrt(ss / (n - 1) / n)
+	var mean, ss float64
+	for _, r := range runs {
+		mean += figure(r) / n
 	}
-	return of(func(r Run) float64 { return r.Error }), of(func(r Run) float64 { return r.NLL })
+	for _, r := range runs {
+		ss += (figure(r) - mean) * (figure(r) - mean)
+	}
+	return math.Sqrt(ss / (n - 1) / n)
 }
+
+func runError(r Run) float64 { return r.Error }
+func runNLL(r Run) float64   { return r.NLL }

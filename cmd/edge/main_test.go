@@ -163,7 +163,6 @@ func TestExitCodes(t *testing.T) {
 		"unknown mode":             {[]string{"eval", table, "--mode", "twice"}, exitUsage, "want prequential, holdout or cv"},
 		"flips in a stream":        {[]string{"eval", table, "--flip-labels", "0.2"}, exitUsage, "give --mode holdout"},
 		"first of a split":         {[]string{"eval", table, "--mode", "cv", "--first", "3"}, exitRuntime, "give --seed"},
-		"seeds without shuffle":    {[]string{"eval", table, "--seeds", "3"}, exitUsage, "give --shuffle SEED"},
 		"within without shuffle":   {[]string{"eval", table, "--shuffle-within", "20,20"}, exitUsage, "give --shuffle SEED"},
 		"within of another size":   {[]string{"eval", table, "--shuffle", "1", "--shuffle-within", "20,10"}, exitRuntime, "add up to 30 rows, the file has 40"},
 		"model without config":     {[]string{"eval", table, "--model", "m"}, exitUsage, "give -c FILE"},

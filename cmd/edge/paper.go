@@ -196,7 +196,7 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 		c.Runs = append(c.Runs, Run{Seed: p.seed + r, Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1})
 		bar.Add(1)
 	}
-	c.ErrorSE, c.NLLSE = standardErrors(c.Runs)
+	c.ErrorSE, c.NLLSE = standardError(c.Runs, runError), standardError(c.Runs, runNLL)
 	return c, nil
 }
 

@@ -23,9 +23,7 @@ type Report struct {
 	Samples          uint64              `json:"samples"`
 	Classes          []string            `json:"classes"`
 	Error            float64             `json:"error"`
-	NLL              float64             `json:"nll"`                // nats, probabilities clipped from below at 1e-6
-	ErrorSE          float64             `json:"error_se,omitempty"` // standard error over the runs
-	NLLSE            float64             `json:"nll_se,omitempty"`
+	NLL              float64             `json:"nll"` // nats, probabilities clipped from below at 1e-6
 	Brier            float64             `json:"brier"`
 	ECE              float64             `json:"ece"` // 15 equal-width bins of the top probability
 	MacroF1          float64             `json:"macro_f1"`
@@ -48,6 +46,17 @@ type Report struct {
 	Tenths           []Tenth             `json:"tenths"` // of the stream, in its order
 	Curve            []CurvePoint        `json:"curve"`
 	Runs             []Run               `json:"runs"` // the repeats that the figures above are the means of
+
+	// Standard errors over the runs; 0 where there is one.
+	ErrorSE    float64     `json:"error_se,omitempty"`
+	NLLSE      float64     `json:"nll_se,omitempty"`
+	BrierSE    float64     `json:"brier_se,omitempty"`
+	ECESE      float64     `json:"ece_se,omitempty"`
+	MacroF1SE  float64     `json:"macro_f1_se,omitempty"`
+	BalancedSE online.Real `json:"balanced_accuracy_se,omitempty"`
+	KappaSE    online.Real `json:"kappa_se,omitempty"`
+
+	seed uint64 // of the shuffle, or where there is none of the model
 }
 
 // CurvePoint is the mean over the first N samples.
@@ -59,13 +68,15 @@ type CurvePoint struct {
 
 // Run is one repeat of several.
 type Run struct {
-	Seed    uint64  `json:"seed"` // of the shuffle or split
-	Error   float64 `json:"error"`
-	NLL     float64 `json:"nll"`
-	Brier   float64 `json:"brier"`
-	ECE     float64 `json:"ece"`
-	MacroF1 float64 `json:"macro_f1"`
-	Digest  string  `json:"digest"`
+	Seed     uint64      `json:"seed"` // of the shuffle or split; where there is neither, of the model
+	Error    float64     `json:"error"`
+	NLL      float64     `json:"nll"`
+	Brier    float64     `json:"brier"`
+	ECE      float64     `json:"ece"`
+	MacroF1  float64     `json:"macro_f1"`
+	Balanced online.Real `json:"balanced_accuracy"`
+	Kappa    online.Real `json:"kappa"`
+	Digest   string      `json:"digest"`
 }
 
 // newReport describes a learner that has been taught for so long.
@@ -99,14 +110,14 @@ func (r *Report) judged(s online.Scores, curve Curve) {
 }
 
 // meanReport is the mean over repeats, with the last one's speed and size.
-func meanReport(reports []*Report, seeds []uint64) *Report {
+func meanReport(reports []*Report) *Report {
 	mean := *reports[len(reports)-1]
 	mean.Error, mean.NLL, mean.Brier, mean.ECE, mean.MacroF1, mean.Seconds = 0, 0, 0, 0, 0, 0
 	mean.Digest, mean.Curve = "", reports[0].Curve
 	mean.Balanced, mean.Kappa = 0, 0
 	mean.Prior, mean.Last, mean.Beats, mean.PerClass, mean.Abstained, mean.Sets, mean.Tenths = online.Baseline{}, online.Baseline{}, nil, nil, nil, nil, nil // of each run alone
 	n := float64(len(reports))
-	for i, r := range reports {
+	for _, r := range reports {
 		mean.Error += r.Error / n
 		mean.NLL += r.NLL / n
 		mean.Brier += r.Brier / n
@@ -115,8 +126,14 @@ func meanReport(reports []*Report, seeds []uint64) *Report {
 		mean.Balanced += r.Balanced / online.Real(n)
 		mean.Kappa += r.Kappa / online.Real(n)
 		mean.Seconds += r.Seconds / n
-		mean.Runs = append(mean.Runs, Run{seeds[i], r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Digest})
+		mean.Runs = append(mean.Runs, Run{r.seed, r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, r.Digest})
 	}
+	mean.ErrorSE, mean.NLLSE = standardError(mean.Runs, runError), standardError(mean.Runs, runNLL)
+	mean.BrierSE = standardError(mean.Runs, func(r Run) float64 { return r.Brier })
+	mean.ECESE = standardError(mean.Runs, func(r Run) float64 { return r.ECE })
+	mean.MacroF1SE = standardError(mean.Runs, func(r Run) float64 { return r.MacroF1 })
+	mean.BalancedSE = online.Real(standardError(mean.Runs, func(r Run) float64 { return float64(r.Balanced) }))
+	mean.KappaSE = online.Real(standardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) }))
 	mean.Asked = meanAsked(reports)
 	if mean.Seconds > 0 {
 		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds
@@ -229,8 +246,16 @@ func printReports(w io.Writer, reports []*Report) error {
 		if a := r.Abstained; a != nil {
 			kept = fmt.Sprintf("%.3f (error %.4f)", a.Kept, a.Error)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", r.Dataset, r.Samples, len(r.Classes),
-			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, state, digest)
+		fmt.Fprintf(t, "%s\t%d\t%d\t", r.Dataset, r.Samples, len(r.Classes))
+		for _, f := range [][2]float64{{r.Error, r.ErrorSE}, {r.NLL, r.NLLSE}, {r.Brier, r.BrierSE}, {r.ECE, r.ECESE}, {r.MacroF1, r.MacroF1SE},
+			{float64(r.Balanced), float64(r.BalancedSE)}, {float64(r.Kappa), float64(r.KappaSE)}} {
+			if len(r.Runs) > 1 {
+				fmt.Fprintf(t, "%.4f ± %.4f\t", f[0], f[1])
+			} else {
+				fmt.Fprintf(t, "%.4f\t", f[0])
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, state, digest)
 	}
 	return t.Flush()
 }

@@ -316,6 +316,11 @@ func TestEvalHoldout(t *testing.T) {
 			if math.Abs(mean-r.NLL) > 1e-12 || math.Abs(math.Sqrt(ss/3/4)-r.NLLSE) > 1e-12 {
 				t.Errorf("%v: nll %g ± %g, of the runs %g ± %g", args, r.NLL, r.NLLSE, mean, math.Sqrt(ss/12))
 			}
+			for figure, se := range map[string]float64{"error": r.ErrorSE, "brier": r.BrierSE, "ece": r.ECESE, "macro-F1": r.MacroF1SE, "balanced": float64(r.BalancedSE), "kappa": float64(r.KappaSE)} {
+				if !(se > 0 && se < 0.5) {
+					t.Errorf("%v: the standard error of %s is %g", args, figure, se)
+				}
+			}
 			if again := evalJSON(t, args...)[0]; again.Runs[3] != r.Runs[3] {
 				t.Errorf("%v: a second time %+v, then %+v", args, r.Runs[3], again.Runs[3])
 			}
