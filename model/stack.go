@@ -12,19 +12,20 @@ import (
 //	p(y=k) ∝ Π_j e_jk^Exponents_j
 //
 // Expert j is a horizon of the bank (e_jk = p_jk), the chain of labels (c_k/π_k),
-// or how often a class came among the latest labels (r_k/π_k), for each of
-// RecentMemories. What the members have for all horizons together and in fixed
-// steps, this has for each expert and in between: horizons that are too bold,
-// classes that come in waves. Where the chain expects nothing, the members alone
-// answer.
+// how often a class came among the latest labels (r_k/π_k), for each of
+// RecentMemories, or a Regression on the features. What the members have for all
+// horizons together and in fixed steps, this has for each expert and in between:
+// horizons that are too bold, classes that come in waves, trends. Where the chain
+// expects nothing, the members alone answer.
 //
 // Source: Genest & Zidek (1986) for the pool, Wolpert (1992), "Stacked
 // generalization", for learning it; it is a logistic regression on log
 // probabilities.
 type Stack struct {
-	Exponents []float64 // of the bank's horizons, the chain, the recent labels; nil: the members alone answer
+	Exponents []float64 // of the bank's horizons, the chain, the recent labels, the regression; nil: the members alone answer
 	Weight    float64   // of its answer, 0 to 1; the members have the rest
 	Recent    []float64 // len(RecentMemories)×C: labels of each class, which fade; nil: there is no chain
+	Linear    Regression
 }
 
 // RecentMemories are the times, in labels, by which Stack.Recent fades.
@@ -38,7 +39,9 @@ const (
 
 // Clone returns a deep copy.
 func (s *Stack) Clone() Stack {
-	return Stack{Exponents: slices.Clone(s.Exponents), Weight: s.Weight, Recent: slices.Clone(s.Recent)}
+	c := Stack{Exponents: slices.Clone(s.Exponents), Weight: s.Weight, Recent: slices.Clone(s.Recent), Linear: s.Linear}
+	c.Linear.W = slices.Clone(s.Linear.W)
+	return c
 }
 
 // second is what the stack said in the last prediction.
@@ -79,6 +82,14 @@ func (p *Posterior) stack(dst []float64, ws *Workspace) {
 		}
 		for k, v := range row {
 			rest[(j+1)*c+k] = math.Log((v + recentPrior*b.pi[k]) / ((n + recentPrior) * b.pi[k]))
+		}
+	}
+	linear := rest[(len(RecentMemories)+1)*c:]
+	if clear(linear); len(s.Linear.W) > 0 {
+		d := s.Linear.D
+		s.Linear.LogsTo(linear, ws.x[ws.row*d:(ws.row+1)*d])
+		for k, v := range linear {
+			linear[k] = max(v, math.Log(floorExpert))
 		}
 	}
 	clear(out.answer)

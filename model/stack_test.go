@@ -12,11 +12,12 @@ func stacked() (*Posterior, *Workspace) {
 	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
 	p.Bank, p.Latent = make([]Gaussian, 2), []int{2, 0}
 	p.Pool.Stack = Stack{
-		Exponents: []float64{0.5, 0.7, 0.9, 0.2, -0.1, 0.3},
+		Exponents: []float64{0.5, 0.7, 0.9, 0.2, -0.1, 0.3, 0.6},
 		Weight:    0.25,
 		Recent:    []float64{5, 0, 1, 9, 1, 2, 20, 0, 3},
+		Linear:    Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
 	}
-	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}}
+	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, x: []float64{9, 9, 0.8, 0.4}, row: 1}
 }
 
 // The stack's answer against its formula, and its part in the whole.
@@ -54,6 +55,11 @@ func TestStack(t *testing.T) {
 			}
 			experts = append(experts, recent)
 		}
+		linear := []float64{math.Exp(0.8 - 0.4 + 0.5), math.Exp(0.8 - 0.5), math.Exp(-24)}
+		for k, e := range linear {
+			linear[k] = max(e/(math.Exp(0.9)+math.Exp(0.3)), floorExpert)
+		}
+		experts = append(experts, linear)
 		want, sum := []float64{1, 1, 1}, 0.0
 		for k := range want {
 			for j, e := range experts {
@@ -66,8 +72,8 @@ func TestStack(t *testing.T) {
 		}
 		closeTo(t, "answer", answer, want, 1e-12)
 		closeTo(t, "members", said, members, 0)
-		if len(logs) != 6*3 {
-			t.Errorf("%d logarithms, want 18", len(logs))
+		if len(logs) != 7*3 {
+			t.Errorf("%d logarithms, want 21", len(logs))
 		}
 		for k := range want {
 			want[k] = 0.75*members[k] + 0.25*want[k]
@@ -80,8 +86,46 @@ func TestStack(t *testing.T) {
 func TestStackClone(t *testing.T) {
 	p, _ := stacked()
 	s := p.Pool.Stack.Clone()
-	s.Exponents[0], s.Recent[0] = 3, 3
-	if p.Pool.Stack.Exponents[0] == 3 || p.Pool.Stack.Recent[0] == 3 {
+	s.Exponents[0], s.Recent[0], s.Linear.W[0] = 3, 3, 3
+	if p.Pool.Stack.Exponents[0] == 3 || p.Pool.Stack.Recent[0] == 3 || p.Pool.Stack.Linear.W[0] == 3 {
 		t.Error("the clone's numbers are those of the original")
+	}
+}
+
+// Before the regression has weights its exponent counts for nothing.
+func TestStackWithoutRegression(t *testing.T) {
+	p, ws := stacked()
+	p.Pool.Stack.Linear.W = nil
+	answers := make([][]float64, 2)
+	for i := range answers {
+		dst := []float64{0.5, 0.3, 0.2}
+		p.pool(dst, p.Pool.Last, 1, &ws.belief)
+		p.stack(dst, ws)
+		answers[i] = dst
+		p.Pool.Stack.Exponents[6] = 5
+	}
+	closeTo(t, "answer", answers[1], answers[0], 0)
+}
+
+// Logarithms of probabilities against their formula, for logits that overflow
+// and with a feature that is missing.
+func TestRegression(t *testing.T) {
+	r := Regression{D: 2, W: []float64{1, 2, 0.5, -1, 0, 0, 0.5, 0.5, -2}}
+	got := make([]float64, 3)
+	for name, tc := range map[string]struct{ x, logits []float64 }{
+		"plain":   {[]float64{0.3, -1}, []float64{0.3 - 2 + 0.5, -0.3, 0.15 - 0.5 - 2}},
+		"large":   {[]float64{900, 0}, []float64{900.5, -900, 448}},
+		"missing": {[]float64{Missing, 1}, []float64{2.5, 0, -1.5}},
+	} {
+		r.LogsTo(got, tc.x)
+		top := slices.Max(tc.logits)
+		var sum float64
+		for _, a := range tc.logits {
+			sum += math.Exp(a - top)
+		}
+		for k, a := range tc.logits {
+			tc.logits[k] = a - top - math.Log(sum)
+		}
+		closeTo(t, name, got, tc.logits, 1e-12)
 	}
 }

@@ -259,6 +259,7 @@ func (l *Learner) removeClass(name string) error {
 	l.view.Counts = slices.Delete(l.view.Counts, k, k+1)
 	l.dropFromChain(k, to)
 	l.dropFromRecent(k, len(to))
+	l.dropFromRegression(k)
 	l.shareNames()
 	l.judge.drop(k)
 	for i := len(l.bufY) - 1; i >= 0; i-- {

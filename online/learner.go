@@ -104,6 +104,8 @@ type Learner struct {
 	pendPool []float64 // Σ log p_m(label) of the minibatch that is filling
 	stack    stack
 
+	regression regression
+
 	judge     prequential
 	conformal conformal
 	watch     watch
@@ -206,6 +208,7 @@ func (l *Learner) publishClasses() {
 	}
 	l.growChain(old)
 	l.growRecent(old)
+	l.growRegression()
 }
 
 // Outcome says what an event did.
@@ -375,6 +378,14 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	l.publishClasses()
 	l.weighPool(n)
 	l.learnStack(n)
+	switch {
+	case err != nil || !l.view.Built():
+	case out.Built:
+		l.startRegression()
+		l.learnRegression(l.bufX, l.bufY, l.bufW)
+	default:
+		l.learnRegression(l.pendX, l.pendY, l.pendW)
+	}
 	for _, k := range l.pendY {
 		l.view.Counts[k]++
 		if inOrder {

@@ -28,6 +28,7 @@ var sections = [...]section{
 	{"drift", (*Learner).encodeDrift, (*Learner).decodeDrift},
 	{"filtered", (*Learner).encodeFiltered, (*Learner).decodeFiltered},
 	{"stack", (*Learner).encodeStack, (*Learner).decodeStack},
+	{"regression", (*Learner).encodeRegression, (*Learner).decodeRegression},
 }
 
 // SectionSize is the size of one part of an encoded state.

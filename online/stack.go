@@ -31,10 +31,11 @@ const (
 	maxStackStep = 0.2  // of an exponent in one minibatch
 )
 
-// startStack begins with the geometric mean of the horizons and the whole chain.
+// startStack begins with the geometric mean of the horizons and the whole chain,
+// and without the regression.
 func (l *Learner) startStack() {
 	hs := len(l.cfg.Horizons)
-	n := hs + 1 + len(model.RecentMemories)
+	n := hs + 1 + len(model.RecentMemories) + 1
 	floats := func(n int) []float64 { return make([]float64, n) }
 	s := &l.stack
 	*s = stack{
@@ -163,11 +164,12 @@ func (l *Learner) dropFromRecent(k, c int) {
 
 func (l *Learner) encodeStack(e *encoder) {
 	s, v := &l.stack, &l.view.Pool.Stack
-	e.floats(v.Exponents)
+	others := len(s.mean) - 1 // the regression, which came later, has a section of its own
+	e.floats(v.Exponents[:others])
 	e.floats(s.logw)
 	e.floats(s.pendLL)
-	e.floats(s.pendGrad)
-	for i := range s.mean {
+	e.floats(s.pendGrad[:others])
+	for i := range others {
 		e.floats(s.fisher[i*len(s.mean) : i*len(s.mean)+i+1])
 		e.floats(s.pendFisher[i*len(s.mean) : i*len(s.mean)+i+1])
 	}
@@ -177,12 +179,13 @@ func (l *Learner) encodeStack(e *encoder) {
 
 func (l *Learner) decodeStack(d *decoder) {
 	s, v := &l.stack, &l.view.Pool.Stack
-	for _, x := range [][]float64{v.Exponents, s.logw, s.pendLL, s.pendGrad} {
+	others := len(s.mean) - 1
+	for _, x := range [][]float64{v.Exponents[:others], s.logw, s.pendLL, s.pendGrad[:others]} {
 		for i := range x {
 			x[i] = d.number("exponents")
 		}
 	}
-	for i := range s.mean {
+	for i := range others {
 		d.fill(s.fisher[i*len(s.mean):i*len(s.mean)+i+1], "curvature")
 		d.fill(s.pendFisher[i*len(s.mean):i*len(s.mean)+i+1], "curvature")
 	}

@@ -1,0 +1,41 @@
+package model
+
+import "math"
+
+// Regression is soft-max regression on the standardised features,
+//
+//	P(y=k | x) ∝ exp(Σ_j w_kj·x_j + w_kD)
+//
+// It knows trends that go on through the whole space, which a stationary kernel
+// forgets at a few lengthscales from its inducing points, and nothing else. A
+// feature that is missing counts as its mean, 0.
+type Regression struct {
+	D int       // features
+	W []float64 // C×(D+1), the last of each class for the constant 1; empty: there is none
+}
+
+// LogsTo stores log P(y=k | x) in dst, C.
+//
+//	x  D standardised features
+func (r *Regression) LogsTo(dst, x []float64) {
+	top := math.Inf(-1)
+	for k := range dst {
+		w := r.W[k*(r.D+1) : (k+1)*(r.D+1)]
+		a := w[r.D]
+		for j, v := range x {
+			if v-v == 0 {
+				a += w[j] * v
+			}
+		}
+		dst[k] = a
+		top = max(top, a)
+	}
+	var sum float64
+	for _, a := range dst {
+		sum += math.Exp(a - top)
+	}
+	top += math.Log(sum)
+	for k := range dst {
+		dst[k] -= top
+	}
+}
