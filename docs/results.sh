@@ -14,10 +14,10 @@ while IFS=, read -r set order _ _ batch inducing error nll _; do
 	flags=(--first 6000 --batch "$batch" --seeds "$seeds" --shuffle 1)
 	case $order in
 	within) flags+=(--shuffle-within 445,1244,1586,161,197,2300,294,470) ;;
-	file) flags=(--first 6000 --batch "$batch") ;; # --seeds would shuffle
+	file) flags=(--first 6000 --batch "$batch") ;; # one run
 	esac
 	[ "$inducing" = 50 ] || flags+=(--inducing "$inducing")
-	"$EDGE" eval "$data/$set.csv.gz" "${flags[@]}" | tail -n 1 |
+	"$EDGE" eval "$data/$set.csv.gz" "${flags[@]}" | tail -n 1 | sed 's/ ± [0-9.]*//g' |
 		awk -v set="$set" -v b="$batch" -v m="$inducing" -v o="$order" -v e="$error" -v n="$nll" \
 			'{printf "| %s | %d | %d | %d | %d | %s | %.4f | %.4f | %.4f | %.4f | %+.1f %% | %.3f |\n", set, $2, $3, b, m, o, $4, e, $5, n, 100*($5/n-1), $7}'
 done

@@ -138,7 +138,9 @@ type Config struct {
 	// Temporal lets a prediction use the label of the sample before, where that
 	// is known: labels may persist or follow each other in some order. It counts
 	// for samples that bring their label; a label that comes later than its
-	// sample teaches the order, too. Default auto; off, auto or on.
+	// sample teaches the order, too. What stands beside it, the latest labels and
+	// a soft-max regression on the features, counts under the same condition.
+	// Default auto; off, auto or on.
 	Temporal Temporal `yaml:"temporal"`
 	// ClassWeights says how much a sample of each class counts.
 	ClassWeights ClassWeights `yaml:"class_weights"`

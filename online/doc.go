@@ -17,8 +17,8 @@
 // What the horizons say is mixed by their evidence, and then corrected by a
 // model.Pool: its members sharpen the answer or weigh it with the order in which
 // labels follow each other, and they, too, are mixed by their evidence; beside
-// them stands a model.Stack, which learns what each horizon, the order and the
-// latest labels should count.
+// them stands a model.Stack, which learns what each horizon, the order, the latest
+// labels and a soft-max regression on the features should count.
 //
 // Symbols: H horizons, C classes seen, M inducing points, D features, R window,
 // n new samples; s1, s2 natural parameters of a site; a, v mean and variance of

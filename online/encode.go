@@ -192,7 +192,8 @@ func (d *decoder) ints(n, limit int, what string) []int {
 // always nil.
 //
 // Size in bytes, after the warm-up: 8·[H·C·(M(M+1)/2 + M) + R·(D + 2HC) +
-// 3(MD + D + 3) + C²] plus the sections; StateSize tells it part by part.
+// 3(MD + D + 3) + C²] plus the sections, of which the regression's 8·2C(D+1) is
+// the largest; StateSize tells it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	e := &encoder{buf: append(dst, stateMagic...)}
 	e.uint(stateVersion)

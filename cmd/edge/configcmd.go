@@ -240,7 +240,7 @@ func (c Checkpoint) String() string {
 // stateSize is the size in bytes of a model's encoded state with C classes,
 // once the warm-up is over:
 //
-//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C) + 3·(M·D + D + 3)]
+//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C) + 3·(M·D + D + 3) + C² + 2·C·(D+1)]
 func stateSize(cfg online.Config, classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
@@ -248,7 +248,7 @@ func stateSize(cfg online.Config, classes int) uint64 {
 	if cfg.Kernel == online.PerClass {
 		kernels = max(c, 1)
 	}
-	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3))
+	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3) + c*c + 2*c*(d+1))
 }
 
 // residentSize is about what a model with C classes takes in memory: the sites

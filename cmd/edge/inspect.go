@@ -38,7 +38,7 @@ type ModelReport struct {
 	Scores       online.Scores        `json:"scores"`
 	Counters     online.Counters      `json:"counters"`
 	StateBytes   int                  `json:"state_bytes"`
-	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3)]
+	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)]
 	Parts        []online.SectionSize `json:"state_parts"`   // what StateBytes consist of
 	Checkpoints  []GenerationReport   `json:"checkpoints"`   // newest first
 	JournalFirst uint64               `json:"journal_first"`
