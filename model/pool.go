@@ -121,8 +121,7 @@ func (p *Posterior) pool(dst []float64, last, ahead int, b *belief) {
 	for m, member := range Members {
 		q := b.members[m*c : (m+1)*c]
 		if chain == nil && member.Persistence > 0 { // as the member that ignores the chain
-			at := slices.Index(Members[:], Member{member.Sharpness, 0})
-			copy(q, b.members[at*c:(at+1)*c])
+			copy(q, b.members[member.unordered()*c:][:c])
 		} else {
 			member.answer(q, b.logp, b.ratio)
 		}
@@ -130,6 +129,11 @@ func (p *Posterior) pool(dst []float64, last, ahead int, b *belief) {
 			dst[k] += p.Pool.Weights[m] * v
 		}
 	}
+}
+
+// unordered is the index of the member that differs in ignoring the chain.
+func (m Member) unordered() int {
+	return slices.Index(Members[:], Member{m.Sharpness, 0})
 }
 
 // answer stores the member's probabilities in dst.

@@ -5,27 +5,31 @@ import (
 	"slices"
 )
 
-// Stack is a second opinion beside a Pool's members, for samples that come a
-// known number of labels after the last one: experts, multiplied with exponents
-// that are learnt,
+// Stack is a second opinion beside a Pool's members: experts, multiplied with
+// exponents that are learnt,
 //
 //	p(y=k) ∝ Π_j e_jk^Exponents_j
 //
-// Expert j is a horizon of the bank (e_jk = p_jk), the chain of labels (c_k/π_k),
-// how often a class came among the latest labels (r_k/π_k), for each of
-// RecentMemories, or a Regression on the features. What the members have for all
+// Expert j is a horizon of the bank (e_jk = p_jk), a Regression on the features,
+// the chain of labels (c_k/π_k), or how often a class came among the latest
+// labels (r_k/π_k), for each of RecentMemories. What the members have for all
 // horizons together and in fixed steps, this has for each expert and in between:
-// horizons that are too bold, classes that come in waves, trends. Where the chain
-// expects nothing, the members alone answer.
+// horizons that are too bold, trends, classes that come in waves.
 //
 // Source: Genest & Zidek (1986) for the pool, Wolpert (1992), "Stacked
 // generalization", for learning it; it is a logistic regression on log
 // probabilities.
 type Stack struct {
-	Exponents []float64 // of the bank's horizons, the chain, the recent labels, the regression; nil: the members alone answer
-	Weight    float64   // of its answer, 0 to 1; the members have the rest
-	Recent    []float64 // len(RecentMemories)×C: labels of each class, which fade; nil: there is no chain
-	Linear    Regression
+	Ordered Blend // of all experts: where the chain expects something
+	Plain   Blend // of the horizons and the regression: where nobody knows the order of the labels
+	Linear  Regression
+	Recent  []float64 // len(RecentMemories)×C: labels of each class, which fade; nil: there is no chain
+}
+
+// Blend is how much each of the first experts counts, and all of them together.
+type Blend struct {
+	Exponents []float64 // of the bank's horizons, the regression, the chain, the recent labels; nil: the members alone answer
+	Weight    float64   // of the answer, 0 to 1; the members have the rest
 }
 
 // RecentMemories are the times, in labels, by which Stack.Recent fades.
@@ -39,31 +43,53 @@ const (
 
 // Clone returns a deep copy.
 func (s *Stack) Clone() Stack {
-	c := Stack{Exponents: slices.Clone(s.Exponents), Weight: s.Weight, Recent: slices.Clone(s.Recent), Linear: s.Linear}
+	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Recent: slices.Clone(s.Recent)}
+	c.Ordered.Exponents, c.Plain.Exponents = slices.Clone(s.Ordered.Exponents), slices.Clone(s.Plain.Exponents)
 	c.Linear.W = slices.Clone(s.Linear.W)
 	return c
 }
 
 // second is what the stack said in the last prediction.
 type second struct {
-	experts []float64 // len(Exponents)×C  log e_jk
-	answer  []float64 // C; empty: nothing
-	members []float64 // C  what the members said
+	experts []float64 // log e_jk, C for each expert of the blend
+	opinion Opinion
+	plain   Opinion
+}
+
+// Opinion is what a blend and the members said in a prediction.
+type Opinion struct {
+	Experts []float64 // len(Exponents)×C  log e_jk
+	Answer  []float64 // C  the blend's; empty: it said nothing
+	Members []float64 // C  what the members said
 }
 
 // stack mixes the stack's answer into dst, what the members say, after a
-// prediction whose horizons and chain are still in ws.
+// prediction whose inputs, horizons and chain are still in ws.
 func (p *Posterior) stack(dst []float64, ws *Workspace) {
 	s, b, out := &p.Pool.Stack, &ws.belief, &ws.second
-	out.answer = out.answer[:0]
-	if s.Exponents == nil || !b.chained {
+	blend := &s.Plain
+	if b.chained {
+		blend = &s.Ordered
+	}
+	out.opinion.Answer = out.opinion.Answer[:0]
+	if blend.Exponents == nil {
 		return
 	}
-	c, horizons, latents := len(dst), len(p.Bank), len(p.Latent)
-	out.experts, out.answer, out.members = grow(out.experts, len(s.Exponents)*c), grow(out.answer, c), grow(out.members, c)
-	copy(out.members, dst)
+	out.experts = grow(out.experts, len(blend.Exponents)*len(dst))
+	p.consult(out.experts, ws)
+	copyTo(&out.opinion.Members, dst)
+	out.opinion.weigh(blend, out.experts)
+	for k, v := range out.opinion.Answer {
+		dst[k] += blend.Weight * (v - dst[k])
+	}
+}
+
+// consult asks as many experts as dst has room for.
+func (p *Posterior) consult(dst []float64, ws *Workspace) {
+	s, b := &p.Pool.Stack, &ws.belief
+	c, horizons, latents := len(p.Names), len(p.Bank), len(p.Latent)
 	for h := range horizons {
-		row := out.experts[h*c : (h+1)*c]
+		row := dst[h*c : (h+1)*c]
 		for k := range row { // a class that was declared a moment ago has no latent function yet
 			row[k] = math.Log(floorExpert)
 		}
@@ -71,7 +97,18 @@ func (p *Posterior) stack(dst []float64, ws *Workspace) {
 			row[k] = math.Log(max(ws.perHorizon[h*latents+i], floorExpert))
 		}
 	}
-	rest := out.experts[horizons*c:]
+	linear := dst[horizons*c : (horizons+1)*c]
+	if clear(linear); len(s.Linear.W) > 0 {
+		d := s.Linear.D
+		s.Linear.LogsTo(linear, ws.x[ws.row*d:(ws.row+1)*d])
+		for k, v := range linear {
+			linear[k] = max(v, math.Log(floorExpert))
+		}
+	}
+	rest := dst[(horizons+1)*c:]
+	if len(rest) == 0 {
+		return
+	}
 	for k := range c {
 		rest[k] = max(b.ratio[k], floorChained)
 	}
@@ -84,24 +121,20 @@ func (p *Posterior) stack(dst []float64, ws *Workspace) {
 			rest[(j+1)*c+k] = math.Log((v + recentPrior*b.pi[k]) / ((n + recentPrior) * b.pi[k]))
 		}
 	}
-	linear := rest[(len(RecentMemories)+1)*c:]
-	if clear(linear); len(s.Linear.W) > 0 {
-		d := s.Linear.D
-		s.Linear.LogsTo(linear, ws.x[ws.row*d:(ws.row+1)*d])
-		for k, v := range linear {
-			linear[k] = max(v, math.Log(floorExpert))
+}
+
+// weigh makes the blend's answer from what the first experts say.
+func (o *Opinion) weigh(blend *Blend, experts []float64) {
+	c := len(o.Members)
+	o.Experts = experts[:len(blend.Exponents)*c]
+	o.Answer = grow(o.Answer, c)
+	clear(o.Answer)
+	for j, exponent := range blend.Exponents {
+		for k, v := range o.Experts[j*c : (j+1)*c] {
+			o.Answer[k] += exponent * v
 		}
 	}
-	clear(out.answer)
-	for j, exponent := range s.Exponents {
-		for k, v := range out.experts[j*c : (j+1)*c] {
-			out.answer[k] += exponent * v
-		}
-	}
-	softmax(out.answer)
-	for k, v := range out.answer {
-		dst[k] += s.Weight * (v - dst[k])
-	}
+	softmax(o.Answer)
 }
 
 // softmax replaces logarithms by probabilities that sum to 1.
@@ -116,12 +149,42 @@ func softmax(x []float64) {
 	}
 }
 
-// SecondOpinion returns what the stack and the members said in the last
-// prediction, C each, and the experts' logarithms, len(Exponents)×C; empty if the
-// stack said nothing. Valid until the next call.
-func (ws *Workspace) SecondOpinion() (stack, members, experts []float64) {
-	if len(ws.second.answer) == 0 {
-		return nil, nil, nil
+// Ordered returns what Stack.Ordered and the members said in the last prediction;
+// its Answer is empty if nobody knew the order of the labels. Valid until the
+// next call.
+func (ws *Workspace) Ordered() Opinion {
+	if len(ws.second.opinion.Answer) == 0 || !ws.belief.chained {
+		return Opinion{}
 	}
-	return ws.second.answer, ws.second.members, ws.second.experts
+	return ws.second.opinion
+}
+
+// Plain returns what Stack.Plain and p's members said in the last prediction, of
+// p, or would have said had nobody known the order of the labels. Valid until the
+// next call.
+func (ws *Workspace) Plain(p *Posterior) Opinion {
+	out := &ws.second
+	if len(out.opinion.Answer) == 0 {
+		return Opinion{}
+	}
+	if !ws.belief.chained {
+		return out.opinion
+	}
+	c := len(p.Names)
+	out.plain.Members = grow(out.plain.Members, c)
+	clear(out.plain.Members)
+	for m, member := range Members {
+		said := ws.belief.members[member.unordered()*c:][:c]
+		for k, v := range said {
+			out.plain.Members[k] += p.Pool.Weights[m] * v
+		}
+	}
+	out.plain.weigh(&p.Pool.Stack.Plain, out.experts)
+	return out.plain
+}
+
+// copyTo makes dst a copy of src.
+func copyTo(dst *[]float64, src []float64) {
+	*dst = grow(*dst, len(src))
+	copy(*dst, src)
 }

@@ -11,34 +11,53 @@ import (
 func stacked() (*Posterior, *Workspace) {
 	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
 	p.Bank, p.Latent = make([]Gaussian, 2), []int{2, 0}
+	p.Pool.Weights[0], p.Pool.Weights[2], p.Pool.Weights[9] = 0.5, 0.2, 0.3
 	p.Pool.Stack = Stack{
-		Exponents: []float64{0.5, 0.7, 0.9, 0.2, -0.1, 0.3, 0.6},
-		Weight:    0.25,
-		Recent:    []float64{5, 0, 1, 9, 1, 2, 20, 0, 3},
-		Linear:    Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
+		Ordered: Blend{Exponents: []float64{0.5, 0.7, 0.6, 0.9, 0.2, -0.1, 0.3}, Weight: 0.25},
+		Plain:   Blend{Exponents: []float64{0.8, -0.2, 0.4}, Weight: 0.75},
+		Linear:  Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
+		Recent:  []float64{5, 0, 1, 9, 1, 2, 20, 0, 3},
 	}
 	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, x: []float64{9, 9, 0.8, 0.4}, row: 1}
 }
 
-// The stack's answer against its formula, and its part in the whole.
+// Both blends' answers against their formulas, and their parts in the whole.
 func TestStack(t *testing.T) {
 	p, ws := stacked()
 	for _, ahead := range []int{1, 0, 3} {
-		dst := []float64{0.5, 0.3, 0.2}
+		bank := []float64{0.5, 0.3, 0.2}
+		alone := slices.Clone(bank)
+		p.pool(alone, p.Pool.Last, 0, &belief{})
+		dst := slices.Clone(bank)
 		p.pool(dst, p.Pool.Last, ahead, &ws.belief)
 		members := slices.Clone(dst)
 		p.stack(dst, ws)
-		answer, said, logs := ws.SecondOpinion()
+
+		pi := []float64{9. / 28, 10. / 28, 9. / 28}
+		experts := [][]float64{{0.7, floorExpert, 0.3}, {0.4, floorExpert, 0.6}}
+		linear := []float64{math.Exp(0.8 - 0.4 + 0.5), math.Exp(0.8 - 0.5), math.Exp(-24)}
+		for k, e := range linear {
+			linear[k] = max(e/(math.Exp(0.9)+math.Exp(0.3)), floorExpert)
+		}
+		experts = append(experts, linear)
+		plain := blended(experts, p.Pool.Stack.Plain.Exponents)
+		said := ws.Plain(p)
+		closeTo(t, "plain answer", said.Answer, plain, 1e-12)
+		closeTo(t, "members who know no order", said.Members, alone, 1e-14)
+		if len(said.Experts) != 3*3 {
+			t.Errorf("%d logarithms, want 9", len(said.Experts))
+		}
 		if ahead == 0 { // nobody knows where the sample is in the order of the labels
-			closeTo(t, "without an order", dst, members, 0)
-			if answer != nil {
-				t.Errorf("without an order: %v, want no answer", answer)
+			for k := range plain {
+				plain[k] = 0.25*members[k] + 0.75*plain[k]
+			}
+			closeTo(t, "mixture without an order", dst, plain, 1e-12)
+			if ws.Ordered().Answer != nil {
+				t.Errorf("without an order: %v, want no answer", ws.Ordered())
 			}
 			continue
 		}
 
-		pi := []float64{9. / 28, 10. / 28, 9. / 28}
-		experts := [][]float64{{0.7, floorExpert, 0.3}, {0.4, floorExpert, 0.6}}
 		var chain []float64
 		for k, v := range (&belief{pi: pi}).expect(p, p.Pool.Last, ahead) {
 			chain = append(chain, v/pi[k])
@@ -55,25 +74,12 @@ func TestStack(t *testing.T) {
 			}
 			experts = append(experts, recent)
 		}
-		linear := []float64{math.Exp(0.8 - 0.4 + 0.5), math.Exp(0.8 - 0.5), math.Exp(-24)}
-		for k, e := range linear {
-			linear[k] = max(e/(math.Exp(0.9)+math.Exp(0.3)), floorExpert)
-		}
-		experts = append(experts, linear)
-		want, sum := []float64{1, 1, 1}, 0.0
-		for k := range want {
-			for j, e := range experts {
-				want[k] *= math.Pow(e[k], p.Pool.Stack.Exponents[j])
-			}
-			sum += want[k]
-		}
-		for k := range want {
-			want[k] /= sum
-		}
-		closeTo(t, "answer", answer, want, 1e-12)
-		closeTo(t, "members", said, members, 0)
-		if len(logs) != 7*3 {
-			t.Errorf("%d logarithms, want 21", len(logs))
+		want := blended(experts, p.Pool.Stack.Ordered.Exponents)
+		said = ws.Ordered()
+		closeTo(t, "answer", said.Answer, want, 1e-12)
+		closeTo(t, "members", said.Members, members, 0)
+		if len(said.Experts) != 7*3 {
+			t.Errorf("%d logarithms, want 21", len(said.Experts))
 		}
 		for k := range want {
 			want[k] = 0.75*members[k] + 0.25*want[k]
@@ -82,12 +88,27 @@ func TestStack(t *testing.T) {
 	}
 }
 
+// blended is the normalised product of the experts' powers.
+func blended(experts [][]float64, exponents []float64) []float64 {
+	product, sum := []float64{1, 1, 1}, 0.0
+	for k := range product {
+		for j, e := range experts {
+			product[k] *= math.Pow(e[k], exponents[j])
+		}
+		sum += product[k]
+	}
+	for k := range product {
+		product[k] /= sum
+	}
+	return product
+}
+
 // A clone shares nothing with what it was made from.
 func TestStackClone(t *testing.T) {
 	p, _ := stacked()
 	s := p.Pool.Stack.Clone()
-	s.Exponents[0], s.Recent[0], s.Linear.W[0] = 3, 3, 3
-	if p.Pool.Stack.Exponents[0] == 3 || p.Pool.Stack.Recent[0] == 3 || p.Pool.Stack.Linear.W[0] == 3 {
+	s.Ordered.Exponents[0], s.Plain.Exponents[0], s.Recent[0], s.Linear.W[0] = 3, 3, 3, 3
+	if of := p.Pool.Stack; of.Ordered.Exponents[0] == 3 || of.Plain.Exponents[0] == 3 || of.Recent[0] == 3 || of.Linear.W[0] == 3 {
 		t.Error("the clone's numbers are those of the original")
 	}
 }
@@ -102,7 +123,7 @@ func TestStackWithoutRegression(t *testing.T) {
 		p.pool(dst, p.Pool.Last, 1, &ws.belief)
 		p.stack(dst, ws)
 		answers[i] = dst
-		p.Pool.Stack.Exponents[6] = 5
+		p.Pool.Stack.Ordered.Exponents[2] = 5
 	}
 	closeTo(t, "answer", answers[1], answers[0], 0)
 }

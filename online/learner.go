@@ -102,7 +102,8 @@ type Learner struct {
 
 	poolLogw []float64 // log weights of the pool's members, the largest 0
 	pendPool []float64 // Σ log p_m(label) of the minibatch that is filling
-	stack    stack
+	ordered  blend     // of model.Stack
+	plain    blend
 
 	regression regression
 

@@ -31,8 +31,7 @@ const (
 	linearTiny   = 1e-4
 )
 
-// startRegression begins with weights of 0, where the order of labels counts:
-// without it the stack says nothing.
+// startRegression begins with weights of 0.
 func (l *Learner) startRegression() {
 	l.regression, l.view.Pool.Stack.Linear = regression{}, model.Regression{D: l.d}
 	l.growRegression()
@@ -43,7 +42,7 @@ func (l *Learner) startRegression() {
 func (l *Learner) growRegression() {
 	r, v := &l.regression, &l.view.Pool.Stack.Linear
 	n := len(l.view.Names) * (l.d + 1)
-	if l.cfg.Temporal == TemporalOff || !l.view.Built() || len(v.W) >= n {
+	if !l.view.Built() || len(v.W) >= n {
 		return
 	}
 	v.D = l.d
@@ -101,48 +100,31 @@ func (l *Learner) dropFromRegression(k int) {
 	r.logs = r.logs[:len(r.logs)-1]
 }
 
-// encodeRegression writes weights and gradients, and what the stack has learnt of
-// the last expert.
+// encodeRegression writes weights and gradients.
 func (l *Learner) encodeRegression(e *encoder) {
-	v := &l.view.Pool.Stack
-	if len(v.Linear.W) == 0 {
-		return
-	}
-	e.floats(v.Linear.W)
-	e.floats(l.regression.squares)
-	for _, row := range l.lastExpert() {
-		e.floats(row)
+	if l.view.Built() { // else it is begun anew with the next build
+		e.floats(l.view.Pool.Stack.Linear.W)
+		e.floats(l.regression.squares)
 	}
 }
 
 func (l *Learner) decodeRegression(d *decoder) {
 	n := len(l.view.Names) * (l.d + 1)
 	w, squares := d.floats(n, "regression"), d.floats(n, "regression")
-	for _, row := range l.lastExpert() {
-		for i := range row {
-			row[i] = d.number("exponents")
-		}
-	}
 	for i, v := range w {
 		if v-v != 0 || !(squares[i] >= 0 && squares[i] <= math.MaxFloat64) {
 			d.fail("regression holds a number that is not finite, or a negative square")
 			return
 		}
 	}
-	if d.err != nil || l.cfg.Temporal == TemporalOff || !l.view.Built() {
+	if d.err != nil {
 		return
 	}
-	l.view.Pool.Stack.Linear.W = nil
+	if !l.view.Built() {
+		d.fail("regression without a model")
+		return
+	}
 	l.growRegression()
 	copy(l.view.Pool.Stack.Linear.W, w)
 	copy(l.regression.squares, squares)
-}
-
-// lastExpert is what the stack has learnt of the regression: its exponent, the
-// sums that are filling, and its rows of both curvatures.
-func (l *Learner) lastExpert() [4][]float64 {
-	s, v := &l.stack, &l.view.Pool.Stack
-	n := len(s.mean)
-	last := n - 1
-	return [4][]float64{v.Exponents[last:], s.pendGrad[last:], s.fisher[last*n:], s.pendFisher[last*n:]}
 }

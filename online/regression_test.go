@@ -74,16 +74,18 @@ func trend(l *Learner, from, n int) {
 }
 
 // What goes on in a line the regression knows; restored, it goes on in the same
-// bytes; where the order of labels does not count there is none.
+// bytes, also where the order of labels does not count any more.
 func TestRegressionLearnsTrends(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	l := newTestLearner(t, cfg)
 	trend(l, 0, 1500)
 	s := &l.view.Pool.Stack
-	if exponent := s.Exponents[len(s.Exponents)-1]; exponent < 0.3 {
-		t.Errorf("exponent of the regression %.3f", exponent)
+	at := len(cfg.Horizons)
+	if ordered, plain := s.Ordered.Exponents[at], s.Plain.Exponents[at]; ordered < 0.3 || plain < 0.3 {
+		t.Errorf("exponents of the regression %.3f and %.3f", ordered, plain)
 	}
 	data, _ := l.AppendBinary(nil)
+	w, plain := slices.Clone(s.Linear.W), s.Plain.Exponents[at]
 	again, err := Restore(cfg, data)
 	if err != nil {
 		t.Fatal(err)
@@ -99,10 +101,10 @@ func TestRegressionLearnsTrends(t *testing.T) {
 	if l, err = Restore(off, data); err != nil {
 		t.Fatal(err)
 	}
-	trend(l, 1500, 50)
-	if len(l.view.Pool.Stack.Linear.W) != 0 {
-		t.Error("a regression without an order of labels, which nobody asks")
+	if said := l.view.Pool.Stack; !slices.Equal(said.Linear.W, w) || said.Plain.Exponents[at] != plain {
+		t.Errorf("without the order of labels the weights are %v and the exponent %v, want %v and %v", said.Linear.W, said.Plain.Exponents[at], w, plain)
 	}
+	trend(l, 1500, 50)
 	checkSound(t, l)
 }
 
@@ -127,21 +129,50 @@ func TestRegressionClasses(t *testing.T) {
 	checkSound(t, l)
 }
 
-// A state from before there was a regression is read, and it has to earn its
-// exponent; one whose numbers are not finite is refused.
+// A state from before there was a regression, and a blend that knows no order, is
+// read, and they have to earn their part; one whose numbers are not finite is
+// refused.
 func TestRegressionInStates(t *testing.T) {
 	cfg := testConfig(2, "a", "b", "c")
 	l := newTestLearner(t, cfg)
 	teachBlobs(l, 2*cfg.warmup())
-	write := func(content func(e *encoder)) []byte {
+	before := func(e *encoder) { // as it was written then: without expert H
+		s, v, out := &l.ordered, &l.view.Pool.Stack, len(cfg.Horizons)
+		others := func(x []float64, n int) {
+			for j, v := range x[:n] {
+				if j != out {
+					e.float(v)
+				}
+			}
+		}
+		others(v.Ordered.Exponents, len(s.mean))
+		e.floats(s.logw)
+		e.floats(s.pendLL)
+		others(s.pendGrad, len(s.mean))
+		for i := range s.mean {
+			if i != out {
+				others(s.fisher[i*len(s.mean):], i+1)
+				others(s.pendFisher[i*len(s.mean):], i+1)
+			}
+		}
+		e.bool(v.Recent != nil)
+		e.floats(v.Recent)
+	}
+	write := func(stack, blends, regression func(e *encoder)) []byte {
 		e := &encoder{buf: []byte(stateMagic)}
 		e.uint(stateVersion)
 		l.encodeCore(e)
 		for _, s := range sections {
 			var body encoder
-			if s.encode(l, &body); s.name == "regression" {
-				body.buf = nil
-				content(&body)
+			switch s.name {
+			case "stack":
+				stack(&body)
+			case "blends":
+				blends(&body)
+			case "regression":
+				regression(&body)
+			default:
+				s.encode(l, &body)
 			}
 			if len(body.buf) > 0 {
 				e.string(s.name)
@@ -151,29 +182,43 @@ func TestRegressionInStates(t *testing.T) {
 		e.string("")
 		return e.buf
 	}
-	old, err := Restore(cfg, write(func(*encoder) {}))
+	none := func(*encoder) {}
+	old, err := Restore(cfg, write(before, none, none))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &old.view.Pool.Stack
-	if e := s.Exponents; e[len(e)-1] != 0 || slices.ContainsFunc(s.Linear.W, func(w float64) bool { return w != 0 }) {
-		t.Errorf("exponents %v, weights %v", s.Exponents, s.Linear.W)
+	s, was, at := &old.view.Pool.Stack, l.view.Pool.Stack, len(cfg.Horizons)
+	want := slices.Clone(was.Ordered.Exponents)
+	want[at] = 0
+	closeTo(t, "exponents", s.Ordered.Exponents, want, 0)
+	closeTo(t, "latest labels", s.Recent, was.Recent, 0)
+	if s.Ordered.Weight != was.Ordered.Weight || s.Plain.Weight > 1e-12 || slices.ContainsFunc(s.Linear.W, func(w float64) bool { return w != 0 }) {
+		t.Errorf("weights %v and %v, of the regression %v", s.Ordered.Weight, s.Plain.Weight, s.Linear.W)
+	}
+	for i := range l.ordered.mean {
+		for j := range i + 1 {
+			if n := len(l.ordered.mean); i != at && j != at && old.ordered.fisher[i*n+j] != l.ordered.fisher[i*n+j] {
+				t.Errorf("curvature %d %d is %v, want %v", i, j, old.ordered.fisher[i*n+j], l.ordered.fisher[i*n+j])
+			}
+		}
 	}
 	teachBlobs(old, 300)
-	if e := s.Exponents; e[len(e)-1] == 0 || len(s.Linear.W) != 9 {
-		t.Errorf("after 300 labels: exponents %v, weights %v", s.Exponents, s.Linear.W)
+	if s.Ordered.Exponents[at] == 0 || s.Plain.Exponents[at] == 0 || len(s.Linear.W) != 9 {
+		t.Errorf("after 300 labels: exponents %v and %v, weights %v", s.Ordered.Exponents, s.Plain.Exponents, s.Linear.W)
 	}
 	checkSound(t, old)
+
+	w, squares := l.view.Pool.Stack.Linear.W, l.regression.squares
 	for name, spoil := range map[string]func(){
-		"weight":  func() { l.view.Pool.Stack.Linear.W[4] = math.Inf(1) },
-		"square":  func() { l.regression.squares[4] = -1 },
-		"squares": func() { l.regression.squares[4] = math.Inf(1) },
+		"weight":  func() { w[4] = math.Inf(1) },
+		"square":  func() { squares[4] = -1 },
+		"squares": func() { squares[4] = math.Inf(1) },
 	} {
-		was, squared := l.view.Pool.Stack.Linear.W[4], l.regression.squares[4]
+		weight, square := w[4], squares[4]
 		spoil()
-		if _, err := Restore(cfg, write(l.encodeRegression)); !errors.Is(err, ErrState) {
+		if _, err := Restore(cfg, write(none, l.encodeBlends, l.encodeRegression)); !errors.Is(err, ErrState) {
 			t.Errorf("%s: %v, want %v", name, err, ErrState)
 		}
-		l.view.Pool.Stack.Linear.W[4], l.regression.squares[4] = was, squared
+		w[4], squares[4] = weight, square
 	}
 }

@@ -27,7 +27,8 @@ var sections = [...]section{
 	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
 	{"drift", (*Learner).encodeDrift, (*Learner).decodeDrift},
 	{"filtered", (*Learner).encodeFiltered, (*Learner).decodeFiltered},
-	{"stack", (*Learner).encodeStack, (*Learner).decodeStack},
+	{"stack", func(*Learner, *encoder) {}, (*Learner).decodeStack}, // written no more
+	{"blends", (*Learner).encodeBlends, (*Learner).decodeBlends},
 	{"regression", (*Learner).encodeRegression, (*Learner).decodeRegression},
 }
 

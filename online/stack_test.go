@@ -14,7 +14,7 @@ import (
 // Newton's step against a general solver, and how curvature and evidence fade.
 func TestStackStep(t *testing.T) {
 	l := newTestLearner(t, testConfig(2, "a", "b", "c"))
-	s, exponents := &l.stack, l.view.Pool.Stack.Exponents
+	s, exponents := &l.ordered, l.view.Pool.Stack.Ordered.Exponents
 	before, n := slices.Clone(exponents), len(exponents)
 	rng := rand.New(rand.NewPCG(1, 1))
 	f, g := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
@@ -51,7 +51,7 @@ func TestStackStep(t *testing.T) {
 		}
 	}
 	closeTo(t, "exponents", exponents, before, 1e-12)
-	if got, want := l.view.Pool.Stack.Weight, 1/(1+math.Exp(-1)); math.Abs(got-want) > 1e-12 {
+	if got, want := l.view.Pool.Stack.Ordered.Weight, 1/(1+math.Exp(-1)); math.Abs(got-want) > 1e-12 {
 		t.Errorf("weight %v after evidence of 2 nats by 4 samples, want %v", got, want)
 	}
 	if slices.Max(s.pendFisher) != 0 || slices.Max(s.pendGrad) != 0 || slices.Min(s.pendLL) != 0 {
@@ -80,8 +80,8 @@ func TestStackLearnsWaves(t *testing.T) {
 	l := newTestLearner(t, cfg)
 	waves(l, 3000)
 	s := &l.view.Pool.Stack
-	if latest := s.Exponents[len(cfg.Horizons)+1]; latest < 0.3 || s.Weight < 0.9 {
-		t.Errorf("exponent of the latest labels %.3f, weight %.3f", latest, s.Weight)
+	if latest := s.Ordered.Exponents[len(cfg.Horizons)+2]; latest < 0.3 || s.Ordered.Weight < 0.9 {
+		t.Errorf("exponent of the latest labels %.3f, weight %.3f", latest, s.Ordered.Weight)
 	}
 	data, _ := l.AppendBinary(nil)
 	again, err := Restore(cfg, data)
@@ -109,5 +109,27 @@ func TestStackLearnsWaves(t *testing.T) {
 	}
 	if l.view.Pool.Stack.Recent != nil {
 		t.Error("the latest labels count although their order does not")
+	}
+}
+
+// Where labels are asked for the members alone answer for samples whose place in
+// the order of the labels nobody knows; where they are not any more, what was
+// learnt meanwhile counts.
+func TestStackWhereLabelsAreAskedFor(t *testing.T) {
+	cfg := testConfig(2, "a", "b")
+	cfg.Passes = fewPasses
+	l := newTestLearner(t, cfg)
+	trend(l, 0, 500)
+	if s := l.view.Pool.Stack; s.Plain.Weight != 0 || s.Ordered.Weight == 0 {
+		t.Errorf("weights %v and %v, want none without an order", s.Ordered.Weight, s.Plain.Weight)
+	}
+	data, _ := l.AppendBinary(nil)
+	cfg.Passes = 0
+	again, err := Restore(cfg, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := again.view.Pool.Stack.Plain.Weight, l.plain.weight(); got != want || got == 0 {
+		t.Errorf("asking no more: weight %v, want %v", got, want)
 	}
 }
