@@ -79,7 +79,7 @@ alarms)
 			for on in log_loss error novelty; do
 				flags=(--shuffle 1 --first 8000 --drift-detector $detector --drift-on $on)
 				still=$(fields "$set" "${flags[@]}" | grep -c '^"since"' || true)
-				found=$(fields "$set" "${flags[@]}" --abrupt 2000 | awk -F: '$1 == "\"n\"" { n = $2 } $1 == "\"since\"" && n > 2000 { print n - 2000; exit }')
+				found=$(fields "$set" "${flags[@]}" --abrupt 2000 | awk -F: '$1 == "\"n\"" { n = $2 } $1 == "\"since\"" && n > 2000 && !found++ { print n - 2000 }')
 				printf ' %s, %s |' "$still" "${found:-never}"
 			done
 		done
