@@ -343,6 +343,14 @@ func (s Stream) checkColumns(features []string) error {
 	return errors.Join(errs...)
 }
 
+// Takes reports whether the stream hears what is published on topic.
+func (s Stream) Takes(topic string) bool {
+	return slices.ContainsFunc(s.Topics, func(filter string) bool {
+		plain, _ := unshare(filter)
+		return matches(plain, topic)
+	})
+}
+
 // checkTopicsOfValues checks that each feature has a topic.
 func (s Stream) checkTopicsOfValues(features []string) error {
 	if s.Format != formatValue || len(features) <= 1 && len(s.Fields) == 0 || strings.Contains(s.TopicTemplate, featureLevel) {

@@ -157,3 +157,26 @@ func FuzzPublished(f *testing.F) {
 		}
 	})
 }
+
+// Rows go where a stream of the configuration takes them, or nowhere.
+func TestTopicOfAReplay(t *testing.T) {
+	stream := func(topics string) *Config {
+		return parsed(t, strings.Replace(minimal, "topics: [factory/+/vibration]", "topics: "+topics, 1))
+	}
+	for name, tc := range map[string]struct {
+		cfg        *Config
+		want, fail string
+	}{
+		"no configuration":     {nil, "sensors/gas", ""},
+		"a stream takes it":    {stream("[lab/gas, sensors/+]"), "sensors/gas", ""},
+		"shared subscription":  {stream("[$share/g/sensors/#]"), "sensors/gas", ""},
+		"the only one":         {stream("[lab/gas]"), "lab/gas", ""},
+		"one of several":       {stream("[lab/gas, lab/air]"), "", "takes sensors/gas: give --topic one that matches lab/gas or lab/air"},
+		"only with a wildcard": {stream("[lab/+/gas]"), "", "give --topic one that matches lab/+/gas"},
+	} {
+		got, err := topicOf("gas", tc.cfg)
+		if got != tc.want || (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
+			t.Errorf("%s: %q, %v; want %q, %s", name, got, err, tc.want, tc.fail)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -261,7 +262,7 @@ func (p *Player) await(ctx context.Context, follow *follower, row int, silence t
 		case last != seen:
 			since, seen = time.Now(), last
 		case ready && time.Since(since) > silence:
-			p.explain(fmt.Sprintf("the daemon has predicted nothing since row %d; going on slowly", last))
+			p.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly", p.Topic, last))
 			return nil
 		case !ready && time.Since(since) > holdPatience:
 			p.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
@@ -337,19 +338,20 @@ func (b *brokerFlags) add(cmd *cobra.Command) {
 }
 
 // mqtt is the connection that the flags, the configuration and the environment
-// ask for, and the node that the configuration names, if there is one.
-func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, node string, err error) {
-	cfg := DefaultConfig()
+// ask for; cfg is nil where no configuration is named.
+func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, cfg *Config, err error) {
 	if b.config != "" {
-		c, err := LoadConfig(b.config)
-		if err != nil {
-			return m, "", err
+		if cfg, err = LoadConfig(b.config); err != nil {
+			return m, nil, err
 		}
-		cfg, node = *c, c.Node
-	} else if _, err := cfg.applyEnviron(environ); err != nil {
-		return m, "", coded(exitConfig, err)
+		m = cfg.MQTT
+	} else {
+		plain := DefaultConfig()
+		if _, err := plain.applyEnviron(environ); err != nil {
+			return m, nil, coded(exitConfig, err)
+		}
+		m = plain.MQTT
 	}
-	m = cfg.MQTT
 	if b.url != "" {
 		m.Servers = []string{b.url}
 	}
@@ -365,7 +367,7 @@ func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, node string, err er
 	if b.base != "" {
 		m.BaseTopic = b.base
 	}
-	return m, node, nil
+	return m, cfg, nil
 }
 
 func newReplayCommand() *cobra.Command {
@@ -422,7 +424,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
 				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
 			}
-			mqtt, _, err := broker.mqtt(os.Environ())
+			mqtt, cfg, err := broker.mqtt(os.Environ())
 			if err != nil {
 				return err
 			}
@@ -430,12 +432,12 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 				mqtt.QoS = qos
 			}
 			p.Named, p.Seed = format == "named", shuffle
-			return replayFile(cmd, args[0], label, selection, &out, &p, mqtt)
+			return replayFile(cmd, args[0], label, selection, &out, &p, mqtt, cfg)
 		}),
 	}
 	broker.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>)")
+	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>, or the one that the configuration names)")
 	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
 	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
 	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed, asked or none")
@@ -480,8 +482,30 @@ func (o *replayOutput) print(w io.Writer, reports []*Report) error {
 	return nil
 }
 
+// topicOf is where the rows of a file of that name go: to sensors/<name>, or,
+// where no stream of cfg takes that, to the only topic that its streams name. cfg
+// is nil where there is none.
+func topicOf(name string, cfg *Config) (string, error) {
+	topic := "sensors/" + name
+	if cfg == nil {
+		return topic, nil
+	}
+	var named []string
+	for _, key := range sortedKeys(cfg.Streams) {
+		s := cfg.Streams[key]
+		if s.Takes(topic) {
+			return topic, nil
+		}
+		named = append(named, s.Topics...)
+	}
+	if len(named) == 1 && !strings.ContainsAny(named[0], "+#$") {
+		return named[0], nil
+	}
+	return "", coded(exitUsage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
+}
+
 // replayFile plays a file, and tells what was published for its rows.
-func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT) error {
+func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT, cfg *Config) error {
 	census, err := dataset.TakeCensus(path, label)
 	if err != nil {
 		return err
@@ -503,7 +527,9 @@ func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *
 	defer func() { rows.file.Close() }()
 	p.Rows, p.Features = rows, rows.file.Features
 	if p.Topic == "" {
-		p.Topic = "sensors/" + rows.file.Name
+		if p.Topic, err = topicOf(rows.file.Name, cfg); err != nil {
+			return err
+		}
 	}
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name

@@ -58,12 +58,12 @@ EDGE_MQTT_PASSWORD_FILE.`,
 			if t.interval < 100*time.Millisecond {
 				return coded(exitUsage, errors.New("--interval: want at least 100ms"))
 			}
-			mqtt, node, err := broker.mqtt(os.Environ())
+			mqtt, cfg, err := broker.mqtt(os.Environ())
 			if err != nil {
 				return err
 			}
-			if t.node == "" {
-				t.node = node
+			if t.node == "" && cfg != nil {
+				t.node = cfg.Node
 			}
 			if t.node != "" && t.node != stream.NodeName(t.node) {
 				return coded(exitUsage, fmt.Errorf("--node %s: want a name of [a-z0-9_-]", t.node))
