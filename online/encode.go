@@ -25,8 +25,10 @@ type encoder struct{ buf []byte }
 
 //go:noinline
 func (e *encoder) uint(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
+
 //go:noinline
-func (e *encoder) int(v int)     { e.uint(uint64(v)) }
+func (e *encoder) int(v int) { e.uint(uint64(v)) }
+
 //go:noinline
 func (e *encoder) float(v float64) {
 	e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(v))
