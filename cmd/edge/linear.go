@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/cmd/edge/internal/dataset"
+	"edge/model"
 	"edge/online"
 )
 
@@ -18,24 +19,21 @@ var linearRates = []float64{0.001, 0.003, 0.01, 0.03}
 // a time, on features that a running mean and deviation standardise: the
 // simplest learner that a user would try in this one's place.
 type softmax struct {
+	model.Regression
 	rate     float64
-	weights  [][]float64 // C×(D+1), the last for the constant 1
 	n        float64
 	mean, m2 []float64 // D  running mean and sum of squared deviations (Welford 1962)
-	x, probs []float64 // D+1, C
+	x, probs []float64 // D, C
 }
 
 func newSoftmax(d int, rate float64) *softmax {
-	s := &softmax{rate: rate, mean: make([]float64, d), m2: make([]float64, d), x: make([]float64, d+1)}
-	s.x[d] = 1
-	return s
+	return &softmax{Regression: model.Regression{D: d}, rate: rate, mean: make([]float64, d), m2: make([]float64, d), x: make([]float64, d)}
 }
 
 // grow makes room for class k.
 func (s *softmax) grow(k int) {
-	for len(s.weights) <= k {
-		s.weights = append(s.weights, make([]float64, len(s.x)))
-		s.probs = append(s.probs, 0)
+	for len(s.probs) <= k {
+		s.W, s.probs = append(s.W, make([]float64, s.D+1)...), append(s.probs, 0)
 	}
 }
 
@@ -52,22 +50,9 @@ func (s *softmax) standardise(x []float64) {
 // predict returns P(class | x); valid until the next call.
 func (s *softmax) predict(x []float64) []float64 {
 	s.standardise(x)
-	top := math.Inf(-1)
-	for k, w := range s.weights {
-		var a float64
-		for j, v := range s.x {
-			a += w[j] * v
-		}
-		s.probs[k] = a
-		top = max(top, a)
-	}
-	var sum float64
-	for k, a := range s.probs {
-		s.probs[k] = math.Exp(a - top)
-		sum += s.probs[k]
-	}
-	for k := range s.probs {
-		s.probs[k] /= sum
+	s.LogsTo(s.probs, s.x)
+	for k, logp := range s.probs {
+		s.probs[k] = math.Exp(logp)
 	}
 	return s.probs
 }
@@ -85,9 +70,11 @@ func (s *softmax) learn(x []float64, class int) {
 		if k == class {
 			p--
 		}
+		w := s.W[k*(s.D+1):][:s.D+1]
 		for j, v := range s.x {
-			s.weights[k][j] -= s.rate * p * v
+			w[j] -= s.rate * p * v
 		}
+		w[s.D] -= s.rate * p
 	}
 }
 
