@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -53,6 +55,51 @@ type paper struct {
 	kernel   string
 	asJSON   bool
 	how      online.Training
+
+	figuresPath string
+	figures     []PaperFigure
+}
+
+// PaperFigure is what the paper, or another source, has for one set, fraction of
+// inducing points and method.
+type PaperFigure struct {
+	set      string
+	fraction float64
+	Method   string  `json:"method"`
+	Error    float64 `json:"error"`
+	NLL      float64 `json:"nll"`
+}
+
+// loadFigures reads lines of set,inducing,method,error,nll under a header.
+func loadFigures(path string) ([]PaperFigure, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const most = 1 << 20 // bytes
+	rows, err := csv.NewReader(io.LimitReader(f, most)).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var figures []PaperFigure
+	for i, row := range rows {
+		var numbers [3]float64
+		var errs [3]error
+		if len(row) == 5 {
+			for j, at := range []int{1, 3, 4} {
+				numbers[j], errs[j] = strconv.ParseFloat(row[at], 64)
+			}
+		}
+		switch {
+		case i == 0 && slices.Equal(row, []string{"set", "inducing", "method", "error", "nll"}):
+		case i == 0 || len(row) != 5 || errors.Join(errs[:]...) != nil:
+			return nil, fmt.Errorf("%s:%d: want set,inducing,method,error,nll, and under it such as glass,0.05,EP,0.3,0.8", path, i+1)
+		default:
+			figures = append(figures, PaperFigure{row[0], numbers[0], row[2], numbers[1], numbers[2]})
+		}
+	}
+	return figures, nil
 }
 
 func newPaperCommand() *cobra.Command {
@@ -68,7 +115,12 @@ Process Classification using Expectation Propagation" (Villacampa-Calvo and
 Hernández-Lobato, ICML 2017): 20 random splits, 90 % of the rows learnt (satellite
 20 %; waveform 300 rows, judged by 700), 250 iterations over all samples, M of 5, 10
 and 20 % of the samples learnt. FOLDER holds NAME.csv or NAME.csv.gz; sets that are
-not there are left out, and said so.`,
+not there are left out, and said so.
+
+The paper's column SEP of six sets is known to the program. Who has others, GFITC,
+EP or VI, gives them in a CSV file:
+
+  set,inducing,method,error,nll`,
 		Example: `  edge paper data
   edge paper data --only wine,glass --repeats 5 --kernel shared --prior 1`,
 		Args: cobra.ExactArgs(1),
@@ -76,6 +128,12 @@ not there are left out, and said so.`,
 			finish()
 			if p.repeats < 2 {
 				return coded(exitUsage, errors.New("--repeats: want 2 or more, for a standard error"))
+			}
+			if p.figuresPath != "" {
+				var err error
+				if p.figures, err = loadFigures(p.figuresPath); err != nil {
+					return err
+				}
 			}
 			return p.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
@@ -86,6 +144,7 @@ not there are left out, and said so.`,
 	f.StringSliceVar(&p.only, "only", nil, "`NAMES` of the sets (default all)")
 	f.Float64SliceVar(&p.inducing, "inducing", paperInducing[:], "inducing points as `FRACTIONS` of the samples learnt")
 	f.StringVar(&p.kernel, "kernel", string(online.PerClass), "shared or per-class")
+	f.StringVar(&p.figuresPath, "figures", "", "`FILE` of other columns to print beside")
 	f.BoolVar(&p.asJSON, "json", false, "print a JSON object a line for each cell")
 	finish = trainingFlags(cmd, h)
 	return cmd
@@ -105,6 +164,8 @@ type PaperCell struct {
 	PaperNLL float64 `json:"paper_nll,omitempty"`
 	CPU      float64 `json:"cpu_seconds"` // of one training
 	Runs     []Run   `json:"runs"`
+
+	Others []PaperFigure `json:"others,omitempty"` // of --figures
 }
 
 func (p *paper) run(ctx context.Context, folder string, out, errOut io.Writer) error {
@@ -168,6 +229,11 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 	if at := slices.Index(paperInducing[:], fraction); at >= 0 {
 		c.PaperErr, c.PaperNLL = set.err[at], set.loss[at]
 	}
+	for _, figure := range p.figures {
+		if figure.set == set.name && figure.fraction == fraction {
+			c.Others = append(c.Others, figure)
+		}
+	}
 	cfg := online.DefaultConfig()
 	cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start = table.Features, c.Inducing, online.Kernel(p.kernel), 0
 	bar := newProgress(errOut, p.repeats, fmt.Sprintf("%s, M = %d", set.name, c.Inducing))
@@ -203,7 +269,19 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 // printPaper writes a line for each cell, and the mean of those that the paper has too.
 func printPaper(w io.Writer, cells []PaperCell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "data set\tlearnt\tM\terror\tpaper\tnll\tpaper\tCPU s\t")
+	var methods []string
+	for _, c := range cells {
+		for _, other := range c.Others {
+			if !slices.Contains(methods, other.Method) {
+				methods = append(methods, other.Method)
+			}
+		}
+	}
+	fmt.Fprint(t, "data set\tlearnt\tM\terror\tpaper\tnll\tpaper\tCPU s\t")
+	for _, method := range methods {
+		fmt.Fprintf(t, "%s\t", method)
+	}
+	fmt.Fprintln(t)
 	var ours, theirs float64
 	var compared int
 	figure := func(v float64) string {
@@ -213,8 +291,16 @@ func printPaper(w io.Writer, cells []PaperCell) error {
 		return strings.TrimPrefix(fmt.Sprintf("%.2f", v), "0")
 	}
 	for _, c := range cells {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f ± %.3f\t%s\t%.3f ± %.3f\t%s\t%.2f\t\n", c.Dataset, c.Samples, c.Inducing,
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.3f ± %.3f\t%s\t%.3f ± %.3f\t%s\t%.2f\t", c.Dataset, c.Samples, c.Inducing,
 			c.Error, c.ErrorSE, figure(c.PaperErr), c.NLL, c.NLLSE, figure(c.PaperNLL), c.CPU)
+		for _, method := range methods {
+			cell := "–"
+			if at := slices.IndexFunc(c.Others, func(f PaperFigure) bool { return f.Method == method }); at >= 0 {
+				cell = figure(c.Others[at].Error) + " / " + figure(c.Others[at].NLL)
+			}
+			fmt.Fprintf(t, "%s\t", cell)
+		}
+		fmt.Fprintln(t)
 		if c.PaperNLL > 0 {
 			ours, theirs, compared = ours+c.NLL, theirs+c.PaperNLL, compared+1
 		}

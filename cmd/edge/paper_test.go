@@ -45,6 +45,32 @@ func TestPaper(t *testing.T) {
 	}
 }
 
+// Columns that the program does not know are printed beside.
+func TestPaperFigures(t *testing.T) {
+	folder := filepath.Dir(tableFile(t, "wine.csv", 100))
+	args := []string{"paper", folder, "--repeats", "2", "--passes", "5", "--inducing", "0.05,0.2", "--figures"}
+	figures := writeFile(t, "figures.csv", "set,inducing,method,error,nll\nwine,0.05,EP,0.031,0.125\nwine,0.2,VI,.02,.5\nglass,0.05,GFITC,.3,.8\n")
+	code, out, errOut := edge(t, append(args, figures)...)
+	lines := strings.Split(out, "\n")
+	if code != exitOK || len(lines) < 3 {
+		t.Fatalf("exit %d: %s\n%s", code, errOut, out)
+	}
+	for i, want := range []string{"CPU s EP VI", ".03 / .12 –", "– .02 / .50"} {
+		if line := strings.Join(strings.Fields(lines[i]), " "); !strings.HasSuffix(line, want) {
+			t.Errorf("line %d is %q, want %q at its end", i, line, want)
+		}
+	}
+	for content, want := range map[string]string{
+		"glass,0.05,EP,0.3,0.8\n":                         "figures.csv:1: want set,inducing,method,error,nll",
+		"set,inducing,method,error,nll\nwine,5,EP,.3,x\n": "figures.csv:2: want set,inducing,method,error,nll",
+		"set,inducing\nwine,5,EP,.3,.2\n":                 "figures.csv",
+	} {
+		if code, _, errOut := edge(t, append(args, writeFile(t, "figures.csv", content))...); code != exitRuntime || !strings.Contains(errOut, want) {
+			t.Errorf("%q: exit %d: %s", content, code, errOut)
+		}
+	}
+}
+
 func TestPaperSizes(t *testing.T) {
 	for _, c := range []struct {
 		name           string
