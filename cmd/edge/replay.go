@@ -51,7 +51,7 @@ const (
 	behindPause  = 10 * time.Millisecond // before each row, while learning is behind
 	probeAfter   = 2 * time.Second       // of silence, until one row is published all the same
 	lastPatience = 10 * time.Second      // of silence after the last row
-	askPatience  = time.Second           // after it, for questions
+	askPatience  = 3 * time.Second       // of silence after it, for questions
 )
 
 // Delay is how much later than its sample a label comes.
@@ -158,7 +158,7 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 			}
 			late = late[1:]
 		}
-		if err := p.reply(ctx, pub, follow); err != nil {
+		if _, err := p.reply(ctx, pub, follow); err != nil {
 			return rows, err
 		}
 	}
@@ -176,11 +176,13 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 	if err := p.await(ctx, follow, row.Number, lastPatience); err != nil || p.Labels != "asked" {
 		return rows, err
 	}
-	if err := sleep(ctx, askPatience); err != nil {
-		return rows, err
-	}
-	if err := p.reply(ctx, pub, follow); err != nil {
-		return rows, err
+	for more := true; more; { // an answer makes room for another question
+		if err := sleep(ctx, askPatience); err != nil {
+			return rows, err
+		}
+		if more, err = p.reply(ctx, pub, follow); err != nil {
+			return rows, err
+		}
 	}
 	return rows, pub.Drain(ctx)
 }
@@ -196,10 +198,11 @@ func (p *Player) tell(ctx context.Context, pub *Publisher, topic string, row int
 	return pub.Publish(ctx, topic, append(payload, '}'))
 }
 
-// reply answers the questions that were heard, if labels are for those who ask.
-func (p *Player) reply(ctx context.Context, pub *Publisher, follow *follower) error {
+// reply answers the questions that were heard, if labels are for those who ask,
+// and reports whether it has answered any.
+func (p *Player) reply(ctx context.Context, pub *Publisher, follow *follower) (answered bool, err error) {
 	if p.Labels != "asked" || p.Scores == nil {
-		return nil
+		return false, nil
 	}
 	for _, q := range follow.questions() {
 		label, known := p.Scores.labelOf(q.row)
@@ -207,10 +210,11 @@ func (p *Player) reply(ctx context.Context, pub *Publisher, follow *follower) er
 			continue
 		}
 		if err := p.tell(ctx, pub, q.topic, q.row, label); err != nil {
-			return err
+			return answered, err
 		}
+		answered = true
 	}
-	return nil
+	return answered, nil
 }
 
 // appendSample appends the message of one row.
