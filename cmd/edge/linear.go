@@ -128,7 +128,7 @@ func linear(rows dataset.Rows, d int, classes []string, batch int, name string) 
 		if best == nil || s.NLL < best.NLL {
 			best = &Report{
 				Dataset: fmt.Sprintf("%s, soft-max regression at rate %g", name, rate), Mode: "prequential", Samples: s.N, Classes: classes,
-				Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1, Curve: []CurvePoint{}, Runs: []Run{},
+				Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1, Balanced: s.Balanced, Kappa: s.Kappa, Curve: []CurvePoint{}, Runs: []Run{},
 			}
 		}
 	}

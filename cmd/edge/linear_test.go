@@ -42,7 +42,7 @@ func TestEvalLinear(t *testing.T) {
 	if len(r) != 2 || !strings.HasPrefix(r[1].Dataset, "table, soft-max regression at rate 0.0") || r[1].Samples != 600 {
 		t.Fatalf("%d reports, the second of %+v", len(r), r[len(r)-1])
 	}
-	if r[1].Error <= 0 || r[1].Error > 0.5 || r[1].NLL <= 0 || r[1].NLL > math.Log(3) {
+	if r[1].Balanced < 0.5 || r[1].Kappa <= 0 || r[1].Error <= 0 || r[1].Error > 0.5 || r[1].NLL <= 0 || r[1].NLL > math.Log(3) {
 		t.Errorf("soft-max regression did not learn: error %g, log loss %g", r[1].Error, r[1].NLL)
 	}
 	late := evalJSON(t, path, "--inducing", "10", "--linear", "--batch", "300")

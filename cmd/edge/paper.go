@@ -88,7 +88,9 @@ func loadFigures(path string) ([]PaperFigure, error) {
 		var errs [3]error
 		if len(row) == 5 {
 			for j, at := range []int{1, 3, 4} {
-				numbers[j], errs[j] = strconv.ParseFloat(row[at], 64)
+				if numbers[j], errs[j] = strconv.ParseFloat(row[at], 64); !(math.Abs(numbers[j]) <= math.MaxFloat64) {
+					errs[j] = strconv.ErrRange
+				}
 			}
 		}
 		switch {
@@ -259,7 +261,7 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 			return nil, err
 		}
 		c.Error, c.NLL = c.Error+s.Error/float64(p.repeats), c.NLL+s.NLL/float64(p.repeats)
-		c.Runs = append(c.Runs, Run{Seed: p.seed + r, Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1})
+		c.Runs = append(c.Runs, Run{Seed: p.seed + r, Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1, Balanced: s.Balanced, Kappa: s.Kappa})
 		bar.Add(1)
 	}
 	c.ErrorSE, c.NLLSE = standardError(c.Runs, runError), standardError(c.Runs, runNLL)

@@ -33,7 +33,7 @@ func TestPaper(t *testing.T) {
 		t.Fatalf("%+v", cells)
 	}
 	for _, c := range cells {
-		if c.Samples != 90 || len(c.Runs) != 3 || c.NLL <= 0 || c.NLL > math.Log(3) || c.NLLSE <= 0 || c.Error > 0.6 {
+		if c.Samples != 90 || len(c.Runs) != 3 || c.NLL <= 0 || c.NLL > math.Log(3) || c.NLLSE <= 0 || c.Error > 0.6 || c.Runs[0].Balanced <= 0 {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -61,9 +61,10 @@ func TestPaperFigures(t *testing.T) {
 		}
 	}
 	for content, want := range map[string]string{
-		"glass,0.05,EP,0.3,0.8\n":                         "figures.csv:1: want set,inducing,method,error,nll",
-		"set,inducing,method,error,nll\nwine,5,EP,.3,x\n": "figures.csv:2: want set,inducing,method,error,nll",
-		"set,inducing\nwine,5,EP,.3,.2\n":                 "figures.csv",
+		"glass,0.05,EP,0.3,0.8\n":                           "figures.csv:1: want set,inducing,method,error,nll",
+		"set,inducing,method,error,nll\nwine,5,EP,.3,x\n":   "figures.csv:2: want set,inducing,method,error,nll",
+		"set,inducing,method,error,nll\nwine,5,EP,NaN,.2\n": "figures.csv:2: want set,inducing,method,error,nll",
+		"set,inducing\nwine,5,EP,.3,.2\n":                   "figures.csv",
 	} {
 		if code, _, errOut := edge(t, append(args, writeFile(t, "figures.csv", content))...); code != exitRuntime || !strings.Contains(errOut, want) {
 			t.Errorf("%q: exit %d: %s", content, code, errOut)
