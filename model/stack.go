@@ -77,7 +77,7 @@ func (p *Posterior) stack(dst []float64, ws *Workspace) {
 	}
 	out.experts = grow(out.experts, len(blend.Exponents)*len(dst))
 	p.consult(out.experts, ws)
-	copyTo(&out.opinion.Members, dst)
+	out.opinion.Members = append(out.opinion.Members[:0], dst...)
 	out.opinion.weigh(blend, out.experts)
 	for k, v := range out.opinion.Answer {
 		dst[k] += blend.Weight * (v - dst[k])
@@ -181,10 +181,4 @@ func (ws *Workspace) Plain(p *Posterior) Opinion {
 	}
 	out.plain.weigh(&p.Pool.Stack.Plain, out.experts)
 	return out.plain
-}
-
-// copyTo makes dst a copy of src.
-func copyTo(dst *[]float64, src []float64) {
-	*dst = grow(*dst, len(src))
-	copy(*dst, src)
 }
