@@ -89,6 +89,9 @@ type Pending struct {
 	Clock time.Duration // when it came, on the clock of the node's running time
 	Label string        // that it was taught last; "" while it waits for one
 	By    uint64        // identity of the message that brought the first one
+	// Identity of the sample with its features: a sample with the same Key and
+	// another Identity is another sample. 0: not known.
+	Identity uint64
 }
 
 // Mark is what the node remembers about a model beside what the model has
@@ -104,4 +107,21 @@ type Commit struct {
 	Wait    []Pending // samples that now wait for their label
 	Forget  []Pending // samples that no longer wait (labelled or expired); only Model and Key count
 	Marks   []Mark    // replace those of before
+	Taken   *Taken    // replaces that of before; nil: it stays
+}
+
+// Taken are the messages of the broker's session that a node has taken and whose
+// acknowledgement may not have reached the broker, which then sends them again.
+type Taken struct {
+	Sequence uint64 // of the newest commit that took messages: 1, 2, 3, …
+	Messages []TakenMessage
+}
+
+// TakenMessage is one of them.
+type TakenMessage struct {
+	ID  uint16 // packet identifier
+	Key uint64 // identity of topic and payload
+	// Sequence of the commit after which it was acknowledged over the connection
+	// of that commit; 0 if it was acknowledged over an earlier one.
+	Sequence uint64
 }

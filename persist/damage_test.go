@@ -758,7 +758,7 @@ func FuzzSurvey(f *testing.F) {
 			if err != nil && !errors.Is(err, ErrForeign) && !errors.Is(err, fs.ErrInvalid) {
 				t.Errorf("examine: %v", err)
 			}
-			models, _ := salvage(bytes.NewReader(b), int64(len(b)))
+			models, _, _ := salvage(bytes.NewReader(b), int64(len(b)))
 			for _, m := range models {
 				m.settle()
 			}

@@ -94,7 +94,7 @@ func place(key []byte) uint64 {
 //
 // The caller groups: two syncs a call, whatever is in it.
 func (s *Store) Commit(c *online.Commit) error {
-	if len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 {
+	if len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil {
 		return nil
 	}
 	s.write.Lock()
@@ -134,6 +134,9 @@ func (s *Store) Commit(c *online.Commit) error {
 				return err
 			}
 			d.ledger.mark = m.Bits
+		}
+		if c.Taken != nil {
+			return ds.putTaken(c.Taken)
 		}
 		return nil
 	})

@@ -12,10 +12,12 @@ import (
 //	1  the first
 //	2  records and pending samples may have extras, there are more kinds of records, and
 //	   filters of the broker's session may be remembered
+//	3  messages that the broker may send again are noted, and pending samples may have
+//	   an identity
 //
 // Whatever changes in later ones, the bucket "meta" and the sealed form of "format" stay, so
 // that every version can tell which one it sees.
-const formatVersion = 2
+const formatVersion = 3
 
 func sealFormat(version uint64) []byte {
 	return seal(nil, kindFormat, bucketMeta, []byte(keyFormat), binary.AppendUvarint(nil, version))
@@ -43,8 +45,8 @@ func checkVersion(version uint64) error {
 }
 
 // migrate brings a sound file of an older format version to this one, in one
-// transaction. Version 1 needs no more than another number: all of it is valid
-// in version 2.
+// transaction. Earlier versions need no more than another number: all that they
+// hold is valid in this one.
 func (s *Store) migrate(version uint64) error {
 	if version == formatVersion {
 		return nil

@@ -3,6 +3,7 @@ package persist
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,15 +12,22 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// TestVersion1 reads the state file that version 1 wrote, and goes on from it.
-func TestVersion1(t *testing.T) {
+// TestVersions reads the state files that earlier versions wrote, and goes on
+// from them.
+func TestVersions(t *testing.T) {
+	for _, name := range []string{"v1.state", "v2.state"} {
+		t.Run(name, func(t *testing.T) { testVersion(t, name) })
+	}
+}
+
+func testVersion(t *testing.T, name string) {
 	path := tempPath(t)
-	writeFile(t, path, readFile(t, filepath.Join("testdata", "v1.state")))
+	writeFile(t, path, readFile(t, filepath.Join("testdata", name)))
 	s := newStore(t, path, Options{})
 	if s.Recovery() != nil {
 		t.Fatalf("the fixture needed repair: %v", s.Recovery().Problems)
 	}
-	// What testdata/make_v1.go put there.
+	// What testdata/make_state.go put there.
 	tr := &truth{name: "bearing"}
 	for n := uint64(1); n <= 12; n++ {
 		r := sample("bearing", n)
@@ -36,7 +44,7 @@ func TestVersion1(t *testing.T) {
 	}
 	closeStore(t, s)
 	if file := readFile(t, path); bytes.Count(file, sealFormat(formatVersion)) == 0 {
-		t.Error("the file still carries version 1 alone, which an older edge would read and misunderstand")
+		t.Error("the file still carries the old version alone, which an older edge would read and misunderstand")
 	}
 	tr.check(t, newStore(t, path, Options{}))
 }
@@ -88,7 +96,7 @@ func TestNewerVersion(t *testing.T) {
 		"Verify":       func() error { _, err := Verify(path, nil); return err },
 	} {
 		err := open()
-		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), "format version 3") {
+		if !errors.Is(err, ErrForeign) || !strings.Contains(err.Error(), fmt.Sprintf("format version %d", formatVersion+1)) {
 			t.Errorf("%s: %v, want %v that names the version", name, err, ErrForeign)
 		}
 	}

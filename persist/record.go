@@ -23,6 +23,7 @@ const (
 	kindPending    kind = 'P'
 	kindCheckpoint kind = 'C'
 	kindSession    kind = 'B'
+	kindTaken      kind = 'M'
 )
 
 // Bounds of what is stored. Encoding refuses beyond them, decoding refuses
@@ -252,6 +253,7 @@ type extras struct {
 	state       []byte
 	clock       time.Duration
 	said        online.Said
+	identity    uint64
 }
 
 const (
@@ -263,10 +265,11 @@ const (
 	tagState
 	tagClock
 	tagSaid // flags and threshold
-	lastTag = tagSaid
+	tagIdentity
+	lastTag = tagIdentity
 
 	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity
 )
 
 func appendExtras(dst []byte, e extras) []byte {
@@ -302,6 +305,9 @@ func appendExtras(dst []byte, e extras) []byte {
 		}
 		dst = binary.LittleEndian.AppendUint64(append(dst, tagSaid, flags), math.Float64bits(e.said.Threshold))
 	}
+	if e.identity != 0 {
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagIdentity), e.identity)
+	}
 	return dst
 }
 
@@ -335,6 +341,8 @@ func (d *decoder) extras(allowed uint) (e extras) {
 			if flags > 7 || math.IsNaN(e.said.Threshold) {
 				d.fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
 			}
+		case tagIdentity:
+			e.identity = d.uint64()
 		}
 	}
 	return e

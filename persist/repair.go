@@ -44,10 +44,10 @@ func (s *Store) Recovery() *Recovery { return s.recovery }
 // repair replaces a damaged file by a new one with everything that is valid in
 // it, and keeps the damaged one beside it.
 func (s *Store) repair(file *os.File, size int64, problems []string) error {
-	models, note := salvage(file, size)
+	models, taken, note := salvage(file, size)
 	r := &Recovery{Problems: problems, Models: settle(models, note)}
 	err := s.build(func(db *bbolt.DB) error {
-		if err := restore(db, models); err != nil {
+		if err := restore(db, models, taken); err != nil {
 			return err
 		}
 		aside, err := keepAside(file, s.path, "damaged")
@@ -67,31 +67,32 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	return release(file)
 }
 
-// salvage gathers what is valid in a damaged file, and says so if its newest
+// salvage gathers what is valid in a damaged file: the models, and the sealed note
+// of the taken messages, nil if there is none. Its text says so if the newest
 // transaction may be missing.
 //
 // The tree of the transaction before the newest is still whole in the file: it
 // fills in what the newest has lost. Without a valid meta page the best tree
 // that can be found is taken.
-func salvage(file io.ReaderAt, size int64) (models map[string]*holding, note string) {
+func salvage(file io.ReaderAt, size int64) (models map[string]*holding, taken []byte, note string) {
 	metas, problems, err := readMetas(file, size)
 	if err != nil {
-		return nil, ""
+		return nil, nil, ""
 	}
 	if len(metas) == 0 {
 		c := bestTree(file, size)
-		return c.models, "both meta pages were damaged: the last transactions may be lost"
+		return c.models, c.taken, "both meta pages were damaged: the last transactions may be lost"
 	}
 	if len(problems) > 0 {
 		note = "a meta page was damaged: the last transaction may be lost"
 	}
 	best := survey(file, size, metas[0], true)
 	if len(metas) == 1 {
-		return best.models, note
+		return best.models, best.taken, note
 	}
 	before := survey(file, size, metas[1], true)
 	if best.stale && !before.stale {
-		return before.models, "the disk lost a write: the last transaction is lost"
+		return before.models, before.taken, "the disk lost a write: the last transaction is lost"
 	}
 	if best.stale {
 		note = "the disk lost writes: the last transactions are lost"
@@ -106,7 +107,10 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*holding, note str
 			h.fillFrom(earlier, !best.sound)
 		}
 	}
-	return best.models, note
+	if best.taken == nil && !trusted {
+		best.taken = before.taken
+	}
+	return best.models, best.taken, note
 }
 
 // bestTree finds the tree with the most records among all pages that may be a root.
@@ -241,8 +245,9 @@ func (h *holding) settle() Loss {
 	return loss
 }
 
-// restore writes settled models to an empty database.
-func restore(db *bbolt.DB, models map[string]*holding) error {
+// restore writes settled models to an empty database, and the sealed note of the
+// taken messages, if there is one.
+func restore(db *bbolt.DB, models map[string]*holding, taken []byte) error {
 	if err := initialise(db); err != nil {
 		return err
 	}
@@ -252,7 +257,10 @@ func restore(db *bbolt.DB, models map[string]*holding) error {
 				return err
 			}
 		}
-		return nil
+		if taken == nil {
+			return nil
+		}
+		return tx.Bucket([]byte(bucketLedger)).Put([]byte(keyTaken), taken)
 	})
 }
 
@@ -354,7 +362,7 @@ func (s *Store) rollBack() error {
 		if len(c.problems) > 0 {
 			return fmt.Errorf("go back to the last good transaction: %s: %w", c.problems[0], ErrDamaged)
 		}
-		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models) }); err != nil {
+		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models, c.taken) }); err != nil {
 			return fmt.Errorf("go back to the last good transaction: %w", err)
 		}
 		s.suspect = false

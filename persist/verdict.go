@@ -155,7 +155,7 @@ func (v *Verdict) hold(file io.ReaderAt, decode Decoder) {
 	var models map[string]*holding
 	note := ""
 	if len(v.Problems) > 0 {
-		models, note = salvage(file, v.Bytes)
+		models, _, note = salvage(file, v.Bytes)
 	} else {
 		models = survey(file, v.Bytes, newestMeta(file), true).models
 	}

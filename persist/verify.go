@@ -21,6 +21,7 @@ type contents struct {
 	sound       bool   // bbolt can read it
 	stamp       uint64 // transaction that wrote the tree, 32 bits of it; 0: not found
 	stale       bool   // the tree is older than its meta page
+	taken       []byte // sealed; nil: not found
 	pages, used int64  // of the tree's part of the file
 }
 
@@ -134,6 +135,9 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *holdin
 			c.stamp, err = c.number(kindStamp, bucket, key, value, decodeStamp)
 			return nil, err
 		}
+		if string(key) == keyTaken {
+			return nil, c.noteTaken(bucket, key, value)
+		}
 		name = string(key)
 	case "checkpoint":
 		name, generation, _ = strings.Cut(name, "/")
@@ -204,6 +208,21 @@ func (c *contents) session(bucket string, key, value []byte) error {
 	c.known = true
 	_, err = decodeFilters(payload)
 	return err
+}
+
+// noteTaken checks the messages that are noted as taken, and keeps them for a
+// repair. They belong to no model.
+func (c *contents) noteTaken(bucket string, key, value []byte) error {
+	payload, err := unseal(kindTaken, bucket, key, value)
+	if err != nil {
+		return err
+	}
+	c.known = true
+	if _, err := decodeTaken(payload); err != nil {
+		return err
+	}
+	c.taken = value
+	return nil
 }
 
 // number reads a value that is one number and belongs to no model.

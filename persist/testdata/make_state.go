@@ -1,10 +1,11 @@
 //go:build ignore
 
-// Command make_v1 wrote v1.state, a state file of format version 1, with:
+// Command make_state wrote v1.state and v2.state, state files of the format
+// versions 1 and 2, each with the program of that version:
 //
-//	go run testdata/make_v1.go testdata/v1.state
+//	go run testdata/make_state.go testdata/v2.state
 //
-// The file stays as it is for good: later versions must read it. The samples
+// The files stay as they are for good: later versions must read them. The samples
 // are those of sample and waitingSample in truth_test.go.
 package main
 

@@ -1,0 +1,85 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"edge/online"
+)
+
+const (
+	keyTaken = "/taken" // in the ledger's bucket, whose page every commit writes; no model's name
+	maxTaken = 1 << 16  // messages: MQTT has no more packet identifiers
+)
+
+// Taken returns the messages that the last commit which had some noted as taken
+// (online.Taken); the zero value if there was none.
+func (s *Store) Taken() (online.Taken, error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	var taken online.Taken
+	err := s.view(func(tx *bbolt.Tx) error {
+		key := []byte(keyTaken)
+		value := tx.Bucket([]byte(bucketLedger)).Get(key)
+		if value == nil {
+			return nil
+		}
+		payload, err := unseal(kindTaken, bucketLedger, key, value)
+		if err == nil {
+			taken, err = decodeTaken(payload)
+		}
+		if err != nil {
+			return damaged("taken messages", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return online.Taken{}, fmt.Errorf("persist: read the taken messages in %s: %w", s.path, err)
+	}
+	return taken, nil
+}
+
+// putTaken replaces the messages that are noted as taken.
+func (ds *drafts) putTaken(t *online.Taken) error {
+	if len(t.Messages) > maxTaken {
+		return fmt.Errorf("%d taken messages, at most %d: %w", len(t.Messages), maxTaken, errTooLarge)
+	}
+	s, key := ds.store, []byte(keyTaken)
+	s.payload = appendTaken(s.payload[:0], t)
+	start := len(s.buf)
+	s.buf = seal(s.buf, kindTaken, bucketLedger, key, s.payload)
+	return ds.tx.Bucket([]byte(bucketLedger)).Put(key, s.buf[start:])
+}
+
+// appendTaken appends the payload of the taken messages:
+//
+//	sequence, number of messages, for each: identifier, key, sequence
+func appendTaken(dst []byte, t *online.Taken) []byte {
+	dst = binary.AppendUvarint(dst, t.Sequence)
+	dst = binary.AppendUvarint(dst, uint64(len(t.Messages)))
+	for _, m := range t.Messages {
+		dst = binary.LittleEndian.AppendUint16(dst, m.ID)
+		dst = binary.LittleEndian.AppendUint64(dst, m.Key)
+		dst = binary.AppendUvarint(dst, m.Sequence)
+	}
+	return dst
+}
+
+func decodeTaken(payload []byte) (online.Taken, error) {
+	d := decoder{rest: payload}
+	t := online.Taken{Sequence: d.uvarint()}
+	for range d.count(maxTaken, 2+8+1) {
+		id := d.bytes(2)
+		m := online.TakenMessage{Key: d.uint64(), Sequence: d.uvarint()}
+		if d.err == nil {
+			m.ID = binary.LittleEndian.Uint16(id)
+			t.Messages = append(t.Messages, m)
+		}
+	}
+	if err := d.end(); err != nil {
+		return online.Taken{}, fmt.Errorf("taken messages: %w", err)
+	}
+	return t, nil
+}
