@@ -121,6 +121,8 @@ type Taken struct {
 type TakenMessage struct {
 	ID  uint16 // packet identifier
 	Key uint64 // identity of topic and payload
+	// Named: all that it labels has an id, which tells a repetition as well.
+	Named bool
 	// Sequence of the commit after which it was acknowledged over the connection
 	// of that commit; 0 if it was acknowledged over an earlier one.
 	Sequence uint64

@@ -55,14 +55,18 @@ func (ds *drafts) putTaken(t *online.Taken) error {
 
 // appendTaken appends the payload of the taken messages:
 //
-//	sequence, number of messages, for each: identifier, key, sequence
+//	sequence, number of messages, for each: identifier, key, twice sequence and 1 if named
 func appendTaken(dst []byte, t *online.Taken) []byte {
 	dst = binary.AppendUvarint(dst, t.Sequence)
 	dst = binary.AppendUvarint(dst, uint64(len(t.Messages)))
 	for _, m := range t.Messages {
 		dst = binary.LittleEndian.AppendUint16(dst, m.ID)
 		dst = binary.LittleEndian.AppendUint64(dst, m.Key)
-		dst = binary.AppendUvarint(dst, m.Sequence)
+		flag := uint64(0)
+		if m.Named {
+			flag = 1
+		}
+		dst = binary.AppendUvarint(dst, m.Sequence<<1|flag)
 	}
 	return dst
 }
@@ -72,7 +76,9 @@ func decodeTaken(payload []byte) (online.Taken, error) {
 	t := online.Taken{Sequence: d.uvarint()}
 	for range d.count(maxTaken, 2+8+1) {
 		id := d.bytes(2)
-		m := online.TakenMessage{Key: d.uint64(), Sequence: d.uvarint()}
+		m := online.TakenMessage{Key: d.uint64()}
+		tail := d.uvarint()
+		m.Named, m.Sequence = tail&1 != 0, tail>>1
 		if d.err == nil {
 			m.ID = binary.LittleEndian.Uint16(id)
 			t.Messages = append(t.Messages, m)

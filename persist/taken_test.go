@@ -12,7 +12,7 @@ import (
 
 func someTaken(sequence uint64) *online.Taken {
 	return &online.Taken{Sequence: sequence, Messages: []online.TakenMessage{
-		{ID: 65535, Key: 1<<64 - 1, Sequence: sequence}, {ID: 1, Key: 7, Sequence: sequence - 1}, {ID: 2, Key: 7},
+		{ID: 65535, Key: 1<<64 - 1, Sequence: sequence}, {ID: 1, Key: 7, Named: true, Sequence: sequence - 1}, {ID: 2, Key: 7},
 	}}
 }
 

@@ -40,16 +40,17 @@ const (
 
 // message is one PUBLISH packet from the broker.
 type message struct {
-	topic    string
-	payload  []byte
-	qos      byte
-	dup      bool
-	retained bool
-	observed bool // it is answered and teaches nothing: it comes again
-	arrived  time.Time
-	ack      func()         // tells the broker that the message is done with; any goroutine, at most once
-	order    *instruction   // what an earlier request has prepared; nil: the message is from the broker
-	refused  func(*Refusal) // hears, before ack is called, why it teaches nothing; may be nil
+	topic     string
+	payload   []byte
+	qos       byte
+	dup       bool
+	retained  bool
+	observed  bool // it is answered and teaches nothing: it comes again
+	arrived   time.Time
+	confirmed uint64         // acknowledgements over conn that the broker had read by then
+	ack       func()         // tells the broker that the message is done with; any goroutine, at most once
+	order     *instruction   // what an earlier request has prepared; nil: the message is from the broker
+	refused   func(*Refusal) // hears, before ack is called, why it teaches nothing; may be nil
 
 	conn   *connection   // that it came over
 	id     uint16        // of the packet
@@ -79,7 +80,7 @@ func (m *message) free() {
 	if m.home == nil || cap(m.packet) > worthKeeping {
 		return
 	}
-	m.conn, m.id, m.observed = nil, 0, false
+	m.conn, m.id, m.observed, m.confirmed = nil, 0, false, 0
 	m.home.put(m)
 }
 
@@ -90,19 +91,20 @@ func (m *message) free() {
 // must not be used any more. What was on its way out is sent again by the
 // outbox, what was on its way in by the broker.
 type client struct {
-	cfg        MQTT
-	id         string
-	stateTopic string        // Last Will and birth; empty: none
-	filters    []string      // to subscribe to
-	memory     Subscriptions // nil: none
-	maxPayload int
-	ring       *fifo[*message]
-	observed   *fifo[*message] // what must be sent again, for an answer before
-	counters   *counters
-	dropped    *atomic.Uint64 // of counters: what the ring gave up
-	log        *slog.Logger
-	serve      func(ctx context.Context, c *connection) // publishes while c lasts
-	event      func(kind, detail string)
+	cfg         MQTT
+	id          string
+	stateTopic  string        // Last Will and birth; empty: none
+	cursorTopic string        // where the broker keeps the cursor; empty: none
+	filters     []string      // to subscribe to
+	memory      Subscriptions // nil: none
+	maxPayload  int
+	ring        *fifo[*message]
+	observed    *fifo[*message] // what must be sent again, for an answer before
+	counters    *counters
+	dropped     *atomic.Uint64 // of counters: what the ring gave up
+	log         *slog.Logger
+	serve       func(ctx context.Context, c *connection) // publishes while c lasts
+	event       func(kind, detail string)
 
 	connectTimeout, pingTimeout time.Duration
 
@@ -119,7 +121,9 @@ type connection struct {
 	client    *client
 	paho      mqtt.Client
 	net       *frameConn
-	receipts  receipts // of publications
+	receipts  receipts   // of publications
+	cursor    cursor     // that the broker kept before
+	cursors   []delivery // cursors on their way; the committer's
 	since     time.Time
 	unsettled atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
 	granted   atomic.Bool  // every subscription
@@ -213,7 +217,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &connection{client: c, lost: make(chan struct{}), redeliver: make(chan struct{})}
+	conn := &connection{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}), cursor: cursor{known: make(chan struct{})}}
 	var aborts []func() bool // of handshakes, should ctx end meanwhile
 	defer func() {
 		for _, stop := range aborts {
@@ -250,6 +254,9 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		return nil, fmt.Errorf("stream: connect: %w%s", err, wayOut(err))
 	}
 	conn.since = time.Now()
+	if session, ok := token.(*mqtt.ConnectToken); c.cursorTopic == "" || ok && !session.SessionPresent() {
+		conn.cursor.settle(true, false, 0)
+	}
 	return conn, nil
 }
 
@@ -353,6 +360,7 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	defer wg.Wait()
 	defer stop()
 
+	wg.Go(func() { c.readCursor(serving, conn) })
 	// Whoever sees the node online may count on its subscriptions.
 	former := c.expect()
 	refused := c.subscribe(conn, c.filters)
@@ -483,6 +491,7 @@ func (c *client) subscribe(conn *connection, filters []string) (refused []string
 // the session may have asked for it.
 func (conn *connection) receive(m mqtt.Message) {
 	conn.accept(&message{
+		conn: conn, id: m.MessageID(),
 		topic: m.Topic(), payload: m.Payload(), // paho gives every packet a buffer of its own
 		qos: m.Qos(), dup: m.Duplicate(), retained: m.Retained(), ack: func() { conn.settle(m.Ack) },
 	})
@@ -498,10 +507,15 @@ func (conn *connection) take(msg *message) {
 // read, not even an answer to a ping, until it returns.
 func (conn *connection) accept(msg *message) {
 	c := conn.client
+	if c.cursorTopic != "" && msg.topic == c.cursorTopic {
+		conn.cursor.answer(msg.payload)
+		msg.free()
+		return
+	}
 	if c.draining.Load() {
 		return
 	}
-	msg.arrived = time.Now()
+	msg.arrived, msg.confirmed = time.Now(), conn.confirmed()
 	if msg.qos > 0 {
 		if conn.skipping.Load() {
 			c.skip(msg)

@@ -256,6 +256,9 @@ type rig struct {
 	models  map[string]*fakeModel
 	stop    func()
 
+	conn *connection // that the messages come over
+	sent uint16      // identifier of the last message
+
 	mu    sync.Mutex
 	acked []string // payloads
 }
@@ -269,6 +272,7 @@ func newRig(t *testing.T, journal *fakeJournal, cfg Config, models ...ModelConfi
 func newProgrammedRig(t *testing.T, journal *fakeJournal, cfg Config, program Program, models ...ModelConfig) *rig {
 	t.Helper()
 	r := &rig{t: t, journal: journal, models: map[string]*fakeModel{}}
+	r.reconnect(nil)
 	for _, m := range models {
 		r.models[m.Name] = m.Model.(*fakeModel)
 	}
@@ -313,9 +317,18 @@ func (r *rig) send(topic string, payloads ...string) {
 	}
 }
 
+// sendMessage lets a message arrive over the rig's connection, under the next
+// identifier unless it has one.
 func (r *rig) sendMessage(m *message) {
-	m.arrived = time.Now()
+	if m.arrived, m.conn = time.Now(), r.conn; m.id == 0 {
+		r.sent++
+		m.id = r.sent
+	}
+	conn := m.conn
 	m.ack = func() {
+		if conn != nil {
+			conn.net.acks.wrote()
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.acked = append(r.acked, string(m.payload))
@@ -323,6 +336,17 @@ func (r *rig) sendMessage(m *message) {
 	if taken, _ := r.node.ring.push(m, nil); !taken {
 		r.t.Fatal("the ring is full")
 	}
+}
+
+// reconnect lets what is sent from now on come over another connection. The
+// broker keeps a cursor, or has no session if c is nil.
+func (r *rig) reconnect(c *cursor) {
+	r.conn = &connection{client: &client{counters: new(counters)}, lost: make(chan struct{}), net: new(frameConn)}
+	r.conn.cursor.known = make(chan struct{})
+	if c == nil {
+		c = &cursor{fresh: true}
+	}
+	r.conn.cursor.settle(c.fresh, c.found, c.sequence)
 }
 
 func (r *rig) acks() []string {

@@ -39,6 +39,8 @@ type frameConn struct {
 	take  func(*message)       // takes a message of QoS 0 or 1; the reader's goroutine, which must not wait
 	acked func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
 
+	acks acks // that were written
+
 	topics map[string]string // texts of those that messages have come with
 
 	head [5]byte // fixed header that goes to the reader
@@ -65,8 +67,10 @@ const (
 
 // Types of packets, MQTT 3.1.1, table 2.1.
 const (
-	packetPublish = 3
-	packetPuback  = 4
+	packetPublish  = 3
+	packetPuback   = 4
+	packetPingreq  = 12
+	packetPingresp = 13
 )
 
 var (
@@ -168,11 +172,14 @@ func (f *frameConn) next() error {
 		if err != nil {
 			return err
 		}
+		f.acks.answered(binary.BigEndian.Uint16(id))
 		if f.acked(binary.BigEndian.Uint16(id)) {
 			f.pass = 0
 			_, err := f.in.Discard(2)
 			return err
 		}
+	case kind>>4 == packetPingresp:
+		f.acks.pong()
 	}
 	head := append(f.head[:0], kind)
 	for left := f.pass; ; {
@@ -260,6 +267,7 @@ func (f *frameConn) publish(m *outgoing, id uint16) error {
 	f.out = append(binary.BigEndian.AppendUint16(f.out, uint16(len(m.topic))), m.topic...)
 	if m.qos > 0 {
 		f.out = binary.BigEndian.AppendUint16(f.out, id)
+		f.acks.published(id)
 	}
 	f.out = append(f.out, m.payload...)
 	f.begin()
@@ -288,6 +296,7 @@ func (f *frameConn) acknowledge(id uint16) {
 	defer f.mu.Unlock()
 	if f.writeErr == nil {
 		f.out = binary.BigEndian.AppendUint16(append(f.out, packetPuback<<4, 2), id)
+		f.acks.wrote()
 		f.begin()
 	}
 }
@@ -310,6 +319,9 @@ func (f *frameConn) Write(p []byte) (int, error) {
 	}
 	if f.writeErr != nil {
 		return 0, f.writeErr
+	}
+	if len(p) > 0 && p[0] == packetPingreq<<4 && len(p) == 2 { // paho writes a packet at once
+		f.acks.ping()
 	}
 	f.out = append(f.out, p...)
 	f.begin()

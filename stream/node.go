@@ -25,7 +25,7 @@ const (
 // Topics that a node publishes, below <base>/<node>/ and below that of a model.
 // Those of requests, logs, schemas and queries are kept free for it.
 var (
-	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response"}
+	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response", cursorLevel}
 	modelTopics = []string{"prediction", "latest", "metrics", "reject", "schema", "query"}
 )
 
@@ -69,9 +69,11 @@ type Deps struct {
 	// Subscriptions, if set, lets topics that an earlier configuration had be
 	// given back to the broker, whose session would go on sending them.
 	Subscriptions Subscriptions
-	Log           *slog.Logger // nil: none
-	Build         Build
-	Program       Program
+	// Taken are the messages that the journal has noted as taken.
+	Taken   online.Taken
+	Log     *slog.Logger // nil: none
+	Build   Build
+	Program Program
 	// Health, if set, adds what other parts of the program know to the node's
 	// health. It is called once a minute.
 	Health func() map[string]any
@@ -154,13 +156,15 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.committer = &committer{
 		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
 		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled,
+		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed},
 	}
+	n.committer.unconfirmed.load(deps.Taken)
 	id := cfg.MQTT.ClientID
 	if id == "" {
 		id = defaultClientID(cfg.Node)
 	}
 	n.client = &client{
-		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
+		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", cursorTopic: prefix + cursorLevel, filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
 		ring: n.ring, observed: newFifo(observedQueue, cfg.MQTT.Ring.MaxBytes, n.ring.size),
 		counters: n.counts, dropped: &n.counts.ringDropped, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: func(kind, detail string) { n.report.event("", kind, detail) },
@@ -499,6 +503,7 @@ func (n *Node) Stats() Stats {
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(), ObservedDropped: c.observedDropped.Load(),
+		Unconfirmed: int(c.unconfirmed.Load()), UnconfirmedDropped: c.unconfirmedDropped.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		Ring: n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},

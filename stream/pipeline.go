@@ -456,7 +456,7 @@ func (w *worker) read(it *item, src *source) error {
 // sample predicts for every model of the stream. row is where it is in shared, or −1.
 func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.dup || msg.retained}
+	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.retained}
 	if r.ID != "" {
 		l.key, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
 		l.wait = waitKey(src.identity, at.levels, r.ID)
@@ -614,7 +614,7 @@ func (w *worker) label(it *item, src *source, r *Reading, captured []string, ent
 	msg := it.msg
 	l := lesson{
 		from: src, label: r.Label, weight: r.Weight, id: r.ID,
-		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.dup || msg.retained,
+		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.retained,
 	}
 	for _, m := range src.models {
 		late := lateLabel{to: m, frozen: m.frozen}
@@ -653,7 +653,8 @@ type committer struct {
 
 	announced bool // Home Assistant is told about the models
 
-	group group
+	unconfirmed unconfirmed
+	group       group
 }
 
 // group is what the next transaction will hold.
@@ -741,9 +742,11 @@ func (c *committer) run(ctx context.Context) {
 				c.settle(ctx)
 				return
 			}
-			c.add(it)
-			if c.full(it) {
-				c.settle(ctx)
+			if c.meet(ctx, it) {
+				c.add(it)
+				if c.full(it) {
+					c.settle(ctx)
+				}
 			}
 		case <-due:
 			c.boundaries(time.Now())
@@ -753,6 +756,35 @@ func (c *committer) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// meet prepares for the messages of another connection. It reports false where
+// the connection ended before the broker's cursor was known: the message comes
+// again over the next one.
+func (c *committer) meet(ctx context.Context, it *item) bool {
+	u, msg := &c.unconfirmed, it.msg
+	if !u.meets(msg) {
+		return true
+	}
+	c.settle(ctx) // what came over the connection before
+	if ctx.Err() != nil {
+		return false
+	}
+	var known *cursor
+	if u.waits() {
+		select {
+		case <-msg.conn.cursor.known:
+			known = &msg.conn.cursor
+		case <-msg.conn.lost:
+			msg.ack()
+			it.free()
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	u.begin(msg, known)
+	return true
 }
 
 // full reports whether the group waits for no more company. Where durability is
@@ -766,7 +798,7 @@ func (c *committer) full(it *item) bool {
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
 	}
-	return c.relaxed || !g.durable() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
+	return c.relaxed || !c.durable() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
 }
 
 // recover takes up the samples that wait, and lets a minibatch that was filling
@@ -795,7 +827,7 @@ func (c *committer) recover(ctx context.Context) {
 			c.mark(m, m.mark|markAnnounced)
 		}
 	}
-	if c.group.durable() {
+	if c.durable() {
 		c.group.due = now
 	}
 }
@@ -837,21 +869,52 @@ func (c *committer) mark(m *modelState, bits uint64) {
 func (c *committer) add(it *item) {
 	now := time.Now()
 	c.group.items = append(c.group.items, it)
+	repeated, records := c.unconfirmed.repeats(it.msg), len(c.group.records)
 	if it.order != nil {
-		c.obey(it.order)
+		c.obey(it.order, repeated)
 	}
 	if it.msg.qos > 0 {
 		c.group.unacked++
 	}
 	for i := range it.lessons {
 		l := &it.lessons[i]
+		if repeated {
+			c.repeated(l)
+			continue
+		}
 		if err := c.consider(it, l, now); err != nil {
 			c.report.refuse(l.from, l.from.models, it.msg, refuse(Fault, "%w", err))
 		}
 	}
-	if c.group.durable() && c.group.due.IsZero() {
+	if repeated || len(c.group.records) > records {
+		c.unconfirmed.take(it.msg, it.named())
+	}
+	if c.durable() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)
 	}
+}
+
+// durable reports whether the group needs a commit.
+func (c *committer) durable() bool { return c.group.durable() || c.unconfirmed.changed() }
+
+// repeated counts what a repetition would have taught.
+func (c *committer) repeated(l *lesson) {
+	if l.to != nil {
+		if l.label != "" {
+			c.again(l.to)
+		}
+		return
+	}
+	for _, late := range l.labels {
+		c.again(late.to)
+	}
+}
+
+// named reports whether all that the message labels has an id.
+func (it *item) named() bool {
+	return it.order == nil && !slices.ContainsFunc(it.lessons, func(l lesson) bool {
+		return l.to == nil && l.id == lastID || l.to != nil && l.label != "" && l.wait == 0
+	})
 }
 
 // consider takes up what a message teaches. A panic is the error: the message is
@@ -922,7 +985,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 			said = messageKey(it.msg.topic, it.msg.payload, l.entry)
 		}
 		switch {
-		case before != nil && before.corrects(l.label) && slices.Equal(before.sample.X, x) && !(it.msg.dup && c.heard(m, before, said)):
+		case before != nil && before.corrects(l.label) && slices.Equal(before.sample.X, x):
 			if c.admit(it, l, m) {
 				c.correct(before, l, m, said, now)
 			}
@@ -1150,14 +1213,19 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 // it has happened, and the broker sends the messages again.
 func (c *committer) settle(ctx context.Context) {
 	g := &c.group
-	if g.durable() && !c.commit(ctx, g.commit()) {
-		c.takeBack()
-		return
+	if c.durable() {
+		commit := g.commit()
+		commit.Taken = c.unconfirmed.commit()
+		if !c.commit(ctx, commit) {
+			c.takeBack()
+			return
+		}
 	}
 	for _, it := range g.items {
 		it.msg.ack()
 		it.free()
 	}
+	c.unconfirmed.acknowledged()
 	for _, f := range g.done {
 		f()
 	}
@@ -1194,6 +1262,7 @@ func (c *committer) teach(ctx context.Context, m *modelState, records []online.R
 // committed: the node that follows finds them when the broker sends its messages
 // again.
 func (c *committer) takeBack() {
+	c.unconfirmed.undo()
 	for _, m := range c.models {
 		m.waiting.undo()
 		for _, mark := range slices.Backward(c.group.was) {

@@ -210,13 +210,13 @@ func TestRedelivery(t *testing.T) {
 	})
 	in("two equal readings are two samples, a repetition is none", t, func(t *testing.T) {
 		r := one(t)
-		send := func(dup bool) {
-			r.sendMessage(&message{topic: p7, payload: []byte(`{"batch":[[0,0],{"features":[1,0],"label":"ok"},{"features":[1,0],"label":"ok"}]}`), qos: 1, dup: dup})
+		send := func(id uint16, dup bool) {
+			r.sendMessage(&message{id: id, topic: p7, payload: []byte(`{"batch":[[0,0],{"features":[1,0],"label":"ok"},{"features":[1,0],"label":"ok"}]}`), qos: 1, dup: dup})
 			time.Sleep(time.Second)
 		}
-		send(false)
-		send(false)
-		send(true)
+		send(1, false)
+		send(2, false)
+		send(2, true)
 		if got := len(r.models["bearing"].learnt()); got != 4 {
 			t.Errorf("learnt %d, want 4", got)
 		}
@@ -229,6 +229,9 @@ func TestRedelivery(t *testing.T) {
 		r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, dup: true})
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, dup: true}) // under the next identifier
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 1"})
 	})
 }
 
@@ -498,8 +501,8 @@ func TestLateLabels(t *testing.T) {
 			t.Errorf("the correction %+v lacks the prediction that was judged", ev)
 		}
 		// Both labels are delivered again, because their acknowledgements were lost.
-		for _, p := range []string{label("a", "ok"), label("a", "worn")} {
-			r.sendMessage(&message{topic: own, payload: []byte(p), qos: 1, dup: true})
+		for i, p := range []string{label("a", "ok"), label("a", "worn")} {
+			r.sendMessage(&message{id: uint16(4 + i), topic: own, payload: []byte(p), qos: 1, dup: true})
 		}
 		time.Sleep(time.Second)
 		s := r.node.Stats()

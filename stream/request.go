@@ -79,7 +79,7 @@ type request struct {
 	data        gjson.Result
 	word        string // the payload, where it is no object
 	key         uint64 // identity of the message
-	repeat      bool   // the broker may have sent it before
+	repeat      bool   // a background command that the broker may have sent before
 	replace     string // what a rollback replaces: Name of the event
 	reply       *reply
 }
@@ -88,7 +88,8 @@ type request struct {
 type instruction struct {
 	// apply puts what is to be durable in the committer's group. Done says what
 	// to tell once it is; an error is told at once.
-	apply func(c *committer) (done func() map[string]any, err error)
+	// Repeated: the broker has sent the request before, and it was carried out.
+	apply func(c *committer, repeated bool) (done func() map[string]any, err error)
 	reply *reply
 }
 
@@ -150,7 +151,7 @@ func (n *Node) request(it *item, prefix string) error {
 		answer.fail(refusal.Err)
 		return refusal
 	}
-	r.reply, r.key, r.repeat = answer, messageKey(msg.topic, msg.payload, 0), msg.dup
+	r.reply, r.key, r.repeat = answer, messageKey(msg.topic, msg.payload, 0), msg.dup && r.verb.errand != nil
 	if r.verb.errand != nil {
 		if !n.errands.push(answer, r.verb.errand(n, r)) {
 			answer.fail(fmt.Errorf("busy with other requests: %w", ErrBusy))
@@ -230,7 +231,7 @@ func (r *request) className(key string) (string, error) {
 
 // told is an instruction that needs nothing to be durable.
 func told(data map[string]any) *instruction {
-	return &instruction{apply: func(*committer) (func() map[string]any, error) {
+	return &instruction{apply: func(*committer, bool) (func() map[string]any, error) {
 		return func() map[string]any { return data }, nil
 	}}
 }
@@ -286,7 +287,7 @@ func setLearning(models []*modelState, on bool) *instruction {
 	for _, m := range models {
 		m.frozen = !on
 	}
-	return &instruction{apply: func(c *committer) (func() map[string]any, error) {
+	return &instruction{apply: func(c *committer, _ bool) (func() map[string]any, error) {
 		var changed []*modelState
 		for _, m := range models {
 			bits := m.mark | markFrozen
@@ -356,9 +357,9 @@ func (n *Node) classRename(r *request) (*instruction, error) {
 func (r *request) teach(ev online.Event, data map[string]any, check func() error) *instruction {
 	m := r.models[0]
 	ev.Key = r.key
-	return &instruction{apply: func(c *committer) (func() map[string]any, error) {
+	return &instruction{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
 		done := func() map[string]any { return data }
-		if r.repeat && c.seen(m, ev.Key) {
+		if repeated || r.repeat && c.seen(m, ev.Key) {
 			return done, nil
 		}
 		if err := check(); err != nil {
@@ -370,8 +371,8 @@ func (r *request) teach(ev online.Event, data map[string]any, check func() error
 }
 
 // obey carries out an instruction.
-func (c *committer) obey(o *instruction) {
-	done, err := o.apply(c)
+func (c *committer) obey(o *instruction, repeated bool) {
+	done, err := o.apply(c, repeated)
 	if err != nil {
 		o.reply.fail(err)
 		return

@@ -213,7 +213,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("log level %q", level)
 		}
 		// What the broker sends again is carried out once, and answered as before.
-		again := &message{topic: "edge/n1/request/reset", qos: 1, dup: true}
+		again := &message{id: r.sent, topic: "edge/n1/request/reset", qos: 1, dup: true}
 		before := len(r.models["bearing"].learnt())
 		r.sendMessage(again)
 		time.Sleep(time.Second)

@@ -20,6 +20,9 @@ type counters struct {
 	pendingExpired, pendingEvicted              atomic.Uint64
 	valuesUnused, frozen                        atomic.Uint64
 	observed, observedDropped                   atomic.Uint64
+	unconfirmedDropped                          atomic.Uint64
+
+	unconfirmed atomic.Int64 // messages in the set of that name
 
 	held        atomic.Int64 // answered messages that the committer's queue has no room for
 	degraded    atomic.Bool
@@ -118,6 +121,9 @@ type Stats struct {
 	Published      uint64
 
 	ObservedDropped uint64 // messages whose answer before their turn made room for newer ones; they come again
+
+	Unconfirmed        int    // messages that the broker may send again although they were learnt
+	UnconfirmedDropped uint64 // messages that are no longer among those because there were too many
 
 	Reconnects, ConnectFailures, CommitFailures uint64
 

@@ -94,6 +94,7 @@ func (n *Node) TakeOver() {
 	}
 	n.after, old.after = nil, nil
 	n.report.started, n.worker.started = old.report.started, old.worker.started
+	n.committer.unconfirmed = old.committer.unconfirmed
 	for _, m := range n.models {
 		o := old.model(m.Name)
 		if o == nil {
@@ -132,7 +133,7 @@ func (n *Node) TakeOver() {
 
 // retained returns the topics on which the broker keeps what the node says.
 func (n *Node) retained() map[string]bool {
-	topics := map[string]bool{n.report.prefix + "state": true, n.report.prefix + "info": true}
+	topics := map[string]bool{n.report.prefix + "state": true, n.report.prefix + "info": true, n.client.cursorTopic: true}
 	for _, m := range n.models {
 		topics[m.latestTopic], topics[m.metricsTopic] = true, true
 		if n.report.home.Enabled {

@@ -132,6 +132,10 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 			}
 		},
 	}
+	var err error
+	if deps.Taken, err = d.store.Taken(); err != nil {
+		return nil, err
+	}
 	for _, m := range p.models {
 		deps.Models = append(deps.Models, m.feed)
 	}

@@ -1,0 +1,71 @@
+package stream
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// acks counts the acknowledgements that were written over one connection, and
+// those of them that the broker has provably read: it reads in order, so that an
+// answer to a packet proves all that was written before the packet.
+type acks struct {
+	confirmed atomic.Uint64 // of those that were written, the first ones
+
+	mu      sync.Mutex
+	written uint64
+	asked   map[uint16]uint64 // written, when a publication left; by its identifier
+	pinged  uint64            // written, when the latest ping left
+}
+
+// position returns how many were written.
+func (a *acks) position() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.written
+}
+
+// wrote counts an acknowledgement. The calls of wrote, published and ping are in
+// the order in which the packets are written.
+func (a *acks) wrote() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.written++
+}
+
+// published notes a publication of QoS 1, which the broker answers.
+func (a *acks) published(id uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.asked == nil {
+		a.asked = map[uint16]uint64{}
+	}
+	a.asked[id] = a.written
+}
+
+// ping notes a ping, which the broker answers.
+func (a *acks) ping() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pinged = a.written
+}
+
+// answered notes the answer to a publication.
+func (a *acks) answered(id uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.confirm(a.asked[id])
+}
+
+// pong notes the answer to a ping.
+func (a *acks) pong() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.confirm(a.pinged)
+}
+
+// confirm is called with mu held.
+func (a *acks) confirm(n uint64) {
+	if n > a.confirmed.Load() {
+		a.confirmed.Store(n)
+	}
+}

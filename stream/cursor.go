@@ -1,0 +1,122 @@
+package stream
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+)
+
+const (
+	cursorLevel  = "cursor"        // of the topic below that of the node
+	cursorWithin = 2 * time.Second // for the broker to send the cursor that it keeps
+	maxCursors   = 64              // on their way at once; full, a later one has to do
+	maxSequence  = 1 << 62
+)
+
+// cursor is what the broker tells at the begin of a connection about the
+// messages that were acknowledged over the one before.
+//
+// After each commit with a message that has no id, the node writes its
+// acknowledgements and then publishes the number of the commit, retained, on
+// <base>/<node>/cursor. A broker reads in order: the number that it keeps is
+// that of the last commit whose acknowledgements it has certainly read. After a
+// crash nothing else tells, where the broker uses identifiers again, whether
+// equal readings are repetitions or new ones.
+type cursor struct {
+	known    chan struct{} // closed once the rest is valid
+	once     sync.Once
+	fresh    bool   // the broker has no session of before
+	found    bool   // it keeps a cursor
+	sequence uint64 // of that
+}
+
+// settle says how it is; the first call decides.
+func (c *cursor) settle(fresh, found bool, sequence uint64) {
+	c.once.Do(func() {
+		c.fresh, c.found, c.sequence = fresh, found, sequence
+		close(c.known)
+	})
+}
+
+// answer reads what the broker keeps.
+func (c *cursor) answer(payload []byte) {
+	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < maxSequence {
+		c.settle(false, true, n)
+	}
+}
+
+// readCursor asks for the cursor that the broker keeps. It ends within
+// cursorWithin, or with ctx or the connection.
+func (c *client) readCursor(ctx context.Context, conn *connection) {
+	select {
+	case <-conn.cursor.known:
+		return
+	default:
+	}
+	defer conn.cursor.settle(false, false, 0)
+	late := time.NewTimer(cursorWithin)
+	defer late.Stop()
+	token := conn.paho.Subscribe(c.cursorTopic, 0, nil)
+	for _, answer := range []<-chan struct{}{token.Done(), conn.cursor.known} {
+		select {
+		case <-answer:
+		case <-late.C:
+		case <-conn.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+		if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
+			c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
+			break
+		}
+	}
+	conn.paho.Unsubscribe(c.cursorTopic)
+}
+
+// publishCursor lets the broker keep the number of a commit. The committer's
+// goroutine calls it after the acknowledgements of that commit.
+func (conn *connection) publishCursor(sequence uint64) {
+	if conn.client.cursorTopic == "" {
+		return
+	}
+	select {
+	case <-conn.lost:
+		return
+	default:
+	}
+	for len(conn.cursors) > 0 {
+		select {
+		case <-conn.cursors[0].Done():
+			conn.cursors[0].Free()
+			conn.cursors = conn.cursors[1:]
+			continue
+		default:
+		}
+		break
+	}
+	if len(conn.cursors) >= maxCursors {
+		return
+	}
+	m := outgoing{topic: conn.client.cursorTopic, payload: strconv.AppendUint(nil, sequence, 10), qos: 1, retained: true}
+	conn.cursors = append(conn.cursors, conn.publish(&m))
+}
+
+// position returns how many acknowledgements were written over the connection,
+// confirmed how many of them the broker has provably read.
+func (conn *connection) position() uint64 {
+	if conn.net == nil {
+		return 0
+	}
+	return conn.net.acks.position()
+}
+
+func (conn *connection) confirmed() uint64 {
+	if conn.net == nil {
+		return 0
+	}
+	return conn.net.acks.confirmed.Load()
+}

@@ -1,0 +1,248 @@
+package stream
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"edge/online"
+)
+
+const (
+	maxUnconfirmed = 4096    // messages in the set; full, the oldest leaves it
+	maxAge         = 1 << 15 // messages of QoS 1 and 2 until one of an earlier connection is given up; identifiers come back after twice as many
+)
+
+// unconfirmed is the set of messages of QoS 1 and 2 from which the node has
+// learnt and whose acknowledgement may not have reached the broker. The broker
+// sends such a message again (MQTT 3.1.1, section 4.4), and it must not be learnt
+// twice. Every other message is new, also with the DUP flag: a broker sets it on
+// all that it has sent before, whether it arrived or not.
+//
+// A repetition has the packet identifier, the topic and the payload of a message
+// in the set. Some brokers number the messages of each connection from 1 on,
+// also those that they send again; there, topic and payload have to do, one for
+// one and against this set alone.
+//
+// A message leaves the set once the broker has provably read its
+// acknowledgement. A broker reads in order, so it has read all that was written
+// before
+//
+//   - an acknowledgement whose identifier it gives to a new message,
+//   - a packet that it has answered on the same connection,
+//   - the cursor that it keeps (cursor.go), which outlives a crash of the node.
+//
+// The set is part of each commit. The committer's goroutine owns it.
+type unconfirmed struct {
+	messages []takenMessage // oldest first
+	removed  []takenMessage // repeated since the last commit
+	sequence uint64         // of the newest commit that took messages
+	count    uint64         // messages of QoS 1 and 2 so far
+
+	conn      *connection // that the newest message came over
+	confirmed uint64      // acknowledgements over conn that the broker has read
+	renewed   bool        // conn's broker gives new identifiers to what it sends again
+	exact     bool        // the broker's cursor has told which messages come again over conn
+
+	dropped *atomic.Uint64 // messages that left the full set
+	size    *atomic.Int64  // of the set
+
+	note online.Taken // of the last commit
+}
+
+// takenMessage is a message in the set.
+type takenMessage struct {
+	id       uint16
+	exactly2 bool   // of QoS 2, whose acknowledgement paho writes: nothing that is written later proves that it was read
+	key      uint64 // identity of topic and payload
+	named    bool   // all that it labels has an id, which tells a repetition as well
+	staged   bool   // not committed yet
+	conn     *connection
+	position uint64 // of its acknowledgement among those of conn; 0: not written yet
+	sequence uint64 // as in online.TakenMessage
+	at       uint64 // count when it came
+}
+
+// load takes over what an earlier run has noted.
+func (u *unconfirmed) load(t online.Taken) {
+	u.sequence = t.Sequence
+	for _, m := range t.Messages {
+		u.messages = append(u.messages, takenMessage{id: m.ID, key: m.Key, named: m.Named, sequence: m.Sequence})
+	}
+	u.size.Store(int64(len(u.messages)))
+}
+
+// meets reports whether a message is the first one over its connection.
+func (u *unconfirmed) meets(msg *message) bool {
+	return msg.qos > 0 && msg.conn != nil && msg.conn != u.conn
+}
+
+// waits reports whether begin needs to know the connection's cursor: where a
+// message can be told by the set alone, and at first.
+func (u *unconfirmed) waits() bool {
+	return u.sequence == 0 || slices.ContainsFunc(u.messages, func(m takenMessage) bool { return !m.named })
+}
+
+// begin prepares the set for the messages of another connection, of which first
+// is the first. cursor is nil where it is not known.
+func (u *unconfirmed) begin(first *message, c *cursor) {
+	if c == nil {
+		c = new(cursor)
+	}
+	if c.fresh { // the broker has no session, and nothing to send again
+		u.messages = u.messages[:0]
+	}
+	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
+		return c.found && m.sequence > 0 && m.sequence <= c.sequence
+	})
+	for i := range u.messages {
+		u.messages[i].sequence = 0 // a later cursor says nothing about them
+	}
+	u.conn, u.confirmed = first.conn, 0
+	u.exact, u.sequence = c.found, max(u.sequence, c.sequence)
+	at := u.find(first.id)
+	u.renewed = first.id == 1 && !(at >= 0 && u.messages[at].key == keyOf(first))
+}
+
+// repeats reports whether a message was taken before. It then leaves the set,
+// until it is taken again.
+func (u *unconfirmed) repeats(msg *message) bool {
+	if msg.qos == 0 || msg.conn == nil {
+		return false
+	}
+	u.count++
+	u.prune(msg.confirmed)
+	if len(u.messages) == 0 {
+		return false
+	}
+	if at := u.find(msg.id); at >= 0 {
+		m := &u.messages[at]
+		switch same := m.key == keyOf(msg); {
+		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && !u.renewed && same && (msg.dup || u.exact):
+			u.remove(at)
+			return true
+		case m.conn == msg.conn, !u.renewed: // a new message has the identifier
+			u.read(at)
+		}
+	}
+	if !u.renewed {
+		return false
+	}
+	if !msg.dup { // what the broker sends again comes first
+		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn })
+		return false
+	}
+	key := keyOf(msg)
+	at := slices.IndexFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn && m.key == key })
+	if at >= 0 {
+		u.remove(at)
+	}
+	return at >= 0
+}
+
+// remove takes a message out of the set because it was repeated.
+func (u *unconfirmed) remove(at int) {
+	if m := u.messages[at]; !m.staged {
+		u.removed = append(u.removed, m)
+	}
+	u.messages = slices.Delete(u.messages, at, at+1)
+}
+
+// find returns where the newest message with an identifier is, −1 if there is none.
+func (u *unconfirmed) find(id uint16) int {
+	for i := len(u.messages) - 1; i >= 0; i-- {
+		if u.messages[i].id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// read drops a message whose acknowledgement the broker has read, and those
+// that were acknowledged before it over the same connection.
+func (u *unconfirmed) read(at int) {
+	last := u.messages[at]
+	i := 0
+	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
+		i++
+		return i-1 == at || i-1 < at && m.conn == last.conn && !m.exactly2 && !last.exactly2
+	})
+}
+
+// prune drops the messages whose acknowledgements are among the first confirmed
+// ones of the connection, and now and then those that are too old to come again.
+func (u *unconfirmed) prune(confirmed uint64) {
+	if confirmed > u.confirmed {
+		u.confirmed = confirmed
+		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
+			return m.conn == u.conn && m.position > 0 && m.position <= confirmed
+		})
+	}
+	if u.count%(maxAge/32) == 0 {
+		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn && u.count-m.at > maxAge })
+	}
+}
+
+// take puts a message into the set, named if all that it labels has an id.
+func (u *unconfirmed) take(msg *message, named bool) {
+	if msg.qos == 0 || msg.conn == nil {
+		return
+	}
+	if len(u.messages) >= maxUnconfirmed {
+		u.messages = slices.Delete(u.messages, 0, 1)
+		u.dropped.Add(1)
+	}
+	u.messages = append(u.messages, takenMessage{
+		id: msg.id, exactly2: msg.qos == 2, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
+	})
+}
+
+// changed reports whether messages were taken since the last commit.
+func (u *unconfirmed) changed() bool {
+	return len(u.messages) > 0 && u.messages[len(u.messages)-1].staged
+}
+
+// commit returns the set for the next commit; nil if nothing was taken.
+func (u *unconfirmed) commit() *online.Taken {
+	if !u.changed() {
+		return nil
+	}
+	u.sequence++
+	u.note.Sequence, u.note.Messages = u.sequence, u.note.Messages[:0]
+	for i := range u.messages {
+		m := &u.messages[i]
+		if m.conn == u.conn && m.sequence == 0 && !m.exactly2 {
+			m.sequence = u.sequence
+		}
+		u.note.Messages = append(u.note.Messages, online.TakenMessage{ID: m.id, Key: m.key, Named: m.named, Sequence: m.sequence})
+	}
+	return &u.note
+}
+
+// acknowledged notes that what was taken has been committed and acknowledged.
+func (u *unconfirmed) acknowledged() {
+	u.removed = u.removed[:0]
+	if u.changed() {
+		position, named := u.conn.position(), true
+		for i := range u.messages {
+			m := &u.messages[i]
+			if m.conn == u.conn && m.position == 0 && !m.exactly2 {
+				m.position = position
+			}
+			named, m.staged = named && (m.named || !m.staged), false
+		}
+		if !named {
+			u.conn.publishCursor(u.sequence)
+		}
+	}
+	u.size.Store(int64(len(u.messages)))
+}
+
+// undo takes back what has come since the last commit, which will come again.
+func (u *unconfirmed) undo() {
+	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.staged })
+	u.messages = append(u.messages, u.removed...)
+	u.removed = u.removed[:0]
+}
+
+// keyOf identifies the topic and the payload of a message.
+func keyOf(msg *message) uint64 { return messageKey(msg.topic, msg.payload, 0) }

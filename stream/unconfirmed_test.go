@@ -1,0 +1,220 @@
+package stream
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"edge/online"
+)
+
+// step is one thing that happens between a broker and a node without a network.
+type step struct {
+	id      uint16
+	dup     bool
+	x       int     // of the labelled sample that comes; equal ones are equal messages
+	again   *cursor // not nil: a new connection comes first
+	crash   bool    // the node ends before, and its set is read from the journal
+	confirm bool    // before, the broker has read all acknowledgements
+	learnt  bool    // what has to become of it
+}
+
+func brokerKeeps(sequence uint64) *cursor { return &cursor{found: true, sequence: sequence} }
+
+// A message is learnt unless the broker sends it again after it was learnt.
+func TestUnconfirmed(t *testing.T) {
+	unknown, fresh := &cursor{}, &cursor{fresh: true}
+	for name, steps := range map[string][]step{
+		"another identifier is another message, on one connection": {
+			{id: 1, x: 7, learnt: true}, {id: 2, dup: true, x: 7, learnt: true},
+		},
+		"the same identifier with DUP is a repetition": {
+			{id: 1, x: 7, learnt: true}, {id: 1, dup: true, x: 7}, {id: 1, dup: true, x: 7},
+		},
+		"the same identifier without DUP is a new message": {
+			{id: 1, x: 7, learnt: true}, {id: 1, x: 7, learnt: true},
+		},
+		"the same identifier with other content is a new message": {
+			{id: 1, x: 7, learnt: true}, {id: 1, dup: true, x: 8, learnt: true},
+		},
+		"acknowledgements that the broker has read free the identifier": {
+			{id: 1, x: 7, learnt: true}, {id: 1, dup: true, x: 7, confirm: true, learnt: true},
+		},
+		"identifiers that are kept: a window that was taken and one that was not": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 2, dup: true, x: 7, again: unknown}, {id: 3, dup: true, x: 7, learnt: true}, {id: 4, dup: true, x: 7, learnt: true}, {id: 5, x: 7, learnt: true},
+		},
+		"the same over a crash": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 2, dup: true, x: 7, again: unknown, crash: true}, {id: 3, dup: true, x: 7, learnt: true}, {id: 4, dup: true, x: 7, learnt: true}, {id: 5, x: 7, learnt: true},
+		},
+		"a repetition is one after each of several losses": {
+			{id: 5, x: 7, learnt: true},
+			{id: 5, dup: true, x: 7, again: unknown}, {id: 5, dup: true, x: 7, again: unknown, crash: true}, {id: 5, dup: true, x: 7, again: unknown},
+			{id: 6, dup: true, x: 7, learnt: true}, {id: 6, dup: true, x: 7, again: unknown, crash: true},
+		},
+		"identifiers from 1 on: the cursor tells that both were read": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 1, dup: true, x: 7, again: brokerKeeps(2), learnt: true}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
+		},
+		"identifiers from 1 on: the cursor tells that the first was read": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 1, dup: true, x: 7, again: brokerKeeps(1)}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
+		},
+		"the same over a crash, and over another": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 1, dup: true, x: 7, again: brokerKeeps(1), crash: true}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
+			{id: 1, dup: true, x: 7, again: brokerKeeps(3), crash: true}, {id: 2, dup: true, x: 7}, {id: 3, dup: true, x: 7, learnt: true},
+		},
+		"identifiers from 1 on, without a cursor: one for one, until something new comes": {
+			{id: 1, x: 5, learnt: true}, {id: 2, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
+			{id: 1, dup: true, x: 7, again: unknown}, {id: 2, dup: true, x: 7}, {id: 3, dup: true, x: 7, learnt: true},
+			{id: 4, x: 7, learnt: true}, {id: 5, dup: true, x: 5, learnt: true},
+		},
+		"a broker that keeps identifiers and sets no DUP flag": {
+			{id: 40, x: 7, learnt: true}, {id: 41, x: 7, learnt: true},
+			{id: 41, x: 7, again: brokerKeeps(1)}, {id: 42, x: 7, learnt: true}, {id: 9, x: 7, learnt: true},
+		},
+		"without a session nothing comes again": {
+			{id: 1, x: 7, learnt: true}, {id: 1, dup: true, x: 7, again: fresh, learnt: true},
+		},
+		"a cursor tells nothing about what was acknowledged before its connection": {
+			{id: 1, x: 1, learnt: true}, {id: 2, x: 2, learnt: true},
+			{id: 3, x: 3, again: brokerKeeps(0), learnt: true}, // the third commit
+			{id: 1, dup: true, x: 1, again: brokerKeeps(3), crash: true}, {id: 2, dup: true, x: 2}, {id: 3, dup: true, x: 3, learnt: true},
+		},
+	} {
+		in(name, t, func(t *testing.T) {
+			journal := newFakeJournal()
+			cfg, m := testConfig()
+			r := newRig(t, journal, cfg, m)
+			learnt := func() int { return len(r.models["bearing"].learnt()) }
+			for i, s := range steps {
+				if s.crash {
+					r.stop()
+					taken := *journal.commits[len(journal.commits)-1].Taken
+					m.Model = newFakeModel(2)
+					r = newRig(t, journal, cfg, m)
+					r.node.committer.unconfirmed.load(taken)
+				}
+				if s.again != nil {
+					r.reconnect(s.again)
+				}
+				before := learnt()
+				msg := &message{id: s.id, dup: s.dup, topic: p7, payload: []byte(labelled(s.x)), qos: 1}
+				if s.confirm {
+					msg.confirmed = 1 << 40
+				}
+				r.sendMessage(msg)
+				time.Sleep(time.Second)
+				if got := learnt() - before; got != map[bool]int{true: 1}[s.learnt] {
+					t.Fatalf("step %d, %+v: learnt %d times", i, s, got)
+				}
+			}
+		})
+	}
+}
+
+// What was not committed is forgotten, and what it repeated is in the set again.
+func TestUnconfirmedUndo(t *testing.T) {
+	u, conn := testSet(), new(connection)
+	msg := func(id uint16) *message { return &message{id: id, dup: true, qos: 1, conn: conn} }
+	u.begin(msg(1), nil)
+	u.take(msg(1), false)
+	u.take(msg(2), false)
+	u.commit()
+	acknowledge(u)
+	if !u.repeats(msg(1)) {
+		t.Error("a repetition was not known")
+	}
+	u.take(msg(1), false)
+	u.take(msg(3), false)
+	u.commit()
+	u.undo()
+	if u.repeats(msg(3)) || !u.repeats(msg(2)) || !u.repeats(msg(1)) {
+		t.Errorf("after an undo: %+v", u.messages)
+	}
+}
+
+// The set is bounded in number, and in age for earlier connections.
+func TestUnconfirmedIsBounded(t *testing.T) {
+	u, conn := testSet(), new(connection)
+	msg := func(id int) *message {
+		return &message{id: uint16(id), qos: 1, conn: conn, payload: fmt.Append(nil, id)}
+	}
+	for i := range maxUnconfirmed + 10 {
+		u.repeats(msg(i + 1))
+		u.take(msg(i+1), false)
+	}
+	if n := u.dropped.Load(); len(u.messages) != maxUnconfirmed || n != 10 {
+		t.Errorf("%d messages, %d dropped, want %d and 10", len(u.messages), n, maxUnconfirmed)
+	}
+	conn = new(connection)
+	u.begin(msg(1), nil)
+	for i := range 1<<15 + 1<<11 {
+		u.repeats(msg(i%1000 + 20_000))
+	}
+	if len(u.messages) != 0 {
+		t.Errorf("%d messages of an earlier connection after many of a later one", len(u.messages))
+	}
+}
+
+func testSet() *unconfirmed {
+	return &unconfirmed{dropped: new(atomic.Uint64), size: new(atomic.Int64)}
+}
+
+// acknowledge does what acknowledged does, where there is no connection.
+func acknowledge(u *unconfirmed) {
+	for i := range u.messages {
+		u.messages[i].staged = false
+	}
+	u.removed = u.removed[:0]
+}
+
+// A broker has read what was written before a packet that it answers.
+func TestAcks(t *testing.T) {
+	var a acks
+	want := func(n uint64) {
+		t.Helper()
+		if got := a.confirmed.Load(); got != n {
+			t.Errorf("%d confirmed, want %d", got, n)
+		}
+	}
+	a.wrote()
+	a.published(40_000)
+	a.wrote()
+	a.ping()
+	a.wrote()
+	a.answered(1) // never left
+	want(0)
+	a.pong()
+	want(2)
+	a.answered(40_000)
+	want(2)
+	a.published(40_000)
+	a.answered(40_000)
+	want(3)
+	if a.position() != 3 {
+		t.Errorf("position %d, want 3", a.position())
+	}
+}
+
+// Only what the set alone can tell waits for the broker's cursor.
+func TestUnconfirmedWaits(t *testing.T) {
+	for _, c := range []struct {
+		taken online.Taken
+		want  bool
+	}{
+		{online.Taken{}, true},
+		{online.Taken{Sequence: 3}, false},
+		{online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Named: true}}}, false},
+		{online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Named: true}, {ID: 2}}}, true},
+	} {
+		u := testSet()
+		u.load(c.taken)
+		if u.waits() != c.want || len(u.messages) != len(c.taken.Messages) {
+			t.Errorf("%+v: waits %v, want %v", c.taken, u.waits(), c.want)
+		}
+	}
+}
