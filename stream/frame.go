@@ -55,6 +55,7 @@ type frameConn struct {
 	out      []byte        // what waits to be written
 	spare    []byte        // becomes out
 	writing  bool          // a goroutine writes until out is empty
+	held     bool          // nothing leaves: what is put into out meanwhile leaves in one piece
 	writeErr error         // that ended it
 	writer   func()        // write
 	room     chan struct{} // has an element once something has left out
@@ -247,7 +248,7 @@ func (f *frameConn) text(topic []byte) string {
 func (f *frameConn) publish(m *outgoing, id uint16) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.out) >= maxUnwritten && f.writeErr == nil {
+	for len(f.out) >= maxUnwritten && f.writeErr == nil && !f.held {
 		if !f.await() {
 			return errBusy
 		}
@@ -301,9 +302,26 @@ func (f *frameConn) acknowledge(id uint16) {
 	}
 }
 
+// hold keeps what is written from now on until release, so that it leaves in
+// one piece: a process that is killed has written all of it, or nothing.
+func (f *frameConn) hold() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = true
+}
+
+func (f *frameConn) release() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = false
+	if len(f.out) > 0 {
+		f.begin()
+	}
+}
+
 // begin lets what is in out be written. The caller holds mu.
 func (f *frameConn) begin() {
-	if !f.writing {
+	if !f.writing && !f.held {
 		f.writing = true
 		go f.writer()
 	}
@@ -336,7 +354,7 @@ func (f *frameConn) SetWriteDeadline(time.Time) error { return nil }
 func (f *frameConn) write() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.out) > 0 && f.writeErr == nil {
+	for len(f.out) > 0 && f.writeErr == nil && !f.held {
 		batch := f.out
 		f.out, f.spare = f.spare[:0], nil
 		f.mu.Unlock()

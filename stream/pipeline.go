@@ -784,6 +784,9 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 		}
 	}
 	u.begin(msg, known)
+	if len(u.messages) > 0 {
+		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "exactly", u.exact, "renewed_identifiers", u.renewed, "dropped", u.dropped.Load(), "sequence", u.sequence, "cursor_known", known != nil, "first", msg.id, "first_dup", msg.dup, "oldest", u.messages[0].id, "newest", u.messages[len(u.messages)-1].id)
+	}
 	return true
 }
 
@@ -1221,11 +1224,13 @@ func (c *committer) settle(ctx context.Context) {
 			return
 		}
 	}
+	release := c.unconfirmed.hold()
 	for _, it := range g.items {
 		it.msg.ack()
 		it.free()
 	}
 	c.unconfirmed.acknowledged()
+	release()
 	for _, f := range g.done {
 		f()
 	}

@@ -9,7 +9,11 @@ import (
 
 const (
 	maxUnconfirmed = 4096    // messages in the set; full, the oldest leaves it
-	maxAge         = 1 << 15 // messages of QoS 1 and 2 until one of an earlier connection is given up; identifiers come back after twice as many
+	// Messages of QoS 1 and 2 after which those of an earlier connection are given
+	// up: a broker that keeps identifiers gives them out again after twice as many;
+	// one that does not sends again within its window, or nearly so.
+	maxAge        = 1 << 15
+	maxAgeRenewed = 1 << 10
 )
 
 // unconfirmed is the set of messages of QoS 1 and 2 from which the node has
@@ -124,11 +128,7 @@ func (u *unconfirmed) repeats(msg *message) bool {
 			u.read(at)
 		}
 	}
-	if !u.renewed {
-		return false
-	}
-	if !msg.dup { // what the broker sends again comes first
-		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn })
+	if !u.renewed || !msg.dup {
 		return false
 	}
 	key := keyOf(msg)
@@ -177,8 +177,12 @@ func (u *unconfirmed) prune(confirmed uint64) {
 			return m.conn == u.conn && m.position > 0 && m.position <= confirmed
 		})
 	}
-	if u.count%(maxAge/32) == 0 {
-		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn && u.count-m.at > maxAge })
+	if u.count%maxAgeRenewed == 0 {
+		age := uint64(maxAge)
+		if u.renewed {
+			age = maxAgeRenewed
+		}
+		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn && u.count-m.at > age })
 	}
 }
 
@@ -216,6 +220,16 @@ func (u *unconfirmed) commit() *online.Taken {
 		u.note.Messages = append(u.note.Messages, online.TakenMessage{ID: m.id, Key: m.key, Named: m.named, Sequence: m.sequence})
 	}
 	return &u.note
+}
+
+// hold lets the acknowledgements of a commit and the cursor leave in one piece,
+// when the function that it returns is called.
+func (u *unconfirmed) hold() (release func()) {
+	if !u.changed() || u.conn.net == nil {
+		return func() {}
+	}
+	u.conn.net.hold()
+	return u.conn.net.release
 }
 
 // acknowledged notes that what was taken has been committed and acknowledged.

@@ -67,10 +67,10 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 1, dup: true, x: 7, again: brokerKeeps(1), crash: true}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
 			{id: 1, dup: true, x: 7, again: brokerKeeps(3), crash: true}, {id: 2, dup: true, x: 7}, {id: 3, dup: true, x: 7, learnt: true},
 		},
-		"identifiers from 1 on, without a cursor: one for one, until something new comes": {
+		"identifiers from 1 on, without a cursor: one for one, also after new ones": {
 			{id: 1, x: 5, learnt: true}, {id: 2, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
 			{id: 1, dup: true, x: 7, again: unknown}, {id: 2, dup: true, x: 7}, {id: 3, dup: true, x: 7, learnt: true},
-			{id: 4, x: 7, learnt: true}, {id: 5, dup: true, x: 5, learnt: true},
+			{id: 4, x: 7, learnt: true}, {id: 5, dup: true, x: 5}, {id: 6, dup: true, x: 5, learnt: true},
 		},
 		"a broker that keeps identifiers and sets no DUP flag": {
 			{id: 40, x: 7, learnt: true}, {id: 41, x: 7, learnt: true},
