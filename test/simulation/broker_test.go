@@ -330,6 +330,9 @@ func (b *broker) acknowledged(s *session, id uint16, packet packets.ControlPacke
 // published takes a publication of a node.
 func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	b.received++
+	if c.TopicName == "edge/"+nodeID+"/cursor" {
+		b.world.doubt.kept()
+	}
 	b.route(publication{topic: c.TopicName, payload: c.Payload, qos: c.Qos, retained: c.Retain})
 	if c.Qos == 0 {
 		return

@@ -13,6 +13,7 @@ type doubt struct {
 	answered []answer    // of the connection
 	over     *peer       // the connection
 	total    int         // acknowledgements ever
+	cursor   int         // of them, when the broker received the cursor that it keeps
 }
 
 // answer is a packet that proves to the node that what it wrote before was read.
@@ -47,14 +48,22 @@ func (b *doubt) proves(p *peer, total int) {
 	b.answered = append(b.answered, answer{p.written, total})
 }
 
+// kept notes that the broker keeps a cursor that the node wrote after its latest
+// acknowledgements, and reads when it connects again.
+func (b *doubt) kept() { b.cursor = b.total }
+
+// forget drops all but the acknowledgements after a number of them.
+func (b *doubt) forget(total int) {
+	b.open = b.open[max(len(b.open)-(b.total-total), 0):]
+}
+
 // settle forgets what the node can know.
 func (b *doubt) settle() {
 	if b.over == nil {
 		return
 	}
 	for len(b.answered) > 0 && b.answered[0].at <= b.over.link.client.read {
-		unknown := b.total - b.answered[0].total
-		b.open = b.open[max(len(b.open)-unknown, 0):]
+		b.forget(b.answered[0].total)
 		b.answered = b.answered[1:]
 	}
 }
@@ -66,6 +75,7 @@ func (b *doubt) resumes(s *session, keeps bool) {
 		return
 	}
 	b.settle()
+	b.forget(b.cursor)
 	b.over, b.answered = nil, nil
 	groups := map[string]*mistake{}
 	for _, d := range append(s.inflight[:len(s.inflight):len(s.inflight)], s.waiting...) {

@@ -128,8 +128,12 @@ func (l *life) notify(n online.Notice) {
 
 // newNode wires a node.
 func (l *life) newNode(after *stream.Node) *stream.Node {
+	taken, err := l.store.Taken()
+	if err != nil {
+		l.world.fail("%v", err)
+	}
 	node, err := stream.NewNode(l.world.plan.node, stream.Deps{
-		Models: slices.Clone(l.feeds), Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dial(l), After: after,
+		Models: slices.Clone(l.feeds), Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dial(l), After: after, Taken: taken,
 		Program: stream.Program{Checkpoint: l.checkpoint},
 	})
 	if err != nil {

@@ -275,6 +275,10 @@ func (w *world) drain() bool {
 		w.fail("the node never connects again")
 		return false
 	}
+	if w.out != nil {
+		stacks := make([]byte, 1<<20)
+		fmt.Fprintf(w.out, "%s\n", stacks[:runtime.Stack(stacks, true)])
+	}
 	w.fail("the node does not acknowledge all: %d in flight, %d wait, connected: %v", len(s.inflight), len(s.waiting), s.peer != nil)
 	return false
 }
