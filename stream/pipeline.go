@@ -886,16 +886,14 @@ func (c *committer) add(it *item) {
 			c.report.refuse(l.from, l.from.models, it.msg, refuse(Fault, "%w", err))
 		}
 	}
-	if repeated || len(c.group.records) > records {
-		c.unconfirmed.take(it.msg, it.named())
-	}
+	c.unconfirmed.take(it.msg, it.named(), repeated || len(c.group.records) > records)
 	if c.durable() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)
 	}
 }
 
 // durable reports whether the group needs a commit.
-func (c *committer) durable() bool { return c.group.durable() || c.unconfirmed.changed() }
+func (c *committer) durable() bool { return c.group.durable() || c.unconfirmed.due }
 
 // repeated counts what a repetition would have taught.
 func (c *committer) repeated(l *lesson) {
@@ -1213,7 +1211,8 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 // it has happened, and the broker sends the messages again.
 func (c *committer) settle(ctx context.Context) {
 	g := &c.group
-	if c.durable() {
+	durable := c.durable()
+	if durable {
 		commit := g.commit()
 		commit.Taken = c.unconfirmed.commit()
 		if !c.commit(ctx, commit) {
@@ -1225,7 +1224,7 @@ func (c *committer) settle(ctx context.Context) {
 		it.msg.ack()
 		it.free()
 	}
-	c.unconfirmed.acknowledged()
+	c.unconfirmed.acknowledged(durable)
 	for _, f := range g.done {
 		f()
 	}

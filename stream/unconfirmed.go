@@ -12,10 +12,11 @@ const (
 	maxAge         = 1 << 15 // messages of QoS 1 and 2 until one of an earlier connection is given up; identifiers come back after twice as many
 )
 
-// unconfirmed is the set of messages of QoS 1 and 2 from which the node has
-// learnt and whose acknowledgement may not have reached the broker. The broker
-// sends such a message again (MQTT 3.1.1, section 4.4), and it must not be learnt
-// twice. Every other message is new, also with the DUP flag: a broker sets it on
+// unconfirmed is the set of messages of QoS 1 and 2 which the node has taken and
+// whose acknowledgement may not have reached the broker. The broker sends such a
+// message again (MQTT 3.1.1, section 4.4), and it must not be learnt twice, nor
+// once where it has taught nothing: a label that was the sample's already would
+// then take a later correction back. Every other message is new, also with the DUP flag: a broker sets it on
 // all that it has sent before, whether it arrived or not.
 //
 // A repetition has the packet identifier, the topic and the payload of a message
@@ -35,6 +36,8 @@ const (
 type unconfirmed struct {
 	messages []takenMessage // oldest first
 	removed  []takenMessage // repeated since the last commit
+	unnoted  bool           // messages were taken since the last commit
+	due      bool           // a message was taken that taught something: the set needs a commit
 	sequence uint64         // of the newest commit that took messages
 	count    uint64         // messages of QoS 1 and 2 so far
 
@@ -182,8 +185,10 @@ func (u *unconfirmed) prune(confirmed uint64) {
 	}
 }
 
-// take puts a message into the set, named if all that it labels has an id.
-func (u *unconfirmed) take(msg *message, named bool) {
+// take puts a message into the set, named if all that it labels has an id. One
+// that taught nothing needs no commit of its own: until the next one nothing has
+// changed, and it would teach nothing again.
+func (u *unconfirmed) take(msg *message, named, taught bool) {
 	if msg.qos == 0 || msg.conn == nil {
 		return
 	}
@@ -194,16 +199,14 @@ func (u *unconfirmed) take(msg *message, named bool) {
 	u.messages = append(u.messages, takenMessage{
 		id: msg.id, exactly2: msg.qos == 2, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
 	})
+	u.due = u.due || taught
+	u.unnoted = true
 }
 
-// changed reports whether messages were taken since the last commit.
-func (u *unconfirmed) changed() bool {
-	return len(u.messages) > 0 && u.messages[len(u.messages)-1].staged
-}
-
-// commit returns the set for the next commit; nil if nothing was taken.
+// commit returns the set for the next commit; nil if nothing was taken since the
+// last one.
 func (u *unconfirmed) commit() *online.Taken {
-	if !u.changed() {
+	if !u.unnoted {
 		return nil
 	}
 	u.sequence++
@@ -218,19 +221,25 @@ func (u *unconfirmed) commit() *online.Taken {
 	return &u.note
 }
 
-// acknowledged notes that what was taken has been committed and acknowledged.
-func (u *unconfirmed) acknowledged() {
+// acknowledged notes that what was taken has been acknowledged, and, where that
+// was needed, committed before.
+func (u *unconfirmed) acknowledged(committed bool) {
 	u.removed = u.removed[:0]
-	if u.changed() {
-		position, named := u.conn.position(), true
-		for i := range u.messages {
-			m := &u.messages[i]
-			if m.conn == u.conn && m.position == 0 && !m.exactly2 {
-				m.position = position
-			}
-			named, m.staged = named && (m.named || !m.staged), false
+	if u.conn == nil {
+		return
+	}
+	position, named, staged := u.conn.position(), true, false
+	for i := range u.messages {
+		m := &u.messages[i]
+		if m.conn == u.conn && m.position == 0 && !m.exactly2 {
+			m.position = position
 		}
-		if !named {
+		named, staged = named && (m.named || !m.staged), staged || m.staged
+		m.staged = false
+	}
+	if committed {
+		u.due, u.unnoted = false, false
+		if staged && !named {
 			u.conn.publishCursor(u.sequence)
 		}
 	}
@@ -241,7 +250,7 @@ func (u *unconfirmed) acknowledged() {
 func (u *unconfirmed) undo() {
 	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.staged })
 	u.messages = append(u.messages, u.removed...)
-	u.removed = u.removed[:0]
+	u.removed, u.due = u.removed[:0], false
 }
 
 // keyOf identifies the topic and the payload of a message.
