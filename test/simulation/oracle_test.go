@@ -60,7 +60,12 @@ type belief struct {
 type sample struct {
 	x     []float64
 	label string
+	born  int // life in which it came first with its label; 0: its label came later, and no start forgets it
 }
+
+// remembered reports whether a message finds a sample that had its label at
+// once, which only the life that learnt it keeps for a correction.
+func (s sample) remembered(d *delivery) bool { return s.born == 0 || s.born == d.died }
 
 func (b *belief) clone() *belief {
 	c := *b
@@ -211,7 +216,7 @@ func (o *oracle) apply(d *delivery, at int, b *belief) (int, error) {
 		switch {
 		case at < len(o.records) && want.equals(&o.records[at]):
 			at++
-			b.learn(e, want)
+			b.learn(e, want, d)
 		case optional:
 			b.excused++
 		default:
@@ -253,12 +258,12 @@ func (b *belief) expect(e *entry, d *delivery) (want *lesson, optional bool) {
 	case e.verb != "":
 		return b.obey(e), false
 	case e.x != nil:
-		return b.sample(e, d), false
+		return b.sample(e, d)
 	}
 	return b.late(e, d)
 }
 
-func (b *belief) sample(e *entry, d *delivery) *lesson {
+func (b *belief) sample(e *entry, d *delivery) (want *lesson, optional bool) {
 	known, waits := b.samples[e.id]
 	if e.id == "" {
 		known, waits = sample{}, false
@@ -270,18 +275,16 @@ func (b *belief) sample(e *entry, d *delivery) *lesson {
 				b.samples[e.id] = sample{x: e.x}
 			}
 		}
-		return nil
+		return nil, false
 	}
 	switch {
-	case b.off:
-		return nil
-	case known.label == e.label:
-		return nil
+	case b.off || known.label == e.label:
+		return nil, false
 	case known.label != "":
-		return &lesson{online.Correct, e.x, e.label, known.label}
+		return &lesson{online.Correct, e.x, e.label, known.label}, !known.remembered(d)
 	}
 	b.last, b.lastID, b.born = sample{x: e.x, label: e.label}, e.id, d.born
-	return &lesson{online.Observe, e.x, e.label, ""}
+	return &lesson{online.Observe, e.x, e.label, ""}, false
 }
 
 // late is a label for a sample that came before.
@@ -294,6 +297,7 @@ func (b *belief) late(e *entry, d *delivery) (want *lesson, optional bool) {
 		}
 		optional = b.born != d.died // no start remembers which sample was the last
 	}
+	optional = optional || s.label != "" && !s.remembered(d)
 	switch {
 	case !known || b.off || s.label == e.label:
 		return nil, false
@@ -321,7 +325,7 @@ func (b *belief) obey(e *entry) *lesson {
 }
 
 // learn takes up what has been taught.
-func (b *belief) learn(e *entry, l *lesson) {
+func (b *belief) learn(e *entry, l *lesson, d *delivery) {
 	switch l.kind {
 	case online.ClassAdd:
 		b.classes[l.label] = true
@@ -335,7 +339,11 @@ func (b *belief) learn(e *entry, l *lesson) {
 			b.last.label = l.label
 		}
 		if id != "" {
-			b.samples[id] = sample{l.x, l.label}
+			was, known := b.samples[id]
+			if !known {
+				was.born = d.born
+			}
+			b.samples[id] = sample{l.x, l.label, was.born}
 		}
 	}
 }
