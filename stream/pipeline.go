@@ -776,11 +776,17 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 		case <-msg.conn.cursor.known:
 			known = &msg.conn.cursor
 		case <-msg.conn.lost:
+		case <-ctx.Done():
+			return false
+		}
+		// Both may be: then all that came over the connection is left out, not
+		// this message alone, which would be learnt after those that follow it.
+		select {
+		case <-msg.conn.lost:
 			msg.ack()
 			it.free()
 			return false
-		case <-ctx.Done():
-			return false
+		default:
 		}
 	}
 	u.begin(msg, known)
