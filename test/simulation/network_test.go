@@ -20,7 +20,7 @@ const segment = 512
 
 // slowest is a bandwidth at which not everything is published that a node has to
 // publish when it stops.
-const slowest = 2_000
+const slowest = 10_000
 
 // network connects nodes with a broker. It has latency and a bandwidth, loses
 // the connection after any byte, and stops to carry anything without notice.
