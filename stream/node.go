@@ -490,7 +490,9 @@ func (n *Node) Notify(notice online.Notice) {
 		}
 		switch notice.Kind {
 		case online.NoticeClassAdded:
-			m.classes.add(notice.Detail)
+			if m.Classes.Confirm > 1 { // else the committer knew before, and may know that it was removed since
+				m.classes.add(notice.Detail)
+			}
 		case online.NoticeRolledBack:
 			m.knowClasses()
 		}

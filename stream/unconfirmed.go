@@ -43,7 +43,7 @@ type unconfirmed struct {
 
 	conn      *connection // that the newest message came over
 	confirmed uint64      // acknowledgements over conn that the broker has read
-	renewed   bool        // conn's broker gives new identifiers to what it sends again
+	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
 	exact     bool        // the broker's cursor has told which messages come again over conn
 
 	dropped *atomic.Uint64 // messages that left the full set
@@ -102,8 +102,7 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 	}
 	u.conn, u.confirmed = first.conn, 0
 	u.exact, u.sequence = c.found, max(u.sequence, c.sequence)
-	at := u.find(first.id)
-	u.renewed = first.id == 1 && !(at >= 0 && u.messages[at].key == keyOf(first))
+	u.renewed = first.id == 1
 }
 
 // repeats reports whether a message was taken before. It then leaves the set,
@@ -120,7 +119,7 @@ func (u *unconfirmed) repeats(msg *message) bool {
 	if at := u.find(msg.id); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && !u.renewed && same && (msg.dup || u.exact):
+		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || u.exact && !u.renewed):
 			u.remove(at)
 			return true
 		case m.conn == msg.conn, !u.renewed: // a new message has the identifier
