@@ -105,6 +105,7 @@ type client struct {
 	log         *slog.Logger
 	serve       func(ctx context.Context, c *connection) // publishes while c lasts
 	event       func(kind, detail string)
+	dial        Dial
 
 	connectTimeout, pingTimeout time.Duration
 
@@ -235,7 +236,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { conn.fail(err) }).
 		SetCustomOpenConnectionFn(func(u *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
-			nc, err := dial(ctx, u, o.TLSConfig, o.ConnectTimeout)
+			nc, err := c.dial(ctx, u, o.TLSConfig, o.ConnectTimeout)
 			if err != nil {
 				return nil, err
 			}
@@ -299,6 +300,9 @@ func wayOut(err error) string {
 	}
 	return ""
 }
+
+// Dial opens a connection to a server within a time, or until ctx ends.
+type Dial func(ctx context.Context, server *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error)
 
 // dial opens the network connection to one server. It does what paho does by
 // itself, but ends with ctx and knows the usual ports.

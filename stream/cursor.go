@@ -60,10 +60,12 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 	late := time.NewTimer(cursorWithin)
 	defer late.Stop()
 	token := conn.paho.Subscribe(c.cursorTopic, 0, nil)
+	defer conn.paho.Unsubscribe(c.cursorTopic)
 	for _, answer := range []<-chan struct{}{token.Done(), conn.cursor.known} {
 		select {
 		case <-answer:
 		case <-late.C:
+			return
 		case <-conn.lost:
 			return
 		case <-ctx.Done():
@@ -71,10 +73,9 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 		}
 		if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
 			c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
-			break
+			return
 		}
 	}
-	conn.paho.Unsubscribe(c.cursorTopic)
 }
 
 // publishCursor lets the broker keep the number of a commit. The committer's

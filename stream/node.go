@@ -84,6 +84,8 @@ type Deps struct {
 	OnEvent func(Event)
 	// Settings identify the configuration, for info.
 	Settings string
+	// Dial, if set, opens the connections to the broker; nil: over the network.
+	Dial Dial
 	// After is the node that this one replaces, see TakeOver; its models are the
 	// same where the names are the same.
 	After *Node
@@ -120,6 +122,9 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Dial == nil {
+		deps.Dial = dial
 	}
 	n := &Node{
 		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),
@@ -166,7 +171,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	n.client = &client{
 		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", cursorTopic: prefix + cursorLevel, filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
 		ring: n.ring, observed: newFifo(observedQueue, cfg.MQTT.Ring.MaxBytes, n.ring.size),
-		counters: n.counts, dropped: &n.counts.ringDropped, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
+		dial: deps.Dial, counters: n.counts, dropped: &n.counts.ringDropped, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: func(kind, detail string) { n.report.event("", kind, detail) },
 		serve: func(ctx context.Context, c *connection) {
 			n.report.hello()
@@ -485,7 +490,9 @@ func (n *Node) Notify(notice online.Notice) {
 		}
 		switch notice.Kind {
 		case online.NoticeClassAdded:
-			m.classes.add(notice.Detail)
+			if m.Classes.Confirm > 1 { // else the committer knew before, and may know that it was removed since
+				m.classes.add(notice.Detail)
+			}
 		case online.NoticeRolledBack:
 			m.knowClasses()
 		}

@@ -49,6 +49,7 @@ func (n *Node) newObserver() *observer {
 	c := &client{
 		cfg: n.cfg.MQTT, id: n.client.id + observerSuffix, maxPayload: n.client.maxPayload,
 		ring:     n.client.observed,
+		dial:     n.client.dial,
 		counters: n.counts, dropped: &n.counts.observedDropped, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
 		event: n.client.event, serve: func(context.Context, *connection) {},
 	}

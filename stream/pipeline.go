@@ -776,16 +776,22 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 		case <-msg.conn.cursor.known:
 			known = &msg.conn.cursor
 		case <-msg.conn.lost:
+		case <-ctx.Done():
+			return false
+		}
+		// Both may be: then all that came over the connection is left out, not
+		// this message alone, which would be learnt after those that follow it.
+		select {
+		case <-msg.conn.lost:
 			msg.ack()
 			it.free()
 			return false
-		case <-ctx.Done():
-			return false
+		default:
 		}
 	}
 	u.begin(msg, known)
 	if len(u.messages) > 0 {
-		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "exactly", u.exact, "renewed_identifiers", u.renewed, "dropped", u.dropped.Load(), "sequence", u.sequence, "cursor_known", known != nil, "first", msg.id, "first_dup", msg.dup, "oldest", u.messages[0].id, "newest", u.messages[len(u.messages)-1].id)
+		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "exactly", u.exact, "renewed_identifiers", u.renewed)
 	}
 	return true
 }
@@ -889,16 +895,14 @@ func (c *committer) add(it *item) {
 			c.report.refuse(l.from, l.from.models, it.msg, refuse(Fault, "%w", err))
 		}
 	}
-	if repeated || len(c.group.records) > records {
-		c.unconfirmed.take(it.msg, it.named())
-	}
+	c.unconfirmed.take(it.msg, it.named(), repeated || len(c.group.records) > records)
 	if c.durable() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)
 	}
 }
 
 // durable reports whether the group needs a commit.
-func (c *committer) durable() bool { return c.group.durable() || c.unconfirmed.changed() }
+func (c *committer) durable() bool { return c.group.durable() || c.unconfirmed.due }
 
 // repeated counts what a repetition would have taught.
 func (c *committer) repeated(l *lesson) {
@@ -1216,7 +1220,8 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 // it has happened, and the broker sends the messages again.
 func (c *committer) settle(ctx context.Context) {
 	g := &c.group
-	if c.durable() {
+	durable := c.durable()
+	if durable {
 		commit := g.commit()
 		commit.Taken = c.unconfirmed.commit()
 		if !c.commit(ctx, commit) {
@@ -1229,7 +1234,7 @@ func (c *committer) settle(ctx context.Context) {
 		it.msg.ack()
 		it.free()
 	}
-	c.unconfirmed.acknowledged()
+	c.unconfirmed.acknowledged(durable)
 	release()
 	for _, f := range g.done {
 		f()

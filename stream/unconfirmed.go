@@ -16,11 +16,13 @@ const (
 	maxAgeRenewed = 1 << 10
 )
 
-// unconfirmed is the set of messages of QoS 1 and 2 from which the node has
-// learnt and whose acknowledgement may not have reached the broker. The broker
-// sends such a message again (MQTT 3.1.1, section 4.4), and it must not be learnt
-// twice. Every other message is new, also with the DUP flag: a broker sets it on
-// all that it has sent before, whether it arrived or not.
+// unconfirmed is the set of messages of QoS 1 and 2 which the node has taken and
+// whose acknowledgement may not have reached the broker. The broker sends such a
+// message again (MQTT 3.1.1, section 4.4), and it must not be learnt twice, nor
+// once if it was not learnt the first time: a label that the sample had already
+// would then take a later correction back. Every other message is new, also with
+// the DUP flag: a broker sets it on all that it has sent before, whether it
+// arrived or not.
 //
 // A repetition has the packet identifier, the topic and the payload of a message
 // in the set. Some brokers number the messages of each connection from 1 on,
@@ -39,12 +41,14 @@ const (
 type unconfirmed struct {
 	messages []takenMessage // oldest first
 	removed  []takenMessage // repeated since the last commit
+	unnoted  bool           // messages were taken since the last commit
+	due      bool           // a message was taken that taught something: the set needs a commit
 	sequence uint64         // of the newest commit that took messages
 	count    uint64         // messages of QoS 1 and 2 so far
 
 	conn      *connection // that the newest message came over
 	confirmed uint64      // acknowledgements over conn that the broker has read
-	renewed   bool        // conn's broker gives new identifiers to what it sends again
+	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
 	exact     bool        // the broker's cursor has told which messages come again over conn
 
 	dropped *atomic.Uint64 // messages that left the full set
@@ -103,8 +107,7 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 	}
 	u.conn, u.confirmed = first.conn, 0
 	u.exact, u.sequence = c.found, max(u.sequence, c.sequence)
-	at := u.find(first.id)
-	u.renewed = first.id == 1 && !(at >= 0 && u.messages[at].key == keyOf(first))
+	u.renewed = first.id == 1
 }
 
 // repeats reports whether a message was taken before. It then leaves the set,
@@ -121,7 +124,7 @@ func (u *unconfirmed) repeats(msg *message) bool {
 	if at := u.find(msg.id); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && !u.renewed && same && (msg.dup || u.exact):
+		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || u.exact && !u.renewed):
 			u.remove(at)
 			return true
 		case m.conn == msg.conn, !u.renewed: // a new message has the identifier
@@ -186,8 +189,10 @@ func (u *unconfirmed) prune(confirmed uint64) {
 	}
 }
 
-// take puts a message into the set, named if all that it labels has an id.
-func (u *unconfirmed) take(msg *message, named bool) {
+// take puts a message into the set, named if all that it labels has an id. One
+// that taught nothing needs no commit of its own: until the next one nothing has
+// changed, and it would teach nothing again.
+func (u *unconfirmed) take(msg *message, named, taught bool) {
 	if msg.qos == 0 || msg.conn == nil {
 		return
 	}
@@ -198,16 +203,14 @@ func (u *unconfirmed) take(msg *message, named bool) {
 	u.messages = append(u.messages, takenMessage{
 		id: msg.id, exactly2: msg.qos == 2, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
 	})
+	u.due = u.due || taught
+	u.unnoted = true
 }
 
-// changed reports whether messages were taken since the last commit.
-func (u *unconfirmed) changed() bool {
-	return len(u.messages) > 0 && u.messages[len(u.messages)-1].staged
-}
-
-// commit returns the set for the next commit; nil if nothing was taken.
+// commit returns the set for the next commit; nil if nothing was taken since the
+// last one.
 func (u *unconfirmed) commit() *online.Taken {
-	if !u.changed() {
+	if !u.unnoted {
 		return nil
 	}
 	u.sequence++
@@ -225,25 +228,33 @@ func (u *unconfirmed) commit() *online.Taken {
 // hold lets the acknowledgements of a commit and the cursor leave in one piece,
 // when the function that it returns is called.
 func (u *unconfirmed) hold() (release func()) {
-	if !u.changed() || u.conn.net == nil {
+	if !u.due || u.conn.net == nil {
 		return func() {}
 	}
 	u.conn.net.hold()
 	return u.conn.net.release
 }
 
-// acknowledged notes that what was taken has been committed and acknowledged.
-func (u *unconfirmed) acknowledged() {
+// acknowledged notes that what was taken has been acknowledged, and, where that
+// was needed, committed before.
+func (u *unconfirmed) acknowledged(committed bool) {
 	u.removed = u.removed[:0]
-	if u.changed() {
-		position, named := u.conn.position(), true
-		for i := range u.messages {
-			m := &u.messages[i]
-			if m.conn == u.conn && m.position == 0 && !m.exactly2 {
-				m.position = position
-			}
-			named, m.staged = named && (m.named || !m.staged), false
+	if u.conn == nil {
+		return
+	}
+	position, named := u.conn.position(), true
+	for i := len(u.messages) - 1; i >= 0; i-- { // the newest ones
+		m := &u.messages[i]
+		if m.conn != u.conn || m.position > 0 {
+			break
 		}
+		if !m.exactly2 {
+			m.position = position
+		}
+		named, m.staged = named && (m.named || !m.staged), false
+	}
+	if committed {
+		u.due, u.unnoted = false, false
 		if !named {
 			u.conn.publishCursor(u.sequence)
 		}
@@ -255,7 +266,7 @@ func (u *unconfirmed) acknowledged() {
 func (u *unconfirmed) undo() {
 	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.staged })
 	u.messages = append(u.messages, u.removed...)
-	u.removed = u.removed[:0]
+	u.removed, u.due = u.removed[:0], false
 }
 
 // keyOf identifies the topic and the payload of a message.

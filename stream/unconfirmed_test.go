@@ -121,15 +121,15 @@ func TestUnconfirmedUndo(t *testing.T) {
 	u, conn := testSet(), new(connection)
 	msg := func(id uint16) *message { return &message{id: id, dup: true, qos: 1, conn: conn} }
 	u.begin(msg(1), nil)
-	u.take(msg(1), false)
-	u.take(msg(2), false)
+	u.take(msg(1), false, true)
+	u.take(msg(2), false, true)
 	u.commit()
 	acknowledge(u)
 	if !u.repeats(msg(1)) {
 		t.Error("a repetition was not known")
 	}
-	u.take(msg(1), false)
-	u.take(msg(3), false)
+	u.take(msg(1), false, true)
+	u.take(msg(3), false, true)
 	u.commit()
 	u.undo()
 	if u.repeats(msg(3)) || !u.repeats(msg(2)) || !u.repeats(msg(1)) {
@@ -145,7 +145,7 @@ func TestUnconfirmedIsBounded(t *testing.T) {
 	}
 	for i := range maxUnconfirmed + 10 {
 		u.repeats(msg(i + 1))
-		u.take(msg(i+1), false)
+		u.take(msg(i+1), false, true)
 	}
 	if n := u.dropped.Load(); len(u.messages) != maxUnconfirmed || n != 10 {
 		t.Errorf("%d messages, %d dropped, want %d and 10", len(u.messages), n, maxUnconfirmed)

@@ -1,0 +1,107 @@
+package simulation
+
+import "bytes"
+
+// doubt knows which acknowledgements of a session the broker has read without
+// the node's being able to know it. What they acknowledged may be taken for the
+// first transmission of another message that the broker sends again, where
+// topic, payload and, if the broker keeps them, identifier are the same: MQTT
+// 3.1.1 gives nothing to tell the two apart.
+type doubt struct {
+	world    *world
+	open     []*delivery // acknowledged, oldest first
+	answered []answer    // of the connection
+	over     *peer       // the connection
+	total    int         // acknowledgements ever
+	cursor   int         // of them, when the broker received the cursor that it keeps
+}
+
+// answer is a packet that proves to the node that what it wrote before was read.
+type answer struct {
+	at    int // byte of the connection after which it has arrived
+	total int // acknowledgements that were read before the packet that it answers
+}
+
+// mistake bounds how many messages of equal topic and payload may be taken for
+// repetitions.
+type mistake struct{ left int }
+
+// acknowledged notes that the broker has read an acknowledgement.
+func (b *doubt) acknowledged(s *session, d *delivery) {
+	if s.id != nodeID {
+		return
+	}
+	b.settle()
+	b.open = append(b.open, d)
+	b.total++
+}
+
+// proves notes that what the broker writes now answers a packet that the node
+// wrote after so many acknowledgements.
+func (b *doubt) proves(p *peer, total int) {
+	if p.session == nil || p.session.id != nodeID {
+		return
+	}
+	if b.over != p {
+		b.over, b.answered = p, nil
+	}
+	b.answered = append(b.answered, answer{p.written, total})
+}
+
+// kept notes that the broker keeps a cursor that the node wrote after its latest
+// acknowledgements, and reads when it connects again.
+func (b *doubt) kept() { b.cursor = b.total }
+
+// forget drops all but the acknowledgements after a number of them.
+func (b *doubt) forget(total int) {
+	b.open = b.open[max(len(b.open)-(b.total-total), 0):]
+}
+
+// settle forgets what the node can know.
+func (b *doubt) settle() {
+	if b.over == nil {
+		return
+	}
+	for len(b.answered) > 0 && b.answered[0].at <= b.over.link.client.read {
+		b.forget(b.answered[0].total)
+		b.answered = b.answered[1:]
+	}
+}
+
+// resumes notes which of the messages that a broker is about to send again may
+// be mistaken.
+func (b *doubt) resumes(s *session, keeps bool) {
+	if s.id != nodeID {
+		return
+	}
+	b.settle()
+	b.forget(b.cursor)
+	b.over, b.answered = nil, nil
+	groups := map[string]*mistake{}
+	for _, d := range append(s.inflight[:len(s.inflight):len(s.inflight)], s.waiting...) {
+		if d.sent == 0 {
+			continue
+		}
+		alike := 0
+		for _, old := range b.open {
+			if old.topic == d.topic && bytes.Equal(old.payload, d.payload) && (!keeps || old.id == d.id) {
+				alike++
+			}
+		}
+		if alike == 0 {
+			continue
+		}
+		key := d.topic + "\x00" + string(d.payload)
+		if groups[key] == nil {
+			groups[key] = &mistake{}
+		}
+		if keeps {
+			groups[key].left++
+		} else {
+			groups[key].left = alike
+		}
+		if d.mistaken == nil {
+			d.mistaken = groups[key]
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package simulation
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"time"
+)
+
+// sendBuffer is how many bytes a connection takes that is not read.
+const sendBuffer = 64 << 10
+
+// segment is how many bytes arrive at once, at most.
+const segment = 512
+
+// slowest is a bandwidth at which not everything is published that a node has to
+// publish when it stops.
+const slowest = 10_000
+
+// network connects nodes with a broker. It has latency and a bandwidth, loses
+// the connection after any byte, and stops to carry anything without notice.
+type network struct {
+	world     *world
+	rng       *rand.Rand
+	bandwidth int // bytes in a second
+	latency   time.Duration
+	refusing  bool // no connection can be opened
+	links     []*link
+}
+
+func newNetwork(w *world) *network {
+	rng := w.random("network")
+	return &network{world: w, rng: rng, bandwidth: pick(rng, slowest, 50_000, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
+}
+
+// dial opens a connection to the broker for one life of a node.
+func (n *network) dial(l *life) func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+	return func(ctx context.Context, _ *url.URL, _ *tls.Config, within time.Duration) (net.Conn, error) {
+		select {
+		case <-time.After(2 * n.delay()):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		n.world.mu.Lock()
+		defer n.world.mu.Unlock()
+		if l.dead || n.refusing || n.world.broker.down {
+			return nil, errors.New("connection refused")
+		}
+		k := &link{network: n}
+		k.up, k.down = &pipe{link: k, deliver: k.toBroker}, &pipe{link: k, deliver: k.toClient}
+		k.client = &conn{link: k, changed: make(chan struct{}, 1)}
+		k.peer = n.world.broker.accept(k)
+		n.links = append(n.links, k)
+		n.world.log("dial")
+		return k.client, nil
+	}
+}
+
+// delay is how long a packet is on its way, never the same twice.
+func (n *network) delay() time.Duration {
+	n.world.mu.Lock()
+	defer n.world.mu.Unlock()
+	return n.jitter()
+}
+
+func (n *network) jitter() time.Duration {
+	return n.latency + time.Duration(n.rng.Int64N(int64(n.latency)))
+}
+
+// link is a connection between a node and the broker. World.mu guards it.
+type link struct {
+	network  *network
+	client   *conn
+	peer     *peer
+	up, down *pipe
+	stalled  bool // nothing arrives any more, and neither end notices
+	broken   bool
+}
+
+// pipe is one direction of a link.
+type pipe struct {
+	link    *link
+	deliver func([]byte) // nil: the end
+	flying  []chunk
+	bytes   int // of flying
+	idle    time.Time
+	ended   bool // the sender sends no more
+}
+
+type chunk struct {
+	data []byte // nil: the end
+}
+
+// send lets data arrive later, in segments; nil is the end.
+func (p *pipe) send(data []byte) {
+	if p.ended || p.link.broken {
+		return
+	}
+	p.ended = data == nil
+	for len(data) > segment {
+		p.carry(data[:segment])
+		data = data[segment:]
+	}
+	p.carry(data)
+}
+
+func (p *pipe) carry(data []byte) {
+	n := p.link.network
+	now := time.Now()
+	if p.idle.Before(now) {
+		p.idle = now
+	}
+	p.idle = p.idle.Add(time.Duration(len(data))*time.Second/time.Duration(n.bandwidth) + time.Duration(1+n.rng.Int64N(1000)))
+	at := p.idle.Add(n.jitter() - n.latency/2)
+	if at.Before(p.idle) {
+		at = p.idle
+	}
+	p.idle = at.Add(-n.latency / 2)
+	p.flying = append(p.flying, chunk{data})
+	p.bytes += len(data)
+	time.AfterFunc(at.Sub(now), func() {
+		n.world.mu.Lock()
+		defer n.world.mu.Unlock()
+		p.arrive()
+	})
+}
+
+// arrive delivers what was sent first.
+func (p *pipe) arrive() {
+	if p.link.broken || p.link.stalled || len(p.flying) == 0 {
+		return
+	}
+	c := p.flying[0]
+	p.flying = p.flying[1:]
+	p.bytes -= len(c.data)
+	p.deliver(c.data)
+	p.link.client.wake()
+}
+
+// flush delivers the first n bytes of what is on its way.
+func (p *pipe) flush(n int) {
+	for _, c := range p.flying {
+		if c.data == nil || n == 0 {
+			break
+		}
+		part := c.data[:min(n, len(c.data))]
+		n -= len(part)
+		p.deliver(part)
+	}
+	p.flying, p.bytes = nil, 0
+}
+
+func (k *link) toBroker(data []byte) {
+	if data == nil {
+		k.network.world.broker.ended(k.peer)
+		return
+	}
+	k.network.world.broker.receive(k.peer, data)
+}
+
+func (k *link) toClient(data []byte) {
+	if data == nil {
+		k.client.err = io.EOF
+		return
+	}
+	k.client.in = append(k.client.in, data...)
+	k.client.read += len(data)
+}
+
+// cut ends a connection after any byte in each direction.
+func (k *link) cut() {
+	if k.broken {
+		return
+	}
+	rng := k.network.rng
+	up, down := rng.IntN(k.up.bytes+1), rng.IntN(k.down.bytes+1)
+	if rng.IntN(3) == 0 { // whole writes, such as a group of acknowledgements, arrive or do not
+		up = pick(rng, 0, k.up.bytes)
+	}
+	k.network.world.log("cut %d %d", up, down)
+	k.down.flush(down)
+	k.up.flush(up)
+	k.end(errors.New("connection reset by peer"))
+}
+
+// end breaks a connection; whatever is on its way is lost.
+func (k *link) end(err error) {
+	if k.broken {
+		return
+	}
+	k.broken = true
+	k.client.err = err
+	k.network.world.broker.ended(k.peer)
+	k.client.wake()
+}
+
+// conn is the node's end of a link.
+type conn struct {
+	link    *link
+	in      []byte
+	read    int   // bytes that have arrived
+	err     error // after in
+	closed  bool
+	changed chan struct{} // has an element once something has changed
+
+	readBy, writeBy time.Time
+}
+
+func (c *conn) wake() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	mu := &c.link.network.world.mu
+	mu.Lock()
+	defer mu.Unlock()
+	for {
+		select {
+		case <-c.changed:
+		default:
+		}
+		switch {
+		case c.closed:
+			return 0, net.ErrClosed
+		case len(c.in) > 0:
+			n := copy(p, c.in)
+			c.in = c.in[n:]
+			return n, nil
+		case c.err != nil:
+			return 0, c.err
+		}
+		if err := c.pause(c.readBy); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// pause gives world.mu up until something has changed, or a deadline has passed.
+func (c *conn) pause(by time.Time) error {
+	mu := &c.link.network.world.mu
+	var late <-chan time.Time
+	if !by.IsZero() {
+		if !time.Now().Before(by) {
+			return os.ErrDeadlineExceeded
+		}
+		timer := time.NewTimer(time.Until(by))
+		defer timer.Stop()
+		late = timer.C
+	}
+	mu.Unlock()
+	defer mu.Lock()
+	select {
+	case <-c.changed:
+	case <-late:
+	}
+	return nil
+}
+
+// Write implements net.Conn. Where nothing arrives any more it takes what fits
+// in the buffers.
+func (c *conn) Write(p []byte) (int, error) {
+	mu := &c.link.network.world.mu
+	mu.Lock()
+	defer mu.Unlock()
+	for c.link.up.bytes > sendBuffer && !c.closed && c.err == nil {
+		if !c.writeBy.IsZero() && !time.Now().Before(c.writeBy) {
+			return 0, os.ErrDeadlineExceeded
+		}
+		mu.Unlock()
+		time.Sleep(10 * time.Millisecond)
+		mu.Lock()
+	}
+	switch {
+	case c.closed || c.link.up.ended:
+		return 0, net.ErrClosed
+	case c.err != nil && c.err != io.EOF:
+		return 0, c.err
+	}
+	c.link.up.send(append([]byte{}, p...))
+	return len(p), nil
+}
+
+// CloseWrite sends the end after all that was written.
+func (c *conn) CloseWrite() error {
+	mu := &c.link.network.world.mu
+	mu.Lock()
+	defer mu.Unlock()
+	c.link.up.send(nil)
+	return nil
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	mu := &c.link.network.world.mu
+	mu.Lock()
+	defer mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		c.link.up.send(nil)
+		c.wake()
+	}
+	return nil
+}
+
+// SetDeadline and the like implement net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+func (c *conn) SetReadDeadline(t time.Time) error {
+	mu := &c.link.network.world.mu
+	mu.Lock()
+	defer mu.Unlock()
+	c.readBy = t
+	c.wake()
+	return nil
+}
+
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	mu := &c.link.network.world.mu
+	mu.Lock()
+	defer mu.Unlock()
+	c.writeBy = t
+	return nil
+}
+
+// LocalAddr and RemoteAddr implement net.Conn.
+func (c *conn) LocalAddr() net.Addr  { return &net.TCPAddr{} }
+func (c *conn) RemoteAddr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,131 @@
+// Command patch writes an overlay for go build: copies of source files with some
+// of their text replaced. It is how the simulation gets a runtime that decides
+// nothing by chance, and how defects are planted.
+//
+//	patch -o DIR FILE...
+//
+// writes DIR/overlay.json and the copies. Each FILE holds replacements:
+//
+//	# a comment
+//	--- stream/pipeline.go
+//	old text, whole lines
+//	+++
+//	new text
+//
+// A path that begins with GOROOT/ is one of the Go distribution. Text that does
+// not occur exactly once is an error: the source has changed since.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	dir := flag.String("o", "", "folder `DIR` to write to")
+	flag.Parse()
+	if err := run(*dir, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "patch:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes the overlay of patches.
+func run(dir string, patches []string) error {
+	if dir == "" || len(patches) == 0 {
+		return errors.New("want -o DIR and at least one file of replacements")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("find the Go distribution: %w", err)
+	}
+	copies := map[string]string{} // by path
+	for _, name := range patches {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		for _, r := range parse(string(text)) {
+			path := r.path
+			if rest, ok := strings.CutPrefix(path, "GOROOT/"); ok {
+				path = filepath.Join(strings.TrimSpace(string(goroot)), "src", rest)
+			}
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+			if copies[path], err = r.apply(path, copies[path]); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return write(dir, copies)
+}
+
+// replacement is one part of a file of replacements.
+type replacement struct{ path, from, to string }
+
+func parse(text string) (all []replacement) {
+	var now *replacement
+	added := false
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "--- "):
+			all = append(all, replacement{path: strings.TrimSpace(line[4:])})
+			now, added = &all[len(all)-1], false
+		case now == nil: // a comment
+		case line == "+++\n":
+			added = true
+		case added:
+			now.to += line
+		default:
+			now.from += line
+		}
+	}
+	return all
+}
+
+// apply returns the text of a file with the replacement; text is what it has
+// become already.
+func (r replacement) apply(path, text string) (string, error) {
+	if text == "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		text = string(data)
+	}
+	if n := strings.Count(text, r.from); n != 1 || r.from == "" {
+		return "", fmt.Errorf("%s: the text to replace occurs %d times, want once; write the replacement anew:\n%s", r.path, n, r.from)
+	}
+	return strings.Replace(text, r.from, r.to, 1), nil
+}
+
+// write writes the copies, and which file each stands for.
+func write(dir string, copies map[string]string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	instead := map[string]string{}
+	for path, text := range copies {
+		name := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-"))
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return err
+		}
+		instead[path] = name
+	}
+	overlay, err := json.MarshalIndent(map[string]any{"Replace": instead}, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o644)
+}

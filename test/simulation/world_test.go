@@ -1,0 +1,87 @@
+package simulation
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// world is one simulation.
+type world struct {
+	seed  uint64
+	began time.Time
+	out   io.Writer // of the trace; nil: only its hash is kept
+
+	mu           sync.Mutex // guards broker, network, disk and truth
+	trace        uint64     // hash of all that has happened
+	events       int
+	failures     []string
+	acknowledged int
+	history      []*delivery   // of the node's session, in order
+	losses       int           // of that session
+	lives        int           // of the node
+	loose        []publication // of QoS 0, which may be learnt or not
+	excused      int           // messages that the standard lets be mistaken
+
+	plan   *plan
+	net    *network
+	broker *broker
+	disk   *disk
+	truth  *truth
+	doubt  *doubt
+	life   *life
+}
+
+// random returns a source of random numbers for one part of the world.
+func (w *world) random(part string) *rand.Rand {
+	h := fnv.New64a()
+	io.WriteString(h, part)
+	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+}
+
+// log notes what happens. The caller holds mu.
+func (w *world) log(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	at := time.Since(w.began)
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%x %d %s", w.trace, at, line)
+	w.trace = h.Sum64()
+	w.events++
+	if w.out != nil {
+		fmt.Fprintf(w.out, "%12.6f %s\n", at.Seconds(), line)
+	}
+}
+
+// note is log for who does not hold mu.
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log(format, args...)
+}
+
+// fail notes an error. The caller may hold mu.
+func (w *world) fail(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	w.failures = append(w.failures, line)
+	if w.out != nil {
+		fmt.Fprintf(w.out, "FAIL %s\n", line)
+	}
+}
+
+// lost notes that a session of the broker is gone.
+func (w *world) lost(s *session) {
+	if s.id != nodeID {
+		return
+	}
+	w.losses++
+	for _, d := range append(s.inflight, s.waiting...) {
+		d.lost = w.losses
+	}
+	w.log("session lost with %d messages", len(s.inflight)+len(s.waiting))
+}
+
+// pick returns one of several values.
+func pick[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
