@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxUnconfirmed = 4096    // messages in the set; full, the oldest leaves it
+	maxUnconfirmed = 4096 // messages in the set; full, the oldest leaves it
 	// Messages of QoS 1 and 2 after which those of an earlier connection are given
 	// up: a broker that keeps identifiers gives them out again after twice as many;
 	// one that does not sends again within its window, or nearly so.
