@@ -116,7 +116,7 @@ func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	if wait := p.until[from].Sub(now) - (freeAttempts-1)*attemptPause; wait > 0 {
+	if wait := p.until[from].Add(-(freeAttempts - 1) * attemptPause).Sub(now); wait > 0 {
 		return tooManyAttempts, wait
 	}
 	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {

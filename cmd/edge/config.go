@@ -132,7 +132,7 @@ func DefaultConfig() Config {
 			Dedupe:       4096,
 		},
 		Metrics: s.Metrics, HomeAssistant: s.HomeAssistant,
-		HTTP: HTTP{Listen: "127.0.0.1:9107"},
+		HTTP: HTTP{Listen: "127.0.0.1:9107", Hosts: []string{}},
 		Log:  Log{Level: slog.LevelInfo, Format: "auto"},
 	}
 }
