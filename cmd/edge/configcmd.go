@@ -207,7 +207,7 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			need = ", with a password"
 		}
 		if c.Control.Enabled {
-			labels = "; whoever reaches it may give labels"
+			labels = "; labels are taken there"
 		}
 		fmt.Fprintf(w, "page     %s://%s/, metrics and health%s%s\n", scheme, c.HTTP.Listen, need, labels)
 	}
