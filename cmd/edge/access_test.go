@@ -44,6 +44,11 @@ func TestPassword(t *testing.T) {
 	b := newTestBroker(t, startEmbedded)
 	s := serve(t, b.url(), withPassword(t))
 	closed := []string{"/", "/metrics", "/api/v1/models", "/api/v1/models/wear", "/api/v1/events", "/debug/pprof/", "/debug/pprof/heap", "/none"}
+	forgive := func() { // so that wrong passwords are not too many
+		s.web.password.mu.Lock()
+		defer s.web.password.mu.Unlock()
+		clear(s.web.password.until)
+	}
 	for name, tc := range map[string]struct {
 		authorization string
 		want          int
@@ -62,9 +67,7 @@ func TestPassword(t *testing.T) {
 		"right, as a token":      {"bearer " + secretForTests, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.web.password.mu.Lock()
-			clear(s.web.password.until) // so that wrong ones are not too many
-			s.web.password.mu.Unlock()
+			forgive()
 			header := map[string]string{}
 			if tc.authorization != "" {
 				header["Authorization"] = tc.authorization
@@ -106,6 +109,7 @@ func TestPassword(t *testing.T) {
 	if log := s.log.String(); strings.Contains(log, secretForTests) {
 		t.Error("the password is in the log")
 	}
+	forgive()
 	_, text := s.do("GET", "/metrics", "", map[string]string{"Authorization": "Bearer " + secretForTests})
 	for _, reason := range []string{refusedNone, refusedPassword} {
 		if !strings.Contains(text, fmt.Sprintf("edge_http_refused_total{reason=%q} ", reason)) || strings.Contains(text, fmt.Sprintf("{reason=%q} 0\n", reason)) {
