@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	maxViewers    = 8                // that follow the events at a time
 	followEvery   = time.Second      // how often they hear, if there is news
 	quietWithin   = 15 * time.Second // after which they hear that there is none
-	sendTimeout   = 10 * time.Second // for a viewer to take what is sent
 	maxRelevances = 100              // features, the most relevant ones
 	maxConfusion  = 64               // classes up to which the confusion matrix is shown
 )
@@ -242,19 +240,11 @@ func (w *web) follow(rw http.ResponseWriter, r *http.Request) {
 		refuseRequest(rw, http.StatusNotFound, "there is no such model")
 		return
 	}
-	select {
-	case w.viewers <- struct{}{}:
-		defer func() { <-w.viewers }()
-	default:
-		rw.Header().Set("Retry-After", "10")
-		refuseRequest(rw, http.StatusServiceUnavailable, fmt.Sprintf("%d viewers follow already", maxViewers))
-		return
-	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(w.closing, cancel)()
 	rw.Header().Set("Content-Type", "text/event-stream")
-	s := eventStream{to: rw, control: http.NewResponseController(rw)}
+	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
 	every(ctx, followEvery, func() {
 		node := w.monitor.describeNode()
 		s.send("node", node)
@@ -272,6 +262,7 @@ func (w *web) follow(rw http.ResponseWriter, r *http.Request) {
 type eventStream struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
+	timeout time.Duration // for a viewer to take what is sent
 	last    map[string][]byte
 	quiet   time.Time // since nothing was sent
 	wrote   bool
@@ -286,7 +277,7 @@ func (s *eventStream) send(kind string, v any) {
 		s.last = map[string][]byte{}
 	}
 	s.last[kind], s.wrote = text, true
-	s.control.SetWriteDeadline(time.Now().Add(sendTimeout))
+	s.control.SetWriteDeadline(time.Now().Add(s.timeout))
 	fmt.Fprintf(s.to, "event: %s\ndata: %s\n\n", kind, text)
 }
 
@@ -300,6 +291,6 @@ func (s *eventStream) flush() error {
 		fmt.Fprint(s.to, ": nothing new\n\n")
 	}
 	s.quiet, s.wrote = now, false
-	s.control.SetWriteDeadline(now.Add(sendTimeout))
+	s.control.SetWriteDeadline(now.Add(s.timeout))
 	return s.control.Flush()
 }

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -88,9 +86,19 @@ type Checkpoint struct {
 
 // HTTP says where the page, the metrics and the health checks are served.
 type HTTP struct {
-	// Listen is host:port; port 0 takes a free one. Empty: nowhere. There is no
-	// password: default 127.0.0.1:9107, for this machine alone.
+	// Listen is host:port; port 0 takes a free one. Empty: nowhere. Default
+	// 127.0.0.1:9107, for this machine alone.
 	Listen string `yaml:"listen"`
+	// Hosts are names by which requests may call the machine, besides its
+	// addresses, localhost, its own name and that with .local.
+	Hosts []string `yaml:"hosts"`
+	// TLS is spoken if there is a certificate.
+	TLS Certificate `yaml:"tls"`
+	// Password is asked for, by every path but /healthz and /readyz, if there is one.
+	Password stream.Secret `yaml:"password"`
+	// ControlWithoutPassword lets anyone who reaches an address of the network give
+	// labels where control is enabled. Default false.
+	ControlWithoutPassword bool `yaml:"control_without_password"`
 	// Pprof serves Go's profiles under /debug/pprof/. Default false.
 	Pprof bool `yaml:"pprof"`
 }
@@ -124,7 +132,7 @@ func DefaultConfig() Config {
 			Dedupe:       4096,
 		},
 		Metrics: s.Metrics, HomeAssistant: s.HomeAssistant,
-		HTTP: HTTP{Listen: "127.0.0.1:9107"},
+		HTTP: HTTP{Listen: "127.0.0.1:9107", Hosts: []string{}},
 		Log:  Log{Level: slog.LevelInfo, Format: "auto"},
 	}
 }
@@ -359,15 +367,7 @@ func (c *Config) Validate() error {
 	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 {
 		fail("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
 	}
-	if c.HTTP.Listen != "" {
-		_, port, err := net.SplitHostPort(c.HTTP.Listen)
-		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-			fail("http.listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", c.HTTP.Listen)
-		}
-	}
-	if c.HTTP.Pprof && !profiles {
-		fail("http.pprof", "this build has no profiles: switch it off, or use a binary built without -tags minimal")
-	}
+	errs = append(errs, c.HTTP.Validate(c.Control.Enabled))
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
 		fail("log.format", "%s: want auto, text or json", c.Log.Format)
 	}

@@ -120,7 +120,7 @@ func newCheckCommand() *cobra.Command {
 				return err
 			}
 			describeConfig(cmd.OutOrStdout(), path, c)
-			for _, e := range c.exposures(path) {
+			for _, e := range append(c.exposures(path), c.HTTP.exposures(c.Control.Enabled)...) {
 				fmt.Fprintf(cmd.OutOrStdout(), "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
 			}
 			if !connect {
@@ -198,10 +198,18 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	switch {
 	case c.HTTP.Listen == "":
 		fmt.Fprintln(w, "page     none: http.listen is empty")
-	case c.Control.Enabled:
-		fmt.Fprintf(w, "page     http://%s/, metrics and health; whoever reaches it may give labels\n", c.HTTP.Listen)
 	default:
-		fmt.Fprintf(w, "page     http://%s/, metrics and health\n", c.HTTP.Listen)
+		scheme, need, labels := "http", "", ""
+		if c.HTTP.TLS.enabled() {
+			scheme = "https"
+		}
+		if !c.HTTP.Password.IsZero() {
+			need = ", with a password"
+		}
+		if c.Control.Enabled {
+			labels = "; labels are taken there"
+		}
+		fmt.Fprintf(w, "page     %s://%s/, metrics and health%s%s\n", scheme, c.HTTP.Listen, need, labels)
 	}
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
 	if window := c.Stream().LossWindow; window > 0 {

@@ -181,12 +181,11 @@ func examineRights(d *diagnosis, cfg *Config, path string) {
 	} else if len(found) == 0 {
 		d.ok(name, "nobody else can read secrets or state, or change the configuration")
 	}
-	if host, open := openToNetwork(cfg.HTTP.Listen); open {
-		words, advice := "the page and the metrics at "+host+" are for everybody on the network", "http: {listen: 127.0.0.1:9107}, and ssh -L 9107:127.0.0.1:9107, unless that is meant"
-		if cfg.Control.Enabled {
-			words += ", who may also teach"
-		}
-		d.warn("page", words, advice)
+	if err := cfg.HTTP.readable(); cfg.HTTP.Listen != "" && err != nil {
+		d.fail("page", err.Error(), "run doctor as the daemon's user, with its environment; then check http.password and http.tls")
+	}
+	for _, e := range cfg.HTTP.exposures(cfg.Control.Enabled) {
+		d.warn("page", e.Path+": "+e.Reason, e.Advice)
 	}
 	for _, s := range cfg.MQTT.Servers {
 		if cfg.MQTT.Username != "" && !stream.Encrypted(s) && !loopbackServer(s) {

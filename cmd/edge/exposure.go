@@ -33,7 +33,10 @@ func (c *Config) exposures(path string) []exposure {
 	}
 	secret := os.Expand(c.MQTT.Password.File, os.Getenv)
 	look(path, write, "everybody may change the configuration", "chmod o-w")
-	for _, s := range []struct{ file, what string }{{secret, "the password"}, {c.MQTT.TLS.Key, "the private key"}} {
+	for _, s := range []struct{ file, what string }{
+		{secret, "the password"}, {c.MQTT.TLS.Key, "the private key"},
+		{os.Expand(c.HTTP.Password.File, os.Getenv), "the page's password"}, {os.Expand(c.HTTP.TLS.Key, os.Getenv), "the page's private key"},
+	} {
 		look(s.file, read|write, "everybody may read or change "+s.what, "chmod o=")
 	}
 	store := c.StorePath()

@@ -2,33 +2,32 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"mime"
 	"net"
 	"net/http"
-	"os"
-	"strings"
+	"strconv"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"edge/stream"
 )
 
 const (
-	maxConnections = 64       // that are open at a time; others wait
-	maxHeader      = 16 << 10 // bytes
-	maxBody        = 4 << 10  // bytes
-	maxScrapes     = 4        // of the metrics at a time
-	readTimeout    = 10 * time.Second
-	writeTimeout   = 20 * time.Second
-	idleTimeout    = 60 * time.Second
-	listenPause    = 10 * time.Second // between attempts
-	labelTimeout   = 5 * time.Second  // for a label to become durable
-	closeWithin    = 500 * time.Millisecond
+	maxRequests        = 32       // that are handled at a time, besides probes, scrapes and viewers
+	maxRequestsFromOne = 16       // of them from one address
+	maxHeader          = 16 << 10 // bytes
+	maxBody            = 4 << 10  // bytes
+	maxScrapes         = 4        // of the metrics at a time
+	headerTimeout      = 5 * time.Second
+	readTimeout        = 10 * time.Second // header and body
+	writeTimeout       = 10 * time.Second
+	idleTimeout        = 15 * time.Second
+	listenPause        = 10 * time.Second // between attempts
+	labelTimeout       = 5 * time.Second  // for a label to become durable
+	closeWithin        = 500 * time.Millisecond
 )
 
 // web serves the page, the API, the metrics and the health checks of a daemon.
@@ -36,32 +35,50 @@ type web struct {
 	cfg      HTTP
 	monitor  *monitor
 	log      *slog.Logger
-	listener net.Listener // nil while the address cannot be had
-	hosts    map[string]bool
-	viewers  chan struct{} // a token for everybody who follows the events
+	listener net.Listener // nil while the page cannot be served
+	hosts    hosts
+	password *password // nil: none
+	requests turns
+	scrapes  turns
+	viewers  viewers
+	server   *http.Server
 	closing  context.Context
 }
 
 // newWeb listens, and lets Run try again if that fails: a port that another
 // program has taken must not keep a model from learning.
 func newWeb(cfg HTTP, m *monitor, log *slog.Logger) *web {
-	w := &web{cfg: cfg, monitor: m, log: log, viewers: make(chan struct{}, maxViewers), hosts: map[string]bool{"localhost": true}}
-	if name, err := os.Hostname(); err == nil {
-		name = strings.ToLower(name)
-		w.hosts[name], w.hosts[name+".local"] = true, true
+	w := &web{
+		cfg: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg.Password, log),
+		requests: turns{max: maxRequests, each: maxRequestsFromOne},
+		scrapes:  turns{max: maxScrapes, each: maxScrapes},
+		viewers:  viewers{max: maxViewers, stays: viewerStays, timeout: viewerReads},
+		server: &http.Server{
+			ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+			MaxHeaderBytes:               maxHeader,
+			DisableGeneralOptionsHandler: true,                                              // it would answer before the Host is checked
+			ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug), // what clients do wrong
+			ConnContext:                  withPlace,
+		},
 	}
 	w.listen()
 	return w
 }
 
+// listen does not serve without the password or the certificate that is wanted.
 func (w *web) listen() {
 	l, err := net.Listen("tcp", w.cfg.Listen)
+	if err == nil {
+		if err = w.cfg.readable(); err != nil {
+			l.Close()
+		}
+	}
 	if err != nil {
 		w.log.Error("the page and the metrics cannot be served; will keep trying; http.listen says where, nothing there switches it off", "listen", w.cfg.Listen, "error", err)
 		return
 	}
-	if !loopback(l.Addr()) {
-		w.log.Warn("the page and the metrics can be reached from other machines, and have no password", "listen", l.Addr().String(), "labels_allowed", w.monitor.now().cfg.Control.Enabled)
+	for _, e := range w.cfg.exposures(w.monitor.now().cfg.Control.Enabled) {
+		w.log.Warn(e.Reason, "listen", l.Addr().String(), "advice", e.Advice)
 	}
 	w.listener = l
 }
@@ -71,12 +88,11 @@ func (w *web) url() string {
 	if w == nil || w.listener == nil {
 		return ""
 	}
-	return "http://" + w.listener.Addr().String() + "/"
-}
-
-func loopback(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+	scheme := "http"
+	if w.cfg.TLS.enabled() {
+		scheme = "https"
+	}
+	return scheme + "://" + w.listener.Addr().String() + "/"
 }
 
 // run serves until ctx ends, and returns soon after.
@@ -92,15 +108,12 @@ func (w *web) run(ctx context.Context) {
 		}
 	}
 	w.closing = ctx
-	server := &http.Server{
-		Handler:           w.handler(),
-		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader,
-		ErrorLog:       slog.NewLogLogger(w.log.Handler(), slog.LevelDebug), // what clients do wrong
-	}
+	w.server.Handler = w.handler()
 	w.log.Info("serving the page and the metrics", "url", w.url())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(netutil.LimitListener(w.listener, maxConnections)) }()
+	go func() {
+		ended <- w.server.Serve(w.encrypted(newPlaces(w.listener, maxConnections, maxFromAddress, w.monitor.http)))
+	}()
 	select {
 	case err := <-ended:
 		w.log.Error("the page and the metrics are not served any more", "error", err)
@@ -109,10 +122,23 @@ func (w *web) run(ctx context.Context) {
 	}
 	patience, done := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer done()
-	if server.Shutdown(patience) != nil {
-		server.Close()
+	if w.server.Shutdown(patience) != nil {
+		w.server.Close()
 	}
 	<-ended
+}
+
+// encrypted returns a listener whose connections speak TLS, if that is wanted.
+func (w *web) encrypted(l net.Listener) net.Listener {
+	if !w.cfg.TLS.enabled() {
+		return l
+	}
+	certificate := newCertificate(w.cfg.TLS, w.log)
+	return tls.NewListener(l, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"http/1.1"}, // HTTP/2 would bring many requests at a time over one connection
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate.get() },
+	})
 }
 
 // close gives the address up, if run was never called.
@@ -122,21 +148,13 @@ func (w *web) close() {
 	}
 }
 
-// handler routes requests.
+// handler routes requests. Probes are always answered; all else needs the
+// password, if there is one, and a turn.
 func (w *web) handler() http.Handler {
 	m := w.monitor
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", w.metrics())
-	mux.HandleFunc("GET /healthz", func(rw http.ResponseWriter, r *http.Request) {
-		h := healthOf(m.alive(aliveWithin))
-		reply(rw, h.code(), h)
-	})
-	mux.HandleFunc("GET /readyz", func(rw http.ResponseWriter, r *http.Request) {
-		h := healthOf(m.ready())
-		reply(rw, h.code(), h)
-	})
-	mux.HandleFunc("GET /api/v1/models", func(rw http.ResponseWriter, r *http.Request) { reply(rw, http.StatusOK, m.describeNode()) })
-	mux.HandleFunc("GET /api/v1/models/{model}", func(rw http.ResponseWriter, r *http.Request) {
+	rest := http.NewServeMux()
+	rest.HandleFunc("GET /api/v1/models", func(rw http.ResponseWriter, r *http.Request) { reply(rw, http.StatusOK, m.describeNode()) })
+	rest.HandleFunc("GET /api/v1/models/{model}", func(rw http.ResponseWriter, r *http.Request) {
 		served := m.model(r.PathValue("model"))
 		if served == nil {
 			refuseRequest(rw, http.StatusNotFound, "there is no such model")
@@ -144,56 +162,29 @@ func (w *web) handler() http.Handler {
 		}
 		reply(rw, http.StatusOK, m.describeModel(served))
 	})
-	mux.HandleFunc("GET /api/v1/events", w.follow)
-	mux.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
-	mux.HandleFunc("GET /{$}", servePage)
+	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
+	rest.HandleFunc("GET /{$}", servePage)
 	if w.cfg.Pprof {
-		serveProfiles(mux)
+		serveProfiles(rest)
 	}
+	private := http.NewServeMux()
+	private.HandleFunc("GET /metrics", w.inTurn(&w.scrapes, refusedScrape, w.metrics()))
+	private.HandleFunc("GET /api/v1/events", w.viewed(w.follow))
+	private.HandleFunc("/", w.inTurn(&w.requests, refusedBusy, rest.ServeHTTP))
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", w.probe(func() health { return healthOf(m.alive(aliveWithin)) }))
+	mux.HandleFunc("GET /readyz", w.probe(func() health { return healthOf(m.ready()) }))
+	mux.Handle("/", w.authorised(private))
 	return w.guard(mux)
 }
 
 // metrics serves those of the daemon, its Go runtime and its process.
 func (w *web) metrics() http.HandlerFunc {
-	c, scrapes := newCollector(w.monitor), make(chan struct{}, maxScrapes)
+	c := newCollector(w.monitor)
 	return func(rw http.ResponseWriter, r *http.Request) {
-		select {
-		case scrapes <- struct{}{}:
-			defer func() { <-scrapes }()
-		default:
-			refuseRequest(rw, http.StatusServiceUnavailable, fmt.Sprintf("%d others read the metrics: try again", maxScrapes))
-			return
-		}
 		rw.Header().Set("Content-Type", expositionType)
 		c.collect().WriteTo(rw) // whoever asked has gone, if it fails
 	}
-}
-
-// guard sets what holds for every answer. A name that another site made point
-// at this machine gets nothing that only this machine may see: what listens on
-// the loopback interface answers to addresses and to names of its own alone.
-func (w *web) guard(next http.Handler) http.Handler {
-	local := loopback(w.listener.Addr())
-	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		h := rw.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		if (local || r.Method != http.MethodGet && r.Method != http.MethodHead) && !w.ownHost(r.Host) {
-			refuseRequest(rw, http.StatusForbidden, fmt.Sprintf("%.100q is not a name of this machine: use its address", r.Host))
-			return
-		}
-		r.Body = http.MaxBytesReader(rw, r.Body, maxBody)
-		next.ServeHTTP(rw, r)
-	})
-}
-
-// ownHost reports whether a Host header is an address or a name of this machine.
-func (w *web) ownHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return net.ParseIP(strings.Trim(host, "[]")) != nil || w.hosts[strings.ToLower(host)]
 }
 
 // labelRequest is the body of a POST to …/label.
@@ -257,9 +248,11 @@ func reply(rw http.ResponseWriter, code int, v any) {
 	if err != nil {
 		code, text = http.StatusInternalServerError, []byte(`{"status":"error"}`)
 	}
+	text = append(text, '\n')
 	rw.Header().Set("Content-Type", "application/json")
+	rw.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	rw.WriteHeader(code)
-	rw.Write(append(text, '\n'))
+	rw.Write(text)
 }
 
 // refuseRequest answers with an error in words.

@@ -58,6 +58,12 @@ func (l *lockedLog) String() string {
 // The page has a free port of the loopback interface.
 func serve(t *testing.T, broker string, change func(*Config)) *served {
 	t.Helper()
+	return serveTuned(t, broker, change, nil)
+}
+
+// serveTuned is serve with other bounds of the web server, if tune is not nil.
+func serveTuned(t *testing.T, broker string, change func(*Config), tune func(*web)) *served {
+	t.Helper()
 	c := DefaultConfig()
 	c.Node, c.MQTT.Servers, c.MQTT.MaxReconnectInterval = "test", []string{broker}, 200*time.Millisecond
 	in, m := stream.DefaultStream(), DefaultModel()
@@ -79,6 +85,9 @@ func serve(t *testing.T, broker string, change func(*Config)) *served {
 		t.Fatal(err)
 	}
 	s.Daemon, s.url = d, strings.TrimSuffix(d.web.url(), "/")
+	if tune != nil {
+		tune(d.web)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -481,7 +490,7 @@ func TestLabelOnThePage(t *testing.T) {
 // Whoever follows hears what is, then what changes, until the daemon stops.
 func TestEventStream(t *testing.T) {
 	b := newTestBroker(t, startEmbedded)
-	s := serve(t, b.url(), nil).ready()
+	s := serveTuned(t, b.url(), nil, func(w *web) { w.viewers.stays = time.Hour }).ready()
 	follow := func() (events <-chan [2]string, code int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/v1/events?model=wear", nil)
@@ -549,8 +558,8 @@ func TestEventStream(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if !eventually(func() bool { return len(s.web.viewers) == 1 }) {
-		t.Errorf("%d viewers once all but one have left", len(s.web.viewers))
+	if !eventually(func() bool { return s.web.viewers.len() == 1 }) {
+		t.Errorf("%d viewers once all but one have left", s.web.viewers.len())
 	}
 	s.stop()
 	for limit := time.After(patience); ; {

@@ -36,6 +36,7 @@ type collector struct {
 	corrections, missing, clipped                           *metric
 	setsJudged, setsCovered                                 *metric
 	stateBytes, predictions                                 *metric
+	httpOpen, httpRefused                                   *metric
 	predictTime, learnTime, commitTime                      *metric
 	cpu, resident, anonymous, startTime, openFiles          *metric
 }
@@ -107,6 +108,8 @@ func newCollector(m *monitor) *collector {
 	c.predictTime = seconds("predict_seconds", "From the arrival of a message to the prediction of a sample in it.", "model")
 	c.learnTime = seconds("learn_seconds", "Time of the call that closed a minibatch and learnt it.", "model")
 	c.commitTime = seconds("store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.")
+	c.httpOpen = gauge("http_connections", "Connections to the page, the API and the metrics that are open.")
+	c.httpRefused = counter("http_refused_total", "Connections that were closed for new ones, and requests that were refused.", "reason")
 	for _, r := range []struct{ kind, name, help, source string }{
 		{"gauge", "go_goroutines", "Goroutines that exist.", "/sched/goroutines:goroutines"},
 		{"gauge", "go_memlimit_bytes", "Memory that the garbage collector tries to stay within.", "/gc/gomemlimit:bytes"},
@@ -171,6 +174,11 @@ func (c *collector) collect() *exposition {
 		send(c.storeFree, float64(st.FreeBytes))
 		send(c.storeWritten, float64(st.WrittenBytes))
 		send(c.storeTransactions, float64(st.Transactions))
+	}
+	open, refused := c.monitor.http.snapshot()
+	send(c.httpOpen, float64(open))
+	for _, reason := range sortedKeys(refused) {
+		send(c.httpRefused, float64(refused[reason]), reason)
 	}
 	for _, m := range c.monitor.now().models {
 		c.collectModel(send, m, s.Models[m.name])

@@ -27,6 +27,7 @@ const (
 type monitor struct {
 	started time.Time
 	build   Version
+	http    *httpStats
 
 	at    atomic.Pointer[deployment]
 	store atomic.Pointer[storeSample]
@@ -75,7 +76,7 @@ type coursePoint struct {
 // newMonitor returns the monitor of a daemon, which lets it follow a deployment
 // before anything runs.
 func newMonitor() *monitor {
-	return &monitor{started: time.Now(), build: buildVersion(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+	return &monitor{started: time.Now(), build: buildVersion(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
 }
 
 // Bounds of histograms, in seconds.

@@ -152,7 +152,7 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 	if err != nil {
 		return nil, nil, err
 	}
-	if old.cfg.HTTP != cfg.HTTP {
+	if !reflect.DeepEqual(old.cfg.HTTP, cfg.HTTP) {
 		if err := r.move(cfg.HTTP); err != nil {
 			return nil, nil, errors.Join(err, takeBack())
 		}
@@ -216,6 +216,11 @@ func tell(ctx context.Context, m *servedModel, c Checkpoint) error {
 // move serves the page elsewhere, or as something else.
 func (r *run) move(to HTTP) error {
 	var web *web
+	if to.Listen != "" {
+		if err := to.readable(); err != nil {
+			return err
+		}
+	}
 	elsewhere := r.web == nil || r.web.cfg.Listen != to.Listen
 	if to.Listen != "" && elsewhere {
 		if web = newWeb(to, r.monitor, r.log); web.listener == nil {

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Certificate says where the certificate and the key of a server are.
+type Certificate struct {
+	// Cert is a PEM file of the certificate, followed by those that vouch for it.
+	// ${NAME} is replaced by that environment variable.
+	Cert string `yaml:"cert"`
+	// Key is a PEM file of the certificate's key.
+	Key string `yaml:"key"`
+}
+
+// enabled reports whether TLS is spoken.
+func (c Certificate) enabled() bool { return c != Certificate{} }
+
+// files returns the paths of both files.
+func (c Certificate) files() []string {
+	return []string{os.Expand(c.Cert, os.Getenv), os.Expand(c.Key, os.Getenv)}
+}
+
+// newCertificate reads the certificate now, and again when a file has changed.
+func newCertificate(c Certificate, log *slog.Logger) *fileCache[*tls.Certificate] {
+	files := c.files()
+	return &fileCache[*tls.Certificate]{name: "http.tls", files: files, log: log, load: func() (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(files[0], files[1])
+		return &pair, err
+	}}
+}
+
+// Validate reports every key that is wrong. Control says whether labels are
+// taken from whoever reaches the page.
+func (h HTTP) Validate(control bool) error {
+	var errs []error
+	fail := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("http.%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if h.Listen != "" {
+		_, port, err := net.SplitHostPort(h.Listen)
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+			fail("listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
+		}
+	}
+	if _, open := openToNetwork(h.Listen); open && control && h.Password.IsZero() && !h.ControlWithoutPassword {
+		fail("listen", "%s can be reached from other machines, control.enabled is true and there is no password, so that anyone there could label samples: set http.password, or listen on 127.0.0.1, or, if that is meant, set http.control_without_password: true as well", h.Listen)
+	}
+	for i, name := range h.Hosts {
+		if name == "" || strings.ContainsAny(name, "/:*@[] \t") {
+			fail(fmt.Sprintf("hosts[%d]", i), "%q: want the name of a host, such as edge.lan, without scheme and port", name)
+		}
+	}
+	if (h.TLS.Cert == "") != (h.TLS.Key == "") {
+		fail("tls", "cert and key: want both or none")
+	}
+	if err := h.Password.Validate(); err != nil {
+		fail("password", "%v", err)
+	}
+	if h.Pprof && !profiles {
+		fail("pprof", "this build has no profiles: switch it off, or use a binary built without -tags minimal")
+	}
+	return errors.Join(errs...)
+}
+
+// readable reads the password and the certificate, as serving will.
+func (h HTTP) readable() error {
+	var errs []error
+	log := slog.New(slog.DiscardHandler)
+	if p := newPassword(h.Password, log); p != nil {
+		if _, err := p.digest.get(); err != nil {
+			errs = append(errs, fmt.Errorf("http.password: %w", err))
+		}
+	}
+	if h.TLS.enabled() {
+		if _, err := newCertificate(h.TLS, log).get(); err != nil {
+			errs = append(errs, fmt.Errorf("http.tls: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// exposures returns what other machines can do with the page that may not be meant.
+func (h HTTP) exposures(control bool) (found []exposure) {
+	at, open := openToNetwork(h.Listen)
+	if !open {
+		return nil
+	}
+	add := func(reason, advice string) { found = append(found, exposure{"http.listen " + at, reason, advice}) }
+	switch {
+	case h.Password.IsZero() && control:
+		add("the page, the API and the metrics can be reached from other machines without a password, and labels are taken from anyone there", "http.password and http.tls, or listen on 127.0.0.1")
+	case h.Password.IsZero():
+		add("the page, the API and the metrics can be reached from other machines without a password", "http.password and http.tls, or listen on 127.0.0.1")
+	case !h.TLS.enabled():
+		add("the page can be reached from other machines, and its password goes over the network unencrypted", "http.tls, or a proxy in front that speaks TLS")
+	}
+	return found
+}
