@@ -152,7 +152,6 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	for _, l := range c.Labels {
 		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
 	}
-	var total int64
 	for _, name := range sortedKeys(c.Models) {
 		m := c.Models[name]
 		cfg, err := c.Learner(name)
@@ -175,7 +174,6 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			}
 			fmt.Fprintf(w, "         asks for labels by %s on %s/%s/query: of %g %% of the samples with an id, %s\n", a.Strategy, own, name, 100*a.Budget, pace)
 		}
-		total += int64(residentSize(cfg, cfg.Classes.Max))
 	}
 	if c.HomeAssistant.Enabled {
 		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
@@ -183,8 +181,7 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	if c.Control.Enabled {
 		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by whoever may publish there\n", own)
 	}
-	fmt.Fprintf(w, "memory   at most %s for the models, %v for messages that arrive, %v for those that leave\n",
-		byteSize(uint64(total)), c.MQTT.Ring.MaxBytes, c.Outbox.MaxBytes)
+	footprintOf(c).describe(w, newHost().memoryBounds(c))
 	full := c.StorePath()
 	if abs, err := filepath.Abs(full); err == nil {
 		full = abs
@@ -249,17 +246,4 @@ func stateSize(cfg online.Config, classes int) uint64 {
 		kernels = max(c, 1)
 	}
 	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3) + c*c + 2*c*(d+1))
-}
-
-// residentSize is about what a model with C classes takes in memory: the sites
-// twice (a refused step gives the old ones back), the factors of the posterior
-// thrice (the learner's and two snapshots), each H·C·M², and its buffers.
-func residentSize(cfg online.Config, classes int) uint64 {
-	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
-	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
-	kernels := uint64(1)
-	if cfg.Kernel == online.PerClass {
-		kernels = max(c, 1)
-	}
-	return 8 * (5*h*c*(m*m+m) + n*(8*d+8*h*c) + kernels*(4*n*m+12*(m*d+d)+8*m*m))
 }
