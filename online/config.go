@@ -56,7 +56,8 @@ type Classes struct {
 	// Open accepts labels that are not in Names, as new classes. Default true.
 	Open bool `yaml:"open"`
 	// Max bounds the number of classes, and with it the memory: O(H·M²) for each.
-	// A label beyond it is refused and counted. Default 32, range 2 to 250.
+	// A label beyond it is refused and counted; Names have room in any case. Default
+	// 32, range 2 to 250.
 	Max int `yaml:"max"`
 	// Confirm is the number of samples that must have been given a new label
 	// before it is a class: they wait, and are judged and learnt when it is. It
@@ -242,7 +243,7 @@ func (c Config) Validate() error {
 	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
 	between("classes.max", float64(c.Classes.Max), 2, maxClasses, "classes")
 	between("classes.confirm", float64(c.Classes.Confirm), 1, maxConfirm, "samples")
-	check(len(c.Classes.Names) <= c.Classes.Max, "classes.names", len(c.Classes.Names), "at most classes.max names")
+	check(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names")
 	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
 	for i, name := range c.Classes.Names {
 		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")

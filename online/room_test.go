@@ -1,6 +1,7 @@
 package online
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -90,5 +91,30 @@ func TestMemoryOfClasses(t *testing.T) {
 	runtime.KeepAlive(now)
 	if !l.view.Built() || len(l.view.Latent) < cfg.Classes.Max {
 		t.Errorf("built %v with %d latent functions: the test is too short", l.view.Built(), len(l.view.Latent))
+	}
+}
+
+// TestDeclaredHaveRoom: names that are declared are classes, however many; others
+// are none where these are more than the bound.
+func TestDeclaredHaveRoom(t *testing.T) {
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprint("declared ", i))
+	}
+	cfg := testConfig(2, names...)
+	l := newTestLearner(t, cfg)
+	for range 2 {
+		if out := l.Add(labelled(1, 2, "another")); !errors.Is(out.Refused, ErrClass) {
+			t.Errorf("a class beyond the bound: %+v", out)
+		}
+	}
+	for k, name := range names {
+		if out := l.Add(labelled(k, 2, name)); out.Refused != nil {
+			t.Errorf("%s: %v", name, out.Refused)
+		}
+	}
+	state, _ := l.AppendBinary(nil)
+	if back, err := Restore(cfg, state); err != nil || back.Digest() != l.Digest() {
+		t.Errorf("restored: %v", err)
 	}
 }

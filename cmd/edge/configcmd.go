@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -111,6 +112,15 @@ func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Validate a configuration and say what it would do",
+		Long: `check validates a configuration and says what a daemon would do under it, and
+what memory it may take: at most, with classes.max classes, and now. It warns
+where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
+or of memory_limit is less.
+
+With --connect it sends a few messages through the broker, on topics of its own
+below <base>/<node>/doctor-…, and removes what is retained of them: whether a
+shared subscription is delivered, and a retained message by a wildcard. It exits
+with 1 if the broker does not do what the configuration needs.`,
 		Example: `  edge check -c edge.yaml
   edge check -c edge.yaml --connect`,
 		Args: cobra.NoArgs,
@@ -132,11 +142,15 @@ func newCheckCommand() *cobra.Command {
 			}
 			pub.Close()
 			fmt.Fprintf(cmd.OutOrStdout(), "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
-			return nil
+			d := &diagnosis{V: 1, Grade: gradeOK, within: patient(1)}
+			ctx, cancel := context.WithTimeout(cmd.Context(), d.within.all)
+			defer cancel()
+			examineDelivery(ctx, d, c)
+			return d.describe(cmd.OutOrStdout())
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
-	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too")
+	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too, and try what it grants")
 	return cmd
 }
 
@@ -163,10 +177,11 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			wait = "or after " + cfg.Batch.MaxWait.String()
 		}
 		known := max(len(cfg.Classes.Names), 2)
+		most := max(known, cfg.Classes.Max)
 		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
-			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, cfg.Classes.Max)), cfg.Classes.Max)
+			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, most)), most)
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"
 			if a.PerHour > 0 {
