@@ -12,9 +12,10 @@ import (
 
 // Bounds of what is remembered about the classes.
 const (
-	maxCandidates = 16  // labels that are not classes yet
-	maxEpochs     = 32  // lists of classes of before
-	maxConfirm    = 100 // samples after which a new label is a class
+	maxCandidates = 64   // labels that are not classes yet
+	maxWaiting    = 1600 // samples of all of them
+	maxEpochs     = 32   // lists of classes of before
+	maxConfirm    = 100  // samples after which a new label is a class
 )
 
 // roster is what a learner remembers about its classes beside their names.
@@ -111,7 +112,8 @@ func (l *Learner) accept(label string) error {
 // nominate keeps a sample whose label is no class yet, and returns those that
 // are taught now that the label is confirmed; none if it is not.
 func (l *Learner) nominate(ev *Event) []Event {
-	if l.cfg.Classes.Confirm <= 1 {
+	needed := l.cfg.Classes.Needed(len(l.names))
+	if needed <= 1 {
 		return []Event{*ev}
 	}
 	r := &l.roster
@@ -120,18 +122,27 @@ func (l *Learner) nominate(ev *Event) []Event {
 	if at >= 0 {
 		c = r.candidates[at]
 		r.candidates = slices.Delete(r.candidates, at, at+1)
-	} else if len(r.candidates) == maxCandidates {
-		l.counters.CandidatesDropped++
-		r.candidates = slices.Delete(r.candidates, 0, 1)
 	}
 	kept := *ev
 	kept.X, kept.Probs, kept.Said = slices.Clone(ev.X), slices.Clone(ev.Probs), Said{}
 	c.samples = append(c.samples, kept)
-	if len(c.samples) >= l.cfg.Classes.Confirm {
+	if len(c.samples) >= needed {
 		return c.samples
 	}
 	r.candidates = append(r.candidates, c)
+	for len(r.candidates) > maxCandidates || r.waiting() > maxWaiting {
+		l.counters.CandidatesDropped++
+		r.candidates = slices.Delete(r.candidates, 0, 1)
+	}
 	return nil
+}
+
+// waiting is the number of samples whose label is no class yet.
+func (r *roster) waiting() (n int) {
+	for _, c := range r.candidates {
+		n += len(c.samples)
+	}
+	return n
 }
 
 // changeClasses carries out ClassAdd, ClassRemove and ClassRename. The minibatch

@@ -55,13 +55,29 @@ type Classes struct {
 	Names []string `yaml:"names"`
 	// Open accepts labels that are not in Names, as new classes. Default true.
 	Open bool `yaml:"open"`
-	// Max bounds the number of classes, and with it the memory. A label beyond
-	// it is refused and counted. Default 64, range 2 to 250.
+	// Max bounds the number of classes, and with it the memory: O(H·M²) for each.
+	// A label beyond it is refused and counted; Names have room in any case. Default
+	// 32, range 2 to 250.
 	Max int `yaml:"max"`
 	// Confirm is the number of samples that must have been given a new label
 	// before it is a class: they wait, and are judged and learnt when it is. It
-	// keeps a typing error from becoming a class. Default 1, range 1 to 100.
+	// keeps a typing error from becoming a class. Twice as many, at most 100, where
+	// 16 classes are known already, so that names which never come again cannot take
+	// all the room. Default 1, range 1 to 100.
 	Confirm int `yaml:"confirm"`
+}
+
+// atOnce is the number of classes from which on a new label needs twice as many
+// samples.
+const atOnce = 16
+
+// Needed is the number of samples that a new label must have been given before it
+// is a class, where so many are known.
+func (c *Classes) Needed(known int) int {
+	if known < atOnce {
+		return c.Confirm
+	}
+	return min(2*c.Confirm, maxConfirm)
 }
 
 // LabelNoise is the probability ε that a label is wrong.
@@ -176,7 +192,7 @@ func DefaultConfig() Config {
 		Horizons:     []Horizon{Horizon(math.Inf(1)), 500, 100},
 		Window:       100,
 		Batch:        Batch{MaxSize: 16, MaxWait: 250 * time.Millisecond},
-		Classes:      Classes{Open: true, Max: 64, Confirm: 1},
+		Classes:      Classes{Open: true, Max: 32, Confirm: 1},
 		Sweeps:       2,
 		Damping:      0.5,
 		LearningRate: 0.02,
@@ -227,7 +243,7 @@ func (c Config) Validate() error {
 	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
 	between("classes.max", float64(c.Classes.Max), 2, maxClasses, "classes")
 	between("classes.confirm", float64(c.Classes.Confirm), 1, maxConfirm, "samples")
-	check(len(c.Classes.Names) <= c.Classes.Max, "classes.names", len(c.Classes.Names), "at most classes.max names")
+	check(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names")
 	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
 	for i, name := range c.Classes.Names {
 		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")

@@ -154,7 +154,7 @@ func (l *Learner) reseedNow() error {
 		return nil
 	}
 	l.ready()
-	l.backup.copyFrom(&l.state)
+	l.backup.save(&l.state)
 	if err := l.reseed(n); err != nil {
 		return l.takeBack(err)
 	}

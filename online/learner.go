@@ -119,7 +119,7 @@ type Learner struct {
 	noiseRate float64        // the constant; that of version 1 in the test of its states
 
 	// What only a step needs, see ready.
-	backup state
+	backup backup
 	spares []*model.Basis
 	work   work
 
@@ -625,7 +625,7 @@ func (l *Learner) ready() {
 	if l.spares != nil {
 		return
 	}
-	l.backup = l.state.clone()
+	l.backup = newBackup(&l.state)
 	m, d, n, c, points := l.m, l.d, l.capacity, len(l.view.Latent), l.gradientRoom()
 	floats := func(n int) []float64 { return make([]float64, n) }
 	l.work = work{
@@ -648,7 +648,7 @@ func (l *Learner) ready() {
 // Rest gives up the memory that only a step needs, half of the learner's; the
 // next one makes it anew.
 func (l *Learner) Rest() {
-	l.backup, l.spares, l.work = state{}, nil, work{trace: l.work.trace}
+	l.backup, l.spares, l.work = backup{}, nil, work{trace: l.work.trace}
 }
 
 // ensureLatent gives class k a latent function at its prior if it has none: no
@@ -707,7 +707,7 @@ func (l *Learner) learn(rawX []float64, classes []int, weights []float64, live b
 		l.ensureLatent(k)
 	}
 	l.ready()
-	l.backup.copyFrom(&l.state)
+	l.backup.save(&l.state)
 	if err := l.steps(rawX, classes, weights, live); err != nil {
 		return l.takeBack(err)
 	}
@@ -747,7 +747,7 @@ func (l *Learner) steps(rawX []float64, classes []int, weights []float64, live b
 
 // takeBack puts the state of the backup in the place of one that was spoilt by err.
 func (l *Learner) takeBack(err error) error {
-	l.state.copyFrom(&l.backup)
+	l.backup.giveBack(&l.state)
 	l.setWeights()
 	if again := l.setBases(); again != nil {
 		return errors.Join(err, again)
@@ -796,40 +796,4 @@ func (l *Learner) Digest() string {
 	buf, _ := l.AppendBinary(nil)
 	sum := sha256.Sum256(buf)
 	return hex.EncodeToString(sum[:])
-}
-
-// clone returns a deep copy with as much room in the window.
-func (s *state) clone() state {
-	c := state{params: s.params, opt: s.opt, scale: s.scale, logw: slices.Clone(s.logw), bank: slices.Clone(s.bank), filtered: s.filtered}
-	c.params.Theta = slices.Clone(s.params.Theta)
-	c.opt.m, c.opt.v = slices.Clone(s.opt.m), slices.Clone(s.opt.v)
-	c.scale.Mu, c.scale.Sd = slices.Clone(s.scale.Mu), slices.Clone(s.scale.Sd)
-	c.winX = append(make([]float64, 0, cap(s.winX)), s.winX...)
-	c.winY = append(make([]int, 0, cap(s.winY)), s.winY...)
-	c.winW = append(make([]float64, 0, cap(s.winW)), s.winW...)
-	for h := range c.bank {
-		b := &c.bank[h]
-		b.A, b.b = slices.Clone(b.A), slices.Clone(b.b)
-		b.s1, b.s2 = slices.Clone(b.s1), slices.Clone(b.s2)
-	}
-	return c
-}
-
-// copyFrom makes s equal to o, which has the same shape.
-func (s *state) copyFrom(o *state) {
-	s.params.M, s.params.D = o.params.M, o.params.D
-	copy(s.params.Theta, o.params.Theta)
-	s.opt.copyFrom(&o.opt)
-	copy(s.logw, o.logw)
-	copy(s.scale.Mu, o.scale.Mu)
-	copy(s.scale.Sd, o.scale.Sd)
-	s.winX, s.winY, s.winW = append(s.winX[:0], o.winX...), append(s.winY[:0], o.winY...), append(s.winW[:0], o.winW...)
-	s.filtered = o.filtered
-	for h := range s.bank {
-		a, b := &s.bank[h], &o.bank[h]
-		copy(a.A, b.A)
-		copy(a.b, b.b)
-		copy(a.s1, b.s1)
-		copy(a.s2, b.s2)
-	}
 }

@@ -99,7 +99,6 @@ type Loop struct {
 	twice      bool         // and of the one before
 	noRoom     time.Time    // when making room last failed
 	stateBytes int
-	state      []byte
 	stale      bool      // the status is older than the learner
 	published  time.Time // when the snapshot was replaced last
 	newer      bool      // the learner has stepped since
@@ -206,10 +205,7 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 // Rest gives up the memory that only learning needs, until something is learnt
 // again. It waits for Run to do it, or for ctx to end.
 func (lp *Loop) Rest(ctx context.Context) error {
-	return lp.do(ctx, func() {
-		lp.learner.Rest()
-		lp.state = nil
-	})
+	return lp.do(ctx, lp.learner.Rest)
 }
 
 // Reconfigure lets the loop go on under another configuration of the same shape,
@@ -452,14 +448,15 @@ func (lp *Loop) makeRoom() {
 }
 
 func (lp *Loop) save() error {
-	lp.state, _ = lp.learner.AppendBinary(lp.state[:0])
-	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, lp.state); err != nil {
+	const more = 1 << 12 // than the last one: a state hardly grows once the warm-up is over
+	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.stateBytes+more))
+	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state); err != nil {
 		lp.opts.Log.Error("checkpoint failed; the journal keeps what it would have held", "model", lp.opts.Model, "seq", lp.seq, "error", err)
 		lp.notify(NoticeCheckpointFailed, err.Error(), lp.seq)
 		return err
 	}
 	lp.twice = lp.saved == lp.seq
-	lp.saved, lp.unsaved, lp.stateBytes = lp.seq, 0, len(lp.state)
+	lp.saved, lp.unsaved, lp.stateBytes = lp.seq, 0, len(state)
 	return nil
 }
 

@@ -46,6 +46,13 @@ func (c *classes) add(names ...string) {
 	}
 }
 
+// count is the number of classes.
+func (c *classes) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
 // put makes name that of a class. The caller holds mu.
 func (c *classes) put(name string) {
 	if !c.known[name] {

@@ -1077,7 +1077,7 @@ func (c *committer) admit(it *item, l *lesson, m *modelState) bool {
 	var err *Refusal
 	switch reason := m.classes.refusal(l.label); reason {
 	case "":
-		if m.Classes.Confirm <= 1 { // otherwise the learner says when it is a class
+		if m.Classes.Needed(m.classes.count()) <= 1 { // otherwise the learner says when it is a class
 			m.classes.add(l.label)
 		}
 		return true

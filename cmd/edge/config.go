@@ -32,7 +32,7 @@ type Config struct {
 	Control       stream.Control           `yaml:"control"`
 	Log           Log                      `yaml:"log"`
 	// MemoryLimit is what the heap tries to stay within. 0: what GOMEMLIMIT says,
-	// or else 80 % of what the control group allows. Default 0, else at least 8MiB.
+	// or else 70 % of what the control group allows. Default 0, else at least 8MiB.
 	MemoryLimit stream.ByteSize `yaml:"memory_limit"`
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -111,6 +112,15 @@ func newCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Validate a configuration and say what it would do",
+		Long: `check validates a configuration and says what a daemon would do under it, and
+what memory it may take: at most, with classes.max classes, and now. It warns
+where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
+or of memory_limit is less.
+
+With --connect it sends a few messages through the broker, on topics of its own
+below <base>/<node>/doctor-…, and removes what is retained of them: whether a
+shared subscription is delivered, and a retained message by a wildcard. It exits
+with 1 if the broker does not do what the configuration needs.`,
 		Example: `  edge check -c edge.yaml
   edge check -c edge.yaml --connect`,
 		Args: cobra.NoArgs,
@@ -132,11 +142,15 @@ func newCheckCommand() *cobra.Command {
 			}
 			pub.Close()
 			fmt.Fprintf(cmd.OutOrStdout(), "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
-			return nil
+			d := &diagnosis{V: 1, Grade: gradeOK, within: patient(1)}
+			ctx, cancel := context.WithTimeout(cmd.Context(), d.within.all)
+			defer cancel()
+			examineDelivery(ctx, d, c)
+			return d.describe(cmd.OutOrStdout())
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
-	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too")
+	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too, and try what it grants")
 	return cmd
 }
 
@@ -152,7 +166,6 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	for _, l := range c.Labels {
 		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
 	}
-	var total int64
 	for _, name := range sortedKeys(c.Models) {
 		m := c.Models[name]
 		cfg, err := c.Learner(name)
@@ -164,10 +177,11 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			wait = "or after " + cfg.Batch.MaxWait.String()
 		}
 		known := max(len(cfg.Classes.Names), 2)
+		most := max(known, cfg.Classes.Max)
 		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
-			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, cfg.Classes.Max)), cfg.Classes.Max)
+			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, most)), most)
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"
 			if a.PerHour > 0 {
@@ -175,7 +189,6 @@ func describeConfig(w io.Writer, path string, c *Config) {
 			}
 			fmt.Fprintf(w, "         asks for labels by %s on %s/%s/query: of %g %% of the samples with an id, %s\n", a.Strategy, own, name, 100*a.Budget, pace)
 		}
-		total += int64(residentSize(cfg, cfg.Classes.Max))
 	}
 	if c.HomeAssistant.Enabled {
 		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
@@ -183,8 +196,7 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	if c.Control.Enabled {
 		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by whoever may publish there\n", own)
 	}
-	fmt.Fprintf(w, "memory   at most %s for the models, %v for messages that arrive, %v for those that leave\n",
-		byteSize(uint64(total)), c.MQTT.Ring.MaxBytes, c.Outbox.MaxBytes)
+	footprintOf(c).describe(w, newHost().memoryBounds(c))
 	full := c.StorePath()
 	if abs, err := filepath.Abs(full); err == nil {
 		full = abs
@@ -257,17 +269,4 @@ func stateSize(cfg online.Config, classes int) uint64 {
 		kernels = max(c, 1)
 	}
 	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3) + c*c + 2*c*(d+1))
-}
-
-// residentSize is about what a model with C classes takes in memory: the sites
-// twice (a refused step gives the old ones back), the factors of the posterior
-// thrice (the learner's and two snapshots), each H·C·M², and its buffers.
-func residentSize(cfg online.Config, classes int) uint64 {
-	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
-	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
-	kernels := uint64(1)
-	if cfg.Kernel == online.PerClass {
-		kernels = max(c, 1)
-	}
-	return 8 * (5*h*c*(m*m+m) + n*(8*d+8*h*c) + kernels*(4*n*m+12*(m*d+d)+8*m*m))
 }

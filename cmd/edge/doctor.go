@@ -57,7 +57,7 @@ func (d *diagnosis) warn(check, detail, advice string) { d.add(check, gradeWarn,
 func (d *diagnosis) fail(check, detail, advice string) { d.add(check, gradeFail, detail, advice, nil) }
 
 // errUnwell: a finding failed; the exit code says so, and the findings say why.
-var errUnwell = errors.New("doctor: a check failed")
+var errUnwell = errors.New("a check failed: what was found says which")
 
 // limits are the times that the doctor gives to what it examines.
 type limits struct {
@@ -91,7 +91,8 @@ func newDoctorCommand() *cobra.Command {
 thing whether it is well and what to do: rights of files, the file system under
 the state, free space, bytes written a day and what that means for an SD card,
 kernel, clock, memory, the time of a prediction and of a step on this board, and
-the broker: what its limits are is found by trying.
+the broker: what its limits are, and whether it delivers shared subscriptions and
+retained messages, is found by trying.
 
 It changes neither state nor topics of others: it writes a file of its own beside
 the state, and publishes on topics of its own, <base>/<node>/doctor-…, with a
@@ -192,6 +193,23 @@ func examineRights(d *diagnosis, cfg *Config, path string) {
 			d.warn("broker", "the password goes to "+s+" unencrypted", "use mqtts:// and, if the broker's certificate is your own, mqtt.tls.ca")
 		}
 	}
+}
+
+// describe writes a diagnosis among other lines about a configuration, and returns
+// errUnwell if a check failed.
+func (d *diagnosis) describe(out io.Writer) error {
+	kinds := map[string]string{gradeOK: "broker", gradeWarn: "warning", gradeFail: "error"}
+	for _, f := range d.Findings {
+		advice := ""
+		if f.Advice != "" {
+			advice = " (" + f.Advice + ")"
+		}
+		fmt.Fprintf(out, "%-8s %s: %s%s\n", kinds[f.Grade], f.Check, f.Detail, advice)
+	}
+	if d.Grade == gradeFail {
+		return errUnwell
+	}
+	return nil
 }
 
 // print writes a diagnosis for people.

@@ -124,8 +124,6 @@ func (h host) memoryLimit() (limit uint64, by string) {
 	return limit, by
 }
 
-const residentBase = 30 << 20 // what a daemon takes besides models and queues: program, heap's slack, page
-
 // examineMachine looks at kernel, clock and memory.
 func examineMachine(d *diagnosis, cfg *Config, h host) {
 	version, release := h.kernelVersion()
@@ -201,29 +199,27 @@ func examineClock(d *diagnosis, cfg *Config, h host) {
 // encrypted reports whether a server is reached by TLS.
 func encrypted(cfg *Config) bool { return slices.ContainsFunc(cfg.MQTT.Servers, stream.Encrypted) }
 
-// examineMemory compares what the models may need with what there is.
+// examineMemory compares what the daemon may need with what there is.
 func examineMemory(d *diagnosis, cfg *Config, h host) {
-	models := uint64(0)
-	for _, name := range sortedKeys(cfg.Models) {
-		if learner, err := cfg.Learner(name); err == nil {
-			models += residentSize(learner, learner.Classes.Max)
+	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
+	figure := map[string]uint64{"need_bytes": f.most(), "now_bytes": f.now}
+	for _, b := range bounds {
+		if b.goal {
+			figure["goal_bytes"] = b.bytes
+		} else if figure["limit_bytes"] == 0 || b.bytes < figure["limit_bytes"] {
+			figure["limit_bytes"] = b.bytes
 		}
 	}
-	need := residentBase + models + uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)
-	figure := map[string]uint64{"need_bytes": need}
-	detail := fmt.Sprintf("at most %s: %s for the models with classes.max, the rest for messages and the program", byteSize(need), byteSize(models))
-	limit, by := h.memoryLimit()
-	advice := "lower classes.max, inducing or the number of horizons, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
-	switch {
-	case limit == 0:
-		d.add("memory", gradeOK, detail, "", figure)
+	found, advice := f.excess(bounds)
+	if len(found) > 0 {
+		d.add("memory", gradeWarn, f.String()+"; "+strings.Join(found, "; "), advice, figure)
 		return
-	case need > limit:
-		d.add("memory", gradeWarn, fmt.Sprintf("%s; %s allows %s", detail, by, byteSize(limit)), advice, figure)
-	default:
-		d.add("memory", gradeOK, fmt.Sprintf("%s; %s allows %s", detail, by, byteSize(limit)), "", figure)
 	}
-	figure["limit_bytes"] = limit
+	detail := f.String()
+	for _, b := range bounds {
+		detail += fmt.Sprintf("; %s allows %s", b.by, byteSize(b.bytes))
+	}
+	d.add("memory", gradeOK, detail, "", figure)
 }
 
 // openToNetwork reports whether an address takes connections of other machines.

@@ -188,7 +188,7 @@ func pumpSamples(n int) (payloads []string) {
 var metricNames = []string{
 	"edge_messages_received_total", "edge_messages_rejected_total", "edge_messages_dropped_total", "edge_redelivered_total",
 	"edge_predictions_total", "edge_learned_total", "edge_predict_seconds", "edge_learn_seconds", "edge_store_commit_seconds",
-	"edge_queue_length", "edge_unacked_messages", "edge_pending_labels", "edge_cholesky_retries_total", "edge_batch_rollbacks_total",
+	"edge_queue_length", "edge_unacked_messages", "edge_pending_labels", "edge_cholesky_retries_total", "edge_batch_rollbacks_total", "edge_labels_forgotten_total",
 	"edge_prequential_accuracy", "edge_log_loss", "edge_ece", "edge_store_bytes", "edge_store_written_bytes_total", "edge_connected",
 	"edge_last_message_timestamp_seconds", "edge_build_info", "edge_label_delay_seconds", "edge_label_corrections_total", "edge_features_missing_total",
 	"edge_features_clipped_total", "edge_conformal_coverage", "edge_conformal_sets_total", "edge_conformal_sets_covered_total", "edge_queries_total", "edge_drift_level",

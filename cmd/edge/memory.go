@@ -16,7 +16,7 @@ import (
 
 // ofCgroup is the part of a control group's memory that the heap may take; the
 // rest is for the program's text and for the pages of the state file.
-const ofCgroup = 0.8
+const ofCgroup = 0.7
 
 // collectAt is Go's GOGC for the daemon: how far, in percent, the heap may grow
 // before it is collected again. Half of Go's own takes 2 to 3 MB less and 7 %

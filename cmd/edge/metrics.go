@@ -27,6 +27,7 @@ type collector struct {
 	queue, unacked                                          *metric
 	queries, queriesOpen                                    *metric
 	learned, pending, choleskyRetries, rollbacks, silence   *metric
+	forgotten                                               *metric
 	accuracy, logLoss, ece, windowAccuracy, windowLogLoss   *metric
 	balanced, kappa, brier, windowBalanced, windowBrier     *metric
 	baselineAccuracy, baselineLogLoss, prevalence           *metric
@@ -77,6 +78,7 @@ func newCollector(m *monitor) *collector {
 	c.clipped = counter("features_clipped_total", "Features that were too far from their mean and were taken to be nearer.", "model")
 	c.choleskyRetries = counter("cholesky_retries_total", "Factorisations that needed more jitter, since the model began.", "model")
 	c.rollbacks = counter("batch_rollbacks_total", "Steps that were refused and taken back, since the model began.", "model")
+	c.forgotten = counter("labels_forgotten_total", "New labels that were not confirmed in time to be classes, since the model began.", "model")
 	c.silence = gauge("loop_silence_seconds", "Since the last sign of life of the goroutine that learns.", "model")
 	c.accuracy = gauge("prequential_accuracy", "Fraction of all samples whose most probable class was the label.", "model")
 	c.logLoss = gauge("log_loss", "Mean negative log probability of the label over all samples, nats.", "model")
@@ -248,6 +250,7 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	}
 	send(c.choleskyRetries, float64(status.Counters.CholeskyRetries), m.name)
 	send(c.rollbacks, float64(status.Counters.StepsRefused), m.name)
+	send(c.forgotten, float64(status.Counters.CandidatesDropped), m.name)
 	send(c.silence, m.loop.Silence().Seconds(), m.name)
 	if status.StateBytes > 0 {
 		send(c.stateBytes, float64(status.StateBytes), m.name)

@@ -321,7 +321,7 @@ mqtt: {servers: ["%s"], persistent_session: false}
 streams: {gas: {topics: [%s], dimension: %d}}
 models: {gas: {streams: [gas], inducing: %d, classes: {names: [%s]}}}
 store: {path: "%s", durability: %s}
-memory_limit: 51MiB # 80 %% of 64 MiB
+memory_limit: 45MiB # 70 %% of 64 MiB
 http: {listen: ""}
 `, s.broker, questionsTopic, c.features, c.inducing, strings.Join(classes, ", "), filepath.Join(folder, "edge.db"), c.durability))
 			plain, labelled := gasPayloads(2000, c.classes, c.features, false), gasPayloads(2000, c.classes, c.features, true)

@@ -297,7 +297,7 @@ func reinterpretation(from, to *online.Config, classes []string) error {
 		}
 		last = max(last, at)
 	}
-	if len(classes) > to.Classes.Max {
+	if len(classes) > to.Classes.Max && to.Classes.Max < from.Classes.Max {
 		errs = append(errs, fmt.Errorf("classes.max: the model has %d classes, which are more than %d", len(classes), to.Classes.Max))
 	}
 	return errors.Join(errs...)

@@ -233,7 +233,7 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Type=notify", "WatchdogSec=30", "MemoryMax=64M", "Environment=GOMEMLIMIT=51MiB" /* 80 % */, "StateDirectory=edge", "TimeoutStopSec=10"} {
+	for _, want := range []string{"Type=notify", "WatchdogSec=30", "MemoryMax=64M", "Environment=GOMEMLIMIT=45MiB" /* 70 % */, "StateDirectory=edge", "TimeoutStopSec=10"} {
 		if !slices.Contains(strings.Split(string(text), "\n"), want) {
 			t.Errorf("the unit has no line %s", want)
 		}

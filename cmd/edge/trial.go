@@ -35,13 +35,33 @@ type trial struct {
 	peer      tls.ConnectionState
 }
 
-// examineBroker tries what the daemon needs of its broker.
-func examineBroker(ctx context.Context, d *diagnosis, cfg *Config) {
+// newTrial returns a trial whose topic is no other's.
+func newTrial(d *diagnosis, cfg *Config) *trial {
 	id := make([]byte, 4)
 	rand.Read(id)
-	t := &trial{d: d, cfg: cfg, owner: cfg.MQTT.BaseTopic + "/" + cfg.Node}
-	t.topic = t.owner + "/doctor-" + hex.EncodeToString(id)
-	began := time.Now()
+	owner := cfg.MQTT.BaseTopic + "/" + cfg.Node
+	return &trial{d: d, cfg: cfg, owner: owner, topic: owner + "/doctor-" + hex.EncodeToString(id)}
+}
+
+// examineBroker tries what the daemon needs of its broker.
+func examineBroker(ctx context.Context, d *diagnosis, cfg *Config) {
+	t := newTrial(d, cfg)
+	t.examine(ctx, func(c mqtt.Client) {
+		t.certificate()
+		t.subscriptions(ctx, c)
+	}, t.retained, t.shared, t.window, t.session, t.payload)
+}
+
+// examineDelivery tries what a broker may grant and not do.
+func examineDelivery(ctx context.Context, d *diagnosis, cfg *Config) {
+	t := newTrial(d, cfg)
+	t.examine(ctx, func(mqtt.Client) {}, t.retained, t.shared)
+}
+
+// examine connects, sends a few messages there and back, looks at the connection, and tries
+// one thing after the other.
+func (t *trial) examine(ctx context.Context, look func(mqtt.Client), tries ...func(context.Context) error) {
+	d, cfg, began := t.d, t.cfg, time.Now()
 	first, _, err := t.connect(ctx, "", true, nil)
 	if err != nil {
 		advice := "see what `edge check --connect` and the broker's log say"
@@ -64,9 +84,8 @@ func examineBroker(ctx context.Context, d *diagnosis, cfg *Config) {
 		d.fail("broker", err.Error(), "let user "+orNobody(cfg.MQTT.Username)+" read and write "+t.owner+"/#; the daemon needs the same")
 		return
 	}
-	t.certificate()
-	t.subscriptions(ctx, first)
-	for _, try := range []func(context.Context) error{t.retained, t.window, t.session, t.payload} {
+	look(first)
+	for _, try := range tries {
 		if err := try(ctx); err != nil {
 			d.fail("broker", err.Error(), "the broker or the network failed during the trial: try again, and see the broker's log")
 		}
@@ -85,17 +104,23 @@ func orNobody(username string) string {
 // inbox counts what a client hears.
 type inbox struct {
 	quiet time.Duration // without another message: no more are to come
+	mark  string        // topic of messages that are counted by themselves; "" for none
 
 	mu    sync.Mutex
 	last  time.Time
-	total int
+	total int // without the marks
+	marks int
 }
 
-func (b *inbox) hear(mqtt.Message) {
+func (b *inbox) hear(m mqtt.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = time.Now()
-	b.total++
+	if m.Topic() == b.mark {
+		b.marks++
+	} else {
+		b.total++
+	}
 }
 
 // settle waits until so many messages have come, or no more come: within is the
@@ -234,10 +259,11 @@ func (t *trial) certificate() {
 	t.d.ok("broker's certificate", "%s", detail)
 }
 
-// subscriptions asks for the topics of the configuration, and leaves them again.
-// Shared ones would take messages away from the daemon: they are left out.
-func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
-	var filters, refused []string
+// sharePrefix begins the filter of a shared subscription.
+const sharePrefix = "$share/"
+
+// filters are those that a daemon subscribes to for samples and labels.
+func (t *trial) filters() (filters []string) {
 	for _, name := range sortedKeys(t.cfg.Streams) {
 		filters = append(filters, t.cfg.Streams[name].Topics...)
 	}
@@ -247,7 +273,14 @@ func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
 	for _, name := range sortedKeys(t.cfg.Models) {
 		filters = append(filters, t.owner+"/"+name+"/label/#")
 	}
-	filters = slices.DeleteFunc(filters, func(f string) bool { return strings.HasPrefix(f, "$share/") })
+	return filters
+}
+
+// subscriptions asks for the topics of the configuration, and leaves them again.
+// Shared ones would take messages away from the daemon: they are left out.
+func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
+	var refused []string
+	filters := slices.DeleteFunc(t.filters(), func(f string) bool { return strings.HasPrefix(f, sharePrefix) })
 	for _, f := range filters {
 		granted, err := t.subscribe(ctx, c, f, 0)
 		if err != nil {
@@ -285,20 +318,24 @@ func (t *trial) retained(ctx context.Context) (err error) {
 	defer func() { // also where the trial failed
 		err = errors.Join(err, t.wait(context.WithoutCancel(ctx), keeper.Publish(topic, 1, true, "")))
 	}()
-	in := &inbox{quiet: t.d.within.quiet}
-	reader, _, err := t.connect(ctx, "", true, in)
+	kept, err := t.finds(ctx, topic)
 	if err != nil {
 		return err
 	}
-	defer reader.Disconnect(disconnectPause)
-	if _, err := t.subscribe(ctx, reader, topic, 1); err != nil {
-		return err
-	}
-	if in.settle(ctx, 1, t.d.within.answer) == 0 {
+	if !kept {
 		t.d.warn(name, "the broker keeps none: whoever connects later does not see whether the node is online, nor its scores; Home Assistant forgets the models when it starts", "allow them (mosquitto: retain_available true)")
 		return nil
 	}
-	t.d.ok(name, "kept")
+	found, err := t.finds(ctx, t.topic+"/+")
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		t.d.warn(name, "kept, and not sent to subscriptions with a wildcard: what subscribes to "+t.owner+"/# sees state, info and scores only when they are published anew"+t.wantsRetained(),
+			"subscribe to the topics by their whole names, such as "+t.owner+"/state; or use a broker that sends them, such as mosquitto")
+	default:
+		t.d.ok(name, "kept, and sent to subscriptions with a wildcard, too")
+	}
 	return nil
 }
 
