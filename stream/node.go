@@ -309,6 +309,9 @@ func (n *Node) listen(prefix string) {
 	}
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
+		for _, m := range n.models {
+			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.former(m, it.msg) })
+		}
 	}
 }
 
