@@ -53,9 +53,9 @@ func TestPageInBrowser(t *testing.T) {
 		c.Store.Checkpoint.Samples = 500
 	}).ready()
 
-	labelled, unlabelled, pause, devices := 400, 8, time.Duration(0), []string{"p7"}
-	if os.Getenv("PAGE_SHOTS") != "" { // a picture shows more after a while
-		labelled, pause, devices = 4000, 60*time.Second, []string{"p7", "p8", "p9"}
+	labelled, unlabelled, pause, turns, devices := 400, 8, time.Duration(0), 40, []string{"p7"}
+	if os.Getenv("PAGE_SHOTS") != "" { // a picture shows more after a while, and of several devices
+		labelled, pause, turns, devices = 4000, 60*time.Second, 600, []string{"p7", "p8", "p9"}
 	}
 	p := stream.Prediction{} // only to number the samples
 	var row dataset.Row
@@ -73,14 +73,13 @@ func TestPageInBrowser(t *testing.T) {
 		}
 		return payloads
 	}
-	const turns = 40
 	for i := range turns {
 		for j, device := range devices {
-			class := (i/(6+3*j) + j) % len(classes) // for some time each
+			class := (i/(turns/7+j*turns/12) + j) % len(classes) // for some time each
 			n := labelled * (i*len(devices) + j + 1) / (turns * len(devices))
 			publish(t, b.url(), "plant/"+device+"/vibration", next(n-int(p.Seq), class, true)...)
 		}
-		time.Sleep(pause / turns)
+		time.Sleep(pause / time.Duration(turns))
 	}
 	publish(t, b.url(), "plant/p7/vibration", next(unlabelled, 1, false)...)
 	s.await("not all is learnt", "/api/v1/models/bearing", func(_ int, a string) bool {
