@@ -134,6 +134,9 @@ function showPresent() {
   $("nothing").hidden = devices.length > 0;
   const lo = +new Date(from), hi = Math.max(Date.now(), lo + 1e3);
   $("axis").className = alone ? "alone-axis" : "";
+  $("devices").className = devices.length > 8 ? "many" : "";
+  if (devices.length > 8) $("devices").tabIndex = 0; // so that a keyboard can scroll it
+  else $("devices").removeAttribute("tabindex");
   $("devices").replaceChildren(...devices.map(d => {
     const sure = d.class ? `${percent(d.confidence)} sure` : "";
     const since = !d.class ? "Label a first sample below, and there is a class to learn." : ago(d.since) < 2 ? "just now" : `for ${span(ago(d.since))}, since ${clock(d.since)}`;
