@@ -529,14 +529,15 @@ type HomeAssistant struct {
 	// StatusTopic is where Home Assistant says that it has started. Default
 	// homeassistant/status.
 	StatusTopic string `yaml:"status_topic"`
-	// ExpireAfter is how long a prediction is shown if no other follows. 0: for
-	// ever. Whole seconds. Default 5m.
+	// ExpireAfter is how long a prediction is shown if no other follows; the class
+	// is unavailable then. 0: until the next one, as for devices that report only
+	// what changes. Whole seconds. Default 0.
 	ExpireAfter time.Duration `yaml:"expire_after"`
 }
 
 // DefaultHomeAssistant returns the defaults that configs/edge.yaml documents.
 func DefaultHomeAssistant() HomeAssistant {
-	return HomeAssistant{DiscoveryPrefix: "homeassistant", StatusTopic: "homeassistant/status", ExpireAfter: 5 * time.Minute}
+	return HomeAssistant{DiscoveryPrefix: "homeassistant", StatusTopic: "homeassistant/status"}
 }
 
 // Validate reports every field that is out of range, joined.

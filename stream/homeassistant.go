@@ -1,10 +1,17 @@
 package stream
 
 import (
+	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 const (
@@ -12,6 +19,10 @@ const (
 	announceWithin    = 5 * time.Second  // after Home Assistant has started, at random: it hears from everybody then
 	maxAttributes     = 32               // classes up to which their probabilities are attributes
 	labelSource       = "Home Assistant" // who gives the labels; no node can be called that
+	maxButtons        = 32               // classes that have a button; the text entry takes every class
+	maxGoneButtons    = 256              // buttons that are announced as removed
+	maxText           = 255              // characters of a text in Home Assistant
+	buttonKey         = "button_"        // begins the component keys of the buttons
 )
 
 // homeAssistant makes each model a device of Home Assistant, by MQTT device
@@ -28,12 +39,15 @@ type homeAssistant struct {
 
 	delay func() time.Duration      // before Home Assistant is answered
 	again atomic.Pointer[time.Time] // when to; nil for no need
+
+	mu      sync.Mutex
+	buttons map[string][]string // keys of the buttons that were announced, by model, oldest first
 }
 
 func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
 	return &homeAssistant{
 		HomeAssistant: cfg.HomeAssistant, node: cfg.Node, prefix: prefix, control: cfg.Control.Enabled, metricsLast: 3 * cfg.Metrics.Every,
-		delay: func() time.Duration { return rand.N(announceWithin) },
+		delay: func() time.Duration { return rand.N(announceWithin) }, buttons: map[string][]string{},
 	}
 }
 
@@ -46,6 +60,55 @@ func (h *homeAssistant) status(msg *message) error {
 	return nil
 }
 
+// former reads the announcement that the broker has kept since before this node
+// connected. Home Assistant may still show its buttons: those of classes that
+// have gone since are removed by another announcement.
+func (h *homeAssistant) former(m *modelState, msg *message) error {
+	if !msg.retained {
+		return nil // this node's own
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var unknown []string
+	gjson.GetBytes(msg.payload, "components").ForEach(func(key, component gjson.Result) bool {
+		if strings.HasPrefix(key.Str, buttonKey) && component.Get("command_topic").Exists() && !slices.Contains(h.buttons[m.Name], key.Str) {
+			unknown = append(unknown, key.Str)
+		}
+		return len(unknown) < maxButtons
+	})
+	if len(unknown) > 0 {
+		h.buttons[m.Name] = append(unknown, h.buttons[m.Name]...)
+		now := time.Now()
+		h.again.Store(&now)
+	}
+	return nil
+}
+
+// announced remembers the keys of a model's buttons, and returns those that were
+// announced before and are not any more.
+func (h *homeAssistant) announced(model string, now []string) (gone []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.buttons[model]
+	for _, key := range now {
+		if !slices.Contains(all, key) {
+			all = append(all, key)
+		}
+	}
+	for _, key := range all {
+		if !slices.Contains(now, key) {
+			gone = append(gone, key)
+		}
+	}
+	if excess := len(gone) - maxGoneButtons; excess > 0 {
+		forgotten := gone[:excess]
+		gone = gone[excess:]
+		all = slices.DeleteFunc(all, func(key string) bool { return slices.Contains(forgotten, key) })
+	}
+	h.buttons[model] = all
+	return gone
+}
+
 // due reports, once, that Home Assistant waits for an announcement.
 func (h *homeAssistant) due(now time.Time) bool {
 	at := h.again.Load()
@@ -53,11 +116,16 @@ func (h *homeAssistant) due(now time.Time) bool {
 }
 
 // id identifies a model in Home Assistant.
-func (h *homeAssistant) id(model string) string { return "edge_" + h.node + "_" + model }
+func (h *homeAssistant) id(model string) string { return deviceID(h.node, model) }
 
 // topic is where a model is announced.
-func (h *homeAssistant) topic(model string) string {
-	return h.DiscoveryPrefix + "/device/" + h.id(model) + "/config"
+func (h *homeAssistant) topic(model string) string { return h.announcement(h.node, model) }
+
+func deviceID(node, model string) string { return "edge_" + node + "_" + model }
+
+// announcement is the topic on which a node announces a model.
+func (h HomeAssistant) announcement(node, model string) string {
+	return h.DiscoveryPrefix + "/device/" + deviceID(node, model) + "/config"
 }
 
 // announce tells Home Assistant about the models, or, where it was told once
@@ -108,20 +176,25 @@ func (h *homeAssistant) discovery(m *modelState, version string) map[string]any 
 	accuracy := percent(m.metricsTopic, "value_json.window.error", "(1 - value_json.window.error)", h.metricsLast)
 	accuracy["entity_category"] = "diagnostic"
 
-	// A component of which only the platform is left is removed.
-	label, learning := map[string]any{"platform": "select"}, map[string]any{"platform": "switch"}
-	if len(classes) > 0 {
-		label = entity("select", "label", "Label last sample", map[string]any{
-			"options": classes, "command_topic": m.labelTopic, "qos": 1,
-			"command_template": `{"id":"` + lastID + `","label":{{ value | to_json }},"source":"` + labelSource + `"}`,
-		})
+	components := map[string]any{
+		"class":      entity("sensor", "class", "Class", class),
+		"confidence": entity("sensor", "confidence", "Confidence", percent(m.latestTopic, "value_json.confidence", "value_json.confidence", h.ExpireAfter)),
+		"novelty":    entity("sensor", "novelty", "Novelty", percent(m.latestTopic, "value_json.novelty", "value_json.novelty", h.ExpireAfter)),
+		"accuracy":   entity("sensor", "accuracy", "Accuracy (window)", accuracy),
+		"drift": entity("binary_sensor", "drift", "Drift", map[string]any{
+			"state_topic": m.latestTopic, "device_class": "problem",
+			"value_template": "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}",
+		}),
+		"learning": removed("switch"),
+		"label":    removed("select"), // of earlier versions
 	}
 	if h.control {
-		learning = entity("switch", "learning", "Learning", map[string]any{
+		components["learning"] = entity("switch", "learning", "Learning", map[string]any{
 			"command_topic": h.prefix + "request/learning/" + m.Name, "qos": 1, "entity_category": "config",
 			"state_topic": m.metricsTopic, "value_template": "{{ 'ON' if value_json.learning else 'OFF' }}",
 		})
 	}
+	h.labels(m, classes, components, entity)
 	return map[string]any{
 		"device": map[string]any{
 			"identifiers": []string{id}, "name": m.Name + " (" + h.node + ")", "manufacturer": "edge",
@@ -129,17 +202,54 @@ func (h *homeAssistant) discovery(m *modelState, version string) map[string]any 
 		},
 		"origin":       map[string]any{"name": "edge", "sw_version": version},
 		"availability": []map[string]any{{"topic": h.prefix + "state"}}, // online and offline are the defaults
-		"components": map[string]any{
-			"class":      entity("sensor", "class", "Class", class),
-			"confidence": entity("sensor", "confidence", "Confidence", percent(m.latestTopic, "value_json.confidence", "value_json.confidence", h.ExpireAfter)),
-			"novelty":    entity("sensor", "novelty", "Novelty", percent(m.latestTopic, "value_json.novelty", "value_json.novelty", h.ExpireAfter)),
-			"accuracy":   entity("sensor", "accuracy", "Accuracy (window)", accuracy),
-			"drift": entity("binary_sensor", "drift", "Drift", map[string]any{
-				"state_topic": m.latestTopic, "device_class": "problem",
-				"value_template": "{{ 'ON' if value_json.drift == 'drift' else 'OFF' }}",
-			}),
-			"label":    label,
-			"learning": learning,
-		},
+		"components":   components,
 	}
+}
+
+// removed describes a component that is to be removed: of it, only the platform
+// is left.
+func removed(platform string) map[string]any { return map[string]any{"platform": platform} }
+
+// labels adds the components by which a person labels the model's last sample: a
+// button for each class, and an entry for the name of any class. A select would
+// not do: the frontend sends no choice that equals the one before, and most
+// samples are of the class of the sample before.
+func (h *homeAssistant) labels(m *modelState, classes []string, components map[string]any, entity func(platform, key, name string, more map[string]any) map[string]any) {
+	var keys []string
+	for _, class := range classes[:min(len(classes), maxButtons)] {
+		key := buttonOf(class)
+		keys = append(keys, key)
+		components[key] = entity("button", key, "Label "+class, map[string]any{
+			"command_topic": m.labelTopic, "qos": 1, "payload_press": labelCommand(class),
+		})
+	}
+	for _, key := range h.announced(m.Name, keys) {
+		components[key] = removed("button")
+	}
+	components["label_as"] = removed("text")
+	if m.Classes.Open || len(classes) > maxButtons {
+		// The entry shows no text: the frontend sends none that equals the one shown.
+		components["label_as"] = entity("text", "label_as", "Label last sample as", map[string]any{
+			"command_topic": m.labelTopic, "qos": 1, "min": 0, "max": maxText,
+			"command_template": `{"id":"` + lastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
+			"state_topic":      m.metricsTopic, "value_template": "{{ '' }}",
+		})
+	}
+}
+
+// buttonOf returns the component key of a class's button. It depends on the name
+// alone, so that a button never comes to mean another class.
+func buttonOf(class string) string {
+	hash := fnv.New64a()
+	hash.Write([]byte(class))
+	return fmt.Sprintf("%s%016x", buttonKey, hash.Sum64())
+}
+
+// labelCommand is what a button sends: the label of the model's last sample.
+func labelCommand(class string) string {
+	text, err := json.Marshal(LateLabel{ID: lastID, Label: class, Source: labelSource})
+	if err != nil { // texts can always be encoded
+		panic(err)
+	}
+	return string(text)
 }

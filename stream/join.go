@@ -40,7 +40,8 @@ type change struct {
 type waiter struct {
 	sample  online.Pending
 	version uint64 // labels that the model had learnt when it was predicted
-	fresh   bool   // it came in this run: version is known
+	seq     uint64 // of its prediction
+	fresh   bool   // it came in this run: version and seq are known
 	stored  bool   // the journal has it
 }
 

@@ -80,6 +80,9 @@ type Deps struct {
 	// OnPrediction, if set, is called with every prediction from the goroutine
 	// that makes them: it must not wait, and keep no more than a copy (CopyTo).
 	OnPrediction func(*Prediction)
+	// OnLabel, if set, is called when a label is durable that came after the
+	// prediction with this Seq: it must not wait.
+	OnLabel func(model string, seq uint64, label string)
 	// OnEvent, if set, is called with every event, from any goroutine: it must not wait.
 	OnEvent func(Event)
 	// Settings identify the configuration, for info.
@@ -160,7 +163,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.committer = &committer{
 		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
-		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled,
+		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, labelled: deps.OnLabel,
 		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed},
 	}
 	n.committer.unconfirmed.load(deps.Taken)
@@ -314,6 +317,9 @@ func (n *Node) listen(prefix string) {
 	}
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
+		for _, m := range n.models {
+			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.former(m, it.msg) })
+		}
 	}
 }
 

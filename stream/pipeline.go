@@ -201,6 +201,7 @@ type lesson struct {
 	ahead, last int    // as in online.Pending
 	epoch       uint64 // of the classes of probs
 	version     uint64 // labels that the model had learnt
+	seq         uint64 // of the prediction
 
 	id     string // of the sample that a label is for
 	labels []lateLabel
@@ -499,11 +500,12 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
 		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++
+		l.seq = m.seq
 		p := &w.prediction
 		set := p.Set[:0]
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
-			Seq: m.seq, Version: post.Version(), Classes: post.Classes(), Probs: probs, Novelty: novelty,
+			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
 			Abstain: l.said.Abstained, Coverage: doubt.Coverage, Drift: doubt.Drift, Label: r.Label, Learned: learned, Set: set,
 			rawID: r.rawID, rawTime: r.rawTime, arrived: msg.arrived,
 		}
@@ -651,7 +653,8 @@ type committer struct {
 	counts  *counters
 	log     *slog.Logger
 
-	announced bool // Home Assistant is told about the models
+	announced bool                                         // Home Assistant is told about the models
+	labelled  func(model string, seq uint64, label string) // may be nil
 
 	unconfirmed unconfirmed
 	group       group
@@ -983,7 +986,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 	}
 	one := waiter{
 		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
-		version: l.version, fresh: true,
+		version: l.version, seq: l.seq, fresh: true,
 	}
 	if l.label != "" {
 		before := m.waiting.get(l.wait)
@@ -1031,6 +1034,10 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 func (c *committer) taught(m *modelState, one waiter, before *waiter, l *lesson, by uint64, now time.Time) {
 	one.sample.Label, one.sample.By = l.label, by
 	one.stored = before != nil && before.stored
+	if before != nil && before.fresh && c.labelled != nil {
+		seq, label := before.seq, l.label
+		c.group.done = append(c.group.done, func() { c.labelled(m.Name, seq, label) })
+	}
 	if !m.last.none && (l.id == lastID || m.last.sample.Key == one.sample.Key) {
 		m.last.sample.Label, m.last.sample.By = l.label, by
 	}

@@ -18,11 +18,12 @@ import (
 type Prediction struct {
 	Node, Model string
 	Stream      string
-	Device      string   // captured levels of the topic, with / between them; "" for none
-	ID          string   // "" if the sample has none
-	Seq         uint64   // 1, 2, 3, … for each model since the node started, without gaps
-	Version     uint64   // samples that the model had learnt
-	Classes     []string // read only
+	Device      string    // captured levels of the topic, with / between them; "" for none
+	ID          string    // "" if the sample has none
+	Seq         uint64    // 1, 2, 3, … for each model since the node started, without gaps
+	Version     uint64    // samples that the model had learnt
+	X           []float64 // D raw features, in the model's order; NaN where one is missing
+	Classes     []string  // read only
 	Probs       []float64
 	Class       int          // of the largest probability; −1 while no class is known
 	Entropy     float64      // of Probs, nats
@@ -41,9 +42,9 @@ type Prediction struct {
 
 // CopyTo makes to a copy of the prediction, in slices of its own.
 func (p *Prediction) CopyTo(to *Prediction) {
-	probs, set := append(to.Probs[:0], p.Probs...), append(to.Set[:0], p.Set...)
+	x, probs, set := append(to.X[:0], p.X...), append(to.Probs[:0], p.Probs...), append(to.Set[:0], p.Set...)
 	*to = *p
-	to.Probs, to.Set = probs, set
+	to.X, to.Probs, to.Set = x, probs, set
 }
 
 // judge fills in what follows from Probs.

@@ -82,15 +82,9 @@ func (r *reporter) run(ctx context.Context) {
 			r.health()
 		case now := <-tick.C:
 			changed := false
+			latest := make([][]byte, len(r.models))
 			for i, m := range r.models {
-				r.latest(m)
-				n := m.Model.Status().Scores.N
-				before := marks[i].samples
-				sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
-				if sooner || now.Sub(marks[i].at) >= r.metrics.Every {
-					marks[i].at, marks[i].samples = now, n
-					r.scores(m)
-				}
+				latest[i] = m.latest.take() // before its class is announced, if that is new
 				if c := m.Model.Posterior().Classes(); !slices.Equal(c, marks[i].classes) {
 					marks[i].classes, changed = c, true
 				}
@@ -100,6 +94,16 @@ func (r *reporter) run(ctx context.Context) {
 			}
 			if changed || r.home.due(now) {
 				r.announce()
+			}
+			for i, m := range r.models {
+				r.latest(m, latest[i])
+				n := m.Model.Status().Scores.N
+				before := marks[i].samples
+				sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
+				if sooner || now.Sub(marks[i].at) >= r.metrics.Every {
+					marks[i].at, marks[i].samples = now, n
+					r.scores(m)
+				}
 			}
 		}
 	}
@@ -115,7 +119,7 @@ func (r *reporter) hello() {
 // final publishes what the retained topics should end with.
 func (r *reporter) final() {
 	for _, m := range r.models {
-		r.latest(m)
+		r.latest(m, m.latest.take())
 		r.scores(m)
 	}
 }
@@ -180,9 +184,9 @@ func (r *reporter) event(model, kind, detail string) {
 	r.outbox.push(&outgoing{topic: r.prefix + "event", payload: r.encode(e), qos: r.qos})
 }
 
-// latest publishes the newest prediction, unless it is there already.
-func (r *reporter) latest(m *modelState) {
-	if payload := m.latest.take(); payload != nil {
+// latest publishes the newest prediction; nil: it is there already.
+func (r *reporter) latest(m *modelState, payload []byte) {
+	if payload != nil {
 		r.outbox.push(&outgoing{topic: m.latestTopic, payload: payload, qos: r.qos, retained: true})
 	}
 }

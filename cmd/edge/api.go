@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"edge/model"
 	"edge/online"
 	"edge/stream"
 )
@@ -20,6 +21,8 @@ const (
 	quietWithin   = 15 * time.Second // after which they hear that there is none
 	maxRelevances = 100              // features, the most relevant ones
 	maxConfusion  = 64               // classes up to which the confusion matrix is shown
+	maxValues     = 12               // features of a sample that waits for its label
+	valuedSamples = 5                // of the questions, and of the other samples that wait, that show their values
 )
 
 // nodeView is the answer to /api/v1/models.
@@ -96,12 +99,22 @@ type modelView struct {
 	Features     int                `json:"features"`
 	Course       []coursePoint      `json:"course"`  // since the start
 	Samples      []sampleView       `json:"samples"` // newest first
+	Present      presentView        `json:"present"`
 	Queries      queriesView        `json:"queries"`
+	Open         classesView        `json:"new_classes"`
 	Predictions  uint64             `json:"predictions"`
 	Learned      uint64             `json:"learned"` // since the start
 	Steps        uint64             `json:"steps"`
 	Rollbacks    uint64             `json:"rollbacks"`
 	StateBytes   int                `json:"state_bytes"` // of the last checkpoint since the start
+}
+
+// classesView says whether a label may be a new class.
+type classesView struct {
+	Open    bool `json:"open"`
+	Max     int  `json:"max"`     // classes
+	Confirm int  `json:"confirm"` // samples that must have been given a new label before it is a class
+	Bytes   int  `json:"bytes"`   // of a label, at most
 }
 
 // queriesView are the questions for labels since the start.
@@ -132,7 +145,19 @@ type sampleView struct {
 	Set        []string           `json:"set"` // null: there are no sets
 	Abstain    bool               `json:"abstain"`
 	Label      string             `json:"label,omitempty"`
-	Learned    bool               `json:"learned"` // its label came with it, or was told on the page
+	Learned    bool               `json:"learned"`          // its label is known, and learnt
+	Waits      bool               `json:"waits"`            // it has no label yet, and can be given one
+	Values     []valueView        `json:"values,omitempty"` // of those that wait, the first few; 12 values at most
+}
+
+// valueView is a feature of a sample beside what is usual for it: the mean and two
+// standard deviations on either side, as the model scales it. Null: missing, or
+// nothing is known yet.
+type valueView struct {
+	Feature string      `json:"feature"`
+	Value   online.Real `json:"value"`
+	Low     online.Real `json:"low"`
+	High    online.Real `json:"high"`
 }
 
 func (m *monitor) model(name string) *servedModel { return m.now().model(name) }
@@ -189,7 +214,9 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 		Scores: stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
 		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}}, Predictions: s.Predictions, Learned: s.Learned,
-		Steps: st.Counters.Steps, Rollbacks: st.Counters.StepsRefused, StateBytes: st.StateBytes,
+		Present: m.devices(served.name),
+		Open:    classesView{served.config.Classes.Open, served.config.Classes.Max, served.config.Classes.Confirm, online.MaxLabel},
+		Steps:   st.Counters.Steps, Rollbacks: st.Counters.StepsRefused, StateBytes: st.StateBytes,
 	}
 	if len(sc.Classes) <= maxConfusion {
 		v.Confusion = sc.Matrix
@@ -201,11 +228,28 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
 	samples, course := m.remembered(served.name)
 	v.Course = append([]coursePoint{}, course...)
-	for _, p := range slices.Backward(samples) {
-		v.Samples = append(v.Samples, describeSample(p))
+	post, labels := served.loop.Posterior(), map[uint64]bool{}
+	valued := 0
+	for i, p := range slices.Backward(samples) {
+		of := describeSample(p)
+		of.Waits = p.label == "" && (p.ID != "" && served.feed.Pending.Max > 0 || i == len(samples)-1)
+		if of.Waits && valued < valuedSamples {
+			of.Values = describeValues(served.config.Features, p.X, post)
+			valued++
+		}
+		labels[p.Seq] = p.label != ""
+		v.Samples = append(v.Samples, of)
 	}
 	for _, q := range m.now().node.Queries(served.name) {
-		v.Queries.Open = append(v.Queries.Open, queryView{describeSample(sample{q.Prediction, q.Asked, ""}), q.Reason, q.Expires})
+		if labels[q.Prediction.Seq] {
+			continue // which is being closed
+		}
+		of := describeSample(sample{q.Prediction, q.Asked, ""})
+		of.Waits = true
+		if len(v.Queries.Open) < valuedSamples {
+			of.Values = describeValues(served.config.Features, q.Features, post)
+		}
+		v.Queries.Open = append(v.Queries.Open, queryView{of, q.Reason, q.Expires})
 	}
 	return v
 }
@@ -229,6 +273,39 @@ func describeSample(p sample) sampleView {
 		v.Class, v.Confidence = p.Classes[p.Class], p.Probs[p.Class]
 	}
 	return v
+}
+
+// describeValues returns those of the features that are furthest from what is
+// usual, in the model's order.
+func describeValues(names []string, x []float64, post *model.Posterior) []valueView {
+	if len(x) != len(names) || len(x) != post.Dim() {
+		return nil
+	}
+	known, scale := post.Version() > 0, &post.Scale
+	order := make([]int, len(x))
+	for j := range order {
+		order[j] = j
+	}
+	if known {
+		distance := func(j int) float64 {
+			if z := math.Abs(x[j]-scale.Mu[j]) / scale.Sd[j]; z == z {
+				return z
+			}
+			return math.Inf(1) // missing
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(b), distance(a)) })
+	}
+	order = order[:min(len(order), maxValues)]
+	slices.Sort(order)
+	values := []valueView{}
+	for _, j := range order {
+		v := valueView{Feature: names[j], Value: online.Real(x[j]), Low: online.Real(math.NaN()), High: online.Real(math.NaN())}
+		if known {
+			v.Low, v.High = online.Real(scale.Mu[j]-2*scale.Sd[j]), online.Real(scale.Mu[j]+2*scale.Sd[j])
+		}
+		values = append(values, v)
+	}
+	return values
 }
 
 // follow sends server-sent events: node, a nodeView, and for ?model=NAME also

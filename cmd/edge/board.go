@@ -253,7 +253,7 @@ func (b *board) hearMetrics(model string, payload []byte) {
 	heard.Model, heard.Heard, heard.Classes = m.Model, true, plainTexts(heard.Classes)
 	heard.Rate, heard.Rates, heard.Samples, heard.Course = m.Rate, m.Rates, m.Samples, m.Course
 	m.boardModelView = heard
-	at := coursePoint{heard.N, float64(heard.Error), float64(heard.LogLoss), float64(heard.Window.Error), float64(heard.Window.LogLoss)}
+	at := coursePoint{heard.N, float64(heard.Error), float64(heard.LogLoss), float64(heard.Window.Error), float64(heard.Window.LogLoss), time.Now()}
 	defined := !math.IsNaN(at.Error + at.LogLoss + at.WindowError + at.WindowLogLoss)
 	if n := len(m.Course); defined && (n == 0 || m.Course[n-1].N != at.N) {
 		m.Course = append(keepLast(m.Course, coursePoints-1), at)

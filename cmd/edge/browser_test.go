@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,12 +24,15 @@ type seen struct {
 	Requests, Problems, Nameless, Landmarks []string
 	Text, Facts                             map[string]string
 	Confusion, Samples                      [][]string
-	Events, Offer, Told                     string
+	Events, Offer, Told, Present, Axis      string
+	Bands                                   int
+	Values                                  []string
+	NewTold                                 []string
 	Overflow                                int
 }
 
-// The page, in a real browser: it shows the figures of the metrics topic, a
-// button teaches, nothing is logged as an error, and nothing but the daemon is
+// The page, in a real browser: it leads with the present class, shows the figures
+// of the metrics topic, a button and the entry for a new class teach, nothing is logged as an error, and nothing but the daemon is
 // asked for anything.
 func TestPageInBrowser(t *testing.T) {
 	browser := os.Getenv("PAGE_BROWSER")
@@ -49,17 +53,17 @@ func TestPageInBrowser(t *testing.T) {
 		c.Store.Checkpoint.Samples = 500
 	}).ready()
 
-	labelled, unlabelled, pause := 400, 8, time.Duration(0)
-	if os.Getenv("PAGE_SHOTS") != "" { // a picture shows more after a while
-		labelled, pause = 4000, 40*time.Second
+	labelled, unlabelled, pause, turns, devices := 400, 8, time.Duration(0), 40, []string{"p7"}
+	if os.Getenv("PAGE_SHOTS") != "" { // a picture shows more after a while, and of several devices
+		labelled, pause, turns, devices = 4000, 60*time.Second, 600, []string{"p7", "p8", "p9"}
 	}
 	p := stream.Prediction{} // only to number the samples
 	var row dataset.Row
-	next := func(n int, withLabel bool) (payloads []string) {
+	next := func(n, class int, withLabel bool) (payloads []string) {
 		for range n {
-			w.Next(&row)
+			for w.Next(&row); row.Label != strconv.Itoa(class); w.Next(&row) {
+			}
 			p.Seq++
-			class, _ := strconv.Atoi(row.Label)
 			label := ""
 			if withLabel {
 				label = fmt.Sprintf(`,"label":%q`, classes[class])
@@ -69,11 +73,15 @@ func TestPageInBrowser(t *testing.T) {
 		}
 		return payloads
 	}
-	for range 40 {
-		publish(t, b.url(), "plant/p7/vibration", next(labelled/40, true)...)
-		time.Sleep(pause / 40)
+	for i := range turns {
+		for j, device := range devices {
+			class := (i/(turns/7+j*turns/12) + j) % len(classes) // for some time each
+			n := labelled * (i*len(devices) + j + 1) / (turns * len(devices))
+			publish(t, b.url(), "plant/"+device+"/vibration", next(n-int(p.Seq), class, true)...)
+		}
+		time.Sleep(pause / time.Duration(turns))
 	}
-	publish(t, b.url(), "plant/p7/vibration", next(unlabelled, false)...)
+	publish(t, b.url(), "plant/p7/vibration", next(unlabelled, 1, false)...)
 	s.await("not all is learnt", "/api/v1/models/bearing", func(_ int, a string) bool {
 		return gjson.Get(a, "version").Int() == int64(labelled) && gjson.Get(a, "pending").Int() == int64(unlabelled) && len(gjson.Get(a, "course").Array()) > 0
 	})
@@ -108,7 +116,11 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	v := saw.Desk
 	for id, key := range map[string]string{"error": "error", "window-error": "window.error", "loss": "log_loss", "window-loss": "window.log_loss", "ece": "ece"} {
-		if want := fmt.Sprintf("%.3f", gjson.Get(metrics, key).Float()); v.Text[id] != want {
+		want := fmt.Sprintf("%.3f", gjson.Get(metrics, key).Float())
+		if !strings.HasSuffix(id, "loss") {
+			want = fmt.Sprintf("%.1f %%", 100*gjson.Get(metrics, key).Float())
+		}
+		if v.Text[id] != want {
 			t.Errorf("the page shows %s %s, the metrics topic says %s", id, v.Text[id], want)
 		}
 	}
@@ -131,10 +143,21 @@ func TestPageInBrowser(t *testing.T) {
 	if !strings.Contains(v.Events, "warmed up") || v.Facts["Written since the start"] == "" {
 		t.Errorf("events %q, facts %v", v.Events, v.Facts)
 	}
+	_, api := s.get("/api/v1/models/bearing")
+	if at := gjson.Get(api, "present.devices.0"); !strings.HasPrefix(v.Present, "p7"+at.Get("class").String()) || !strings.Contains(v.Present, "sure") || v.Bands == 0 || !strings.Contains(v.Axis, ":") {
+		t.Errorf("the page leads with %q, %d bands and the times %q; the API says %s", v.Present, v.Bands, v.Axis, at)
+	}
+	if len(v.Values) != maxValues || !strings.Contains(v.Values[0], " to ") {
+		t.Errorf("beside the question are the values %q, want %d with what is usual", v.Values, maxValues)
+	}
 	if want := fmt.Sprintf("Learnt: s-%04d is worn.", p.Seq); v.Told != want {
 		t.Errorf("after the button: %q, want %q", v.Told, want)
 	}
-	s.await("the label was not learnt", "/api/v1/models/bearing", func(code int, a string) bool {
-		return code == http.StatusOK && gjson.Get(a, "version").Int() == int64(labelled)+1 && gjson.Get(a, "n").Int() == int64(labelled)+1 && gjson.Get(a, "pending").Int() == int64(unlabelled)-1
+	if want := []string{"Type the name of the class first.", "The name takes 300 bytes; at most 256 are allowed.", fmt.Sprintf("Learnt: s-%04d is cracked.", p.Seq-1)}; !slices.Equal(v.NewTold, want) {
+		t.Errorf("after the entry for a new class: %q, want %q", v.NewTold, want)
+	}
+	s.await("the labels were not learnt", "/api/v1/models/bearing", func(code int, a string) bool {
+		return code == http.StatusOK && gjson.Get(a, "version").Int() == int64(labelled)+2 && gjson.Get(a, "n").Int() == int64(labelled)+2 && gjson.Get(a, "pending").Int() == int64(unlabelled)-2 &&
+			gjson.Get(a, "classes.#").Int() == 4
 	})
 }

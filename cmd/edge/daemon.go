@@ -125,6 +125,7 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 		Program: d.program(),
 		Health:  d.monitor.healthOfStore,
 		OnEvent: d.monitor.onEvent,
+		OnLabel: d.monitor.labelled,
 		OnPrediction: func(p *stream.Prediction) {
 			d.monitor.onPrediction(p)
 			if d.hook != nil {

@@ -19,7 +19,10 @@ import (
 )
 
 const (
-	demoRate   = 250 // rows a second: 2000 samples pass within ten seconds
+	demoRate   = 250         // rows a second: 2000 samples pass within ten seconds
+	demoLabels = 0.6         // of the simulated samples bring their label; a person may label the others
+	demoTTL    = time.Minute // that these wait for it
+	demoWaits  = 10_000      // of them, at most
 	learntPoll = 20 * time.Millisecond
 	learntWait = 2 * time.Second // until the demo stops waiting for samples of an idle learner, and for a busy one at its end
 )
@@ -45,7 +48,9 @@ page of its own in a browser, until Ctrl-C, the end of the file or --for, and
 then a summary.
 
 Without FILE the sensors are the waveform generator of Breiman et al. (1984): 21
-features, three classes; no classifier has an error below 14 %.`,
+features, three classes; no classifier has an error below 14 %. Six of ten samples
+bring their label. The page shows the values of the others and takes a label for
+them, as it does for a person who knows what a real sample was.`,
 		Example: `  edge demo
   edge demo --for 30s --json
   edge demo gas.csv.gz --rate 500`,
@@ -75,14 +80,15 @@ type sensors struct {
 	rows     dataset.Rows
 	features []string
 	classes  []string
-	gaps     bool // features or labels are missing
+	gaps     bool    // features or labels are missing
+	labels   float64 // fraction of the rows that is sent with its label
 	close    func() error
 }
 
 func (d *demo) sensors() (*sensors, error) {
 	if d.file == "" {
 		w := dataset.NewWaveform(d.seed)
-		return &sensors{"waveform", w, w.Features(), w.Classes(), false, func() error { return nil }}, nil
+		return &sensors{"waveform", w, w.Features(), w.Classes(), false, demoLabels, func() error { return nil }}, nil
 	}
 	census, err := dataset.TakeCensus(d.file, d.label)
 	if err != nil {
@@ -93,7 +99,7 @@ func (d *demo) sensors() (*sensors, error) {
 		return nil, err
 	}
 	file.Gaps = true
-	return &sensors{file.Name, file, file.Features, census.Classes, census.Gaps > 0, file.Close}, nil
+	return &sensors{file.Name, file, file.Features, census.Classes, census.Gaps > 0, 1, file.Close}, nil
 }
 
 // config is that of a daemon which learns the sensors' stream.
@@ -108,10 +114,14 @@ func (d *demo) config(s *sensors, broker, folder string) (*Config, error) {
 	in.MaxPayload = max(in.MaxPayload, stream.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
 	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
 	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))
+	if s.labels < 1 {
+		m.Pending.TTL, m.Pending.Max = demoTTL, demoWaits
+	}
 	c.Node, c.MQTT.Servers = "demo", []string{broker}
 	c.Streams[name], c.Models[name] = in, m
 	c.Store.Path = filepath.Join(folder, "edge.db")
 	c.HTTP.Listen = "127.0.0.1:0"
+	c.Control.Enabled = true // the page takes labels
 	return &c, c.Validate()
 }
 
@@ -152,7 +162,7 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	player := &Player{
 		Rows: sensors.rows, Features: sensors.features, Topic: "sensors/" + sensors.name, Prefix: sensors.name,
-		Rate: d.rate, Labels: "inline", Fraction: 1, Ahead: 100,
+		Rate: d.rate, Labels: "inline", Fraction: sensors.labels, Seed: d.seed, Ahead: 100,
 	}
 	show.begin(broker.URL(), daemon.web.url())
 	curve, taught, err := play(ctx, daemon, player, cfg.MQTT, show)

@@ -48,6 +48,7 @@ type storeSample struct {
 // recent is what a monitor remembers of one model.
 type recent struct {
 	samples []sample // latest last
+	present present
 	course  []coursePoint
 	skip    int // looks between two points of the course
 	skipped int
@@ -56,8 +57,8 @@ type recent struct {
 	predictTime, learnTime *histogram
 }
 
-// sample is a prediction and when it was made. Once somebody has told it on the
-// page, its label is there too.
+// sample is a prediction and when it was made. Its label is there once it is
+// known, whichever way it came.
 type sample struct {
 	*stream.Prediction
 	at    time.Time
@@ -71,6 +72,8 @@ type coursePoint struct {
 	LogLoss       float64 `json:"log_loss"`
 	WindowError   float64 `json:"window_error"`
 	WindowLogLoss float64 `json:"window_log_loss"`
+
+	Time time.Time `json:"ts"`
 }
 
 // newMonitor returns the monitor of a daemon, which lets it follow a deployment
@@ -121,7 +124,9 @@ func (m *monitor) onPrediction(p *stream.Prediction) {
 		kept = new(stream.Prediction)
 	}
 	p.CopyTo(kept)
-	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, time.Now(), p.Label})
+	now := time.Now()
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
+	r.present.add(p.Device, class, kept, now)
 }
 
 // onLearnt is the hook of the loops.
@@ -163,11 +168,15 @@ func (m *monitor) newest(model string) (seq uint64, ok bool) {
 	return 0, false
 }
 
-// labelled remembers what somebody said of a sample.
+// labelled remembers the label of a sample. It is the node's hook, too.
 func (m *monitor) labelled(model string, seq uint64, label string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	samples := m.recent[model].samples
+	r := m.recent[model]
+	if r == nil {
+		return
+	}
+	samples := r.samples
 	for i := range samples {
 		if samples[i].Seq == seq {
 			samples[i].label = label
@@ -187,6 +196,13 @@ func (m *monitor) remembered(model string) (samples []sample, course []coursePoi
 		samples[i].Prediction = own
 	}
 	return samples, slices.Clone(r.course)
+}
+
+// devices returns what the devices of a model are doing.
+func (m *monitor) devices(model string) presentView {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recent[model].present.view(time.Now())
 }
 
 func (m *monitor) lastEvents() []stream.Event {
@@ -243,7 +259,7 @@ func (m *monitor) trace(model string, s *online.Scores) {
 		return
 	}
 	r.skipped = 0
-	r.course = append(r.course, coursePoint{s.N, s.Error, s.NLL, s.Window.Error, s.Window.NLL})
+	r.course = append(r.course, coursePoint{s.N, s.Error, s.NLL, s.Window.Error, s.Window.NLL, time.Now().Round(time.Millisecond)})
 	if len(r.course) < coursePoints {
 		return
 	}

@@ -48,7 +48,7 @@ func TestBoardHears(t *testing.T) {
 	if m.N != 120 || m.Error != 0.25 || m.Window.LogLoss != 0.4 || m.Pending != 7 || m.ECE != 0.03 || m.Confusion[1][0] != 20 || !m.Learning {
 		t.Errorf("scores are %+v", m)
 	}
-	if want := (coursePoint{120, 0.25, 0.5, 0.2, 0.4}); len(m.Course) != 1 || m.Course[0] != want {
+	if want := (coursePoint{120, 0.25, 0.5, 0.2, 0.4, m.Course[0].Time}); len(m.Course) != 1 || m.Course[0] != want || want.Time.IsZero() {
 		t.Errorf("course is %v, want %v", m.Course, want)
 	}
 	if !math.IsNaN(float64(empty.Error)) || empty.Learning || len(empty.Samples) != 0 {

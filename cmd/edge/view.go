@@ -62,7 +62,11 @@ func (v *view) begin(broker, page string) {
 	port := broker[strings.LastIndex(broker, ":")+1:]
 	fmt.Fprintf(v.out, "edge demo: %s, %d features, %d classes; broker on %s\n", v.sensors.name, len(v.sensors.features), len(v.sensors.classes), broker)
 	if page != "" {
-		fmt.Fprintf(v.out, "look at it: %s\n", page)
+		what := ""
+		if v.sensors.labels < 1 {
+			what = fmt.Sprintf(" (%.0f %% of the samples bring their label; label others there)", 100*v.sensors.labels)
+		}
+		fmt.Fprintf(v.out, "look at it: %s%s\n", page, what)
 	}
 	fmt.Fprintf(v.out, "watch it: mosquitto_sub -p %s -t 'edge/#' -v    end it: Ctrl-C\n", port)
 }

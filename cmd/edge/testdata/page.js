@@ -21,11 +21,15 @@ async function look(browser, name, options, act) {
   seen.text = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll("dd[id]")].map(e => [e.id, e.textContent])));
   seen.confusion = await page.evaluate(() => [...document.querySelectorAll("#confusion tbody tr")].map(r => [...r.querySelectorAll("td")].map(c => c.textContent)));
   seen.samples = await page.evaluate(() => [...document.querySelectorAll("#samples tr")].map(r => [...r.cells].map(c => c.textContent)));
+  seen.present = await page.locator("#devices").textContent();
+  seen.axis = await page.locator("#axis").textContent();
+  seen.bands = await page.locator("#devices rect").count();
+  seen.values = await page.locator("#values li").allTextContents();
   seen.events = await page.evaluate(() => document.getElementById("events").textContent);
   seen.facts = await page.evaluate(() => Object.fromEntries([...document.querySelectorAll("#facts dt")].map(e => [e.textContent, e.nextSibling.textContent])));
   // What a screen reader and a keyboard need.
-  seen.nameless = await page.evaluate(() => [...document.querySelectorAll("svg, button, select, [role=region], [role=img]")]
-    .filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim())).map(e => e.outerHTML.slice(0, 80)));
+  seen.nameless = await page.evaluate(() => [...document.querySelectorAll("svg, button, select, input, [role=region], [role=img]")]
+    .filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.getAttribute("aria-hidden") || e.labels && e.labels.length || e.textContent.trim())).map(e => e.outerHTML.slice(0, 80)));
   seen.landmarks = await page.evaluate(() => ["header", "nav", "main", "footer"].filter(t => document.querySelector(t)));
   seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   if (act) await act(page, seen);
@@ -38,7 +42,7 @@ async function look(browser, name, options, act) {
   const browser = await chromium.launch({executablePath, headless: true, args: [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]});
   try {
-    const desk = await look(browser, "light", {viewport: {width: 1120, height: 1390}, colorScheme: "light"}, async (page, seen) => {
+    const desk = await look(browser, "light", {viewport: {width: 1280, height: 1390}, colorScheme: "light"}, async (page, seen) => {
       // By keyboard alone: to the button, then Enter.
       const button = page.getByRole("button", {name: label, exact: true});
       for (let i = 0; i < 50 && !await button.evaluate(b => b === document.activeElement); i++) await page.keyboard.press("Tab");
@@ -46,10 +50,22 @@ async function look(browser, name, options, act) {
       await page.keyboard.press("Enter");
       await page.waitForFunction(() => document.getElementById("told").textContent);
       seen.told = await page.locator("#told").textContent();
+      // A new class, by keyboard alone: what cannot be a name is refused at once.
+      seen.newTold = [];
+      const name = page.getByLabel("New class");
+      for (let i = 0; i < 50 && !await name.evaluate(e => e === document.activeElement); i++) await page.keyboard.press("Tab");
+      for (const text of ["", "x".repeat(300), "cracked"]) {
+        const before = await page.locator("#told").textContent();
+        await page.keyboard.press("Control+A");
+        await page.keyboard.insertText(text);
+        await page.keyboard.press("Enter");
+        await page.waitForFunction(was => document.getElementById("told").textContent !== was, before);
+        seen.newTold.push(await page.locator("#told").textContent());
+      }
       await page.evaluate(() => document.activeElement.blur());
       await page.mouse.move(0, 0);
     });
-    const phone = await look(browser, "dark", {viewport: {width: 390, height: 844}, deviceScaleFactor: 1.5, isMobile: true, hasTouch: true, colorScheme: "dark"});
+    const phone = await look(browser, "dark", {viewport: {width: 360, height: 800}, deviceScaleFactor: 1.5, isMobile: true, hasTouch: true, colorScheme: "dark"});
     console.log(JSON.stringify({desk, phone}));
   } finally {
     await browser.close();
