@@ -36,6 +36,7 @@ const (
 	shortLife        = 5 * time.Second        // a connection that ends sooner may have been taken over
 	clashAfter       = 3                      // short lives in a row
 	disconnectWithin = 500                    // milliseconds, closeFlush among them
+	plainPayload     = 8 << 20                // largest payload that a client reads which is not the node's
 )
 
 // message is one PUBLISH packet from the broker.
@@ -114,6 +115,7 @@ type client struct {
 	refused  atomic.Pointer[[]string]   // filters that the broker refused
 	failure  atomic.Pointer[string]     // why there is no connection; nil while there is one, or none was tried
 	attempts int                        // since the last connection; run's goroutine only
+	broken   ProtocolError              // the last of this broker; run's goroutine only
 }
 
 // connection is one life of the network connection.
@@ -163,6 +165,7 @@ func (c *client) run(ctx context.Context) {
 			lasted := time.Since(conn.since)
 			c.counters.reconnects.Add(1)
 			c.log.Warn("connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
+			c.protocol(err)
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
@@ -170,7 +173,7 @@ func (c *client) run(ctx context.Context) {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
-			why := fmt.Sprintf("lost: %v", err)
+			why := fmt.Sprintf("lost: %v%s", err, wayOut(err))
 			if short >= clashAfter {
 				why += "; " + clashing
 			}
@@ -205,9 +208,24 @@ func (c *client) connected(conn *connection) {
 func (c *client) failed(err error) {
 	c.attempts++
 	c.counters.connectFailures.Add(1)
+	c.protocol(err)
 	words := err.Error()
 	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.log.Warn("cannot connect to the broker; will keep trying", "servers", c.cfg.Servers, "error", err)
+	}
+}
+
+// protocol counts an end of a connection that the broker has brought about by
+// breaking the protocol. There is an event whenever it does so in another way.
+func (c *client) protocol(err error) {
+	var broken *ProtocolError
+	if !errors.As(err, &broken) {
+		return
+	}
+	c.counters.protocolErrors.Add(1)
+	if c.broken != *broken {
+		c.broken = *broken
+		c.event("protocol_error", broken.Packet+" "+broken.Reason)
 	}
 }
 
@@ -262,7 +280,9 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 
 // ClientOptions are those of a client that reaches the broker as m says: MQTT
 // 3.1.1, messages in order, one attempt at a first connection. Password and
-// certificates are read now; no error contains them.
+// certificates are read now; no error contains them. A packet from the broker
+// that the standard forbids ends the connection with a ProtocolError; of a
+// message of more than 8 MiB the beginning comes.
 func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 	password, err := m.Password.Resolve()
 	if err != nil {
@@ -281,7 +301,11 @@ func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 		SetConnectRetry(false).
 		SetTLSConfig(tlsConfig).
 		SetCustomOpenConnectionFn(func(u *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
-			return dial(context.Background(), u, o.TLSConfig, o.ConnectTimeout)
+			nc, err := dial(context.Background(), u, o.TLSConfig, o.ConnectTimeout)
+			if err != nil {
+				return nil, err
+			}
+			return plainConn{newFrameConn(nc, plainPayload, writeTimeout)}, nil
 		})
 	for _, s := range m.Servers {
 		opts.AddBroker(s)
@@ -292,6 +316,8 @@ func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 // wayOut says what to do about a refusal by the broker.
 func wayOut(err error) string {
 	switch {
+	case errors.As(err, new(*ProtocolError)):
+		return ": the server breaks MQTT 3.1.1: update the broker, or connect to another"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
 		return ": check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):

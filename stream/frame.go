@@ -343,6 +343,24 @@ func (f *frameConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// plainConn reads as a frameConn does and writes at once. It is for clients that
+// come and go: what they have written is the kernel's.
+type plainConn struct{ *frameConn }
+
+// Write implements net.Conn.
+func (c plainConn) Write(p []byte) (int, error) {
+	if err := c.protocol.sent(p); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c plainConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
+
+// Close implements net.Conn.
+func (c plainConn) Close() error { return c.Conn.Close() }
+
 // SetWriteDeadline implements net.Conn, and does nothing: each write has the
 // deadline of the connection's own write timeout.
 func (f *frameConn) SetWriteDeadline(time.Time) error { return nil }

@@ -258,7 +258,9 @@ func FuzzBroker(f *testing.F) {
 			SetAutoReconnect(false).SetStore(noStore{}).SetKeepAlive(time.Hour).
 			SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { m.Ack() }).
 			SetConnectionLostHandler(func(_ mqtt.Client, err error) { lost <- err }).
-			SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return newFrameConn(ours, 1000, time.Minute), nil })
+			SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) {
+				return newFrameConn(ours, 1000, time.Minute), nil
+			})
 		go func() {
 			defer theirs.Close()
 			for range 5 { // CONNECT and what follows
