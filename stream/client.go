@@ -173,7 +173,7 @@ func (c *client) run(ctx context.Context) {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
-			why := fmt.Sprintf("lost: %v%s", err, wayOut(err))
+			why := fmt.Sprintf("lost: %v", err)
 			if short >= clashAfter {
 				why += "; " + clashing
 			}
@@ -225,6 +225,7 @@ func (c *client) protocol(err error) {
 	c.counters.protocolErrors.Add(1)
 	if c.broken != *broken {
 		c.broken = *broken
+		c.log.Error("the broker breaks MQTT 3.1.1: update it, or use another; the node goes on trying", "packet", broken.Packet, "reason", broken.Reason)
 		c.event("protocol_error", broken.Packet+" "+broken.Reason)
 	}
 }
@@ -317,7 +318,7 @@ func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 func wayOut(err error) string {
 	switch {
 	case errors.As(err, new(*ProtocolError)):
-		return ": the server breaks MQTT 3.1.1: update the broker, or connect to another"
+		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
 		return ": check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):

@@ -91,11 +91,11 @@ func (p *protocol) header(kind byte, length int) error {
 	most := rule.max
 	switch {
 	case !rule.fromServer:
-		return violation(kind, "(first byte 0x%02x) is none that a broker sends%s", kind, p.hint())
+		return violation(kind, "(first byte 0x%02x) is none that a broker sends", kind)
 	case p.accepted && packet == packetConnack:
 		return violation(kind, "came a second time")
 	case !p.accepted && packet != packetConnack:
-		return violation(kind, "(first byte 0x%02x) came before CONNACK%s", kind, p.hint())
+		return violation(kind, "(first byte 0x%02x) came before CONNACK", kind)
 	case packet != packetPublish && kind&15 != rule.flags:
 		return violation(kind, "has the flags %04b, want %04b", kind&15, rule.flags)
 	case packet == packetPublish && kind>>1&3 == 3:
@@ -109,14 +109,6 @@ func (p *protocol) header(kind byte, length int) error {
 		return violation(kind, "has a remaining length of %d, want %d to %d", length, rule.min, most)
 	}
 	return nil
-}
-
-// hint says what is likely to be wrong where no broker answers.
-func (p *protocol) hint() string {
-	if p.accepted {
-		return ""
-	}
-	return "; is this the address of an MQTT broker, and its port the one for TLS (mqtts) or without (mqtt)?"
 }
 
 // mostFilters returns the size of the largest SUBSCRIBE without an answer.
