@@ -333,7 +333,7 @@ func dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Du
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if u.Scheme == "ws" || u.Scheme == "wss" {
-		return mqtt.NewWebsocket(u.String(), tlsConfig, within, nil, nil)
+		return dialWebsocket(ctx, u, tlsConfig, within)
 	}
 	nc, err := proxy.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), serverPorts[u.Scheme])))
 	if err != nil || u.Scheme == "tcp" || u.Scheme == "mqtt" {
