@@ -116,6 +116,7 @@ type client struct {
 	failure  atomic.Pointer[string]     // why there is no connection; nil while there is one, or none was tried
 	attempts int                        // since the last connection; run's goroutine only
 	broken   ProtocolError              // the last of this broker; run's goroutine only
+	quiet    bool                       // it ended the last connection at once; run's goroutine only
 }
 
 // connection is one life of the network connection.
@@ -152,6 +153,7 @@ func defaultClientID(node string) string {
 // ends; then it announces itself as offline and disconnects.
 func (c *client) run(ctx context.Context) {
 	short := 0 // connections in a row that did not last
+	taken := 0 // those that may have been taken over
 	pause := firstRetry / 2
 	for ctx.Err() == nil {
 		conn, err := c.connect(ctx)
@@ -163,9 +165,7 @@ func (c *client) run(ctx context.Context) {
 				return
 			}
 			lasted := time.Since(conn.since)
-			c.counters.reconnects.Add(1)
-			c.log.Warn("connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
-			c.protocol(err)
+			broken := c.lost(err, lasted)
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
@@ -174,11 +174,14 @@ func (c *client) run(ctx context.Context) {
 			}
 			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
 			why := fmt.Sprintf("lost: %v", err)
-			if short >= clashAfter {
+			if taken++; broken || short == 0 {
+				taken = 0
+			}
+			if taken >= clashAfter {
 				why += "; " + clashing
 			}
 			c.failure.Store(&why)
-			if short == clashAfter {
+			if taken == clashAfter {
 				c.event("client_id_clash", c.id)
 				c.log.Error(clashing, "client_id", c.id)
 			}
@@ -200,9 +203,28 @@ const clashing = "the broker ends the connection again and again within seconds:
 // connected and failed log a change of state, not every attempt.
 func (c *client) connected(conn *connection) {
 	c.current.Store(conn)
-	c.log.Info("connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
+	level := slog.LevelInfo
+	if c.quiet {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
 	c.attempts = 0
 	c.failure.Store(nil)
+}
+
+// lost counts and logs the end of a connection, and reports whether the broker
+// broke the protocol. What it does again and again is logged once.
+func (c *client) lost(err error, lasted time.Duration) (broken bool) {
+	c.counters.reconnects.Add(1)
+	former := c.broken
+	broken = c.protocol(err)
+	level := slog.LevelWarn
+	if c.quiet && broken && c.broken == former {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
+	c.quiet = broken && lasted <= shortLife
+	return broken
 }
 
 func (c *client) failed(err error) {
@@ -216,18 +238,20 @@ func (c *client) failed(err error) {
 }
 
 // protocol counts an end of a connection that the broker has brought about by
-// breaking the protocol. There is an event whenever it does so in another way.
-func (c *client) protocol(err error) {
-	var broken *ProtocolError
-	if !errors.As(err, &broken) {
-		return
+// breaking the protocol, and reports whether it is one. There is an event whenever
+// the broker does so in another way.
+func (c *client) protocol(err error) (broken bool) {
+	var why *ProtocolError
+	if !errors.As(err, &why) {
+		return false
 	}
 	c.counters.protocolErrors.Add(1)
-	if c.broken != *broken {
-		c.broken = *broken
-		c.log.Error("the broker breaks MQTT 3.1.1: update it, or use another; the node goes on trying", "packet", broken.Packet, "reason", broken.Reason)
-		c.event("protocol_error", broken.Packet+" "+broken.Reason)
+	if c.broken != *why {
+		c.broken = *why
+		c.log.Error("the broker breaks MQTT 3.1.1: update it, or use another; the node goes on trying", "packet", why.Packet, "reason", why.Reason)
+		c.event("protocol_error", why.Packet+" "+why.Reason)
 	}
+	return true
 }
 
 // connect makes one attempt on every server.
@@ -398,10 +422,17 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	pause := resubscribeFirst
 	again := time.NewTimer(pause)
 	defer again.Stop()
+	lasts := time.NewTimer(shortLife)
+	defer lasts.Stop()
 	for {
 		select {
 		case <-conn.lost:
 			return conn.err
+		case <-lasts.C:
+			if c.quiet {
+				c.quiet = false
+				c.log.Info("connected to the broker, which keeps to the protocol again", "client_id", c.id)
+			}
 		case <-conn.redeliver:
 			conn.close()
 			return errRedeliver

@@ -270,3 +270,64 @@ func testHostileBroker(t *testing.T, n int64) {
 const clientGoroutines = 16
 
 func TestHostileBroker(t *testing.T) { testHostileBroker(t, 300) }
+
+// A broker that breaks the protocol in the same way on each connection is named
+// once, in the log and as an event, and not taken for a clash of client ids. When
+// it keeps to the protocol the node goes on.
+func TestProtocolErrorIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	honest := newMochi(t, nil, nil)
+	l, err := net.Listen("tcp", honest.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			for packet := packets.ControlPacket(nil); err == nil; {
+				if packet, err = packets.ReadPacket(conn); err != nil {
+					break
+				}
+				switch p := packet.(type) {
+				case *packets.ConnectPacket:
+					err = packets.NewControlPacket(packets.Connack).Write(conn)
+				case *packets.SubscribePacket:
+					a := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+					a.MessageID, a.ReturnCodes = p.MessageID, make([]byte, len(p.Topics)+1)
+					err = a.Write(conn)
+				}
+			}
+			conn.Close()
+		}
+	})
+	var events atomic.Int64
+	d := startNode(t, honest, newFakeJournal(), nil, func(node *Node) {
+		node.client.cfg.MaxReconnectInterval = time.Millisecond
+		node.client.event = func(kind, _ string) {
+			if kind == "protocol_error" {
+				events.Add(1)
+			}
+		}
+	})
+	eventually(t, "some connections", func() bool { return d.Stats().ProtocolErrors >= 20 })
+	log := string(d.log.tail(1 << 20))
+	for _, line := range []string{"connected to the broker", "connection to the broker lost", "the broker breaks MQTT 3.1.1"} {
+		if n := strings.Count(log, line); n != 1 {
+			t.Errorf("%q is in the log %d times, want once:\n%s", line, n, log)
+		}
+	}
+	if strings.Contains(log, "client_id?") {
+		t.Errorf("the log speaks of another client:\n%s", log)
+	}
+	if n := events.Load(); n != 1 {
+		t.Errorf("%d events, want one", n)
+	}
+	l.Close()
+	wg.Wait()
+	honest.start(t)
+	eventually(t, "the log to name the change", func() bool { return strings.Contains(string(d.log.tail(1<<20)), "keeps to the protocol again") })
+}

@@ -21,6 +21,7 @@ const (
 	packetUnsuback    = 11
 	packetPingreq     = 12
 	packetPingresp    = 13
+	packetDisconnect  = 14
 )
 
 // ProtocolError is a packet from the broker that MQTT 3.1.1 does not allow. It
@@ -34,6 +35,11 @@ type ProtocolError struct {
 func (e *ProtocolError) Error() string {
 	return "stream: read a packet from the broker: " + e.Packet + " " + e.Reason
 }
+
+// errDisconnected is an end of the connection that some brokers announce, as in
+// MQTT 5, to clients of MQTT 3.1.1 too: mochi does when another client takes the
+// session over.
+var errDisconnected = errors.New("stream: the broker has ended the connection, with a DISCONNECT packet")
 
 func violation(kind byte, reason string, args ...any) error {
 	return &ProtocolError{Packet: packetRules[kind>>4].name, Reason: fmt.Sprintf(reason, args...)}
@@ -90,6 +96,8 @@ func (p *protocol) header(kind byte, length int) error {
 	rule, packet := packetRules[kind>>4], kind>>4
 	most := rule.max
 	switch {
+	case packet == packetDisconnect && p.accepted:
+		return errDisconnected
 	case !rule.fromServer:
 		return violation(kind, "(first byte 0x%02x) is none that a broker sends", kind)
 	case p.accepted && packet == packetConnack:

@@ -67,7 +67,7 @@ func TestProtocol(t *testing.T) {
 		"SUBSCRIBE":                           {wire: "8200", want: "SUBSCRIBE (first byte 0x82) is none"},
 		"UNSUBSCRIBE":                         {wire: "a200", want: "UNSUBSCRIBE (first byte 0xa2) is none"},
 		"PINGREQ":                             {wire: "c000", want: "PINGREQ (first byte 0xc0) is none"},
-		"DISCONNECT":                          {wire: "e000", want: "DISCONNECT (first byte 0xe0) is none"},
+		"DISCONNECT first":                    {wire: "!e000", want: "DISCONNECT (first byte 0xe0) is none"},
 		"endless length":                      {wire: "30ffffffff7f", want: "PUBLISH has a remaining length of more than four bytes"},
 		"length in a longer form":             {wire: "d08000"},
 		"PINGRESP":                            {wire: "d000"},
@@ -143,6 +143,16 @@ func TestProtocol(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A DISCONNECT from a broker ends the connection and is not held against it.
+func TestProtocolDisconnect(t *testing.T) {
+	for _, wire := range []string{"\x20\x02\x00\x00\xe0\x00", "\x20\x02\x00\x00\xe0\x02\x8e\x00"} {
+		f := newFrameConn(sink{Reader: strings.NewReader(wire)}, 100, time.Second)
+		if _, err := io.ReadAll(f); err != errDisconnected {
+			t.Errorf("%x: %v, want %v", wire, err, errDisconnected)
+		}
 	}
 }
 
