@@ -152,7 +152,7 @@ func (p *protocol) answer(kind byte, body []byte) error {
 		return checkReturnCodes(kind, id, body[2:], r.filters)
 	case packet == packetUnsuback && r.kind == packetUnsubscribe:
 		delete(p.asked, id)
-	case packet == packetPuback && r.kind == packetPublish && r.qos == 1:
+	case packet == packetPuback && r.kind == packetPublish: // RabbitMQ answers so to QoS 2, too
 	case (packet == packetPubrec || packet == packetPubcomp) && r.kind == packetPublish && r.qos == 2:
 	default:
 		return violation(kind, "has the packet identifier %d, under which the client asked for nothing that it answers", id)
