@@ -641,8 +641,12 @@ func (conn *connection) publish(m *outgoing) delivery {
 // done is closed when the connection has ended.
 func (conn *connection) done() <-chan struct{} { return conn.lost }
 
-// fail ends the connection.
+// fail ends the connection. Where the broker broke the protocol, that is why,
+// whatever was noticed first.
 func (conn *connection) fail(err error) {
+	if broken := conn.net.broken.Load(); broken != nil {
+		err = broken
+	}
 	conn.end.Do(func() {
 		conn.err = err
 		close(conn.lost)

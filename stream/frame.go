@@ -49,7 +49,8 @@ type frameConn struct {
 	pass int    // bytes of the packet that still go to the reader
 	skip int    // bytes of the packet that are dropped after those
 
-	closing atomic.Bool // what is read from now on is dropped
+	broken  atomic.Pointer[ProtocolError] // that has ended reading; nil: none
+	closing atomic.Bool                   // what is read from now on is dropped
 
 	mu       sync.Mutex
 	written  sync.Cond     // of mu: something has left out, or writing has ended
@@ -96,6 +97,9 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	}
 	for len(f.rest) == 0 && f.pass == 0 {
 		if err := f.next(); err != nil {
+			if why := (*ProtocolError)(nil); errors.As(err, &why) {
+				f.broken.Store(why)
+			}
 			return 0, f.cause(err)
 		}
 	}
@@ -142,11 +146,8 @@ func (f *frameConn) next() error {
 			return violation(kind, "has a remaining length of more than four bytes")
 		}
 		b, err := f.in.ReadByte()
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
 		if err != nil {
-			return err
+			return truncated(err)
 		}
 		length |= int(b&0x7f) << shift
 		more = b&0x80 != 0
@@ -164,7 +165,7 @@ func (f *frameConn) next() error {
 	case kind>>4 == packetPuback && length == 2 && f.acked != nil:
 		id, err := f.in.Peek(2)
 		if err != nil {
-			return err
+			return truncated(err)
 		}
 		f.acks.answered(binary.BigEndian.Uint16(id))
 		if f.acked(binary.BigEndian.Uint16(id)) {
@@ -178,6 +179,14 @@ func (f *frameConn) next() error {
 	return f.forward(kind)
 }
 
+// truncated returns the error of reading within a packet, where no end is expected.
+func truncated(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
 // forward gives the reader a packet: at once what has to be checked of it, and
 // what is left of a PUBLISH as it is read.
 func (f *frameConn) forward(kind byte) error {
@@ -186,14 +195,14 @@ func (f *frameConn) forward(kind byte) error {
 	if kind>>4 == packetPublish {
 		topic, err := f.in.Peek(2)
 		if err != nil {
-			return err
+			return truncated(err)
 		}
 		size = min(2+int(binary.BigEndian.Uint16(topic))+2, f.pass)
 	}
 	f.head = slices.Grow(f.head, size)[:begin+size]
 	body := f.head[begin:]
 	if _, err := io.ReadFull(f.in, body); err != nil {
-		return err
+		return truncated(err)
 	}
 	f.pass -= size
 	var err error
@@ -214,7 +223,7 @@ func (f *frameConn) message(kind byte) error {
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, m.packet); err != nil {
-		return err
+		return truncated(err)
 	}
 	topic, id, payload, err := splitPublish(kind, m.packet)
 	if err != nil {
