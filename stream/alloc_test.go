@@ -65,6 +65,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			p.Write(&packet)
 			conn := &connection{client: node.client, lost: make(chan struct{}), redeliver: make(chan struct{})}
 			conn.net = newFrameConn(sink{Reader: &again{wire: packet}}, 1000, time.Second)
+			conn.net.protocol.accepted = true
 			conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
 			node.committer.group.reset()
 			node.committer.recover(t.Context())

@@ -36,6 +36,7 @@ const (
 	shortLife        = 5 * time.Second        // a connection that ends sooner may have been taken over
 	clashAfter       = 3                      // short lives in a row
 	disconnectWithin = 500                    // milliseconds, closeFlush among them
+	plainPayload     = 8 << 20                // largest payload that a client reads which is not the node's
 )
 
 // message is one PUBLISH packet from the broker.
@@ -115,6 +116,8 @@ type client struct {
 	refused  atomic.Pointer[[]string]   // filters that the broker refused
 	failure  atomic.Pointer[string]     // why there is no connection; nil while there is one, or none was tried
 	attempts int                        // since the last connection; run's goroutine only
+	broken   ProtocolError              // the last of this broker; run's goroutine only
+	quiet    bool                       // it ended the last connection at once; run's goroutine only
 }
 
 // connection is one life of the network connection.
@@ -151,6 +154,7 @@ func defaultClientID(node string) string {
 // ends; then it announces itself as offline and disconnects.
 func (c *client) run(ctx context.Context) {
 	short := 0 // connections in a row that did not last
+	taken := 0 // those that may have been taken over
 	pause := firstRetry / 2
 	for ctx.Err() == nil {
 		conn, err := c.connect(ctx)
@@ -162,8 +166,7 @@ func (c *client) run(ctx context.Context) {
 				return
 			}
 			lasted := time.Since(conn.since)
-			c.counters.reconnects.Add(1)
-			c.log.Warn("connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
+			broken := c.lost(err, lasted)
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
@@ -172,11 +175,14 @@ func (c *client) run(ctx context.Context) {
 			}
 			pause = min(firstRetry<<min(short, 10), c.cfg.MaxReconnectInterval)
 			why := fmt.Sprintf("lost: %v", err)
-			if short >= clashAfter {
+			if taken++; broken || short == 0 {
+				taken = 0
+			}
+			if taken >= clashAfter {
 				why += "; " + clashing
 			}
 			c.failure.Store(&why)
-			if short == clashAfter {
+			if taken == clashAfter {
 				c.event("client_id_clash", c.id)
 				c.log.Error(clashing, "client_id", c.id)
 			}
@@ -198,18 +204,55 @@ const clashing = "the broker ends the connection again and again within seconds:
 // connected and failed log a change of state, not every attempt.
 func (c *client) connected(conn *connection) {
 	c.current.Store(conn)
-	c.log.Info("connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
+	level := slog.LevelInfo
+	if c.quiet {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "connected to the broker", "client_id", c.id, "attempts", c.attempts+1)
 	c.attempts = 0
 	c.failure.Store(nil)
+}
+
+// lost counts and logs the end of a connection, and reports whether the broker
+// broke the protocol. What it does again and again is logged once.
+func (c *client) lost(err error, lasted time.Duration) (broken bool) {
+	c.counters.reconnects.Add(1)
+	former := c.broken
+	broken = c.protocol(err)
+	level := slog.LevelWarn
+	if c.quiet && broken && c.broken == former {
+		level = slog.LevelDebug
+	}
+	c.log.Log(context.Background(), level, "connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
+	c.quiet = broken && lasted <= shortLife
+	return broken
 }
 
 func (c *client) failed(err error) {
 	c.attempts++
 	c.counters.connectFailures.Add(1)
+	c.protocol(err)
 	words := err.Error()
 	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.log.Warn("cannot connect to the broker; will keep trying", "servers", c.cfg.Servers, "error", err)
 	}
+}
+
+// protocol counts an end of a connection that the broker has brought about by
+// breaking the protocol, and reports whether it is one. There is an event whenever
+// the broker does so in another way.
+func (c *client) protocol(err error) (broken bool) {
+	var why *ProtocolError
+	if !errors.As(err, &why) {
+		return false
+	}
+	c.counters.protocolErrors.Add(1)
+	if c.broken != *why {
+		c.broken = *why
+		c.log.Error("the broker breaks MQTT 3.1.1: update it, or use another; the node goes on trying", "packet", why.Packet, "reason", why.Reason)
+		c.event("protocol_error", why.Packet+" "+why.Reason)
+	}
+	return true
 }
 
 // connect makes one attempt on every server.
@@ -263,7 +306,9 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 
 // ClientOptions are those of a client that reaches the broker as m says: MQTT
 // 3.1.1, messages in order, one attempt at a first connection. Password and
-// certificates are read now; no error contains them.
+// certificates are read now; no error contains them. A packet from the broker
+// that the standard forbids ends the connection with a ProtocolError; of a
+// message of more than 8 MiB the beginning comes.
 func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 	password, err := m.Password.Resolve()
 	if err != nil {
@@ -282,7 +327,11 @@ func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 		SetConnectRetry(false).
 		SetTLSConfig(tlsConfig).
 		SetCustomOpenConnectionFn(func(u *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
-			return dial(context.Background(), u, o.TLSConfig, o.ConnectTimeout)
+			nc, err := dial(context.Background(), u, o.TLSConfig, o.ConnectTimeout)
+			if err != nil {
+				return nil, err
+			}
+			return plainConn{newFrameConn(nc, plainPayload, writeTimeout)}, nil
 		})
 	for _, s := range m.Servers {
 		opts.AddBroker(s)
@@ -293,6 +342,8 @@ func (m MQTT) ClientOptions(id string) (*mqtt.ClientOptions, error) {
 // wayOut says what to do about a refusal by the broker.
 func wayOut(err error) string {
 	switch {
+	case errors.As(err, new(*ProtocolError)):
+		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
 		return ": check mqtt.username and mqtt.password, and the broker's access list"
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
@@ -310,7 +361,7 @@ func dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Du
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if u.Scheme == "ws" || u.Scheme == "wss" {
-		return mqtt.NewWebsocket(u.String(), tlsConfig, within, nil, nil)
+		return dialWebsocket(ctx, u, tlsConfig, within)
 	}
 	nc, err := proxy.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), serverPorts[u.Scheme])))
 	if err != nil || u.Scheme == "tcp" || u.Scheme == "mqtt" {
@@ -375,10 +426,17 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	pause := resubscribeFirst
 	again := time.NewTimer(pause)
 	defer again.Stop()
+	lasts := time.NewTimer(shortLife)
+	defer lasts.Stop()
 	for {
 		select {
 		case <-conn.lost:
 			return conn.err
+		case <-lasts.C:
+			if c.quiet {
+				c.quiet = false
+				c.log.Info("connected to the broker, which keeps to the protocol again", "client_id", c.id)
+			}
 		case <-conn.redeliver:
 			conn.close()
 			return errRedeliver
@@ -587,8 +645,12 @@ func (conn *connection) publish(m *outgoing) delivery {
 // done is closed when the connection has ended.
 func (conn *connection) done() <-chan struct{} { return conn.lost }
 
-// fail ends the connection.
+// fail ends the connection. Where the broker broke the protocol, that is why,
+// whatever was noticed first.
 func (conn *connection) fail(err error) {
+	if broken := conn.net.broken.Load(); broken != nil {
+		err = broken
+	}
 	conn.end.Do(func() {
 		conn.err = err
 		close(conn.lost)

@@ -31,7 +31,8 @@ import (
 type frameConn struct {
 	net.Conn
 	in           *bufio.Reader
-	limit        int // bytes of a PUBLISH packet after its fixed header
+	protocol     protocol // checks each packet before paho or the node sees it
+	limit        int      // bytes of a PUBLISH packet after its fixed header
 	writeTimeout time.Duration
 	messages     pool[message]
 
@@ -43,12 +44,13 @@ type frameConn struct {
 
 	topics map[string]string // texts of those that messages have come with
 
-	head [5]byte // fixed header that goes to the reader
-	rest []byte  // what is left of head
-	pass int     // bytes of the packet that still go to the reader
-	skip int     // bytes of the packet that are dropped after those
+	head []byte // what goes to the reader of a packet and was checked
+	rest []byte // what is left of head
+	pass int    // bytes of the packet that still go to the reader
+	skip int    // bytes of the packet that are dropped after those
 
-	closing atomic.Bool // what is read from now on is dropped
+	broken  atomic.Pointer[ProtocolError] // that has ended reading; nil: none
+	closing atomic.Bool                   // what is read from now on is dropped
 
 	mu       sync.Mutex
 	written  sync.Cond     // of mu: something has left out, or writing has ended
@@ -66,18 +68,7 @@ const (
 	closeFlush   = 250 * time.Millisecond
 )
 
-// Types of packets, MQTT 3.1.1, table 2.1.
-const (
-	packetPublish  = 3
-	packetPuback   = 4
-	packetPingreq  = 12
-	packetPingresp = 13
-)
-
-var (
-	errPacket = errors.New("stream: read a packet: it is malformed")
-	errBusy   = errors.New("stream: publish: the network takes no more")
-)
+var errBusy = errors.New("stream: publish: the network takes no more")
 
 // newFrameConn wraps conn; maxPayload is the largest payload that is of use.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
@@ -106,6 +97,9 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	}
 	for len(f.rest) == 0 && f.pass == 0 {
 		if err := f.next(); err != nil {
+			if why := (*ProtocolError)(nil); errors.As(err, &why) {
+				f.broken.Store(why)
+			}
 			return 0, f.cause(err)
 		}
 	}
@@ -149,17 +143,17 @@ func (f *frameConn) next() error {
 	length, shift := 0, 0
 	for more := true; more; shift += 7 {
 		if shift > 21 {
-			return errors.New("stream: read a packet: its length is malformed")
+			return violation(kind, "has a remaining length of more than four bytes")
 		}
 		b, err := f.in.ReadByte()
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
 		if err != nil {
-			return err
+			return truncated(err)
 		}
 		length |= int(b&0x7f) << shift
 		more = b&0x80 != 0
+	}
+	if err := f.protocol.header(kind, length); err != nil {
+		return err
 	}
 	f.pass = length
 	if kind>>4 == packetPublish && length > f.limit {
@@ -171,7 +165,7 @@ func (f *frameConn) next() error {
 	case kind>>4 == packetPuback && length == 2 && f.acked != nil:
 		id, err := f.in.Peek(2)
 		if err != nil {
-			return err
+			return truncated(err)
 		}
 		f.acks.answered(binary.BigEndian.Uint16(id))
 		if f.acked(binary.BigEndian.Uint16(id)) {
@@ -182,18 +176,45 @@ func (f *frameConn) next() error {
 	case kind>>4 == packetPingresp:
 		f.acks.pong()
 	}
-	head := append(f.head[:0], kind)
-	for left := f.pass; ; {
-		b := byte(left & 0x7f)
-		if left >>= 7; left > 0 {
-			b |= 0x80
-		}
-		if head = append(head, b); left == 0 {
-			break
-		}
+	return f.forward(kind)
+}
+
+// truncated returns the error of reading within a packet, where no end is expected.
+func truncated(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
 	}
-	f.rest = head
-	return nil
+	return err
+}
+
+// forward gives the reader a packet: at once what has to be checked of it, and
+// what is left of a PUBLISH as it is read.
+func (f *frameConn) forward(kind byte) error {
+	f.head = binary.AppendUvarint(append(f.head[:0], kind), uint64(f.pass)) // the same as MQTT's
+	begin, size := len(f.head), f.pass
+	if kind>>4 == packetPublish {
+		topic, err := f.in.Peek(2)
+		if err != nil {
+			return truncated(err)
+		}
+		size = min(2+int(binary.BigEndian.Uint16(topic))+2, f.pass)
+	}
+	f.head = slices.Grow(f.head, size)[:begin+size]
+	body := f.head[begin:]
+	if _, err := io.ReadFull(f.in, body); err != nil {
+		return truncated(err)
+	}
+	f.pass -= size
+	var err error
+	if kind>>4 == packetPublish {
+		_, _, _, err = splitPublish(kind, body)
+	} else {
+		err = f.protocol.answer(kind, body)
+	}
+	if err == nil {
+		f.rest = f.head
+	}
+	return err
 }
 
 // message reads a PUBLISH packet of QoS 0 or 1 (MQTT 3.1.1, section 3.3).
@@ -202,33 +223,15 @@ func (f *frameConn) message(kind byte) error {
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, m.packet); err != nil {
-		return err
+		return truncated(err)
 	}
-	rest := m.packet
-	cut := func(n int) (part []byte, err error) {
-		if n > len(rest) {
-			return nil, errPacket
-		}
-		part, rest = rest[:n], rest[n:]
-		return part, nil
-	}
-	length, err := cut(2)
+	topic, id, payload, err := splitPublish(kind, m.packet)
 	if err != nil {
 		return err
 	}
-	topic, err := cut(int(binary.BigEndian.Uint16(length)))
-	if err != nil {
-		return err
-	}
-	m.qos, m.dup, m.retained = kind>>1&3, kind&8 != 0, kind&1 != 0
-	if m.qos > 0 {
-		id, err := cut(2)
-		if err != nil {
-			return err
-		}
-		m.id = binary.BigEndian.Uint16(id)
-	}
-	m.topic, m.payload = f.text(topic), rest
+	m.qos, m.retained, m.id = kind>>1&3, kind&1 != 0, id
+	m.dup = m.qos > 0 && kind&8 != 0 // a message of QoS 0 is not sent again, whatever the flag says
+	m.topic, m.payload = f.text(topic), payload
 	f.take(m)
 	return nil
 }
@@ -330,6 +333,9 @@ func (f *frameConn) begin() {
 // Write implements net.Conn. What it has taken may still be on its way when it
 // returns; an error then comes from the next Write, and from Read.
 func (f *frameConn) Write(p []byte) (int, error) {
+	if err := f.protocol.sent(p); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.out) >= maxUnwritten && f.writeErr == nil {
@@ -345,6 +351,24 @@ func (f *frameConn) Write(p []byte) (int, error) {
 	f.begin()
 	return len(p), nil
 }
+
+// plainConn reads as a frameConn does and writes at once. It is for clients that
+// come and go: what they have written is the kernel's.
+type plainConn struct{ *frameConn }
+
+// Write implements net.Conn.
+func (c plainConn) Write(p []byte) (int, error) {
+	if err := c.protocol.sent(p); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (c plainConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(t) }
+
+// Close implements net.Conn.
+func (c plainConn) Close() error { return c.Conn.Close() }
 
 // SetWriteDeadline implements net.Conn, and does nothing: each write has the
 // deadline of the connection's own write timeout.

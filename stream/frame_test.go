@@ -25,6 +25,13 @@ type pipe struct {
 
 func (p pipe) Read(b []byte) (int, error) { return p.r.Read(b) }
 
+// admitted returns a connection over which CONNACK has come.
+func admitted(r io.Reader, maxPayload int) *frameConn {
+	f := newFrameConn(pipe{r: r}, maxPayload, time.Second)
+	f.protocol.accepted = true
+	return f
+}
+
 func publishPacket(topic string, payload int) *packets.PublishPacket {
 	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	p.TopicName, p.Qos, p.MessageID, p.Payload = topic, 1, 7, bytes.Repeat([]byte{'x'}, payload)
@@ -44,7 +51,8 @@ func TestFrameConn(t *testing.T) {
 	long := publishPacket(strings.Repeat("t", maxTopic), limit)
 	long.Write(&wire)
 
-	f := newFrameConn(pipe{r: &wire}, limit, time.Second)
+	f := admitted(&wire, limit)
+	f.protocol.pings = len(sizes)
 	for _, n := range sizes {
 		got, err := packets.ReadPacket(f)
 		if err != nil {
@@ -86,7 +94,7 @@ func TestFrameConnTakes(t *testing.T) {
 			if p.Qos == 0 {
 				id = 0
 			}
-			want = append(want, fmt.Sprintln(p.TopicName, string(p.Payload), p.Qos, id, p.Dup, p.Retain))
+			want = append(want, fmt.Sprintln(p.TopicName, string(p.Payload), p.Qos, id, p.Dup && p.Qos > 0, p.Retain))
 		}
 		ack := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
 		ack.MessageID = uint16(firstReceipt - 100 + i)
@@ -96,7 +104,11 @@ func TestFrameConnTakes(t *testing.T) {
 		}
 	}
 	var got []string
-	f := newFrameConn(pipe{r: &wire}, 1000, time.Second)
+	f := admitted(&wire, 1000)
+	f.protocol.asked = map[uint16]asking{}
+	for id := range uint16(firstReceipt) {
+		f.protocol.asked[id] = asking{kind: packetPublish, qos: 1}
+	}
 	f.take = func(m *message) {
 		got = append(got, fmt.Sprintln(m.topic, string(m.payload), m.qos, m.id, m.dup, m.retained))
 		m.free()
@@ -135,7 +147,7 @@ func TestFrameConnTakes(t *testing.T) {
 // connection.
 func TestFrameConnMalformed(t *testing.T) {
 	for _, wire := range []string{"\x30\x00", "\x30\x01a", "\x30\x03\x00\x02a", "\x32\x03\x00\x01a", "\x32\x04\x00\x01a\x00", "\x30\x09\x00\x01"} {
-		f := newFrameConn(pipe{r: strings.NewReader(wire)}, 10, time.Second)
+		f := admitted(strings.NewReader(wire), 10)
 		f.take = func(m *message) { t.Errorf("%x became a message", wire) }
 		if _, err := f.Read(make([]byte, 1)); err == nil || err == io.EOF {
 			t.Errorf("%x: %v, want that it is malformed", wire, err)
@@ -241,7 +253,7 @@ func FuzzFrameConn(f *testing.F) {
 	f.Add([]byte{0x30, 0xff, 0xff, 0xff, 0x50, 0x7f})
 	f.Add([]byte{0xd0, 0x00, 0x40, 0x02, 0x00, 0x01})
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		taking := newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second)
+		taking := admitted(bytes.NewReader(wire), 10)
 		taking.take = func(m *message) {
 			if n := len(m.topic) + len(m.payload); m.qos > 1 || n > taking.limit {
 				t.Fatalf("QoS %d, %d bytes", m.qos, n)
@@ -251,7 +263,7 @@ func FuzzFrameConn(f *testing.F) {
 		if _, err := io.ReadAll(taking); err == nil && len(taking.rest) > 0 {
 			t.Fatal("something is left")
 		}
-		conn := newFrameConn(pipe{r: bytes.NewReader(wire)}, 10, time.Second)
+		conn := admitted(bytes.NewReader(wire), 10)
 		got, err := io.ReadAll(conn)
 		if len(got) > len(wire) {
 			t.Fatalf("%d bytes became %d", len(wire), len(got))
@@ -324,7 +336,7 @@ func TestFrameConnWrite(t *testing.T) {
 	f := newFrameConn(slow, 100, time.Second)
 	var want []byte
 	put := func(i int) {
-		packet := fmt.Appendf(nil, "packet %d;", i)
+		packet := fmt.Appendf([]byte{packetPublish << 4, 10, 0, 1, 'a'}, "%7d", i)
 		want = append(want, packet...)
 		if n, err := f.Write(packet); n != len(packet) || err != nil {
 			t.Fatalf("Write = %d, %v", n, err)
@@ -346,7 +358,7 @@ func TestFrameConnWrite(t *testing.T) {
 	if len(slow.wire) != 2 {
 		t.Errorf("%d writes to the network, want 2", len(slow.wire))
 	}
-	if _, err := f.Write([]byte("x")); err == nil {
+	if _, err := f.Write([]byte{packetPingreq << 4, 0}); err == nil {
 		t.Error("a closed connection takes a packet")
 	}
 }
@@ -385,7 +397,7 @@ func TestFrameConnCloseStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newSlowConn()
 		f := newFrameConn(slow, 100, time.Second)
-		f.Write([]byte("packet"))
+		f.Write([]byte{packetPingreq << 4, 0})
 		began := time.Now()
 		f.Close()
 		if took := time.Since(began); took != closeFlush {
@@ -432,7 +444,7 @@ func TestFrameConnCloseLingers(t *testing.T) {
 	}
 	<-unread
 	f := newFrameConn(nc, 100, time.Second)
-	const last = "acknowledgements, DISCONNECT"
+	const last = "\x40\x02\x00\x01\x40\x02\x00\x02\xe0\x00" // acknowledgements, DISCONNECT
 	if _, err := f.Write([]byte(last)); err != nil {
 		t.Fatal(err)
 	}

@@ -83,6 +83,9 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 	if len(g.filters) == 1 {
 		return []float64{value}, nil
 	}
+	if len(device) > maxKnown {
+		return nil, refuse(BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxKnown)
+	}
 	e := g.devices[device]
 	if e == nil {
 		for len(g.devices) >= g.max {

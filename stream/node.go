@@ -518,7 +518,8 @@ func (n *Node) Stats() Stats {
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(), ObservedDropped: c.observedDropped.Load(),
 		Unconfirmed: int(c.unconfirmed.Load()), UnconfirmedDropped: c.unconfirmedDropped.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
-		Ring: n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),
+		ProtocolErrors: c.protocolErrors.Load(),
+		Ring:           n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if conn := n.client.current.Load(); conn != nil {

@@ -339,7 +339,7 @@ func (w *worker) handle(it *item) {
 	w.counts.lastMessage.set(msg.arrived)
 	w.routes = w.router.find(w.routes[:0], msg.topic)
 	if len(w.routes) == 0 {
-		w.report.refuse(w.lost, nil, msg, refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id"))
+		w.report.refuse(w.lost, nil, msg, unrouted(msg.topic))
 	}
 	for _, src := range w.routes {
 		src.last.set(msg.arrived)
@@ -356,6 +356,14 @@ func (w *worker) handle(it *item) {
 		}
 	}
 	w.hand(it)
+}
+
+// unrouted is the refusal of a message that has no destination.
+func unrouted(topic string) *Refusal {
+	if err := checkTopic(topic); err != nil {
+		return refuse(BadTopic, "the topic %w: the broker should have refused it", err)
+	}
+	return refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id")
 }
 
 // surviving reads a message and refuses it if that panics: the broker would send

@@ -870,3 +870,30 @@ func TestTwoStreamsOfOneTopic(t *testing.T) {
 		}
 	}
 }
+
+// A topic that MQTT forbids, which some brokers let pass, is refused and
+// acknowledged: not acknowledged, it would come again on every connection.
+func TestForbiddenTopics(t *testing.T) {
+	cfg, m := testConfig()
+	r := newRig(t, newFakeJournal(), cfg, m)
+	topics := []string{"", "factory/+/vibration", "factory/#/vibration", "factory/\xff/vibration", "factory/\x00/vibration"}
+	for i, topic := range topics {
+		r.sendMessage(&message{topic: topic, payload: fmt.Appendf(nil, `{"id":"%d","features":[1,2],"label":"ok"}`, i), qos: 1})
+	}
+	r.send("factory/p7/vibration", `{"id":"last","features":[1,2],"label":"ok"}`)
+	eventually(t, "all to be acknowledged", func() bool { return len(r.acks()) == len(topics)+1 })
+	if s := r.node.Stats(); s.Rejected[BadTopic] != uint64(len(topics)) || s.Learned != 1 {
+		t.Errorf("%d refused, %d learnt, want %d and 1", s.Rejected[BadTopic], s.Learned, len(topics))
+	}
+}
+
+// Names that are longer than those of any device take no memory for long.
+func TestLongNamesAreNotRemembered(t *testing.T) {
+	var in map[string]int
+	long := strings.Repeat("x", maxKnown)
+	remember(&in, long, 1)
+	remember(&in, long+"x", 2)
+	if len(in) != 1 || in[long] != 1 {
+		t.Errorf("%d are remembered, want the first", len(in))
+	}
+}

@@ -24,6 +24,7 @@ const (
 	BadRequest     Reason = "bad_request"      // a request that the node does not know, or not for that model
 	Retained       Reason = "retained"         // an old message that the broker kept
 	Unrouted       Reason = "unrouted"         // a topic that no stream asks for
+	BadTopic       Reason = "bad_topic"        // a topic that MQTT forbids: empty, with a wildcard, with NUL, or no UTF-8; or one whose device has too long a name
 	Unpredictable  Reason = "unpredictable"    // the model refused the features
 	Fault          Reason = "fault"            // this program's: it panicked over the message
 )
@@ -31,7 +32,7 @@ const (
 // Reasons lists every reason.
 func Reasons() []Reason {
 	return []Reason{Malformed, TooLarge, Empty, MissingFeature, UnknownFeature, Repeated, WrongDimension, NotANumber, BadLabel, BadWeight,
-		BadID, UnknownID, TooLate, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, Unpredictable, Fault}
+		BadID, UnknownID, TooLate, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, BadTopic, Unpredictable, Fault}
 }
 
 // Refusal is input that teaches nothing.

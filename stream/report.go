@@ -217,7 +217,7 @@ func (r *reporter) health() {
 		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
 		"rejected": s.Rejected,
 		"dropped":  map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "observed": s.ObservedDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
-		"observed": s.Observed, "reconnects": s.Reconnects, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
+		"observed": s.Observed, "reconnects": s.Reconnects, "protocol_errors": s.ProtocolErrors, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
 		h["status"] = "degraded"

@@ -17,6 +17,7 @@ type counters struct {
 	redeliveries, staleAcks                     atomic.Uint64
 	published, outboxDropped                    atomic.Uint64
 	reconnects, connectFailures, commitFailures atomic.Uint64
+	protocolErrors                              atomic.Uint64
 	pendingExpired, pendingEvicted              atomic.Uint64
 	valuesUnused, frozen                        atomic.Uint64
 	observed, observedDropped                   atomic.Uint64
@@ -126,6 +127,8 @@ type Stats struct {
 	UnconfirmedDropped uint64 // messages that are no longer among those because there were too many
 
 	Reconnects, ConnectFailures, CommitFailures uint64
+
+	ProtocolErrors uint64 // connections and attempts that ended with a ProtocolError
 
 	Ring, Commit, Outbox int   // lengths of the queues
 	Unacked              int64 // messages of QoS 1 that are in the node

@@ -227,8 +227,12 @@ func (r *router[T]) add(filter string, to T) {
 	r.routes = append(r.routes, route[T]{plain, to})
 }
 
-// find appends the destinations of topic to dst, each once.
+// find appends the destinations of topic to dst, each once. A topic that MQTT
+// forbids has none.
 func (r *router[T]) find(dst []T, topic string) []T {
+	if checkTopic(topic) != nil {
+		return dst
+	}
 	start := len(dst)
 	for _, rt := range r.routes {
 		if matches(rt.filter, topic) && !slices.Contains(dst[start:], rt.to) {

@@ -45,7 +45,7 @@ func (w *web) guard(next http.Handler) http.Handler {
 		if r.ContentLength != 0 {
 			defer func() {
 				if !body.ended { // else the server would wait for the rest of it
-					_ = http.NewResponseController(rw).SetReadDeadline(time.Unix(1, 0))
+					_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(-time.Second))
 				}
 			}()
 		}

@@ -23,6 +23,7 @@ type collector struct {
 	build, connected, subscribed, degraded                  *metric
 	received, rejected, lastMessage                         *metric
 	dropped, redelivered, reconnects, commitFailures        *metric
+	protocolErrors                                          *metric
 	observed                                                *metric
 	queue, unacked                                          *metric
 	queries, queriesOpen                                    *metric
@@ -64,6 +65,7 @@ func newCollector(m *monitor) *collector {
 	c.redelivered = counter("redelivered_total", "Samples and labels that had been taught already.", "model")
 	c.observed = counter("observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.")
 	c.reconnects = counter("reconnects_total", "Connections to the broker that were lost.")
+	c.protocolErrors = counter("protocol_errors_total", "Connections to the broker, and attempts at one, that ended because it sent a packet which MQTT does not allow.")
 	c.commitFailures = counter("store_commit_failures_total", "Commits to the journal that failed, each attempt.")
 	c.queue = gauge("queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", "queue")
 	c.unacked = gauge("unacked_messages", "Messages of QoS 1 in the node that are not acknowledged yet.")
@@ -155,7 +157,9 @@ func (c *collector) collect() *exposition {
 			send(c.rejected, float64(of.Rejected[reason]), name, string(reason))
 		}
 	}
-	send(c.rejected, float64(s.Rejected[stream.Unrouted]), "none", string(stream.Unrouted))
+	for _, reason := range []stream.Reason{stream.Unrouted, stream.BadTopic} {
+		send(c.rejected, float64(s.Rejected[reason]), "none", string(reason))
+	}
 	send(c.dropped, float64(s.RingDropped), "in", "drop_oldest")
 	send(c.dropped, float64(s.LessonsDropped), "commit", "drop_newest")
 	send(c.dropped, float64(s.OutboxDropped), "out", "drop_oldest")
@@ -166,6 +170,7 @@ func (c *collector) collect() *exposition {
 	send(c.dropped, float64(s.ValuesUnused), "join", "incomplete")
 	send(c.observed, float64(s.Observed))
 	send(c.reconnects, float64(s.Reconnects))
+	send(c.protocolErrors, float64(s.ProtocolErrors))
 	send(c.commitFailures, float64(s.CommitFailures))
 	send(c.queue, float64(s.Ring), "in")
 	send(c.queue, float64(s.Commit), "commit")
