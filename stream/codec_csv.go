@@ -97,6 +97,7 @@ func (c csvCodec) cell(row *cells, col column, text string) *Refusal {
 		return row.feature(col.feature, text)
 	}
 	switch col.key {
+	case "":
 	case plainName(c.id):
 		return c.setID(&row.r, text)
 	case plainName(c.label):

@@ -46,7 +46,7 @@ func (c jsonCodec) reads(key string) bool {
 			return true
 		}
 	}
-	return firstKey(c.id) == key || firstKey(c.time) == key || firstKey(c.label) == key
+	return c.id != "" && firstKey(c.id) == key || firstKey(c.time) == key || firstKey(c.label) == key
 }
 
 func (c jsonCodec) batch(root, entries gjson.Result) ([]Reading, *Refusal) {
@@ -127,7 +127,11 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 
 // identity reads id, time, label, source and weight.
 func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
-	switch id := v.Get(c.id); id.Type {
+	var id gjson.Result // null
+	if c.id != "" {
+		id = v.Get(c.id)
+	}
+	switch id.Type {
 	case gjson.Null:
 	case gjson.String, gjson.Number:
 		text := id.Str

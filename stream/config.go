@@ -191,7 +191,8 @@ type Stream struct {
 	Join Join `yaml:"join"`
 	// ID, Time and Label are the paths of the sample's identity (a text or a
 	// number), its time (passed through, never used) and its label (a text).
-	// Defaults id, ts, label.
+	// Defaults id, ts, label. An empty ID: samples have no identity of their own,
+	// and a key id of the payload, which is the device's then, is ignored.
 	ID    string `yaml:"id"`
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
@@ -273,7 +274,7 @@ func (s Stream) Validate() error {
 		check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
 		check(s.Format != formatCBOR || s.MaxPayload <= MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
 		check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
-		checkPath("id", s.ID), checkPath("time", s.Time), checkPath("label", s.Label),
+		s.checkID(), checkPath("time", s.Time), checkPath("label", s.Label),
 		checkTopics(s.Topics, s.TopicTemplate),
 	}
 	seen := make(map[string]bool, len(names))
@@ -397,10 +398,18 @@ const (
 // reserved are the keys of a payload that are not features.
 func (s Stream) reserved() []string {
 	keys := []string{"features", "batch", cellWeight, cellSource}
-	for _, path := range []string{s.ID, s.Time, s.Label} {
+	for _, path := range []string{cmp.Or(s.ID, DefaultStream().ID), s.Time, s.Label} {
 		keys = append(keys, firstKey(path))
 	}
 	return keys
+}
+
+// checkID checks the path of the identity, which may be empty.
+func (s Stream) checkID() error {
+	if s.ID == "" {
+		return nil
+	}
+	return checkPath("id", s.ID)
 }
 
 // Labels maps messages to labels that come later than their sample, by its id:

@@ -3,13 +3,29 @@ package stream
 import (
 	"hash/fnv"
 	"io"
+	"math"
 	"strconv"
 )
 
-// sampleKey identifies a sample that has an id, for the journal's dedupe: the
-// same after a restart, never 0.
+// sampleKey identifies what an id stands for: the same after a restart.
 func sampleKey(stream string, levels []string, id string) uint64 {
-	return max(hash(append([]string{stream, id}, levels...)...), 1)
+	return hash(append([]string{stream, id}, levels...)...)
+}
+
+// exampleKey identifies a sample that has an id, given its sampleKey, by its
+// features as they came, NaN where one is missing: the same after a restart,
+// never 0. A device that sends its own id with each sample sends another sample
+// when the features differ.
+func exampleKey(sample uint64, x []float64) uint64 {
+	h := sample
+	for _, v := range x {
+		bits := math.Float64bits(v)
+		if v != v {
+			bits = math.Float64bits(math.NaN())
+		}
+		h = mix(h*0x9e3779b97f4a7c15 ^ bits)
+	}
+	return max(h, 1)
 }
 
 // messageKey identifies an entry of a message without an id by all that was
@@ -41,7 +57,11 @@ func hash(parts ...string) uint64 {
 		io.WriteString(h, strconv.Itoa(len(p))+":")
 		io.WriteString(h, p)
 	}
-	x := h.Sum64()
+	return mix(h.Sum64())
+}
+
+// mix is the finaliser of MurmurHash3.
+func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33

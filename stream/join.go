@@ -11,6 +11,8 @@ import (
 // waiterBytes is what a waiting sample takes beside its numbers and its label.
 const waiterBytes = 256
 
+const maxForgotten = 4096 // samples; one more, and all are forgotten
+
 // waiting holds the samples of one model that wait for their label, bounded by
 // number, bytes and age, and the latest that were taught one, for corrections.
 // One goroutine owns it.
@@ -27,6 +29,7 @@ type waiting struct {
 	byKey              map[uint64]*list.Element
 	byID               map[uint64][]uint64 // keys of the samples that share an id
 	bytes              int
+	forgotten          map[uint64]bool // latest samples that were labelled and are not kept any more; at most maxForgotten
 
 	changes []change // since keep
 }
@@ -129,7 +132,9 @@ func (w *waiting) add(p waiter, now time.Time) (kept *waiter, dropped []*waiter)
 // shrink drops the oldest samples that are too many, those that were taught first.
 func (w *waiting) shrink() (dropped []*waiter) {
 	for w.taught.Len() > w.limits.Corrections || w.taught.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		dropped = append(dropped, w.remove(w.taught.Front()))
+		p := w.remove(w.taught.Front())
+		w.forget(p.sample.Key)
+		dropped = append(dropped, p)
 	}
 	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
 		dropped = append(dropped, w.remove(w.unlabelled.Front()))
@@ -145,6 +150,18 @@ func (w *waiting) expire(now time.Time) (dropped []*waiter) {
 		}
 	}
 	return dropped
+}
+
+// forgot reports whether the sample under a key was labelled in this run, and is
+// not kept any more.
+func (w *waiting) forgot(key uint64) bool { return w.forgotten[key] }
+
+// forget notes that a labelled sample is not kept any more.
+func (w *waiting) forget(key uint64) {
+	if len(w.forgotten) == maxForgotten || w.forgotten == nil {
+		w.forgotten = map[uint64]bool{}
+	}
+	w.forgotten[key] = true
 }
 
 // get returns the sample under a key, nil if there is none. It stays.

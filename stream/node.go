@@ -516,7 +516,7 @@ func (n *Node) Stats() Stats {
 		OutboxDropped: c.outboxDropped.Load(), RejectsDropped: c.rejectsDropped.Load(), StaleAcks: c.staleAcks.Load(),
 		PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(), Published: c.published.Load(),
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), Observed: c.observed.Load(), ObservedDropped: c.observedDropped.Load(),
-		Unconfirmed: int(c.unconfirmed.Load()), UnconfirmedDropped: c.unconfirmedDropped.Load(),
+		IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()), UnconfirmedDropped: c.unconfirmedDropped.Load(),
 		Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(), CommitFailures: c.commitFailures.Load(),
 		ProtocolErrors: c.protocolErrors.Load(),
 		Ring:           n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),

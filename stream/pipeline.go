@@ -466,8 +466,9 @@ func (w *worker) read(it *item, src *source) error {
 func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row int) {
 	msg := it.msg
 	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.retained}
+	var sample uint64
 	if r.ID != "" {
-		l.key, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
+		sample, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
 		l.wait = waitKey(src.identity, at.levels, r.ID)
 	} else if r.Label != "" {
 		l.key = messageKey(msg.topic, msg.payload, entry)
@@ -480,6 +481,9 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 			for j, at := range f.pick {
 				l.x[j] = r.X[at]
 			}
+		}
+		if r.ID != "" {
+			l.key = exampleKey(sample, l.x)
 		}
 		post := m.Model.Posterior()
 		if err := m.complete(&l, post, src.impute); err != nil {
@@ -996,14 +1000,21 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
 		version: l.version, seq: l.seq, fresh: true,
 	}
+	before := m.waiting.get(l.wait)
+	if l.wait != 0 {
+		one.sample.Identity = l.key
+	}
+	if before != nil && !before.same(&one) {
+		c.reused(it, l)
+		before = nil
+	}
 	if l.label != "" {
-		before := m.waiting.get(l.wait)
 		said := l.key // of the message
 		if l.wait != 0 {
 			said = messageKey(it.msg.topic, it.msg.payload, l.entry)
 		}
 		switch {
-		case before != nil && before.corrects(l.label) && slices.Equal(before.sample.X, x):
+		case before != nil && before.corrects(l.label):
 			if c.admit(it, l, m) {
 				c.correct(before, l, m, said, now)
 			}
@@ -1021,9 +1032,9 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 	m.last.keep(one, l.device, now)
 	switch {
 	case !waits:
-	case m.waiting.get(l.wait) != nil:
+	case before != nil:
 		c.again(m)
-	case c.seen(m, l.wait):
+	case c.seen(m, l.key):
 		m.last.none = true
 		c.again(m)
 	default:
@@ -1057,6 +1068,7 @@ func (c *committer) taught(m *modelState, one waiter, before *waiter, l *lesson,
 		if m.waiting.take(one.sample.Key) != nil && one.stored {
 			c.group.forget(m, one.sample.Key)
 		}
+		m.waiting.forget(one.sample.Key)
 		return
 	}
 	kept, dropped := m.waiting.add(one, now)
@@ -1074,6 +1086,27 @@ func (p *waiter) corrects(label string) bool {
 // heard reports whether a message has told a label of the sample before.
 func (c *committer) heard(m *modelState, p *waiter, message uint64) bool {
 	return message == p.sample.By || c.seen(m, message)
+}
+
+// same reports whether a sample under the same key is the same one, not another
+// one of a device that sends its own id with each.
+func (p *waiter) same(other *waiter) bool {
+	if p.sample.Identity == 0 { // kept by an earlier version
+		return slices.Equal(p.sample.X, other.sample.X)
+	}
+	return p.sample.Identity == other.sample.Identity
+}
+
+// reused counts a sample whose id another one had, and warns about the first one
+// of a stream.
+func (c *committer) reused(it *item, l *lesson) {
+	c.counts.idReused.Add(1)
+	if l.from.idReused.Swap(true) {
+		return
+	}
+	detail := fmt.Sprintf("stream %s: samples with other features come under one id: if it is the device's, say id: \"\" for the stream", l.from.name)
+	c.log.Warn("an id came again with other features, and is taken for another sample", "stream", l.from.name, "topic", it.msg.topic, "way_out", "where it is the device's id, say id: \"\" for the stream")
+	c.report.event("", "id_reused", detail)
 }
 
 // correct teaches another label of a sample that was taught one before.
@@ -1144,8 +1177,8 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 		c.measure(m, p, now)
 		m.review(p, l.label)
 		s := p.sample
-		key := s.Key
-		if m.waiting.get(key) != p { // the newest sample, which has no id or does not wait
+		key := s.Identity
+		if key == 0 || m.waiting.get(s.Key) != p { // the newest sample, which has no id or does not wait
 			key = l.key
 		}
 		if s.Probs == nil { // no class was known: the learner must not judge by what it knows now
@@ -1220,7 +1253,7 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 	}
 	for _, k := range keys {
 		switch {
-		case !c.seen(m, k):
+		case !m.waiting.forgot(k):
 		case l.repeat:
 			return nil, nil
 		default:

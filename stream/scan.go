@@ -25,7 +25,11 @@ func (s *shape) scannable() bool {
 		return false
 	}
 	seen := map[string]bool{"features": true, "batch": true, cellSource: true, cellWeight: true}
-	for _, key := range []string{s.id, s.time, s.label} {
+	keys := []string{s.time, s.label}
+	if s.id != "" {
+		keys = append(keys, s.id)
+	}
+	for _, key := range keys {
 		if seen[key] || strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || key == "" {
 			return false
 		}
@@ -136,7 +140,7 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 				x, ok = s.features(of)
 			}
 			return ok
-		case string(key) == of.id:
+		case of.id != "" && string(key) == of.id:
 			id, ok = s.plain()
 			return ok && first(0)
 		case string(key) == of.time:

@@ -21,7 +21,7 @@ type counters struct {
 	pendingExpired, pendingEvicted              atomic.Uint64
 	valuesUnused, frozen                        atomic.Uint64
 	observed, observedDropped                   atomic.Uint64
-	unconfirmedDropped                          atomic.Uint64
+	unconfirmedDropped, idReused                atomic.Uint64
 
 	unconfirmed atomic.Int64 // messages in the set of that name
 
@@ -76,6 +76,7 @@ type sourceCounts struct {
 	received atomic.Uint64
 	last     moment // when the last message came
 	rejected tally
+	idReused atomic.Bool // which was warned about
 }
 
 func newSourceCounts() *sourceCounts { return &sourceCounts{rejected: newTally()} }
@@ -123,6 +124,7 @@ type Stats struct {
 
 	ObservedDropped uint64 // messages whose answer before their turn made room for newer ones; they come again
 
+	IDReused           uint64 // samples that came under the id of another one, with other features
 	Unconfirmed        int    // messages that the broker may send again although they were learnt
 	UnconfirmedDropped uint64 // messages that are no longer among those because there were too many
 

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/cespare/xxhash/v2"
+
 	"edge/online"
 )
 
@@ -269,5 +271,8 @@ func (u *unconfirmed) undo() {
 	u.removed, u.due = u.removed[:0], false
 }
 
-// keyOf identifies the topic and the payload of a message.
-func keyOf(msg *message) uint64 { return messageKey(msg.topic, msg.payload, 0) }
+// keyOf identifies the topic and the payload of a message: the same after a
+// restart.
+func keyOf(msg *message) uint64 {
+	return mix(xxhash.Sum64String(msg.topic)) ^ xxhash.Sum64(msg.payload)
+}
