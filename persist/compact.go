@@ -25,9 +25,14 @@ func (s *Store) compact() error {
 
 // build writes a new state file under a temporary name, lets fill put into it
 // what it shall hold, and renames it into the place of the one before, which it
-// closes. A crash at any instant leaves the one or the other, whole. The caller
+// closes, or to where there is no file. A crash at any instant leaves the one or the other, whole. The caller
 // holds s.write, or is alone.
 func (s *Store) build(fill func(*bbolt.DB) error) error {
+	if s.file != nil {
+		if err := s.vacant(); err != nil && !errors.Is(err, ErrDamaged) {
+			return err
+		}
+	}
 	temp := s.path + temporary
 	file, err := lock(temp, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -41,7 +46,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	}
 	err = s.opts.fault("rename")
 	if err == nil {
-		err = os.Rename(temp, s.path)
+		err = s.install(temp)
 	}
 	if err != nil {
 		_ = os.Remove(temp)

@@ -92,13 +92,19 @@ func place(key []byte) uint64 {
 // finds a commit that was never confirmed is for the disk to say; if it does,
 // its keys are seen.
 //
-// The caller groups: two syncs a call, whatever is in it.
+// ErrMissing: the state file was removed or moved. It is written anew as soon as
+// that is safe; that it was is also reported by an ErrMissing, once. ErrReplaced:
+// another file is in its place, and this store can only be closed.
+//
+// The caller groups: two syncs a call, whatever is in it. A commit of nothing
+// only makes sure that the file is there.
 func (s *Store) Commit(c *online.Commit) error {
-	if len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil {
-		return nil
-	}
 	s.write.Lock()
 	defer s.write.Unlock()
+	empty := len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil
+	if err := s.report(empty); err != nil || empty {
+		return err
+	}
 	seqs := make([]uint64, len(c.Records))
 	err := s.change(func(ds *drafts) error {
 		for i := range c.Records {
@@ -145,6 +151,23 @@ func (s *Store) Commit(c *online.Commit) error {
 	}
 	for i, seq := range seqs {
 		c.Records[i].Seq = seq
+	}
+	return nil
+}
+
+// report returns why the file had to be written anew, once; it looks for the
+// file first if look is true.
+func (s *Store) report(look bool) (err error) {
+	if look {
+		if err = s.ready(); err == nil {
+			err = s.attach()
+		}
+	}
+	if err == nil {
+		err, s.absence = s.absence, nil
+	}
+	if err != nil {
+		return fmt.Errorf("persist: commit to %s: %w", s.name, err)
 	}
 	return nil
 }
