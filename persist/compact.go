@@ -16,11 +16,16 @@ const compactStep = 4 << 20
 // compact gives the free space of the state file back to the disk. A tiny file
 // may grow by a page or two.
 func (s *Store) compact() error {
-	old := s.db
-	if err := s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) }); err != nil {
+	if err := s.rewrite(); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	return nil
+}
+
+// rewrite writes all that the open file holds to a new one.
+func (s *Store) rewrite() error {
+	old := s.db
+	return s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) })
 }
 
 // build writes a new state file under a temporary name, lets fill put into it

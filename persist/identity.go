@@ -63,7 +63,7 @@ func (s *Store) named() error {
 	case err != nil:
 		return fmt.Errorf("%w: it cannot be looked at: %w", ErrMissing, err)
 	case !os.SameFile(at, s.identity.info):
-		return fmt.Errorf("%w: %s", ErrReplaced, s.name)
+		return fmt.Errorf("%w: another file is at %s", ErrReplaced, s.name)
 	case at.Size() < int64(s.identity.meta.high)*pageSize:
 		return fmt.Errorf("%w since it was opened: %s was cut off at %d bytes; restart to repair it", ErrDamaged, s.name, at.Size())
 	}
@@ -77,8 +77,8 @@ func (s *Store) untouched(id uint32) error {
 		return damaged("written over", err)
 	}
 	if err == nil && (uint32(m.txid) != id || m.txid == s.identity.meta.txid && m != s.identity.meta) || errors.Is(err, ErrForeign) {
-		return fmt.Errorf("%w: another program wrote over %s; what was learnt since that copy was made is lost; "+
-			"start again to go on with it (edge restore puts a backup in place without a loss)", ErrReplaced, s.name)
+		return fmt.Errorf("%w: another program wrote over %s, and what only that file held is lost; start again to go on "+
+			"with what was written; edge restore, which keeps the file of before, is the way to put a backup in place", ErrReplaced, s.name)
 	}
 	if err != nil {
 		return err
@@ -109,10 +109,7 @@ func (s *Store) attach() error {
 	if !errors.Is(err, ErrMissing) {
 		return err
 	}
-	if err := s.compact(); err != nil {
-		return fmt.Errorf("write the state file anew: %w", err)
-	}
-	return nil
+	return s.rewrite()
 }
 
 // vacant returns nil if a new file may be given the path: it names the open
@@ -126,7 +123,7 @@ func (s *Store) vacant() error {
 	info, e := os.Stat(folder)
 	switch {
 	case e != nil:
-		return fmt.Errorf("%w, and its folder cannot be used: %w; put it back", err, e)
+		return fmt.Errorf("%w, and its folder cannot be used: %w; put the folder back, and the state is written to it anew", err, e)
 	case device(info) != s.identity.folder:
 		return fmt.Errorf("%w: %s is on another file system than before; mount that one again", err, folder)
 	}

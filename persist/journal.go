@@ -101,10 +101,37 @@ func place(key []byte) uint64 {
 func (s *Store) Commit(c *online.Commit) error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	empty := len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil
-	if err := s.report(empty); err != nil || empty {
-		return err
+	err := s.absence
+	switch {
+	case err != nil:
+		s.absence = nil
+	case len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil:
+		err = s.probe()
+	default:
+		err = s.commit(c)
 	}
+	if s.refused {
+		s.absence = nil // the caller knows of it
+	}
+	if s.refused = err != nil; err != nil {
+		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.name, err)
+	}
+	return nil
+}
+
+// probe makes sure that the file is there, and reports if it was not.
+func (s *Store) probe() error {
+	err := s.ready()
+	if err == nil {
+		err = s.attach()
+	}
+	if err == nil && !s.refused {
+		err, s.absence = s.absence, nil
+	}
+	return err
+}
+
+func (s *Store) commit(c *online.Commit) error {
 	seqs := make([]uint64, len(c.Records))
 	err := s.change(func(ds *drafts) error {
 		for i := range c.Records {
@@ -147,27 +174,10 @@ func (s *Store) Commit(c *online.Commit) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.path, err)
+		return err
 	}
 	for i, seq := range seqs {
 		c.Records[i].Seq = seq
-	}
-	return nil
-}
-
-// report returns why the file had to be written anew, once; it looks for the
-// file first if look is true.
-func (s *Store) report(look bool) (err error) {
-	if look {
-		if err = s.ready(); err == nil {
-			err = s.attach()
-		}
-	}
-	if err == nil {
-		err, s.absence = s.absence, nil
-	}
-	if err != nil {
-		return fmt.Errorf("persist: commit to %s: %w", s.name, err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ var (
 	ErrMissing = errors.New("state file is missing")
 	// ErrReplaced: another file is at the path, or another program wrote over the
 	// file. The store writes nothing more.
-	ErrReplaced = errors.New("state file was replaced by another")
+	ErrReplaced = errors.New("state file was replaced")
 	// ErrFull: the disk, or Options.MaxSize, leaves no room. The store remains usable.
 	ErrFull = errors.New("no room")
 	// ErrDamaged: the file is damaged and may not be repaired here, or the
@@ -114,6 +114,7 @@ type Store struct {
 	file     *os.File // db's own: holds the lock, and is read past bbolt's map
 	identity identity // of file
 	absence  error    // the file was missing, and is written anew; until a Commit reports it
+	refused  bool     // the last Commit returned an error
 	broken   error    // why nothing is written any more
 	suspect  bool     // the transaction after good failed, but shows
 	good     uint32   // see suspect; bbolt gives these numbers as an int
