@@ -3,6 +3,8 @@ package persist
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ type identity struct {
 	info   os.FileInfo // inode and device
 	folder uint64      // device of the directory; 0: the system has none
 	meta   meta        // of the newest transaction of this store
+	root   uint32      // checksum of the page that meta names as the root
 }
 
 // identify notes the identity of the open file.
@@ -27,12 +30,25 @@ func (s *Store) identify() (err error) {
 		return err
 	}
 	s.identity.folder, s.identity.meta = device(folder), newestMeta(s.file)
-	return nil
+	s.identity.root, err = s.checksum(s.identity.meta.root)
+	return err
+}
+
+// checksum returns the CRC of a page, 0 if it is not there.
+func (s *Store) checksum(page uint64) (uint32, error) {
+	if s.page == nil {
+		s.page = make([]byte, pageSize)
+	}
+	n, err := s.file.ReadAt(s.page, int64(page)*pageSize)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return crc32.Checksum(s.page[:n], castagnoli), err
 }
 
 // check returns nil if the next start will find at the path what this store
 // wrote: the open file, and transaction id as the newest one in it. It costs a
-// stat and a read of 80 bytes. The caller holds s.write.
+// stat and two small reads. The caller holds s.write.
 //
 // Errors: ErrMissing, after which the store can be used again; ErrReplaced and
 // ErrDamaged, after which it cannot.
@@ -70,20 +86,27 @@ func (s *Store) named() error {
 	return nil
 }
 
-// untouched compares the newest meta page with the one that this store wrote.
+// untouched compares the newest meta page, and the root page, with those that
+// this store wrote. The root page holds the ledgers of the models, as long as
+// these are few.
 func (s *Store) untouched(id uint32) error {
 	m, err := readMeta(s.file, int64(id%2))
 	if errors.Is(err, ErrDamaged) {
 		return damaged("written over", err)
 	}
-	if err == nil && (uint32(m.txid) != id || m.txid == s.identity.meta.txid && m != s.identity.meta) || errors.Is(err, ErrForeign) {
+	var root uint32
+	if err == nil {
+		root, err = s.checksum(m.root)
+	}
+	known := m.txid == s.identity.meta.txid
+	if err == nil && (uint32(m.txid) != id || known && (m != s.identity.meta || root != s.identity.root)) || errors.Is(err, ErrForeign) {
 		return fmt.Errorf("%w: another program wrote over %s, and what only that file held is lost; start again to go on "+
 			"with what was written; edge restore, which keeps the file of before, is the way to put a backup in place", ErrReplaced, s.name)
 	}
 	if err != nil {
 		return err
 	}
-	s.identity.meta = m
+	s.identity.meta, s.identity.root = m, root
 	return nil
 }
 
@@ -124,6 +147,8 @@ func (s *Store) vacant() error {
 	switch {
 	case e != nil:
 		return fmt.Errorf("%w, and its folder cannot be used: %w; put the folder back, and the state is written to it anew", err, e)
+	case !info.IsDir():
+		return fmt.Errorf("%w: %s is not a folder; put the folder back, and the state is written to it anew", err, folder)
 	case device(info) != s.identity.folder:
 		return fmt.Errorf("%w: %s is on another file system than before; mount that one again", err, folder)
 	}

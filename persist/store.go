@@ -122,6 +122,7 @@ type Store struct {
 	before   Stats    // of the databases before db
 	buf      []byte   // values of the running transaction
 	payload  []byte   // the value that is being sealed
+	page     []byte   // the page whose checksum is computed
 
 	mu     sync.Mutex
 	models map[string]*model // loaded ones
@@ -164,6 +165,7 @@ func open(path string, opts Options) (*Store, error) {
 	case err == nil:
 		err = s.adopt(file)
 	case errors.Is(err, fs.ErrNotExist):
+		s.clean()
 		if err = s.build(initialise); errors.Is(err, fs.ErrExist) { // another process was faster
 			return open(path, opts)
 		}
@@ -198,7 +200,7 @@ func (s *Store) adopt(file *os.File) error {
 			return fmt.Errorf("take away the rights of others: %w", err)
 		}
 	}
-	removeStale(s.path)
+	s.clean()
 	if len(found.problems) > 0 {
 		return s.repair(file, info.Size(), found.problems)
 	}
@@ -222,6 +224,12 @@ func (s *Store) adopt(file *os.File) error {
 		}
 	}
 	return nil
+}
+
+// clean removes what killed processes left unfinished.
+func (s *Store) clean() {
+	removeStale(s.path)
+	_ = RemoveUnlocked(s.path + temporary)
 }
 
 // use makes db, whose file is given, the store's database.

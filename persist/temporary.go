@@ -73,18 +73,12 @@ func removeStale(path string) {
 	}
 }
 
-// isTemporary reports whether a name is of a temporary file of base: <base>.new,
-// or <base>.<digits>.new.
+// isTemporary reports whether a name is of a file that CreateTemp made for base:
+// <base>.<digits>.new.
 func isTemporary(name, base string) bool {
-	middle, ok := strings.CutPrefix(name, base)
-	if !ok {
-		return false
-	}
-	if middle, ok = strings.CutSuffix(middle, temporary); !ok {
-		return false
-	}
-	digits, dotted := strings.CutPrefix(middle, ".")
-	return middle == "" || dotted && digits != "" && strings.Trim(digits, "0123456789") == ""
+	digits, before := strings.CutPrefix(name, base+".")
+	digits, after := strings.CutSuffix(digits, temporary)
+	return before && after && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
 // renameIfNew is renameNew where the system cannot do both in one step.
