@@ -34,7 +34,7 @@ func (s *Store) rewrite() error {
 // holds s.write, or is alone.
 func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if s.file != nil {
-		if err := s.vacant(); err != nil && !errors.Is(err, ErrDamaged) {
+		if err := s.vacant(); err != nil {
 			return err
 		}
 	}

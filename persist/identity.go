@@ -15,6 +15,7 @@ import (
 // another program wrote to it.
 type identity struct {
 	info   os.FileInfo // inode and device
+	size   int64       // as named found it
 	folder uint64      // device of the directory; 0: the system has none
 	meta   meta        // of the newest transaction of this store
 	root   uint32      // checksum of the page that meta names as the root
@@ -80,9 +81,8 @@ func (s *Store) named() error {
 		return fmt.Errorf("%w: it cannot be looked at: %w", ErrMissing, err)
 	case !os.SameFile(at, s.identity.info):
 		return fmt.Errorf("%w: another file is at %s", ErrReplaced, s.name)
-	case at.Size() < int64(s.identity.meta.high)*pageSize:
-		return fmt.Errorf("%w since it was opened: %s was cut off at %d bytes; restart to repair it", ErrDamaged, s.name, at.Size())
 	}
+	s.identity.size = at.Size()
 	return nil
 }
 
@@ -91,23 +91,36 @@ func (s *Store) named() error {
 // these are few.
 func (s *Store) untouched(id uint32) error {
 	m, err := readMeta(s.file, int64(id%2))
-	if errors.Is(err, ErrDamaged) {
-		return damaged("written over", err)
+	if errors.Is(err, ErrDamaged) || errors.Is(err, io.EOF) {
+		return damaged("written over or cut off", err)
 	}
-	var root uint32
-	if err == nil {
-		root, err = s.checksum(m.root)
-	}
-	known := m.txid == s.identity.meta.txid
-	if err == nil && (uint32(m.txid) != id || known && (m != s.identity.meta || root != s.identity.root)) || errors.Is(err, ErrForeign) {
-		return fmt.Errorf("%w: another program wrote over %s, and what only that file held is lost; start again to go on "+
-			"with what was written; edge restore, which keeps the file of before, is the way to put a backup in place", ErrReplaced, s.name)
+	if errors.Is(err, ErrForeign) {
+		return s.writtenOver()
 	}
 	if err != nil {
 		return err
 	}
+	known := m.txid == s.identity.meta.txid
+	if uint32(m.txid) != id || known && m != s.identity.meta {
+		return s.writtenOver()
+	}
+	if s.identity.size < int64(m.high)*pageSize {
+		return damaged("cut off", fmt.Errorf("%s ends after %d bytes", s.name, s.identity.size))
+	}
+	root, err := s.checksum(m.root)
+	if err != nil {
+		return err
+	}
+	if known && root != s.identity.root {
+		return s.writtenOver()
+	}
 	s.identity.meta, s.identity.root = m, root
 	return nil
+}
+
+func (s *Store) writtenOver() error {
+	return fmt.Errorf("%w: another program wrote over %s, and what only that file held is lost; start again to go on with what was written; "+
+		"edge restore, which keeps the file of before, is the way to put a backup in place", ErrReplaced, s.name)
 }
 
 // superseded keeps what the open file holds, which has lost its name to another
@@ -163,7 +176,7 @@ func (s *Store) vacant() error {
 func (s *Store) install(temp string) error {
 	if s.file != nil {
 		err := s.named()
-		if err == nil || errors.Is(err, ErrDamaged) {
+		if err == nil {
 			return os.Rename(temp, s.path)
 		}
 		if !errors.Is(err, ErrMissing) {
@@ -173,7 +186,7 @@ func (s *Store) install(temp string) error {
 	err := renameNew(temp, s.path)
 	if err == nil && s.file != nil {
 		s.absence = fmt.Errorf("%w: %s was removed or moved, and is written anew", ErrMissing, s.name)
-		s.opts.Log.Error("the state file was removed or moved while it was in use: it is written anew, nothing is lost", "path", s.name)
+		s.opts.Log.Error("the state file was removed or moved while it was in use: it is written anew, with all that was committed", "path", s.name)
 	}
 	return err
 }

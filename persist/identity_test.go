@@ -80,7 +80,7 @@ func missingAtStep(t *testing.T, lose func(string) error, n int, twice bool) (re
 	tr := newTruths(t, s, "m")[0]
 	steps = 0
 	reported := 0
-	for i := range uint64(10) {
+	for i := range uint64(6) {
 		c := &online.Commit{Records: []online.Record{sample("m", i+1)}, Wait: []online.Pending{waitingSample("m", i)}}
 		err := s.Commit(c)
 		for tries := 0; err != nil && tries < 4; tries++ {
@@ -93,7 +93,7 @@ func missingAtStep(t *testing.T, lose func(string) error, n int, twice bool) (re
 			t.Fatal(err)
 		}
 		tr.commit(c)
-		if i%4 == 3 {
+		if i%3 == 2 {
 			state := stateOf(i, 3000)
 			err := s.Checkpoint("m", tr.last(), state)
 			if errors.Is(err, ErrMissing) {
@@ -334,7 +334,7 @@ func replacedAtStep(t *testing.T, backup []byte, old *truth, n int) (reached boo
 	tr := newTruths(t, s, "m")[0]
 	steps = 0
 	var err error
-	for i := uint64(0); i < 20 && err == nil; i++ {
+	for i := uint64(0); i < 8 && err == nil; i++ {
 		c := &online.Commit{Records: []online.Record{sample("m", i+1)}}
 		if err = s.Commit(c); err == nil {
 			tr.commit(c)
@@ -469,6 +469,29 @@ func TestFileAppears(t *testing.T) {
 	}
 	s = newStore(t, path+".replaced-1", Options{})
 	tr.check(t, s)
+}
+
+// TestAppearsAtCreation: a state file that another process makes while this one
+// makes its own is opened, not replaced.
+func TestAppearsAtCreation(t *testing.T) {
+	path, armed := tempPath(t), true
+	other, old := otherStore(t, 3)
+	s := newStore(t, path, Options{fault: func(step string) error {
+		if armed && step == "rename" {
+			armed = false
+			writeFile(t, path, other)
+		}
+		return nil
+	}})
+	old.check(t, s)
+	one, two := tempPath(t), tempPath(t)
+	writeFile(t, one, []byte("one"))
+	writeFile(t, two, []byte("two"))
+	for name, rename := range map[string]func(from, to string) error{"in one step": renameNew, "in two": renameIfNew} {
+		if err := rename(one, two); !errors.Is(err, fs.ErrExist) || string(readFile(t, two)) != "two" {
+			t.Errorf("rename to what is there, %s: %v, want %v", name, err, fs.ErrExist)
+		}
+	}
 }
 
 // TestStaleTemporaries: what killed commands left beside a state file is removed
