@@ -119,9 +119,10 @@ func newCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			describeConfig(cmd.OutOrStdout(), path, c)
+			out := textWriter{cmd.OutOrStdout()}
+			describeConfig(out, path, c)
 			for _, e := range c.exposures(path) {
-				fmt.Fprintf(cmd.OutOrStdout(), "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
+				fmt.Fprintf(out, "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
 			}
 			if !connect {
 				return nil
@@ -131,7 +132,7 @@ func newCheckCommand() *cobra.Command {
 				return err
 			}
 			pub.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
+			fmt.Fprintf(out, "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
 			return nil
 		}),
 	}

@@ -375,10 +375,10 @@ func newLogger(cfg Log, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	level.Set(cfg.Level)
 	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(w, options)
+	var handler slog.Handler = slog.NewTextHandler(textWriter{w}, options)
 	switch {
 	case cfg.Format == "json":
-		handler = slog.NewJSONHandler(w, options)
+		handler = slog.NewJSONHandler(textWriter{w}, options)
 	case cfg.Format == "auto" && isTerminal(w):
 		handler = newTerminalHandler(w, level)
 	}
