@@ -2,6 +2,7 @@ package persist
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,7 +29,8 @@ func CreateTemp(path string) (*os.File, error) {
 	}
 }
 
-// RemoveUnlocked removes a file, unless a process has it locked.
+// RemoveUnlocked removes a file, unless a process has it locked, which is
+// ErrLocked.
 func RemoveUnlocked(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -36,10 +38,13 @@ func RemoveUnlocked(path string) error {
 	}
 	defer release(file)
 	ours, err := lockNamed(file)
-	if err == nil && ours {
-		err = os.Remove(path)
+	if err == nil && !ours {
+		err = fmt.Errorf("persist: remove %s: %w", path, ErrLocked)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // lockNamed locks a file without waiting. It reports false if another process
