@@ -38,7 +38,7 @@ func backup(path, to string) (int64, error) {
 		return 0, err
 	}
 	defer release(file)
-	return copySound(file, to)
+	return copySound(file, to, renameNew)
 }
 
 // Restore puts the state file from, which stays, in the place of the one at
@@ -66,24 +66,26 @@ func putBack(from, path string) (aside string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a rename would replace the link, not the file
-	}
+	path = resolve(path) // a rename would replace a link, not the file
+	rename := os.Rename
 	before, err := lock(path, os.O_RDWR)
-	if err == nil {
+	switch {
+	case err == nil:
 		defer release(before)
 		aside, err = keepAside(before, path, "replaced")
+	case errors.Is(err, fs.ErrNotExist):
+		rename, err = renameNew, nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return "", err
 	}
-	_, err = copySound(file, path)
+	_, err = copySound(file, path, rename)
 	return aside, err
 }
 
 // copySound copies a state file to a path, all of it or, on an error, nothing.
-func copySound(file *os.File, path string) (int64, error) {
-	to, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
+func copySound(file *os.File, path string, rename func(from, to string) error) (int64, error) {
+	to, err := CreateTemp(path)
 	if err != nil {
 		return 0, err
 	}
@@ -91,8 +93,9 @@ func copySound(file *os.File, path string) (int64, error) {
 	if err == nil {
 		err = checkSound(to, size)
 	}
-	if err = cmp.Or(err, to.Sync(), to.Close()); err == nil {
-		err = os.Rename(to.Name(), path)
+	defer to.Close()
+	if err = cmp.Or(err, to.Sync()); err == nil {
+		err = rename(to.Name(), path)
 	}
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(to.Name()))

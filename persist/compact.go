@@ -16,18 +16,28 @@ const compactStep = 4 << 20
 // compact gives the free space of the state file back to the disk. A tiny file
 // may grow by a page or two.
 func (s *Store) compact() error {
-	old := s.db
-	if err := s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) }); err != nil {
+	if err := s.rewrite(); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
 	return nil
 }
 
+// rewrite writes all that the open file holds to a new one.
+func (s *Store) rewrite() error {
+	old := s.db
+	return s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) })
+}
+
 // build writes a new state file under a temporary name, lets fill put into it
 // what it shall hold, and renames it into the place of the one before, which it
-// closes. A crash at any instant leaves the one or the other, whole. The caller
+// closes, or to where there is no file. A crash at any instant leaves the one or the other, whole. The caller
 // holds s.write, or is alone.
 func (s *Store) build(fill func(*bbolt.DB) error) error {
+	if s.file != nil {
+		if err := s.vacant(); err != nil {
+			return err
+		}
+	}
 	temp := s.path + temporary
 	file, err := lock(temp, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -41,7 +51,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	}
 	err = s.opts.fault("rename")
 	if err == nil {
-		err = os.Rename(temp, s.path)
+		err = s.install(temp)
 	}
 	if err != nil {
 		_ = os.Remove(temp)

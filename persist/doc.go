@@ -34,6 +34,11 @@
 // (first start, compaction, repair) is written under a temporary name, synced
 // and renamed into place.
 //
+// The file can be removed, moved, or have its name taken by another one while it
+// is open. Before and after each transaction the store therefore compares what is
+// at the path with what it has open and has written (see identity.go): what is
+// missing it writes anew, another file it does not touch.
+//
 // References: Mohan et al., ARIES (ACM TODS 17, 1992) for the discipline of
 // log before acknowledge; Castagnoli, Bräuer & Herrmann (IEEE Trans. Comm. 41,
 // 1993) for the CRC; Rebello et al., "Can Applications Recover from fsync

@@ -92,13 +92,46 @@ func place(key []byte) uint64 {
 // finds a commit that was never confirmed is for the disk to say; if it does,
 // its keys are seen.
 //
-// The caller groups: two syncs a call, whatever is in it.
+// ErrMissing: the state file was removed or moved. It is written anew as soon as
+// that is safe; that it was is also reported by an ErrMissing, once. ErrReplaced:
+// another file is in its place, and this store can only be closed.
+//
+// The caller groups: two syncs a call, whatever is in it. A commit of nothing
+// only makes sure that the file is there.
 func (s *Store) Commit(c *online.Commit) error {
-	if len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil {
-		return nil
-	}
 	s.write.Lock()
 	defer s.write.Unlock()
+	err := s.absence
+	switch {
+	case err != nil:
+		s.absence = nil
+	case len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil:
+		err = s.probe()
+	default:
+		err = s.commit(c)
+	}
+	if s.refused {
+		s.absence = nil // the caller knows of it
+	}
+	if s.refused = err != nil; err != nil {
+		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.name, err)
+	}
+	return nil
+}
+
+// probe makes sure that the file is there, and reports if it was not.
+func (s *Store) probe() error {
+	err := s.ready()
+	if err == nil {
+		err = s.attach()
+	}
+	if err == nil && !s.refused {
+		err, s.absence = s.absence, nil
+	}
+	return err
+}
+
+func (s *Store) commit(c *online.Commit) error {
 	seqs := make([]uint64, len(c.Records))
 	err := s.change(func(ds *drafts) error {
 		for i := range c.Records {
@@ -141,7 +174,7 @@ func (s *Store) Commit(c *online.Commit) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.path, err)
+		return err
 	}
 	for i, seq := range seqs {
 		c.Records[i].Seq = seq

@@ -25,10 +25,22 @@ func tryLock(file *os.File, shared bool) (bool, error) {
 	return err == nil, err
 }
 
+// locks: tryLock tells whether another process has a file locked.
+const locks = true
+
 // release unlocks and closes a file. Closing alone would not unlock one that
 // bbolt has mapped and, after a fault, never unmaps.
 func release(file *os.File) error {
 	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
+// device returns the number of the file system that a file is on.
+func device(info os.FileInfo) uint64 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	return uint64(stat.Dev)
 }
 
 // holder names the process that has the file locked, where the system tells.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -304,8 +305,8 @@ func (h *holding) restore(tx *bbolt.Tx, name string) error {
 	return putLedger(tx, name, l)
 }
 
-// keepAside gives the file at path a second name, <path>.<why>-<n>, or copies
-// it where the file system knows no links. The latest few are kept.
+// keepAside gives a file a second name, <path>.<why>-<n>, or copies it where path
+// is not its name or the file system knows no links. The latest few are kept.
 func keepAside(file *os.File, path, why string) (string, error) {
 	prefix := filepath.Base(path) + "." + why + "-"
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -331,16 +332,24 @@ func keepAside(file *os.File, path, why string) (string, error) {
 	if len(numbers) > 0 {
 		next = numbers[len(numbers)-1] + 1
 	}
-	if os.Link(path, name(next)) == nil {
-		return name(next), nil
-	}
-	to, err := os.OpenFile(name(next), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	mine, err := file.Stat()
 	if err != nil {
 		return "", err
 	}
-	_, err = io.Copy(to, io.NewSectionReader(file, 0, 1<<62))
-	if err = cmp.Or(err, to.Sync(), to.Close()); err != nil {
+	if named, err := os.Stat(path); err == nil && os.SameFile(mine, named) && os.Link(path, name(next)) == nil {
+		return name(next), nil
+	}
+	to, err := CreateTemp(name(next))
+	if err != nil {
 		return "", err
+	}
+	defer to.Close()
+	_, err = io.Copy(to, io.NewSectionReader(file, 0, math.MaxInt64))
+	if err = cmp.Or(err, to.Sync()); err == nil {
+		err = renameNew(to.Name(), name(next))
+	}
+	if err != nil {
+		return "", errors.Join(err, os.Remove(to.Name()))
 	}
 	return name(next), nil
 }

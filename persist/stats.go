@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -72,12 +73,18 @@ type Stats struct {
 	Transactions int64 // since Open
 }
 
-// Stats returns figures of the file.
+// Stats returns figures of the file. ErrMissing and ErrReplaced: it is not, or
+// was not, at its path; a Commit, be it of nothing, makes good what can be.
 func (s *Store) Stats() (Stats, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	if s.broken != nil {
 		return Stats{}, s.broken
+	}
+	if !s.readOnly {
+		if err := cmp.Or(s.check(uint32(s.identity.meta.txid)), s.absence); err != nil {
+			return Stats{}, fmt.Errorf("persist: look at %s: %w", s.name, err)
+		}
 	}
 	info, err := s.file.Stat()
 	if err != nil {

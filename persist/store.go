@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -25,6 +24,13 @@ var (
 	ErrLocked = errors.New("locked by another process")
 	// ErrShape: the stored state was learnt under another configuration.
 	ErrShape = errors.New("state has another shape")
+	// ErrMissing: there is no file at the path any more, and none can be written
+	// there; or one was written anew, which Commit reports once. The store
+	// remains usable.
+	ErrMissing = errors.New("state file is missing")
+	// ErrReplaced: another file is at the path, or another program wrote over the
+	// file. The store writes nothing more.
+	ErrReplaced = errors.New("state file was replaced")
 	// ErrFull: the disk, or Options.MaxSize, leaves no room. The store remains usable.
 	ErrFull = errors.New("no room")
 	// ErrDamaged: the file is damaged and may not be repaired here, or the
@@ -60,7 +66,6 @@ const (
 	pageSize      = 4096    // whatever the kernel's is: 16 KiB pages cost 3.5 times the bytes
 	growStep      = 1 << 20 // bytes by which a file above that size grows
 	compactAbove  = 1 << 20 // free bytes, and more than half of the file
-	temporary     = ".new"  // ends the name of a file that is being written
 )
 
 // Buckets.
@@ -98,21 +103,26 @@ type model struct {
 // Store is an open state file. Its methods may be called from any goroutine;
 // writes take turns.
 type Store struct {
-	path     string
+	name     string // as given to Open
+	path     string // the file that it leads to
 	opts     Options
 	readOnly bool
 	recovery *Recovery // nil: the file was sound
 
-	write   sync.Mutex // held by whoever writes; taken before mu
-	db      *bbolt.DB
-	file    *os.File // db's own: holds the lock, and is read past bbolt's map
-	broken  error    // why nothing is written any more
-	suspect bool     // the transaction after good failed, but shows
-	good    uint32   // see suspect; bbolt gives these numbers as an int
-	began   uint32   // the transaction that db was opened at
-	before  Stats    // of the databases before db
-	buf     []byte   // values of the running transaction
-	payload []byte   // the value that is being sealed
+	write    sync.Mutex // held by whoever writes; taken before mu
+	db       *bbolt.DB
+	file     *os.File // db's own: holds the lock, and is read past bbolt's map
+	identity identity // of file
+	absence  error    // the file was missing, and is written anew; until a Commit reports it
+	refused  bool     // the last Commit returned an error
+	broken   error    // why nothing is written any more
+	suspect  bool     // the transaction after good failed, but shows
+	good     uint32   // see suspect; bbolt gives these numbers as an int
+	began    uint32   // the transaction that db was opened at
+	before   Stats    // of the databases before db
+	buf      []byte   // values of the running transaction
+	payload  []byte   // the value that is being sealed
+	page     []byte   // the page whose checksum is computed
 
 	mu     sync.Mutex
 	models map[string]*model // loaded ones
@@ -144,29 +154,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// errAppeared: another process created the file that we were about to create.
-var errAppeared = errors.New("state file appeared meanwhile")
-
 func open(path string, opts Options) (*Store, error) {
 	if opts.Dedupe < 1 || opts.Dedupe > maxDedupe {
 		return nil, fmt.Errorf("dedupe of %d keys, want 1 to %d", opts.Dedupe, maxDedupe)
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a rename would replace the link, not the file
-	}
-	s := &Store{path: path, opts: opts, models: make(map[string]*model)}
-	file, err := lock(path, os.O_RDWR)
+	// A rename to the name would replace a link, not the file.
+	s := &Store{name: path, path: resolve(path), opts: opts, models: make(map[string]*model)}
+	file, err := lock(s.path, os.O_RDWR)
 	switch {
 	case err == nil:
 		err = s.adopt(file)
 	case errors.Is(err, fs.ErrNotExist):
-		err = s.build(func(db *bbolt.DB) error {
-			if _, err := os.Lstat(path); err == nil {
-				return errAppeared
-			}
-			return initialise(db)
-		})
-		if errors.Is(err, errAppeared) {
+		s.clean()
+		if err = s.build(initialise); errors.Is(err, fs.ErrExist) { // another process was faster
 			return open(path, opts)
 		}
 	}
@@ -184,10 +184,11 @@ func open(path string, opts Options) (*Store, error) {
 
 // adopt opens a locked file that exists, after checking all of it.
 func (s *Store) adopt(file *os.File) error {
-	info, err := file.Stat()
-	if err != nil {
+	s.file = file
+	if err := s.identify(); err != nil {
 		return err
 	}
+	info := s.identity.info
 	found, err := examine(file, info.Size())
 	if err != nil {
 		return err
@@ -199,7 +200,7 @@ func (s *Store) adopt(file *os.File) error {
 			return fmt.Errorf("take away the rights of others: %w", err)
 		}
 	}
-	_ = os.Remove(s.path + temporary) // what a crash left; we hold the lock
+	s.clean()
 	if len(found.problems) > 0 {
 		return s.repair(file, info.Size(), found.problems)
 	}
@@ -225,11 +226,19 @@ func (s *Store) adopt(file *os.File) error {
 	return nil
 }
 
+// clean removes what killed processes left unfinished.
+func (s *Store) clean() {
+	removeStale(s.path)
+	_ = RemoveUnlocked(s.path + temporary)
+}
+
 // use makes db, whose file is given, the store's database.
 func (s *Store) use(db *bbolt.DB, file *os.File) (err error) {
 	s.db, s.file = db, file
-	s.began, err = s.transaction()
-	return err
+	if s.began, err = s.transaction(); err != nil {
+		return err
+	}
+	return s.identify()
 }
 
 // openBolt hands a locked file to bbolt. The database owns it then: closing the
@@ -293,6 +302,9 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
+	if err := s.attach(); err != nil {
+		return err
+	}
 	var id uint32
 	err := guard(func() error {
 		// Not db.Update: after a fault it would roll back, for which bbolt reads
@@ -311,7 +323,11 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 		return s.opts.fault("commit")
 	})
 	if err == nil {
-		return nil
+		// The file may have been replaced since attach looked.
+		if err = s.check(id); err != nil {
+			s.suspect, s.good = true, id-1
+		}
+		return err
 	}
 	if errors.Is(err, errPanic) {
 		// bbolt may hold its own locks for ever now: it is not called again.
@@ -329,10 +345,13 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 
 // ready takes back what shows of a transaction that failed. The caller holds s.write.
 func (s *Store) ready() error {
-	if s.broken == nil && s.suspect {
-		return s.rollBack()
+	if s.broken != nil || !s.suspect {
+		return s.broken
 	}
-	return s.broken
+	if err := s.check(uint32(s.identity.meta.txid)); err != nil && !errors.Is(err, ErrMissing) {
+		return err
+	}
+	return s.rollBack()
 }
 
 // transaction returns the number of the newest transaction that shows.
@@ -374,14 +393,24 @@ func (s *Store) SetMaxSize(bytes int64) {
 	s.db.MaxSize = s.opts.maxSize()
 }
 
-// Close releases the file.
+// Close releases the file. If there is none at the path any more, it is written
+// anew there first: an error says that what was committed is lost otherwise.
 func (s *Store) Close() error {
 	s.write.Lock()
 	defer s.write.Unlock()
 	if s.broken != nil {
 		return release(s.file)
 	}
-	if err := guard(s.db.Close); err != nil {
+	var err error
+	if !s.readOnly {
+		err = s.attach()
+	}
+	if s.broken != nil {
+		err = errors.Join(err, release(s.file))
+	} else {
+		err = errors.Join(err, guard(s.db.Close))
+	}
+	if err != nil {
 		return fmt.Errorf("persist: close %s: %w", s.path, err)
 	}
 	return nil

@@ -135,9 +135,12 @@ func copyStill(from io.ReaderAt, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.Remove(to.Name()); err != nil { // first: nothing is left if the process is killed
+		return nil, errors.Join(err, to.Close())
+	}
 	before := metaPages(from)
 	_, err = io.Copy(to, io.NewSectionReader(from, 0, math.MaxInt64))
-	if err = errors.Join(err, os.Remove(to.Name())); err != nil || !bytes.Equal(before, metaPages(from)) || !bytes.Equal(before, metaPages(to)) {
+	if err != nil || !bytes.Equal(before, metaPages(from)) || !bytes.Equal(before, metaPages(to)) {
 		return nil, errors.Join(err, to.Close())
 	}
 	return to, nil

@@ -10,7 +10,9 @@ import (
 // Many devices send their own id with each sample: other features make another
 // sample, the same features a repetition, another label a correction.
 func TestDeviceIDs(t *testing.T) {
-	sample := func(x int, label string) string { return fmt.Sprintf(`{"id":"A4:C1","features":[%d,0],"label":%q}`, x, label) }
+	sample := func(x int, label string) string {
+		return fmt.Sprintf(`{"id":"A4:C1","features":[%d,0],"label":%q}`, x, label)
+	}
 	in("other features are another sample", t, func(t *testing.T) {
 		r := one(t)
 		var want []string

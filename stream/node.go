@@ -162,7 +162,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 		items: make(pool[item], kept), outgoings: make(pool[outgoing], kept), shared: shared{ws: model.NewWorkspace()},
 	}
 	n.committer = &committer{
-		in: n.queue, journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
+		in: n.queue, try: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
 		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, labelled: deps.OnLabel,
 		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed},
 	}
@@ -506,6 +506,15 @@ func (n *Node) Notify(notice online.Notice) {
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
 }
 
+// CheckJournal has the journal tried by a commit of nothing, so that a failure
+// is reported, and made good, before a label needs it. It never waits.
+func (n *Node) CheckJournal() {
+	select {
+	case n.committer.try <- struct{}{}:
+	default: // one is due
+	}
+}
+
 // Stats returns what the node has done so far. Any goroutine may call it.
 func (n *Node) Stats() Stats {
 	c := n.counts
@@ -521,6 +530,9 @@ func (n *Node) Stats() Stats {
 		ProtocolErrors: c.protocolErrors.Load(),
 		Ring:           n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.queue.len(),
 		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
+	}
+	if why := c.commitError.Load(); s.Degraded && why != nil {
+		s.CommitError = *why
 	}
 	if conn := n.client.current.Load(); conn != nil {
 		s.Connected, s.Subscribed, s.Unacked = true, conn.granted.Load(), conn.unsettled.Load()

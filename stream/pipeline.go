@@ -18,7 +18,8 @@ import (
 // Journal makes lessons durable. Only the committer's goroutine calls it.
 type Journal interface {
 	// Commit makes everything in c durable in one transaction, or nothing. It
-	// fills in the sequence numbers of c.Records.
+	// fills in the sequence numbers of c.Records. A commit of nothing reports
+	// whether another one can succeed.
 	Commit(c *online.Commit) error
 	// Seen reports whether a record of the model with this key was committed, as
 	// far back as the journal remembers.
@@ -656,6 +657,7 @@ func (w *worker) label(it *item, src *source, r *Reading, captured []string, ent
 // acknowledges in the order of receipt and hands the records to the models.
 type committer struct {
 	in      <-chan *item
+	try     chan struct{} // asks for a commit of nothing; room for one
 	journal Journal
 	models  []*modelState
 	window  int           // messages of QoS 1 that wait for no more company
@@ -766,6 +768,8 @@ func (c *committer) run(ctx context.Context) {
 		case <-due:
 			c.boundaries(time.Now())
 			c.settle(ctx)
+		case <-c.try:
+			c.commit(ctx, &online.Commit{})
 		}
 		if ctx.Err() != nil {
 			return
@@ -1367,9 +1371,11 @@ func (c *committer) commit(ctx context.Context, commit *online.Commit) bool {
 			return true
 		}
 		c.counts.commitFailures.Add(1)
+		why := err.Error()
+		c.counts.commitError.Store(&why)
 		if !c.counts.degraded.Swap(true) {
 			c.log.Error("the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again", "error", err)
-			c.report.event("", "store_degraded", fmt.Sprint(err))
+			c.report.event("", "store_degraded", why)
 		}
 		select {
 		case <-time.After(pause):

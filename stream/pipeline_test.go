@@ -256,6 +256,28 @@ func TestCommitFailure(t *testing.T) {
 		}
 		equal(t, "events", r.events(), []string{"store_degraded: no space left on device", "store_recovered: "})
 	})
+	in("a failure is reported before a label needs the journal", t, func(t *testing.T) {
+		r := one(t)
+		r.node.CheckJournal()
+		time.Sleep(time.Minute)
+		r.journal.set(errDiskFull, nil)
+		for range 3 {
+			r.node.CheckJournal()
+		}
+		time.Sleep(time.Minute)
+		if s := r.node.Stats(); !s.Degraded || s.CommitError != errDiskFull.Error() {
+			t.Errorf("degraded %v because of %q, want %q", s.Degraded, s.CommitError, errDiskFull)
+		}
+		r.send(p7, labelled(1))
+		time.Sleep(time.Minute)
+		if n := len(r.acks()); n > 0 {
+			t.Errorf("%d are acknowledged", n)
+		}
+		r.journal.set(nil, nil)
+		time.Sleep(longPause + time.Second)
+		equal(t, "acknowledged", r.acks(), []string{labelled(1)})
+		equal(t, "events", r.events(), []string{"store_degraded: no space left on device", "store_recovered: "})
+	})
 	in("a stop meanwhile acknowledges nothing", t, func(t *testing.T) {
 		r := one(t)
 		r.journal.set(errDiskFull, nil)

@@ -220,7 +220,7 @@ func (r *reporter) health() {
 		"observed": s.Observed, "reconnects": s.Reconnects, "protocol_errors": s.ProtocolErrors, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {
-		h["status"] = "degraded"
+		h["status"], h["commit_error"] = "degraded", s.CommitError
 	}
 	if len(s.Refused) > 0 {
 		h["status"], h["refused"] = "degraded", s.Refused

@@ -27,6 +27,7 @@ type counters struct {
 
 	held        atomic.Int64 // answered messages that the committer's queue has no room for
 	degraded    atomic.Bool
+	commitError atomic.Pointer[string] // of the last commit that failed
 	lastMessage moment
 }
 
@@ -101,6 +102,7 @@ type Stats struct {
 	Subscribed   bool          // the broker has granted every subscription of this connection
 	Refused      []string      // filters that the broker does not let the node subscribe to
 	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
+	CommitError  string        // why it fails
 	SinceMessage time.Duration // since the last message; 0 before the first
 
 	Received    uint64            // messages

@@ -163,7 +163,7 @@ func meanAsked(reports []*Report) *AskedReport {
 
 // printAsked writes a table, a line for each report.
 func printAsked(w io.Writer, reports []*Report) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(textWriter{w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "data set\tsamples\tstrategy\tbudget\tlabels\tof all\terror\tnll\tlast half\tnll\tece\t")
 	for _, r := range reports {
 		a := r.Asked
@@ -216,7 +216,7 @@ func printNeeded(w io.Writer, reports []*Report) error {
 		return fmt.Sprintf("%.0f (%g)", a.Labels, a.Budget)
 	}
 	fmt.Fprintln(w, "\nlabels (budget) for the error of every label:")
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(textWriter{w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "data set\tstrategy\tall samples\tlast half\t")
 	for _, n := range needs {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", n.dataset, n.strategy, labels(n.whole), labels(n.half))

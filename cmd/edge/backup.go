@@ -38,7 +38,9 @@ func newRestoreCommand() *cobra.Command {
 		Use:   "restore FILE DB",
 		Short: "Put a backup in the place of a state file",
 		Long: `restore checks a backup and puts it in the place of a state file. The daemon must
-not be running. The file that was there, damaged or not, is kept beside it.
+not be running. The file that was there, damaged or not, is kept beside it. (A
+backup that is copied or moved over the file of a running daemon ends the daemon
+with exit code 5.)
 
 What was taught after the backup was made is lost: the broker has had its
 acknowledgement and will not send it again.`,

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"edge/online"
 	"edge/stream"
@@ -345,15 +344,9 @@ func (s *boardSample) idText() string {
 }
 
 // plainText makes of what others have published a text that is safe to print:
-// bounded, and without what a terminal would obey.
+// bounded, and with what a terminal would obey escaped.
 func plainText(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), boardText)], "")
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, s)
+	return escaped(strings.ToValidUTF8(s[:min(len(s), boardText)], ""))
 }
 
 func plainTexts(list []string) []string {

@@ -129,9 +129,10 @@ with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
-			describeConfig(cmd.OutOrStdout(), path, c)
+			out := textWriter{cmd.OutOrStdout()}
+			describeConfig(out, path, c)
 			for _, e := range append(c.exposures(path), c.HTTP.exposures(c.Control.Enabled)...) {
-				fmt.Fprintf(cmd.OutOrStdout(), "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
+				fmt.Fprintf(out, "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
 			}
 			if !connect {
 				return nil
@@ -141,12 +142,12 @@ with 1 if the broker does not do what the configuration needs.`,
 				return err
 			}
 			pub.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
+			fmt.Fprintf(out, "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
 			d := &diagnosis{V: 1, Grade: gradeOK, within: patient(1)}
 			ctx, cancel := context.WithTimeout(cmd.Context(), d.within.all)
 			defer cancel()
 			examineDelivery(ctx, d, c)
-			return d.describe(cmd.OutOrStdout())
+			return d.describe(out)
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")

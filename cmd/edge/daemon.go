@@ -38,7 +38,7 @@ type Daemon struct {
 	monitor *monitor           // of all of it
 	web     *web               // nil: not served
 	asks    chan chan<- reload // to reload the configuration, for Run's goroutine
-	ruined  chan error         // why the store has to be opened again, for Run's goroutine
+	ruined  chan error         // why the store cannot be used any more, for Run's goroutine
 }
 
 // deployment is a daemon under one configuration. It is not changed, only replaced.
@@ -144,7 +144,8 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 	return node, coded(exitConfig, err)
 }
 
-// roomyJournal is a store that says when it is full, and when it is damaged.
+// roomyJournal is a store that reports when it is full, and when it is damaged
+// or replaced.
 type roomyJournal struct {
 	*persist.Store
 	full   func()
@@ -156,7 +157,7 @@ func (j roomyJournal) Commit(c *online.Commit) error {
 	switch {
 	case errors.Is(err, persist.ErrFull):
 		j.full()
-	case errors.Is(err, persist.ErrDamaged):
+	case errors.Is(err, persist.ErrDamaged), errors.Is(err, persist.ErrReplaced):
 		j.ruined(err)
 	}
 	return err
@@ -164,7 +165,8 @@ func (j roomyJournal) Commit(c *online.Commit) error {
 
 // journal is the store as the node sees it. When it is full, checkpoints shorten
 // the journals: none may be due for long, or ever while nothing can be committed.
-// A damaged one is repaired when it is opened, so the daemon ends.
+// A damaged one is repaired when it is opened, and one that another file has
+// replaced must not be written over it, so the daemon ends.
 func (d *Daemon) journal() stream.Journal {
 	return roomyJournal{d.store, func() {
 		for _, m := range d.now().models {
@@ -196,6 +198,10 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	if err != nil {
 		return nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
 	}
+	restored := uint64(0)
+	if kept.State != nil {
+		restored = kept.Seq
+	}
 	seq, unsaved := kept.Seq, uint64(0)
 	for i := range kept.Records {
 		seq, unsaved = kept.Records[i].Seq, unsaved+uint64(kept.Records[i].Size())
@@ -214,7 +220,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 		d.log.Error("part of what the model had learnt is lost", "model", name, "samples", l.Samples, "pending", l.Pending)
 	}
 	scores := learner.Scores()
-	d.log.Info("model ready", "model", name, "restored", kept.Seq, "replayed", len(kept.Records), "pending", len(kept.Pending),
+	d.log.Info("model ready", "model", name, "restored", restored, "replayed", len(kept.Records), "pending", len(kept.Pending),
 		"samples", scores.N, "classes", len(scores.Classes), "digest", learner.Digest())
 	m.feed.Waiting, m.feed.Mark = kept.Pending, kept.Mark
 	m.loop = online.NewLoop(learner, online.LoopOptions{
@@ -287,8 +293,8 @@ func (t *task) end(why error) error {
 // Run works until ctx ends, then stops in order: no more intake, what has
 // arrived is answered, committed, acknowledged and learnt, the state is saved,
 // the node says that it is offline. Meanwhile it reloads the configuration when
-// it is asked to. A state file that was damaged meanwhile ends it, too: whoever
-// starts it again has the file repaired.
+// it is asked to. A state file that was damaged or replaced meanwhile ends it, too:
+// the next start repairs the file, or goes on with the other one.
 func (d *Daemon) Run(ctx context.Context) error {
 	r := &run{Daemon: d, learning: context.WithoutCancel(ctx)}
 	for _, m := range d.now().models {
@@ -311,7 +317,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case answer := <-d.asks:
 			r.reload(ctx, answer)
 		case ruin = <-d.ruined:
-			d.log.Error("the state file has to be opened again: the daemon ends, its next start checks and repairs the file", "error", ruin)
+			d.log.Error("the state file cannot be used any more: the daemon ends, its next start opens what is there, and repairs it if need be", "error", ruin)
 			working = false
 		case <-r.node.done:
 			working = false
@@ -329,7 +335,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		m.work.cancel(nil)
 	}
 	for _, m := range d.now().models {
-		failed = append(failed, m.work.end(nil))
+		if err := m.work.end(nil); ruin == nil { // which would be the reason, and the loop has logged it
+			failed = append(failed, err)
+		}
 	}
 	watch.end(nil)
 	trim.end(nil)
@@ -368,10 +376,10 @@ func newLogger(cfg Log, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	level.Set(cfg.Level)
 	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(w, options)
+	var handler slog.Handler = slog.NewTextHandler(textWriter{w}, options)
 	switch {
 	case cfg.Format == "json":
-		handler = slog.NewJSONHandler(w, options)
+		handler = slog.NewJSONHandler(textWriter{w}, options)
 	case cfg.Format == "auto" && isTerminal(w):
 		handler = newTerminalHandler(w, level)
 	}

@@ -26,6 +26,12 @@ const (
 	shortLife     = 5   // years
 )
 
+// What the doctor writes beside a state.
+const (
+	doctorFolder = ".edge-doctor-"
+	doctorStore  = "trial.db"
+)
+
 // stateFolder is the real folder that the state is or will be in.
 func stateFolder(cfg *Config) (folder string, err error) {
 	path, err := filepath.Abs(cfg.StorePath())
@@ -187,12 +193,18 @@ type wear struct {
 
 // measureWear writes a store beside the state as the daemon would, and counts.
 func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, within time.Duration) (w wear, err error) {
-	dir, err := os.MkdirTemp(folder, ".edge-doctor-")
+	left, _ := filepath.Glob(filepath.Join(folder, doctorFolder+"*", doctorStore))
+	for _, file := range left { // by a doctor that was killed
+		if persist.RemoveUnlocked(file) == nil {
+			_ = os.RemoveAll(filepath.Dir(file))
+		}
+	}
+	dir, err := os.MkdirTemp(folder, doctorFolder)
 	if err != nil {
 		return w, err
 	}
 	defer os.RemoveAll(dir)
-	store, err := persist.Open(filepath.Join(dir, "trial.db"), persist.Options{Dedupe: cfg.Store.Dedupe})
+	store, err := persist.Open(filepath.Join(dir, doctorStore), persist.Options{Dedupe: cfg.Store.Dedupe})
 	if err != nil {
 		return w, err
 	}

@@ -129,7 +129,7 @@ It exits with 0 unless a check failed; warnings are no failures.`,
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), d)
 			} else {
-				err = d.print(cmd.OutOrStdout())
+				err = d.print(textWriter{cmd.OutOrStdout()})
 			}
 			if err == nil && d.Grade == gradeFail {
 				err = errUnwell

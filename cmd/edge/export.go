@@ -20,6 +20,8 @@ const (
 	maxExports = 32 // state files that requests may leave beside the store
 	newestName = "newest"
 	olderName  = "older"
+
+	unfinishedExport = ".part" // ends the name of an export that is being written
 )
 
 var exportName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
@@ -57,10 +59,8 @@ func (e exports) write(model, name string, shape string, state []byte) (about ma
 			return nil, fmt.Errorf("export: %s holds %d files already: remove some", e.dir, len(there))
 		}
 	}
-	part := path + ".part"
-	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("export: %w", err)
-	}
+	part := path + unfinishedExport
+	e.clean()
 	if err := writeState(part, model, shape, state); err != nil {
 		return nil, errors.Join(err, os.Remove(part))
 	}
@@ -69,6 +69,14 @@ func (e exports) write(model, name string, shape string, state []byte) (about ma
 	}
 	sum := sha256.Sum256(state)
 	return map[string]any{"name": name, "file": path, "bytes": len(state), "digest": hex.EncodeToString(sum[:])}, nil
+}
+
+// clean removes what exports left that a crash has ended.
+func (e exports) clean() {
+	parts, _ := filepath.Glob(filepath.Join(e.dir, "*"+unfinishedExport+"*")) // and what persist writes beside one
+	for _, part := range parts {
+		_ = persist.RemoveUnlocked(part)
+	}
 }
 
 // writeState makes a state file that holds one model's state.

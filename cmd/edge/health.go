@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"edge/stream"
 )
 
 const (
@@ -77,14 +79,14 @@ func (m *monitor) ready() []check {
 	if s.Received > 0 {
 		message.Detail = fmt.Sprintf("%v ago", s.SinceMessage.Round(time.Millisecond))
 	}
-	return []check{broker, topics, m.storeReady(s.Degraded), message}
+	return []check{broker, topics, m.storeReady(&s), message}
 }
 
-func (m *monitor) storeReady(degraded bool) check {
+func (m *monitor) storeReady(s *stream.Stats) check {
 	st := m.store.Load()
 	switch {
-	case degraded:
-		return check{"store", false, "the journal cannot be written; nothing is learnt or acknowledged until it can"}
+	case s.Degraded:
+		return check{"store", false, "the journal cannot be written; nothing is learnt or acknowledged until it can: " + s.CommitError}
 	case st == nil:
 		return check{"store", false, "not looked at yet"}
 	case st.err != nil:

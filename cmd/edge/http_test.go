@@ -352,7 +352,7 @@ func TestHealthChecks(t *testing.T) {
 		"slow disk":  {&storeSample{at: time.Now().Add(-time.Minute)}, false, false, "has not answered for 1m0s"},
 	} {
 		m.store.Store(tc.sample)
-		if c := m.storeReady(tc.degraded); c.OK != tc.ok || !strings.Contains(c.Detail, tc.detail) {
+		if c := m.storeReady(&stream.Stats{Degraded: tc.degraded}); c.OK != tc.ok || !strings.Contains(c.Detail, tc.detail) {
 			t.Errorf("%s: %+v, want %v and %q", name, c, tc.ok, tc.detail)
 		}
 	}

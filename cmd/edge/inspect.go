@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -107,7 +108,7 @@ records beyond it; with -c they are learnt, in memory, as the daemon would.`,
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), report)
 			}
-			return report.print(cmd.OutOrStdout())
+			return report.print(textWriter{cmd.OutOrStdout()})
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
@@ -318,10 +319,10 @@ func (r *ModelReport) print(w io.Writer) {
 	fmt.Fprintf(w, "  digest     %s\n", r.Digest)
 	width := 0
 	for _, c := range r.Classes {
-		width = max(width, len(c.Name))
+		width = max(width, utf8.RuneCountInString(escaped(c.Name)))
 	}
 	for i, c := range r.Classes {
-		fmt.Fprintf(w, "  %-10s %-*s  %d\n", onlyFirst(i, "classes"), width, c.Name, c.Count)
+		fmt.Fprintf(w, "  %-10s %-*s  %d\n", onlyFirst(i, "classes"), width, escaped(c.Name), c.Count)
 	}
 	r.printRelevance(w)
 }
@@ -333,7 +334,7 @@ func (r *ModelReport) printRelevance(w io.Writer) {
 	}
 	width := 0
 	for _, f := range shown {
-		width = max(width, len(f.Feature))
+		width = max(width, utf8.RuneCountInString(escaped(f.Feature)))
 	}
 	top := shown[0].Relevance
 	for i, f := range shown {
@@ -341,7 +342,7 @@ func (r *ModelReport) printRelevance(w io.Writer) {
 		if top > 0 {
 			bar = int(barWidth*f.Relevance/top + 0.5)
 		}
-		fmt.Fprintf(w, "  %-10s %-*s  %8.4g %s\n", onlyFirst(i, "relevance"), width, f.Feature, f.Relevance, strings.Repeat("█", bar))
+		fmt.Fprintf(w, "  %-10s %-*s  %8.4g %s\n", onlyFirst(i, "relevance"), width, escaped(f.Feature), f.Relevance, strings.Repeat("█", bar))
 	}
 	if rest := len(r.Relevance) - len(shown); rest > 0 {
 		fmt.Fprintf(w, "             and %d less relevant features\n", rest)

@@ -59,7 +59,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(errOut, "edge:", err)
+	fmt.Fprintln(textWriter{errOut}, "edge:", err)
 	// What a command returns is coded by action; anything else comes from the
 	// parsing of flags and arguments.
 	if c := (*codedError)(nil); errors.As(err, &c) {

@@ -227,6 +227,8 @@ func (m *monitor) run(ctx context.Context, store *persist.Store, path string) {
 		s := storeSample{}
 		if s.Stats, s.err = store.Stats(); s.err == nil {
 			s.err = writable(path)
+		} else {
+			m.now().node.CheckJournal()
 		}
 		s.at = time.Now()
 		m.store.Store(&s)

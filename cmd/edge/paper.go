@@ -270,7 +270,7 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 
 // printPaper writes a line for each cell, and the mean of those that the paper has too.
 func printPaper(w io.Writer, cells []PaperCell) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(textWriter{w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	var methods []string
 	for _, c := range cells {
 		for _, other := range c.Others {

@@ -120,7 +120,7 @@ func (p *prediction) learner() (*online.Learner, error) {
 // answers writes a line for each row.
 func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 	out := bufio.NewWriter(w)
-	lines := json.NewEncoder(out)
+	lines := json.NewEncoder(textWriter{out})
 	lines.SetEscapeHTML(false)
 	post, doubt := learner.Posterior(), learner.Doubt()
 	ws := model.NewWorkspace()

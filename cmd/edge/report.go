@@ -229,7 +229,7 @@ func (c Curve) Ending(s online.Scores) []CurvePoint {
 
 // printReports writes a table, a line for each report.
 func printReports(w io.Writer, reports []*Report) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(textWriter{w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
 	for _, r := range reports {
 		digest, state := r.Digest[:min(12, len(r.Digest))], byteSize(uint64(r.StateBytes))
@@ -267,7 +267,7 @@ func printPublished(w io.Writer, reports []*Report) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(textWriter{w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "node\tmodel\trows\tunanswered\tqueries\tabstained\tlatency mean\tp50\tp99\tround trip mean\tp50\tp99\t")
 	for _, r := range reports {
 		p := r.Published

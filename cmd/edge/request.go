@@ -109,7 +109,7 @@ func ask(ctx context.Context, cfg *Config, what string, data json.RawMessage, ou
 	}
 	select {
 	case answer := <-answers:
-		fmt.Fprintf(out, "%s\n", answer)
+		fmt.Fprintf(textWriter{out}, "%s\n", answer)
 		if why := gjson.GetBytes(answer, "error"); why.Exists() {
 			return fmt.Errorf("%s: %s", what, why.Str)
 		}

@@ -27,7 +27,7 @@ const beSupervised = "EDGE_TEST_SUPERVISED"
 // supervisedCalls are what changes a file, and what a socket is written with.
 var supervisedCalls = map[int32]string{
 	unix.SYS_PWRITE64: "pwrite", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_FSYNC: "fsync", unix.SYS_FDATASYNC: "fdatasync",
-	unix.SYS_RENAMEAT: "rename", unix.SYS_LINKAT: "link", unix.SYS_UNLINKAT: "unlink", unix.SYS_WRITE: "write",
+	unix.SYS_RENAMEAT: "rename", unix.SYS_RENAMEAT2: "rename", unix.SYS_LINKAT: "link", unix.SYS_UNLINKAT: "unlink", unix.SYS_WRITE: "write",
 }
 
 // operation is a system call that a supervised daemon is about to make.

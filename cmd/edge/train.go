@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -334,13 +333,13 @@ func (t *training) save(trainer *online.Trainer) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(t.output), filepath.Base(t.output)+".training*") // 0600
+	f, err := persist.CreateTemp(t.unfinished())
 	if err != nil {
 		return fmt.Errorf("save the training: %w", err)
 	}
+	defer f.Close()
 	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
+	if err = errors.Join(err, f.Sync()); err == nil {
 		err = os.Rename(f.Name(), t.unfinished())
 	}
 	if err != nil {

@@ -59,7 +59,7 @@ over what is valid and keeps the damaged file beside it.`,
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), report)
 			} else {
-				report.print(cmd.OutOrStdout())
+				report.print(textWriter{cmd.OutOrStdout()})
 			}
 			if err == nil && !report.Sound {
 				err = coded(exitStore, fmt.Errorf("verify: %s is damaged; edge run carries over what is valid and keeps the damaged file beside it", args[0]))

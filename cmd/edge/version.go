@@ -82,7 +82,7 @@ func newVersionCommand() *cobra.Command {
 
 // printJSON writes v as one line of JSON.
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(textWriter{w})
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// textWriter passes text on with what a terminal would obey or not show written
+// as an escape: control characters but newline and tab (C0 and C1), those that
+// change the direction of text, and those without a width. Names of classes,
+// topics and models come from elsewhere. An escape is one of JSON, too, so that
+// JSON keeps its meaning. Each Write has to hold whole characters.
+type textWriter struct{ to io.Writer }
+
+func (w textWriter) Write(p []byte) (int, error) {
+	if _, err := w.to.Write(appendEscaped(make([]byte, 0, len(p)), p, true)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// escaped returns a name as textWriter would write it, newline and tab escaped, too.
+func escaped(s string) string { return string(appendEscaped(nil, []byte(s), false)) }
+
+// appendEscaped appends text; layout says whether newline and tab stay.
+func appendEscaped(dst, text []byte, layout bool) []byte {
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			dst = fmt.Appendf(dst, `\x%02x`, text[0])
+		case layout && (r == '\n' || r == '\t'), shown(r):
+			dst = append(dst, text[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			dst = fmt.Appendf(dst, `\u%04x\u%04x`, high, low)
+		default:
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return dst
+}
+
+// shown reports whether a terminal shows a character, and does nothing else.
+func shown(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}

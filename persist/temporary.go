@@ -1,0 +1,113 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// temporary ends the name of a file that is being written.
+const temporary = ".new"
+
+// CreateTemp creates a file beside path, for its owner alone, to be renamed to
+// path once it is whole. It is locked until it is closed: what a process that
+// was killed left beside path is removed first, what another still writes is not.
+func CreateTemp(path string) (*os.File, error) {
+	removeStale(path)
+	for {
+		file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+temporary)
+		if err != nil {
+			return nil, err
+		}
+		if ours, err := lockNamed(file); err != nil || ours {
+			return file, err
+		}
+		_ = file.Close() // another process took it for stale before it was locked
+	}
+}
+
+// RemoveUnlocked removes a file, unless a process has it locked, which is
+// ErrLocked.
+func RemoveUnlocked(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer release(file)
+	ours, err := lockNamed(file)
+	if err == nil && !ours {
+		err = fmt.Errorf("persist: remove %s: %w", path, ErrLocked)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// lockNamed locks a file without waiting. It reports false if another process
+// has it locked, or its name is another file's by now.
+func lockNamed(file *os.File) (bool, error) {
+	ours, err := tryLock(file, false)
+	if err != nil || !ours {
+		return false, err
+	}
+	mine, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(file.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, named), err
+}
+
+// removeStale removes the temporary files of path that no process has locked.
+func removeStale(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || !locks {
+		return
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && isTemporary(e.Name(), filepath.Base(path)) {
+			_ = RemoveUnlocked(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+}
+
+// isTemporary reports whether a name is of a file that CreateTemp made for base:
+// <base>.<digits>.new.
+func isTemporary(name, base string) bool {
+	digits, before := strings.CutPrefix(name, base+".")
+	digits, after := strings.CutSuffix(digits, temporary)
+	return before && after && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// renameIfNew is renameNew where the system cannot do both in one step.
+func renameIfNew(from, to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
+	}
+	return os.Rename(from, to)
+}
+
+// resolve follows symbolic links, also to a file that is not there yet.
+func resolve(path string) string {
+	for range 40 { // as many as Linux follows
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			return target
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return path
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package persist
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAppearsAtCreation: a state file that another process makes while this one
+// makes its own is opened, not replaced.
+func TestAppearsAtCreation(t *testing.T) {
+	path, armed := tempPath(t), true
+	other, old := otherStore(t, 3)
+	s := newStore(t, path, Options{fault: func(step string) error {
+		if armed && step == "rename" {
+			armed = false
+			writeFile(t, path, other)
+		}
+		return nil
+	}})
+	old.check(t, s)
+	one, two := tempPath(t), tempPath(t)
+	writeFile(t, one, []byte("one"))
+	writeFile(t, two, []byte("two"))
+	for name, rename := range map[string]func(from, to string) error{"in one step": renameNew, "in two": renameIfNew} {
+		if err := rename(one, two); !errors.Is(err, fs.ErrExist) || string(readFile(t, two)) != "two" {
+			t.Errorf("rename to what is there, %s: %v, want %v", name, err, fs.ErrExist)
+		}
+	}
+}
+
+// TestStaleTemporaries: what killed commands left beside a state file is removed
+// by the next one, unless a process holds it, and no other file is.
+func TestStaleTemporaries(t *testing.T) {
+	from := tempPath(t)
+	s := newStore(t, from, Options{})
+	commitSome(t, s, newTruths(t, s, "m")[0], 3)
+	closeStore(t, s)
+	for name, command := range map[string]func(path string) error{
+		"backup":  func(path string) error { return backUp(from, path) },
+		"restore": func(path string) error { return putOver(path)(from, "") },
+		"restore over another": func(path string) error {
+			return errors.Join(backUp(from, path), putOver(path)(from, ""))
+		},
+		"open": func(path string) error {
+			s, err := Open(path, Options{})
+			return errors.Join(err, s.Close())
+		},
+		"open what is there": func(path string) error {
+			if err := putOver(path)(from, ""); err != nil {
+				return err
+			}
+			writeFile(t, path+temporary, nil)
+			writeFile(t, path+".5.new", nil)
+			s, err := Open(path, Options{})
+			return errors.Join(err, s.Close())
+		},
+	} {
+		path := tempPath(t)
+		stale := []string{".1.new", ".3141592653.new"}
+		others := []string{".notes.new", ".1.new.txt", "-1.new", "..new", ".1new"}
+		for _, end := range slices.Concat(stale, others) {
+			writeFile(t, path+end, []byte("part of a state file"))
+		}
+		living, err := CreateTemp(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, end := range stale {
+			writeFile(t, path+end, []byte("part of a state file"))
+		}
+		if err := command(path); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		left, err := filepath.Glob(path + "?*")
+		want := []string{living.Name()}
+		for _, end := range others {
+			want = append(want, path+end)
+		}
+		left = slices.DeleteFunc(left, func(f string) bool { return strings.Contains(f, ".replaced-") })
+		slices.Sort(left)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(left, want) {
+			t.Errorf("%s leaves\n%v, %v, want\n%v", name, left, err, want)
+		}
+		if err := living.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
