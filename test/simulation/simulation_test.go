@@ -305,7 +305,7 @@ func (w *world) judge() {
 func (p *plan) change() {
 	p.node.MQTT.InflightWindow = pick(p.rng, 1, 8, 50)
 	p.node.JournalFlush = pick(p.rng, 0, 20*time.Millisecond, time.Second)
-	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 4, 100, 1000)
+	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 20, 100, 1000)
 }
 
 // resume lets a stalled link carry on.
