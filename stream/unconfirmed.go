@@ -269,5 +269,11 @@ func (u *unconfirmed) undo() {
 	u.removed, u.due = u.removed[:0], false
 }
 
-// keyOf identifies the topic and the payload of a message.
-func keyOf(msg *message) uint64 { return messageKey(msg.topic, msg.payload, 0) }
+// keyOf identifies the topic and the payload of a message, and whether the broker
+// had kept it: one that it keeps is no repetition of the one that it kept.
+func keyOf(msg *message) uint64 {
+	if msg.retained {
+		return messageKey(msg.topic, msg.payload, -1)
+	}
+	return messageKey(msg.topic, msg.payload, 0)
+}
