@@ -243,6 +243,11 @@ func (u *unconfirmed) acknowledged(committed bool) {
 		return
 	}
 	position, named := u.conn.position(), true
+	select {
+	case <-u.conn.lost: // they were not written
+		position = 0
+	default:
+	}
 	for i := len(u.messages) - 1; i >= 0; i-- { // the newest ones
 		m := &u.messages[i]
 		if m.conn != u.conn || m.position > 0 {
