@@ -5,6 +5,8 @@ FUZZ    ?= 20s
 KILLS   ?= 1000
 MESSAGES ?= 10000000
 QUIET   ?= 10000
+SEEDS   ?= 2000
+SEED    ?= 1
 DIST    := dist
 
 # Small binaries. The page is plain HTTP, so HTTP/2 would never be spoken. What
@@ -21,7 +23,7 @@ WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
 OTHER   := -trimpath -tags=nethttpomithttp2 $(COLD:%=-gcflags=%=-l)
 TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c $(OTHER)
 
-.PHONY: help build test race torture faults load soak endure bench fuzz cover lint vuln arm sizes emulate demo clean
+.PHONY: help build test race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -46,6 +48,13 @@ load: ## teach a daemon twice as fast as it can learn, for ten minutes
 
 soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), watch what it takes up
 	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
+
+simulate: ## simulate SEEDS (2000) schedules of node, broker, network and disk in virtual time, from SEED on
+	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
+	$(GO) test -overlay $(DIST)/simulation/overlay.json ./test/simulation -run '^Test(Simulation|Replay)$$' -count 1 -timeout 0 -v -args -seed $(SEED) -seeds $(SEEDS) $(if $(TRACE),-trace) | grep -v '^ *\(--- PASS\|=== RUN\)'
+
+defects: ## plant each defect of test/simulation/patches/defects, print the first seed that finds it
+	SEEDS=$(SEEDS) test/simulation/defects.sh
 
 endure: ## teach small models a million samples one by one, and 250 000 of one class
 	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v

@@ -245,6 +245,11 @@ func (u *unconfirmed) acknowledged(committed bool) {
 		return
 	}
 	position, named := u.conn.position(), true
+	select {
+	case <-u.conn.lost: // they were not written
+		position = 0
+	default:
+	}
 	for i := len(u.messages) - 1; i >= 0; i-- { // the newest ones
 		m := &u.messages[i]
 		if m.conn != u.conn || m.position > 0 {
@@ -271,8 +276,13 @@ func (u *unconfirmed) undo() {
 	u.removed, u.due = u.removed[:0], false
 }
 
-// keyOf identifies the topic and the payload of a message: the same after a
-// restart.
+// keyOf identifies the topic and the payload of a message, and whether the broker
+// had kept it: one that it keeps is no repetition of the one that it kept. The key
+// is the same after a restart.
 func keyOf(msg *message) uint64 {
-	return mix(xxhash.Sum64String(msg.topic)) ^ xxhash.Sum64(msg.payload)
+	key := mix(xxhash.Sum64String(msg.topic)) ^ xxhash.Sum64(msg.payload)
+	if msg.retained {
+		key = mix(key)
+	}
+	return key
 }

@@ -20,7 +20,7 @@ const segment = 512
 
 // slowest is a bandwidth at which not everything is published that a node has to
 // publish when it stops.
-const slowest = 10_000
+const slowest = 50_000
 
 // network connects nodes with a broker. It has latency and a bandwidth, loses
 // the connection after any byte, and stops to carry anything without notice.
@@ -35,7 +35,7 @@ type network struct {
 
 func newNetwork(w *world) *network {
 	rng := w.random("network")
-	return &network{world: w, rng: rng, bandwidth: pick(rng, slowest, 50_000, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
+	return &network{world: w, rng: rng, bandwidth: pick(rng, slowest, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
 }
 
 // dial opens a connection to the broker for one life of a node.

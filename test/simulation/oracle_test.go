@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,13 +119,23 @@ func (o *oracle) explain(i, at int, b *belief) *belief {
 		if d.meaning == nil || d.retained {
 			continue
 		}
+		decline := false
 		if d.mistaken != nil && b.used[d.mistaken] < d.mistaken.left {
 			if end := o.mistaken(i, at, b); end != nil {
 				return end
 			}
 		}
+		if o.open(d, b) {
+			taken := b.clone()
+			if n, err := o.apply(d, at, taken, false); err == nil {
+				if end := o.explain(i+1, n, taken); end != nil {
+					return end
+				}
+			}
+			decline = true
+		}
 		var err error
-		if at, err = o.apply(d, at, b); err != nil {
+		if at, err = o.apply(d, at, b, decline); err != nil {
 			o.blame(at, err)
 			return nil
 		}
@@ -144,12 +153,10 @@ func (o *oracle) explain(i, at int, b *belief) *belief {
 // mistaken leaves out a message that may have been taken for a repetition.
 func (o *oracle) mistaken(i, at int, b *belief) *belief {
 	d := o.world.history[i]
-	if n, err := o.apply(d, at, b.clone()); err == nil {
-		taken := b.clone()
-		if n, err = o.apply(d, at, taken); err == nil {
-			if end := o.explain(i+1, n, taken); end != nil {
-				return end
-			}
+	taken := b.clone()
+	if n, err := o.apply(d, at, taken, false); err == nil {
+		if end := o.explain(i+1, n, taken); end != nil {
+			return end
 		}
 	}
 	without := b.clone()
@@ -178,7 +185,7 @@ func (o *oracle) forgotten(i, at int, b *belief) *belief {
 		next := all[len(all)-1]
 		next.b = next.b.clone()
 		var err error
-		if next.at, err = o.apply(history[k], next.at, next.b); err != nil {
+		if next.at, err = o.apply(history[k], next.at, next.b, false); err != nil {
 			break
 		}
 		all = append(all, next)
@@ -197,10 +204,26 @@ func (o *oracle) blame(at int, err error) {
 	}
 }
 
-var errOptional = errors.New("may be missing")
+// open reports whether a message may have taught nothing: then a record like its
+// own may be another's.
+func (o *oracle) open(d *delivery, b *belief) bool {
+	if o.world.lives == 1 {
+		return false
+	}
+	b = b.clone() // which the entries change
+	for i := range d.meaning.entries {
+		if e := &d.meaning.entries[i]; slices.Contains(e.models, o.model) {
+			if want, optional := b.expect(e, d); want != nil && optional {
+				return true
+			}
+		}
+	}
+	return false
+}
 
-// apply explains the records that one message has caused.
-func (o *oracle) apply(d *delivery, at int, b *belief) (int, error) {
+// apply explains the records that one message has caused; decline says that what
+// may be missing is.
+func (o *oracle) apply(d *delivery, at int, b *belief, decline bool) (int, error) {
 	for i := range d.meaning.entries {
 		e := &d.meaning.entries[i]
 		if !slices.Contains(e.models, o.model) {
@@ -208,6 +231,10 @@ func (o *oracle) apply(d *delivery, at int, b *belief) (int, error) {
 		}
 		want, optional := b.expect(e, d)
 		if want == nil {
+			continue
+		}
+		if optional && decline {
+			b.excused++
 			continue
 		}
 		for at < len(o.records) && !want.equals(&o.records[at]) && o.spare(at, b) {
@@ -269,11 +296,9 @@ func (b *belief) sample(e *entry, d *delivery) (want *lesson, optional bool) {
 		known, waits = sample{}, false
 	}
 	if e.label == "" {
-		if !waits {
-			b.last, b.lastID, b.born = sample{x: e.x}, e.id, d.born
-			if e.id != "" {
-				b.samples[e.id] = sample{x: e.x}
-			}
+		b.last, b.lastID, b.born = sample{x: e.x}, e.id, d.born
+		if e.id != "" && !waits {
+			b.samples[e.id] = sample{x: e.x}
 		}
 		return nil, false
 	}

@@ -75,7 +75,7 @@ func (p *plan) configure() {
 	c.MQTT.ClientID = nodeID
 	c.MQTT.Servers = []string{"tcp://broker.lan:1883"}
 	c.MQTT.InflightWindow = pick(rng, 1, 4, 16, 100)
-	c.MQTT.Ring.MaxMessages = pick(rng, 4, 30, 200, 2048)
+	c.MQTT.Ring.MaxMessages = pick(rng, 30, 200, 2048)
 	c.MQTT.MaxReconnectInterval = pick(rng, time.Second, 5*time.Second)
 	c.MQTT.Keepalive = pick(rng, 2*time.Second, 30*time.Second)
 	c.JournalFlush = pick(rng, 0, 50*time.Millisecond, 500*time.Millisecond)

@@ -31,12 +31,7 @@ var faults = []string{
 
 // TestSimulation simulates seeds.
 func TestSimulation(t *testing.T) {
-	runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	for seed := range uint64(3) {
-		simulate(t, seed, nil) // what the process does once in its life it has done then
-	}
+	oneProcessor(t)
 	began, excused, failed := time.Now(), 0, 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -63,6 +58,19 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("%d seeds in %v, %d failed, %d messages excused", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
+}
+
+// oneProcessor lets goroutines take turns, with no collection between them, until
+// the test ends. What the process does once in its life it has done then.
+func oneProcessor(t *testing.T) {
+	processors, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(-1)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(processors)
+		debug.SetGCPercent(percent)
+	})
+	for seed := range uint64(3) {
+		simulate(t, seed, nil)
+	}
 }
 
 // simulate runs one world to its end.
@@ -146,7 +154,22 @@ func (w *world) schedule() bool {
 		return false
 	}
 	w.heal()
-	return w.drain()
+	if !w.drain() {
+		return false
+	}
+	w.bounded()
+	return len(w.failures) == 0
+}
+
+// bounded checks what the node holds when it has come to rest.
+func (w *world) bounded() {
+	s := w.life.node.Stats()
+	if s.Unacked != 0 || s.Ring != 0 || s.Commit != 0 {
+		w.fail("at rest %d messages are not acknowledged, %d wait for an answer, %d for a commit", s.Unacked, s.Ring, s.Commit)
+	}
+	if s.PendingEvicted+s.UnconfirmedDropped > 0 {
+		w.fail("%d samples and %d messages that were taken were dropped, all within the bounds", s.PendingEvicted, s.UnconfirmedDropped)
+	}
 }
 
 // await lives until some time. Whatever is killed starts again.
@@ -305,7 +328,7 @@ func (w *world) judge() {
 func (p *plan) change() {
 	p.node.MQTT.InflightWindow = pick(p.rng, 1, 8, 50)
 	p.node.JournalFlush = pick(p.rng, 0, 20*time.Millisecond, time.Second)
-	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 4, 100, 1000)
+	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 20, 100, 1000)
 }
 
 // resume lets a stalled link carry on.

@@ -1,0 +1,32 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+)
+
+// TestReplay simulates seeds twice: all that happens is the same, at the same
+// time. That takes a runtime that decides nothing by chance (make simulate).
+func TestReplay(t *testing.T) {
+	if !deterministic(t) {
+		t.Skip("this runtime decides by chance; make simulate builds one that does not")
+	}
+	oneProcessor(t)
+	for seed := range uint64(20) {
+		first, second := simulate(t, seed, nil), simulate(t, seed, nil)
+		if first.trace != second.trace {
+			t.Errorf("seed %d: %d events with hash %016x, then %d with %016x", seed, first.events, first.trace, second.events, second.trace)
+		}
+	}
+}
+
+// deterministic reports whether the runtime's random numbers are the same in
+// every bubble.
+func deterministic(t *testing.T) bool {
+	var numbers [2]uint64
+	for i := range numbers {
+		synctest.Test(t, func(*testing.T) { numbers[i] = rand.Uint64() })
+	}
+	return numbers[0] == numbers[1]
+}
