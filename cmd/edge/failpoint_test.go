@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64 || arm)
+//go:build slow && linux && (amd64 || arm64 || arm)
 
 package main
 
