@@ -18,7 +18,7 @@ STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COL
 MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
 WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
 # Tests of another machine, of which most is compiled for its packages anyway.
-OTHER   := -trimpath -tags=nethttpomithttp2,slow $(COLD:%=-gcflags=%=-l)
+OTHER   := -trimpath -tags=nethttpomithttp2 $(COLD:%=-gcflags=%=-l)
 TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c $(OTHER)
 # The long tests, and all others at full length.
 SLOW    := -tags slow
@@ -98,11 +98,11 @@ sizes: ## print what each module adds to the arm64 program without plots
 	GOARCH=arm64 $(subst -s -w,-w,$(WHOLE)) -o $(DIST)/edge_symbols ./cmd/edge
 	$(GO) run ./.ci/sizes $(DIST)/edge_symbols
 
-emulate: ## run the tests of every package on arm64 and armv6, emulated; needs qemu-user-static
+emulate: ## run the quick tests of every package on arm64 and armv6, emulated; needs qemu-user-static
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
 	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./...
 	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./...
-	GOFLAGS='$(OTHER)' .ci/emulate/run
+	.ci/emulate/run
 
 .PHONY: packages release
 packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
