@@ -22,8 +22,10 @@ WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
 # Tests of another machine, of which most is compiled for its packages anyway.
 OTHER   := -trimpath -tags=nethttpomithttp2 $(COLD:%=-gcflags=%=-l)
 TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c $(OTHER)
+# The long tests, and all others at full length.
+SLOW    := -tags slow
 
-.PHONY: help build test race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
+.PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -31,23 +33,26 @@ help: ## list the targets
 build: ## build ./edge for this machine
 	$(GO) build -trimpath -o edge ./cmd/edge
 
-test: ## run all tests
+test: ## run the quick tests, less than a minute of processor time
 	$(GO) test ./...
 
-race: ## run all tests with the race detector
-	$(GO) test -race ./...
+slow: ## run all tests, the long ones too: kills, operations that fail, power cuts, failpoints, load, soak
+	$(GO) test $(SLOW) -timeout 30m ./...
+
+race: ## run all tests, the long ones too, with the race detector
+	$(GO) test -race $(SLOW) -timeout 30m ./...
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check what it knows after each
-	CI=true EDGE_TORTURE=$(KILLS) $(GO) test ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
+	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
 
 faults: ## let each operation of a daemon on its disk fail, be its last, or be lost to a power cut; let it panic between any two steps
-	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test ./cmd/edge -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
+	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./cmd/edge -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
 
 load: ## teach a daemon twice as fast as it can learn, for ten minutes
-	CI=true EDGE_LOAD=600 $(GO) test ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v
+	CI=true EDGE_LOAD=600 $(GO) test $(SLOW) ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v
 
 soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), watch what it takes up
-	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
+	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test $(SLOW) ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
 
 simulate: ## simulate SEEDS (2000) schedules of node, broker, network and disk in virtual time, from SEED on
 	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
@@ -72,16 +77,18 @@ fuzz: ## run every fuzz target for FUZZ (20s)
 		done; \
 	done
 
-cover: ## run all tests and write dist/coverage.html
+cover: ## run all tests, the long ones too, and write dist/coverage.html
 	@mkdir -p $(DIST)
-	$(GO) test -coverpkg=./... -coverprofile=$(DIST)/coverage.out ./...
+	$(GO) test $(SLOW) -timeout 30m -coverpkg=./... -coverprofile=$(DIST)/coverage.out ./...
 	$(GO) tool cover -html=$(DIST)/coverage.out -o $(DIST)/coverage.html
 	$(GO) tool cover -func=$(DIST)/coverage.out | tail -n 1
 
-lint: ## gofmt, go vet and staticcheck
+lint: ## gofmt, go vet and staticcheck, without the long tests and with them
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet $(SLOW) ./...
 	$(GO) tool staticcheck ./...
+	$(GO) tool staticcheck $(SLOW) ./...
 
 vuln: ## look for known vulnerabilities of what is used; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
@@ -100,11 +107,11 @@ sizes: ## print what each module adds to the arm64 program without plots
 	GOARCH=arm64 $(subst -s -w,-w,$(WHOLE)) -o $(DIST)/edge_symbols ./cmd/edge
 	$(GO) run ./.ci/sizes $(DIST)/edge_symbols
 
-emulate: ## run the tests of every package on arm64 and armv6, emulated; needs qemu-user-static
+emulate: ## run the quick tests of every package on arm64 and armv6, emulated; needs qemu-user-static
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
 	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./...
 	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./...
-	GOFLAGS='$(OTHER)' .ci/emulate/run
+	.ci/emulate/run
 
 .PHONY: packages release
 packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
@@ -120,7 +127,7 @@ packages: man ## make deb, rpm, apk and ipk packages, images, bills of material,
 	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
 		$(if $(MAINTAINER),--maintainer '$(MAINTAINER)') $(if $(HOMEPAGE),--homepage '$(HOMEPAGE)') $(if $(LICENSE),--license '$(LICENSE)')
 
-release: lint test packages ## check, test and make all that is released
+release: lint slow packages ## check, test and make all that is released
 
 .PHONY: man
 man: ## write the manual pages into dist/man; their date is that of the last commit

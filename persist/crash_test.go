@@ -184,7 +184,7 @@ func TestKilled(t *testing.T) {
 // before and after what each transaction writes, its two first files included.
 func TestKilledAtEachStep(t *testing.T) {
 	var checkpoints uint64
-	for n := 1; n <= 80; n++ {
+	for n := 1; n <= 80; n += stride {
 		path := tempPath(t)
 		out, err := crashCommand(t, path, strconv.Itoa(n)).Output()
 		if err == nil || !strings.Contains(err.Error(), "killed") {

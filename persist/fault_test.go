@@ -87,7 +87,7 @@ func TestWriteFails(t *testing.T) {
 // refused has not happened, and the same call succeeds when the disk works again.
 func TestEachStepFails(t *testing.T) {
 	for _, times := range []int{1, 3} {
-		for n, hit := 1, true; hit; n++ {
+		for n, hit := times, true; hit; n += stride {
 			hit = failAtStep(t, n, times)
 			if t.Failed() {
 				t.Fatalf("step %d fails %d times", n, times)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -27,16 +28,18 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience bounds every wait for something that takes milliseconds.
-var patience = 20 * time.Second
-
-func init() {
-	if os.Getenv("EDGE_EMULATOR") != "" { // the programs of the tests run more slowly there
-		patience *= 10
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if timeout, err := time.ParseDuration(flag.Lookup("test.timeout").Value.String()); err == nil {
+		patience = max(patience, timeout/5)
 	}
+	goleak.VerifyTestMain(m)
 }
+
+// patience bounds every wait. It is never what passes a test: a machine may be so
+// loaded that what takes milliseconds takes a minute. TestMain sets it to a fifth
+// of -timeout, where that is more.
+var patience = 2 * time.Minute
 
 // eventually polls until ok; what says what was waited for.
 func eventually(t *testing.T, what string, ok func() bool) {

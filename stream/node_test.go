@@ -615,8 +615,9 @@ func TestHalfOpenConnection(t *testing.T) {
 	d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 		c.MQTT.Servers, c.MQTT.Keepalive = []string{"tcp://" + r.addr, "tcp://" + b.addr}, time.Second
 	}, func(n *Node) { n.client.pingTimeout, n.client.connectTimeout = time.Second, time.Second }).ready(t)
+	before := d.Stats().Reconnects // a machine that is slow enough takes longer than a second to answer
 	close(r.mute)
-	eventually(t, "a new connection", func() bool { return d.Stats().Reconnects == 1 && d.Stats().Connected })
+	eventually(t, "a new connection", func() bool { return d.Stats().Reconnects > before && d.Stats().Connected })
 	newProbe(t, b).send("factory/p7/vibration", withID(0))
 	eventually(t, "a sample", func() bool { return d.Stats().Learned == 1 })
 }
@@ -646,7 +647,7 @@ func TestStopWhileTheBrokerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d = startNode(t, &broker{addr: l.Addr().String()}, newFakeJournal(), nil)
+	d = startNode(t, &broker{addr: l.Addr().String()}, newFakeJournal(), nil, func(n *Node) { n.client.connectTimeout = time.Hour })
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -656,7 +657,7 @@ func TestStopWhileTheBrokerIsAway(t *testing.T) {
 	go func() { stopped <- d.stop() }()
 	select {
 	case <-stopped:
-	case <-time.After(connectTimeout / 2):
+	case <-time.After(patience):
 		t.Error("the stop waits for a broker that says nothing")
 	}
 }

@@ -110,7 +110,9 @@ func TestDelivery(t *testing.T) {
 			if kept := retained(t, b.url(), "edge/test/+/kept"); kept != "" {
 				t.Errorf("the broker still keeps %q", kept)
 			}
-			code, out, errOut = doctor(t, config, "--json")
+			code, out, errOut = doctor(t, config, func(code int, out string) bool {
+				return code == tc.code && findingIs(out, "shared subscriptions", tc.shared) && findingIs(out, "retained messages", tc.retained)
+			})
 			if code != tc.code {
 				t.Errorf("doctor exits with %d, want %d: %s%s", code, tc.code, out, errOut)
 			}

@@ -1,4 +1,4 @@
-//go:build linux && (amd64 || arm64 || arm)
+//go:build slow && linux && (amd64 || arm64 || arm)
 
 package main
 
@@ -97,8 +97,7 @@ func Failpoint(name string) error {
 func poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Getenv("` + poisonVariable + `") }
 `
 
-// edgeWithFailpoints builds edge from the sources with the failpoints put in,
-// where it is emulated for the machine that GOARCH says.
+// edgeWithFailpoints builds edge from the sources with the failpoints put in.
 func edgeWithFailpoints(t *testing.T) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
@@ -157,10 +156,7 @@ func edgeWithFailpoints(t *testing.T) (path string) {
 func startWithFailpoint(t *testing.T, binary, config string, environment ...string) *daemonProcess {
 	t.Helper()
 	return startDaemonWith(t, config, func(cmd *exec.Cmd) {
-		if len(emulator) == 0 {
-			cmd.Path = binary
-		}
-		cmd.Args[len(emulator)] = binary
+		cmd.Path, cmd.Args[0] = binary, binary
 		cmd.Env = append(cmd.Env, environment...)
 	})
 }

@@ -45,8 +45,9 @@ const (
 
 // wanted is the label of a row.
 type wanted struct {
-	row   int
-	topic string // for the answer
+	node, model string // that asks
+	row         int
+	topic       string // for the answer
 }
 
 // nodeState is what a node has said about itself. It subscribes before it
@@ -116,8 +117,7 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 		if device != "" {
 			topic += "/" + device
 		}
-		f.scores.asked(levels[0], levels[1])
-		f.open = append(keepLast(f.open, keptRows-1), wanted{row, topic})
+		f.open = append(keepLast(f.open, keptRows-1), wanted{levels[0], levels[1], row, topic})
 	case len(levels) >= 3:
 		p, err := stream.ReadPublished(payload)
 		if err != nil {
@@ -199,11 +199,16 @@ func (f *follower) rowOf(id string) (row int, ok bool) {
 	return row, ok && err == nil
 }
 
-// questions returns the questions that were heard since it was called last.
+// questions returns the questions that have come since it was called last, and
+// counts them: the report has those that could be answered, and none that came
+// after the last answer.
 func (f *follower) questions() []wanted {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	open := f.open
 	f.open = nil
+	for _, q := range open {
+		f.scores.asked(q.node, q.model)
+	}
 	return open
 }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build slow && linux
 
 package main
 
@@ -43,13 +43,18 @@ func TestLoad(t *testing.T) {
 	const ahead, inside = (learnQueue + 2) * 16, 2048 + 64 + 2*16
 	const queued = 1000 + 20 // by mosquitto, and on their way
 	most, longest, offered := 0, 0, 0
+	before, learnt := 0, 0 // acknowledged at the last look, and learnt
 	asking := s.ask()
 	const looks = 20 // at least, however slow the machine
 	begun := time.Now()
-	for ; time.Since(begun) < length || len(s.samples) < looks; time.Sleep(50 * time.Millisecond) {
-		// What is learnt is read first: it can only have become more.
-		learnt := int(s.learned())
-		most = max(most, s.tap.acknowledged()-learnt)
+	for ; time.Since(begun) < length || len(s.samples) < looks || learnt < ahead && time.Since(begun) < patience; time.Sleep(50 * time.Millisecond) {
+		// What is known of learning may be old. When that changes, it is of a moment
+		// after the last look.
+		acked, now := s.tap.acknowledged(), int(s.learned())
+		if now > learnt {
+			most = max(most, before-now)
+		}
+		before, learnt = acked, now
 		longest = max(longest, int(s.metric("edge_unacked_messages")))
 		s.measure()
 		offer := max(2*learnt+2*ahead-offered, 0) // two for each that is learnt
@@ -60,8 +65,7 @@ func TestLoad(t *testing.T) {
 	took := time.Since(begun).Round(time.Millisecond)
 	asking.end()
 	acked := s.tap.acknowledged()
-	learnt := int(s.learned())
-	rate := float64(learnt) / took.Seconds()
+	learnt = int(s.learned())
 	predictions, waited := s.metric(`edge_predict_seconds_count{model="waveform"}`), s.metric(`edge_predict_seconds_sum{model="waveform"}`)
 	s.daemon.kill()
 	s.tap.settle()
@@ -71,8 +75,8 @@ func TestLoad(t *testing.T) {
 	if s.taught-acked < queued/2 || offered < 3*learnt/2 || learnt == 0 {
 		t.Errorf("%d of %d samples are acknowledged, %d learnt: the load does not bite", acked, offered, learnt)
 	}
-	if want := ahead + int(rate); most > want { // what is known of learning may be half a second old
-		t.Errorf("%d samples were acknowledged ahead of learning, want %d at most", most, want)
+	if most > ahead {
+		t.Errorf("%d samples were acknowledged ahead of learning, want %d at most", most, ahead)
 	}
 	if longest > inside {
 		t.Errorf("%d messages were in the daemon at once, want %d at most", longest, inside)

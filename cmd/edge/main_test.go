@@ -42,6 +42,8 @@ func TestMain(m *testing.M) {
 	if broker := os.Getenv(beEcho); broker != "" {
 		echo(broker)
 	}
+	flag.Parse()
+	patience = max(patience, timeout()/5)
 	goleak.VerifyTestMain(m)
 }
 
@@ -55,9 +57,10 @@ func self(args ...string) *exec.Cmd {
 	return exec.Command(line[0], line[1:]...)
 }
 
-// brief is whole, or less of it under -short, as where a processor is emulated.
+// brief returns the size of a test: whole with the build tag slow, less without
+// it and with -short, as where a processor is emulated.
 func brief(whole, less int) int {
-	if testing.Short() {
+	if testing.Short() || !slow {
 		return less
 	}
 	return whole

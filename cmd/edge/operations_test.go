@@ -197,11 +197,9 @@ func (s *scenario) publish(life, from, to int, asking ...string) error {
 
 // forOperations calls judge for every operation of a life that EDGE_OPERATIONS
 // (default 9: every ninth) divides, and ends when a life has no such operation.
+// Without the build tag slow a fifth of them will do.
 func forOperations(t *testing.T, judge func(n int) (operations int)) {
-	step := int(tortureNumber(t, "EDGE_OPERATIONS", 9))
-	if testing.Short() {
-		step *= 5
-	}
+	step := int(tortureNumber(t, "EDGE_OPERATIONS", 9)) * brief(1, 5)
 	lives := 0
 	for n := 1; ; n += step {
 		operations := judge(n)
@@ -265,21 +263,6 @@ func TestKilledAtEachOperation(t *testing.T) {
 	})
 }
 
-// TestEachOperationIsSlow: every operation on the disk takes its time, some a lot.
-func TestEachOperationIsSlow(t *testing.T) {
-	s := newScenario(t)
-	s.play(func(n int, op operation) verdict {
-		switch {
-		case op.name == "write":
-		case n%29 == 0:
-			time.Sleep(200 * time.Millisecond)
-		default:
-			time.Sleep(2 * time.Millisecond)
-		}
-		return verdict{}
-	})
-}
-
 // outage teaches a daemon a third of the samples, lets begin take its disk away,
 // teaches more, far more than the broker's window holds, and asks for answers,
 // which must come. When end has given the disk back, all of it is learnt, in
@@ -334,7 +317,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	}
 	must("degraded", func() bool { return happened("store_degraded") })
 	held := tap.acknowledged()
-	must("observed", func() bool { return strings.Count(d.wholeLog(), `"msg":"connected to the broker"`) == 2 })
+	must("observed", func() bool { return strings.Count(d.wholeLog(), `"msg":"connected to the broker"`) >= 2 })
 	asking := []string{}
 	for i := range 2 * third {
 		asking = append(asking, fmt.Sprint("asking", i))

@@ -56,8 +56,17 @@ func TestPublisherKeepsOrder(t *testing.T) {
 	restarted := make(chan struct{})
 	go func() {
 		defer close(restarted)
-		for range 12 {
-			time.Sleep(100 * time.Millisecond)
+		for range brief(12, 3) {
+			mu.Lock()
+			before := got
+			mu.Unlock()
+			if !eventually(func() bool { // while messages are on their way
+				mu.Lock()
+				defer mu.Unlock()
+				return got > before+100
+			}) {
+				t.Error("nothing comes between two restarts")
+			}
 			b.restart(t)
 		}
 	}()

@@ -173,7 +173,11 @@ func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err er
 	if err := pub.Drain(ctx); err != nil {
 		return rows, err
 	}
-	if err := p.await(ctx, follow, row.Number, lastPatience); err != nil || p.Labels != "asked" {
+	if err := p.await(ctx, follow, row.Number, lastPatience); err != nil {
+		return rows, err
+	}
+	if p.Labels != "asked" {
+		_, err := p.reply(ctx, pub, follow) // which counts the last questions
 		return rows, err
 	}
 	for more := true; more; { // an answer makes room for another question
@@ -198,15 +202,15 @@ func (p *Player) tell(ctx context.Context, pub *Publisher, topic string, row int
 	return pub.Publish(ctx, topic, append(payload, '}'))
 }
 
-// reply answers the questions that were heard, if labels are for those who ask,
-// and reports whether it has answered any.
+// reply counts the questions that have come. It answers them if only labels that
+// are asked for are sent, and reports whether it has answered any.
 func (p *Player) reply(ctx context.Context, pub *Publisher, follow *follower) (answered bool, err error) {
-	if p.Labels != "asked" || p.Scores == nil {
+	if p.Scores == nil {
 		return false, nil
 	}
 	for _, q := range follow.questions() {
 		label, known := p.Scores.labelOf(q.row)
-		if !known || label == "" {
+		if !known || label == "" || p.Labels != "asked" {
 			continue
 		}
 		if err := p.tell(ctx, pub, q.topic, q.row, label); err != nil {

@@ -11,7 +11,7 @@ import (
 // answerTo returns the answer to a request of a running daemon.
 func answerTo(t *testing.T, config string, args ...string) gjson.Result {
 	t.Helper()
-	code, out, errOut := edge(t, append([]string{"request", "-c", config}, args...)...)
+	code, out, errOut := edge(t, append([]string{"request", "-c", config, "--wait", patience.String()}, args...)...)
 	if code != exitOK {
 		t.Fatalf("edge request %v exits with %d: %s", args, code, errOut)
 	}

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build slow && linux
 
 package main
 
@@ -327,6 +327,13 @@ func (s *soak) refuseWrites(d time.Duration) {
 	limit(1)
 	time.Sleep(d)
 	limit(unix.RLIM_INFINITY)
+}
+
+// stall lets nothing pass for a while; nobody's connection ends by it.
+func (p *tap) stall(d time.Duration) {
+	p.flow.Lock()
+	defer p.flow.Unlock()
+	time.Sleep(d)
 }
 
 // clash is another client with the daemon's id, which acknowledges nothing.

@@ -29,7 +29,7 @@ import (
 const tortureAhead = 500
 
 // TestTorture kills a daemon at random instants under load, EDGE_TORTURE times
-// (default 100), and holds what it knows after each start against the truth:
+// (default 100, and 4 without the build tag slow), and holds what it knows after each start against the truth:
 //
 //   - it has every sample that it ever acknowledged, and acknowledged in order;
 //   - its state is, bit for bit, that of a learner which was fed exactly the
@@ -45,10 +45,7 @@ const tortureAhead = 500
 // EDGE_TORTURE_SEED repeats the choice of the instants; where they fall in the
 // daemon's work remains the machine's choice.
 func TestTorture(t *testing.T) {
-	kills := tortureNumber(t, "EDGE_TORTURE", 100)
-	if testing.Short() {
-		kills = min(kills, 10)
-	}
+	kills := tortureNumber(t, "EDGE_TORTURE", uint64(brief(100, 4)))
 	seed := tortureNumber(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -398,13 +395,6 @@ func (p *tap) cut() {
 	for c := range p.conns {
 		c.Close()
 	}
-}
-
-// stall lets nothing pass for a while; nobody's connection ends by it.
-func (p *tap) stall(d time.Duration) {
-	p.flow.Lock()
-	defer p.flow.Unlock()
-	time.Sleep(d)
 }
 
 // settle waits until every connection of the past has been read to its end.
