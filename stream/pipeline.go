@@ -46,6 +46,7 @@ const (
 // source is where messages come from: a stream, or topics of labels.
 type source struct {
 	name          string
+	key           string // of its filters in the configuration
 	filters       []string
 	decoder       *Decoder
 	template      *template

@@ -371,7 +371,24 @@ func (c *Config) Validate() error {
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
 		fail("log.format", "%s: want auto, text or json", c.Log.Format)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.checkNode()
+}
+
+// checkNode reports what a node would refuse of a configuration whose parts are
+// valid each by itself.
+func (c *Config) checkNode() error {
+	var feeds []stream.ModelConfig
+	for _, name := range sortedKeys(c.Models) {
+		learner, err := c.Learner(name)
+		if err != nil {
+			return err
+		}
+		feeds = append(feeds, newServedModel(c, name, learner).feed)
+	}
+	return stream.Check(c.Stream(), feeds)
 }
 
 // prefixed puts a key's prefix before every joined error.

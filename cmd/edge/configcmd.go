@@ -129,7 +129,14 @@ with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
+			doubts, err := c.obstacles()
+			if err != nil {
+				return err
+			}
 			describeConfig(cmd.OutOrStdout(), path, c)
+			for _, d := range doubts {
+				fmt.Fprintln(cmd.OutOrStdout(), "warning ", d)
+			}
 			for _, e := range append(c.exposures(path), c.HTTP.exposures(c.Control.Enabled)...) {
 				fmt.Fprintf(cmd.OutOrStdout(), "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
 			}
@@ -204,8 +211,6 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	state := "will be created"
 	if info, err := os.Stat(full); err == nil {
 		state = "exists, " + byteSize(uint64(info.Size()))
-	} else if _, err := os.Stat(filepath.Dir(full)); err != nil {
-		state = "cannot be created: its folder does not exist"
 	}
 	switch {
 	case c.HTTP.Listen == "":
