@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/configs"
 	"edge/online"
 	"edge/stream"
@@ -369,7 +370,7 @@ func FuzzQuoteYAML(f *testing.F) {
 }
 
 func TestSampleForDataFiles(t *testing.T) {
-	text, err := sampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, "")
+	text, err := sampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func newConfigCommand() *cobra.Command {
 
 func newConfigSampleCommand() *cobra.Command {
 	var from []string
-	var label string
+	var data dataFlags
 	cmd := &cobra.Command{
 		Use:   "sample",
 		Short: "Print a configuration with every key, its default and a comment",
@@ -49,7 +49,10 @@ file: its topics, features and classes.`,
 				_, err := cmd.OutOrStdout().Write(configs.Sample)
 				return err
 			}
-			text, err := sampleFor(from, label)
+			if err := data.check(); err != nil {
+				return err
+			}
+			text, err := sampleFor(from, data.Format)
 			if err != nil {
 				return err
 			}
@@ -61,7 +64,7 @@ file: its topics, features and classes.`,
 		}),
 	}
 	cmd.Flags().StringArrayVar(&from, "from", nil, "make one for this data `FILE`; may be repeated")
-	cmd.Flags().StringVar(&label, "label", "", "`NAME` of the label's column (default the last one)")
+	data.add(cmd, "`NAME` of the label's column (default the last one)")
 	return cmd
 }
 
