@@ -664,7 +664,7 @@ func TestPoison(t *testing.T) {
 			reason  Reason
 		}{
 			{"", Empty}, {"{", Malformed}, {"[1]", WrongDimension}, {"[1,NaN]", NotANumber}, {"[1,1e999]", NotANumber}, {`{"f0":1}`, MissingFeature},
-			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3}`, BadLabel},
+			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3.5}`, BadLabel},
 			{`{"features":[1,2],"label":{}}`, BadLabel}, {`{"features":[1,2],"id":[]}`, BadID}, {strings.Repeat(" ", 10<<20), TooLarge},
 			{`{"id":"z","label":"ok"}`, UnknownID},
 		} {

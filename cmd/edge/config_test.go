@@ -36,10 +36,11 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 	want.Node = "edge"
 	s := stream.DefaultStream()
 	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
-	s.Features, s.Fields, s.Columns = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}
+	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
 	want.Streams["vibration"] = s
 	l := stream.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
+	l.Map = map[string]string{}
 	want.Labels = []stream.Labels{l}
 	m := DefaultModel()
 	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
@@ -223,6 +224,7 @@ func TestConfigReads(t *testing.T) {
 		"comments":        "# of mine\n" + strings.ReplaceAll(minimal, "]}\n", "]} # so\n"),
 		"words":           minimal + "control: {enabled: Yes}\nhomeassistant: {enabled: on}\nhttp: {pprof: NO, listen: 127.0.0.1:9107}\n",
 		"anchors":         "mqtt: {servers: &s [mqtt://127.0.0.1:1883]}\nstreams: {vibration: {topics: &t [factory/+/vibration], features: [rms]}}\nlabels: [{topics: *t}]\nmodels: {bearing: {streams: [vibration]}}\n",
+		"label maps":      strings.Replace(minimal, "features:", "label_map: {true: on, 0: off, \"ON\": on}, features:", 1) + "labels: [{topics: [a], last: true, map: {OPEN: open, 1.5: half}}]\n",
 		"numbers":         minimal + "store: {journal_flush: 5s, max_size: 8388608, checkpoint: {every: 1h30m}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +237,9 @@ func TestConfigReads(t *testing.T) {
 			}
 			if strings.Contains(text, ":1883") && c.MQTT.Servers[0] != "mqtt://127.0.0.1:1883" {
 				t.Errorf("servers %q", c.MQTT.Servers)
+			}
+			if by := c.Streams["vibration"].LabelMap; name == "label maps" && (by["true"] != "on" || by["0"] != "off" || c.Labels[0].Map["1.5"] != "half" || !c.Labels[0].Last) {
+				t.Errorf("label_map %v, labels %+v", by, c.Labels)
 			}
 			if name == "words" && (!c.Control.Enabled || !c.HomeAssistant.Enabled || c.HTTP.Pprof) {
 				t.Errorf("control %v, homeassistant %v, pprof %v", c.Control, c.HomeAssistant, c.HTTP)
