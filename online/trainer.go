@@ -576,7 +576,7 @@ func (t *Trainer) gradient(n int) {
 }
 
 // knownRows returns the n samples loaded for the gradient of work.ev. Those that
-// lack a feature teach the sites alone, as in Learner: their rows count for
+// lack a feature update the sites alone, as in Learner: their rows count for
 // nothing.
 func (t *Trainer) knownRows(n int) []float64 {
 	w, d := &t.work, t.d

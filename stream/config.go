@@ -195,7 +195,7 @@ type Stream struct {
 	ID    string `yaml:"id"`
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
-	// LabelMap says which class a label in a payload stands for: true: running,
+	// LabelMap maps the labels in payloads to classes: true: running,
 	// 0: idle, "ON": running. A label that it does not have is refused. Empty:
 	// a label is the name of its class, a whole number or boolean as it is written.
 	LabelMap map[string]string `yaml:"label_map"`
@@ -421,7 +421,7 @@ type Labels struct {
 	// ID and Label are paths, as those of a stream. Defaults id, label.
 	ID    string `yaml:"id"`
 	Label string `yaml:"label"`
-	// Map says which class a label stands for, as LabelMap of a stream.
+	// Map maps labels to classes, as LabelMap of a stream does.
 	Map map[string]string `yaml:"map"`
 	// Last gives a label without an id to the latest sample of the model; it may
 	// then be all of the payload: ON. Default false.

@@ -9,7 +9,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// In every format a label of any kind becomes the class that the map says.
+// In every format a label of any kind becomes the class that the map has for it.
 func TestLabelMap(t *testing.T) {
 	machine := map[string]string{"true": "running", "false": "idle", "ON": "running", "1": "fault", "2.0": "hot", "0.5": "half"}
 	for _, tc := range []struct {

@@ -51,8 +51,8 @@ func TestArrivals(t *testing.T) {
 }
 
 // Empty cells of a file are features that are missing, as --missing makes them,
-// and rows without a label are answered and not judged; what becomes of them is
-// for the configuration to say, and for --on-missing.
+// and rows without a label are answered and not judged; the
+// configuration and --on-missing decide what becomes of them.
 func TestEmptyCells(t *testing.T) {
 	var gaps strings.Builder
 	rows, size := brief(600, 300), strconv.Itoa(brief(50, 20))
@@ -95,7 +95,7 @@ func TestEmptyCells(t *testing.T) {
 		t.Errorf("on_missing: impute in the configuration: %d rows judged", r.Samples)
 	}
 	if _, _, errOut := edge(t, "eval", data, "-c", config("reject")); !strings.Contains(errOut, "lack features or a label and are left out; on_missing is reject: --on-missing marginalise takes") {
-		t.Errorf("what is left out is not told: %s", errOut)
+		t.Errorf("what is left out is not reported: %s", errOut)
 	}
 	for _, args := range [][]string{{"--mode", "holdout", "--repeats", "2"}, {"--query", "margin", "--budget", "0.5"}, {"--linear"}, {"--mode", "cv", "--repeats", "2", "--passes", "2"}} {
 		for _, how := range []string{"reject", "impute", "marginalise"} {

@@ -11,7 +11,7 @@ import (
 )
 
 // obstacles looks at the files that a daemon under a valid configuration would
-// read before it connects: secrets, certificates and the state. The error says
+// read before it connects: secrets, certificates and the state. The error is
 // why it would not start. A doubt is something that depends on the user and the
 // environment that the daemon runs in.
 func (c *Config) obstacles() (doubts []string, err error) {
@@ -26,6 +26,15 @@ func (c *Config) obstacles() (doubts []string, err error) {
 	} else if _, err := c.MQTT.Credentials(); errors.Is(err, fs.ErrPermission) {
 		doubt("mqtt", "%v; check as the daemon's user is certain", err)
 	} else if err != nil {
+		errs = append(errs, coded(exitConfig, err))
+	}
+	if name := firstUnset(c.HTTP.Password.File); name != "" {
+		doubt("http.password", "${%s} is not set here, so that the file was not looked at", name)
+	} else if env := c.HTTP.Password.Env; env != "" && os.Getenv(env) == "" {
+		doubt("http.password", "%s is not set here; the daemon needs it", env)
+	} else if err := c.HTTP.readable(); errors.Is(err, fs.ErrPermission) {
+		doubt("http", "%v; check as the daemon's user is certain", err)
+	} else if err != nil && c.HTTP.Listen != "" {
 		errs = append(errs, coded(exitConfig, err))
 	}
 	if name := firstUnset(c.Store.Path); name != "" {

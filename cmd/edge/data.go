@@ -12,13 +12,13 @@ import (
 	"edge/cmd/edge/internal/dataset"
 )
 
-// dataFlags say how a data file is written and what its columns are. Every
-// command that reads one has the same.
+// dataFlags are the format of a data file and the meaning of its columns. Every
+// command that reads one has the same flags.
 type dataFlags struct {
 	dataset.Format
 	header, separator, decimal string
 
-	said map[string]bool // what was told about a file
+	warned map[string]bool // files without a header, by their paths
 }
 
 // add adds the flags; labelled is what becomes of the label.
@@ -66,23 +66,23 @@ func (d *dataFlags) check() error {
 }
 
 // of is the format of a file whose columns are these features of a model; nil: of
-// a file that says itself what its features are.
+// a file whose columns are the features.
 func (d *dataFlags) of(features []string) dataset.Format {
 	f := d.Format
 	f.Features = features
 	return f
 }
 
-// tell says once of each file what was found out about it and may be wrong.
-func (d *dataFlags) tell(w io.Writer, path string, file *dataset.File) {
-	if file.Header || d.header != "auto" || d.said[path] {
+// warn writes, once for each file, that no header was found.
+func (d *dataFlags) warn(w io.Writer, path string, file *dataset.File) {
+	if file.Header || d.header != "auto" || d.warned[path] {
 		return
 	}
-	if d.said == nil {
-		d.said = map[string]bool{}
+	if d.warned == nil {
+		d.warned = map[string]bool{}
 	}
-	d.said[path] = true
-	fmt.Fprintf(w, "%s: the first line is taken for a sample, since it has numbers, and the features are called %s; --header yes says that it names the columns\n",
+	d.warned[path] = true
+	fmt.Fprintf(w, "%s: the first line is taken for a sample, since it has numbers, and the features are called %s; --header yes if it names the columns\n",
 		path, first(file.Features))
 }
 
@@ -95,5 +95,5 @@ func first(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// errNoRows is what a command says that was left without a row to judge or to learn.
+// errNoRows occurs where no row is left to judge or to learn.
 var errNoRows = errors.New("every row lacks a label, or features that on_missing: reject asks for: --on-missing marginalise takes rows with some of them")

@@ -42,6 +42,9 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { broker.Close() })
+	if code, out, errOut := edge(t, "inspect", state); code != exitOK || !strings.Contains(out, "scores     –, none judged yet") || strings.Contains(out, "error 0.0000") {
+		t.Errorf("inspect of a state that has judged nothing exits with %d: %s%s", code, out, errOut)
+	}
 	size := []string{"--inducing", "20"}
 	wantEval := evalJSON(t, append([]string{path}, size...)...)[0].Digest
 	wantTrain := digestOf(t, append([]string{"train", path, "--passes", "2"}, size...)...)
@@ -100,8 +103,8 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 			t.Error("a model's features are not the columns in their order")
 		}
 		_, _, errOut := edge(t, "eval", file, file)
-		if strings.Count(errOut, "the features are called f0, f1; --header yes says that it names the columns") != 1 {
-			t.Errorf("it is not told once that there is no header: %s", errOut)
+		if strings.Count(errOut, "the features are called f0, f1; --header yes if it names the columns") != 1 {
+			t.Errorf("the missing header is not reported once: %s", errOut)
 		}
 		if _, got, errOut := edge(t, "predict", "--state", state, file, "--columns", "1,2"); withoutLabels(got) != withoutLabels(wantPredict) {
 			t.Errorf("predict answers otherwise: %s", errOut)
@@ -129,7 +132,7 @@ func withoutLabels(answers string) string {
 	return b.String()
 }
 
-// What cannot be read says where, what and what to do.
+// An error about a file has its place, its cause and the way out.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	file := writeFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
 	for name, tc := range map[string]struct {

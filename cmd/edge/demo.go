@@ -49,8 +49,8 @@ page of its own in a browser, until Ctrl-C, the end of the file or --for, and
 then a summary.
 
 Without FILE the sensors are the waveform generator of Breiman et al. (1984): 21
-features, three classes; no classifier has an error below 14 %. Six of ten samples
-bring their label. The page shows the values of the others and takes a label for
+features, three classes; the best that any classifier can do is an error of 0.133.
+Six of ten samples bring their label. The page shows the values of the others and takes a label for
 them, as it does for a person who knows what a real sample was.`,
 		Example: `  edge demo
   edge demo --for 30s --json

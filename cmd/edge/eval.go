@@ -289,7 +289,7 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		return nil, err
 	}
 	defer d.Close()
-	e.data.tell(errOut, path, d)
+	e.data.warn(errOut, path, d)
 	cfg, rows, err := e.stream(d, s, census)
 	if err != nil {
 		return nil, err
@@ -344,7 +344,7 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	return report, nil
 }
 
-// configure reads the configuration, and takes from it what no flag says.
+// configure reads the configuration, and takes from it what no flag sets.
 func (e *evaluation) configure() error {
 	if err := e.data.check(); err != nil {
 		return err

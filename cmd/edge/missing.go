@@ -10,8 +10,8 @@ import (
 	"edge/stream"
 )
 
-// onMissing is what becomes of samples of a model that lack features: what its
-// first stream says. "" is the only model.
+// onMissing is what becomes of samples of a model that lack features: as its
+// first stream has it. "" is the only model.
 func (c *Config) onMissing(name string) string {
 	if name == "" {
 		name = sortedKeys(c.Models)[0]
@@ -75,8 +75,8 @@ func fill(x, means []float64) {
 	}
 }
 
-// loadTable reads a data file for many passes or splits. Of the rows that lack
-// features becomes what how says; the mean to impute is that of the file.
+// loadTable reads a data file for many passes or splits, and applies on_missing to
+// the rows that lack features; the mean to impute is that of the file.
 func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error) {
 	t, err := dataset.LoadTable(path, f)
 	if err != nil {

@@ -557,7 +557,7 @@ func replayFile(cmd *cobra.Command, path string, data *dataFlags, s dataset.Sele
 		return err
 	}
 	defer func() { rows.file.Close() }()
-	data.tell(cmd.ErrOrStderr(), path, rows.file)
+	data.warn(cmd.ErrOrStderr(), path, rows.file)
 	p.Rows, p.Features = rows, rows.file.Features
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name

@@ -32,7 +32,7 @@ type Rows interface {
 const maxRecord = 4 << 20
 
 // File reads a CSV file row after row in bounded memory. The label may be any
-// text; features are numbers, NaN where the file says that one is missing.
+// text; features are numbers, NaN where one is missing.
 type File struct {
 	Name     string   // of the file, without folder, .gz and .csv
 	Features []string // D names, in the order of a row's X
@@ -46,7 +46,7 @@ type File struct {
 	first   []string // line, which Next has not given yet; nil: none
 	roles   []int    // of each column: the index of a feature, ignored or label
 	decimal rune     // of the numbers; 0: none was broken so far
-	said    bool     // the format says which it is
+	fixed   bool     // decimal was given
 	wanted  bool     // the features are those of a model: none can be left out
 	number  int
 }
@@ -81,7 +81,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &File{Name: baseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, said: f.Decimal != 0, wanted: f.Features != nil}
+	d := &File{Name: baseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil}
 	sep := f.Separator
 	if sep == 0 {
 		sep = findSeparator(start)
@@ -240,8 +240,8 @@ func separatorWord(sep rune) string {
 	return string(sep)
 }
 
-// value reads a number, or says why it is none and what to do. The first number
-// that is broken says which decimal sign the file has.
+// value reads a number; why is not empty if it is none. The first number with a
+// fraction fixes the decimal sign of the file.
 func (d *File) value(cell string) (v float64, why string) {
 	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
 	text := cell
@@ -257,10 +257,10 @@ func (d *File) value(cell string) (v float64, why string) {
 	case err != nil:
 		return 0, shorten(cell) + " is not a number"
 	case point && d.decimal == ',':
-		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; --decimal point or comma says which is right"
+		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
 	case comma && d.decimal == '.':
-		return 0, shorten(cell) + " has a decimal comma, the numbers before it a point; --decimal point or comma says which is right"
-	case comma && !d.said && d.csv.Comma == ',':
+		return 0, shorten(cell) + " has a decimal comma, the numbers before it a point; give --decimal point or --decimal comma"
+	case comma && !d.fixed && d.csv.Comma == ',':
 		return 0, shorten(cell) + " has a comma, of a decimal or of thousands; --decimal comma reads it as a decimal"
 	case point:
 		d.decimal = '.'

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Format says how a data file is written and what its columns are. The zero
-// value finds out how it is written; its label is the last column, and all
+// Format is how a data file is written, and the meaning of its columns. The zero
+// value is found out from the file; its label is the last column, and all
 // others are features.
 //
 // A column is given by its name or, where none is called so, by its number, 1
@@ -28,7 +28,7 @@ type Format struct {
 	Features []string
 }
 
-// Header says whether the first line names the columns.
+// Header is whether the first line names the columns.
 type Header string
 
 // A header is found by itself, or is there or is not there.
@@ -47,7 +47,7 @@ const (
 // maxColumns bounds what a header can make the memory hold.
 const maxColumns = 100000
 
-// choose says what each column is. names are those of the header; nil: there is
+// choose returns the role of each column. names are those of the header; nil: there is
 // none, and width columns. It returns the names of the features.
 func (f Format) choose(path string, names []string, width int) (roles []int, features []string, err error) {
 	c := chooser{path: path, names: names, width: width, roles: make([]int, width)}
@@ -87,7 +87,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	}
 	if len(picked) == 0 {
 		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label. "+
-			"The separator between the cells is found by itself: --separator says which it is", path)
+			"The separator between the cells was found by itself; --separator gives another", path)
 	}
 	if f.Features != nil {
 		if picked, err = c.match(f, picked); err != nil {
@@ -190,7 +190,7 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 	case (c.names == nil || f.Columns != nil) && len(picked) == len(f.Features):
 		return picked, nil
 	case c.names == nil:
-		return nil, fmt.Errorf("%s: no header line names the columns, and there are %d where the model has %d features: --columns says which they are, in the order %s",
+		return nil, fmt.Errorf("%s: no header line names the columns, and there are %d where the model has %d features: give them by --columns in the order %s",
 			c.path, len(picked), len(f.Features), listed(f.Features))
 	}
 	var there []string

@@ -145,7 +145,7 @@ func hasHeader(start string, sep rune, comments bool) bool {
 	lines := newCSV(strings.NewReader(start), sep, comments)
 	first, err := lines.Read()
 	if err != nil {
-		return true // the error is told when the line is read
+		return true // the error is reported when the line is read
 	}
 	inFirst, cells := numbers(first)
 	if inFirst == 0 {
@@ -174,7 +174,7 @@ func numbers(record []string) (n, cells int) {
 	return n, cells
 }
 
-// missing reports whether a cell says that there is no value.
+// missing reports whether a cell stands for a value that is not there.
 func missing(cell string) bool {
 	if cell == "" {
 		return true
@@ -189,8 +189,7 @@ func missing(cell string) bool {
 	return false
 }
 
-// unlabelled reports whether a cell of the label's column says that there is
-// none. Words that may well be classes, such as none and unknown, are labels.
+// unlabelled reports whether a cell of the label's column stands for no label. Words that may well be classes, such as none and unknown, are labels.
 func unlabelled(cell string) bool {
 	switch cell {
 	case "", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?":
