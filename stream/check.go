@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"edge/model"
@@ -20,7 +21,7 @@ func Check(cfg Config, models []ModelConfig) error {
 		}
 		models[i].Model = unlearnt{&model.Posterior{Scale: model.Scale{Mu: make([]float64, d)}}}
 	}
-	_, _, err := join(cfg, Deps{Models: models})
+	_, _, err := join(cfg, Deps{Models: models, Log: slog.New(slog.DiscardHandler)})
 	return err
 }
 

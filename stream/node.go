@@ -120,6 +120,12 @@ type Node struct {
 
 // NewNode checks the configuration and wires a node; nothing runs yet.
 func NewNode(cfg Config, deps Deps) (*Node, error) {
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Dial == nil {
+		deps.Dial = dial
+	}
 	n, filters, err := join(cfg, deps)
 	if err != nil {
 		return nil, fmt.Errorf("stream: new node: %w", err)
@@ -132,12 +138,6 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 func join(cfg Config, deps Deps) (*Node, []string, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, err
-	}
-	if deps.Log == nil {
-		deps.Log = slog.New(slog.DiscardHandler)
-	}
-	if deps.Dial == nil {
-		deps.Dial = dial
 	}
 	n := &Node{
 		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),

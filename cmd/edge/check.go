@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"edge/persist"
+	"edge/stream"
 )
 
 // obstacles looks at the files that a daemon under a valid configuration would
@@ -19,23 +20,20 @@ func (c *Config) obstacles() (doubts []string, err error) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
 	}
 	var errs []error
-	if name := firstUnset(c.MQTT.Password.File); name != "" {
-		doubt("mqtt.password", "${%s} is not set here, so that the file was not looked at", name)
-	} else if env := c.MQTT.Password.Env; env != "" && os.Getenv(env) == "" {
-		doubt("mqtt.password", "%s is not set here; the daemon needs it", env)
-	} else if _, err := c.MQTT.Credentials(); errors.Is(err, fs.ErrPermission) {
-		doubt("mqtt", "%v; check as the daemon's user is certain", err)
-	} else if err != nil {
-		errs = append(errs, coded(exitConfig, err))
+	read := func(key string, secret stream.Secret, all func() error) {
+		if name := firstUnset(secret.File); name != "" {
+			doubt(key+".password", "${%s} is not set here, so that the file was not looked at", name)
+		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
+			doubt(key+".password", "%s is not set here; the daemon needs it", env)
+		} else if err := all(); errors.Is(err, fs.ErrPermission) {
+			doubt(key, "%v; check as the daemon's user is certain", err)
+		} else if err != nil {
+			errs = append(errs, coded(exitConfig, err))
+		}
 	}
-	if name := firstUnset(c.HTTP.Password.File); name != "" {
-		doubt("http.password", "${%s} is not set here, so that the file was not looked at", name)
-	} else if env := c.HTTP.Password.Env; env != "" && os.Getenv(env) == "" {
-		doubt("http.password", "%s is not set here; the daemon needs it", env)
-	} else if err := c.HTTP.readable(); errors.Is(err, fs.ErrPermission) {
-		doubt("http", "%v; check as the daemon's user is certain", err)
-	} else if err != nil && c.HTTP.Listen != "" {
-		errs = append(errs, coded(exitConfig, err))
+	read("mqtt", c.MQTT.Password, func() error { _, err := c.MQTT.Credentials(); return err })
+	if c.HTTP.Listen != "" {
+		read("http", c.HTTP.Password, c.HTTP.readable)
 	}
 	if name := firstUnset(c.Store.Path); name != "" {
 		doubt("store.path", "${%s} is not set here, so that the state was not looked at", name)

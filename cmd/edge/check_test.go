@@ -48,6 +48,9 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		"no password":                           {"mqtt: {username: u, password: {file: /no/such/password}}", exitConfig, "mqtt.password: read secret: open /no/such/password: no such file"},
 		"password elsewhere":                    {`mqtt: {username: u, password: {file: "${EDGE_NOT_SET}/password"}}`, exitOK, "warning  mqtt.password: ${EDGE_NOT_SET} is not set here"},
 		"password not set":                      {"mqtt: {username: u, password: {env: EDGE_NOT_SET}}", exitOK, "warning  mqtt.password: EDGE_NOT_SET is not set here"},
+		"no password of HTTP":                   {"http: {password: {file: /no/such/password}}", exitConfig, "http.password: "},
+		"no certificate there":                  {fmt.Sprintf("http: {tls: {cert: %q, key: %q}}", noPEM, noPEM), exitConfig, "http.tls: "},
+		"HTTP's, elsewhere":                     {`http: {password: {file: "${EDGE_NOT_SET}/password"}}`, exitOK, "warning  http.password: ${EDGE_NOT_SET} is not set here"},
 		"password set":                          {"mqtt: {username: u, password: {env: EDGE_TEST_SECRET}}", exitOK, "is valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
