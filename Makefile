@@ -13,9 +13,9 @@ DIST    := dist
 # runs once a connection, a commit or a start is not inlined.
 COLD    := edge/cmd/... edge/persist crypto/... encoding/... net/... vendor/... golang.org/... mime/... regexp/... text/... html log/... os/... \
            compress/... container/... fmt reflect math/big context flag image/... path/... runtime/pprof runtime/debug sort syscall internal/godebug internal/poll bufio io sync time \
-           $(addprefix github.com/,goccy/... spf13/... gorilla/... lmittmann/... influxdata/... mattn/... coreos/... \
+           $(addprefix github.com/,spf13/... gorilla/... lmittmann/... influxdata/... mattn/... coreos/... \
            mochi-mqtt/... fxamacker/... klauspost/... charmbracelet/... rivo/... fsnotify/... \
-           clipperhouse/... lucasb-eyer/... muesli/... xo/... rs/... KimMachineGun/... pbnjay/...) charm.land/... go.etcd.io/...
+           clipperhouse/... lucasb-eyer/... muesli/... xo/... rs/... KimMachineGun/... pbnjay/...) charm.land/... go.etcd.io/... go.yaml.in/...
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%=-l)
 MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
 WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2

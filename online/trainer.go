@@ -16,7 +16,7 @@ import (
 // Samples are a fixed set of labelled samples.
 type Samples interface {
 	Len() int
-	Row(i int, dst []float64) // stores sample i's D raw features, finite
+	Row(i int, dst []float64) // stores sample i's D raw features, finite, or NaN where one is missing
 	Class(i int) int          // index of its label in the names that came with the set
 }
 
@@ -193,6 +193,7 @@ func (t *Trainer) begin() {
 		row := x[i*t.d : (i+1)*t.d]
 		t.scale.To(row, row)
 	}
+	x = atMean(x)
 	few := min(len(rows), max(20*t.m, 1000))
 	p := startParams(x[:few*t.d], few, t.d, t.m, t.cfg.LabelNoise.Start, rng)
 	if t.how.Start == Subset {
@@ -239,14 +240,21 @@ func (t *Trainer) centres(z []float64, class int, rows []int, x []float64, rng *
 }
 
 // plainScale stores the mean and standard deviation of each feature, or if
-// common is true the root of their mean variance for all.
+// common is true the root of their mean variance for all. What is missing is
+// left out.
 func plainScale(s *model.Scale, x []float64, n int, common bool) {
 	d := len(s.Mu)
 	var total float64
-	col := make([]float64, n)
 	for j := range d {
+		col := make([]float64, 0, n)
 		for i := range n {
-			col[i] = x[i*d+j]
+			if v := x[i*d+j]; v-v == 0 {
+				col = append(col, v)
+			}
+		}
+		if len(col) == 0 {
+			s.Mu[j], s.Sd[j] = 0, 1
+			continue
 		}
 		mu, sd := meanSd(col)
 		s.Mu[j], s.Sd[j] = mu, sd
@@ -557,7 +565,7 @@ func (t *Trainer) gradient(n int) {
 			}
 		}
 		p := t.params.Group(g)
-		w.ev.backprop(b, &p, n, w.x, w.kx[g], w.w[g])
+		w.ev.backprop(b, &p, n, t.knownRows(n), w.kx[g], w.w[g])
 		into := w.grad[g*size : (g+1)*size]
 		copy(into, w.ev.grad)
 		into[size-1] = 0
@@ -565,6 +573,26 @@ func (t *Trainer) gradient(n int) {
 			pull(into[m*t.d:], p.LogEll(), t.how.Prior*float64(n)/float64(t.n))
 		}
 	}
+}
+
+// knownRows returns the n samples loaded for the gradient of work.ev. Those that
+// lack a feature update the sites alone, as in Learner: their rows count for
+// nothing.
+func (t *Trainer) knownRows(n int) []float64 {
+	w, d := &t.work, t.d
+	x := w.x[:n*d]
+	if !slices.Contains(x, model.Missing) {
+		return x
+	}
+	x = slices.Clone(x)
+	for i := range n {
+		if row := x[i*d : (i+1)*d]; slices.Contains(row, model.Missing) {
+			clear(row)
+			clear(w.ev.w[i*t.m : (i+1)*t.m])
+			w.ev.q[i] = 0
+		}
+	}
+	return x
 }
 
 // move takes the parameters one step along the gradient and projects the sites.

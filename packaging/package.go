@@ -185,9 +185,12 @@ func (r *release) contents(f format, a arch, work string) (files.Contents, error
 		section := strings.TrimPrefix(filepath.Ext(page), ".")
 		all = append(all, file(zipped, "/usr/share/man/man"+section+"/"+filepath.Base(zipped), 0o644))
 	}
-	documents := map[string]string{"README.md": "README.md", "docs/reload.md": "reload.md", "docs/install.md": "install.md", "docs/control.md": "control.md", "configs/edge.schema.json": "edge.schema.json"}
-	for from, to := range documents {
-		all = append(all, file(filepath.Join(r.root, from), "/usr/share/doc/edge/"+to, 0o644))
+	documents, err := documents(r.root)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range documents {
+		all = append(all, file(filepath.Join(r.root, path), "/usr/share/doc/edge/"+path, 0o644))
 	}
 	if f.name != "deb" {
 		return append(all, file(r.notices, "/usr/share/doc/edge/THIRD_PARTY.txt", 0o644)), nil

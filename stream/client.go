@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -142,12 +143,29 @@ type connection struct {
 // defaultClientID returns an id that is the same after a restart and another
 // one on another machine.
 func defaultClientID(node string) string {
-	machine, err := os.ReadFile("/etc/machine-id")
-	if err != nil {
-		host, _ := os.Hostname()
-		machine = []byte(host)
+	return fmt.Sprintf("edge-%s-%04x", node, crc32.ChecksumIEEE(machineID("/etc/machine-id", os.Hostname, net.Interfaces))&0xffff)
+}
+
+// sameEverywhere are host names that many devices have, as they come.
+var sameEverywhere = []string{"", "localhost", "openwrt", "lede", "alpine", "buildroot", "edge", "raspberrypi"}
+
+// machineID identifies this machine: by what systemd keeps for it, by its
+// host's name, or, where that is one of many, by the address of its network card.
+func machineID(file string, hostname func() (string, error), interfaces func() ([]net.Interface, error)) []byte {
+	if id, err := os.ReadFile(file); err == nil && len(bytes.TrimSpace(id)) > 0 {
+		return id
 	}
-	return fmt.Sprintf("edge-%s-%04x", node, crc32.ChecksumIEEE(machine)&0xffff)
+	host, _ := hostname()
+	if !slices.Contains(sameEverywhere, strings.ToLower(host)) {
+		return []byte(host)
+	}
+	cards, _ := interfaces()
+	for _, card := range cards {
+		if len(card.HardwareAddr) > 0 && card.Flags&net.FlagLoopback == 0 {
+			return card.HardwareAddr
+		}
+	}
+	return []byte(host)
 }
 
 // run connects, and connects again whenever the connection is lost, until ctx

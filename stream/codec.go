@@ -70,6 +70,8 @@ type shape struct {
 	maxBatch        int
 	scanned         bool // a scanner may read payloads of JSON
 	lenient         bool // features may be missing, not all of them
+	labels          labelMap
+	last            bool // a label without an id is for the newest sample
 }
 
 // NewDecoder returns the decoder of a stream's payloads.
@@ -80,7 +82,7 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	sh := &shape{
 		names: s.FeatureNames(), index: map[string]int{}, reserved: map[string]bool{}, columns: s.Columns,
 		id: s.ID, time: s.Time, label: s.Label, maxBatch: s.MaxBatch,
-		lenient: s.OnMissing != OnMissingReject,
+		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
 	}
 	for i, name := range sh.names {
 		sh.index[name] = i
@@ -122,8 +124,8 @@ func NewDecoder(s Stream) (*Decoder, error) {
 // newLabelDecoder returns the decoder of messages that hold labels alone.
 func newLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &shape{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch}
-	return &Decoder{shape: sh, codec: jsonCodec{sh}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
+	sh := &shape{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
+	return &Decoder{shape: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
 }
 
 // Decode returns the readings of a payload, or a *Refusal of all of it: a
@@ -172,18 +174,6 @@ func (s *shape) setID(r *Reading, text string) *Refusal {
 		return refuse(BadID, "%s has %d bytes: want 1 to %d", s.id, len(text), maxID)
 	}
 	r.ID = strings.Clone(text)
-	return nil
-}
-
-// setLabel gives a reading its label.
-func (s *shape) setLabel(r *Reading, text string) *Refusal {
-	switch {
-	case text == "" || len(text) > online.MaxLabel:
-		return refuse(BadLabel, "%s has %d bytes: want 1 to %d", s.label, len(text), online.MaxLabel)
-	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
-		return refuse(BadLabel, "%s has a control character", s.label)
-	}
-	r.Label = strings.Clone(text)
 	return nil
 }
 

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
@@ -126,10 +128,13 @@ func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, t
 		}
 		return c.setID(&row.r, text)
 	case plainName(c.label):
-		if kind != lineprotocol.String {
-			return refuse(BadLabel, "%s is the %v %.40s: want a text", c.label, kind, text)
+		switch kind {
+		case lineprotocol.String:
+			return c.setLabel(&row.r, text)
+		case lineprotocol.Bool: // t, T, true, True or TRUE
+			return c.setLabel(&row.r, strconv.FormatBool(strings.HasPrefix(strings.ToLower(text), "t")))
 		}
-		return c.setLabel(&row.r, text)
+		return c.setLabelNumber(&row.r, text)
 	case plainName(c.time):
 		row.r.setTime(text)
 	case cellSource:

@@ -94,6 +94,8 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		switch {
 		case r.Label == "":
 			err = refuse(BadLabel, "%s is missing", c.label)
+		case r.ID == "" && c.last:
+			r.ID = lastID
 		case r.ID == "":
 			err = refuse(BadID, "%s is missing", c.id)
 		}
@@ -148,14 +150,10 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	if t := v.Get(c.time); (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime {
 		r.rawTime = strings.Clone(t.Raw)
 	}
-	switch label := v.Get(c.label); label.Type {
-	case gjson.Null:
-	case gjson.String:
-		if err := c.setLabel(r, label.Str); err != nil {
+	if label := v.Get(c.label); label.Type != gjson.Null {
+		if err := c.setLabelValue(r, label); err != nil {
 			return err
 		}
-	default:
-		return refuse(BadLabel, "%s is %s: want a text", c.label, kind(label))
 	}
 	if s := v.Get(cellSource); s.Type == gjson.String && len(s.Str) <= maxID {
 		r.Source = strings.Clone(s.Str)
@@ -164,6 +162,19 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 		return c.setWeight(r, w.Raw)
 	}
 	return nil
+}
+
+// setLabelValue gives a reading its label, which is not null.
+func (c jsonCodec) setLabelValue(r *Reading, label gjson.Result) *Refusal {
+	switch label.Type {
+	case gjson.String:
+		return c.setLabel(r, label.Str)
+	case gjson.Number:
+		return c.setLabelNumber(r, label.Raw)
+	case gjson.True, gjson.False:
+		return c.setLabel(r, label.Raw)
+	}
+	return refuse(BadLabel, "%s is %s: want a text, a whole number, true or false", c.label, kind(label))
 }
 
 // array decodes D numbers.

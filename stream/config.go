@@ -190,12 +190,17 @@ type Stream struct {
 	// Join says how the values of several topics become one sample.
 	Join Join `yaml:"join"`
 	// ID, Time and Label are the paths of the sample's identity (a text or a
-	// number), its time (passed through, never used) and its label (a text).
-	// Defaults id, ts, label. An empty ID: samples have no identity of their own,
-	// and a key id of the payload, which is the device's then, is ignored.
+	// number), its time (passed through, never used) and its label (a text, a
+	// whole number, true or false). Defaults id, ts, label. An empty ID: samples
+	// have no identity of their own, and a key id of the payload, which is the
+	// device's then, is ignored.
 	ID    string `yaml:"id"`
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
+	// LabelMap maps the labels in payloads to classes: true: running,
+	// 0: idle, "ON": running. A label that it does not have is refused. Empty:
+	// a label is the name of its class, a whole number or boolean as it is written.
+	LabelMap map[string]string `yaml:"label_map"`
 	// OnMissing says what becomes of a sample that lacks features: an absent key, a
 	// null, an empty cell, a NaN of raw numbers. A sample without any is refused.
 	//
@@ -276,6 +281,7 @@ func (s Stream) Validate() error {
 		check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
 		s.checkID(), checkPath("time", s.Time), checkPath("label", s.Label),
 		checkTopics(s.Topics, s.TopicTemplate),
+		checkLabelMap("label_map", s.LabelMap),
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -425,6 +431,11 @@ type Labels struct {
 	// ID and Label are paths, as those of a stream. Defaults id, label.
 	ID    string `yaml:"id"`
 	Label string `yaml:"label"`
+	// Map maps labels to classes, as LabelMap of a stream does.
+	Map map[string]string `yaml:"map"`
+	// Last gives a label without an id to the latest sample of the model; it may
+	// then be all of the payload: ON. Default false.
+	Last bool `yaml:"last"`
 	// Model is the one that the labels are for. Default "": every model.
 	Model string `yaml:"model"`
 }
@@ -449,6 +460,7 @@ func (l Labels) Validate() error {
 		check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
 		checkTopics(l.Topics, l.TopicTemplate),
 		checkPath("id", l.ID), checkPath("label", l.Label),
+		checkLabelMap("map", l.Map),
 		check(l.Model == "" || isName(l.Model), "model", l.Model, "the name of a model"),
 	)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
 
 func TestByteSize(t *testing.T) {
@@ -183,7 +183,7 @@ streams:
 labels:
   - {topics: ["factory/+/vibration/label"], id: sample}
 `
-	if err := yaml.UnmarshalWithOptions([]byte(text), &f, yaml.Strict()); err != nil {
+	if err := yaml.Load([]byte(text), &f, yaml.WithKnownFields()); err != nil {
 		t.Fatal(err)
 	}
 	s := f.Streams["vibration"]
@@ -201,11 +201,11 @@ labels:
 		t.Fatal(err)
 	}
 	var again file
-	if err := yaml.UnmarshalWithOptions(written, &again, yaml.Strict()); err != nil || again.Outbox != f.Outbox || again.MQTT.Keepalive != f.MQTT.Keepalive {
+	if err := yaml.Load(written, &again, yaml.WithKnownFields()); err != nil || again.Outbox != f.Outbox || again.MQTT.Keepalive != f.MQTT.Keepalive {
 		t.Errorf("%s\nreads as %+v, %v", written, again, err)
 	}
 	for _, bad := range []string{"streams: {a: {topic: [x]}}", "labels: [{tpics: [x]}]", "outbox: {max_bytes: 8MB}"} {
-		if err := yaml.UnmarshalWithOptions([]byte(bad), &file{}, yaml.Strict()); err == nil {
+		if err := yaml.Load([]byte(bad), &file{}, yaml.WithKnownFields()); err == nil {
 			t.Errorf("%s: want an error", bad)
 		}
 	}

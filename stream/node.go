@@ -120,14 +120,24 @@ type Node struct {
 
 // NewNode checks the configuration and wires a node; nothing runs yet.
 func NewNode(cfg Config, deps Deps) (*Node, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, fmt.Errorf("stream: new node: %w", err)
-	}
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	if deps.Dial == nil {
 		deps.Dial = dial
+	}
+	n, filters, err := join(cfg, deps)
+	if err != nil {
+		return nil, fmt.Errorf("stream: new node: %w", err)
+	}
+	return n.wire(cfg, deps, filters), nil
+}
+
+// join checks the configuration, and joins streams, labels and models. It returns
+// what is to be subscribed to.
+func join(cfg Config, deps Deps) (*Node, []string, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, err
 	}
 	n := &Node{
 		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),
@@ -138,13 +148,14 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	}
 	n.lost = n.count(&source{name: "none"})
 	if err := n.connectModels(deps.Models); err != nil {
-		return nil, fmt.Errorf("stream: new node: %w", err)
+		return nil, nil, err
 	}
 	filters, err := n.filters()
-	if err != nil {
-		return nil, fmt.Errorf("stream: new node: %w", err)
-	}
+	return n, filters, err
+}
 
+// wire gives a node that is joined all that it works with.
+func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	qos := byte(cfg.MQTT.QoS)
 	n.ring = newFifo(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, func(m *message) int { return len(m.topic) + len(m.payload) })
@@ -186,7 +197,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	if cfg.LossWindow > 0 {
 		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
 	}
-	return n, nil
+	return n
 }
 
 // connectModels makes the sources and the models and joins them.
@@ -199,7 +210,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if err != nil {
 			return err
 		}
-		src := &source{name: name, filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, impute: s.OnMissing == OnMissingImpute, identity: identities[name]}
+		src := &source{name: name, key: "streams." + name + ".topics", filters: s.Topics, decoder: decoder, allowRetained: s.AllowRetained, impute: s.OnMissing == OnMissingImpute, identity: identities[name]}
 		tmpl := s.TopicTemplate
 		if s.Format == formatValue {
 			src.gatherer = newGatherer(s, n.counts)
@@ -213,7 +224,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 	prefix := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/"
 	for _, c := range configs {
 		if !isName(c.Name) || slices.Contains(nodeTopics, c.Name) || slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == c.Name }) {
-			errs = append(errs, fmt.Errorf("models %q: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", ")))
+			errs = append(errs, fmt.Errorf("models.%s: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", ")))
 			continue
 		}
 		m := &modelState{
@@ -229,7 +240,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			continue
 		}
 		if err := m.join(byName); err != nil {
-			errs = append(errs, fmt.Errorf("models.%s: %w", c.Name, err))
+			errs = append(errs, within("models."+c.Name, err))
 			continue
 		}
 		if m.modelCounts = n.taught[c.Name]; m.modelCounts == nil {
@@ -273,7 +284,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 		if err != nil {
 			return err
 		}
-		src := &source{name: labelsName, filters: l.Topics, decoder: newLabelDecoder(l), template: t}
+		src := &source{name: labelsName, key: fmt.Sprintf("labels[%d].topics", i), filters: l.Topics, decoder: newLabelDecoder(l), template: t}
 		for _, m := range n.models {
 			if l.Model == "" || l.Model == m.Name {
 				src.models = append(src.models, m)
@@ -369,7 +380,7 @@ func (n *Node) filters() ([]string, error) {
 			plain, _ := unshare(f)
 			for _, own := range n.outputs() {
 				if src.ownTopic == "" && overlap(plain, own) {
-					errs = append(errs, fmt.Errorf("%s: topics %s: would receive the node's own output %s", src.name, f, own))
+					errs = append(errs, fmt.Errorf("%s: %s would receive the node's own output %s: name the topics of the sensors, such as factory/+/vibration", src.key, f, own))
 					break
 				}
 			}

@@ -47,6 +47,7 @@ const (
 // source is where messages come from: a stream, or topics of labels.
 type source struct {
 	name          string
+	key           string // of its filters in the configuration
 	filters       []string
 	decoder       *Decoder
 	template      *template

@@ -686,7 +686,7 @@ func TestPoison(t *testing.T) {
 			reason  Reason
 		}{
 			{"", Empty}, {"{", Malformed}, {"[1]", WrongDimension}, {"[1,NaN]", NotANumber}, {"[1,1e999]", NotANumber}, {`{"f0":1}`, MissingFeature},
-			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3}`, BadLabel},
+			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3.5}`, BadLabel},
 			{`{"features":[1,2],"label":{}}`, BadLabel}, {`{"features":[1,2],"id":[]}`, BadID}, {strings.Repeat(" ", 10<<20), TooLarge},
 			{`{"id":"z","label":"ok"}`, UnknownID},
 		} {
@@ -840,8 +840,8 @@ func TestNewNodeRefuses(t *testing.T) {
 		change func(*Config, *ModelConfig)
 		want   string
 	}{
-		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models "state"`},
-		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing: streams []"},
+		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models.state: want names`},
+		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing.streams []"},
 		{func(c *Config, m *ModelConfig) { m.Streams = []string{"x"} }, `there is no stream "x"; there are vibration`},
 		{func(c *Config, m *ModelConfig) { m.Features = []string{"f0", "f9"} }, `stream vibration has no feature "f9"`},
 		{func(c *Config, m *ModelConfig) { m.Model = newFakeModel(7) }, "2 of them, but the model was made for 7"},

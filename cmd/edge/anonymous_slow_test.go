@@ -29,7 +29,7 @@ var anonymousRows = map[string]func(t *testing.T) []dataset.Row{
 		return []dataset.Row{{X: []float64{20.5, 40}, Label: "ok"}}
 	},
 	"room_occupancy": func(t *testing.T) []dataset.Row {
-		file, err := dataset.Open(filepath.Join("..", "..", "..", "shared", "data", "room_occupancy.csv.gz"), "")
+		file, err := dataset.Open(filepath.Join("..", "..", "..", "shared", "data", "room_occupancy.csv.gz"), dataset.Format{})
 		if err != nil {
 			missing(t, "needs ../shared: "+err.Error())
 		}

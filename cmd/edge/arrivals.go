@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -36,6 +35,8 @@ type arrivals struct {
 	aim     online.Aim
 	set     []int // scratch
 	book    classBook
+
+	rejected int // rows, by OnMissing
 }
 
 // tardy is a row that waits for its label.
@@ -52,15 +53,18 @@ type tardy struct {
 // plain reports whether labels come with their rows, all of them, and nothing is missing.
 func (a *arrivals) plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Missing == 0 }
 
+// anew is the same for another stream, of which nothing has come yet.
+func (a *arrivals) anew() *arrivals {
+	return &arrivals{Delay: a.Delay, Fraction: a.Fraction, Missing: a.Missing, OnMissing: a.OnMissing, Seed: a.Seed}
+}
+
 // check reports what is out of range.
 func (a *arrivals) check() error {
 	switch {
 	case a.Delay < 0 || !(a.Fraction >= 0 && a.Fraction <= 1) || !(a.Missing >= 0 && a.Missing < 1):
 		return errors.New("--delay, --label-fraction and --missing: want rows, 0 to 1, and 0 to below 1")
-	case !slices.Contains([]string{stream.OnMissingReject, stream.OnMissingImpute, stream.OnMissingMarginalise}, a.OnMissing):
-		return fmt.Errorf("--on-missing %s: want reject, impute or marginalise", a.OnMissing)
 	}
-	return nil
+	return checkOnMissing(a.OnMissing)
 }
 
 // lose makes features of a row missing, and does about all that are missing what
@@ -125,6 +129,7 @@ func (a *arrivals) run(ctx context.Context, learner *online.Learner, rows datase
 func (a *arrivals) row(n int, row *dataset.Row) error {
 	told := a.rng.Float64() < a.Fraction && row.Label != ""
 	if !a.lose(row.X) {
+		a.rejected++
 		return nil
 	}
 	ahead := 0

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"edge/cmd/edge/internal/dataset"
 )
 
 // With labels that come at once, all of them, and nothing missing, a stream of
@@ -27,7 +30,7 @@ func TestArrivals(t *testing.T) {
 		{"rare", []string{"--label-fraction", "0.1"}, true},
 		{"imputed", []string{"--missing", "0.3", "--on-missing", "impute"}, true},
 		{"marginalised", []string{"--missing", "0.3", "--on-missing", "marginalise"}, true},
-		{"rejected", []string{"--missing", "0.05"}, false},
+		{"rejected", []string{"--missing", "0.05", "--on-missing", "reject"}, false},
 	} {
 		r := eval(c.args...)
 		if r.Error <= plain.Error || r.Error > 0.6 {
@@ -48,8 +51,8 @@ func TestArrivals(t *testing.T) {
 }
 
 // Empty cells of a file are features that are missing, as --missing makes them,
-// and rows without a label are answered and not judged; without a word about
-// them in --on-missing the file is refused.
+// and rows without a label are answered and not judged; the
+// configuration and --on-missing decide what becomes of them.
 func TestEmptyCells(t *testing.T) {
 	var gaps strings.Builder
 	rows, size := brief(600, 300), strconv.Itoa(brief(50, 20))
@@ -57,7 +60,7 @@ func TestEmptyCells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
+	n, w := 0, dataset.NewWaveform(1)
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.TrimSpace(line), ",")
 		if n%3 == 1 {
@@ -75,8 +78,42 @@ func TestEmptyCells(t *testing.T) {
 			t.Errorf("%s: %d rows judged, error %.3f, classes %q", how, r.Samples, r.Error, r.Classes)
 		}
 	}
-	if code, _, errOut := edge(t, "eval", data); code != exitRuntime || !strings.Contains(errOut, "--on-missing impute") {
-		t.Errorf("without --on-missing: exit %d: %s", code, errOut)
+	marginalised := evalJSON(t, data, "--on-missing", "marginalise", "--inducing", size)[0]
+	for i, r := range evalJSON(t, data, data, "--inducing", size) { // of which the second knows nothing of the first
+		if r.Digest != marginalised.Digest || r.Samples != marginalised.Samples || r.Error != marginalised.Error {
+			t.Errorf("by default, time %d: %d rows judged, error %.3f; marginalised %d, %.3f", i+1, r.Samples, r.Error, marginalised.Samples, marginalised.Error)
+		}
+	}
+	config := func(how string) string {
+		return writeFile(t, how+".yaml", fmt.Sprintf("streams: {s: {topics: [s], on_missing: %s, features: [%s]}}\nmodels: {m: {streams: [s], inducing: %s}}\n",
+			how, strings.Join(w.Features(), ", "), size))
+	}
+	if r := evalJSON(t, data, "-c", config("reject"))[0]; r.Samples >= uint64(rows)*3/5 || r.Samples == 0 {
+		t.Errorf("on_missing: reject in the configuration: %d rows judged", r.Samples)
+	}
+	if r := evalJSON(t, data, "-c", config("impute"))[0]; r.Samples != uint64(rows)*4/5 {
+		t.Errorf("on_missing: impute in the configuration: %d rows judged", r.Samples)
+	}
+	if _, _, errOut := edge(t, "eval", data, "-c", config("reject")); !strings.Contains(errOut, "lack features or a label and are left out; on_missing is reject: --on-missing marginalise takes") {
+		t.Errorf("what is left out is not reported: %s", errOut)
+	}
+	for _, args := range [][]string{{"--mode", "holdout", "--repeats", "2"}, {"--query", "margin", "--budget", "0.5"}, {"--linear"}, {"--mode", "cv", "--repeats", "2", "--passes", "2"}} {
+		for _, how := range []string{"reject", "impute", "marginalise"} {
+			for _, r := range evalJSON(t, append([]string{data, "--inducing", size, "--on-missing", how}, args...)...) {
+				if math.IsNaN(r.Error) || math.IsNaN(r.NLL) || r.Error > 0.6 || r.Samples == 0 {
+					t.Errorf("%v, %s: %d rows, error %.3f, nll %.3f", args, how, r.Samples, r.Error, r.NLL)
+				}
+			}
+		}
+	}
+	for _, how := range []string{"", "reject", "impute"} {
+		args := []string{"train", data, "--passes", "3", "--holdout", "0.2", "--inducing", size}
+		if how != "" {
+			args = append(args, "--on-missing", how)
+		}
+		if code, _, errOut := edge(t, args...); code != exitOK || !strings.Contains(errOut, "are left out") {
+			t.Errorf("train, %s: exit %d: %s", how, code, errOut)
+		}
 	}
 	if code, out, errOut := edge(t, "config", "sample", "--from", data); code != exitOK || !strings.Contains(out, "on_missing: impute") {
 		t.Errorf("config sample --from: exit %d: %s%s", code, out, errOut)

@@ -18,7 +18,7 @@ import (
 // Config is the configuration file. Every package owns its part; what is here
 // is the shape of the YAML. configs/edge.yaml documents every key.
 type Config struct {
-	// Node is the node's name, a level of its topics. Default: the host's name.
+	// Node is the node's name, a level of its topics. Empty, the default: the host's name.
 	Node          string                   `yaml:"node"`
 	MQTT          stream.MQTT              `yaml:"mqtt"`
 	Outbox        stream.Outbox            `yaml:"outbox"`
@@ -177,6 +177,9 @@ func parseConfig(path string, data []byte, environ []string) (*Config, error) {
 	from, err := c.applyEnviron(environ)
 	if err != nil {
 		return nil, err
+	}
+	if c.Node == "" {
+		c.Node = DefaultConfig().Node
 	}
 	var errs []error
 	for _, err := range flatten(c.Validate()) {
@@ -371,7 +374,24 @@ func (c *Config) Validate() error {
 	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
 		fail("log.format", "%s: want auto, text or json", c.Log.Format)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.checkNode()
+}
+
+// checkNode reports what a node would refuse of a configuration whose parts are
+// valid each by itself.
+func (c *Config) checkNode() error {
+	var feeds []stream.ModelConfig
+	for _, name := range sortedKeys(c.Models) {
+		learner, err := c.Learner(name)
+		if err != nil {
+			return err
+		}
+		feeds = append(feeds, newServedModel(c, name, learner).feed)
+	}
+	return stream.Check(c.Stream(), feeds)
 }
 
 // prefixed puts a key's prefix before every joined error.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
 
+	"edge/cmd/edge/internal/dataset"
 	"edge/configs"
 	"edge/online"
 	"edge/stream"
@@ -32,13 +33,13 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := DefaultConfig()
-	want.Node = "edge"
 	s := stream.DefaultStream()
 	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
-	s.Features, s.Fields, s.Columns = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}
+	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
 	want.Streams["vibration"] = s
 	l := stream.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
+	l.Map = map[string]string{}
 	want.Labels = []stream.Labels{l}
 	m := DefaultModel()
 	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
@@ -126,26 +127,31 @@ func TestConfigRefuses(t *testing.T) {
 			"edge.yaml:1:29: mqtt.keepalive: 5: want a duration with its unit, such as 250ms, 30s or 24h",
 			`edge.yaml:2:19: store.max_size: size "12MB": want a whole number`,
 		}},
-		"fraction":               {"outbox: {max_messages: 1.5}\n", nil, []string{"edge.yaml:1:24: outbox.max_messages: 1.5: want a whole number"}},
-		"word for a switch":      {"mqtt: {persistent_session: yes}\n", nil, []string{"edge.yaml:1:28: mqtt.persistent_session: yes: want true or false"}},
-		"key without a value":    {"mqtt:\n", nil, []string{"mqtt has no value; leave the key out for its default"}},
-		"number as a name":       {"models: {m: {streams: [007]}}\n", nil, []string{"edge.yaml:1:24: models.m.streams[0]: put 007 in quotes, it would be read as the number 7"}},
-		"word for a mapping":     {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
-		"password in the file":   {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values"}},
-		"list for a mapping":     {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
-		"word for a list":        {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
-		"address without quotes": {"mqtt: {servers: [mqtt://h:1]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
-		"list for a word":        {"node: [a]\n", nil, []string{"edge.yaml:1:7: node: want one value"}},
-		"key twice":              {"node: a\nnode: b\n", nil, []string{`edge.yaml:2:1: mapping key "node" already defined at [1:1]`}},
-		"no such anchor":         {"outbox: *o\n", nil, []string{"edge.yaml:1:9: *o: there is no &o before it"}},
-		"anchor within itself":   {"mqtt: &a {<<: *a}\n", nil, []string{"edge.yaml:1:15: *a: there is no &a before it"}},
-		"alias of another kind":  {"mqtt: &a {qos: 1}\nnode: *a\n", nil, []string{"edge.yaml:1:10: node: want one value; put it in quotes if it has a colon"}},
-		"merge of a list":        {"mqtt: {<<: [{qos: 1}]}\n", nil, []string{"edge.yaml:1:12: mqtt: want keys and values"}},
-		"merge of a wrong key":   {"outbox: &a {policy: drop_oldest}\nmqtt: {ring: {<<: *a}}\n", nil, []string{`edge.yaml:1:13: unknown key "policy" in mqtt.ring; the keys are max_bytes, max_messages`}},
-		"tag":                    {"node: !!binary aGVsbG8=\n", nil, []string{"edge.yaml:1:7: node: the tag !!binary has no meaning here"}},
-		"not YAML":               {"mqtt: {servers: [\n", nil, []string{"edge.yaml:1:"}},
-		"two documents":          {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
-		"nothing":                {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
+		"fraction":              {"outbox: {max_messages: 1.5}\n", nil, []string{"edge.yaml:1:24: outbox.max_messages: 1.5: want a whole number"}},
+		"word for a switch":     {"mqtt: {persistent_session: maybe}\n", nil, []string{"edge.yaml:1:28: mqtt.persistent_session: maybe: want true or false"}},
+		"key without a value":   {"mqtt:\n", nil, []string{"mqtt has no value; leave the key out for its default"}},
+		"number as a name":      {"models: {m: {streams: [007]}}\n", nil, []string{"edge.yaml:1:24: models.m.streams[0]: put 007 in quotes, it would be read as the number 7"}},
+		"word for a mapping":    {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
+		"password in the file":  {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values"}},
+		"list for a mapping":    {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
+		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
+		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
+		"tab":                   {"mqtt:\n\tqos: 1\n", nil, []string{"edge.yaml:2:1: a tab: YAML is indented by spaces alone"}},
+		"no UTF-8":              {"node: \xff\n", nil, []string{"edge.yaml:1:7: the byte 0xff is no UTF-8: save the file as UTF-8"}},
+		"size":                  {"store: {max_size: 12MB}\n", nil, []string{`size "12MB": want a whole number with B, KiB, MiB or GiB, such as 64KiB`}},
+		"key of two words":      {"[a, b]: 1\n", nil, []string{"edge.yaml:1:1: the configuration: want one word as a key"}},
+		"key twice, merged":     {"outbox: &a {max_messages: 100}\nmqtt: {ring: {<<: *a, <<: *a}}\n", nil, []string{"edge.yaml:2:23: mqtt.ring.<< occurs twice: it is in line 2, too"}},
+		"list for a word":       {"node: [a]\n", nil, []string{"edge.yaml:1:7: node: want one value"}},
+		"key twice":             {"node: a\nnode: b\n", nil, []string{"edge.yaml:2:1: node occurs twice: it is in line 1, too"}},
+		"no such anchor":        {"outbox: *o\n", nil, []string{"edge.yaml:1:9: *o: there is no &o before it"}},
+		"anchor within itself":  {"mqtt: &a {<<: *a}\n", nil, []string{"edge.yaml:1:15: *a: stands within &a itself"}},
+		"alias of another kind": {"mqtt: &a {qos: 1}\nnode: *a\n", nil, []string{"edge.yaml:1:7: node: want one value; put it in quotes if it has a colon"}},
+		"merge of a list":       {"mqtt: {<<: [{qos: 1}]}\n", nil, []string{"edge.yaml:1:12: mqtt: want keys and values"}},
+		"merge of a wrong key":  {"outbox: &a {policy: drop_oldest}\nmqtt: {ring: {<<: *a}}\n", nil, []string{`edge.yaml:1:13: unknown key "policy" in mqtt.ring; the keys are max_bytes, max_messages`}},
+		"tag":                   {"node: !!binary aGVsbG8=\n", nil, []string{"edge.yaml:1:7: node: the tag !!binary has no meaning here"}},
+		"not YAML":              {"mqtt: {servers: [\n", nil, []string{"edge.yaml:2:1: did not find expected node content; is a quote, a [ or a { not closed?"}},
+		"two documents":         {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
+		"nothing":               {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
 		"out of range": {minimal + "store: {max_size: 1KiB, dedupe: -1, checkpoint: {every: 0s, samples: 0}}\n", nil, []string{
 			"edge.yaml:5:9: store.max_size: 1KiB: want at least 1MiB",
 			"edge.yaml:5:25: store.dedupe: -1: want 1 to 1000000 messages",
@@ -155,6 +161,20 @@ func TestConfigRefuses(t *testing.T) {
 		"address with no number": {minimal + "http: {listen: 'localhost:http'}\n", nil, []string{"http.listen: localhost:http: want host:port"}},
 		"range of a package": {strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: 1", 1), nil,
 			[]string{"edge.yaml:4:42: models.bearing.inducing: 1: want inducing points, 2 to 1000"}},
+		"address of no host":  {minimal + "http: {listen: '127.0.0.256:80'}\n", nil, []string{"http.listen: 127.0.0.256:80: want host:port"}},
+		"address with a path": {minimal + "http: {listen: 'http://localhost:80'}\n", nil, []string{"http.listen: http://localhost:80: want host:port"}},
+		"all topics": {strings.Replace(minimal, "[factory/+/vibration]", `["#"]`, 1), nil,
+			[]string{"edge.yaml:3:23: streams.vibration.topics: # would receive the node's own output edge/"}},
+		"own topics": {strings.Replace(minimal, "[factory/+/vibration]", `[edge/#]`, 1), nil,
+			[]string{"edge.yaml:3:23: streams.vibration.topics: edge/# would receive the node's own output edge/"}},
+		"own topics as labels": {minimal + "labels: [{topics: ['edge/+/+/prediction']}]\n", nil,
+			[]string{"edge.yaml:5:11: labels[0].topics: edge/+/+/prediction would receive the node's own output edge/"}},
+		"own topics, shared": {strings.Replace(minimal, "[factory/+/vibration]", `["$share/g/edge/#"]`, 1), nil,
+			[]string{"streams.vibration.topics: $share/g/edge/# would receive the node's own output"}},
+		"model that is a topic": {strings.Replace(minimal, "bearing", "health", 1), nil,
+			[]string{"edge.yaml:4:10: models.health: want names of their own in [a-z0-9_-], and none of state, info, health"}},
+		"stream twice": {strings.Replace(minimal, "[vibration]", "[vibration, vibration]", 1), nil,
+			[]string{"edge.yaml:4:20: models.bearing.streams: vibration is there twice"}},
 		"no such stream": {strings.Replace(minimal, "[vibration]", "[vibraton]", 1), nil,
 			[]string{`edge.yaml:4:20: models.bearing.streams: there is no stream called "vibraton"; there is vibration`}},
 		"no such feature": {strings.Replace(minimal, "[vibration]", "[vibration], features: [rms, crest]", 1), nil,
@@ -186,6 +206,42 @@ func TestConfigRefuses(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the error gives a password away: %v", err)
+			}
+		})
+	}
+}
+
+// YAML as people write it.
+func TestConfigReads(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":           minimal,
+		"ports":           strings.Replace(minimal, "mqtt://broker.lan", "mqtt://127.0.0.1:1883, 'mqtts://broker.lan:8883', 'ws://[::1]:80'", 1),
+		"block":           "mqtt:\n  servers:\n  - mqtt://127.0.0.1:1883\nstreams:\n  vibration:\n    topics:\n      - factory/+/vibration\n    features: [rms, kurtosis, peak_hz]\nmodels:\n  bearing:\n    streams: [vibration]\n",
+		"Windows":         "\ufeff" + strings.ReplaceAll(minimal, "\n", "\r\n"),
+		"start and end":   "---\n" + minimal + "...\n",
+		"one last, empty": minimal + "---\n",
+		"comments":        "# of mine\n" + strings.ReplaceAll(minimal, "]}\n", "]} # so\n"),
+		"words":           minimal + "control: {enabled: Yes}\nhomeassistant: {enabled: on}\nhttp: {pprof: NO, listen: 127.0.0.1:9107}\n",
+		"anchors":         "mqtt: {servers: &s [mqtt://127.0.0.1:1883]}\nstreams: {vibration: {topics: &t [factory/+/vibration], features: [rms]}}\nlabels: [{topics: *t}]\nmodels: {bearing: {streams: [vibration]}}\n",
+		"label maps":      strings.Replace(minimal, "features:", "label_map: {true: on, 0: off, \"ON\": on}, features:", 1) + "labels: [{topics: [a], last: true, map: {OPEN: open, 1.5: half}}]\n",
+		"numbers":         minimal + "store: {journal_flush: 5s, max_size: 8388608, checkpoint: {every: 1h30m}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parseConfig("edge.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if s := c.Streams["vibration"]; !reflect.DeepEqual(s.Topics, []string{"factory/+/vibration"}) {
+				t.Errorf("topics %q", s.Topics)
+			}
+			if strings.Contains(text, ":1883") && c.MQTT.Servers[0] != "mqtt://127.0.0.1:1883" {
+				t.Errorf("servers %q", c.MQTT.Servers)
+			}
+			if by := c.Streams["vibration"].LabelMap; name == "label maps" && (by["true"] != "on" || by["0"] != "off" || c.Labels[0].Map["1.5"] != "half" || !c.Labels[0].Last) {
+				t.Errorf("label_map %v, labels %+v", by, c.Labels)
+			}
+			if name == "words" && (!c.Control.Enabled || !c.HomeAssistant.Enabled || c.HTTP.Pprof) {
+				t.Errorf("control %v, homeassistant %v, pprof %v", c.Control, c.HomeAssistant, c.HTTP)
 			}
 		})
 	}
@@ -318,7 +374,7 @@ func FuzzQuoteYAML(f *testing.F) {
 }
 
 func TestSampleForDataFiles(t *testing.T) {
-	text, err := sampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, "")
+	text, err := sampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

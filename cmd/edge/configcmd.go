@@ -34,7 +34,7 @@ func newConfigCommand() *cobra.Command {
 
 func newConfigSampleCommand() *cobra.Command {
 	var from []string
-	var label string
+	var data dataFlags
 	cmd := &cobra.Command{
 		Use:   "sample",
 		Short: "Print a configuration with every key, its default and a comment",
@@ -49,7 +49,10 @@ file: its topics, features and classes.`,
 				_, err := cmd.OutOrStdout().Write(configs.Sample)
 				return err
 			}
-			text, err := sampleFor(from, label)
+			if err := data.check(); err != nil {
+				return err
+			}
+			text, err := sampleFor(from, data.Format)
 			if err != nil {
 				return err
 			}
@@ -61,7 +64,7 @@ file: its topics, features and classes.`,
 		}),
 	}
 	cmd.Flags().StringArrayVar(&from, "from", nil, "make one for this data `FILE`; may be repeated")
-	cmd.Flags().StringVar(&label, "label", "", "`NAME` of the label's column (default the last one)")
+	data.add(cmd, "`NAME` of the label's column (default the last one)")
 	return cmd
 }
 
@@ -129,8 +132,15 @@ with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
+			doubts, err := c.obstacles()
+			if err != nil {
+				return err
+			}
 			out := textWriter{cmd.OutOrStdout()}
 			describeConfig(out, path, c)
+			for _, d := range doubts {
+				fmt.Fprintln(out, "warning ", d)
+			}
 			for _, e := range append(c.exposures(path), c.HTTP.exposures(c.Control.Enabled)...) {
 				fmt.Fprintf(out, "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
 			}
@@ -205,8 +215,6 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	state := "will be created"
 	if info, err := os.Stat(full); err == nil {
 		state = "exists, " + byteSize(uint64(info.Size()))
-	} else if _, err := os.Stat(filepath.Dir(full)); err != nil {
-		state = "cannot be created: its folder does not exist"
 	}
 	switch {
 	case c.HTTP.Listen == "":

@@ -18,26 +18,29 @@ import (
 
 // evaluation is what the flags of eval ask for.
 type evaluation struct {
-	configPath, model, label string
-	selection                dataset.Selection
-	seeds                    int
-	batch, inducing          int
-	kernel                   string
-	noise                    float64
-	mode                     string // prequential, holdout or cv
-	cut                      splits
-	coverage                 float64
-	abstain                  online.Abstain
-	late                     arrivals
-	ask                      questions
-	drift                    online.Drift
-	weights                  online.ClassWeights
-	undeclared               bool
-	confirm                  int
-	abrupt                   int
-	asJSON                   bool
-	plot, plotSets           string
-	linear                   bool
+	configPath, model string
+	data              dataFlags
+	config            *Config       // at configPath; nil: none
+	learnt            online.Config // of the model there
+	selection         dataset.Selection
+	seeds             int
+	batch, inducing   int
+	kernel            string
+	noise             float64
+	mode              string // prequential, holdout or cv
+	cut               splits
+	coverage          float64
+	abstain           online.Abstain
+	late              arrivals
+	ask               questions
+	drift             online.Drift
+	weights           online.ClassWeights
+	undeclared        bool
+	confirm           int
+	abrupt            int
+	asJSON            bool
+	plot, plotSets    string
+	linear            bool
 }
 
 func newEvalCommand() *cobra.Command {
@@ -88,13 +91,16 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 			if err := e.check(args); err != nil {
 				return coded(exitUsage, err)
 			}
+			if err := e.configure(); err != nil {
+				return err
+			}
 			return e.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&e.configPath, "config", "c", "", "take a model's configuration from this `FILE`")
 	f.StringVar(&e.model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	f.StringVar(&e.label, "label", "", "`NAME` of the label's column (default the last one)")
+	e.data.add(cmd, "`NAME` of the label's column (default the last one)")
 	f.IntVar(&e.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntSliceVar(&e.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
@@ -127,7 +133,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.IntVar(&e.late.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
 	f.Float64Var(&e.late.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
 	f.Float64Var(&e.late.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
-	f.StringVar(&e.late.OnMissing, "on-missing", stream.OnMissingReject, "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged")
+	f.StringVar(&e.late.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged (default as the model's stream has it, else marginalise)")
 	finish = trainingFlags(cmd, &e.cut.how)
 	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
@@ -225,7 +231,7 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 	if e.mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	census, err := dataset.TakeCensus(path, e.label)
+	census, err := dataset.TakeCensus(path, e.data.of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
@@ -250,42 +256,40 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 
 // beside judges soft-max regression on the rows that file judges.
 func (e *evaluation) beside(path string) (*Report, error) {
-	census, err := dataset.TakeCensus(path, e.label)
+	census, err := dataset.TakeCensus(path, e.data.of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
-	d, err := dataset.Open(path, e.label)
+	d, err := dataset.Open(path, e.data.of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	cfg, rows, err := e.stream(d, e.selection, census)
+	cfg, all, err := e.stream(d, e.selection, census)
 	if err != nil {
 		return nil, err
 	}
+	rows := &usableRows{rows: all, how: e.late.OnMissing} // whose means the regression keeps
 	return linear(rows, len(cfg.Features), census.Classes, cfg.Batch.MaxSize, d.Name)
 }
 
 // stream is the configuration of the model that learns d, and the rows of s as
 // it takes them.
-func (e *evaluation) stream(d *dataset.File, s dataset.Selection, census dataset.Census) (cfg online.Config, rows *pickedRows, err error) {
-	cfg, pick, err := e.learnerConfig(d, census)
-	if err != nil {
-		return cfg, nil, err
-	}
+func (e *evaluation) stream(d *dataset.File, s dataset.Selection, census dataset.Census) (cfg online.Config, rows *driftingRows, err error) {
+	cfg = e.learnerConfig(d, census)
 	all, err := s.Of(d)
-	return cfg, &pickedRows{rows: all, pick: pick, abrupt: e.abrupt}, err
+	return cfg, &driftingRows{rows: all, abrupt: e.abrupt}, err
 }
 
 // once evaluates one file in one order; repeat is how many times that was done
 // before in this one.
 func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Census, ask online.Asking, repeat int, errOut io.Writer) (*Report, error) {
-	d, err := dataset.Open(path, e.label)
+	d, err := dataset.Open(path, e.data.of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	d.Gaps = e.late.OnMissing != stream.OnMissingReject && !ask.Enabled()
+	e.data.warn(errOut, path, d)
 	cfg, rows, err := e.stream(d, s, census)
 	if err != nil {
 		return nil, err
@@ -305,17 +309,27 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	bar := newProgress(errOut, total, d.Name)
 	defer bar.Close()
 	var report *Report
+	late, leftOut := e.late.anew(), 0
 	switch {
 	case ask.Enabled():
 		size := max(e.batch, 1)
 		if ask.Strategy == everyLabel {
 			size = cfg.Batch.MaxSize
 		}
-		report, err = askingEval(ctx, learner, rows, d.Name, ask, size, total, bar.Add)
+		usable := &usableRows{rows: rows, how: e.late.OnMissing, means: func() []float64 { return meansOf(learner.Posterior()) }}
+		report, err = askingEval(ctx, learner, usable, d.Name, ask, size, total, bar.Add)
+		leftOut = usable.leftOut
 	case e.late.plain() && census.Gaps == 0:
 		report, err = prequential(ctx, learner, rows, d.Name, total, bar.Add)
 	default:
-		report, err = e.late.run(ctx, learner, rows, d.Name, bar.Add)
+		report, err = late.run(ctx, learner, rows, d.Name, bar.Add)
+		leftOut = late.rejected
+	}
+	if err == nil && leftOut == total {
+		err = fmt.Errorf("%s: %w", path, errNoRows)
+	} else if err == nil && leftOut > 0 {
+		fmt.Fprintf(errOut, "%s: %d of %d rows lack features or a label and are left out; on_missing is %s: --on-missing %s takes those that have some features\n",
+			d.Name, leftOut, total, e.late.OnMissing, stream.OnMissingMarginalise)
 	}
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
@@ -330,30 +344,41 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	return report, nil
 }
 
-// learnerConfig is the configuration of the model that learns d, and which of
-// d's columns are its features, in its order.
-func (e *evaluation) learnerConfig(d *dataset.File, census dataset.Census) (cfg online.Config, pick []int, err error) {
+// configure reads the configuration, and takes from it what no flag sets.
+func (e *evaluation) configure() error {
+	if err := e.data.check(); err != nil {
+		return err
+	}
 	if e.configPath == "" {
+		e.late.OnMissing = cmp.Or(e.late.OnMissing, stream.OnMissingMarginalise)
+		return nil
+	}
+	c, err := LoadConfig(e.configPath)
+	if err != nil {
+		return err
+	}
+	if e.learnt, err = c.Learner(e.model); err != nil {
+		return coded(exitConfig, err)
+	}
+	e.config = c
+	e.late.OnMissing = cmp.Or(e.late.OnMissing, c.onMissing(e.model))
+	return nil
+}
+
+// learnerConfig is the configuration of the model that learns d.
+func (e *evaluation) learnerConfig(d *dataset.File, census dataset.Census) online.Config {
+	cfg := e.learnt
+	if e.config == nil {
 		cfg = online.DefaultConfig()
 		cfg.Inducing = 0 // depends on what is asked for
 		cfg.Features = d.Features
 		cfg.Classes.Names = census.Classes
 		cfg.Classes.Max = max(cfg.Classes.Max, len(census.Classes))
-	} else {
-		c, err := LoadConfig(e.configPath)
-		if err != nil {
-			return cfg, nil, err
-		}
-		if cfg, err = c.Learner(e.model); err != nil {
-			return cfg, nil, coded(exitConfig, err)
-		}
-		if len(e.ask.strategies) > 0 && c.Models[cmp.Or(e.model, sortedKeys(c.Models)[0])].Learner.Inducing == 0 {
-			cfg.Inducing = 0 // depends on what --query asks for, not the model
-		}
+	} else if c := e.config; len(e.ask.strategies) > 0 && c.Models[cmp.Or(e.model, sortedKeys(c.Models)[0])].Learner.Inducing == 0 {
+		cfg.Inducing = 0 // depends on what --query asks for, not the model
 	}
 	e.adjust(&cfg)
-	pick, err = d.Columns(cfg.Features)
-	return cfg, pick, err
+	return cfg
 }
 
 // adjust puts what the flags say into the configuration.
@@ -389,28 +414,23 @@ func (e *evaluation) adjust(cfg *online.Config) {
 	}
 }
 
-// pickedRows takes some of the features, in another order.
-type pickedRows struct {
+// driftingRows lets the features drift.
+type driftingRows struct {
 	rows   dataset.Rows
-	pick   []int
 	x      []float64
 	abrupt int // rows after which features take the place of others, and of their own again; 0: never
 	taken  int
 }
 
-func (p *pickedRows) Next(row *dataset.Row) error {
-	if err := p.rows.Next(row); err != nil {
+func (p *driftingRows) Next(row *dataset.Row) error {
+	if err := p.rows.Next(row); err != nil || p.abrupt == 0 {
 		return err
 	}
 	p.x = append(p.x[:0], row.X...)
-	row.X = row.X[:0]
-	turn := 0
-	if p.abrupt > 0 {
-		turn = p.taken / p.abrupt % 2 * (len(p.pick) + 1) / 2
-	}
+	turn := p.taken / p.abrupt % 2 * (len(p.x) + 1) / 2
 	p.taken++
-	for i := range p.pick {
-		row.X = append(row.X, p.x[p.pick[(i+turn)%len(p.pick)]])
+	for i := range row.X {
+		row.X[i] = p.x[(i+turn)%len(p.x)]
 	}
 	return nil
 }

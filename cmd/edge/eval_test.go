@@ -63,7 +63,7 @@ func TestEval(t *testing.T) {
 // The scores are those of a learner that is fed by hand.
 func TestEvalIsPlainLearning(t *testing.T) {
 	path := tableFile(t, "table.csv", 150)
-	d, err := dataset.Open(path, "")
+	d, err := dataset.Open(path, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,13 +60,13 @@ func (s *splits) cut(mode string, n int) ([]split, error) {
 
 // splits judges a file by repeated splits.
 func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
-	cfg, features, err := e.tableConfig()
+	cfg, features := e.tableConfig()
+	table, err := loadTable(path, e.data.of(features), e.late.OnMissing)
 	if err != nil {
 		return nil, err
 	}
-	table, err := dataset.LoadTable(path, e.label, features)
-	if err != nil {
-		return nil, err
+	if table.LeftOut > 0 {
+		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, e.late.OnMissing)
 	}
 	cfg.Features = table.Features
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
@@ -99,20 +99,13 @@ func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 
 // tableConfig is the configuration of the model that learns a table, and the
 // columns that it takes; nil: all.
-func (e *evaluation) tableConfig() (cfg online.Config, features []string, err error) {
+func (e *evaluation) tableConfig() (cfg online.Config, features []string) {
 	cfg = online.DefaultConfig()
-	if e.configPath != "" {
-		c, err := LoadConfig(e.configPath)
-		if err != nil {
-			return cfg, nil, err
-		}
-		if cfg, err = c.Learner(e.model); err != nil {
-			return cfg, nil, coded(exitConfig, err)
-		}
-		features = cfg.Features
+	if e.config != nil {
+		cfg, features = e.learnt, e.learnt.Features
 	}
 	e.adjust(&cfg)
-	return cfg, features, nil
+	return cfg, features
 }
 
 // split learns one split and judges it, by labels that are not flipped.

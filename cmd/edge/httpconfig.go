@@ -45,8 +45,10 @@ func (h HTTP) Validate(control bool) error {
 		errs = append(errs, fmt.Errorf("http.%s: %s", key, fmt.Sprintf(format, args...)))
 	}
 	if h.Listen != "" {
-		_, port, err := net.SplitHostPort(h.Listen)
-		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		host, port, err := net.SplitHostPort(h.Listen)
+		_, bad := strconv.ParseUint(port, 10, 16)
+		address := strings.Trim(host, "0123456789.") == "" && host != "" // which no name server knows
+		if err != nil || bad != nil || address && net.ParseIP(host) == nil || strings.ContainsAny(host, " /") {
 			fail("listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
 		}
 	}

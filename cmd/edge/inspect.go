@@ -36,7 +36,7 @@ type ModelReport struct {
 	Horizons     []HorizonReport      `json:"horizons"`
 	Relevance    []FeatureRelevance   `json:"relevance"` // most relevant first
 	LabelNoise   float64              `json:"label_noise"`
-	Scores       online.Scores        `json:"scores"`
+	Scores       *online.Scores       `json:"scores"` // null: none judged yet
 	Counters     online.Counters      `json:"counters"`
 	StateBytes   int                  `json:"state_bytes"`
 	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)]
@@ -221,7 +221,10 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 	}
 	p, cfg := learner.Posterior(), learner.Config()
 	r.Samples, r.Built, r.WarmedUp = p.Version()+uint64(learner.Pending()), p.Built(), learner.WarmedUp()
-	r.Scores, r.Counters, r.StateBytes, r.Digest = learner.Scores(), learner.Counters(), len(state), learner.Digest()
+	r.Counters, r.StateBytes, r.Digest = learner.Counters(), len(state), learner.Digest()
+	if scores := learner.Scores(); scores.N > 0 {
+		r.Scores = &scores
+	}
 	r.FormulaBytes, r.Parts = stateSize(cfg, len(p.Latent)), learner.StateSize()
 	r.Classes, r.Horizons, r.Relevance = []ClassReport{}, []HorizonReport{}, []FeatureRelevance{}
 	for k, name := range p.Classes() {
@@ -298,9 +301,12 @@ func (r *ModelReport) print(w io.Writer) {
 		stage = "warming up"
 	}
 	fmt.Fprintf(w, "\nmodel %s: %d samples, %s\n", r.Model, r.Samples, stage)
-	sc := r.Scores
-	fmt.Fprintf(w, "  scores     error %.4f, log loss %.4f, brier %.4f, ece %.4f, macro-f1 %.4f\n", sc.Error, sc.NLL, sc.Brier, sc.ECE, sc.MacroF1)
-	fmt.Fprintf(w, "             last %d: error %.4f, log loss %.4f\n", sc.Window.N, sc.Window.Error, sc.Window.NLL)
+	if sc := r.Scores; sc == nil {
+		fmt.Fprintln(w, "  scores     –, none judged yet")
+	} else {
+		fmt.Fprintf(w, "  scores     error %.4f, log loss %.4f, brier %.4f, ece %.4f, macro-f1 %.4f\n", sc.Error, sc.NLL, sc.Brier, sc.ECE, sc.MacroF1)
+		fmt.Fprintf(w, "             last %d: error %s, log loss %s\n", sc.Window.N, figure(sc.Window.N, "%.4f", sc.Window.Error), figure(sc.Window.N, "%.4f", sc.Window.NLL))
+	}
 	fmt.Fprintf(w, "  steps      %d, refused %d; labels refused %d; label noise %.3g\n", r.Counters.Steps, r.Counters.StepsRefused, r.Counters.LabelsRefused, r.LabelNoise)
 	for i, h := range r.Horizons {
 		length, _ := h.Length.MarshalText()

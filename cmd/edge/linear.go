@@ -40,8 +40,8 @@ func (s *softmax) grow(k int) {
 // standardise stores x in units of its deviation so far in s.x.
 func (s *softmax) standardise(x []float64) {
 	for j, v := range x {
-		s.x[j] = 0
-		if sd := math.Sqrt(s.m2[j] / max(s.n, 1)); sd > 0 {
+		s.x[j] = 0 // of what is missing, too
+		if sd := math.Sqrt(s.m2[j] / max(s.n, 1)); sd > 0 && !math.IsNaN(v) {
 			s.x[j] = min(max((v-s.mean[j])/sd, -8), 8)
 		}
 	}
@@ -62,6 +62,9 @@ func (s *softmax) learn(x []float64, class int) {
 	s.grow(class)
 	s.n++
 	for j, v := range x {
+		if math.IsNaN(v) {
+			v = s.mean[j]
+		}
 		d := v - s.mean[j]
 		s.mean[j] += d / s.n
 		s.m2[j] += d * (v - s.mean[j])

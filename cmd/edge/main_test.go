@@ -220,11 +220,12 @@ func TestCheckSaysWhatItWouldDo(t *testing.T) {
 	if code != exitOK || errOut != "" {
 		t.Fatalf("exits with %d and says %q", code, errOut)
 	}
+	node := DefaultConfig().Node // that of the host
 	for _, want := range []string{
-		"node     edge: state, info and events on edge/edge/…",
+		"node     " + node + ": state, info and events on edge/" + node + "/…",
 		"stream   vibration: 3 features from factory/+/vibration",
 		"labels   for every model from factory/+/vibration/label",
-		"model    bearing: learns vibration in minibatches of 16, or after 250ms; predicts on edge/edge/bearing/prediction",
+		"model    bearing: learns vibration in minibatches of 16, or after 250ms; predicts on edge/" + node + "/bearing/prediction",
 		"state of 77.6 KiB with 2 classes",
 		"edge.db (will be created), at most 256MiB; checkpoint every 5m0s or after 5000 samples",
 	} {

@@ -208,9 +208,9 @@ func (p *paper) run(ctx context.Context, folder string, out, errOut io.Writer) e
 
 // loadNamed loads NAME.csv.gz or NAME.csv.
 func loadNamed(folder, name string) (*dataset.Table, error) {
-	t, err := dataset.LoadTable(filepath.Join(folder, name+".csv.gz"), "", nil)
+	t, err := dataset.LoadTable(filepath.Join(folder, name+".csv.gz"), dataset.Format{})
 	if errors.Is(err, os.ErrNotExist) {
-		return dataset.LoadTable(filepath.Join(folder, name+".csv"), "", nil)
+		return dataset.LoadTable(filepath.Join(folder, name+".csv"), dataset.Format{})
 	}
 	return t, err
 }

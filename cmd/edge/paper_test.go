@@ -90,7 +90,7 @@ func TestPaperSizes(t *testing.T) {
 // The label noise that was learnt is taken out of the probabilities where true
 // classes are asked for.
 func TestJudgeByTruth(t *testing.T) {
-	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), "", nil)
+	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

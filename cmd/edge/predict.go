@@ -32,7 +32,8 @@ type Answer struct {
 
 // prediction is one run of the predict command.
 type prediction struct {
-	state, model, label, config string
+	state, model, config string
+	data                 dataFlags
 }
 
 func newPredictCommand() *cobra.Command {
@@ -62,27 +63,26 @@ first, in memory, as the daemon would.`,
 	f := cmd.Flags()
 	f.StringVar(&p.state, "state", "", "state `FILE`")
 	f.StringVar(&p.model, "model", "", "`NAME` of the model, where the state file has several")
-	f.StringVar(&p.label, "label", "", "`NAME` of a column to print as label")
+	p.data.add(cmd, "`NAME` of a column to print as label")
 	f.StringVarP(&p.config, "config", "c", "", "configuration `FILE` under which to learn what the journal holds")
 	return cmd
 }
 
 func (p *prediction) run(cmd *cobra.Command, path string) error {
+	if err := p.data.check(); err != nil {
+		return err
+	}
 	learner, err := p.learner()
 	if err != nil {
 		return err
 	}
-	d, err := dataset.OpenUnlabelled(path, cmd.InOrStdin(), p.label)
+	p.data.Unlabeled = true
+	d, err := dataset.OpenOr(path, cmd.InOrStdin(), p.data.of(learner.Config().Features))
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	pick, err := d.Columns(learner.Config().Features)
-	if err != nil {
-		return err
-	}
-	d.Use(pick)
-	return answers(cmd.OutOrStdout(), learner, &pickedRows{rows: d, pick: pick})
+	return answers(cmd.OutOrStdout(), learner, d)
 }
 
 // learner has learnt what the state file holds of the model.

@@ -84,7 +84,7 @@ func TestPredict(t *testing.T) {
 	if len(labelled) != 50 || len(bare) != 50 {
 		t.Fatalf("%d and %d answers to 50 rows", len(labelled), len(bare))
 	}
-	d, err := dataset.Open(data, "")
+	d, err := dataset.Open(data, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestPredictRefuses(t *testing.T) {
 		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exitUsage, "wave"},
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exitRuntime, "label"},
 		"lacks a feature": {[]string{"--state", state, writeFile(t, "few.csv", "x1,x2\n1,2\n")}, exitRuntime, "no columns of the file"},
-		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exitRuntime, "not a finite number"},
+		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exitRuntime, `"soon" is not a number` + "\n"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) {

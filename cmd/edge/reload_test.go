@@ -237,7 +237,7 @@ func learntUnder(t *testing.T, from, to *Config, data string, rows int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := dataset.Open(data, "")
+	file, err := dataset.Open(data, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -380,13 +380,14 @@ func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, cfg *Config, err er
 
 func newReplayCommand() *cobra.Command {
 	var (
-		broker        brokerFlags
-		p             Player
-		label, format string
-		shuffle       uint64
-		selection     dataset.Selection
-		out           replayOutput
-		qos           int
+		broker    brokerFlags
+		p         Player
+		data      dataFlags
+		format    string
+		shuffle   uint64
+		selection dataset.Selection
+		out       replayOutput
+		qos       int
 	)
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
@@ -432,6 +433,9 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
 				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
 			}
+			if err := data.check(); err != nil {
+				return err
+			}
 			mqtt, cfg, err := broker.mqtt(os.Environ())
 			if err != nil {
 				return err
@@ -440,7 +444,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 				mqtt.QoS = qos
 			}
 			p.Named, p.Seed = format == "named", shuffle
-			return replayFile(cmd, args[0], label, selection, &out, &p, mqtt, cfg)
+			return replayFile(cmd, args[0], &data, selection, &out, &p, mqtt, cfg)
 		}),
 	}
 	broker.add(cmd)
@@ -453,7 +457,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
 	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
 	f.BoolVar(&out.loop, "loop", false, "begin again at the end, until interrupted")
-	f.StringVar(&label, "label", "", "`NAME` of the label's column (default the last one)")
+	data.add(cmd, "`NAME` of the label's column (default the last one)")
 	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
@@ -512,9 +516,33 @@ func topicOf(name string, cfg *Config) (string, error) {
 	return "", coded(exitUsage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
 }
 
+// featuresOn are those of the stream that takes what is published on topic, in
+// its order; nil: there is none.
+func (c *Config) featuresOn(topic string) []string {
+	if c == nil {
+		return nil
+	}
+	for _, key := range sortedKeys(c.Streams) {
+		if s := c.Streams[key]; s.Takes(topic) {
+			return s.FeatureNames()
+		}
+	}
+	return nil
+}
+
 // replayFile plays a file, and tells what was published for its rows.
-func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT, cfg *Config) error {
-	census, err := dataset.TakeCensus(path, label)
+func replayFile(cmd *cobra.Command, path string, data *dataFlags, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT, cfg *Config) error {
+	if p.Topic == "" {
+		var err error
+		if p.Topic, err = topicOf(dataset.NameOf(path), cfg); err != nil {
+			return err
+		}
+	}
+	format := data.of(nil)
+	if wanted := cfg.featuresOn(p.Topic); wanted != nil && dataset.Has(path, data.of(wanted)) {
+		format = data.of(wanted)
+	}
+	census, err := dataset.TakeCensus(path, format)
 	if err != nil {
 		return err
 	}
@@ -528,17 +556,13 @@ func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *
 	if p.Ahead > 0 {
 		p.Scores = &publishedScores{Total: max(total, 0)}
 	}
-	rows := &fileRows{path: path, label: label, selection: s, loop: o.loop}
+	rows := &fileRows{path: path, format: format, selection: s, loop: o.loop}
 	if err := rows.open(); err != nil {
 		return err
 	}
 	defer func() { rows.file.Close() }()
+	data.warn(cmd.ErrOrStderr(), path, rows.file)
 	p.Rows, p.Features = rows, rows.file.Features
-	if p.Topic == "" {
-		if p.Topic, err = topicOf(rows.file.Name, cfg); err != nil {
-			return err
-		}
-	}
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name
 	}
@@ -570,22 +594,22 @@ func replayFile(cmd *cobra.Command, path, label string, s dataset.Selection, o *
 
 // fileRows reads a selection of a file, numbered without end if it loops.
 type fileRows struct {
-	path, label string
-	selection   dataset.Selection
-	loop        bool
-	file        *dataset.File
-	rows        dataset.Rows
-	base, last  int // of the row numbers
+	path       string
+	format     dataset.Format
+	selection  dataset.Selection
+	loop       bool
+	file       *dataset.File
+	rows       dataset.Rows
+	base, last int // of the row numbers
 }
 
 func (f *fileRows) open() (err error) {
 	if f.file != nil {
 		f.file.Close()
 	}
-	if f.file, err = dataset.Open(f.path, f.label); err != nil {
+	if f.file, err = dataset.Open(f.path, f.format); err != nil {
 		return err
 	}
-	f.file.Gaps = true
 	f.rows, err = f.selection.Of(f.file)
 	return err
 }

@@ -227,6 +227,14 @@ func (c Curve) Ending(s online.Scores) []CurvePoint {
 	return points
 }
 
+// figure writes a score of n samples, – where none was judged.
+func figure(n uint64, format string, v float64) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprintf(format, v)
+}
+
 // printReports writes a table, a line for each report.
 func printReports(w io.Writer, reports []*Report) error {
 	t := tabwriter.NewWriter(textWriter{w}, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -252,7 +260,7 @@ func printReports(w io.Writer, reports []*Report) error {
 			if len(r.Runs) > 1 {
 				fmt.Fprintf(t, "%.4f ± %.4f\t", f[0], f[1])
 			} else {
-				fmt.Fprintf(t, "%.4f\t", f[0])
+				fmt.Fprintf(t, "%s\t", figure(r.Samples, "%.4f", f[0]))
 			}
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, state, digest)

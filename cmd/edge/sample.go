@@ -13,14 +13,14 @@ import (
 
 // sampleFor writes a configuration that learns the streams which replay makes
 // of data files, each with a model of its own.
-func sampleFor(paths []string, label string) ([]byte, error) {
+func sampleFor(paths []string, format dataset.Format) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	for _, path := range paths {
-		census, err := dataset.TakeCensus(path, label)
+		census, err := dataset.TakeCensus(path, format)
 		if err != nil {
 			return nil, err
 		}
-		d, err := dataset.Open(path, label)
+		d, err := dataset.Open(path, format)
 		if err != nil {
 			return nil, err
 		}

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/invopop/jsonschema"
+	"go.yaml.in/yaml/v4"
 
 	"edge/configs"
 	"edge/online"
@@ -61,50 +60,49 @@ func configSchema() (*jsonschema.Schema, error) {
 	}
 	schema := reflector.Reflect(Config{})
 	schema.Title = "edge"
-	tree, err := parser.ParseBytes(configs.Sample, parser.ParseComments)
-	if err != nil {
+	var tree yaml.Node
+	if err := yaml.Unmarshal(configs.Sample, &tree); err != nil {
 		return nil, fmt.Errorf("the sample configuration: %w", err)
 	}
-	describe(schema, tree.Docs[0].Body)
+	describe(schema, tree.Content[0])
 	return schema, nil
 }
 
 // describe gives a schema the comments of a YAML tree of its shape.
-func describe(schema *jsonschema.Schema, node ast.Node) {
-	if list, ok := node.(*ast.SequenceNode); ok && schema.Items != nil && len(list.Values) > 0 {
-		describe(schema.Items, list.Values[0])
+func describe(schema *jsonschema.Schema, node *yaml.Node) {
+	if node.Kind == yaml.SequenceNode && schema.Items != nil && len(node.Content) > 0 {
+		describe(schema.Items, node.Content[0])
 		return
 	}
-	m, ok := node.(ast.MapNode)
-	if !ok {
+	if node.Kind != yaml.MappingNode {
 		return
 	}
-	for it := m.MapRange(); it.Next(); {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
 		of := schema.AdditionalProperties
 		if schema.Properties != nil {
-			of, _ = schema.Properties.Get(scalarText(it.Key()))
+			of, _ = schema.Properties.Get(key.Value)
 		}
 		if of == nil {
 			continue
 		}
-		if c := it.KeyValue().GetComment(); c != nil {
-			of.Description = commentText(c)
+		if key.HeadComment != "" {
+			of.Description = commentText(key.HeadComment)
 		}
-		describe(of, it.Value())
+		describe(of, value)
 	}
 }
 
 // commentText is the comment that ends right above a key, without its signs,
 // one paragraph a line.
-func commentText(c *ast.CommentGroupNode) string {
+func commentText(comment string) string {
 	var b strings.Builder
-	at := 0
-	for _, line := range c.Comments {
-		if at > 0 && line.Token.Position.Line > at+1 {
+	for line := range strings.SplitSeq(comment, "\n") {
+		if line == "" {
 			b.Reset() // after an empty line begins another comment
+			continue
 		}
-		at = line.Token.Position.Line
-		text := strings.TrimSpace(strings.TrimPrefix(line.Token.Value, "#"))
+		text := strings.TrimSpace(strings.TrimPrefix(line, "#"))
 		switch {
 		case text == "":
 			b.WriteString("\n")

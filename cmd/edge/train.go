@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,23 +16,26 @@ import (
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
+	"edge/stream"
 )
 
 // training is what the flags of train ask for.
 type training struct {
-	configPath, model, label string
-	output, test             string
-	inducing                 int
-	kernel                   string
-	noise                    float64
-	components               int
-	seed                     uint64 // 0: as configured
-	shifted                  bool
-	holdout                  float64
-	resume, asJSON           bool
-	plot                     string
-	online                   bool
-	how                      online.Training
+	configPath, model string
+	data              dataFlags
+	onMissing         string
+	output, test      string
+	inducing          int
+	kernel            string
+	noise             float64
+	components        int
+	seed              uint64 // 0: as configured
+	shifted           bool
+	holdout           float64
+	resume, asJSON    bool
+	plot              string
+	online            bool
+	how               online.Training
 }
 
 func newTrainCommand() *cobra.Command {
@@ -72,7 +76,8 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.StringVarP(&t.configPath, "config", "c", "", "take the model's configuration from this `FILE`")
 	f.StringVar(&t.model, "model", "", "`NAME` of the model in the configuration, if it has several")
 	f.StringVarP(&t.output, "output", "o", "", "state `FILE` to write; it must not hold that model yet")
-	f.StringVar(&t.label, "label", "", "`NAME` of the label's column (default the last one)")
+	t.data.add(cmd, "`NAME` of the label's column (default the last one)")
+	f.StringVar(&t.onMissing, "on-missing", "", "what becomes of rows that lack features: reject leaves them out, impute or marginalise learns them (default as the model's stream has it, else marginalise)")
 	f.StringVar(&t.test, "test", "", "judge by this `FILE` after each pass")
 	f.Float64Var(&t.holdout, "holdout", 0, "keep this `FRACTION` of the rows back and judge by them after each pass")
 	f.IntVar(&t.inducing, "inducing", 0, "`M` inducing points (default as configured: 50)")
@@ -113,6 +118,8 @@ func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
 
 func (t *training) check() error {
 	switch {
+	case checkOnMissing(t.onMissing) != nil:
+		return checkOnMissing(t.onMissing)
 	case t.output != "" && t.configPath == "":
 		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE, too")
 	case t.model != "" && t.configPath == "":
@@ -202,13 +209,26 @@ func (t *training) learnerConfig() (cfg online.Config, file *Config, err error) 
 }
 
 func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) error {
+	if err := t.data.check(); err != nil {
+		return err
+	}
 	cfg, file, err := t.learnerConfig()
 	if err != nil {
 		return err
 	}
-	table, err := dataset.LoadTable(path, t.label, cfg.Features)
+	if file != nil {
+		t.onMissing = cmp.Or(t.onMissing, file.onMissing(t.model))
+	}
+	t.onMissing = cmp.Or(t.onMissing, stream.OnMissingMarginalise)
+	table, err := loadTable(path, t.data.of(cfg.Features), t.onMissing)
 	if err != nil {
 		return err
+	}
+	if table.LeftOut > 0 {
+		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.onMissing)
+	}
+	if some, _ := table.Lacking(); len(some) > 0 && t.components > 0 {
+		return coded(exitUsage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
 	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)
@@ -284,7 +304,7 @@ func (t *training) split(table *dataset.Table, cfg online.Config) (rows, judged 
 	all := table.All()
 	switch {
 	case t.test != "":
-		test, err := dataset.LoadTable(t.test, t.label, cfg.Features)
+		test, err := loadTable(t.test, t.data.of(table.Features), t.onMissing)
 		if err != nil {
 			return nil, nil, err
 		}

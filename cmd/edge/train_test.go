@@ -35,7 +35,7 @@ func trainJSON(t testing.TB, args ...string) (r TrainReport) {
 // trainingConfig is a configuration whose one model takes the columns of tableFile.
 func trainingConfig(t testing.TB, table, more string) string {
 	t.Helper()
-	d, err := dataset.Open(table, "")
+	d, err := dataset.Open(table, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTrainIsCarriedOn(t *testing.T) {
 			if l.Digest() != r.Digest || len(kept.State) != r.StateBytes || kept.Seq != 0 || len(kept.Records) != 0 {
 				t.Errorf("digest %s of %d bytes at %d, want %s of %d", l.Digest(), len(kept.State), kept.Seq, r.Digest, r.StateBytes)
 			}
-			data, err := dataset.LoadTable(table, "", nil)
+			data, err := dataset.LoadTable(table, dataset.Format{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestIdxRefuses(t *testing.T) {
 		images, labels = c.spoil(images, labels)
 		os.WriteFile(path, images, 0o600)
 		os.WriteFile(labelPath, labels, 0o600)
-		if _, err := dataset.LoadTable(path, "", nil); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := dataset.LoadTable(path, dataset.Format{}); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
@@ -356,7 +356,7 @@ func TestSplits(t *testing.T) {
 }
 
 func TestFlip(t *testing.T) {
-	table, err := dataset.LoadTable(tableFile(t, "table.csv", 3000), "", nil)
+	table, err := dataset.LoadTable(tableFile(t, "table.csv", 3000), dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,8 +124,9 @@ func (v *view) measure(samples uint64) {
 
 // plain is a status on one line.
 func (v *view) plain(s *online.Status) string {
-	line := fmt.Sprintf("%3.0fs  %6d samples  %5.0f/s  error %.3f (last %d: %.3f)  log loss %.3f",
-		time.Since(v.start).Seconds(), s.Scores.N, v.rate, s.Scores.Error, s.Scores.Window.N, s.Scores.Window.Error, s.Scores.NLL)
+	sc, last := s.Scores, s.Scores.Window
+	line := fmt.Sprintf("%3.0fs  %6d samples  %5.0f/s  error %s (last %d: %s)  log loss %s",
+		time.Since(v.start).Seconds(), sc.N, v.rate, figure(sc.N, "%.3f", sc.Error), last.N, figure(last.N, "%.3f", last.Error), figure(sc.N, "%.3f", sc.NLL))
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if n := len(v.predictions); n > 0 {
@@ -140,8 +141,8 @@ func (v *view) lines(s *online.Status) []string {
 	lines := []string{
 		"",
 		fmt.Sprintf("%5.0f s   %d samples, %.0f a second; %d steps learnt", time.Since(v.start).Seconds(), sc.N, v.rate, s.Counters.Steps),
-		fmt.Sprintf("error     %.3f    last %d: %.3f   %s", sc.Error, sc.Window.N, sc.Window.Error, sparkline(v.errors, sparkWidth)),
-		fmt.Sprintf("log loss  %.3f    last %d: %.3f", sc.NLL, sc.Window.N, sc.Window.NLL),
+		fmt.Sprintf("error     %s    last %d: %s   %s", figure(sc.N, "%.3f", sc.Error), sc.Window.N, figure(sc.Window.N, "%.3f", sc.Window.Error), sparkline(v.errors, sparkWidth)),
+		fmt.Sprintf("log loss  %s    last %d: %s", figure(sc.N, "%.3f", sc.NLL), sc.Window.N, figure(sc.Window.N, "%.3f", sc.Window.NLL)),
 		"",
 	}
 	v.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml/token"
+	"unicode"
+	"unicode/utf8"
 )
 
 // appendFields appends the keys and values of a struct, one below the other,
@@ -89,22 +89,33 @@ func scalarYAML(v reflect.Value) string {
 
 // quoteYAML puts a text in quotes if YAML would read another value without.
 func quoteYAML(s string) string {
-	if token.IsNeedQuoted(s) || strings.HasPrefix(s, "?") || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return strconv.Quote(s)
+	if plainYAML(s) {
+		return s
 	}
-	return s
+	return strconv.Quote(s)
+}
+
+// plainYAML reports whether a text may stand without quotes, also in a list on
+// one line and for a reader of YAML 1.1. What might be a number may not.
+func plainYAML(s string) bool {
+	const signs = "_/+.$-:@ ()"
+	other := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(signs, r)
+	}
+	first, _ := utf8.DecodeRuneInString(s)
+	if !unicode.IsLetter(first) && first != '_' && first != '/' && first != '$' || strings.HasSuffix(s, " ") || strings.HasSuffix(s, ":") ||
+		strings.Contains(s, ": ") || strings.ContainsFunc(s, other) {
+		return false
+	}
+	_, word := switches[strings.ToLower(s)]
+	return !word && !slices.Contains([]string{"y", "n", "null"}, strings.ToLower(s))
 }
 
 // flow writes a list on one line.
 func flow(list []string) string {
 	var quoted []string
 	for _, s := range list {
-		if strings.ContainsAny(s, `,:'"[]{}`) {
-			s = strconv.Quote(s)
-		} else {
-			s = quoteYAML(s)
-		}
-		quoted = append(quoted, s)
+		quoted = append(quoted, quoteYAML(s))
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }

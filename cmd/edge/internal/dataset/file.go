@@ -1,9 +1,6 @@
 package dataset
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -34,100 +31,91 @@ type Rows interface {
 // (or that opens a quote and never closes it) cannot fill the memory.
 const maxRecord = 4 << 20
 
-// File reads a CSV file with a header line, gzip'd or not, row after row in
-// bounded memory. The label is the last column or a named one and may be any
-// text; all other columns are features.
+// File reads a CSV file row after row in bounded memory. The label may be any
+// text; features are numbers, NaN where one is missing.
 type File struct {
 	Name     string   // of the file, without folder, .gz and .csv
-	Features []string // D names, in the order of the columns
-	Gaps     bool     // an empty cell is a feature that is missing (NaN) or no label (""); else it is an error
+	Features []string // D names, in the order of a row's X
+	Header   bool     // the first line names the columns
 
-	path   string
-	file   io.Closer
-	budget *recordLimit
-	csv    *csv.Reader
-	label  int    // column; −1: none
-	unread []bool // features that nobody wants; nil: all are read
-	number int
+	path    string
+	file    io.Closer
+	budget  *recordLimit
+	csv     *csv.Reader
+	names   []string // of the columns; nil: there is no header
+	first   []string // line, which Next has not given yet; nil: none
+	roles   []int    // of each column: the index of a feature, ignored or label
+	decimal rune     // of the numbers; 0: none was broken so far
+	fixed   bool     // decimal was given
+	wanted  bool     // the features are those of a model: none can be left out
+	number  int
 }
 
-// Open opens path and reads its header; label names the label's column,
-// "" is the last one.
-func Open(path, label string) (*File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("data file: %w", err)
-	}
-	d, err := newFile(f, path, label)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	d.file = f
-	return d, nil
-}
+// Open opens path and reads its header.
+func Open(path string, f Format) (*File, error) { return OpenOr(path, nil, f) }
 
-// OpenUnlabelled opens path, or takes in for -, to be predicted: nothing but the
-// columns that use names has to be a number, cells may be empty, and there is
-// no label unless a column is named for it.
-func OpenUnlabelled(path string, in io.Reader, label string) (*File, error) {
+// OpenOr opens path, or takes in for -.
+func OpenOr(path string, in io.Reader, f Format) (*File, error) {
 	file := io.NopCloser(in)
-	if path == "-" {
+	if path == "-" && in != nil {
 		path = "standard input"
 	} else {
-		f, err := os.Open(path)
+		opened, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("data file: %w", err)
 		}
-		file = f
+		file = opened
 	}
-	d, err := startFile(file, path)
-	if err == nil {
-		err = d.header(label, noLabel)
-	}
+	d, err := newFile(file, path, f)
 	if err != nil {
 		file.Close()
 		return nil, err
 	}
-	d.file, d.Gaps = file, true
+	d.file = file
 	return d, nil
 }
 
-// Use leaves all columns but these features unread.
-func (d *File) Use(features []int) {
-	d.unread = make([]bool, len(d.Features))
-	for i := range d.unread {
-		d.unread[i] = !slices.Contains(features, i)
-	}
-}
-
-// newFile reads the header of r, which error messages call path.
-func newFile(r io.Reader, path, label string) (*File, error) {
-	d, err := startFile(r, path)
+// newFile finds out how r is written and reads its header. Error messages call it path.
+func newFile(r io.Reader, path string, f Format) (*File, error) {
+	text, start, err := openText(r, path)
 	if err != nil {
 		return nil, err
 	}
-	return d, d.header(label, lastColumn)
+	d := &File{Name: baseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil}
+	sep := f.Separator
+	if sep == 0 {
+		sep = findSeparator(start)
+	}
+	_, comments := cellCounts(start, byte(sep))
+	d.csv = newCSV(d.budget, sep, comments)
+	d.Header = f.Header == HeaderYes || f.Header == HeaderAuto && hasHeader(start, sep, comments)
+	width := 0
+	if d.Header {
+		width, err = d.header()
+	} else {
+		width, err = d.begin()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if width > maxColumns {
+		return nil, fmt.Errorf("%s:1: %d columns; at most %d are read", path, width, maxColumns)
+	}
+	d.roles, d.Features, err = f.choose(path, d.names, width)
+	return d, err
 }
 
-// startFile unpacks r.
-func startFile(r io.Reader, path string) (*File, error) {
-	buf := bufio.NewReaderSize(r, 64<<10)
-	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(buf)
-		if err != nil {
-			return nil, fmt.Errorf("%s: gzip: %w", path, err)
-		}
-		buf = bufio.NewReaderSize(z, 64<<10)
+// NameOf is what a file of that path is called, as File.Name.
+func NameOf(path string) string { return baseName(path) }
+
+// Has reports whether path has the columns that f names.
+func Has(path string, f Format) bool {
+	d, err := Open(path, f)
+	if err != nil {
+		return false
 	}
-	if bom, _ := buf.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
-		buf.Discard(3)
-	}
-	d := &File{Name: baseName(path), path: path, budget: &recordLimit{r: buf, left: maxRecord}}
-	d.csv = csv.NewReader(d.budget)
-	d.csv.ReuseRecord = true
-	d.csv.TrimLeadingSpace = true
-	return d, nil
+	d.Close()
+	return true
 }
 
 // baseName is the base name of path without its endings.
@@ -135,108 +123,151 @@ func baseName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
 }
 
-// Where the label is if no column is named for it.
-const (
-	lastColumn = iota
-	noLabel
-)
-
-// header reads the names of the columns.
-func (d *File) header(label string, otherwise int) error {
+// header reads the names of the columns. A separator at the end of the line
+// begins none.
+func (d *File) header() (width int, err error) {
 	names, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: the file is empty; want a header line, then one sample a line", d.path)
+		return 0, d.empty()
 	}
 	if err != nil {
-		return d.explain(err)
+		return 0, d.explain(err)
 	}
 	names = slices.Clone(names)
-	if len(names) < 2 && otherwise == lastColumn {
-		return fmt.Errorf("%s:1: one column only; want at least one feature and a label, separated by commas", d.path)
-	}
-	seen := make(map[string]bool, len(names))
-	numbers := 0
 	for i, name := range names {
-		name = strings.TrimSpace(name)
-		names[i] = name
-		if name == "" {
-			return fmt.Errorf("%s:1: column %d has no name", d.path, i+1)
-		}
-		if seen[name] {
-			return fmt.Errorf("%s:1: two columns are called %q", d.path, name)
-		}
-		seen[name] = true
-		if _, err := strconv.ParseFloat(name, 64); err == nil {
-			numbers++
-		}
+		names[i] = strings.TrimSpace(name)
 	}
-	if numbers >= len(names)-1 {
-		return fmt.Errorf("%s:1: the first line holds numbers; it has to be a header that names the columns", d.path)
+	for len(names) > 1 && names[len(names)-1] == "" {
+		names = names[:len(names)-1]
 	}
-	d.label = len(names) - 1
-	if label == "" && otherwise == noLabel {
-		d.label, d.Features = -1, names
-		return nil
-	}
-	if label != "" {
-		if d.label = slices.Index(names, label); d.label < 0 {
-			return fmt.Errorf("%s:1: no column is called %q; --label takes one of: %s", d.path, label, strings.Join(names, ", "))
-		}
-	}
-	d.Features = slices.Delete(names, d.label, d.label+1)
-	return nil
+	d.names = names
+	return len(names), nil
 }
 
-// Columns returns which columns of d are the named features.
-func (d *File) Columns(features []string) ([]int, error) {
-	pick := make([]int, len(features))
-	var missing []string
-	for i, name := range features {
-		if pick[i] = slices.Index(d.Features, name); pick[i] < 0 {
-			missing = append(missing, name)
-		}
+// begin reads the first line of a file that has no header, and keeps it for Next.
+func (d *File) begin() (width int, err error) {
+	first, err := d.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return 0, d.empty()
 	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s",
-			d.path, strings.Join(missing, ", "), strings.Join(d.Features, ", "))
+	if err != nil {
+		return 0, d.explain(err)
 	}
-	return pick, nil
+	d.first = first
+	n := len(first)
+	for n > 1 && strings.TrimSpace(first[n-1]) == "" {
+		n--
+	}
+	return n, nil
+}
+
+func (d *File) empty() error {
+	return fmt.Errorf("%s: the file is empty; want one sample a line, and a header line before them", d.path)
 }
 
 // Next reads the next row. A row that cannot be used is an error that names
 // file, line and column: skipping it silently would change every score.
 func (d *File) Next(row *Row) error {
-	d.budget.left = maxRecord
-	record, err := d.csv.Read()
-	if errors.Is(err, io.EOF) {
-		return io.EOF
-	}
+	record, err := d.record()
 	if err != nil {
-		return d.explain(err)
+		return err
 	}
-	row.X, row.Label = row.X[:0], ""
-	for i, field := range record {
-		field = strings.TrimSpace(field)
-		if field == "" && !d.Gaps {
-			return d.at(i, fmt.Sprintf("column %q is empty: fill it or drop the row; edge replay and edge predict take rows with empty cells, and so does edge eval --on-missing impute or marginalise", d.column(i)))
+	row.X, row.Label = slices.Grow(row.X[:0], len(d.Features))[:len(d.Features)], ""
+	for i, role := range d.roles {
+		cell := strings.TrimSpace(record[i])
+		switch {
+		case role == ignored:
+		case role == label && unlabelled(cell):
+		case role == label:
+			row.Label = strings.Clone(cell)
+		case missing(cell):
+			row.X[role] = math.NaN()
+		default:
+			v, why := d.value(cell)
+			if why != "" {
+				if !d.wanted {
+					why += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
+				}
+				return d.at(i, fmt.Sprintf("column %s: %s", d.column(i), why))
+			}
+			row.X[role] = v
 		}
-		if i == d.label {
-			row.Label = strings.Clone(field)
-			continue
-		}
-		if field == "" || d.unread != nil && d.unread[len(row.X)] {
-			row.X = append(row.X, math.NaN())
-			continue
-		}
-		v, err := strconv.ParseFloat(field, 64)
-		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return d.at(i, fmt.Sprintf("column %q: %s is not a finite number", d.column(i), shorten(field)))
-		}
-		row.X = append(row.X, v)
 	}
 	d.number++
 	row.Number = d.number
 	return nil
+}
+
+// record reads the cells of the next line that is no comment. Empty cells at its
+// end, beyond the columns, are none.
+func (d *File) record() ([]string, error) {
+	for {
+		record := d.first
+		if d.first = nil; record == nil {
+			var err error
+			d.budget.left = maxRecord
+			if record, err = d.csv.Read(); errors.Is(err, io.EOF) {
+				return nil, io.EOF
+			} else if err != nil {
+				return nil, d.explain(err)
+			}
+		}
+		n := len(record)
+		for n > len(d.roles) && strings.TrimSpace(record[n-1]) == "" {
+			n--
+		}
+		switch {
+		case n == len(d.roles):
+			return record[:n], nil
+		case strings.HasPrefix(record[0], "#"):
+			continue
+		}
+		line, _ := d.csv.FieldPos(0)
+		of := "header"
+		if !d.Header {
+			of = "first line"
+		}
+		return nil, fmt.Errorf("%s:%d: the line has another number of columns than the %s, which has %d: it has %d, separated by %s; --separator names another separator",
+			d.path, line, of, len(d.roles), n, separatorWord(d.csv.Comma))
+	}
+}
+
+// separatorWord names a separator.
+func separatorWord(sep rune) string {
+	if sep == '\t' {
+		return "tabs"
+	}
+	return string(sep)
+}
+
+// value reads a number; why is not empty if it is none. The first number with a
+// fraction fixes the decimal sign of the file.
+func (d *File) value(cell string) (v float64, why string) {
+	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
+	text := cell
+	if comma && !point {
+		text = strings.Replace(cell, ",", ".", 1)
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil && comma && point:
+		return 0, shorten(cell) + " is not a number: write it without a separator of thousands"
+	case math.IsNaN(v) || math.IsInf(v, 0) || errors.Is(err, strconv.ErrRange):
+		return 0, shorten(cell) + " is not a finite number"
+	case err != nil:
+		return 0, shorten(cell) + " is not a number"
+	case point && d.decimal == ',':
+		return 0, shorten(cell) + " has a decimal point, the numbers before it a comma; give --decimal point or --decimal comma"
+	case comma && d.decimal == '.':
+		return 0, shorten(cell) + " has a decimal comma, the numbers before it a point; give --decimal point or --decimal comma"
+	case comma && !d.fixed && d.csv.Comma == ',':
+		return 0, shorten(cell) + " has a comma, of a decimal or of thousands; --decimal comma reads it as a decimal"
+	case point:
+		d.decimal = '.'
+	case comma:
+		d.decimal = ','
+	}
+	return v, ""
 }
 
 // Close closes the file.
@@ -247,14 +278,20 @@ func (d *File) Close() error {
 	return d.file.Close()
 }
 
+// column is a column in an error message.
 func (d *File) column(i int) string {
-	switch {
-	case i == d.label:
-		return "label"
-	case d.label >= 0 && i > d.label:
-		i--
+	if d.names == nil {
+		return strconv.Itoa(i + 1)
 	}
-	return d.Features[i]
+	return shorten(d.names[i])
+}
+
+// flagWord is how a flag names a column.
+func (d *File) flagWord(i int) string {
+	if d.names == nil || d.names[i] == "" || strings.ContainsAny(d.names[i], " ,\"'$`\\") || len(d.names[i]) > 40 {
+		return strconv.Itoa(i + 1)
+	}
+	return d.names[i]
 }
 
 func (d *File) at(field int, problem string) error {
@@ -266,13 +303,10 @@ func (d *File) at(field int, problem string) error {
 func (d *File) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
-	case errors.Is(err, csv.ErrFieldCount) && errors.As(err, &parse):
-		return fmt.Errorf("%s:%d: the line has another number of columns than the header, which has %d", d.path, parse.Line, d.csv.FieldsPerRecord)
 	case errors.As(err, &parse):
 		return fmt.Errorf("%s:%d:%d: %w", d.path, parse.Line, parse.Column, parse.Err)
 	case errors.Is(err, errRecordTooLong):
-		line, _ := d.csv.FieldPos(0)
-		return fmt.Errorf("%s: after line %d: %w", d.path, line, err)
+		return fmt.Errorf("%s: after row %d: %w", d.path, d.number, err)
 	}
 	return fmt.Errorf("%s: %w", d.path, err)
 }
@@ -345,10 +379,15 @@ func (s Selection) Of(d *File) (Rows, error) {
 	return rows, nil
 }
 
+// maxValues bounds what is read into memory: 2 GiB of numbers.
+const maxValues = 1 << 28
+
+var errTooManyValues = fmt.Errorf("more than %d numbers, which would not fit into memory: give fewer rows or --columns", maxValues)
+
 // ReadAll reads what is left of rows.
 func ReadAll(rows Rows) ([]Row, error) {
 	var all []Row
-	for {
+	for values := 0; ; {
 		var row Row
 		err := rows.Next(&row)
 		if errors.Is(err, io.EOF) {
@@ -356,6 +395,9 @@ func ReadAll(rows Rows) ([]Row, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if values += len(row.X); values > maxValues {
+			return nil, errTooManyValues
 		}
 		all = append(all, row)
 	}
@@ -402,13 +444,12 @@ type Census struct {
 const maxClasses = 1000
 
 // TakeCensus counts the rows of a file and collects its labels.
-func TakeCensus(path, label string) (Census, error) {
-	d, err := Open(path, label)
+func TakeCensus(path string, f Format) (Census, error) {
+	d, err := Open(path, f)
 	if err != nil {
 		return Census{}, err
 	}
 	defer d.Close()
-	d.Gaps = true
 	seen, gaps := map[string]bool{}, 0
 	var row Row
 	for {
@@ -426,8 +467,7 @@ func TakeCensus(path, label string) (Census, error) {
 			continue
 		}
 		if seen[row.Label] = true; len(seen) > maxClasses {
-			return Census{}, fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column",
-				path, maxClasses, labelWords(label))
+			return Census{}, tooManyClasses(path, f.Label)
 		}
 	}
 	if d.number == 0 {
@@ -441,9 +481,10 @@ func TakeCensus(path, label string) (Census, error) {
 	return c, nil
 }
 
-func labelWords(label string) string {
-	if label == "" {
-		return "last column"
+func tooManyClasses(path, label string) error {
+	column := "last column"
+	if label != "" {
+		column = "column " + strconv.Quote(label)
 	}
-	return "column " + strconv.Quote(label)
+	return fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column", path, maxClasses, column)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -19,7 +20,7 @@ import (
 // rowsOf reads a whole data set from text.
 func rowsOf(t testing.TB, text, label string) (*File, []Row, error) {
 	t.Helper()
-	d, err := newFile(strings.NewReader(text), "data.csv", label)
+	d, err := newFile(strings.NewReader(text), "data.csv", Format{Label: label})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,6 +38,18 @@ func TestDatasetReads(t *testing.T) {
 		"windows lines":          {"a,b,label\r\n1,-2.5,ok\r\n0.003,4e10,worn out\r\n", ""},
 		"byte order mark":        {"\xef\xbb\xbfa,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", ""},
 		"spaces and quotes":      {"a, b ,label\n 1 , -2.5, ok \n0.003,\"4e10\",\"worn out\"\n", ""},
+		"semicolons":             {"a;b;label\n1;-2.5;ok\n0.003;4e10;worn out\n", ""},
+		"decimal commas":         {"a;b;label\n1,0;-2,5;ok\n0,003;4e10;worn out\n", ""},
+		"tabs":                   {"a\tb\tlabel\n1\t-2,5\tok\n0,003\t4e10\tworn out\n", ""},
+		"bars":                   {"a|b|label\n1|-2.5|ok\n0.003|4e10|worn out\n", ""},
+		"UTF-16, little-endian":  {"\xff\xfe" + wide("a;b;label\r\n1;-2,5;ok\r\n0,003;4e10;worn out\r\n", false), ""},
+		"UTF-16, big-endian":     {"\xfe\xff" + wide("a\tb\tlabel\n1\t-2.5\tok\n0.003\t4e10\tworn out\n", true), ""},
+		"lines of an old Mac":    {"a,b,label\r1,-2.5,ok\r0.003,4e10,worn out\r", ""},
+		"comments":               {"# from 2026\n# a \"quote\n#\na,b,label\n1,-2.5,ok\n# a pause\n0.003,4e10,worn out\n", ""},
+		"a comment further down": {"a,b,label\n1,-2.5,ok\n" + "# so\n0.003,4e10,worn out\n", ""},
+		"separators at the end":  {"a;b;label;\n1;-2.5;ok;\n0.003;4e10;worn out;;\n", ""},
+		"as a few exports do":    {"a;b;label\n1;-2.5;ok;\n0.003;4e10;worn out;\n", ""},
+		"label by its number":    {"a,state,b\n1,ok,-2.5\n0.003,worn out,4e10\n", "2"},
 		"empty lines in between": {"a,b,label\n\n1,-2.5,ok\n\n0.003,4e10,worn out\n\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,19 +70,21 @@ func TestDatasetReads(t *testing.T) {
 func TestDatasetRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ text, label, want string }{
 		"empty file":         {"", "", "data.csv: the file is empty"},
-		"one column":         {"label\nok\n", "", "data.csv:1: one column only"},
-		"no header":          {"1,2,ok\n3,4,ok\n", "", "data.csv:1: the first line holds numbers"},
-		"nameless column":    {"a,,label\n", "", "data.csv:1: column 2 has no name"},
+		"one column":         {"label\nok\n", "", "data.csv:1: no column is left for a feature"},
+		"nameless column":    {"a,,label\n", "", "data.csv:1: column 2 has no name: name it, or leave it out by --ignore 2"},
 		"name twice":         {"a,a,label\n", "", `data.csv:1: two columns are called "a"`},
 		"no such label":      {"a,b,label\n", "class", `data.csv:1: no column is called "class"; --label takes one of: a, b, label`},
-		"missing value":      {"a,b,label\n1,2,ok\n1,,ok\n", "", `data.csv:3:3: column "b" is empty: fill it or drop the row`},
-		"missing label":      {"a,b,label\n1,2,\n", "", `data.csv:2:5: column "label" is empty`},
-		"word for a number":  {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a finite number`},
-		"NaN":                {"a,b,label\nNaN,2,ok\n", "", `data.csv:2:1: column "a": "NaN" is not a finite number`},
+		"no such number":     {"a,b,label\n", "4", `data.csv: --label 4: the file has the columns 1 to 3`},
+		"a name, no header":  {"1,2,ok\n", "class", `data.csv: --label "class": the file has no header line: give the number of a column, 1 to 3`},
+		"word for a number":  {"a,b,label\n1,2,ok\n1,two,ok\n", "", `data.csv:3:3: column "b": "two" is not a number; --ignore b leaves the column out`},
 		"infinity":           {"a,b,label\n1,-inf,ok\n", "", `"-inf" is not a finite number`},
 		"overflow":           {"a,b,label\n1,1e999,ok\n", "", `"1e999" is not a finite number`},
 		"too few columns":    {"a,b,label\n1,2,ok\n1,2\n", "", "data.csv:3: the line has another number of columns than the header, which has 3"},
 		"too many columns":   {"a,b,label\n1,2,3,ok\n", "", "data.csv:2: the line has another number"},
+		"point after comma":  {"a;label\n1,5;ok\n1.5;ok\n", "", `data.csv:3:1: column "a": "1.5" has a decimal point, the numbers before it a comma; give --decimal`},
+		"comma after point":  {"a;label\n1.5;ok\n1,5;ok\n", "", `data.csv:3:1: column "a": "1,5" has a decimal comma, the numbers before it a point; give --decimal`},
+		"quoted commas":      {"a,label\n\"1,5\",ok\n", "", `"1,5" has a comma, of a decimal or of thousands; --decimal comma reads it`},
+		"thousands":          {"a;label\n\"1.234,5\";ok\n", "", `"1.234,5" is not a number: write it without a separator of thousands`},
 		"stray quote":        {"a,b,label\n1,2\"3,ok\n", "", "data.csv:2:4: bare \" in non-quoted-field"},
 		"long nonsense":      {"a,b,label\n1," + strings.Repeat("x", 1000) + ",ok\n", "", "…"},
 		"a line without end": {"a,b,label\n1,\"" + strings.Repeat("x\n", maxRecord), "", "a line is longer than 4 MiB"},
@@ -105,7 +120,7 @@ func TestDatasetGzip(t *testing.T) {
 	if err := os.WriteFile(path, gzipped(t, text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	census, err := TakeCensus(path, "")
+	census, err := TakeCensus(path, Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +139,7 @@ func TestDatasetGzip(t *testing.T) {
 	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeCensus(cut, ""); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := TakeCensus(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a cut file gives %v, want an unexpected end", err)
 	}
 }
@@ -134,7 +149,7 @@ func TestSelection(t *testing.T) {
 	seed := func(n uint64) *uint64 { return &n }
 	taught := func(t *testing.T, s Selection) []float64 {
 		t.Helper()
-		d, err := newFile(strings.NewReader(text), "data.csv", "")
+		d, err := newFile(strings.NewReader(text), "data.csv", Format{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,42 +200,53 @@ func TestSelection(t *testing.T) {
 	if !slices.Equal(within, whole) {
 		t.Errorf("the shuffle within batches of 3 and 4 mixed them: %v", within)
 	}
-	d, _ := newFile(strings.NewReader(text), "data.csv", "")
+	d, _ := newFile(strings.NewReader(text), "data.csv", Format{})
 	if _, err := (Selection{Shuffle: seed(1), Within: []int{3, 3}}).Of(d); err == nil || !strings.Contains(err.Error(), "add up to 6 rows, the file has 7") {
 		t.Errorf("batches that do not fit: %v", err)
 	}
 }
 
+// wide is text as UTF-16.
+func wide(text string, big bool) string {
+	var b []byte
+	for _, u := range utf16.Encode([]rune(text)) {
+		if big {
+			b = binary.BigEndian.AppendUint16(b, u)
+		} else {
+			b = binary.LittleEndian.AppendUint16(b, u)
+		}
+	}
+	return string(b)
+}
+
 func FuzzDataset(f *testing.F) {
-	f.Add([]byte("a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n"))
-	f.Add([]byte("a,b,label\n1,\"2\n\",ok\n"))
-	f.Add([]byte("\xef\xbb\xbfa,b\n1,\"\"\n"))
-	f.Add(gzipped(f, "a,label\n1,x\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		rows, err := startFile(bytes.NewReader(data), "rows.csv")
-		if err == nil && rows.header("", noLabel) == nil {
-			rows.Gaps = true
-			var row Row
-			for rows.Next(&row) == nil {
-				if len(row.X) != len(rows.Features) || row.Label != "" || slices.ContainsFunc(row.X, func(v float64) bool { return math.IsInf(v, 0) }) {
-					t.Fatalf("row %+v for features %q", row, rows.Features)
+	for _, text := range []string{
+		"a,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", "a,b,label\n1,\"2\n\",ok\n", "\xef\xbb\xbfa,b\n1,\"\"\n", string(gzipped(f, "a,label\n1,x\n")),
+		"a;b;label\n1,5;-2,5;ok\n", "a\tb\tlabel\n1\t\tok\n", "1|2|3\n4|5|6\n", "\xff\xfe" + wide("a;b\r\n1,5;x\r\n", false), "\xfe\xff" + wide("a,b\n1,x\n", true),
+		"a,b\r1,2\r", "# so\na,b\n1,x\n", "a,b,\n1,NA,\n?,x\n", ",a,label\n0,1,x\n", "\"a;b\";label\n1;x\n", "#,#\n#\n1,2\n",
+	} {
+		f.Add([]byte(text), "", "")
+		f.Add([]byte(text), "1", "2")
+		f.Add([]byte(text), "label", "a,b")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, label, columns string) {
+		for _, how := range []Format{
+			{}, {Unlabeled: true}, {Label: label, Ignore: strings.Split(columns, ",")}, {Label: label, Columns: strings.Split(columns, ",")},
+			{Header: HeaderNo, Separator: ';', Decimal: ','}, {Features: []string{"a", "b"}},
+		} {
+			d, err := newFile(bytes.NewReader(data), "data.csv", how)
+			if err != nil {
+				if len(err.Error()) > 2000 {
+					t.Fatalf("an error of %d bytes", len(err.Error()))
 				}
+				continue // refusing is fine; panicking or accepting what is no sample is not
 			}
-		}
-		d, err := newFile(bytes.NewReader(data), "data.csv", "")
-		if err != nil {
-			return // refusing is fine; panicking or accepting what is no sample is not
-		}
-		var row Row
-		for {
-			if err := d.Next(&row); err != nil {
-				return
-			}
-			if len(row.X) != len(d.Features) || row.Label == "" {
-				t.Fatalf("row %+v for features %q", row, d.Features)
-			}
-			for _, v := range row.X {
-				if math.IsNaN(v) || math.IsInf(v, 0) {
+			var row Row
+			for d.Next(&row) == nil {
+				if len(row.X) != len(d.Features) || len(row.X) == 0 || how.Unlabeled && row.Label != "" {
+					t.Fatalf("row %+v for features %q", row, d.Features)
+				}
+				if slices.ContainsFunc(row.X, func(v float64) bool { return math.IsInf(v, 0) }) {
 					t.Fatalf("row %+v is not finite", row)
 				}
 			}

@@ -29,28 +29,23 @@ type Table struct {
 	pixels   []byte // instead of values, of a file in idx format
 	width    int    // of an image
 	Labels   []int  // index in Classes
+
+	LeftOut int // rows of the file that are not in the table
 }
 
 // LoadTable reads a CSV file (gzip'd or not) or a file in the idx format, whose
 // labels are in the file that goes by the same name with "labels-idx1" in
-// place of "images-idx3". It takes the named features in that order; nil: all.
-func LoadTable(path, label string, features []string) (*Table, error) {
+// place of "images-idx3". Rows without a label are left out.
+func LoadTable(path string, f Format) (*Table, error) {
 	if strings.Contains(filepath.Base(path), "idx3-ubyte") {
 		return loadIdx(path)
 	}
-	d, err := Open(path, label)
+	d, err := Open(path, f)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	if features == nil {
-		features = d.Features
-	}
-	pick, err := d.Columns(features)
-	if err != nil {
-		return nil, err
-	}
-	t := &Table{Name: d.Name, Features: slices.Clone(features)}
+	t := &Table{Name: d.Name, Features: d.Features}
 	var row Row
 	var words []string
 	for {
@@ -59,17 +54,22 @@ func LoadTable(path, label string, features []string) (*Table, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		for _, j := range pick {
-			t.values = append(t.values, row.X[j])
+		if row.Label == "" {
+			t.LeftOut++
+			continue
 		}
+		if len(t.values)+len(row.X) > maxValues {
+			return nil, fmt.Errorf("%s: %w", path, errTooManyValues)
+		}
+		t.values = append(t.values, row.X...)
 		words = append(words, row.Label)
 	}
 	if len(words) == 0 {
-		return nil, fmt.Errorf("%s: a header and no rows", path)
+		return nil, fmt.Errorf("%s: no row with a label", path)
 	}
 	t.Classes = slices.Compact(slices.Sorted(slices.Values(words)))
 	if len(t.Classes) > maxClasses {
-		return nil, fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column", path, maxClasses, labelWords(label))
+		return nil, tooManyClasses(path, f.Label)
 	}
 	for _, word := range words {
 		k, _ := slices.BinarySearch(t.Classes, word)

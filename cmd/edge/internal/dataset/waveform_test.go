@@ -64,3 +64,41 @@ func TestWaveformSeeds(t *testing.T) {
 		t.Error("seeds 3 and 4 give the same stream")
 	}
 }
+
+// The best that a classifier can do is to choose the class whose density at x is
+// the largest. For a class of triangles a, b with d = a − b and r = x − b,
+//
+//	∫₀¹ exp(−|r − u·d|²/2) du = √(2π/D)·exp(−(|r|² − m²D)/2)·[Φ(√D(1−m)) − Φ(−√D·m)]
+//
+// with D = |d|² and m = r·d/D. Its error over samples drawn is the Bayes error:
+// 0.1330 ± 0.0001 of 10⁷ samples.
+func TestWaveformBayesError(t *testing.T) {
+	const n = 200000
+	phi := func(z float64) float64 { return 0.5 * math.Erfc(-z/math.Sqrt2) }
+	var row Row
+	w, wrong := NewWaveform(11), 0
+	for range n {
+		w.Next(&row)
+		best, at := math.Inf(-1), -1
+		for k, pair := range waveformPairs {
+			var rr, rd, dd float64
+			for i, x := range row.X {
+				b := triangle(pair[1], i+1)
+				d, r := triangle(pair[0], i+1)-b, x-b
+				rr, rd, dd = rr+r*r, rd+r*d, dd+d*d
+			}
+			m, root := rd/dd, math.Sqrt(dd)
+			density := -0.5*math.Log(dd) - 0.5*(rr-m*m*dd) + math.Log(phi(root*(1-m))-phi(-root*m))
+			if density > best {
+				best, at = density, k
+			}
+		}
+		if at != int(row.Label[0]-'0') {
+			wrong++
+		}
+	}
+	got := float64(wrong) / n
+	if se := math.Sqrt(BayesError * (1 - BayesError) / n); math.Abs(got-BayesError) > 5*se {
+		t.Errorf("the best classifier has an error of %.5f, want %g ± %.5f", got, BayesError, se)
+	}
+}

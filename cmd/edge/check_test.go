@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edge/online"
+	"edge/persist"
+)
+
+// check refuses what run would, before it connects, and doubts what depends on
+// the daemon's user and environment.
+func TestCheckLooksAtFiles(t *testing.T) {
+	folder := t.TempDir()
+	foreign := writeFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
+	noPEM := writeFile(t, "ca.pem", "no certificate")
+	old, err := os.ReadFile(filepath.Join("..", "..", "persist", "testdata", "v1.state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := filepath.Join(folder, "v1.state")
+	if err := os.WriteFile(before, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	learnt := filepath.Join(folder, "learnt.db")
+	remember(t, learnt, "bearing", online.Config{}.Shape())
+	t.Setenv("EDGE_TEST_SECRET", "hunter2")
+	for name, tc := range map[string]struct {
+		more string // of the configuration
+		code int
+		want string
+	}{
+		"nothing yet":                           {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "edge.db")), exitOK, "(will be created)"},
+		"no folder":                             {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "none", "edge.db")), exitOK, "warning  store.path: the folder " + filepath.Join(folder, "none") + " does not exist"},
+		"a folder":                              {fmt.Sprintf("store: {path: %q}", folder), exitConfig, "is a folder: want the path of a file"},
+		"below a file":                          {fmt.Sprintf("store: {path: %q}", filepath.Join(noPEM, "edge.db")), exitOK, "warning  store.path"},
+		"unset variable":                        {`store: {path: "${EDGE_NOT_SET}/edge.db"}`, exitOK, "warning  store.path: ${EDGE_NOT_SET} is not set here"},
+		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exitStore, "not a state file"},
+		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exitStore, "the state was learnt with"},
+		"an older format, and no learner in it": {fmt.Sprintf("store: {path: %q}", before), exitStore, "model bearing: online: state does not begin with its mark"},
+		"no authority":                          {"mqtt: {servers: [mqtts://h], tls: {ca: /no/such/ca.pem}}", exitConfig, "/no/such/ca.pem: no such file"},
+		"authority without PEM":                 {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {ca: %q}}", noPEM), exitConfig, "mqtt.tls: "},
+		"no certificate":                        {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {cert: %q, key: %q}}", noPEM, noPEM), exitConfig, "mqtt.tls: "},
+		"no password":                           {"mqtt: {username: u, password: {file: /no/such/password}}", exitConfig, "mqtt.password: read secret: open /no/such/password: no such file"},
+		"password elsewhere":                    {`mqtt: {username: u, password: {file: "${EDGE_NOT_SET}/password"}}`, exitOK, "warning  mqtt.password: ${EDGE_NOT_SET} is not set here"},
+		"password not set":                      {"mqtt: {username: u, password: {env: EDGE_NOT_SET}}", exitOK, "warning  mqtt.password: EDGE_NOT_SET is not set here"},
+		"no password of HTTP":                   {"http: {password: {file: /no/such/password}}", exitConfig, "http.password: "},
+		"no certificate there":                  {fmt.Sprintf("http: {tls: {cert: %q, key: %q}}", noPEM, noPEM), exitConfig, "http.tls: "},
+		"HTTP's, elsewhere":                     {`http: {password: {file: "${EDGE_NOT_SET}/password"}}`, exitOK, "warning  http.password: ${EDGE_NOT_SET} is not set here"},
+		"password set":                          {"mqtt: {username: u, password: {env: EDGE_TEST_SECRET}}", exitOK, "is valid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			text := "streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}\nmodels: {bearing: {streams: [vibration]}}\n" + tc.more + "\n"
+			if strings.HasPrefix(name, "an older format") { // whose model has this shape
+				text = strings.NewReplacer("[rms, kurtosis, peak_hz]", "[a, b, c]", "[vibration]}", "[vibration], horizons: [inf], window: 0}").Replace(text)
+			}
+			code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", text))
+			if code != tc.code || !strings.Contains(out+errOut, tc.want) {
+				t.Errorf("edge check exits with %d:\n%s%s\nwant %d and %q", code, out, errOut, tc.code, tc.want)
+			}
+			if strings.Contains(out+errOut, "hunter2") {
+				t.Error("it gives a password away")
+			}
+		})
+	}
+}
+
+// remember makes a state file in which a model has a shape.
+func remember(t *testing.T, path, model, shape string) {
+	t.Helper()
+	store, err := persist.Open(path, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Load(model, shape); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Checkpoint(model, 0, []byte("state")); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a daemon cannot be made of is refused by check, and by config show.
+func TestCheckRefusesWhatRunRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"all topics":          strings.Replace(minimal, "factory/+/vibration", `"#"`, 1),
+		"own topics":          strings.Replace(minimal, "factory/+/vibration", `"edge/#"`, 1),
+		"own topics of label": minimal + "labels: [{topics: ['+/+/bearing/prediction']}]\n",
+		"Home Assistant's":    strings.Replace(minimal, "factory/+/vibration", `"homeassistant/#"`, 1) + "homeassistant: {enabled: true}\n",
+		"model called state":  strings.Replace(minimal, "bearing", "state", 1),
+		"stream twice":        strings.Replace(minimal, "[vibration]", "[vibration, vibration]", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			path := writeFile(t, "edge.yaml", text)
+			for _, args := range [][]string{{"check", "-c", path}, {"config", "show", "-c", path}, {"run", "-c", path, "--for", "1ms"}} {
+				if code, out, errOut := edge(t, args...); code != exitConfig || out != "" {
+					t.Errorf("edge %s exits with %d, want %d\n%s%s", args[0], code, exitConfig, out, errOut)
+				}
+			}
+			c := DefaultConfig()
+			if _, err := strictYAML(path, []byte(text), &c); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := NewDaemon(&c, slog.New(slog.DiscardHandler), nil); err == nil {
+				d.Close()
+				t.Error("a daemon takes it")
+			}
+		})
+	}
+}

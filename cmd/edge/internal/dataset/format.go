@@ -1,0 +1,210 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Format is how a data file is written, and the meaning of its columns. The zero
+// value is found out from the file; its label is the last column, and all
+// others are features.
+//
+// A column is given by its name or, where none is called so, by its number, 1
+// being the first; 3-7 are five columns.
+type Format struct {
+	Label     string   // the label's column; "": the last one
+	Unlabeled bool     // there is no label unless Label names it
+	Columns   []string // of the features, in their order; nil: all but the label
+	Ignore    []string // columns that are left out
+	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
+	Decimal   rune     // '.' or ','; 0: whichever the first broken number has
+	Header    Header   // whether the first line names the columns
+
+	// Features are the names of those that a model wants, in its order; nil: all.
+	// Other columns are left out. They are found by name, or by their order where
+	// Columns lists as many or the file has no header.
+	Features []string
+}
+
+// Header is whether the first line names the columns.
+type Header string
+
+// A header is found by itself, or is there or is not there.
+const (
+	HeaderAuto Header = ""
+	HeaderYes  Header = "yes"
+	HeaderNo   Header = "no"
+)
+
+// What a column is, apart from the index of a feature.
+const (
+	ignored = -1
+	label   = -2
+)
+
+// maxColumns bounds what a header can make the memory hold.
+const maxColumns = 100000
+
+// choose returns the role of each column. names are those of the header; nil: there is
+// none, and width columns. It returns the names of the features.
+func (f Format) choose(path string, names []string, width int) (roles []int, features []string, err error) {
+	c := chooser{path: path, names: names, width: width, roles: make([]int, width)}
+	for i := range c.roles {
+		c.roles[i] = ignored
+	}
+	leftOut, err := c.find("--ignore", f.Ignore)
+	if err != nil {
+		return nil, nil, err
+	}
+	labelAt := -1
+	switch {
+	case f.Label != "":
+		at, err := c.find("--label", []string{f.Label})
+		if err != nil {
+			return nil, nil, err
+		}
+		labelAt = at[0]
+	case !f.Unlabeled:
+		for labelAt = width - 1; slices.Contains(leftOut, labelAt); labelAt-- {
+		}
+	}
+	var picked []int
+	if f.Columns != nil {
+		if picked, err = c.find("--columns", f.Columns); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		for i := range width {
+			if i != labelAt && !slices.Contains(leftOut, i) {
+				picked = append(picked, i)
+			}
+		}
+	}
+	if slices.Contains(picked, labelAt) {
+		return nil, nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", path, c.word(labelAt))
+	}
+	if len(picked) == 0 {
+		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label. "+
+			"The separator between the cells was found by itself; --separator gives another", path)
+	}
+	if f.Features != nil {
+		if picked, err = c.match(f, picked); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i, at := range picked {
+		if c.roles[at] != ignored {
+			return nil, nil, fmt.Errorf("%s: %s is given twice", path, c.word(at))
+		}
+		c.roles[at] = i
+		switch {
+		case f.Features != nil:
+			features = append(features, f.Features[i])
+		case names == nil:
+			features = append(features, "f"+strconv.Itoa(i))
+		case names[at] == "":
+			return nil, nil, fmt.Errorf("%s:1: column %d has no name: name it, or leave it out by --ignore %d", path, at+1, at+1)
+		case slices.Index(names, names[at]) != at && c.roles[slices.Index(names, names[at])] >= 0:
+			return nil, nil, fmt.Errorf("%s:1: two columns are called %q: leave one out by --ignore %d", path, names[at], at+1)
+		default:
+			features = append(features, names[at])
+		}
+	}
+	if labelAt >= 0 {
+		c.roles[labelAt] = label
+	}
+	return c.roles, features, nil
+}
+
+// chooser finds columns by name or number.
+type chooser struct {
+	path  string
+	names []string // nil: there is no header
+	width int
+	roles []int
+}
+
+// word is a column in an error message.
+func (c *chooser) word(at int) string {
+	if c.names != nil && c.names[at] != "" {
+		return "column " + shorten(c.names[at])
+	}
+	return "column " + strconv.Itoa(at+1)
+}
+
+// find returns the columns that words name.
+func (c *chooser) find(flag string, words []string) (at []int, err error) {
+	for _, word := range words {
+		if i := slices.Index(c.names, word); i >= 0 {
+			at = append(at, i)
+			continue
+		}
+		first, last, ok := columnNumbers(word)
+		switch {
+		case !ok && c.names == nil:
+			return nil, fmt.Errorf("%s: %s %s: the file has no header line: give the number of a column, 1 to %d", c.path, flag, shorten(word), c.width)
+		case !ok:
+			return nil, fmt.Errorf("%s:1: no column is called %s; %s takes one of: %s", c.path, shorten(word), flag, listed(c.names))
+		case first < 1 || last > c.width || first > last:
+			return nil, fmt.Errorf("%s: %s %s: the file has the columns 1 to %d", c.path, flag, word, c.width)
+		}
+		for i := first; i <= last; i++ {
+			at = append(at, i-1)
+		}
+	}
+	return at, nil
+}
+
+// columnNumbers reads 3, or 3-7.
+func columnNumbers(word string) (first, last int, ok bool) {
+	from, to, several := strings.Cut(word, "-")
+	first, err := strconv.Atoi(from)
+	if err != nil {
+		return 0, 0, false
+	}
+	if last = first; several {
+		if last, err = strconv.Atoi(to); err != nil {
+			return 0, 0, false
+		}
+	}
+	return first, last, true
+}
+
+// match returns which of the picked columns are the features of a model.
+func (c *chooser) match(f Format, picked []int) ([]int, error) {
+	var found []int
+	var missing []string
+	for _, feature := range f.Features {
+		i := slices.IndexFunc(picked, func(at int) bool { return c.names != nil && c.names[at] == feature })
+		if i < 0 {
+			missing = append(missing, feature)
+			continue
+		}
+		found = append(found, picked[i])
+	}
+	switch {
+	case len(missing) == 0:
+		return found, nil
+	case (c.names == nil || f.Columns != nil) && len(picked) == len(f.Features):
+		return picked, nil
+	case c.names == nil:
+		return nil, fmt.Errorf("%s: no header line names the columns, and there are %d where the model has %d features: give them by --columns in the order %s",
+			c.path, len(picked), len(f.Features), listed(f.Features))
+	}
+	var there []string
+	for _, at := range picked {
+		there = append(there, c.names[at])
+	}
+	return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s", c.path, listed(missing), listed(there))
+}
+
+// listed writes names for an error message, bounded.
+func listed(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

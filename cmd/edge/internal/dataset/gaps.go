@@ -1,0 +1,67 @@
+package dataset
+
+import (
+	"math"
+	"slices"
+)
+
+// Lacking returns the rows that lack some features, and those that lack all.
+func (t *Table) Lacking() (some, all []int) {
+	if t.pixels != nil {
+		return nil, nil
+	}
+	d := len(t.Features)
+	for i := range t.Labels {
+		n := 0
+		for _, v := range t.values[i*d : (i+1)*d] {
+			if math.IsNaN(v) {
+				n++
+			}
+		}
+		if n > 0 {
+			some = append(some, i)
+		}
+		if n == d {
+			all = append(all, i)
+		}
+	}
+	return some, all
+}
+
+// Drop takes rows, in ascending order, out of the table. Classes stay.
+func (t *Table) Drop(rows []int) {
+	if len(rows) == 0 {
+		return
+	}
+	d, kept := len(t.Features), 0
+	for i := range t.Labels {
+		if _, dropped := slices.BinarySearch(rows, i); dropped {
+			continue
+		}
+		copy(t.values[kept*d:(kept+1)*d], t.values[i*d:(i+1)*d])
+		t.Labels[kept] = t.Labels[i]
+		kept++
+	}
+	t.values, t.Labels = t.values[:kept*d], t.Labels[:kept]
+	t.LeftOut += len(rows)
+}
+
+// Impute puts the mean of a feature in the place of what is missing of it. A row
+// without any feature stays as it is.
+func (t *Table) Impute() {
+	some, all := t.Lacking()
+	d := len(t.Features)
+	for j := range d {
+		var sum, n float64
+		for i := range t.Labels {
+			if v := t.values[i*d+j]; !math.IsNaN(v) {
+				sum, n = sum+v, n+1
+			}
+		}
+		for _, i := range some {
+			if _, none := slices.BinarySearch(all, i); !none && math.IsNaN(t.values[i*d+j]) {
+				t.values[i*d+j] = sum / max(n, 1)
+			}
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// sampled is how much of a file is looked at to find out how it is written.
+const sampled = 256 << 10
+
+// openText returns the text of a data file, as UTF-8 with \n at the end of each
+// line, and its beginning: r may be packed with gzip, be UTF-16 or UTF-8 with a
+// byte-order mark, and end its lines with \r alone.
+func openText(r io.Reader, path string) (text *bufio.Reader, start string, err error) {
+	buf := bufio.NewReaderSize(r, sampled)
+	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(buf)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: gzip: %w", path, err)
+		}
+		buf = bufio.NewReaderSize(z, sampled)
+	}
+	mark, _ := buf.Peek(3)
+	switch {
+	case bytes.HasPrefix(mark, []byte("\xef\xbb\xbf")):
+		buf.Discard(3)
+	case bytes.HasPrefix(mark, []byte("\xff\xfe")), bytes.HasPrefix(mark, []byte("\xfe\xff")):
+		wide := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
+		buf = bufio.NewReaderSize(transform.NewReader(buf, wide), sampled)
+	}
+	head, _ := buf.Peek(sampled) // what fails here fails again when it is read
+	if bytes.ContainsRune(head, '\r') && !bytes.ContainsRune(head, '\n') {
+		buf = bufio.NewReaderSize(&carriageReturns{buf}, sampled)
+		head, _ = buf.Peek(sampled)
+	}
+	return buf, string(head), nil
+}
+
+// carriageReturns reads \n in the place of \r.
+type carriageReturns struct{ r io.Reader }
+
+func (c *carriageReturns) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	for i, b := range p[:n] {
+		if b == '\r' {
+			p[i] = '\n'
+		}
+	}
+	return n, err
+}
+
+// separators are those that are found, the least likely part of a cell first:
+// a comma is a decimal sign where a semicolon separates.
+const separators = "\t;|,"
+
+// findSeparator returns what most lines have as often as the first one.
+func findSeparator(start string) rune {
+	best, score := ',', 0.0
+	for _, sep := range separators {
+		counts, _ := cellCounts(start, byte(sep))
+		if len(counts) == 0 || counts[0] < 2 {
+			continue
+		}
+		same := 0
+		for _, n := range counts {
+			if n == counts[0] {
+				same++
+			}
+		}
+		if s := float64(same) / float64(len(counts)); s > score {
+			best, score = sep, s
+		}
+	}
+	return best
+}
+
+// cellCounts returns how many cells the first lines of a text have, and whether
+// lines that begin with # are comments: at least one has another number of
+// cells than the first line that does not.
+func cellCounts(text string, sep byte) (counts []int, comments bool) {
+	const enough = 100
+	var hashes []int
+	cells, begun, quoted, hash := 1, false, false, false
+	empty := true // nothing in the line so far
+	for i := 0; i < len(text) && len(counts) < enough; i++ {
+		switch c := text[i]; {
+		case quoted && c == '"':
+			quoted = i+1 < len(text) && text[i+1] == '"'
+			if quoted {
+				i++
+			}
+		case quoted:
+		case c == '\n':
+			switch {
+			case hash:
+				hashes = append(hashes, cells)
+			case !empty:
+				counts = append(counts, cells)
+			}
+			cells, begun, hash, empty = 1, false, false, true
+		case c == sep:
+			cells, begun, empty = cells+1, false, false
+		case c == '"' && !begun && !hash:
+			quoted, begun, empty = true, true, false
+		case c == '#' && empty:
+			hash, begun, empty = true, true, false
+		case c != ' ' && c != '\r':
+			begun, empty = true, false
+		}
+	}
+	if !empty && len(counts) == 0 && !quoted { // one line without an end
+		counts = append(counts, cells)
+	}
+	for _, n := range hashes {
+		comments = comments || len(counts) > 0 && (n != counts[0] || n == 1)
+	}
+	return counts, comments
+}
+
+// newCSV reads the cells of text.
+func newCSV(text io.Reader, sep rune, comments bool) *csv.Reader {
+	c := csv.NewReader(text)
+	c.Comma = sep
+	c.ReuseRecord = true
+	c.FieldsPerRecord = -1
+	c.TrimLeadingSpace = sep != '\t' && sep != ' ' // which would take empty cells for space
+	if comments && sep != '#' {
+		c.Comment = '#'
+	}
+	return c
+}
+
+// hasHeader reports whether the first line names the columns: it has fewer
+// numbers than the second one, or none.
+func hasHeader(start string, sep rune, comments bool) bool {
+	lines := newCSV(strings.NewReader(start), sep, comments)
+	first, err := lines.Read()
+	if err != nil {
+		return true // the error is reported when the line is read
+	}
+	inFirst, cells := numbers(first)
+	if inFirst == 0 {
+		return true
+	}
+	second, err := lines.Read()
+	if err != nil {
+		return inFirst < cells-1
+	}
+	inSecond, _ := numbers(second)
+	return inFirst < inSecond
+}
+
+// numbers counts the cells that are numbers, and those that are not missing.
+func numbers(record []string) (n, cells int) {
+	for _, cell := range record {
+		cell = strings.TrimSpace(cell)
+		if missing(cell) {
+			continue
+		}
+		cells++
+		if _, err := strconv.ParseFloat(strings.Replace(cell, ",", ".", 1), 64); err == nil {
+			n++
+		}
+	}
+	return n, cells
+}
+
+// missing reports whether a cell stands for a value that is not there.
+func missing(cell string) bool {
+	if cell == "" {
+		return true
+	}
+	if len(cell) > len("unavailable") {
+		return false
+	}
+	switch strings.ToLower(cell) {
+	case "na", "n/a", "#n/a", "nan", "null", "none", "-", "?", "unknown", "unavailable":
+		return true
+	}
+	return false
+}
+
+// unlabelled reports whether a cell of the label's column stands for no label. Words that may well be classes, such as none and unknown, are labels.
+func unlabelled(cell string) bool {
+	switch cell {
+	case "", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?":
+		return true
+	}
+	return false
+}
