@@ -213,10 +213,10 @@ func (r *reporter) health() {
 	s := r.stats()
 	h := map[string]any{
 		"v": 1, "ts": stamp(time.Now()), "node": r.node, "status": "ok", "uptime_s": int64(time.Since(r.started).Seconds()),
-		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked,
-		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered,
+		"queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox}, "unacked": s.Unacked, "unconfirmed": s.Unconfirmed,
+		"received": s.Received, "predictions": s.Predictions, "learned": s.Learned, "redelivered": s.Redelivered, "id_reused": s.IDReused,
 		"rejected": s.Rejected,
-		"dropped":  map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "observed": s.ObservedDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "frozen": s.Frozen},
+		"dropped":  map[string]uint64{"in": s.RingDropped, "lessons": s.LessonsDropped, "out": s.OutboxDropped, "observed": s.ObservedDropped, "pending": s.PendingEvicted, "values": s.ValuesUnused, "unconfirmed": s.UnconfirmedDropped, "frozen": s.Frozen},
 		"observed": s.Observed, "reconnects": s.Reconnects, "protocol_errors": s.ProtocolErrors, "commit_failures": s.CommitFailures, "heap_bytes": heapBytes(),
 	}
 	if s.Degraded {

@@ -23,7 +23,7 @@ type collector struct {
 	build, connected, subscribed, degraded                  *metric
 	received, rejected, lastMessage                         *metric
 	dropped, redelivered, reconnects, commitFailures        *metric
-	protocolErrors                                          *metric
+	protocolErrors, idReused, unconfirmed                   *metric
 	observed                                                *metric
 	queue, unacked                                          *metric
 	queries, queriesOpen                                    *metric
@@ -66,9 +66,11 @@ func newCollector(m *monitor) *collector {
 	c.observed = counter("observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.")
 	c.reconnects = counter("reconnects_total", "Connections to the broker that were lost.")
 	c.protocolErrors = counter("protocol_errors_total", "Connections to the broker, and attempts at one, that ended because it sent a packet which MQTT does not allow.")
+	c.idReused = counter("id_reused_total", "Samples that came under the id of another one, with other features: the id may be that of the device.")
 	c.commitFailures = counter("store_commit_failures_total", "Commits to the journal that failed, each attempt.")
 	c.queue = gauge("queue_length", "Messages in a queue: in before the prediction, commit before the journal, out before the broker.", "queue")
 	c.unacked = gauge("unacked_messages", "Messages of QoS 1 in the node that are not acknowledged yet.")
+	c.unconfirmed = gauge("unconfirmed_messages", "Messages whose acknowledgement may not have reached the broker, which then sends them again.")
 	c.learned = counter("learned_total", "Samples in the model since it began, by label.", "model", "class")
 	c.pending = gauge("pending_labels", "Samples that wait for their label.", "model")
 	c.queries = counter("queries_total", "Questions for a label: asked, and what became of them.", "model", "what")
@@ -168,14 +170,17 @@ func (c *collector) collect() *exposition {
 	send(c.dropped, float64(s.PendingEvicted), "pending", "drop_oldest")
 	send(c.dropped, float64(s.PendingExpired), "pending", "ttl")
 	send(c.dropped, float64(s.ValuesUnused), "join", "incomplete")
+	send(c.dropped, float64(s.UnconfirmedDropped), "unconfirmed", "drop_oldest")
 	send(c.observed, float64(s.Observed))
 	send(c.reconnects, float64(s.Reconnects))
 	send(c.protocolErrors, float64(s.ProtocolErrors))
+	send(c.idReused, float64(s.IDReused))
 	send(c.commitFailures, float64(s.CommitFailures))
 	send(c.queue, float64(s.Ring), "in")
 	send(c.queue, float64(s.Commit), "commit")
 	send(c.queue, float64(s.Outbox), "out")
 	send(c.unacked, float64(s.Unacked))
+	send(c.unconfirmed, float64(s.Unconfirmed))
 	if st := c.monitor.store.Load(); st != nil && st.err == nil {
 		send(c.storeBytes, float64(st.FileBytes))
 		send(c.storeFree, float64(st.FreeBytes))
