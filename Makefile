@@ -56,7 +56,8 @@ soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), w
 
 simulate: ## simulate SEEDS (500) schedules of node, broker, network and disk in virtual time, from SEED on
 	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
-	$(GO) test -overlay $(DIST)/simulation/overlay.json ./test/simulation -run '^Test(Simulation|Replay)$$' -count 1 -timeout 0 -v -args -seed $(SEED) -seeds $(SEEDS) $(if $(TRACE),-trace) | grep -v '^ *\(--- PASS\|=== RUN\)'
+	$(GO) test -c -overlay $(DIST)/simulation/overlay.json -o $(DIST)/simulation/test ./test/simulation
+	cd test/simulation && ../../$(DIST)/simulation/test -test.run '^Test(Simulation|Replay)$$' -seed $(SEED) -seeds $(SEEDS) $(if $(TRACE),-trace)
 
 defects: ## plant each defect of test/simulation/patches/defects, print the first seed that finds it
 	SEEDS=$(SEEDS) test/simulation/defects.sh

@@ -57,7 +57,7 @@ func TestSimulation(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	t.Logf("%d seeds in %v, %d failed, %d messages excused", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
+	fmt.Printf("%d seeds in %v, %d failed, %d messages excused\n", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
 }
 
 // oneProcessor lets goroutines take turns, with no collection between them, until
