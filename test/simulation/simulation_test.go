@@ -47,7 +47,7 @@ func TestSimulation(t *testing.T) {
 			if len(w.failures) > 0 {
 				failed++
 				t.Logf("%v; %s identifiers, window %d", w.plan, w.broker.ids, w.broker.window)
-				t.Logf("to replay it exactly: make simulate SEED=%d", seed)
+				t.Logf("to replay it exactly: make simulate SEED=%d SEEDS=1", seed)
 			}
 			if *hashes {
 				fmt.Printf("%d %016x %d events\n", seed, w.trace, w.events)
