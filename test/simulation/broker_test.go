@@ -62,7 +62,6 @@ type session struct {
 	peer     *peer           // nil: not connected
 	refused  int             // beyond the limit of the queue
 	second   map[uint16]bool // of QoS 2, between PUBREC and PUBCOMP
-	will     *publication
 }
 
 // delivery is one message for one session, of QoS 1 or 2.

@@ -21,7 +21,6 @@ type entry struct {
 	label  string
 	verb   string // of a request
 	name   string // that it is about
-	to     string
 }
 
 // lesson is a record that a message must have caused.
@@ -40,7 +39,6 @@ type oracle struct {
 	steps   int
 	far     int    // records that could be explained
 	why     string // the next one could not
-	excused int
 }
 
 // belief is what is known of a model after some of the messages.

@@ -47,7 +47,7 @@ func TestSimulation(t *testing.T) {
 			if len(w.failures) > 0 {
 				failed++
 				t.Logf("%v; %s identifiers, window %d", w.plan, w.broker.ids, w.broker.window)
-				t.Logf("to replay it exactly: make simulate SEED=%d", seed)
+				t.Logf("to replay it exactly: make simulate SEED=%d SEEDS=1", seed)
 			}
 			if *hashes {
 				fmt.Printf("%d %016x %d events\n", seed, w.trace, w.events)
@@ -57,7 +57,7 @@ func TestSimulation(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	t.Logf("%d seeds in %v, %d failed, %d messages excused", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
+	fmt.Printf("%d seeds in %v, %d failed, %d messages excused\n", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
 }
 
 // oneProcessor lets goroutines take turns, with no collection between them, until

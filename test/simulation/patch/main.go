@@ -117,7 +117,7 @@ func write(dir string, copies map[string]string) error {
 	}
 	instead := map[string]string{}
 	for path, text := range copies {
-		name := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-"))
+		name := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")+".txt") // no package of the project
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			return err
 		}
