@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -203,6 +204,33 @@ func TestSelection(t *testing.T) {
 	d, _ := newFile(strings.NewReader(text), "data.csv", Format{})
 	if _, err := (Selection{Shuffle: seed(1), Within: []int{3, 3}}).Of(d); err == nil || !strings.Contains(err.Error(), "add up to 6 rows, the file has 7") {
 		t.Errorf("batches that do not fit: %v", err)
+	}
+}
+
+// Many columns are read; too many are refused before they take time.
+func TestManyColumns(t *testing.T) {
+	table := func(n int) string {
+		var head, row strings.Builder
+		for i := range n {
+			fmt.Fprintf(&head, "c%d,", i)
+			row.WriteString("1,")
+		}
+		return head.String() + "label\n" + row.String() + "ok\n"
+	}
+	d, rows, err := rowsOf(t, table(20000), "")
+	if err != nil || len(rows) != 1 || len(d.Features) != 20000 || len(rows[0].X) != 20000 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for name, f := range map[string]Format{
+		"ignored": {Ignore: []string{"1-19990"}}, "chosen": {Columns: []string{"c7", "10001-10009"}}, "wanted": {Features: d.Features[19990:]},
+	} {
+		d, err := newFile(strings.NewReader(table(20000)), "data.csv", f)
+		if err != nil || len(d.Features) != 10 {
+			t.Errorf("%s: %d features, %v", name, len(d.Features), err)
+		}
+	}
+	if _, _, err := rowsOf(t, table(maxColumns), ""); err == nil || !strings.Contains(err.Error(), "100001 columns; at most 100000 are read") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -76,8 +76,12 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 			return nil, nil, err
 		}
 	} else {
+		out := make([]bool, width)
+		for _, at := range leftOut {
+			out[at] = true
+		}
 		for i := range width {
-			if i != labelAt && !slices.Contains(leftOut, i) {
+			if i != labelAt && !out[i] {
 				picked = append(picked, i)
 			}
 		}
@@ -94,6 +98,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 			return nil, nil, err
 		}
 	}
+	called := make(map[string]bool, len(picked))
 	for i, at := range picked {
 		if c.roles[at] != ignored {
 			return nil, nil, fmt.Errorf("%s: %s is given twice", path, c.word(at))
@@ -106,9 +111,10 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 			features = append(features, "f"+strconv.Itoa(i))
 		case names[at] == "":
 			return nil, nil, fmt.Errorf("%s:1: column %d has no name: name it, or leave it out by --ignore %d", path, at+1, at+1)
-		case slices.Index(names, names[at]) != at && c.roles[slices.Index(names, names[at])] >= 0:
+		case called[names[at]]:
 			return nil, nil, fmt.Errorf("%s:1: two columns are called %q: leave one out by --ignore %d", path, names[at], at+1)
 		default:
+			called[names[at]] = true
 			features = append(features, names[at])
 		}
 	}
@@ -174,15 +180,24 @@ func columnNumbers(word string) (first, last int, ok bool) {
 
 // match returns which of the picked columns are the features of a model.
 func (c *chooser) match(f Format, picked []int) ([]int, error) {
+	by := make(map[string]int, len(picked))
+	for _, at := range picked {
+		if c.names == nil {
+			break
+		}
+		if _, before := by[c.names[at]]; !before {
+			by[c.names[at]] = at
+		}
+	}
 	var found []int
 	var missing []string
 	for _, feature := range f.Features {
-		i := slices.IndexFunc(picked, func(at int) bool { return c.names != nil && c.names[at] == feature })
-		if i < 0 {
+		at, ok := by[feature]
+		if !ok {
 			missing = append(missing, feature)
 			continue
 		}
-		found = append(found, picked[i])
+		found = append(found, at)
 	}
 	switch {
 	case len(missing) == 0:
