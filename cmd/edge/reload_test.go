@@ -452,7 +452,7 @@ func TestReloadModels(t *testing.T) {
 
 // Random reloads under load lose nothing and teach nothing twice.
 func TestReloadUnderLoad(t *testing.T) {
-	reloads, rows := brief(100, 10), brief(4000, 1000)
+	reloads, rows := brief(100, 6), brief(4000, 500)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
