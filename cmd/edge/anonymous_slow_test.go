@@ -174,7 +174,7 @@ func compareJournal(t *testing.T, config, store string, rows []dataset.Row, tota
 	}
 }
 
-// publishAnonymous publishes rows at some 1500 a second until stop is closed.
+// publishAnonymous publishes rows at some 500 a second until stop is closed.
 func publishAnonymous(t *testing.T, broker string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
 	cfg := stream.DefaultMQTT()
 	cfg.Servers = []string{broker}
@@ -193,7 +193,7 @@ func publishAnonymous(t *testing.T, broker string, row func(int) *dataset.Row, s
 			return err
 		}
 		published.Add(1)
-		if i%15 == 14 {
+		if i%5 == 4 {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
@@ -287,7 +287,7 @@ models:
     horizons: [inf, 100]
     classes: {names: [%s]}
     batch: {max_size: 16, max_wait: 0s}
-store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %d}}
+store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %d, size: 200MiB}}
 http: {listen: "%s"}
 log: {level: debug}
 `, broker, len(rows[0].X), strings.Join(names, ", "), store, samples, page)), page
