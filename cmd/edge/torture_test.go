@@ -37,8 +37,9 @@ const tortureAhead = 500
 //   - at the end n is the number of samples that were published.
 //
 // A quarter of the kills come at any time after the start of the process, so
-// that some meet it while it opens, compacts or replays; the others come once
-// it is connected. Checkpoints come in tides: forty lives without any let the
+// that some meet it while it opens, compacts or replays; the others come once it
+// is connected and has acknowledged some more samples, so that a slow machine has
+// as many of them to repeat. Checkpoints come in tides: forty lives without any let the
 // journal grow, ten with one every few samples let it shrink, and the start
 // after that compacts the file.
 //
@@ -104,11 +105,15 @@ func TestTorture(t *testing.T) {
 			time.Sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond))))
 		} else {
 			d.await("connected to the broker")
-			life := 300 * time.Millisecond
+			life := 600     // samples
 			if i%50 >= 47 { // long enough for a checkpoint of what the tide has left
-				life = 2 * time.Second
+				life = 3000
 			}
-			time.Sleep(time.Duration(rng.Int64N(int64(life))))
+			until := acked + rng.IntN(life)
+			if !eventually(func() bool { return tap.acknowledged() >= until }) {
+				t.Fatalf("%d samples are acknowledged, want %d:\n%s", tap.acknowledged(), until, d.wholeLog())
+			}
+			time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Millisecond)))) // at any moment of what follows
 		}
 		d.kill()
 		tap.settle()
