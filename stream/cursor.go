@@ -11,7 +11,7 @@ import (
 
 const (
 	cursorLevel  = "cursor"        // of the topic below that of the node
-	cursorWithin = 2 * time.Second // for the broker to send the cursor that it keeps
+	cursorWithin = 2 * time.Second // without anything from the broker, and for the cursor once it has answered
 	maxCursors   = 64              // on their way at once; full, a later one has to do
 	maxSequence  = 1 << 62
 )
@@ -48,8 +48,9 @@ func (c *cursor) answer(payload []byte) {
 	}
 }
 
-// readCursor asks for the cursor that the broker keeps. It ends within
-// cursorWithin, or with ctx or the connection.
+// readCursor asks for the cursor that the broker keeps. The answer to the request
+// comes after all that the broker sends again, and the cursor with it: a request
+// is waited for as long as something arrives, the cursor for cursorWithin.
 func (c *client) readCursor(ctx context.Context, conn *connection) {
 	select {
 	case <-conn.cursor.known:
@@ -57,24 +58,22 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 	default:
 	}
 	defer conn.cursor.settle(false, false, 0)
-	late := time.NewTimer(cursorWithin)
-	defer late.Stop()
 	token := conn.paho.Subscribe(c.cursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.cursorTopic)
-	for _, answer := range []<-chan struct{}{token.Done(), conn.cursor.known} {
-		select {
-		case <-answer:
-		case <-late.C:
-			return
-		case <-conn.lost:
-			return
-		case <-ctx.Done():
-			return
-		}
-		if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
-			c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
-			return
-		}
+	if !conn.awaits(ctx, token.Done(), cursorWithin) {
+		return
+	}
+	if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
+		c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
+		return
+	}
+	late := time.NewTimer(cursorWithin)
+	defer late.Stop()
+	select {
+	case <-conn.cursor.known:
+	case <-late.C:
+	case <-conn.lost:
+	case <-ctx.Done():
 	}
 }
 

@@ -265,7 +265,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 				return fmt.Errorf("models.%s.output cbor: %w", c.Name, err)
 			}
 		}
-		m.last.none = true
+		m.last.none, m.settled.none = true, true
 		m.knowClasses()
 		n.models = append(n.models, m)
 	}
