@@ -318,7 +318,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 	}
 	conn.since = time.Now()
 	if session, ok := token.(*mqtt.ConnectToken); c.cursorTopic == "" || ok && !session.SessionPresent() {
-		conn.cursor.settle(true, false, 0)
+		conn.cursor.begin(c.counters.sequence.Load())
 	}
 	return conn, nil
 }
@@ -434,6 +434,7 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	defer wg.Wait()
 	defer stop()
 
+	conn.beginSession()
 	wg.Go(func() { c.readCursor(serving, conn) })
 	// Whoever sees the node online may count on its subscriptions.
 	former := c.expect()

@@ -14,6 +14,7 @@ const (
 	cursorWithin = 2 * time.Second // without anything from the broker, and for the cursor once it has answered
 	maxCursors   = 64              // on their way at once; full, a later one has to do
 	maxSequence  = 1 << 62
+	sessionGap   = 1 << 20 // in the sequence, at which a session begins: more than there are commits on their way
 )
 
 // cursor is what the broker tells at the begin of a connection about the
@@ -25,6 +26,10 @@ const (
 // that of the last commit whose acknowledgements it has certainly read. After a
 // crash nothing else tells, where the broker uses identifiers again, whether
 // equal readings are repetitions or new ones.
+//
+// A broker that has no session of the node sends nothing again. It keeps a cursor
+// beyond all commits so far before it is asked for any message, so that what a
+// later start knows of the session before is not held against this one.
 type cursor struct {
 	known    chan struct{} // closed once the rest is valid
 	once     sync.Once
@@ -40,6 +45,10 @@ func (c *cursor) settle(fresh, found bool, sequence uint64) {
 		close(c.known)
 	})
 }
+
+// begin is settle where the broker has no session of before; sequence is that of
+// the newest commit.
+func (c *cursor) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
 
 // answer reads what the broker keeps.
 func (c *cursor) answer(payload []byte) {
@@ -77,6 +86,18 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 	}
 }
 
+// beginSession lets the broker keep a cursor before it is asked for messages,
+// where it has no session of before.
+func (conn *connection) beginSession() {
+	select {
+	case <-conn.cursor.known:
+		if conn.cursor.fresh && conn.client.cursorTopic != "" {
+			conn.keepCursor(conn.cursor.sequence)
+		}
+	default:
+	}
+}
+
 // publishCursor lets the broker keep the number of a commit. The committer's
 // goroutine calls it after the acknowledgements of that commit.
 func (conn *connection) publishCursor(sequence uint64) {
@@ -101,8 +122,11 @@ func (conn *connection) publishCursor(sequence uint64) {
 	if len(conn.cursors) >= maxCursors {
 		return
 	}
-	m := outgoing{topic: conn.client.cursorTopic, payload: strconv.AppendUint(nil, sequence, 10), qos: 1, retained: true}
-	conn.cursors = append(conn.cursors, conn.publish(&m))
+	conn.cursors = append(conn.cursors, conn.keepCursor(sequence))
+}
+
+func (conn *connection) keepCursor(sequence uint64) delivery {
+	return conn.publish(&outgoing{topic: conn.client.cursorTopic, payload: strconv.AppendUint(nil, sequence, 10), qos: 1, retained: true})
 }
 
 // position returns how many acknowledgements were written over the connection,

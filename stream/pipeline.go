@@ -1292,7 +1292,7 @@ func (c *committer) settle(ctx context.Context) {
 			return
 		}
 	}
-	release := c.unconfirmed.hold()
+	release := c.unconfirmed.hold(durable)
 	for _, it := range g.items {
 		it.msg.ack()
 		it.free()
