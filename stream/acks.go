@@ -15,6 +15,8 @@ type acks struct {
 	written uint64
 	asked   map[uint16]uint64 // written, when a publication left; by its identifier
 	pinged  uint64            // written, when the latest ping left
+	read    chan struct{}     // closed once the broker has read the first awaited ones; nil: none are awaited
+	awaited uint64
 }
 
 // position returns how many were written.
@@ -68,4 +70,19 @@ func (a *acks) confirm(n uint64) {
 	if n > a.confirmed.Load() {
 		a.confirmed.Store(n)
 	}
+	if a.read != nil && a.confirmed.Load() >= a.awaited {
+		close(a.read)
+		a.read = nil
+	}
+}
+
+// all returns a channel that is closed once the broker has read all that were
+// written so far. It is called once for each connection.
+func (a *acks) all() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	read := make(chan struct{})
+	a.read, a.awaited = read, a.written
+	a.confirm(0)
+	return read
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 )
 
@@ -14,6 +15,7 @@ type classes struct {
 	mu    sync.Mutex
 	known map[string]bool // true: the name of a class; false: a name that it had before
 	n     int             // names of classes
+	was   map[string]bool // known before the first change since keep; nil: there was none
 }
 
 func newClasses(open bool, max int) *classes {
@@ -53,8 +55,37 @@ func (c *classes) count() int {
 	return c.n
 }
 
+// keep makes what has changed stay; undo takes back what has changed since.
+func (c *classes) keep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.was = nil
+}
+
+func (c *classes) undo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.was == nil {
+		return
+	}
+	c.known, c.was, c.n = c.was, nil, 0
+	for _, is := range c.known {
+		if is {
+			c.n++
+		}
+	}
+}
+
+// change prepares for a change. The caller holds mu.
+func (c *classes) change() {
+	if c.was == nil {
+		c.was = maps.Clone(c.known)
+	}
+}
+
 // put makes name that of a class. The caller holds mu.
 func (c *classes) put(name string) {
+	c.change()
 	if !c.known[name] {
 		c.n++
 	}
@@ -65,6 +96,7 @@ func (c *classes) put(name string) {
 func (c *classes) reset(names []string, before ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.change()
 	c.known, c.n = map[string]bool{}, 0
 	for _, name := range before {
 		c.known[name] = false
@@ -98,6 +130,7 @@ func (c *classes) remove(name string) error {
 	case is:
 		c.n--
 	}
+	c.change()
 	delete(c.known, name)
 	return nil
 }
@@ -112,6 +145,7 @@ func (c *classes) rename(from, to string) error {
 	if c.known[to] && to != from {
 		return fmt.Errorf("%.80q is the name of another class", to)
 	}
+	c.change()
 	if c.known[from] {
 		c.n--
 	}

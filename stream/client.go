@@ -30,10 +30,11 @@ const (
 	handOver         = time.Second // for paho to take a publication; it takes none from a lost connection
 	writeTimeout     = 10 * time.Second
 	pingTimeout      = 10 * time.Second
-	subscribeTimeout = 15 * time.Second
-	resubscribeFirst = time.Second // pause before what the broker refused is asked for again; doubled
+	subscribeTimeout = 15 * time.Second // without anything from the broker
+	resubscribeFirst = time.Second      // pause before what the broker refused is asked for again; doubled
 	resubscribeLast  = time.Minute
 	firstRetry       = 250 * time.Millisecond // doubled up to MaxReconnectInterval
+	offlineWithin    = time.Second            // for the broker to acknowledge that the node is offline
 	shortLife        = 5 * time.Second        // a connection that ends sooner may have been taken over
 	clashAfter       = 3                      // short lives in a row
 	disconnectWithin = 500                    // milliseconds, closeFlush among them
@@ -317,7 +318,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 	}
 	conn.since = time.Now()
 	if session, ok := token.(*mqtt.ConnectToken); c.cursorTopic == "" || ok && !session.SessionPresent() {
-		conn.cursor.settle(true, false, 0)
+		conn.cursor.begin(c.counters.sequence.Load())
 	}
 	return conn, nil
 }
@@ -433,6 +434,7 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 	defer wg.Wait()
 	defer stop()
 
+	conn.beginSession()
 	wg.Go(func() { c.readCursor(serving, conn) })
 	// Whoever sees the node online may count on its subscriptions.
 	former := c.expect()
@@ -456,6 +458,10 @@ func (c *client) hold(ctx context.Context, conn *connection) error {
 				c.log.Info("connected to the broker, which keeps to the protocol again", "client_id", c.id)
 			}
 		case <-conn.redeliver:
+			if conn.confirm(ctx); ctx.Err() != nil {
+				conn.goodbye()
+				return ctx.Err()
+			}
 			conn.close()
 			return errRedeliver
 		case <-again.C:
@@ -504,11 +510,7 @@ func (c *client) giveBack(conn *connection, former []string) {
 		return
 	}
 	token := conn.paho.Unsubscribe(former...)
-	select {
-	case <-token.Done():
-	case <-conn.lost:
-		return
-	case <-time.After(subscribeTimeout):
+	if !conn.awaits(context.Background(), token.Done(), subscribeTimeout) {
 		return // the next connection tries again
 	}
 	if err := token.Error(); err != nil {
@@ -541,11 +543,7 @@ func (c *client) subscribe(conn *connection, filters []string) (refused []string
 		ask[f] = byte(c.cfg.QoS)
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
-	select {
-	case <-token.Done():
-	case <-conn.lost:
-		return nil
-	case <-time.After(subscribeTimeout):
+	if !conn.awaits(context.Background(), token.Done(), subscribeTimeout) {
 		conn.fail(errors.New("stream: subscribe: no answer from the broker"))
 		return nil
 	}
@@ -693,8 +691,19 @@ func (conn *connection) announce(state string) delivery {
 	return conn.publish(&outgoing{topic: conn.client.stateTopic, payload: []byte(state), retained: true, qos: 1})
 }
 
+// confirm waits until the broker has read what was acknowledged. Whatever it has
+// not read when the connection ends comes again, and would take up the room that
+// was made for what follows.
+func (conn *connection) confirm(ctx context.Context) {
+	read := conn.net.acks.all()
+	conn.net.ping()
+	conn.awaits(ctx, read, conn.client.pingTimeout)
+}
+
 // goodbye says that the node is offline, unless another follows, and ends the
-// connection.
+// connection. Where the broker has not acknowledged that in time, it may not
+// come at all: the connection then ends without DISCONNECT, so that the broker
+// publishes the Last Will, which says the same.
 func (conn *connection) goodbye() {
 	if conn.client.replaced.Load() {
 		conn.close()
@@ -704,7 +713,8 @@ func (conn *connection) goodbye() {
 		select {
 		case <-d.Done():
 		case <-conn.lost:
-		case <-time.After(time.Second):
+		case <-time.After(offlineWithin):
+			conn.net.Close()
 		}
 	}
 	conn.close()

@@ -11,9 +11,10 @@ import (
 
 const (
 	cursorLevel  = "cursor"        // of the topic below that of the node
-	cursorWithin = 2 * time.Second // for the broker to send the cursor that it keeps
+	cursorWithin = 2 * time.Second // without anything from the broker, and for the cursor once it has answered
 	maxCursors   = 64              // on their way at once; full, a later one has to do
 	maxSequence  = 1 << 62
+	sessionGap   = 1 << 20 // in the sequence, at which a session begins: more than there are commits on their way
 )
 
 // cursor is what the broker tells at the begin of a connection about the
@@ -25,6 +26,10 @@ const (
 // that of the last commit whose acknowledgements it has certainly read. After a
 // crash nothing else tells, where the broker uses identifiers again, whether
 // equal readings are repetitions or new ones.
+//
+// A broker that has no session of the node sends nothing again. It keeps a cursor
+// beyond all commits so far before it is asked for any message, so that what a
+// later start knows of the session before is not held against this one.
 type cursor struct {
 	known    chan struct{} // closed once the rest is valid
 	once     sync.Once
@@ -41,6 +46,10 @@ func (c *cursor) settle(fresh, found bool, sequence uint64) {
 	})
 }
 
+// begin is settle where the broker has no session of before; sequence is that of
+// the newest commit.
+func (c *cursor) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
+
 // answer reads what the broker keeps.
 func (c *cursor) answer(payload []byte) {
 	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < maxSequence {
@@ -48,8 +57,9 @@ func (c *cursor) answer(payload []byte) {
 	}
 }
 
-// readCursor asks for the cursor that the broker keeps. It ends within
-// cursorWithin, or with ctx or the connection.
+// readCursor asks for the cursor that the broker keeps. The answer to the request
+// comes after all that the broker sends again, and the cursor with it: a request
+// is waited for as long as something arrives, the cursor for cursorWithin.
 func (c *client) readCursor(ctx context.Context, conn *connection) {
 	select {
 	case <-conn.cursor.known:
@@ -57,24 +67,34 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 	default:
 	}
 	defer conn.cursor.settle(false, false, 0)
-	late := time.NewTimer(cursorWithin)
-	defer late.Stop()
 	token := conn.paho.Subscribe(c.cursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.cursorTopic)
-	for _, answer := range []<-chan struct{}{token.Done(), conn.cursor.known} {
-		select {
-		case <-answer:
-		case <-late.C:
-			return
-		case <-conn.lost:
-			return
-		case <-ctx.Done():
-			return
+	if !conn.awaits(ctx, token.Done(), cursorWithin) {
+		return
+	}
+	if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
+		c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
+		return
+	}
+	late := time.NewTimer(cursorWithin)
+	defer late.Stop()
+	select {
+	case <-conn.cursor.known:
+	case <-late.C:
+	case <-conn.lost:
+	case <-ctx.Done():
+	}
+}
+
+// beginSession lets the broker keep a cursor before it is asked for messages,
+// where it has no session of before.
+func (conn *connection) beginSession() {
+	select {
+	case <-conn.cursor.known:
+		if conn.cursor.fresh && conn.client.cursorTopic != "" {
+			conn.keepCursor(conn.cursor.sequence)
 		}
-		if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
-			c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
-			return
-		}
+	default:
 	}
 }
 
@@ -102,8 +122,11 @@ func (conn *connection) publishCursor(sequence uint64) {
 	if len(conn.cursors) >= maxCursors {
 		return
 	}
-	m := outgoing{topic: conn.client.cursorTopic, payload: strconv.AppendUint(nil, sequence, 10), qos: 1, retained: true}
-	conn.cursors = append(conn.cursors, conn.publish(&m))
+	conn.cursors = append(conn.cursors, conn.keepCursor(sequence))
+}
+
+func (conn *connection) keepCursor(sequence uint64) delivery {
+	return conn.publish(&outgoing{topic: conn.client.cursorTopic, payload: strconv.AppendUint(nil, sequence, 10), qos: 1, retained: true})
 }
 
 // position returns how many acknowledgements were written over the connection,

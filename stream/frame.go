@@ -40,7 +40,8 @@ type frameConn struct {
 	take  func(*message)       // takes a message of QoS 0 or 1; the reader's goroutine, which must not wait
 	acked func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
 
-	acks acks // that were written
+	acks    acks          // that were written
+	arrived atomic.Uint64 // bytes
 
 	topics map[string]string // texts of those that messages have come with
 
@@ -84,6 +85,7 @@ type untilClosing struct{ *frameConn }
 
 func (r untilClosing) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
+	r.arrived.Add(uint64(n))
 	if r.closing.Load() {
 		return 0, net.ErrClosed
 	}
@@ -304,6 +306,9 @@ func (f *frameConn) acknowledge(id uint16) {
 		f.begin()
 	}
 }
+
+// ping asks the broker for a sign that it has read all that was written before.
+func (f *frameConn) ping() { f.Write([]byte{packetPingreq << 4, 0}) }
 
 // hold keeps what is written from now on until release, so that it leaves in
 // one piece: a process that is killed has written all of it, or nothing.

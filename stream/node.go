@@ -175,7 +175,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.committer = &committer{
 		in: n.queue, try: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
 		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, labelled: deps.OnLabel,
-		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed},
+		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed, newest: &n.counts.sequence},
 	}
 	n.committer.unconfirmed.load(deps.Taken)
 	id := cfg.MQTT.ClientID
@@ -265,7 +265,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 				return fmt.Errorf("models.%s.output cbor: %w", c.Name, err)
 			}
 		}
-		m.last.none = true
+		m.last.none, m.settled.none = true, true
 		m.knowClasses()
 		n.models = append(n.models, m)
 	}

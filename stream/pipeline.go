@@ -113,7 +113,7 @@ type modelState struct {
 	unlearnt uint64           // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
 	version  uint64           // of that posterior; the worker's
 	repeated uint64           // of redelivered, as unlearnt knows it; the worker's
-	frozen   bool             // labels teach nothing; the worker's
+	frozen   bool             // labels will teach nothing, as far as is known; the worker's
 	latest   newestPrediction // that latestTopic does not have yet
 	cbor     *cborEncoder     // of predictions; nil: JSON
 	asker    *online.Asker    // nil: nothing is asked; the worker's
@@ -123,6 +123,7 @@ type modelState struct {
 
 	waiting *waiting // the committer's, as all below
 	last    newest   // sample
+	settled newest   // sample of those that were settled; last differs by the group that is being gathered
 	place   uint64   // labels that were taught, as far as is known
 	late    online.Lag
 	delays  median
@@ -148,6 +149,12 @@ func (n *newest) keep(p waiter, device string, at time.Time) {
 	x, probs := append(n.sample.X[:0], p.sample.X...), append(n.sample.Probs[:0], p.sample.Probs...)
 	n.waiter, n.device, n.at, n.none = p, device, at, false
 	n.sample.X, n.sample.Probs = x, probs
+}
+
+// copy makes n what another one is.
+func (n *newest) copy(other *newest) {
+	n.keep(other.waiter, other.device, other.at)
+	n.none = other.none
 }
 
 // waiting returns a copy of the sample.
@@ -195,7 +202,6 @@ type lesson struct {
 	device string
 	entry  int    // of the message
 	key    uint64 // identity of the sample; of the message where there is no id
-	frozen bool   // learning was off when it came
 	repeat bool   // the key may be that of something taught before
 	wait   uint64 // identity under which the sample waits for a label; 0: it has no id
 	query  *Query // about the sample; nil: none
@@ -213,7 +219,6 @@ type lesson struct {
 type lateLabel struct {
 	to     *modelState
 	keys   []uint64 // where device and stream are known
-	frozen bool     // learning was off when the label came
 	byID   bool     // the device is not known: the id must be enough
 	device string
 }
@@ -477,7 +482,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 	}
 	for _, f := range src.feeds {
 		m := f.to
-		l.to, l.x, l.frozen = m, r.X, m.frozen
+		l.to, l.x = m, r.X
 		if f.pick != nil {
 			l.x = make([]float64, len(f.pick))
 			for j, at := range f.pick {
@@ -633,7 +638,7 @@ func (w *worker) label(it *item, src *source, r *Reading, captured []string, ent
 		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.retained,
 	}
 	for _, m := range src.models {
-		late := lateLabel{to: m, frozen: m.frozen}
+		late := lateLabel{to: m}
 		streams := m.streams
 		if len(src.feeds) > 0 { // on a stream's topic: of a sample of that stream and device
 			streams = []*source{src}
@@ -742,9 +747,10 @@ func (g *group) commit() *online.Commit {
 }
 
 // run commits until its queue is closed, then commits the rest. If ctx ends
-// first, what is not committed is not acknowledged.
+// first, what is not committed is not acknowledged, and taken back.
 func (c *committer) run(ctx context.Context) {
 	c.group.reset()
+	defer c.takeBack()
 	c.recover(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -978,6 +984,11 @@ func (c *committer) seen(m *modelState, key uint64) bool {
 	return c.group.keys[recordKey{m.Name, key}] || c.journal.Seen(m.Name, key)
 }
 
+// off reports whether a request has switched learning off, which comes in its
+// turn among the labels: those before it are learnt, also where they come again
+// after it. The committer's.
+func (m *modelState) off() bool { return m.mark&markFrozen != 0 }
+
 // freeze counts a label that came while learning was off.
 func (c *committer) freeze(m *modelState) {
 	m.ignored.Add(1)
@@ -992,7 +1003,7 @@ func (c *committer) again(m *modelState) {
 // sample teaches a labelled sample, and lets another one wait for its label.
 func (c *committer) sample(it *item, l *lesson, now time.Time) {
 	m := l.to
-	if l.label != "" && l.frozen {
+	if l.label != "" && m.off() {
 		c.freeze(m)
 		return
 	}
@@ -1168,7 +1179,7 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 			continue
 		}
 		reached = true
-		if late.frozen {
+		if m.off() {
 			c.freeze(m)
 			continue
 		}
@@ -1278,11 +1289,10 @@ func (c *committer) settle(ctx context.Context) {
 		commit := g.commit()
 		commit.Taken = c.unconfirmed.commit()
 		if !c.commit(ctx, commit) {
-			c.takeBack()
 			return
 		}
 	}
-	release := c.unconfirmed.hold()
+	release := c.unconfirmed.hold(durable)
 	for _, it := range g.items {
 		it.msg.ack()
 		it.free()
@@ -1299,6 +1309,8 @@ func (c *committer) settle(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
 		m.waiting.keep()
+		m.settled.copy(&m.last)
+		m.classes.keep()
 		m.pending.Store(int64(m.waiting.len()))
 		m.queries.prune(m.waiting)
 		records := byModel[m.Name]
@@ -1321,13 +1333,15 @@ func (c *committer) teach(ctx context.Context, m *modelState, records []online.R
 	}
 }
 
-// takeBack lets the samples wait that waited before a group which was not
-// committed: the node that follows finds them when the broker sends its messages
-// again.
+// takeBack makes what is known of samples and messages what it was before a group
+// that was not committed: the node that follows takes the group's messages anew
+// when the broker sends them again.
 func (c *committer) takeBack() {
 	c.unconfirmed.undo()
 	for _, m := range c.models {
 		m.waiting.undo()
+		m.last.copy(&m.settled)
+		m.classes.undo()
 		for _, mark := range slices.Backward(c.group.was) {
 			if mark.Model == m.Name {
 				m.mark = mark.Bits

@@ -23,7 +23,8 @@ type counters struct {
 	observed, observedDropped                   atomic.Uint64
 	unconfirmedDropped, idReused                atomic.Uint64
 
-	unconfirmed atomic.Int64 // messages in the set of that name
+	unconfirmed atomic.Int64  // messages in the set of that name
+	sequence    atomic.Uint64 // of the newest commit that took messages
 
 	held        atomic.Int64 // answered messages that the committer's queue has no room for
 	degraded    atomic.Bool

@@ -100,8 +100,8 @@ func (n *Node) TakeOver() {
 		if o == nil {
 			continue
 		}
-		m.seq, m.unlearnt, m.version, m.repeated, m.frozen = o.seq, o.unlearnt, o.version, o.repeated, o.frozen
-		m.waiting, m.last, m.open, m.Mark, m.owed = o.waiting, o.last, o.open, o.mark, o.owed
+		m.seq, m.unlearnt, m.version, m.repeated, m.frozen = o.seq, o.unlearnt, o.version, o.repeated, o.off()
+		m.waiting, m.last, m.settled, m.open, m.Mark, m.owed = o.waiting, o.last, o.settled, o.open, o.mark, o.owed
 		m.late, m.delays = o.late, o.delays
 		if reflect.DeepEqual(m.Active, o.Active) {
 			m.asker = o.asker

@@ -55,6 +55,7 @@ type unconfirmed struct {
 
 	dropped *atomic.Uint64 // messages that left the full set
 	size    *atomic.Int64  // of the set
+	newest  *atomic.Uint64 // sequence, for the client
 
 	note online.Taken // of the last commit
 }
@@ -74,11 +75,19 @@ type takenMessage struct {
 
 // load takes over what an earlier run has noted.
 func (u *unconfirmed) load(t online.Taken) {
-	u.sequence = t.Sequence
+	u.advance(t.Sequence)
 	for _, m := range t.Messages {
 		u.messages = append(u.messages, takenMessage{id: m.ID, key: m.Key, named: m.Named, sequence: m.Sequence})
 	}
 	u.size.Store(int64(len(u.messages)))
+}
+
+// advance raises the sequence.
+func (u *unconfirmed) advance(to uint64) {
+	u.sequence = max(u.sequence, to)
+	if u.sequence > u.newest.Load() {
+		u.newest.Store(u.sequence)
+	}
 }
 
 // meets reports whether a message is the first one over its connection.
@@ -98,7 +107,9 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 	if c == nil {
 		c = new(cursor)
 	}
-	if c.fresh { // the broker has no session, and nothing to send again
+	// Without a session there is nothing to send again. A cursor that no commit has
+	// had is that of a session which has begun later than all of them.
+	if c.fresh || c.found && c.sequence > u.sequence {
 		u.messages = u.messages[:0]
 	}
 	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
@@ -108,7 +119,8 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 		u.messages[i].sequence = 0 // a later cursor says nothing about them
 	}
 	u.conn, u.confirmed = first.conn, 0
-	u.exact, u.sequence = c.found, max(u.sequence, c.sequence)
+	u.exact = c.found
+	u.advance(c.sequence)
 	u.renewed = first.id == 1
 }
 
@@ -210,27 +222,32 @@ func (u *unconfirmed) take(msg *message, named, taught bool) {
 }
 
 // commit returns the set for the next commit; nil if nothing was taken since the
-// last one.
+// last one. What the broker has provably read by now will not come again after a
+// restart. What is on its way from it may still be a repetition, so that the set
+// itself keeps those until prune.
 func (u *unconfirmed) commit() *online.Taken {
 	if !u.unnoted {
 		return nil
 	}
-	u.sequence++
+	u.advance(u.sequence + 1)
 	u.note.Sequence, u.note.Messages = u.sequence, u.note.Messages[:0]
+	confirmed := u.conn.confirmed()
 	for i := range u.messages {
 		m := &u.messages[i]
 		if m.conn == u.conn && m.sequence == 0 && !m.exactly2 {
 			m.sequence = u.sequence
 		}
-		u.note.Messages = append(u.note.Messages, online.TakenMessage{ID: m.id, Key: m.key, Named: m.named, Sequence: m.sequence})
+		if m.conn != u.conn || m.position == 0 || m.position > confirmed {
+			u.note.Messages = append(u.note.Messages, online.TakenMessage{ID: m.id, Key: m.key, Named: m.named, Sequence: m.sequence})
+		}
 	}
 	return &u.note
 }
 
 // hold lets the acknowledgements of a commit and the cursor leave in one piece,
 // when the function that it returns is called.
-func (u *unconfirmed) hold() (release func()) {
-	if !u.due || u.conn.net == nil {
+func (u *unconfirmed) hold(committed bool) (release func()) {
+	if !committed || !u.unnoted || u.conn.net == nil {
 		return func() {}
 	}
 	u.conn.net.hold()
@@ -238,13 +255,14 @@ func (u *unconfirmed) hold() (release func()) {
 }
 
 // acknowledged notes that what was taken has been acknowledged, and, where that
-// was needed, committed before.
+// was needed, committed before. The cursor proves what the commit is the first to
+// have, also what was acknowledged before it.
 func (u *unconfirmed) acknowledged(committed bool) {
 	u.removed = u.removed[:0]
 	if u.conn == nil {
 		return
 	}
-	position, named := u.conn.position(), true
+	position := u.conn.position()
 	select {
 	case <-u.conn.lost: // they were not written
 		position = 0
@@ -258,11 +276,11 @@ func (u *unconfirmed) acknowledged(committed bool) {
 		if !m.exactly2 {
 			m.position = position
 		}
-		named, m.staged = named && (m.named || !m.staged), false
+		m.staged = false
 	}
-	if committed {
+	if committed && u.unnoted {
 		u.due, u.unnoted = false, false
-		if !named {
+		if slices.ContainsFunc(u.messages, func(m takenMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
 			u.conn.publishCursor(u.sequence)
 		}
 	}

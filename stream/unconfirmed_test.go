@@ -161,7 +161,7 @@ func TestUnconfirmedIsBounded(t *testing.T) {
 }
 
 func testSet() *unconfirmed {
-	return &unconfirmed{dropped: new(atomic.Uint64), size: new(atomic.Int64)}
+	return &unconfirmed{dropped: new(atomic.Uint64), size: new(atomic.Int64), newest: new(atomic.Uint64)}
 }
 
 // acknowledge does what acknowledged does, where there is no connection.

@@ -18,8 +18,8 @@ const sendBuffer = 64 << 10
 // segment is how many bytes arrive at once, at most.
 const segment = 512
 
-// slowest is a bandwidth at which not everything is published that a node has to
-// publish when it stops.
+// slowest is the bandwidth of a slow network: one on which not all is published in
+// time when a node stops.
 const slowest = 50_000
 
 // network connects nodes with a broker. It has latency and a bandwidth, loses
