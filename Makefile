@@ -5,7 +5,7 @@ FUZZ    ?= 20s
 KILLS   ?= 1000
 MESSAGES ?= 10000000
 QUIET   ?= 10000
-SEEDS   ?= 500
+SEEDS   ?= 2000
 SEED    ?= 1
 DIST    := dist
 
@@ -54,10 +54,10 @@ load: ## teach a daemon twice as fast as it can learn, for ten minutes
 soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), watch what it takes up
 	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test $(SLOW) ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
 
-simulate: ## simulate SEEDS (500) schedules of node, broker, network and disk in virtual time, from SEED on
+simulate: ## simulate SEEDS (2000) schedules of node, broker, network and disk in virtual time, from SEED on
 	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
 	$(GO) test -c -overlay $(DIST)/simulation/overlay.json -o $(DIST)/simulation/test ./test/simulation
-	cd test/simulation && ../../$(DIST)/simulation/test -test.run '^Test(Simulation|Replay)$$' -seed $(SEED) -seeds $(SEEDS) $(if $(TRACE),-trace)
+	cd test/simulation && ./run.sh ../../$(DIST)/simulation/test $(SEED) $(SEEDS) $(if $(TRACE),-trace)
 
 defects: ## plant each defect of test/simulation/patches/defects, print the first seed that finds it
 	SEEDS=$(SEEDS) test/simulation/defects.sh

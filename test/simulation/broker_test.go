@@ -58,10 +58,9 @@ type session struct {
 	filters  map[string]byte
 	waiting  []*delivery
 	inflight []*delivery
-	last     uint16          // identifier
-	peer     *peer           // nil: not connected
-	refused  int             // beyond the limit of the queue
-	second   map[uint16]bool // of QoS 2, between PUBREC and PUBCOMP
+	last     uint16 // identifier
+	peer     *peer  // nil: not connected
+	refused  int    // beyond the limit of the queue
 }
 
 // delivery is one message for one session, of QoS 1 or 2.
@@ -70,12 +69,13 @@ type delivery struct {
 	id       uint16
 	sent     int      // times
 	taken    bool     // it arrived at the client whole, at least once
-	acked    bool     // the broker has read its acknowledgement
+	acked    bool     // the broker has read its acknowledgement, PUBACK or PUBREC
 	lost     int      // with the session of this number; 0: not lost
 	mistaken *mistake // the standard leaves open whether it is a repetition; nil: it does not
-	released bool     // PUBREC was read
+	released bool     // of QoS 2: PUBREC was read, and PUBCOMP was not
 	born     int      // life in which it was sent first
 	died     int      // life in which it was acknowledged
+	number   int      // of the acknowledgement
 	at       int      // byte of the connection after which it has arrived
 	over     *peer
 }
@@ -94,12 +94,24 @@ type peer struct {
 
 func newBroker(w *world) *broker {
 	rng := w.random("broker")
-	return &broker{
+	b := &broker{
 		world: w, rng: rng, ids: pick(rng, sequential, sequential, lowest, renewed),
 		window: pick(rng, 1, 2, 5, 20, 20, 100, 1000), queue: pick(rng, 50, 1000, 1000, 1000), persistent: rng.IntN(3) > 0,
 		overlaps: rng.IntN(2) == 0, unbounded: rng.IntN(4) == 0, ack: pick(rng, time.Millisecond, 200*time.Millisecond),
 		sessions: map[string]*session{}, peers: map[*peer]bool{}, retained: map[string]publication{},
 	}
+	if w.plan.earlier {
+		b.sessions[nodeID] = &session{id: nodeID, filters: map[string]byte{"in/#": b.best(), "labels/#": b.best()}}
+	}
+	return b
+}
+
+// best is the highest QoS that the broker knows.
+func (b *broker) best() byte {
+	if b.ids == renewed { // as RabbitMQ
+		return 1
+	}
+	return 2
 }
 
 func (b *broker) accept(k *link) *peer {
@@ -151,16 +163,16 @@ func (b *broker) handle(p *peer, packet packets.ControlPacket) {
 	case *packets.PublishPacket:
 		b.published(p, c)
 	case *packets.PubackPacket:
-		b.acknowledged(p.session, c.MessageID, packet)
-	case *packets.PubrecPacket:
-		if d := p.session.find(c.MessageID); d != nil {
-			d.released = true
+		if d := b.acknowledged(p.session, 1, c.MessageID, packet); d != nil {
+			b.complete(p.session, d)
 		}
-		rel := packets.NewControlPacket(packets.Pubrel).(*packets.PubrelPacket)
-		rel.MessageID = c.MessageID
-		b.write(p, rel)
+	case *packets.PubrecPacket:
+		if d := b.acknowledged(p.session, 2, c.MessageID, packet); d != nil {
+			d.released = true
+			b.release(p.session, d)
+		}
 	case *packets.PubcompPacket:
-		b.acknowledged(p.session, c.MessageID, packet)
+		b.completed(p.session, c.MessageID, packet)
 	case *packets.SubscribePacket:
 		b.subscribe(p, c)
 	case *packets.UnsubscribePacket:
@@ -172,7 +184,7 @@ func (b *broker) handle(p *peer, packet packets.ControlPacket) {
 		b.write(p, answer)
 	case *packets.PingreqPacket:
 		b.write(p, packets.NewControlPacket(packets.Pingresp))
-		b.world.doubt.proves(p, b.world.doubt.total)
+		b.world.doubt.proves(p, len(b.world.doubt.all))
 	case *packets.DisconnectPacket:
 		p.will = nil
 		b.ended(p)
@@ -195,7 +207,7 @@ func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 	answer := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
 	answer.SessionPresent = s != nil
 	if s == nil {
-		s = &session{id: c.ClientIdentifier, clean: c.CleanSession, filters: map[string]byte{}, second: map[uint16]bool{}}
+		s = &session{id: c.ClientIdentifier, clean: c.CleanSession, filters: map[string]byte{}}
 		b.sessions[s.id] = s
 	}
 	s.peer, p.session = p, s
@@ -226,9 +238,7 @@ func (b *broker) resume(s *session) {
 	b.world.doubt.resumes(s, true)
 	for _, d := range s.inflight {
 		if d.released {
-			rel := packets.NewControlPacket(packets.Pubrel).(*packets.PubrelPacket)
-			rel.MessageID = d.id
-			b.write(s.peer, rel)
+			b.release(s, d)
 			continue
 		}
 		b.transmit(s, d)
@@ -303,20 +313,51 @@ func (b *broker) write(p *peer, packet packets.ControlPacket) {
 	p.link.down.send(buffer.Bytes())
 }
 
-// acknowledged ends a delivery. Section 4.6: acknowledgements come in the order
-// of the messages.
-func (b *broker) acknowledged(s *session, id uint16, packet packets.ControlPacket) {
+// release sends PUBREL.
+func (b *broker) release(s *session, d *delivery) {
+	packet := packets.NewControlPacket(packets.Pubrel).(*packets.PubrelPacket)
+	packet.MessageID = d.id
+	b.write(s.peer, packet)
+}
+
+// acknowledged notes a PUBACK or PUBREC, after which a message is not sent again,
+// and returns its delivery; nil if there is none. Section 4.6: acknowledgements
+// come in the order of the messages of that QoS.
+func (b *broker) acknowledged(s *session, qos byte, id uint16, packet packets.ControlPacket) *delivery {
 	d := s.find(id)
-	if d == nil || d.over != s.peer && !d.released {
+	if d == nil || d.qos != qos || d.released || d.over != s.peer {
 		b.world.fail("the node sends %v, but that message is not in flight on this connection", packet)
+		return nil
+	}
+	if first := s.first(func(other *delivery) bool { return other.qos == qos && !other.released }); first != d {
+		b.world.fail("the node sends %v before the acknowledgement of %d, which came first", packet, first.id)
+	}
+	b.world.acknowledged++
+	d.acked, d.died, d.number = true, b.world.lives, b.world.acknowledged
+	b.world.doubt.acknowledged(s, d)
+	return d
+}
+
+// completed notes a PUBCOMP.
+func (b *broker) completed(s *session, id uint16, packet packets.ControlPacket) {
+	d := s.find(id)
+	if d == nil || !d.released {
+		b.world.fail("the node sends %v, but that message was not released", packet)
 		return
 	}
-	if d != s.inflight[0] {
-		b.world.fail("the node sends %v before the acknowledgement of %d, which came first", packet, s.inflight[0].id)
+	if first := s.first(func(other *delivery) bool { return other.released }); first != d {
+		b.world.fail("the node sends %v before that for %d, which was released first", packet, first.id)
 	}
-	d.acked, d.died = true, b.world.lives
-	b.world.acknowledged++
-	b.world.doubt.acknowledged(s, d)
+	b.complete(s, d)
+}
+
+// first returns the first message in flight for which ok reports true.
+func (s *session) first(ok func(*delivery) bool) *delivery {
+	return s.inflight[slices.IndexFunc(s.inflight, ok)]
+}
+
+// complete ends a delivery.
+func (b *broker) complete(s *session, d *delivery) {
 	s.inflight = slices.DeleteFunc(s.inflight, func(other *delivery) bool { return other == d })
 	if b.unbounded {
 		for n := 0; n < b.window && len(s.waiting) > 0; n++ {
@@ -338,7 +379,7 @@ func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	}
 	answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
 	answer.MessageID = c.MessageID
-	total := b.world.doubt.total
+	total := len(b.world.doubt.all)
 	time.AfterFunc(time.Duration(1+b.rng.Int64N(int64(b.ack))), func() {
 		b.world.mu.Lock()
 		defer b.world.mu.Unlock()
@@ -383,6 +424,9 @@ func (b *broker) enqueue(s *session, m publication, granted byte) {
 	switch {
 	case m.qos == 0:
 		if s.peer != nil {
+			if s.id == nodeID && m.meaning != nil {
+				b.world.loose = append(b.world.loose, m)
+			}
 			b.transmit(s, d)
 		}
 	case len(s.waiting) >= b.queue:
@@ -401,8 +445,8 @@ func (b *broker) subscribe(p *peer, c *packets.SubscribePacket) {
 	answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
 	answer.MessageID = c.MessageID
 	for i, f := range c.Topics {
-		p.session.filters[f] = c.Qoss[i]
-		answer.ReturnCodes = append(answer.ReturnCodes, c.Qoss[i])
+		p.session.filters[f] = min(c.Qoss[i], b.best())
+		answer.ReturnCodes = append(answer.ReturnCodes, p.session.filters[f])
 	}
 	b.write(p, answer)
 	for _, topic := range slices.Sorted(maps.Keys(b.retained)) {

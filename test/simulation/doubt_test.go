@@ -1,6 +1,9 @@
 package simulation
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // doubt knows which acknowledgements of a session the broker has read without
 // the node's being able to know it. What they acknowledged may be taken for the
@@ -9,11 +12,11 @@ import "bytes"
 // 3.1.1 gives nothing to tell the two apart.
 type doubt struct {
 	world    *world
-	open     []*delivery // acknowledged, oldest first
+	all      []*delivery // acknowledged, oldest first
+	known    int         // of them the first ones, which the node can know
 	answered []answer    // of the connection
 	over     *peer       // the connection
-	total    int         // acknowledgements ever
-	cursor   int         // of them, when the broker received the cursor that it keeps
+	cursor   int         // acknowledgements when the broker received the cursor that it keeps
 }
 
 // answer is a packet that proves to the node that what it wrote before was read.
@@ -32,8 +35,7 @@ func (b *doubt) acknowledged(s *session, d *delivery) {
 		return
 	}
 	b.settle()
-	b.open = append(b.open, d)
-	b.total++
+	b.all = append(b.all, d)
 }
 
 // proves notes that what the broker writes now answers a packet that the node
@@ -50,12 +52,11 @@ func (b *doubt) proves(p *peer, total int) {
 
 // kept notes that the broker keeps a cursor that the node wrote after its latest
 // acknowledgements, and reads when it connects again.
-func (b *doubt) kept() { b.cursor = b.total }
+func (b *doubt) kept() { b.cursor = len(b.all) }
 
-// forget drops all but the acknowledgements after a number of them.
-func (b *doubt) forget(total int) {
-	b.open = b.open[max(len(b.open)-(b.total-total), 0):]
-}
+// open returns the acknowledgements of which the node cannot know that they were
+// read.
+func (b *doubt) open() []*delivery { return b.all[min(b.known, len(b.all)):] }
 
 // settle forgets what the node can know.
 func (b *doubt) settle() {
@@ -63,7 +64,7 @@ func (b *doubt) settle() {
 		return
 	}
 	for len(b.answered) > 0 && b.answered[0].at <= b.over.link.client.read {
-		b.forget(b.answered[0].total)
+		b.known = max(b.known, b.answered[0].total)
 		b.answered = b.answered[1:]
 	}
 }
@@ -75,15 +76,16 @@ func (b *doubt) resumes(s *session, keeps bool) {
 		return
 	}
 	b.settle()
-	b.forget(b.cursor)
+	b.known = max(b.known, b.cursor)
 	b.over, b.answered = nil, nil
 	groups := map[string]*mistake{}
-	for _, d := range append(s.inflight[:len(s.inflight):len(s.inflight)], s.waiting...) {
-		if d.sent == 0 {
+	open := b.open()
+	for _, d := range slices.Concat(s.inflight, s.waiting) {
+		if d.sent == 0 || d.released {
 			continue
 		}
 		alike := 0
-		for _, old := range b.open {
+		for _, old := range open {
 			if old.topic == d.topic && bytes.Equal(old.payload, d.payload) && (!keeps || old.id == d.id) {
 				alike++
 			}

@@ -27,6 +27,8 @@ type plan struct {
 	ids, late, last, corrected, batches, requests, loose, repeated bool
 	values                                                         string
 
+	earlier bool // the session has subscriptions of QoS 2, which the node knows nothing of
+
 	messages []planned
 	length   time.Duration
 	faults   []fault
@@ -61,6 +63,7 @@ func newPlan(w *world) *plan {
 		every: pick(rng, 0, time.Second, time.Minute), samples: pick[uint64](rng, 0, 1, 10, 50),
 	}
 	p.loose = p.loose && !p.last // such a sample may be the last one, or not
+	p.earlier = w.oneIn("earlier", 6)
 	p.configure()
 	p.publish(40 + rng.IntN(120))
 	p.disturb(rng.IntN(9))
@@ -106,7 +109,7 @@ func (p *plan) String() string {
 		on   bool
 	}{
 		{"ids", p.ids}, {"late labels", p.late}, {"label of the last", p.last}, {"corrections", p.corrected}, {"batches", p.batches},
-		{"requests", p.requests}, {"QoS 0", p.loose}, {"repeated", p.repeated},
+		{"requests", p.requests}, {"QoS 0", p.loose}, {"repeated", p.repeated}, {"subscriptions of QoS 2", p.earlier},
 	} {
 		if f.on {
 			words = append(words, f.name)

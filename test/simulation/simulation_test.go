@@ -131,9 +131,6 @@ func (w *world) schedule() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.log("publish %s %s", m.topic, m.payload)
-			if m.qos == 0 {
-				w.loose = append(w.loose, m.publication)
-			}
 			w.broker.route(m.publication)
 		})
 	}

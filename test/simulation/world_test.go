@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,6 +43,10 @@ func (w *world) random(part string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
 }
 
+// oneIn reports whether this is one of the seeds, about one in n, that have
+// something. It draws no number that anything else depends on.
+func (w *world) oneIn(what string, n int) bool { return w.random(what).IntN(n) == 0 }
+
 // log notes what happens. The caller holds mu.
 func (w *world) log(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
@@ -77,8 +82,10 @@ func (w *world) lost(s *session) {
 		return
 	}
 	w.losses++
-	for _, d := range append(s.inflight, s.waiting...) {
-		d.lost = w.losses
+	for _, d := range slices.Concat(s.inflight, s.waiting) {
+		if !d.acked {
+			d.lost = w.losses
+		}
 	}
 	w.log("session lost with %d messages", len(s.inflight)+len(s.waiting))
 }

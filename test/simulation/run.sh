@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# run.sh BINARY SEED SEEDS [ARGUMENT…] simulates SEEDS seeds from SEED on with a
+# test binary, in as many processes as there are cores, each a range of its own.
+# It prints what they print, and ends with an error if one of them fails.
+set -euo pipefail
+binary=$1 seed=$2 seeds=$3
+shift 3
+processes=$(nproc)
+[ "$seeds" -ge "$((100 * processes))" ] || processes=1
+running=()
+trap 'kill "${running[@]}" 2>/dev/null || true' EXIT
+for i in $(seq 0 $((processes - 1))); do
+	from=$((seeds * i / processes)) to=$((seeds * (i + 1) / processes))
+	"$binary" -test.run '^Test(Simulation|Replay)$' -seed $((seed + from)) -seeds $((to - from)) "$@" &
+	running+=($!)
+done
+failed=0
+for process in "${running[@]}"; do
+	wait "$process" || failed=1
+done
+running=()
+[ $failed = 0 ] && echo "seeds $seed to $((seed + seeds - 1)) pass" || echo "FAILED: see above for the seeds, and for the command that replays each"
+exit $failed
