@@ -66,24 +66,29 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 		return
 	default:
 	}
-	defer conn.cursor.settle(false, false, 0)
 	token := conn.paho.Subscribe(c.cursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.cursorTopic)
-	if !conn.awaits(ctx, token.Done(), cursorWithin) {
-		return
-	}
-	if granted := token.(*mqtt.SubscribeToken).Result()[c.cursorTopic]; token.Error() != nil || granted > 2 {
+	if conn.awaits(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*mqtt.SubscribeToken).Result()[c.cursorTopic] > 2 {
 		c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
+		conn.unknownCursor()
 		return
 	}
 	late := time.NewTimer(cursorWithin)
 	defer late.Stop()
 	select {
 	case <-conn.cursor.known:
-	case <-late.C:
+	case <-late.C: // an error of the request alone may be that the connection is about to end
+		conn.unknownCursor()
 	case <-conn.lost:
 	case <-ctx.Done():
 	}
+}
+
+// unknownCursor is settle where the broker has sent no cursor. One that it keeps
+// all the same must not be read later, as one of a session that has begun since.
+func (conn *connection) unknownCursor() {
+	conn.keepCursor(0)
+	conn.cursor.settle(false, false, 0)
 }
 
 // beginSession lets the broker keep a cursor before it is asked for messages,

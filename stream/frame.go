@@ -42,6 +42,7 @@ type frameConn struct {
 
 	acks    acks          // that were written
 	arrived atomic.Uint64 // bytes
+	pinged  atomic.Bool   // the reader has sent a ping, and waits for its answer
 
 	topics map[string]string // texts of those that messages have come with
 
@@ -177,6 +178,7 @@ func (f *frameConn) next() error {
 		}
 	case kind>>4 == packetPingresp:
 		f.acks.pong()
+		f.pinged.Store(false)
 	}
 	return f.forward(kind)
 }
@@ -235,8 +237,17 @@ func (f *frameConn) message(kind byte) error {
 	m.dup = m.qos > 0 && kind&8 != 0 // a message of QoS 0 is not sent again, whatever the flag says
 	m.topic, m.payload = f.text(topic), payload
 	f.take(m)
+	if f.pinged.Swap(false) {
+		f.rest = pong
+	}
 	return nil
 }
+
+// pong is a PINGRESP packet. The reader has it once a message arrives after its
+// ping, which shows as well that the broker is alive. The broker's own answer
+// comes after all that is in flight: the reader would take a slow connection for
+// lost, and does not send another ping until then, which the broker may need.
+var pong = []byte{packetPingresp << 4, 0}
 
 // text returns a topic, which most likely has come before.
 func (f *frameConn) text(topic []byte) string {
@@ -351,6 +362,7 @@ func (f *frameConn) Write(p []byte) (int, error) {
 	}
 	if len(p) > 0 && p[0] == packetPingreq<<4 && len(p) == 2 { // paho writes a packet at once
 		f.acks.ping()
+		f.pinged.Store(true)
 	}
 	f.out = append(f.out, p...)
 	f.begin()

@@ -796,26 +796,22 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	var known *cursor
-	if u.waits() {
-		select {
-		case <-msg.conn.cursor.known:
-			known = &msg.conn.cursor
-		case <-msg.conn.lost:
-		case <-ctx.Done():
-			return false
-		}
-		// Both may be: then all that came over the connection is left out, not
-		// this message alone, which would be learnt after those that follow it.
-		select {
-		case <-msg.conn.lost:
-			msg.ack()
-			it.free()
-			return false
-		default:
-		}
+	select {
+	case <-msg.conn.cursor.known:
+	case <-msg.conn.lost:
+	case <-ctx.Done():
+		return false
 	}
-	u.begin(msg, known)
+	// Both may be: then all that came over the connection is left out, not this
+	// message alone, which would be learnt after those that follow it.
+	select {
+	case <-msg.conn.lost:
+		msg.ack()
+		it.free()
+		return false
+	default:
+	}
+	u.begin(msg, &msg.conn.cursor)
 	if len(u.messages) > 0 {
 		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "exactly", u.exact, "renewed_identifiers", u.renewed)
 	}

@@ -95,18 +95,9 @@ func (u *unconfirmed) meets(msg *message) bool {
 	return msg.qos > 0 && msg.conn != nil && msg.conn != u.conn
 }
 
-// waits reports whether begin needs to know the connection's cursor: where a
-// message can be told by the set alone, and at first.
-func (u *unconfirmed) waits() bool {
-	return u.sequence == 0 || slices.ContainsFunc(u.messages, func(m takenMessage) bool { return !m.named })
-}
-
 // begin prepares the set for the messages of another connection, of which first
-// is the first. cursor is nil where it is not known.
+// is the first.
 func (u *unconfirmed) begin(first *message, c *cursor) {
-	if c == nil {
-		c = new(cursor)
-	}
 	// Without a session there is nothing to send again. A cursor that no commit has
 	// had is that of a session which has begun later than all of them.
 	if c.fresh || c.found && c.sequence > u.sequence {

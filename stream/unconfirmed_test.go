@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"edge/online"
 )
 
 // step is one thing that happens between a broker and a node without a network.
@@ -120,7 +118,7 @@ func TestUnconfirmed(t *testing.T) {
 func TestUnconfirmedUndo(t *testing.T) {
 	u, conn := testSet(), new(connection)
 	msg := func(id uint16) *message { return &message{id: id, dup: true, qos: 1, conn: conn} }
-	u.begin(msg(1), nil)
+	u.begin(msg(1), new(cursor))
 	u.take(msg(1), false, true)
 	u.take(msg(2), false, true)
 	u.commit()
@@ -151,7 +149,7 @@ func TestUnconfirmedIsBounded(t *testing.T) {
 		t.Errorf("%d messages, %d dropped, want %d and 10", len(u.messages), n, maxUnconfirmed)
 	}
 	conn = new(connection)
-	u.begin(msg(1), nil)
+	u.begin(msg(1), new(cursor))
 	for i := range 1<<15 + 1<<11 {
 		u.repeats(msg(i%1000 + 20_000))
 	}
@@ -197,24 +195,5 @@ func TestAcks(t *testing.T) {
 	want(3)
 	if a.position() != 3 {
 		t.Errorf("position %d, want 3", a.position())
-	}
-}
-
-// Only what the set alone can tell waits for the broker's cursor.
-func TestUnconfirmedWaits(t *testing.T) {
-	for _, c := range []struct {
-		taken online.Taken
-		want  bool
-	}{
-		{online.Taken{}, true},
-		{online.Taken{Sequence: 3}, false},
-		{online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Named: true}}}, false},
-		{online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Named: true}, {ID: 2}}}, true},
-	} {
-		u := testSet()
-		u.load(c.taken)
-		if u.waits() != c.want || len(u.messages) != len(c.taken.Messages) {
-			t.Errorf("%+v: waits %v, want %v", c.taken, u.waits(), c.want)
-		}
 	}
 }
