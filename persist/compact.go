@@ -49,7 +49,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 		_ = release(file)
 		return roomError(err, s.opts.MaxSize)
 	}
-	err = s.opts.fault("rename")
+	err = s.opts.Fault("rename")
 	if err == nil {
 		err = s.install(temp)
 	}
@@ -63,7 +63,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 		_ = s.db.Close() // nothing to lose: it was read only
 	}
 	if err = s.use(db, file); err == nil {
-		err = s.opts.fault("sync directory")
+		err = s.opts.Fault("sync directory")
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(s.path))
@@ -93,7 +93,7 @@ func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, e
 		return db.Update(stamp)
 	})
 	if err == nil {
-		err = s.opts.fault("sync file")
+		err = s.opts.Fault("sync file")
 	}
 	if err == nil {
 		err = file.Sync()

@@ -62,7 +62,7 @@ func crashChild(path, step string) error {
 	opts := Options{Dedupe: crashDedupe}
 	if step != "" {
 		nth, _ := strconv.Atoi(step)
-		opts.fault = func(at string) error {
+		opts.Fault = func(at string) error {
 			if nth--; at == step || nth == 0 {
 				return kill()
 			}

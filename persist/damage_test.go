@@ -618,7 +618,7 @@ func TestDamagedKept(t *testing.T) {
 // process, and the next start repairs.
 func TestFaultInMap(t *testing.T) {
 	path, cut := tempPath(t), false
-	s := newStore(t, path, Options{fault: func(step string) error {
+	s := newStore(t, path, Options{Fault: func(step string) error {
 		if !cut || step != "write" {
 			return nil
 		}

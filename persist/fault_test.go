@@ -102,7 +102,7 @@ func TestEachStepFails(t *testing.T) {
 // failAtStep plays a history whose steps n to n+times-1 fail, if it has as many.
 func failAtStep(t *testing.T, n, times int) (hit bool) {
 	step := 0
-	opts := Options{Dedupe: 20, fault: func(string) error {
+	opts := Options{Dedupe: 20, Fault: func(string) error {
 		if step++; step >= n && step < n+times {
 			hit = true
 			return syscall.EIO
@@ -158,7 +158,7 @@ func TestBuildFails(t *testing.T) {
 	for _, step := range []string{"sync file", "rename"} {
 		t.Run(step, func(t *testing.T) {
 			path, at := tempPath(t), ""
-			s := newStore(t, path, Options{fault: func(now string) error {
+			s := newStore(t, path, Options{Fault: func(now string) error {
 				if now == at {
 					return syscall.EIO
 				}
@@ -191,7 +191,7 @@ func TestBuildFails(t *testing.T) {
 	}
 	t.Run("sync directory", func(t *testing.T) {
 		at := ""
-		s, err := Open(tempPath(t), Options{fault: func(now string) error {
+		s, err := Open(tempPath(t), Options{Fault: func(now string) error {
 			if now == at {
 				at = "sync directory"
 				return syscall.EIO
@@ -274,7 +274,7 @@ func TestFull(t *testing.T) {
 func TestDiskFull(t *testing.T) {
 	path, full := tempPath(t), 0
 	var log strings.Builder
-	opts := Options{Log: slog.New(slog.NewTextHandler(&log, nil)), fault: func(step string) error {
+	opts := Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Fault: func(step string) error {
 		if step == "commit" && full > 0 {
 			full--
 			return syscall.ENOSPC

@@ -28,7 +28,7 @@ var losses = map[string]func(path string) error{
 
 // atStep calls do at the n-th step of a store's work, and counts the steps.
 func atStep(t *testing.T, steps *int, n int, do func()) Options {
-	return Options{Dedupe: 20, fault: func(string) error {
+	return Options{Dedupe: 20, Fault: func(string) error {
 		if *steps++; *steps == n {
 			do()
 		}
@@ -67,8 +67,8 @@ func missingAtStep(t *testing.T, lose func(string) error, n int, twice bool) (re
 		}
 	}
 	opts := atStep(t, &steps, n, taken)
-	if inner := opts.fault; twice {
-		opts.fault = func(step string) error {
+	if inner := opts.Fault; twice {
+		opts.Fault = func(step string) error {
 			if hit && step == "rename" {
 				twice = false
 				taken()
@@ -436,7 +436,7 @@ func TestWrittenOver(t *testing.T) {
 func TestFileAppears(t *testing.T) {
 	path, foreign := tempPath(t), []byte("not yours")
 	armed := false
-	s := newStore(t, path, Options{fault: func(step string) error {
+	s := newStore(t, path, Options{Fault: func(step string) error {
 		if armed && step == "rename" {
 			writeFile(t, path, foreign)
 		}

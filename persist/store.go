@@ -54,7 +54,10 @@ type Options struct {
 	// Log hears of repairs and wrong permissions; nil: nobody does.
 	Log *slog.Logger
 
-	fault func(step string) error // what tests let happen at a step; nil: nothing
+	// Fault, if set, is called before or after a step of a transaction, and lets it
+	// fail with the error that it returns: a disk for simulations and tests. After
+	// "commit" the transaction is in the file, and the sync of its meta page has failed.
+	Fault func(step string) error
 }
 
 func (o Options) maxSize() int { return int(min(o.MaxSize, math.MaxInt)) }
@@ -148,8 +151,8 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.fault == nil {
-		o.fault = func(string) error { return nil }
+	if o.Fault == nil {
+		o.Fault = func(string) error { return nil }
 	}
 	return o
 }
@@ -314,13 +317,13 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 			return err
 		}
 		id = uint32(tx.ID())
-		if err := errors.Join(fn(tx), stamp(tx), s.opts.fault("write")); err != nil {
+		if err := errors.Join(fn(tx), stamp(tx), s.opts.Fault("write")); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 		if err := tx.Commit(); err != nil {
 			return err
 		}
-		return s.opts.fault("commit")
+		return s.opts.Fault("commit")
 	})
 	if err == nil {
 		// The file may have been replaced since attach looked.

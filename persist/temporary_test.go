@@ -16,7 +16,7 @@ import (
 func TestAppearsAtCreation(t *testing.T) {
 	path, armed := tempPath(t), true
 	other, old := otherStore(t, 3)
-	s := newStore(t, path, Options{fault: func(step string) error {
+	s := newStore(t, path, Options{Fault: func(step string) error {
 		if armed && step == "rename" {
 			armed = false
 			writeFile(t, path, other)

@@ -273,7 +273,7 @@ func TestTruth(t *testing.T) {
 func TestRollBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	path, fail := tempPath(t), false
-	opts := Options{Dedupe: 20, fault: func(step string) error {
+	opts := Options{Dedupe: 20, Fault: func(step string) error {
 		if fail && step == "commit" {
 			return os.ErrDeadlineExceeded
 		}

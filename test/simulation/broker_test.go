@@ -17,9 +17,10 @@ import (
 type identifiers string
 
 const (
-	sequential identifiers = "sequential" // kept when it is sent again: mosquitto, NATS, aedes
+	sequential identifiers = "sequential" // kept when it is sent again: mosquitto, NATS
 	lowest     identifiers = "lowest"     // the lowest that is free, kept when it is sent again
 	renewed    identifiers = "renewed"    // from 1 on in every connection: RabbitMQ
+	random     identifiers = "random"     // from a random number on in every connection, kept when it is sent again, without DUP: aedes
 )
 
 // broker is one that follows MQTT 3.1.1. World.mu guards all of it.
@@ -68,8 +69,10 @@ type delivery struct {
 	publication
 	id       uint16
 	sent     int      // times
+	known    int      // acknowledgements that the node could know to be read when it was sent first
 	taken    bool     // it arrived at the client whole, at least once
 	acked    bool     // the broker has read its acknowledgement, PUBACK or PUBREC
+	proven   bool     // and the node can know that
 	lost     int      // with the session of this number; 0: not lost
 	mistaken *mistake // the standard leaves open whether it is a repetition; nil: it does not
 	released bool     // of QoS 2: PUBREC was read, and PUBCOMP was not
@@ -99,6 +102,9 @@ func newBroker(w *world) *broker {
 		window: pick(rng, 1, 2, 5, 20, 20, 100, 1000), queue: pick(rng, 50, 1000, 1000, 1000), persistent: rng.IntN(3) > 0,
 		overlaps: rng.IntN(2) == 0, unbounded: rng.IntN(4) == 0, ack: pick(rng, time.Millisecond, 200*time.Millisecond),
 		sessions: map[string]*session{}, peers: map[*peer]bool{}, retained: map[string]publication{},
+	}
+	if w.oneIn("no DUP", 8) {
+		b.ids = random
 	}
 	if w.plan.earlier {
 		b.sessions[nodeID] = &session{id: nodeID, filters: map[string]byte{"in/#": b.best(), "labels/#": b.best()}}
@@ -235,6 +241,12 @@ func (b *broker) resume(s *session) {
 		b.fill(s)
 		return
 	}
+	if b.ids == random {
+		s.last = uint16(b.rng.IntN(1 << 16))
+		if s.id == nodeID && !b.keepsCursor() {
+			b.world.repeats(s)
+		}
+	}
 	b.world.doubt.resumes(s, true)
 	for _, d := range s.inflight {
 		if d.released {
@@ -258,6 +270,9 @@ func (b *broker) next(s *session) {
 	d := s.waiting[0]
 	s.waiting = s.waiting[1:]
 	d.id = b.identifier(s)
+	if b.ids == random {
+		b.world.doubt.sends(s, d)
+	}
 	s.inflight = append(s.inflight, d)
 	b.transmit(s, d)
 }
@@ -286,10 +301,10 @@ func (s *session) find(id uint16) *delivery {
 func (b *broker) transmit(s *session, d *delivery) {
 	packet := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	packet.TopicName, packet.Payload, packet.Qos, packet.Retain = d.topic, d.payload, d.qos, d.retained
-	packet.MessageID, packet.Dup = d.id, d.sent > 0
+	packet.MessageID, packet.Dup = d.id, d.sent > 0 && b.ids != random
 	d.arrived()
 	if d.sent++; d.sent == 1 {
-		d.born = b.world.lives
+		d.born, d.known = b.world.lives, b.world.doubt.settle()
 	}
 	b.write(s.peer, packet)
 	d.over, d.at = s.peer, s.peer.written
@@ -505,7 +520,19 @@ func (b *broker) stop() {
 	for _, id := range slices.Sorted(maps.Keys(b.sessions)) {
 		b.forget(b.sessions[id])
 	}
+	b.forgetRetained()
+}
+
+// keepsCursor reports whether the broker keeps the node's cursor.
+func (b *broker) keepsCursor() bool {
+	_, kept := b.retained["edge/"+nodeID+"/cursor"]
+	return kept
+}
+
+func (b *broker) forgetRetained() {
 	clear(b.retained)
+	b.world.doubt.cursor = 0
+	b.world.log("the retained messages are lost")
 }
 
 // matches reports whether a filter asks for a topic, section 4.7.

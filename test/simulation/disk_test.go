@@ -21,13 +21,17 @@ var errDead = errors.New("the process has ended")
 // disk is where the state file is. It can be slow, refuse, and lose what was not
 // synced when the power is cut.
 type disk struct {
-	world   *world
-	rng     *rand.Rand
-	path    string
-	latency time.Duration
-	slow    time.Duration // more
-	broken  bool          // every operation fails
-	image   []byte        // that the next life finds; nil: what was written last
+	world     *world
+	rng       *rand.Rand
+	path      string
+	latency   time.Duration
+	slow      time.Duration // more
+	late      bool          // the last transaction is in the file, and has failed
+	forgetful bool          // the node could not remember what it is subscribed to
+	broken    bool          // every operation fails
+	image     []byte        // that the next life finds; nil: what was written last
+
+	unsynced bool // the sync after the meta page fails: the transaction is in the file, and is none
 
 	fault string // of the next commit: "kill before", "kill after", "power"; empty: none
 }
@@ -60,6 +64,9 @@ func (j journal) operate(what string, do func() error) error {
 	}
 	fault := d.fault
 	d.fault = ""
+	if fault == "power" && d.late { // the store writes the file anew
+		fault = "kill after"
+	}
 	var before []byte
 	switch fault {
 	case "kill before":
@@ -68,6 +75,7 @@ func (j journal) operate(what string, do func() error) error {
 	case "power":
 		before = d.read()
 	}
+	d.late = false
 	err := do()
 	w.log("%s %v", what, err)
 	switch fault {
@@ -89,6 +97,15 @@ func (d *disk) read() []byte {
 		d.world.fail("%v", err)
 	}
 	return data
+}
+
+// step lets the sync after the meta page fail. World.mu is held.
+func (d *disk) step(step string) error {
+	if d.unsynced && step == "commit" {
+		d.late = true
+		return syscall.EIO
+	}
+	return nil
 }
 
 // cut returns what a power cut during a transaction leaves. bbolt writes its
@@ -132,8 +149,11 @@ func (d *disk) cut(before, after []byte) []byte {
 func (j journal) Commit(c *online.Commit) error {
 	return j.operate("commit", func() error {
 		err := j.store.Commit(c)
-		if err == nil {
+		switch {
+		case err == nil:
 			j.world.truth.committed(c)
+		case j.world.disk.late:
+			j.world.truth.doubted(c)
 		}
 		return err
 	})
@@ -157,5 +177,11 @@ func (j journal) Filters() ([]string, error) {
 
 // RememberFilters implements stream.Subscriptions.
 func (j journal) RememberFilters(filters []string) error {
-	return j.operate("remember", func() error { return j.store.RememberFilters(filters) })
+	err := j.operate("remember", func() error { return j.store.RememberFilters(filters) })
+	if err != nil {
+		j.world.mu.Lock()
+		j.world.disk.forgetful = true
+		j.world.mu.Unlock()
+	}
+	return err
 }

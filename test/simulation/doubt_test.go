@@ -13,10 +13,12 @@ import (
 type doubt struct {
 	world    *world
 	all      []*delivery // acknowledged, oldest first
-	known    int         // of them the first ones, which the node can know
+	known    int         // of them the first ones, of the connection, which the node can know to be read
+	durable  int         // and after a restart
 	answered []answer    // of the connection
 	over     *peer       // the connection
 	cursor   int         // acknowledgements when the broker received the cursor that it keeps
+	began    []*delivery // what the node could not know when the connection began
 }
 
 // answer is a packet that proves to the node that what it wrote before was read.
@@ -56,17 +58,55 @@ func (b *doubt) kept() { b.cursor = len(b.all) }
 
 // open returns the acknowledgements of which the node cannot know that they were
 // read.
-func (b *doubt) open() []*delivery { return b.all[min(b.known, len(b.all)):] }
-
-// settle forgets what the node can know.
-func (b *doubt) settle() {
-	if b.over == nil {
-		return
+func (b *doubt) open() (open []*delivery) {
+	for _, d := range b.all {
+		if !d.proven {
+			open = append(open, d)
+		}
 	}
-	for len(b.answered) > 0 && b.answered[0].at <= b.over.link.client.read {
-		b.known = max(b.known, b.answered[0].total)
+	return open
+}
+
+// prove notes that the node can know of the first acknowledgements, of any
+// connection or of one, that they were read.
+func (b *doubt) prove(total int, over *peer) {
+	for _, d := range b.all[:total] {
+		d.proven = d.proven || over == nil || d.over == over
+	}
+}
+
+// settle returns how many acknowledgements there were before the latest one that
+// the node can know to be read.
+func (b *doubt) settle() int {
+	for b.over != nil && len(b.answered) > 0 && b.answered[0].at <= b.over.link.client.read {
+		b.prove(b.answered[0].total, b.over)
+		b.known = b.answered[0].total
 		b.answered = b.answered[1:]
 	}
+	return b.known
+}
+
+// committed notes that the set of the messages taken is on the disk. It lacks, as
+// far as is certain, what the node knew when the latest message came that it
+// has acknowledged.
+func (b *doubt) committed() {
+	if n := len(b.all); n > 0 {
+		b.durable = b.all[n-1].known
+	}
+}
+
+// restarted notes that the node knows what is on its disk.
+func (b *doubt) restarted() {
+	for _, d := range b.all[b.durable:] {
+		d.proven = false
+	}
+}
+
+// fromOne reports whether the first message that is sent again has the identifier 1:
+// then the node cannot rely on identifiers.
+func (s *session) fromOne() bool {
+	i := slices.IndexFunc(s.inflight, func(d *delivery) bool { return !d.released })
+	return i >= 0 && s.inflight[i].id == 1
 }
 
 // resumes notes which of the messages that a broker is about to send again may
@@ -76,16 +116,17 @@ func (b *doubt) resumes(s *session, keeps bool) {
 		return
 	}
 	b.settle()
-	b.known = max(b.known, b.cursor)
+	keeps = keeps && !s.fromOne()
+	b.prove(b.cursor, nil)
 	b.over, b.answered = nil, nil
 	groups := map[string]*mistake{}
-	open := b.open()
+	b.began = slices.Clone(b.open())
 	for _, d := range slices.Concat(s.inflight, s.waiting) {
 		if d.sent == 0 || d.released {
 			continue
 		}
 		alike := 0
-		for _, old := range open {
+		for _, old := range b.began {
 			if old.topic == d.topic && bytes.Equal(old.payload, d.payload) && (!keeps || old.id == d.id) {
 				alike++
 			}
@@ -104,6 +145,19 @@ func (b *doubt) resumes(s *session, keeps bool) {
 		}
 		if d.mistaken == nil {
 			d.mistaken = groups[key]
+		}
+	}
+}
+
+// sends notes whether a message that a broker without DUP sends for the first
+// time may be mistaken, because another one had its identifier.
+func (b *doubt) sends(s *session, d *delivery) {
+	if s.id != nodeID || d.mistaken != nil {
+		return
+	}
+	for _, old := range b.began {
+		if old.id == d.id && old.topic == d.topic && bytes.Equal(old.payload, d.payload) {
+			d.mistaken = &mistake{left: 1}
 		}
 	}
 }

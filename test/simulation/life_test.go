@@ -41,6 +41,7 @@ type life struct {
 // against the truth.
 func (w *world) start() *life {
 	d := w.disk
+	d.unsynced = false
 	if d.image != nil {
 		if err := os.WriteFile(d.path, d.image, 0o600); err != nil {
 			w.fail("%v", err)
@@ -49,7 +50,7 @@ func (w *world) start() *life {
 	}
 	l := &life{world: w, died: make(chan struct{}), served: make(chan error, 1)}
 	var err error
-	if l.store, err = persist.Open(d.path, persist.Options{Dedupe: w.plan.dedupe}); err != nil {
+	if l.store, err = persist.Open(d.path, persist.Options{Dedupe: w.plan.dedupe, Fault: d.step}); err != nil {
 		w.fail("%v", err)
 		return nil
 	}

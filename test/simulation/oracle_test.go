@@ -106,37 +106,14 @@ const maxSteps = 100_000
 func (o *oracle) explain(i, at int, b *belief) *belief {
 	history := o.world.history
 	for ; i < len(history); i++ {
-		if o.steps++; o.steps > maxSteps {
-			o.why = "too many possibilities"
-			return nil
-		}
-		d := history[i]
-		if d.lost > 0 {
+		if history[i].lost > 0 {
 			return o.forgotten(i, at, b)
 		}
-		if d.meaning == nil || d.retained {
-			continue
+		end, n, ok := o.message(i, at, b)
+		if end != nil || !ok {
+			return end
 		}
-		decline := false
-		if d.mistaken != nil && b.used[d.mistaken] < d.mistaken.left {
-			if end := o.mistaken(i, at, b); end != nil {
-				return end
-			}
-		}
-		if o.open(d, b) {
-			taken := b.clone()
-			if n, err := o.apply(d, at, taken, false); err == nil {
-				if end := o.explain(i+1, n, taken); end != nil {
-					return end
-				}
-			}
-			decline = true
-		}
-		var err error
-		if at, err = o.apply(d, at, b, decline); err != nil {
-			o.blame(at, err)
-			return nil
-		}
+		at = n
 	}
 	for at < len(o.records) && o.spare(at, b) {
 		at++
@@ -146,6 +123,39 @@ func (o *oracle) explain(i, at int, b *belief) *belief {
 		return nil
 	}
 	return b
+}
+
+// message explains the records of one message. Where there are several
+// possibilities it tries to explain what follows, too, and returns the end.
+func (o *oracle) message(i, at int, b *belief) (end *belief, n int, ok bool) {
+	if o.steps++; o.steps > maxSteps {
+		o.why = "too many possibilities"
+		return nil, at, false
+	}
+	d := o.world.history[i]
+	if d.meaning == nil || d.retained {
+		return nil, at, true
+	}
+	if d.mistaken != nil && b.used[d.mistaken] < d.mistaken.left {
+		if end := o.mistaken(i, at, b); end != nil {
+			return end, 0, true
+		}
+	}
+	decline := false
+	if o.open(d, b) {
+		taken := b.clone()
+		if n, err := o.apply(d, at, taken, false); err == nil {
+			if end := o.explain(i+1, n, taken); end != nil {
+				return end, 0, true
+			}
+		}
+		decline = true
+	}
+	n, err := o.apply(d, at, b, decline)
+	if err != nil {
+		o.blame(at, err)
+	}
+	return nil, n, err == nil
 }
 
 // mistaken leaves out a message that may have been taken for a repetition.
@@ -163,37 +173,27 @@ func (o *oracle) mistaken(i, at int, b *belief) *belief {
 	return o.explain(i+1, at, without)
 }
 
-// forgotten explains the messages that were lost with a session: the first of
-// them may have been learnt.
+// forgotten explains messages that were lost, with a session or because the file of
+// before was restored: those before some of them may have been learnt, of the
+// records that the file had.
 func (o *oracle) forgotten(i, at int, b *belief) *belief {
 	history := o.world.history
-	end := i
-	for end < len(history) && history[end].lost == history[i].lost {
-		end++
+	limit, limited := o.world.limits[history[i].lost]
+	taken := b.clone()
+	end, n, ok := o.message(i, at, taken)
+	if end != nil {
+		return end
 	}
-	type possibility struct {
-		at int
-		b  *belief
-	}
-	all := []possibility{{at, b.clone()}}
-	for k := i; k < end; k++ {
-		if history[k].meaning == nil || history[k].retained {
-			continue
-		}
-		next := all[len(all)-1]
-		next.b = next.b.clone()
-		var err error
-		if next.at, err = o.apply(history[k], next.at, next.b, false); err != nil {
-			break
-		}
-		all = append(all, next)
-	}
-	for _, p := range slices.Backward(all) {
-		if done := o.explain(end, p.at, p.b); done != nil {
-			return done
+	if ok && (!limited || n <= limit[o.model]) {
+		if end := o.explain(i+1, n, taken); end != nil {
+			return end
 		}
 	}
-	return nil
+	next := i
+	for next < len(history) && history[next].lost == history[i].lost {
+		next++
+	}
+	return o.explain(next, at, b)
 }
 
 func (o *oracle) blame(at int, err error) {

@@ -29,6 +29,8 @@ type plan struct {
 
 	earlier bool // the session has subscriptions of QoS 2, which the node knows nothing of
 
+	topics int // reloads that have changed the topics of the streams, and one; 0: they never do
+
 	messages []planned
 	length   time.Duration
 	faults   []fault
@@ -67,6 +69,13 @@ func newPlan(w *world) *plan {
 	p.configure()
 	p.publish(40 + rng.IntN(120))
 	p.disturb(rng.IntN(9))
+	if w.oneIn("topics", 6) {
+		p.topics = 1
+		p.also(w, "reload", 1)
+	}
+	for _, what := range []string{"retained lost", "failing sync", "restored backup"} {
+		p.also(w, what, 6)
+	}
 	return p
 }
 
@@ -282,6 +291,16 @@ func (p *plan) disturb(n int) {
 			at:   time.Duration(p.rng.Int64N(int64(p.length))),
 			what: pick(p.rng, faults...),
 			long: time.Duration(p.rng.Int64N(int64(8 * time.Second))),
+		})
+	}
+}
+
+// also plans a fault in about one seed of n. It draws no number that anything
+// else depends on.
+func (p *plan) also(w *world, what string, n int) {
+	if rng := w.random(what); rng.IntN(n) == 0 {
+		p.faults = append(p.faults, fault{
+			at: time.Duration(rng.Int64N(int64(p.length))), what: what, long: time.Duration(rng.Int64N(int64(8 * time.Second))),
 		})
 	}
 }

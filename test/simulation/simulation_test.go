@@ -5,12 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,7 +82,7 @@ func simulate(t *testing.T, seed uint64, out io.Writer) *world {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	w := &world{seed: seed, out: out}
+	w := &world{seed: seed, out: out, limits: map[int]map[string]int{}}
 	synctest.Test(t, func(*testing.T) {
 		w.began = time.Now()
 		w.plan = newPlan(w)
@@ -155,6 +157,7 @@ func (w *world) schedule() bool {
 		return false
 	}
 	w.bounded()
+	w.subscribed()
 	return len(w.failures) == 0
 }
 
@@ -166,6 +169,29 @@ func (w *world) bounded() {
 	}
 	if s.PendingEvicted+s.UnconfirmedDropped > 0 {
 		w.fail("%d samples and %d messages that were taken were dropped, all within the bounds", s.PendingEvicted, s.UnconfirmedDropped)
+	}
+}
+
+// subscribed checks that the session has the subscriptions of the configuration, no
+// others, unless the disk did not let the node remember them.
+func (w *world) subscribed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var want, got []string
+	for name, s := range w.plan.node.Streams {
+		if len(w.plan.fed(name)) > 0 {
+			want = append(want, s.Topics...)
+		}
+	}
+	for f := range w.broker.sessions[nodeID].filters {
+		if strings.HasPrefix(f, "in/") && !(w.plan.earlier && f == "in/#") {
+			got = append(got, f)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) && !w.disk.forgetful {
+		w.fail("the session is subscribed to %q, want %q", got, want)
 	}
 }
 
@@ -194,6 +220,7 @@ func (w *world) restart() bool {
 func (w *world) revive() bool {
 	w.mu.Lock()
 	w.lives++
+	w.doubt.restarted()
 	w.mu.Unlock()
 	w.life = w.start()
 	w.mu.Lock()
@@ -246,9 +273,20 @@ func (w *world) disturb(f fault) bool {
 	case "broken disk":
 		w.disk.broken = true
 		later(func() { w.disk.broken = false })
+	case "failing sync":
+		w.disk.unsynced = true
+		later(func() { w.disk.unsynced = false })
 	case "broker restart":
 		w.broker.stop()
 		later(func() { w.broker.down = false })
+	case "retained lost":
+		w.broker.stop()
+		w.broker.forgetRetained()
+		later(func() { w.broker.down = false })
+	case "restored backup":
+		if b := w.backUp(); !w.life.dead {
+			later(func() { w.restore(b) })
+		}
 	case "takeover":
 		if s := w.broker.sessions[nodeID]; s != nil && s.peer != nil {
 			w.broker.ended(s.peer)
@@ -269,7 +307,7 @@ func (w *world) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.net.refusing, w.broker.down = false, false
-	w.disk.slow, w.disk.broken, w.disk.fault = 0, false, ""
+	w.disk.slow, w.disk.broken, w.disk.unsynced, w.disk.fault = 0, false, false, ""
 	w.log("healed")
 }
 
@@ -326,6 +364,14 @@ func (p *plan) change() {
 	p.node.MQTT.InflightWindow = pick(p.rng, 1, 8, 50)
 	p.node.JournalFlush = pick(p.rng, 0, 20*time.Millisecond, time.Second)
 	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 20, 100, 1000)
+	p.node.Streams = maps.Clone(p.node.Streams) // a node has it
+	for name, s := range p.node.Streams {
+		if in := "in/" + name; p.topics > 0 {
+			s.Topics = [][]string{{in + "/+"}, {in + "/#"}, {in + "/s", in + "/q"}}[p.topics%3]
+			p.node.Streams[name] = s
+		}
+	}
+	p.topics += min(p.topics, 1)
 }
 
 // resume lets a stalled link carry on.

@@ -19,6 +19,7 @@ type record struct {
 	plan    *modelPlan
 	records []online.Record
 	before  int             // length of records before the last commit
+	doubted []online.Record // of a commit that has failed, and which a start may find
 	learner *online.Learner // undisturbed
 	fed     int             // records
 }
@@ -34,8 +35,11 @@ func newTruth(w *world) *truth {
 
 // committed notes a commit.
 func (t *truth) committed(c *online.Commit) {
+	if c.Taken != nil {
+		t.world.doubt.committed()
+	}
 	for _, r := range t.models {
-		r.before = len(r.records)
+		r.before, r.doubted = len(r.records), nil
 	}
 	for _, e := range c.Records {
 		r := t.models[e.Model]
@@ -47,6 +51,20 @@ func (t *truth) committed(c *online.Commit) {
 	}
 }
 
+// doubted notes a commit that has failed when it was in the file already: the next
+// one takes it back, a start that comes first may find it.
+func (t *truth) doubted(c *online.Commit) {
+	for _, r := range t.models {
+		r.doubted = nil
+	}
+	for _, e := range c.Records {
+		r := t.models[e.Model]
+		e.Seq = uint64(len(r.records) + len(r.doubted) + 1)
+		r.doubted = append(r.doubted, e)
+		t.world.log("  %s may know: %s", e.Model, describe(&e.Event))
+	}
+}
+
 // recovered holds what a start has found against the truth.
 func (t *truth) recovered(model string, seq uint64, digest string) error {
 	t.world.mu.Lock()
@@ -55,6 +73,10 @@ func (t *truth) recovered(model string, seq uint64, digest string) error {
 	if t.cut && int(seq) == r.before {
 		r.records = r.records[:r.before]
 	}
+	if int(seq) == len(r.records)+len(r.doubted) {
+		r.records = append(r.records, r.doubted...)
+	}
+	r.doubted = nil
 	if int(seq) != len(r.records) {
 		return fmt.Errorf("%d records of %s were committed, the file has %d", len(r.records), model, seq)
 	}

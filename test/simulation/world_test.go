@@ -21,11 +21,12 @@ type world struct {
 	events       int
 	failures     []string
 	acknowledged int
-	history      []*delivery   // of the node's session, in order
-	losses       int           // of that session
-	lives        int           // of the node
-	loose        []publication // of QoS 0, which may be learnt or not
-	excused      int           // messages that the standard lets be mistaken
+	history      []*delivery            // of the node's session, in order
+	losses       int                    // of that session, and of what was acknowledged by a restored backup
+	limits       map[int]map[string]int // by such a backup: its records of each model
+	lives        int                    // of the node
+	loose        []publication          // of QoS 0, which may be learnt or not
+	excused      int                    // messages that the standard lets be mistaken
 
 	plan   *plan
 	net    *network
@@ -88,6 +89,31 @@ func (w *world) lost(s *session) {
 		}
 	}
 	w.log("session lost with %d messages", len(s.inflight)+len(s.waiting))
+}
+
+// repeats notes that the broker is about to send again what was in flight, and
+// nothing tells the node that: it has neither DUP nor a cursor. The messages may have
+// been learnt before, the first of them, and are learnt now.
+func (w *world) repeats(s *session) {
+	if len(s.inflight) == 0 {
+		return
+	}
+	w.losses++
+	var again []*delivery
+	last := 0
+	for i, d := range s.inflight {
+		if d.released || d.sent == 0 {
+			continue
+		}
+		copied := *d
+		d.lost, last = w.losses, slices.Index(w.history, d)
+		copied.sent, copied.mistaken = 1, nil
+		s.inflight[i] = &copied
+		again = append(again, &copied)
+	}
+	if len(again) > 0 {
+		w.history = slices.Insert(w.history, last+1, again...)
+	}
 }
 
 // pick returns one of several values.
