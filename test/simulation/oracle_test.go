@@ -37,8 +37,9 @@ type oracle struct {
 	model   string
 	records []lesson
 	steps   int
-	far     int    // records that could be explained
-	why     string // the next one could not
+	vain    map[string]bool // where explain was tried in vain
+	far     int             // records that could be explained
+	why     string          // the next one could not
 }
 
 // belief is what is known of a model after some of the messages.
@@ -72,7 +73,7 @@ func (b *belief) clone() *belief {
 
 // verdict checks a model, and returns how many samples of it must be waiting.
 func (w *world) verdict(model string) (waiting int, err error) {
-	o := &oracle{world: w, model: model}
+	o := &oracle{world: w, model: model, vain: map[string]bool{}}
 	for i := range w.truth.models[model].records {
 		r := &w.truth.models[model].records[i]
 		if r.Kind != online.Boundary {
@@ -102,8 +103,23 @@ func (w *world) verdict(model string) (waiting int, err error) {
 const maxSteps = 100_000
 
 // explain explains the records from number at on by the messages from number i
-// on. It returns what is known in the end, nil if they cannot be explained.
+// on. It returns what is known in the end, nil if they cannot be explained. The
+// same is not tried twice: what is open multiplies the ways to get there.
 func (o *oracle) explain(i, at int, b *belief) *belief {
+	c := *b
+	c.excused = 0
+	key := fmt.Sprint(i, at, c)
+	if o.vain[key] {
+		return nil
+	}
+	end := o.attempt(i, at, b)
+	if end == nil {
+		o.vain[key] = true
+	}
+	return end
+}
+
+func (o *oracle) attempt(i, at int, b *belief) *belief {
 	history := o.world.history
 	for ; i < len(history); i++ {
 		if history[i].lost > 0 {
