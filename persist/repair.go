@@ -48,7 +48,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	models, taken, note := salvage(file, size)
 	r := &Recovery{Problems: problems, Models: settle(models, note)}
 	err := s.build(func(db *bbolt.DB) error {
-		if err := restore(db, models, taken); err != nil {
+		if err := restore(db, models, taken, nil); err != nil {
 			return err
 		}
 		aside, err := keepAside(file, s.path, "damaged")
@@ -246,9 +246,9 @@ func (h *holding) settle() Loss {
 	return loss
 }
 
-// restore writes settled models to an empty database, and the sealed note of the
-// taken messages, if there is one.
-func restore(db *bbolt.DB, models map[string]*holding, taken []byte) error {
+// restore writes settled models to an empty database, and the sealed notes of the
+// taken messages and of the session's filters, if there are any.
+func restore(db *bbolt.DB, models map[string]*holding, taken, filters []byte) error {
 	if err := initialise(db); err != nil {
 		return err
 	}
@@ -258,10 +258,14 @@ func restore(db *bbolt.DB, models map[string]*holding, taken []byte) error {
 				return err
 			}
 		}
-		if taken == nil {
-			return nil
+		var err error
+		if taken != nil {
+			err = tx.Bucket([]byte(bucketLedger)).Put([]byte(keyTaken), taken)
 		}
-		return tx.Bucket([]byte(bucketLedger)).Put([]byte(keyTaken), taken)
+		if filters != nil && err == nil {
+			err = tx.Bucket([]byte(bucketMeta)).Put([]byte(keySession), filters)
+		}
+		return err
 	})
 }
 
@@ -371,7 +375,7 @@ func (s *Store) rollBack() error {
 		if len(c.problems) > 0 {
 			return fmt.Errorf("go back to the last good transaction: %s: %w", c.problems[0], ErrDamaged)
 		}
-		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models, c.taken) }); err != nil {
+		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models, c.taken, c.filters) }); err != nil {
 			return fmt.Errorf("go back to the last good transaction: %w", err)
 		}
 		s.suspect = false

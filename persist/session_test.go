@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -48,6 +49,34 @@ func TestFiltersAreRemembered(t *testing.T) {
 }
 
 // Damaged filters are found at the next start and given up; the models lose nothing.
+// A transaction that failed in its last sync is taken back; what was remembered
+// before stays.
+func TestFiltersOutliveAFailedSync(t *testing.T) {
+	failing := false
+	s := newStore(t, tempPath(t), Options{Fault: func(step string) error {
+		if failing && step == "commit" {
+			failing = false
+			return syscall.EIO
+		}
+		return nil
+	}})
+	newTruths(t, s, "m")
+	want := []string{"factory/+/vibration"}
+	if err := s.RememberFilters(want); err != nil {
+		t.Fatal(err)
+	}
+	failing = true
+	if err := s.RememberFilters([]string{"another"}); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("RememberFilters whose sync fails: %v", err)
+	}
+	if err := s.Checkpoint("m", 0, stateOf(1, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Filters(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("after the transaction was taken back it remembers %q, %v, want %q", got, err, want)
+	}
+}
+
 func TestDamagedFilters(t *testing.T) {
 	path := tempPath(t)
 	s := newStore(t, path, Options{})

@@ -22,6 +22,7 @@ type contents struct {
 	stamp       uint64 // transaction that wrote the tree, 32 bits of it; 0: not found
 	stale       bool   // the tree is older than its meta page
 	taken       []byte // sealed; nil: not found
+	filters     []byte // sealed; nil: not found
 	pages, used int64  // of the tree's part of the file
 }
 
@@ -206,8 +207,11 @@ func (c *contents) session(bucket string, key, value []byte) error {
 		return err
 	}
 	c.known = true
-	_, err = decodeFilters(payload)
-	return err
+	if _, err := decodeFilters(payload); err != nil {
+		return err
+	}
+	c.filters = value
+	return nil
 }
 
 // noteTaken checks the messages that are noted as taken, and keeps them for a

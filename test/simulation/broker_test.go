@@ -217,6 +217,9 @@ func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 		b.sessions[s.id] = s
 	}
 	s.peer, p.session = p, s
+	if state := "edge/" + nodeID + "/state"; s.id == nodeID && (c.WillTopic != state || string(c.WillMessage) != "offline" || c.WillQos != 1 || !c.WillRetain) {
+		b.world.fail("the Last Will is %q on %s", c.WillMessage, c.WillTopic)
+	}
 	if c.WillFlag {
 		p.will = &publication{topic: c.WillTopic, payload: c.WillMessage, qos: c.WillQos, retained: c.WillRetain}
 	}
@@ -303,6 +306,9 @@ func (b *broker) transmit(s *session, d *delivery) {
 	packet.TopicName, packet.Payload, packet.Qos, packet.Retain = d.topic, d.payload, d.qos, d.retained
 	packet.MessageID, packet.Dup = d.id, d.sent > 0 && b.ids != random
 	d.arrived()
+	if strings.HasPrefix(s.id, nodeID) { // or its second connection
+		b.world.life.answers.transmitted(&d.publication)
+	}
 	if d.sent++; d.sent == 1 {
 		d.born, d.known = b.world.lives, b.world.doubt.settle()
 	}
@@ -350,6 +356,7 @@ func (b *broker) acknowledged(s *session, qos byte, id uint16, packet packets.Co
 	b.world.acknowledged++
 	d.acked, d.died, d.number = true, b.world.lives, b.world.acknowledged
 	b.world.doubt.acknowledged(s, d)
+	b.world.life.answers.acknowledged(&d.publication)
 	return d
 }
 

@@ -147,6 +147,7 @@ func (d *disk) cut(before, after []byte) []byte {
 
 // Commit implements stream.Journal.
 func (j journal) Commit(c *online.Commit) error {
+	j.bounded()
 	return j.operate("commit", func() error {
 		err := j.store.Commit(c)
 		switch {

@@ -28,6 +28,9 @@ type life struct {
 	feeds []stream.ModelConfig
 	node  *stream.Node
 
+	answers *answers
+	ring    int // messages that fit into the node's queue
+
 	dead bool          // killed: nothing that it does has an effect any more; world.mu
 	died chan struct{} // closed when it was
 
@@ -48,7 +51,7 @@ func (w *world) start() *life {
 		}
 		d.image = nil
 	}
-	l := &life{world: w, died: make(chan struct{}), served: make(chan error, 1)}
+	l := &life{world: w, answers: newAnswers(w), died: make(chan struct{}), served: make(chan error, 1)}
 	var err error
 	if l.store, err = persist.Open(d.path, persist.Options{Dedupe: w.plan.dedupe, Fault: d.step}); err != nil {
 		w.fail("%v", err)
@@ -135,13 +138,59 @@ func (l *life) newNode(after *stream.Node) *stream.Node {
 	}
 	node, err := stream.NewNode(l.world.plan.node, stream.Deps{
 		Models: slices.Clone(l.feeds), Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dial(l), After: after, Taken: taken,
-		Program: stream.Program{Checkpoint: l.checkpoint},
+		Program:      stream.Program{Checkpoint: l.checkpoint},
+		OnPrediction: l.predicted,
 	})
 	if err != nil {
 		l.world.fail("%v", err)
 		return nil
 	}
+	l.world.mu.Lock()
+	defer l.world.mu.Unlock()
+	l.ring = max(l.ring, l.world.plan.node.MQTT.Ring.MaxMessages)
 	return node
+}
+
+// predicted is called by the node.
+func (l *life) predicted(p *stream.Prediction) {
+	l.world.mu.Lock()
+	defer l.world.mu.Unlock()
+	if !l.dead {
+		l.answers.predicted(p)
+	}
+}
+
+// bounded checks the bounds of the node's queues.
+func (l *life) bounded() {
+	w := l.world
+	w.mu.Lock()
+	node, ring := l.node, l.ring
+	w.mu.Unlock()
+	if node == nil {
+		return
+	}
+	s, cfg := node.Stats(), &w.plan.node
+	for _, q := range []struct {
+		what     string
+		n, bound int
+	}{
+		{"messages wait for an answer", s.Ring, ring},
+		{"messages wait for a commit", s.Commit, ring + 64},
+		{"publications wait", s.Outbox, cfg.Outbox.MaxMessages},
+		{"messages may come again", s.Unconfirmed, 4096},
+	} {
+		if q.n > q.bound {
+			w.fail("%d %s, bound %d", q.n, q.what, q.bound)
+		}
+	}
+	if window := w.broker.window; !w.broker.unbounded && s.Unacked > int64(window) {
+		w.fail("%d messages are not acknowledged, in a window of %d", s.Unacked, window)
+	}
+	for name, m := range s.Models {
+		if m.Pending > w.plan.pending.Max {
+			w.fail("%d samples of %s wait for their label, bound %d", m.Pending, name, w.plan.pending.Max)
+		}
+	}
 }
 
 // checkpoint is what a request asks for.

@@ -159,6 +159,7 @@ func (w *world) schedule() bool {
 	}
 	w.bounded()
 	w.subscribed()
+	w.announced()
 	return len(w.failures) == 0
 }
 
@@ -170,6 +171,15 @@ func (w *world) bounded() {
 	}
 	if s.PendingEvicted+s.UnconfirmedDropped > 0 {
 		w.fail("%d samples and %d messages that were taken were dropped, all within the bounds", s.PendingEvicted, s.UnconfirmedDropped)
+	}
+}
+
+// announced checks the node's state.
+func (w *world) announced() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if state := string(w.broker.retained["edge/"+nodeID+"/state"].payload); state != "online" {
+		w.fail("at rest the node's state is %q", state)
 	}
 }
 
@@ -200,8 +210,12 @@ func (w *world) subscribed() {
 func (w *world) await(at time.Duration) bool {
 	timer := time.NewTimer(time.Until(w.began.Add(at)))
 	defer timer.Stop()
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
 	for {
 		select {
+		case <-look.C:
+			w.life.bounded()
 		case <-timer.C:
 			return len(w.failures) == 0
 		case <-w.life.died:
