@@ -14,7 +14,7 @@ type acks struct {
 	mu      sync.Mutex
 	written uint64
 	asked   map[uint16]uint64 // written, when a publication left; by its identifier
-	pinged  uint64            // written, when the latest ping left
+	pings   []uint64          // written, when each ping left that is not answered; oldest first
 	read    chan struct{}     // closed once the broker has read the first awaited ones; nil: none are awaited
 	awaited uint64
 }
@@ -48,7 +48,7 @@ func (a *acks) published(id uint16) {
 func (a *acks) ping() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.pinged = a.written
+	a.pings = append(a.pings, a.written)
 }
 
 // answered notes the answer to a publication.
@@ -62,7 +62,11 @@ func (a *acks) answered(id uint16) {
 func (a *acks) pong() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.confirm(a.pinged)
+	if len(a.pings) > 0 { // answers come in the order of the pings
+		n := a.pings[0]
+		a.pings = a.pings[:copy(a.pings, a.pings[1:])]
+		a.confirm(n)
+	}
 }
 
 // confirm is called with mu held.

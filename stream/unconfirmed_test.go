@@ -196,4 +196,13 @@ func TestAcks(t *testing.T) {
 	if a.position() != 3 {
 		t.Errorf("position %d, want 3", a.position())
 	}
+	a.wrote()
+	a.ping()
+	a.wrote()
+	a.ping()
+	a.pong() // to the first ping
+	want(4)
+	a.pong()
+	want(5)
+	a.pong() // to none
 }
