@@ -38,7 +38,7 @@ func (w *world) backUp() *backup {
 // acknowledged after it. The caller holds mu.
 func (w *world) restore(b *backup) {
 	w.life.die("for a restored backup")
-	w.disk.image, w.truth.cut = b.image, false
+	w.disk.image, w.disk.forgetful, w.truth.cut = b.image, true, false
 	limits := map[string]int{}
 	for name, r := range w.truth.models {
 		r.records, r.doubted = b.records[name], b.doubted[name]

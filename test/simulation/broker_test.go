@@ -307,10 +307,10 @@ func (b *broker) transmit(s *session, d *delivery) {
 	packet.MessageID, packet.Dup = d.id, d.sent > 0 && b.ids != random
 	d.arrived()
 	if strings.HasPrefix(s.id, nodeID) { // or its second connection
-		b.world.life.answers.transmitted(&d.publication)
+		s.peer.link.life.answers.transmitted(&d.publication)
 	}
 	if d.sent++; d.sent == 1 {
-		d.born, d.known = b.world.lives, b.world.doubt.settle()
+		d.born, d.known = s.peer.link.life.number, b.world.doubt.settle()
 	}
 	b.write(s.peer, packet)
 	d.over, d.at = s.peer, s.peer.written
@@ -354,9 +354,9 @@ func (b *broker) acknowledged(s *session, qos byte, id uint16, packet packets.Co
 		b.world.fail("the node sends %v before the acknowledgement of %d, which came first", packet, first.id)
 	}
 	b.world.acknowledged++
-	d.acked, d.died, d.number = true, b.world.lives, b.world.acknowledged
+	d.acked, d.died, d.number = true, s.peer.link.life.number, b.world.acknowledged
 	b.world.doubt.acknowledged(s, d)
-	b.world.life.answers.acknowledged(&d.publication)
+	s.peer.link.life.answers.acknowledged(&d.publication)
 	return d
 }
 

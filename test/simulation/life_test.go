@@ -28,6 +28,7 @@ type life struct {
 	feeds []stream.ModelConfig
 	node  *stream.Node
 
+	number  int // from 1 on
 	answers *answers
 	ring    int // messages that fit into the node's queue
 
@@ -51,7 +52,7 @@ func (w *world) start() *life {
 		}
 		d.image = nil
 	}
-	l := &life{world: w, answers: newAnswers(w), died: make(chan struct{}), served: make(chan error, 1)}
+	l := &life{world: w, number: w.lives, answers: newAnswers(w), died: make(chan struct{}), served: make(chan error, 1)}
 	var err error
 	if l.store, err = persist.Open(d.path, persist.Options{Dedupe: w.plan.dedupe, Fault: d.step}); err != nil {
 		w.fail("%v", err)

@@ -51,7 +51,7 @@ func (n *network) dial(l *life) func(context.Context, *url.URL, *tls.Config, tim
 		if l.dead || n.refusing || n.world.broker.down {
 			return nil, errors.New("connection refused")
 		}
-		k := &link{network: n}
+		k := &link{network: n, life: l}
 		k.up, k.down = &pipe{link: k, deliver: k.toBroker}, &pipe{link: k, deliver: k.toClient}
 		k.client = &conn{link: k, changed: make(chan struct{}, 1)}
 		k.peer = n.world.broker.accept(k)
@@ -75,6 +75,7 @@ func (n *network) jitter() time.Duration {
 // link is a connection between a node and the broker. World.mu guards it.
 type link struct {
 	network  *network
+	life     *life // of the node that has opened it
 	client   *conn
 	peer     *peer
 	up, down *pipe
