@@ -301,6 +301,7 @@ type worker struct {
 // broker holds it.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
+	defer w.counts.held.Store(0) // what is left will come again
 	for ctx.Err() == nil {
 		var (
 			next *item
@@ -939,10 +940,11 @@ func (c *committer) repeated(l *lesson) {
 	}
 }
 
-// named reports whether all that the message labels has an id.
+// named reports whether the ids of all that the message labels tell its
+// repetition. That of a late label may be a label that takes a correction back.
 func (it *item) named() bool {
 	return it.order == nil && !slices.ContainsFunc(it.lessons, func(l lesson) bool {
-		return l.to == nil && l.id == lastID || l.to != nil && l.label != "" && l.wait == 0
+		return l.to == nil || l.label != "" && l.wait == 0
 	})
 }
 

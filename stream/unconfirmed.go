@@ -52,6 +52,7 @@ type unconfirmed struct {
 	confirmed uint64      // acknowledgements over conn that the broker has read
 	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
 	exact     bool        // the broker's cursor has told which messages come again over conn
+	marks     bool        // the broker sets DUP: a message without it is new
 
 	dropped *atomic.Uint64 // messages that left the full set
 	size    *atomic.Int64  // of the set
@@ -122,6 +123,7 @@ func (u *unconfirmed) repeats(msg *message) bool {
 		return false
 	}
 	u.count++
+	u.marks = u.marks || msg.dup
 	u.prune(msg.confirmed)
 	if len(u.messages) == 0 {
 		return false
@@ -129,7 +131,7 @@ func (u *unconfirmed) repeats(msg *message) bool {
 	if at := u.find(msg.id); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || u.exact && !u.renewed):
+		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || u.exact && !u.renewed && !u.marks):
 			u.remove(at)
 			return true
 		case m.conn == msg.conn, !u.renewed: // a new message has the identifier

@@ -74,6 +74,10 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 40, x: 7, learnt: true}, {id: 41, x: 7, learnt: true},
 			{id: 41, x: 7, again: brokerKeeps(1)}, {id: 42, x: 7, learnt: true}, {id: 9, x: 7, learnt: true},
 		},
+		"a broker that sets the DUP flag, and has read one of two acknowledgements": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 8, learnt: true},
+			{id: 2, dup: true, x: 8, again: brokerKeeps(0)}, {id: 1, x: 7, learnt: true},
+		},
 		"without a session nothing comes again": {
 			{id: 1, x: 7, learnt: true}, {id: 1, dup: true, x: 7, again: fresh, learnt: true},
 		},
