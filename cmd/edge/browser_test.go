@@ -85,7 +85,7 @@ func TestPageInBrowser(t *testing.T) {
 	s.await("not all is learnt", "/api/v1/models/bearing", func(_ int, a string) bool {
 		return gjson.Get(a, "version").Int() == int64(labelled) && gjson.Get(a, "pending").Int() == int64(unlabelled) && len(gjson.Get(a, "course").Array()) > 0
 	})
-	metrics, ok := awaitNewest(t, b, "edge/pi4-hall/bearing/metrics", func(m string) bool {
+	metrics, ok := awaitMessage(t, b, "edge/pi4-hall/bearing/metrics", func(m string) bool {
 		return gjson.Get(m, "n").Int() == int64(labelled) && gjson.Get(m, "pending").Int() == int64(unlabelled)
 	})
 	if !ok {

@@ -385,7 +385,7 @@ func TestStopAndStart(t *testing.T) {
 			rate = "30" // it learns no faster beside others
 		}
 		wait := replayed(t, data, "--broker", b.url(), "--rate", rate)
-		if metrics, ok := awaitNewest(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 0 }); !ok {
+		if metrics, ok := awaitMessage(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 0 }); !ok {
 			t.Errorf("nothing is learnt: %s", metrics)
 		}
 		before := first.stop()
@@ -556,27 +556,29 @@ func TestDelayedLabels(t *testing.T) {
 // awaitSamples waits until the metrics say that so many samples were learnt.
 func awaitSamples(t *testing.T, b *testBroker, n int) {
 	t.Helper()
-	metrics, ok := awaitNewest(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() == int64(n) })
+	metrics, ok := awaitMessage(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() == int64(n) })
 	if !ok {
 		t.Errorf("the metrics never say %d samples: %s", n, metrics)
 	}
 }
 
-// awaitNewest waits until the newest message on a topic, retained or not, is
-// good. It returns that message.
-func awaitNewest(t *testing.T, b *testBroker, topic string, good func(payload string) bool) (newest string, ok bool) {
+// awaitMessage waits for a message on a topic, retained or not, that is good, and
+// returns it, or else the newest.
+func awaitMessage(t *testing.T, b *testBroker, topic string, good func(payload string) bool) (newest string, ok bool) {
 	t.Helper()
 	var mu sync.Mutex
 	pub := subscriber(t, b.url(), []string{topic}, func(_ string, payload []byte) {
 		mu.Lock()
 		defer mu.Unlock()
-		newest = string(payload)
+		if !ok { // an older one that was retained may come after it
+			newest, ok = string(payload), good(string(payload))
+		}
 	})
 	defer pub.Close()
-	ok = eventually(func() bool {
+	eventually(func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return good(newest)
+		return ok
 	})
 	mu.Lock()
 	defer mu.Unlock()
@@ -810,7 +812,7 @@ func TestOtherShapeIsRefused(t *testing.T) {
 // awaitOnline waits until the daemon's state says that it is online.
 func awaitOnline(t *testing.T, b *testBroker) {
 	t.Helper()
-	if state, ok := awaitNewest(t, b, "edge/test/state", func(state string) bool { return state == "online" }); !ok {
+	if state, ok := awaitMessage(t, b, "edge/test/state", func(state string) bool { return state == "online" }); !ok {
 		t.Fatalf("the daemon is not online: %q", state)
 	}
 }

@@ -202,7 +202,7 @@ func TestStopInTime(t *testing.T) {
 		flood.Go(func() {
 			execute(ctx, []string{"replay", data, "--loop", "--broker", b.url(), "--qos", "0"}, strings.NewReader(""), io.Discard, io.Discard)
 		})
-		if metrics, ok := awaitNewest(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 100 }); !ok {
+		if metrics, ok := awaitMessage(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 100 }); !ok {
 			t.Errorf("nothing is learnt: %s", metrics)
 		}
 		stop(t, d)
