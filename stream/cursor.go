@@ -140,7 +140,7 @@ func (conn *connection) position() uint64 {
 	if conn.net == nil {
 		return 0
 	}
-	return conn.net.acks.position()
+	return conn.net.position()
 }
 
 func (conn *connection) confirmed() uint64 {

@@ -321,6 +321,17 @@ func (f *frameConn) acknowledge(id uint16) {
 // ping asks the broker for a sign that it has read all that was written before.
 func (f *frameConn) ping() { f.Write([]byte{packetPingreq << 4, 0}) }
 
+// position returns how many acknowledgements were written; 0 if the connection
+// takes no more, so that the latest ones may not have been.
+func (f *frameConn) position() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writeErr != nil {
+		return 0
+	}
+	return f.acks.position()
+}
+
 // hold keeps what is written from now on until release, so that it leaves in
 // one piece: a process that is killed has written all of it, or nothing.
 func (f *frameConn) hold() {

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -209,4 +211,35 @@ func TestAcks(t *testing.T) {
 	a.pong()
 	want(5)
 	a.pong() // to none
+}
+
+// A connection that is being closed takes no acknowledgement any more, some time
+// before it is known to be lost. What was not written proves nothing.
+func TestUnwrittenAcknowledgements(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	go io.Copy(io.Discard, far)
+	conn := &connection{client: &client{counters: new(counters)}, lost: make(chan struct{}), net: newFrameConn(near, 1000, time.Second)}
+	u := testSet()
+	msg := func(id uint16) *message {
+		return &message{id: id, dup: true, qos: 1, conn: conn, payload: []byte("20.5"), confirmed: conn.confirmed()}
+	}
+	u.begin(msg(1), &cursor{})
+	settle := func(id uint16) {
+		u.take(msg(id), false, true)
+		u.commit()
+		conn.net.acknowledge(id)
+		u.acknowledged(true)
+	}
+	settle(1)
+	conn.net.acks.ping()
+	conn.net.acks.pong()
+	if u.repeats(msg(1)) {
+		t.Error("an acknowledgement that was read is not known as read")
+	}
+	conn.net.Close()
+	settle(2)
+	if !u.repeats(msg(2)) {
+		t.Error("an acknowledgement that was not written is taken for one that was read")
+	}
 }
