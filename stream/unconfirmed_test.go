@@ -233,12 +233,12 @@ func TestUnwrittenAcknowledgements(t *testing.T) {
 	}
 	settle(1)
 	conn.net.acks.ping()
+	conn.net.Close()
+	settle(2)
 	conn.net.acks.pong()
 	if u.repeats(msg(1)) {
 		t.Error("an acknowledgement that was read is not known as read")
 	}
-	conn.net.Close()
-	settle(2)
 	if !u.repeats(msg(2)) {
 		t.Error("an acknowledgement that was not written is taken for one that was read")
 	}
