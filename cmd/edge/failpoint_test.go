@@ -46,7 +46,7 @@ var failpoints = []failpoint{
 	{"before the truncation", "persist/checkpoint.go", "		if d.slots[kept].generation > 0 {", "return err", ""},
 	{"after the truncation", "persist/checkpoint.go", "		d.slots[1-kept] = slot{c.generation, seq}", "return err", ""},
 	{"after the checkpoint", "online/loop.go", "	lp.twice = lp.saved == lp.seq", "", ""},
-	{"before the rename", "persist/compact.go", "	err = s.opts.fault(\"rename\")", "return err", ""},
+	{"before the rename", "persist/compact.go", "	err = s.opts.Fault(\"rename\")", "return err", ""},
 	{"after the rename", "persist/compact.go", "	if s.db != nil {", "", ""},
 }
 
