@@ -155,6 +155,9 @@ func TestStateFileTakenAway(t *testing.T) {
 // the daemon on its folder, or an acknowledgement: in the middle of a commit,
 // between a commit and its acknowledgement, while it is written anew.
 func TestStateFileTakenAwayAtEachOperation(t *testing.T) {
+	if len(emulator) > 0 {
+		t.Skipf("NOT EMULATED: %s cannot let a test decide about system calls", emulator[0])
+	}
 	s := newScenario(t)
 	for name, take := range takeAway {
 		t.Run(name, func(t *testing.T) {
