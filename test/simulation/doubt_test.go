@@ -119,9 +119,6 @@ func (b *doubt) resumes(s *session, keeps bool) {
 	keeps = keeps && !s.fromOne()
 	b.prove(b.cursor, nil)
 	b.over, b.answered = nil, nil
-	if len(s.inflight) > 0 && s.inflight[0].id == 1 {
-		keeps = false // as far as the node can see
-	}
 	groups := map[string]*mistake{}
 	b.began = slices.Clone(b.open())
 	for _, d := range slices.Concat(s.inflight, s.waiting) {

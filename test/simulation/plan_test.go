@@ -74,7 +74,7 @@ func newPlan(w *world) *plan {
 		p.also(w, "reload", 1)
 	}
 	for _, what := range []string{"retained lost", "failing sync", "restored backup"} {
-		if *unsettled {
+		if what != "retained lost" || *unsettled {
 			p.also(w, what, 6)
 		}
 	}
