@@ -18,6 +18,6 @@ for patch in test/simulation/patches/defects/${1:-*}.txt; do
 	fi
 	seed=$(sed -n 's|.*--- FAIL: TestSimulation/\([0-9]*\) .*|\1|p' "$work/$name/log" | head -n 1)
 	what=$(sed -n 's|^ *simulation_test.go:[0-9]*: ||p' "$work/$name/log" | head -n 1)
-	echo "$name: seed ${seed:-?}: ${what:-$(grep -m 1 '^panic' "$work/$name/log")}"
+	printf '%s\n' "$name: seed ${seed:-?}: ${what:-$(grep -m 1 '^panic' "$work/$name/log")}"
 done
 exit $missed
