@@ -77,6 +77,9 @@ func (j journal) operate(what string, do func() error) error {
 	}
 	d.late = false
 	err := do()
+	if d.late {
+		err = syscall.EIO // without the name of the file, which no other run has
+	}
 	w.log("%s %v", what, err)
 	switch fault {
 	case "kill after":
