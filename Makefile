@@ -57,7 +57,7 @@ soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), w
 simulate: ## simulate SEEDS (2000) schedules of node, broker, network and disk in virtual time, from SEED on
 	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
 	$(GO) test -c -overlay $(DIST)/simulation/overlay.json -o $(DIST)/simulation/test ./test/simulation
-	cd test/simulation && ./run.sh ../../$(DIST)/simulation/test $(SEED) $(SEEDS) $(if $(TRACE),-trace) $(if $(UNSETTLED),-unsettled)
+	cd test/simulation && ./run.sh ../../$(DIST)/simulation/test $(SEED) $(SEEDS) $(if $(TRACE),-trace)
 
 defects: ## plant each defect of test/simulation/patches/defects, print the first seed that finds it
 	SEEDS=$(SEEDS) test/simulation/defects.sh

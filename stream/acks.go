@@ -14,6 +14,7 @@ type acks struct {
 	mu      sync.Mutex
 	written uint64
 	asked   map[uint16]uint64 // written, when a publication left; by its identifier
+	records map[uint16]uint64 // written, when a PUBREC packet had been; by its identifier
 	pings   []uint64          // written, when each ping left that is not answered; oldest first
 	read    chan struct{}     // closed once the broker has read the first awaited ones; nil: none are awaited
 	awaited uint64
@@ -42,6 +43,26 @@ func (a *acks) published(id uint16) {
 		a.asked = map[uint16]uint64{}
 	}
 	a.asked[id] = a.written
+}
+
+// received notes a PUBREC packet, which the broker answers.
+func (a *acks) received(id uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.records == nil {
+		a.records = map[uint16]uint64{}
+	}
+	a.records[id] = a.written
+}
+
+// released notes the answer to a PUBREC packet.
+func (a *acks) released(id uint16) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n, ok := a.records[id]; ok {
+		delete(a.records, id)
+		a.confirm(n)
+	}
 }
 
 // ping notes a ping, which the broker answers.

@@ -74,7 +74,7 @@ func newMessage(home pool[message]) *message {
 // acknowledge tells the broker that a message is done with.
 func (m *message) acknowledge() {
 	if m.qos > 0 {
-		m.conn.settle(func() { m.conn.net.acknowledge(m.id) })
+		m.conn.settle(func() { m.conn.net.acknowledge(m.id, m.qos) })
 	}
 }
 
@@ -293,9 +293,6 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
-		// Messages of a persistent session come before any subscription, so the
-		// handler is there from the start, and it is the only one.
-		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { conn.receive(m) }).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { conn.fail(err) }).
 		SetCustomOpenConnectionFn(func(u *url.URL, o mqtt.ClientOptions) (net.Conn, error) {
 			nc, err := c.dial(ctx, u, o.TLSConfig, o.ConnectTimeout)
@@ -565,17 +562,7 @@ func (c *client) subscribe(conn *connection, filters []string) (refused []string
 	return refused
 }
 
-// receive is paho's handler, of messages of QoS 2: an earlier subscription of
-// the session may have asked for it.
-func (conn *connection) receive(m mqtt.Message) {
-	conn.accept(&message{
-		conn: conn, id: m.MessageID(),
-		topic: m.Topic(), payload: m.Payload(), // paho gives every packet a buffer of its own
-		qos: m.Qos(), dup: m.Duplicate(), retained: m.Retained(), ack: func() { conn.settle(m.Ack) },
-	})
-}
-
-// take takes all other messages.
+// take takes a message.
 func (conn *connection) take(msg *message) {
 	msg.conn = conn
 	conn.accept(msg)

@@ -50,10 +50,11 @@ func (c *cursor) settle(fresh, found bool, sequence uint64) {
 // the newest commit.
 func (c *cursor) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
 
-// answer reads what the broker keeps.
+// answer reads what the broker keeps. 0 is no commit's number: the cursor was
+// unknown when the connection before began, and no commit has followed.
 func (c *cursor) answer(payload []byte) {
 	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < maxSequence {
-		c.settle(false, true, n)
+		c.settle(false, n > 0, n)
 	}
 }
 

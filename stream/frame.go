@@ -19,10 +19,10 @@ import (
 // packet that was cut is still longer than any stream allows, so that the
 // decoder refuses it and it is acknowledged like every other refusal.
 //
-// Messages of QoS 0 and 1 and their acknowledgements do not go through paho,
-// which needs five goroutines and some fifty allocations for one that is
-// answered: they are read and written here. All else is paho's: the session,
-// subscriptions, pings, QoS 2.
+// Messages and their acknowledgements do not go through paho, which needs five
+// goroutines and some fifty allocations for one that is answered, and which lets a
+// message of QoS 1 overtake an earlier one of QoS 2: they are read and written here.
+// All else is paho's: the session, subscriptions, pings.
 //
 // What is written while an earlier packet is on its way to the network is
 // collected and goes out at once, so that a busy connection needs fewer system
@@ -37,7 +37,7 @@ type frameConn struct {
 	messages     pool[message]
 
 	// Set before the first Read; nil: such packets go to the reader.
-	take  func(*message)       // takes a message of QoS 0 or 1; the reader's goroutine, which must not wait
+	take  func(*message)       // takes a message; the reader's goroutine, which must not wait
 	acked func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
 
 	acks    acks          // that were written
@@ -162,9 +162,11 @@ func (f *frameConn) next() error {
 	if kind>>4 == packetPublish && length > f.limit {
 		f.pass, f.skip = f.limit, length-f.limit
 	}
-	switch qos := kind >> 1 & 3; {
-	case kind>>4 == packetPublish && qos < 2 && f.take != nil:
+	switch {
+	case kind>>4 == packetPublish && f.take != nil:
 		return f.message(kind)
+	case kind>>4 == packetPubrel && f.take != nil:
+		return f.complete(kind)
 	case kind>>4 == packetPuback && length == 2 && f.acked != nil:
 		id, err := f.in.Peek(2)
 		if err != nil {
@@ -221,7 +223,7 @@ func (f *frameConn) forward(kind byte) error {
 	return err
 }
 
-// message reads a PUBLISH packet of QoS 0 or 1 (MQTT 3.1.1, section 3.3).
+// message reads a PUBLISH packet (MQTT 3.1.1, section 3.3).
 func (f *frameConn) message(kind byte) error {
 	m := newMessage(f.messages)
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
@@ -306,16 +308,48 @@ func (f *frameConn) await() bool {
 	}
 }
 
-// acknowledge writes a PUBACK packet. It never waits: there are no more of them
-// than messages that the broker has sent.
-func (f *frameConn) acknowledge(id uint16) {
+// acknowledge writes the PUBACK packet of a message of QoS 1, or the PUBREC packet
+// of one of QoS 2. It never waits: there are no more of them than messages that
+// the broker has sent.
+func (f *frameConn) acknowledge(id uint16, qos byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.writeErr != nil {
+		return
+	}
+	kind := byte(packetPuback << 4)
+	if qos == 2 {
+		kind = packetPubrec << 4
+	}
+	f.out = binary.BigEndian.AppendUint16(append(f.out, kind, 2), id)
+	f.acks.wrote()
+	if qos == 2 {
+		f.acks.received(id)
+	}
+	f.begin()
+}
+
+// complete reads a PUBREL packet and answers it with PUBCOMP (MQTT 3.1.1, section
+// 4.3.3). The broker sends it once it has read the PUBREC packet, perhaps that of an
+// earlier connection.
+func (f *frameConn) complete(kind byte) error {
+	var body [2]byte
+	f.pass = 0
+	if _, err := io.ReadFull(f.in, body[:]); err != nil {
+		return truncated(err)
+	}
+	if err := f.protocol.answer(kind, body[:]); err != nil {
+		return err
+	}
+	id := binary.BigEndian.Uint16(body[:])
+	f.acks.released(id)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.writeErr == nil {
-		f.out = binary.BigEndian.AppendUint16(append(f.out, packetPuback<<4, 2), id)
-		f.acks.wrote()
+		f.out = binary.BigEndian.AppendUint16(append(f.out, packetPubcomp<<4, 2), id)
 		f.begin()
 	}
+	return nil
 }
 
 // ping asks the broker for a sign that it has read all that was written before.

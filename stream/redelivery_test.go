@@ -142,7 +142,7 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 	msg := func(id uint16) *message { return &message{id: id, qos: 1, conn: conn} }
 	u.begin(msg(1), &cursor{fresh: true})
 	u.take(msg(1), false, false)
-	conn.net.acknowledge(1)
+	conn.net.acknowledge(1, 1)
 	u.acknowledged(false)
 	if u.due || len(u.messages) != 1 || len(conn.cursors) != 0 {
 		t.Fatalf("due %v, %d messages, %d cursors", u.due, len(u.messages), len(conn.cursors))
@@ -151,7 +151,7 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 	if note := u.commit(); len(note.Messages) != 2 {
 		t.Fatalf("the commit has %+v", note)
 	}
-	conn.net.acknowledge(2)
+	conn.net.acknowledge(2, 1)
 	u.acknowledged(true)
 	if len(conn.cursors) != 1 {
 		t.Errorf("%d cursors", len(conn.cursors))
@@ -170,7 +170,7 @@ func TestUnwrittenAcknowledgement(t *testing.T) {
 	u.begin(msg, &cursor{fresh: true})
 	u.take(msg, false, true)
 	u.commit()
-	conn.net.acknowledge(9) // another one
+	conn.net.acknowledge(9, 1) // another one
 	close(conn.lost)
 	u.acknowledged(true)
 	answered(conn)
@@ -284,5 +284,33 @@ func TestMessageAnswersPing(t *testing.T) {
 	}
 	if n, err := f.Read(buf); err == nil {
 		t.Errorf("read % x more", buf[:n])
+	}
+}
+
+// A cursor of 0 is that of no commit. It does not tell which messages come again.
+func TestUnknownCursor(t *testing.T) {
+	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {
+		c := &cursor{known: make(chan struct{})}
+		c.answer([]byte(payload))
+		if c.found != want || c.fresh {
+			t.Errorf("cursor %s: found %v, fresh %v", payload, c.found, c.fresh)
+		}
+	}
+}
+
+// What the broker has read by the end of a connection, also after the last message
+// that came over it, is not held against the next one.
+func TestReadByTheEndOfAConnection(t *testing.T) {
+	u, conn := testSet(), linked()
+	msg := &message{id: 1, qos: 1, conn: conn}
+	u.begin(msg, &cursor{fresh: true})
+	u.take(msg, false, true)
+	u.commit()
+	conn.net.acknowledge(1, 1)
+	u.acknowledged(true)
+	answered(conn)
+	u.begin(&message{id: 1, dup: true, qos: 1, conn: linked()}, &cursor{})
+	if len(u.messages) != 0 {
+		t.Errorf("%+v", u.messages)
 	}
 }

@@ -64,7 +64,6 @@ type unconfirmed struct {
 // takenMessage is a message in the set.
 type takenMessage struct {
 	id       uint16
-	exactly2 bool   // of QoS 2, whose acknowledgement paho writes: nothing that is written later proves that it was read
 	key      uint64 // identity of topic and payload
 	named    bool   // all that it labels has an id, which tells a repetition as well
 	staged   bool   // not committed yet
@@ -99,6 +98,9 @@ func (u *unconfirmed) meets(msg *message) bool {
 // begin prepares the set for the messages of another connection, of which first
 // is the first.
 func (u *unconfirmed) begin(first *message, c *cursor) {
+	if u.conn != nil { // what the broker has told last over the connection before
+		u.prune(u.conn.confirmed())
+	}
 	// Without a session there is nothing to send again. A cursor that no commit has
 	// had is that of a session which has begun later than all of them.
 	if c.fresh || c.found && c.sequence > u.sequence {
@@ -174,7 +176,7 @@ func (u *unconfirmed) read(at int) {
 	i := 0
 	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
 		i++
-		return i-1 == at || i-1 < at && m.conn == last.conn && !m.exactly2 && !last.exactly2
+		return i-1 == at || i-1 < at && m.conn == last.conn
 	})
 }
 
@@ -208,7 +210,7 @@ func (u *unconfirmed) take(msg *message, named, taught bool) {
 		u.dropped.Add(1)
 	}
 	u.messages = append(u.messages, takenMessage{
-		id: msg.id, exactly2: msg.qos == 2, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
+		id: msg.id, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
 	})
 	u.due = u.due || taught
 	u.unnoted = true
@@ -227,7 +229,7 @@ func (u *unconfirmed) commit() *online.Taken {
 	confirmed := u.conn.confirmed()
 	for i := range u.messages {
 		m := &u.messages[i]
-		if m.conn == u.conn && m.sequence == 0 && !m.exactly2 {
+		if m.conn == u.conn && m.sequence == 0 {
 			m.sequence = u.sequence
 		}
 		if m.conn != u.conn || m.position == 0 || m.position > confirmed {
@@ -266,9 +268,7 @@ func (u *unconfirmed) acknowledged(committed bool) {
 		if m.conn != u.conn || m.position > 0 {
 			break
 		}
-		if !m.exactly2 {
-			m.position = position
-		}
+		m.position = position
 		m.staged = false
 	}
 	if committed && u.unnoted {

@@ -228,7 +228,7 @@ func TestUnwrittenAcknowledgements(t *testing.T) {
 	settle := func(id uint16) {
 		u.take(msg(id), false, true)
 		u.commit()
-		conn.net.acknowledge(id)
+		conn.net.acknowledge(id, 1)
 		u.acknowledged(true)
 	}
 	settle(1)

@@ -26,8 +26,8 @@ func (w *world) backUp() *backup {
 	for name, r := range w.truth.models {
 		b.records[name], b.doubted[name] = slices.Clone(r.records), slices.Clone(r.doubted)
 	}
-	for _, d := range w.doubt.all {
-		b.proven[d] = d.proven
+	for i, d := range w.doubt.all {
+		b.proven[d] = d.proven && i < w.doubt.durable
 	}
 	w.log("backup")
 	return b

@@ -314,6 +314,9 @@ func (b *broker) transmit(s *session, d *delivery) {
 	}
 	b.write(s.peer, packet)
 	d.over, d.at = s.peer, s.peer.written
+	if d.retained && d.topic == cursorTopic {
+		b.world.doubt.tells(s.peer)
+	}
 }
 
 // arrived notes whether the last transmission reached the client.
@@ -392,8 +395,8 @@ func (b *broker) complete(s *session, d *delivery) {
 // published takes a publication of a node.
 func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	b.received++
-	if c.TopicName == "edge/"+nodeID+"/cursor" {
-		b.world.doubt.kept()
+	if c.TopicName == cursorTopic {
+		b.world.doubt.kept(p, string(c.Payload) != "0")
 	}
 	b.route(publication{topic: c.TopicName, payload: c.Payload, qos: c.Qos, retained: c.Retain})
 	if c.Qos == 0 {
@@ -530,10 +533,10 @@ func (b *broker) stop() {
 	b.forgetRetained()
 }
 
-// keepsCursor reports whether the broker keeps the node's cursor.
+// keepsCursor reports whether the broker keeps the number of a commit of the node's.
 func (b *broker) keepsCursor() bool {
-	_, kept := b.retained["edge/"+nodeID+"/cursor"]
-	return kept
+	kept, ok := b.retained[cursorTopic]
+	return ok && string(kept.payload) != "0"
 }
 
 func (b *broker) forgetRetained() {

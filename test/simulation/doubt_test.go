@@ -11,20 +11,22 @@ import (
 // topic, payload and, if the broker keeps them, identifier are the same: MQTT
 // 3.1.1 gives nothing to tell the two apart.
 type doubt struct {
-	world    *world
-	all      []*delivery // acknowledged, oldest first
-	known    int         // of them the first ones, of the connection, which the node can know to be read
-	durable  int         // and after a restart
-	answered []answer    // of the connection
-	over     *peer       // the connection
-	cursor   int         // acknowledgements when the broker received the cursor that it keeps
-	began    []*delivery // what the node could not know when the connection began
+	world     *world
+	all       []*delivery // acknowledged, oldest first
+	known     int         // of them the first ones, of the connection, which the node can know to be read
+	durable   int         // and after a restart
+	answered  []answer    // of the connection
+	over      *peer       // the connection
+	cursor    int         // acknowledgements when the broker received the cursor that it keeps
+	published *peer       // the connection over which it received that
+	began     []*delivery // what the node could not know when the connection began
 }
 
 // answer is a packet that proves to the node that what it wrote before was read.
 type answer struct {
-	at    int // byte of the connection after which it has arrived
-	total int // acknowledgements that were read before the packet that it answers
+	at    int   // byte of the connection after which it has arrived
+	total int   // acknowledgements that were read before the packet that it answers
+	over  *peer // the connection of that packet; an earlier one where the answer is the cursor
 }
 
 // mistake bounds how many messages of equal topic and payload may be taken for
@@ -46,32 +48,50 @@ func (b *doubt) proves(p *peer, total int) {
 	if p.session == nil || p.session.id != nodeID {
 		return
 	}
+	b.note(p, answer{at: p.written, total: total, over: p})
+}
+
+// tells notes that the broker has just sent the cursor that it keeps. The node takes
+// no message of a connection before it has read the cursor, where there is one. If
+// the connection ends before, and the broker forgets the cursor, it never does.
+func (b *doubt) tells(p *peer) {
+	if p.session.id == nodeID {
+		b.note(p, answer{at: p.written, total: b.cursor, over: b.published})
+	}
+}
+
+func (b *doubt) note(p *peer, a answer) {
 	if b.over != p {
 		b.over, b.answered = p, nil
 	}
-	b.answered = append(b.answered, answer{p.written, total})
+	b.answered = append(b.answered, a)
 }
 
-// kept notes that the broker keeps a cursor that the node wrote after its latest
-// acknowledgements, and reads when it connects again.
-func (b *doubt) kept() { b.cursor = len(b.all) }
+// kept notes that the broker keeps another cursor: the number of a commit, which the
+// node wrote after its latest acknowledgements, or 0, which proves none.
+func (b *doubt) kept(p *peer, commit bool) {
+	b.cursor, b.published = 0, p
+	if commit {
+		b.cursor = len(b.all)
+	}
+}
 
 // open returns the acknowledgements of which the node cannot know that they were
-// read.
+// read, once it knows the cursor.
 func (b *doubt) open() (open []*delivery) {
-	for _, d := range b.all {
-		if !d.proven {
+	for i, d := range b.all {
+		if !d.proven && (i >= b.cursor || d.over != b.published) {
 			open = append(open, d)
 		}
 	}
 	return open
 }
 
-// prove notes that the node can know of the first acknowledgements, of any
-// connection or of one, that they were read.
+// prove notes that the node can know of the acknowledgements over a connection that
+// are among the first ones that they were read.
 func (b *doubt) prove(total int, over *peer) {
 	for _, d := range b.all[:total] {
-		d.proven = d.proven || over == nil || d.over == over
+		d.proven = d.proven || d.over == over
 	}
 }
 
@@ -79,8 +99,9 @@ func (b *doubt) prove(total int, over *peer) {
 // the node can know to be read.
 func (b *doubt) settle() int {
 	for b.over != nil && len(b.answered) > 0 && b.answered[0].at <= b.over.link.client.read {
-		b.prove(b.answered[0].total, b.over)
-		b.known = b.answered[0].total
+		a := b.answered[0]
+		b.prove(a.total, a.over)
+		b.known = max(b.known, a.total)
 		b.answered = b.answered[1:]
 	}
 	return b.known
@@ -97,6 +118,7 @@ func (b *doubt) committed() {
 
 // restarted notes that the node knows what is on its disk.
 func (b *doubt) restarted() {
+	b.known, b.over, b.answered = min(b.known, b.durable), nil, nil
 	for _, d := range b.all[b.durable:] {
 		d.proven = false
 	}
@@ -117,10 +139,9 @@ func (b *doubt) resumes(s *session, keeps bool) {
 	}
 	b.settle()
 	keeps = keeps && !s.fromOne()
-	b.prove(b.cursor, nil)
 	b.over, b.answered = nil, nil
 	groups := map[string]*mistake{}
-	b.began = slices.Clone(b.open())
+	b.began = b.open()
 	for _, d := range slices.Concat(s.inflight, s.waiting) {
 		if d.sent == 0 || d.released {
 			continue

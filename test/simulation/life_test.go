@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	nodeID     = "sim"
-	learnQueue = 64
-	linger     = 500 * time.Millisecond
+	nodeID      = "sim"
+	cursorTopic = "edge/" + nodeID + "/cursor"
+	learnQueue  = 64
+	linger      = 500 * time.Millisecond
 )
 
 // life is a node from a start to its end: store, learners, node, wired as the

@@ -65,7 +65,7 @@ func newPlan(w *world) *plan {
 		every: pick(rng, 0, time.Second, time.Minute), samples: pick[uint64](rng, 0, 1, 10, 50),
 	}
 	p.loose = p.loose && !p.last // such a sample may be the last one, or not
-	p.earlier = w.oneIn("earlier", 6) && *unsettled
+	p.earlier = w.oneIn("earlier", 6)
 	p.configure()
 	p.publish(40 + rng.IntN(120))
 	p.disturb(rng.IntN(9))
@@ -74,9 +74,7 @@ func newPlan(w *world) *plan {
 		p.also(w, "reload", 1)
 	}
 	for _, what := range []string{"retained lost", "failing sync", "restored backup"} {
-		if what != "retained lost" || *unsettled {
-			p.also(w, what, 6)
-		}
+		p.also(w, what, 6)
 	}
 	return p
 }

@@ -22,7 +22,6 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "first `SEED` to simulate")
 	seeds     = flag.Uint64("seeds", 100, "`NUMBER` of seeds to simulate")
 	hashes    = flag.Bool("hashes", false, "print a hash of all that happens with each seed")
-	unsettled = flag.Bool("unsettled", false, "also simulate what some seeds still fail with: subscriptions of QoS 2, a broker that forgets what it kept")
 	verbose   = flag.Bool("trace", false, "print what happens")
 )
 
