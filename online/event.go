@@ -124,6 +124,7 @@ type TakenMessage struct {
 	// Named: all that it labels has an id, which tells a repetition as well.
 	Named bool
 	// Sequence of the commit after which it was acknowledged over the connection
-	// of that commit; 0 if it was acknowledged over an earlier one.
+	// of that commit; 0 if it was acknowledged over an earlier one, 1<<62 if it is
+	// known that the broker had not read that acknowledgement when the next began.
 	Sequence uint64
 }

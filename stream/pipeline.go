@@ -814,7 +814,7 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 	}
 	u.begin(msg, &msg.conn.cursor)
 	if len(u.messages) > 0 {
-		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "exactly", u.exact, "renewed_identifiers", u.renewed)
+		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "renewed_identifiers", u.renewed)
 	}
 	return true
 }

@@ -16,6 +16,9 @@ const (
 	// one that does not sends again within its window, or nearly so.
 	maxAge        = 1 << 15
 	maxAgeRenewed = 1 << 10
+	// The sequence of a message of which a cursor has told, when a later connection
+	// began, that the broker had not read its acknowledgement. No later cursor reaches it.
+	unread = maxSequence
 )
 
 // unconfirmed is the set of messages of QoS 1 and 2 which the node has taken and
@@ -51,7 +54,6 @@ type unconfirmed struct {
 	conn      *connection // that the newest message came over
 	confirmed uint64      // acknowledgements over conn that the broker has read
 	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
-	exact     bool        // the broker's cursor has told which messages come again over conn
 	marks     bool        // the broker sets DUP: a message without it is new
 
 	dropped *atomic.Uint64 // messages that left the full set
@@ -110,10 +112,15 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 		return c.found && m.sequence > 0 && m.sequence <= c.sequence
 	})
 	for i := range u.messages {
-		u.messages[i].sequence = 0 // a later cursor says nothing about them
+		switch m := &u.messages[i]; {
+		case m.sequence == unread:
+		case c.found && m.sequence > 0:
+			m.sequence = unread
+		default: // a later cursor says nothing about it
+			m.sequence = 0
+		}
 	}
 	u.conn, u.confirmed = first.conn, 0
-	u.exact = c.found
 	u.advance(c.sequence)
 	u.renewed = first.id == 1
 }
@@ -133,7 +140,7 @@ func (u *unconfirmed) repeats(msg *message) bool {
 	if at := u.find(msg.id); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || u.exact && !u.renewed && !u.marks):
+		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || m.sequence == unread && !u.renewed && !u.marks):
 			u.remove(at)
 			return true
 		case m.conn == msg.conn, !u.renewed: // a new message has the identifier
