@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/bbolt"
+
 	"edge/online"
 )
 
@@ -501,4 +503,29 @@ func ExampleStore_Commit_missing() {
 	// missing: true
 	// again: <nil>
 	// there: <nil>
+}
+
+// TestWrittenOverWithinATransaction: where another program writes over the file
+// while bbolt reads it, the error says so instead of what bbolt stumbled upon.
+func TestWrittenOverWithinATransaction(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{})
+	tr := newTruths(t, s, "m")[0]
+	older, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commitSome(t, s, tr, 20)
+	over := s.update(func(*bbolt.Tx) error {
+		if err := os.WriteFile(path, older, 0o600); err != nil {
+			t.Error(err)
+		}
+		panic("misplaced bucket header")
+	})
+	for _, err := range []error{over, s.Commit(&online.Commit{Records: []online.Record{sample("m", 21)}})} {
+		if !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "another program wrote over "+path) {
+			t.Errorf("%v, want %v", err, ErrReplaced)
+		}
+	}
+	s.db = nil // bbolt is not called again
 }

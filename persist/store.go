@@ -334,6 +334,9 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 	}
 	if errors.Is(err, errPanic) {
 		// bbolt may hold its own locks for ever now: it is not called again.
+		if why := s.check(uint32(s.identity.meta.txid)); errors.Is(why, ErrReplaced) {
+			return why // another program wrote over the file since attach looked
+		}
 		s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
 		return s.broken
 	}

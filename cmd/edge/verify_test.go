@@ -55,8 +55,8 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	damaged, lost := 0, uint64(0)
-	for n := 0; n < len(sound)/page; n += brief(1, 8) {
+	damaged, lost, step := 0, uint64(0), brief(1, 8)
+	for n := 0; n < len(sound)/page; n += step {
 		for name, damage := range map[string]func([]byte) []byte{
 			"zeroed":      func(f []byte) []byte { clear(f[n*page : (n+1)*page]); return f },
 			"overwritten": func(f []byte) []byte { copy(f[n*page:(n+1)*page], strings.Repeat("edge", page/4)); return f },
@@ -92,7 +92,7 @@ func TestVerify(t *testing.T) {
 			}
 		}
 	}
-	if damaged == 0 || lost == 0 {
+	if damaged == 0 || lost == 0 && step == 1 { // a few pages need not be ones that samples are lost with
 		t.Errorf("%d damaged files, %d samples lost: the damage does not bite", damaged, lost)
 	}
 }
