@@ -9,19 +9,8 @@ SEEDS   ?= 2000
 SEED    ?= 1
 DIST    := dist
 
-# Small binaries. The page is plain HTTP, so HTTP/2 would never be spoken. What
-# runs once a connection, a commit or a start is not inlined.
-COLD    := edge/cmd/... edge/persist crypto/... encoding/... net/... vendor/... golang.org/... mime/... regexp/... text/... html log/... os/... \
-           compress/... container/... fmt reflect math/big context flag image/... path/... runtime/pprof runtime/debug sort syscall internal/godebug internal/poll bufio io sync time \
-           $(addprefix github.com/,spf13/... gorilla/... lmittmann/... influxdata/... mattn/... coreos/... \
-           mochi-mqtt/... fxamacker/... klauspost/... charmbracelet/... rivo/... fsnotify/... \
-           clipperhouse/... lucasb-eyer/... muesli/... xo/... rs/... KimMachineGun/... pbnjay/...) charm.land/... go.etcd.io/... go.yaml.in/...
-STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%=-l)
-MINIMAL := $(STATIC) -tags minimal,nethttpomithttp2
-WHOLE   := $(STATIC) -tags noplots,nethttpomithttp2
-# Tests of another machine, of which most is compiled for its packages anyway.
-OTHER   := -trimpath -tags=nethttpomithttp2 $(COLD:%=-gcflags=%=-l)
-TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c $(OTHER)
+STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
+TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c -trimpath
 # The long tests, and all others at full length.
 SLOW    := -tags slow
 
@@ -94,35 +83,31 @@ lint: ## gofmt, go vet and staticcheck, without the long tests and with them
 vuln: ## look for known vulnerabilities of what is used; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
 
-arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/: all but plots, and a minimal one
-	GOARCH=arm GOARM=6 $(WHOLE) -o $(DIST)/edge_linux_armv6 ./cmd/edge
-	GOARCH=arm GOARM=7 $(WHOLE) -o $(DIST)/edge_linux_armv7 ./cmd/edge
-	GOARCH=arm64 $(WHOLE) -o $(DIST)/edge_linux_arm64 ./cmd/edge
-	GOARCH=amd64 $(WHOLE) -o $(DIST)/edge_linux_amd64 ./cmd/edge
-	GOARCH=arm GOARM=6 $(MINIMAL) -o $(DIST)/edge_linux_armv6_minimal ./cmd/edge
-	GOARCH=arm GOARM=7 $(MINIMAL) -o $(DIST)/edge_linux_armv7_minimal ./cmd/edge
-	GOARCH=arm64 $(MINIMAL) -o $(DIST)/edge_linux_arm64_minimal ./cmd/edge
-	GOARCH=amd64 $(MINIMAL) -o $(DIST)/edge_linux_amd64_minimal ./cmd/edge
+arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
+	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/edge_linux_armv6 ./cmd/edge
+	GOARCH=arm GOARM=7 $(STATIC) -o $(DIST)/edge_linux_armv7 ./cmd/edge
+	GOARCH=arm64 $(STATIC) -o $(DIST)/edge_linux_arm64 ./cmd/edge
+	GOARCH=amd64 $(STATIC) -o $(DIST)/edge_linux_amd64 ./cmd/edge
 
-sizes: ## print what each module adds to the arm64 program without plots
-	GOARCH=arm64 $(subst -s -w,-w,$(WHOLE)) -o $(DIST)/edge_symbols ./cmd/edge
-	$(GO) run ./.ci/sizes $(DIST)/edge_symbols
+sizes: ## print what each module adds to the arm64 program
+	GOARCH=arm64 $(subst -s -w,-w,$(STATIC)) -o $(DIST)/edge_symbols ./cmd/edge
+	$(GO) run ./ci/sizes $(DIST)/edge_symbols
 
 emulate: ## run the quick tests of every package on arm64 and armv6, emulated; needs qemu-user-static
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
 	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./...
 	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./...
-	.ci/emulate/run
+	ci/emulate/run
 
 .PHONY: packages release
 packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
 	rm -rf $(DIST)/bin
 	mkdir -p $(DIST)/bin/completion
-	GOARCH=amd64 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_amd64 ./cmd/edge
-	GOARCH=arm64 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_arm64 ./cmd/edge
-	GOARCH=arm GOARM=7 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_armv7 ./cmd/edge
-	GOARCH=arm GOARM=6 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_armv6 ./cmd/edge
-	GOARCH=riscv64 $(WHOLE) -buildvcs=true -o $(DIST)/bin/edge_riscv64 ./cmd/edge
+	GOARCH=amd64 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_amd64 ./cmd/edge
+	GOARCH=arm64 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_arm64 ./cmd/edge
+	GOARCH=arm GOARM=7 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_armv7 ./cmd/edge
+	GOARCH=arm GOARM=6 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_armv6 ./cmd/edge
+	GOARCH=riscv64 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_riscv64 ./cmd/edge
 	cp -r $(DIST)/man $(DIST)/bin/man
 	for shell in bash zsh fish; do $(GO) run ./cmd/edge completion $$shell >$(DIST)/bin/completion/edge.$$shell; done
 	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \

@@ -18,23 +18,17 @@ const (
 	firstMembers = 12 // of the pool, in version 1
 )
 
-// encoder appends little-endian values to a byte slice. Its methods, and some of
-// decoder's, are not inlined: a state is written now and then, and their copies at
-// every call would take 7 kB of the program.
+// encoder appends little-endian values to a byte slice.
 type encoder struct{ buf []byte }
 
-//go:noinline
 func (e *encoder) uint(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
 
-//go:noinline
 func (e *encoder) int(v int) { e.uint(uint64(v)) }
 
-//go:noinline
 func (e *encoder) float(v float64) {
 	e.buf = binary.LittleEndian.AppendUint64(e.buf, math.Float64bits(v))
 }
 
-//go:noinline
 func (e *encoder) float32(v float64) {
 	e.buf = binary.LittleEndian.AppendUint32(e.buf, math.Float32bits(float32(v)))
 }
@@ -72,7 +66,6 @@ type decoder struct {
 	section string // that it reads, if it reads one
 }
 
-//go:noinline
 func (d *decoder) fail(what string) {
 	if d.err != nil {
 		return
@@ -103,10 +96,8 @@ func (d *decoder) int(limit int, what string) int {
 	return int(v)
 }
 
-//go:noinline
 func (d *decoder) bool() bool { return d.int(1, "flag") == 1 }
 
-//go:noinline
 func (d *decoder) string() string { return string(d.bytes("string")) }
 
 // bytes reads a length and as many bytes, which alias the input.

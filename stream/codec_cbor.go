@@ -1,5 +1,3 @@
-//go:build !minimal
-
 package stream
 
 import (
@@ -17,8 +15,6 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
 )
-
-const withCBOR = true
 
 // cborCodec reads CBOR (RFC 8949) of the shapes that JSON has. It is written as
 // JSON first, by the rules of RFC 8949, section 6.1, so that the two formats

@@ -1,5 +1,3 @@
-//go:build !minimal
-
 package stream
 
 import (
@@ -8,8 +6,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 )
-
-const withZstd = true
 
 // zstdWindow is what a zstd frame may take to unpack whatever its payload is
 // allowed: a compressor that does not know how much will come names a window of

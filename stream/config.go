@@ -265,9 +265,7 @@ func (s Stream) Validate() error {
 	errs := []error{
 		check(len(s.Topics) > 0, "topics", "[]", "at least one filter"),
 		check(slices.Contains(formats(), s.Format), "format", s.Format, "one of "+strings.Join(formats(), ", ")),
-		check(withCBOR || s.Format != formatCBOR, "format", s.Format, "another, or a binary built without -tags minimal: this one has no CBOR"),
 		check(slices.Contains(compressions(), s.Compression), "compression", s.Compression, "one of "+strings.Join(compressions(), ", ")),
-		check(withZstd || s.Compression != compressionZstd, "compression", s.Compression, "another, or a binary built without -tags minimal: this one has no zstd"),
 		check(!s.raw() || s.Compression != compressionAuto, "compression", s.Compression, "none, gzip or zstd: raw numbers may begin like something compressed"),
 		check(slices.Contains([]string{OnMissingReject, OnMissingImpute, OnMissingMarginalise}, s.OnMissing), "on_missing", s.OnMissing, "reject, impute or marginalise"),
 		check(s.OnMissing == OnMissingReject || s.Format != formatValue, "on_missing", s.OnMissing, "reject: values of topics of their own wait for each other"),

@@ -60,7 +60,7 @@ func TestLabelMap(t *testing.T) {
 				payload string
 			}{newLabelDecoder(l), text}
 		}
-		if withCBOR && !isText {
+		if !isText {
 			var v any
 			switch text {
 			case "true", "false":

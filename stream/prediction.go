@@ -3,7 +3,6 @@ package stream
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -184,11 +183,8 @@ func ReadPublished(payload []byte) (p *Published, err error) {
 
 // CheckOutput returns why predictions cannot be published in a format.
 func CheckOutput(format string) error {
-	switch {
-	case format != formatJSON && format != formatCBOR:
+	if format != formatJSON && format != formatCBOR {
 		return fmt.Errorf("%s: want json or cbor", format)
-	case format == formatCBOR && !withCBOR:
-		return errors.New("cbor: want json, or a binary built without -tags minimal: this one has no CBOR")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type seen struct {
 func TestPageInBrowser(t *testing.T) {
 	browser := os.Getenv("PAGE_BROWSER")
 	if browser == "" {
-		t.Skip("PAGE_BROWSER is not set; .ci/page/run sets it")
+		t.Skip("PAGE_BROWSER is not set; ci/page/run sets it")
 	}
 	classes := []string{"ok", "worn", "broken"} // of the demo's sensors
 	w := dataset.NewWaveform(3)

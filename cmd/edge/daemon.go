@@ -304,7 +304,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 		trimMemory(ctx, func() { d.rest(ctx) })
 		return nil
 	})
-	defer time.AfterFunc(startedWithin, letProgramGo).Stop()
 	watch := begin(r.learning, func(ctx context.Context) error {
 		d.monitor.run(ctx, d.store, d.path)
 		return nil

@@ -15,6 +15,4 @@
 //	as a client      publisher.go, follower.go, published.go
 //	scores           report.go, arrivals.go, asking.go, holdout.go, trial.go, onlinepass.go, linear.go, plot.go
 //	this machine     host.go, disk.go, exposure.go, speed.go, cputime_*.go, writable_*.go
-//
-// A file NAME_minimal.go has what stands for NAME.go in the smallest binary.
 package main

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strconv"
 	"time"
 
@@ -165,7 +166,11 @@ func (w *web) handler() http.Handler {
 	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
 	rest.HandleFunc("GET /{$}", servePage)
 	if w.cfg.Pprof {
-		serveProfiles(rest)
+		rest.HandleFunc("GET /debug/pprof/", pprof.Index)
+		rest.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		rest.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		rest.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		rest.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	private := http.NewServeMux()
 	private.HandleFunc("GET /metrics", w.inTurn(&w.scrapes, refusedScrape, w.metrics()))

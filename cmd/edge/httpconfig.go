@@ -66,9 +66,6 @@ func (h HTTP) Validate(control bool) error {
 	if err := h.Password.Validate(); err != nil {
 		fail("password", "%v", err)
 	}
-	if h.Pprof && !profiles {
-		fail("pprof", "this build has no profiles: switch it off, or use a binary built without -tags minimal")
-	}
 	return errors.Join(errs...)
 }
 

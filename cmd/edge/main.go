@@ -97,7 +97,9 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newRestoreCommand(),
 		newVersionCommand(),
 	)
-	root.AddCommand(newDeskCommands()...)
+	root.AddCommand(
+		newDemoCommand(), newReplayCommand(), newEvalCommand(), newTrainCommand(), newPaperCommand(), newPredictCommand(), newTopCommand(),
+	)
 	return root
 }
 

@@ -48,9 +48,6 @@ func limitMemory(limit stream.ByteSize, log *slog.Logger) (bytes int64, from str
 	return bytes, from
 }
 
-// startedWithin is the time after which nothing of the start is going on any more.
-const startedWithin = 10 * time.Second
-
 const (
 	trimEvery = 10 * time.Second
 	trimAbove = 1 << 18 // bytes allocated since the last time

@@ -243,9 +243,7 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 		table = rows.Table
 	}
 	if t.components > 0 {
-		if rows, judged, err = dataset.InComponents(t.components, rows, judged); errors.Is(err, dataset.ErrLeftOut) {
-			return coded(exitUsage, err)
-		} else if err != nil {
+		if rows, judged, err = dataset.InComponents(t.components, rows, judged); err != nil {
 			return err
 		}
 		table = rows.Table

@@ -1,5 +1,3 @@
-//go:build !minimal && !noplots
-
 package dataset
 
 import (

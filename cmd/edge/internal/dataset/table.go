@@ -17,9 +17,6 @@ import (
 	"edge/online"
 )
 
-// ErrLeftOut is what a build without principal components says of them.
-var ErrLeftOut = errors.New("--components: not in this build: use a binary built without -tags minimal and noplots")
-
 // Table is a whole data file in memory.
 type Table struct {
 	Name     string
