@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/conformal"
 )
 
 // still is a model that answers and never changes.
 type still struct {
 	*fakeModel
-	doubt online.Doubt
+	doubt conformal.Uncertainty
 }
 
-func (m *still) Posterior() *model.Posterior { return m.post }
-func (m *still) Doubt() *online.Doubt        { return &m.doubt }
+func (m *still) Posterior() *model.Posterior         { return m.post }
+func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
 
 // again reads the same bytes without end.
 type again struct {

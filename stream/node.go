@@ -14,6 +14,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
 )
 
 const (
@@ -57,7 +58,7 @@ type ModelConfig struct {
 	// Output is the format of the predictions: json or cbor. Empty: json.
 	Output string
 	// Active says which labels are asked for. The zero value: none.
-	Active online.Asking
+	Active active.Config
 	// Seed of the noise with which they are chosen.
 	Seed uint64
 }
@@ -256,7 +257,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 				"topic", prefix+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 		}
 		if c.Active.Enabled() {
-			m.asker = online.NewAsker(c.Active, c.Seed)
+			m.asker = active.NewSelector(c.Active, c.Seed)
 			errs = append(errs, within("models."+c.Name+".active", c.Active.Validate()))
 		}
 		if c.Output == formatCBOR {

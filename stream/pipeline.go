@@ -13,6 +13,8 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
 )
 
 // Journal makes lessons durable. Only the committer's goroutine calls it.
@@ -30,7 +32,7 @@ type Journal interface {
 type Model interface {
 	Posterior() *model.Posterior
 	Status() *online.Status
-	Doubt() *online.Doubt
+	Uncertainty() *conformal.Uncertainty
 	Learn(ctx context.Context, records []online.Record) error
 	Idle(ctx context.Context) error
 }
@@ -109,15 +111,15 @@ type modelState struct {
 
 	predictionTopic, latestTopic, metricsTopic, rejectTopic, labelTopic, queryTopic string
 
-	seq      uint64           // of the last prediction; the worker's
-	unlearnt uint64           // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
-	version  uint64           // of that posterior; the worker's
-	repeated uint64           // of redelivered, as unlearnt knows it; the worker's
-	frozen   bool             // labels will teach nothing, as far as is known; the worker's
-	latest   newestPrediction // that latestTopic does not have yet
-	cbor     *cborEncoder     // of predictions; nil: JSON
-	asker    *online.Asker    // nil: nothing is asked; the worker's
-	aim      online.Aim       // of the published sets
+	seq      uint64                       // of the last prediction; the worker's
+	unlearnt uint64                       // samples with their labels that the newest posterior has not learnt, as far as is known; the worker's
+	version  uint64                       // of that posterior; the worker's
+	repeated uint64                       // of redelivered, as unlearnt knows it; the worker's
+	frozen   bool                         // labels will teach nothing, as far as is known; the worker's
+	latest   newestPrediction             // that latestTopic does not have yet
+	cbor     *cborEncoder                 // of predictions; nil: JSON
+	asker    *active.Selector             // nil: nothing is asked; the worker's
+	aim      conformal.CoverageController // of the published sets
 
 	answers map[string]string // topics of predictions, by device; the worker's
 
@@ -196,7 +198,7 @@ type lesson struct {
 	to     *modelState // nil for a label
 	x      []float64
 	probs  []float64
-	said   online.Said // beside probs
+	said   conformal.PredictionMeta // beside probs
 	label  string
 	weight float64 // of the label
 	device string
@@ -388,7 +390,7 @@ func surviving(read func(*item, *source) error, it *item, src *source) error {
 }
 
 func guarded(read func(*item, *source) error, it *item, src *source) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	return read(it, src)
 }
 
@@ -515,8 +517,8 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 		if learned {
 			m.unlearnt++
 		}
-		doubt := m.aim.Threshold(*m.Model.Doubt())
-		l.probs, l.said = probs, doubt.Say(probs, novelty)
+		doubt := m.aim.Threshold(*m.Model.Uncertainty())
+		l.probs, l.said = probs, doubt.Meta(probs, novelty)
 		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
 		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++
@@ -951,7 +953,7 @@ func (it *item) named() bool {
 // consider takes up what a message teaches. A panic is the error: the message is
 // then acknowledged, or the broker would send it again after every restart.
 func (c *committer) consider(it *item, l *lesson, now time.Time) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	if l.to == nil {
 		c.label(it, l, now)
 		return nil
@@ -1011,7 +1013,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 		x, probs = slices.Clone(x), slices.Clone(probs)
 	}
 	one := waiter{
-		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
+		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Meta: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
 		version: l.version, seq: l.seq, fresh: true,
 	}
 	before := m.waiting.get(l.wait)
@@ -1127,7 +1129,7 @@ func (c *committer) reused(it *item, l *lesson) {
 func (c *committer) correct(before *waiter, l *lesson, m *modelState, by uint64, now time.Time) {
 	p := before.sample
 	c.group.record(m, online.Event{
-		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Said: p.Said, Weight: l.weight,
+		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Meta: p.Meta, Weight: l.weight,
 		Ahead: p.Ahead, Last: p.Last, Epoch: p.Epoch,
 	})
 	m.corrected.Add(1)
@@ -1199,7 +1201,7 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 			s.Probs = []float64{}
 		}
 		c.group.record(m, online.Event{
-			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Said: s.Said, Weight: l.weight, Ahead: s.Ahead, Last: s.Last, Epoch: s.Epoch,
+			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Meta: s.Meta, Weight: l.weight, Ahead: s.Ahead, Last: s.Last, Epoch: s.Epoch,
 		})
 		c.taught(m, *p, p, l, l.key, now)
 	}
@@ -1226,12 +1228,12 @@ func (c *committer) measure(m *modelState, p *waiter, now time.Time) {
 // label now.
 func (m *modelState) review(p *waiter, label string) {
 	post, s := m.Model.Posterior(), &p.sample
-	if !p.fresh || !s.Said.Sets || s.Epoch != post.Epoch {
+	if !p.fresh || !s.Meta.Sets || s.Epoch != post.Epoch {
 		return
 	}
 	if k, known := classOf(post, label); known {
-		size := s.Said.Size(s.Probs, s.X)
-		m.aim.Judge(s.Said.Holds(s.Probs, s.X, k), size, p.version, m.place+1)
+		size := s.Meta.Size(s.Probs, s.X)
+		m.aim.Judge(s.Meta.Holds(s.Probs, s.X, k), size, p.version, m.place+1)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/online"
+	"edge/online/drift"
 )
 
 // Prediction is the answer to one sample.
@@ -24,15 +24,15 @@ type Prediction struct {
 	X           []float64 // D raw features, in the model's order; NaN where one is missing
 	Classes     []string  // read only
 	Probs       []float64
-	Class       int          // of the largest probability; −1 while no class is known
-	Entropy     float64      // of Probs, nats
-	Novelty     float64      // fraction of the prior variance that is left at the sample
-	Set         []int        // classes of the prediction set, the most probable first; may be empty
-	Coverage    float64      // fraction of sets that should hold the label; 0: there are no sets
-	Abstain     bool         // the configured rule says that the prediction should not be relied on
-	Drift       online.Level // of the stream
-	Label       string       // that came with the sample
-	Learned     bool         // the label is taught, now or already
+	Class       int         // of the largest probability; −1 while no class is known
+	Entropy     float64     // of Probs, nats
+	Novelty     float64     // fraction of the prior variance that is left at the sample
+	Set         []int       // classes of the prediction set, the most probable first; may be empty
+	Coverage    float64     // fraction of sets that should hold the label; 0: there are no sets
+	Abstain     bool        // the configured rule says that the prediction should not be relied on
+	Drift       drift.Level // of the stream
+	Label       string      // that came with the sample
+	Learned     bool        // the label is taught, now or already
 	Latency     time.Duration
 
 	rawID, rawTime string

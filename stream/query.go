@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/active"
 )
 
 // maxOpen bounds the questions that are open at a time: whoever has answered
@@ -21,7 +21,7 @@ const maxOpen = 50
 // any sample, by its id.
 type Query struct {
 	Prediction *Prediction     // that was published for the sample; read only
-	Reason     online.Strategy // that chose it
+	Reason     active.Strategy // that chose it
 	Score      float64         // what the strategy says of it; its unit is the strategy's
 	Features   []float64       // D raw features, in the model's order; NaN where one is missing; read only
 	Asked      time.Time
@@ -85,7 +85,7 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *les
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
-	if !m.asker.Ask(score, post.Version(), msg.arrived.Sub(w.started)) {
+	if !m.asker.Select(score, post.Version(), msg.arrived.Sub(w.started)) {
 		return nil
 	}
 	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"edge/online"
+	onlinescore "edge/online/score"
 )
 
 const (
@@ -265,14 +266,14 @@ func (r *reporter) scores(m *modelState) {
 
 // DescribeScores returns scores as they are published: null where they are not
 // defined, as before the first sample.
-func DescribeScores(f *online.Figures) map[string]any {
-	score := func(n uint64, v float64) online.Real {
+func DescribeScores(f *onlinescore.Figures) map[string]any {
+	score := func(n uint64, v float64) onlinescore.Real {
 		if n == 0 {
-			return online.Real(math.NaN())
+			return onlinescore.Real(math.NaN())
 		}
-		return online.Real(v)
+		return onlinescore.Real(v)
 	}
-	baseline := func(b *online.Baseline) map[string]any {
+	baseline := func(b *onlinescore.Baseline) map[string]any {
 		return map[string]any{"n": b.N, "error": score(b.N, b.Error), "log_loss": score(b.N, b.NLL)}
 	}
 	v := map[string]any{

@@ -13,6 +13,8 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -65,8 +67,8 @@ type eventView struct {
 type modelSummary struct {
 	Model    string      `json:"model"`
 	N        uint64      `json:"n"` // samples judged
-	Error    online.Real `json:"error"`
-	LogLoss  online.Real `json:"log_loss"`
+	Error    score.Real  `json:"error"`
+	LogLoss  score.Real  `json:"log_loss"`
 	Window   windowScore `json:"window"`
 	Classes  []string    `json:"classes"`
 	Pending  int         `json:"pending"`
@@ -77,9 +79,9 @@ type modelSummary struct {
 }
 
 type windowScore struct {
-	N       uint64      `json:"n"`
-	Error   online.Real `json:"error"`
-	LogLoss online.Real `json:"log_loss"`
+	N       uint64     `json:"n"`
+	Error   score.Real `json:"error"`
+	LogLoss score.Real `json:"log_loss"`
 }
 
 // modelView is the answer to /api/v1/models/{model}.
@@ -87,14 +89,14 @@ type modelView struct {
 	V int `json:"v"`
 	modelSummary
 	Version      uint64             `json:"version"` // samples in the model
-	Accuracy     online.Real        `json:"accuracy"`
-	Brier        online.Real        `json:"brier"`
-	ECE          online.Real        `json:"ece"`
-	MacroF1      online.Real        `json:"macro_f1"`
+	Accuracy     score.Real         `json:"accuracy"`
+	Brier        score.Real         `json:"brier"`
+	ECE          score.Real         `json:"ece"`
+	MacroF1      score.Real         `json:"macro_f1"`
 	Confusion    [][]uint64         `json:"confusion,omitempty"` // [label][predicted]; not with many classes
 	Scores       map[string]any     `json:"scores"`              // of all samples, as the metrics topic has them
 	WindowScores map[string]any     `json:"window_scores"`       // of the last ones
-	Reliability  []online.Bin       `json:"reliability"`
+	Reliability  []score.Bin        `json:"reliability"`
 	Relevance    []FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
 	Features     int                `json:"features"`
 	Course       []coursePoint      `json:"course"`  // since the start
@@ -128,7 +130,7 @@ type queriesView struct {
 // queryView is a question for the label of a sample.
 type queryView struct {
 	sampleView
-	Reason  online.Strategy `json:"reason"`
+	Reason  active.Strategy `json:"reason"`
 	Expires time.Time       `json:"expires"`
 }
 
@@ -154,10 +156,10 @@ type sampleView struct {
 // standard deviations on either side, as the model scales it. Null: missing, or
 // nothing is known yet.
 type valueView struct {
-	Feature string      `json:"feature"`
-	Value   online.Real `json:"value"`
-	Low     online.Real `json:"low"`
-	High    online.Real `json:"high"`
+	Feature string     `json:"feature"`
+	Value   score.Real `json:"value"`
+	Low     score.Real `json:"low"`
+	High    score.Real `json:"high"`
 }
 
 func (m *monitor) model(name string) *servedModel { return m.now().model(name) }
@@ -188,11 +190,11 @@ func (m *monitor) describeNode() *nodeView {
 }
 
 // judged is a score, undefined while nothing has been judged.
-func judged(n uint64, v float64) online.Real {
+func judged(n uint64, v float64) score.Real {
 	if n == 0 {
-		return online.Real(math.NaN())
+		return score.Real(math.NaN())
 	}
-	return online.Real(v)
+	return score.Real(v)
 }
 
 func summarise(served *servedModel, s stream.ModelStats) modelSummary {
@@ -212,7 +214,7 @@ func (m *monitor) describeModel(served *servedModel) *modelView {
 		V: 1, modelSummary: summarise(served, s), Version: st.Learned,
 		Accuracy: judged(sc.N, 1-sc.Error), Brier: judged(sc.N, sc.Brier), ECE: judged(sc.N, sc.ECE), MacroF1: judged(sc.N, sc.MacroF1),
 		Scores: stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
-		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.config.Features),
+		Reliability: append([]score.Bin{}, sc.Reliability...), Relevance: []FeatureRelevance{}, Features: len(served.config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}}, Predictions: s.Predictions, Learned: s.Learned,
 		Present: m.devices(served.name),
 		Open:    classesView{served.config.Classes.Open, served.config.Classes.Max, served.config.Classes.Confirm, online.MaxLabel},
@@ -299,9 +301,9 @@ func describeValues(names []string, x []float64, post *model.Posterior) []valueV
 	slices.Sort(order)
 	values := []valueView{}
 	for _, j := range order {
-		v := valueView{Feature: names[j], Value: online.Real(x[j]), Low: online.Real(math.NaN()), High: online.Real(math.NaN())}
+		v := valueView{Feature: names[j], Value: score.Real(x[j]), Low: score.Real(math.NaN()), High: score.Real(math.NaN())}
 		if known {
-			v.Low, v.High = online.Real(scale.Mu[j]-2*scale.Sd[j]), online.Real(scale.Mu[j]+2*scale.Sd[j])
+			v.Low, v.High = score.Real(scale.Mu[j]-2*scale.Sd[j]), score.Real(scale.Mu[j]+2*scale.Sd[j])
 		}
 		values = append(values, v)
 	}

@@ -11,12 +11,14 @@ import (
 	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
 )
 
 // AskedReport is how few labels a model was taught, in a Report. All samples
 // are judged, asked for or not.
 type AskedReport struct {
-	Strategy online.Strategy `json:"strategy"`
+	Strategy active.Strategy `json:"strategy"`
 	Budget   float64         `json:"budget"`
 	Seed     uint64          `json:"seed"`     // of the model and of the questions; the first of several
 	Labels   float64         `json:"labels"`   // asked for and taught; the mean over the runs
@@ -38,25 +40,25 @@ type questions struct {
 }
 
 // everyLabel is the Strategy of a report about a model that was taught them all.
-const everyLabel online.Strategy = "every label"
+const everyLabel active.Strategy = "every label"
 
 // askings are the strategies and budgets to evaluate; one that asks nothing
 // stands for every label being taught without questions.
-func (q *questions) askings() (all []online.Asking, err error) {
+func (q *questions) askings() (all []active.Config, err error) {
 	if len(q.strategies) == 0 {
-		return []online.Asking{{}}, nil
+		return []active.Config{{}}, nil
 	}
 	if q.full {
-		all = append(all, online.Asking{Strategy: everyLabel, Budget: 1})
+		all = append(all, active.Config{Strategy: everyLabel, Budget: 1})
 	}
 	for _, s := range q.strategies {
 		for _, b := range q.budgets {
-			a := online.Asking{Strategy: online.Strategy(s), Budget: b}
+			a := active.Config{Strategy: active.Strategy(s), Budget: b}
 			if err := a.Validate(); err != nil {
 				return nil, fmt.Errorf("--query and --budget: %w", err)
 			}
 			if !a.Enabled() {
-				return nil, fmt.Errorf("--query %s: want some of %v", s, online.Strategies())
+				return nil, fmt.Errorf("--query %s: want some of %v", s, active.Strategies())
 			}
 			all = append(all, a)
 		}
@@ -67,21 +69,21 @@ func (q *questions) askings() (all []online.Asking, err error) {
 // askingEval teaches learner the labels that it asks for, and judges every row,
 // of total ones, by the prediction that it would have published. A label is
 // learnt before the next row comes, as far as minibatches of size allow.
-func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, how online.Asking, size, total int, progress func(int)) (*Report, error) {
+func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, how active.Config, size, total int, progress func(int)) (*Report, error) {
 	every := how.Strategy == everyLabel
 	if every {
-		how = online.Asking{Strategy: online.AskRandom, Budget: 1}
+		how = active.Config{Strategy: active.Random, Budget: 1}
 	}
 	var (
 		row      dataset.Row
 		curve    Curve
-		all, end online.Judge
+		all, end score.Judge
 		taken    time.Duration
 		probs    []float64
 		asked    int
 		post     = learner.Posterior()
 		ws       = model.NewWorkspace()
-		asker    = online.NewAsker(how, learner.Config().Seed)
+		asker    = active.NewSelector(how, learner.Config().Seed)
 	)
 	for n := 0; ; n++ {
 		err := rows.Next(&row)
@@ -97,7 +99,7 @@ func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows,
 		if probs, _, err = post.PredictTo(probs, row.X, ws); err != nil {
 			return nil, err
 		}
-		ask := asker.Ask(asker.Score(probs, post, ws), post.Version(), 0)
+		ask := asker.Select(asker.Score(probs, post, ws), post.Version(), 0)
 		class := classOf(post, row.Label)
 		if ask {
 			asked++
@@ -181,7 +183,7 @@ func printAsked(w io.Writer, reports []*Report) error {
 func printNeeded(w io.Writer, reports []*Report) error {
 	type need struct {
 		dataset     string
-		strategy    online.Strategy
+		strategy    active.Strategy
 		whole, half *AskedReport // that were enough; nil: none was
 	}
 	var needs []*need

@@ -12,7 +12,7 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
-	"edge/online"
+	"edge/online/active"
 )
 
 func TestEvalQuery(t *testing.T) {
@@ -88,7 +88,7 @@ func TestQueryOverMQTT(t *testing.T) {
 	forEachBroker(t, func(t *testing.T, b *testBroker) {
 		s := serve(t, b.url(), func(c *Config) {
 			m := c.Models["wear"]
-			m.Active = online.Asking{Strategy: online.AskBALD, Budget: 1}
+			m.Active = active.Config{Strategy: active.BALD, Budget: 1}
 			c.Models["wear"], c.Control.Enabled = m, true
 		}).ready()
 		asked := make(chan gjson.Result, 10)
@@ -158,14 +158,14 @@ func TestEvalQueryAgainstFull(t *testing.T) {
 }
 
 func TestLabelsNeeded(t *testing.T) {
-	report := func(strategy online.Strategy, budget, err, half float64) *Report {
+	report := func(strategy active.Strategy, budget, err, half float64) *Report {
 		return &Report{Dataset: "d", Error: err, Asked: &AskedReport{Strategy: strategy, Budget: budget, Labels: 100 * budget, LastHalf: HalfScore{Error: half}}}
 	}
 	var out strings.Builder
 	if err := printNeeded(&out, []*Report{
 		report(everyLabel, 1, 0.1, 0.05),
-		report(online.AskMargin, 0.1, 0.2, 0.04), report(online.AskMargin, 0.5, 0.1, 0.03), report(online.AskMargin, 0.7, 0.09, 0.03),
-		report(online.AskBALD, 0.1, 0.2, 0.1),
+		report(active.Margin, 0.1, 0.2, 0.04), report(active.Margin, 0.5, 0.1, 0.03), report(active.Margin, 0.7, 0.09, 0.03),
+		report(active.BALD, 0.1, 0.2, 0.1),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestLabelsNeeded(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := printNeeded(&out, []*Report{report(online.AskMargin, 0.1, 0.2, 0.1)}); err != nil || out.Len() > 0 {
+	if err := printNeeded(&out, []*Report{report(active.Margin, 0.1, 0.2, 0.1)}); err != nil || out.Len() > 0 {
 		t.Errorf("without every label: %s %v", &out, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -66,10 +66,10 @@ type healthView struct {
 type boardModelView struct {
 	modelSummary
 	Heard     bool          `json:"heard"` // its scores were
-	ECE       online.Real   `json:"ece"`
+	ECE       score.Real    `json:"ece"`
 	Confusion [][]uint64    `json:"confusion,omitempty"` // [label][predicted]
 	Beats     *bool         `json:"beats_baselines"`     // null while that is not known
-	Rate      online.Real   `json:"rate"`                // predictions a second
+	Rate      score.Real    `json:"rate"`                // predictions a second
 	Rates     []float64     `json:"-"`                   // latest last
 	Course    []coursePoint `json:"course"`              // since this program listens
 	Samples   []boardSample `json:"samples"`             // newest first
@@ -155,7 +155,7 @@ func (b *board) model(name string) *boardModel {
 	m := b.models[name]
 	if m == nil && len(b.models) < boardModels {
 		m = &boardModel{}
-		m.Model, m.Learning, m.Rate, m.ECE = name, true, online.Real(math.NaN()), online.Real(math.NaN())
+		m.Model, m.Learning, m.Rate, m.ECE = name, true, score.Real(math.NaN()), score.Real(math.NaN())
 		b.models[name] = m
 	}
 	return m
@@ -291,7 +291,7 @@ func (b *board) tick(now time.Time) {
 	for _, m := range b.models {
 		if d := now.Sub(m.ticked).Seconds(); !m.ticked.IsZero() && d > 0 && m.counted > 0 {
 			rate := float64(m.newest-m.counted) / d
-			m.Rate, m.Rates = online.Real(rate), append(keepLast(m.Rates, boardRates-1), rate)
+			m.Rate, m.Rates = score.Real(rate), append(keepLast(m.Rates, boardRates-1), rate)
 		}
 		m.counted, m.ticked = m.newest, now
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/online/active"
 	"edge/stream"
 )
 
@@ -46,7 +47,7 @@ type Model struct {
 	Learner  online.Config  `yaml:",inline"`
 	Pending  stream.Pending `yaml:"pending"`
 	// Active says which labels are asked for.
-	Active online.Asking `yaml:"active"`
+	Active active.Config `yaml:"active"`
 	// Output is the format of the predictions: json or cbor. Default json.
 	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
 }
@@ -142,7 +143,7 @@ func DefaultConfig() Config {
 func DefaultModel() Model {
 	learner := online.DefaultConfig()
 	learner.Inducing = 0
-	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: online.DefaultAsking(), Output: "json"}
+	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json"}
 }
 
 // UnmarshalYAML gives the keys that are not there their defaults.
@@ -434,7 +435,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 		return online.Config{}, fmt.Errorf("%s: want the name of at least one stream", key)
 	}
 	cfg := m.Learner
-	m.Active.Suit(&cfg)
+	cfg.ApplyDefaults(m.Active)
 	cfg.Features = slices.Clone(m.Features)
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]

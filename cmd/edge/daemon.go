@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/online/drift"
 	"edge/persist"
 	"edge/stream"
 )
@@ -239,7 +240,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 func (d *Daemon) notify(n online.Notice) {
 	p := d.now()
 	p.node.Notify(n)
-	if m := p.model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.config.Drift.Action == online.ActionRollback {
+	if m := p.model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.config.Drift.Action == drift.ActionRollback {
 		p.node.RollBack(n.Model)
 	}
 }

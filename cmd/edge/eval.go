@@ -13,6 +13,10 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
+	"edge/online/drift"
+	"edge/online/train"
 	"edge/stream"
 )
 
@@ -30,10 +34,10 @@ type evaluation struct {
 	mode              string // prequential, holdout or cv
 	cut               splits
 	coverage          float64
-	abstain           online.Abstain
+	abstain           conformal.Abstain
 	late              arrivals
 	ask               questions
-	drift             online.Drift
+	drift             drift.Config
 	weights           online.ClassWeights
 	undeclared        bool
 	confirm           int
@@ -46,7 +50,7 @@ type evaluation struct {
 func newEvalCommand() *cobra.Command {
 	var e evaluation
 	var shuffle uint64
-	e.cut.how = online.DefaultTraining()
+	e.cut.how = train.Default()
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "eval FILE...",
@@ -106,7 +110,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.IntSliceVar(&e.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
 	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
 	f.StringSliceVar(&e.ask.strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.ask.budgets, "budget", []float64{online.DefaultAsking().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
+	f.Float64SliceVar(&e.ask.budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
 	f.IntVar(&e.batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
@@ -227,7 +231,7 @@ func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Wri
 }
 
 // file evaluates one file, with as many shuffles as were asked for.
-func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, errOut io.Writer) (*Report, error) {
+func (e *evaluation) file(ctx context.Context, path string, ask active.Config, errOut io.Writer) (*Report, error) {
 	if e.mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
@@ -283,7 +287,7 @@ func (e *evaluation) stream(d *dataset.File, s dataset.Selection, census dataset
 
 // once evaluates one file in one order; repeat is how many times that was done
 // before in this one.
-func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Census, ask online.Asking, repeat int, errOut io.Writer) (*Report, error) {
+func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Census, ask active.Config, repeat int, errOut io.Writer) (*Report, error) {
 	d, err := dataset.Open(path, e.data.of(e.learnt.Features))
 	if err != nil {
 		return nil, err
@@ -294,7 +298,7 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	if err != nil {
 		return nil, err
 	}
-	ask.Suit(&cfg)
+	cfg.ApplyDefaults(ask)
 	if s.Shuffle == nil {
 		cfg.Seed += uint64(repeat)
 	}
@@ -512,7 +516,7 @@ func prequential(ctx context.Context, learner *online.Learner, rows dataset.Rows
 		if outcome.Change == online.NoticeDrift {
 			drifts = append(drifts, DriftReport{taught, outcome.Since, outcome.Detail})
 		}
-		if learner.Config().Drift.Action == online.ActionRollback {
+		if learner.Config().Drift.Action == drift.ActionRollback {
 			start := time.Now()
 			states.follow(learner, &outcome)
 			taken += time.Since(start)

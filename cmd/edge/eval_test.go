@@ -11,6 +11,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
+	"edge/online/score"
 )
 
 // evalJSON runs edge eval --json and returns its objects.
@@ -177,7 +178,7 @@ func TestEvalTableAndPlot(t *testing.T) {
 
 func TestCurveIsBounded(t *testing.T) {
 	var c Curve
-	var s online.Scores
+	var s score.Scores
 	for s.N = 1; s.N <= 100000; s.N++ {
 		if c.Due(s.N) {
 			c.Add(s)

@@ -12,17 +12,19 @@ import (
 	"edge/cmd/edge/internal/dataset"
 	"edge/model"
 	"edge/online"
+	"edge/online/score"
+	"edge/online/train"
 )
 
 // splits says how a table is cut, again and again, into samples to learn and
 // samples to judge, and how they are learnt.
 type splits struct {
-	fraction float64         // learnt, in mode holdout
-	repeats  int             // of holdout; folds of cv
-	seed     uint64          // of the first permutation
-	flips    float64         // of the labels that are learnt
-	how      online.Training // offline
-	offline  bool            // many passes instead of one online
+	fraction float64      // learnt, in mode holdout
+	repeats  int          // of holdout; folds of cv
+	seed     uint64       // of the first permutation
+	flips    float64      // of the labels that are learnt
+	how      train.Config // offline
+	offline  bool         // many passes instead of one online
 }
 
 // split is one way to cut a table.
@@ -141,7 +143,7 @@ func (e *evaluation) split(table *dataset.Table, cfg online.Config, s split) (*R
 // offline.
 func (e *evaluation) learn(table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
 	if e.cut.offline {
-		t, err := online.NewTrainer(cfg, e.cut.how, table.Classes, learn)
+		t, err := train.New(cfg, e.cut.how, table.Classes, learn)
 		if err != nil {
 			return nil, coded(exitConfig, err)
 		}
@@ -174,7 +176,7 @@ func (e *evaluation) learn(table *dataset.Table, cfg online.Config, learn *datas
 // classes, with the learnt label noise taken out,
 //
 //	p_true = (p − ε/C)/(1−ε)
-func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (online.Scores, error) {
+func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (score.Scores, error) {
 	at := make(map[string]int, len(classes))
 	for k, name := range p.Classes() {
 		at[name] = k
@@ -183,7 +185,7 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 	d := len(judge.Table.Features)
 	x, ws := make([]float64, together*d), model.NewWorkspace()
 	var probs []float64
-	var j online.Judge
+	var j score.Judge
 	for i := range judge.Len() {
 		if i%together == 0 {
 			n := min(together, judge.Len()-i)
@@ -191,7 +193,7 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 				judge.Row(i+r, x[r*d:(r+1)*d])
 			}
 			if err := p.Load(x[:n*d], n, ws); err != nil {
-				return online.Scores{}, err
+				return score.Scores{}, err
 			}
 		}
 		probs, _ = p.AnswerTo(probs, i%together, -1, 0, ws)

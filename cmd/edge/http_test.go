@@ -25,6 +25,7 @@ import (
 
 	"edge/configs"
 	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -645,8 +646,8 @@ func TestCourseIsBounded(t *testing.T) {
 	m := newMonitor()
 	m.follow(&deployment{cfg: &cfg})
 	for n := range 10000 {
-		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}})
-		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}}) // no news
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}})
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}}) // no news
 	}
 	_, course := m.remembered("m")
 	if len(course) >= coursePoints || len(course) < coursePoints/4 {
@@ -664,7 +665,7 @@ func TestCourseIsBounded(t *testing.T) {
 
 // What the API answers is JSON that says what is not defined.
 func TestScore(t *testing.T) {
-	text, err := json.Marshal([]online.Real{judged(0, 0.5), judged(1, 0.5)})
+	text, err := json.Marshal([]score.Real{judged(0, 0.5), judged(1, 0.5)})
 	if err != nil || string(text) != "[null,0.5]" {
 		t.Errorf("%s, %v", text, err)
 	}

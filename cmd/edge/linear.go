@@ -9,7 +9,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/model"
-	"edge/online"
+	"edge/online/score"
 )
 
 // linearRates are the learning rates that eval --linear tries.
@@ -88,7 +88,7 @@ func linear(rows dataset.Rows, d int, classes []string, batch int, name string) 
 	var (
 		row     dataset.Row
 		learner []*softmax
-		judges  = make([]online.Judge, len(linearRates))
+		judges  = make([]score.Judge, len(linearRates))
 		waiting [][]float64
 		labels  []int
 		index   = map[string]int{}

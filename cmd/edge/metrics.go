@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -282,7 +282,7 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *serv
 	send(c.brier, sc.Brier, m.name)
 	send(c.windowBalanced, float64(sc.Window.Balanced), m.name)
 	send(c.windowBrier, sc.Window.Brier, m.name)
-	for name, b := range map[string]*online.Baseline{"class_prior": &sc.Window.Prior, "last_label": &sc.Window.Last} {
+	for name, b := range map[string]*score.Baseline{"class_prior": &sc.Window.Prior, "last_label": &sc.Window.Last} {
 		send(c.baselineAccuracy, 1-b.Error, m.name, name)
 		send(c.baselineLogLoss, b.NLL, m.name, name)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
 )
@@ -250,7 +251,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 }
 
 // trace adds a point to the course of a model's scores, if there is news.
-func (m *monitor) trace(model string, s *online.Scores) {
+func (m *monitor) trace(model string, s *score.Scores) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -121,7 +121,7 @@ type sentRow struct {
 
 // publishedModel judges one model.
 type publishedModel struct {
-	judge              online.Judge
+	judge              score.Judge
 	book               classBook
 	curve              Curve
 	tenths             Tenths
@@ -204,11 +204,11 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Publi
 			probs[i] += publishedFirst
 		}
 	}
-	beside := online.Beside{Ruled: true, Abstained: p.Abstain}
+	beside := score.Decision{Ruled: true, Abstained: p.Abstain}
 	if p.Set != nil {
 		beside.Sets, beside.Size, beside.Holds = true, len(*p.Set), slices.Contains(*p.Set, sent.label)
 	}
-	m.judge.AddBeside(m.book.inOrder(classes, probs), m.book.classOf(sent.label), beside)
+	m.judge.AddPublished(m.book.inOrder(classes, probs), m.book.classOf(sent.label), beside)
 	if s.Total > 0 && m.judged*10/s.Total > len(m.tenths.list) {
 		m.tenths.Add(m.judge.Scores(m.book.names))
 	}

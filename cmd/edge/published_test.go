@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -18,7 +18,7 @@ import (
 // first one, whatever else is heard.
 func TestPublishedScores(t *testing.T) {
 	s := publishedScores{Total: 20}
-	var want online.Judge
+	var want score.Judge
 	rng := rand.New(rand.NewPCG(1, 2))
 	classes := []string{"ok", "worn"}
 	for row := 1; row <= 20; row++ {
@@ -33,7 +33,7 @@ func TestPublishedScores(t *testing.T) {
 		s.predicted("a", "m", row, heard)
 		s.predicted("a", "m", row, heard)   // of a message that came twice
 		s.predicted("a", "m", row+5, heard) // of a row that was not sent
-		want.AddBeside([]float64{1 - p, p}, k, online.Beside{Ruled: true, Abstained: row%5 == 0, Sets: true, Size: 1, Holds: k == 1})
+		want.AddPublished([]float64{1 - p, p}, k, score.Decision{Ruled: true, Abstained: row%5 == 0, Sets: true, Size: 1, Holds: k == 1})
 	}
 	s.asked("a", "m")
 	s.drifted("a", "m", "log_loss rose")

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
+	"edge/online/active"
 	"edge/stream"
 )
 
@@ -92,7 +93,7 @@ func TestWaitingSamples(t *testing.T) {
 	s := serve(t, b.url(), func(c *Config) {
 		c.Control.Enabled = true
 		m := c.Models["wear"]
-		m.Active.Strategy, m.Active.Budget, m.Active.PerHour = online.AskRandom, 1, 0
+		m.Active.Strategy, m.Active.Budget, m.Active.PerHour = active.Random, 1, 0
 		in := c.Streams["pump"]
 		in.OnMissing = stream.OnMissingMarginalise
 		c.Models["wear"], c.Streams["pump"] = m, in

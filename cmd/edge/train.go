@@ -15,6 +15,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
+	"edge/online/train"
 	"edge/persist"
 	"edge/stream"
 )
@@ -35,11 +36,11 @@ type training struct {
 	resume, asJSON    bool
 	plot              string
 	online            bool
-	how               online.Training
+	how               train.Config
 }
 
 func newTrainCommand() *cobra.Command {
-	t := training{how: online.DefaultTraining()}
+	t := training{how: train.Default()}
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "train FILE",
@@ -97,7 +98,7 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 
 // trainingFlags adds the flags that say how a set is trained offline; the
 // function that it returns completes how once they are parsed.
-func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
+func trainingFlags(cmd *cobra.Command, how *train.Config) (finish func()) {
 	f := cmd.Flags()
 	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
 	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
@@ -111,8 +112,8 @@ func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
 	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
 	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
 	return func() {
-		how.Optimizer, how.Sites = online.Optimizer(*optimizer), online.Sites(*sites)
-		how.Schedule, how.Scaling, how.Start = online.Schedule(*schedule), online.Scaling(*scaling), online.Start(*start)
+		how.Optimizer, how.Sites = train.Optimizer(*optimizer), train.Sites(*sites)
+		how.Schedule, how.Scaling, how.Start = train.Schedule(*schedule), train.Scaling(*scaling), train.Start(*start)
 	}
 }
 
@@ -324,15 +325,15 @@ func (t *training) split(table *dataset.Table, cfg online.Config) (rows, judged 
 // unfinished is the file of an interrupted training.
 func (t *training) unfinished() string { return t.output + ".training" }
 
-func (t *training) open(cfg online.Config, classes []string, rows *dataset.Part) (*online.Trainer, error) {
+func (t *training) open(cfg online.Config, classes []string, rows *dataset.Part) (*train.Trainer, error) {
 	if !t.resume {
-		return online.NewTrainer(cfg, t.how, classes, rows)
+		return train.New(cfg, t.how, classes, rows)
 	}
 	data, err := os.ReadFile(t.unfinished())
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w; without it training begins anew", err)
 	}
-	trainer, err := online.RestoreTrainer(cfg, t.how, classes, rows, data)
+	trainer, err := train.Restore(cfg, t.how, classes, rows, data)
 	if err != nil {
 		return nil, fmt.Errorf("--resume %s: %w; give the same file, configuration and options, or begin anew without it", t.unfinished(), err)
 	}
@@ -343,7 +344,7 @@ func (t *training) open(cfg online.Config, classes []string, rows *dataset.Part)
 const saveEvery = 30 * time.Second
 
 // save writes the unfinished training, whole or not at all.
-func (t *training) save(trainer *online.Trainer) error {
+func (t *training) save(trainer *train.Trainer) error {
 	if t.output == "" {
 		return nil
 	}
@@ -369,7 +370,7 @@ func (t *training) save(trainer *online.Trainer) error {
 
 // train takes the trainer through its passes and judges it after each; spent is
 // what its start has cost.
-func (t *training) train(ctx context.Context, trainer *online.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*TrainReport, error) {
+func (t *training) train(ctx context.Context, trainer *train.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*TrainReport, error) {
 	r := &TrainReport{Dataset: table.Name, Mode: "train", Samples: rows.Len(), Classes: table.Classes, Curve: []TrainPoint{}}
 	r.CPUSeconds = spent.Seconds()
 	bar := newProgress(errOut, t.how.Passes*rows.Len(), table.Name)

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"edge/online"
+	"edge/online/train"
 )
 
 // Table is a whole data file in memory.
@@ -94,7 +94,7 @@ type Part struct {
 	classes []int // of each row, in place of the table's; nil: the table's
 }
 
-var _ online.Samples = (*Part)(nil)
+var _ train.Samples = (*Part)(nil)
 
 // Len is the number of rows.
 func (p *Part) Len() int { return len(p.rows) }
