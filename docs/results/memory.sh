@@ -6,8 +6,9 @@
 # measured with the default limit and with a memory_limit of 45MiB, 70 % of
 # 64 MiB. SIZES and LIMITS choose rows.
 #
-# file: pages of the program and of the state file, which the system reclaims
-# when it needs memory; anon: heap and stacks, which it cannot reclaim.
+# anon: heap and stacks; file: pages of the program and of the state file, which
+# the system reclaims when it needs memory; dirty: private pages that differ from
+# their file, or have none, so that they stay in memory.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 labels=${LABELS:-1500} busy=${BUSY:-20} port=${PORT:-18853}
@@ -44,22 +45,26 @@ thousands() {
 	done
 }
 
-# quiet PID: waits until the process has used no processor time for 12 seconds
+# quiet PID: waits until the process has used less than 50 ms of processor time
+# in 12 seconds
 quiet() {
-	local used=-1 now still=0
-	while ((still < 12)); do
-		sleep 1
-		now=$(awk '{ print int(($14 + $15)/2) }' "/proc/$1/stat")
-		still=$((now == used ? still + 1 : 0)) used=$now
+	local before now
+	now=$(awk '{ print $14 + $15 }' "/proc/$1/stat")
+	while before=$now; do
+		sleep 12
+		now=$(awk '{ print $14 + $15 }' "/proc/$1/stat")
+		((now - before >= 5)) || return 0
 	done
 }
 
 report() { # description, pid
-	awk -v what="$1" '/^(VmHWM|VmRSS|RssAnon|RssFile):/ { v[$1] = $2*1024/1e6 }
-		END { printf "%-44s %6.1f %6.1f %6.1f %6.1f\n", what, v["VmRSS:"], v["RssAnon:"], v["RssFile:"], v["VmHWM:"] }' "/proc/$2/status"
+	local dirty
+	dirty=$(awk '/^Private_Dirty:/ { print $2 }' "/proc/$2/smaps_rollup")
+	awk -v what="$1" -v dirty="$dirty" '/^(VmHWM|VmRSS|RssAnon|RssFile):/ { v[$1] = $2*1024/1e6 }
+		END { printf "%-44s %6.1f %6.1f %6.1f %6.1f %6.1f\n", what, v["VmRSS:"], v["RssAnon:"], dirty*1024/1e6, v["RssFile:"], v["VmHWM:"] }' "/proc/$2/status"
 }
 
-printf '%-44s %6s %6s %6s %6s\n' "MB" RSS anon file peak
+printf '%-44s %6s %6s %6s %6s %6s\n' "MB" RSS anon dirty file peak
 for size in ${SIZES:-6,50,33 10,100,128}; do
 	IFS=, read -r C M D <<<"$size"
 	rows "$C" "$D" $((labels > 5000 ? labels : 5000)) >"$work/rows.csv"
