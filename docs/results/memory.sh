@@ -6,9 +6,9 @@
 # measured with the default limit and with a memory_limit of 45MiB, 70 % of
 # 64 MiB. SIZES and LIMITS choose rows.
 #
-# anon: heap and stacks; file: pages of the program and of the state file, which
-# the system reclaims when it needs memory; dirty: private pages that differ from
-# their file, or have none, so that they stay in memory.
+# anon: heap, stacks and written data of the program, which stay in memory; file:
+# pages of the program and of the state file, which the system reclaims when it
+# needs memory.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 labels=${LABELS:-1500} busy=${BUSY:-20} port=${PORT:-18853}
@@ -58,13 +58,11 @@ quiet() {
 }
 
 report() { # description, pid
-	local dirty
-	dirty=$(awk '/^Private_Dirty:/ { print $2 }' "/proc/$2/smaps_rollup")
-	awk -v what="$1" -v dirty="$dirty" '/^(VmHWM|VmRSS|RssAnon|RssFile):/ { v[$1] = $2*1024/1e6 }
-		END { printf "%-44s %6.1f %6.1f %6.1f %6.1f %6.1f\n", what, v["VmRSS:"], v["RssAnon:"], dirty*1024/1e6, v["RssFile:"], v["VmHWM:"] }' "/proc/$2/status"
+	awk -v what="$1" '/^(VmHWM|VmRSS|RssAnon|RssFile):/ { v[$1] = $2*1024/1e6 }
+		END { printf "%-44s %6.1f %6.1f %6.1f %6.1f\n", what, v["RssAnon:"], v["RssFile:"], v["VmRSS:"], v["VmHWM:"] }' "/proc/$2/status"
 }
 
-printf '%-44s %6s %6s %6s %6s %6s\n' "MB" RSS anon dirty file peak
+printf '%-44s %6s %6s %6s %6s\n' "MB" anon file RSS peak
 for size in ${SIZES:-6,50,33 10,100,128}; do
 	IFS=, read -r C M D <<<"$size"
 	rows "$C" "$D" $((labels > 5000 ? labels : 5000)) >"$work/rows.csv"
