@@ -3,7 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"edge/stream"
 )
 
 // hosts are the names, in lower case, by which requests may call this machine. A
@@ -75,16 +73,14 @@ type password struct {
 }
 
 // newPassword returns nil where no password is configured.
-func newPassword(secret stream.Secret, log *slog.Logger) *password {
+func newPassword(cfg HTTP, log *slog.Logger) *password {
+	secret := cfg.Password
 	if secret.IsZero() {
 		return nil
 	}
 	p := &password{log: log, until: map[netip.Prefix]time.Time{}}
 	p.digest = &fileCache[[sha256.Size]byte]{name: "http.password", log: log, load: func() (none [sha256.Size]byte, err error) {
-		text, err := secret.Resolve()
-		if err == nil && text == "" {
-			err = errors.New("the password is empty")
-		}
+		text, err := cfg.readPassword()
 		if err != nil {
 			return none, err
 		}
@@ -163,4 +159,12 @@ func passwordOf(r *http.Request) (text string, ok bool) {
 		return "", r.Header.Get("Authorization") != ""
 	}
 	return strings.TrimSpace(token), true
+}
+
+// newCertificate reads the certificate now, and again when a file has changed.
+func newCertificate(c Certificate, log *slog.Logger) *fileCache[*tls.Certificate] {
+	return &fileCache[*tls.Certificate]{name: "http.tls", files: c.files(), log: log, load: func() (*tls.Certificate, error) {
+		pair, err := c.load()
+		return &pair, err
+	}}
 }

@@ -157,7 +157,7 @@ func attempt(from, password string) *http.Request {
 
 func TestAttemptsByAddress(t *testing.T) {
 	t.Setenv("HTTP_PASSWORD", secretForTests)
-	p := newPassword(stream.Secret{Env: "HTTP_PASSWORD"}, slog.New(slog.DiscardHandler))
+	p := newPassword(HTTP{Password: stream.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))
 	for i := range freeAttempts {
 		if a, _ := p.check(attempt("192.0.2.1:1000", "guess")); a != wrongPassword {
 			t.Fatalf("attempt %d: %v", i, a)
@@ -213,7 +213,7 @@ func TestPasswordRenewed(t *testing.T) {
 // Nothing is served without the password or the certificate that is wanted.
 func TestNotServedOpen(t *testing.T) {
 	m := newMonitor()
-	m.follow(&deployment{cfg: new(Config)})
+	m.follow(&Deployment{cfg: new(Config)})
 	folder := t.TempDir()
 	writeCertificate(t, filepath.Join(folder, "good"), nil, nil, "edge")
 	good := Certificate{filepath.Join(folder, "good.pem"), filepath.Join(folder, "good.key")}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
 	"edge/stream"

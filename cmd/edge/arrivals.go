@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 	"edge/stream"

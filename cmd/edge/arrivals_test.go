@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 )
 
 // With labels that come at once, all of them, and nothing missing, a stream of

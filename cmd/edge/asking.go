@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )

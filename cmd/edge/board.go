@@ -318,7 +318,7 @@ func (b *board) look(connected bool) *boardView {
 	v.V, v.Time, v.Node, v.Connected = 1, time.Now(), b.node, connected
 	v.Models, v.Events = []boardModelView{}, append([]eventView{}, b.events...)
 	slices.Reverse(v.Events)
-	for _, name := range sortedKeys(b.models) {
+	for _, name := range slices.Sorted(maps.Keys(b.models)) {
 		m := b.models[name].boardModelView
 		m.Samples, m.Course, m.Rates = append([]boardSample{}, m.Samples...), append([]coursePoint{}, m.Course...), slices.Clone(m.Rates)
 		slices.Reverse(m.Samples)

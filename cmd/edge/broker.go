@@ -17,8 +17,9 @@ type Broker struct {
 	addr   net.Addr
 }
 
-// StartBroker starts a broker on addr; "127.0.0.1:0" takes a free port.
-func StartBroker(addr string, log *slog.Logger) (*Broker, error) {
+// StartBroker starts a broker on addr; "127.0.0.1:0" takes a free port. Hooks, if
+// any, change what it does.
+func StartBroker(addr string, log *slog.Logger, hooks ...mochi.Hook) (*Broker, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: %w", err)
@@ -27,9 +28,11 @@ func StartBroker(addr string, log *slog.Logger) (*Broker, error) {
 		server: mochi.New(&mochi.Options{Logger: log}),
 		addr:   listener.Addr(),
 	}
-	if err := b.server.AddHook(new(auth.AllowHook), nil); err != nil {
-		listener.Close()
-		return nil, fmt.Errorf("embedded broker: %w", err)
+	for _, h := range append([]mochi.Hook{new(auth.AllowHook)}, hooks...) {
+		if err := b.server.AddHook(h, nil); err != nil {
+			listener.Close()
+			return nil, fmt.Errorf("embedded broker: %w", err)
+		}
 	}
 	if err := b.server.AddListener(listeners.NewNet("loopback", listener)); err != nil {
 		listener.Close()

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"edge/online"
 	"edge/persist"
 	"edge/stream"
 )
@@ -15,7 +18,7 @@ import (
 // read before it connects: secrets, certificates and the state. The error is
 // why it would not start. A doubt is something that depends on the user and the
 // environment that the daemon runs in.
-func (c *Config) obstacles() (doubts []string, err error) {
+func obstacles(c *Config) (doubts []string, err error) {
 	doubt := func(key, format string, args ...any) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
 	}
@@ -46,7 +49,7 @@ func (c *Config) obstacles() (doubts []string, err error) {
 	case err == nil && info.IsDir():
 		errs = append(errs, coded(exitConfig, fmt.Errorf("store.path: %s is a folder: want the path of a file, such as %s", path, filepath.Join(path, "edge.db"))))
 	case err == nil:
-		if err := c.fits(path); errors.Is(err, fs.ErrPermission) {
+		if err := fits(c, path); errors.Is(err, fs.ErrPermission) {
 			doubt("store.path", "%v; check as the daemon's user is certain", err)
 		} else if err != nil {
 			errs = append(errs, coded(exitStore, err))
@@ -67,7 +70,7 @@ func (c *Config) obstacles() (doubts []string, err error) {
 
 // fits reports why a state cannot be carried on from under the configuration. A
 // state that a daemon has open, or that the next start would repair, fits.
-func (c *Config) fits(path string) (err error) {
+func fits(c *Config, path string) (err error) {
 	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
 	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
 		return nil
@@ -76,7 +79,7 @@ func (c *Config) fits(path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	for _, name := range sortedKeys(c.Models) {
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		if info, err := store.Info(name); err == nil {
 			c.Adopt(name, info.Shape)
 		}
@@ -88,7 +91,7 @@ func (c *Config) fits(path string) (err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := revive(learner, kept.State); err != nil {
+		if _, err := online.RestoreOrNew(learner, kept.State); err != nil {
 			return fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
 		}
 	}

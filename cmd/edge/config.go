@@ -384,12 +384,12 @@ func (c *Config) Validate() error {
 // valid each by itself.
 func (c *Config) checkNode() error {
 	var feeds []stream.ModelConfig
-	for _, name := range sortedKeys(c.Models) {
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		learner, err := c.Learner(name)
 		if err != nil {
 			return err
 		}
-		feeds = append(feeds, newServedModel(c, name, learner).feed)
+		feeds = append(feeds, c.Feed(name, learner))
 	}
 	return stream.Check(c.Stream(), feeds)
 }
@@ -421,13 +421,13 @@ func (c *Config) Stream() stream.Config {
 func (c *Config) Learner(name string) (online.Config, error) {
 	if name == "" {
 		if len(c.Models) != 1 {
-			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(sortedKeys(c.Models), ", "))
+			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
 		}
-		name = sortedKeys(c.Models)[0]
+		name = slices.Sorted(maps.Keys(c.Models))[0]
 	}
 	m, ok := c.Models[name]
 	if !ok {
-		return online.Config{}, fmt.Errorf("models: there is none called %q; there is %s", name, strings.Join(sortedKeys(c.Models), ", "))
+		return online.Config{}, fmt.Errorf("models: there is none called %q; there is %s", name, strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
 	}
 	key := "models." + name + ".streams"
 	if len(m.Streams) == 0 {
@@ -439,7 +439,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]
 		if !ok {
-			return online.Config{}, fmt.Errorf("%s: there is no stream called %q; there is %s", key, s, strings.Join(sortedKeys(c.Streams), ", "))
+			return online.Config{}, fmt.Errorf("%s: there is no stream called %q; there is %s", key, s, strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "))
 		}
 		names := from.FeatureNames()
 		if len(cfg.Features) == 0 {
@@ -459,7 +459,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 // labels begins or ends without giving that up.
 func (c *Config) Adopt(name, shape string) {
 	m, ok := c.Models[name]
-	if learnt, err := configOfShape(shape); ok && err == nil && m.Learner.Inducing == 0 {
+	if learnt, err := online.ConfigOfShape(shape); ok && err == nil && m.Learner.Inducing == 0 {
 		m.Learner.Inducing = learnt.Inducing
 		c.Models[name] = m
 	}
@@ -467,3 +467,13 @@ func (c *Config) Adopt(name, shape string) {
 
 // StorePath is store.path with environment variables filled in.
 func (c *Config) StorePath() string { return os.Expand(c.Store.Path, os.Getenv) }
+
+// Feed returns how a node feeds a model whose learner has this configuration,
+// without the model itself.
+func (c *Config) Feed(name string, learner online.Config) stream.ModelConfig {
+	of := c.Models[name]
+	return stream.ModelConfig{
+		Name: name, Streams: of.Streams, Features: learner.Features, Classes: learner.Classes, Batch: learner.Batch,
+		Pending: of.Pending, Output: of.Output, Active: of.Active, Seed: learner.Seed,
+	}
+}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/invopop/jsonschema"
 
-	"edge/cmd/edge/internal/dataset"
 	"edge/configs"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )

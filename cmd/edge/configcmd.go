@@ -5,15 +5,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"edge/configs"
-	"edge/online"
+	"edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -34,7 +36,7 @@ func newConfigCommand() *cobra.Command {
 
 func newConfigSampleCommand() *cobra.Command {
 	var from []string
-	var data dataFlags
+	var data dataset.Options
 	cmd := &cobra.Command{
 		Use:   "sample",
 		Short: "Print a configuration with every key, its default and a comment",
@@ -49,8 +51,8 @@ file: its topics, features and classes.`,
 				_, err := cmd.OutOrStdout().Write(configs.Sample)
 				return err
 			}
-			if err := data.check(); err != nil {
-				return err
+			if err := data.Check(); err != nil {
+				return coded(exitUsage, err)
 			}
 			text, err := sampleFor(from, data.Format)
 			if err != nil {
@@ -64,7 +66,7 @@ file: its topics, features and classes.`,
 		}),
 	}
 	cmd.Flags().StringArrayVar(&from, "from", nil, "make one for this data `FILE`; may be repeated")
-	data.add(cmd, "`NAME` of the label's column (default the last one)")
+	addDataFlags(cmd, &data, "`NAME` of the label's column (default the last one)")
 	return cmd
 }
 
@@ -132,7 +134,7 @@ with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
-			doubts, err := c.obstacles()
+			doubts, err := obstacles(c)
 			if err != nil {
 				return err
 			}
@@ -170,14 +172,14 @@ func describeConfig(w io.Writer, path string, c *Config) {
 	own := c.MQTT.BaseTopic + "/" + c.Node
 	fmt.Fprintf(w, "%s is valid.\n", path)
 	fmt.Fprintf(w, "node     %s: state, info and events on %s/…\n", c.Node, own)
-	for _, name := range sortedKeys(c.Streams) {
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[name]
 		fmt.Fprintf(w, "stream   %s: %d features from %s, as %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "), format(s))
 	}
 	for _, l := range c.Labels {
 		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
 	}
-	for _, name := range sortedKeys(c.Models) {
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		m := c.Models[name]
 		cfg, err := c.Learner(name)
 		if err != nil {
@@ -192,7 +194,7 @@ func describeConfig(w io.Writer, path string, c *Config) {
 		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
-			byteSize(stateSize(cfg, known)), known, byteSize(stateSize(cfg, most)), most)
+			byteSize(cfg.EncodedSize(known)), known, byteSize(cfg.EncodedSize(most)), most)
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"
 			if a.PerHour > 0 {
@@ -264,18 +266,4 @@ func (c Checkpoint) String() string {
 		when = append(when, fmt.Sprintf("after %v of journal", c.Size))
 	}
 	return strings.Join(when, " or ")
-}
-
-// stateSize is the size in bytes of a model's encoded state with C classes,
-// once the warm-up is over:
-//
-//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C) + 3·(M·D + D + 3) + C² + 2·C·(D+1)]
-func stateSize(cfg online.Config, classes int) uint64 {
-	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
-	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
-	kernels := uint64(1)
-	if cfg.Kernel == online.PerClass {
-		kernels = max(c, 1)
-	}
-	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3) + c*c + 2*c*(d+1))
 }

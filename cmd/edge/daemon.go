@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"edge/online"
@@ -33,9 +36,10 @@ type Daemon struct {
 	store *persist.Store
 	hook  func(*stream.Prediction)
 
-	path    string             // of the store
-	exports exports            // that requests write and go back to
-	monitor *monitor           // of all of it
+	path    string   // of the store
+	exports exports  // that requests write and go back to
+	monitor *monitor // of all of it
+	at      atomic.Pointer[deployment]
 	web     *web               // nil: not served
 	asks    chan chan<- reload // to reload the configuration, for Run's goroutine
 	ruined  chan error         // why the store cannot be used any more, for Run's goroutine
@@ -43,32 +47,11 @@ type Daemon struct {
 
 // deployment is a daemon under one configuration. It is not changed, only replaced.
 type deployment struct {
-	cfg      *Config
-	settings settings // the same, flat
-	secrets  string   // digest of what proves who the node is
-	node     *stream.Node
-	models   []*servedModel // in the order of their names
-}
-
-// model returns a model by its name, nil if there is none.
-func (p *deployment) model(name string) *servedModel {
-	for _, m := range p.models {
-		if m.name == name {
-			return m
-		}
-	}
-	return nil
-}
-
-// servedModel is one model of a deployment. Others may share its loop.
-type servedModel struct {
-	name   string
-	config online.Config
-	feed   stream.ModelConfig
-	loop   *online.Loop
-	work   *task // that runs the loop
-
-	leftOut []online.Notice // of the start, about records of the journal
+	*Deployment
+	settings settings         // the configuration, flat
+	secrets  string           // digest of what proves who the node is
+	work     map[string]*task // that runs a model's loop, by the model's name
+	leftOut  []online.Notice  // of the start, about records of the journal
 }
 
 // NewDaemon opens the store, recovers every model and wires the node; nothing
@@ -88,27 +71,31 @@ func NewDaemon(cfg *Config, log *slog.Logger, onPrediction func(*stream.Predicti
 }
 
 // now returns what the daemon works as at this moment.
-func (d *Daemon) now() *deployment { return d.monitor.now() }
+func (d *Daemon) now() *deployment { return d.at.Load() }
+
+// follow takes p for the present deployment.
+func (d *Daemon) follow(p *deployment) {
+	d.monitor.follow(p.Deployment)
+	d.at.Store(p)
+}
 
 // deploy makes the first deployment.
 func (d *Daemon) deploy(cfg *Config) (err error) {
-	p := &deployment{cfg: cfg, settings: settingsOf(cfg)}
+	p := &deployment{Deployment: &Deployment{cfg: cfg}, settings: settingsOf(cfg), work: map[string]*task{}}
 	p.secrets, _ = cfg.MQTT.Credentials() // whoever connects says what is wrong with them
-	for _, name := range sortedKeys(cfg.Models) {
-		m, err := d.recover(cfg, name)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+		m, leftOut, err := d.recover(cfg, name)
 		if err != nil {
 			return err
 		}
-		p.models = append(p.models, m)
+		p.models, p.leftOut = append(p.models, m), append(p.leftOut, leftOut...)
 	}
 	if p.node, err = d.newNode(p, nil); err != nil {
 		return err
 	}
-	d.monitor.follow(p)
-	for _, m := range p.models {
-		for _, n := range m.leftOut {
-			d.notify(n)
-		}
+	d.follow(p)
+	for _, n := range p.leftOut {
+		d.notify(n)
 	}
 	if cfg.HTTP.Listen != "" {
 		d.web = newWeb(cfg.HTTP, d.monitor, d.log)
@@ -181,22 +168,23 @@ func (d *Daemon) journal() stream.Journal {
 }
 
 // recover brings a model to where it was when the daemon ended, however it
-// ended: its last checkpoint, and what its journal holds after that.
-func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
+// ended: its last checkpoint, and what its journal holds after that, without the
+// records that are left out.
+func (d *Daemon) recover(cfg *Config, name string) (m *servedModel, leftOut []online.Notice, err error) {
 	if info, err := d.store.Info(name); err == nil {
 		cfg.Adopt(name, info.Shape)
 	}
 	learnerConfig, err := cfg.Learner(name)
 	if err != nil {
-		return nil, coded(exitConfig, err)
+		return nil, nil, coded(exitConfig, err)
 	}
 	kept, err := d.store.Load(name, learnerConfig.Shape())
 	if err != nil {
-		return nil, coded(exitStore, err)
+		return nil, nil, coded(exitStore, err)
 	}
-	learner, refused, err := online.Replay(func() (*online.Learner, error) { return revive(learnerConfig, kept.State) }, kept.Records)
+	learner, refused, err := online.Replay(func() (*online.Learner, error) { return online.RestoreOrNew(learnerConfig, kept.State) }, kept.Records)
 	if err != nil {
-		return nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
+		return nil, nil, coded(exitStore, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name))
 	}
 	restored := uint64(0)
 	if kept.State != nil {
@@ -206,12 +194,12 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 	for i := range kept.Records {
 		seq, unsaved = kept.Records[i].Seq, unsaved+uint64(kept.Records[i].Size())
 	}
-	m := newServedModel(cfg, name, learnerConfig)
+	m = &servedModel{name: name, config: learnerConfig, feed: cfg.Feed(name, learnerConfig)}
 	for _, r := range refused {
 		if r.LeftOut != nil {
 			d.log.Error("a record of the journal is left out: learning it panics, which is an error of this program",
 				"model", name, "seq", r.Seq, "reason", r.Err, "stack", string(r.LeftOut.Stack))
-			m.leftOut = append(m.leftOut, online.Notice{Model: name, Kind: online.NoticeEventRefused, Detail: "left out: " + r.Err.Error(), Seq: r.Seq})
+			leftOut = append(leftOut, online.Notice{Model: name, Kind: online.NoticeEventRefused, Detail: "left out: " + r.Err.Error(), Seq: r.Seq})
 			continue
 		}
 		d.log.Debug("learning refused, as it was before", "model", name, "seq", r.Seq, "reason", r.Err)
@@ -232,7 +220,7 @@ func (d *Daemon) recover(cfg *Config, name string) (*servedModel, error) {
 		Learnt: func(t time.Duration) { d.monitor.onLearnt(name, t) },
 	})
 	m.feed.Model = m.loop
-	return m, nil
+	return m, leftOut, nil
 }
 
 // notify tells the node what a loop has to say. It never waits.
@@ -242,23 +230,6 @@ func (d *Daemon) notify(n online.Notice) {
 	if m := p.model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.config.Drift.Action == online.ActionRollback {
 		p.node.RollBack(n.Model)
 	}
-}
-
-// newServedModel returns a model without its loop.
-func newServedModel(cfg *Config, name string, learner online.Config) *servedModel {
-	of := cfg.Models[name]
-	return &servedModel{name: name, config: learner, feed: stream.ModelConfig{
-		Name: name, Streams: of.Streams, Features: learner.Features, Classes: learner.Classes, Batch: learner.Batch,
-		Pending: of.Pending, Output: of.Output, Active: of.Active, Seed: learner.Seed,
-	}}
-}
-
-// revive restores a learner from a state, or makes a new one if there is none.
-func revive(cfg online.Config, state []byte) (*online.Learner, error) {
-	if state == nil {
-		return online.NewLearner(cfg)
-	}
-	return online.Restore(cfg, state)
 }
 
 // task is a goroutine that can be ended and waited for.
@@ -298,7 +269,7 @@ func (t *task) end(why error) error {
 func (d *Daemon) Run(ctx context.Context) error {
 	r := &run{Daemon: d, learning: context.WithoutCancel(ctx)}
 	for _, m := range d.now().models {
-		m.work = begin(r.learning, m.loop.Run)
+		d.now().work[m.name] = begin(r.learning, m.loop.Run)
 	}
 	trim := begin(r.learning, func(ctx context.Context) error {
 		trimMemory(ctx, func() { d.rest(ctx) })
@@ -331,10 +302,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 	nodeErr := r.node.end(nil)
 	var failed []error
 	for _, m := range d.now().models {
-		m.work.cancel(nil)
+		d.now().work[m.name].cancel(nil)
 	}
 	for _, m := range d.now().models {
-		if err := m.work.end(nil); ruin == nil { // which would be the reason, and the loop has logged it
+		if err := d.now().work[m.name].end(nil); ruin == nil { // which would be the reason, and the loop has logged it
 			failed = append(failed, err)
 		}
 	}
@@ -370,16 +341,16 @@ func (d *Daemon) Close() error {
 	return coded(exitStore, d.store.Close())
 }
 
-// newLogger makes the log that cfg asks for.
-func newLogger(cfg Log, w io.Writer) *slog.Logger {
+// newLogger returns a log of this level and format: text, json or auto.
+func newLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
-	level.Set(cfg.Level)
+	level.Set(at)
 	options := &slog.HandlerOptions{Level: level}
 	var handler slog.Handler = slog.NewTextHandler(textWriter{w}, options)
 	switch {
-	case cfg.Format == "json":
+	case format == "json":
 		handler = slog.NewJSONHandler(textWriter{w}, options)
-	case cfg.Format == "auto" && isTerminal(w):
+	case format == "auto" && isTerminal(w):
 		handler = newTerminalHandler(w, level)
 	}
 	return slog.New(adjustable{handler, level})
@@ -400,3 +371,17 @@ func (a adjustable) set(name string) error {
 	a.level.Set(level)
 	return nil
 }
+
+// loop returns the loop of a model, nil if the daemon does not serve it.
+func (d *Daemon) loop(model string) *online.Loop {
+	if m := d.now().model(model); m != nil {
+		return m.loop
+	}
+	return nil
+}
+
+// pageURL returns the address of the page, "" if it is not served.
+func (d *Daemon) pageURL() string { return d.web.url() }
+
+// recovery returns what opening the store had to repair, nil if nothing.
+func (d *Daemon) recovery() *persist.Recovery { return d.store.Recovery() }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (t *trial) finds(ctx context.Context, filter string) (bool, error) {
 // wantsRetained says which streams take retained messages by a wildcard; "" if none.
 func (t *trial) wantsRetained() string {
 	var names []string
-	for _, name := range sortedKeys(t.cfg.Streams) {
+	for _, name := range slices.Sorted(maps.Keys(t.cfg.Streams)) {
 		s := t.cfg.Streams[name]
 		if s.AllowRetained && slices.ContainsFunc(s.Topics, func(f string) bool { return strings.ContainsAny(f, "+#") }) {
 			names = append(names, name)

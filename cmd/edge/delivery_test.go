@@ -53,11 +53,8 @@ func (h *lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet 
 // start is a broker that lacks something.
 func (h *lacking) start(t *testing.T, addr string) (stop func()) {
 	t.Helper()
-	b, err := StartBroker(addr, slog.New(slog.DiscardHandler))
+	b, err := StartBroker(addr, slog.New(slog.DiscardHandler), h)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.server.AddHook(h, nil); err != nil {
 		t.Fatal(err)
 	}
 	return sync.OnceFunc(func() { b.Close() })

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )
@@ -30,7 +30,7 @@ const (
 // demo is what the flags of the demo ask for.
 type demo struct {
 	file   string
-	data   dataFlags
+	data   dataset.Options
 	length time.Duration
 	rate   float64
 	seed   uint64
@@ -70,7 +70,7 @@ them, as it does for a person who knows what a real sample was.`,
 	f.DurationVar(&d.length, "for", 0, "end after this `DURATION` (0: at Ctrl-C, or the end of the file)")
 	f.Float64Var(&d.rate, "rate", demoRate, "`N` samples a second (0: as fast as it goes)")
 	f.Uint64Var(&d.seed, "seed", 1, "`SEED` of the simulated sensors")
-	d.data.add(cmd, "`NAME` of the label's column of FILE (default the last one)")
+	addDataFlags(cmd, &d.data, "`NAME` of the label's column of FILE (default the last one)")
 	f.BoolVar(&d.asJSON, "json", false, "print the summary as the object of edge eval --json, and nothing else")
 	return cmd
 }
@@ -91,8 +91,8 @@ func (d *demo) sensors() (*sensors, error) {
 		w := dataset.NewWaveform(d.seed)
 		return &sensors{"waveform", w, w.Features(), w.Classes(), false, demoLabels, func() error { return nil }}, nil
 	}
-	if err := d.data.check(); err != nil {
-		return nil, err
+	if err := d.data.Check(); err != nil {
+		return nil, coded(exitUsage, err)
 	}
 	census, err := dataset.TakeCensus(d.file, d.data.Format)
 	if err != nil {
@@ -144,7 +144,7 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	log := newLogger(Log{Level: slog.LevelWarn, Format: "auto"}, errOut)
+	log := newLogger(slog.LevelWarn, "auto", errOut)
 	broker, err := StartBroker("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -167,14 +167,14 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 		Rows: sensors.rows, Features: sensors.features, Topic: "sensors/" + sensors.name, Prefix: sensors.name,
 		Rate: d.rate, Labels: "inline", Fraction: sensors.labels, Seed: d.seed, Ahead: 100,
 	}
-	show.begin(broker.URL(), daemon.web.url())
-	curve, taught, err := play(ctx, daemon, player, cfg.MQTT, show)
+	show.begin(broker.URL(), daemon.pageURL())
+	curve, taught, err := play(ctx, daemon, stream.NodeName(sensors.name), player, cfg.MQTT, show)
 	if unfinished(err) {
 		log.Warn("this machine is too busy: the demo ended before the last samples were learnt; the summary is of those that were")
 	} else if err != nil {
 		return err
 	}
-	report, err := newReport(sensors.name, daemon.now().models[0].loop.Learner(), curve, taught)
+	report, err := newReport(sensors.name, daemon.loop(stream.NodeName(sensors.name)).Learner(), curve, taught)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 
 // play runs daemon and player until the rows end and are learnt, or ctx ends,
 // then stops the daemon. The daemon's learners are free to be asked then.
-func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQTT, show *view) (curve Curve, taught time.Duration, err error) {
+func play(ctx context.Context, daemon *Daemon, model string, player *Player, broker stream.MQTT, show *view) (curve Curve, taught time.Duration, err error) {
 	start := time.Now()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -194,7 +194,7 @@ func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQT
 	defer quit()
 	served, played := make(chan error, 1), make(chan error, 1)
 	go func() { served <- daemon.Run(running) }()
-	loop := daemon.now().models[0].loop
+	loop := daemon.loop(model)
 	go func() {
 		rows, err := player.Play(playing, broker)
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -159,9 +160,9 @@ func examineSpace(d *diagnosis, cfg *Config, folder string, h host) {
 	}
 	largest := uint64(cfg.Store.MaxSize)
 	var soon uint64 // two generations of each model, and one more when the file is compacted
-	for _, model := range sortedKeys(cfg.Models) {
+	for _, model := range slices.Sorted(maps.Keys(cfg.Models)) {
 		if learner, err := cfg.Learner(model); err == nil {
-			soon += 3 * stateSize(learner, max(len(learner.Classes.Names), 3))
+			soon += 3 * learner.EncodedSize(max(len(learner.Classes.Names), 3))
 		}
 	}
 	detail := fmt.Sprintf("%s of %s; the state takes %s, at most %s (store.max_size)", byteSize(free), byteSize(total), byteSize(have), byteSize(largest))
@@ -209,7 +210,7 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 		return w, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	names := sortedKeys(cfg.Models)
+	names := slices.Sorted(maps.Keys(cfg.Models))
 	learners := map[string]online.Config{}
 	for _, name := range names {
 		if learners[name], err = cfg.Learner(name); err != nil {
@@ -262,7 +263,7 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 	if t := uint64(rate * cfg.Store.Checkpoint.Every.Seconds()); cfg.Store.Checkpoint.Every > 0 && (every == 0 || t < every) {
 		every = t
 	}
-	streams := cfg.usedStreams()
+	streams := usedStreams(cfg)
 	for _, stream := range streams {
 		if c := lesson(stream, int(min(every/2, longest))); len(c.Records) > 0 {
 			if err := store.Commit(c); err != nil {
@@ -288,7 +289,7 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 	w.CommitMicros = medianMicros(times)
 	before = written()
 	for _, name := range names {
-		state := make([]byte, stateSize(learners[name], max(len(learners[name].Classes.Names), 3)))
+		state := make([]byte, learners[name].EncodedSize(max(len(learners[name].Classes.Names), 3)))
 		for i := 0; i+8 <= len(state); i += 8 {
 			binary.LittleEndian.PutUint64(state[i:], uint64(i))
 		}
@@ -302,8 +303,8 @@ func measureWear(ctx context.Context, cfg *Config, folder string, rate float64, 
 }
 
 // usedStreams are the names of the streams that feed a model.
-func (c *Config) usedStreams() []string {
-	return slices.DeleteFunc(sortedKeys(c.Streams), func(name string) bool {
+func usedStreams(c *Config) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Streams)), func(name string) bool {
 		for _, m := range c.Models {
 			if slices.Contains(m.Streams, name) {
 				return false
@@ -323,7 +324,7 @@ func (w *wear) aDay(cfg *Config) {
 	if w.samples > 0 {
 		w.CheckpointsADay = max(w.CheckpointsADay, day*w.Rate/float64(w.samples))
 	}
-	for _, stream := range cfg.usedStreams() {
+	for _, stream := range usedStreams(cfg) {
 		w.CommitsADay += day * w.Rate / float64(w.Group)
 		// A minibatch that is closed by time is a commit, too: once for the models
 		// of a stream that wait equally long; where a commit waits as long for

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ type diagnosis struct {
 	Findings []finding `json:"findings"`
 	Seconds  float64   `json:"seconds"` // that it took
 
-	within limits
+	within limits `json:"-"`
 }
 
 // add takes a finding in.
@@ -156,7 +157,7 @@ func examineAll(ctx context.Context, cfg *Config, path string, rate float64, off
 	doing("machine …")
 	examineMachine(d, cfg, h)
 	doing("speed …")
-	for _, name := range sortedKeys(cfg.Models) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		examineSpeed(ctx, d, cfg, name)
 	}
 	doing("writing …")

@@ -321,7 +321,7 @@ func TestWearIsMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if least := float64(stateSize(learner, 3)); large.CheckpointBytes < least || large.CheckpointBytes > 2*least {
+	if least := float64(learner.EncodedSize(3)); large.CheckpointBytes < least || large.CheckpointBytes > 2*least {
 		t.Errorf("a checkpoint of %v bytes writes %v", least, large.CheckpointBytes)
 	}
 	if small.CheckpointBytes >= large.CheckpointBytes || small.CommitBytes < 4096 || small.BytesADay <= 0 {
@@ -531,6 +531,10 @@ func TestOpenToNetwork(t *testing.T) {
 			t.Errorf("%q is open: %v", listen, open)
 		}
 	}
+}
+
+// A password that goes to another machine unencrypted is told from one that does not.
+func TestServers(t *testing.T) {
 	for server, want := range map[string]bool{"mqtts://a": true, "ssl://a": true, "wss://a": true, "tls://a": true, "mqtt://a": false, "ws://a": false, "tcp://a": false} {
 		if stream.Encrypted(server) != want {
 			t.Errorf("%s is encrypted: %v", server, !want)

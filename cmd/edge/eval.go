@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )
@@ -19,7 +18,7 @@ import (
 // evaluation is what the flags of eval ask for.
 type evaluation struct {
 	configPath, model string
-	data              dataFlags
+	data              dataset.Options
 	config            *Config       // at configPath; nil: none
 	learnt            online.Config // of the model there
 	selection         dataset.Selection
@@ -38,120 +37,28 @@ type evaluation struct {
 	undeclared        bool
 	confirm           int
 	abrupt            int
-	asJSON            bool
-	plot, plotSets    string
-	linear            bool
 }
 
-func newEvalCommand() *cobra.Command {
-	var e evaluation
-	var shuffle uint64
-	e.cut.how = online.DefaultTraining()
-	var finish func()
-	cmd := &cobra.Command{
-		Use:   "eval FILE...",
-		Short: "Score data files without a broker",
-		Long: `eval teaches the rows of CSV files (gzip'd or not, with a header line) to a new
-model, one after the other, and judges each row before it is learnt. A daemon
-that has been sent the same rows under the same configuration (minibatches
-closed by count: batch.max_wait 0) has the same scores and the same digest.
-
-Without -c the default configuration is used, the features are the file's
-columns and the classes its labels. With -c it is that of a model in the file,
-exactly as the daemon would run it.
-
---mode holdout learns a part of the rows and judges the others, --mode cv every
-fold once; both print the mean over the splits, and with --json every split and
-the standard errors. They learn the rows in one pass as the daemon does; with
---passes N offline, as train does (then --batch is that of train: 0 are all rows).
-
---query STRATEGY teaches only the labels that the strategy asks for, within
---budget, and judges every row all the same; each is learnt before the next row
-(or in minibatches of --batch). Several strategies and budgets give a curve, and
---against-full how many labels each strategy needs for the error of all labels.`,
-		Example: `  edge eval gas.csv.gz
-  edge eval gas.csv.gz --first 6000 --json
-  edge eval iris.csv --shuffle 1 --seeds 5
-  edge eval iris.csv --mode holdout --train-fraction 0.9 --repeats 20 --passes 250 --sites explicit --schedule constant --rate 0.02
-  edge eval drift.csv --shuffle 1 --shuffle-within 445,1244,1586
-  edge eval gas.csv.gz --query margin,random --budget 0.01,0.02,0.05,0.1,0.2,1 --seeds 3 --plot gas.svg
-  edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --plot bearing.svg`,
-		Args: cobra.MinimumNArgs(1),
-		RunE: action(func(cmd *cobra.Command, args []string) error {
-			finish()
-			e.cut.offline = cmd.Flags().Changed("passes")
-			e.cut.how.Batch = min(e.batch, 1e6)
-			if e.batch == 0 && !cmd.Flags().Changed("damping") {
-				e.cut.how.Damping = 0.5
-			}
-			if cmd.Flags().Changed("shuffle") {
-				e.selection.Shuffle = &shuffle
-			}
-			e.late.Seed = e.cut.seed
-			if err := e.check(args); err != nil {
-				return coded(exitUsage, err)
-			}
-			if err := e.configure(); err != nil {
-				return err
-			}
-			return e.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
-		}),
+// newEvaluation returns the evaluation that no flag changes.
+func newEvaluation() *evaluation {
+	return &evaluation{
+		seeds: 1, noise: -1, mode: "prequential", coverage: -1,
+		cut:     splits{fraction: 0.9, repeats: 20, seed: 1, how: online.DefaultTraining()},
+		late:    arrivals{Fraction: 1},
+		ask:     questions{budgets: []float64{online.DefaultAsking().Budget}},
+		abstain: online.Abstain{NoveltyAbove: -1, ConfidenceBelow: -1},
 	}
-	f := cmd.Flags()
-	f.StringVarP(&e.configPath, "config", "c", "", "take a model's configuration from this `FILE`")
-	f.StringVar(&e.model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	e.data.add(cmd, "`NAME` of the label's column (default the last one)")
-	f.IntVar(&e.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
-	f.IntSliceVar(&e.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
-	f.IntVar(&e.seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
-	f.StringSliceVar(&e.ask.strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.ask.budgets, "budget", []float64{online.DefaultAsking().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
-	f.IntVar(&e.batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
-	f.IntVar(&e.inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
-	f.StringVar(&e.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.Float64Var(&e.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
-	f.Float64Var(&e.coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
-	f.Float64Var(&e.abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
-	f.Float64Var(&e.abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
-	f.Var(textFlag{(*string)(&e.weights.Mode), "MODE"}, "class-weights", "none or balanced (default as configured: none)")
-	f.BoolVar(&e.undeclared, "undeclared", false, "no class is known from the start: each is new when its first label comes")
-	f.IntVar(&e.confirm, "confirm", 0, "samples that must have a new label before it is a class (default as configured: 1)")
-	f.Float64Var(&e.weights.Max, "class-weight-max", 0, "largest `WEIGHT` of a class (default as configured: 10)")
-	f.Var(textFlag{(*string)(&e.drift.Detector), "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
-	f.Var(textFlag{(*string)(&e.drift.On), "SIGNAL"}, "drift-on", "what the detector watches: log_loss, error or novelty (default as configured: log_loss)")
-	f.Var(textFlag{(*string)(&e.drift.Action), "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
-	f.Float64Var(&e.drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
-	f.Float64Var(&e.drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
-	f.IntVar(&e.abrupt, "abrupt", 0, "after every `N` rows the features change their columns, and after as many they change them back: an abrupt drift, for measurements")
-	f.BoolVar(&e.ask.full, "against-full", false, "with --query: teach every label, too, in minibatches as without questions, and print how many labels are as good")
-	f.StringVar(&e.mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
-	f.Float64Var(&e.cut.fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
-	f.IntVar(&e.cut.repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
-	f.Uint64Var(&e.cut.seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction and --missing draw")
-	f.Float64Var(&e.cut.flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
-	f.IntVar(&e.late.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
-	f.Float64Var(&e.late.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
-	f.Float64Var(&e.late.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
-	f.StringVar(&e.late.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged (default as the model's stream has it, else marginalise)")
-	finish = trainingFlags(cmd, &e.cut.how)
-	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
-	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
-	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
-	f.StringVar(&e.plotSets, "plot-sets", "", "draw coverage and size of the prediction sets, by tenths of the stream, into this SVG `FILE`")
-	return cmd
 }
 
+// check reports what the flags cannot mean together, and reads the configuration.
 func (e *evaluation) check(files []string) error {
 	switch {
 	case e.mode != "prequential" && e.mode != "holdout" && e.mode != "cv":
 		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.mode)
 	case e.mode == "prequential" && (e.cut.offline || e.cut.flips > 0):
 		return errors.New("--passes and --flip-labels: give --mode holdout or cv, too")
-	case e.linear && (e.mode != "prequential" || e.seeds > 1 || !e.late.plain()):
-		return errors.New("--linear is for --mode prequential with one seed, all labels and no delay")
-	case e.mode != "prequential" && (e.plot != "" || e.plotSets != "" || e.seeds > 1):
-		return errors.New("--plot, --plot-sets and --seeds are for --mode prequential; --mode holdout has --repeats and --seed")
+	case e.mode != "prequential" && e.seeds > 1:
+		return errors.New("--seeds is for --mode prequential; --mode holdout has --repeats and --seed")
 	case e.late.check() != nil:
 		return e.late.check()
 	case e.mode != "prequential" && !e.late.plain():
@@ -160,8 +67,8 @@ func (e *evaluation) check(files []string) error {
 		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
 	case e.seeds < 1:
 		return errors.New("--seeds: want 1 or more")
-	case len(e.ask.strategies) > 0 && (e.mode != "prequential" || e.plotSets != "" || e.linear || !e.late.plain()):
-		return errors.New("--query is for --mode prequential, without --plot-sets, --linear and labels that come late or never")
+	case len(e.ask.strategies) > 0 && (e.mode != "prequential" || !e.late.plain()):
+		return errors.New("--query is for --mode prequential, without labels that come late or never")
 	case e.ask.full && len(e.ask.strategies) == 0:
 		return errors.New("--against-full: give --query, too")
 	case e.selection.Within != nil && e.selection.Shuffle == nil:
@@ -175,53 +82,36 @@ func (e *evaluation) check(files []string) error {
 	case e.model != "" && e.configPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE, too")
 	}
+	if _, err := e.ask.askings(); err != nil {
+		return err
+	}
 	return nil
 }
 
-func (e *evaluation) run(ctx context.Context, files []string, out, errOut io.Writer) error {
+// prepare checks what is asked for and reads the configuration.
+func (e *evaluation) prepare(files []string) error {
+	e.late.Seed = e.cut.seed
+	if err := e.check(files); err != nil {
+		return coded(exitUsage, err)
+	}
+	return e.configure()
+}
+
+// each evaluates one file, once for each strategy and budget of --query, and
+// passes every report to use.
+func (e *evaluation) each(ctx context.Context, file string, errOut io.Writer, use func(*Report) error) error {
 	askings, err := e.ask.askings()
 	if err != nil {
 		return coded(exitUsage, err)
 	}
-	var reports []*Report
-	report := func(r *Report, err error) error {
+	for _, ask := range askings {
+		r, err := e.file(ctx, file, ask, errOut)
 		if err != nil {
 			return err
 		}
-		reports = append(reports, r)
-		if e.asJSON {
-			return printJSON(out, r)
-		}
-		return nil
-	}
-	for _, file := range files {
-		for _, ask := range askings {
-			if err := report(e.file(ctx, file, ask, errOut)); err != nil {
-				return err
-			}
-		}
-		if e.linear {
-			if err := report(e.beside(file)); err != nil {
-				return err
-			}
-		}
-	}
-	table, draw := printReports, plotCurves
-	if len(e.ask.strategies) > 0 {
-		table, draw = printAsked, plotAsked
-	}
-	if !e.asJSON {
-		if err := table(out, reports); err != nil {
+		if err := use(r); err != nil {
 			return err
 		}
-	}
-	if e.plot != "" {
-		if err := draw(e.plot, reports); err != nil {
-			return err
-		}
-	}
-	if e.plotSets != "" {
-		return plotSets(e.plotSets, reports)
 	}
 	return nil
 }
@@ -231,7 +121,7 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 	if e.mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	census, err := dataset.TakeCensus(path, e.data.of(e.learnt.Features))
+	census, err := dataset.TakeCensus(path, e.data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
@@ -254,25 +144,6 @@ func (e *evaluation) file(ctx context.Context, path string, ask online.Asking, e
 	return meanReport(reports), nil
 }
 
-// beside judges soft-max regression on the rows that file judges.
-func (e *evaluation) beside(path string) (*Report, error) {
-	census, err := dataset.TakeCensus(path, e.data.of(e.learnt.Features))
-	if err != nil {
-		return nil, err
-	}
-	d, err := dataset.Open(path, e.data.of(e.learnt.Features))
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	cfg, all, err := e.stream(d, e.selection, census)
-	if err != nil {
-		return nil, err
-	}
-	rows := &usableRows{rows: all, how: e.late.OnMissing} // whose means the regression keeps
-	return linear(rows, len(cfg.Features), census.Classes, cfg.Batch.MaxSize, d.Name)
-}
-
 // stream is the configuration of the model that learns d, and the rows of s as
 // it takes them.
 func (e *evaluation) stream(d *dataset.File, s dataset.Selection, census dataset.Census) (cfg online.Config, rows *driftingRows, err error) {
@@ -281,15 +152,32 @@ func (e *evaluation) stream(d *dataset.File, s dataset.Selection, census dataset
 	return cfg, &driftingRows{rows: all, abrupt: e.abrupt}, err
 }
 
+// usable opens a file and returns the rows of the first order that can be learnt,
+// and the configuration of the model that learns them. Close the file.
+func (e *evaluation) usable(path string) (d *dataset.File, rows dataset.Rows, cfg online.Config, classes []string, err error) {
+	census, err := dataset.TakeCensus(path, e.data.Of(e.learnt.Features))
+	if err != nil {
+		return nil, nil, cfg, nil, err
+	}
+	if d, err = dataset.Open(path, e.data.Of(e.learnt.Features)); err != nil {
+		return nil, nil, cfg, nil, err
+	}
+	cfg, all, err := e.stream(d, e.selection, census)
+	if err != nil {
+		return nil, nil, cfg, nil, errors.Join(err, d.Close())
+	}
+	return d, &usableRows{rows: all, how: e.late.OnMissing}, cfg, census.Classes, nil
+}
+
 // once evaluates one file in one order; repeat is how many times that was done
 // before in this one.
 func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Census, ask online.Asking, repeat int, errOut io.Writer) (*Report, error) {
-	d, err := dataset.Open(path, e.data.of(e.learnt.Features))
+	d, err := dataset.Open(path, e.data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	e.data.warn(errOut, path, d)
+	e.data.Warn(errOut, path, d)
 	cfg, rows, err := e.stream(d, s, census)
 	if err != nil {
 		return nil, err
@@ -346,8 +234,8 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 
 // configure reads the configuration, and takes from it what no flag sets.
 func (e *evaluation) configure() error {
-	if err := e.data.check(); err != nil {
-		return err
+	if err := e.data.Check(); err != nil {
+		return coded(exitUsage, err)
 	}
 	if e.configPath == "" {
 		e.late.OnMissing = cmp.Or(e.late.OnMissing, stream.OnMissingMarginalise)
@@ -361,7 +249,7 @@ func (e *evaluation) configure() error {
 		return coded(exitConfig, err)
 	}
 	e.config = c
-	e.late.OnMissing = cmp.Or(e.late.OnMissing, c.onMissing(e.model))
+	e.late.OnMissing = cmp.Or(e.late.OnMissing, onMissing(c, e.model))
 	return nil
 }
 
@@ -374,7 +262,7 @@ func (e *evaluation) learnerConfig(d *dataset.File, census dataset.Census) onlin
 		cfg.Features = d.Features
 		cfg.Classes.Names = census.Classes
 		cfg.Classes.Max = max(cfg.Classes.Max, len(census.Classes))
-	} else if c := e.config; len(e.ask.strategies) > 0 && c.Models[cmp.Or(e.model, sortedKeys(c.Models)[0])].Learner.Inducing == 0 {
+	} else if c := e.config; len(e.ask.strategies) > 0 && c.Models[cmp.Or(e.model, slices.Sorted(maps.Keys(c.Models))[0])].Learner.Inducing == 0 {
 		cfg.Inducing = 0 // depends on what --query asks for, not the model
 	}
 	e.adjust(&cfg)
@@ -464,16 +352,6 @@ func (e *earlier) follow(l *online.Learner, out *online.Outcome) {
 	}
 	e.since %= stateEvery
 }
-
-// textFlag is a flag whose text is checked with the configuration.
-type textFlag struct {
-	text *string
-	name string
-}
-
-func (f textFlag) String() string     { return "" }
-func (f textFlag) Set(s string) error { *f.text = s; return nil }
-func (f textFlag) Type() string       { return f.name }
 
 // prequential teaches total rows to learner and reports how it did. A minibatch
 // that is not full at the end stays open, as it does in the daemon.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 )
 

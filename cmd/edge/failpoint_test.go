@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/stream"
 )
 

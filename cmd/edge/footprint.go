@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,7 @@ const (
 func footprintOf(cfg *Config) footprint {
 	f := footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
 	learnt, err := classesLearnt(cfg)
-	for _, name := range sortedKeys(cfg.Models) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		m, err := cfg.Learner(name)
 		if err != nil {
 			continue // a valid configuration has none

@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -61,7 +61,7 @@ func (s *splits) cut(mode string, n int) ([]split, error) {
 // splits judges a file by repeated splits.
 func (e *evaluation) splits(ctx context.Context, path string, errOut io.Writer) (*Report, error) {
 	cfg, features := e.tableConfig()
-	table, err := loadTable(path, e.data.of(features), e.late.OnMissing)
+	table, err := loadTable(path, e.data.Of(features), e.late.OnMissing)
 	if err != nil {
 		return nil, err
 	}

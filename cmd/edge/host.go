@@ -222,16 +222,6 @@ func examineMemory(d *diagnosis, cfg *Config, h host) {
 	d.add("memory", gradeOK, detail, "", figure)
 }
 
-// openToNetwork reports whether an address takes connections of other machines.
-func openToNetwork(listen string) (host string, open bool) {
-	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", false
-	}
-	ip := net.ParseIP(host)
-	return listen, host != "localhost" && (ip == nil || !ip.IsLoopback())
-}
-
 // loopbackServer reports whether a server's address is this machine's own.
 func loopbackServer(server string) bool {
 	u, err := url.Parse(server)

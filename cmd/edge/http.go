@@ -50,7 +50,7 @@ type web struct {
 // program has taken must not keep a model from learning.
 func newWeb(cfg HTTP, m *monitor, log *slog.Logger) *web {
 	w := &web{
-		cfg: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg.Password, log),
+		cfg: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg, log),
 		requests: turns{max: maxRequests, each: maxRequestsFromOne},
 		scrapes:  turns{max: maxScrapes, each: maxScrapes},
 		viewers:  viewers{max: maxViewers, stays: viewerStays, timeout: viewerReads},

@@ -330,7 +330,7 @@ func TestHealthChecks(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := newMonitor()
-	m.follow(&deployment{cfg: new(Config), models: []*servedModel{{name: "m", loop: online.NewLoop(learner, online.LoopOptions{})}}})
+	m.follow(&Deployment{cfg: new(Config), models: []*servedModel{{name: "m", loop: online.NewLoop(learner, online.LoopOptions{})}}})
 	if h := healthOf(m.alive(time.Hour)); h.code() != http.StatusOK || len(h.Checks) != 1 {
 		t.Errorf("a new loop: %+v", h)
 	}
@@ -598,7 +598,7 @@ func TestPortTaken(t *testing.T) {
 // An address that others reach is warned of, one that they do not is not.
 func TestListenWarns(t *testing.T) {
 	m := newMonitor()
-	m.follow(&deployment{cfg: new(Config)})
+	m.follow(&Deployment{cfg: new(Config)})
 	for listen, want := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true} {
 		var log lockedLog
 		w := newWeb(HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
@@ -643,7 +643,7 @@ func TestCourseIsBounded(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Models["m"] = DefaultModel()
 	m := newMonitor()
-	m.follow(&deployment{cfg: &cfg})
+	m.follow(&Deployment{cfg: &cfg})
 	for n := range 10000 {
 		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}})
 		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}}) // no news

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"strconv"
@@ -28,13 +27,19 @@ func (c Certificate) files() []string {
 	return []string{os.Expand(c.Cert, os.Getenv), os.Expand(c.Key, os.Getenv)}
 }
 
-// newCertificate reads the certificate now, and again when a file has changed.
-func newCertificate(c Certificate, log *slog.Logger) *fileCache[*tls.Certificate] {
+// load reads the certificate and its key.
+func (c Certificate) load() (tls.Certificate, error) {
 	files := c.files()
-	return &fileCache[*tls.Certificate]{name: "http.tls", files: files, log: log, load: func() (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(files[0], files[1])
-		return &pair, err
-	}}
+	return tls.LoadX509KeyPair(files[0], files[1])
+}
+
+// readPassword returns the password; an empty one is an error.
+func (h HTTP) readPassword() (string, error) {
+	text, err := h.Password.Resolve()
+	if err == nil && text == "" {
+		err = errors.New("the password is empty")
+	}
+	return text, err
 }
 
 // Validate reports every key that is wrong. Control says whether labels are
@@ -72,14 +77,13 @@ func (h HTTP) Validate(control bool) error {
 // readable reads the password and the certificate, as serving will.
 func (h HTTP) readable() error {
 	var errs []error
-	log := slog.New(slog.DiscardHandler)
-	if p := newPassword(h.Password, log); p != nil {
-		if _, err := p.digest.get(); err != nil {
+	if !h.Password.IsZero() {
+		if _, err := h.readPassword(); err != nil {
 			errs = append(errs, fmt.Errorf("http.password: %w", err))
 		}
 	}
 	if h.TLS.enabled() {
-		if _, err := newCertificate(h.TLS, log).get(); err != nil {
+		if _, err := h.TLS.load(); err != nil {
 			errs = append(errs, fmt.Errorf("http.tls: %w", err))
 		}
 	}
@@ -102,4 +106,14 @@ func (h HTTP) exposures(control bool) (found []exposure) {
 		add("the page can be reached from other machines, and its password goes over the network unencrypted", "http.tls, or a proxy in front that speaks TLS")
 	}
 	return found
+}
+
+// openToNetwork reports whether an address takes connections of other machines.
+func openToNetwork(listen string) (host string, open bool) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", false
+	}
+	ip := net.ParseIP(host)
+	return listen, host != "localhost" && (ip == nil || !ip.IsLoopback())
 }

@@ -189,7 +189,7 @@ func recall(store *persist.Store, name string, running *Config) (learner *online
 		cfg, err = running.Learner(name)
 		learnt = true
 	} else {
-		cfg, err = configOfShape(info.Shape)
+		cfg, err = online.ConfigOfShape(info.Shape)
 	}
 	if err != nil {
 		return nil, nil, false, err
@@ -201,7 +201,7 @@ func recall(store *persist.Store, name string, running *Config) (learner *online
 	if !learnt {
 		records = nil
 	}
-	learner, _, err = online.Replay(func() (*online.Learner, error) { return revive(cfg, kept.State) }, records)
+	learner, _, err = online.Replay(func() (*online.Learner, error) { return online.RestoreOrNew(cfg, kept.State) }, records)
 	return learner, kept, learnt, err
 }
 
@@ -225,7 +225,7 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 	if scores := learner.Scores(); scores.N > 0 {
 		r.Scores = &scores
 	}
-	r.FormulaBytes, r.Parts = stateSize(cfg, len(p.Latent)), learner.StateSize()
+	r.FormulaBytes, r.Parts = cfg.EncodedSize(len(p.Latent)), learner.StateSize()
 	r.Classes, r.Horizons, r.Relevance = []ClassReport{}, []HorizonReport{}, []FeatureRelevance{}
 	for k, name := range p.Classes() {
 		r.Classes = append(r.Classes, ClassReport{name, p.Counts[k], slices.Contains(p.Latent, k)})
@@ -243,40 +243,6 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 	slices.SortStableFunc(r.Relevance, func(a, b FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
 	r.LabelNoise = p.Eps()
 	return nil
-}
-
-// configOfShape is a configuration with the given online.Config.Shape.
-func configOfShape(shape string) (online.Config, error) {
-	cfg := online.DefaultConfig()
-	names, rest, ok := cutLast(shape, " inducing=")
-	names, prefix := strings.CutPrefix(names, "features=")
-	var horizons string
-	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
-		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
-	}
-	if strings.HasSuffix(rest, " kernel="+string(online.PerClass)) {
-		cfg.Kernel = online.PerClass
-	}
-	cfg.Features = strings.Split(names, ",")
-	cfg.Horizons = nil
-	for word := range strings.SplitSeq(horizons, ",") {
-		var h online.Horizon
-		if err := h.UnmarshalText([]byte(word)); err != nil {
-			return cfg, err
-		}
-		cfg.Horizons = append(cfg.Horizons, h)
-	}
-	if cfg.Shape() != shape {
-		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
-	}
-	return cfg, nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 const (

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )

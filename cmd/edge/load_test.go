@@ -14,7 +14,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/stream"
 )
 

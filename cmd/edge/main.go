@@ -50,23 +50,7 @@ func main() {
 
 // execute runs one command line and returns the exit code.
 func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errOut)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return exitOK
-	}
-	fmt.Fprintln(textWriter{errOut}, "edge:", err)
-	// What a command returns is coded by action; anything else comes from the
-	// parsing of flags and arguments.
-	if c := (*codedError)(nil); errors.As(err, &c) {
-		return c.code
-	}
-	fmt.Fprintf(errOut, "Try `%s --help`.\n", cmd.CommandPath())
-	return exitUsage
+	return executeRoot(ctx, newRoot(), args, in, out, errOut)
 }
 
 func newRoot() *cobra.Command {
@@ -83,7 +67,6 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Example:       "  edge demo\n  edge config sample >edge.yaml\n  edge run -c edge.yaml",
 	}
-	root.SetFlagErrorFunc(nearestFlag)
 	root.AddCommand(
 		newRunCommand(),
 		newInspectCommand(),
@@ -98,7 +81,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newVersionCommand(),
 	)
 	root.AddCommand(
-		newDemoCommand(), newReplayCommand(), newEvalCommand(), newTrainCommand(), newPaperCommand(), newPredictCommand(), newTopCommand(),
+		newDemoCommand(), newReplayCommand(), newTrainCommand(), newPredictCommand(), newTopCommand(),
 	)
 	return root
 }
@@ -151,4 +134,25 @@ func action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// executeRoot runs one command line of a program and returns the exit code.
+func executeRoot(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errOut io.Writer) int {
+	root.SetFlagErrorFunc(nearestFlag)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(textWriter{errOut}, root.Name()+":", err)
+	// What a command returns is coded by action; anything else comes from the
+	// parsing of flags and arguments.
+	if c := (*codedError)(nil); errors.As(err, &c) {
+		return c.code
+	}
+	fmt.Fprintf(errOut, "Try `%s --help`.\n", cmd.CommandPath())
+	return exitUsage
 }

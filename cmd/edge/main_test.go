@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"

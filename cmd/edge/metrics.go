@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"math"
 	"os"
 	"runtime/metrics"
@@ -151,11 +152,11 @@ func (c *collector) collect() *exposition {
 	send(c.subscribed, oneIf(s.Subscribed))
 	send(c.degraded, oneIf(s.Degraded))
 	now := time.Now()
-	for _, name := range sortedKeys(s.Streams) {
+	for _, name := range slices.Sorted(maps.Keys(s.Streams)) {
 		of := s.Streams[name]
 		send(c.received, float64(of.Received), name)
 		send(c.lastMessage, stamp(now.Add(-of.SinceMessage)), name)
-		for _, reason := range sortedKeys(of.Rejected) {
+		for _, reason := range slices.Sorted(maps.Keys(of.Rejected)) {
 			send(c.rejected, float64(of.Rejected[reason]), name, string(reason))
 		}
 	}
@@ -189,7 +190,7 @@ func (c *collector) collect() *exposition {
 	}
 	open, refused := c.monitor.http.snapshot()
 	send(c.httpOpen, float64(open))
-	for _, reason := range sortedKeys(refused) {
+	for _, reason := range slices.Sorted(maps.Keys(refused)) {
 		send(c.httpRefused, float64(refused[reason]), reason)
 	}
 	for _, m := range c.monitor.now().models {
@@ -205,9 +206,9 @@ func (c *collector) collectTimes(page *exposition) {
 	m := c.monitor
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range sortedKeys(m.recent) {
+	for _, name := range slices.Sorted(maps.Keys(m.recent)) {
 		r := m.recent[name]
-		for _, class := range sortedKeys(r.predicted) {
+		for _, class := range slices.Sorted(maps.Keys(r.predicted)) {
 			page.send(c.predictions, float64(r.predicted[class]), name, metricLabel(class))
 		}
 		page.sendHistogram(c.predictTime, r.predictTime, name)

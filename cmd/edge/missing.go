@@ -1,20 +1,22 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/stream"
 )
 
 // onMissing is what becomes of samples of a model that lack features: as its
 // first stream has it. "" is the only model.
-func (c *Config) onMissing(name string) string {
+func onMissing(c *Config, name string) string {
 	if name == "" {
-		name = sortedKeys(c.Models)[0]
+		name = slices.Sorted(maps.Keys(c.Models))[0]
 	}
 	return c.Streams[c.Models[name].Streams[0]].OnMissing
 }
@@ -97,3 +99,6 @@ func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error
 	}
 	return t, nil
 }
+
+// errNoRows occurs where no row is left to judge or to learn.
+var errNoRows = errors.New("every row lacks a label, or features that on_missing: reject asks for: --on-missing marginalise takes rows with some of them")

@@ -29,7 +29,7 @@ type monitor struct {
 	build   Version
 	http    *httpStats
 
-	at    atomic.Pointer[deployment]
+	at    atomic.Pointer[Deployment]
 	store atomic.Pointer[storeSample]
 
 	mu         sync.Mutex
@@ -89,11 +89,11 @@ var (
 )
 
 // now returns the deployment that it follows.
-func (m *monitor) now() *deployment { return m.at.Load() }
+func (m *monitor) now() *Deployment { return m.at.Load() }
 
 // follow takes a deployment for the present one. What is remembered of a model
 // that has gone is kept: it may come back.
-func (m *monitor) follow(p *deployment) {
+func (m *monitor) follow(p *Deployment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name := range p.cfg.Models {

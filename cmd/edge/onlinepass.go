@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/stream"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )

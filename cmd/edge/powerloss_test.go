@@ -247,12 +247,12 @@ func survivors(t *testing.T, config string, truth []string) (n int, recovery *pe
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n = int(d.now().models[0].loop.Learner().Scores().N)
-	recovery = d.store.Recovery()
+	n = int(d.loop("waveform").Learner().Scores().N)
+	recovery = d.recovery()
 	// Where both checkpoints are lost, what is left of the journal is learnt, and
 	// the loss is said.
 	said := recovery != nil && recovery.Models["waveform"].Samples > 0
-	if got := d.now().models[0].loop.Learner().Digest(); got != truth[n] && !said {
+	if got := d.loop("waveform").Learner().Digest(); got != truth[n] && !said {
 		t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; %+v", n, got, truth[n], recovery)
 	}
 	return n, recovery

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
 )
@@ -33,7 +33,7 @@ type Answer struct {
 // prediction is one run of the predict command.
 type prediction struct {
 	state, model, config string
-	data                 dataFlags
+	data                 dataset.Options
 }
 
 func newPredictCommand() *cobra.Command {
@@ -57,32 +57,33 @@ first, in memory, as the daemon would.`,
 			if p.state == "" {
 				return coded(exitUsage, errors.New("predict: --state names the state file"))
 			}
-			return p.run(cmd, args[0])
+			return p.run(args[0], cmd.InOrStdin(), cmd.OutOrStdout())
 		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&p.state, "state", "", "state `FILE`")
 	f.StringVar(&p.model, "model", "", "`NAME` of the model, where the state file has several")
-	p.data.add(cmd, "`NAME` of a column to print as label")
+	addDataFlags(cmd, &p.data, "`NAME` of a column to print as label")
 	f.StringVarP(&p.config, "config", "c", "", "configuration `FILE` under which to learn what the journal holds")
 	return cmd
 }
 
-func (p *prediction) run(cmd *cobra.Command, path string) error {
-	if err := p.data.check(); err != nil {
-		return err
+// run answers the rows of a file, or of in if path is -.
+func (p *prediction) run(path string, in io.Reader, out io.Writer) error {
+	if err := p.data.Check(); err != nil {
+		return coded(exitUsage, err)
 	}
 	learner, err := p.learner()
 	if err != nil {
 		return err
 	}
 	p.data.Unlabeled = true
-	d, err := dataset.OpenOr(path, cmd.InOrStdin(), p.data.of(learner.Config().Features))
+	d, err := dataset.OpenOr(path, in, p.data.Of(learner.Config().Features))
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return answers(cmd.OutOrStdout(), learner, d)
+	return answers(out, learner, d)
 }
 
 // learner has learnt what the state file holds of the model.

@@ -196,7 +196,7 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Publi
 	if sent.label == "" {
 		return
 	}
-	classes := sortedKeys(p.Probs)
+	classes := slices.Sorted(maps.Keys(p.Probs))
 	probs := make([]float64, len(classes))
 	for i, name := range classes {
 		probs[i] = p.Probs[name]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func (r *run) reload(ctx context.Context, answer chan<- reload) {
 	if old.node != next.node {
 		r.replace(old, next)
 	} else {
-		r.monitor.follow(next)
+		r.follow(next)
 	}
 	r.log.Info("configuration reloaded", "changed", list(changed), "config", next.settings.digest(), "reconnect", old.node != next.node)
 	next.node.Reconfigured(next.settings.digest(), list(changed))
@@ -93,15 +94,15 @@ func (r *run) replace(old, next *deployment) {
 	}
 	next.node.TakeOver()
 	for _, m := range next.models {
-		if m.work == nil {
-			m.work = begin(r.learning, m.loop.Run)
+		if next.work[m.name] == nil {
+			next.work[m.name] = begin(r.learning, m.loop.Run)
 		}
 	}
-	r.monitor.follow(next)
+	r.follow(next)
 	r.node = begin(r.learning, next.node.Run)
 	for _, m := range old.models {
 		if next.model(m.name) == nil { // its state stays in the store
-			if err := m.work.end(nil); err != nil {
+			if err := old.work[m.name].end(nil); err != nil {
 				r.log.Error("the last checkpoint of a model that is not served any more failed; the journal has what it would have held", "model", m.name, "error", err)
 			}
 			r.farewell(m)
@@ -116,7 +117,7 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 	if err != nil {
 		return nil, nil, err
 	}
-	next = &deployment{cfg: cfg, settings: settingsOf(cfg), node: old.node}
+	next = &deployment{Deployment: &Deployment{cfg: cfg, node: old.node}, settings: settingsOf(cfg), work: map[string]*task{}}
 	if next.secrets, err = cfg.MQTT.Credentials(); err != nil {
 		return nil, nil, err
 	}
@@ -134,13 +135,16 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 		return nil, nil, err
 	}
 	rebuild := next.secrets != old.secrets || !reflect.DeepEqual(old.cfg.Stream(), cfg.Stream())
-	for _, name := range sortedKeys(cfg.Models) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		m, same, err := r.carryOver(old, cfg, name)
 		if err != nil {
 			return nil, nil, err
 		}
 		rebuild = rebuild || !same
 		next.models = append(next.models, m)
+		if w := old.work[name]; w != nil {
+			next.work[name] = w
+		}
 	}
 	rebuild = rebuild || len(old.models) != len(next.models)
 	if rebuild {
@@ -170,15 +174,15 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 func (r *run) carryOver(old *deployment, cfg *Config, name string) (m *servedModel, same bool, err error) {
 	was := old.model(name)
 	if was == nil {
-		m, err = r.recover(cfg, name)
+		m, _, err = r.recover(cfg, name)
 		return m, false, err
 	}
 	learner, err := cfg.Learner(name)
 	if err != nil {
 		return nil, false, err
 	}
-	m = newServedModel(cfg, name, learner)
-	m.loop, m.work = was.loop, was.work
+	m = &servedModel{name: name, config: learner, feed: cfg.Feed(name, learner)}
+	m.loop = was.loop
 	m.feed.Model, m.feed.Mark = was.loop, was.feed.Mark
 	before := was.feed
 	before.Waiting = nil

@@ -25,7 +25,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )

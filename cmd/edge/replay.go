@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/stream"
 )
 
@@ -330,170 +329,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// brokerFlags say how a tool reaches the broker.
-type brokerFlags struct {
-	config, url, username, passwordFile, ca, base string
-}
-
-func (b *brokerFlags) add(cmd *cobra.Command) {
-	f := cmd.Flags()
-	f.StringVarP(&b.config, "config", "c", "", "take the connection from the mqtt section of this `FILE`")
-	f.StringVar(&b.url, "broker", "", "`URL` of the broker, such as mqtt://127.0.0.1:1883 or mqtts://broker.lan")
-	f.StringVar(&b.username, "username", "", "user `NAME` (default EDGE_MQTT_USERNAME)")
-	f.StringVar(&b.passwordFile, "password-file", "", "`FILE` that holds the password (default EDGE_MQTT_PASSWORD_FILE)")
-	f.StringVar(&b.ca, "ca", "", "`FILE` of certificates to trust (default EDGE_MQTT_TLS_CA, else the system's)")
-	f.StringVar(&b.base, "base", "", "base `TOPIC` of the daemons (default edge)")
-}
-
-// mqtt is the connection that the flags, the configuration and the environment
-// ask for; cfg is nil where no configuration is named.
-func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, cfg *Config, err error) {
-	if b.config != "" {
-		if cfg, err = LoadConfig(b.config); err != nil {
-			return m, nil, err
-		}
-		m = cfg.MQTT
-	} else {
-		plain := DefaultConfig()
-		if _, err := plain.applyEnviron(environ); err != nil {
-			return m, nil, coded(exitConfig, err)
-		}
-		m = plain.MQTT
-	}
-	if b.url != "" {
-		m.Servers = []string{b.url}
-	}
-	if b.username != "" {
-		m.Username = b.username
-	}
-	if b.passwordFile != "" {
-		m.Password = stream.Secret{File: b.passwordFile}
-	}
-	if b.ca != "" {
-		m.TLS.CA = b.ca
-	}
-	if b.base != "" {
-		m.BaseTopic = b.base
-	}
-	return m, cfg, nil
-}
-
-func newReplayCommand() *cobra.Command {
-	var (
-		broker    brokerFlags
-		p         Player
-		data      dataFlags
-		format    string
-		shuffle   uint64
-		selection dataset.Selection
-		out       replayOutput
-		qos       int
-	)
-	cmd := &cobra.Command{
-		Use:   "replay FILE",
-		Short: "Publish a data file as a stream of sensor messages",
-		Long: `replay publishes the rows of a CSV file, in order, one message a row:
-
-  {"id":"gas-000123","features":[0.5,2],"label":"ok"}
-
-A broker keeps a limited number of messages for a daemon that is behind
-(mosquitto 1000) and drops the rest silently. So replay watches the daemon's
-predictions and stays at most --ahead rows before them; it begins when a daemon
-is online. A daemon learns a message once, and knows it by its id: to teach the
-same rows again, give another --prefix.
-
-With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…};
-with --labels asked only the daemon's queries are answered.
-
-At the end it prints the scores of the predictions that each daemon published,
-judged by the file's labels whether they were sent or not. They are those of
-eval, as a subscriber sees them: made when the row came, with what had been
-learnt by then, and with four decimals. eval predicts each row after all labels
-before it; a replay that is faster than the daemon learns lags behind that.
-
-A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
-		Example: `  edge replay gas.csv.gz --broker mqtt://127.0.0.1 --rate 500
-  edge replay gas.csv.gz -c edge.yaml --labels delayed --delay 50 --label-fraction 0.1
-  edge replay gas.csv.gz -c edge.yaml --labels asked --rate 20 --json
-  edge replay iris.csv --topic lab/iris --shuffle 1 --loop --format named`,
-		Args: cobra.ExactArgs(1),
-		RunE: action(func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("shuffle") {
-				selection.Shuffle = &shuffle
-			}
-			switch {
-			case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
-				return coded(exitUsage, fmt.Errorf("--labels %s: want inline, delayed or none, or asked", p.Labels))
-			case p.Ahead == 0 && (p.Labels == "asked" || out.plot != ""):
-				return coded(exitUsage, errors.New("--labels asked and --plot need the daemon's predictions: give --ahead 1 or more"))
-			case format != "array" && format != "named":
-				return coded(exitUsage, fmt.Errorf("--format %s: want array or named", format))
-			case !(p.Fraction >= 0 && p.Fraction <= 1):
-				return coded(exitUsage, fmt.Errorf("--label-fraction %g: want 0 to 1", p.Fraction))
-			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
-				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
-			}
-			if err := data.check(); err != nil {
-				return err
-			}
-			mqtt, cfg, err := broker.mqtt(os.Environ())
-			if err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("qos") {
-				mqtt.QoS = qos
-			}
-			p.Named, p.Seed = format == "named", shuffle
-			return replayFile(cmd, args[0], &data, selection, &out, &p, mqtt, cfg)
-		}),
-	}
-	broker.add(cmd)
-	f := cmd.Flags()
-	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>, or the one that the configuration names)")
-	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
-	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
-	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed, asked or none")
-	p.Delay = Delay{Rows: 10}
-	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
-	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
-	f.BoolVar(&out.loop, "loop", false, "begin again at the end, until interrupted")
-	data.add(cmd, "`NAME` of the label's column (default the last one)")
-	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
-	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
-	f.StringVar(&format, "format", "array", "features as array or as named object")
-	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon, and print no scores)")
-	f.BoolVar(&out.asJSON, "json", false, "print the scores as a JSON object a line for each node and model")
-	f.StringVar(&out.plot, "plot", "", "draw error and log loss of the published predictions into this SVG `FILE`")
-	return cmd
-}
-
-// replayOutput says what replay does with what it hears.
-type replayOutput struct {
-	loop   bool // again and again
-	asJSON bool
-	plot   string
-}
-
-// print writes the scores of what was published.
-func (o *replayOutput) print(w io.Writer, reports []*Report) error {
-	if o.asJSON {
-		for _, r := range reports {
-			if err := printJSON(w, r); err != nil {
-				return err
-			}
-		}
-	} else if len(reports) > 0 {
-		if err := printPublished(w, reports); err != nil {
-			return err
-		}
-	}
-	if o.plot != "" {
-		return plotCurves(o.plot, reports)
-	}
-	return nil
-}
-
 // topicOf is where the rows of a file of that name go: to sensors/<name>, or,
 // where no stream of cfg takes that, to the only topic that its streams name. cfg
 // is nil where there is none.
@@ -503,7 +338,7 @@ func topicOf(name string, cfg *Config) (string, error) {
 		return topic, nil
 	}
 	var named []string
-	for _, key := range sortedKeys(cfg.Streams) {
+	for _, key := range slices.Sorted(maps.Keys(cfg.Streams)) {
 		s := cfg.Streams[key]
 		if s.Takes(topic) {
 			return topic, nil
@@ -518,11 +353,11 @@ func topicOf(name string, cfg *Config) (string, error) {
 
 // featuresOn are those of the stream that takes what is published on topic, in
 // its order; nil: there is none.
-func (c *Config) featuresOn(topic string) []string {
+func featuresOn(c *Config, topic string) []string {
 	if c == nil {
 		return nil
 	}
-	for _, key := range sortedKeys(c.Streams) {
+	for _, key := range slices.Sorted(maps.Keys(c.Streams)) {
 		if s := c.Streams[key]; s.Takes(topic) {
 			return s.FeatureNames()
 		}
@@ -530,66 +365,67 @@ func (c *Config) featuresOn(topic string) []string {
 	return nil
 }
 
-// replayFile plays a file, and tells what was published for its rows.
-func replayFile(cmd *cobra.Command, path string, data *dataFlags, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT, cfg *Config) error {
+// replayFile publishes the rows of a file and reports the predictions that were
+// published for them. A loop has no end.
+func replayFile(ctx context.Context, errOut io.Writer, path string, data *dataset.Options, s dataset.Selection, loop bool, p *Player, broker stream.MQTT, cfg *Config) ([]*Report, error) {
 	if p.Topic == "" {
 		var err error
 		if p.Topic, err = topicOf(dataset.NameOf(path), cfg); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	format := data.of(nil)
-	if wanted := cfg.featuresOn(p.Topic); wanted != nil && dataset.Has(path, data.of(wanted)) {
-		format = data.of(wanted)
+	format := data.Of(nil)
+	if wanted := featuresOn(cfg, p.Topic); wanted != nil && dataset.Has(path, data.Of(wanted)) {
+		format = data.Of(wanted)
 	}
 	census, err := dataset.TakeCensus(path, format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	total := census.Rows
 	if s.First > 0 {
 		total = min(total, s.First)
 	}
-	if o.loop {
+	if loop {
 		total = -1
 	}
 	if p.Ahead > 0 {
 		p.Scores = &publishedScores{Total: max(total, 0)}
 	}
-	rows := &fileRows{path: path, format: format, selection: s, loop: o.loop}
+	rows := &fileRows{path: path, format: format, selection: s, loop: loop}
 	if err := rows.open(); err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { rows.file.Close() }()
-	data.warn(cmd.ErrOrStderr(), path, rows.file)
+	data.Warn(errOut, path, rows.file)
 	p.Rows, p.Features = rows, rows.file.Features
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name
 	}
-	bar := newProgress(cmd.ErrOrStderr(), total, rows.file.Name)
+	bar := newProgress(errOut, total, rows.file.Name)
 	p.Sent = func(int) { bar.Add(1) }
-	p.Waiting = func(why string) { fmt.Fprintln(cmd.ErrOrStderr(), "replay: waiting:", why) }
+	p.Waiting = func(why string) { fmt.Fprintln(errOut, "replay: waiting:", why) }
 	start := time.Now()
-	n, err := p.Play(cmd.Context(), broker)
+	n, err := p.Play(ctx, broker)
 	bar.Close()
 	taken := time.Since(start)
-	if cmd.Context().Err() != nil {
+	if ctx.Err() != nil {
 		err = nil // interrupted: what was published is told below
 	}
-	if err == nil && isTerminal(cmd.ErrOrStderr()) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "published %d rows on %s in %v, %.0f a second\n", n, p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
+	if err == nil && isTerminal(errOut) {
+		fmt.Fprintf(errOut, "published %d rows on %s in %v, %.0f a second\n", n, p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
 	}
 	if p.Scores == nil || err != nil {
-		return err
+		return nil, err
 	}
 	reports := p.Scores.reports(rows.file.Name)
 	for _, r := range reports {
-		if of := r.Published; of.Unanswered > 0 && !o.loop {
-			fmt.Fprintf(cmd.ErrOrStderr(), "replay: model %s of node %s has not answered %d of %d rows: was the daemon interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",
+		if of := r.Published; of.Unanswered > 0 && !loop {
+			fmt.Fprintf(errOut, "replay: model %s of node %s has not answered %d of %d rows: was the daemon interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",
 				of.Model, of.Node, of.Unanswered, of.Rows)
 		}
 	}
-	return o.print(cmd.OutOrStdout(), reports)
+	return reports, nil
 }
 
 // fileRows reads a selection of a file, numbered without end if it loops.

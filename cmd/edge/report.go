@@ -56,7 +56,7 @@ type Report struct {
 	BalancedSE online.Real `json:"balanced_accuracy_se,omitempty"`
 	KappaSE    online.Real `json:"kappa_se,omitempty"`
 
-	seed uint64 // of the shuffle, or where there is none of the model
+	seed uint64 `json:"-"` // of the shuffle, or where there is none of the model
 }
 
 // CurvePoint is the mean over the first N samples.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/stream"
 )
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func settingsOf(c *Config) settings {
 // digest identifies the configuration. Its environment variables count as keys.
 func (s settings) digest() string {
 	h := sha256.New()
-	for _, key := range sortedKeys(s) {
+	for _, key := range slices.Sorted(maps.Keys(s)) {
 		fmt.Fprintf(h, "%q %q\n", key, s[key])
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])

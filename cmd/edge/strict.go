@@ -158,7 +158,7 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		d.mapping(node, path, nil, func(key string, value *yaml.Node) (known []string) {
 			field, ok := fields[key]
 			if !ok {
-				return sortedKeys(fields)
+				return slices.Sorted(maps.Keys(fields))
 			}
 			d.decode(value, field, joinKey(path, key))
 			return nil
@@ -366,15 +366,6 @@ func visitFields(v reflect.Value, visit func(key string, field reflect.Value)) {
 			visit(key, v.Field(i))
 		}
 	}
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // nearest returns the candidate that word was most likely meant to be, or "".

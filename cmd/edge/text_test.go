@@ -108,7 +108,7 @@ func TestNamesAreEscaped(t *testing.T) {
 	outputs["doctor"] = doc.String()
 	for _, format := range []string{"text", "json"} {
 		var log bytes.Buffer
-		newLogger(Log{Format: format, Level: slog.LevelInfo}, &log).Error(hostileNames[0], "topic", hostileNames[1], "error", fmt.Errorf("refused: %s", hostileNames[4]))
+		newLogger(slog.LevelInfo, format, &log).Error(hostileNames[0], "topic", hostileNames[1], "error", fmt.Errorf("refused: %s", hostileNames[4]))
 		outputs["log "+format] = log.String()
 	}
 	var log bytes.Buffer

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -229,7 +231,7 @@ func onlyNode(ctx context.Context, cfg stream.MQTT) (string, error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	names := sortedKeys(states)
+	names := slices.Sorted(maps.Keys(states))
 	if len(names) == 1 {
 		return names[0], nil
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 )

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
 	"edge/stream"
@@ -22,7 +22,7 @@ import (
 // training is what the flags of train ask for.
 type training struct {
 	configPath, model string
-	data              dataFlags
+	data              dataset.Options
 	onMissing         string
 	output, test      string
 	inducing          int
@@ -32,88 +32,9 @@ type training struct {
 	seed              uint64 // 0: as configured
 	shifted           bool
 	holdout           float64
-	resume, asJSON    bool
-	plot              string
+	resume, quiet     bool // quiet: no line after each pass
 	online            bool
 	how               online.Training
-}
-
-func newTrainCommand() *cobra.Command {
-	t := training{how: online.DefaultTraining()}
-	var finish func()
-	cmd := &cobra.Command{
-		Use:   "train FILE",
-		Short: "Train offline, many passes; the daemon carries on from the result",
-		Long: `train learns a data file by many passes: CSV (gzip'd or not, with a header line),
-or images in the idx format with their labels beside them. With -c and -o the
-result is a state file of a model of that configuration: edge run carries on
-from it. Every horizon then begins with all that was learnt, with an empty
-window; the feature scaling is the training set's.
-
-Minibatches learn large sets: their sites are tied to one (stochastic EP), so
-that memory does not grow with the set. --sites explicit keeps one for each sample
-and class (EP), which is better wherever memory allows it. --batch 0 takes all
-samples in each step, for small sets; then --optimizer sign is possible.
-
-An interrupted training, saved beside the output as FILE.training, goes on with
---resume, to the same result.`,
-		Example: `  edge train history.csv.gz -c edge.yaml -o edge.db --passes 20 --holdout 0.1
-  edge train small.csv --batch 0 --passes 250 --rate 0.02 --schedule constant --sites explicit --holdout 0.1
-  edge train train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz --kernel per-class --inducing 200 --batch 200 --scale common`,
-		Args: cobra.ExactArgs(1),
-		RunE: action(func(cmd *cobra.Command, args []string) error {
-			finish()
-			if t.how.Batch == 0 && !cmd.Flags().Changed("damping") {
-				t.how.Damping = 0.5
-			}
-			if err := t.check(); err != nil {
-				return coded(exitUsage, err)
-			}
-			return t.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
-		}),
-	}
-	f := cmd.Flags()
-	f.StringVarP(&t.configPath, "config", "c", "", "take the model's configuration from this `FILE`")
-	f.StringVar(&t.model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	f.StringVarP(&t.output, "output", "o", "", "state `FILE` to write; it must not hold that model yet")
-	t.data.add(cmd, "`NAME` of the label's column (default the last one)")
-	f.StringVar(&t.onMissing, "on-missing", "", "what becomes of rows that lack features: reject leaves them out, impute or marginalise learns them (default as the model's stream has it, else marginalise)")
-	f.StringVar(&t.test, "test", "", "judge by this `FILE` after each pass")
-	f.Float64Var(&t.holdout, "holdout", 0, "keep this `FRACTION` of the rows back and judge by them after each pass")
-	f.IntVar(&t.inducing, "inducing", 0, "`M` inducing points (default as configured: 50)")
-	f.StringVar(&t.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.Float64Var(&t.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
-	f.IntVar(&t.how.Batch, "batch", t.how.Batch, "samples a minibatch; 0: all of them")
-	f.IntVar(&t.components, "components", 0, "learn the first `K` principal components instead of the features; for measurements, without -o")
-	f.BoolVar(&t.shifted, "shifted", false, "also learn each image moved by one pixel to the left, to the right, up and down; those that judge, and --online, stay as they are")
-	f.Uint64Var(&t.seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
-	finish = trainingFlags(cmd, &t.how)
-	f.BoolVar(&t.resume, "resume", false, "go on where an earlier training was interrupted")
-	f.BoolVar(&t.asJSON, "json", false, "print a JSON object")
-	f.StringVar(&t.plot, "plot", "", "draw error and log loss over CPU time into this SVG `FILE`")
-	f.BoolVar(&t.online, "online", false, "also learn the rows once online, as the daemon does, with one shared kernel and an infinite horizon, and print and draw that beside")
-	return cmd
-}
-
-// trainingFlags adds the flags that say how a set is trained offline; the
-// function that it returns completes how once they are parsed.
-func trainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
-	f := cmd.Flags()
-	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
-	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
-	sites := f.String("sites", string(how.Sites), "tied, or explicit: a cavity leaves out the sample's own site (EP)")
-	f.Float64Var(&how.Rate, "rate", how.Rate, "learning rate of kernel and inducing inputs; 0 keeps them")
-	schedule := f.String("schedule", string(how.Schedule), "of the learning rate: constant, cosine or sqrt")
-	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
-	f.Float64Var(&how.Prior, "prior", how.Prior, "precision of a prior that holds the log lengthscales together; 0: none")
-	f.IntVar(&how.Patience, "patience", how.Patience, "end after `N` passes without a better log evidence; 0: never")
-	scaling := f.String("scale", string(how.Scaling), "standardise by feature, by plain feature (wild values count), or all by one common deviation")
-	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
-	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
-	return func() {
-		how.Optimizer, how.Sites = online.Optimizer(*optimizer), online.Sites(*sites)
-		how.Schedule, how.Scaling, how.Start = online.Schedule(*schedule), online.Scaling(*scaling), online.Start(*start)
-	}
 }
 
 func (t *training) check() error {
@@ -134,8 +55,6 @@ func (t *training) check() error {
 		return errors.New("--resume: give the same -o FILE, too")
 	case t.online && t.holdout == 0 && t.test == "":
 		return errors.New("--online is judged by held-out rows: give --holdout or --test, too")
-	case t.plot != "" && t.holdout == 0 && t.test == "":
-		return errors.New("--plot draws the scores: give --holdout or --test, too")
 	}
 	return nil
 }
@@ -183,7 +102,7 @@ func (t *training) learnerConfig() (cfg online.Config, file *Config, err error) 
 			return cfg, nil, coded(exitConfig, err)
 		}
 		if t.model == "" {
-			t.model = sortedKeys(file.Models)[0]
+			t.model = slices.Sorted(maps.Keys(file.Models))[0]
 		}
 	}
 	shape := cfg.Shape()
@@ -208,67 +127,68 @@ func (t *training) learnerConfig() (cfg online.Config, file *Config, err error) 
 	return cfg, file, nil
 }
 
-func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) error {
-	if err := t.data.check(); err != nil {
-		return err
+// run trains on a file, and writes a line to out after each pass.
+func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) (*TrainReport, error) {
+	if err := t.data.Check(); err != nil {
+		return nil, coded(exitUsage, err)
 	}
 	cfg, file, err := t.learnerConfig()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if file != nil {
-		t.onMissing = cmp.Or(t.onMissing, file.onMissing(t.model))
+		t.onMissing = cmp.Or(t.onMissing, onMissing(file, t.model))
 	}
 	t.onMissing = cmp.Or(t.onMissing, stream.OnMissingMarginalise)
-	table, err := loadTable(path, t.data.of(cfg.Features), t.onMissing)
+	table, err := loadTable(path, t.data.Of(cfg.Features), t.onMissing)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if table.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.onMissing)
 	}
 	if some, _ := table.Lacking(); len(some) > 0 && t.components > 0 {
-		return coded(exitUsage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
+		return nil, coded(exitUsage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
 	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	began, given := cpuTime(), rows.Len()
 	if t.shifted {
 		if rows, err = rows.Shifted(); err != nil {
-			return coded(exitUsage, fmt.Errorf("--shifted: %w", err))
+			return nil, coded(exitUsage, fmt.Errorf("--shifted: %w", err))
 		}
 		table = rows.Table
 	}
 	if t.components > 0 {
 		if rows, judged, err = dataset.InComponents(t.components, rows, judged); err != nil {
-			return err
+			return nil, err
 		}
 		table = rows.Table
 	}
 	cfg.Features = table.Features
 	trainer, err := t.open(cfg, table.Classes, rows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	report, err := t.train(ctx, trainer, table, rows, judged, cpuTime()-began, out, errOut)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	learner, err := trainer.Learner()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	state, err := learner.AppendBinary(nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	report.StateBytes, report.Digest = len(state), learner.Digest()
 	if t.output != "" {
 		if err := t.store(file, cfg, state); err != nil {
-			return coded(exitStore, err)
+			return nil, coded(exitStore, err)
 		}
 	}
 	if t.online {
@@ -278,23 +198,10 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 		bar := newProgress(errOut, rows.Len(), table.Name+", online")
 		defer bar.Close()
 		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if t.plot != "" {
-		if err := plotTraining(t.plot, report); err != nil {
-			return err
-		}
-	}
-	if t.asJSON {
-		return printJSON(out, report)
-	}
-	for _, p := range report.Online {
-		fmt.Fprintf(out, "online, pass %.2f  %.1f s  held out: error %.4f  nll %.4f\n", p.Passes, p.CPUSeconds, p.Error, p.NLL)
-	}
-	_, err = fmt.Fprintf(out, "%s: %d samples, %.1f passes in %.1f CPU seconds; state of %s, digest %s\n",
-		report.Dataset, report.Samples, report.Passes, report.CPUSeconds, byteSize(uint64(report.StateBytes)), report.Digest[:12])
-	return err
+	return report, nil
 }
 
 // split says which rows are learnt and which judge; judged is nil if none do.
@@ -302,7 +209,7 @@ func (t *training) split(table *dataset.Table, cfg online.Config) (rows, judged 
 	all := table.All()
 	switch {
 	case t.test != "":
-		test, err := loadTable(t.test, t.data.of(table.Features), t.onMissing)
+		test, err := loadTable(t.test, t.data.Of(table.Features), t.onMissing)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -415,7 +322,7 @@ func (t *training) train(ctx context.Context, trainer *online.Trainer, table *da
 		}
 		r.Curve = append(r.Curve, point)
 		bar.Describe(line)
-		if !isTerminal(errOut) && !t.asJSON {
+		if !isTerminal(errOut) && !t.quiet {
 			fmt.Fprintln(out, line)
 		}
 	}
@@ -448,3 +355,16 @@ func (t *training) store(file *Config, cfg online.Config, state []byte) (err err
 	}
 	return nil
 }
+
+// print writes the end of a training for people.
+func (r *TrainReport) print(out io.Writer) error {
+	for _, p := range r.Online {
+		fmt.Fprintf(out, "online, pass %.2f  %.1f s  held out: error %.4f  nll %.4f\n", p.Passes, p.CPUSeconds, p.Error, p.NLL)
+	}
+	_, err := fmt.Fprintf(out, "%s: %d samples, %.1f passes in %.1f CPU seconds; state of %s, digest %s\n",
+		r.Dataset, r.Samples, r.Passes, r.CPUSeconds, byteSize(uint64(r.StateBytes)), r.Digest[:12])
+	return err
+}
+
+// newTraining returns the training that no flag changes.
+func newTraining() *training { return &training{noise: -1, how: online.DefaultTraining()} }

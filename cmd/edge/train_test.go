@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
 )

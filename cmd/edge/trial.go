@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -264,13 +265,13 @@ const sharePrefix = "$share/"
 
 // filters are those that a daemon subscribes to for samples and labels.
 func (t *trial) filters() (filters []string) {
-	for _, name := range sortedKeys(t.cfg.Streams) {
+	for _, name := range slices.Sorted(maps.Keys(t.cfg.Streams)) {
 		filters = append(filters, t.cfg.Streams[name].Topics...)
 	}
 	for _, l := range t.cfg.Labels {
 		filters = append(filters, l.Topics...)
 	}
-	for _, name := range sortedKeys(t.cfg.Models) {
+	for _, name := range slices.Sorted(maps.Keys(t.cfg.Models)) {
 		filters = append(filters, t.owner+"/"+name+"/label/#")
 	}
 	return filters

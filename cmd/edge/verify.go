@@ -73,7 +73,7 @@ over what is valid and keeps the damaged file beside it.`,
 
 // decodeState reports whether a learner can carry on from a state.
 func decodeState(_, shape string, state []byte) error {
-	cfg, err := configOfShape(shape)
+	cfg, err := online.ConfigOfShape(shape)
 	if err != nil {
 		return err
 	}

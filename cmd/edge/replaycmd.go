@@ -1,0 +1,114 @@
+package main
+
+import (
+	"edge/internal/dataset"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func newReplayCommand() *cobra.Command {
+	var (
+		broker    brokerFlags
+		p         Player
+		data      dataset.Options
+		format    string
+		shuffle   uint64
+		selection dataset.Selection
+		loop      bool
+		asJSON    bool
+		qos       int
+	)
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Publish a data file as a stream of sensor messages",
+		Long: `replay publishes the rows of a CSV file, in order, one message a row:
+
+  {"id":"gas-000123","features":[0.5,2],"label":"ok"}
+
+A broker keeps a limited number of messages for a daemon that is behind
+(mosquitto 1000) and drops the rest silently. So replay watches the daemon's
+predictions and stays at most --ahead rows before them; it begins when a daemon
+is online. A daemon learns a message once, and knows it by its id: to teach the
+same rows again, give another --prefix.
+
+With --labels delayed the label follows on <topic>/label, as {"id":…,"label":…};
+with --labels asked only the daemon's queries are answered.
+
+At the end it prints the scores of the predictions that each daemon published,
+judged by the file's labels whether they were sent or not. They are those of
+eval, as a subscriber sees them: made when the row came, with what had been
+learnt by then, and with four decimals. eval predicts each row after all labels
+before it; a replay that is faster than the daemon learns lags behind that.
+
+A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
+		Example: `  edge replay gas.csv.gz --broker mqtt://127.0.0.1 --rate 500
+  edge replay gas.csv.gz -c edge.yaml --labels delayed --delay 50 --label-fraction 0.1
+  edge replay gas.csv.gz -c edge.yaml --labels asked --rate 20 --json
+  edge replay iris.csv --topic lab/iris --shuffle 1 --loop --format named`,
+		Args: cobra.ExactArgs(1),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("shuffle") {
+				selection.Shuffle = &shuffle
+			}
+			switch {
+			case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
+				return coded(exitUsage, fmt.Errorf("--labels %s: want inline, delayed or none, or asked", p.Labels))
+			case p.Ahead == 0 && p.Labels == "asked":
+				return coded(exitUsage, errors.New("--labels asked needs the daemon's predictions: give --ahead 1 or more"))
+			case format != "array" && format != "named":
+				return coded(exitUsage, fmt.Errorf("--format %s: want array or named", format))
+			case !(p.Fraction >= 0 && p.Fraction <= 1):
+				return coded(exitUsage, fmt.Errorf("--label-fraction %g: want 0 to 1", p.Fraction))
+			case !(p.Rate >= 0) || p.Ahead < 0 || selection.First < 0:
+				return coded(exitUsage, errors.New("--rate, --ahead and --first: want 0 or more"))
+			}
+			if err := data.Check(); err != nil {
+				return coded(exitUsage, err)
+			}
+			mqtt, cfg, err := broker.mqtt(os.Environ())
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("qos") {
+				mqtt.QoS = qos
+			}
+			p.Named, p.Seed = format == "named", shuffle
+			reports, err := replayFile(cmd.Context(), cmd.ErrOrStderr(), args[0], &data, selection, loop, &p, mqtt, cfg)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				for _, r := range reports {
+					if err := printJSON(cmd.OutOrStdout(), r); err != nil {
+						return err
+					}
+				}
+			} else if len(reports) > 0 {
+				return printPublished(cmd.OutOrStdout(), reports)
+			}
+			return nil
+		}),
+	}
+	broker.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>, or the one that the configuration names)")
+	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
+	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
+	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed, asked or none")
+	p.Delay = Delay{Rows: 10}
+	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
+	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
+	f.BoolVar(&loop, "loop", false, "begin again at the end, until interrupted")
+	addDataFlags(cmd, &data, "`NAME` of the label's column (default the last one)")
+	f.IntVar(&selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
+	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
+	f.StringVar(&format, "format", "array", "features as array or as named object")
+	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon, and print no scores)")
+	f.BoolVar(&asJSON, "json", false, "print the scores as a JSON object a line for each node and model")
+	return cmd
+}

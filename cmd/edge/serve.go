@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+)
+
+// Serve runs the daemon of the configuration cfg, which was read from path, until
+// ctx ends. It reloads the configuration when asked sends and, if watch is set,
+// when a file of the configuration changes, and tells a service manager how the
+// daemon is.
+func Serve(ctx context.Context, cfg *Config, path string, watch bool, asked <-chan os.Signal, log *slog.Logger) error {
+	v := buildVersion()
+	log.Info("edge starts", "version", v.Version, "commit", v.Commit, "node", cfg.Node, "config", path, "state", cfg.StorePath())
+	for _, e := range cfg.exposures(path) {
+		log.Warn("more users than good may reach a file", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
+	}
+	limitMemory(cfg.MemoryLimit, log)
+	daemon, err := NewDaemon(cfg, log, nil)
+	if err != nil {
+		return err
+	}
+	daemon.Source = func() (*Config, error) { return LoadConfig(path) }
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	stopped := make(chan struct{})
+	manager := newService(log)
+	var around sync.WaitGroup
+	around.Go(func() { manager.run(ctx, stopped, daemon.monitor) })
+	around.Go(func() { reloads(working, asked, daemon, manager, path, watch) })
+	err = daemon.Run(ctx)
+	stop()
+	close(stopped)
+	around.Wait()
+	return err
+}

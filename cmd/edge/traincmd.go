@@ -1,0 +1,65 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func newTrainCommand() *cobra.Command {
+	t := newTraining()
+	var asJSON bool
+	var finish func()
+	cmd := &cobra.Command{
+		Use:   "train FILE",
+		Short: "Train offline, many passes; the daemon carries on from the result",
+		Long: `train learns a data file by many passes: CSV (gzip'd or not, with a header line),
+or images in the idx format with their labels beside them. With -c and -o the
+result is a state file of a model of that configuration: edge run carries on
+from it. Every horizon then begins with all that was learnt, with an empty
+window; the feature scaling is the training set's.
+
+Minibatches learn large sets: their sites are tied to one (stochastic EP), so
+that memory does not grow with the set. --sites explicit keeps one for each sample
+and class (EP), which is better wherever memory allows it. --batch 0 takes all
+samples in each step, for small sets; then --optimizer sign is possible.
+
+An interrupted training, saved beside the output as FILE.training, goes on with
+--resume, to the same result.`,
+		Example: `  edge train history.csv.gz -c edge.yaml -o edge.db --passes 20 --holdout 0.1
+  edge train small.csv --batch 0 --passes 250 --rate 0.02 --schedule constant --sites explicit --holdout 0.1
+  edge train train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz --kernel per-class --inducing 200 --batch 200 --scale common`,
+		Args: cobra.ExactArgs(1),
+		RunE: action(func(cmd *cobra.Command, args []string) error {
+			finish()
+			if t.how.Batch == 0 && !cmd.Flags().Changed("damping") {
+				t.how.Damping = 0.5
+			}
+			if err := t.check(); err != nil {
+				return coded(exitUsage, err)
+			}
+			t.quiet = asJSON
+			report, err := t.run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), report)
+			}
+			return report.print(cmd.OutOrStdout())
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&t.configPath, "config", "c", "", "take the model's configuration from this `FILE`")
+	f.StringVar(&t.model, "model", "", "`NAME` of the model in the configuration, if it has several")
+	f.StringVarP(&t.output, "output", "o", "", "state `FILE` to write; it must not hold that model yet")
+	addDataFlags(cmd, &t.data, "`NAME` of the label's column (default the last one)")
+	f.StringVar(&t.onMissing, "on-missing", "", "what becomes of rows that lack features: reject leaves them out, impute or marginalise learns them (default as the model's stream has it, else marginalise)")
+	f.StringVar(&t.test, "test", "", "judge by this `FILE` after each pass")
+	f.Float64Var(&t.holdout, "holdout", 0, "keep this `FRACTION` of the rows back and judge by them after each pass")
+	f.IntVar(&t.inducing, "inducing", 0, "`M` inducing points (default as configured: 50)")
+	f.StringVar(&t.kernel, "kernel", "", "shared or per-class (default as configured: shared)")
+	f.Float64Var(&t.noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
+	f.IntVar(&t.how.Batch, "batch", t.how.Batch, "samples a minibatch; 0: all of them")
+	f.Uint64Var(&t.seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
+	finish = trainingFlags(cmd, &t.how)
+	f.BoolVar(&t.resume, "resume", false, "go on where an earlier training was interrupted")
+	f.BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
