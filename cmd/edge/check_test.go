@@ -106,11 +106,8 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 					t.Errorf("edge %s exits with %d, want %d\n%s%s", args[0], code, exitConfig, out, errOut)
 				}
 			}
-			c := DefaultConfig()
-			if _, err := strictYAML(path, []byte(text), &c); err != nil {
-				t.Fatal(err)
-			}
-			if d, err := NewDaemon(&c, slog.New(slog.DiscardHandler), nil); err == nil {
+			c, _ := parseConfig(path, []byte(text), nil) // invalid, yet complete
+			if d, err := NewDaemon(c, slog.New(slog.DiscardHandler), nil); err == nil {
 				d.Close()
 				t.Error("a daemon takes it")
 			}
