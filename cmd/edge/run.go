@@ -8,6 +8,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"edge/cmd/internal/cli"
+	"edge/internal/config"
+	"edge/internal/daemon"
+	"edge/internal/terminal"
 )
 
 func newRunCommand() *cobra.Command {
@@ -30,22 +35,22 @@ whenever one of those files changes.`,
   EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml
   kill -HUP $(pidof edge)`,
 		Args: cobra.NoArgs,
-		RunE: action(func(cmd *cobra.Command, args []string) error {
-			cfg, err := LoadConfig(path)
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.Load(path)
 			if err != nil {
 				return err
 			}
 			asked := make(chan os.Signal, 1)
 			signal.Notify(asked, syscall.SIGHUP)
 			defer signal.Stop(asked)
-			log := newLogger(cfg.Log.Level, cfg.Log.Format, cmd.ErrOrStderr())
+			log := terminal.NewLogger(cfg.Log.Level, cfg.Log.Format, cmd.ErrOrStderr())
 			ctx := cmd.Context()
 			if length > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, length)
 				defer cancel()
 			}
-			return Serve(ctx, cfg, path, watch, asked, log)
+			return daemon.Serve(ctx, cfg, path, watch, asked, log)
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
