@@ -11,7 +11,6 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
 	"edge/internal/exit"
-	"edge/internal/replay"
 	"edge/internal/report"
 )
 
@@ -118,12 +117,5 @@ func TestEmptyCells(t *testing.T) {
 		if code, _, errOut := edge(t, args...); code != exit.OK || !strings.Contains(errOut, "are left out") {
 			t.Errorf("train, %s: exit %d: %s", how, code, errOut)
 		}
-	}
-	if code, out, errOut := edge(t, "config", "sample", "--from", data); code != exit.OK || !strings.Contains(out, "on_missing: impute") {
-		t.Errorf("config sample --from: exit %d: %s%s", code, out, errOut)
-	}
-	p := replay.Player{Features: []string{"a", "b"}, Named: true}
-	if got := string(p.AppendSample(nil, "r-1", []float64{math.NaN(), 2}, "")); got != `{"id":"r-1","features":{"a":null,"b":2}}` {
-		t.Errorf("published as %s", got)
 	}
 }

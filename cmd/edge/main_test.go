@@ -159,7 +159,7 @@ func TestExitCodes(t *testing.T) {
 		"too few arguments":        {[]string{"eval"}, exit.Usage, "requires at least 1 arg"},
 		"too many arguments":       {[]string{"inspect", "a", "b"}, exit.Usage, "accepts 1 arg"},
 		"folds out of range":       {[]string{"eval", "split", table, "--folds", "1"}, exit.Usage, "want 2 to 40"},
-		"strategy of no kind":      {[]string{"eval", "ask", table, "--query", "often"}, exit.Usage, "want some of"},
+		"strategy of no kind":      {[]string{"eval", "ask", table, "--query", "often"}, exit.Usage, "want off, margin, entropy, bald or random"},
 		"flag of the laboratory":   {[]string{"eval", table, "--linear"}, exit.Usage, "unknown flag: --linear"},
 		"flag out of range":        {[]string{"eval", table, "--batch", "-1"}, exit.Usage, "--batch"},
 		"model without config":     {[]string{"eval", table, "--model", "m"}, exit.Usage, "give -c FILE"},

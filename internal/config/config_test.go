@@ -474,7 +474,7 @@ func compareGolden(t *testing.T, path, now string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), now); diff != "" {
-		t.Errorf("this has changed; if it should, run go test ./cmd/edge -update (-%s +now):\n%s", path, diff)
+		t.Errorf("this has changed; if it should, run go test ./internal/config -update (-%s +now):\n%s", path, diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +28,10 @@ func TestSampleMessages(t *testing.T) {
 		if got != tc.want || !json.Valid([]byte(got)) {
 			t.Errorf("named %v, label %q: %s, want %s", tc.named, tc.label, got, tc.want)
 		}
+	}
+	gaps := Player{Features: []string{"a", "b"}, Named: true}
+	if got := string(gaps.AppendSample(nil, "r-1", []float64{math.NaN(), 2}, "")); got != `{"id":"r-1","features":{"a":null,"b":2}}` {
+		t.Errorf("published as %s", got)
 	}
 }
 
