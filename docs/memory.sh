@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Resident set of the stand-alone daemon, by /proc/PID/status, with the static
-# minimal binary, mosquitto and its clients: started; after LABELS (1500) labels,
+# binary, mosquitto and its clients: started; after LABELS (1500) labels,
 # once all is learnt; while 1000 samples a second come for BUSY (20) seconds,
 # without ids and then with ids, so that they wait for labels. With the default
 # limits and under a memory_limit of 45MiB, 70 % of 64 MiB. SIZES, LIMITS choose.
@@ -13,8 +13,7 @@ labels=${LABELS:-1500} busy=${BUSY:-20} port=${PORT:-18853}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null; rm -r "$work"' EXIT
 edge=$work/edge
-CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -tags minimal,nethttpomithttp2 -o "$edge" ./cmd/edge
-go build -o "$work/whole" ./cmd/edge # the minimal one has no replay
+CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$edge" ./cmd/edge
 printf 'listener %d 127.0.0.1\nallow_anonymous true\nset_tcp_nodelay true\nmax_queued_messages 0\n' "$port" >"$work/mosquitto.conf"
 mosquitto -c "$work/mosquitto.conf" >/dev/null 2>&1 &
 
@@ -79,7 +78,7 @@ for size in ${SIZES:-6,50,33 10,100,128}; do
 		for _ in $(seq 100); do grep -q 'connected to the broker' "$work/log" && break; sleep 0.1; done
 		what="($C, $M, $D), limit $limit:"
 		sleep 2; say "$what started" $pid
-		"$work/whole" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >/dev/null 2>&1
+		"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >/dev/null 2>&1
 		quiet $pid; say "$what $labels labels learnt, idle" $pid
 		thousands '' | mosquitto_pub -p "$port" -t sensors/rows -q 1 -l
 		say "$what 1000 samples a second" $pid
