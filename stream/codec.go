@@ -53,6 +53,21 @@ type Decoder struct {
 	maxPayload int
 }
 
+// LastID, as the id of a label, means the newest sample.
+const LastID = "last"
+
+// Features returns the names of the D features, in the order of Reading.X.
+func (d *Decoder) Features() []string { return d.names }
+
+// FeatureIndex returns where in Reading.X a feature is.
+func (d *Decoder) FeatureIndex(name string) (i int, ok bool) {
+	i, ok = d.index[name]
+	return i, ok
+}
+
+// MaxPayload is the largest payload that the decoder reads, in bytes.
+func (d *Decoder) MaxPayload() int { return d.maxPayload }
+
 // codec reads one format. What it is given is not empty and no longer than the
 // stream allows. Time and memory are linear in it.
 type codec interface {

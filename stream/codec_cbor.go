@@ -71,7 +71,7 @@ func appendAsJSON(dst []byte, v any) ([]byte, error) {
 	case string:
 		return gjson.AppendJSONString(dst, v), nil
 	case time.Time: // of a tag that the decoder does not turn into text
-		return appendTime(dst, v), nil
+		return appendTimestamp(dst, v), nil
 	case []byte:
 		return gjson.AppendJSONString(dst, base64.RawURLEncoding.EncodeToString(v)), nil
 	case cbor.Tag:
@@ -168,4 +168,9 @@ func typedArray(t cbor.Tag) ([]float64, bool) {
 		numbers[i] = float(data[i*size:])
 	}
 	return numbers, true
+}
+
+// appendTimestamp appends a time as a JSON string, UTC, to the millisecond.
+func appendTimestamp(dst []byte, t time.Time) []byte {
+	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
 }

@@ -95,7 +95,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		case r.Label == "":
 			err = refuse(BadLabel, "%s is missing", c.label)
 		case r.ID == "" && c.last:
-			r.ID = lastID
+			r.ID = LastID
 		case r.ID == "":
 			err = refuse(BadID, "%s is missing", c.id)
 		}

@@ -24,7 +24,7 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if !utf8.Valid(bare) {
 		return nil, refuse(Malformed, "not valid UTF-8")
 	}
-	r := Reading{ID: lastID}
+	r := Reading{ID: LastID}
 	err := c.json.setBareLabel(&r, strings.Clone(string(bare)))
 	if err != nil {
 		return nil, err

@@ -1,12 +1,7 @@
 package stream
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,61 +9,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-func TestByteSize(t *testing.T) {
-	for text, want := range map[string]ByteSize{
-		"8MiB": 8 * MiB, "64KiB": 64 * KiB, "1GiB": GiB, "512": 512, "512B": 512, " 3 KiB ": 3 * KiB, "0": 0,
-	} {
-		var b ByteSize
-		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
-			t.Errorf("UnmarshalText(%q) = %d, %v, want %d", text, b, err, want)
-		}
-		var again ByteSize
-		if err := again.UnmarshalText([]byte(b.String())); err != nil || again != b {
-			t.Errorf("%d is written as %q and read as %d, %v", b, b.String(), again, err)
-		}
-	}
-	for _, text := range []string{"", "8MB", "-1", "1.5MiB", "MiB", "9999999999999GiB", "8 M"} {
-		var b ByteSize
-		if err := b.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("UnmarshalText(%q) = %d, want an error", text, b)
-		}
-	}
-}
-
-func TestSecret(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("hunter2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("CREDENTIALS", dir)
-	t.Setenv("PASSWORD", "hunter3")
-	for _, c := range []struct {
-		secret Secret
-		want   string
-	}{{Secret{}, ""}, {Secret{File: "${CREDENTIALS}/password"}, "hunter2"}, {Secret{Env: "PASSWORD"}, "hunter3"}} {
-		if got, err := c.secret.Resolve(); err != nil || got != c.want {
-			t.Errorf("%+v resolves to %q, %v, want %q", c.secret, got, err, c.want)
-		}
-		var log bytes.Buffer
-		slog.New(slog.NewJSONHandler(&log, nil)).Info("secret", "it", c.secret)
-		yamlText, _ := yaml.Marshal(c.secret)
-		if all := fmt.Sprintf("%v %+v %#v %s %s", c.secret, c.secret, c.secret, log.String(), yamlText); strings.Contains(all, "hunter") {
-			t.Errorf("printed: %s", all)
-		}
-	}
-	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {Env: "ABSENT_VARIABLE"}} {
-		if got, err := s.Resolve(); err == nil {
-			t.Errorf("%+v resolves to %q, want an error", s, got)
-		}
-	}
-	if (Secret{File: "a", Env: "B"}).Validate() == nil {
-		t.Error("a secret with two sources is valid")
-	}
-}
-
 func TestDefaultsAreValid(t *testing.T) {
 	c := DefaultConfig()
-	c.Streams["vibration"] = bearing()
+	c.Streams["vibration"] = threeFeatures()
 	l := DefaultLabels()
 	l.Topics = []string{"factory/+/label"}
 	c.Labels = []Labels{l}
@@ -100,7 +43,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{func(c *Config) { c.Metrics.Every = 0 }, "metrics.every 0s: want at least 1s"},
 		{func(c *Config) { c.JournalFlush = -1 }, "journal_flush -1ns: want"},
 		{func(c *Config) { c.Labels = []Labels{{}} }, "labels[0].topics []: want"},
-		{func(c *Config) { c.Streams["Bad Name"] = bearing() }, "streams Bad Name: want names of"},
+		{func(c *Config) { c.Streams["Bad Name"] = threeFeatures() }, "streams Bad Name: want names of"},
 		{stream(func(s *Stream) { s.Topics = []string{"a/#/b"} }), `streams.s.topics: topic filter "a/#/b"`},
 		{stream(func(s *Stream) { s.Topics = []string{"factory/#"} }), "streams.s.topic_template factory/{device}/vibration: want a template that matches every topic of factory/#"},
 		{stream(func(s *Stream) { s.TopicTemplate = "factory/{device" }), `streams.s.topic_template "factory/{device"`},
@@ -133,7 +76,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{stream(func(s *Stream) { s.MaxBatch = 0 }), "streams.s.max_batch 0: want 1 to 100000"},
 	} {
 		cfg := DefaultConfig()
-		cfg.Streams["s"] = bearing()
+		cfg.Streams["s"] = threeFeatures()
 		c.change(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
@@ -209,4 +152,21 @@ labels:
 			t.Errorf("%s: want an error", bad)
 		}
 	}
+}
+
+func TestNodeName(t *testing.T) {
+	for host, want := range map[string]string{"Pi4-Hall.local": "pi4-hall-local", "": "edge", "ü": "edge", "a_b": "a_b"} {
+		if got := NodeName(host); got != want || !isName(got) {
+			t.Errorf("NodeName(%q) = %q, want %q", host, got, want)
+		}
+	}
+}
+
+// threeFeatures is a stream whose features have names.
+func threeFeatures() Stream {
+	s := DefaultStream()
+	s.Topics = []string{"factory/+/vibration"}
+	s.TopicTemplate = "factory/{device}/vibration"
+	s.Features = []string{"rms", "kurtosis", "peak_hz"}
+	return s
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
 const (
@@ -31,28 +31,35 @@ const (
 // beyond all commits so far before it is asked for any message, so that what a
 // later start knows of the session before is not held against this one.
 type cursor struct {
-	known    chan struct{} // closed once the rest is valid
-	once     sync.Once
 	fresh    bool   // the broker has no session of before
 	found    bool   // it keeps a cursor
 	sequence uint64 // of that
 }
 
-// settle says how it is; the first call decides.
-func (c *cursor) settle(fresh, found bool, sequence uint64) {
+// cursorState is a cursor that becomes known once.
+type cursorState struct {
+	cursor
+	known chan struct{} // closed once cursor is valid
+	once  sync.Once
+}
+
+func newCursorState() *cursorState { return &cursorState{known: make(chan struct{})} }
+
+// settle sets the cursor; the first call decides.
+func (c *cursorState) settle(fresh, found bool, sequence uint64) {
 	c.once.Do(func() {
-		c.fresh, c.found, c.sequence = fresh, found, sequence
+		c.cursor = cursor{fresh, found, sequence}
 		close(c.known)
 	})
 }
 
 // begin is settle where the broker has no session of before; sequence is that of
 // the newest commit.
-func (c *cursor) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
+func (c *cursorState) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
 
 // answer reads what the broker keeps. 0 is no commit's number: the cursor was
 // unknown when the connection before began, and no commit has followed.
-func (c *cursor) answer(payload []byte) {
+func (c *cursorState) answer(payload []byte) {
 	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < maxSequence {
 		c.settle(false, n > 0, n)
 	}
@@ -69,7 +76,7 @@ func (c *client) readCursor(ctx context.Context, conn *connection) {
 	}
 	token := conn.paho.Subscribe(c.cursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.cursorTopic)
-	if conn.awaits(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*mqtt.SubscribeToken).Result()[c.cursorTopic] > 2 {
+	if conn.awaits(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.cursorTopic] > 2 {
 		c.log.Debug("the broker does not let the node read its cursor", "topic", c.cursorTopic)
 		conn.unknownCursor()
 		return
@@ -104,9 +111,16 @@ func (conn *connection) beginSession() {
 	}
 }
 
-// publishCursor lets the broker keep the number of a commit. The committer's
-// goroutine calls it after the acknowledgements of that commit.
-func (conn *connection) publishCursor(sequence uint64) {
+// newestCommit returns the sequence of the newest commit.
+func (c *client) newestCommit() uint64 {
+	if c.sequence == nil {
+		return 0
+	}
+	return c.sequence.Load()
+}
+
+// PublishCursor implements origin.
+func (conn *connection) PublishCursor(sequence uint64) {
 	if conn.client.cursorTopic == "" {
 		return
 	}
@@ -133,20 +147,4 @@ func (conn *connection) publishCursor(sequence uint64) {
 
 func (conn *connection) keepCursor(sequence uint64) delivery {
 	return conn.publish(&outgoing{topic: conn.client.cursorTopic, payload: strconv.AppendUint(nil, sequence, 10), qos: 1, retained: true})
-}
-
-// position returns how many acknowledgements were written over the connection,
-// confirmed how many of them the broker has provably read.
-func (conn *connection) position() uint64 {
-	if conn.net == nil {
-		return 0
-	}
-	return conn.net.position()
-}
-
-func (conn *connection) confirmed() uint64 {
-	if conn.net == nil {
-		return 0
-	}
-	return conn.net.acks.confirmed.Load()
 }

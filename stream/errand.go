@@ -131,8 +131,8 @@ func (n *Node) rollback(r *request) errand {
 		}
 		order := r.teach(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
 		order.reply = r.reply
-		msg := &message{topic: "request/" + r.what, qos: 1, arrived: time.Now(), order: order, ack: func() {}}
-		if taken, _ := n.ring.push(msg, nil); !taken || n.client.draining.Load() {
+		msg := &message{topic: "request/" + r.what, qos: 1, arrived: time.Now(), attached: order, ack: func() {}}
+		if taken, _ := n.ring.push(msg, nil); !taken || n.client.stopping() {
 			return nil, fmt.Errorf("rollback: %w", ErrBusy)
 		}
 		return nil, nil

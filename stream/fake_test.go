@@ -270,7 +270,7 @@ type rig struct {
 	models  map[string]*fakeModel
 	stop    func()
 
-	conn *connection // that the messages come over
+	conn *fakeOrigin // that the messages come over
 	sent uint16      // identifier of the last message
 
 	mu    sync.Mutex
@@ -334,14 +334,17 @@ func (r *rig) send(topic string, payloads ...string) {
 // sendMessage lets a message arrive over the rig's connection, under the next
 // identifier unless it has one.
 func (r *rig) sendMessage(m *message) {
-	if m.arrived, m.conn = time.Now(), r.conn; m.id == 0 {
+	conn := r.conn
+	if conn != nil {
+		m.from = conn
+	}
+	if m.arrived = time.Now(); m.id == 0 {
 		r.sent++
 		m.id = r.sent
 	}
-	conn := m.conn
 	m.ack = func() {
 		if conn != nil {
-			conn.net.acks.wrote()
+			conn.write()
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -355,12 +358,11 @@ func (r *rig) sendMessage(m *message) {
 // reconnect lets what is sent from now on come over another connection. The
 // broker keeps a cursor, or has no session if c is nil.
 func (r *rig) reconnect(c *cursor) {
-	r.conn = &connection{client: &client{counters: new(counters)}, lost: make(chan struct{}), net: new(frameConn)}
-	r.conn.cursor.known = make(chan struct{})
+	r.conn = newFakeOrigin()
 	if c == nil {
 		c = &cursor{fresh: true}
 	}
-	r.conn.cursor.settle(c.fresh, c.found, c.sequence)
+	r.conn.settle(*c)
 }
 
 func (r *rig) acks() []string {
@@ -370,4 +372,73 @@ func (r *rig) acks() []string {
 }
 
 // published returns what is in the outbox and not on one of the given topics, and empties it.
-func (r *rig) published() []*outgoing { return drainFifo(r.node.outbox.queue) }
+func (r *rig) published() []*outgoing { return drainOutbox(r.node.outbox) }
+
+func drainOutbox(o *outbox) (all []*outgoing) {
+	for m, ok := o.pop(); ok; m, ok = o.pop() {
+		all = append(all, m)
+	}
+	return all
+}
+
+// fakeOrigin is a connection whose broker is the test.
+type fakeOrigin struct {
+	lost, known chan struct{}
+	cursor      cursor // valid once known is closed
+
+	mu                 sync.Mutex
+	written, confirmed uint64
+	closed             bool     // it takes no acknowledgement any more
+	cursors            []uint64 // that were published
+}
+
+func newFakeOrigin() *fakeOrigin {
+	return &fakeOrigin{lost: make(chan struct{}), known: make(chan struct{})}
+}
+
+// settle makes the cursor known.
+func (o *fakeOrigin) settle(c cursor) {
+	o.cursor = c
+	close(o.known)
+}
+
+// write counts an acknowledgement.
+func (o *fakeOrigin) write() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.written++
+}
+
+// read lets the broker have read all acknowledgements.
+func (o *fakeOrigin) read() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.confirmed = o.written
+}
+
+func (o *fakeOrigin) Lost() <-chan struct{}        { return o.lost }
+func (o *fakeOrigin) CursorKnown() <-chan struct{} { return o.known }
+func (o *fakeOrigin) Cursor() cursor               { return o.cursor }
+func (o *fakeOrigin) Hold()                        {}
+func (o *fakeOrigin) Release()                     {}
+
+func (o *fakeOrigin) PublishCursor(sequence uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cursors = append(o.cursors, sequence)
+}
+
+func (o *fakeOrigin) Written() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return 0
+	}
+	return o.written
+}
+
+func (o *fakeOrigin) Confirmed() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.confirmed
+}

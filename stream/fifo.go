@@ -18,11 +18,11 @@ type fifo[T any] struct {
 	head  int
 	bytes int
 	kept  struct{ items, bytes int } // popped, and not released
-	ready chan struct{}              // has an element when there may be something to pop
+	wakes chan struct{}              // has an element when there may be something to pop
 }
 
 func newFifo[T any](maxItems int, maxBytes ByteSize, size func(T) int) *fifo[T] {
-	return &fifo[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), size: size, ready: make(chan struct{}, 1)}
+	return &fifo[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), size: size, wakes: make(chan struct{}, 1)}
 }
 
 // push appends v. Where that goes beyond the bounds, the oldest items that
@@ -111,6 +111,9 @@ func (q *fifo[T]) unpop(items []T) {
 	}
 }
 
+// ready returns a channel that has an element when there may be something to pop.
+func (q *fifo[T]) ready() <-chan struct{} { return q.wakes }
+
 // pop removes and returns the oldest item.
 func (q *fifo[T]) pop() (v T, ok bool) {
 	q.mu.Lock()
@@ -157,7 +160,7 @@ func (q *fifo[T]) len() int {
 
 func (q *fifo[T]) wake() {
 	select {
-	case q.ready <- struct{}{}:
+	case q.wakes <- struct{}{}:
 	default: // whoever waits will see it anyway
 	}
 }

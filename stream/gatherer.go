@@ -7,9 +7,6 @@ import (
 	"time"
 )
 
-// featureLevel is the level of a topic template that names the feature.
-const featureLevel = "{feature}"
-
 // gatherer makes samples of values that come on topics of their own. For each
 // device it keeps the newest value of each feature; as soon as every feature
 // has one that arrived no longer than the window ago, these are a sample, and

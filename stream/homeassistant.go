@@ -231,7 +231,7 @@ func (h *homeAssistant) labels(m *modelState, classes []string, components map[s
 		// The entry shows no text: the frontend sends none that equals the one shown.
 		components["label_as"] = entity("text", "label_as", "Label last sample as", map[string]any{
 			"command_topic": m.labelTopic, "qos": 1, "min": 0, "max": maxText,
-			"command_template": `{"id":"` + lastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
+			"command_template": `{"id":"` + LastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
 			"state_topic":      m.metricsTopic, "value_template": "{{ '' }}",
 		})
 	}
@@ -247,7 +247,7 @@ func buttonOf(class string) string {
 
 // labelCommand is what a button sends: the label of the model's last sample.
 func labelCommand(class string) string {
-	text, err := json.Marshal(LateLabel{ID: lastID, Label: class, Source: labelSource})
+	text, err := json.Marshal(LateLabel{ID: LastID, Label: class, Source: labelSource})
 	if err != nil { // texts can always be encoded
 		panic(err)
 	}

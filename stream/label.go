@@ -26,7 +26,7 @@ type LateLabel struct {
 // The error is ErrBusy, a *Refusal, or that of ctx: the label may then be taught
 // all the same.
 func (n *Node) Label(ctx context.Context, l LateLabel) error {
-	topic := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/" + l.Model + "/label"
+	topic := n.cfg.prefix() + l.Model + "/label"
 	if l.Device != "" {
 		topic += "/" + l.Device
 	}
@@ -38,17 +38,9 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 		return fmt.Errorf("stream: label: %w", err)
 	}
 	done := make(chan struct{})
-	var why *Refusal
-	msg := &message{
-		topic: topic, payload: payload, qos: 1, arrived: time.Now(),
-		ack: func() { close(done) },
-		refused: func(r *Refusal) {
-			if why == nil {
-				why = r
-			}
-		},
-	}
-	if n.client.draining.Load() {
+	own := &ownLabel{}
+	msg := &message{topic: topic, payload: payload, qos: 1, arrived: time.Now(), attached: own, ack: func() { close(done) }}
+	if n.client.stopping() {
 		return errors.New("stream: label: the node is stopping")
 	}
 	if taken, _ := n.ring.push(msg, nil); !taken {
@@ -59,8 +51,19 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 	case <-ctx.Done():
 		return fmt.Errorf("stream: label: not yet durable: %w", ctx.Err())
 	}
-	if why != nil {
-		return why
+	if own.why != nil {
+		return own.why
 	}
 	return nil
+}
+
+// ownLabel is attached to the message of a label that this program gives.
+type ownLabel struct {
+	why *Refusal // the first one, before the message is acknowledged; nil: the label was accepted
+}
+
+func (l *ownLabel) refused(why *Refusal) {
+	if l.why == nil {
+		l.why = why
+	}
 }

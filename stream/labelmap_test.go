@@ -111,12 +111,12 @@ func TestLabelThatIsThePayload(t *testing.T) {
 	l.Last = true
 	last := newLabelDecoder(l)
 	for payload, want := range map[string]Reading{
-		"ON":                       {ID: lastID, Label: "ON"},
-		" two words \r\n":          {ID: lastID, Label: "two words"},
-		`"ON"`:                     {ID: lastID, Label: "ON"},
-		"true":                     {ID: lastID, Label: "true"},
-		"3":                        {ID: lastID, Label: "3"},
-		`{"label":"ON"}`:           {ID: lastID, Label: "ON"},
+		"ON":                       {ID: LastID, Label: "ON"},
+		" two words \r\n":          {ID: LastID, Label: "two words"},
+		`"ON"`:                     {ID: LastID, Label: "ON"},
+		"true":                     {ID: LastID, Label: "true"},
+		"3":                        {ID: LastID, Label: "3"},
+		`{"label":"ON"}`:           {ID: LastID, Label: "ON"},
 		`{"id":"p7","label":"ok"}`: {ID: "p7", Label: "ok"},
 	} {
 		got, err := last.Decode([]byte(payload))

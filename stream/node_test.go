@@ -258,8 +258,8 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		p := newProbe(t, b)
 		p.send("factory/p7/vibration", each(100, withID)...) // the window is full
 		eventually(t, "the second connection", func() bool {
-			c := d.observer.client.current.Load()
-			return c != nil && c.granted.Load()
+			c := d.observer.client.connection()
+			return c != nil && c.subscribed()
 		})
 		const sent = 200
 		p.send("factory/p7/vibration", each(sent, withID)[100:]...)
@@ -273,7 +273,7 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		if s := d.Stats(); s.Redelivered != 0 || len(s.Rejected) != 0 {
 			t.Errorf("redelivered %d, rejected %v", s.Redelivered, s.Rejected)
 		}
-		eventually(t, "the second connection to end", func() bool { return d.observer.client.current.Load() == nil })
+		eventually(t, "the second connection to end", func() bool { return d.observer.client.connection() == nil })
 		p.send("factory/p7/vibration", each(sent+10, withID)[sent:]...)
 		eventually(t, "more", func() bool { return d.Stats().Learned == sent+10 })
 		if now := d.Stats().Observed; now != 100 {
@@ -317,10 +317,9 @@ func TestBrokerRestarted(t *testing.T) {
 				eventually(t, "a sample to be learnt", func() bool { return d.Stats().Learned == uint64(i+1) })
 				b.stop()
 				eventually(t, "the loss to be seen", func() bool { return !d.Stats().Connected })
-				d.outbox.push(plain("published while the broker is away"))
-				d.client.refused.Store(nil)
+				d.outbox.push(&outgoing{topic: "t", payload: []byte("published while the broker is away"), qos: 1})
 				b.start(t)
-				d.ready(t)
+				eventually(t, "the node to subscribe again", func() bool { return d.Stats().Subscribed })
 				p := newProbe(t, b, "edge/n1/#")
 				eventually(t, "retained messages to be there again", func() bool {
 					return slices.Contains(p.on("edge/n1/state"), "online") && len(p.on("edge/n1/info")) > 0
@@ -348,7 +347,7 @@ func TestMessagesWhileAway(t *testing.T) {
 func TestPoisonOverTheWire(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		d := startNode(t, b, newFakeJournal(), func(c *Config, m *ModelConfig) {
-			c.Streams["vibration"] = bearing()
+			c.Streams["vibration"] = threeFeatures()
 			m.Model = newFakeModel(3)
 		}).ready(t)
 		p := newProbe(t, b, "edge/n1/bearing/reject")

@@ -46,15 +46,14 @@ func (n *Node) newObserver() *observer {
 	if n.cfg.MQTT.QoS == 0 || len(filters) == 0 {
 		return nil
 	}
-	c := &client{
-		cfg: n.cfg.MQTT, id: n.client.id + observerSuffix, maxPayload: n.client.maxPayload,
-		ring:     n.client.observed,
-		dial:     n.client.dial,
-		counters: n.counts, dropped: &n.counts.observedDropped, log: n.log, connectTimeout: connectTimeout, pingTimeout: pingTimeout,
+	cfg := n.cfg.MQTT
+	cfg.QoS, cfg.PersistentSession = 0, false
+	filters, _ = subscriptions(filters)
+	c := newClient(clientOptions{
+		cfg: cfg, id: n.client.id + observerSuffix, filters: filters, maxPayload: n.client.maxPayload, queue: n.deferred, dial: n.client.dial,
+		counters: &n.counts.network, dropped: &n.counts.network.deferredDropped, log: n.log,
 		event: n.client.event, serve: func(context.Context, *connection) {},
-	}
-	c.filters, _ = subscriptions(filters)
-	c.cfg.QoS, c.cfg.PersistentSession = 0, false
+	})
 	return &observer{client: c, degraded: &n.counts.degraded, log: n.log}
 }
 
@@ -98,10 +97,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // refused is reported when it does.
 func (w *worker) observe() {
 	for msg, ok := w.observed.pop(); ok; msg, ok = w.observed.pop() {
-		msg.observed = true
 		w.routes = w.router.find(w.routes[:0], msg.topic)
 		for _, src := range w.routes {
-			if len(src.feeds) > 0 && surviving(w.read, &item{msg: msg}, src) == nil {
+			if len(src.feeds) > 0 && surviving(w.read, &item{msg: msg, answerOnly: true}, src) == nil {
 				w.counts.observed.Add(1)
 			}
 		}

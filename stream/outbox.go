@@ -52,13 +52,24 @@ type outbox struct {
 	queue    *fifo[*outgoing]
 	window   int          // publications on their way at once
 	flying   atomic.Int64 // of them
-	counters *counters
+	counters *netCounters
+	unused   pool[outgoing]
 }
 
-func newOutbox(cfg Outbox, window int, c *counters) *outbox {
+func newOutbox(cfg Outbox, c *netCounters) *outbox {
 	size := func(m *outgoing) int { return len(m.topic) + len(m.payload) }
-	return &outbox{queue: newFifo(cfg.MaxMessages, cfg.MaxBytes, size), window: window, counters: c}
+	return &outbox{queue: newFifo(cfg.MaxMessages, cfg.MaxBytes, size), window: publishWindow, counters: c, unused: make(pool[outgoing], kept)}
 }
+
+// newPublication returns a publication whose payload may be appended to. Its
+// memory is used again once it has been published.
+func (o *outbox) newPublication() *outgoing { return newOutgoing(o.unused) }
+
+// len returns how many publications wait.
+func (o *outbox) len() int { return o.queue.len() }
+
+// pop removes and returns the oldest publication that waits.
+func (o *outbox) pop() (m *outgoing, ok bool) { return o.queue.pop() }
 
 // push takes a message and never waits. A retained message replaces one of the
 // same topic that was not sent yet. Full, it drops the oldest that is not retained.
@@ -116,7 +127,7 @@ func (o *outbox) serve(ctx context.Context, conn link) {
 			stuck.Stop()
 		}
 		if len(flying) < o.window {
-			more = o.queue.ready
+			more = o.queue.ready()
 		}
 		select {
 		case <-conn.done():

@@ -76,9 +76,16 @@ func startOutbox(t *testing.T, o *outbox, l *fakeLink) (stop func()) {
 	}
 }
 
+// newTestOutbox returns an outbox with another window.
+func newTestOutbox(window int) *outbox {
+	o := newOutbox(DefaultOutbox(), new(netCounters))
+	o.window = window
+	return o
+}
+
 func TestOutbox(t *testing.T) {
-	in("sends in order", t, func(t *testing.T) {
-		o, l := newOutbox(DefaultOutbox(), 4, new(counters)), newFakeLink(true)
+	bubble("sends in order", t, func(t *testing.T) {
+		o, l := newTestOutbox(4), newFakeLink(true)
 		stop := startOutbox(t, o, l)
 		defer stop()
 		var want []string
@@ -87,27 +94,27 @@ func TestOutbox(t *testing.T) {
 			o.push(plain(want[i]))
 		}
 		o.drain(t.Context(), l)
-		equal(t, "sent", l.all(), want)
+		equalTexts(t, "sent", l.all(), want)
 		if got := o.counters.published.Load(); got != 100 {
 			t.Errorf("published %d", got)
 		}
 	})
-	in("no more on their way than the window", t, func(t *testing.T) {
-		o, l := newOutbox(DefaultOutbox(), 2, new(counters)), newFakeLink(false)
+	bubble("no more on their way than the window", t, func(t *testing.T) {
+		o, l := newTestOutbox(2), newFakeLink(false)
 		stop := startOutbox(t, o, l)
 		for _, s := range []string{"a", "b", "c"} {
 			o.push(plain(s))
 		}
 		synctest.Wait()
-		equal(t, "sent", l.all(), []string{"a", "b"})
+		equalTexts(t, "sent", l.all(), []string{"a", "b"})
 		close(l.out[0].done)
 		synctest.Wait()
-		equal(t, "sent", l.all(), []string{"a", "b", "c"})
+		equalTexts(t, "sent", l.all(), []string{"a", "b", "c"})
 		stop()
-		equal(t, "left", payloads(o), []string{"b", "c"})
+		equalTexts(t, "left", payloads(o), []string{"b", "c"})
 	})
-	in("what was not acknowledged is sent again, first", t, func(t *testing.T) {
-		o, l := newOutbox(DefaultOutbox(), 3, new(counters)), newFakeLink(false)
+	bubble("what was not acknowledged is sent again, first", t, func(t *testing.T) {
+		o, l := newTestOutbox(3), newFakeLink(false)
 		stop := startOutbox(t, o, l)
 		for _, s := range []string{"a", "b", "c", "d"} {
 			o.push(plain(s))
@@ -120,10 +127,10 @@ func TestOutbox(t *testing.T) {
 		stop = startOutbox(t, o, next)
 		o.drain(t.Context(), next)
 		stop()
-		equal(t, "sent", next.all(), []string{"a", "c", "d"})
+		equalTexts(t, "sent", next.all(), []string{"a", "c", "d"})
 	})
-	in("a broker that does not acknowledge is left", t, func(t *testing.T) {
-		o, l := newOutbox(DefaultOutbox(), 3, new(counters)), newFakeLink(false)
+	bubble("a broker that does not acknowledge is left", t, func(t *testing.T) {
+		o, l := newTestOutbox(3), newFakeLink(false)
 		defer startOutbox(t, o, l)()
 		o.push(plain("a"))
 		time.Sleep(ackedWithin - time.Second)
@@ -139,8 +146,8 @@ func TestOutbox(t *testing.T) {
 			t.Error("not left")
 		}
 	})
-	in("an error while the connection lives is tried again", t, func(t *testing.T) {
-		o, l := newOutbox(DefaultOutbox(), 3, new(counters)), newFakeLink(true)
+	bubble("an error while the connection lives is tried again", t, func(t *testing.T) {
+		o, l := newTestOutbox(3), newFakeLink(true)
 		l.err = errors.New("timeout")
 		stop := startOutbox(t, o, l)
 		o.push(plain("a"))
@@ -154,19 +161,19 @@ func TestOutbox(t *testing.T) {
 			t.Errorf("published %d, %d left, want 1 and none", got, o.queue.len())
 		}
 	})
-	in("a message that ends every connection is given up", t, func(t *testing.T) {
-		o := newOutbox(DefaultOutbox(), 1, new(counters))
+	bubble("a message that ends every connection is given up", t, func(t *testing.T) {
+		o := newTestOutbox(1)
 		o.push(plain("poison"))
 		o.push(plain("good"))
 		for range maxTries + 1 {
 			l := newFakeLink(false)
 			stop := startOutbox(t, o, l)
 			synctest.Wait()
-			equal(t, "sent", l.all(), []string{"poison"})
+			equalTexts(t, "sent", l.all(), []string{"poison"})
 			l.fail(nil)
 			stop()
 		}
-		equal(t, "left", payloads(o), []string{"good"})
+		equalTexts(t, "left", payloads(o), []string{"good"})
 		if got := o.counters.outboxDropped.Load(); got != 1 {
 			t.Errorf("dropped %d, want 1", got)
 		}
@@ -181,7 +188,7 @@ func payloads(o *outbox) (all []string) {
 }
 
 func TestOutboxOverflow(t *testing.T) {
-	o := newOutbox(Outbox{MaxMessages: 16, MaxBytes: MiB}, 1, new(counters))
+	o := newOutbox(Outbox{MaxMessages: 16, MaxBytes: MiB}, new(netCounters))
 	retained := func(topic, s string) *outgoing {
 		return &outgoing{topic: topic, payload: []byte(s), retained: true}
 	}
@@ -196,29 +203,8 @@ func TestOutboxOverflow(t *testing.T) {
 	}
 	o.push(retained("info", "info 1"))
 	want = append([]string{"info 1", "latest 99"}, want...)
-	equal(t, "left", payloads(o), want)
+	equalTexts(t, "left", payloads(o), want)
 	if got := o.counters.outboxDropped.Load(); got != 86 {
 		t.Errorf("dropped %d, want 86", got)
-	}
-}
-
-func TestLimiter(t *testing.T) {
-	l := limiter{interval: time.Second, burst: 3}
-	now := time.Unix(1e9, 0)
-	allowed := func(at time.Duration, n int) (k int) {
-		for range n {
-			if l.allow(now.Add(at)) {
-				k++
-			}
-		}
-		return k
-	}
-	for _, c := range []struct {
-		at   time.Duration
-		want int
-	}{{0, 3}, {999 * time.Millisecond, 0}, {time.Second, 1}, {3 * time.Second, 2}, {time.Hour, 3}} {
-		if got := allowed(c.at, 10); got != c.want {
-			t.Errorf("after %v: %d allowed, want %d", c.at, got, c.want)
-		}
 	}
 }

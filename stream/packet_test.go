@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
@@ -264,11 +264,11 @@ func FuzzBroker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		ours, theirs := net.Pipe()
 		lost := make(chan error, 1)
-		opts := mqtt.NewClientOptions().AddBroker("tcp://broker").SetClientID("fuzz").SetProtocolVersion(4).
+		opts := paho.NewClientOptions().AddBroker("tcp://broker").SetClientID("fuzz").SetProtocolVersion(4).
 			SetAutoReconnect(false).SetStore(noStore{}).SetKeepAlive(time.Hour).
-			SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { m.Ack() }).
-			SetConnectionLostHandler(func(_ mqtt.Client, err error) { lost <- err }).
-			SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) {
+			SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { m.Ack() }).
+			SetConnectionLostHandler(func(_ paho.Client, err error) { lost <- err }).
+			SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) {
 				return newFrameConn(ours, 1000, time.Minute), nil
 			})
 		go func() {
@@ -283,8 +283,8 @@ func FuzzBroker(f *testing.F) {
 			go io.Copy(io.Discard, theirs)
 			theirs.Write(wire)
 		}()
-		c := mqtt.NewClient(opts)
-		if token := c.Connect(); !token.WaitTimeout(patience) || token.Error() != nil {
+		c := paho.NewClient(opts)
+		if token := c.Connect(); !token.WaitTimeout(longWait) || token.Error() != nil {
 			t.Fatalf("connect: %v", token.Error())
 		}
 		c.SubscribeMultiple(map[string]byte{"a/#": 1, "b": 0, "c/+": 2}, nil) // identifier 1
@@ -293,7 +293,7 @@ func FuzzBroker(f *testing.F) {
 		c.Publish("y", 2, false, "payload")
 		select {
 		case <-lost:
-		case <-time.After(patience):
+		case <-time.After(longWait):
 			t.Fatal("the connection does not end")
 		}
 		c.Disconnect(0)

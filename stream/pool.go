@@ -3,8 +3,6 @@ package stream
 const (
 	kept         = 64       // things that a pool keeps
 	worthKeeping = 16 << 10 // bytes of one of them, at most
-	maxTopics    = 1024     // topics that something is remembered of
-	maxKnown     = 256      // bytes of one of them, at most
 )
 
 // pool keeps things whose memory is free again. Other than sync.Pool it keeps as
@@ -26,16 +24,4 @@ func (p pool[T]) put(v *T) {
 	case p <- v:
 	default:
 	}
-}
-
-// remember puts a value into a map that does not grow beyond maxTopics. What has
-// a longer name than maxKnown is not remembered.
-func remember[T any](in *map[string]T, key string, v T) {
-	if len(key) > maxKnown {
-		return
-	}
-	if len(*in) == maxTopics || *in == nil {
-		*in = map[string]T{}
-	}
-	(*in)[key] = v
 }

@@ -114,8 +114,8 @@ func (r *reporter) query(m *modelState, q *Query) {
 		"v": 1, "id": p.ID, "ts": stamp(q.Asked), "node": r.node, "model": m.Name, "reason": q.Reason, "score": rounded(q.Score),
 		"class": nil, "confidence": nil, "features": features, "expires": stamp(q.Expires),
 	}
-	if p.rawID != "" {
-		v["id"] = json.RawMessage(p.rawID)
+	if p.raw.id != "" {
+		v["id"] = json.RawMessage(p.raw.id)
 	}
 	if p.Device != "" {
 		v["device"] = p.Device

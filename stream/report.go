@@ -129,8 +129,8 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *message, why 
 	why.Topic = msg.topic
 	from.rejected[why.Reason].Add(1)
 	r.counts.refused.Add(1)
-	if msg.refused != nil {
-		msg.refused(why)
+	if l, ok := msg.attached.(*ownLabel); ok {
+		l.refused(why)
 	}
 	now := time.Now()
 	if r.logs[why.Reason].allow(now) {

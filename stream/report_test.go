@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,13 +40,44 @@ func count(all []*outgoing, topic string) (n int) {
 	return n
 }
 
+// collector takes what is published as it comes.
+type collector struct {
+	mu  sync.Mutex
+	all []*outgoing
+}
+
+func collect(ctx context.Context, o *outbox) *collector {
+	c := &collector{}
+	go func() {
+		for {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return
+			}
+			c.mu.Lock()
+			c.all = append(c.all, drainOutbox(o)...)
+			c.mu.Unlock()
+		}
+	}()
+	return c
+}
+
+// take returns what was published since the last call.
+func (c *collector) take() []*outgoing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.all
+	c.all = nil
+	return all
+}
+
 func TestReports(t *testing.T) {
 	in("at their times", t, func(t *testing.T) {
 		r := one(t)
 		r.node.report.more = func() map[string]any { return map[string]any{"store_bytes": 7} }
 		go r.node.report.run(t.Context())
-		l := newFakeLink(true)
-		defer startOutbox(t, r.node.outbox, l)()
+		l := collect(t.Context(), r.node.outbox)
 		synctest.Wait()
 		for i := range 10 {
 			r.send(p7, labelled(i))

@@ -222,9 +222,8 @@ func (r *request) className(key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var reading Reading
-	if err := (&shape{label: key}).setLabel(&reading, text); err != nil {
-		return "", err.Err
+	if err := checkLabel(text); err != nil {
+		return "", fmt.Errorf("%s %w", key, err)
 	}
 	return text, nil
 }

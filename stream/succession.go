@@ -120,7 +120,7 @@ func (n *Node) TakeOver() {
 			}
 		}
 	}
-	for m, ok := old.outbox.queue.pop(); ok; m, ok = old.outbox.queue.pop() {
+	for m, ok := old.outbox.pop(); ok; m, ok = old.outbox.pop() {
 		n.outbox.push(m)
 	}
 	stays := n.retained()

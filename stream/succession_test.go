@@ -132,7 +132,7 @@ func TestSuccessorClears(t *testing.T) {
 	next := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), After: old})
 	next.TakeOver()
 	var cleared []string
-	for _, p := range drainFifo(next.outbox.queue) {
+	for _, p := range drainOutbox(next.outbox) {
 		if len(p.payload) == 0 && p.retained {
 			cleared = append(cleared, p.topic)
 		}

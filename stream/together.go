@@ -64,7 +64,7 @@ func (w *worker) share() {
 // decodeEarly decodes a message for the only source that asks for it.
 func (w *worker) decodeEarly(it *item) (err error) {
 	defer online.Survive(&err)
-	if it.msg.order != nil {
+	if it.msg.attached != nil {
 		return nil
 	}
 	if w.routes = w.router.find(w.routes[:0], it.msg.topic); len(w.routes) != 1 {

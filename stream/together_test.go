@@ -119,7 +119,7 @@ func TestPredictedTogether(t *testing.T) {
 		}
 	}
 	answered := 0
-	for _, o := range drainFifo(node.outbox.queue) {
+	for _, o := range drainOutbox(node.outbox) {
 		if !strings.Contains(o.topic, "/prediction") {
 			continue
 		}
@@ -176,7 +176,7 @@ func BenchmarkTogether(b *testing.B) {
 					for len(node.queue) > 0 {
 						(<-node.queue).free()
 					}
-					for out, ok := node.outbox.queue.pop(); ok; out, ok = node.outbox.queue.pop() {
+					for out, ok := node.outbox.pop(); ok; out, ok = node.outbox.pop() {
 						out.free()
 					}
 				}

@@ -135,21 +135,6 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// NodeName turns a host name into a name for a node: lower case, and - for
-// every character that a topic should not have. Empty becomes "edge".
-func NodeName(host string) string {
-	name := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && isName(string(r)) {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(host))
-	if name = strings.Trim(name, "-"); name == "" {
-		return "edge"
-	}
-	return name
-}
-
 // template is a topic with named levels: "factory/{device}/vibration".
 type template struct {
 	levels []string // "+" where a level is captured or left open

@@ -206,14 +206,6 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-func TestNodeName(t *testing.T) {
-	for host, want := range map[string]string{"Pi4-Hall.local": "pi4-hall-local", "": "edge", "ü": "edge", "a_b": "a_b"} {
-		if got := NodeName(host); got != want || !isName(got) {
-			t.Errorf("NodeName(%q) = %q, want %q", host, got, want)
-		}
-	}
-}
-
 func FuzzTemplate(f *testing.F) {
 	f.Add("factory/{device}/vibration", "factory/p7/vibration")
 	f.Add("{a}/+/{b}", "x/y/z")

@@ -51,10 +51,10 @@ type unconfirmed struct {
 	sequence uint64         // of the newest commit that took messages
 	count    uint64         // messages of QoS 1 and 2 so far
 
-	conn      *connection // that the newest message came over
-	confirmed uint64      // acknowledgements over conn that the broker has read
-	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
-	marks     bool        // the broker sets DUP: a message without it is new
+	conn      origin // that the newest message came over
+	confirmed uint64 // acknowledgements over conn that the broker has read
+	renewed   bool   // conn's broker may give new identifiers to what it sends again: it began with 1
+	marks     bool   // the broker sets DUP: a message without it is new
 
 	dropped *atomic.Uint64 // messages that left the full set
 	size    *atomic.Int64  // of the set
@@ -69,7 +69,7 @@ type takenMessage struct {
 	key      uint64 // identity of topic and payload
 	named    bool   // all that it labels has an id, which tells a repetition as well
 	staged   bool   // not committed yet
-	conn     *connection
+	conn     origin
 	position uint64 // of its acknowledgement among those of conn; 0: not written yet
 	sequence uint64 // as in online.TakenMessage
 	at       uint64 // count when it came
@@ -94,14 +94,14 @@ func (u *unconfirmed) advance(to uint64) {
 
 // meets reports whether a message is the first one over its connection.
 func (u *unconfirmed) meets(msg *message) bool {
-	return msg.qos > 0 && msg.conn != nil && msg.conn != u.conn
+	return msg.qos > 0 && msg.from != nil && msg.from != u.conn
 }
 
 // begin prepares the set for the messages of another connection, of which first
 // is the first.
-func (u *unconfirmed) begin(first *message, c *cursor) {
+func (u *unconfirmed) begin(first *message, c cursor) {
 	if u.conn != nil { // what the broker has told last over the connection before
-		u.prune(u.conn.confirmed())
+		u.prune(u.conn.Confirmed())
 	}
 	// Without a session there is nothing to send again. A cursor that no commit has
 	// had is that of a session which has begun later than all of them.
@@ -120,7 +120,7 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 			m.sequence = 0
 		}
 	}
-	u.conn, u.confirmed = first.conn, 0
+	u.conn, u.confirmed = first.from, 0
 	u.advance(c.sequence)
 	u.renewed = first.id == 1
 }
@@ -128,7 +128,7 @@ func (u *unconfirmed) begin(first *message, c *cursor) {
 // repeats reports whether a message was taken before. It then leaves the set,
 // until it is taken again.
 func (u *unconfirmed) repeats(msg *message) bool {
-	if msg.qos == 0 || msg.conn == nil {
+	if msg.qos == 0 || msg.from == nil {
 		return false
 	}
 	u.count++
@@ -140,10 +140,10 @@ func (u *unconfirmed) repeats(msg *message) bool {
 	if at := u.find(msg.id); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || m.sequence == unread && !u.renewed && !u.marks):
+		case m.conn == msg.from && same && msg.dup, m.conn != msg.from && same && (msg.dup || m.sequence == unread && !u.renewed && !u.marks):
 			u.remove(at)
 			return true
-		case m.conn == msg.conn, !u.renewed: // a new message has the identifier
+		case m.conn == msg.from, !u.renewed: // a new message has the identifier
 			u.read(at)
 		}
 	}
@@ -209,7 +209,7 @@ func (u *unconfirmed) prune(confirmed uint64) {
 // that taught nothing needs no commit of its own: until the next one nothing has
 // changed, and it would teach nothing again.
 func (u *unconfirmed) take(msg *message, named, taught bool) {
-	if msg.qos == 0 || msg.conn == nil {
+	if msg.qos == 0 || msg.from == nil {
 		return
 	}
 	if len(u.messages) >= maxUnconfirmed {
@@ -217,7 +217,7 @@ func (u *unconfirmed) take(msg *message, named, taught bool) {
 		u.dropped.Add(1)
 	}
 	u.messages = append(u.messages, takenMessage{
-		id: msg.id, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
+		id: msg.id, key: keyOf(msg), named: named, staged: true, conn: msg.from, at: u.count,
 	})
 	u.due = u.due || taught
 	u.unnoted = true
@@ -233,7 +233,7 @@ func (u *unconfirmed) commit() *online.Taken {
 	}
 	u.advance(u.sequence + 1)
 	u.note.Sequence, u.note.Messages = u.sequence, u.note.Messages[:0]
-	confirmed := u.conn.confirmed()
+	confirmed := u.conn.Confirmed()
 	for i := range u.messages {
 		m := &u.messages[i]
 		if m.conn == u.conn && m.sequence == 0 {
@@ -249,11 +249,11 @@ func (u *unconfirmed) commit() *online.Taken {
 // hold lets the acknowledgements of a commit and the cursor leave in one piece,
 // when the function that it returns is called.
 func (u *unconfirmed) hold(committed bool) (release func()) {
-	if !committed || !u.unnoted || u.conn.net == nil {
+	if !committed || !u.unnoted {
 		return func() {}
 	}
-	u.conn.net.hold()
-	return u.conn.net.release
+	u.conn.Hold()
+	return u.conn.Release
 }
 
 // acknowledged notes that what was taken has been acknowledged, and, where that
@@ -264,9 +264,9 @@ func (u *unconfirmed) acknowledged(committed bool) {
 	if u.conn == nil {
 		return
 	}
-	position := u.conn.position()
+	position := u.conn.Written()
 	select {
-	case <-u.conn.lost: // they were not written
+	case <-u.conn.Lost(): // they were not written
 		position = 0
 	default:
 	}
@@ -281,7 +281,7 @@ func (u *unconfirmed) acknowledged(committed bool) {
 	if committed && u.unnoted {
 		u.due, u.unnoted = false, false
 		if slices.ContainsFunc(u.messages, func(m takenMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
-			u.conn.publishCursor(u.sequence)
+			u.conn.PublishCursor(u.sequence)
 		}
 	}
 	u.size.Store(int64(len(u.messages)))

@@ -36,7 +36,7 @@ func TestWebsocketHandshakeIsBounded(t *testing.T) {
 					more, err = io.WriteString(conn, line)
 				}
 			}()
-			_, err = dialWebsocket(t.Context(), &url.URL{Scheme: "ws", Host: l.Addr().String()}, nil, patience)
+			_, err = dialWebsocket(t.Context(), &url.URL{Scheme: "ws", Host: l.Addr().String()}, nil, longWait)
 			if !errors.Is(err, errHandshake) {
 				t.Errorf("%v, want %v", err, errHandshake)
 			}
@@ -76,7 +76,7 @@ func TestWebsocketIsAStream(t *testing.T) {
 	}))
 	defer server.Close()
 	u, _ := url.Parse("ws" + strings.TrimPrefix(server.URL, "http"))
-	conn, err := dialWebsocket(t.Context(), u, nil, patience)
+	conn, err := dialWebsocket(t.Context(), u, nil, longWait)
 	if err != nil {
 		t.Fatal(err)
 	}
