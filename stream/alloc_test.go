@@ -5,6 +5,8 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // still is a model that answers and never changes.
@@ -33,12 +35,12 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			fake.post.Names, fake.post.Counts, fake.post.N = []string{"ok", "worn"}, []uint64{3, 1}, 4
 			m.Model = &still{fakeModel: fake}
 			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
-			msg := &message{topic: p7, payload: []byte(payload), qos: 1, id: 7, from: newFakeOrigin(), ack: func() {}}
+			msg := &mqtt.Message{Topic: p7, Payload: []byte(payload), QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}
 			node.committer.group.reset()
 			node.committer.recover(t.Context())
 			carry := func() {
-				node.ring.push(msg, nil)
-				msg, _ := node.ring.pop()
+				node.ring.Push(msg, nil)
+				msg, _ := node.ring.Pop()
 				node.worker.handle(newItem(node.worker.items, msg))
 				it := <-node.queue
 				node.committer.add(it)
@@ -46,8 +48,8 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 					t.Fatal("an answer waits for a commit")
 				}
 				node.committer.settle(t.Context())
-				answer, _ := node.outbox.pop()
-				answer.free()
+				answer, _ := node.outbox.Pop()
+				answer.Free()
 			}
 			carry()
 			// A time that is passed on, and an id, are texts of the message's own.
@@ -58,7 +60,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			if n := testing.AllocsPerRun(200, carry); n > want {
 				t.Errorf("%v allocations, want %v", n, want)
 			}
-			if s := node.Stats(); s.Predictions < 200 || s.Rejected[Malformed] > 0 {
+			if s := node.Stats(); s.Predictions < 200 || s.Rejected[codec.Malformed] > 0 {
 				t.Errorf("%+v", s)
 			}
 		})

@@ -2,20 +2,22 @@ package stream
 
 import (
 	"edge/model"
+	"edge/stream/codec"
+	"edge/stream/topic"
 	"slices"
 	"time"
 )
 
 // sample predicts for every model of the stream. row is where it is in shared, or −1.
-func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row int) {
+func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry, row int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.retained}
+	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.Retained}
 	var sample uint64
 	if r.ID != "" {
 		sample, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
 		l.wait = waitKey(src.identity, at.levels, r.ID)
 	} else if r.Label != "" {
-		l.key = messageKey(msg.topic, msg.payload, entry)
+		l.key = messageKey(msg.Topic, msg.Payload, entry)
 	}
 	for _, f := range src.feeds {
 		m := f.to
@@ -34,7 +36,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
-		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.qos > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
+		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
 		ahead := 0
 		switch behind := m.behind(post.Version()); {
 		case learned:
@@ -44,7 +46,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 		}
 		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
 		if err != nil {
-			w.report.refuse(src, []*modelState{m}, msg, refuse(Unpredictable, "model %s: %w", m.Name, err))
+			w.report.refuse(src, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
 			continue
 		}
 		m.clipped.Add(uint64(ws.Clipped()))
@@ -62,7 +64,7 @@ func (w *worker) sample(it *item, src *source, r *Reading, at place, entry, row 
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{r.rawID, r.rawTime, msg.arrived},
+			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived},
 			PredictionSet: PredictionSet{set, doubt.Coverage},
 		}
 		if doubt.Coverage > 0 {
@@ -89,7 +91,7 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 
 // complete counts the features that a sample lacks, and fills them in if it is
 // told to: with the mean by which the model scales them.
-func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *Refusal {
+func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *codec.Refusal {
 	n := missing(l.x)
 	if n == 0 {
 		return nil
@@ -97,7 +99,7 @@ func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *Re
 	m.missing.Add(uint64(n))
 	switch {
 	case n == len(l.x):
-		return refuse(MissingFeature, "none of the features of model %s has a value", m.Name)
+		return codec.Refuse(codec.MissingFeature, "none of the features of model %s has a value", m.Name)
 	case !impute || post.Version() == 0: // before the first sample there is no mean
 		return nil
 	}
@@ -133,17 +135,17 @@ func (m *modelState) behind(version uint64) int {
 
 func (w *worker) publish(m *modelState, p *Prediction) {
 	p.Latency = time.Since(p.raw.arrived)
-	out := w.outbox.newPublication()
+	out := w.outbox.New()
 	if m.cbor == nil {
-		out.payload = p.AppendJSON(out.payload)
+		out.Payload = p.AppendJSON(out.Payload)
 	} else {
 		var err error
-		if out.payload, err = m.cbor.encode(p); err != nil {
+		if out.Payload, err = m.cbor.encode(p); err != nil {
 			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
 		}
 	}
-	out.topic, out.qos = m.answerTopic(p.Device), w.qos
-	w.outbox.push(out)
+	out.Topic, out.QoS = m.answerTopic(p.Device), w.qos
+	w.outbox.Push(out)
 	m.latest.set(p)
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
@@ -157,12 +159,12 @@ func (m *modelState) answerTopic(device string) string {
 	if device == "" {
 		return m.predictionTopic
 	}
-	topic, ok := m.answers[device]
+	to, ok := m.answers[device]
 	if !ok {
-		if topic = m.predictionTopic + "/" + device; checkTopic(topic) != nil {
-			topic = m.predictionTopic
+		if to = m.predictionTopic + "/" + device; topic.Check(to) != nil {
+			to = m.predictionTopic
 		}
-		remember(&m.answers, device, topic)
+		remember(&m.answers, device, to)
 	}
-	return topic
+	return to
 }

@@ -27,6 +27,9 @@ import (
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"go.uber.org/goleak"
+
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 func TestMain(m *testing.M) {
@@ -272,7 +275,7 @@ func (p *probe) on(filter string) (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.got {
-		if matches(filter, m.Topic()) {
+		if topic.Matches(filter, m.Topic()) {
 			all = append(all, string(m.Payload()))
 		}
 	}
@@ -330,7 +333,7 @@ func (d *daemon) ready(t *testing.T) *daemon {
 	t.Helper()
 	eventually(t, "the node to subscribe", func() bool {
 		s := d.Stats()
-		_, known := d.client.refusedFilters()
+		_, known := d.client.RefusedFilters()
 		return s.Connected && known
 	})
 	return d
@@ -343,7 +346,7 @@ type dialled struct {
 }
 
 func (d *dialled) dial(ctx context.Context, server *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error) {
-	conn, err := dial(ctx, server, tlsConfig, within)
+	conn, err := mqtt.Dial(ctx, server, tlsConfig, within)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.conn = conn

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"edge/online"
+	"edge/stream/codec"
 )
 
 // settings are what somebody may do to the wall clock between two looks at it.
@@ -75,7 +76,7 @@ func TestWallClockJumps(t *testing.T) {
 			}
 
 			joined := values()
-			joined.Join = Join{Window: time.Minute, Devices: 2}
+			joined.Join = codec.Join{Window: time.Minute, Devices: 2}
 			for at, want := range map[time.Duration]int{59 * time.Second: 3, 61 * time.Second: 0} {
 				g := newGatherer(joined, new(counters))
 				var x []float64

@@ -8,6 +8,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/stream/codec"
 )
 
 // Journal makes lessons durable. Only the committer's goroutine calls it.
@@ -109,21 +110,21 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 		return false
 	}
 	select {
-	case <-msg.from.CursorKnown():
-	case <-msg.from.Lost():
+	case <-msg.From.CursorKnown():
+	case <-msg.From.Lost():
 	case <-ctx.Done():
 		return false
 	}
 	// Both may be: then all that came over the connection is left out, not this
 	// message alone, which would be learnt after those that follow it.
 	select {
-	case <-msg.from.Lost():
-		msg.ack()
+	case <-msg.From.Lost():
+		msg.Ack()
 		it.free()
 		return false
 	default:
 	}
-	u.begin(msg, msg.from.Cursor())
+	u.begin(msg, msg.From.Cursor())
 	if len(u.messages) > 0 {
 		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "renewed_identifiers", u.renewed)
 	}
@@ -136,7 +137,7 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 func (c *committer) full(it *item) bool {
 	g := &c.group
 	if c.relaxed && it.order == nil {
-		it.msg.ack()
+		it.msg.Ack()
 		it.free()
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
@@ -216,7 +217,7 @@ func (c *committer) add(it *item) {
 	if it.order != nil {
 		c.obey(it.order, repeated)
 	}
-	if it.msg.qos > 0 {
+	if it.msg.QoS > 0 {
 		c.group.unacked++
 	}
 	for i := range it.lessons {
@@ -226,7 +227,7 @@ func (c *committer) add(it *item) {
 			continue
 		}
 		if err := c.consider(it, l, now); err != nil {
-			c.report.refuse(l.from, l.from.models, it.msg, refuse(Fault, "%w", err))
+			c.report.refuse(l.from, l.from.models, it.msg, codec.Refuse(codec.Fault, "%w", err))
 		}
 	}
 	c.unconfirmed.take(it.msg, it.named(), repeated || len(c.group.records) > records)
@@ -253,7 +254,7 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	release := c.unconfirmed.hold(durable)
 	for _, it := range g.items {
-		it.msg.ack()
+		it.msg.Ack()
 		it.free()
 	}
 	c.unconfirmed.acknowledged(durable)

@@ -8,6 +8,11 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 // Metrics says how often a model's scores are published.
@@ -25,7 +30,7 @@ func DefaultMetrics() Metrics { return Metrics{Every: 30 * time.Second, Samples:
 
 // Validate reports every field that is out of range, joined.
 func (m Metrics) Validate() error {
-	return check(m.Every >= time.Second, "every", m.Every, "at least 1s")
+	return field.Check(m.Every >= time.Second, "every", m.Every, "at least 1s")
 }
 
 // Pending bounds the samples of a model that wait for their label.
@@ -34,7 +39,7 @@ type Pending struct {
 	// class. 0: a label must come with its sample. Default 5000, range 0 to 1000000.
 	Max int `yaml:"max"`
 	// MaxBytes of all samples that are kept. Default 16MiB, at least 64KiB.
-	MaxBytes ByteSize `yaml:"max_bytes"`
+	MaxBytes codec.ByteSize `yaml:"max_bytes"`
 	// TTL is how long a sample waits, in time that the node runs: neither a pause
 	// nor a clock that is set ages it. Default 24h, at least 1s.
 	TTL time.Duration `yaml:"ttl"`
@@ -46,16 +51,16 @@ type Pending struct {
 
 // DefaultPending returns the defaults that configs/edge.yaml documents.
 func DefaultPending() Pending {
-	return Pending{Max: 5000, MaxBytes: 16 * MiB, TTL: 24 * time.Hour, Corrections: 500}
+	return Pending{Max: 5000, MaxBytes: 16 * codec.MiB, TTL: 24 * time.Hour, Corrections: 500}
 }
 
 // Validate reports every field that is out of range, joined.
 func (p Pending) Validate() error {
 	return errors.Join(
-		check(p.Max >= 0 && p.Max <= 1e6, "max", p.Max, "0 to 1000000"),
-		check(p.MaxBytes >= 64*KiB && p.MaxBytes <= 1<<30, "max_bytes", p.MaxBytes, "64KiB to 1GiB"),
-		check(p.TTL >= time.Second, "ttl", p.TTL, "at least 1s"),
-		check(p.Corrections >= 0 && p.Corrections <= 1e4, "corrections", p.Corrections, "0 to 10000"),
+		field.Check(p.Max >= 0 && p.Max <= 1e6, "max", p.Max, "0 to 1000000"),
+		field.Check(p.MaxBytes >= 64*codec.KiB && p.MaxBytes <= 1<<30, "max_bytes", p.MaxBytes, "64KiB to 1GiB"),
+		field.Check(p.TTL >= time.Second, "ttl", p.TTL, "at least 1s"),
+		field.Check(p.Corrections >= 0 && p.Corrections <= 1e4, "corrections", p.Corrections, "0 to 10000"),
 	)
 }
 
@@ -84,9 +89,9 @@ func DefaultHomeAssistant() HomeAssistant {
 // Validate reports every field that is out of range, joined.
 func (h HomeAssistant) Validate() error {
 	return errors.Join(
-		check(checkTopic(h.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", h.DiscoveryPrefix), "a topic"),
-		check(checkTopic(h.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", h.StatusTopic), "a topic"),
-		check(h.ExpireAfter >= 0 && h.ExpireAfter%time.Second == 0, "expire_after", h.ExpireAfter, "0s or whole seconds"),
+		field.Check(topic.Check(h.DiscoveryPrefix) == nil, "discovery_prefix", fmt.Sprintf("%q", h.DiscoveryPrefix), "a topic"),
+		field.Check(topic.Check(h.StatusTopic) == nil, "status_topic", fmt.Sprintf("%q", h.StatusTopic), "a topic"),
+		field.Check(h.ExpireAfter >= 0 && h.ExpireAfter%time.Second == 0, "expire_after", h.ExpireAfter, "0s or whole seconds"),
 	)
 }
 
@@ -103,13 +108,13 @@ type Config struct {
 	// Node is the node's name, a level of its topics: [a-z0-9_-].
 	Node string
 	// MQTT says how to reach the broker.
-	MQTT MQTT
+	MQTT mqtt.Config
 	// Outbox bounds what waits to be published.
-	Outbox Outbox
+	Outbox mqtt.OutboxConfig
 	// Streams by name: [a-z0-9_-].
-	Streams map[string]Stream
+	Streams map[string]codec.Stream
 	// Labels that come on topics of their own.
-	Labels []Labels
+	Labels []codec.Labels
 	// Metrics says how often scores are published.
 	Metrics Metrics
 	// HomeAssistant says whether the models show themselves there.
@@ -129,7 +134,7 @@ type Config struct {
 // DefaultConfig returns the defaults; Streams is empty.
 func DefaultConfig() Config {
 	return Config{
-		Node: "edge", MQTT: DefaultMQTT(), Outbox: DefaultOutbox(), Streams: map[string]Stream{},
+		Node: "edge", MQTT: mqtt.DefaultConfig(), Outbox: mqtt.DefaultOutboxConfig(), Streams: map[string]codec.Stream{},
 		Metrics: DefaultMetrics(), HomeAssistant: DefaultHomeAssistant(), JournalFlush: 50 * time.Millisecond,
 	}
 }
@@ -140,21 +145,21 @@ func (c Config) prefix() string { return c.MQTT.BaseTopic + "/" + c.Node + "/" }
 // Validate reports every field that is out of range, joined, each with its key.
 func (c Config) Validate() error {
 	errs := []error{
-		check(isName(c.Node), "node", c.Node, "[a-z0-9_-]"),
-		within("mqtt", c.MQTT.Validate()),
-		within("outbox", c.Outbox.Validate()),
-		within("metrics", c.Metrics.Validate()),
-		within("homeassistant", c.HomeAssistant.Validate()),
-		check(c.JournalFlush >= 0 && c.JournalFlush <= 10*time.Second, "journal_flush", c.JournalFlush, "0s to 10s"),
-		check(c.LossWindow >= 0 && c.LossWindow <= time.Hour, "loss_window", c.LossWindow, "0s to 1h"),
+		field.Check(topic.IsName(c.Node), "node", c.Node, "[a-z0-9_-]"),
+		field.Within("mqtt", c.MQTT.Validate()),
+		field.Within("outbox", c.Outbox.Validate()),
+		field.Within("metrics", c.Metrics.Validate()),
+		field.Within("homeassistant", c.HomeAssistant.Validate()),
+		field.Check(c.JournalFlush >= 0 && c.JournalFlush <= 10*time.Second, "journal_flush", c.JournalFlush, "0s to 10s"),
+		field.Check(c.LossWindow >= 0 && c.LossWindow <= time.Hour, "loss_window", c.LossWindow, "0s to 1h"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		errs = append(errs,
-			check(isName(name), "streams", name, "names of [a-z0-9_-]"),
-			within("streams."+name, c.Streams[name].Validate()))
+			field.Check(topic.IsName(name), "streams", name, "names of [a-z0-9_-]"),
+			field.Within("streams."+name, c.Streams[name].Validate()))
 	}
 	for i, l := range c.Labels {
-		errs = append(errs, within(fmt.Sprintf("labels[%d]", i), l.Validate()))
+		errs = append(errs, field.Within(fmt.Sprintf("labels[%d]", i), l.Validate()))
 	}
 	return errors.Join(errs...)
 }
@@ -163,7 +168,7 @@ func (c Config) Validate() error {
 // every character that a topic should not have. Empty becomes "edge".
 func NodeName(host string) string {
 	name := strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && isName(string(r)) {
+		if r < utf8.RuneSelf && topic.IsName(string(r)) {
 			return r
 		}
 		return '-'

@@ -3,6 +3,10 @@ package stream
 import (
 	"cmp"
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +19,7 @@ const labelsName = "labels" // of the sources that are not streams
 // Topics that a node publishes, below <base>/<node>/ and below that of a model.
 // Those of requests, logs, schemas and queries are kept free for it.
 var (
-	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response", cursorLevel}
+	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response", mqtt.CursorLevel}
 	modelTopics = []string{"prediction", "latest", "metrics", "reject", "schema", "query"}
 )
 
@@ -76,20 +80,20 @@ func (n *Node) newStreams() (map[string]*source, error) {
 	streams, identities := map[string]*source{}, n.identities()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
 		s := n.cfg.Streams[name]
-		decoder, err := NewDecoder(s)
+		decoder, err := codec.NewDecoder(s)
 		if err != nil {
 			return nil, err
 		}
 		src := &source{
 			name: name, key: "streams." + name + ".topics", filters: s.Topics, decoder: decoder,
-			allowRetained: s.AllowRetained, impute: s.OnMissing == OnMissingImpute, identity: identities[name],
+			allowRetained: s.AllowRetained, impute: s.OnMissing == codec.OnMissingImpute, identity: identities[name],
 		}
 		tmpl := s.TopicTemplate
-		if s.Format == formatValue {
+		if s.Format == codec.FormatValue {
 			src.gatherer = newGatherer(s, n.counts)
-			tmpl = strings.Replace(tmpl, featureLevel, "+", 1) // the other levels name the device
+			tmpl = strings.Replace(tmpl, codec.FeatureLevel, "+", 1) // the other levels name the device
 		}
-		if src.template, err = parseTemplate(tmpl); err != nil {
+		if src.template, err = topic.ParseTemplate(tmpl); err != nil {
 			return nil, err
 		}
 		streams[name] = src
@@ -100,11 +104,11 @@ func (n *Node) newStreams() (map[string]*source, error) {
 // newModel returns a model that its streams feed. Where the error leaves nothing
 // to be checked further, the model is nil.
 func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState, error) {
-	if !isName(c.Name) || slices.Contains(nodeTopics, c.Name) || n.model(c.Name) != nil {
+	if !topic.IsName(c.Name) || slices.Contains(nodeTopics, c.Name) || n.model(c.Name) != nil {
 		return nil, fmt.Errorf("models.%s: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", "))
 	}
-	errs := []error{within("models."+c.Name+".pending", c.Pending.Validate())}
-	if err := CheckOutput(cmp.Or(c.Output, formatJSON)); err != nil {
+	errs := []error{field.Within("models."+c.Name+".pending", c.Pending.Validate())}
+	if err := CheckOutput(cmp.Or(c.Output, codec.FormatJSON)); err != nil {
 		return nil, errors.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
 	}
 	m := &modelState{
@@ -112,7 +116,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
 	}
 	if err := m.feedFrom(streams); err != nil {
-		return nil, errors.Join(append(errs, within("models."+c.Name, err))...)
+		return nil, errors.Join(append(errs, field.Within("models."+c.Name, err))...)
 	}
 	if m.modelCounts = n.taught[c.Name]; m.modelCounts == nil {
 		m.modelCounts = new(modelCounts)
@@ -128,9 +132,9 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 	}
 	if c.Active.Enabled() {
 		m.asker = online.NewAsker(c.Active, c.Seed)
-		errs = append(errs, within("models."+c.Name+".active", c.Active.Validate()))
+		errs = append(errs, field.Within("models."+c.Name+".active", c.Active.Validate()))
 	}
-	if c.Output == formatCBOR {
+	if c.Output == codec.FormatCBOR {
 		var err error
 		if m.cbor, err = newCBOREncoder(); err != nil {
 			errs = append(errs, fmt.Errorf("models.%s.output cbor: %w", c.Name, err))
@@ -147,11 +151,11 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 func (n *Node) addLabelSources(allModels bool) error {
 	var errs []error
 	for i, l := range n.cfg.Labels {
-		t, err := parseTemplate(l.TopicTemplate)
+		t, err := topic.ParseTemplate(l.TopicTemplate)
 		if err != nil {
 			return err
 		}
-		src := &source{name: labelsName, key: fmt.Sprintf("labels[%d].topics", i), filters: l.Topics, decoder: newLabelDecoder(l), template: t}
+		src := &source{name: labelsName, key: fmt.Sprintf("labels[%d].topics", i), filters: l.Topics, decoder: codec.NewLabelDecoder(l), template: t}
 		for _, m := range n.models {
 			if l.Model == "" || l.Model == m.Name {
 				src.models = append(src.models, m)
@@ -166,7 +170,7 @@ func (n *Node) addLabelSources(allModels bool) error {
 	for _, m := range n.models {
 		n.sources = append(n.sources, n.count(&source{
 			name: labelsName, filters: []string{m.labelTopic + "/#"}, // which matches …/label too
-			decoder: newLabelDecoder(DefaultLabels()), template: &template{}, models: []*modelState{m},
+			decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{}, models: []*modelState{m},
 			ownTopic: m.labelTopic,
 		}))
 	}
@@ -186,7 +190,7 @@ func (m *modelState) knowClasses() {
 func (n *Node) listen(prefix string) {
 	own := func(name, filter string, heed func(*item, *source) error) {
 		n.sources = append(n.sources, n.count(&source{
-			name: name, filters: []string{filter}, decoder: newLabelDecoder(DefaultLabels()), template: &template{},
+			name: name, filters: []string{filter}, decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{},
 			ownTopic: filter, heed: heed,
 		}))
 	}
@@ -244,9 +248,9 @@ func (n *Node) filters() ([]string, error) {
 	var errs []error
 	for _, src := range n.sources {
 		for _, f := range src.filters {
-			plain, _ := unshare(f)
+			plain, _ := topic.Unshare(f)
 			for _, own := range n.outputs() {
-				if src.ownTopic == "" && overlap(plain, own) {
+				if src.ownTopic == "" && topic.Overlap(plain, own) {
 					errs = append(errs, fmt.Errorf("%s: %s would receive the node's own output %s: name the topics of the sensors, such as factory/+/vibration", src.key, f, own))
 					break
 				}
@@ -254,7 +258,7 @@ func (n *Node) filters() ([]string, error) {
 			filters = append(filters, f)
 		}
 	}
-	subscribe, overlaps := subscriptions(filters)
+	subscribe, overlaps := topic.Subscriptions(filters)
 	for _, pair := range overlaps {
 		n.log.Warn("two subscriptions overlap; some brokers send a message twice that matches both", "one", pair[0], "other", pair[1])
 	}
@@ -280,11 +284,11 @@ func (n *Node) outputs() (filters []string) {
 	return filters
 }
 
-func (n *Node) router() *router[*source] {
-	r := new(router[*source])
+func (n *Node) router() *topic.Router[*source] {
+	r := new(topic.Router[*source])
 	for _, src := range n.sources {
 		for _, f := range src.filters {
-			r.add(f, src)
+			r.Add(f, src)
 		}
 	}
 	return r

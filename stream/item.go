@@ -2,6 +2,8 @@ package stream
 
 import (
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 	"slices"
 )
 
@@ -41,10 +43,10 @@ type lateLabel struct {
 
 // item is a message on its way through the committer.
 type item struct {
-	msg     *message
+	msg     *mqtt.Message
 	lessons []lesson
-	order   *instruction // of a request
-	scratch Scratch      // has the features of lessons
+	order   *instruction  // of a request
+	scratch codec.Scratch // has the features of lessons
 	early   early
 	home    itemPool
 
@@ -57,7 +59,7 @@ type itemPool chan *item
 
 const keptItems = 64
 
-func newItem(home itemPool, msg *message) *item {
+func newItem(home itemPool, msg *mqtt.Message) *item {
 	var it *item
 	select {
 	case it = <-home:
@@ -74,7 +76,7 @@ func (it *item) free() {
 	if it.order != nil || cap(it.lessons) > manyLessons {
 		return
 	}
-	it.msg.free()
+	it.msg.Free()
 	it.msg, it.lessons, it.early = nil, it.lessons[:0], early{}
 	select {
 	case it.home <- it:

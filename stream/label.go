@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 // ErrBusy: the queue of messages is full; try again later.
@@ -26,11 +30,11 @@ type LateLabel struct {
 // The error is ErrBusy, a *Refusal, or that of ctx: the label may then be taught
 // all the same.
 func (n *Node) Label(ctx context.Context, l LateLabel) error {
-	topic := n.cfg.prefix() + l.Model + "/label"
+	to := n.cfg.prefix() + l.Model + "/label"
 	if l.Device != "" {
-		topic += "/" + l.Device
+		to += "/" + l.Device
 	}
-	if !slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == l.Model }) || checkTopic(topic) != nil {
+	if !slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == l.Model }) || topic.Check(to) != nil {
 		return fmt.Errorf("stream: label for model %.80q, device %.80q: there is no such model or device", l.Model, l.Device)
 	}
 	payload, err := json.Marshal(l)
@@ -39,11 +43,11 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 	}
 	done := make(chan struct{})
 	own := &ownLabel{}
-	msg := &message{topic: topic, payload: payload, qos: 1, arrived: time.Now(), attached: own, ack: func() { close(done) }}
-	if n.client.stopping() {
+	msg := &mqtt.Message{Topic: to, Payload: payload, QoS: 1, Arrived: time.Now(), Attached: own, Ack: func() { close(done) }}
+	if n.client.Stopping() {
 		return errors.New("stream: label: the node is stopping")
 	}
-	if taken, _ := n.ring.push(msg, nil); !taken {
+	if taken, _ := n.ring.Push(msg, nil); !taken {
 		return fmt.Errorf("stream: label: %w", ErrBusy)
 	}
 	select {
@@ -59,10 +63,10 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 
 // ownLabel is attached to the message of a label that this program gives.
 type ownLabel struct {
-	why *Refusal // the first one, before the message is acknowledged; nil: the label was accepted
+	why *codec.Refusal // the first one, before the message is acknowledged; nil: the label was accepted
 }
 
-func (l *ownLabel) refused(why *Refusal) {
+func (l *ownLabel) refused(why *codec.Refusal) {
 	if l.why == nil {
 		l.why = why
 	}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"edge/online"
+	"edge/stream/codec"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -93,7 +94,7 @@ func (c *committer) sample(it *item, l *lesson, now time.Time) {
 	if l.label != "" {
 		said := l.key // of the message
 		if l.wait != 0 {
-			said = messageKey(it.msg.topic, it.msg.payload, l.entry)
+			said = messageKey(it.msg.Topic, it.msg.Payload, l.entry)
 		}
 		switch {
 		case before != nil && before.corrects(l.label):
@@ -139,7 +140,7 @@ func (c *committer) taught(m *modelState, one waiter, before *waiter, l *lesson,
 		seq, label := before.seq, l.label
 		c.group.done = append(c.group.done, func() { c.labelled(m.Name, seq, label) })
 	}
-	if !m.last.none && (l.id == LastID || m.last.sample.Key == one.sample.Key) {
+	if !m.last.none && (l.id == codec.LastID || m.last.sample.Key == one.sample.Key) {
 		m.last.sample.Label, m.last.sample.By = l.label, by
 	}
 	if one.sample.Key == 0 {
@@ -187,7 +188,7 @@ func (c *committer) reused(it *item, l *lesson) {
 		return
 	}
 	detail := fmt.Sprintf("stream %s: samples with other features come under one id: if it is the device's, say id: \"\" for the stream", l.from.name)
-	c.log.Warn("an id came again with other features, and is taken for another sample", "stream", l.from.name, "topic", it.msg.topic, "way_out", "where it is the device's id, say id: \"\" for the stream")
+	c.log.Warn("an id came again with other features, and is taken for another sample", "stream", l.from.name, "topic", it.msg.Topic, "way_out", "where it is the device's id, say id: \"\" for the stream")
 	c.report.event("", "id_reused", detail)
 }
 
@@ -204,17 +205,17 @@ func (c *committer) correct(before *waiter, l *lesson, m *modelState, by uint64,
 
 // admit reports whether the model may be taught the label, and remembers it.
 func (c *committer) admit(it *item, l *lesson, m *modelState) bool {
-	var err *Refusal
+	var err *codec.Refusal
 	switch reason := m.classes.refusal(l.label); reason {
 	case "":
 		if m.Classes.Needed(m.classes.count()) <= 1 { // otherwise the learner says when it is a class
 			m.classes.add(l.label)
 		}
 		return true
-	case UnknownClass:
-		err = refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)
+	case codec.UnknownClass:
+		err = codec.Refuse(reason, "label %.80q is not one of the model's classes, which are closed", l.label)
 	default:
-		err = refuse(reason, "label %.80q would be one class more than classes.max = %d", l.label, m.Classes.Max)
+		err = codec.Refuse(reason, "label %.80q would be one class more than classes.max = %d", l.label, m.Classes.Max)
 	}
 	c.report.refuse(l.from, []*modelState{m}, it.msg, err)
 	return false
@@ -224,7 +225,7 @@ func (c *committer) admit(it *item, l *lesson, m *modelState) bool {
 func (c *committer) label(it *item, l *lesson, now time.Time) {
 	var (
 		reached bool // a sample was found, or had been taught already
-		why     = refuse(UnknownID, "no sample with id %.80q waits for a label: it never came, waited too long, or made room for others", l.id)
+		why     = codec.Refuse(codec.UnknownID, "no sample with id %.80q waits for a label: it never came, waited too long, or made room for others", l.id)
 		models  []*modelState
 	)
 	for i := range l.labels {
@@ -235,7 +236,7 @@ func (c *committer) label(it *item, l *lesson, now time.Time) {
 		p, err := c.find(l, late)
 		switch {
 		case err != nil:
-			if err.Reason != UnknownID {
+			if err.Reason != codec.UnknownID {
 				why = err
 			}
 			continue
@@ -305,10 +306,10 @@ func (m *modelState) review(p *waiter, label string) {
 
 // find returns the sample of one model that a late label is for; nil if it has
 // been taught already and is not kept any more.
-func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
+func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *codec.Refusal) {
 	m := late.to
-	unknown := refuse(UnknownID, "no sample with that id waits")
-	if l.id == LastID {
+	unknown := codec.Refuse(codec.UnknownID, "no sample with that id waits")
+	if l.id == codec.LastID {
 		switch {
 		case l.repeat && c.seen(m, l.key):
 			return nil, nil
@@ -324,7 +325,7 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 	if late.byID {
 		sharing := m.waiting.sharing(waitKey("", nil, l.id))
 		if len(sharing) > 1 {
-			return nil, refuse(AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", l.id)
+			return nil, codec.Refuse(codec.AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", l.id)
 		}
 		keys = slices.Concat(keys, sharing)
 	}
@@ -339,7 +340,7 @@ func (c *committer) find(l *lesson, late *lateLabel) (*waiter, *Refusal) {
 		case l.repeat:
 			return nil, nil
 		default:
-			return nil, refuse(TooLate, "the sample with id %.80q was taught its label, and is not kept any more for a correction", l.id)
+			return nil, codec.Refuse(codec.TooLate, "the sample with id %.80q was taught its label, and is not kept any more for a correction", l.id)
 		}
 	}
 	return nil, unknown

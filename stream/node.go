@@ -11,6 +11,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -58,7 +59,7 @@ type Deps struct {
 	Journal Journal
 	// Subscriptions, if set, lets topics that an earlier configuration had be
 	// given back to the broker, whose session would go on sending them.
-	Subscriptions Subscriptions
+	Subscriptions mqtt.Subscriptions
 	// Taken are the messages that the journal has noted as taken.
 	Taken   online.Taken
 	Log     *slog.Logger // nil: none
@@ -78,7 +79,7 @@ type Deps struct {
 	// Settings identify the configuration, for info.
 	Settings string
 	// Dial, if set, opens the connections to the broker; nil: over the network.
-	Dial Dial
+	Dial mqtt.Dialer
 	// After is the node that this one replaces, see TakeOver; its models are the
 	// same where the names are the same.
 	After *Node
@@ -96,11 +97,11 @@ type Node struct {
 	heard   map[string]*sourceCounts // by name: of the sources, and of those of the nodes before
 	taught  map[string]*modelCounts  // likewise
 
-	client    *client
-	ring      *fifo[*message] // messages that wait for the worker
-	deferred  *fifo[*message] // messages that are only answered: they come again
+	client    *mqtt.Client
+	ring      *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
+	deferred  *mqtt.Queue[*mqtt.Message] // messages that are only answered: they come again
 	queue     chan *item
-	outbox    *outbox
+	outbox    *mqtt.Outbox
 	observer  *observer // nil: none
 	worker    *worker
 	committer *committer
@@ -125,9 +126,9 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	prefix := cfg.prefix()
 	qos := byte(cfg.MQTT.QoS)
-	n.ring = newFifo(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, messageSize)
+	n.ring = mqtt.NewQueue(cfg.MQTT.Ring.MaxMessages, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.queue = make(chan *item, commitQueue)
-	n.outbox = newOutbox(cfg.Outbox, &n.counts.network)
+	n.outbox = mqtt.NewOutbox(cfg.Outbox, &n.counts.network)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		home:   newHomeAssistant(cfg, prefix),
@@ -147,16 +148,16 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.committer.unconfirmed.load(deps.Taken)
 	id := cfg.MQTT.ClientID
 	if id == "" {
-		id = defaultClientID(cfg.Node)
+		id = mqtt.DefaultClientID(cfg.Node)
 	}
-	n.deferred = newFifo(observedQueue, cfg.MQTT.Ring.MaxBytes, messageSize)
-	n.client = newClient(clientOptions{
-		cfg: cfg.MQTT, id: id, stateTopic: prefix + "state", cursorTopic: prefix + cursorLevel, filters: filters, memory: deps.Subscriptions, maxPayload: n.maxPayload(),
-		queue: n.ring, deferred: n.deferred, dial: deps.Dial, counters: &n.counts.network, dropped: &n.counts.ringDropped, sequence: &n.counts.sequence, log: n.log,
-		event: func(kind, detail string) { n.report.event("", kind, detail) },
-		serve: func(ctx context.Context, c *connection) {
+	n.deferred = mqtt.NewQueue(observedQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
+	n.client = mqtt.NewClient(mqtt.Options{
+		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
+		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
+		Event: func(kind, detail string) { n.report.event("", kind, detail) },
+		Serve: func(ctx context.Context, c *mqtt.Conn) {
 			n.report.hello()
-			n.outbox.serve(ctx, c)
+			n.outbox.Serve(ctx, c)
 		},
 	})
 	n.observer = n.newObserver()
@@ -185,15 +186,15 @@ func (n *Node) Run(ctx context.Context) error {
 
 	var network, reports, work, requests sync.WaitGroup
 	requests.Go(func() { n.errands.run(ctx) })
-	network.Go(func() { n.client.run(online) })
+	network.Go(func() { n.client.Run(online) })
 	network.Go(func() { n.observer.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
 
 	<-ctx.Done()
-	n.log.Info("stopping", "ring", n.ring.len(), "outbox", n.outbox.len())
-	n.client.stopReceiving()
+	n.log.Info("stopping", "ring", n.ring.Len(), "outbox", n.outbox.Len())
+	n.client.StopReceiving()
 	close(stop)
 	deadline := time.AfterFunc(drainWithin, abandon)
 	defer deadline.Stop()
@@ -205,13 +206,13 @@ func (n *Node) Run(ctx context.Context) error {
 			n.log.Warn("the model is still learning what is committed; its final metrics are not published, and it carries on at the next start", "model", m.Name)
 		}
 	}
-	n.client.setReplaced(errors.Is(context.Cause(ctx), ErrReplaced))
+	n.client.SetReplaced(errors.Is(context.Cause(ctx), ErrReplaced))
 	stopReporting()
 	reports.Wait()
 	n.report.final()
-	if c := n.client.connection(); c != nil {
+	if c := n.client.Conn(); c != nil {
 		publishing, done := context.WithTimeout(background, publishWithin)
-		n.outbox.drain(publishing, c)
+		n.outbox.Drain(publishing, c)
 		done()
 	}
 	disconnect()

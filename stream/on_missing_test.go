@@ -3,15 +3,17 @@ package stream
 import (
 	"testing"
 	"time"
+
+	"edge/stream/codec"
 )
 
 // TestOnMissing: a stream's samples that lack features are answered and taught
 // as it says, and counted.
 func TestOnMissing(t *testing.T) {
 	for policy, want := range map[string][]string{
-		OnMissingReject:      {"ok 1"},
-		OnMissingImpute:      {"worn NaN", "ok 1", "worn 0"}, // before the first sample there is no mean; the fake model's is 0
-		OnMissingMarginalise: {"worn NaN", "ok 1", "worn NaN"},
+		codec.OnMissingReject:      {"ok 1"},
+		codec.OnMissingImpute:      {"worn NaN", "ok 1", "worn 0"}, // before the first sample there is no mean; the fake model's is 0
+		codec.OnMissingMarginalise: {"worn NaN", "ok 1", "worn NaN"},
 	} {
 		in(policy, t, func(t *testing.T) {
 			cfg, m := testConfig()
@@ -25,10 +27,10 @@ func TestOnMissing(t *testing.T) {
 			}
 			equal(t, "learnt", r.models["bearing"].learnt(), want)
 			refused := r.node.Stats()
-			if n := refused.Learned + refused.Rejected[MissingFeature] + refused.Rejected[NotANumber]; n != 4 {
+			if n := refused.Learned + refused.Rejected[codec.MissingFeature] + refused.Rejected[codec.NotANumber]; n != 4 {
 				t.Errorf("%d learnt, refused %v, want 4 together", refused.Learned, refused.Rejected)
 			}
-			if n := refused.Models["bearing"].Missing; policy != OnMissingReject && n != 2 {
+			if n := refused.Models["bearing"].Missing; policy != codec.OnMissingReject && n != 2 {
 				t.Errorf("%d features counted as missing, want 2", n)
 			}
 		})

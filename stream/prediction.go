@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
+	"edge/stream/codec"
 )
 
 // Prediction is the answer to one sample.
@@ -193,7 +194,7 @@ func ReadPublished(payload []byte) (p *Published, err error) {
 
 // CheckOutput returns why predictions cannot be published in a format.
 func CheckOutput(format string) error {
-	if format != formatJSON && format != formatCBOR {
+	if format != codec.FormatJSON && format != codec.FormatCBOR {
 		return fmt.Errorf("%s: want json or cbor", format)
 	}
 	return nil

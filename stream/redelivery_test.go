@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/stream/mqtt"
 )
 
 // What was not committed when a node ends leaves no trace in what it hands over.
@@ -32,14 +33,14 @@ func TestUncommittedLeavesNoTrace(t *testing.T) {
 				c.run(ctx)
 			}()
 			conn := newFakeOrigin()
-			conn.settle(cursor{fresh: true})
+			conn.settle(mqtt.Cursor{Fresh: true})
 			classes := model.classes.count()
-			msg := &message{topic: p7, qos: 1, id: 1, from: conn, ack: func() { t.Error("it was acknowledged") }}
+			msg := &mqtt.Message{Topic: p7, QoS: 1, ID: 1, From: conn, Ack: func() { t.Error("it was acknowledged") }}
 			queue <- &item{msg: msg, lessons: []lesson{{from: node.sources[0], to: model, x: []float64{7, 0}, label: "new", weight: 1, key: 9}}}
 			synctest.Wait()
 			if fail == nil { // the queue has another item, and ctx has ended
 				cancel()
-				queue <- &item{msg: &message{from: conn, ack: func() {}}}
+				queue <- &item{msg: &mqtt.Message{From: conn, Ack: func() {}}}
 			}
 			cancel()
 			<-ended
@@ -60,8 +61,8 @@ func TestLearningOffKeepsItsPlace(t *testing.T) {
 		r.conn = newFakeOrigin() // its cursor is not known yet
 		lost := r.conn
 		send := func(dup bool) {
-			r.sendMessage(&message{id: 1, dup: dup, topic: p7, payload: []byte(labelled(7)), qos: 1})
-			r.sendMessage(&message{id: 2, dup: dup, topic: "edge/n1/request/learning/bearing", payload: []byte("OFF"), qos: 1})
+			r.sendMessage(&mqtt.Message{ID: 1, Dup: dup, Topic: p7, Payload: []byte(labelled(7)), QoS: 1})
+			r.sendMessage(&mqtt.Message{ID: 2, Dup: dup, Topic: "edge/n1/request/learning/bearing", Payload: []byte("OFF"), QoS: 1})
 		}
 		send(false)
 		time.Sleep(time.Second)
@@ -81,7 +82,7 @@ func TestMeetLostConnection(t *testing.T) {
 		for range 20 { // select takes either
 			r := one(t)
 			r.conn = newFakeOrigin()
-			r.conn.settle(cursor{})
+			r.conn.settle(mqtt.Cursor{})
 			close(r.conn.lost)
 			r.send(p7, labelled(7))
 			time.Sleep(time.Second)
@@ -95,9 +96,9 @@ func TestMeetLostConnection(t *testing.T) {
 // A session that began after all commits has nothing of the one before; a later
 // cursor of the same session proves only the commits up to it.
 func TestCursorOfANewSession(t *testing.T) {
-	conn, began := newFakeOrigin(), cursor{fresh: true, sequence: 3 + 1<<20}
-	first := &message{id: 1, dup: true, qos: 1, from: conn}
-	for sequence, left := range map[uint64]int{2: 1, 3: 0, began.sequence: 0} {
+	conn, began := newFakeOrigin(), mqtt.Cursor{Fresh: true, Sequence: 3 + 1<<20}
+	first := &mqtt.Message{ID: 1, Dup: true, QoS: 1, From: conn}
+	for sequence, left := range map[uint64]int{2: 1, 3: 0, began.Sequence: 0} {
 		u := testSet()
 		u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 3}}})
 		u.begin(first, *brokerKeeps(sequence))
@@ -107,8 +108,8 @@ func TestCursorOfANewSession(t *testing.T) {
 	}
 	u := testSet()
 	u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 0}}}) // no cursor of its own session proves it
-	u.begin(first, *brokerKeeps(began.sequence))
-	if len(u.messages) != 0 || u.sequence < began.sequence {
+	u.begin(first, *brokerKeeps(began.Sequence))
+	if len(u.messages) != 0 || u.sequence < began.Sequence {
 		t.Errorf("%d messages of an earlier session, sequence %d", len(u.messages), u.sequence)
 	}
 }
@@ -117,8 +118,8 @@ func TestCursorOfANewSession(t *testing.T) {
 // next commit has it, and a cursor follows that proves it.
 func TestTakenBeforeTheCommit(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
-	msg := func(id uint16) *message { return &message{id: id, qos: 1, from: conn} }
-	u.begin(msg(1), cursor{fresh: true})
+	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, QoS: 1, From: conn} }
+	u.begin(msg(1), mqtt.Cursor{Fresh: true})
 	u.take(msg(1), false, false)
 	conn.write()
 	u.acknowledged(false)
@@ -144,8 +145,8 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 // An acknowledgement that was not written proves nothing.
 func TestUnwrittenAcknowledgement(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
-	msg := &message{id: 1, qos: 1, from: conn}
-	u.begin(msg, cursor{fresh: true})
+	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}
+	u.begin(msg, mqtt.Cursor{Fresh: true})
 	u.take(msg, false, true)
 	u.commit()
 	conn.write() // another one
@@ -160,7 +161,7 @@ func TestUnwrittenAcknowledgement(t *testing.T) {
 
 // A message that the broker keeps is no repetition of the one that it kept.
 func TestRetainedCopyIsAnother(t *testing.T) {
-	if keyOf(&message{topic: "a", payload: []byte("b")}) == keyOf(&message{topic: "a", payload: []byte("b"), retained: true}) {
+	if keyOf(&mqtt.Message{Topic: "a", Payload: []byte("b")}) == keyOf(&mqtt.Message{Topic: "a", Payload: []byte("b"), Retained: true}) {
 		t.Error("they have one key")
 	}
 }
@@ -186,14 +187,14 @@ func TestRemovedClassStaysRemoved(t *testing.T) {
 // that came over it, is not held against the next one.
 func TestReadByTheEndOfAConnection(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
-	msg := &message{id: 1, qos: 1, from: conn}
-	u.begin(msg, cursor{fresh: true})
+	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}
+	u.begin(msg, mqtt.Cursor{Fresh: true})
 	u.take(msg, false, true)
 	u.commit()
 	conn.write()
 	u.acknowledged(true)
 	conn.read()
-	u.begin(&message{id: 1, dup: true, qos: 1, from: newFakeOrigin()}, cursor{})
+	u.begin(&mqtt.Message{ID: 1, Dup: true, QoS: 1, From: newFakeOrigin()}, mqtt.Cursor{})
 	if len(u.messages) != 0 {
 		t.Errorf("%+v", u.messages)
 	}

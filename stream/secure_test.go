@@ -20,6 +20,8 @@ import (
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"edge/stream/mqtt"
 )
 
 // authority makes certificates.
@@ -97,26 +99,26 @@ func TestTLSAndPassword(t *testing.T) {
 	if err := os.WriteFile(a.file("password"), []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	good := func(m *MQTT) {
+	good := func(m *mqtt.Config) {
 		m.Servers = []string{"mqtts://" + b.addr}
-		m.TLS = TLS{CA: a.file("ca.pem"), Cert: a.file("edge.pem"), Key: a.file("edge.key"), ServerName: "broker.lan", MinVersion: "1.3"}
-		m.Username, m.Password = "edge", Secret{File: a.file("password")}
+		m.TLS = mqtt.TLS{CA: a.file("ca.pem"), Cert: a.file("edge.pem"), Key: a.file("edge.key"), ServerName: "broker.lan", MinVersion: "1.3"}
+		m.Username, m.Password = "edge", mqtt.Secret{File: a.file("password")}
 	}
 	for name, c := range map[string]struct {
-		change func(*MQTT)
+		change func(*mqtt.Config)
 		want   string // in the log; empty: it connects
 	}{
-		"good":              {func(*MQTT) {}, ""},
-		"another name":      {func(m *MQTT) { m.TLS.ServerName = "" }, "certificate"},
-		"another authority": {func(m *MQTT) { m.TLS.CA = stranger.file("ca.pem") }, "unknown authority"},
-		"system's":          {func(m *MQTT) { m.TLS.CA = "" }, "certificate"},
-		"no certificate":    {func(m *MQTT) { m.TLS.Cert, m.TLS.Key = "", "" }, "certificate required"},
-		"a stranger's":      {func(m *MQTT) { m.TLS.Cert, m.TLS.Key = stranger.file("edge.pem"), stranger.file("edge.key") }, "certificate"},
-		"no CA file":        {func(m *MQTT) { m.TLS.CA = "/absent/ca.pem" }, "mqtt.tls: read ca: open /absent/ca.pem"},
-		"no password file":  {func(m *MQTT) { m.Password.File = "/absent/password" }, "mqtt.password: read secret: open /absent/password"},
-		"wrong password":    {func(m *MQTT) { m.Password = Secret{File: a.file("edge.pem")} }, "check mqtt.username and mqtt.password"},
-		"no password":       {func(m *MQTT) { m.Password = Secret{} }, "check mqtt.username and mqtt.password"},
-		"plain text":        {func(m *MQTT) { m.Servers = []string{"tcp://" + b.addr} }, "cannot connect"},
+		"good":              {func(*mqtt.Config) {}, ""},
+		"another name":      {func(m *mqtt.Config) { m.TLS.ServerName = "" }, "certificate"},
+		"another authority": {func(m *mqtt.Config) { m.TLS.CA = stranger.file("ca.pem") }, "unknown authority"},
+		"system's":          {func(m *mqtt.Config) { m.TLS.CA = "" }, "certificate"},
+		"no certificate":    {func(m *mqtt.Config) { m.TLS.Cert, m.TLS.Key = "", "" }, "certificate required"},
+		"a stranger's":      {func(m *mqtt.Config) { m.TLS.Cert, m.TLS.Key = stranger.file("edge.pem"), stranger.file("edge.key") }, "certificate"},
+		"no CA file":        {func(m *mqtt.Config) { m.TLS.CA = "/absent/ca.pem" }, "mqtt.tls: read ca: open /absent/ca.pem"},
+		"no password file":  {func(m *mqtt.Config) { m.Password.File = "/absent/password" }, "mqtt.password: read secret: open /absent/password"},
+		"wrong password":    {func(m *mqtt.Config) { m.Password = mqtt.Secret{File: a.file("edge.pem")} }, "check mqtt.username and mqtt.password"},
+		"no password":       {func(m *mqtt.Config) { m.Password = mqtt.Secret{} }, "check mqtt.username and mqtt.password"},
+		"plain text":        {func(m *mqtt.Config) { m.Servers = []string{"tcp://" + b.addr} }, "cannot connect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +166,7 @@ func TestWebsocket(t *testing.T) {
 	eventually(t, "a sample to be learnt", func() bool { return d.Stats().Learned == 1 })
 }
 
-// The first server that answers is used, and a port may be left out.
+// The first server that answers is used.
 func TestSecondServer(t *testing.T) {
 	t.Parallel()
 	b := newMochi(t, nil, nil)
@@ -172,9 +174,4 @@ func TestSecondServer(t *testing.T) {
 	startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 		c.MQTT.Servers = []string{"tcp://" + freePort(t), "mqtt://" + b.addr}
 	}).ready(t)
-	for scheme, port := range map[string]string{"tcp": "1883", "mqtt": "1883", "mqtts": "8883", "ssl": "8883", "ws": "80", "wss": "443"} {
-		if got := serverPorts[scheme]; got != port {
-			t.Errorf("usual port of %s is %s, want %s", scheme, got, port)
-		}
-	}
 }

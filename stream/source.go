@@ -2,6 +2,9 @@ package stream
 
 import (
 	"strings"
+
+	"edge/stream/codec"
+	"edge/stream/topic"
 )
 
 // source is where messages come from: a stream, or topics of labels.
@@ -9,8 +12,8 @@ type source struct {
 	name          string
 	key           string // of its filters in the configuration
 	filters       []string
-	decoder       *Decoder
-	template      *template
+	decoder       *codec.Decoder
+	template      *topic.Template
 	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
 	allowRetained bool
 	impute        bool                       // what is missing is filled in
@@ -39,7 +42,7 @@ type place struct {
 func (s *source) place(topic string) place {
 	p, ok := s.places[topic]
 	if !ok {
-		p.levels = s.template.capture(topic)
+		p.levels = s.template.Capture(topic)
 		p.device = strings.Join(p.levels, "/")
 		remember(&s.places, topic, p)
 	}
@@ -49,13 +52,13 @@ func (s *source) place(topic string) place {
 // levels returns what a label's topic says about the levels that a stream
 // captures; false if it does not say all of them.
 func (s *source) levels(topic string, captured []string, stream *source) ([]string, bool) {
-	if len(stream.template.names) == 0 {
+	if len(stream.template.Names) == 0 {
 		return nil, true
 	}
 	if s.ownTopic != "" {
 		rest, ok := strings.CutPrefix(topic, s.ownTopic+"/")
 		levels := strings.Split(rest, "/")
-		return levels, ok && len(levels) == len(stream.template.names)
+		return levels, ok && len(levels) == len(stream.template.Names)
 	}
-	return stream.template.arrange(s.template, captured)
+	return stream.template.Arrange(s.template, captured)
 }

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // counters are those of a node and of the nodes that it succeeded; any goroutine
 // may use them.
 type counters struct {
-	network netCounters
+	network mqtt.Counters
 
 	received, refused                           atomic.Uint64
 	predictions, learned, redelivered           atomic.Uint64
@@ -63,17 +65,17 @@ func (m *moment) since() time.Duration {
 }
 
 // tally counts refusals by reason.
-type tally map[Reason]*atomic.Uint64
+type tally map[codec.Reason]*atomic.Uint64
 
 func newTally() tally {
 	t := tally{}
-	for _, r := range Reasons() {
+	for _, r := range codec.Reasons() {
 		t[r] = new(atomic.Uint64)
 	}
 	return t
 }
 
-func (t tally) addTo(sum map[Reason]uint64) {
+func (t tally) addTo(sum map[codec.Reason]uint64) {
 	for reason, n := range t {
 		if v := n.Load(); v > 0 {
 			sum[reason] += v
@@ -113,9 +115,9 @@ type Stats struct {
 	CommitError    string // why it fails
 	CommitFailures uint64
 
-	SinceMessage time.Duration     // since the last message; 0 before the first
-	Received     uint64            // messages
-	Rejected     map[Reason]uint64 // refused messages and labels; only reasons that occurred
+	SinceMessage time.Duration           // since the last message; 0 before the first
+	Received     uint64                  // messages
+	Rejected     map[codec.Reason]uint64 // refused messages and labels; only reasons that occurred
 	Predictions  uint64
 	Learned      uint64 // labelled samples that were committed
 	Redelivered  uint64 // samples and labels that had been taught already
@@ -163,7 +165,7 @@ type LossStats struct {
 // counted under "labels".
 type StreamStats struct {
 	Received     uint64
-	Rejected     map[Reason]uint64
+	Rejected     map[codec.Reason]uint64
 	SinceMessage time.Duration // since its last message
 }
 
@@ -187,9 +189,9 @@ func (n *Node) Stats() Stats {
 	s := Stats{
 		ConnectionStats: n.connectionStats(), LossStats: n.lossStats(), Degraded: c.degraded.Load(), CommitFailures: c.commitFailures.Load(),
 		SinceMessage: c.lastMessage.since(), Received: c.received.Load(), Predictions: c.predictions.Load(), Learned: c.learned.Load(), Redelivered: c.redelivered.Load(),
-		Observed: c.observed.Load(), IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()), Published: c.network.published.Load(),
-		Ring: n.ring.len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.len(),
-		Rejected: map[Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
+		Observed: c.observed.Load(), IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()), Published: c.network.Published.Load(),
+		Ring: n.ring.Len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.Len(),
+		Rejected: map[codec.Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
 	}
 	if why := c.commitError.Load(); s.Degraded && why != nil {
 		s.CommitError = *why
@@ -199,7 +201,7 @@ func (n *Node) Stats() Stats {
 		if c.received.Load() == 0 {
 			continue
 		}
-		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: map[Reason]uint64{}}
+		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: map[codec.Reason]uint64{}}
 		c.rejected.addTo(of.Rejected)
 		s.Streams[name] = of
 	}
@@ -217,22 +219,22 @@ func (n *Node) Stats() Stats {
 func (n *Node) connectionStats() ConnectionStats {
 	c := &n.counts.network
 	s := ConnectionStats{
-		Failure: n.client.failureReason(), Reconnects: c.reconnects.Load(), ConnectFailures: c.connectFailures.Load(),
-		ProtocolErrors: c.protocolErrors.Load(), Redeliveries: c.redeliveries.Load(), StaleAcks: c.staleAcks.Load(),
+		Failure: n.client.Failure(), Reconnects: c.Reconnects.Load(), ConnectFailures: c.ConnectFailures.Load(),
+		ProtocolErrors: c.ProtocolErrors.Load(), Redeliveries: c.Redeliveries.Load(), StaleAcks: c.StaleAcks.Load(),
 	}
-	if conn := n.client.connection(); conn != nil {
-		s.Connected, s.Subscribed, s.Unacked = true, conn.subscribed(), conn.unacknowledged()
+	if conn := n.client.Conn(); conn != nil {
+		s.Connected, s.Subscribed, s.Unacked = true, conn.Subscribed(), conn.Unacknowledged()
 	}
-	s.Refused, _ = n.client.refusedFilters()
+	s.Refused, _ = n.client.RefusedFilters()
 	return s
 }
 
 func (n *Node) lossStats() LossStats {
 	c := n.counts
 	return LossStats{
-		RingDropped: c.ringDropped.Load(), LessonsDropped: c.lessonsDropped.Load(), OutboxDropped: c.network.outboxDropped.Load(),
+		RingDropped: c.ringDropped.Load(), LessonsDropped: c.lessonsDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
 		RejectsDropped: c.rejectsDropped.Load(), PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(),
-		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), ObservedDropped: c.network.deferredDropped.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), ObservedDropped: c.network.DeferredDropped.Load(),
 		UnconfirmedDropped: c.unconfirmedDropped.Load(),
 	}
 }

@@ -5,24 +5,26 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"edge/stream/mqtt"
 )
 
 // step is one thing that happens between a broker and a node without a network.
 type step struct {
 	id      uint16
 	dup     bool
-	x       int     // of the labelled sample that comes; equal ones are equal messages
-	again   *cursor // not nil: a new connection comes first
-	crash   bool    // the node ends before, and its set is read from the journal
-	confirm bool    // before, the broker has read all acknowledgements
-	learnt  bool    // what has to become of it
+	x       int          // of the labelled sample that comes; equal ones are equal messages
+	again   *mqtt.Cursor // not nil: a new connection comes first
+	crash   bool         // the node ends before, and its set is read from the journal
+	confirm bool         // before, the broker has read all acknowledgements
+	learnt  bool         // what has to become of it
 }
 
-func brokerKeeps(sequence uint64) *cursor { return &cursor{found: true, sequence: sequence} }
+func brokerKeeps(sequence uint64) *mqtt.Cursor { return &mqtt.Cursor{Found: true, Sequence: sequence} }
 
 // A message is learnt unless the broker sends it again after it was learnt.
 func TestUnconfirmed(t *testing.T) {
-	unknown, fresh := &cursor{}, &cursor{fresh: true}
+	unknown, fresh := &mqtt.Cursor{}, &mqtt.Cursor{Fresh: true}
 	for name, steps := range map[string][]step{
 		"another identifier is another message, on one connection": {
 			{id: 1, x: 7, learnt: true}, {id: 2, dup: true, x: 7, learnt: true},
@@ -104,9 +106,9 @@ func TestUnconfirmed(t *testing.T) {
 					r.reconnect(s.again)
 				}
 				before := learnt()
-				msg := &message{id: s.id, dup: s.dup, topic: p7, payload: []byte(labelled(s.x)), qos: 1}
+				msg := &mqtt.Message{ID: s.id, Dup: s.dup, Topic: p7, Payload: []byte(labelled(s.x)), QoS: 1}
 				if s.confirm {
-					msg.confirmed = 1 << 40
+					msg.Confirmed = 1 << 40
 				}
 				r.sendMessage(msg)
 				time.Sleep(time.Second)
@@ -121,8 +123,8 @@ func TestUnconfirmed(t *testing.T) {
 // What was not committed is forgotten, and what it repeated is in the set again.
 func TestUnconfirmedUndo(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
-	msg := func(id uint16) *message { return &message{id: id, dup: true, qos: 1, from: conn} }
-	u.begin(msg(1), cursor{})
+	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn} }
+	u.begin(msg(1), mqtt.Cursor{})
 	u.take(msg(1), false, true)
 	u.take(msg(2), false, true)
 	u.commit()
@@ -142,8 +144,8 @@ func TestUnconfirmedUndo(t *testing.T) {
 // The set is bounded in number, and in age for earlier connections.
 func TestUnconfirmedIsBounded(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
-	msg := func(id int) *message {
-		return &message{id: uint16(id), qos: 1, from: conn, payload: fmt.Append(nil, id)}
+	msg := func(id int) *mqtt.Message {
+		return &mqtt.Message{ID: uint16(id), QoS: 1, From: conn, Payload: fmt.Append(nil, id)}
 	}
 	for i := range maxUnconfirmed + 10 {
 		u.repeats(msg(i + 1))
@@ -153,7 +155,7 @@ func TestUnconfirmedIsBounded(t *testing.T) {
 		t.Errorf("%d messages, %d dropped, want %d and 10", len(u.messages), n, maxUnconfirmed)
 	}
 	conn = newFakeOrigin()
-	u.begin(msg(1), cursor{})
+	u.begin(msg(1), mqtt.Cursor{})
 	for i := range 1<<15 + 1<<11 {
 		u.repeats(msg(i%1000 + 20_000))
 	}
@@ -179,10 +181,10 @@ func acknowledge(u *unconfirmed) {
 func TestUnwrittenAcknowledgements(t *testing.T) {
 	conn := newFakeOrigin()
 	u := testSet()
-	msg := func(id uint16) *message {
-		return &message{id: id, dup: true, qos: 1, from: conn, payload: []byte("20.5"), confirmed: conn.Confirmed()}
+	msg := func(id uint16) *mqtt.Message {
+		return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn, Payload: []byte("20.5"), Confirmed: conn.Confirmed()}
 	}
-	u.begin(msg(1), cursor{})
+	u.begin(msg(1), mqtt.Cursor{})
 	settle := func(id uint16) {
 		u.take(msg(id), false, true)
 		u.commit()

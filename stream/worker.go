@@ -4,6 +4,9 @@ import (
 	"context"
 	"edge/model"
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 	"errors"
 	"slices"
 	"strings"
@@ -13,13 +16,13 @@ import (
 // worker decodes messages and answers them, one after the other.
 type worker struct {
 	node     string
-	ring     *fifo[*message]
-	observed *fifo[*message] // what will come again
-	router   *router[*source]
+	ring     *mqtt.Queue[*mqtt.Message]
+	observed *mqtt.Queue[*mqtt.Message] // what will come again
+	router   *topic.Router[*source]
 	lost     *source // takes what no source asks for
 	out      chan<- *item
 	report   *reporter
-	outbox   *outbox
+	outbox   *mqtt.Outbox
 	qos      byte
 	hook     func(*Prediction)
 	counts   *counters
@@ -53,27 +56,27 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			next *item
 			size int // of its message, which is the committer's once it is handed over
 			out  chan<- *item
-			in   = w.ring.ready()
+			in   = w.ring.Ready()
 		)
 		if len(w.held) > 0 {
 			next, out = w.held[0], w.out
-			size = w.ring.size(next.msg)
-			if w.ring.crowded() {
+			size = w.ring.Size(next.msg)
+			if w.ring.Crowded() {
 				in = nil
 			}
 		}
-		if stop == nil && w.ring.len() == 0 && out == nil {
+		if stop == nil && w.ring.Len() == 0 && out == nil {
 			return
 		}
 		select {
 		case out <- next:
 			w.held[0] = nil
 			w.held = w.held[1:]
-			w.ring.release(size)
+			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
 			w.next()
-		case <-w.observed.ready():
+		case <-w.observed.Ready():
 			w.observe()
 		case <-stop:
 			stop = nil
@@ -85,25 +88,25 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(it *item) {
 	msg := it.msg
 	w.counts.received.Add(1)
-	if order, ok := msg.attached.(*instruction); ok { // what a request has prepared
+	if order, ok := msg.Attached.(*instruction); ok { // what a request has prepared
 		it.order = order
 		w.hand(it)
 		return
 	}
-	w.counts.lastMessage.set(msg.arrived)
-	w.routes = w.router.find(w.routes[:0], msg.topic)
+	w.counts.lastMessage.set(msg.Arrived)
+	w.routes = w.router.Find(w.routes[:0], msg.Topic)
 	if len(w.routes) == 0 {
-		w.report.refuse(w.lost, nil, msg, unrouted(msg.topic))
+		w.report.refuse(w.lost, nil, msg, unrouted(msg.Topic))
 	}
 	for _, src := range w.routes {
-		src.last.set(msg.arrived)
+		src.last.set(msg.Arrived)
 		src.received.Add(1)
 		read := w.read
 		if src.heed != nil {
 			read = src.heed
 		}
 		if err := surviving(read, it, src); err != nil {
-			var r *Refusal
+			var r *codec.Refusal
 			if errors.As(err, &r) {
 				w.report.refuse(src, src.models, msg, r)
 			}
@@ -113,11 +116,11 @@ func (w *worker) handle(it *item) {
 }
 
 // unrouted is the refusal of a message that has no destination.
-func unrouted(topic string) *Refusal {
-	if err := checkTopic(topic); err != nil {
-		return refuse(BadTopic, "the topic %w: the broker should have refused it", err)
+func unrouted(name string) *codec.Refusal {
+	if err := topic.Check(name); err != nil {
+		return codec.Refuse(codec.BadTopic, "the topic %w: the broker should have refused it", err)
 	}
-	return refuse(Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id")
+	return codec.Refuse(codec.Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id")
 }
 
 // surviving reads a message and refuses it if that panics: the broker would send
@@ -128,7 +131,7 @@ func surviving(read func(*item, *source) error, it *item, src *source) error {
 		return nil
 	}
 	if p := (*online.Panic)(nil); errors.As(err, &p) {
-		return refuse(Fault, "%w", p)
+		return codec.Refuse(codec.Fault, "%w", p)
 	}
 	return err
 }
@@ -141,7 +144,7 @@ func guarded(read func(*item, *source) error, it *item, src *source) (err error)
 // hand gives the committer what a message teaches. Where it is behind, a message
 // of QoS 1 is held; one of QoS 0 is answered but teaches nothing.
 func (w *worker) hand(it *item) {
-	keeps := it.msg.qos > 0 || it.order != nil
+	keeps := it.msg.QoS > 0 || it.order != nil
 	if len(w.held) == 0 {
 		select {
 		case w.out <- it:
@@ -152,7 +155,7 @@ func (w *worker) hand(it *item) {
 	switch {
 	case keeps:
 		w.held = append(w.held, it)
-		w.ring.keep(it.msg)
+		w.ring.Keep(it.msg)
 		w.counts.held.Store(int64(len(w.held)))
 	case slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }):
 		w.counts.lessonsDropped.Add(1)
@@ -162,17 +165,17 @@ func (w *worker) hand(it *item) {
 // read appends what a message teaches to it, and publishes predictions.
 func (w *worker) read(it *item, src *source) error {
 	msg := it.msg
-	if msg.retained && !src.allowRetained {
-		return refuse(Retained, "the broker kept this message: allow_retained is off")
+	if msg.Retained && !src.allowRetained {
+		return codec.Refuse(codec.Retained, "the broker kept this message: allow_retained is off")
 	}
 	readings, row := it.early.readings, it.early.row
 	if it.early.src != src {
 		scratch := &it.scratch
 		if len(it.lessons) > 0 { // of another stream, with their features in there
-			scratch = new(Scratch)
+			scratch = new(codec.Scratch)
 		}
 		var err error
-		if readings, err = src.decoder.DecodeTo(scratch, msg.payload); err != nil {
+		if readings, err = src.decoder.DecodeTo(scratch, msg.Payload); err != nil {
 			return err
 		}
 		row = -1
@@ -185,9 +188,9 @@ func (w *worker) read(it *item, src *source) error {
 	if it.answerOnly {
 		readings = unlabelled(readings)
 	}
-	from := src.place(msg.topic)
+	from := src.place(msg.Topic)
 	if src.gatherer != nil {
-		x, err := src.gatherer.add(msg.topic, from.device, readings[0].X[0], msg.arrived)
+		x, err := src.gatherer.add(msg.Topic, from.device, readings[0].X[0], msg.Arrived)
 		if err != nil {
 			return err
 		}
@@ -199,7 +202,7 @@ func (w *worker) read(it *item, src *source) error {
 	for i := range readings {
 		r := &readings[i]
 		if r.Label != "" && r.Source == w.node {
-			w.report.refuse(src, src.models, msg, refuse(BadLabel, "its source is this node: a model must not teach itself"))
+			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not teach itself"))
 			r.Label = ""
 		}
 		switch {
@@ -217,11 +220,11 @@ func (w *worker) read(it *item, src *source) error {
 }
 
 // label finds the samples that a label without features may be for.
-func (w *worker) label(it *item, src *source, r *Reading, captured []string, entry int) {
+func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) {
 	msg := it.msg
 	l := lesson{
 		from: src, label: r.Label, weight: r.Weight, id: r.ID,
-		key: messageKey(msg.topic, msg.payload, entry), repeat: msg.retained,
+		key: messageKey(msg.Topic, msg.Payload, entry), repeat: msg.Retained,
 	}
 	for _, m := range src.models {
 		late := lateLabel{to: m}
@@ -230,7 +233,7 @@ func (w *worker) label(it *item, src *source, r *Reading, captured []string, ent
 			streams = []*source{src}
 		}
 		for _, s := range streams {
-			levels, ok := src.levels(msg.topic, captured, s)
+			levels, ok := src.levels(msg.Topic, captured, s)
 			if !ok {
 				late.byID = true
 				continue

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // hosts are the names, in lower case, by which requests may call this machine. A
@@ -75,7 +75,7 @@ type password struct {
 }
 
 // newPassword returns nil where no password is configured.
-func newPassword(secret stream.Secret, log *slog.Logger) *password {
+func newPassword(secret mqtt.Secret, log *slog.Logger) *password {
 	if secret.IsZero() {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 const secretForTests = "correct-horse-battery-staple"
@@ -157,7 +157,7 @@ func attempt(from, password string) *http.Request {
 
 func TestAttemptsByAddress(t *testing.T) {
 	t.Setenv("HTTP_PASSWORD", secretForTests)
-	p := newPassword(stream.Secret{Env: "HTTP_PASSWORD"}, slog.New(slog.DiscardHandler))
+	p := newPassword(mqtt.Secret{Env: "HTTP_PASSWORD"}, slog.New(slog.DiscardHandler))
 	for i := range freeAttempts {
 		if a, _ := p.check(attempt("192.0.2.1:1000", "guess")); a != wrongPassword {
 			t.Fatalf("attempt %d: %v", i, a)
@@ -221,10 +221,10 @@ func TestNotServedOpen(t *testing.T) {
 		cfg  HTTP
 		want bool
 	}{
-		"all is there":              {HTTP{Password: stream.Secret{File: writeFile(t, "password", "x")}, TLS: good}, true},
-		"no such file":              {HTTP{Password: stream.Secret{File: folder + "/none"}}, false},
-		"an empty password":         {HTTP{Password: stream.Secret{File: writeFile(t, "empty", "\n")}}, false},
-		"no such variable":          {HTTP{Password: stream.Secret{Env: "EDGE_TEST_NOT_SET"}}, false},
+		"all is there":              {HTTP{Password: mqtt.Secret{File: writeFile(t, "password", "x")}, TLS: good}, true},
+		"no such file":              {HTTP{Password: mqtt.Secret{File: folder + "/none"}}, false},
+		"an empty password":         {HTTP{Password: mqtt.Secret{File: writeFile(t, "empty", "\n")}}, false},
+		"no such variable":          {HTTP{Password: mqtt.Secret{Env: "EDGE_TEST_NOT_SET"}}, false},
 		"no such certificate":       {HTTP{TLS: Certificate{folder + "/none", good.Key}}, false},
 		"certificate without a key": {HTTP{TLS: Certificate{good.Cert, good.Cert}}, false},
 	} {

@@ -19,7 +19,7 @@ import (
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // anonymousRows are labelled rows without ids: all equal, or those of a real
@@ -179,7 +179,7 @@ func compareJournal(t *testing.T, config, store string, rows []dataset.Row, tota
 
 // publishAnonymous publishes rows at some 500 a second until stop is closed.
 func publishAnonymous(t *testing.T, broker string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker}
 	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
@@ -320,7 +320,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 			if !eventually(tap.subscribed) {
 				t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 			}
-			cfg := stream.DefaultMQTT()
+			cfg := mqtt.DefaultConfig()
 			cfg.Servers = []string{broker.url()}
 			pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 const (
@@ -27,24 +28,24 @@ const (
 
 // nodeView is the answer to /api/v1/models.
 type nodeView struct {
-	V           int                      `json:"v"`
-	Node        string                   `json:"node"`
-	Version     string                   `json:"version"`
-	Commit      string                   `json:"commit,omitempty"`
-	Started     time.Time                `json:"started"`
-	Connected   bool                     `json:"connected"`
-	Subscribed  bool                     `json:"subscribed"`
-	Refused     []string                 `json:"refused"` // subscriptions
-	Degraded    bool                     `json:"degraded"`
-	Received    uint64                   `json:"received"`
-	Rejected    map[stream.Reason]uint64 `json:"rejected"`
-	Dropped     uint64                   `json:"dropped"`      // messages and lessons, by any queue
-	LastMessage *time.Time               `json:"last_message"` // null before the first
-	Queues      map[string]int           `json:"queues"`
-	Control     bool                     `json:"control"` // labels are taken
-	Store       *storeView               `json:"store"`   // null until it was looked at, or if it cannot be read
-	Events      []eventView              `json:"events"`  // newest first
-	Models      []modelSummary           `json:"models"`
+	V           int                     `json:"v"`
+	Node        string                  `json:"node"`
+	Version     string                  `json:"version"`
+	Commit      string                  `json:"commit,omitempty"`
+	Started     time.Time               `json:"started"`
+	Connected   bool                    `json:"connected"`
+	Subscribed  bool                    `json:"subscribed"`
+	Refused     []string                `json:"refused"` // subscriptions
+	Degraded    bool                    `json:"degraded"`
+	Received    uint64                  `json:"received"`
+	Rejected    map[codec.Reason]uint64 `json:"rejected"`
+	Dropped     uint64                  `json:"dropped"`      // messages and lessons, by any queue
+	LastMessage *time.Time              `json:"last_message"` // null before the first
+	Queues      map[string]int          `json:"queues"`
+	Control     bool                    `json:"control"` // labels are taken
+	Store       *storeView              `json:"store"`   // null until it was looked at, or if it cannot be read
+	Events      []eventView             `json:"events"`  // newest first
+	Models      []modelSummary          `json:"models"`
 }
 
 type storeView struct {

@@ -17,6 +17,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 // seen is what testdata/page.js saw of the page.
@@ -48,7 +49,7 @@ func TestPageInBrowser(t *testing.T) {
 		in.Features, in.Topics, in.TopicTemplate = w.Features(), []string{"plant/+/vibration"}, "plant/{device}/vibration"
 		m.Streams = []string{"vibration"}
 		m.Learner.Classes.Names = classes
-		c.Streams, c.Models = map[string]stream.Stream{"vibration": in}, map[string]Model{"bearing": m}
+		c.Streams, c.Models = map[string]codec.Stream{"vibration": in}, map[string]Model{"bearing": m}
 		c.Metrics = stream.Metrics{Every: time.Second, Samples: 100}
 		c.Store.Checkpoint.Samples = 500
 	}).ready()

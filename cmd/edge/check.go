@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // obstacles looks at the files that a daemon under a valid configuration would
@@ -20,7 +20,7 @@ func (c *Config) obstacles() (doubts []string, err error) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
 	}
 	var errs []error
-	read := func(key string, secret stream.Secret, all func() error) {
+	read := func(key string, secret mqtt.Secret, all func() error) {
 		if name := firstUnset(secret.File); name != "" {
 			doubt(key+".password", "${%s} is not set here, so that the file was not looked at", name)
 		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {

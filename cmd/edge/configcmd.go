@@ -14,7 +14,7 @@ import (
 
 	"edge/configs"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 const defaultConfigPath = "edge.yaml"
@@ -239,7 +239,7 @@ func describeConfig(w io.Writer, path string, c *Config) {
 }
 
 // format says in words how a stream's payloads are written.
-func format(s stream.Stream) string {
+func format(s codec.Stream) string {
 	text := s.Format
 	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 {
 		const number, arrival = 8, 24 // bytes

@@ -16,6 +16,8 @@ import (
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -109,12 +111,12 @@ func (d *demo) sensors() (*sensors, error) {
 func (d *demo) config(s *sensors, broker, folder string) (*Config, error) {
 	c := DefaultConfig()
 	name := stream.NodeName(s.name)
-	in, m := stream.DefaultStream(), DefaultModel()
+	in, m := codec.DefaultStream(), DefaultModel()
 	in.Topics, in.Features = []string{"sensors/" + s.name}, s.features
 	if s.gaps {
-		in.OnMissing = stream.OnMissingImpute
+		in.OnMissing = codec.OnMissingImpute
 	}
-	in.MaxPayload = max(in.MaxPayload, stream.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
+	in.MaxPayload = max(in.MaxPayload, codec.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
 	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
 	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))
 	if s.labels < 1 {
@@ -186,7 +188,7 @@ func (d *demo) run(ctx context.Context, out, errOut io.Writer) error {
 
 // play runs daemon and player until the rows end and are learnt, or ctx ends,
 // then stops the daemon. The daemon's learners are free to be asked then.
-func play(ctx context.Context, daemon *Daemon, player *Player, broker stream.MQTT, show *view) (curve Curve, taught time.Duration, err error) {
+func play(ctx context.Context, daemon *Daemon, player *Player, broker mqtt.Config, show *view) (curve Curve, taught time.Duration, err error) {
 	start := time.Now()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

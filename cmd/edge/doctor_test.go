@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // fakeHost is a machine whose files are these.
@@ -532,7 +532,7 @@ func TestOpenToNetwork(t *testing.T) {
 		}
 	}
 	for server, want := range map[string]bool{"mqtts://a": true, "ssl://a": true, "wss://a": true, "tls://a": true, "mqtt://a": false, "ws://a": false, "tcp://a": false} {
-		if stream.Encrypted(server) != want {
+		if mqtt.Encrypted(server) != want {
 			t.Errorf("%s is encrypted: %v", server, !want)
 		}
 	}

@@ -23,12 +23,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // patience bounds every wait of these tests. It is never what passes them: a
@@ -487,7 +488,7 @@ func TestLearningStaysOff(t *testing.T) {
 // request asks a daemon to switch learning and waits for its answer.
 func request(t *testing.T, b *testBroker, word string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.url()}
 	answered := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -623,7 +624,7 @@ func retained(t *testing.T, broker, topic string) string {
 // subscriber subscribes at QoS 0 and publishes at QoS 1.
 func subscriber(t *testing.T, broker string, filters []string, heard func(topic string, payload []byte)) *Publisher {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker}
 	pub, err := NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { heard(topic, payload) }, func() {})
 	if err != nil {
@@ -640,7 +641,7 @@ func TestBrokenMessages(t *testing.T) {
 		var mu sync.Mutex
 		reasons := map[string]int{}
 		answered := 0
-		cfg := stream.DefaultMQTT()
+		cfg := mqtt.DefaultConfig()
 		cfg.Servers = []string{b.url()}
 		ready := make(chan struct{}, 10)
 		pub, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
@@ -826,7 +827,7 @@ func (d *daemonProcess) stopAfter(msg string) {
 // Without a daemon nothing is published: nobody would hear it.
 func TestReplayWaitsForADaemon(t *testing.T) {
 	b := newTestBroker(t, startEmbedded)
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.url()}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -968,14 +969,14 @@ func TestFormerTopicsAfterARestart(t *testing.T) {
 // keep publishes a retained message.
 func keep(t *testing.T, b *testBroker, topic, payload string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.url()}
 	opts, err := clientOptions(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := mqtt.NewClient(opts)
-	for _, token := range []func() mqtt.Token{client.Connect, func() mqtt.Token { return client.Publish(topic, 1, true, payload) }} {
+	client := paho.NewClient(opts)
+	for _, token := range []func() paho.Token{client.Connect, func() paho.Token { return client.Publish(topic, 1, true, payload) }} {
 		if token := token(); !token.WaitTimeout(patience) || token.Error() != nil {
 			t.Fatalf("publish on %s: %v", topic, token.Error())
 		}

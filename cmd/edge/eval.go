@@ -13,7 +13,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // evaluation is what the flags of eval ask for.
@@ -329,7 +329,7 @@ func (e *evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		err = fmt.Errorf("%s: %w", path, errNoRows)
 	} else if err == nil && leftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d of %d rows lack features or a label and are left out; on_missing is %s: --on-missing %s takes those that have some features\n",
-			d.Name, leftOut, total, e.late.OnMissing, stream.OnMissingMarginalise)
+			d.Name, leftOut, total, e.late.OnMissing, codec.OnMissingMarginalise)
 	}
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
@@ -350,7 +350,7 @@ func (e *evaluation) configure() error {
 		return err
 	}
 	if e.configPath == "" {
-		e.late.OnMissing = cmp.Or(e.late.OnMissing, stream.OnMissingMarginalise)
+		e.late.OnMissing = cmp.Or(e.late.OnMissing, codec.OnMissingMarginalise)
 		return nil
 	}
 	c, err := LoadConfig(e.configPath)

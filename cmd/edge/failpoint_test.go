@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // failpoint is a place in the program where a test lets it panic, fail or wait.
@@ -37,8 +37,8 @@ var failpoints = []failpoint{
 	{"after the journal write", "persist/journal.go", "	d.ledger.last = seq", "return 0, err", ""},
 	{"before the commit", "persist/ledger.go", "		return ds.finish()", "return err", ""},
 	{"after the commit", "persist/ledger.go", "	for _, d := range ds.list {\n		d.apply()", "", ""},
-	{"before the acknowledgement", "stream/pipeline.go", "	for _, it := range g.items {\n		it.msg.ack()", "", ""},
-	{"after the acknowledgement", "stream/pipeline.go", "	for _, f := range g.done {", "", ""},
+	{"before the acknowledgement", "stream/committer.go", "	for _, it := range g.items {\n		it.msg.Ack()", "", ""},
+	{"after the acknowledgement", "stream/committer.go", "	for _, f := range g.done {", "", ""},
 	{"before learning", "online/loop.go", "		out := lp.learner.Add(&r.Event)", "", ""},
 	{"after learning", "online/loop.go", "		lp.seq = r.Seq", "", ""},
 	{"after the snapshot", "online/loop.go", "	lp.publishDoubt()\n	lp.stale = true", "", ""},
@@ -283,7 +283,7 @@ func TestPanicInTheLearner(t *testing.T) {
 			sync.Mutex
 			heard []string
 		}
-		cfg := stream.DefaultMQTT()
+		cfg := mqtt.DefaultConfig()
 		cfg.Servers = []string{s.broker.url()}
 		listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
 			events.Lock()

@@ -13,7 +13,7 @@ import (
 
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // footprint is what a daemon may take in memory, in bytes.
@@ -119,7 +119,7 @@ func (h host) memoryBounds(cfg *Config) (bounds []memoryBound) {
 		bounds = append(bounds, memoryBound{bytes: limit, by: by})
 	}
 	goal := func(text, by string) bool {
-		var n stream.ByteSize
+		var n codec.ByteSize
 		if n.UnmarshalText([]byte(text)) != nil || n <= 0 {
 			return false
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
-	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // Limits are found where they are said, and the unit's own files are read as
@@ -27,7 +28,7 @@ func TestMemoryBounds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
 		goal  string
-		limit stream.ByteSize
+		limit codec.ByteSize
 		want  []memoryBound
 	}{
 		"none":      {},
@@ -111,7 +112,7 @@ http: {listen: ""}
 `, b.url(), filepath.Join(t.TempDir(), "edge.db")))
 	d := startDaemonWith(t, config, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "GOMEMLIMIT=45MiB") })
 	d.await("connected to the broker")
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.url()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // host is the machine, seen through the files by which Linux describes it.
@@ -197,7 +197,7 @@ func examineClock(d *diagnosis, cfg *Config, h host) {
 }
 
 // encrypted reports whether a server is reached by TLS.
-func encrypted(cfg *Config) bool { return slices.ContainsFunc(cfg.MQTT.Servers, stream.Encrypted) }
+func encrypted(cfg *Config) bool { return slices.ContainsFunc(cfg.MQTT.Servers, mqtt.Encrypted) }
 
 // examineMemory compares what the daemon may need with what there is.
 func examineMemory(d *diagnosis, cfg *Config, h host) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 const (
@@ -235,7 +236,7 @@ func (w *web) label(rw http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
 	err := w.monitor.now().node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Label: ask.Label, Source: "page"})
-	var refusal *stream.Refusal
+	var refusal *codec.Refusal
 	switch {
 	case err == nil:
 		w.monitor.labelled(model, ask.Seq, ask.Label)

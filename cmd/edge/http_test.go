@@ -26,6 +26,8 @@ import (
 	"edge/configs"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // served is a daemon in this process, and what it has logged.
@@ -66,7 +68,7 @@ func serveTuned(t *testing.T, broker string, change func(*Config), tune func(*we
 	t.Helper()
 	c := DefaultConfig()
 	c.Node, c.MQTT.Servers, c.MQTT.MaxReconnectInterval = "test", []string{broker}, 200*time.Millisecond
-	in, m := stream.DefaultStream(), DefaultModel()
+	in, m := codec.DefaultStream(), DefaultModel()
 	in.Topics, in.TopicTemplate, in.Features = []string{"plant/+/pump"}, "plant/{device}/pump", []string{"a", "b"}
 	m.Streams, m.Learner.Inducing, m.Learner.Window = []string{"pump"}, 10, 20
 	m.Learner.Batch = online.Batch{MaxSize: 8, MaxWait: 50 * time.Millisecond}
@@ -155,7 +157,7 @@ func (s *served) ready() *served {
 // publish sends messages, and returns when the broker has them.
 func publish(t *testing.T, broker, topic string, payloads ...string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker}
 	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {

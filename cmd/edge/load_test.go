@@ -15,7 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestLoad teaches a daemon samples twice as fast as it can learn them, for
@@ -100,7 +100,7 @@ type asking struct {
 
 func (s *soak) ask() *asking {
 	a := &asking{t: s.t, rows: dataset.NewWaveform(7), asked: map[string]time.Time{}}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.url()}
 	subscribed := make(chan struct{}, 1)
 	pub, err := NewPublisher(s.t.Context(), cfg, 0, []string{"edge/test/waveform/prediction", "asking/ready"}, func(topic string, payload []byte, _ bool) {

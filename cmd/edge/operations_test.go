@@ -22,7 +22,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // operationRows are taught in each of these tests' lives: enough for two
@@ -163,7 +163,7 @@ func acks(op operation) (n int) {
 // publish publishes the samples of these numbers with their labels, and others
 // that ask.
 func (s *scenario) publish(life, from, to int, asking ...string) error {
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.url()}
 	pub, err := NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
@@ -276,7 +276,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
 	var mu sync.Mutex
 	answered, events := map[string]int{}, []string{}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.url()}
 	listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte, _ bool) {
 		mu.Lock()

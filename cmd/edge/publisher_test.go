@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // startKeeping starts a mosquitto that keeps sessions in a folder, however
@@ -29,9 +29,9 @@ func TestPublisherKeepsOrder(t *testing.T) {
 		got     int // numbers 1 to got have come
 		strange []string
 	)
-	heard := mqtt.NewClient(mqtt.NewClientOptions().AddBroker("tcp://" + b.addr).SetClientID("listener").
+	heard := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + b.addr).SetClientID("listener").
 		SetCleanSession(false).SetMaxReconnectInterval(100 * time.Millisecond).
-		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
 			n, _ := strconv.Atoi(string(m.Payload()))
 			mu.Lock()
 			defer mu.Unlock()
@@ -46,7 +46,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 	defer heard.Disconnect(0)
 	heard.Subscribe("numbers", 1, nil).Wait()
 
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.url()}
 	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {

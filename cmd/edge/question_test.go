@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // label gives a label on the page.
@@ -94,7 +94,7 @@ func TestWaitingSamples(t *testing.T) {
 		m := c.Models["wear"]
 		m.Active.Strategy, m.Active.Budget, m.Active.PerHour = online.AskRandom, 1, 0
 		in := c.Streams["pump"]
-		in.OnMissing = stream.OnMissingMarginalise
+		in.OnMissing = codec.OnMissingMarginalise
 		c.Models["wear"], c.Streams["pump"] = m, in
 	}).ready()
 	publish(t, b.url(), "plant/a/pump", pumpSamples(40)...)

@@ -27,7 +27,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // reloadable is a daemon in this process whose configuration is a file.
@@ -652,7 +652,7 @@ type ear struct {
 func listen(t *testing.T, broker, filter string) *ear {
 	t.Helper()
 	e := &ear{heard: map[string][]string{}}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker}
 	client, err := NewPublisher(t.Context(), cfg, 1, []string{filter}, func(topic string, payload []byte, _ bool) {
 		e.mu.Lock()

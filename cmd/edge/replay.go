@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // Player publishes rows as a stream of sensor messages.
@@ -94,7 +94,7 @@ type lateLabel struct {
 
 // Play connects, publishes the rows and waits until the broker has them all
 // and, unless Ahead is 0, the last one was predicted.
-func (p *Player) Play(ctx context.Context, broker stream.MQTT) (rows int, err error) {
+func (p *Player) Play(ctx context.Context, broker mqtt.Config) (rows int, err error) {
 	follow := newFollower(broker.BaseTopic, p.Prefix, p.Scores)
 	var watch []string
 	if p.Ahead > 0 {
@@ -347,7 +347,7 @@ func (b *brokerFlags) add(cmd *cobra.Command) {
 
 // mqtt is the connection that the flags, the configuration and the environment
 // ask for; cfg is nil where no configuration is named.
-func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, cfg *Config, err error) {
+func (b *brokerFlags) mqtt(environ []string) (m mqtt.Config, cfg *Config, err error) {
 	if b.config != "" {
 		if cfg, err = LoadConfig(b.config); err != nil {
 			return m, nil, err
@@ -367,7 +367,7 @@ func (b *brokerFlags) mqtt(environ []string) (m stream.MQTT, cfg *Config, err er
 		m.Username = b.username
 	}
 	if b.passwordFile != "" {
-		m.Password = stream.Secret{File: b.passwordFile}
+		m.Password = mqtt.Secret{File: b.passwordFile}
 	}
 	if b.ca != "" {
 		m.TLS.CA = b.ca
@@ -531,7 +531,7 @@ func (c *Config) featuresOn(topic string) []string {
 }
 
 // replayFile plays a file, and tells what was published for its rows.
-func replayFile(cmd *cobra.Command, path string, data *dataFlags, s dataset.Selection, o *replayOutput, p *Player, broker stream.MQTT, cfg *Config) error {
+func replayFile(cmd *cobra.Command, path string, data *dataFlags, s dataset.Selection, o *replayOutput, p *Player, broker mqtt.Config, cfg *Config) error {
 	if p.Topic == "" {
 		var err error
 		if p.Topic, err = topicOf(dataset.NameOf(path), cfg); err != nil {

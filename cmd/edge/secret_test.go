@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestSecretsStaySecret looks for the broker's password in everything that a
@@ -42,7 +42,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		defer mu.Unlock()
 		said[where] += what + "\n"
 	}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.url()}
 	listener, err := NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { say("topic "+topic, string(payload)) }, func() {})
 	if err != nil {

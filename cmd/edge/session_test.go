@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // session is a person and a sensor at a broker.
@@ -27,7 +27,7 @@ type session struct {
 func newSession(t *testing.T, broker string) *session {
 	t.Helper()
 	s := &session{t: t, rng: rand.New(rand.NewPCG(1, 2)), heard: map[string][]string{}}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker}
 	var err error
 	s.pub, err = NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, retained bool) {

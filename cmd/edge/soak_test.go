@@ -19,12 +19,12 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/sys/unix"
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four
@@ -205,7 +205,7 @@ func (s *soak) connect() {
 	if !eventually(s.tap.subscribed) {
 		s.t.Fatalf("the daemon never subscribes:\n%s", s.daemon.wholeLog())
 	}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.url()}
 	pub, err := NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
@@ -338,9 +338,9 @@ func (p *tap) stall(d time.Duration) {
 
 // clash is another client with the daemon's id, which acknowledges nothing.
 func (s *soak) clash() {
-	opts := mqtt.NewClientOptions().AddBroker("tcp://" + s.broker.addr).SetClientID("soak").
+	opts := paho.NewClientOptions().AddBroker("tcp://" + s.broker.addr).SetClientID("soak").
 		SetCleanSession(false).SetAutoReconnect(false).SetAutoAckDisabled(true).SetConnectTimeout(5 * time.Second)
-	c := mqtt.NewClient(opts)
+	c := paho.NewClient(opts)
 	if c.Connect().WaitTimeout(10 * time.Second) {
 		c.Disconnect(0)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -82,7 +83,7 @@ EDGE_MQTT_PASSWORD_FILE.`,
 }
 
 // run watches the node until ctx or the user ends it.
-func (t *top) run(ctx context.Context, cfg stream.MQTT, in io.Reader, out io.Writer) error {
+func (t *top) run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.Writer) error {
 	if t.node == "" {
 		var err error
 		if t.node, err = onlyNode(ctx, cfg); err != nil {
@@ -208,7 +209,7 @@ func (t *top) printView(v *boardView, out io.Writer, first bool) error {
 }
 
 // onlyNode finds the node of a broker that has only one.
-func onlyNode(ctx context.Context, cfg stream.MQTT) (string, error) {
+func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 	var mu sync.Mutex
 	states := map[string]string{}
 	const most = 1000

@@ -21,7 +21,7 @@ import (
 
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // The broker keeps 1000 messages for a client that is away and drops the rest:
@@ -237,7 +237,7 @@ type tortureLoad struct {
 
 func (l *tortureLoad) start(t *testing.T, broker string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{broker}
 	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"edge/cmd/edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // training is what the flags of train ask for.
@@ -219,7 +219,7 @@ func (t *training) run(ctx context.Context, path string, out, errOut io.Writer) 
 	if file != nil {
 		t.onMissing = cmp.Or(t.onMissing, file.onMissing(t.model))
 	}
-	t.onMissing = cmp.Or(t.onMissing, stream.OnMissingMarginalise)
+	t.onMissing = cmp.Or(t.onMissing, codec.OnMissingMarginalise)
 	table, err := loadTable(path, t.data.of(cfg.Features), t.onMissing)
 	if err != nil {
 		return err
