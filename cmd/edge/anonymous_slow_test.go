@@ -22,7 +22,7 @@ import (
 	"edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // anonymousRows are labelled rows without ids: all equal, or those of a real
@@ -182,7 +182,7 @@ func compareJournal(t *testing.T, config, store string, rows []dataset.Row, tota
 
 // publishAnonymous publishes rows at some 500 a second until stop is closed.
 func publishAnonymous(t *testing.T, connection string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
@@ -323,7 +323,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 			if !brokertest.Eventually(tap.subscribed) {
 				t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 			}
-			cfg := stream.DefaultMQTT()
+			cfg := mqtt.DefaultConfig()
 			cfg.Servers = []string{connection.URL()}
 			pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker"
@@ -28,7 +28,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/replay"
 	"edge/internal/report"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // daemon is `edge run` in a process of its own.
@@ -345,7 +345,7 @@ func TestLearningStaysOff(t *testing.T) {
 // request asks a daemon to switch learning and waits for its answer.
 func request(t *testing.T, b *brokertest.Broker, word string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	answered := make(chan string, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
@@ -428,7 +428,7 @@ func TestBrokenMessages(t *testing.T) {
 		var mu sync.Mutex
 		reasons := map[string]int{}
 		answered := 0
-		cfg := stream.DefaultMQTT()
+		cfg := mqtt.DefaultConfig()
 		cfg.Servers = []string{b.URL()}
 		ready := make(chan struct{}, 10)
 		pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
@@ -552,7 +552,7 @@ func (d *daemonProcess) stopAfter(msg string) {
 // Without a daemon nothing is published: nobody would hear it.
 func TestReplayWaitsForADaemon(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
@@ -588,14 +588,14 @@ func TestFormerTopicsAfterARestart(t *testing.T) {
 // keep publishes a retained message.
 func keep(t *testing.T, b *brokertest.Broker, topic, payload string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	opts, err := broker.ClientOptions(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := mqtt.NewClient(opts)
-	for _, token := range []func() mqtt.Token{client.Connect, func() mqtt.Token { return client.Publish(topic, 1, true, payload) }} {
+	client := paho.NewClient(opts)
+	for _, token := range []func() paho.Token{client.Connect, func() paho.Token { return client.Publish(topic, 1, true, payload) }} {
 		if token := token(); !token.WaitTimeout(brokertest.Patience) || token.Error() != nil {
 			t.Fatalf("publish on %s: %v", topic, token.Error())
 		}

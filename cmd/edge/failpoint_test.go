@@ -19,7 +19,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/dataset"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // failpoint is a place in the program where a test lets it panic, fail or wait.
@@ -285,7 +285,7 @@ func TestPanicInTheLearner(t *testing.T) {
 			sync.Mutex
 			heard []string
 		}
-		cfg := stream.DefaultMQTT()
+		cfg := mqtt.DefaultConfig()
 		cfg.Servers = []string{s.broker.URL()}
 		listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
 			events.Lock()

@@ -16,7 +16,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // residentMemory reads from /proc the largest resident set of a process so far, and how much
@@ -54,7 +54,7 @@ http: {listen: ""}
 `, b.URL(), filepath.Join(t.TempDir(), "edge.db")))
 	d := startDaemonWith(t, config, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "GOMEMLIMIT=45MiB") })
 	d.await("connected to the broker")
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"edge/internal/daemon"
 	"edge/internal/dataset"
 	"edge/internal/replay"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestLoad teaches a daemon samples twice as fast as it can learn them, for
@@ -104,7 +104,7 @@ type asking struct {
 
 func (s *soak) ask() *asking {
 	a := &asking{t: s.t, rows: dataset.NewWaveform(7), asked: map[string]time.Time{}}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
 	subscribed := make(chan struct{}, 1)
 	pub, err := broker.NewPublisher(s.t.Context(), cfg, 0, []string{"edge/test/waveform/prediction", "asking/ready"}, func(topic string, payload []byte, _ bool) {

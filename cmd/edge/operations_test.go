@@ -26,7 +26,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/replay"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // operationRows are taught in each of these tests' lives: enough for two
@@ -167,7 +167,7 @@ func acks(op operation) (n int) {
 // publish publishes the samples of these numbers with their labels, and others
 // that ask.
 func (s *scenario) publish(life, from, to int, asking ...string) error {
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
 	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
@@ -280,7 +280,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
 	var mu sync.Mutex
 	answered, events := map[string]int{}, []string{}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
 	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte, _ bool) {
 		mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestSecretsStaySecret looks for the broker's password in everything that a
@@ -44,7 +44,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		defer mu.Unlock()
 		said[where] += what + "\n"
 	}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { say("topic "+topic, string(payload)) }, func() {})
 	if err != nil {

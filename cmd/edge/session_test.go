@@ -13,7 +13,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // session is a person and a sensor at a broker.
@@ -29,7 +29,7 @@ type session struct {
 func newSession(t *testing.T, connection string) *session {
 	t.Helper()
 	s := &session{t: t, rng: rand.New(rand.NewPCG(1, 2)), heard: map[string][]string{}}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	var err error
 	s.pub, err = broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, retained bool) {

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/sys/unix"
 
 	"edge/internal/broker"
@@ -30,7 +30,7 @@ import (
 	"edge/internal/replay"
 	"edge/internal/terminal"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four
@@ -211,7 +211,7 @@ func (s *soak) connect() {
 	if !brokertest.Eventually(s.tap.subscribed) {
 		s.t.Fatalf("the daemon never subscribes:\n%s", s.daemon.wholeLog())
 	}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
 	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
@@ -344,9 +344,9 @@ func (p *tap) stall(d time.Duration) {
 
 // clash is another client with the daemon's id, which acknowledges nothing.
 func (s *soak) clash() {
-	opts := mqtt.NewClientOptions().AddBroker("tcp://" + s.broker.Addr).SetClientID("soak").
+	opts := paho.NewClientOptions().AddBroker("tcp://" + s.broker.Addr).SetClientID("soak").
 		SetCleanSession(false).SetAutoReconnect(false).SetAutoAckDisabled(true).SetConnectTimeout(5 * time.Second)
-	c := mqtt.NewClient(opts)
+	c := paho.NewClient(opts)
 	if c.Connect().WaitTimeout(10 * time.Second) {
 		c.Disconnect(0)
 	}

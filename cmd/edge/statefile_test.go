@@ -20,7 +20,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // takeAway are ways in which a user takes the state file away from a running daemon.
@@ -108,7 +108,7 @@ func TestStateFileTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFileScenario(t)
 			events := make(chan string, 100)
-			cfg := stream.DefaultMQTT()
+			cfg := mqtt.DefaultConfig()
 			cfg.Servers = []string{f.broker.URL()}
 			listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
 				events <- gjson.GetBytes(payload, "event").String() + " " + gjson.GetBytes(payload, "detail").String()

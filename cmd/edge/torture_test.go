@@ -25,7 +25,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // The broker keeps 1000 messages for a client that is away and drops the rest:
@@ -241,7 +241,7 @@ type tortureLoad struct {
 
 func (l *tortureLoad) start(t *testing.T, connection string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {

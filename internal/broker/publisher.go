@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"edge/internal/exit"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // client of its own: one that reconnects by itself may send what is new before
 // what is sent again. One goroutine publishes.
 type Publisher struct {
-	cfg       stream.MQTT
+	cfg       mqtt.Config
 	qos       byte
 	watch     map[string]byte // filters
 	heard     func(topic string, payload []byte, retained bool)
@@ -36,7 +36,7 @@ type Publisher struct {
 	end       chan struct{} // closed by Close
 
 	mu     sync.Mutex
-	client mqtt.Client // of the present connection; nil while there is none
+	client paho.Client // of the present connection; nil while there is none
 	flying []*flight   // what the broker has not acknowledged, in order
 }
 
@@ -44,12 +44,12 @@ type Publisher struct {
 type flight struct {
 	topic   string
 	payload []byte
-	token   mqtt.Token
+	token   paho.Token
 }
 
 // NewPublisher connects to the first server of cfg that answers. It subscribes
 // watch, if that is not empty, on every connection, and gives heard what comes.
-func NewPublisher(ctx context.Context, cfg stream.MQTT, qos byte, watch []string, heard func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
+func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, watch []string, heard func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
 	p := &Publisher{cfg: cfg, qos: qos, watch: map[string]byte{}, heard: heard, connected: connected, end: make(chan struct{})}
 	for _, f := range watch {
 		p.watch[f] = 0
@@ -70,9 +70,9 @@ func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error)
 		return nil, err
 	}
 	lost = make(chan struct{})
-	opts.SetAutoReconnect(false).SetConnectionLostHandler(func(mqtt.Client, error) { close(lost) })
-	opts.SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { p.heard(m.Topic(), m.Payload(), m.Retained()) })
-	c := mqtt.NewClient(opts)
+	opts.SetAutoReconnect(false).SetConnectionLostHandler(func(paho.Client, error) { close(lost) })
+	opts.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { p.heard(m.Topic(), m.Payload(), m.Retained()) })
+	c := paho.NewClient(opts)
 	if err := Connect(ctx, c, p.cfg); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (p *Publisher) keep(lost chan struct{}) {
 }
 
 // Connect waits for the first connection.
-func Connect(ctx context.Context, client mqtt.Client, cfg stream.MQTT) error {
+func Connect(ctx context.Context, client paho.Client, cfg mqtt.Config) error {
 	token := client.Connect()
 	select {
 	case <-token.Done():
@@ -135,7 +135,7 @@ func Connect(ctx context.Context, client mqtt.Client, cfg stream.MQTT) error {
 }
 
 // ClientOptions are those of a short-lived client beside the daemon's own.
-func ClientOptions(cfg stream.MQTT) (*mqtt.ClientOptions, error) {
+func ClientOptions(cfg mqtt.Config) (*paho.ClientOptions, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, exit.With(exit.Usage, fmt.Errorf("broker: %w", err))
 	}
@@ -210,7 +210,7 @@ func (p *Publisher) settle(ctx context.Context, most int) error {
 
 // oldest returns the token of the oldest message on its way; nil if there are at
 // most most of them.
-func (p *Publisher) oldest(most int) mqtt.Token {
+func (p *Publisher) oldest(most int) paho.Token {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.flying) <= most {
@@ -220,7 +220,7 @@ func (p *Publisher) oldest(most int) mqtt.Token {
 }
 
 // landed forgets the oldest message once the broker has it. Its token has ended.
-func (p *Publisher) landed(token mqtt.Token) error {
+func (p *Publisher) landed(token paho.Token) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch err := token.Error(); {

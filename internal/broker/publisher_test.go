@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestPublisherKeepsOrder: a broker that is restarted again and again gets every
@@ -23,9 +23,9 @@ func TestPublisherKeepsOrder(t *testing.T) {
 		got     int // numbers 1 to got have come
 		strange []string
 	)
-	heard := mqtt.NewClient(mqtt.NewClientOptions().AddBroker("tcp://" + b.Addr).SetClientID("listener").
+	heard := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + b.Addr).SetClientID("listener").
 		SetCleanSession(false).SetMaxReconnectInterval(100 * time.Millisecond).
-		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
 			n, _ := strconv.Atoi(string(m.Payload()))
 			mu.Lock()
 			defer mu.Unlock()
@@ -40,7 +40,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 	defer heard.Disconnect(0)
 	heard.Subscribe("numbers", 1, nil).Wait()
 
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {

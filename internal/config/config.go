@@ -14,27 +14,29 @@ import (
 	"edge/internal/exit"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // Config is the configuration file. Every package owns its part; what is here
 // is the shape of the YAML. configs/edge.yaml documents every key.
 type Config struct {
 	// Node is the node's name, a level of its topics. Empty, the default: the host's name.
-	Node          string                   `yaml:"node"`
-	MQTT          stream.MQTT              `yaml:"mqtt"`
-	Outbox        stream.Outbox            `yaml:"outbox"`
-	Streams       map[string]stream.Stream `yaml:"streams"`
-	Labels        []stream.Labels          `yaml:"labels"`
-	Models        map[string]Model         `yaml:"models"`
-	Store         Store                    `yaml:"store"`
-	Metrics       stream.Metrics           `yaml:"metrics"`
-	HomeAssistant stream.HomeAssistant     `yaml:"homeassistant"`
-	HTTP          HTTP                     `yaml:"http"`
-	Control       stream.Control           `yaml:"control"`
-	Log           Log                      `yaml:"log"`
+	Node          string                  `yaml:"node"`
+	MQTT          mqtt.Config             `yaml:"mqtt"`
+	Outbox        mqtt.OutboxConfig       `yaml:"outbox"`
+	Streams       map[string]codec.Stream `yaml:"streams"`
+	Labels        []codec.Labels          `yaml:"labels"`
+	Models        map[string]Model        `yaml:"models"`
+	Store         Store                   `yaml:"store"`
+	Metrics       stream.Metrics          `yaml:"metrics"`
+	HomeAssistant stream.HomeAssistant    `yaml:"homeassistant"`
+	HTTP          HTTP                    `yaml:"http"`
+	Control       stream.Control          `yaml:"control"`
+	Log           Log                     `yaml:"log"`
 	// MemoryLimit is what the heap tries to stay within. 0: what GOMEMLIMIT says,
 	// or else 70 % of what the control group allows. Default 0, else at least 8MiB.
-	MemoryLimit stream.ByteSize `yaml:"memory_limit"`
+	MemoryLimit codec.ByteSize `yaml:"memory_limit"`
 }
 
 // Model is one classifier and the streams that feed it.
@@ -69,7 +71,7 @@ type Store struct {
 	// Checkpoint says when the state is written; the journal holds what came since.
 	Checkpoint Checkpoint `yaml:"checkpoint"`
 	// MaxSize bounds the file. Default 256MiB, at least 1MiB.
-	MaxSize stream.ByteSize `yaml:"max_size"`
+	MaxSize codec.ByteSize `yaml:"max_size"`
 	// Dedupe is how many messages of each model are remembered so that a
 	// repetition teaches nothing. Default 4096, range 1 to 1000000.
 	Dedupe int `yaml:"dedupe"`
@@ -82,7 +84,7 @@ type Checkpoint struct {
 	// Samples learnt since the last one; 0: never by count. Default 5000.
 	Samples uint64 `yaml:"samples"`
 	// Size of what the journal holds since the last one; 0: never by size. Default 8MiB.
-	Size stream.ByteSize `yaml:"size"`
+	Size codec.ByteSize `yaml:"size"`
 }
 
 // Log says what is logged, and how.
@@ -102,15 +104,15 @@ func Default() Config {
 		Node:    stream.NodeName(host),
 		MQTT:    s.MQTT,
 		Outbox:  s.Outbox,
-		Streams: map[string]stream.Stream{},
+		Streams: map[string]codec.Stream{},
 		Models:  map[string]Model{},
 		Store: Store{
 			Path:         "edge.db",
 			JournalFlush: s.JournalFlush,
 			Durability:   "strict",
 			LossWindow:   time.Second,
-			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000, Size: 8 * stream.MiB},
-			MaxSize:      256 * stream.MiB,
+			Checkpoint:   Checkpoint{Every: 5 * time.Minute, Samples: 5000, Size: 8 * codec.MiB},
+			MaxSize:      256 * codec.MiB,
 			Dedupe:       4096,
 		},
 		Metrics: s.Metrics, HomeAssistant: s.HomeAssistant,
@@ -331,13 +333,13 @@ func (c *Config) Validate() error {
 	if s.Path == "" {
 		fail("store.path", "want the path of a file")
 	}
-	if s.MaxSize < stream.MiB {
+	if s.MaxSize < codec.MiB {
 		fail("store.max_size", "%v: want at least 1MiB", s.MaxSize)
 	}
 	if s.Dedupe < 1 || s.Dedupe > 1e6 {
 		fail("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
 	}
-	if c.MemoryLimit != 0 && c.MemoryLimit < 8*stream.MiB {
+	if c.MemoryLimit != 0 && c.MemoryLimit < 8*codec.MiB {
 		fail("memory_limit", "%v: want 0 or at least 8MiB", c.MemoryLimit)
 	}
 	if s.Durability != "strict" && s.Durability != "relaxed" {

@@ -21,6 +21,8 @@ import (
 	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 const minimal = `
@@ -36,14 +38,14 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Default()
-	s := stream.DefaultStream()
+	s := codec.DefaultStream()
 	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
 	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
 	want.Streams["vibration"] = s
-	l := stream.DefaultLabels()
+	l := codec.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
 	l.Map = map[string]string{}
-	want.Labels = []stream.Labels{l}
+	want.Labels = []codec.Labels{l}
 	m := DefaultModel()
 	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
 	want.Models["bearing"] = m
@@ -278,9 +280,9 @@ func TestConfigEnvironment(t *testing.T) {
 		{"node", c.Node, "attic"},
 		{"mqtt.servers", c.MQTT.Servers, []string{"mqtt://a", "mqtts://b"}},
 		{"mqtt.username", c.MQTT.Username, "007"},
-		{"mqtt.password", c.MQTT.Password, stream.Secret{File: "/run/secret"}},
+		{"mqtt.password", c.MQTT.Password, mqtt.Secret{File: "/run/secret"}},
 		{"store.path", c.Store.Path, "/var/lib/edge/x.db"},
-		{"store.max_size", c.Store.MaxSize, 8 * stream.MiB},
+		{"store.max_size", c.Store.MaxSize, 8 * codec.MiB},
 		{"store.checkpoint.every", c.Store.Checkpoint.Every, time.Minute},
 		{"log.level", c.Log.Level, slog.LevelDebug},
 		{"models.bearing.batch", bearing.Batch, online.Batch{MaxSize: 16}},
@@ -312,7 +314,7 @@ func TestConfigShowReadsBack(t *testing.T) {
 			}
 			equalEmpty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
 			equalNoMap := cmp.FilterValues(func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			equalNoLabels := cmp.FilterValues(func(a, b []stream.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoLabels := cmp.FilterValues(func(a, b []codec.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
 			if diff := cmp.Diff(want, got, equalEmpty, equalNoMap, equalNoLabels); diff != "" {
 				t.Errorf("(-configuration +shown):\n%s", diff)
 			}
@@ -334,7 +336,7 @@ models: {wear: {streams: [left, right]}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != stream.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
+	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != codec.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
 		t.Errorf("ring %+v, outbox %+v, client %q", c.MQTT.Ring, c.Outbox, c.MQTT.ClientID)
 	}
 	want := c.Streams["left"]

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // HTTP says where the page, the metrics and the health checks are served.
@@ -23,7 +23,7 @@ type HTTP struct {
 	// TLS is spoken if there is a certificate.
 	TLS Certificate `yaml:"tls"`
 	// Password is asked for, by every path but /healthz and /readyz, if there is one.
-	Password stream.Secret `yaml:"password"`
+	Password mqtt.Secret `yaml:"password"`
 	// ControlWithoutPassword lets anyone who reaches an address of the network give
 	// labels where control is enabled. Default false.
 	ControlWithoutPassword bool `yaml:"control_without_password"`

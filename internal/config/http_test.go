@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 func TestOpenToNetwork(t *testing.T) {
@@ -18,7 +18,7 @@ func TestOpenToNetwork(t *testing.T) {
 
 // Labels of anyone on the network have to be allowed twice.
 func TestHTTPConfig(t *testing.T) {
-	secret := stream.Secret{Env: "HTTP_PASSWORD"}
+	secret := mqtt.Secret{Env: "HTTP_PASSWORD"}
 	pair := Certificate{"a.pem", "a.key"}
 	for name, tc := range map[string]struct {
 		http    HTTP
@@ -38,7 +38,7 @@ func TestHTTPConfig(t *testing.T) {
 		"network, control, told twice":     {HTTP{Listen: "0.0.0.0:9107", ControlWithoutPassword: true}, true, "", "labels are taken"},
 		"network, control, password":       {HTTP{Listen: "0.0.0.0:9107", Password: secret}, true, "", "unencrypted"},
 		"network, control, both":           {HTTP{Listen: "0.0.0.0:9107", Password: secret, TLS: pair}, true, "", ""},
-		"two sources of a password":        {HTTP{Password: stream.Secret{File: "a", Env: "B"}}, false, "http.password: ", ""},
+		"two sources of a password":        {HTTP{Password: mqtt.Secret{File: "a", Env: "B"}}, false, "http.password: ", ""},
 		"certificate without a key":        {HTTP{TLS: Certificate{Cert: "a.pem"}}, false, "http.tls: ", ""},
 		"key without a certificate":        {HTTP{TLS: Certificate{Key: "a.key"}}, false, "http.tls: ", ""},
 		"host with a port":                 {HTTP{Hosts: []string{"edge.lan:80"}}, false, "http.hosts[0]: ", ""},

@@ -7,6 +7,7 @@ import (
 
 	"edge/internal/dataset"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 // SampleFor writes a configuration that learns the streams which replay makes
@@ -25,7 +26,7 @@ func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
 		d.Close()
 		name, topic := stream.NodeName(d.Name), "sensors/"+d.Name
 		features := "features: " + flow(d.Features)
-		if reflect.DeepEqual(d.Features, stream.Stream{Dimension: len(d.Features)}.FeatureNames()) {
+		if reflect.DeepEqual(d.Features, codec.Stream{Dimension: len(d.Features)}.FeatureNames()) {
 			features = fmt.Sprintf("dimension: %d", len(d.Features))
 		}
 		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, flow([]string{topic}), features)

@@ -16,7 +16,7 @@ import (
 
 	"edge/configs"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // The schema that the program prints is that of its configuration. It is made
@@ -48,7 +48,7 @@ func configSchema() (*jsonschema.Schema, error) {
 			switch t {
 			case reflect.TypeFor[time.Duration]():
 				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`)
-			case reflect.TypeFor[stream.ByteSize]():
+			case reflect.TypeFor[codec.ByteSize]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
 			case reflect.TypeFor[online.Horizon]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "number"}, text(`^\.?inf$`)}}

@@ -20,6 +20,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/web"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 // seen is what testdata/page.js saw of the page.
@@ -51,7 +52,7 @@ func TestPageInBrowser(t *testing.T) {
 		in.Features, in.Topics, in.TopicTemplate = w.Features(), []string{"plant/+/vibration"}, "plant/{device}/vibration"
 		m.Streams = []string{"vibration"}
 		m.Learner.Classes.Names = classes
-		c.Streams, c.Models = map[string]stream.Stream{"vibration": in}, map[string]config.Model{"bearing": m}
+		c.Streams, c.Models = map[string]codec.Stream{"vibration": in}, map[string]config.Model{"bearing": m}
 		c.Metrics = stream.Metrics{Every: time.Second, Samples: 100}
 		c.Store.Checkpoint.Samples = 500
 	}).ready()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // ofCgroup is the part of a control group's memory that the heap may take; the
@@ -27,7 +27,7 @@ const collectAt = 50
 // what GOMEMLIMIT says, or else the control group. It is a goal: the heap grows
 // beyond it rather than fail. It returns the limit in bytes, and where it is
 // from; "" if there is none.
-func limitMemory(limit stream.ByteSize, log *slog.Logger) (bytes int64, from string) {
+func limitMemory(limit codec.ByteSize, log *slog.Logger) (bytes int64, from string) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}

@@ -13,7 +13,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // A question comes over MQTT; the label that answers it teaches, and so does the
@@ -153,7 +153,7 @@ func TestWaitingSamples(t *testing.T) {
 		m := c.Models["wear"]
 		m.Active.Strategy, m.Active.Budget, m.Active.PerHour = online.AskRandom, 1, 0
 		in := c.Streams["pump"]
-		in.OnMissing = stream.OnMissingMarginalise
+		in.OnMissing = codec.OnMissingMarginalise
 		c.Models["wear"], c.Streams["pump"] = m, in
 	}).ready()
 	publish(t, b.URL(), "plant/a/pump", pumpSamples(40)...)

@@ -30,7 +30,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/inspect"
 	"edge/internal/terminal"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // A reload changes password and certificate, or says why not.
@@ -603,7 +603,7 @@ type ear struct {
 func listen(t *testing.T, connection, filter string) *ear {
 	t.Helper()
 	e := &ear{heard: map[string][]string{}}
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	client, err := broker.NewPublisher(t.Context(), cfg, 1, []string{filter}, func(topic string, payload []byte, _ bool) {
 		e.mu.Lock()

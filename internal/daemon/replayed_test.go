@@ -10,14 +10,14 @@ import (
 	"edge/internal/eval"
 	"edge/internal/replay"
 	"edge/internal/report"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // replayed publishes a file in the background; wait returns when the daemon
 // has answered all of it.
 func replayed(t *testing.T, path, broker string) (wait func()) {
 	t.Helper()
-	mqtt := stream.DefaultMQTT()
+	mqtt := mqtt.DefaultConfig()
 	mqtt.Servers = []string{broker}
 	src := &replay.Source{Path: path, Data: dataset.Options{HeaderWord: "auto"}}
 	if err := src.Data.Check(); err != nil {

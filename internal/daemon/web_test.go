@@ -26,7 +26,8 @@ import (
 	"edge/internal/config"
 	"edge/internal/web"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // served is a daemon in this process, and what it has logged.
@@ -50,7 +51,7 @@ func serveTuned(t *testing.T, broker string, change func(*config.Config), tune f
 	t.Helper()
 	c := config.Default()
 	c.Node, c.MQTT.Servers, c.MQTT.MaxReconnectInterval = "test", []string{broker}, 200*time.Millisecond
-	in, m := stream.DefaultStream(), config.DefaultModel()
+	in, m := codec.DefaultStream(), config.DefaultModel()
 	in.Topics, in.TopicTemplate, in.Features = []string{"plant/+/pump"}, "plant/{device}/pump", []string{"a", "b"}
 	m.Streams, m.Learner.Inducing, m.Learner.Window = []string{"pump"}, 10, 20
 	m.Learner.Batch = online.Batch{MaxSize: 8, MaxWait: 50 * time.Millisecond}
@@ -139,7 +140,7 @@ func (s *served) ready() *served {
 // publish sends messages, and returns when the broker has them.
 func publish(t *testing.T, connection, topic string, payloads ...string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {

@@ -21,6 +21,8 @@ import (
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -76,12 +78,12 @@ func (d *Config) sensors() (*sensors, error) {
 func (d *Config) config(s *sensors, broker, folder string) (*config.Config, error) {
 	c := config.Default()
 	name := stream.NodeName(s.name)
-	in, m := stream.DefaultStream(), config.DefaultModel()
+	in, m := codec.DefaultStream(), config.DefaultModel()
 	in.Topics, in.Features = []string{"sensors/" + s.name}, s.features
 	if s.gaps {
-		in.OnMissing = stream.OnMissingImpute
+		in.OnMissing = codec.OnMissingImpute
 	}
-	in.MaxPayload = max(in.MaxPayload, stream.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
+	in.MaxPayload = max(in.MaxPayload, codec.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
 	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
 	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))
 	if s.labels < 1 {
@@ -153,7 +155,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 
 // play runs daemon and player until the rows end and are learnt, or ctx ends,
 // then stops the daemon. The daemon's learners are free to be asked then.
-func play(ctx context.Context, daemon *daemon.Daemon, model string, player *replay.Player, broker stream.MQTT, show *view) (curve report.Curve, taught time.Duration, err error) {
+func play(ctx context.Context, daemon *daemon.Daemon, model string, player *replay.Player, broker mqtt.Config, show *view) (curve report.Curve, taught time.Duration, err error) {
 	start := time.Now()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -12,7 +12,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/terminal"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // Describe says in words what a daemon with this configuration would do.
@@ -89,7 +89,7 @@ func Describe(w io.Writer, path string, c *config.Config) {
 }
 
 // format says in words how a stream's payloads are written.
-func format(s stream.Stream) string {
+func format(s codec.Stream) string {
 	text := s.Format
 	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 {
 		const number, arrival = 8, 24 // bytes

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"edge/internal/config"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // Grades of a finding, from good to bad.
@@ -123,7 +123,7 @@ func examineRights(d *Diagnosis, cfg *config.Config, path string) {
 		d.warn("page", e.Path+": "+e.Reason, e.Advice)
 	}
 	for _, s := range cfg.MQTT.Servers {
-		if cfg.MQTT.Username != "" && !stream.Encrypted(s) && !loopbackServer(s) {
+		if cfg.MQTT.Username != "" && !mqtt.Encrypted(s) && !loopbackServer(s) {
 			d.warn("broker", "the password goes to "+s+" unencrypted", "use mqtts:// and, if the broker's certificate is your own, mqtt.tls.ca")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/config"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // fakeHost is a machine whose files are these.
@@ -310,7 +310,7 @@ ok    power   on
 // A password that goes to another machine unencrypted is told from one that does not.
 func TestServers(t *testing.T) {
 	for server, want := range map[string]bool{"mqtts://a": true, "ssl://a": true, "wss://a": true, "tls://a": true, "mqtt://a": false, "ws://a": false, "tcp://a": false} {
-		if stream.Encrypted(server) != want {
+		if mqtt.Encrypted(server) != want {
 			t.Errorf("%s is encrypted: %v", server, !want)
 		}
 	}

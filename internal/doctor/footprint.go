@@ -17,7 +17,7 @@ import (
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // footprint is what a daemon may take in memory, in bytes.
@@ -123,7 +123,7 @@ func (h Host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
 		bounds = append(bounds, memoryBound{bytes: limit, by: by})
 	}
 	goal := func(text, by string) bool {
-		var n stream.ByteSize
+		var n codec.ByteSize
 		if n.UnmarshalText([]byte(text)) != nil || n <= 0 {
 			return false
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // Limits are found where they are said, and the unit's own files are read as
@@ -21,7 +21,7 @@ func TestMemoryBounds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
 		goal  string
-		limit stream.ByteSize
+		limit codec.ByteSize
 		want  []memoryBound
 	}{
 		"none":      {},

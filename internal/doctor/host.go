@@ -15,7 +15,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/terminal"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // Host is the machine, seen through the files by which Linux describes it.
@@ -200,7 +200,7 @@ func examineClock(d *Diagnosis, cfg *config.Config, h Host) {
 
 // encrypted reports whether a server is reached by TLS.
 func encrypted(cfg *config.Config) bool {
-	return slices.ContainsFunc(cfg.MQTT.Servers, stream.Encrypted)
+	return slices.ContainsFunc(cfg.MQTT.Servers, mqtt.Encrypted)
 }
 
 // examineMemory compares what the daemon may need with what there is.

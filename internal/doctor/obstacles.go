@@ -14,7 +14,7 @@ import (
 	"edge/internal/process"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // Obstacles looks at the files that a daemon under a valid configuration would
@@ -26,7 +26,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
 	}
 	var errs []error
-	read := func(key string, secret stream.Secret, all func() error) {
+	read := func(key string, secret mqtt.Secret, all func() error) {
 		if name := firstUnset(secret.File); name != "" {
 			doubt(key+".password", "${%s} is not set here, so that the file was not looked at", name)
 		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {

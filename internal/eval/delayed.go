@@ -13,7 +13,7 @@ import (
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // Delayed is a stream whose labels come late or not at all. Every row is
@@ -85,11 +85,11 @@ func (a *Delayed) lose(x []float64) bool {
 			continue
 		}
 		lost++
-		if a.OnMissing == stream.OnMissingImpute && a.post.Version() > 0 {
+		if a.OnMissing == codec.OnMissingImpute && a.post.Version() > 0 {
 			x[j] = a.post.Scale.Mu[j]
 		}
 	}
-	return lost == 0 || lost < len(x) && a.OnMissing != stream.OnMissingReject
+	return lost == 0 || lost < len(x) && a.OnMissing != codec.OnMissingReject
 }
 
 // run plays rows to learner and reports how its answers were.

@@ -16,7 +16,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // Evaluation is what the flags of eval ask for.
@@ -221,7 +221,7 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		err = fmt.Errorf("%s: %w", path, errNoRows)
 	} else if err == nil && leftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d of %d rows lack features or a label and are left out; on_missing is %s: --on-missing %s takes those that have some features\n",
-			d.Name, leftOut, total, e.Late.OnMissing, stream.OnMissingMarginalise)
+			d.Name, leftOut, total, e.Late.OnMissing, codec.OnMissingMarginalise)
 	}
 	if c := learner.Counters(); err == nil && c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
@@ -242,7 +242,7 @@ func (e *Evaluation) configure() error {
 		return exit.With(exit.Usage, err)
 	}
 	if e.ConfigPath == "" {
-		e.Late.OnMissing = cmp.Or(e.Late.OnMissing, stream.OnMissingMarginalise)
+		e.Late.OnMissing = cmp.Or(e.Late.OnMissing, codec.OnMissingMarginalise)
 		return nil
 	}
 	c, err := config.Load(e.ConfigPath)

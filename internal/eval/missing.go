@@ -10,7 +10,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/model"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // onMissing is what becomes of samples of a model that lack features: as its
@@ -24,7 +24,7 @@ func onMissing(c *config.Config, name string) string {
 
 // checkOnMissing reports a word that is none of on_missing's; "" is the default.
 func checkOnMissing(how string) error {
-	if slices.Contains([]string{"", stream.OnMissingReject, stream.OnMissingImpute, stream.OnMissingMarginalise}, how) {
+	if slices.Contains([]string{"", codec.OnMissingReject, codec.OnMissingImpute, codec.OnMissingMarginalise}, how) {
 		return nil
 	}
 	return fmt.Errorf("--on-missing %s: want reject, impute or marginalise", how)
@@ -58,11 +58,11 @@ func (u *usableRows) Next(row *dataset.Row) error {
 				lacking++
 			}
 		}
-		if row.Label == "" || lacking == len(row.X) || lacking > 0 && u.how == stream.OnMissingReject {
+		if row.Label == "" || lacking == len(row.X) || lacking > 0 && u.how == codec.OnMissingReject {
 			u.leftOut++
 			continue
 		}
-		if lacking > 0 && u.how == stream.OnMissingImpute && u.means != nil {
+		if lacking > 0 && u.how == codec.OnMissingImpute && u.means != nil {
 			fill(row.X, u.means())
 		}
 		return nil
@@ -87,9 +87,9 @@ func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error
 	}
 	some, all := t.Lacking()
 	switch how {
-	case stream.OnMissingReject:
+	case codec.OnMissingReject:
 		t.Drop(some)
-	case stream.OnMissingImpute:
+	case codec.OnMissingImpute:
 		t.Impute()
 		t.Drop(all)
 	default:

@@ -21,7 +21,7 @@ import (
 	"edge/internal/terminal"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/codec"
 )
 
 // Training is what the flags of train ask for.
@@ -113,7 +113,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	if file != nil {
 		t.OnMissing = cmp.Or(t.OnMissing, onMissing(file, t.Model))
 	}
-	t.OnMissing = cmp.Or(t.OnMissing, stream.OnMissingMarginalise)
+	t.OnMissing = cmp.Or(t.OnMissing, codec.OnMissingMarginalise)
 	table, err := loadTable(path, t.Data.Of(cfg.Features), t.OnMissing)
 	if err != nil {
 		return nil, err

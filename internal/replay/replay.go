@@ -21,7 +21,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // Player publishes rows as a stream of sensor messages.
@@ -98,7 +98,7 @@ type lateLabel struct {
 
 // Play connects, publishes the rows and waits until the broker has them all
 // and, unless Ahead is 0, the last one was predicted.
-func (p *Player) Play(ctx context.Context, connection stream.MQTT) (rows int, err error) {
+func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, err error) {
 	follow := newFollower(connection.BaseTopic, p.Prefix, p.Scores)
 	var watch []string
 	if p.Ahead > 0 {
@@ -380,7 +380,7 @@ type Source struct {
 
 // File publishes the rows of a file and reports the predictions that were
 // published for them. A loop has no end.
-func File(ctx context.Context, src *Source, p *Player, mqtt stream.MQTT, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
+func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
 	if p.Topic == "" {
 		var err error
 		if p.Topic, err = topicOf(dataset.NameOf(src.Path), cfg); err != nil {

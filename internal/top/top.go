@@ -14,7 +14,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/exit"
 	"edge/internal/terminal"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -32,7 +32,7 @@ type Viewer struct {
 }
 
 // Run watches the node until ctx or the user ends it.
-func (t *Viewer) Run(ctx context.Context, cfg stream.MQTT, in io.Reader, out io.Writer) error {
+func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.Writer) error {
 	if t.Node == "" {
 		var err error
 		if t.Node, err = onlyNode(ctx, cfg); err != nil {
@@ -158,7 +158,7 @@ func (t *Viewer) printView(v *boardView, out io.Writer, first bool) error {
 }
 
 // onlyNode finds the node of a broker that has only one.
-func onlyNode(ctx context.Context, cfg stream.MQTT) (string, error) {
+func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 	var mu sync.Mutex
 	states := map[string]string{}
 	const most = 1000

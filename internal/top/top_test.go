@@ -24,7 +24,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/internal/report"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // heardBoard has heard a node with two models.
@@ -328,7 +328,7 @@ func replayUnlabelled(t *testing.T, path string, cfg *config.Config) {
 }
 
 // topOnce looks once, until the output is good; it looks longer each time.
-func topOnce(t *testing.T, mqtt stream.MQTT, v Viewer, good func(out string) bool) (string, error) {
+func topOnce(t *testing.T, mqtt mqtt.Config, v Viewer, good func(out string) bool) (string, error) {
 	t.Helper()
 	v.Once = true
 	for v.Interval = 500 * time.Millisecond; ; v.Interval *= 4 {

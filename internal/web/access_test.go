@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"edge/internal/config"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 const secretForTests = "correct-horse-battery-staple"
@@ -35,7 +35,7 @@ func attempt(from, password string) *http.Request {
 
 func TestAttemptsByAddress(t *testing.T) {
 	t.Setenv("HTTP_PASSWORD", secretForTests)
-	p := newPassword(config.HTTP{Password: stream.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))
+	p := newPassword(config.HTTP{Password: mqtt.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))
 	for i := range FreeAttempts {
 		if a, _ := p.check(attempt("192.0.2.1:1000", "guess")); a != wrongPassword {
 			t.Fatalf("attempt %d: %v", i, a)
@@ -71,10 +71,10 @@ func TestNotServedOpen(t *testing.T) {
 		cfg  config.HTTP
 		want bool
 	}{
-		"all is there":              {config.HTTP{Password: stream.Secret{File: writeFile(t, "password", "x")}, TLS: good}, true},
-		"no such file":              {config.HTTP{Password: stream.Secret{File: folder + "/none"}}, false},
-		"an empty password":         {config.HTTP{Password: stream.Secret{File: writeFile(t, "empty", "\n")}}, false},
-		"no such variable":          {config.HTTP{Password: stream.Secret{Env: "EDGE_TEST_NOT_SET"}}, false},
+		"all is there":              {config.HTTP{Password: mqtt.Secret{File: writeFile(t, "password", "x")}, TLS: good}, true},
+		"no such file":              {config.HTTP{Password: mqtt.Secret{File: folder + "/none"}}, false},
+		"an empty password":         {config.HTTP{Password: mqtt.Secret{File: writeFile(t, "empty", "\n")}}, false},
+		"no such variable":          {config.HTTP{Password: mqtt.Secret{Env: "EDGE_TEST_NOT_SET"}}, false},
 		"no such certificate":       {config.HTTP{TLS: config.Certificate{Cert: folder + "/none", Key: good.Key}}, false},
 		"certificate without a key": {config.HTTP{TLS: config.Certificate{Cert: good.Cert, Key: good.Cert}}, false},
 	} {

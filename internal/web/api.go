@@ -15,6 +15,7 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 const followEvery = time.Second // how often they hear, if there is news
@@ -29,24 +30,24 @@ const valuedSamples = 5 // of the questions, and of the other samples that wait,
 
 // nodeView is the answer to /api/v1/models.
 type nodeView struct {
-	V           int                      `json:"v"`
-	Node        string                   `json:"node"`
-	Version     string                   `json:"version"`
-	Commit      string                   `json:"commit,omitempty"`
-	Started     time.Time                `json:"started"`
-	Connected   bool                     `json:"connected"`
-	Subscribed  bool                     `json:"subscribed"`
-	Refused     []string                 `json:"refused"` // subscriptions
-	Degraded    bool                     `json:"degraded"`
-	Received    uint64                   `json:"received"`
-	Rejected    map[stream.Reason]uint64 `json:"rejected"`
-	Dropped     uint64                   `json:"dropped"`      // messages and lessons, by any queue
-	LastMessage *time.Time               `json:"last_message"` // null before the first
-	Queues      map[string]int           `json:"queues"`
-	Control     bool                     `json:"control"` // labels are taken
-	Store       *storeView               `json:"store"`   // null until it was looked at, or if it cannot be read
-	Events      []report.EventView       `json:"events"`  // newest first
-	Models      []report.ModelSummary    `json:"models"`
+	V           int                     `json:"v"`
+	Node        string                  `json:"node"`
+	Version     string                  `json:"version"`
+	Commit      string                  `json:"commit,omitempty"`
+	Started     time.Time               `json:"started"`
+	Connected   bool                    `json:"connected"`
+	Subscribed  bool                    `json:"subscribed"`
+	Refused     []string                `json:"refused"` // subscriptions
+	Degraded    bool                    `json:"degraded"`
+	Received    uint64                  `json:"received"`
+	Rejected    map[codec.Reason]uint64 `json:"rejected"`
+	Dropped     uint64                  `json:"dropped"`      // messages and lessons, by any queue
+	LastMessage *time.Time              `json:"last_message"` // null before the first
+	Queues      map[string]int          `json:"queues"`
+	Control     bool                    `json:"control"` // labels are taken
+	Store       *storeView              `json:"store"`   // null until it was looked at, or if it cannot be read
+	Events      []report.EventView      `json:"events"`  // newest first
+	Models      []report.ModelSummary   `json:"models"`
 }
 
 type storeView struct {

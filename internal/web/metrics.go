@@ -13,6 +13,7 @@ import (
 	"edge/internal/process"
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 // collector reads snapshots of a daemon's parts when it is asked.
@@ -161,7 +162,7 @@ func (c *collector) collect() *exposition {
 			send(c.rejected, float64(of.Rejected[reason]), name, string(reason))
 		}
 	}
-	for _, reason := range []stream.Reason{stream.Unrouted, stream.BadTopic} {
+	for _, reason := range []codec.Reason{codec.Unrouted, codec.BadTopic} {
 		send(c.rejected, float64(s.Rejected[reason]), "none", string(reason))
 	}
 	send(c.dropped, float64(s.RingDropped), "in", "drop_oldest")

@@ -15,6 +15,7 @@ import (
 
 	"edge/internal/config"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 const (
@@ -236,7 +237,7 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
 	err := w.monitor.now().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Label: ask.Label, Source: "page"})
-	var refusal *stream.Refusal
+	var refusal *codec.Refusal
 	switch {
 	case err == nil:
 		w.monitor.Labelled(model, ask.Seq, ask.Label)

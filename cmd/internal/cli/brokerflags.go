@@ -5,7 +5,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/exit"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // BrokerFlags say how a tool reaches the broker.
@@ -25,7 +25,7 @@ func (b *BrokerFlags) Add(cmd *cobra.Command) {
 
 // Mqtt is the connection that the flags, the configuration and the environment
 // ask for; cfg is nil where no configuration is named.
-func (b *BrokerFlags) Mqtt(environ []string) (m stream.MQTT, cfg *config.Config, err error) {
+func (b *BrokerFlags) Mqtt(environ []string) (m mqtt.Config, cfg *config.Config, err error) {
 	if b.config != "" {
 		if cfg, err = config.Load(b.config); err != nil {
 			return m, nil, err
@@ -45,7 +45,7 @@ func (b *BrokerFlags) Mqtt(environ []string) (m stream.MQTT, cfg *config.Config,
 		m.Username = b.username
 	}
 	if b.passwordFile != "" {
-		m.Password = stream.Secret{File: b.passwordFile}
+		m.Password = mqtt.Secret{File: b.passwordFile}
 	}
 	if b.ca != "" {
 		m.TLS.CA = b.ca

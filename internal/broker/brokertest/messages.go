@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"edge/internal/broker"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // Await waits for a message on a topic, retained or not, that is good, and
@@ -71,7 +71,7 @@ func Retained(t *testing.T, broker, topic string) string {
 // Subscribe subscribes at QoS 0 and publishes at QoS 1.
 func Subscribe(t *testing.T, connection string, filters []string, heard func(topic string, payload []byte)) *broker.Publisher {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
+	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	pub, err := broker.NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { heard(topic, payload) }, func() {})
 	if err != nil {

@@ -7,7 +7,7 @@
 // writes DIR/overlay.json and the copies. Each FILE holds replacements:
 //
 //	# a comment
-//	--- stream/pipeline.go
+//	--- stream/committer.go
 //	old text, whole lines
 //	+++
 //	new text
