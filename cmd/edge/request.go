@@ -23,7 +23,7 @@ func newRequestCommand() *cobra.Command {
 		Short: "Ask a running daemon to do something, over MQTT",
 		Long: `request sends <base>/<node>/request/VERB[/MODEL] to the broker of the
 configuration and prints the answer, a JSON object. The daemon must have
-control.enabled. docs/control.md lists the verbs and what they do:
+control.enabled. docs/guide/control.md lists the verbs and what they do:
 
   ping  health_check  set_log_level  reload
   freeze  unfreeze  checkpoint  export  rollback  reset

@@ -29,7 +29,7 @@ crash or a power cut. Under systemd it says when it is ready and feeds the
 watchdog for as long as it learns (configs/edge.service).
 
 SIGHUP lets it read the configuration again, certificates and secrets too, and
-go on with all that it has learnt (docs/reload.md). --watch does the same
+go on with all that it has learnt (docs/guide/reload.md). --watch does the same
 whenever one of those files changes.`,
 		Example: `  edge run -c edge.yaml
   EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Prints docs/live.md's tables. Run it from the repository:
+# Prints the tables of docs/results/live.md. Run it from the repository:
 #
-#   docs/live.sh sets      coverage and size of the prediction sets, on every stream of ../shared/data
-#   docs/live.sh plot      draws docs/sets.svg
-#   docs/live.sh late      coverage of published sets whose labels come late
-#   docs/live.sh drift     draws docs/drift.svg
-#   docs/live.sh actions   what to do about a drift
-#   docs/live.sh alarms    false alarms and delays of the detectors
-#   docs/live.sh weights   what class weights do
+#   docs/results/live.sh sets      coverage and size of the prediction sets, on every stream of ../shared/data
+#   docs/results/live.sh plot      draws docs/results/sets.svg
+#   docs/results/live.sh late      coverage of published sets whose labels come late
+#   docs/results/live.sh drift     draws docs/results/drift.svg
+#   docs/results/live.sh actions   scores with each action after a drift
+#   docs/results/live.sh alarms    false alarms and delays of the detectors
+#   docs/results/live.sh weights   scores with class weights
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 data=../shared/data
 [ -n "${EDGE:-}" ] || go build -o "${EDGE:=$(mktemp -d)/edge-lab}" ./cmd/edge-lab
 
-# fields FILE FLAG...: what eval says of a file, one "key":value a line.
+# fields FILE FLAG...: prints the scores of a file by eval, one "key":value a line.
 fields() { "$EDGE" eval --json "$data/$1.csv.gz" "${@:2}" 2>/dev/null | tr ',{}[]' '\n\n\n\n\n'; }
 
 synthetic="waveform pendigits satellite dry_bean htru2 wall_following"
@@ -38,7 +38,7 @@ sets)
 plot)
 	files=()
 	for set in electricity rialto insects_reoccurring_tail gas_drift_partial weather wall_following pendigits outdoor; do files+=("$data/$set.csv.gz"); done
-	"$EDGE" eval "${files[@]}" --plot-sets docs/sets.svg ;;
+	"$EDGE" eval "${files[@]}" --plot-sets docs/results/sets.svg ;;
 late)
 	echo "| stream | at once | 20 rows late | 100 | 1000 | a tenth of the labels, 100 |"
 	echo "|---|---|---|---|---|---|"
@@ -53,7 +53,7 @@ late)
 drift)
 	files=()
 	for set in waveform pendigits satellite wall_following; do files+=("$data/$set.csv.gz"); done
-	"$EDGE" eval "${files[@]}" --shuffle 1 --first 8000 --abrupt 2000 --plot docs/drift.svg ;;
+	"$EDGE" eval "${files[@]}" --shuffle 1 --first 8000 --abrupt 2000 --plot docs/results/drift.svg ;;
 actions)
 	for kind in synthetic real; do
 		echo "| $kind | drifts | none | forget | reseed | rollback |"

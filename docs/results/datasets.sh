@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints docs/results.md's table of streams: every file of ../shared/data with
+# Prints docs/results/datasets.md's table of streams: every file of ../shared/data with
 # the default configuration, beside the independent prototype's figures in
-# ../shared/reference/prototype.csv. Run it from the repository: docs/results.sh
+# ../shared/reference/prototype.csv. Run it from the repository: docs/results/datasets.sh
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 data=../shared/data reference=../shared/reference/prototype.csv
 go build -o "${EDGE:=$(mktemp -d)/edge-lab}" ./cmd/edge-lab
 seeds=${SEEDS:-3}

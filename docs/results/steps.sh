@@ -5,7 +5,7 @@
 # the microseconds, and of the quotients of each round. SIZES chooses sizes, such
 # as C=6/M=50.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 impls="dense gonum"

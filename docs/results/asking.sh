@@ -1,9 +1,9 @@
 #!/bin/sh
-# Prints the tables of docs/asking.md and draws its figures, docs/asking-*.svg;
+# Prints the tables of docs/results/asking.md and draws its figures, docs/results/asking-*.svg;
 # or those of the data sets that are named as arguments. DATA is the folder of the
 # data files, EDGE may name a binary of edge-lab, SEEDS is the number of runs.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 data=${DATA:-../shared/data}
 edge=${EDGE:-go run ./cmd/edge-lab}
 seeds=${SEEDS:-3}
@@ -12,7 +12,7 @@ for set; do
 	budgets=0.02,0.05,0.1,0.2,0.3,0.5
 	[ "$set" != pendigits ] || budgets=0.02,0.05,0.1,0.2
 	file="$edge eval $data/$set.csv.gz"
-	$file --query margin,entropy,bald,random --budget $budgets --seeds $seeds --against-full --plot "docs/asking-$set.svg"
+	$file --query margin,entropy,bald,random --budget $budgets --seeds $seeds --against-full --plot "docs/results/asking-$set.svg"
 	$file --query margin,bald --budget 0.1 --inducing 50 --seeds $seeds # as few inducing points as a model that does not ask
 	$file --inducing 100                                                # as many, taught every label in minibatches of 16
 	$file --query random --budget 1                                     # every label, one by one

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Resident set of the stand-alone daemon, by /proc/PID/status, with the static
-# binary, mosquitto and its clients: started; after LABELS (1500) labels,
-# once all is learnt; while 1000 samples a second come for BUSY (20) seconds,
-# without ids and then with ids, so that they wait for labels. With the default
-# limits and under a memory_limit of 45MiB, 70 % of 64 MiB. SIZES, LIMITS choose.
+# Prints the memory of a daemon (the static binary) by /proc/PID/status, with
+# mosquitto and its clients: after the start; after LABELS (1500) labels, once
+# all are learnt; while 1000 samples arrive each second for BUSY (20) seconds,
+# first without ids and then with ids, so that they wait for labels. Each row is
+# measured with the default limit and with a memory_limit of 45MiB, 70 % of
+# 64 MiB. SIZES and LIMITS choose rows.
 #
-# file: pages of the program and of the state file, which the system takes back
-# when it needs them; anon: heap and stacks, which it cannot.
+# anon: heap, stacks and written data of the program, which stay in memory; file:
+# pages of the program and of the state file, which the system reclaims when it
+# needs memory.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 labels=${LABELS:-1500} busy=${BUSY:-20} port=${PORT:-18853}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait 2>/dev/null; rm -r "$work"' EXIT
@@ -43,22 +45,24 @@ thousands() {
 	done
 }
 
-# quiet PID: until it has done nothing for 12 seconds
+# quiet PID: waits until the process has used less than 50 ms of processor time
+# in 12 seconds
 quiet() {
-	local used=-1 now still=0
-	while ((still < 12)); do
-		sleep 1
-		now=$(awk '{ print int(($14 + $15)/2) }' "/proc/$1/stat")
-		still=$((now == used ? still + 1 : 0)) used=$now
+	local before now
+	now=$(awk '{ print $14 + $15 }' "/proc/$1/stat")
+	while before=$now; do
+		sleep 12
+		now=$(awk '{ print $14 + $15 }' "/proc/$1/stat")
+		((now - before >= 5)) || return 0
 	done
 }
 
-say() { # what, pid
+report() { # description, pid
 	awk -v what="$1" '/^(VmHWM|VmRSS|RssAnon|RssFile):/ { v[$1] = $2*1024/1e6 }
-		END { printf "%-44s %6.1f %6.1f %6.1f %6.1f\n", what, v["VmRSS:"], v["RssAnon:"], v["RssFile:"], v["VmHWM:"] }' "/proc/$2/status"
+		END { printf "%-44s %6.1f %6.1f %6.1f %6.1f\n", what, v["RssAnon:"], v["RssFile:"], v["VmRSS:"], v["VmHWM:"] }' "/proc/$2/status"
 }
 
-printf '%-44s %6s %6s %6s %6s\n' "MB" RSS anon file peak
+printf '%-44s %6s %6s %6s %6s\n' "MB" anon file RSS peak
 for size in ${SIZES:-6,50,33 10,100,128}; do
 	IFS=, read -r C M D <<<"$size"
 	rows "$C" "$D" $((labels > 5000 ? labels : 5000)) >"$work/rows.csv"
@@ -77,13 +81,13 @@ for size in ${SIZES:-6,50,33 10,100,128}; do
 		pid=$!
 		for _ in $(seq 100); do grep -q 'connected to the broker' "$work/log" && break; sleep 0.1; done
 		what="($C, $M, $D), limit $limit:"
-		sleep 2; say "$what started" $pid
+		sleep 2; report "$what started" $pid
 		"$edge" replay "$work/rows.csv" -c "$work/edge.yaml" --topic sensors/rows --first "$labels" --prefix a >/dev/null 2>&1
-		quiet $pid; say "$what $labels labels learnt, idle" $pid
+		quiet $pid; report "$what $labels labels learnt, idle" $pid
 		thousands '' | mosquitto_pub -p "$port" -t sensors/rows -q 1 -l
-		say "$what 1000 samples a second" $pid
+		report "$what 1000 samples a second" $pid
 		thousands id | mosquitto_pub -p "$port" -t sensors/rows -q 1 -l
-		say "$what the same with ids" $pid
+		report "$what the same with ids" $pid
 		kill $pid; wait $pid 2>/dev/null || true
 	done
 done

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Prints docs/results-streams.md's tables: the streams of ../shared/data in the
+# Prints docs/results/streams.md's tables: the streams of ../shared/data in the
 # protocol of ../shared/reference/peers.csv, beside the best peer in error and in
 # nll. Run it from the repository:
 #
-#   docs/streams.sh batch 100     labels after every 100 predictions, M = 100
-#   docs/streams.sh sample 50     each label before the next sample, M = 50
-#   docs/streams.sh seeds 50      as batch, means of 8 seeds of the model, or shuffles, and their standard errors
-#   docs/streams.sh batch 100 weather rialto     these streams alone
+#   docs/results/streams.sh batch 100     labels after every 100 predictions, M = 100
+#   docs/results/streams.sh sample 50     each label before the next sample, M = 50
+#   docs/results/streams.sh seeds 50      as batch, means of 8 seeds of the model, or shuffles, and their standard errors
+#   docs/results/streams.sh batch 100 weather rialto     these streams alone
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 mode=${1:-batch} inducing=${2:-50}
 peers=../shared/reference/peers.csv
 go build -o "${EDGE:=$(mktemp -d)/edge-lab}" ./cmd/edge-lab
