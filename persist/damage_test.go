@@ -139,7 +139,7 @@ func (h *history) judge(t *testing.T, path string, few int) *Recovery {
 }
 
 // foretold fails unless Verify has found what Open then repaired.
-func foretold(t *testing.T, v *Verdict, r *Recovery) {
+func foretold(t *testing.T, v *Outcome, r *Recovery) {
 	t.Helper()
 	if r == nil {
 		if len(v.Problems) > 0 {
@@ -281,7 +281,7 @@ func TestStaleTree(t *testing.T) {
 	copy(newer[pageHeader+16:pageHeader+48], older[pageHeader+16:]) // root to high-water mark
 	sum := fnv.New64a()
 	_, _ = sum.Write(newer[pageHeader : pageHeader+metaSize-8])
-	order64.PutUint64(newer[pageHeader+metaSize-8:], sum.Sum64())
+	byteOrder.PutUint64(newer[pageHeader+metaSize-8:], sum.Sum64())
 	path := tempPath(t)
 	writeFile(t, path, file)
 	r := h.judge(t, path, 1)
@@ -320,15 +320,15 @@ func TestTangled(t *testing.T) {
 	for id := uint64(2); id < metas[0].high; id++ {
 		file := slices.Clone(h.file)
 		page := file[id*pageSize:]
-		flags, count := order64.Uint16(page[8:]), int(order64.Uint16(page[10:]))
-		if !p.seen[id] || order64.Uint64(page) != id || count < 2 {
+		flags, count := byteOrder.Uint16(page[8:]), int(byteOrder.Uint16(page[10:]))
+		if !p.seen[id] || byteOrder.Uint64(page) != id || count < 2 {
 			continue
 		}
 		switch flags {
 		case branchPage:
 			branches++
 			for i := range count {
-				order64.PutUint64(page[pageHeader+i*elementSize+8:], id)
+				byteOrder.PutUint64(page[pageHeader+i*elementSize+8:], id)
 			}
 		case leafPage:
 			leaves++
@@ -336,8 +336,8 @@ func TestTangled(t *testing.T) {
 			for i := range a {
 				a[i], b[i] = b[i], a[i]
 			}
-			order64.PutUint32(a[4:], order64.Uint32(a[4:])+elementSize) // positions count from the element
-			order64.PutUint32(b[4:], order64.Uint32(b[4:])-elementSize)
+			byteOrder.PutUint32(a[4:], byteOrder.Uint32(a[4:])+elementSize) // positions count from the element
+			byteOrder.PutUint32(b[4:], byteOrder.Uint32(b[4:])-elementSize)
 		}
 		c, err := examine(bytes.NewReader(file), size)
 		if err != nil || len(c.problems) == 0 || c.sound {
@@ -367,8 +367,8 @@ func TestGap(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		l.remove(b.Get(order(120)))
-		return errors.Join(b.Delete(order(120)), putLedger(tx, "bearing", l), stamp(tx))
+		l.remove(b.Get(numberKey(120)))
+		return errors.Join(b.Delete(numberKey(120)), putLedger(tx, "bearing", l), stamp(tx))
 	})
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -389,10 +389,10 @@ func TestCrafted(t *testing.T) {
 		payload []byte
 	}{
 		{kindRecord, "journal/m", "short", record},
-		{kindRecord, "journal/m", string(order(0)), record},
-		{kindRecord, "journal/m/x", string(order(1)), record},
-		{kindRecord, "journal", string(order(1)), record},
-		{kindRecord, "journal/m", string(order(1)), record[1:]},
+		{kindRecord, "journal/m", string(numberKey(0)), record},
+		{kindRecord, "journal/m/x", string(numberKey(1)), record},
+		{kindRecord, "journal", string(numberKey(1)), record},
+		{kindRecord, "journal/m", string(numberKey(1)), record[1:]},
 		{kindPending, "pending/m", "", []byte{}},
 		{kindCheckpoint, "checkpoint/m", "state", cp},
 		{kindCheckpoint, "checkpoint/m/2", "state", cp},
@@ -406,7 +406,7 @@ func TestCrafted(t *testing.T) {
 		{kindShape, bucketMeta, "shape/", nil},
 		{0, "other/m", "key", []byte("payload")},
 	} {
-		c := &contents{models: make(map[string]*holding)}
+		c := &contents{models: make(map[string]*modelContents)}
 		value := seal(nil, v.kind, v.bucket, []byte(v.key), v.payload)
 		if _, err := c.visit(v.bucket, []byte(v.key), value, true); err == nil {
 			t.Errorf("%c at %q %q with %x was accepted", v.kind, v.bucket, v.key, v.payload)
@@ -514,23 +514,23 @@ func TestLosses(t *testing.T) {
 			seq: 90, records: 60, says: "the checkpoint at 90 and 60 records"},
 		{name: "both checkpoints", damage: []func(*testing.T, []byte){spoil("checkpoint/bearing/0", stateKey), spoil("checkpoint/bearing/1", stateKey)},
 			seq: 50, records: 100, samples: 50, says: "from nothing and 100 records"},
-		{name: "record after the checkpoint", damage: []func(*testing.T, []byte){spoil("journal/bearing", order(101))},
+		{name: "record after the checkpoint", damage: []func(*testing.T, []byte){spoil("journal/bearing", numberKey(101))},
 			seq: 90, records: 10, samples: 50, says: "50 samples"},
-		{name: "record between the checkpoints", damage: []func(*testing.T, []byte){spoil("journal/bearing", order(60))},
+		{name: "record between the checkpoints", damage: []func(*testing.T, []byte){spoil("journal/bearing", numberKey(60))},
 			seq: 90, records: 60, says: "0 samples"},
-		{name: "that record and the newest checkpoint", damage: []func(*testing.T, []byte){spoil("journal/bearing", order(60)), spoil("checkpoint/bearing/1", stateKey)},
+		{name: "that record and the newest checkpoint", damage: []func(*testing.T, []byte){spoil("journal/bearing", numberKey(60)), spoil("checkpoint/bearing/1", stateKey)},
 			seq: 50, records: 9, samples: 91, says: "91 samples"},
-		{name: "last record", damage: []func(*testing.T, []byte){spoil("journal/bearing", order(150))},
+		{name: "last record", damage: []func(*testing.T, []byte){spoil("journal/bearing", numberKey(150))},
 			seq: 90, records: 59, samples: 1, says: "1 samples"},
-		{name: "pending sample", damage: []func(*testing.T, []byte){spoil("pending/bearing", order(100))},
+		{name: "pending sample", damage: []func(*testing.T, []byte){spoil("pending/bearing", numberKey(100))},
 			seq: 90, records: 60, pending: 1, says: "1 pending"},
 		{name: "ledger", damage: []func(*testing.T, []byte){spoil("ledger", []byte("bearing"))},
-			seq: 90, records: 60, says: "differs from its ledger"},
+			seq: 90, records: 60, says: "differ from the ledger"},
 		{name: "shape", damage: []func(*testing.T, []byte){spoil("meta", shapeKey("bearing"))},
 			seq: 90, records: 60, says: "shape is lost"},
 		{name: "format", damage: []func(*testing.T, []byte){spoil("meta", []byte(keyFormat))},
 			seq: 90, records: 60, says: "format"},
-		{name: "another model", damage: []func(*testing.T, []byte){spoil("journal/pump", order(7))},
+		{name: "another model", damage: []func(*testing.T, []byte){spoil("journal/pump", numberKey(7))},
 			seq: 90, records: 60, says: "journal/pump"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -717,10 +717,10 @@ func TestStoredFreelist(t *testing.T) {
 	at := m[0].freelist*pageSize + pageHeader
 	for name, free := range map[string]uint64{"in use": m[0].root, "out of range": m[0].high + 3, "meta": 1} {
 		spoilt := slices.Clone(file)
-		if order64.Uint16(spoilt[at-6:]) == 0 {
+		if byteOrder.Uint16(spoilt[at-6:]) == 0 {
 			t.Fatal("the free list is empty")
 		}
-		order64.PutUint64(spoilt[at:], free)
+		byteOrder.PutUint64(spoilt[at:], free)
 		writeFile(t, path, spoilt)
 		if h.judge(t, path, 1) == nil {
 			t.Errorf("a free page that is %s went unnoticed", name)
@@ -763,7 +763,7 @@ func FuzzSurvey(f *testing.F) {
 			}
 			models, _, _ := salvage(bytes.NewReader(b), int64(len(b)))
 			for _, m := range models {
-				m.settle()
+				m.reconcile()
 			}
 		}
 	})

@@ -264,7 +264,7 @@ func TestFull(t *testing.T) {
 		t.Errorf("the file: %v, %v, want at most %d bytes", info.Size(), err, growStep+quota+excess)
 	}
 	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT} {
-		if err := roomError(&os.PathError{Op: "write", Path: path, Err: errno}, 0); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
+		if err := fullError(&os.PathError{Op: "write", Path: path, Err: errno}, 0); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
 			t.Errorf("roomError(%v) = %v, want %v", errno, err, ErrFull)
 		}
 	}
@@ -304,7 +304,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		tr.commit(c)
 	}
-	if got := strings.Count(log.String(), "giving up the older checkpoint"); got != 3 {
+	if got := strings.Count(log.String(), "deleting the older checkpoint"); got != 3 {
 		t.Errorf("%d warnings, want 3:\n%s", got, log.String())
 	}
 	closeStore(t, s)

@@ -102,7 +102,7 @@ func TestRecordRoundTrip(t *testing.T) {
 // TestRecordSize holds the encoding to its promise: 8 bytes a number and few besides.
 func TestRecordSize(t *testing.T) {
 	ev := online.Event{Kind: online.Observe, Key: 1, X: make([]float64, 33), Label: "class"}
-	value := seal(nil, kindRecord, journalBucket("bearing"), order(1), appendRecord(nil, &ev))
+	value := seal(nil, kindRecord, journalBucket("bearing"), numberKey(1), appendRecord(nil, &ev))
 	if limit := 33*8 + 26; len(value) > limit {
 		t.Errorf("a record of 33 features takes %d bytes, want at most %d", len(value), limit)
 	}
@@ -158,7 +158,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 // TestSealRefuses flips every bit of small values, cuts them, and puts them in the wrong place.
 func TestSealRefuses(t *testing.T) {
-	bucket, key := journalBucket("bearing"), order(17)
+	bucket, key := journalBucket("bearing"), numberKey(17)
 	for name, ev := range events {
 		if name == "largest" {
 			continue
@@ -186,7 +186,7 @@ func TestSealRefuses(t *testing.T) {
 		}{
 			{kindPending, bucket, key},
 			{kindRecord, journalBucket("pump"), key},
-			{kindRecord, bucket, order(18)},
+			{kindRecord, bucket, numberKey(18)},
 			{kindRecord, bucket + "\x01", key},
 		} {
 			if _, err := unseal(wrong.kind, wrong.bucket, wrong.key, value); !errors.Is(err, errSeal) {

@@ -191,8 +191,8 @@ func TestRefuses(t *testing.T) {
 	}
 	good.Seq = 1
 	(&truth{name: "m", records: []online.Record{good}}).check(t, s)
-	if s.suspect || s.broken != nil {
-		t.Errorf("refused calls left the store suspect (%v) or broken (%v)", s.suspect, s.broken)
+	if s.rollBackDue || s.broken != nil {
+		t.Errorf("refused calls left the store suspect (%v) or broken (%v)", s.rollBackDue, s.broken)
 	}
 }
 

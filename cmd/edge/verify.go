@@ -81,7 +81,7 @@ func decodeState(_, shape string, state []byte) error {
 	return err
 }
 
-func newVerifyReport(path string, v *persist.Verdict) *VerifyReport {
+func newVerifyReport(path string, v *persist.Outcome) *VerifyReport {
 	r := &VerifyReport{
 		File: path, FileBytes: v.Bytes, InUse: v.InUse, Readable: v.Others,
 		Sound: len(v.Problems) == 0, Problems: append([]string{}, v.Problems...), Models: []VerifiedModel{},

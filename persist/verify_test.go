@@ -35,10 +35,10 @@ func TestVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Verdict{
+	want := &Outcome{
 		Bytes: int64(len(h.file)), Others: true,
 		Problems: []string{"bearing: the state of generation 2 cannot be used: nonsense"},
-		Models: []Holding{
+		Models: []ModelOutcome{
 			{Model: "bearing", Checkpoints: []Generation{{3, 90, 6_000}, {2, 50, 6_000}}, First: 51, Last: 150, Pending: 70},
 			{Model: "pump", First: 1, Last: 30},
 		},
