@@ -49,7 +49,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	s.recovery = r
-	s.opts.Log.Error("state file was damaged: carried over what is valid", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
+	s.opts.Log.Error("state file was damaged: copied its valid entries to a new file", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
 	for _, name := range slices.Sorted(maps.Keys(r.Models)) {
 		if loss := r.Models[name]; len(loss.Notes) > 0 {
 			s.opts.Log.Error("state repaired", "model", name, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "detail", strings.Join(loss.Notes, "; "))
