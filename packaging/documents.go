@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// documents are the paths, below root, of what goes into /usr/share/doc/edge:
-// every document and what it shows. They keep their places, so that the links
-// between them lead somewhere.
+// documents returns the paths, relative to root, of the files for
+// /usr/share/doc/edge: every document and its figures. They keep their relative
+// paths, so that the links between them remain valid.
 func documents(root string) ([]string, error) {
 	paths := []string{"README.md", "RELIABILITY.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*.svg", "docs/*.png", "configs/*.yaml", "configs/*.json", "configs/edge.service"} {
