@@ -24,9 +24,7 @@ type plan struct {
 	every   time.Duration
 	samples uint64
 
-	ids, late, last, corrected, batches, requests, qos0, repeated bool
-	values                                                        string
-
+	traits
 	earlierSession bool // the session has subscriptions of QoS 2 that the node does not know
 
 	topics int // 1 + number of reloads that have changed the streams' topics; 0: reloads do not change them
@@ -34,6 +32,12 @@ type plan struct {
 	messages []planned
 	length   time.Duration
 	faults   []fault
+}
+
+// traits are the kinds of messages in a plan.
+type traits struct {
+	ids, late, last, corrected, batches, requests, qos0, repeated bool
+	values                                                        string // "constant", "coarse" or "fine"
 }
 
 type modelPlan struct {
@@ -59,8 +63,9 @@ func newPlan(w *world) *plan {
 	rng := w.random("plan")
 	often := func(percent int) bool { return rng.IntN(100) < percent }
 	p := &plan{
-		rng: rng, ids: often(50), late: often(40), last: often(15), corrected: often(40), batches: often(30), requests: often(25),
-		qos0: often(25), repeated: often(40), values: pick(rng, "constant", "coarse", "coarse", "fine"),
+		rng: rng,
+		traits: traits{ids: often(50), late: often(40), last: often(15), corrected: often(40), batches: often(30), requests: often(25),
+			qos0: often(25), repeated: often(40), values: pick(rng, "constant", "coarse", "coarse", "fine")},
 		classes: []string{"a", "b"}, pending: stream.DefaultPending(), dedupe: pick(rng, 500, 4096),
 		every: pick(rng, 0, time.Second, time.Minute), samples: pick[uint64](rng, 0, 1, 10, 50),
 	}

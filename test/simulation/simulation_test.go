@@ -82,7 +82,7 @@ func simulate(t *testing.T, seed uint64, out io.Writer) *world {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	w := &world{seed: seed, out: out, limits: map[int]map[string]int{}}
+	w := &world{seed: seed, out: out, traffic: traffic{limits: map[int]map[string]int{}}}
 	synctest.Test(t, func(*testing.T) {
 		w.began = time.Now()
 		w.plan = newPlan(w)

@@ -16,17 +16,12 @@ type world struct {
 	began time.Time
 	out   io.Writer // receives the trace; nil: only its hash is computed
 
-	mu           sync.Mutex // guards broker, network, disk and truth
-	trace        uint64     // hash of all events
-	events       int
-	failures     []string
-	acknowledged int
-	history      []*delivery            // of the node's session, in order
-	losses       int                    // number of losses: of that session, or of acknowledged messages by a restored backup
-	limits       map[int]map[string]int // loss by a backup → records of each model in the backup
-	runs         int                    // number of processes so far
-	qos0         []publication          // messages of QoS 0, which may be learnt once or not
-	skipped      int                    // ambiguous or optional messages without an effect
+	mu       sync.Mutex // guards broker, network, disk and truth
+	trace    uint64     // hash of all events
+	events   int
+	failures []string
+	runs     int // number of processes so far
+	traffic
 
 	plan     *plan
 	net      *network
@@ -35,6 +30,16 @@ type world struct {
 	truth    *truth
 	unproven *unproven
 	process  *process
+}
+
+// traffic holds the messages to the node, for the oracle.
+type traffic struct {
+	acknowledged int
+	history      []*delivery            // of the node's session, in order
+	losses       int                    // number of losses: of that session, or of acknowledged messages by a restored backup
+	limits       map[int]map[string]int // loss by a backup → records of each model in the backup
+	qos0         []publication          // messages of QoS 0, which may be learnt once or not
+	skipped      int                    // ambiguous or optional messages without an effect
 }
 
 // random returns the source of random numbers of one part of the simulation.
