@@ -119,7 +119,7 @@ func (s *Store) checkPages(id uint32) error {
 }
 
 func (s *Store) writtenOver() error {
-	return fmt.Errorf("%w: another program wrote over %s, and records that only this file contained are lost; start again to use the present contents; "+
+	return fmt.Errorf("%w: another program wrote over %s, and every record that only this file contained is lost; start again to use the present contents; "+
 		"to put a backup in place, use edge restore, which keeps the previous file", ErrReplaced, s.name)
 }
 
