@@ -43,7 +43,7 @@ func DecodeState(_, shape string, state []byte) error {
 	return err
 }
 
-func NewVerification(path string, v *persist.Verdict) *Verification {
+func NewVerification(path string, v *persist.Outcome) *Verification {
 	r := &Verification{
 		File: path, FileBytes: v.Bytes, InUse: v.InUse, Readable: v.Others,
 		Sound: len(v.Problems) == 0, Problems: append([]string{}, v.Problems...), Models: []VerifiedModel{},

@@ -20,40 +20,39 @@ const (
 	linger      = 500 * time.Millisecond
 )
 
-// life is a node from a start to its end: store, learners, node, wired as the
-// daemon does it.
-type life struct {
+// process is one run of the daemon from start to end: store, learners and node,
+// connected as in the daemon.
+type process struct {
 	world *world
 	store *persist.Store
 	loops []*online.Loop
 	feeds []stream.ModelConfig
 	node  *stream.Node
 
-	number  int // from 1 on
+	number  int // 1, 2, 3, …
 	answers *answers
-	ring    int // messages that fit into the node's queue
+	ring    int // capacity of the node's queue, in messages
 
-	dead bool          // killed: nothing that it does has an effect any more; world.mu
-	died chan struct{} // closed when it was
+	killed bool          // its operations have no effect any more; guarded by world.mu
+	done   chan struct{} // closed by kill
 
-	learning context.CancelFunc
-	serving  context.CancelCauseFunc
-	learners sync.WaitGroup
-	served   chan error // what Run of the node has returned
+	cancelLearners context.CancelFunc
+	cancelNode     context.CancelCauseFunc
+	learners       sync.WaitGroup
+	nodeResult     chan error // result of the node's Run
 }
 
-// start opens the state file and begins to work. What the file knows is held
-// against the truth.
-func (w *world) start() *life {
+// start opens the state file, compares it with the truth, and starts the node.
+func (w *world) start() *process {
 	d := w.disk
-	d.unsynced = false
-	if d.image != nil {
-		if err := os.WriteFile(d.path, d.image, 0o600); err != nil {
+	d.failSync = false
+	if d.restart != nil {
+		if err := os.WriteFile(d.path, d.restart, 0o600); err != nil {
 			w.fail("%v", err)
 		}
-		d.image = nil
+		d.restart = nil
 	}
-	l := &life{world: w, number: w.lives, answers: newAnswers(w), died: make(chan struct{}), served: make(chan error, 1)}
+	l := &process{world: w, number: w.runs, answers: newAnswers(w), done: make(chan struct{}), nodeResult: make(chan error, 1)}
 	var err error
 	if l.store, err = persist.Open(d.path, persist.Options{Dedupe: w.plan.dedupe, Fault: d.step}); err != nil {
 		w.fail("%v", err)
@@ -63,7 +62,7 @@ func (w *world) start() *life {
 		w.fail("the state file was damaged: %+v", r)
 	}
 	for i := range w.plan.models {
-		if err := l.recover(&w.plan.models[i]); err != nil {
+		if err := l.load(&w.plan.models[i]); err != nil {
 			w.fail("%v", err)
 			return nil
 		}
@@ -73,21 +72,21 @@ func (w *world) start() *life {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.learning = cancel
+	l.cancelLearners = cancel
 	for _, loop := range l.loops {
 		l.learners.Go(func() {
 			if err := loop.Run(ctx); err != nil {
-				w.note("the last checkpoint: %v", err)
+				w.lockAndLog("the last checkpoint: %v", err)
 			}
 		})
 	}
 	l.serve()
-	w.note("started")
+	w.lockAndLog("started")
 	return l
 }
 
-// recover brings a model to where it was.
-func (l *life) recover(m *modelPlan) error {
+// load restores a model from its checkpoint and journal.
+func (l *process) load(m *modelPlan) error {
 	w := l.world
 	kept, err := l.store.Load(m.name, m.learner.Shape())
 	if err != nil {
@@ -122,7 +121,7 @@ func (l *life) recover(m *modelPlan) error {
 	return nil
 }
 
-func (l *life) notify(n online.Notice) {
+func (l *process) notify(n online.Notice) {
 	if n.Kind == online.NoticeStepRefused || n.Kind == online.NoticeEventRefused {
 		l.world.fail("%s refuses %d: %s", n.Model, n.Seq, n.Detail)
 	}
@@ -132,14 +131,14 @@ func (l *life) notify(n online.Notice) {
 	node.Notify(n)
 }
 
-// newNode wires a node.
-func (l *life) newNode(after *stream.Node) *stream.Node {
+// newNode makes a node, which takes over from after unless after is nil.
+func (l *process) newNode(after *stream.Node) *stream.Node {
 	taken, err := l.store.Taken()
 	if err != nil {
 		l.world.fail("%v", err)
 	}
 	node, err := stream.NewNode(l.world.plan.node, stream.Deps{
-		Models: slices.Clone(l.feeds), Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dial(l), After: after, Taken: taken,
+		Models: slices.Clone(l.feeds), Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dialer(l), After: after, Taken: taken,
 		Program:      stream.Program{Checkpoint: l.checkpoint},
 		OnPrediction: l.predicted,
 	})
@@ -153,17 +152,17 @@ func (l *life) newNode(after *stream.Node) *stream.Node {
 	return node
 }
 
-// predicted is called by the node.
-func (l *life) predicted(p *stream.Prediction) {
+// predicted receives the node's predictions.
+func (l *process) predicted(p *stream.Prediction) {
 	l.world.mu.Lock()
 	defer l.world.mu.Unlock()
-	if !l.dead {
+	if !l.killed {
 		l.answers.predicted(p)
 	}
 }
 
-// bounded checks the bounds of the node's queues.
-func (l *life) bounded() {
+// checkQueues checks the bounds of the node's queues.
+func (l *process) checkQueues() {
 	w := l.world
 	w.mu.Lock()
 	node, ring := l.node, l.ring
@@ -186,7 +185,7 @@ func (l *life) bounded() {
 		}
 	}
 	if window := w.broker.window; !w.broker.unbounded && s.Unacked > int64(window) {
-		w.fail("%d messages are not acknowledged, in a window of %d", s.Unacked, window)
+		w.fail("%d messages are not acknowledged, window %d", s.Unacked, window)
 	}
 	for name, m := range s.Models {
 		if m.Pending > w.plan.pending.Max {
@@ -195,8 +194,8 @@ func (l *life) bounded() {
 	}
 }
 
-// checkpoint is what a request asks for.
-func (l *life) checkpoint(ctx context.Context, model string) error {
+// checkpoint handles a request for a checkpoint.
+func (l *process) checkpoint(ctx context.Context, model string) error {
 	for i, loop := range l.loops {
 		if l.feeds[i].Name == model {
 			return loop.Checkpoint(ctx)
@@ -206,59 +205,58 @@ func (l *life) checkpoint(ctx context.Context, model string) error {
 }
 
 // serve runs the node.
-func (l *life) serve() {
+func (l *process) serve() {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	l.serving = cancel
+	l.cancelNode = cancel
 	node := l.node
-	go func() { l.served <- node.Run(ctx) }()
+	go func() { l.nodeResult <- node.Run(ctx) }()
 }
 
-// reload lets another node of another configuration take over.
-func (l *life) reload() {
+// reload replaces the node by one with another configuration.
+func (l *process) reload() {
 	next := l.newNode(l.node)
 	if next == nil {
 		return
 	}
-	l.serving(stream.ErrReplaced)
-	<-l.served
+	l.cancelNode(stream.ErrReplaced)
+	<-l.nodeResult
 	next.TakeOver()
 	l.world.mu.Lock()
 	l.node = next
 	l.world.mu.Unlock()
 	l.serve()
-	l.world.note("reloaded")
+	l.world.lockAndLog("reloaded")
 }
 
-func (l *life) isDead() bool {
+func (l *process) isKilled() bool {
 	l.world.mu.Lock()
 	defer l.world.mu.Unlock()
-	return l.dead
+	return l.killed
 }
 
-// die ends the life at this instant, as SIGKILL does. The kernel still sends
-// what it was given, as far as the network goes. The caller holds world.mu.
-func (l *life) die(how string, args ...any) {
-	if l.dead {
+// kill ends the process at this instant, as SIGKILL does. The kernel still sends the
+// buffered bytes, as far as the network delivers them. The caller holds world.mu.
+func (l *process) kill(how string, args ...any) {
+	if l.killed {
 		return
 	}
 	l.world.log("killed "+how, args...)
-	l.dead = true
-	close(l.died)
+	l.killed = true
+	close(l.done)
 	for _, k := range slices.Clone(l.world.net.links) {
 		k.cut()
 	}
 }
 
-// end waits until nothing of a life is left. One that was not killed stops in
-// good order.
-func (l *life) end() error {
-	l.serving(nil)
-	err := <-l.served
-	l.learning()
+// stop stops the process in good order, unless it was killed, and waits for its end.
+func (l *process) stop() error {
+	l.cancelNode(nil)
+	err := <-l.nodeResult
+	l.cancelLearners()
 	l.learners.Wait()
 	if e := l.store.Close(); e != nil {
 		l.world.fail("%v", e)
 	}
-	l.world.note("ended")
+	l.world.lockAndLog("ended")
 	return err
 }

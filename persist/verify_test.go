@@ -16,8 +16,8 @@ import (
 	"edge/online"
 )
 
-// TestVerdict: what a sound file holds, and what a decoder says of its states.
-func TestVerdict(t *testing.T) {
+// TestVerifySound verifies a sound file with a decoder that rejects one of its states.
+func TestVerifySound(t *testing.T) {
 	h := makeHistory(t, 6_000)
 	path := tempPath(t)
 	writeFile(t, path, h.file)
@@ -35,10 +35,10 @@ func TestVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Verdict{
+	want := &Outcome{
 		Bytes: int64(len(h.file)), Others: true,
 		Problems: []string{"bearing: the state of generation 2 cannot be used: nonsense"},
-		Models: []Holding{
+		Models: []ModelOutcome{
 			{Model: "bearing", Checkpoints: []Generation{{3, 90, 6_000}, {2, 50, 6_000}}, First: 51, Last: 150, Pending: 70},
 			{Model: "pump", First: 1, Last: 30},
 		},
@@ -47,12 +47,12 @@ func TestVerdict(t *testing.T) {
 		t.Errorf("Verify, −want +got:\n%s", diff)
 	}
 	if state := "bearing " + testShape + " 6000"; !slices.Equal(asked, []string{state, state}) {
-		t.Errorf("the decoder was given %q", asked)
+		t.Errorf("the decoder received %q", asked)
 	}
 }
 
-// TestVerifyInUse: while a store commits, checkpoints and compacts, each of its
-// moments is found sound, and nothing is left in the folder for temporary files.
+// TestVerifyInUse verifies the file of a store that commits, checkpoints and compacts:
+// every copy must be sound, and Verify must leave no temporary file.
 func TestVerifyInUse(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
@@ -80,7 +80,7 @@ func TestVerifyInUse(t *testing.T) {
 		}
 	}()
 	var last uint64
-	for range 3 { // each waits a second for the lock first
+	for range 3 { // each Verify waits a second for the lock
 		v, err := Verify(path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -93,15 +93,15 @@ func TestVerifyInUse(t *testing.T) {
 	close(stop)
 	<-done
 	if last == 0 {
-		t.Error("nothing was committed meanwhile")
+		t.Error("the store committed no record meanwhile")
 	}
 	tr.check(t, s)
 	if left, _ := os.ReadDir(folder); slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.Contains(e.Name(), "verify") }) {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("Verify left %v", left)
 	}
 }
 
-// TestVerifyNever: a file that changes during every attempt is not judged.
+// TestVerifyNever copies a file that changes during the copy: copyStill returns nil.
 func TestVerifyNever(t *testing.T) {
 	path := tempPath(t)
 	s := newStore(t, path, Options{})
@@ -119,7 +119,7 @@ func TestVerifyNever(t *testing.T) {
 		return from.ReadAt(p, at)
 	})
 	if to, err := copyStill(changing, "edge.db"); to != nil || err != nil {
-		t.Errorf("copyStill of a file that changes = %v, %v, want nothing", to, err)
+		t.Errorf("copyStill of a changing file = %v, %v, want nil", to, err)
 	}
 	to, err := copyStill(from, "edge.db")
 	if to == nil || err != nil {
