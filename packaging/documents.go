@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// documents returns the paths, below root, of the files of /usr/share/doc/edge:
-// every document, every picture in one, and the sample configurations. They keep
-// their places, so that the links between them stay valid.
+// documents returns the paths, relative to root, of the files for
+// /usr/share/doc/edge: every document and its figures. They keep their relative
+// paths, so that the links between them remain valid.
 func documents(root string) ([]string, error) {
 	tree := os.DirFS(root)
 	var paths []string

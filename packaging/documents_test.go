@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// Every document is in a package, and every link of one leads to another, to the
-// source, or out.
+// TestDocuments checks that the packages contain every document, and that every link
+// of a document leads to another packaged file, to a source file, or to a URL.
 func TestDocuments(t *testing.T) {
 	const root = ".."
 	all, err := documents(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	there, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(there) < 15 {
-		t.Fatalf("%d documents, %v", len(there), err)
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(found) < 15 {
+		t.Fatalf("%d documents, %v", len(found), err)
 	}
-	for _, doc := range there {
+	for _, doc := range found {
 		if !slices.Contains(all, "docs/"+filepath.Base(doc)) {
-			t.Errorf("%s is in no package", doc)
+			t.Errorf("no package contains %s", doc)
 		}
 	}
 	link := regexp.MustCompile(`\]\(([^)#]+)[^)]*\)|src="([^"]+)"`)
@@ -42,7 +42,7 @@ func TestDocuments(t *testing.T) {
 				continue
 			}
 			if to = path.Join(path.Dir(doc), to); !slices.Contains(all, to) {
-				t.Errorf("%s shows %s, which is in no package", doc, to)
+				t.Errorf("%s links to %s, which no package contains", doc, to)
 			}
 		}
 	}

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Prints the tables of docs/results/asking.md and draws its figures, docs/results/asking-*.svg;
 # or those of the data sets that are named as arguments. DATA is the folder of the
-# data files, EDGE may name a binary, SEEDS is the number of runs.
+# data files, EDGE may name a binary of edge-lab, SEEDS is the number of runs.
 set -eu
 cd "$(dirname "$0")/../.."
 data=${DATA:-../shared/data}
-edge=${EDGE:-go run ./cmd/edge}
+edge=${EDGE:-go run ./cmd/edge-lab}
 seeds=${SEEDS:-3}
 [ $# -gt 0 ] || set -- wall_following gas_drift_partial satellite pendigits
 for set; do

@@ -10,4 +10,4 @@ trap 'rm -r "$folder"' EXIT
 go test -c -o "$folder/online" ./online
 for _ in $(seq "${ROUNDS:-3}"); do
 	GOMAXPROCS=1 "$folder/online" -test.run '^$' -test.bench '^BenchmarkCost$' -test.benchtime "${TIME:-100ms}"
-done | go run docs/cost.go docs/results/cost.svg
+done | go run ./cmd/edge-lab cost docs/results/cost.svg

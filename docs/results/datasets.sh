@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=../shared/data reference=../shared/reference/prototype.csv
-go build -o "${EDGE:=$(mktemp -d)/edge}" ./cmd/edge
+go build -o "${EDGE:=$(mktemp -d)/edge-lab}" ./cmd/edge-lab
 seeds=${SEEDS:-3}
 echo "| data set | rows | C | minibatch | M | order | error | prototype | nll | prototype | nll, difference | ECE |"
 echo "|---|---|---|---|---|---|---|---|---|---|---|---|"

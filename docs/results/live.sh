@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=../shared/data
-[ -n "${EDGE:-}" ] || go build -o "${EDGE:=$(mktemp -d)/edge}" ./cmd/edge
+[ -n "${EDGE:-}" ] || go build -o "${EDGE:=$(mktemp -d)/edge-lab}" ./cmd/edge-lab
 
 # fields FILE FLAG...: prints the scores of a file by eval, one "key":value a line.
 fields() { "$EDGE" eval --json "$data/$1.csv.gz" "${@:2}" 2>/dev/null | tr ',{}[]' '\n\n\n\n\n'; }

@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 mode=${1:-batch} inducing=${2:-50}
 peers=../shared/reference/peers.csv
-go build -o "${EDGE:=$(mktemp -d)/edge}" ./cmd/edge
+go build -o "${EDGE:=$(mktemp -d)/edge-lab}" ./cmd/edge-lab
 runs=1
 [ "$mode" != seeds ] || runs=8 mode=batch
 case $mode in
