@@ -12,7 +12,7 @@ var Sample []byte
 // Schema is the JSON schema of the configuration, for editors; go generate
 // regenerates it.
 //
-//go:generate go test ../cmd/edge -run ^TestSchema$ -count 1 -update
+//go:generate go test ../internal/config -run ^TestSchema$ -count 1 -update
 //go:embed edge.schema.json
 var Schema []byte
 

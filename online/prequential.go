@@ -7,7 +7,7 @@ import (
 )
 
 // Scores are the prequential (test-then-train) scores of a model: each sample
-// is judged by the prediction made before it was learnt. docs/scores.md has
+// is judged by the prediction made before it was learnt. docs/reference/scores.md has
 // every formula.
 type Scores struct {
 	Figures

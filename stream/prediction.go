@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
+	"edge/stream/codec"
 )
 
 // Prediction is the answer to one sample.
@@ -24,19 +25,29 @@ type Prediction struct {
 	X           []float64 // D raw features, in the model's order; NaN where one is missing
 	Classes     []string  // read only
 	Probs       []float64
-	Class       int          // of the largest probability; −1 while no class is known
-	Entropy     float64      // of Probs, nats
-	Novelty     float64      // fraction of the prior variance that is left at the sample
-	Set         []int        // classes of the prediction set, the most probable first; may be empty
-	Coverage    float64      // fraction of sets that should hold the label; 0: there are no sets
-	Abstain     bool         // the configured rule says that the prediction should not be relied on
-	Drift       online.Level // of the stream
-	Label       string       // that came with the sample
-	Learned     bool         // the label is taught, now or already
-	Latency     time.Duration
+	Class       int     // of the largest probability; −1 while no class is known
+	Entropy     float64 // of Probs, nats
+	Novelty     float64 // fraction of the prior variance that is left at the sample
+	PredictionSet
+	Abstain bool         // the configured rule says that the prediction should not be relied on
+	Drift   online.Level // of the stream
+	Label   string       // that came with the sample
+	Learned bool         // the label is taught, now or already
+	Latency time.Duration
 
-	rawID, rawTime string
-	arrived        time.Time
+	raw rawReading
+}
+
+// PredictionSet is a set of classes that holds the label with a given probability.
+type PredictionSet struct {
+	Set      []int   // classes, the most probable first; may be empty
+	Coverage float64 // fraction of sets that should hold the label; 0: there are no sets
+}
+
+// rawReading is what a prediction repeats of the message that it answers.
+type rawReading struct {
+	id, time string // valid JSON, as they came; "" if absent
+	arrived  time.Time
 }
 
 // CopyTo makes to a copy of the prediction, in slices of its own.
@@ -63,18 +74,18 @@ func (p *Prediction) judge() {
 func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"v":1,"id":`...)
 	switch {
-	case p.rawID != "":
-		dst = append(dst, p.rawID...)
+	case p.raw.id != "":
+		dst = append(dst, p.raw.id...)
 	case p.ID != "":
 		dst = gjson.AppendJSONString(dst, p.ID)
 	default:
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"ts":`...)
-	if p.rawTime != "" {
-		dst = append(dst, p.rawTime...)
+	if p.raw.time != "" {
+		dst = append(dst, p.raw.time...)
 	} else {
-		dst = appendTime(dst, p.arrived)
+		dst = appendTime(dst, p.raw.arrived)
 	}
 	dst = append(dst, `,"node":`...)
 	dst = gjson.AppendJSONString(dst, p.Node)
@@ -183,7 +194,7 @@ func ReadPublished(payload []byte) (p *Published, err error) {
 
 // CheckOutput returns why predictions cannot be published in a format.
 func CheckOutput(format string) error {
-	if format != formatJSON && format != formatCBOR {
+	if format != codec.FormatJSON && format != codec.FormatCBOR {
 		return fmt.Errorf("%s: want json or cbor", format)
 	}
 	return nil

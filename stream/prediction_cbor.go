@@ -22,7 +22,7 @@ func newCBOREncoder() (*cborEncoder, error) {
 // encode returns the prediction in CBOR.
 func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 	c := Published{
-		V: 1, ID: scalarOf(p.rawID), Time: scalarOf(p.rawTime), Node: p.Node, Model: p.Model, Device: p.Device,
+		V: 1, ID: scalarOf(p.raw.id), Time: scalarOf(p.raw.time), Node: p.Node, Model: p.Model, Device: p.Device,
 		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
 		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Drift: p.Drift.String(), Learned: p.Learned, Latency: p.Latency.Microseconds(),
 	}
@@ -30,7 +30,7 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 		c.ID = p.ID
 	}
 	if c.Time == nil {
-		c.Time = stamp(p.arrived)
+		c.Time = stamp(p.raw.arrived)
 	}
 	if p.Class >= 0 {
 		confidence := rounded(p.Probs[p.Class])

@@ -10,6 +10,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/stream/mqtt"
 )
 
 // maxOpen bounds the questions that are open at a time: whoever has answered
@@ -80,12 +81,12 @@ func (q *queries) prune(w *waiting) {
 // ask returns the question about a sample that has just been predicted, nil if
 // its label is not worth one. Only the label of a sample that can wait for it is
 // asked for.
-func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *message, ws *model.Workspace) *Query {
-	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.dup || m.queries.len() >= maxOpen {
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *mqtt.Message, ws *model.Workspace) *Query {
+	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.Dup || m.queries.len() >= maxOpen {
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
-	if !m.asker.Ask(score, post.Version(), msg.arrived.Sub(w.started)) {
+	if !m.asker.Ask(score, post.Version(), msg.Arrived.Sub(w.started)) {
 		return nil
 	}
 	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}
@@ -114,8 +115,8 @@ func (r *reporter) query(m *modelState, q *Query) {
 		"v": 1, "id": p.ID, "ts": stamp(q.Asked), "node": r.node, "model": m.Name, "reason": q.Reason, "score": rounded(q.Score),
 		"class": nil, "confidence": nil, "features": features, "expires": stamp(q.Expires),
 	}
-	if p.rawID != "" {
-		v["id"] = json.RawMessage(p.rawID)
+	if p.raw.id != "" {
+		v["id"] = json.RawMessage(p.raw.id)
 	}
 	if p.Device != "" {
 		v["device"] = p.Device
@@ -123,7 +124,7 @@ func (r *reporter) query(m *modelState, q *Query) {
 	if p.Class >= 0 {
 		v["class"], v["confidence"] = p.Classes[p.Class], rounded(p.Probs[p.Class])
 	}
-	r.outbox.push(&outgoing{topic: m.queryTopic, payload: r.encode(v), qos: r.qos})
+	r.outbox.Push(&mqtt.Publication{Topic: m.queryTopic, Payload: r.encode(v), QoS: r.qos})
 }
 
 // Queries returns the open questions about a model, oldest first. Any goroutine

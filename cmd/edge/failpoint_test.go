@@ -16,8 +16,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/stream/mqtt"
 )
 
 // failpoint is a place in the program where a test lets it panic, fail or wait.
@@ -101,7 +103,7 @@ func poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Ge
 func edgeWithFailpoints(t *testing.T) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		missing(t, "go is not installed: "+err.Error())
+		brokertest.Missing(t, "go is not installed: "+err.Error())
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -223,13 +225,13 @@ func TestPanicInTheLearner(t *testing.T) {
 	}
 	teach := func(d *daemonProcess, tap *tap, life int, again func() *daemonProcess) *daemonProcess {
 		t.Helper()
-		if !eventually(tap.subscribed) {
+		if !brokertest.Eventually(tap.subscribed) {
 			t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 		}
 		if err := s.publish(life, 1, operationRows); err != nil {
 			t.Fatal(err)
 		}
-		if !eventually(func() bool {
+		if !brokertest.Eventually(func() bool {
 			d = alive(d, tap, again)
 			return tap.acknowledged() == operationRows
 		}) {
@@ -238,7 +240,7 @@ func TestPanicInTheLearner(t *testing.T) {
 		return d
 	}
 	lifeOf := func(life int) (config, store string, tap *tap) {
-		tap = newTap(t, s.broker.addr)
+		tap = newTap(t, s.broker.Addr)
 		config, store = s.configure(t, "mqtt://"+tap.listener.Addr().String(), life)
 		data, err := os.ReadFile(config)
 		if err != nil {
@@ -283,9 +285,9 @@ func TestPanicInTheLearner(t *testing.T) {
 			sync.Mutex
 			heard []string
 		}
-		cfg := stream.DefaultMQTT()
-		cfg.Servers = []string{s.broker.url()}
-		listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+		cfg := mqtt.DefaultConfig()
+		cfg.Servers = []string{s.broker.URL()}
+		listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
 			events.Lock()
 			defer events.Unlock()
 			events.heard = append(events.heard, gjson.GetBytes(payload, "event").String()+": "+gjson.GetBytes(payload, "detail").String())
@@ -300,7 +302,7 @@ func TestPanicInTheLearner(t *testing.T) {
 			return startWithFailpoint(t, binary, config, fail...)
 		}
 		d := teach(startWithFailpoint(t, binary, config, fail...), tap, 3, again)
-		if !eventually(func() bool {
+		if !brokertest.Eventually(func() bool {
 			d = alive(d, tap, again) // all may have been acknowledged before the sample was learnt
 			events.Lock()
 			defer events.Unlock()

@@ -10,6 +10,7 @@ import (
 
 	"edge/online"
 	"edge/stream"
+	"edge/stream/codec"
 )
 
 // plan is the configuration of one simulation, with its messages and faults. Each plan
@@ -97,9 +98,9 @@ func (p *plan) configure() {
 	c.MQTT.Keepalive = pick(rng, 2*time.Second, 30*time.Second)
 	c.JournalFlush = pick(rng, 0, 50*time.Millisecond, 500*time.Millisecond)
 	c.Control.Enabled = true
-	c.Labels = []stream.Labels{{Topics: []string{"labels"}, ID: "id", Label: "label"}}
+	c.Labels = []codec.Labels{{Topics: []string{"labels"}, ID: "id", Label: "label"}}
 	for _, name := range []string{"one", "two"} {
-		s := stream.DefaultStream()
+		s := codec.DefaultStream()
 		s.Topics, s.Dimension = []string{"in/" + name + "/+"}, 2
 		c.Streams[name] = s
 	}

@@ -6,7 +6,7 @@
 // writes DIR/overlay.json and the copies. Each FILE contains replacements:
 //
 //	# a comment
-//	--- stream/pipeline.go
+//	--- stream/committer.go
 //	old text, whole lines
 //	+++
 //	new text
