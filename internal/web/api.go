@@ -67,8 +67,8 @@ type modelView struct {
 	ECE          online.Real               `json:"ece"`
 	MacroF1      online.Real               `json:"macro_f1"`
 	Confusion    [][]uint64                `json:"confusion,omitempty"` // [label][predicted]; not with many classes
-	Scores       map[string]any            `json:"scores"`              // of all samples, as the metrics topic has them
-	WindowScores map[string]any            `json:"window_scores"`       // of the last ones
+	Scores       stream.Scores             `json:"scores"`              // of all samples, as the metrics topic has them
+	WindowScores stream.Scores             `json:"window_scores"`       // of the last ones
 	Reliability  []online.Bin              `json:"reliability"`
 	Relevance    []report.FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
 	Features     int                       `json:"features"`
