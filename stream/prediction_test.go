@@ -112,7 +112,7 @@ func FuzzReadPublished(f *testing.F) {
 	}
 	f.Add(packed)
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		p, err := ReadPublished(payload)
+		p, err := ReadPrediction(payload)
 		if err == nil && len(p.Probs) > len(payload) {
 			t.Fatalf("%d classes in %d bytes", len(p.Probs), len(payload))
 		}

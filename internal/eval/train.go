@@ -33,13 +33,15 @@ type Training struct {
 	Inducing          int
 	Kernel            string
 	Noise             float64
-	Components        int
 	Seed              uint64 // 0: as configured
-	Shifted           bool
 	Holdout           float64
 	Resume, Quiet     bool // quiet: no line after each pass
 	Online            bool
 	How               online.Training
+
+	// Transform, if set, replaces the rows that are learnt and those that judge,
+	// nil without any. The first rows that are learnt stay those of the file.
+	Transform func(rows, judged *dataset.Part) (_, _ *dataset.Part, err error)
 }
 
 func (t *Training) Check() error {
@@ -50,8 +52,6 @@ func (t *Training) Check() error {
 		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE, too")
 	case t.Model != "" && t.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE, too")
-	case t.Components < 0 || t.Components > 0 && t.Output != "":
-		return errors.New("--components: want a number above 0, and no -o: the daemon has no principal components")
 	case t.Holdout < 0 || t.Holdout >= 1:
 		return errors.New("--holdout: want a fraction of the rows, such as 0.1")
 	case t.Holdout > 0 && t.Test != "":
@@ -121,23 +121,14 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	if table.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.OnMissing)
 	}
-	if some, _ := table.Lacking(); len(some) > 0 && t.Components > 0 {
-		return nil, exit.With(exit.Usage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
-	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)
 	if err != nil {
 		return nil, err
 	}
 	began, given := process.CPUTime(), rows.Len()
-	if t.Shifted {
-		if rows, err = rows.Shifted(); err != nil {
-			return nil, exit.With(exit.Usage, fmt.Errorf("--shifted: %w", err))
-		}
-		table = rows.Table
-	}
-	if t.Components > 0 {
-		if rows, judged, err = dataset.InComponents(t.Components, rows, judged); err != nil {
+	if t.Transform != nil {
+		if rows, judged, err = t.Transform(rows, judged); err != nil {
 			return nil, err
 		}
 		table = rows.Table
@@ -166,9 +157,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	if t.Online {
-		if t.Shifted {
-			rows = table.Samples(table.All()[:given])
-		}
+		rows = rows.First(given)
 		bar := terminal.NewProgress(errOut, rows.Len(), table.Name+", online")
 		defer bar.Close()
 		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {

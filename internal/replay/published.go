@@ -89,7 +89,7 @@ func (s *publishedScores) model(node, model string) *publishedModel {
 
 // predicted judges the first prediction of a row. Anybody may publish what looks
 // like one: what holds no probabilities is none.
-func (s *publishedScores) predicted(node, model string, row int, p *stream.Published) {
+func (s *publishedScores) predicted(node, model string, row int, p *stream.PredictionPayload) {
 	for _, v := range p.Probs {
 		if !(v >= 0 && v <= 1) {
 			return

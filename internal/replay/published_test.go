@@ -25,7 +25,7 @@ func TestPublishedScores(t *testing.T) {
 		}
 		p := 0.5 + 0.5*rng.Float64()
 		set := []string{"worn"}
-		heard := &stream.Published{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Abstain: row%5 == 0, Latency: 1500}
+		heard := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Abstain: row%5 == 0, Latency: 1500}
 		s.predicted("a", "m", row, heard)
 		s.predicted("a", "m", row, heard)   // of a message that came twice
 		s.predicted("a", "m", row+5, heard) // of a row that was not sent
@@ -59,7 +59,7 @@ func FuzzPublished(f *testing.F) {
 		s := publishedScores{Total: 4}
 		for row := 1; row <= 4; row++ {
 			s.expect(row, []string{"ok", "worn"}[row%2])
-			p, err := stream.ReadPublished([][]byte{one, two}[row%2])
+			p, err := stream.ReadPrediction([][]byte{one, two}[row%2])
 			if err == nil {
 				s.predicted("a", "m", row, p)
 			}

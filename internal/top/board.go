@@ -224,7 +224,7 @@ func (b *board) hearReject(model string, payload []byte) {
 func (b *board) hearQuery(model string, payload []byte) {
 	m := b.model(model)
 	var q struct {
-		stream.Published
+		stream.PredictionPayload
 		Reason string `json:"reason"`
 	}
 	d := json.NewDecoder(bytes.NewReader(payload))
@@ -267,7 +267,7 @@ func (b *board) hearPrediction(model string, payload []byte, latest bool) {
 	if m == nil || latest && m.newest > 0 {
 		return
 	}
-	p, err := stream.ReadPublished(payload)
+	p, err := stream.ReadPrediction(payload)
 	if err != nil || p.Seq == 0 || p.Seq == m.newest {
 		return
 	}

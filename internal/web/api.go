@@ -24,7 +24,7 @@ const quietWithin = 15 * time.Second // after which they hear that there is none
 
 const maxRelevances = 100 // features, the most relevant ones
 
-const MaxValues = 12 // features of a sample that waits for its label
+const maxValues = 12 // features of a sample that waits for its label
 
 const valuedSamples = 5 // of the questions, and of the other samples that wait, that show their values
 
@@ -67,8 +67,8 @@ type modelView struct {
 	ECE          online.Real               `json:"ece"`
 	MacroF1      online.Real               `json:"macro_f1"`
 	Confusion    [][]uint64                `json:"confusion,omitempty"` // [label][predicted]; not with many classes
-	Scores       map[string]any            `json:"scores"`              // of all samples, as the metrics topic has them
-	WindowScores map[string]any            `json:"window_scores"`       // of the last ones
+	Scores       stream.Scores             `json:"scores"`              // of all samples, as the metrics topic has them
+	WindowScores stream.Scores             `json:"window_scores"`       // of the last ones
 	Reliability  []online.Bin              `json:"reliability"`
 	Relevance    []report.FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
 	Features     int                       `json:"features"`
@@ -270,7 +270,7 @@ func describeValues(names []string, x []float64, post *model.Posterior) []valueV
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(b), distance(a)) })
 	}
-	order = order[:min(len(order), MaxValues)]
+	order = order[:min(len(order), maxValues)]
 	slices.Sort(order)
 	values := []valueView{}
 	for _, j := range order {
@@ -296,7 +296,7 @@ func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(w.closing, cancel)()
 	rw.Header().Set("Content-Type", "text/event-stream")
-	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.Viewers.Timeout}
+	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
 	every(ctx, followEvery, func() {
 		node := w.monitor.describeNode()
 		s.send("node", node)

@@ -190,7 +190,7 @@ func (c *collector) collect() *exposition {
 		send(c.storeWritten, float64(st.WrittenBytes))
 		send(c.storeTransactions, float64(st.Transactions))
 	}
-	open, refused := c.monitor.HTTP.Snapshot()
+	open, refused := c.monitor.http.snapshot()
 	send(c.httpOpen, float64(open))
 	for _, reason := range slices.Sorted(maps.Keys(refused)) {
 		send(c.httpRefused, float64(refused[reason]), reason)

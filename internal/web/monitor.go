@@ -18,7 +18,7 @@ import (
 
 const lookAtStore = time.Second
 
-const KeptSamples = 24 // of each model, to be looked at
+const keptSamples = 24 // of each model, to be looked at
 
 const keptEvents = 40 // of the node
 
@@ -31,7 +31,7 @@ const courseMinStep = 1 // seconds between two of them, before any went
 type Monitor struct {
 	started time.Time
 	Build   process.Version
-	HTTP    *httpStats
+	http    *httpStats
 
 	at    atomic.Pointer[Deployment]
 	store atomic.Pointer[storeSample]
@@ -72,7 +72,7 @@ type sample struct {
 // NewMonitor returns the monitor of a daemon, which lets it follow a deployment
 // before anything runs.
 func NewMonitor() *Monitor {
-	return &Monitor{started: time.Now(), Build: process.Build(), HTTP: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+	return &Monitor{started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
 }
 
 // Bounds of histograms, in seconds.
@@ -111,14 +111,14 @@ func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	r.predicted[class]++
 	r.predictTime.observe(p.Latency.Seconds())
 	var kept *stream.Prediction
-	if len(r.samples) == KeptSamples {
+	if len(r.samples) == keptSamples {
 		kept = r.samples[0].Prediction // whose turn to go it is
 	} else {
 		kept = new(stream.Prediction)
 	}
 	p.CopyTo(kept)
 	now := time.Now()
-	r.samples = append(keepLast(r.samples, KeptSamples-1), sample{kept, now, p.Label})
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
 	r.present.add(p.Device, class, kept, now)
 }
 
@@ -310,3 +310,7 @@ func (m *Monitor) Words() string {
 	}
 	return b.String()
 }
+
+// Connections returns the open connections to the page and the requests that were
+// refused, by the reason.
+func (m *Monitor) Connections() (open int, refused map[string]uint64) { return m.http.snapshot() }

@@ -1,4 +1,4 @@
-package dataset
+package main
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/gonum"
 
+	"edge/internal/dataset"
 	"edge/model/dense"
 )
 
@@ -21,22 +22,22 @@ type principal struct {
 // principalRows bounds the rows that the directions are found from.
 const principalRows = 10000
 
-// InComponents returns rows, and judged if it is not nil, with the first k
+// inComponents returns rows, and judged if it is not nil, with the first k
 // principal components of rows in place of their features.
-func InComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
-	p, err := rows.principal(min(k, len(rows.Table.Features)))
+func inComponents(k int, rows, judged *dataset.Part) (_, _ *dataset.Part, err error) {
+	p, err := findPrincipal(rows, min(k, len(rows.Table.Features)))
 	if err != nil {
 		return nil, nil, err
 	}
 	if judged != nil {
-		judged = judged.of(p.apply(judged.Table))
+		judged = judged.Of(p.apply(judged.Table))
 	}
-	return rows.of(p.apply(rows.Table)), judged, nil
+	return rows.Of(p.apply(rows.Table)), judged, nil
 }
 
-// principal finds the first k principal components of the features as they
+// findPrincipal finds the first k principal components of the features as they
 // are, without scaling.
-func (p *Part) principal(k int) (*principal, error) {
+func findPrincipal(p *dataset.Part, k int) (*principal, error) {
 	d, n := len(p.Table.Features), min(p.Len(), principalRows)
 	rows := rand.New(rand.NewPCG(1, 1)).Perm(p.Len())[:n]
 	x := make([]float64, n*d)
@@ -70,13 +71,14 @@ func (p *Part) principal(k int) (*principal, error) {
 }
 
 // apply returns t with principal components in place of its features.
-func (p *principal) apply(t *Table) *Table {
+func (p *principal) apply(t *dataset.Table) *dataset.Table {
 	d := len(p.mean)
 	k := len(p.directions) / d
-	out := &Table{Name: t.Name, Classes: t.Classes, Labels: t.Labels}
+	var features []string
 	for j := range k {
-		out.Features = append(out.Features, "pc"+strconv.Itoa(j))
+		features = append(features, "pc"+strconv.Itoa(j))
 	}
+	var values []float64
 	const block = 1000
 	all := t.Samples(t.All())
 	for from := 0; from < all.Len(); from += block {
@@ -91,10 +93,7 @@ func (p *principal) apply(t *Table) *Table {
 		}
 		y := make([]float64, n*k)
 		dense.Gemm(false, false, n, k, d, 1, x, d, p.directions, k, 0, y, k)
-		out.values = append(out.values, y...)
+		values = append(values, y...)
 	}
-	return out
+	return dataset.NewTable(t, features, values)
 }
-
-// of returns the same rows of another table.
-func (p *Part) of(t *Table) *Part { return &Part{Table: t, rows: p.rows, classes: p.classes} }
