@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"edge/model"
@@ -76,24 +75,5 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// perClassShape ends the Shape of a configuration with a kernel for each class.
-const perClassShape = " kernel=per-class"
-
 // MaxLabel bounds a label's length in bytes.
 const MaxLabel = 256
-
-// Shape describes the part of the configuration that shapes the state;
-// configurations with the same Shape can carry on from each other's states.
-func (c Config) Shape() string {
-	var horizons []string
-	for _, h := range c.Horizons {
-		text, _ := h.MarshalText()
-		horizons = append(horizons, string(text))
-	}
-	shape := fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
-		strings.Join(c.Features, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
-	if c.Kernel == PerClass {
-		shape += perClassShape
-	}
-	return shape
-}

@@ -26,8 +26,8 @@ const (
 	kindTaken      kind = 'M'
 )
 
-// Bounds of what is stored. Encoding refuses beyond them, decoding refuses
-// before it allocates.
+// Bounds of the stored values. Encoding and decoding return an error beyond them,
+// decoding before it allocates.
 const (
 	maxFeatures = 10_000
 	maxClasses  = 1_000
@@ -57,7 +57,7 @@ var (
 //
 //	kind, version, uvarint length, payload, CRC-32C little-endian
 //
-// The CRC covers the place too, so that a value is valid only where it was put.
+// The CRC also covers bucket and key, so that a value is valid only at its own key.
 func seal(dst []byte, k kind, bucket string, key []byte, payload ...[]byte) []byte {
 	start, length := len(dst), 0
 	for _, part := range payload {
@@ -97,7 +97,7 @@ func sealOf(value []byte) uint32 {
 
 func checksum(bucket string, key, body []byte) uint32 {
 	crc := crc32.Update(0, castagnoli, []byte(bucket))
-	crc = crc32.Update(crc, castagnoli, []byte{0}) // no bucket's name holds it: bucket and key stay apart
+	crc = crc32.Update(crc, castagnoli, []byte{0}) // separates bucket and key: no bucket's name contains it
 	crc = crc32.Update(crc, castagnoli, key)
 	return crc32.Update(crc, castagnoli, body)
 }

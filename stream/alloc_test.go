@@ -1,13 +1,12 @@
 package stream
 
 import (
-	"io"
-	"net"
 	"testing"
-	"time"
 
 	"edge/model"
 	"edge/online/conformal"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // still is a model that answers and never changes.
@@ -19,31 +18,8 @@ type still struct {
 func (m *still) Posterior() *model.Posterior         { return m.post }
 func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
 
-// again reads the same bytes without end.
-type again struct {
-	wire []byte
-	at   int
-}
-
-func (r *again) Read(p []byte) (n int, err error) {
-	n = copy(p, r.wire[r.at:])
-	r.at = (r.at + n) % len(r.wire)
-	return n, nil
-}
-
-// sink is a network that takes everything.
-type sink struct {
-	net.Conn
-	io.Reader
-}
-
-func (s sink) Read(p []byte) (int, error)     { return s.Reader.Read(p) }
-func (sink) Write(p []byte) (int, error)      { return len(p), nil }
-func (sink) SetWriteDeadline(time.Time) error { return nil }
-func (sink) Close() error                     { return nil }
-
-// A message that is only answered allocates nothing on its way from the network
-// to the network.
+// A message that is only answered allocates nothing on its way from the queue to
+// the outbox.
 func TestAnswersWithoutAllocations(t *testing.T) {
 	for name, payload := range map[string]string{
 		"array":       `[0.25,1]`,
@@ -59,23 +35,12 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			fake.post.Names, fake.post.Counts, fake.post.N = []string{"ok", "worn"}, []uint64{3, 1}, 4
 			m.Model = &still{fakeModel: fake}
 			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
-			var packet wire
-			p := publishPacket(p7, 0)
-			p.Payload = []byte(payload)
-			p.Write(&packet)
-			conn := &connection{client: node.client, lost: make(chan struct{}), redeliver: make(chan struct{})}
-			conn.net = newFrameConn(sink{Reader: &again{wire: packet}}, 1000, time.Second)
-			conn.net.protocol.accepted = true
-			conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
+			msg := &mqtt.Message{Topic: p7, Payload: []byte(payload), QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}
 			node.committer.group.reset()
 			node.committer.recover(t.Context())
 			carry := func() {
-				for node.ring.len() == 0 {
-					if err := conn.net.next(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				msg, _ := node.ring.pop()
+				node.ring.Push(msg, nil)
+				msg, _ := node.ring.Pop()
 				node.worker.handle(newItem(node.worker.items, msg))
 				it := <-node.queue
 				node.committer.add(it)
@@ -83,12 +48,8 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 					t.Fatal("an answer waits for a commit")
 				}
 				node.committer.settle(t.Context())
-				answer, _ := node.outbox.queue.pop()
-				sent := conn.publish(answer)
-				conn.receipts.acknowledged(firstReceipt)
-				<-sent.Done()
-				sent.Free()
-				answer.free()
+				answer, _ := node.outbox.Pop()
+				answer.Free()
 			}
 			carry()
 			// A time that is passed on, and an id, are texts of the message's own.
@@ -99,17 +60,9 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			if n := testing.AllocsPerRun(200, carry); n > want {
 				t.Errorf("%v allocations, want %v", n, want)
 			}
-			if s := node.Stats(); s.Predictions < 200 || s.Rejected[Malformed] > 0 {
+			if s := node.Stats(); s.Predictions < 200 || s.Rejected[codec.Malformed] > 0 {
 				t.Errorf("%+v", s)
 			}
 		})
 	}
-}
-
-// wire is what has been written.
-type wire []byte
-
-func (w *wire) Write(p []byte) (int, error) {
-	*w = append(*w, p...)
-	return len(p), nil
 }

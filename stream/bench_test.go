@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"edge/stream/mqtt"
 )
 
 // BenchmarkPipeline carries messages through worker and committer, with a model
@@ -30,9 +32,9 @@ func BenchmarkPipeline(b *testing.B) {
 			wg.Go(func() { node.committer.run(context.Background()) })
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
-				msg := &message{topic: p7, payload: []byte(payload(n)), qos: 1, arrived: time.Now(), ack: func() {}}
+				msg := &mqtt.Message{Topic: p7, Payload: []byte(payload(n)), QoS: 1, Arrived: time.Now(), Ack: func() {}}
 				for taken := false; !taken; {
-					taken, _ = node.ring.push(msg, nil)
+					taken, _ = node.ring.Push(msg, nil)
 				}
 			}
 			close(stop)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +22,14 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"go.uber.org/goleak"
+
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 func TestMain(m *testing.M) {
@@ -220,22 +224,22 @@ func withMosquitto(t *testing.T, config string, test func(t *testing.T, b *broke
 // probe is another client of the broker.
 type probe struct {
 	t      *testing.T
-	client mqtt.Client
+	client paho.Client
 	mu     sync.Mutex
-	got    []mqtt.Message
+	got    []paho.Message
 }
 
 // newProbe connects a client and subscribes to the filters.
 func newProbe(t *testing.T, b *broker, filters ...string) *probe {
 	t.Helper()
 	p := &probe{t: t}
-	opts := mqtt.NewClientOptions().AddBroker("tcp://" + b.addr).SetClientID("").SetAutoReconnect(false).
-		SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
+	opts := paho.NewClientOptions().AddBroker("tcp://" + b.addr).SetClientID("").SetAutoReconnect(false).
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.got = append(p.got, m)
 		})
-	p.client = mqtt.NewClient(opts)
+	p.client = paho.NewClient(opts)
 	p.wait(p.client.Connect())
 	t.Cleanup(func() { p.client.Disconnect(100) })
 	for _, f := range filters {
@@ -247,7 +251,7 @@ func newProbe(t *testing.T, b *broker, filters ...string) *probe {
 	return p
 }
 
-func (p *probe) wait(token mqtt.Token) {
+func (p *probe) wait(token paho.Token) {
 	p.t.Helper()
 	if !token.WaitTimeout(patience) || token.Error() != nil {
 		p.t.Fatalf("probe: %v", token.Error())
@@ -257,7 +261,7 @@ func (p *probe) wait(token mqtt.Token) {
 // send publishes with QoS 1, in order, and waits for the broker.
 func (p *probe) send(topic string, payloads ...string) {
 	p.t.Helper()
-	var tokens []mqtt.Token
+	var tokens []paho.Token
 	for _, s := range payloads {
 		tokens = append(tokens, p.client.Publish(topic, 1, false, s))
 	}
@@ -271,7 +275,7 @@ func (p *probe) on(filter string) (all []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.got {
-		if matches(filter, m.Topic()) {
+		if topic.Matches(filter, m.Topic()) {
 			all = append(all, string(m.Payload()))
 		}
 	}
@@ -285,6 +289,7 @@ type daemon struct {
 	model   *fakeModel
 	stop    func() error
 	log     *lockedBuffer
+	dialled *dialled
 }
 
 // startNode runs a node of testConfig against a broker until the test ends.
@@ -297,7 +302,8 @@ func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Confi
 		change(&cfg, &m)
 	}
 	log := &lockedBuffer{}
-	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: journal, Log: slog.New(slog.NewTextHandler(log, nil)), Build: Build{Version: "test"}})
+	dialled := &dialled{}
+	node, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: journal, Dial: dialled.dial, Log: slog.New(slog.NewTextHandler(log, nil)), Build: Build{Version: "test"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +313,7 @@ func startNode(t *testing.T, b *broker, journal *fakeJournal, change func(*Confi
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- node.Run(ctx) }()
-	d := &daemon{Node: node, journal: journal, log: log}
+	d := &daemon{Node: node, journal: journal, log: log, dialled: dialled}
 	d.model, _ = m.Model.(*fakeModel)
 	d.stop = sync.OnceValue(func() error {
 		cancel()
@@ -327,13 +333,34 @@ func (d *daemon) ready(t *testing.T) *daemon {
 	t.Helper()
 	eventually(t, "the node to subscribe", func() bool {
 		s := d.Stats()
-		return s.Connected && d.client.refused.Load() != nil
+		_, known := d.client.RefusedFilters()
+		return s.Connected && known
 	})
 	return d
 }
 
+// dialled opens connections and remembers the last one.
+type dialled struct {
+	mu   sync.Mutex
+	conn net.Conn
+}
+
+func (d *dialled) dial(ctx context.Context, server *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error) {
+	conn, err := mqtt.Dial(ctx, server, tlsConfig, within)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conn = conn
+	return conn, err
+}
+
+func (d *dialled) last() net.Conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.conn
+}
+
 // cut ends the node's connection without a word, as when it is killed.
-func (d *daemon) cut() { d.client.current.Load().net.SetReadDeadline(time.Now()) }
+func (d *daemon) cut() { d.dialled.last().SetReadDeadline(time.Now()) }
 
 // relay is a TCP proxy that can swallow what passes through it.
 type relay struct {

@@ -22,7 +22,7 @@ func Check(cfg Config, models []ModelConfig) error {
 		}
 		models[i].Model = unlearnt{&model.Posterior{Scale: model.Scale{Mu: make([]float64, d)}}}
 	}
-	_, _, err := join(cfg, Deps{Models: models, Log: slog.New(slog.DiscardHandler)})
+	_, _, err := newNode(cfg, Deps{Models: models, Log: slog.New(slog.DiscardHandler)})
 	return err
 }
 

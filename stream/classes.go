@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+
+	"edge/stream/codec"
 )
 
 // classes are the labels that a model knows or is about to learn. The learner
@@ -23,7 +25,7 @@ func newClasses(open bool, max int) *classes {
 }
 
 // refusal returns why the label may not be taught, "" if it may.
-func (c *classes) refusal(label string) Reason {
+func (c *classes) refusal(label string) codec.Reason {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, known := c.known[label]
@@ -31,9 +33,9 @@ func (c *classes) refusal(label string) Reason {
 	case known:
 		return ""
 	case !c.open:
-		return UnknownClass
+		return codec.UnknownClass
 	case c.n >= c.max:
-		return TooManyClasses
+		return codec.TooManyClasses
 	}
 	return ""
 }

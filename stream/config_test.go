@@ -1,77 +1,24 @@
 package stream
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
-
-func TestByteSize(t *testing.T) {
-	for text, want := range map[string]ByteSize{
-		"8MiB": 8 * MiB, "64KiB": 64 * KiB, "1GiB": GiB, "512": 512, "512B": 512, " 3 KiB ": 3 * KiB, "0": 0,
-	} {
-		var b ByteSize
-		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
-			t.Errorf("UnmarshalText(%q) = %d, %v, want %d", text, b, err, want)
-		}
-		var again ByteSize
-		if err := again.UnmarshalText([]byte(b.String())); err != nil || again != b {
-			t.Errorf("%d is written as %q and read as %d, %v", b, b.String(), again, err)
-		}
-	}
-	for _, text := range []string{"", "8MB", "-1", "1.5MiB", "MiB", "9999999999999GiB", "8 M"} {
-		var b ByteSize
-		if err := b.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("UnmarshalText(%q) = %d, want an error", text, b)
-		}
-	}
-}
-
-func TestSecret(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("hunter2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("CREDENTIALS", dir)
-	t.Setenv("PASSWORD", "hunter3")
-	for _, c := range []struct {
-		secret Secret
-		want   string
-	}{{Secret{}, ""}, {Secret{File: "${CREDENTIALS}/password"}, "hunter2"}, {Secret{Env: "PASSWORD"}, "hunter3"}} {
-		if got, err := c.secret.Resolve(); err != nil || got != c.want {
-			t.Errorf("%+v resolves to %q, %v, want %q", c.secret, got, err, c.want)
-		}
-		var log bytes.Buffer
-		slog.New(slog.NewJSONHandler(&log, nil)).Info("secret", "it", c.secret)
-		yamlText, _ := yaml.Marshal(c.secret)
-		if all := fmt.Sprintf("%v %+v %#v %s %s", c.secret, c.secret, c.secret, log.String(), yamlText); strings.Contains(all, "hunter") {
-			t.Errorf("printed: %s", all)
-		}
-	}
-	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {Env: "ABSENT_VARIABLE"}} {
-		if got, err := s.Resolve(); err == nil {
-			t.Errorf("%+v resolves to %q, want an error", s, got)
-		}
-	}
-	if (Secret{File: "a", Env: "B"}).Validate() == nil {
-		t.Error("a secret with two sources is valid")
-	}
-}
 
 func TestDefaultsAreValid(t *testing.T) {
 	c := DefaultConfig()
-	c.Streams["vibration"] = bearing()
-	l := DefaultLabels()
+	c.Streams["vibration"] = threeFeatures()
+	l := codec.DefaultLabels()
 	l.Topics = []string{"factory/+/label"}
-	c.Labels = []Labels{l}
+	c.Labels = []codec.Labels{l}
 	if err := errors.Join(c.Validate(), DefaultPending().Validate()); err != nil {
 		t.Error(err)
 	}
@@ -91,7 +38,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{func(c *Config) { c.MQTT.InflightWindow = 0 }, "mqtt.inflight_window 0: want 1 to 1000"},
 		{func(c *Config) { c.MQTT.BaseTopic = "/edge" }, "mqtt.base_topic /edge: want"},
 		{func(c *Config) { c.MQTT.Password.File = "x" }, "mqtt.username \"\": want a name"},
-		{func(c *Config) { c.MQTT.Password = Secret{File: "x", Env: "y"} }, "mqtt.password.file and env are both set"},
+		{func(c *Config) { c.MQTT.Password = mqtt.Secret{File: "x", Env: "y"} }, "mqtt.password.file and env are both set"},
 		{func(c *Config) { c.MQTT.TLS.Cert = "x" }, "mqtt.tls.cert, key"},
 		{func(c *Config) { c.MQTT.TLS.MinVersion = "1.0" }, "mqtt.tls.min_version 1.0: want"},
 		{func(c *Config) { c.MQTT.Ring.MaxBytes = 1 }, "mqtt.ring.max_bytes 1B: want at least 64KiB"},
@@ -99,41 +46,41 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{func(c *Config) { c.Outbox.Policy = "block" }, "outbox.policy block: want drop_oldest"},
 		{func(c *Config) { c.Metrics.Every = 0 }, "metrics.every 0s: want at least 1s"},
 		{func(c *Config) { c.JournalFlush = -1 }, "journal_flush -1ns: want"},
-		{func(c *Config) { c.Labels = []Labels{{}} }, "labels[0].topics []: want"},
-		{func(c *Config) { c.Streams["Bad Name"] = bearing() }, "streams Bad Name: want names of"},
-		{stream(func(s *Stream) { s.Topics = []string{"a/#/b"} }), `streams.s.topics: topic filter "a/#/b"`},
-		{stream(func(s *Stream) { s.Topics = []string{"factory/#"} }), "streams.s.topic_template factory/{device}/vibration: want a template that matches every topic of factory/#"},
-		{stream(func(s *Stream) { s.TopicTemplate = "factory/{device" }), `streams.s.topic_template "factory/{device"`},
-		{stream(func(s *Stream) { s.Format = "xml" }), "streams.s.format xml: want one of json, cbor"},
-		{stream(func(s *Stream) { s.Compression = "lz4" }), "streams.s.compression lz4: want one of none"},
-		{stream(func(s *Stream) { s.Format, s.Compression = "float32", "auto" }), "streams.s.compression auto: want none, gzip or zstd"},
-		{stream(func(s *Stream) { s.Format, s.Fields = "float64", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want no fields"},
-		{stream(func(s *Stream) { s.Format, s.MaxPayload = "cbor", 2*MiB }), "streams.s.max_payload 2MiB: want at most 1MiB for cbor"},
-		{stream(func(s *Stream) { s.Columns = []string{"rms"} }), "streams.s.columns [rms]: want format csv"},
-		{stream(func(s *Stream) { s.Format, s.Columns = "csv", []string{"rms", "peak_hz"} }), "streams.s.columns [rms peak_hz]: want one called kurtosis"},
-		{stream(func(s *Stream) { s.Format, s.Columns = "csv", []string{"rms", "rms", "kurtosis", "peak_hz"} }), "streams.s.columns rms: want each name once"},
-		{stream(func(s *Stream) { s.Format, s.Fields = "csv", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want columns"},
-		{stream(func(s *Stream) { s.Format = "value" }), `streams.s.topic_template "factory/{device}/vibration": want a level {feature}`},
-		{stream(func(s *Stream) { s.Format, s.Fields = "value", map[string]string{"rms": "a/#/b"} }), `streams.s.fields.rms: topic filter "a/#/b"`},
-		{stream(func(s *Stream) { s.Join.Window = 0 }), "streams.s.join.window 0s: want 1ms to 24h"},
-		{stream(func(s *Stream) { s.Join.Devices = 0 }), "streams.s.join.devices 0: want 1 to 100000"},
+		{func(c *Config) { c.Labels = []codec.Labels{{}} }, "labels[0].topics []: want"},
+		{func(c *Config) { c.Streams["Bad Name"] = threeFeatures() }, "streams Bad Name: want names of"},
+		{stream(func(s *codec.Stream) { s.Topics = []string{"a/#/b"} }), `streams.s.topics: topic filter "a/#/b"`},
+		{stream(func(s *codec.Stream) { s.Topics = []string{"factory/#"} }), "streams.s.topic_template factory/{device}/vibration: want a template that matches every topic of factory/#"},
+		{stream(func(s *codec.Stream) { s.TopicTemplate = "factory/{device" }), `streams.s.topic_template "factory/{device"`},
+		{stream(func(s *codec.Stream) { s.Format = "xml" }), "streams.s.format xml: want one of json, cbor"},
+		{stream(func(s *codec.Stream) { s.Compression = "lz4" }), "streams.s.compression lz4: want one of none"},
+		{stream(func(s *codec.Stream) { s.Format, s.Compression = "float32", "auto" }), "streams.s.compression auto: want none, gzip or zstd"},
+		{stream(func(s *codec.Stream) { s.Format, s.Fields = "float64", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want no fields"},
+		{stream(func(s *codec.Stream) { s.Format, s.MaxPayload = "cbor", 2*codec.MiB }), "streams.s.max_payload 2MiB: want at most 1MiB for cbor"},
+		{stream(func(s *codec.Stream) { s.Columns = []string{"rms"} }), "streams.s.columns [rms]: want format csv"},
+		{stream(func(s *codec.Stream) { s.Format, s.Columns = "csv", []string{"rms", "peak_hz"} }), "streams.s.columns [rms peak_hz]: want one called kurtosis"},
+		{stream(func(s *codec.Stream) { s.Format, s.Columns = "csv", []string{"rms", "rms", "kurtosis", "peak_hz"} }), "streams.s.columns rms: want each name once"},
+		{stream(func(s *codec.Stream) { s.Format, s.Fields = "csv", map[string]string{"rms": "a"} }), "streams.s.fields.rms a: want columns"},
+		{stream(func(s *codec.Stream) { s.Format = "value" }), `streams.s.topic_template "factory/{device}/vibration": want a level {feature}`},
+		{stream(func(s *codec.Stream) { s.Format, s.Fields = "value", map[string]string{"rms": "a/#/b"} }), `streams.s.fields.rms: topic filter "a/#/b"`},
+		{stream(func(s *codec.Stream) { s.Join.Window = 0 }), "streams.s.join.window 0s: want 1ms to 24h"},
+		{stream(func(s *codec.Stream) { s.Join.Devices = 0 }), "streams.s.join.devices 0: want 1 to 100000"},
 		{func(c *Config) { c.HomeAssistant.DiscoveryPrefix = "a/#" }, `homeassistant.discovery_prefix "a/#": want a topic`},
 		{func(c *Config) { c.HomeAssistant.StatusTopic = "" }, `homeassistant.status_topic "": want a topic`},
 		{func(c *Config) { c.HomeAssistant.ExpireAfter = time.Millisecond }, "homeassistant.expire_after 1ms: want 0s or whole seconds"},
-		{stream(func(s *Stream) { s.Features = nil }), "streams.s.features []: want names"},
-		{stream(func(s *Stream) { s.Dimension = 3 }), "streams.s.dimension 3: want either"},
-		{stream(func(s *Stream) { s.Features, s.Dimension = nil, 20000 }), "streams.s.dimension 20000: want 1 to 10000"},
-		{stream(func(s *Stream) { s.Features = []string{"a", "a"} }), "streams.s.features a: want each name once"},
-		{stream(func(s *Stream) { s.Features = []string{"label"} }), "streams.s.features label: want another name"},
-		{stream(func(s *Stream) { s.Fields = map[string]string{"rsm": "a.b"} }), "streams.s.fields rsm: want the name of a feature"},
-		{stream(func(s *Stream) { s.Fields = map[string]string{"rms": "a.#.b"} }), `streams.s.fields.rms "a.#.b": want keys`},
-		{stream(func(s *Stream) { s.ID = "@reverse" }), `streams.s.id "@reverse": want keys`},
-		{stream(func(s *Stream) { s.Label = "" }), `streams.s.label "": want keys`},
-		{stream(func(s *Stream) { s.MaxPayload = GiB }), "streams.s.max_payload 1GiB: want 64B to 16MiB"},
-		{stream(func(s *Stream) { s.MaxBatch = 0 }), "streams.s.max_batch 0: want 1 to 100000"},
+		{stream(func(s *codec.Stream) { s.Features = nil }), "streams.s.features []: want names"},
+		{stream(func(s *codec.Stream) { s.Dimension = 3 }), "streams.s.dimension 3: want either"},
+		{stream(func(s *codec.Stream) { s.Features, s.Dimension = nil, 20000 }), "streams.s.dimension 20000: want 1 to 10000"},
+		{stream(func(s *codec.Stream) { s.Features = []string{"a", "a"} }), "streams.s.features a: want each name once"},
+		{stream(func(s *codec.Stream) { s.Features = []string{"label"} }), "streams.s.features label: want another name"},
+		{stream(func(s *codec.Stream) { s.Fields = map[string]string{"rsm": "a.b"} }), "streams.s.fields rsm: want the name of a feature"},
+		{stream(func(s *codec.Stream) { s.Fields = map[string]string{"rms": "a.#.b"} }), `streams.s.fields.rms "a.#.b": want keys`},
+		{stream(func(s *codec.Stream) { s.ID = "@reverse" }), `streams.s.id "@reverse": want keys`},
+		{stream(func(s *codec.Stream) { s.Label = "" }), `streams.s.label "": want keys`},
+		{stream(func(s *codec.Stream) { s.MaxPayload = codec.GiB }), "streams.s.max_payload 1GiB: want 64B to 16MiB"},
+		{stream(func(s *codec.Stream) { s.MaxBatch = 0 }), "streams.s.max_batch 0: want 1 to 100000"},
 	} {
 		cfg := DefaultConfig()
-		cfg.Streams["s"] = bearing()
+		cfg.Streams["s"] = threeFeatures()
 		c.change(&cfg)
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got  %v\nwant %s", err, c.want)
@@ -141,7 +88,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 	}
 }
 
-func stream(change func(*Stream)) func(*Config) {
+func stream(change func(*codec.Stream)) func(*Config) {
 	return func(c *Config) {
 		s := c.Streams["s"]
 		change(&s)
@@ -162,12 +109,12 @@ func TestConfigJoinsErrors(t *testing.T) {
 // unknown key is an error there as elsewhere.
 func TestYAML(t *testing.T) {
 	type file struct {
-		MQTT    MQTT              `yaml:"mqtt"`
-		Outbox  Outbox            `yaml:"outbox"`
-		Streams map[string]Stream `yaml:"streams"`
-		Labels  []Labels          `yaml:"labels"`
+		MQTT    mqtt.Config             `yaml:"mqtt"`
+		Outbox  mqtt.OutboxConfig       `yaml:"outbox"`
+		Streams map[string]codec.Stream `yaml:"streams"`
+		Labels  []codec.Labels          `yaml:"labels"`
 	}
-	f := file{MQTT: DefaultMQTT(), Outbox: DefaultOutbox()}
+	f := file{MQTT: mqtt.DefaultConfig(), Outbox: mqtt.DefaultOutboxConfig()}
 	text := `
 mqtt:
   servers: [mqtts://broker.lan]
@@ -187,13 +134,13 @@ labels:
 		t.Fatal(err)
 	}
 	s := f.Streams["vibration"]
-	if s.ID != "id" || s.Label != "label" || s.Dimension != 4 || s.MaxPayload != MiB || s.MaxBatch != 1000 {
+	if s.ID != "id" || s.Label != "label" || s.Dimension != 4 || s.MaxPayload != codec.MiB || s.MaxBatch != 1000 {
 		t.Errorf("stream = %+v, want its defaults where the file says nothing", s)
 	}
 	if l := f.Labels[0]; l.ID != "sample" || l.Label != "label" {
 		t.Errorf("labels = %+v", l)
 	}
-	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != MiB || m.Ring.MaxMessages != 2048 || f.Outbox.MaxBytes != 16*MiB {
+	if m := f.MQTT; m.Keepalive != 45*time.Second || m.QoS != 1 || m.Ring.MaxBytes != codec.MiB || m.Ring.MaxMessages != 2048 || f.Outbox.MaxBytes != 16*codec.MiB {
 		t.Errorf("mqtt = %+v, outbox = %+v", m, f.Outbox)
 	}
 	written, err := yaml.Marshal(f)
@@ -209,4 +156,21 @@ labels:
 			t.Errorf("%s: want an error", bad)
 		}
 	}
+}
+
+func TestNodeName(t *testing.T) {
+	for host, want := range map[string]string{"Pi4-Hall.local": "pi4-hall-local", "": "edge", "ü": "edge", "a_b": "a_b"} {
+		if got := NodeName(host); got != want || !topic.IsName(got) {
+			t.Errorf("NodeName(%q) = %q, want %q", host, got, want)
+		}
+	}
+}
+
+// threeFeatures is a stream whose features have names.
+func threeFeatures() codec.Stream {
+	s := codec.DefaultStream()
+	s.Topics = []string{"factory/+/vibration"}
+	s.TopicTemplate = "factory/{device}/vibration"
+	s.Features = []string{"rms", "kurtosis", "peak_hz"}
+	return s
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge/stream/codec"
 )
 
 // Many devices send their own id with each sample: other features make another
@@ -69,7 +71,7 @@ func TestDeviceIDs(t *testing.T) {
 	in("missing values that are filled in do not make another sample", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		s := cfg.Streams["vibration"]
-		s.OnMissing = OnMissingImpute
+		s.OnMissing = codec.OnMissingImpute
 		cfg.Streams["vibration"] = s
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.send(p7, sample(1, "ok"), `{"id":"x","features":[null,5],"label":"ok"}`, sample(9, "ok"), `{"id":"x","features":[null,5],"label":"ok"}`)

@@ -15,6 +15,8 @@ import (
 	"edge/online"
 	"edge/online/conformal"
 	"edge/online/score"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // fakeModel predicts class frequencies and learns by counting.
@@ -252,12 +254,12 @@ func (j *fakeJournal) waiting(model string) (all []online.Pending) {
 func testConfig() (Config, ModelConfig) {
 	cfg := DefaultConfig()
 	cfg.Node = "n1"
-	s := DefaultStream()
+	s := codec.DefaultStream()
 	s.Topics, s.TopicTemplate, s.Dimension = []string{"factory/+/vibration"}, "factory/{device}/vibration", 2
 	cfg.Streams["vibration"] = s
-	l := DefaultLabels()
+	l := codec.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/label"}, "factory/{device}/label"
-	cfg.Labels = []Labels{l}
+	cfg.Labels = []codec.Labels{l}
 	return cfg, ModelConfig{
 		Name: "bearing", Model: newFakeModel(2), Streams: []string{"vibration"}, Classes: online.Classes{Open: true, Max: 64},
 		Batch: online.Batch{MaxSize: 16}, Pending: DefaultPending(),
@@ -272,7 +274,7 @@ type rig struct {
 	models  map[string]*fakeModel
 	stop    func()
 
-	conn *connection // that the messages come over
+	conn *fakeOrigin // that the messages come over
 	sent uint16      // identifier of the last message
 
 	mu    sync.Mutex
@@ -329,40 +331,42 @@ func (r *rig) start() {
 // send lets messages of QoS 1 arrive.
 func (r *rig) send(topic string, payloads ...string) {
 	for _, p := range payloads {
-		r.sendMessage(&message{topic: topic, payload: []byte(p), qos: 1})
+		r.sendMessage(&mqtt.Message{Topic: topic, Payload: []byte(p), QoS: 1})
 	}
 }
 
 // sendMessage lets a message arrive over the rig's connection, under the next
 // identifier unless it has one.
-func (r *rig) sendMessage(m *message) {
-	if m.arrived, m.conn = time.Now(), r.conn; m.id == 0 {
-		r.sent++
-		m.id = r.sent
+func (r *rig) sendMessage(m *mqtt.Message) {
+	conn := r.conn
+	if conn != nil {
+		m.From = conn
 	}
-	conn := m.conn
-	m.ack = func() {
+	if m.Arrived = time.Now(); m.ID == 0 {
+		r.sent++
+		m.ID = r.sent
+	}
+	m.Ack = func() {
 		if conn != nil {
-			conn.net.acks.wrote()
+			conn.write()
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.acked = append(r.acked, string(m.payload))
+		r.acked = append(r.acked, string(m.Payload))
 	}
-	if taken, _ := r.node.ring.push(m, nil); !taken {
+	if taken, _ := r.node.ring.Push(m, nil); !taken {
 		r.t.Fatal("the ring is full")
 	}
 }
 
 // reconnect lets what is sent from now on come over another connection. The
 // broker keeps a cursor, or has no session if c is nil.
-func (r *rig) reconnect(c *cursor) {
-	r.conn = &connection{client: &client{counters: new(counters)}, lost: make(chan struct{}), net: new(frameConn)}
-	r.conn.cursor.known = make(chan struct{})
+func (r *rig) reconnect(c *mqtt.Cursor) {
+	r.conn = newFakeOrigin()
 	if c == nil {
-		c = &cursor{fresh: true}
+		c = &mqtt.Cursor{Fresh: true}
 	}
-	r.conn.cursor.settle(c.fresh, c.found, c.sequence)
+	r.conn.settle(*c)
 }
 
 func (r *rig) acks() []string {
@@ -372,4 +376,73 @@ func (r *rig) acks() []string {
 }
 
 // published returns what is in the outbox and not on one of the given topics, and empties it.
-func (r *rig) published() []*outgoing { return drainFifo(r.node.outbox.queue) }
+func (r *rig) published() []*mqtt.Publication { return drainOutbox(r.node.outbox) }
+
+func drainOutbox(o *mqtt.Outbox) (all []*mqtt.Publication) {
+	for m, ok := o.Pop(); ok; m, ok = o.Pop() {
+		all = append(all, m)
+	}
+	return all
+}
+
+// fakeOrigin is a connection whose broker is the test.
+type fakeOrigin struct {
+	lost, known chan struct{}
+	cursor      mqtt.Cursor // valid once known is closed
+
+	mu                 sync.Mutex
+	written, confirmed uint64
+	closed             bool     // it takes no acknowledgement any more
+	cursors            []uint64 // that were published
+}
+
+func newFakeOrigin() *fakeOrigin {
+	return &fakeOrigin{lost: make(chan struct{}), known: make(chan struct{})}
+}
+
+// settle makes the cursor known.
+func (o *fakeOrigin) settle(c mqtt.Cursor) {
+	o.cursor = c
+	close(o.known)
+}
+
+// write counts an acknowledgement.
+func (o *fakeOrigin) write() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.written++
+}
+
+// read lets the broker have read all acknowledgements.
+func (o *fakeOrigin) read() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.confirmed = o.written
+}
+
+func (o *fakeOrigin) Lost() <-chan struct{}        { return o.lost }
+func (o *fakeOrigin) CursorKnown() <-chan struct{} { return o.known }
+func (o *fakeOrigin) Cursor() mqtt.Cursor          { return o.cursor }
+func (o *fakeOrigin) Hold()                        {}
+func (o *fakeOrigin) Release()                     {}
+
+func (o *fakeOrigin) PublishCursor(sequence uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cursors = append(o.cursors, sequence)
+}
+
+func (o *fakeOrigin) Written() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return 0
+	}
+	return o.written
+}
+
+func (o *fakeOrigin) Confirmed() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.confirmed
+}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"edge/stream/topic"
 )
 
 const discoveryTopic = "homeassistant/device/edge_n1_bearing/config"
@@ -356,7 +358,7 @@ func checkDiscovery(t *testing.T, d gjson.Result) {
 			t.Errorf("%s: QoS %s", key, q)
 		}
 		for name, v := range e.Map() {
-			if strings.HasSuffix(name, "_topic") && checkTopic(v.String()) != nil {
+			if strings.HasSuffix(name, "_topic") && topic.Check(v.String()) != nil {
 				t.Errorf("%s: %s %q is no topic", key, name, v)
 			}
 		}

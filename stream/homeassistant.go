@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -52,8 +55,8 @@ func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
 }
 
 // status hears that Home Assistant has started: it may have forgotten all.
-func (h *homeAssistant) status(msg *message) error {
-	if string(msg.payload) == "online" {
+func (h *homeAssistant) status(msg *mqtt.Message) error {
+	if string(msg.Payload) == "online" {
 		at := time.Now().Add(h.delay())
 		h.again.Store(&at)
 	}
@@ -63,14 +66,14 @@ func (h *homeAssistant) status(msg *message) error {
 // former reads the announcement that the broker has kept since before this node
 // connected. Home Assistant may still show its buttons: those of classes that
 // have gone since are removed by another announcement.
-func (h *homeAssistant) former(m *modelState, msg *message) error {
-	if !msg.retained {
+func (h *homeAssistant) former(m *modelState, msg *mqtt.Message) error {
+	if !msg.Retained {
 		return nil // this node's own
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var unknown []string
-	gjson.GetBytes(msg.payload, "components").ForEach(func(key, component gjson.Result) bool {
+	gjson.GetBytes(msg.Payload, "components").ForEach(func(key, component gjson.Result) bool {
 		if strings.HasPrefix(key.Str, buttonKey) && component.Get("command_topic").Exists() && !slices.Contains(h.buttons[m.Name], key.Str) {
 			unknown = append(unknown, key.Str)
 		}
@@ -139,7 +142,7 @@ func (r *reporter) announce() {
 		case m.Mark&markAnnounced == 0:
 			continue
 		}
-		r.outbox.push(&outgoing{topic: r.home.topic(m.Name), payload: payload, qos: r.qos, retained: true})
+		r.outbox.Push(&mqtt.Publication{Topic: r.home.topic(m.Name), Payload: payload, QoS: r.qos, Retained: true})
 	}
 }
 
@@ -231,7 +234,7 @@ func (h *homeAssistant) labels(m *modelState, classes []string, components map[s
 		// The entry shows no text: the frontend sends none that equals the one shown.
 		components["label_as"] = entity("text", "label_as", "Label last sample as", map[string]any{
 			"command_topic": m.labelTopic, "qos": 1, "min": 0, "max": maxText,
-			"command_template": `{"id":"` + lastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
+			"command_template": `{"id":"` + codec.LastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
 			"state_topic":      m.metricsTopic, "value_template": "{{ '' }}",
 		})
 	}
@@ -247,7 +250,7 @@ func buttonOf(class string) string {
 
 // labelCommand is what a button sends: the label of the model's last sample.
 func labelCommand(class string) string {
-	text, err := json.Marshal(LateLabel{ID: lastID, Label: class, Source: labelSource})
+	text, err := json.Marshal(LateLabel{ID: codec.LastID, Label: class, Source: labelSource})
 	if err != nil { // texts can always be encoded
 		panic(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
+	"edge/stream/codec"
 )
 
 func TestHomeAssistant(t *testing.T) {
@@ -19,7 +20,7 @@ func TestHomeAssistant(t *testing.T) {
 		journal := newFakeJournal()
 		change := func(c *Config, m *ModelConfig) {
 			c.HomeAssistant.Enabled, c.Control.Enabled = true, true
-			m.Mark, m.Output = journal.mark(m.Name), formatCBOR // what Home Assistant reads stays JSON
+			m.Mark, m.Output = journal.mark(m.Name), codec.FormatCBOR // what Home Assistant reads stays JSON
 		}
 		now := func(n *Node) { n.report.home.delay = func() time.Duration { return 0 } }
 		d := startNode(t, b, journal, change, now).ready(t)
@@ -202,7 +203,7 @@ func TestManyClassesInHomeAssistant(t *testing.T) {
 		r.node.report.announce()
 	}
 	all := r.published()
-	d := gjson.ParseBytes(all[len(all)-1].payload)
+	d := gjson.ParseBytes(all[len(all)-1].Payload)
 	checkDiscovery(t, d)
 	buttons, gone, entries := 0, 0, 0
 	for _, e := range d.Get("components").Map() {
@@ -246,10 +247,10 @@ func TestDiscoveryOfSeveralModels(t *testing.T) {
 	r.node.report.announce()
 	seen := map[string]string{}
 	for _, m := range r.published() {
-		if !m.retained {
-			t.Errorf("%s is not retained", m.topic)
+		if !m.Retained {
+			t.Errorf("%s is not retained", m.Topic)
 		}
-		d := gjson.ParseBytes(m.payload)
+		d := gjson.ParseBytes(m.Payload)
 		checkDiscovery(t, d)
 		if len(d.Get("components.learning").Map()) != 1 {
 			t.Errorf("a switch for learning although requests are not heard: %s", d)
@@ -257,9 +258,9 @@ func TestDiscoveryOfSeveralModels(t *testing.T) {
 		for _, e := range d.Get("components").Map() {
 			id := e.Get("unique_id").String()
 			if other := seen[id]; id != "" && other != "" {
-				t.Errorf("%s is in %s and %s", id, other, m.topic)
+				t.Errorf("%s is in %s and %s", id, other, m.Topic)
 			}
-			seen[id] = m.topic
+			seen[id] = m.Topic
 		}
 	}
 	if topics := slices.Compact(slices.Sorted(maps.Values(seen))); !slices.Equal(topics, []string{"homeassistant/device/edge_n1_bearing/config", "homeassistant/device/edge_n1_motor/config"}) {

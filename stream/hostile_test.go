@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/stream/codec"
 )
 
 // hostileBroker answers each connection with another conversation that breaks
@@ -224,7 +226,7 @@ func testHostileBroker(t *testing.T, n int64) {
 	}
 	honest := newMochi(t, nil, nil)
 	honest.start(t)
-	d := startNode(t, honest, newFakeJournal(), nil, func(node *Node) { node.client.cfg.MaxReconnectInterval = time.Millisecond }).ready(t)
+	d := startNode(t, honest, newFakeJournal(), nil, func(node *Node) { node.client.Config.MaxReconnectInterval = time.Millisecond }).ready(t)
 	goroutines := runtime.NumGoroutine()
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -244,11 +246,11 @@ func testHostileBroker(t *testing.T, n int64) {
 	hostile.stop()
 	s := d.Stats()
 	t.Logf("seed %d: %d connections, %d protocol errors, %d other failures to connect or losses, %d messages, %d refused for their topic, heap %d MiB more, %d goroutines before and %d after",
-		seed, hostile.served.Load(), s.ProtocolErrors, s.ConnectFailures+s.Reconnects-s.ProtocolErrors, s.Received, s.Rejected[BadTopic], (heap-min(heap, before.HeapSys))>>20, goroutines, runtime.NumGoroutine())
+		seed, hostile.served.Load(), s.ProtocolErrors, s.ConnectFailures+s.Reconnects-s.ProtocolErrors, s.Received, s.Rejected[codec.BadTopic], (heap-min(heap, before.HeapSys))>>20, goroutines, runtime.NumGoroutine())
 	if most := before.HeapSys + 128<<20; heap > most {
 		t.Errorf("seed %d: the heap reached %d MiB, %d before", seed, heap>>20, before.HeapSys>>20)
 	}
-	if s.ProtocolErrors == 0 || s.Rejected[BadTopic] == 0 || s.Learned == 0 {
+	if s.ProtocolErrors == 0 || s.Rejected[codec.BadTopic] == 0 || s.Learned == 0 {
 		t.Errorf("seed %d: the conversations are too shallow: %+v", seed, s)
 	}
 
@@ -306,8 +308,8 @@ func TestProtocolErrorIsLoggedOnce(t *testing.T) {
 	})
 	var events atomic.Int64
 	d := startNode(t, honest, newFakeJournal(), nil, func(node *Node) {
-		node.client.cfg.MaxReconnectInterval = time.Millisecond
-		node.client.event = func(kind, _ string) {
+		node.client.Config.MaxReconnectInterval = time.Millisecond
+		node.client.Event = func(kind, _ string) {
 			if kind == "protocol_error" {
 				events.Add(1)
 			}

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 // ErrBusy: the queue of messages is full; try again later.
@@ -26,11 +30,11 @@ type LateLabel struct {
 // The error is ErrBusy, a *Refusal, or that of ctx: the label may then be taught
 // all the same.
 func (n *Node) Label(ctx context.Context, l LateLabel) error {
-	topic := n.cfg.MQTT.BaseTopic + "/" + n.cfg.Node + "/" + l.Model + "/label"
+	to := n.cfg.prefix() + l.Model + "/label"
 	if l.Device != "" {
-		topic += "/" + l.Device
+		to += "/" + l.Device
 	}
-	if !slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == l.Model }) || checkTopic(topic) != nil {
+	if !slices.ContainsFunc(n.models, func(m *modelState) bool { return m.Name == l.Model }) || topic.Check(to) != nil {
 		return fmt.Errorf("stream: label for model %.80q, device %.80q: there is no such model or device", l.Model, l.Device)
 	}
 	payload, err := json.Marshal(l)
@@ -38,20 +42,12 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 		return fmt.Errorf("stream: label: %w", err)
 	}
 	done := make(chan struct{})
-	var why *Refusal
-	msg := &message{
-		topic: topic, payload: payload, qos: 1, arrived: time.Now(),
-		ack: func() { close(done) },
-		refused: func(r *Refusal) {
-			if why == nil {
-				why = r
-			}
-		},
-	}
-	if n.client.draining.Load() {
+	own := &ownLabel{}
+	msg := &mqtt.Message{Topic: to, Payload: payload, QoS: 1, Arrived: time.Now(), Attached: own, Ack: func() { close(done) }}
+	if n.client.Stopping() {
 		return errors.New("stream: label: the node is stopping")
 	}
-	if taken, _ := n.ring.push(msg, nil); !taken {
+	if taken, _ := n.ring.Push(msg, nil); !taken {
 		return fmt.Errorf("stream: label: %w", ErrBusy)
 	}
 	select {
@@ -59,8 +55,19 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 	case <-ctx.Done():
 		return fmt.Errorf("stream: label: not yet durable: %w", ctx.Err())
 	}
-	if why != nil {
-		return why
+	if own.why != nil {
+		return own.why
 	}
 	return nil
+}
+
+// ownLabel is attached to the message of a label that this program gives.
+type ownLabel struct {
+	why *codec.Refusal // the first one, before the message is acknowledged; nil: the label was accepted
+}
+
+func (l *ownLabel) refused(why *codec.Refusal) {
+	if l.why == nil {
+		l.why = why
+	}
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // A label that is given in the process goes the way of one on the label topic.
@@ -29,17 +32,17 @@ func TestLabel(t *testing.T) {
 	})
 	in("says why it teaches nothing", t, func(t *testing.T) {
 		r := one(t)
-		for l, want := range map[LateLabel]Reason{
-			label("nobody", "ok"):               UnknownID,
-			label("", "ok"):                     BadID,
-			label("a", ""):                      BadLabel,
-			{Model: "bearing", ID: "a"}:         BadLabel,
+		for l, want := range map[LateLabel]codec.Reason{
+			label("nobody", "ok"):               codec.UnknownID,
+			label("", "ok"):                     codec.BadID,
+			label("a", ""):                      codec.BadLabel,
+			{Model: "bearing", ID: "a"}:         codec.BadLabel,
 			{Model: "pump", ID: "a"}:            "",
 			{Model: "bearing", Device: "#"}:     "",
 			{Model: "bearing", Device: "a\x00"}: "",
 		} {
 			err := r.node.Label(t.Context(), l)
-			var why *Refusal
+			var why *codec.Refusal
 			if errors.As(err, &why); err == nil || why == nil && want != "" || why != nil && why.Reason != want {
 				t.Errorf("%+v: %v, want %q", l, err, want)
 			}
@@ -65,7 +68,7 @@ func TestLabel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		node.ring.push(&message{topic: p7, qos: 1}, nil)
+		node.ring.Push(&mqtt.Message{Topic: p7, QoS: 1}, nil)
 		if err := node.Label(t.Context(), label("a", "ok")); !errors.Is(err, ErrBusy) {
 			t.Errorf("with a full queue: %v", err)
 		}

@@ -3,6 +3,8 @@ package stream
 import (
 	"sync"
 	"time"
+
+	"edge/stream/codec"
 )
 
 // limiter lets burst events through at once and then one every interval. The
@@ -32,11 +34,11 @@ func (l *limiter) allow(now time.Time) bool {
 }
 
 // limits are a limiter for each reason of a refusal.
-type limits map[Reason]*limiter
+type limits map[codec.Reason]*limiter
 
 func newLimits(interval time.Duration, burst int) limits {
 	all := limits{}
-	for _, reason := range Reasons() {
+	for _, reason := range codec.Reasons() {
 		all[reason] = &limiter{interval: interval, burst: burst}
 	}
 	return all

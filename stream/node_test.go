@@ -20,6 +20,8 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // withID returns a labelled sample with an id.
@@ -258,8 +260,8 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		p := newProbe(t, b)
 		p.send("factory/p7/vibration", each(100, withID)...) // the window is full
 		eventually(t, "the second connection", func() bool {
-			c := d.observer.client.current.Load()
-			return c != nil && c.granted.Load()
+			c := d.observer.client.Conn()
+			return c != nil && c.Subscribed()
 		})
 		const sent = 200
 		p.send("factory/p7/vibration", each(sent, withID)[100:]...)
@@ -273,7 +275,7 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		if s := d.Stats(); s.Redelivered != 0 || len(s.Rejected) != 0 {
 			t.Errorf("redelivered %d, rejected %v", s.Redelivered, s.Rejected)
 		}
-		eventually(t, "the second connection to end", func() bool { return d.observer.client.current.Load() == nil })
+		eventually(t, "the second connection to end", func() bool { return d.observer.client.Conn() == nil })
 		p.send("factory/p7/vibration", each(sent+10, withID)[sent:]...)
 		eventually(t, "more", func() bool { return d.Stats().Learned == sent+10 })
 		if now := d.Stats().Observed; now != 100 {
@@ -317,10 +319,9 @@ func TestBrokerRestarted(t *testing.T) {
 				eventually(t, "a sample to be learnt", func() bool { return d.Stats().Learned == uint64(i+1) })
 				b.stop()
 				eventually(t, "the loss to be seen", func() bool { return !d.Stats().Connected })
-				d.outbox.push(plain("published while the broker is away"))
-				d.client.refused.Store(nil)
+				d.outbox.Push(&mqtt.Publication{Topic: "t", Payload: []byte("published while the broker is away"), QoS: 1})
 				b.start(t)
-				d.ready(t)
+				eventually(t, "the node to subscribe again", func() bool { return d.Stats().Subscribed })
 				p := newProbe(t, b, "edge/n1/#")
 				eventually(t, "retained messages to be there again", func() bool {
 					return slices.Contains(p.on("edge/n1/state"), "online") && len(p.on("edge/n1/info")) > 0
@@ -348,17 +349,24 @@ func TestMessagesWhileAway(t *testing.T) {
 func TestPoisonOverTheWire(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		d := startNode(t, b, newFakeJournal(), func(c *Config, m *ModelConfig) {
-			c.Streams["vibration"] = bearing()
+			c.Streams["vibration"] = threeFeatures()
 			m.Model = newFakeModel(3)
 		}).ready(t)
 		p := newProbe(t, b, "edge/n1/bearing/reject")
-		want := map[Reason]uint64{}
-		for _, c := range refusals {
-			p.send("factory/p7/vibration", c.payload)
-			want[c.want]++
+		want := map[codec.Reason]uint64{}
+		for payload, reason := range map[string]codec.Reason{
+			"": codec.Empty, `{"features":[1,2`: codec.Malformed, `[1,2,3][1,2,3]`: codec.Malformed, "{\"id\":\"\xff\"}": codec.Malformed,
+			strings.Repeat(`{"a":`, 9000) + "1" + strings.Repeat("}", 9000): codec.Malformed, strings.Repeat("[", 60000): codec.Malformed,
+			`[1,2,3` + strings.Repeat(" ", 70000) + `]`: codec.TooLarge, `{"id":"` + strings.Repeat("a", 10<<20) + `"}`: codec.TooLarge,
+			`[1,2,-Infinity]`: codec.NotANumber, `[1,2]`: codec.WrongDimension, `{"rms":1,"kurtosis":2}`: codec.MissingFeature,
+			`{"features":[1,2,3],"lable":"ok"}`: codec.UnknownFeature, `{"features":[1,2,3],"label":"ok","label":"worn"}`: codec.Repeated,
+			`{"features":[1,2,3],"label":""}`: codec.BadLabel, `{"features":[1,2,3],"label":"ok","weight":0}`: codec.BadWeight, `{"label":"ok"}`: codec.BadID,
+		} {
+			p.send("factory/p7/vibration", payload)
+			want[reason]++
 		}
 		p.send("factory/p7/vibration", strings.Repeat("[", 10<<20), `{"features":[1,2,3],"label":"ok"}`)
-		want[TooLarge]++
+		want[codec.TooLarge]++
 		eventually(t, "the sample after them", func() bool { return d.Stats().Learned == 1 && d.Stats().Unacked == 0 })
 		s := d.Stats()
 		if !maps.Equal(s.Rejected, want) {
@@ -369,7 +377,7 @@ func TestPoisonOverTheWire(t *testing.T) {
 		}
 		eventually(t, "samples of them", func() bool { return len(p.on("#")) >= rejectBurst })
 		var reject struct{ Reason, Topic, Stream, Error string }
-		if err := json.Unmarshal([]byte(p.on("#")[0]), &reject); err != nil || reject.Reason != string(Empty) || reject.Topic != "factory/p7/vibration" || reject.Stream != "vibration" || reject.Error == "" {
+		if err := json.Unmarshal([]byte(p.on("#")[0]), &reject); err != nil || reject.Reason == "" || reject.Topic != "factory/p7/vibration" || reject.Stream != "vibration" || reject.Error == "" {
 			t.Errorf("reject = %s, %v", p.on("#")[0], err)
 		}
 	})
@@ -381,7 +389,7 @@ func TestRetainedIsIgnored(t *testing.T) {
 		p.wait(p.client.Publish("factory/p7/vibration", 1, true, withID(7)))
 		eventually(t, "the broker to have sent it to whom it concerns now", func() bool { return len(p.on("#")) == 1 })
 		d := startNode(t, b, newFakeJournal(), nil)
-		eventually(t, "the retained message", func() bool { return d.Stats().Rejected[Retained] == 1 })
+		eventually(t, "the retained message", func() bool { return d.Stats().Rejected[codec.Retained] == 1 })
 		p.send("factory/p7/vibration", withID(0))
 		eventually(t, "a sample", func() bool { return d.Stats().Learned == 1 })
 		equal(t, "learnt", d.model.learnt(), upTo(1))
@@ -401,7 +409,7 @@ func TestLabelsAndBatchesOverTheWire(t *testing.T) {
 		learnt := d.model.learnt()
 		slices.Sort(learnt) // the order between topics is the broker's
 		equal(t, "learnt", learnt, []string{"ok 1", "ok 3", "worn 2", "worn 4"})
-		if got := d.Stats().Rejected; got[UnknownID] != 1 || len(got) != 1 {
+		if got := d.Stats().Rejected; got[codec.UnknownID] != 1 || len(got) != 1 {
 			t.Errorf("refused %v, want the label for z", got)
 		}
 	})
@@ -446,7 +454,7 @@ func TestOnlineMeansSubscribed(t *testing.T) {
 		return slices.Clone(hook.told)
 	}
 	eventually(t, "the node to be online", func() bool { return slices.Contains(told(), "online") })
-	equal(t, "the broker was asked", told(), []string{fmt.Sprintf("%d subscriptions", len(d.client.filters)), "online"})
+	equal(t, "the broker was asked", told(), []string{fmt.Sprintf("%d subscriptions", len(d.client.Filters)), "online"})
 }
 
 // fakeMemory remembers filters as a store does.
@@ -483,7 +491,7 @@ func TestFormerTopicsAreGivenBack(t *testing.T) {
 						c.Streams["vibration"], c.Labels = s, nil
 					}, func(n *Node) {
 						if remembers {
-							n.client.memory = memory
+							n.client.Memory = memory
 						}
 					}).ready(t)
 				}
@@ -506,7 +514,7 @@ func TestFormerTopicsAreGivenBack(t *testing.T) {
 					want = 1
 				}
 				eventually(t, "what became of the former topic", func() bool { return d.Stats().Received == 1+want })
-				if got := d.Stats().Rejected[Unrouted]; got != want {
+				if got := d.Stats().Rejected[codec.Unrouted]; got != want {
 					t.Errorf("%d messages of the former topic came, want %d", got, want)
 				}
 				if !remembers {
@@ -614,7 +622,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	r := newRelay(t, b.addr)
 	d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 		c.MQTT.Servers, c.MQTT.Keepalive = []string{"tcp://" + r.addr, "tcp://" + b.addr}, time.Second
-	}, func(n *Node) { n.client.pingTimeout, n.client.connectTimeout = time.Second, time.Second }).ready(t)
+	}, func(n *Node) { n.client.PingTimeout, n.client.ConnectTimeout = time.Second, time.Second }).ready(t)
 	before := d.Stats().Reconnects // a machine that is slow enough takes longer than a second to answer
 	close(r.mute)
 	eventually(t, "a new connection", func() bool { return d.Stats().Reconnects > before && d.Stats().Connected })
@@ -647,7 +655,7 @@ func TestStopWhileTheBrokerIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d = startNode(t, &broker{addr: l.Addr().String()}, newFakeJournal(), nil, func(n *Node) { n.client.connectTimeout = time.Hour })
+	d = startNode(t, &broker{addr: l.Addr().String()}, newFakeJournal(), nil, func(n *Node) { n.client.ConnectTimeout = time.Hour })
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 const p7 = "factory/p7/vibration"
@@ -55,12 +57,12 @@ func TestOrder(t *testing.T) {
 		equal(t, "learnt", r.models["bearing"].learnt(), learnt)
 		seq := 0
 		for _, m := range r.published() {
-			if !strings.HasPrefix(m.topic, "edge/n1/bearing/prediction") {
+			if !strings.HasPrefix(m.Topic, "edge/n1/bearing/prediction") {
 				continue
 			}
 			var p struct{ Seq int }
-			if err := json.Unmarshal(m.payload, &p); err != nil || p.Seq != seq+1 || m.topic != "edge/n1/bearing/prediction/p7" {
-				t.Fatalf("after seq %d: %s %s, %v", seq, m.topic, m.payload, err)
+			if err := json.Unmarshal(m.Payload, &p); err != nil || p.Seq != seq+1 || m.Topic != "edge/n1/bearing/prediction/p7" {
+				t.Fatalf("after seq %d: %s %s, %v", seq, m.Topic, m.Payload, err)
 			}
 			seq++
 		}
@@ -211,7 +213,7 @@ func TestRedelivery(t *testing.T) {
 	in("two equal readings are two samples, a repetition is none", t, func(t *testing.T) {
 		r := one(t)
 		send := func(id uint16, dup bool) {
-			r.sendMessage(&message{id: id, topic: p7, payload: []byte(`{"batch":[[0,0],{"features":[1,0],"label":"ok"},{"features":[1,0],"label":"ok"}]}`), qos: 1, dup: dup})
+			r.sendMessage(&mqtt.Message{ID: id, Topic: p7, Payload: []byte(`{"batch":[[0,0],{"features":[1,0],"label":"ok"},{"features":[1,0],"label":"ok"}]}`), QoS: 1, Dup: dup})
 			time.Sleep(time.Second)
 		}
 		send(1, false)
@@ -226,10 +228,10 @@ func TestRedelivery(t *testing.T) {
 	})
 	in("DUP on what never came is learnt", t, func(t *testing.T) {
 		r := one(t)
-		r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, dup: true})
+		r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(labelled(1)), QoS: 1, Dup: true})
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
-		r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, dup: true}) // under the next identifier
+		r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(labelled(1)), QoS: 1, Dup: true}) // under the next identifier
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 1"})
 	})
@@ -294,7 +296,7 @@ func TestCommitFailure(t *testing.T) {
 func (r *rig) events() (all []string) {
 	for _, m := range r.published() {
 		var e struct{ Event, Detail string }
-		if m.topic == "edge/n1/event" && json.Unmarshal(m.payload, &e) == nil {
+		if m.Topic == "edge/n1/event" && json.Unmarshal(m.Payload, &e) == nil {
 			all = append(all, e.Event+": "+e.Detail)
 		}
 	}
@@ -305,7 +307,7 @@ func (r *rig) events() (all []string) {
 func (r *rig) rejects() (all []string) {
 	for _, m := range r.published() {
 		var e struct{ Reason string }
-		if m.topic == "edge/n1/bearing/reject" && json.Unmarshal(m.payload, &e) == nil {
+		if m.Topic == "edge/n1/bearing/reject" && json.Unmarshal(m.Payload, &e) == nil {
 			all = append(all, e.Reason)
 		}
 	}
@@ -466,8 +468,8 @@ func TestLateLabels(t *testing.T) {
 		r.send(own, label("c", "ok"))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
-		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[UnknownID] != 2 || r.journal.unlabelled("bearing") != 0 {
-			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[UnknownID], len(r.journal.waiting("bearing")))
+		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[codec.UnknownID] != 2 || r.journal.unlabelled("bearing") != 0 {
+			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[codec.UnknownID], len(r.journal.waiting("bearing")))
 		}
 	})
 	in("off", t, func(t *testing.T) {
@@ -524,7 +526,7 @@ func TestLateLabels(t *testing.T) {
 		}
 		// Both labels are delivered again, because their acknowledgements were lost.
 		for i, p := range []string{label("a", "ok"), label("a", "worn")} {
-			r.sendMessage(&message{id: uint16(4 + i), topic: own, payload: []byte(p), qos: 1, dup: true})
+			r.sendMessage(&mqtt.Message{ID: uint16(4 + i), Topic: own, Payload: []byte(p), QoS: 1, Dup: true})
 		}
 		time.Sleep(time.Second)
 		s := r.node.Stats()
@@ -581,13 +583,13 @@ func TestClasses(t *testing.T) {
 		r.send(p7, `{"features":[1,0],"label":"wron"}`, `{"features":[2,0],"label":"worn"}`)
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2"})
-		if s := r.node.Stats(); s.Rejected[UnknownClass] != 1 || s.Predictions != 2 || len(r.acks()) != 2 {
+		if s := r.node.Stats(); s.Rejected[codec.UnknownClass] != 1 || s.Predictions != 2 || len(r.acks()) != 2 {
 			t.Errorf("refused %v, predicted %d, acknowledged %d", s.Rejected, s.Predictions, len(r.acks()))
 		}
 		learned := []bool{}
 		for _, m := range r.published() {
 			var p struct{ Learned *bool }
-			if json.Unmarshal(m.payload, &p) == nil && p.Learned != nil {
+			if json.Unmarshal(m.Payload, &p) == nil && p.Learned != nil {
 				learned = append(learned, *p.Learned)
 			}
 		}
@@ -605,7 +607,7 @@ func TestClasses(t *testing.T) {
 		r.send(p7, `{"features":[9,0],"label":"c1"}`)
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"c0 0", "c1 1", "c2 2", "c1 9"})
-		if got := r.node.Stats().Rejected[TooManyClasses]; got != 2 {
+		if got := r.node.Stats().Rejected[codec.TooManyClasses]; got != 2 {
 			t.Errorf("refused %d, want 2", got)
 		}
 	})
@@ -613,7 +615,7 @@ func TestClasses(t *testing.T) {
 		r := one(t)
 		r.send(p7, `{"features":[1,0],"label":"ok","source":"n1"}`)
 		time.Sleep(time.Second)
-		if s := r.node.Stats(); s.Rejected[BadLabel] != 1 || s.Predictions != 1 || s.Learned != 0 {
+		if s := r.node.Stats(); s.Rejected[codec.BadLabel] != 1 || s.Predictions != 1 || s.Learned != 0 {
 			t.Errorf("refused %v, predicted %d, learnt %d", s.Rejected, s.Predictions, s.Learned)
 		}
 	})
@@ -665,7 +667,7 @@ func panicOverAMessage(t *testing.T, words string, poison func(*Deps)) {
 	r.send(p7, `{"id":"a","features":[1,2],"label":"ok"}`, `{"id":"poison","features":[1,2],"label":"ok"}`, `{"id":"b","features":[3,4],"label":"ok"}`)
 	time.Sleep(time.Second)
 	r.stop()
-	if s := r.node.Stats(); s.Rejected[Fault] != 1 || s.Predictions != 3 || len(r.acks()) != 3 {
+	if s := r.node.Stats(); s.Rejected[codec.Fault] != 1 || s.Predictions != 3 || len(r.acks()) != 3 {
 		t.Errorf("refused %v, %d predictions, acknowledged %q", s.Rejected, s.Predictions, r.acks())
 	}
 	equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 3"})
@@ -679,16 +681,16 @@ func TestPoison(t *testing.T) {
 		cfg, m := testConfig()
 		cfg.MQTT.Ring.MaxBytes = 32 << 20 // holds the largest of them
 		r := newRig(t, newFakeJournal(), cfg, m)
-		want := map[Reason]uint64{}
+		want := map[codec.Reason]uint64{}
 		var sent []string
 		for _, c := range []struct {
 			payload string
-			reason  Reason
+			reason  codec.Reason
 		}{
-			{"", Empty}, {"{", Malformed}, {"[1]", WrongDimension}, {"[1,NaN]", NotANumber}, {"[1,1e999]", NotANumber}, {`{"f0":1}`, MissingFeature},
-			{`{"f0":1,"f1":2,"f2":3}`, UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, Repeated}, {`{"features":[1,2],"label":3.5}`, BadLabel},
-			{`{"features":[1,2],"label":{}}`, BadLabel}, {`{"features":[1,2],"id":[]}`, BadID}, {strings.Repeat(" ", 10<<20), TooLarge},
-			{`{"id":"z","label":"ok"}`, UnknownID},
+			{"", codec.Empty}, {"{", codec.Malformed}, {"[1]", codec.WrongDimension}, {"[1,NaN]", codec.NotANumber}, {"[1,1e999]", codec.NotANumber}, {`{"f0":1}`, codec.MissingFeature},
+			{`{"f0":1,"f1":2,"f2":3}`, codec.UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, codec.Repeated}, {`{"features":[1,2],"label":3.5}`, codec.BadLabel},
+			{`{"features":[1,2],"label":{}}`, codec.BadLabel}, {`{"features":[1,2],"id":[]}`, codec.BadID}, {strings.Repeat(" ", 10<<20), codec.TooLarge},
+			{`{"id":"z","label":"ok"}`, codec.UnknownID},
 		} {
 			r.send(p7, c.payload)
 			want[c.reason]++
@@ -697,13 +699,13 @@ func TestPoison(t *testing.T) {
 			sent = append(sent, "[1,2]")
 		}
 		r.send("elsewhere", "[1,2]")
-		want[Unrouted]++
-		r.sendMessage(&message{topic: p7, payload: []byte("[1,2]"), qos: 1, retained: true})
-		want[Retained]++
+		want[codec.Unrouted]++
+		r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte("[1,2]"), QoS: 1, Retained: true})
+		want[codec.Retained]++
 		sent = append(sent, "[1,2]", "[1,2]")
 		time.Sleep(time.Second)
 		s := r.node.Stats()
-		for _, reason := range Reasons() {
+		for _, reason := range codec.Reasons() {
 			if s.Rejected[reason] != want[reason] {
 				t.Errorf("%s: %d, want %d", reason, s.Rejected[reason], want[reason])
 			}
@@ -736,7 +738,7 @@ func TestQoS0(t *testing.T) {
 		r.journal.set(nil, block)
 		const n = 1000
 		for i := range n {
-			r.sendMessage(&message{topic: p7, payload: []byte(labelled(i)), qos: 0})
+			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(labelled(i)), QoS: 0})
 			if i%100 == 0 {
 				time.Sleep(time.Second)
 			}
@@ -763,10 +765,10 @@ func TestBackPressure(t *testing.T) {
 			r.send(p7, labelled(i))
 		}
 		time.Sleep(time.Minute)
-		if got := len(r.acks()); got != DefaultMQTT().InflightWindow {
+		if got := len(r.acks()); got != mqtt.DefaultConfig().InflightWindow {
 			t.Errorf("acknowledged %d, want the first group", got)
 		}
-		if got := r.node.Stats().Predictions; got < 2*uint64(DefaultMQTT().InflightWindow) {
+		if got := r.node.Stats().Predictions; got < 2*uint64(mqtt.DefaultConfig().InflightWindow) {
 			t.Errorf("%d predictions: they wait for the learner", got)
 		}
 		close(block)
@@ -780,7 +782,7 @@ func TestBackPressure(t *testing.T) {
 func TestSeveralModelsAndStreams(t *testing.T) {
 	in("each message reaches each model once, and is acknowledged once", t, func(t *testing.T) {
 		cfg, bearing := testConfig()
-		all := DefaultStream()
+		all := codec.DefaultStream()
 		all.Topics, all.Features = []string{"factory/#"}, []string{"f1", "f0", "f2"}
 		all.Fields = map[string]string{"f0": "f0"}
 		cfg.Streams["all"] = all
@@ -797,14 +799,14 @@ func TestSeveralModelsAndStreams(t *testing.T) {
 		if got := len(r.acks()); got != 2 {
 			t.Errorf("acknowledged %d, want 2", got)
 		}
-		if got := r.node.client.filters; !slices.Contains(got, "factory/#") || slices.Contains(got, "factory/+/vibration") {
+		if got := r.node.client.Filters; !slices.Contains(got, "factory/#") || slices.Contains(got, "factory/+/vibration") {
 			t.Errorf("subscribes to %q, want factory/# alone for both streams", got)
 		}
 	})
 	in("a label reaches the model that has its sample", t, func(t *testing.T) {
 		cfg, bearing := testConfig()
 		cfg.Labels[0].Model = ""
-		second := DefaultStream()
+		second := codec.DefaultStream()
 		second.Topics, second.Dimension = []string{"second"}, 2
 		cfg.Streams["second"] = second
 		other := bearing
@@ -828,7 +830,7 @@ func TestRetainedAllowed(t *testing.T) {
 		cfg.Streams["vibration"] = s
 		r := newRig(t, newFakeJournal(), cfg, m)
 		for range 3 {
-			r.sendMessage(&message{topic: p7, payload: []byte(labelled(1)), qos: 1, retained: true})
+			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(labelled(1)), QoS: 1, Retained: true})
 			time.Sleep(time.Second)
 		}
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
@@ -900,12 +902,12 @@ func TestForbiddenTopics(t *testing.T) {
 	r := newRig(t, newFakeJournal(), cfg, m)
 	topics := []string{"", "factory/+/vibration", "factory/#/vibration", "factory/\xff/vibration", "factory/\x00/vibration"}
 	for i, topic := range topics {
-		r.sendMessage(&message{topic: topic, payload: fmt.Appendf(nil, `{"id":"%d","features":[1,2],"label":"ok"}`, i), qos: 1})
+		r.sendMessage(&mqtt.Message{Topic: topic, Payload: fmt.Appendf(nil, `{"id":"%d","features":[1,2],"label":"ok"}`, i), QoS: 1})
 	}
 	r.send("factory/p7/vibration", `{"id":"last","features":[1,2],"label":"ok"}`)
 	eventually(t, "all to be acknowledged", func() bool { return len(r.acks()) == len(topics)+1 })
-	if s := r.node.Stats(); s.Rejected[BadTopic] != uint64(len(topics)) || s.Learned != 1 {
-		t.Errorf("%d refused, %d learnt, want %d and 1", s.Rejected[BadTopic], s.Learned, len(topics))
+	if s := r.node.Stats(); s.Rejected[codec.BadTopic] != uint64(len(topics)) || s.Learned != 1 {
+		t.Errorf("%d refused, %d learnt, want %d and 1", s.Rejected[codec.BadTopic], s.Learned, len(topics))
 	}
 }
 

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -11,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online/drift"
+	"edge/stream/codec"
 )
 
 // Prediction is the answer to one sample.
@@ -24,19 +23,29 @@ type Prediction struct {
 	X           []float64 // D raw features, in the model's order; NaN where one is missing
 	Classes     []string  // read only
 	Probs       []float64
-	Class       int         // of the largest probability; −1 while no class is known
-	Entropy     float64     // of Probs, nats
-	Novelty     float64     // fraction of the prior variance that is left at the sample
-	Set         []int       // classes of the prediction set, the most probable first; may be empty
-	Coverage    float64     // fraction of sets that should hold the label; 0: there are no sets
-	Abstain     bool        // the configured rule says that the prediction should not be relied on
-	Drift       drift.Level // of the stream
-	Label       string      // that came with the sample
-	Learned     bool        // the label is taught, now or already
-	Latency     time.Duration
+	Class       int     // of the largest probability; −1 while no class is known
+	Entropy     float64 // of Probs, nats
+	Novelty     float64 // fraction of the prior variance that is left at the sample
+	PredictionSet
+	Abstain bool        // the configured rule says that the prediction should not be relied on
+	Drift   drift.Level // of the stream
+	Label   string      // that came with the sample
+	Learned bool        // the label is taught, now or already
+	Latency time.Duration
 
-	rawID, rawTime string
-	arrived        time.Time
+	raw rawReading
+}
+
+// PredictionSet is a set of classes that holds the label with a given probability.
+type PredictionSet struct {
+	Set      []int   // classes, the most probable first; may be empty
+	Coverage float64 // fraction of sets that should hold the label; 0: there are no sets
+}
+
+// rawReading is what a prediction repeats of the message that it answers.
+type rawReading struct {
+	id, time string // valid JSON, as they came; "" if absent
+	arrived  time.Time
 }
 
 // CopyTo makes to a copy of the prediction, in slices of its own.
@@ -63,18 +72,18 @@ func (p *Prediction) judge() {
 func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"v":1,"id":`...)
 	switch {
-	case p.rawID != "":
-		dst = append(dst, p.rawID...)
+	case p.raw.id != "":
+		dst = append(dst, p.raw.id...)
 	case p.ID != "":
 		dst = gjson.AppendJSONString(dst, p.ID)
 	default:
 		dst = append(dst, "null"...)
 	}
 	dst = append(dst, `,"ts":`...)
-	if p.rawTime != "" {
-		dst = append(dst, p.rawTime...)
+	if p.raw.time != "" {
+		dst = append(dst, p.raw.time...)
 	} else {
-		dst = appendTime(dst, p.arrived)
+		dst = appendTime(dst, p.raw.arrived)
 	}
 	dst = append(dst, `,"node":`...)
 	dst = gjson.AppendJSONString(dst, p.Node)
@@ -144,46 +153,9 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
 }
 
-// Published is a prediction as it is published, for whoever reads it: the keys
-// of its JSON, and of its CBOR.
-type Published struct {
-	V          int                `json:"v"`
-	ID         any                `json:"id"` // text or number, as it came; nil for none
-	Time       any                `json:"ts"` // the same
-	Node       string             `json:"node"`
-	Model      string             `json:"model"`
-	Device     string             `json:"device,omitempty"`
-	Seq        uint64             `json:"seq"`
-	Version    uint64             `json:"version"`
-	Class      *string            `json:"class"` // nil while no class is known
-	Confidence *float64           `json:"confidence"`
-	Probs      map[string]float64 `json:"probs"`
-	Entropy    float64            `json:"entropy"`
-	Novelty    float64            `json:"novelty"`
-	Set        *[]string          `json:"set,omitempty"` // nil: there are no sets
-	Coverage   float64            `json:"coverage,omitempty"`
-	Abstain    bool               `json:"abstain"`
-	Drift      string             `json:"drift"`
-	Learned    bool               `json:"learned"`
-	Latency    int64              `json:"latency_us"`
-}
-
-// ReadPublished reads a published prediction, JSON or CBOR. What it does not have is zero.
-func ReadPublished(payload []byte) (p *Published, err error) {
-	p = &Published{}
-	if bytes.HasPrefix(payload, []byte("{")) {
-		d := json.NewDecoder(bytes.NewReader(payload))
-		d.UseNumber() // an id goes back as it came
-		err = d.Decode(p)
-	} else {
-		err = unmarshalCBOR(payload, p)
-	}
-	return p, err
-}
-
 // CheckOutput returns why predictions cannot be published in a format.
 func CheckOutput(format string) error {
-	if format != formatJSON && format != formatCBOR {
+	if format != codec.FormatJSON && format != codec.FormatCBOR {
 		return fmt.Errorf("%s: want json or cbor", format)
 	}
 	return nil

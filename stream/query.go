@@ -10,6 +10,7 @@ import (
 
 	"edge/model"
 	"edge/online/active"
+	"edge/stream/mqtt"
 )
 
 // maxOpen bounds the questions that are open at a time: whoever has answered
@@ -80,12 +81,12 @@ func (q *queries) prune(w *waiting) {
 // ask returns the question about a sample that has just been predicted, nil if
 // its label is not worth one. Only the label of a sample that can wait for it is
 // asked for.
-func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *message, ws *model.Workspace) *Query {
-	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.dup || m.queries.len() >= maxOpen {
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *mqtt.Message, ws *model.Workspace) *Query {
+	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.Dup || m.queries.len() >= maxOpen {
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
-	if !m.asker.Select(score, post.Version(), msg.arrived.Sub(w.started)) {
+	if !m.asker.Select(score, post.Version(), msg.Arrived.Sub(w.started)) {
 		return nil
 	}
 	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}
@@ -104,26 +105,25 @@ func (c *committer) ask(m *modelState, q *Query, key uint64, now time.Time) {
 // query publishes a question.
 func (r *reporter) query(m *modelState, q *Query) {
 	p := q.Prediction
-	features := make(map[string]any, len(q.Features))
-	for j, v := range q.Features {
-		if features[m.Features[j]] = v; math.IsNaN(v) {
-			features[m.Features[j]] = nil
+	v := QueryPayload{
+		V: 1, ID: p.ID, Time: Timestamp{q.Asked}, Node: r.node, Model: m.Name, Device: p.Device, Reason: q.Reason, Score: rounded(q.Score),
+		Features: make(map[string]*float64, len(q.Features)), Expires: Timestamp{q.Expires},
+	}
+	for j := range q.Features {
+		if name := m.Features[j]; math.IsNaN(q.Features[j]) {
+			v.Features[name] = nil
+		} else {
+			v.Features[name] = &q.Features[j]
 		}
 	}
-	v := map[string]any{
-		"v": 1, "id": p.ID, "ts": stamp(q.Asked), "node": r.node, "model": m.Name, "reason": q.Reason, "score": rounded(q.Score),
-		"class": nil, "confidence": nil, "features": features, "expires": stamp(q.Expires),
-	}
-	if p.rawID != "" {
-		v["id"] = json.RawMessage(p.rawID)
-	}
-	if p.Device != "" {
-		v["device"] = p.Device
+	if p.raw.id != "" {
+		v.ID = json.RawMessage(p.raw.id)
 	}
 	if p.Class >= 0 {
-		v["class"], v["confidence"] = p.Classes[p.Class], rounded(p.Probs[p.Class])
+		confidence := rounded(p.Probs[p.Class])
+		v.Class, v.Confidence = &p.Classes[p.Class], &confidence
 	}
-	r.outbox.push(&outgoing{topic: m.queryTopic, payload: r.encode(v), qos: r.qos})
+	r.outbox.Push(&mqtt.Publication{Topic: m.queryTopic, Payload: r.encode(v), QoS: r.qos})
 }
 
 // Queries returns the open questions about a model, oldest first. Any goroutine

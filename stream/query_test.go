@@ -23,15 +23,15 @@ func questioning(t *testing.T, how active.Config, change func(*Config, *ModelCon
 func queried(t *testing.T, r *rig) (all []map[string]any) {
 	t.Helper()
 	for _, o := range r.published() {
-		if o.topic != "edge/n1/bearing/query" {
+		if o.Topic != "edge/n1/bearing/query" {
 			continue
 		}
 		var q map[string]any
-		if err := json.Unmarshal(o.payload, &q); err != nil {
-			t.Fatalf("%v in %s", err, o.payload)
+		if err := json.Unmarshal(o.Payload, &q); err != nil {
+			t.Fatalf("%v in %s", err, o.Payload)
 		}
-		if o.retained || o.qos != 1 {
-			t.Errorf("retained %v, QoS %d", o.retained, o.qos)
+		if o.Retained || o.QoS != 1 {
+			t.Errorf("retained %v, QoS %d", o.Retained, o.QoS)
 		}
 		all = append(all, q)
 	}

@@ -2,30 +2,13 @@ package stream
 
 import (
 	"context"
-	"io"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"edge/online"
+	"edge/stream/mqtt"
 )
-
-// linked is a connection with a network that takes everything.
-func linked() *connection {
-	conn := &connection{
-		client: &client{counters: new(counters), cursorTopic: "edge/n1/cursor"}, lost: make(chan struct{}),
-		net: newFrameConn(sink{Reader: strings.NewReader("")}, 100, time.Second),
-	}
-	conn.cursor.known = make(chan struct{})
-	return conn
-}
-
-// answered lets the broker have read all acknowledgements over conn.
-func answered(conn *connection) {
-	conn.net.acks.ping()
-	conn.net.acks.pong()
-}
 
 // What was not committed when a node ends leaves no trace in what it hands over.
 func TestUncommittedLeavesNoTrace(t *testing.T) {
@@ -49,15 +32,15 @@ func TestUncommittedLeavesNoTrace(t *testing.T) {
 				defer close(ended)
 				c.run(ctx)
 			}()
-			conn := linked()
-			conn.cursor.settle(true, false, 0)
+			conn := newFakeOrigin()
+			conn.settle(mqtt.Cursor{Fresh: true})
 			classes := model.classes.count()
-			msg := &message{topic: p7, qos: 1, id: 1, conn: conn, ack: func() { t.Error("it was acknowledged") }}
+			msg := &mqtt.Message{Topic: p7, QoS: 1, ID: 1, From: conn, Ack: func() { t.Error("it was acknowledged") }}
 			queue <- &item{msg: msg, lessons: []lesson{{from: node.sources[0], to: model, x: []float64{7, 0}, label: "new", weight: 1, key: 9}}}
 			synctest.Wait()
 			if fail == nil { // the queue has another item, and ctx has ended
 				cancel()
-				queue <- &item{msg: &message{conn: conn, ack: func() {}}}
+				queue <- &item{msg: &mqtt.Message{From: conn, Ack: func() {}}}
 			}
 			cancel()
 			<-ended
@@ -75,11 +58,11 @@ func TestLearningOffKeepsItsPlace(t *testing.T) {
 		cfg, m := testConfig()
 		cfg.Control.Enabled = true
 		r := newRig(t, newFakeJournal(), cfg, m)
-		r.conn = linked() // its cursor is not known yet
+		r.conn = newFakeOrigin() // its cursor is not known yet
 		lost := r.conn
 		send := func(dup bool) {
-			r.sendMessage(&message{id: 1, dup: dup, topic: p7, payload: []byte(labelled(7)), qos: 1})
-			r.sendMessage(&message{id: 2, dup: dup, topic: "edge/n1/request/learning/bearing", payload: []byte("OFF"), qos: 1})
+			r.sendMessage(&mqtt.Message{ID: 1, Dup: dup, Topic: p7, Payload: []byte(labelled(7)), QoS: 1})
+			r.sendMessage(&mqtt.Message{ID: 2, Dup: dup, Topic: "edge/n1/request/learning/bearing", Payload: []byte("OFF"), QoS: 1})
 		}
 		send(false)
 		time.Sleep(time.Second)
@@ -98,8 +81,8 @@ func TestMeetLostConnection(t *testing.T) {
 	in("known and lost", t, func(t *testing.T) {
 		for range 20 { // select takes either
 			r := one(t)
-			r.conn = linked()
-			r.conn.cursor.settle(false, false, 0)
+			r.conn = newFakeOrigin()
+			r.conn.settle(mqtt.Cursor{})
 			close(r.conn.lost)
 			r.send(p7, labelled(7))
 			time.Sleep(time.Second)
@@ -113,24 +96,20 @@ func TestMeetLostConnection(t *testing.T) {
 // A session that began after all commits has nothing of the one before; a later
 // cursor of the same session proves only the commits up to it.
 func TestCursorOfANewSession(t *testing.T) {
-	conn := linked()
-	conn.cursor.begin(3)
-	if !conn.cursor.fresh || conn.cursor.sequence <= 3 {
-		t.Fatalf("%+v", &conn.cursor)
-	}
-	first := &message{id: 1, dup: true, qos: 1, conn: conn}
-	for sequence, left := range map[uint64]int{2: 1, 3: 0, conn.cursor.sequence: 0} {
+	conn, began := newFakeOrigin(), mqtt.Cursor{Fresh: true, Sequence: 3 + 1<<20}
+	first := &mqtt.Message{ID: 1, Dup: true, QoS: 1, From: conn}
+	for sequence, left := range map[uint64]int{2: 1, 3: 0, began.Sequence: 0} {
 		u := testSet()
 		u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 3}}})
-		u.begin(first, brokerKeeps(sequence))
+		u.begin(first, *brokerKeeps(sequence))
 		if len(u.messages) != left {
 			t.Errorf("cursor %d: %d messages are left, want %d", sequence, len(u.messages), left)
 		}
 	}
 	u := testSet()
 	u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 0}}}) // no cursor of its own session proves it
-	u.begin(first, brokerKeeps(conn.cursor.sequence))
-	if len(u.messages) != 0 || u.sequence < conn.cursor.sequence {
+	u.begin(first, *brokerKeeps(began.Sequence))
+	if len(u.messages) != 0 || u.sequence < began.Sequence {
 		t.Errorf("%d messages of an earlier session, sequence %d", len(u.messages), u.sequence)
 	}
 }
@@ -138,11 +117,11 @@ func TestCursorOfANewSession(t *testing.T) {
 // What taught nothing is in the set, and is acknowledged without a commit. The
 // next commit has it, and a cursor follows that proves it.
 func TestTakenBeforeTheCommit(t *testing.T) {
-	u, conn := testSet(), linked()
-	msg := func(id uint16) *message { return &message{id: id, qos: 1, conn: conn} }
-	u.begin(msg(1), &cursor{fresh: true})
+	u, conn := testSet(), newFakeOrigin()
+	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, QoS: 1, From: conn} }
+	u.begin(msg(1), mqtt.Cursor{Fresh: true})
 	u.take(msg(1), false, false)
-	conn.net.acknowledge(1, 1)
+	conn.write()
 	u.acknowledged(false)
 	if u.due || len(u.messages) != 1 || len(conn.cursors) != 0 {
 		t.Fatalf("due %v, %d messages, %d cursors", u.due, len(u.messages), len(conn.cursors))
@@ -151,12 +130,12 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 	if note := u.commit(); len(note.Messages) != 2 {
 		t.Fatalf("the commit has %+v", note)
 	}
-	conn.net.acknowledge(2, 1)
+	conn.write()
 	u.acknowledged(true)
 	if len(conn.cursors) != 1 {
 		t.Errorf("%d cursors", len(conn.cursors))
 	}
-	answered(conn)
+	conn.read()
 	u.take(msg(3), true, true)
 	if note := u.commit(); len(note.Messages) != 1 || note.Messages[0].ID != 3 {
 		t.Errorf("a commit after the broker has read two of three: %+v", note)
@@ -165,16 +144,16 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 
 // An acknowledgement that was not written proves nothing.
 func TestUnwrittenAcknowledgement(t *testing.T) {
-	u, conn := testSet(), linked()
-	msg := &message{id: 1, qos: 1, conn: conn}
-	u.begin(msg, &cursor{fresh: true})
+	u, conn := testSet(), newFakeOrigin()
+	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}
+	u.begin(msg, mqtt.Cursor{Fresh: true})
 	u.take(msg, false, true)
 	u.commit()
-	conn.net.acknowledge(9, 1) // another one
+	conn.write() // another one
 	close(conn.lost)
 	u.acknowledged(true)
-	answered(conn)
-	u.prune(conn.confirmed())
+	conn.read()
+	u.prune(conn.Confirmed())
 	if len(u.messages) != 1 || u.messages[0].position != 0 {
 		t.Errorf("%+v", u.messages)
 	}
@@ -182,7 +161,7 @@ func TestUnwrittenAcknowledgement(t *testing.T) {
 
 // A message that the broker keeps is no repetition of the one that it kept.
 func TestRetainedCopyIsAnother(t *testing.T) {
-	if keyOf(&message{topic: "a", payload: []byte("b")}) == keyOf(&message{topic: "a", payload: []byte("b"), retained: true}) {
+	if keyOf(&mqtt.Message{Topic: "a", Payload: []byte("b")}) == keyOf(&mqtt.Message{Topic: "a", Payload: []byte("b"), Retained: true}) {
 		t.Error("they have one key")
 	}
 }
@@ -204,112 +183,18 @@ func TestRemovedClassStaysRemoved(t *testing.T) {
 	}
 }
 
-// An answer is waited for as long as bytes arrive, and then no longer than quiet.
-func TestAwaits(t *testing.T) {
-	for name, c := range map[string]struct {
-		arrives time.Duration // bytes do, once a second
-		answer  time.Duration
-		want    bool
-		ends    time.Duration
-	}{
-		"at once":                     {0, time.Second, true, time.Second},
-		"nothing arrives":             {0, time.Minute, false, 2 * time.Second},
-		"behind much else":            {20 * time.Second, 19500 * time.Millisecond, true, 19500 * time.Millisecond},
-		"what arrives ends":           {10500 * time.Millisecond, time.Hour, false, 14 * time.Second},
-		"for ever, without an answer": {time.Hour, time.Hour, false, time.Minute},
-	} {
-		in(name, t, func(t *testing.T) {
-			conn, answer, began := linked(), make(chan struct{}), time.Now()
-			ctx, cancel := context.WithCancel(t.Context())
-			defer time.Sleep(2 * time.Second) // until nothing arrives any more
-			defer cancel()
-			go func() {
-				for time.Since(began) < c.arrives && ctx.Err() == nil {
-					time.Sleep(time.Second - time.Millisecond)
-					conn.net.arrived.Add(1)
-					time.Sleep(time.Millisecond)
-				}
-			}()
-			late := time.AfterFunc(c.answer, func() { close(answer) })
-			defer late.Stop()
-			got := conn.awaits(ctx, answer, 2*time.Second)
-			if took := time.Since(began); got != c.want || took != c.ends {
-				t.Errorf("%v after %v, want %v after %v", got, took, c.want, c.ends)
-			}
-		})
-	}
-}
-
-// A reconnect for the sake of redelivery waits until the broker has read the
-// acknowledgements.
-func TestAllAcknowledgementsAreRead(t *testing.T) {
-	var a acks
-	a.wrote()
-	a.published(40_000)
-	a.wrote()
-	read := a.all()
-	a.ping()
-	isRead := func() bool {
-		select {
-		case <-read:
-			return true
-		default:
-			return false
-		}
-	}
-	if a.answered(40_000); isRead() {
-		t.Error("one of two is enough")
-	}
-	if a.pong(); !isRead() {
-		t.Error("the answer to a later ping is not enough")
-	}
-	select {
-	case <-a.all():
-	default:
-		t.Error("what was read already is waited for")
-	}
-}
-
-// A message that arrives after a ping answers it: the broker's own answer may be
-// behind much else.
-func TestMessageAnswersPing(t *testing.T) {
-	packet := "\x30\x04\x00\x01ax" // after a CONNACK
-	f := conversation(t, strings.NewReader("\x20\x02\x00\x00"+packet+packet), 100)
-	f.take = func(*message) {}
-	f.Write([]byte{packetPingreq << 4, 0})
-	buf := make([]byte, 10)
-	io.ReadFull(f, buf[:4]) // CONNACK
-	if n, err := f.Read(buf); err != nil || string(buf[:n]) != string(pong) {
-		t.Errorf("read % x, %v", buf[:n], err)
-	}
-	if n, err := f.Read(buf); err == nil {
-		t.Errorf("read % x more", buf[:n])
-	}
-}
-
-// A cursor of 0 is that of no commit. It does not tell which messages come again.
-func TestUnknownCursor(t *testing.T) {
-	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {
-		c := &cursor{known: make(chan struct{})}
-		c.answer([]byte(payload))
-		if c.found != want || c.fresh {
-			t.Errorf("cursor %s: found %v, fresh %v", payload, c.found, c.fresh)
-		}
-	}
-}
-
 // What the broker has read by the end of a connection, also after the last message
 // that came over it, is not held against the next one.
 func TestReadByTheEndOfAConnection(t *testing.T) {
-	u, conn := testSet(), linked()
-	msg := &message{id: 1, qos: 1, conn: conn}
-	u.begin(msg, &cursor{fresh: true})
+	u, conn := testSet(), newFakeOrigin()
+	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}
+	u.begin(msg, mqtt.Cursor{Fresh: true})
 	u.take(msg, false, true)
 	u.commit()
-	conn.net.acknowledge(1, 1)
+	conn.write()
 	u.acknowledged(true)
-	answered(conn)
-	u.begin(&message{id: 1, dup: true, qos: 1, conn: linked()}, &cursor{})
+	conn.read()
+	u.begin(&mqtt.Message{ID: 1, Dup: true, QoS: 1, From: newFakeOrigin()}, mqtt.Cursor{})
 	if len(u.messages) != 0 {
 		t.Errorf("%+v", u.messages)
 	}

@@ -6,30 +6,40 @@ import (
 	"time"
 
 	"edge/online/score"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
 )
 
 // counters are those of a node and of the nodes that it succeeded; any goroutine
 // may use them.
 type counters struct {
+	network mqtt.Counters
+
 	received, refused                           atomic.Uint64
 	predictions, learned, redelivered           atomic.Uint64
 	ringDropped, lessonsDropped, rejectsDropped atomic.Uint64
-	redeliveries, staleAcks                     atomic.Uint64
-	published, outboxDropped                    atomic.Uint64
-	reconnects, connectFailures, commitFailures atomic.Uint64
-	protocolErrors                              atomic.Uint64
 	pendingExpired, pendingEvicted              atomic.Uint64
-	valuesUnused, frozen                        atomic.Uint64
-	observed, observedDropped                   atomic.Uint64
-	unconfirmedDropped, idReused                atomic.Uint64
-
-	unconfirmed atomic.Int64  // messages in the set of that name
-	sequence    atomic.Uint64 // of the newest commit that took messages
+	valuesUnused, frozen, idReused, observed    atomic.Uint64
 
 	held        atomic.Int64 // answered messages that the committer's queue has no room for
-	degraded    atomic.Bool
-	commitError atomic.Pointer[string] // of the last commit that failed
 	lastMessage moment
+
+	unconfirmedCounts
+	journalState
+}
+
+// unconfirmedCounts are those of the set of unconfirmed messages.
+type unconfirmedCounts struct {
+	unconfirmed        atomic.Int64  // messages in the set
+	unconfirmedDropped atomic.Uint64 // messages that left the full set
+	sequence           atomic.Uint64 // of the newest commit that took messages
+}
+
+// journalState is whether the journal can be written.
+type journalState struct {
+	degraded       atomic.Bool
+	commitError    atomic.Pointer[string] // of the last commit that failed
+	commitFailures atomic.Uint64
 }
 
 // moment is a time that any goroutine may set and read. The zero value: none.
@@ -55,17 +65,17 @@ func (m *moment) since() time.Duration {
 }
 
 // tally counts refusals by reason.
-type tally map[Reason]*atomic.Uint64
+type tally map[codec.Reason]*atomic.Uint64
 
 func newTally() tally {
 	t := tally{}
-	for _, r := range Reasons() {
+	for _, r := range codec.Reasons() {
 		t[r] = new(atomic.Uint64)
 	}
 	return t
 }
 
-func (t tally) addTo(sum map[Reason]uint64) {
+func (t tally) addTo(sum map[codec.Reason]uint64) {
 	for reason, n := range t {
 		if v := n.Load(); v > 0 {
 			sum[reason] += v
@@ -98,55 +108,64 @@ type modelCounts struct {
 
 // Stats is what a node and those that it succeeded have done, and where it stands.
 type Stats struct {
-	Connected    bool
-	Failure      string        // why it is not connected, as far as is known
-	Subscribed   bool          // the broker has granted every subscription of this connection
-	Refused      []string      // filters that the broker does not let the node subscribe to
-	Degraded     bool          // the journal fails: nothing is learnt or acknowledged until it works again
-	CommitError  string        // why it fails
-	SinceMessage time.Duration // since the last message; 0 before the first
+	ConnectionStats
+	LossStats
 
-	Received    uint64            // messages
-	Rejected    map[Reason]uint64 // refused messages and labels; only reasons that occurred
-	Predictions uint64
-	Learned     uint64 // labelled samples that were committed
-	Redelivered uint64 // samples and labels that had been taught already
+	Degraded       bool   // the journal fails: nothing is learnt or acknowledged until it works again
+	CommitError    string // why it fails
+	CommitFailures uint64
 
-	RingDropped    uint64 // messages of QoS 0 that found the ring full
-	Redeliveries   uint64 // times that the broker was asked to send again because the ring was full
-	LessonsDropped uint64 // messages of QoS 0 that were answered but found the journal's queue full
-	OutboxDropped  uint64 // messages that were not published
-	RejectsDropped uint64 // refusals that the rate limit kept from the reject topic
-	StaleAcks      uint64 // acknowledgements of messages that came over an earlier connection
-	PendingExpired uint64 // samples whose label did not come in time
-	PendingEvicted uint64 // samples that made room for newer ones
-	ValuesUnused   uint64 // single values that did not become part of a sample
-	Frozen         uint64 // labels that taught nothing because learning was switched off
-	Observed       uint64 // messages that were answered before their turn: while the journal could not be written, or the ring was full
-	Published      uint64
+	SinceMessage time.Duration           // since the last message; 0 before the first
+	Received     uint64                  // messages
+	Rejected     map[codec.Reason]uint64 // refused messages and labels; only reasons that occurred
+	Predictions  uint64
+	Learned      uint64 // labelled samples that were committed
+	Redelivered  uint64 // samples and labels that had been taught already
+	Observed     uint64 // messages that were answered before their turn: while the journal could not be written, or the ring was full
+	IDReused     uint64 // samples that came under the id of another one, with other features
+	Unconfirmed  int    // messages that the broker may send again although they were learnt
+	Published    uint64
 
-	ObservedDropped uint64 // messages whose answer before their turn made room for newer ones; they come again
-
-	IDReused           uint64 // samples that came under the id of another one, with other features
-	Unconfirmed        int    // messages that the broker may send again although they were learnt
-	UnconfirmedDropped uint64 // messages that are no longer among those because there were too many
-
-	Reconnects, ConnectFailures, CommitFailures uint64
-
-	ProtocolErrors uint64 // connections and attempts that ended with a ProtocolError
-
-	Ring, Commit, Outbox int   // lengths of the queues
-	Unacked              int64 // messages of QoS 1 that are in the node
+	Ring, Commit, Outbox int // lengths of the queues
 
 	Streams map[string]StreamStats
 	Models  map[string]ModelStats
+}
+
+// ConnectionStats are the Stats of the connection to the broker.
+type ConnectionStats struct {
+	Connected  bool
+	Failure    string   // why it is not connected, as far as is known
+	Subscribed bool     // the broker has granted every subscription of this connection
+	Refused    []string // filters that the broker does not let the node subscribe to
+	Unacked    int64    // messages of QoS 1 that are in the node
+
+	Reconnects, ConnectFailures uint64
+
+	ProtocolErrors uint64 // connections and attempts that ended with a ProtocolError
+	Redeliveries   uint64 // times that the broker was asked to send again because the ring was full
+	StaleAcks      uint64 // acknowledgements of messages that came over an earlier connection
+}
+
+// LossStats are the Stats of what was given up because a bound was reached.
+type LossStats struct {
+	RingDropped        uint64 // messages of QoS 0 that found the ring full
+	LessonsDropped     uint64 // messages of QoS 0 that were answered but found the journal's queue full
+	OutboxDropped      uint64 // messages that were not published
+	RejectsDropped     uint64 // refusals that the rate limit kept from the reject topic
+	PendingExpired     uint64 // samples whose label did not come in time
+	PendingEvicted     uint64 // samples that made room for newer ones
+	ValuesUnused       uint64 // single values that did not become part of a sample
+	Frozen             uint64 // labels that taught nothing because learning was switched off
+	ObservedDropped    uint64 // messages whose answer before their turn made room for newer ones; they come again
+	UnconfirmedDropped uint64 // messages that are no longer unconfirmed because there were too many
 }
 
 // StreamStats are the Stats of one stream; labels on topics of their own are
 // counted under "labels".
 type StreamStats struct {
 	Received     uint64
-	Rejected     map[Reason]uint64
+	Rejected     map[codec.Reason]uint64
 	SinceMessage time.Duration // since its last message
 }
 
@@ -162,4 +181,60 @@ type ModelStats struct {
 	Asked, Answered, Unanswered       uint64         // questions: all, those that got their label, those whose sample waits no longer
 	Open                              int            // questions that are neither
 	Sets                              score.Coverage // of the published prediction sets whose label is known
+}
+
+// Stats returns what the node has done so far. Any goroutine may call it.
+func (n *Node) Stats() Stats {
+	c := n.counts
+	s := Stats{
+		ConnectionStats: n.connectionStats(), LossStats: n.lossStats(), Degraded: c.degraded.Load(), CommitFailures: c.commitFailures.Load(),
+		SinceMessage: c.lastMessage.since(), Received: c.received.Load(), Predictions: c.predictions.Load(), Learned: c.learned.Load(), Redelivered: c.redelivered.Load(),
+		Observed: c.observed.Load(), IDReused: c.idReused.Load(), Unconfirmed: int(c.unconfirmed.Load()), Published: c.network.Published.Load(),
+		Ring: n.ring.Len(), Commit: len(n.queue) + int(n.counts.held.Load()), Outbox: n.outbox.Len(),
+		Rejected: map[codec.Reason]uint64{}, Streams: map[string]StreamStats{}, Models: map[string]ModelStats{},
+	}
+	if why := c.commitError.Load(); s.Degraded && why != nil {
+		s.CommitError = *why
+	}
+	for name, c := range n.heard {
+		c.rejected.addTo(s.Rejected)
+		if c.received.Load() == 0 {
+			continue
+		}
+		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: map[codec.Reason]uint64{}}
+		c.rejected.addTo(of.Rejected)
+		s.Streams[name] = of
+	}
+	for _, m := range n.models {
+		s.Models[m.Name] = ModelStats{
+			Predictions: m.predictions.Load(), Learned: m.learned.Load(), Redelivered: m.redelivered.Load(), Pending: int(m.pending.Load()),
+			Asked: m.queries.asked.Load(), Answered: m.queries.answered.Load(), Unanswered: m.queries.expired.Load(), Open: m.queries.len(),
+			Frozen: m.ignored.Load(), Learning: m.learning.Load(), Corrected: m.corrected.Load(), LabelDelay: time.Duration(m.delay.Load()),
+			Missing: m.missing.Load(), Clipped: m.clipped.Load(), Sets: m.aim.Coverage(),
+		}
+	}
+	return s
+}
+
+func (n *Node) connectionStats() ConnectionStats {
+	c := &n.counts.network
+	s := ConnectionStats{
+		Failure: n.client.Failure(), Reconnects: c.Reconnects.Load(), ConnectFailures: c.ConnectFailures.Load(),
+		ProtocolErrors: c.ProtocolErrors.Load(), Redeliveries: c.Redeliveries.Load(), StaleAcks: c.StaleAcks.Load(),
+	}
+	if conn := n.client.Conn(); conn != nil {
+		s.Connected, s.Subscribed, s.Unacked = true, conn.Subscribed(), conn.Unacknowledged()
+	}
+	s.Refused, _ = n.client.RefusedFilters()
+	return s
+}
+
+func (n *Node) lossStats() LossStats {
+	c := n.counts
+	return LossStats{
+		RingDropped: c.ringDropped.Load(), LessonsDropped: c.lessonsDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
+		RejectsDropped: c.rejectsDropped.Load(), PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(),
+		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), ObservedDropped: c.network.DeferredDropped.Load(),
+		UnconfirmedDropped: c.unconfirmedDropped.Load(),
+	}
 }

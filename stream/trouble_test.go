@@ -14,6 +14,8 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/packets"
+
+	"edge/stream/mqtt"
 )
 
 // says waits until a node that is not connected says why, in its log and to
@@ -57,7 +59,7 @@ func TestCertificateExpires(t *testing.T) {
 		sign(soon)
 		d = startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 			c.MQTT.Servers = []string{"mqtts://" + b.addr}
-			c.MQTT.TLS = TLS{CA: a.file("ca.pem"), Cert: a.file("edge.pem"), Key: a.file("edge.key"), ServerName: "broker.lan", MinVersion: "1.2"}
+			c.MQTT.TLS = mqtt.TLS{CA: a.file("ca.pem"), Cert: a.file("edge.pem"), Key: a.file("edge.key"), ServerName: "broker.lan", MinVersion: "1.2"}
 		})
 		for !ready && time.Now().Before(soon) {
 			ready = d.Stats().Subscribed
@@ -106,7 +108,7 @@ func TestPasswordRevoked(t *testing.T) {
 	b := newMochi(t, nil, hook)
 	b.start(t)
 	d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
-		c.MQTT.Username, c.MQTT.Password = "edge", Secret{File: file}
+		c.MQTT.Username, c.MQTT.Password = "edge", mqtt.Secret{File: file}
 	}).ready(t)
 	hook.password.Store("swordfish-2")
 	d.cut()

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"edge/online"
+	"edge/stream/mqtt"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 	maxAgeRenewed = 1 << 10
 	// The sequence of a message of which a cursor has told, when a later connection
 	// began, that the broker had not read its acknowledgement. No later cursor reaches it.
-	unread = maxSequence
+	unread = mqtt.MaxSequence
 )
 
 // unconfirmed is the set of messages of QoS 1 and 2 which the node has taken and
@@ -51,7 +52,7 @@ type unconfirmed struct {
 	sequence uint64         // of the newest commit that took messages
 	count    uint64         // messages of QoS 1 and 2 so far
 
-	conn      *connection // that the newest message came over
+	conn      mqtt.Origin // that the newest message came over
 	confirmed uint64      // acknowledgements over conn that the broker has read
 	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
 	marks     bool        // the broker sets DUP: a message without it is new
@@ -69,7 +70,7 @@ type takenMessage struct {
 	key      uint64 // identity of topic and payload
 	named    bool   // all that it labels has an id, which tells a repetition as well
 	staged   bool   // not committed yet
-	conn     *connection
+	conn     mqtt.Origin
 	position uint64 // of its acknowledgement among those of conn; 0: not written yet
 	sequence uint64 // as in online.TakenMessage
 	at       uint64 // count when it came
@@ -93,61 +94,61 @@ func (u *unconfirmed) advance(to uint64) {
 }
 
 // meets reports whether a message is the first one over its connection.
-func (u *unconfirmed) meets(msg *message) bool {
-	return msg.qos > 0 && msg.conn != nil && msg.conn != u.conn
+func (u *unconfirmed) meets(msg *mqtt.Message) bool {
+	return msg.QoS > 0 && msg.From != nil && msg.From != u.conn
 }
 
 // begin prepares the set for the messages of another connection, of which first
 // is the first.
-func (u *unconfirmed) begin(first *message, c *cursor) {
+func (u *unconfirmed) begin(first *mqtt.Message, c mqtt.Cursor) {
 	if u.conn != nil { // what the broker has told last over the connection before
-		u.prune(u.conn.confirmed())
+		u.prune(u.conn.Confirmed())
 	}
 	// Without a session there is nothing to send again. A cursor that no commit has
 	// had is that of a session which has begun later than all of them.
-	if c.fresh || c.found && c.sequence > u.sequence {
+	if c.Fresh || c.Found && c.Sequence > u.sequence {
 		u.messages = u.messages[:0]
 	}
 	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
-		return c.found && m.sequence > 0 && m.sequence <= c.sequence
+		return c.Found && m.sequence > 0 && m.sequence <= c.Sequence
 	})
 	for i := range u.messages {
 		switch m := &u.messages[i]; {
 		case m.sequence == unread:
-		case c.found && m.sequence > 0:
+		case c.Found && m.sequence > 0:
 			m.sequence = unread
 		default: // a later cursor says nothing about it
 			m.sequence = 0
 		}
 	}
-	u.conn, u.confirmed = first.conn, 0
-	u.advance(c.sequence)
-	u.renewed = first.id == 1
+	u.conn, u.confirmed = first.From, 0
+	u.advance(c.Sequence)
+	u.renewed = first.ID == 1
 }
 
 // repeats reports whether a message was taken before. It then leaves the set,
 // until it is taken again.
-func (u *unconfirmed) repeats(msg *message) bool {
-	if msg.qos == 0 || msg.conn == nil {
+func (u *unconfirmed) repeats(msg *mqtt.Message) bool {
+	if msg.QoS == 0 || msg.From == nil {
 		return false
 	}
 	u.count++
-	u.marks = u.marks || msg.dup
-	u.prune(msg.confirmed)
+	u.marks = u.marks || msg.Dup
+	u.prune(msg.Confirmed)
 	if len(u.messages) == 0 {
 		return false
 	}
-	if at := u.find(msg.id); at >= 0 {
+	if at := u.find(msg.ID); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.conn && same && msg.dup, m.conn != msg.conn && same && (msg.dup || m.sequence == unread && !u.renewed && !u.marks):
+		case m.conn == msg.From && same && msg.Dup, m.conn != msg.From && same && (msg.Dup || m.sequence == unread && !u.renewed && !u.marks):
 			u.remove(at)
 			return true
-		case m.conn == msg.conn, !u.renewed: // a new message has the identifier
+		case m.conn == msg.From, !u.renewed: // a new message has the identifier
 			u.read(at)
 		}
 	}
-	if !u.renewed || !msg.dup {
+	if !u.renewed || !msg.Dup {
 		return false
 	}
 	key := keyOf(msg)
@@ -208,8 +209,8 @@ func (u *unconfirmed) prune(confirmed uint64) {
 // take puts a message into the set, named if all that it labels has an id. One
 // that taught nothing needs no commit of its own: until the next one nothing has
 // changed, and it would teach nothing again.
-func (u *unconfirmed) take(msg *message, named, taught bool) {
-	if msg.qos == 0 || msg.conn == nil {
+func (u *unconfirmed) take(msg *mqtt.Message, named, taught bool) {
+	if msg.QoS == 0 || msg.From == nil {
 		return
 	}
 	if len(u.messages) >= maxUnconfirmed {
@@ -217,7 +218,7 @@ func (u *unconfirmed) take(msg *message, named, taught bool) {
 		u.dropped.Add(1)
 	}
 	u.messages = append(u.messages, takenMessage{
-		id: msg.id, key: keyOf(msg), named: named, staged: true, conn: msg.conn, at: u.count,
+		id: msg.ID, key: keyOf(msg), named: named, staged: true, conn: msg.From, at: u.count,
 	})
 	u.due = u.due || taught
 	u.unnoted = true
@@ -233,7 +234,7 @@ func (u *unconfirmed) commit() *online.Taken {
 	}
 	u.advance(u.sequence + 1)
 	u.note.Sequence, u.note.Messages = u.sequence, u.note.Messages[:0]
-	confirmed := u.conn.confirmed()
+	confirmed := u.conn.Confirmed()
 	for i := range u.messages {
 		m := &u.messages[i]
 		if m.conn == u.conn && m.sequence == 0 {
@@ -249,11 +250,11 @@ func (u *unconfirmed) commit() *online.Taken {
 // hold lets the acknowledgements of a commit and the cursor leave in one piece,
 // when the function that it returns is called.
 func (u *unconfirmed) hold(committed bool) (release func()) {
-	if !committed || !u.unnoted || u.conn.net == nil {
+	if !committed || !u.unnoted {
 		return func() {}
 	}
-	u.conn.net.hold()
-	return u.conn.net.release
+	u.conn.Hold()
+	return u.conn.Release
 }
 
 // acknowledged notes that what was taken has been acknowledged, and, where that
@@ -264,9 +265,9 @@ func (u *unconfirmed) acknowledged(committed bool) {
 	if u.conn == nil {
 		return
 	}
-	position := u.conn.position()
+	position := u.conn.Written()
 	select {
-	case <-u.conn.lost: // they were not written
+	case <-u.conn.Lost(): // they were not written
 		position = 0
 	default:
 	}
@@ -281,7 +282,7 @@ func (u *unconfirmed) acknowledged(committed bool) {
 	if committed && u.unnoted {
 		u.due, u.unnoted = false, false
 		if slices.ContainsFunc(u.messages, func(m takenMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
-			u.conn.publishCursor(u.sequence)
+			u.conn.PublishCursor(u.sequence)
 		}
 	}
 	u.size.Store(int64(len(u.messages)))
@@ -297,9 +298,9 @@ func (u *unconfirmed) undo() {
 // keyOf identifies the topic and the payload of a message, and whether the broker
 // had kept it: one that it keeps is no repetition of the one that it kept. The key
 // is the same after a restart.
-func keyOf(msg *message) uint64 {
-	key := mix(xxhash.Sum64String(msg.topic)) ^ xxhash.Sum64(msg.payload)
-	if msg.retained {
+func keyOf(msg *mqtt.Message) uint64 {
+	key := mix(xxhash.Sum64String(msg.Topic)) ^ xxhash.Sum64(msg.Payload)
+	if msg.Retained {
 		key = mix(key)
 	}
 	return key

@@ -2,29 +2,29 @@ package stream
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"edge/stream/mqtt"
 )
 
 // step is one thing that happens between a broker and a node without a network.
 type step struct {
 	id      uint16
 	dup     bool
-	x       int     // of the labelled sample that comes; equal ones are equal messages
-	again   *cursor // not nil: a new connection comes first
-	crash   bool    // the node ends before, and its set is read from the journal
-	confirm bool    // before, the broker has read all acknowledgements
-	learnt  bool    // what has to become of it
+	x       int          // of the labelled sample that comes; equal ones are equal messages
+	again   *mqtt.Cursor // not nil: a new connection comes first
+	crash   bool         // the node ends before, and its set is read from the journal
+	confirm bool         // before, the broker has read all acknowledgements
+	learnt  bool         // what has to become of it
 }
 
-func brokerKeeps(sequence uint64) *cursor { return &cursor{found: true, sequence: sequence} }
+func brokerKeeps(sequence uint64) *mqtt.Cursor { return &mqtt.Cursor{Found: true, Sequence: sequence} }
 
 // A message is learnt unless the broker sends it again after it was learnt.
 func TestUnconfirmed(t *testing.T) {
-	unknown, fresh := &cursor{}, &cursor{fresh: true}
+	unknown, fresh := &mqtt.Cursor{}, &mqtt.Cursor{Fresh: true}
 	for name, steps := range map[string][]step{
 		"another identifier is another message, on one connection": {
 			{id: 1, x: 7, learnt: true}, {id: 2, dup: true, x: 7, learnt: true},
@@ -106,9 +106,9 @@ func TestUnconfirmed(t *testing.T) {
 					r.reconnect(s.again)
 				}
 				before := learnt()
-				msg := &message{id: s.id, dup: s.dup, topic: p7, payload: []byte(labelled(s.x)), qos: 1}
+				msg := &mqtt.Message{ID: s.id, Dup: s.dup, Topic: p7, Payload: []byte(labelled(s.x)), QoS: 1}
 				if s.confirm {
-					msg.confirmed = 1 << 40
+					msg.Confirmed = 1 << 40
 				}
 				r.sendMessage(msg)
 				time.Sleep(time.Second)
@@ -122,9 +122,9 @@ func TestUnconfirmed(t *testing.T) {
 
 // What was not committed is forgotten, and what it repeated is in the set again.
 func TestUnconfirmedUndo(t *testing.T) {
-	u, conn := testSet(), new(connection)
-	msg := func(id uint16) *message { return &message{id: id, dup: true, qos: 1, conn: conn} }
-	u.begin(msg(1), new(cursor))
+	u, conn := testSet(), newFakeOrigin()
+	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn} }
+	u.begin(msg(1), mqtt.Cursor{})
 	u.take(msg(1), false, true)
 	u.take(msg(2), false, true)
 	u.commit()
@@ -143,9 +143,9 @@ func TestUnconfirmedUndo(t *testing.T) {
 
 // The set is bounded in number, and in age for earlier connections.
 func TestUnconfirmedIsBounded(t *testing.T) {
-	u, conn := testSet(), new(connection)
-	msg := func(id int) *message {
-		return &message{id: uint16(id), qos: 1, conn: conn, payload: fmt.Append(nil, id)}
+	u, conn := testSet(), newFakeOrigin()
+	msg := func(id int) *mqtt.Message {
+		return &mqtt.Message{ID: uint16(id), QoS: 1, From: conn, Payload: fmt.Append(nil, id)}
 	}
 	for i := range maxUnconfirmed + 10 {
 		u.repeats(msg(i + 1))
@@ -154,8 +154,8 @@ func TestUnconfirmedIsBounded(t *testing.T) {
 	if n := u.dropped.Load(); len(u.messages) != maxUnconfirmed || n != 10 {
 		t.Errorf("%d messages, %d dropped, want %d and 10", len(u.messages), n, maxUnconfirmed)
 	}
-	conn = new(connection)
-	u.begin(msg(1), new(cursor))
+	conn = newFakeOrigin()
+	u.begin(msg(1), mqtt.Cursor{})
 	for i := range 1<<15 + 1<<11 {
 		u.repeats(msg(i%1000 + 20_000))
 	}
@@ -176,66 +176,27 @@ func acknowledge(u *unconfirmed) {
 	u.removed = u.removed[:0]
 }
 
-// A broker has read what was written before a packet that it answers.
-func TestAcks(t *testing.T) {
-	var a acks
-	want := func(n uint64) {
-		t.Helper()
-		if got := a.confirmed.Load(); got != n {
-			t.Errorf("%d confirmed, want %d", got, n)
-		}
-	}
-	a.wrote()
-	a.published(40_000)
-	a.wrote()
-	a.ping()
-	a.wrote()
-	a.answered(1) // never left
-	want(0)
-	a.pong()
-	want(2)
-	a.answered(40_000)
-	want(2)
-	a.published(40_000)
-	a.answered(40_000)
-	want(3)
-	if a.position() != 3 {
-		t.Errorf("position %d, want 3", a.position())
-	}
-	a.wrote()
-	a.ping()
-	a.wrote()
-	a.ping()
-	a.pong() // to the first ping
-	want(4)
-	a.pong()
-	want(5)
-	a.pong() // to none
-}
-
 // A connection that is being closed takes no acknowledgement any more, some time
 // before it is known to be lost. What was not written proves nothing.
 func TestUnwrittenAcknowledgements(t *testing.T) {
-	near, far := net.Pipe()
-	defer far.Close()
-	go io.Copy(io.Discard, far)
-	conn := &connection{client: &client{counters: new(counters)}, lost: make(chan struct{}), net: newFrameConn(near, 1000, time.Second)}
+	conn := newFakeOrigin()
 	u := testSet()
-	msg := func(id uint16) *message {
-		return &message{id: id, dup: true, qos: 1, conn: conn, payload: []byte("20.5"), confirmed: conn.confirmed()}
+	msg := func(id uint16) *mqtt.Message {
+		return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn, Payload: []byte("20.5"), Confirmed: conn.Confirmed()}
 	}
-	u.begin(msg(1), &cursor{})
+	u.begin(msg(1), mqtt.Cursor{})
 	settle := func(id uint16) {
 		u.take(msg(id), false, true)
 		u.commit()
-		conn.net.acknowledge(id, 1)
+		if !conn.closed {
+			conn.write()
+		}
 		u.acknowledged(true)
 	}
 	settle(1)
-	conn.net.acks.ping()
-	conn.net.Close()
+	conn.read()
+	conn.closed = true
 	settle(2)
-	conn.net.acks.pong()
 	if u.repeats(msg(1)) {
 		t.Error("an acknowledgement that was read is not known as read")
 	}

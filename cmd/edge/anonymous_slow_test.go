@@ -16,10 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/dataset"
 	"edge/online"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // anonymousRows are labelled rows without ids: all equal, or those of a real
@@ -31,7 +34,7 @@ var anonymousRows = map[string]func(t *testing.T) []dataset.Row{
 	"room_occupancy": func(t *testing.T) []dataset.Row {
 		file, err := dataset.Open(filepath.Join("..", "..", "..", "shared", "data", "room_occupancy.csv.gz"), dataset.Format{})
 		if err != nil {
-			missing(t, "needs ../shared: "+err.Error())
+			brokertest.Missing(t, "needs ../shared: "+err.Error())
 		}
 		defer file.Close()
 		rows, err := dataset.ReadAll(file)
@@ -53,13 +56,13 @@ func TestKilledWithoutIDs(t *testing.T) {
 	for name, broker := range realBrokers {
 		t.Run(name, func(t *testing.T) {
 			for name, rows := range anonymousRows {
-				t.Run(name, func(t *testing.T) { killWithoutIDs(t, newTestBroker(t, broker.start), rows(t), broker.inOrder) })
+				t.Run(name, func(t *testing.T) { killWithoutIDs(t, brokertest.New(t, broker.start), rows(t), broker.inOrder) })
 			}
 		})
 	}
 }
 
-func killWithoutIDs(t *testing.T, broker *testBroker, rows []dataset.Row, inOrder bool) {
+func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row, inOrder bool) {
 	kills, seed := tortureNumber(t, "EDGE_KILLS", 10), tortureNumber(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -68,7 +71,7 @@ func killWithoutIDs(t *testing.T, broker *testBroker, rows []dataset.Row, inOrde
 	if !inOrder {
 		samples = 1 << 30
 	}
-	config, page := anonymousConfig(t, broker.url(), store, samples, rows)
+	config, page := anonymousConfig(t, broker.URL(), store, samples, rows)
 
 	truth, fed := newTruth(t, config).learner, 0
 	digest := func(n int) string {
@@ -106,7 +109,7 @@ func killWithoutIDs(t *testing.T, broker *testBroker, rows []dataset.Row, inOrde
 	stop, sent := make(chan struct{}), make(chan error, 1)
 	var published atomic.Int64
 	time.Sleep(time.Second) // the subscription has to stand before the first row: a broker keeps nothing for a session it does not know
-	go func() { sent <- publishAnonymous(t, broker.url(), row, stop, &published) }()
+	go func() { sent <- publishAnonymous(t, broker.URL(), row, stop, &published) }()
 	d := first
 	for i := range int(kills) {
 		if i > 0 {
@@ -178,10 +181,10 @@ func compareJournal(t *testing.T, config, store string, rows []dataset.Row, tota
 }
 
 // publishAnonymous publishes rows at some 500 a second until stop is closed.
-func publishAnonymous(t *testing.T, broker string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{broker}
-	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+func publishAnonymous(t *testing.T, connection string, row func(int) *dataset.Row, stop chan struct{}, published *atomic.Int64) error {
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{connection}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
 		return err
 	}
@@ -203,14 +206,14 @@ func publishAnonymous(t *testing.T, broker string, row func(int) *dataset.Row, s
 }
 
 // loadRoom reads what a state file has of the only model.
-func loadRoom(t *testing.T, config, store string) *persist.Recovered {
+func loadRoom(t *testing.T, file, store string) *persist.Recovered {
 	t.Helper()
 	s, err := persist.OpenReadOnly(store, persist.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	cfg, err := LoadConfig(config)
+	cfg, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +280,7 @@ func anonymousConfig(t *testing.T, broker, store string, samples int, rows []dat
 			classes[r.Label], names = true, append(names, fmt.Sprintf("%q", r.Label))
 		}
 	}
-	page = freeAddress(t)
+	page = brokertest.FreeAddress(t)
 	return writeFile(t, "edge.yaml", fmt.Sprintf(`
 node: test
 mqtt: {servers: ["%s"], client_id: edge-test, max_reconnect_interval: 200ms}
@@ -310,19 +313,19 @@ func TestBurstWithoutIDs(t *testing.T) {
 		"room_occupancy": anonymousRows["room_occupancy"](t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			broker := newTestBroker(t, func(t *testing.T, addr string) func() {
-				return startMosquittoWith(t, addr, "max_queued_messages 100000")
+			connection := brokertest.New(t, func(t *testing.T, addr string) func() {
+				return brokertest.MosquittoWith(t, addr, "max_queued_messages 100000")
 			})
 			row := func(i int) *dataset.Row { return &rows[i%len(rows)] }
-			tap := newTap(t, broker.addr)
+			tap := newTap(t, connection.Addr)
 			config, page := anonymousConfig(t, "mqtt://"+tap.listener.Addr().String(), filepath.Join(t.TempDir(), "edge.db"), 500, rows)
 			d := startDaemon(t, config)
-			if !eventually(tap.subscribed) {
+			if !brokertest.Eventually(tap.subscribed) {
 				t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 			}
-			cfg := stream.DefaultMQTT()
-			cfg.Servers = []string{broker.url()}
-			pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+			cfg := mqtt.DefaultConfig()
+			cfg.Servers = []string{connection.URL()}
+			pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -341,7 +344,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 				if err := pub.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if !eventually(func() bool { return learnedSoFar(t, page) >= sent }) {
+				if !brokertest.Eventually(func() bool { return learnedSoFar(t, page) >= sent }) {
 					t.Fatalf("%d of %d rows are learnt:\n%s", learnedSoFar(t, page), sent, d.wholeLog())
 				}
 			}

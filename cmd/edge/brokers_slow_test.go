@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"edge/internal/broker/brokertest"
 )
 
 // realBroker is one that the tests without ids run against. They differ in what
@@ -23,9 +25,11 @@ type realBroker struct {
 }
 
 var realBrokers = map[string]realBroker{
-	"mosquitto": {func(t *testing.T, addr string) func() { return startMosquittoWith(t, addr, "max_queued_messages 0") }, true},
-	"nats":      {startNATS, false},
-	"rabbitmq":  {startRabbitMQ, false}, // a new consumer may be given the messages after those that come back
+	"mosquitto": {func(t *testing.T, addr string) func() {
+		return brokertest.MosquittoWith(t, addr, "max_queued_messages 0")
+	}, true},
+	"nats":     {startNATS, false},
+	"rabbitmq": {startRabbitMQ, false}, // a new consumer may be given the messages after those that come back
 }
 
 // startNATS starts a NATS server that speaks MQTT at addr.
@@ -33,7 +37,7 @@ func startNATS(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	program := lookUp(t, "nats-server")
 	config := writeFile(t, "nats.conf", fmt.Sprintf("server_name: test\nlisten: %q\njetstream {store_dir: %q}\nmqtt {listen: %q, ack_wait: \"1s\"}\n",
-		freeAddress(t), t.TempDir(), addr))
+		brokertest.FreeAddress(t), t.TempDir(), addr))
 	return startServer(t, addr, exec.Command(program, "-c", config))
 }
 
@@ -43,13 +47,13 @@ func startRabbitMQ(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	const program = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in PATH wants another user
 	if _, err := os.Stat(program); err != nil {
-		missing(t, "rabbitmq-server is not installed: "+err.Error())
+		brokertest.Missing(t, "rabbitmq-server is not installed: "+err.Error())
 	}
 	port := func(addr string) string {
 		_, port, _ := net.SplitHostPort(addr)
 		return port
 	}
-	mapper := freeAddress(t)
+	mapper := brokertest.FreeAddress(t)
 	stopMapper := startServer(t, mapper, exec.Command(lookUp(t, "epmd"), "-address", "127.0.0.1", "-port", port(mapper)))
 	dir := t.TempDir()
 	writeTo := func(name, text string) string {
@@ -62,7 +66,7 @@ func startRabbitMQ(t *testing.T, addr string) (stop func()) {
 	config := writeTo("rabbitmq.conf", "listeners.tcp = none\nmqtt.listeners.tcp.1 = "+addr+"\nmqtt.allow_anonymous = true\n")
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(),
-		"HOME="+dir, "ERL_EPMD_PORT="+port(mapper), "RABBITMQ_NODENAME=test"+port(addr)+"@localhost", "RABBITMQ_DIST_PORT="+port(freeAddress(t)),
+		"HOME="+dir, "ERL_EPMD_PORT="+port(mapper), "RABBITMQ_NODENAME=test"+port(addr)+"@localhost", "RABBITMQ_DIST_PORT="+port(brokertest.FreeAddress(t)),
 		"RABBITMQ_CONFIG_FILE="+config, "RABBITMQ_ENABLED_PLUGINS_FILE="+writeTo("plugins", "[rabbitmq_mqtt]."),
 		"RABBITMQ_MNESIA_BASE="+filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE="+filepath.Join(dir, "log"), "RABBITMQ_PID_FILE="+filepath.Join(dir, "pid"),
 	)
@@ -80,7 +84,7 @@ func lookUp(t *testing.T, program string) string {
 			return path
 		}
 	}
-	missing(t, program+" is not installed")
+	brokertest.Missing(t, program+" is not installed")
 	return ""
 }
 
@@ -99,7 +103,7 @@ func startServer(t *testing.T, addr string, cmd *exec.Cmd) (stop func()) {
 		cmd.Wait()
 	})
 	t.Cleanup(stop)
-	if !eventually(func() bool {
+	if !brokertest.Eventually(func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()

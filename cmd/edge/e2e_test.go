@@ -6,13 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,158 +17,18 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
-	"edge/online"
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/replay"
+	"edge/internal/report"
+	"edge/stream/mqtt"
 )
-
-// patience bounds every wait of these tests. It is never what passes them: a
-// machine may be so loaded that what takes milliseconds takes a minute. TestMain
-// sets it to a fifth of -timeout, where that is more.
-var patience = 2 * time.Minute
-
-// timeout is the value of the flag -timeout.
-func timeout() time.Duration {
-	limit, err := time.ParseDuration(flag.Lookup("test.timeout").Value.String())
-	if err != nil {
-		return 0
-	}
-	return limit
-}
-
-// testBroker is a broker that tests stop and start again.
-type testBroker struct {
-	addr  string
-	start func(t *testing.T, addr string) (stop func())
-	stop  func()
-}
-
-func (b *testBroker) url() string { return "mqtt://" + b.addr }
-
-func (b *testBroker) restart(t *testing.T) {
-	b.stop()
-	b.stop = b.start(t, b.addr)
-}
-
-// forEachBroker runs a test against the embedded broker and, with the build tag
-// slow, against mosquitto with its default settings.
-func forEachBroker(t *testing.T, test func(t *testing.T, b *testBroker)) {
-	t.Run("embedded", func(t *testing.T) { test(t, newTestBroker(t, startEmbedded)) })
-	if slow {
-		withMosquitto(t, test)
-	}
-}
-
-// withMosquitto runs a test against mosquitto alone: the embedded broker loses
-// messages that arrive while a client takes its session over, and repeats
-// others out of order.
-func withMosquitto(t *testing.T, test func(t *testing.T, b *testBroker)) {
-	t.Run("mosquitto", func(t *testing.T) { test(t, newTestBroker(t, startMosquitto)) })
-}
-
-func newTestBroker(t *testing.T, start func(*testing.T, string) func()) *testBroker {
-	t.Helper()
-	b := &testBroker{addr: freeAddress(t), start: start}
-	b.stop = start(t, b.addr)
-	t.Cleanup(func() { b.stop() })
-	return b
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-func startEmbedded(t *testing.T, addr string) (stop func()) {
-	t.Helper()
-	b, err := StartBroker(addr, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sync.OnceFunc(func() { b.Close() })
-}
-
-func startMosquitto(t *testing.T, addr string) (stop func()) { return startMosquittoWith(t, addr, "") }
-
-// startMosquittoWith adds settings to those of the test.
-func startMosquittoWith(t testing.TB, addr, settings string) (stop func()) {
-	t.Helper()
-	program, err := exec.LookPath("mosquitto")
-	if err != nil {
-		program = "/usr/sbin/mosquitto" // which is not in everybody's PATH
-		_, err = os.Stat(program)
-	}
-	if err != nil {
-		missing(t, "mosquitto is not installed: "+err.Error())
-	}
-	host, port, _ := net.SplitHostPort(addr)
-	config := writeFile(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\nuser root\n%s", port, host, settings))
-	cmd := exec.Command(program, "-c", config)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() { terminate(cmd) })
-	if !eventually(func() bool {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}) {
-		stop()
-		t.Fatalf("mosquitto does not listen on %s: %s", addr, &log)
-	}
-	return stop
-}
-
-// terminate ends a mosquitto: one that has just begun to listen forgets a
-// SIGTERM, so it gets another.
-func terminate(cmd *exec.Cmd) {
-	ended := make(chan struct{})
-	go func() {
-		cmd.Wait()
-		close(ended)
-	}()
-	for {
-		cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-			return
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
-}
-
-// missing skips a test for want of something; in CI that is a failure.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("CI") == "true" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
-}
-
-func eventually(ok func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-	}
-	return false
-}
 
 // daemon is `edge run` in a process of its own.
 type daemonProcess struct {
@@ -236,7 +93,7 @@ func (d *daemonProcess) wholeLog() string {
 // await waits until the daemon has logged a message.
 func (d *daemonProcess) await(msg string) gjson.Result {
 	d.t.Helper()
-	if !eventually(func() bool { _, ok := d.said(msg); return ok }) {
+	if !brokertest.Eventually(func() bool { _, ok := d.said(msg); return ok }) {
 		d.t.Fatalf("the daemon never says %q:\n%s", msg, d.wholeLog())
 	}
 	line, _ := d.said(msg)
@@ -254,7 +111,7 @@ func (d *daemonProcess) stop() gjson.Result {
 		if err != nil {
 			d.t.Fatalf("the daemon stops with %v:\n%s", err, d.wholeLog())
 		}
-	case <-time.After(patience):
+	case <-time.After(brokertest.Patience):
 		d.t.Fatalf("the daemon does not stop:\n%s", d.wholeLog())
 	}
 	d.t.Logf("stopped within %v", time.Since(begun).Round(time.Millisecond))
@@ -315,7 +172,7 @@ func replayed(t *testing.T, args ...string) (wait func()) {
 	t.Helper()
 	var errOut bytes.Buffer
 	done := make(chan int, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	go func() {
 		done <- execute(ctx, append([]string{"replay"}, args...), strings.NewReader(""), io.Discard, &errOut)
 	}()
@@ -326,7 +183,7 @@ func replayed(t *testing.T, args ...string) (wait func()) {
 			t.Fatalf("edge replay does not end: %s", &errOut)
 		}
 		cancel()
-		if code != exitOK {
+		if code != exit.OK {
 			t.Fatalf("edge replay exits with %d: %s", code, &errOut)
 		}
 	}
@@ -351,16 +208,16 @@ func sameAsEval(t *testing.T, final gjson.Result, data, config string) {
 // from the file.
 func TestDaemonEqualsEval(t *testing.T) {
 	data := waveformFile(t, 500)
-	forEachBroker(t, func(t *testing.T, b *testBroker) {
-		config, store := waveformConfig(t, b.url())
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, store := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
-		replayed(t, data, "--broker", b.url())()
+		replayed(t, data, "--broker", b.URL())()
 		awaitSamples(t, b, 500)
 		final := d.stop()
 		sameAsEval(t, final, data, config)
 
 		code, out, errOut := edge(t, "inspect", store, "--json")
-		if code != exitOK {
+		if code != exit.OK {
 			t.Fatalf("edge inspect exits with %d: %s", code, errOut)
 		}
 		m := gjson.Get(out, "models.0")
@@ -375,17 +232,17 @@ func TestDaemonEqualsEval(t *testing.T) {
 
 // A daemon that is stopped carries on where it was.
 func TestStopAndStart(t *testing.T) {
-	withMosquitto(t, func(t *testing.T, b *testBroker) {
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
 		data := waveformFile(t, 600)
-		config, _ := waveformConfig(t, b.url())
+		config, _ := waveformConfig(t, b.URL())
 		first := startDaemon(t, config)
 		first.await("connected to the broker")
 		rate := "150"
 		if len(emulator) > 0 {
 			rate = "30" // it learns no faster beside others
 		}
-		wait := replayed(t, data, "--broker", b.url(), "--rate", rate)
-		if metrics, ok := awaitMessage(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 0 }); !ok {
+		wait := replayed(t, data, "--broker", b.URL(), "--rate", rate)
+		if metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 0 }); !ok {
 			t.Errorf("nothing is learnt: %s", metrics)
 		}
 		before := first.stop()
@@ -414,11 +271,11 @@ func TestStopAndStart(t *testing.T) {
 // However often and whenever a daemon is killed, it learns every sample once,
 // in order.
 func TestKilledAtRandom(t *testing.T) {
-	withMosquitto(t, func(t *testing.T, b *testBroker) {
-		kills := brief(20, 3)
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		kills := brokertest.Brief(20, 3)
 		data := waveformFile(t, 200*(kills+1))
-		config, _ := waveformConfig(t, b.url())
-		wait := replayed(t, data, "--broker", b.url(), "--rate", "500")
+		config, _ := waveformConfig(t, b.URL())
+		wait := replayed(t, data, "--broker", b.URL(), "--rate", "500")
 		for range kills {
 			d := startDaemon(t, config)
 			d.await("connected to the broker")
@@ -439,11 +296,11 @@ func TestKilledAtRandom(t *testing.T) {
 // again teaches nothing.
 func TestKilledAndTaughtAgain(t *testing.T) {
 	data := waveformFile(t, 400)
-	forEachBroker(t, func(t *testing.T, b *testBroker) {
-		config, _ := waveformConfig(t, b.url())
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := waveformConfig(t, b.URL())
 		for _, rows := range []int{90, 200, 330} {
 			d := startDaemon(t, config)
-			replayed(t, data, "--broker", b.url(), "--first", fmt.Sprint(rows))()
+			replayed(t, data, "--broker", b.URL(), "--first", fmt.Sprint(rows))()
 			awaitSamples(t, b, rows)
 			d.kill()
 		}
@@ -451,7 +308,7 @@ func TestKilledAndTaughtAgain(t *testing.T) {
 		if n := d.await("model ready").Get("samples").Uint(); n != 330 {
 			t.Errorf("the last start has %d samples, want 330", n)
 		}
-		replayed(t, data, "--broker", b.url())()
+		replayed(t, data, "--broker", b.URL())()
 		awaitSamples(t, b, 400)
 		sameAsEval(t, d.stop(), data, config)
 	})
@@ -463,36 +320,36 @@ func TestLearningStaysOff(t *testing.T) {
 	data := waveformFile(t, 200)
 	t.Setenv("EDGE_CONTROL_ENABLED", "true")
 	t.Setenv("EDGE_MODELS_WAVEFORM_OUTPUT", "cbor")
-	withMosquitto(t, func(t *testing.T, b *testBroker) {
-		config, _ := waveformConfig(t, b.url())
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
-		replayed(t, data, "--broker", b.url(), "--first", "90")()
+		replayed(t, data, "--broker", b.URL(), "--first", "90")()
 		request(t, b, "OFF")
 		d.kill()
 		d = startDaemon(t, config)
 		d.await("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on")
-		replayed(t, data, "--broker", b.url())()
+		replayed(t, data, "--broker", b.URL())()
 		request(t, b, "ON")
-		if m := retained(t, b.url(), "edge/test/waveform/metrics"); gjson.Get(m, "frozen").Uint() != 200 || gjson.Get(m, "n").Uint() != 90 {
+		if m := brokertest.Retained(t, b.URL(), "edge/test/waveform/metrics"); gjson.Get(m, "frozen").Uint() != 200 || gjson.Get(m, "n").Uint() != 90 {
 			t.Errorf("metrics %s, want 90 samples learnt and 200 frozen", m)
 		}
 		d.kill()
 		d = startDaemon(t, config)
-		replayed(t, data, "--broker", b.url())()
+		replayed(t, data, "--broker", b.URL())()
 		awaitSamples(t, b, 200)
 		sameAsEval(t, d.stop(), data, config)
 	})
 }
 
 // request asks a daemon to switch learning and waits for its answer.
-func request(t *testing.T, b *testBroker, word string) {
+func request(t *testing.T, b *brokertest.Broker, word string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{b.url()}
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
 	answered := make(chan string, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
-	pub, err := NewPublisher(ctx, cfg, 1, []string{"edge/test/response/learning/waveform"}, func(_ string, payload []byte, _ bool) { answered <- string(payload) }, func() {})
+	pub, err := broker.NewPublisher(ctx, cfg, 1, []string{"edge/test/response/learning/waveform"}, func(_ string, payload []byte, _ bool) { answered <- string(payload) }, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -513,15 +370,15 @@ func request(t *testing.T, b *testBroker, word string) {
 // A daemon starts without a broker, and survives a broker that is restarted.
 func TestBrokerComesAndGoes(t *testing.T) {
 	data := waveformFile(t, 300)
-	forEachBroker(t, func(t *testing.T, b *testBroker) {
-		b.stop()
-		config, _ := waveformConfig(t, b.url())
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		b.Stop()
+		config, _ := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
 		d.await("cannot connect to the broker; will keep trying")
-		b.stop = b.start(t, b.addr)
-		replayed(t, data, "--broker", b.url(), "--first", "150")()
-		b.restart(t)
-		replayed(t, data, "--broker", b.url(), "--prefix", "again")()
+		b.Stop = b.Start(t, b.Addr)
+		replayed(t, data, "--broker", b.URL(), "--first", "150")()
+		b.Restart(t)
+		replayed(t, data, "--broker", b.URL(), "--prefix", "again")()
 		awaitSamples(t, b, 450)
 		if n := d.stop().Get("samples").Uint(); n != 450 {
 			t.Errorf("%d samples were learnt, want 150 and then 300", n)
@@ -533,11 +390,11 @@ func TestBrokerComesAndGoes(t *testing.T) {
 // and what they judge is the prediction of the day.
 func TestDelayedLabels(t *testing.T) {
 	data := waveformFile(t, 300)
-	forEachBroker(t, func(t *testing.T, b *testBroker) {
-		config, _ := waveformConfig(t, b.url())
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
-		code, out, errOut := edge(t, "replay", data, "--broker", b.url(), "--labels", "delayed", "--delay", "20", "--json")
-		if code != exitOK {
+		code, out, errOut := edge(t, "replay", data, "--broker", b.URL(), "--labels", "delayed", "--delay", "20", "--json")
+		if code != exit.OK {
 			t.Fatalf("replay exits with %d: %s", code, errOut)
 		}
 		published := gjson.Parse(out)
@@ -554,96 +411,26 @@ func TestDelayedLabels(t *testing.T) {
 }
 
 // awaitSamples waits until the metrics say that so many samples were learnt.
-func awaitSamples(t *testing.T, b *testBroker, n int) {
+func awaitSamples(t *testing.T, b *brokertest.Broker, n int) {
 	t.Helper()
-	metrics, ok := awaitMessage(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() == int64(n) })
+	metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() == int64(n) })
 	if !ok {
 		t.Errorf("the metrics never say %d samples: %s", n, metrics)
 	}
 }
 
-// awaitMessage waits for a message on a topic, retained or not, that is good, and
-// returns it, or else the newest.
-func awaitMessage(t *testing.T, b *testBroker, topic string, good func(payload string) bool) (newest string, ok bool) {
-	t.Helper()
-	var mu sync.Mutex
-	pub := subscriber(t, b.url(), []string{topic}, func(_ string, payload []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !ok { // an older one that was retained may come after it
-			newest, ok = string(payload), good(string(payload))
-		}
-	})
-	defer pub.Close()
-	eventually(func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return ok
-	})
-	mu.Lock()
-	defer mu.Unlock()
-	return newest, ok
-}
-
-// retained returns the message that a broker keeps on a topic, "" if there is
-// none: a broker sends those before what is published later.
-func retained(t *testing.T, broker, topic string) string {
-	t.Helper()
-	var (
-		mu   sync.Mutex
-		kept string
-		all  bool
-	)
-	mark := fmt.Sprintf("mark/%016x", rand.Uint64())
-	pub := subscriber(t, broker, []string{topic, mark}, func(on string, payload []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		if on == mark {
-			all = true
-		} else if !all {
-			kept = string(payload)
-		}
-	})
-	defer pub.Close()
-	if err := pub.Publish(t.Context(), mark, nil); err != nil {
-		t.Fatal(err)
-	}
-	if !eventually(func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return all
-	}) {
-		t.Fatalf("the broker does not send what was published on %s", mark)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	return kept
-}
-
-// subscriber subscribes at QoS 0 and publishes at QoS 1.
-func subscriber(t *testing.T, broker string, filters []string, heard func(topic string, payload []byte)) *Publisher {
-	t.Helper()
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{broker}
-	pub, err := NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { heard(topic, payload) }, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pub
-}
-
 // Broken messages are refused, and the stream goes on.
 func TestBrokenMessages(t *testing.T) {
-	forEachBroker(t, func(t *testing.T, b *testBroker) {
-		config, _ := waveformConfig(t, b.url())
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
 		var mu sync.Mutex
 		reasons := map[string]int{}
 		answered := 0
-		cfg := stream.DefaultMQTT()
-		cfg.Servers = []string{b.url()}
+		cfg := mqtt.DefaultConfig()
+		cfg.Servers = []string{b.URL()}
 		ready := make(chan struct{}, 10)
-		pub, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
+		pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch topic {
@@ -672,7 +459,7 @@ func TestBrokenMessages(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !eventually(func() bool { mu.Lock(); defer mu.Unlock(); return answered == 1 }) {
+		if !brokertest.Eventually(func() bool { mu.Lock(); defer mu.Unlock(); return answered == 1 }) {
 			t.Errorf("%d predictions, want that of the good message; refused: %v", answered, reasons)
 		}
 		mu.Lock()
@@ -689,10 +476,10 @@ func TestBrokenMessages(t *testing.T) {
 func TestDemo(t *testing.T) {
 	data := waveformFile(t, 400)
 	code, out, errOut := edge(t, "demo", data, "--rate", "0", "--json")
-	if code != exitOK || errOut != "" {
+	if code != exit.OK || errOut != "" {
 		t.Fatalf("exits with %d: %s", code, errOut)
 	}
-	var r Report
+	var r report.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v in %q", err, out)
 	}
@@ -700,7 +487,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the summary is %s", out)
 	}
 	code, out, errOut = edge(t, "demo", "--for", "1s", "--rate", "100")
-	if code != exitOK || errOut != "" && !strings.Contains(errOut, "this machine is too busy") {
+	if code != exit.OK || errOut != "" && !strings.Contains(errOut, "this machine is too busy") {
 		t.Fatalf("exits with %d: %s", code, errOut)
 	}
 	if !strings.HasPrefix(out, "edge demo: waveform, 21 features, 3 classes; broker on mqtt://127.0.0.1:") || !strings.Contains(out, "macro-f1") {
@@ -708,111 +495,49 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// slowLearner takes a minute for each group of ten samples that it is handed.
-type slowLearner struct {
-	groups int // still to be learnt
-	status online.Status
-}
-
-func (l *slowLearner) Status() *online.Status { s := l.status; return &s }
-
-func (l *slowLearner) Idle(ctx context.Context) error {
-	for ; l.groups > 0; l.groups-- {
-		if err := sleep(ctx, time.Minute); err != nil {
-			return err
-		}
-		l.status.Seq += 10
-		l.status.Scores.N += 10
-	}
-	return nil
-}
-
-// A demo waits for a learner that is busy, be it for minutes, and not for rows
-// that nobody has handed to it.
-func TestDemoWaitsForTheLearner(t *testing.T) {
-	for name, tc := range map[string]struct {
-		rows uint64
-		took time.Duration
-	}{
-		"all are judged": {30, 3 * time.Minute}, "two are refused": {32, 3*time.Minute + learntWait},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l, begun := &slowLearner{groups: 3}, time.Now()
-				if err := learnt(t.Context(), l, tc.rows); err != nil || l.status.Scores.N != 30 || time.Since(begun) != tc.took {
-					t.Errorf("after %v %d of 30 samples are learnt: %v; want %v", time.Since(begun), l.status.Scores.N, err, tc.took)
-				}
-			})
-		})
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := learnt(ended, &slowLearner{groups: 1}, 10); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that has ended: %v", err)
-	}
-}
-
-// A demo on a busy machine may end before its last samples are learnt; nothing
-// else may go wrong.
-func TestUnfinishedDemo(t *testing.T) {
-	late := coded(exitRuntime, stream.ErrUnfinished)
-	broken := coded(exitStore, errors.New("the disk is gone"))
-	for _, tc := range []struct {
-		err  error
-		want bool
-	}{
-		{nil, false}, {late, true}, {broken, false}, {errors.Join(late, nil), true}, {errors.Join(nil, errors.Join(late)), true},
-		{errors.Join(late, broken), false}, {errors.Join(errors.Join(late, broken)), false},
-	} {
-		if got := unfinished(tc.err); got != tc.want {
-			t.Errorf("unfinished(%v) = %v, want %v", tc.err, got, tc.want)
-		}
-	}
-}
-
 func TestReset(t *testing.T) {
 	data := waveformFile(t, 40)
-	b := newTestBroker(t, startEmbedded)
-	config, store := waveformConfig(t, b.url())
+	b := brokertest.New(t, brokertest.Embedded)
+	config, store := waveformConfig(t, b.URL())
 	d := startDaemon(t, config)
-	replayed(t, data, "--broker", b.url())()
-	if code, _, errOut := edge(t, "reset", "-c", config, "--all", "--yes"); code != exitStore || !strings.Contains(errOut, "locked") {
+	replayed(t, data, "--broker", b.URL())()
+	if code, _, errOut := edge(t, "reset", "-c", config, "--all", "--yes"); code != exit.Store || !strings.Contains(errOut, "locked") {
 		t.Errorf("a reset beside the daemon exits with %d: %s", code, errOut)
 	}
-	if code, _, errOut := edge(t, "inspect", store); code != exitStore || !strings.Contains(errOut, "stop the daemon first") {
+	if code, _, errOut := edge(t, "inspect", store); code != exit.Store || !strings.Contains(errOut, "stop the daemon first") {
 		t.Errorf("inspect beside the daemon exits with %d: %s", code, errOut)
 	}
 	d.stop()
-	if code, _, errOut := edgeWith(t, "n\n", "reset", "-c", config, "--model", "waveform"); code != exitRuntime || !strings.Contains(errOut, "Forget all of model waveform") {
+	if code, _, errOut := edgeWith(t, "n\n", "reset", "-c", config, "--model", "waveform"); code != exit.Runtime || !strings.Contains(errOut, "Forget all of model waveform") {
 		t.Errorf("a reset that is not confirmed exits with %d: %s", code, errOut)
 	}
-	if code, out, errOut := edgeWith(t, "y\n", "reset", "--state", store, "--model", "waveform"); code != exitOK || !strings.Contains(out, "has forgotten 40 samples") {
+	if code, out, errOut := edgeWith(t, "y\n", "reset", "--state", store, "--model", "waveform"); code != exit.OK || !strings.Contains(out, "has forgotten 40 samples") {
 		t.Errorf("a reset that is confirmed exits with %d: %s%s", code, out, errOut)
 	}
-	if code, out, _ := edge(t, "inspect", store, "--json"); code != exitOK || len(gjson.Get(out, "models").Array()) != 0 {
+	if code, out, _ := edge(t, "inspect", store, "--json"); code != exit.OK || len(gjson.Get(out, "models").Array()) != 0 {
 		t.Errorf("after the reset there are still models: %s", out)
 	}
-	if code, _, errOut := edge(t, "reset", "--state", store, "--model", "waveform", "--yes"); code != exitStore {
+	if code, _, errOut := edge(t, "reset", "--state", store, "--model", "waveform", "--yes"); code != exit.Store {
 		t.Errorf("a second reset exits with %d: %s", code, errOut)
 	}
 }
 
 // A configuration of another shape is refused before anything runs.
 func TestOtherShapeIsRefused(t *testing.T) {
-	b := newTestBroker(t, startEmbedded)
-	config, _ := waveformConfig(t, b.url())
+	b := brokertest.New(t, brokertest.Embedded)
+	config, _ := waveformConfig(t, b.URL())
 	startDaemon(t, config).stopAfter("connected to the broker")
 	t.Setenv("EDGE_MODELS_WAVEFORM_INDUCING", "30")
 	code, _, errOut := edge(t, "run", "-c", config, "--for", "10s")
-	if code != exitStore || !strings.Contains(errOut, "edge reset --model waveform") {
+	if code != exit.Store || !strings.Contains(errOut, "edge reset --model waveform") {
 		t.Errorf("exits with %d: %s", code, errOut)
 	}
 }
 
 // awaitOnline waits until the daemon's state says that it is online.
-func awaitOnline(t *testing.T, b *testBroker) {
+func awaitOnline(t *testing.T, b *brokertest.Broker) {
 	t.Helper()
-	if state, ok := awaitMessage(t, b, "edge/test/state", func(state string) bool { return state == "online" }); !ok {
+	if state, ok := brokertest.Await(t, b, "edge/test/state", func(state string) bool { return state == "online" }); !ok {
 		t.Fatalf("the daemon is not online: %q", state)
 	}
 }
@@ -825,13 +550,13 @@ func (d *daemonProcess) stopAfter(msg string) {
 
 // Without a daemon nothing is published: nobody would hear it.
 func TestReplayWaitsForADaemon(t *testing.T) {
-	b := newTestBroker(t, startEmbedded)
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{b.url()}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	b := brokertest.New(t, brokertest.Embedded)
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
 	defer cancel()
 	var why string
-	p := Player{
+	p := replay.Player{
 		Rows: dataset.NewWaveform(1), Topic: "sensors/waveform", Prefix: "waveform", Labels: "inline", Fraction: 1, Ahead: 10,
 		Waiting: func(w string) { why = w; cancel() },
 	}
@@ -841,117 +566,11 @@ func TestReplayWaitsForADaemon(t *testing.T) {
 	}
 }
 
-// The follower knows when a daemon listens, and how far it is.
-func TestFollower(t *testing.T) {
-	f := newFollower("edge", "gas", nil)
-	step := func(topic, payload string, kept, ready bool, last int) {
-		t.Helper()
-		f.hear(topic, []byte(payload), kept)
-		if r, l := f.state(); r != ready || l != last {
-			t.Errorf("after %s %s (kept: %v): ready %v, row %d; want %v, %d", topic, payload, kept, r, l, ready, last)
-		}
-	}
-	step("edge/a/info", "{}", true, false, 0) // of an earlier life
-	step("edge/a/state", "offline", true, false, 0)
-	step("edge/a/state", "online", false, false, 0) // connected, not yet subscribed
-	step("edge/a/info", "{}", false, true, 0)
-	step("edge/a/gas/prediction", `{"id":"gas-000007"}`, false, true, 7)
-	step("edge/a/gas/prediction", `{"id":"gas-000005"}`, false, true, 7)
-	step("edge/a/gas/prediction", `{"id":"room-000009"}`, false, true, 7)
-	step("edge/a/gas/prediction/p1", `{"id":"gas-000009"}`, false, true, 9)
-	step("edge/a/gas/prediction", `{"id":12}`, false, true, 9)
-	step("edge/a/gas/prediction", `nonsense`, false, true, 9)
-	step("edge/a/state", "offline", false, false, 9)
-	step("edge/b/state", "online", true, false, 9)
-	step("edge/b/info", "{}", true, true, 9) // was there before us
-	f.reconnected()
-	if ready, _ := f.state(); ready {
-		t.Error("a daemon that the broker before knew is ready")
-	}
-}
-
-// Whoever has many labels to learn is given time; whoever learns none is not
-// waited for.
-func TestFollowerOfALearner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFollower("edge", "gas", nil)
-		hear := func(row, version int) {
-			f.hear("edge/a/gas/prediction", fmt.Appendf(nil, `{"id":"gas-%06d","version":%d}`, row, version), false)
-		}
-		teach := func(n int) {
-			for range n {
-				f.teach()
-			}
-		}
-		teach(2 * maxBehind)
-		if f.behind() {
-			t.Error("nobody is behind before anybody was heard")
-		}
-		hear(1, 1000) // it knew something before
-		teach(maxBehind)
-		if f.behind() {
-			t.Errorf("behind with %d labels", maxBehind)
-		}
-		teach(1)
-		if !f.behind() {
-			t.Errorf("not behind with %d labels", maxBehind+1)
-		}
-		hear(2, 1016)
-		if f.behind() {
-			t.Error("still behind after a minibatch")
-		}
-		teach(maxBehind)
-		if !f.behind() {
-			t.Error("not behind again")
-		}
-		time.Sleep(idleLearner)
-		if f.behind() {
-			t.Error("a model that learns nothing is waited for")
-		}
-		teach(maxBehind)
-		hear(3, 10) // it was reset
-		if f.behind() {
-			t.Error("a model that was reset is behind")
-		}
-	})
-}
-
-func TestSampleMessages(t *testing.T) {
-	p := Player{Features: []string{"a b", "c"}}
-	for _, tc := range []struct {
-		named bool
-		label string
-		want  string
-	}{
-		{false, "", `{"id":"r-1","features":[0.1,1e+21]}`},
-		{false, `wo"rn`, `{"id":"r-1","features":[0.1,1e+21],"label":"wo\"rn"}`},
-		{true, "ok", `{"id":"r-1","features":{"a b":0.1,"c":1e+21},"label":"ok"}`},
-	} {
-		p.Named = tc.named
-		got := string(p.appendSample(nil, "r-1", []float64{0.1, 1e21}, tc.label))
-		if got != tc.want || !json.Valid([]byte(got)) {
-			t.Errorf("named %v, label %q: %s, want %s", tc.named, tc.label, got, tc.want)
-		}
-	}
-}
-
-func TestPacerStopsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	p := pacer{rate: 1e-3}
-	if err := p.wait(ctx); err != nil {
-		t.Fatalf("the first event waits: %v", err)
-	}
-	cancel()
-	if err := p.wait(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("the second event, after the end: %v", err)
-	}
-}
-
 // A daemon gives back the topics that its configuration had before it was
 // restarted under another.
 func TestFormerTopicsAfterARestart(t *testing.T) {
-	withMosquitto(t, func(t *testing.T, b *testBroker) {
-		config, _ := waveformConfig(t, b.url())
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := waveformConfig(t, b.URL())
 		t.Setenv("EDGE_STREAMS_WAVEFORM_TOPICS", "former/waveform")
 		d := startDaemon(t, config)
 		awaitOnline(t, b)
@@ -966,19 +585,16 @@ func TestFormerTopicsAfterARestart(t *testing.T) {
 }
 
 // keep publishes a retained message.
-func keep(t *testing.T, b *testBroker, topic, payload string) {
+func keep(t *testing.T, b *brokertest.Broker, topic, payload string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{b.url()}
-	opts, err := clientOptions(cfg)
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	client, err := broker.Dial(t.Context(), cfg, broker.Options{Answer: brokertest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := mqtt.NewClient(opts)
-	for _, token := range []func() mqtt.Token{client.Connect, func() mqtt.Token { return client.Publish(topic, 1, true, payload) }} {
-		if token := token(); !token.WaitTimeout(patience) || token.Error() != nil {
-			t.Fatalf("publish on %s: %v", topic, token.Error())
-		}
+	defer client.Close()
+	if err := client.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+		t.Fatalf("publish on %s: %v", topic, err)
 	}
-	client.Disconnect(100)
 }

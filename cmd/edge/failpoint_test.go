@@ -16,8 +16,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/stream/mqtt"
 )
 
 // failpoint is a place in the program where a test lets it panic, fail or wait.
@@ -41,7 +43,7 @@ var failpoints = []failpoint{
 	{"after the acknowledgement", "stream/pipeline.go", "	for _, f := range g.done {", "", ""},
 	{"before learning", "online/loop.go", "		out := lp.learner.Add(&r.Event)", "", ""},
 	{"after learning", "online/loop.go", "		lp.seq = r.Seq", "", ""},
-	{"after the snapshot", "online/loop.go", "	lp.publishDoubt()\n	lp.stale = true", "", ""},
+	{"after the snapshot", "online/loop.go", "	lp.publishUncertainty()\n	lp.stale = true", "", ""},
 	{"before the checkpoint", "online/loop.go", "	if err := lp.opts.Checkpointer.Checkpoint(", "", ""},
 	{"before the truncation", "persist/checkpoint.go", "		if d.slots[kept].generation > 0 {", "return err", ""},
 	{"after the truncation", "persist/checkpoint.go", "		d.slots[1-kept] = slot{c.generation, seq}", "return err", ""},
@@ -53,8 +55,8 @@ var failpoints = []failpoint{
 // inTheLearner are failpoints that a learner meets again whenever it is taught
 // the same.
 var inTheLearner = []failpoint{
-	{"in a step", "online/learner.go", "	if err := l.sweeps(n); err != nil {", "return err", "l.view.N == 32"},
-	{"over a sample", "online/learner.go", "	last, ahead := l.view.Pool.Last, len(l.pendY)+1", "", "poisonous(ev.X[0])"},
+	{"in a step", "online/learner.go", "	return l.bank.Learn(sep.Minibatch{", "return err", "l.view.N == 32"},
+	{"over a sample", "online/learner.go", "	last, ahead := l.view.Pool.Last, l.batch.len()+1", "", "poisonous(ev.X[0])"},
 }
 
 const (
@@ -101,7 +103,7 @@ func poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Ge
 func edgeWithFailpoints(t *testing.T) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		missing(t, "go is not installed: "+err.Error())
+		brokertest.Missing(t, "go is not installed: "+err.Error())
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -223,13 +225,13 @@ func TestPanicInTheLearner(t *testing.T) {
 	}
 	teach := func(d *daemonProcess, tap *tap, life int, again func() *daemonProcess) *daemonProcess {
 		t.Helper()
-		if !eventually(tap.subscribed) {
+		if !brokertest.Eventually(tap.subscribed) {
 			t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 		}
 		if err := s.publish(life, 1, operationRows); err != nil {
 			t.Fatal(err)
 		}
-		if !eventually(func() bool {
+		if !brokertest.Eventually(func() bool {
 			d = alive(d, tap, again)
 			return tap.acknowledged() == operationRows
 		}) {
@@ -238,7 +240,7 @@ func TestPanicInTheLearner(t *testing.T) {
 		return d
 	}
 	lifeOf := func(life int) (config, store string, tap *tap) {
-		tap = newTap(t, s.broker.addr)
+		tap = newTap(t, s.broker.Addr)
 		config, store = s.configure(t, "mqtt://"+tap.listener.Addr().String(), life)
 		data, err := os.ReadFile(config)
 		if err != nil {
@@ -283,9 +285,9 @@ func TestPanicInTheLearner(t *testing.T) {
 			sync.Mutex
 			heard []string
 		}
-		cfg := stream.DefaultMQTT()
-		cfg.Servers = []string{s.broker.url()}
-		listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+		cfg := mqtt.DefaultConfig()
+		cfg.Servers = []string{s.broker.URL()}
+		listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
 			events.Lock()
 			defer events.Unlock()
 			events.heard = append(events.heard, gjson.GetBytes(payload, "event").String()+": "+gjson.GetBytes(payload, "detail").String())
@@ -300,7 +302,7 @@ func TestPanicInTheLearner(t *testing.T) {
 			return startWithFailpoint(t, binary, config, fail...)
 		}
 		d := teach(startWithFailpoint(t, binary, config, fail...), tap, 3, again)
-		if !eventually(func() bool {
+		if !brokertest.Eventually(func() bool {
 			d = alive(d, tap, again) // all may have been acknowledged before the sample was learnt
 			events.Lock()
 			defer events.Unlock()

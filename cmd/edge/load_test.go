@@ -14,8 +14,12 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/daemon"
+	"edge/internal/dataset"
+	"edge/internal/replay"
+	"edge/stream/mqtt"
 )
 
 // TestLoad teaches a daemon samples twice as fast as it can learn them, for
@@ -40,14 +44,14 @@ func TestLoad(t *testing.T) {
 
 	// Groups that wait for the learner, and the one that is committed; messages in
 	// the ring, or answered and held, and between worker and committer.
-	const ahead, inside = (learnQueue + 2) * 16, 2048 + 64 + 2*16
+	const ahead, inside = (daemon.LearnQueue + 2) * 16, 2048 + 64 + 2*16
 	const queued = 1000 + 20 // by mosquitto, and on their way
 	most, longest, offered := 0, 0, 0
 	before, learnt := 0, 0 // acknowledged at the last look, and learnt
 	asking := s.ask()
 	const looks = 20 // at least, however slow the machine
 	begun := time.Now()
-	for ; time.Since(begun) < length || len(s.samples) < looks || learnt < ahead && time.Since(begun) < patience; time.Sleep(50 * time.Millisecond) {
+	for ; time.Since(begun) < length || len(s.samples) < looks || learnt < ahead && time.Since(begun) < brokertest.Patience; time.Sleep(50 * time.Millisecond) {
 		// What is known of learning may be old. When that changes, it is of a moment
 		// after the last look.
 		acked, now := s.tap.acknowledged(), int(s.learned())
@@ -92,7 +96,7 @@ func TestLoad(t *testing.T) {
 type asking struct {
 	t     *testing.T
 	rows  *dataset.Waveform
-	pub   *Publisher
+	pub   *broker.Publisher
 	mu    sync.Mutex
 	asked map[string]time.Time
 	took  []time.Duration
@@ -100,10 +104,10 @@ type asking struct {
 
 func (s *soak) ask() *asking {
 	a := &asking{t: s.t, rows: dataset.NewWaveform(7), asked: map[string]time.Time{}}
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{s.broker.url()}
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{s.broker.URL()}
 	subscribed := make(chan struct{}, 1)
-	pub, err := NewPublisher(s.t.Context(), cfg, 0, []string{"edge/test/waveform/prediction", "asking/ready"}, func(topic string, payload []byte, _ bool) {
+	pub, err := broker.NewPublisher(s.t.Context(), cfg, 0, []string{"edge/test/waveform/prediction", "asking/ready"}, func(topic string, payload []byte, _ bool) {
 		if topic == "asking/ready" {
 			select {
 			case subscribed <- struct{}{}:
@@ -123,7 +127,7 @@ func (s *soak) ask() *asking {
 	}
 	s.t.Cleanup(pub.Close)
 	a.pub = pub
-	if !eventually(func() bool {
+	if !brokertest.Eventually(func() bool {
 		if err := pub.Publish(s.t.Context(), "asking/ready", nil); err != nil {
 			s.t.Fatal(err)
 		}
@@ -137,7 +141,7 @@ func (s *soak) ask() *asking {
 // one asks about one sample.
 func (a *asking) one() {
 	var (
-		p   Player
+		p   replay.Player
 		row dataset.Row
 	)
 	a.rows.Next(&row)
@@ -145,7 +149,7 @@ func (a *asking) one() {
 	a.mu.Lock()
 	a.asked[id] = time.Now()
 	a.mu.Unlock()
-	if err := a.pub.Publish(a.t.Context(), "sensors/waveform", p.appendSample(nil, id, row.X, "")); err != nil {
+	if err := a.pub.Publish(a.t.Context(), "sensors/waveform", p.AppendSample(nil, id, row.X, "")); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -153,7 +157,7 @@ func (a *asking) one() {
 // end waits for the answers that have not come.
 func (a *asking) end() {
 	a.t.Helper()
-	if !eventually(func() bool {
+	if !brokertest.Eventually(func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return len(a.asked) == 0
@@ -171,12 +175,12 @@ func (a *asking) String() string {
 // teach publishes more samples with their labels, n of them.
 func (s *soak) teach(n int) {
 	var (
-		p   Player
+		p   replay.Player
 		row dataset.Row
 	)
 	for range n {
 		s.rows.Next(&row)
-		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", p.appendSample(nil, strconv.Itoa(row.Number), row.X, row.Label)); err != nil {
+		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", p.AppendSample(nil, strconv.Itoa(row.Number), row.X, row.Label)); err != nil {
 			s.t.Fatal(err)
 		}
 		s.taught++

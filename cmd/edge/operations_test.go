@@ -21,8 +21,12 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/replay"
+	"edge/stream/mqtt"
 )
 
 // operationRows are taught in each of these tests' lives: enough for two
@@ -32,14 +36,14 @@ const operationRows = 120
 // scenario teaches a daemon some samples, whatever befalls its operations.
 type scenario struct {
 	t      *testing.T
-	broker *testBroker
+	broker *brokertest.Broker
 	truth  string // digest of an undisturbed learner at the end
 	lives  int    // so far
 }
 
 func newScenario(t *testing.T) *scenario {
 	t.Helper()
-	s := &scenario{t: t, broker: newTestBroker(t, startMosquitto)}
+	s := &scenario{t: t, broker: brokertest.New(t, brokertest.Mosquitto)}
 	config, _ := s.configure(t, "mqtt://broker.lan", 0)
 	s.truth = newTruth(t, config).digest(operationRows)
 	return s
@@ -92,7 +96,7 @@ func (s *scenario) live(start func(config, store string) *daemonProcess) (log st
 	t := s.t
 	t.Helper()
 	s.lives++
-	tap := newTap(t, s.broker.addr)
+	tap := newTap(t, s.broker.Addr)
 	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
 	d := start(config, store)
 	ended := func() bool {
@@ -106,7 +110,7 @@ func (s *scenario) live(start func(config, store string) *daemonProcess) (log st
 	}
 	published := make(chan error, 1)
 	begun := false
-	if !eventually(func() bool {
+	if !brokertest.Eventually(func() bool {
 		if ended() {
 			tap.settle()
 			d = start(config, store)
@@ -163,20 +167,20 @@ func acks(op operation) (n int) {
 // publish publishes the samples of these numbers with their labels, and others
 // that ask.
 func (s *scenario) publish(life, from, to int, asking ...string) error {
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{s.broker.url()}
-	pub, err := NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{s.broker.URL()}
+	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
 		return err
 	}
 	defer pub.Close()
 	var (
-		p    Player
+		p    replay.Player
 		row  dataset.Row
 		rows = dataset.NewWaveform(tortureRows)
 	)
 	send := func(id, label string) error {
-		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", life), p.appendSample(nil, id, row.X, label))
+		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", life), p.AppendSample(nil, id, row.X, label))
 	}
 	for rows.Number < to {
 		if rows.Next(&row); row.Number < from {
@@ -199,7 +203,7 @@ func (s *scenario) publish(life, from, to int, asking ...string) error {
 // (default 9: every ninth) divides, and ends when a life has no such operation.
 // Without the build tag slow a fifth of them will do.
 func forOperations(t *testing.T, judge func(n int) (operations int)) {
-	step := int(tortureNumber(t, "EDGE_OPERATIONS", 9)) * brief(1, 5)
+	step := int(tortureNumber(t, "EDGE_OPERATIONS", 9)) * brokertest.Brief(1, 5)
 	lives := 0
 	for n := 1; ; n += step {
 		operations := judge(n)
@@ -272,13 +276,13 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	t := s.t
 	t.Helper()
 	s.lives++
-	tap := newTap(t, s.broker.addr)
+	tap := newTap(t, s.broker.Addr)
 	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
 	var mu sync.Mutex
 	answered, events := map[string]int{}, []string{}
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{s.broker.url()}
-	listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte, _ bool) {
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{s.broker.URL()}
+	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/waveform/prediction", "edge/test/event"}, func(topic string, payload []byte, _ bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		if strings.HasSuffix(topic, "event") {
@@ -302,7 +306,7 @@ func (s *scenario) outage(start func(config, store string) *daemonProcess, begin
 	d.await("connected to the broker")
 	must := func(what string, ok func() bool) {
 		t.Helper()
-		if !eventually(ok) {
+		if !brokertest.Eventually(ok) {
 			t.Fatalf("never %s: %d acknowledged, answered %v, events %q\n%s", what, tap.acknowledged(), answered, events, d.wholeLog())
 		}
 	}
@@ -376,13 +380,13 @@ func TestOutage(t *testing.T) {
 // ends, as no repair is possible while it runs, and the next start repairs.
 func TestDamagedWhileItRuns(t *testing.T) {
 	s := newScenario(t)
-	tap := newTap(t, s.broker.addr)
+	tap := newTap(t, s.broker.Addr)
 	config, store := s.configure(t, "mqtt://"+tap.listener.Addr().String(), s.lives)
 	d := startDaemon(t, config)
 	const half = operationRows / 2
 	teach := func(from, to int) {
 		t.Helper()
-		if !eventually(tap.subscribed) {
+		if !brokertest.Eventually(tap.subscribed) {
 			t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 		}
 		if err := s.publish(s.lives, from, to); err != nil {
@@ -390,7 +394,7 @@ func TestDamagedWhileItRuns(t *testing.T) {
 		}
 	}
 	teach(1, half)
-	if !eventually(func() bool { return tap.acknowledged() == half }) {
+	if !brokertest.Eventually(func() bool { return tap.acknowledged() == half }) {
 		t.Fatalf("%d samples are acknowledged:\n%s", tap.acknowledged(), d.wholeLog())
 	}
 	if err := os.Truncate(store, 2*4096); err != nil {
@@ -399,15 +403,15 @@ func TestDamagedWhileItRuns(t *testing.T) {
 	teach(half+1, operationRows)
 	select {
 	case err := <-d.end:
-		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitStore {
-			t.Errorf("the daemon ends with %v, want code %d:\n%s", err, exitStore, d.wholeLog())
+		if end := (*exec.ExitError)(nil); !errors.As(err, &end) || end.ExitCode() != exit.Store {
+			t.Errorf("the daemon ends with %v, want code %d:\n%s", err, exit.Store, d.wholeLog())
 		}
-	case <-time.After(patience):
+	case <-time.After(brokertest.Patience):
 		t.Fatalf("the daemon goes on with a damaged file:\n%s", d.wholeLog())
 	}
 	tap.settle()
 	d = startDaemon(t, config)
-	if !eventually(func() bool { return tap.acknowledged() == operationRows }) {
+	if !brokertest.Eventually(func() bool { return tap.acknowledged() == operationRows }) {
 		t.Fatalf("%d samples are acknowledged:\n%s", tap.acknowledged(), d.wholeLog())
 	}
 	d.stop()
@@ -424,7 +428,7 @@ func TestDiskIsFull(t *testing.T) {
 		t.Skip("NOT TESTED: only root can mount a small disk")
 	}
 	if _, err := exec.LookPath("unshare"); err != nil {
-		missing(t, "unshare is not installed")
+		brokertest.Missing(t, "unshare is not installed")
 	}
 	s := newScenario(t)
 	ballast := func(d *daemonProcess, store string) string {

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/daemon"
 	"edge/persist"
 )
 
@@ -163,7 +166,7 @@ func TestPowerLoss(t *testing.T) {
 		truth = append(truth, learner.digest(n))
 	}
 	d, acked, renames := newDisk(), 0, 0
-	every := brief(1, 5)
+	every := brokertest.Brief(1, 5)
 	var images, repaired, lost [2]int // by an honest disk and by another
 	for i := 0; i <= len(done); i++ {
 		for k := 0; k < 2*cuts && i%every == 0; k++ {
@@ -236,23 +239,23 @@ func emptied(folder string) error {
 
 // survivors starts a daemon, as far as its models are ready, and returns how
 // many samples it knows, and what it had to repair.
-func survivors(t *testing.T, config string, truth []string) (n int, recovery *persist.Recovery) {
+func survivors(t *testing.T, file string, truth []string) (n int, recovery *persist.Recovery) {
 	t.Helper()
-	cfg, err := LoadConfig(config)
+	cfg, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := NewDaemon(cfg, slog.New(slog.DiscardHandler), nil)
+	d, err := daemon.New(cfg, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n = int(d.now().models[0].loop.Learner().Scores().N)
-	recovery = d.store.Recovery()
+	n = int(d.Loop("waveform").Learner().Scores().N)
+	recovery = d.Recovery()
 	// Where both checkpoints are lost, what is left of the journal is learnt, and
 	// the loss is said.
 	said := recovery != nil && recovery.Models["waveform"].Samples > 0
-	if got := d.now().models[0].loop.Learner().Digest(); got != truth[n] && !said {
+	if got := d.Loop("waveform").Learner().Digest(); got != truth[n] && !said {
 		t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; %+v", n, got, truth[n], recovery)
 	}
 	return n, recovery

@@ -18,6 +18,8 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/internal/broker/brokertest"
 )
 
 // beEcho makes the test program publish on answersTopic what it receives on
@@ -165,7 +167,7 @@ func (a *asker) ask(payloads [][]byte, n int, rate float64) (took time.Duration,
 			continue
 		}
 		flush()
-		wait := patience
+		wait := brokertest.Patience
 		if rate > 0 && next < n {
 			wait = max(0, time.Until(began.Add(time.Duration(float64(next)/rate*1e9))))
 		}
@@ -177,7 +179,7 @@ func (a *asker) ask(payloads [][]byte, n int, rate float64) (took time.Duration,
 			latencies = append(latencies, t.Sub(sent[answered]))
 			answered++
 		case <-time.After(wait):
-			if wait == patience {
+			if wait == brokertest.Patience {
 				a.b.Fatalf("%d answers to %d questions", answered, next)
 			}
 		}
@@ -195,14 +197,14 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// process is a program that is measured while it answers.
-type process struct {
+// answerer is a program that is measured while it answers.
+type answerer struct {
 	*asker
 	pid int
 }
 
 // cpu is the processor time that the process has used, to 10 ms.
-func (p *process) cpu() time.Duration {
+func (p *answerer) cpu() time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	if err != nil {
 		p.b.Fatal(err)
@@ -214,7 +216,7 @@ func (p *process) cpu() time.Duration {
 }
 
 // resident is the resident set now, in MB.
-func (p *process) resident() float64 {
+func (p *answerer) resident() float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
 	if err != nil {
 		p.b.Fatal(err)
@@ -234,7 +236,7 @@ func (f figures) ratio(unit, over, under string) {
 }
 
 // flood asks n questions as fast as they are answered.
-func (f figures) flood(p *process, what string, payloads [][]byte, n int) {
+func (f figures) flood(p *answerer, what string, payloads [][]byte, n int) {
 	used := p.cpu()
 	took, _ := p.ask(payloads, n, 0)
 	f.add(what+"-msg/s", float64(n)/took.Seconds())
@@ -242,7 +244,7 @@ func (f figures) flood(p *process, what string, payloads [][]byte, n int) {
 }
 
 // pace asks 1000 questions a second.
-func (f figures) pace(p *process, what string, payloads [][]byte, n int) {
+func (f figures) pace(p *answerer, what string, payloads [][]byte, n int) {
 	_, l := p.ask(payloads, n, 1000)
 	f.add(what+"-p50-ms", quantile(l, 0.5).Seconds()*1e3)
 	f.add(what+"-p99-ms", quantile(l, 0.99).Seconds()*1e3)
@@ -256,7 +258,7 @@ type answerers struct {
 }
 
 // echoing runs f with the echo.
-func (s *answerers) echoing(f func(*process)) {
+func (s *answerers) echoing(f func(*answerer)) {
 	cmd := self()
 	cmd.Env, cmd.Stderr = append(os.Environ(), beEcho+"="+s.broker), os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -267,21 +269,21 @@ func (s *answerers) echoing(f func(*process)) {
 }
 
 // predicting runs f with a daemon.
-func (s *answerers) predicting(f func(*process)) {
+func (s *answerers) predicting(f func(*answerer)) {
 	d := startDaemon(s.b, s.config)
 	defer d.stop()
 	d.await("connected to the broker")
 	s.with(d.cmd.Process.Pid, f)
-	p := &process{&asker{b: s.b}, d.cmd.Process.Pid}
+	p := &answerer{&asker{b: s.b}, d.cmd.Process.Pid}
 	for used := time.Duration(-1); used != p.cpu(); time.Sleep(time.Second) { // learning may be behind
 		used = p.cpu()
 	}
 }
 
-func (s *answerers) with(pid int, f func(*process)) {
+func (s *answerers) with(pid int, f func(*answerer)) {
 	time.Sleep(500 * time.Millisecond) // until it has subscribed
 	a := newAsker(s.b, s.broker)
-	f(&process{a, pid})
+	f(&answerer{a, pid})
 	a.conn.Close()
 	for range a.answers { // until it has ended
 	}
@@ -307,8 +309,8 @@ func BenchmarkEndToEnd(b *testing.B) {
 			name += "/nagle"
 		}
 		b.Run(name, func(b *testing.B) {
-			addr := freeAddress(b)
-			b.Cleanup(startMosquittoWith(b, addr, c.settings+"\nmax_queued_messages 0\n"))
+			addr := brokertest.FreeAddress(b)
+			b.Cleanup(brokertest.MosquittoWith(b, addr, c.settings+"\nmax_queued_messages 0\n"))
 			folder := b.TempDir()
 			s := &answerers{b: b, broker: "mqtt://" + addr}
 			classes := make([]string, c.classes)
@@ -327,11 +329,11 @@ http: {listen: ""}
 			plain, labelled := gasPayloads(2000, c.classes, c.features, false), gasPayloads(2000, c.classes, c.features, true)
 			n, f := max(b.N, 1000), figures{}
 			for range rounds {
-				s.echoing(func(p *process) {
+				s.echoing(func(p *answerer) {
 					f.flood(p, "echo", plain, n)
 					f.pace(p, "echo", plain, n/4)
 				})
-				s.predicting(func(p *process) {
+				s.predicting(func(p *answerer) {
 					p.ask(labelled, 1000, 0) // until hyper-parameters are learnt
 					time.Sleep(2 * time.Second)
 					f.add("idle-MB", p.resident())

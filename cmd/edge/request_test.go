@@ -6,13 +6,16 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
 )
 
 // answerTo returns the answer to a request of a running daemon.
 func answerTo(t *testing.T, config string, args ...string) gjson.Result {
 	t.Helper()
-	code, out, errOut := edge(t, append([]string{"request", "-c", config, "--wait", patience.String()}, args...)...)
-	if code != exitOK {
+	code, out, errOut := edge(t, append([]string{"request", "-c", config, "--wait", brokertest.Patience.String()}, args...)...)
+	if code != exit.OK {
 		t.Fatalf("edge request %v exits with %d: %s", args, code, errOut)
 	}
 	return gjson.Get(out, "data")
@@ -23,21 +26,21 @@ func answerTo(t *testing.T, config string, args ...string) gjson.Result {
 func TestRequestsAreDurable(t *testing.T) {
 	data := waveformFile(t, 400)
 	t.Setenv("EDGE_CONTROL_ENABLED", "true")
-	forEachBroker(t, func(t *testing.T, b *testBroker) {
-		config, store := waveformConfig(t, b.url())
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, store := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
 		d.await("connected to the broker")
 		if got := answerTo(t, config, "ping"); got.Get("node").Str != "test" {
 			t.Errorf("ping: %s", got)
 		}
-		replayed(t, data, "--broker", b.url(), "--first", "200")()
+		replayed(t, data, "--broker", b.URL(), "--first", "200")()
 		awaitSamples(t, b, 200)
 		export := answerTo(t, config, "export", "--data", `{"name":"good"}`)
 		if want := filepath.Join(filepath.Dir(store), "exports", "waveform.good.db"); export.Get("file").Str != want {
 			t.Errorf("export: %s, want the file %s", export, want)
 		}
 		code, out, errOut := edge(t, "inspect", export.Get("file").Str, "--json")
-		if code != exitOK || gjson.Get(out, "models.0.digest").Str != export.Get("digest").Str {
+		if code != exit.OK || gjson.Get(out, "models.0.digest").Str != export.Get("digest").Str {
 			t.Errorf("inspect of the export: %d, %s%s", code, out, errOut)
 		}
 		answerTo(t, config, "class_add", "waveform", "--data", `{"class":"broken"}`)
@@ -46,9 +49,9 @@ func TestRequestsAreDurable(t *testing.T) {
 
 		d = startDaemon(t, config)
 		d.await("connected to the broker")
-		replayed(t, data, "--broker", b.url())() // the sensors go on saying 2
+		replayed(t, data, "--broker", b.URL())() // the sensors go on saying 2
 		awaitSamples(t, b, 400)
-		metrics := retained(t, b.url(), "edge/test/waveform/metrics")
+		metrics := brokertest.Retained(t, b.URL(), "edge/test/waveform/metrics")
 		if got := gjson.Get(metrics, "classes").Raw; got != `["0","1","two","broken"]` || gjson.Get(metrics, "per_class.two.n").Int() == 0 {
 			t.Errorf("classes %s, metrics %s", got, metrics)
 		}
@@ -78,7 +81,7 @@ func TestRequestsAreDurable(t *testing.T) {
 			{"dance", "unknown request"},
 		} {
 			code, out, errOut := edge(t, append([]string{"request", "-c", config}, strings.Fields(c.args)...)...)
-			if code != exitRuntime || !strings.Contains(errOut, c.want) || gjson.Get(out, "status").Str != "error" {
+			if code != exit.Runtime || !strings.Contains(errOut, c.want) || gjson.Get(out, "status").Str != "error" {
 				t.Errorf("edge request %s: %d, %s%s, want an error that says %q", c.args, code, out, errOut, c.want)
 			}
 		}

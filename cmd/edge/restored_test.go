@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"edge/internal/config"
+	"edge/internal/daemon"
 	"edge/online"
 	"edge/persist"
 )
@@ -15,7 +17,7 @@ import (
 // its samples is said to be restored.
 func TestRestoredIsWhatACheckpointHeld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.db")
-	cfg, err := LoadConfig(writeFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+	cfg, err := config.Load(writeFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +55,7 @@ func TestRestoredIsWhatACheckpointHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	d, err := NewDaemon(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	d, err := daemon.New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,15 +6,17 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"edge/internal/broker/brokertest"
 )
 
 // A journal that has filled the state file makes room for itself, by
 // checkpoints that are not due for long; nothing is lost or learnt twice by that.
 func TestFullStoreMakesRoom(t *testing.T) {
-	rows := brief(8000, 6000)
+	rows := brokertest.Brief(8000, 6000)
 	data := waveformFile(t, rows)
-	b := newTestBroker(t, startEmbedded)
-	config, _ := waveformConfig(t, b.url())
+	b := brokertest.New(t, brokertest.Embedded)
+	config, _ := waveformConfig(t, b.URL())
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +27,7 @@ func TestFullStoreMakesRoom(t *testing.T) {
 	}
 	d := startDaemon(t, config)
 	d.await("connected to the broker")
-	replayed(t, data, "--broker", b.url())()
+	replayed(t, data, "--broker", b.URL())()
 	awaitSamples(t, b, rows)
 	d.await("the journal works again")
 	d.kill()

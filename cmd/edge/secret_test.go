@@ -9,7 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/stream/mqtt"
 )
 
 // TestSecretsStaySecret looks for the broker's password in everything that a
@@ -18,9 +20,9 @@ import (
 // the other commands print.
 func TestSecretsStaySecret(t *testing.T) {
 	const secret = "correct-horse-battery-staple"
-	b := newTestBroker(t, startMosquitto)
-	tap := newTap(t, b.addr)
-	web := freeAddress(t)
+	b := brokertest.New(t, brokertest.Mosquitto)
+	tap := newTap(t, b.Addr)
+	web := brokertest.FreeAddress(t)
 	passwordFile := writeFile(t, "password", secret+"\n")
 	config, store := waveformConfig(t, "mqtt://"+tap.listener.Addr().String())
 	text, err := os.ReadFile(config)
@@ -42,9 +44,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		defer mu.Unlock()
 		said[where] += what + "\n"
 	}
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{b.url()}
-	listener, err := NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { say("topic "+topic, string(payload)) }, func() {})
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { say("topic "+topic, string(payload)) }, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func TestSecretsStaySecret(t *testing.T) {
 
 	d := startDaemon(t, config)
 	d.await("connected to the broker")
-	replayed(t, waveformFile(t, 200), "--broker", b.url())()
+	replayed(t, waveformFile(t, 200), "--broker", b.URL())()
 	for topic, payload := range map[string]string{
 		"sensors/waveform":                 `{"broken":`,
 		"edge/test/request/health_check":   `{"transaction":"1"}`,
@@ -81,7 +83,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	http.DefaultClient.CloseIdleConnections()
 	tap.cut()
-	replayed(t, waveformFile(t, 10), "--broker", b.url())()
+	replayed(t, waveformFile(t, 10), "--broker", b.URL())()
 	d.kill()
 	say("log", d.wholeLog())
 	// The file of the secret goes away: what says so must not know it either.

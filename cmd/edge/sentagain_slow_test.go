@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"edge/internal/broker/brokertest"
 )
 
 // What real brokers do with messages that were not acknowledged when a
@@ -18,11 +20,11 @@ import (
 func TestSentAgain(t *testing.T) {
 	for name, renewed := range map[string]bool{"mosquitto": false, "nats": false, "rabbitmq": true} {
 		t.Run(name, func(t *testing.T) {
-			broker := newTestBroker(t, realBrokers[name].start)
+			broker := brokertest.New(t, realBrokers[name].start)
 			const sent, acknowledged = 8, 3
-			first := connectRaw(t, broker.addr, "edge-again")
+			first := connectRaw(t, broker.Addr, "edge-again")
 			first.subscribe("again")
-			publisher := connectRaw(t, broker.addr, "edge-again-publisher")
+			publisher := connectRaw(t, broker.Addr, "edge-again-publisher")
 			for i := range sent {
 				publisher.publish("again", fmt.Sprint(i), uint16(i+1))
 			}
@@ -37,7 +39,7 @@ func TestSentAgain(t *testing.T) {
 			first.ping() // its answer shows that the acknowledgements were read
 			first.conn.Close()
 
-			second := connectRaw(t, broker.addr, "edge-again")
+			second := connectRaw(t, broker.Addr, "edge-again")
 			var got, want []string
 			for i := acknowledged; i < sent; i++ {
 				p := second.message()
@@ -88,7 +90,7 @@ func (c *rawClient) send(p packets.ControlPacket) {
 // await returns the next packet of a kind; others are passed over.
 func (c *rawClient) await(kind byte) packets.ControlPacket {
 	c.t.Helper()
-	if err := c.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(brokertest.Patience)); err != nil {
 		c.t.Fatal(err)
 	}
 	empty := packets.NewControlPacket(kind)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -17,9 +16,10 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"edge/internal/broker/brokertest"
 )
 
-// manager plays the service manager: it hears what a daemon says on a socket.
 type manager struct {
 	mu    sync.Mutex
 	heard []string
@@ -76,11 +76,11 @@ func TestServiceManagerHears(t *testing.T) {
 	m, socket := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", socket)
 	t.Setenv("WATCHDOG_USEC", "400000")
-	b := newTestBroker(t, startEmbedded)
-	config, _ := waveformConfig(t, b.url())
+	b := brokertest.New(t, brokertest.Embedded)
+	config, _ := waveformConfig(t, b.URL())
 	d := startDaemon(t, config)
 	for state, times := range map[string]int{"READY=1": 1, "WATCHDOG=1": 5, "STATUS=connected; waveform: 0 samples": 1} {
-		if !eventually(func() bool { return m.count(state) >= times }) {
+		if !brokertest.Eventually(func() bool { return m.count(state) >= times }) {
 			t.Errorf("%s is not said %d times, but: %q", state, times, m.heard)
 		}
 	}
@@ -90,39 +90,6 @@ func TestServiceManagerHears(t *testing.T) {
 	d.stop()
 	if m.count("READY=1") != 1 || m.count("STOPPING=1") != 1 || m.heard[0] != "READY=1" {
 		t.Errorf("said: %q", m.heard)
-	}
-}
-
-// A daemon whose loops give no sign of life does not feed the watchdog.
-func TestWatchdogStarves(t *testing.T) {
-	b := newTestBroker(t, startEmbedded)
-	config, _ := waveformConfig(t, b.url())
-	cfg, err := LoadConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := NewDaemon(cfg, slog.New(slog.DiscardHandler), nil) // and do not run it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	var m manager
-	var log lockedLog
-	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: m.hear}
-	time.Sleep(s.watchdog)
-	stopped, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		s.run(t.Context(), stopped, d.monitor)
-	}()
-	time.Sleep(10 * s.watchdog)
-	close(stopped)
-	<-done
-	if m.count("READY=1") != 1 || m.count("WATCHDOG=1") != 0 {
-		t.Errorf("said: %q", m.heard)
-	}
-	if strings.Count(log.String(), "no sign of life") != 1 || !strings.Contains(log.String(), "model=waveform") {
-		t.Errorf("the log says: %s", &log)
 	}
 }
 
@@ -184,13 +151,13 @@ func TestStopInTime(t *testing.T) {
 		select {
 		case <-d.end:
 			t.Logf("stopped within %v", time.Since(began).Round(time.Millisecond))
-		case <-time.After(patience):
-			t.Errorf("does not stop within %v:\n%s", patience, d.wholeLog())
+		case <-time.After(brokertest.Patience):
+			t.Errorf("does not stop within %v:\n%s", brokertest.Patience, d.wholeLog())
 		}
 	}
 	t.Run("while messages come", func(t *testing.T) {
-		b := newTestBroker(t, startEmbedded)
-		config, _ := waveformConfig(t, b.url())
+		b := brokertest.New(t, brokertest.Embedded)
+		config, _ := waveformConfig(t, b.URL())
 		d := startDaemon(t, config)
 		d.await("connected to the broker")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -200,26 +167,26 @@ func TestStopInTime(t *testing.T) {
 		defer cancel()
 		data := waveformFile(t, 200)
 		flood.Go(func() {
-			execute(ctx, []string{"replay", data, "--loop", "--broker", b.url(), "--qos", "0"}, strings.NewReader(""), io.Discard, io.Discard)
+			execute(ctx, []string{"replay", data, "--loop", "--broker", b.URL(), "--qos", "0"}, strings.NewReader(""), io.Discard, io.Discard)
 		})
-		if metrics, ok := awaitMessage(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 100 }); !ok {
+		if metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 100 }); !ok {
 			t.Errorf("nothing is learnt: %s", metrics)
 		}
 		stop(t, d)
 	})
 	t.Run("the broker has fallen silent", func(t *testing.T) {
-		b := newTestBroker(t, startEmbedded)
-		p := newProxy(t, b.addr)
+		b := brokertest.New(t, brokertest.Embedded)
+		p := newProxy(t, b.Addr)
 		config, _ := waveformConfig(t, "mqtt://"+p.Addr().String())
 		d := startDaemon(t, config)
 		d.await("connected to the broker")
-		replayed(t, waveformFile(t, 100), "--broker", b.url())()
+		replayed(t, waveformFile(t, 100), "--broker", b.URL())()
 		p.silent.Lock()
 		defer p.silent.Unlock()
 		stop(t, d)
 	})
 	t.Run("there is no broker", func(t *testing.T) {
-		config, _ := waveformConfig(t, "mqtt://"+freeAddress(t))
+		config, _ := waveformConfig(t, "mqtt://"+brokertest.FreeAddress(t))
 		d := startDaemon(t, config)
 		d.await("cannot connect to the broker; will keep trying")
 		stop(t, d)
@@ -240,7 +207,7 @@ func TestUnit(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		missing(t, "systemd-analyze is not installed")
+		brokertest.Missing(t, "systemd-analyze is not installed")
 	}
 	program, err := os.Executable()
 	if err != nil {

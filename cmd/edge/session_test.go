@@ -11,26 +11,28 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/stream"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/stream/mqtt"
 )
 
 // session is a person and a sensor at a broker.
 type session struct {
 	t   *testing.T
-	pub *Publisher
+	pub *broker.Publisher
 	rng *rand.Rand
 
 	mu    sync.Mutex
 	heard map[string][]string // by topic
 }
 
-func newSession(t *testing.T, broker string) *session {
+func newSession(t *testing.T, connection string) *session {
 	t.Helper()
 	s := &session{t: t, rng: rand.New(rand.NewPCG(1, 2)), heard: map[string][]string{}}
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{broker}
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{connection}
 	var err error
-	s.pub, err = NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, retained bool) {
+	s.pub, err = broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, retained bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !retained {
@@ -46,7 +48,7 @@ func newSession(t *testing.T, broker string) *session {
 
 func (s *session) say(topic, payload string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), brokertest.Patience)
 	defer cancel()
 	if err := s.pub.Publish(ctx, topic, []byte(payload)); err != nil {
 		s.t.Fatal(err)
@@ -78,7 +80,7 @@ func (s *session) find(topic string, fits func(gjson.Result) bool) (gjson.Result
 // await waits for it.
 func (s *session) await(what, topic string, fits func(gjson.Result) bool) (found gjson.Result) {
 	s.t.Helper()
-	if !eventually(func() bool {
+	if !brokertest.Eventually(func() bool {
 		r, ok := s.find(topic, fits)
 		found = r
 		return ok
@@ -106,7 +108,7 @@ func (s *session) answer(id string) gjson.Result {
 // it did not know, then the sensors are exchanged, the drift is noticed, and the
 // model is taken back to what it knew before.
 func TestSession(t *testing.T) {
-	withMosquitto(t, func(t *testing.T, b *testBroker) {
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
 		store := filepath.Join(t.TempDir(), "edge.db")
 		config := writeFile(t, "edge.yaml", fmt.Sprintf(`
 node: test
@@ -124,10 +126,10 @@ store: {path: "%s"}
 metrics: {every: 1s, samples: 100}
 control: {enabled: true}
 http: {listen: ""}
-`, b.url(), store))
+`, b.URL(), store))
 		d := startDaemon(t, config)
 		d.await("connected to the broker")
-		s := newSession(t, b.url())
+		s := newSession(t, b.URL())
 		answerTo(t, config, "ping") // it hears
 		teach := func(prefix string, n int, open, closed [2]float64) {
 			for i := range n {

@@ -19,12 +19,18 @@ import (
 	"testing"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
+	paho "github.com/eclipse/paho.mqtt.golang"
 	"golang.org/x/sys/unix"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/doctor"
+	"edge/internal/replay"
+	"edge/internal/terminal"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four
@@ -66,7 +72,7 @@ func TestSoak(t *testing.T) {
 	if err := s.publisher.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(func() bool { return s.tap.acknowledged() == s.taught }) {
+	if !brokertest.Eventually(func() bool { return s.tap.acknowledged() == s.taught }) {
 		t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.acknowledged(), s.taught, s.daemon.wholeLog())
 	}
 	s.account()
@@ -88,10 +94,10 @@ func TestSoak(t *testing.T) {
 	took := time.Since(begun)
 	t.Logf("%d messages in %v, %d of them taught; faults: %v", s.published, took.Round(time.Second), s.taught, s.faults)
 	aDay := func(bytes float64) string {
-		return byteSize(uint64(bytes * (24 * time.Hour).Seconds() / took.Seconds()))
+		return terminal.Bytes(uint64(bytes * (24 * time.Hour).Seconds() / took.Seconds()))
 	}
 	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught: %s a day at this pace, doctor would have reckoned with %s",
-		byteSize(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), aDay(float64(s.written)), aDay(s.reckoned()))
+		terminal.Bytes(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), aDay(float64(s.written)), aDay(s.reckoned()))
 }
 
 const soakDuring = 300 // messages while a fault lasts
@@ -100,14 +106,14 @@ const soakDuring = 300 // messages while a fault lasts
 type soak struct {
 	t         *testing.T
 	rng       *rand.Rand
-	broker    *testBroker
+	broker    *brokertest.Broker
 	tap       *tap
 	config    string
 	store     string
 	web       string
 	daemon    *daemonProcess
 	truth     *tortureTruth
-	publisher *Publisher
+	publisher *broker.Publisher
 	rows      *dataset.Waveform
 
 	published, taught, acked, known int
@@ -123,11 +129,11 @@ type soakSample struct{ goroutines, descriptors, resident, heap, file float64 }
 // newSoak makes a soak whose model has these settings.
 func newSoak(t *testing.T, seed uint64, model string) *soak {
 	t.Helper()
-	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: dataset.NewWaveform(tortureRows), web: freeAddress(t)}
+	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: dataset.NewWaveform(tortureRows), web: brokertest.FreeAddress(t)}
 	folder := t.TempDir()
 	// A restart shall lose nothing, and nothing be dropped while the daemon is away.
-	s.broker = newTestBroker(t, startKeeping(folder))
-	s.tap = newTap(t, s.broker.addr)
+	s.broker = brokertest.New(t, brokertest.Keeping(folder))
+	s.tap = newTap(t, s.broker.Addr)
 	s.store = filepath.Join(folder, "edge.db")
 	s.config = writeFile(t, "soak.yaml", fmt.Sprintf(`
 node: test
@@ -202,12 +208,12 @@ func (s *soak) difference() string {
 // connect waits for the daemon's first subscription and makes a publisher.
 func (s *soak) connect() {
 	s.t.Helper()
-	if !eventually(s.tap.subscribed) {
+	if !brokertest.Eventually(s.tap.subscribed) {
 		s.t.Fatalf("the daemon never subscribes:\n%s", s.daemon.wholeLog())
 	}
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{s.broker.url()}
-	pub, err := NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{s.broker.URL()}
+	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -232,7 +238,7 @@ var hostile = [][]byte{
 // publish sends messages as fast as those that teach are acknowledged.
 func (s *soak) publish(messages int) {
 	var (
-		p   Player
+		p   replay.Player
 		row dataset.Row
 	)
 	send := func(payload []byte) {
@@ -246,16 +252,16 @@ func (s *soak) publish(messages int) {
 		switch kind := i % 10; {
 		case kind < 4:
 			for wait := time.Now(); s.taught-s.tap.acknowledged() >= tortureAhead; time.Sleep(time.Millisecond) {
-				if time.Since(wait) > patience {
+				if time.Since(wait) > brokertest.Patience {
 					s.t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.acknowledged(), s.taught, s.daemon.wholeLog())
 				}
 			}
 			s.rows.Next(&row)
-			send(p.appendSample(nil, strconv.Itoa(row.Number), row.X, row.Label))
+			send(p.AppendSample(nil, strconv.Itoa(row.Number), row.X, row.Label))
 			s.taught++
 		case kind < 9:
 			asking.Next(&row)
-			payload := p.appendSample(nil, "w"+strconv.Itoa(s.published), row.X, "")
+			payload := p.AppendSample(nil, "w"+strconv.Itoa(s.published), row.X, "")
 			if kind < 8 { // without an id nothing waits for a label
 				payload = append([]byte("{"), payload[bytes.IndexByte(payload, ',')+1:]...)
 			}
@@ -290,7 +296,7 @@ func (s *soak) fault(mortal bool) {
 		case "clash":
 			s.clash()
 		case "broker":
-			s.broker.restart(s.t)
+			s.broker.Restart(s.t)
 		case "disk":
 			s.refuseWrites(long)
 		case "held":
@@ -338,9 +344,9 @@ func (p *tap) stall(d time.Duration) {
 
 // clash is another client with the daemon's id, which acknowledges nothing.
 func (s *soak) clash() {
-	opts := mqtt.NewClientOptions().AddBroker("tcp://" + s.broker.addr).SetClientID("soak").
+	opts := paho.NewClientOptions().AddBroker("tcp://" + s.broker.Addr).SetClientID("soak").
 		SetCleanSession(false).SetAutoReconnect(false).SetAutoAckDisabled(true).SetConnectTimeout(5 * time.Second)
-	c := mqtt.NewClient(opts)
+	c := paho.NewClient(opts)
 	if c.Connect().WaitTimeout(10 * time.Second) {
 		c.Disconnect(0)
 	}
@@ -362,11 +368,11 @@ func (s *soak) account() {
 // reckoned is how many bytes the transactions should have written by what
 // doctor measures of a commit and a checkpoint.
 func (s *soak) reckoned() float64 {
-	cfg, err := LoadConfig(s.config)
+	cfg, err := config.Load(s.config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w, err := measureWear(s.t.Context(), cfg, s.t.TempDir(), 1e4, 5*time.Second)
+	w, err := doctor.MeasureWear(s.t.Context(), cfg, s.t.TempDir(), 1e4, 5*time.Second)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -389,7 +395,7 @@ func (s *soak) metric(name string) float64 {
 
 // scrape returns the metrics that have no labels.
 func scrape(addr string) (map[string]string, error) {
-	c := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	r, err := c.Get("http://" + addr + "/metrics")
 	if err != nil {
 		return nil, err

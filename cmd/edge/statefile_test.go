@@ -16,8 +16,11 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
 	"edge/persist"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // takeAway are ways in which a user takes the state file away from a running daemon.
@@ -39,7 +42,7 @@ const fileThird = operationRows / 3
 func newFileScenario(t *testing.T) *fileScenario {
 	t.Helper()
 	f := &fileScenario{scenario: newScenario(t)}
-	f.tap = newTap(t, f.broker.addr)
+	f.tap = newTap(t, f.broker.Addr)
 	f.config, f.store = f.configure(t, "mqtt://"+f.tap.listener.Addr().String(), f.lives)
 	f.daemon = startDaemon(t, f.config)
 	f.teach(1, fileThird)
@@ -49,7 +52,7 @@ func newFileScenario(t *testing.T) *fileScenario {
 
 func (f *fileScenario) teach(from, to int) {
 	f.t.Helper()
-	if !eventually(f.tap.subscribed) {
+	if !brokertest.Eventually(f.tap.subscribed) {
 		f.t.Fatalf("the daemon never subscribes:\n%s", f.daemon.wholeLog())
 	}
 	if err := f.publish(f.lives, from, to); err != nil {
@@ -59,7 +62,7 @@ func (f *fileScenario) teach(from, to int) {
 
 func (f *fileScenario) acknowledged(n int) {
 	f.t.Helper()
-	if !eventually(func() bool { return f.tap.acknowledged() == n }) {
+	if !brokertest.Eventually(func() bool { return f.tap.acknowledged() == n }) {
 		f.t.Fatalf("%d of %d samples are acknowledged:\n%s", f.tap.acknowledged(), n, f.daemon.wholeLog())
 	}
 }
@@ -72,7 +75,7 @@ func (f *fileScenario) ends(code int) string {
 		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != code {
 			f.t.Errorf("the daemon ends with %v, want code %d:\n%s", err, code, f.daemon.wholeLog())
 		}
-	case <-time.After(patience):
+	case <-time.After(brokertest.Patience):
 		f.t.Fatalf("the daemon goes on:\n%s", f.daemon.wholeLog())
 	}
 	f.tap.settle()
@@ -105,9 +108,9 @@ func TestStateFileTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFileScenario(t)
 			events := make(chan string, 100)
-			cfg := stream.DefaultMQTT()
-			cfg.Servers = []string{f.broker.url()}
-			listener, err := NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+			cfg := mqtt.DefaultConfig()
+			cfg.Servers = []string{f.broker.URL()}
+			listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
 				events <- gjson.GetBytes(payload, "event").String() + " " + gjson.GetBytes(payload, "detail").String()
 			}, func() {})
 			if err != nil {
@@ -116,7 +119,7 @@ func TestStateFileTakenAway(t *testing.T) {
 			defer listener.Close()
 			next := func(event, detail string) {
 				t.Helper()
-				for after := time.After(patience); ; {
+				for after := time.After(brokertest.Patience); ; {
 					select {
 					case e := <-events:
 						if !strings.HasPrefix(e, "store_") {
@@ -226,7 +229,7 @@ func TestStateFileReplaced(t *testing.T) {
 	if err := f.publish(f.lives, 2*fileThird+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
-	log := f.ends(exitStore)
+	log := f.ends(exit.Store)
 	kept := f.store + ".replaced-1"
 	if advice := "edge restore " + kept + " " + f.store; !strings.Contains(log, advice) {
 		t.Errorf("nothing advises %q:\n%s", advice, log)
@@ -237,7 +240,7 @@ func TestStateFileReplaced(t *testing.T) {
 	if after, err := os.ReadFile(f.store); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("the backup was written to: %d bytes, %d before, %v", len(after), len(before), err)
 	}
-	if code, out, errOut := edge(t, "restore", kept, f.store); code != exitOK {
+	if code, out, errOut := edge(t, "restore", kept, f.store); code != exit.OK {
 		t.Fatalf("restore: %s%s", out, errOut)
 	}
 	f.daemon = startDaemon(t, f.config)
@@ -265,7 +268,7 @@ func TestStateFileWrittenOver(t *testing.T) {
 	if err := f.publish(f.lives, 2*fileThird+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
-	if log := f.ends(exitStore); !strings.Contains(log, "another program wrote over "+f.store) {
+	if log := f.ends(exit.Store); !strings.Contains(log, "another program wrote over "+f.store) {
 		t.Errorf("the reason is not logged:\n%s", log)
 	}
 	if n := f.tap.acknowledged(); n != 2*fileThird {

@@ -18,6 +18,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"edge/internal/broker/brokertest"
 )
 
 // beSupervised names a descriptor: an edge that is tested sends through it the
@@ -71,7 +73,7 @@ func supervised(t *testing.T, config string, decide func(operation) verdict) *da
 	listener, err := receiveDescriptor(ours)
 	if err != nil {
 		d.kill()
-		missing(t, "this kernel does not let a test decide about system calls: "+err.Error())
+		brokertest.Missing(t, "this kernel does not let a test decide about system calls: "+err.Error())
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -123,7 +125,7 @@ func receiveDescriptor(from *os.File) (int, error) {
 		return 0, err
 	}
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(brokertest.Patience)); err != nil {
 		return 0, err
 	}
 	data, rights := make([]byte, 1), make([]byte, unix.CmsgSpace(4))

@@ -11,10 +11,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"edge/internal/broker/brokertest"
 )
 
-// terminal is a pseudo-terminal with a program in it.
-type terminal struct {
+// tty is a pseudo-terminal with a program in it.
+type tty struct {
 	master *os.File
 	cmd    *exec.Cmd
 
@@ -23,11 +25,11 @@ type terminal struct {
 }
 
 // inTerminal runs edge in a terminal of 80 columns.
-func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
+func inTerminal(t *testing.T, environ []string, args ...string) *tty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		missing(t, "no pseudo-terminals here: "+err.Error())
+		brokertest.Missing(t, "no pseudo-terminals here: "+err.Error())
 	}
 	t.Cleanup(func() { master.Close() })
 	fd := int(master.Fd())
@@ -43,7 +45,7 @@ func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 		t.Fatal(err)
 	}
 	defer slave.Close()
-	term := &terminal{master: master, cmd: self(args...)}
+	term := &tty{master: master, cmd: self(args...)}
 	term.resize(t, 80)
 	term.cmd.Env = append(append(os.Environ(), beEdge+"=1", "TERM=xterm-256color", "COLORTERM="), environ...)
 	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
@@ -68,14 +70,14 @@ func inTerminal(t *testing.T, environ []string, args ...string) *terminal {
 }
 
 // resize makes the terminal that wide, and 24 lines high.
-func (term *terminal) resize(t *testing.T, columns uint16) {
+func (term *tty) resize(t *testing.T, columns uint16) {
 	t.Helper()
 	if err := unix.IoctlSetWinsize(int(term.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (term *terminal) said() string {
+func (term *tty) said() string {
 	term.mu.Lock()
 	defer term.mu.Unlock()
 	return term.out.String()
@@ -84,10 +86,10 @@ func (term *terminal) said() string {
 // await waits until the terminal shows a text. A program writes the cells that
 // change and no others, "125" where "0.000" becomes "0.125", so the window is
 // resized now and then, upon which it writes all of them.
-func (term *terminal) await(t *testing.T, text string) {
+func (term *tty) await(t *testing.T, text string) {
 	t.Helper()
 	polls := 0
-	if !eventually(func() bool {
+	if !brokertest.Eventually(func() bool {
 		if polls++; polls%30 == 0 {
 			term.resize(t, 80+uint16(polls/30%2))
 		}
@@ -100,10 +102,10 @@ func (term *terminal) await(t *testing.T, text string) {
 // At a real terminal top draws on a screen of its own, obeys keys, and leaves
 // the terminal as it was; without colours if they are not wanted.
 func TestTopInATerminal(t *testing.T) {
-	b := newTestBroker(t, startEmbedded)
+	b := brokertest.New(t, brokertest.Embedded)
 	for name, environ := range map[string][]string{"coloured": nil, "plain": {"NO_COLOR=1"}} {
 		t.Run(name, func(t *testing.T) {
-			term := inTerminal(t, environ, "top", "--broker", b.url(), "--node", name)
+			term := inTerminal(t, environ, "top", "--broker", b.URL(), "--node", name)
 			for _, want := range []string{"\x1b[?1049h", "nothing heard"} {
 				term.await(t, want)
 			}

@@ -19,9 +19,13 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/tidwall/gjson"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/replay"
 	"edge/online"
-	"edge/stream"
+	"edge/stream/mqtt"
 )
 
 // The broker keeps 1000 messages for a client that is away and drops the rest:
@@ -46,13 +50,13 @@ const tortureAhead = 500
 // EDGE_TORTURE_SEED repeats the choice of the instants; where they fall in the
 // daemon's work remains the machine's choice.
 func TestTorture(t *testing.T) {
-	kills := tortureNumber(t, "EDGE_TORTURE", uint64(brief(100, 4)))
+	kills := tortureNumber(t, "EDGE_TORTURE", uint64(brokertest.Brief(100, 4)))
 	seed := tortureNumber(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 
-	broker := newTestBroker(t, startMosquitto)
-	tap := newTap(t, broker.addr)
+	broker := brokertest.New(t, brokertest.Mosquitto)
+	tap := newTap(t, broker.Addr)
 	never, often, store := tortureConfigs(t, "mqtt://"+tap.listener.Addr().String())
 	truth := newTruth(t, never)
 	load := &tortureLoad{tap: tap, stop: make(chan struct{}), done: make(chan error, 1)}
@@ -96,10 +100,10 @@ func TestTorture(t *testing.T) {
 		acked = tap.acknowledged()
 		d := startDaemon(t, config)
 		if i == 0 { // the broker keeps nothing for a client that it never met
-			if !eventually(tap.subscribed) {
+			if !brokertest.Eventually(tap.subscribed) {
 				t.Fatalf("the daemon never subscribes:\n%s", d.wholeLog())
 			}
-			load.start(t, broker.url())
+			load.start(t, broker.URL())
 		}
 		if i > 0 && rng.IntN(4) == 0 {
 			time.Sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond))))
@@ -110,7 +114,7 @@ func TestTorture(t *testing.T) {
 				life = 3000
 			}
 			until := acked + rng.IntN(life)
-			if !eventually(func() bool { return tap.acknowledged() >= until }) {
+			if !brokertest.Eventually(func() bool { return tap.acknowledged() >= until }) {
 				t.Fatalf("%d samples are acknowledged, want %d:\n%s", tap.acknowledged(), until, d.wholeLog())
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Millisecond)))) // at any moment of what follows
@@ -133,7 +137,7 @@ func TestTorture(t *testing.T) {
 	if err := <-load.done; err != nil {
 		t.Fatal(err)
 	}
-	if !eventually(func() bool { return tap.acknowledged() == load.rows }) {
+	if !brokertest.Eventually(func() bool { return tap.acknowledged() == load.rows }) {
 		t.Fatalf("%d of %d samples are acknowledged:\n%s", tap.acknowledged(), load.rows, last.wholeLog())
 	}
 	final := last.stop()
@@ -198,9 +202,9 @@ type tortureTruth struct {
 
 const tortureRows = 3 // seed of the samples
 
-func newTruth(t *testing.T, config string) *tortureTruth {
+func newTruth(t *testing.T, file string) *tortureTruth {
 	t.Helper()
-	cfg, err := LoadConfig(config)
+	cfg, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,11 +239,11 @@ type tortureLoad struct {
 	rows int // published; to be read when done
 }
 
-func (l *tortureLoad) start(t *testing.T, broker string) {
+func (l *tortureLoad) start(t *testing.T, connection string) {
 	t.Helper()
-	cfg := stream.DefaultMQTT()
-	cfg.Servers = []string{broker}
-	pub, err := NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{connection}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,9 +253,9 @@ func (l *tortureLoad) start(t *testing.T, broker string) {
 	}()
 }
 
-func (l *tortureLoad) run(t *testing.T, pub *Publisher) error {
+func (l *tortureLoad) run(t *testing.T, pub *broker.Publisher) error {
 	var (
-		p    Player
+		p    replay.Player
 		row  dataset.Row
 		rows = dataset.NewWaveform(tortureRows)
 	)
@@ -268,7 +272,7 @@ func (l *tortureLoad) run(t *testing.T, pub *Publisher) error {
 			continue
 		}
 		rows.Next(&row)
-		if err := pub.Publish(t.Context(), "sensors/waveform", p.appendSample(nil, fmt.Sprint(row.Number), row.X, row.Label)); err != nil {
+		if err := pub.Publish(t.Context(), "sensors/waveform", p.AppendSample(nil, fmt.Sprint(row.Number), row.X, row.Label)); err != nil {
 			return err
 		}
 		l.rows++

@@ -11,18 +11,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
+	"edge/internal/inspect"
 	"edge/online"
 	"edge/persist"
 )
 
 // verified runs the command on a state file.
-func verified(t *testing.T, path string) (code int, r VerifyReport) {
+func verified(t *testing.T, path string) (code int, r inspect.Verification) {
 	t.Helper()
 	code, out, errOut := edge(t, "verify", path, "--json")
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("verify prints %q, %q: %v", out, errOut, err)
 	}
-	if (code == exitOK) != r.Sound || code != exitOK && (code != exitStore || !strings.Contains(errOut, "edge run carries over")) {
+	if (code == exit.OK) != r.Sound || code != exit.OK && (code != exit.Store || !strings.Contains(errOut, "edge run carries over")) {
 		t.Errorf("verify exits with %d, says %q and prints %s", code, errOut, out)
 	}
 	return code, r
@@ -33,20 +36,20 @@ func verified(t *testing.T, path string) (code int, r VerifyReport) {
 // then repairs, and foretells what that loses.
 func TestVerify(t *testing.T) {
 	data := waveformFile(t, 400)
-	b := newTestBroker(t, startEmbedded)
-	config, store := waveformConfig(t, b.url())
+	b := brokertest.New(t, brokertest.Embedded)
+	config, store := waveformConfig(t, b.URL())
 	d := startDaemon(t, config)
 	d.await("connected to the broker")
-	replayed(t, data, "--broker", b.url())()
+	replayed(t, data, "--broker", b.URL())()
 	awaitSamples(t, b, 400)
-	if code, r := verified(t, store); code != exitOK || !r.InUse || r.Models[0].JournalLast < 400 {
+	if code, r := verified(t, store); code != exit.OK || !r.InUse || r.Models[0].JournalLast < 400 {
 		t.Errorf("beside the daemon, verify exits with %d: %+v", code, r)
 	}
 	d.kill()
-	if code, r := verified(t, store); code != exitOK || r.InUse || len(r.Models) != 1 || len(r.Models[0].Checkpoints) != 2 {
+	if code, r := verified(t, store); code != exit.OK || r.InUse || len(r.Models) != 1 || len(r.Models[0].Checkpoints) != 2 {
 		t.Fatalf("after a kill, verify exits with %d: %+v", code, r)
 	}
-	if code, out, _ := edge(t, "verify", store); code != exitOK || !strings.Contains(out, "sound") || !strings.Contains(out, "model waveform: checkpoints at") {
+	if code, out, _ := edge(t, "verify", store); code != exit.OK || !strings.Contains(out, "sound") || !strings.Contains(out, "model waveform: checkpoints at") {
 		t.Errorf("verify exits with %d and prints %q", code, out)
 	}
 
@@ -55,7 +58,7 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	damaged, lost, step := 0, uint64(0), brief(1, 8)
+	damaged, lost, step := 0, uint64(0), brokertest.Brief(1, 8)
 	for n := 0; n < len(sound)/page; n += step {
 		for name, damage := range map[string]func([]byte) []byte{
 			"zeroed":      func(f []byte) []byte { clear(f[n*page : (n+1)*page]); return f },
@@ -75,7 +78,7 @@ func TestVerify(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if (code == exitOK) != (recovery == nil) {
+			if (code == exit.OK) != (recovery == nil) {
 				t.Errorf("page %d %s: verify exits with %d and finds %q, the start repairs %+v", n, name, code, r.Problems, recovery)
 			}
 			if recovery == nil {
@@ -124,7 +127,7 @@ func TestVerifyState(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := edge(t, "verify", path)
-	if code != exitStore || !strings.Contains(errOut, "is damaged") {
+	if code != exit.Store || !strings.Contains(errOut, "is damaged") {
 		t.Errorf("verify exits with %d: %s", code, errOut)
 	}
 	for _, want := range []string{
@@ -135,7 +138,7 @@ func TestVerifyState(t *testing.T) {
 			t.Errorf("verify does not say %q:\n%s", want, out)
 		}
 	}
-	if code, _, errOut := edge(t, "verify", fmt.Sprint(path, ".none")); code != exitStore || !strings.Contains(errOut, "no such file") {
+	if code, _, errOut := edge(t, "verify", fmt.Sprint(path, ".none")); code != exit.Store || !strings.Contains(errOut, "no such file") {
 		t.Errorf("verify of no file exits with %d: %s", code, errOut)
 	}
 }

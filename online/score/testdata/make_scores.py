@@ -1,6 +1,6 @@
 # Writes scores.json: predictions with their labels, and their scores by
 # scikit-learn 1.2 and, where that has none, by numpy from the definitions in
-# docs/scores.md, taken literally. Run once:
+# docs/reference/scores.md, taken literally. Run once:
 #
 #   python3 make_scores.py > scores.json
 import json

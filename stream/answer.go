@@ -1,0 +1,170 @@
+package stream
+
+import (
+	"edge/model"
+	"edge/stream/codec"
+	"edge/stream/topic"
+	"slices"
+	"time"
+)
+
+// sample predicts for every model of the stream. row is where it is in shared, or −1.
+func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry, row int) {
+	msg := it.msg
+	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.Retained}
+	var sample uint64
+	if r.ID != "" {
+		sample, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
+		l.wait = waitKey(src.identity, at.levels, r.ID)
+	} else if r.Label != "" {
+		l.key = messageKey(msg.Topic, msg.Payload, entry)
+	}
+	for _, f := range src.feeds {
+		m := f.to
+		l.to, l.x = m, r.X
+		if f.pick != nil {
+			l.x = make([]float64, len(f.pick))
+			for j, at := range f.pick {
+				l.x[j] = r.X[at]
+			}
+		}
+		if r.ID != "" {
+			l.key = exampleKey(sample, l.x)
+		}
+		post := m.Model.Posterior()
+		if err := m.complete(&l, post, src.impute); err != nil {
+			w.report.refuse(src, []*modelState{m}, msg, err)
+			continue
+		}
+		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
+		ahead := 0
+		switch behind := m.behind(post.Version()); {
+		case learned:
+			ahead = behind + 1
+		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may come as late as the last one that came late; those that are asked for have no order
+			ahead = int(m.lag.Load())
+		}
+		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
+		if err != nil {
+			w.report.refuse(src, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
+			continue
+		}
+		m.clipped.Add(uint64(ws.Clipped()))
+		if learned {
+			m.unlearnt++
+		}
+		doubt := m.aim.Threshold(*m.Model.Uncertainty())
+		l.probs, l.said = probs, doubt.Meta(probs, novelty)
+		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
+		l.epoch, l.version = post.Epoch, post.Version()
+		m.seq++
+		l.seq = m.seq
+		p := &w.prediction
+		set := p.Set[:0]
+		*p = Prediction{
+			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
+			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
+			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived},
+			PredictionSet: PredictionSet{set, doubt.Coverage},
+		}
+		if doubt.Coverage > 0 {
+			p.Set = doubt.AppendSet(set, probs, l.x)
+			if k, known := classOf(post, r.Label); learned && known {
+				m.aim.JudgeNow(l.said.Holds(probs, l.x, k), len(p.Set))
+			}
+		}
+		p.judge()
+		l.query = w.ask(m, post, p, &l, msg, ws)
+		w.publish(m, p)
+		it.lessons = append(it.lessons, l)
+	}
+}
+
+// classOf returns the number of the class that a label means, one beyond the
+// classes for a new one; false for a former name of a class.
+func classOf(post *model.Posterior, label string) (k int, known bool) {
+	if k = slices.Index(post.Classes(), label); k >= 0 {
+		return k, true
+	}
+	return len(post.Classes()), !slices.Contains(post.Aliases, label)
+}
+
+// complete counts the features that a sample lacks, and fills them in if it is
+// told to: with the mean by which the model scales them.
+func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *codec.Refusal {
+	n := missing(l.x)
+	if n == 0 {
+		return nil
+	}
+	m.missing.Add(uint64(n))
+	switch {
+	case n == len(l.x):
+		return codec.Refuse(codec.MissingFeature, "none of the features of model %s has a value", m.Name)
+	case !impute || post.Version() == 0: // before the first sample there is no mean
+		return nil
+	}
+	l.x = slices.Clone(l.x) // other models fill in their own means
+	for j, v := range l.x {
+		if v != v {
+			l.x[j] = post.Scale.Mu[j]
+		}
+	}
+	return nil
+}
+
+// missing returns how many features have no value.
+func missing(x []float64) (n int) {
+	for _, v := range x {
+		if v != v {
+			n++
+		}
+	}
+	return n
+}
+
+// behind returns how many samples with their labels this version of the
+// posterior has not learnt yet. Repetitions are handed over and never learnt.
+// It is an estimate that errs towards none: labels that come later count as if
+// they had come with their samples.
+func (m *modelState) behind(version uint64) int {
+	repeated := m.redelivered.Load()
+	m.unlearnt -= min(version-m.version+repeated-m.repeated, m.unlearnt)
+	m.version, m.repeated = version, repeated
+	return int(m.unlearnt)
+}
+
+func (w *worker) publish(m *modelState, p *Prediction) {
+	p.Latency = time.Since(p.raw.arrived)
+	out := w.outbox.New()
+	if m.cbor == nil {
+		out.Payload = p.AppendJSON(out.Payload)
+	} else {
+		var err error
+		if out.Payload, err = m.cbor.encode(p); err != nil {
+			w.report.log.Error("cannot encode a prediction", "model", m.Name, "error", err)
+		}
+	}
+	out.Topic, out.QoS = m.answerTopic(p.Device), w.qos
+	w.outbox.Push(out)
+	m.latest.set(p)
+	m.predictions.Add(1)
+	w.counts.predictions.Add(1)
+	if w.hook != nil {
+		w.hook(p)
+	}
+}
+
+// answerTopic is where predictions for a device go.
+func (m *modelState) answerTopic(device string) string {
+	if device == "" {
+		return m.predictionTopic
+	}
+	to, ok := m.answers[device]
+	if !ok {
+		if to = m.predictionTopic + "/" + device; topic.Check(to) != nil {
+			to = m.predictionTopic
+		}
+		remember(&m.answers, device, to)
+	}
+	return to
+}

@@ -1,0 +1,176 @@
+package codec
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/tidwall/gjson"
+)
+
+// cborCodec reads CBOR (RFC 8949) of the shapes that JSON has. It is written as
+// JSON first, by the rules of RFC 8949, section 6.1, so that the two formats
+// cannot differ in what they accept: NaN becomes null, byte strings become
+// base64url. Beyond those rules, whole numbers may be keys, large numbers are
+// written in digits, and a typed array of floats (RFC 8746) is an array.
+type cborCodec struct {
+	json jsonCodec
+	mode cbor.DecMode
+}
+
+func newCBORCodec(s *shape) (*cborCodec, error) {
+	mode, err := cbor.DecOptions{
+		DupMapKey:       cbor.DupMapKeyEnforcedAPF,
+		MaxNestedLevels: maxDepth,
+		TimeTagToAny:    cbor.TimeTagToRFC3339Nano,
+	}.DecMode()
+	if err != nil {
+		return nil, fmt.Errorf("cbor: %w", err)
+	}
+	return &cborCodec{jsonCodec{s}, mode}, nil
+}
+
+func (c *cborCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	var v any
+	if err := c.mode.Unmarshal(payload, &v); err != nil {
+		if again := (*cbor.DupMapKeyError)(nil); errors.As(err, &again) {
+			return nil, Refuse(Repeated, "key %.40q occurs twice", fmt.Sprint(again.Key))
+		}
+		return nil, Refuse(Malformed, "%w", err)
+	}
+	text, err := appendAsJSON(make([]byte, 0, 2*len(payload)), v)
+	if err != nil {
+		return nil, Refuse(Malformed, "%w", err)
+	}
+	return c.json.decode(text)
+}
+
+// appendAsJSON appends a decoded CBOR value as JSON.
+func appendAsJSON(dst []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case nil, cbor.SimpleValue:
+		return append(dst, "null"...), nil
+	case bool:
+		return strconv.AppendBool(dst, v), nil
+	case uint64:
+		return strconv.AppendUint(dst, v, 10), nil
+	case int64:
+		return strconv.AppendInt(dst, v, 10), nil
+	case big.Int:
+		return v.Append(dst, 10), nil
+	case float64:
+		return appendNumber(dst, v), nil
+	case string:
+		return gjson.AppendJSONString(dst, v), nil
+	case time.Time: // of a tag that the decoder does not turn into text
+		return appendTimestamp(dst, v), nil
+	case []byte:
+		return gjson.AppendJSONString(dst, base64.RawURLEncoding.EncodeToString(v)), nil
+	case cbor.Tag:
+		if numbers, ok := typedArray(v); ok {
+			return appendArray(dst, numbers, func(dst []byte, f float64) ([]byte, error) { return appendNumber(dst, f), nil })
+		}
+		return appendAsJSON(dst, v.Content)
+	case []any:
+		return appendArray(dst, v, appendAsJSON)
+	case map[any]any:
+		return appendObject(dst, v)
+	}
+	return nil, fmt.Errorf("a value of type %T", v)
+}
+
+func appendArray[T any](dst []byte, list []T, element func([]byte, T) ([]byte, error)) (_ []byte, err error) {
+	dst = append(dst, '[')
+	for i, e := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = element(dst, e); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+// appendObject appends a map with its keys in order, so that of several faults
+// the same one is found each time.
+func appendObject(dst []byte, m map[any]any) (_ []byte, err error) {
+	type entry struct {
+		key   string
+		value any
+	}
+	entries := make([]entry, 0, len(m))
+	for k, v := range m {
+		switch k := k.(type) {
+		case string:
+			entries = append(entries, entry{k, v})
+		case uint64, int64:
+			entries = append(entries, entry{fmt.Sprint(k), v})
+		default:
+			return nil, fmt.Errorf("a key of type %T: want texts or whole numbers", k)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	dst = append(dst, '{')
+	for i, e := range entries {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(gjson.AppendJSONString(dst, e.key), ':')
+		if dst, err = appendAsJSON(dst, e.value); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// appendNumber appends a number with all its digits; JSON has no other than finite ones.
+func appendNumber(dst []byte, f float64) []byte {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}
+
+// typedArray returns the numbers of a typed array of floats (RFC 8746, section 2.1).
+func typedArray(t cbor.Tag) ([]float64, bool) {
+	data, ok := t.Content.([]byte)
+	if !ok {
+		return nil, false
+	}
+	var (
+		size  int
+		float func([]byte) float64
+	)
+	switch single, double := math.Float32frombits, math.Float64frombits; t.Number {
+	case 81:
+		size, float = 4, func(b []byte) float64 { return float64(single(binary.BigEndian.Uint32(b))) }
+	case 82:
+		size, float = 8, func(b []byte) float64 { return double(binary.BigEndian.Uint64(b)) }
+	case 85:
+		size, float = 4, func(b []byte) float64 { return float64(single(binary.LittleEndian.Uint32(b))) }
+	case 86:
+		size, float = 8, func(b []byte) float64 { return double(binary.LittleEndian.Uint64(b)) }
+	}
+	if size == 0 || len(data)%size != 0 {
+		return nil, false
+	}
+	numbers := make([]float64, len(data)/size)
+	for i := range numbers {
+		numbers[i] = float(data[i*size:])
+	}
+	return numbers, true
+}
+
+// appendTimestamp appends a time as a JSON string, UTC, to the millisecond.
+func appendTimestamp(dst []byte, t time.Time) []byte {
+	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
+}

@@ -1,0 +1,324 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"edge/online"
+)
+
+const (
+	maxID   = 128 // bytes of an id
+	maxTime = 64  // bytes of a time that is passed through
+)
+
+// Formats of a payload.
+const (
+	FormatJSON    = "json"
+	FormatCBOR    = "cbor"
+	formatFloat32 = "float32"
+	formatFloat64 = "float64"
+	formatInflux  = "influx"
+	formatCSV     = "csv"
+	FormatValue   = "value"
+)
+
+func formats() []string {
+	return []string{FormatJSON, FormatCBOR, formatFloat32, formatFloat64, formatInflux, formatCSV, FormatValue}
+}
+
+// Reading is one entry of a payload: a sample, or a label that comes later
+// than its sample (X is nil then).
+type Reading struct {
+	ID     string    // as text; "" if it has none
+	X      []float64 // D features in the stream's order, or one where the topic names it; finite, or NaN where one is missing
+	Label  string    // "" if it has none
+	Source string    // who gave the label, if the payload says so
+	Weight float64   // how many samples the label counts for; 0: one
+
+	RawID, RawTime string // as they came, valid JSON; "" if absent
+}
+
+// Decoder turns the payloads of one stream into readings. Any number of
+// goroutines may use it.
+type Decoder struct {
+	*shape
+	codec      codec
+	unpacker   *unpacker
+	maxPayload int
+}
+
+// LastID, as the id of a label, means the newest sample.
+const LastID = "last"
+
+// Features returns the names of the D features, in the order of Reading.X.
+func (d *Decoder) Features() []string { return d.names }
+
+// FeatureIndex returns where in Reading.X a feature is.
+func (d *Decoder) FeatureIndex(name string) (i int, ok bool) {
+	i, ok = d.index[name]
+	return i, ok
+}
+
+// MaxPayload is the largest payload that the decoder reads, in bytes.
+func (d *Decoder) MaxPayload() int { return d.maxPayload }
+
+// codec reads one format. What it is given is not empty and no longer than the
+// stream allows. Time and memory are linear in it.
+type codec interface {
+	decode(payload []byte) ([]Reading, *Refusal)
+}
+
+// shape is what the payloads of a stream hold, whatever their format.
+type shape struct {
+	names           []string       // of the D features; none where labels come alone
+	index           map[string]int // of a feature's name
+	paths           []string       // of the features; nil where their names are their keys
+	columns         []string       // of a line; nil for the features in order
+	reserved        map[string]bool
+	id, time, label string
+	maxBatch        int
+	scanned         bool // a scanner may read payloads of JSON
+	lenient         bool // features may be missing, not all of them
+	labels          labelMap
+	last            bool // a label without an id is for the newest sample
+}
+
+// NewDecoder returns the decoder of a stream's payloads.
+func NewDecoder(s Stream) (*Decoder, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("stream: decoder: %w", err)
+	}
+	sh := &shape{
+		names: s.FeatureNames(), index: map[string]int{}, reserved: map[string]bool{}, columns: s.Columns,
+		id: s.ID, time: s.Time, label: s.Label, maxBatch: s.MaxBatch,
+		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
+	}
+	for i, name := range sh.names {
+		sh.index[name] = i
+		if len(s.Fields) > 0 {
+			sh.paths = append(sh.paths, s.pathOf(name))
+		}
+	}
+	for _, key := range s.reserved() {
+		sh.reserved[key] = true
+	}
+	sh.scanned = sh.scannable()
+	d := &Decoder{shape: sh, maxPayload: int(s.MaxPayload)}
+	var err error
+	switch s.Format {
+	case FormatJSON:
+		d.codec = jsonCodec{sh}
+	case FormatCBOR:
+		d.codec, err = newCBORCodec(sh)
+	case formatFloat32:
+		d.codec = rawCodec{sh, 4}
+	case formatFloat64:
+		d.codec = rawCodec{sh, 8}
+	case formatInflux:
+		d.codec = newInfluxCodec(sh)
+	case formatCSV:
+		d.codec = newCSVCodec(sh)
+	case FormatValue:
+		d.codec = valueCodec{}
+	}
+	if err == nil {
+		d.unpacker, err = newUnpacker(s.Compression, d.maxPayload)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stream: decoder: %w", err)
+	}
+	return d, nil
+}
+
+// newLabelDecoder returns the decoder of messages that hold labels alone.
+func NewLabelDecoder(l Labels) *Decoder {
+	s := DefaultStream()
+	sh := &shape{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
+	return &Decoder{shape: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
+}
+
+// Decode returns the readings of a payload, or a *Refusal of all of it: a
+// batch with one bad entry is refused as a whole, because what an entry means
+// may depend on its neighbours. Time and memory are linear in what the stream
+// allows a payload to be, compressed or not.
+func (d *Decoder) Decode(payload []byte) ([]Reading, error) {
+	return d.DecodeTo(new(Scratch), payload)
+}
+
+// Scratch is memory for the readings of one payload. The zero value is ready.
+type Scratch struct {
+	readings []Reading
+	x        []float64
+}
+
+// DecodeTo is Decode with memory for what most payloads hold, so that it need
+// not allocate any: the readings are valid until the scratch is used again.
+func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
+	if len(payload) > d.maxPayload {
+		return nil, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
+	}
+	payload, err := d.unpacker.unpack(payload)
+	if err != nil {
+		return nil, err
+	}
+	if _, raw := d.codec.(rawCodec); len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
+		return nil, Refuse(Empty, "no payload")
+	}
+	if c, ok := d.codec.(jsonCodec); ok && c.scanned {
+		if r, ok := c.scan(payload, s.x); ok {
+			s.readings, s.x = append(s.readings[:0], r), r.X
+			return s.readings, nil
+		}
+	}
+	readings, refusal := d.codec.decode(payload)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return readings, nil
+}
+
+// setID gives a reading its identity.
+func (s *shape) setID(r *Reading, text string) *Refusal {
+	if text == "" || len(text) > maxID {
+		return Refuse(BadID, "%s has %d bytes: want 1 to %d", s.id, len(text), maxID)
+	}
+	r.ID = strings.Clone(text)
+	return nil
+}
+
+// setWeight gives a reading's label its weight. A payload whose paths somebody
+// else chose may mean something of its own by the word.
+func (s *shape) setWeight(r *Reading, text string) *Refusal {
+	if r.Label == "" || s.paths != nil {
+		return nil
+	}
+	w, err := decimal(text)
+	if err != nil || !(w > 0 && w <= online.MaxWeight) {
+		return Refuse(BadWeight, "weight is %.40s: want a number above 0, at most %d", text, online.MaxWeight)
+	}
+	if w != 1 {
+		r.Weight = w
+	}
+	return nil
+}
+
+// setTime passes a time on, as a number if it is one, unless it is too long.
+func (r *Reading) setTime(text string) {
+	switch {
+	case text == "" || len(text) > maxTime:
+	case gjson.Valid(text) && gjson.Parse(text).Type == gjson.Number:
+		r.RawTime = strings.Clone(text)
+	default:
+		r.RawTime = string(gjson.AppendJSONString(nil, text))
+	}
+}
+
+// complete makes NaN of the features that a payload does not have, or refuses.
+func (s *shape) complete(x []float64, have []bool) *Refusal {
+	n := 0
+	for i, ok := range have {
+		switch {
+		case ok:
+			n++
+		case !s.lenient:
+			return Refuse(MissingFeature, "feature %.40q is missing", s.names[i])
+		default:
+			x[i] = math.NaN()
+		}
+	}
+	if n == 0 {
+		return Refuse(MissingFeature, "no feature has a value")
+	}
+	return nil
+}
+
+// cells makes a reading of named texts, as a line has them.
+type cells struct {
+	*shape
+	r      Reading
+	x      []float64
+	have   []bool
+	n      int
+	weight string // "" if there is none
+}
+
+func (s *shape) newCells() *cells {
+	return &cells{shape: s, x: make([]float64, len(s.names)), have: make([]bool, len(s.names))}
+}
+
+// feature sets feature i.
+func (c *cells) feature(i int, text string) *Refusal {
+	if c.have[i] {
+		return Refuse(Repeated, "feature %.40q occurs twice", c.names[i])
+	}
+	v, err := decimal(text)
+	if err != nil {
+		return Refuse(NotANumber, "feature %.40q: %w", c.names[i], err)
+	}
+	c.x[i], c.have[i] = v, true
+	c.n++
+	return nil
+}
+
+// reading returns what the cells say, once all are set.
+func (c *cells) reading() (Reading, *Refusal) {
+	if c.weight != "" {
+		if err := c.setWeight(&c.r, c.weight); err != nil {
+			return c.r, err
+		}
+	}
+	if c.n == 0 && c.r.Label != "" { // no feature at all: the label belongs to an earlier sample
+		if c.r.ID == "" {
+			return c.r, Refuse(BadID, "a label without features and without %s", c.id)
+		}
+		return c.r, nil
+	}
+	if err := c.complete(c.x, c.have); err != nil {
+		return c.r, err
+	}
+	c.r.X = c.x
+	return c.r, nil
+}
+
+// append adds a reading to those of a payload, within the bound of a batch.
+func (s *shape) append(all []Reading, c *cells) ([]Reading, *Refusal) {
+	if len(all) == s.maxBatch {
+		return nil, Refuse(TooLarge, "more than %d entries in a batch", s.maxBatch)
+	}
+	r, err := c.reading()
+	if err != nil {
+		err.Err = fmt.Errorf("line %d: %w", len(all)+1, err.Err)
+		return nil, err
+	}
+	return append(all, r), nil
+}
+
+// plainName returns the name of a cell that a path without inner dots stands for.
+func plainName(path string) string { return strings.ReplaceAll(path, `\.`, ".") }
+
+// decimal returns the float64 nearest to a number that is written in digits:
+// neither hexadecimal nor NaN.
+func decimal(text string) (float64, error) {
+	if text == "" || strings.Trim(text, "0123456789.eE+-") != "" {
+		return 0, fmt.Errorf("%.40q is not a number", text)
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case math.IsInf(v, 0):
+		return 0, fmt.Errorf("%.40s is beyond the range of a float64", text)
+	case err != nil:
+		return 0, fmt.Errorf("%.40q is not a number", text)
+	}
+	return v, nil
+}
+
+// refuse returns a refusal whose topic is filled in by whoever knows it.
+func Refuse(reason Reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Err: fmt.Errorf(format, args...)}
+}

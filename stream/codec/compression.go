@@ -1,0 +1,97 @@
+package codec
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+)
+
+// Compressions of a payload.
+const (
+	compressionNone = "none"
+	compressionGzip = "gzip"
+	compressionZstd = "zstd"
+	compressionAuto = "auto"
+)
+
+func compressions() []string {
+	return []string{compressionNone, compressionGzip, compressionZstd, compressionAuto}
+}
+
+// The first bytes of what is compressed (RFC 1952, section 2.3.1; RFC 8878,
+// section 3.1.1). No payload of another format begins with them, but for raw
+// numbers.
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// unpacker undoes the compression of payloads. The zero value passes them on.
+type unpacker struct {
+	gzip, zstd bool // what may come
+	plain      bool // and as it is
+	limit      int  // bytes, unpacked
+	frames     *zstdFrames
+}
+
+func newUnpacker(compression string, limit int) (*unpacker, error) {
+	u := &unpacker{limit: limit, plain: compression == compressionAuto}
+	u.gzip = u.plain || compression == compressionGzip
+	u.zstd = u.plain || compression == compressionZstd
+	if !u.zstd {
+		return u, nil
+	}
+	var err error
+	u.frames, err = newZstdFrames(limit)
+	return u, err
+}
+
+// unpack returns the payload as it was before it was compressed, or refuses it
+// as soon as that is found to be larger than allowed.
+func (u *unpacker) unpack(payload []byte) ([]byte, *Refusal) {
+	switch {
+	case !u.gzip && !u.zstd || len(payload) == 0:
+		return payload, nil
+	case u.gzip && bytes.HasPrefix(payload, gzipMagic):
+		return u.gunzip(payload)
+	case u.zstd && bytes.HasPrefix(payload, zstdMagic):
+		return u.unzstd(payload)
+	case u.plain:
+		return payload, nil
+	}
+	return nil, Refuse(Malformed, "not compressed as the stream's configuration says")
+}
+
+func (u *unpacker) gunzip(payload []byte) ([]byte, *Refusal) {
+	r, err := gzip.NewReader(bytes.NewReader(payload))
+	if err != nil {
+		return nil, Refuse(Malformed, "gzip: %w", err)
+	}
+	out, err := io.ReadAll(io.LimitReader(r, int64(u.limit)+1))
+	switch {
+	case len(out) > u.limit:
+		return nil, u.tooLarge()
+	case err != nil:
+		return nil, Refuse(Malformed, "gzip: %w", err)
+	}
+	return out, nil
+}
+
+func (u *unpacker) unzstd(payload []byte) ([]byte, *Refusal) {
+	out, err := u.frames.unpack(payload)
+	switch {
+	case errors.Is(err, errTooLong):
+		return nil, u.tooLarge()
+	case err != nil:
+		return nil, Refuse(Malformed, "zstd: %w", err)
+	}
+	return out, nil
+}
+
+// errTooLong says that something unpacks to more than is allowed.
+var errTooLong = errors.New("too long")
+
+func (u *unpacker) tooLarge() *Refusal {
+	return Refuse(TooLarge, "more than %s when it is unpacked", ByteSize(u.limit))
+}

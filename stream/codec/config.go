@@ -1,0 +1,366 @@
+package codec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/stream/field"
+	"edge/stream/topic"
+)
+
+// Stream maps messages to samples: which topics, and where the payload has what.
+//
+// A payload of JSON or CBOR is an object {"id","ts","features":{name: number},
+// "label"}, the same with an array of features, a flat object of features, a
+// bare array of numbers, or a {"batch":[…]} of those. A null id, ts or label is
+// as if absent. In the other formats every line, or every D raw numbers, is a
+// sample; a value is one feature of a sample, and its topic says which.
+type Stream struct {
+	// Topics are MQTT filters; + and # and $share/<group>/ are allowed.
+	Topics []string `yaml:"topics"`
+	// TopicTemplate names levels of the topic: factory/{device}/vibration. They
+	// tell samples of several devices apart, and end the prediction's topic.
+	TopicTemplate string `yaml:"topic_template"`
+	// Format of the payload: json, cbor, float32 or float64 (raw, little-endian),
+	// influx (line protocol), csv (without a header) or value (one number).
+	Format string `yaml:"format" jsonschema:"enum=json,enum=cbor,enum=float32,enum=float64,enum=influx,enum=csv,enum=value"`
+	// Compression of the payload: none, gzip, zstd, or auto for any of them.
+	// Default none.
+	Compression string `yaml:"compression" jsonschema:"enum=none,enum=gzip,enum=zstd,enum=auto"`
+	// Features are the names of the D features, in the order of an array.
+	Features []string `yaml:"features"`
+	// Dimension is D where the features have no names of their own: f0, f1, ….
+	Dimension int `yaml:"dimension"`
+	// Fields says where a feature is in an object whose shape is another, as a
+	// path of keys and array indices: rms: spectrum.rms, peak: peaks.0.hz. What
+	// else the object has is then ignored. Features without a path are found
+	// under their own name; without Features, the names in Fields, sorted, are it.
+	// With csv and influx a path is the name of a column or a field; with value it
+	// is the filter of the feature's topics.
+	Fields map[string]string `yaml:"fields"`
+	// Columns of csv, in order: names of features, or the id, time and label;
+	// others are ignored. Empty: the features.
+	Columns []string `yaml:"columns"`
+	// Join says how the values of several topics become one sample.
+	Join Join `yaml:"join"`
+	// ID, Time and Label are the paths of the sample's identity (a text or a
+	// number), its time (passed through, never used) and its label (a text, a
+	// whole number, true or false). Defaults id, ts, label. An empty ID: samples
+	// have no identity of their own, and a key id of the payload, which is the
+	// device's then, is ignored.
+	ID    string `yaml:"id"`
+	Time  string `yaml:"time"`
+	Label string `yaml:"label"`
+	// LabelMap maps the labels in payloads to classes: true: running,
+	// 0: idle, "ON": running. A label that it does not have is refused. Empty:
+	// a label is the name of its class, a whole number or boolean as it is written.
+	LabelMap map[string]string `yaml:"label_map"`
+	// OnMissing says what becomes of a sample that lacks features: an absent key, a
+	// null, an empty cell, a NaN of raw numbers. A sample without any is refused.
+	//
+	//	reject       it is refused
+	//	impute       the model's mean of the feature stands for it
+	//	marginalise  the answer is averaged over what the feature may be
+	//
+	// Default reject.
+	OnMissing string `yaml:"on_missing"`
+	// AllowRetained takes messages that the broker kept from an earlier day for
+	// new ones. Default false.
+	AllowRetained bool `yaml:"allow_retained"`
+	// MaxPayload bounds a message before anything looks at it, and what it unpacks
+	// to. Default 64KiB, range 64B to 16MiB.
+	MaxPayload ByteSize `yaml:"max_payload"`
+	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
+	MaxBatch int `yaml:"max_batch"`
+}
+
+// featureLevel is the level of a topic template that names the feature.
+const FeatureLevel = "{feature}"
+
+// DefaultStream returns the defaults that configs/edge.yaml documents. Topics
+// and one of Features, Dimension and Fields have none.
+func DefaultStream() Stream {
+	return Stream{
+		Format: FormatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
+		OnMissing: OnMissingReject, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
+	}
+}
+
+// UnmarshalYAML gives the keys that are not there their defaults.
+func (s *Stream) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Stream
+	p := plain(DefaultStream())
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	*s = Stream(p)
+	return nil
+}
+
+// maxFeatures bounds D.
+const maxFeatures = 10000
+
+// FeatureNames returns the names of the D features, in order.
+func (s Stream) FeatureNames() []string {
+	switch {
+	case len(s.Features) > 0:
+		return slices.Clone(s.Features)
+	case s.Dimension > 0:
+		names := make([]string, min(s.Dimension, maxFeatures))
+		for i := range names {
+			names[i] = fmt.Sprintf("f%d", i)
+		}
+		return names
+	default:
+		return slices.Sorted(maps.Keys(s.Fields))
+	}
+}
+
+// Validate reports every field that is out of range, joined.
+func (s Stream) Validate() error {
+	names := s.FeatureNames()
+	errs := []error{
+		field.Check(len(s.Topics) > 0, "topics", "[]", "at least one filter"),
+		field.Check(slices.Contains(formats(), s.Format), "format", s.Format, "one of "+strings.Join(formats(), ", ")),
+		field.Check(slices.Contains(compressions(), s.Compression), "compression", s.Compression, "one of "+strings.Join(compressions(), ", ")),
+		field.Check(!s.raw() || s.Compression != compressionAuto, "compression", s.Compression, "none, gzip or zstd: raw numbers may begin like something compressed"),
+		field.Check(slices.Contains([]string{OnMissingReject, OnMissingImpute, OnMissingMarginalise}, s.OnMissing), "on_missing", s.OnMissing, "reject, impute or marginalise"),
+		field.Check(s.OnMissing == OnMissingReject || s.Format != FormatValue, "on_missing", s.OnMissing, "reject: values of topics of their own wait for each other"),
+		field.Within("join", s.Join.Validate()),
+		field.Check(len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
+		field.Check(len(names) > 0, "features", "[]", "names, or a dimension, or fields"),
+		field.Check(s.Dimension >= 0 && s.Dimension <= maxFeatures, "dimension", s.Dimension, fmt.Sprintf("1 to %d", maxFeatures)),
+		field.Check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
+		field.Check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
+		field.Check(s.Format != FormatCBOR || s.MaxPayload <= MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
+		field.Check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
+		s.checkID(), checkPath("time", s.Time), checkPath("label", s.Label),
+		checkTopics(s.Topics, s.TopicTemplate),
+		checkLabelMap("label_map", s.LabelMap),
+	}
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		switch {
+		case name == "" || len(name) > 256:
+			errs = append(errs, field.Check(false, "features", fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"))
+		case seen[name]:
+			errs = append(errs, field.Check(false, "features", name, "each name once"))
+		case len(s.Fields) == 0 && s.named() && slices.Contains(s.reserved(), name):
+			errs = append(errs, field.Check(false, "features", name, "another name: this one is the payload's own (or give its path in fields)"))
+		}
+		seen[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
+		errs = append(errs, field.Check(seen[name], "fields", name, "the name of a feature"), s.checkField("fields."+name, s.Fields[name]))
+	}
+	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names))...)
+}
+
+// raw reports whether the payload is numbers and nothing else.
+func (s Stream) raw() bool { return s.Format == formatFloat32 || s.Format == formatFloat64 }
+
+// named reports whether the payload has names that could be mistaken for one another.
+func (s Stream) named() bool {
+	return s.Format == FormatJSON || s.Format == FormatCBOR || s.Format == formatInflux || s.Format == formatCSV && len(s.Columns) > 0
+}
+
+// checkField checks one of the paths in Fields.
+func (s Stream) checkField(key, path string) error {
+	switch {
+	case s.Format == FormatValue:
+		if err := topic.CheckFilter(path); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		return nil
+	case s.raw():
+		return field.Check(false, key, path, "no fields: raw numbers come in the order of the features")
+	case s.Format == formatCSV && len(s.Columns) == 0:
+		return field.Check(false, key, path, "columns, for it to name one")
+	}
+	return checkPath(key, path)
+}
+
+// checkColumns checks that each feature has one column.
+func (s Stream) checkColumns(features []string) error {
+	if len(s.Columns) == 0 || s.Format != formatCSV {
+		return field.Check(len(s.Columns) == 0, "columns", s.Columns, "format csv")
+	}
+	var errs []error
+	seen := make(map[string]bool, len(s.Columns))
+	for _, c := range s.Columns {
+		if seen[c] && c != "" {
+			errs = append(errs, field.Check(false, "columns", c, "each name once"))
+		}
+		seen[c] = true
+	}
+	for _, f := range features {
+		column := cmp.Or(s.Fields[f], f)
+		if len(s.Fields) > 0 {
+			column = plainName(column)
+		}
+		if !seen[column] {
+			errs = append(errs, field.Check(false, "columns", s.Columns, "one called "+column))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Takes reports whether the stream is subscribed to a topic.
+func (s Stream) Takes(name string) bool {
+	return slices.ContainsFunc(s.Topics, func(filter string) bool {
+		plain, _ := topic.Unshare(filter)
+		return topic.Matches(plain, name)
+	})
+}
+
+// checkTopicsOfValues checks that each feature has a topic.
+func (s Stream) checkTopicsOfValues(features []string) error {
+	if s.Format != FormatValue || len(features) <= 1 && len(s.Fields) == 0 || strings.Contains(s.TopicTemplate, FeatureLevel) {
+		return nil
+	}
+	for _, f := range features {
+		if s.Fields[f] == "" {
+			return field.Check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "a level "+FeatureLevel+", or in fields a topic for each feature, since a message of format value has one number")
+		}
+	}
+	return nil
+}
+
+// Join says how values that come on topics of their own become samples: one is
+// made as soon as every feature has a value that is not older than Window, and
+// no value is used twice.
+type Join struct {
+	// Window is the longest time between the arrival of a sample's first value
+	// and its last. Default 1s, range 1ms to 24h.
+	Window time.Duration `yaml:"window"`
+	// Devices is how many devices may have an unfinished sample; the one that was
+	// silent for longest makes room. Default 1000, range 1 to 100000.
+	Devices int `yaml:"devices"`
+}
+
+// DefaultJoin returns the defaults that configs/edge.yaml documents.
+func DefaultJoin() Join { return Join{Window: time.Second, Devices: 1000} }
+
+// Validate reports every field that is out of range, joined.
+func (j Join) Validate() error {
+	return errors.Join(
+		field.Check(j.Window >= time.Millisecond && j.Window <= 24*time.Hour, "window", j.Window, "1ms to 24h"),
+		field.Check(j.Devices >= 1 && j.Devices <= 100000, "devices", j.Devices, "1 to 100000"),
+	)
+}
+
+// What becomes of a sample that lacks features.
+const (
+	OnMissingReject      = "reject"
+	OnMissingImpute      = "impute"
+	OnMissingMarginalise = "marginalise"
+)
+
+// reserved are the keys of a payload that are not features.
+func (s Stream) reserved() []string {
+	keys := []string{"features", "batch", cellWeight, cellSource}
+	for _, path := range []string{cmp.Or(s.ID, DefaultStream().ID), s.Time, s.Label} {
+		keys = append(keys, firstKey(path))
+	}
+	return keys
+}
+
+// checkID checks the path of the identity, which may be empty.
+func (s Stream) checkID() error {
+	if s.ID == "" {
+		return nil
+	}
+	return checkPath("id", s.ID)
+}
+
+// Labels maps messages to labels that come later than their sample, by its id:
+// {"id": …, "label": …}. The id "last" is the latest sample of the model. Every
+// model also listens on <base>/<node>/<model>/label, and label/<device> where
+// the topic template of its stream captures levels.
+type Labels struct {
+	// Topics are MQTT filters, as those of a stream.
+	Topics []string `yaml:"topics"`
+	// TopicTemplate names levels of the topic, so that the label finds the sample
+	// of the same device. Without it the id alone must be enough.
+	TopicTemplate string `yaml:"topic_template"`
+	// ID and Label are paths, as those of a stream. Defaults id, label.
+	ID    string `yaml:"id"`
+	Label string `yaml:"label"`
+	// Map maps labels to classes, as LabelMap of a stream does.
+	Map map[string]string `yaml:"map"`
+	// Last gives a label without an id to the latest sample of the model; it may
+	// then be all of the payload: ON. Default false.
+	Last bool `yaml:"last"`
+	// Model is the one that the labels are for. Default "": every model.
+	Model string `yaml:"model"`
+}
+
+// DefaultLabels returns the defaults that configs/edge.yaml documents. Topics has none.
+func DefaultLabels() Labels { return Labels{ID: "id", Label: "label"} }
+
+// UnmarshalYAML gives the keys that are not there their defaults.
+func (l *Labels) UnmarshalYAML(unmarshal func(any) error) error {
+	type plain Labels
+	p := plain(DefaultLabels())
+	if err := unmarshal(&p); err != nil {
+		return err
+	}
+	*l = Labels(p)
+	return nil
+}
+
+// Validate reports every field that is out of range, joined.
+func (l Labels) Validate() error {
+	return errors.Join(
+		field.Check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
+		checkTopics(l.Topics, l.TopicTemplate),
+		checkPath("id", l.ID), checkPath("label", l.Label),
+		checkLabelMap("map", l.Map),
+		field.Check(l.Model == "" || topic.IsName(l.Model), "model", l.Model, "the name of a model"),
+	)
+}
+
+// checkTopics returns an error for each filter that is wrong or that has topics
+// which the template does not match.
+func checkTopics(filters []string, tmpl string) error {
+	t, err := topic.ParseTemplate(tmpl)
+	errs := []error{err}
+	for _, f := range filters {
+		if err := topic.CheckFilter(f); err != nil {
+			errs = append(errs, fmt.Errorf("topics: %w", err))
+			continue
+		}
+		if plain, _ := topic.Unshare(f); t != nil && tmpl != "" && !topic.Matches(t.Filter(), plain) {
+			errs = append(errs, field.Check(false, "topic_template", tmpl, "a template that matches every topic of "+f))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkPath returns an error unless path is a plain path of keys and array
+// indices: gjson's queries, wildcards and modifiers have no bound on their work.
+func checkPath(key, path string) error {
+	plain := strings.ReplaceAll(path, `\.`, "")
+	if path == "" || strings.ContainsAny(plain, `*?#@|!{}[]\`) || slices.Contains(strings.Split(plain, "."), "") {
+		return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (a dot in a key: \.)`)
+	}
+	return nil
+}
+
+// firstKey returns the key of the outermost object that a path begins with.
+func firstKey(path string) string {
+	key, _, _ := strings.Cut(strings.ReplaceAll(path, `\.`, "\x00"), ".")
+	return strings.ReplaceAll(key, "\x00", ".")
+}
+
+// pathOf returns where a feature is: under its path, or else its own name.
+func (s Stream) pathOf(name string) string {
+	return cmp.Or(s.Fields[name], gjson.Escape(name))
+}

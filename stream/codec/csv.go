@@ -1,0 +1,115 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// csvCodec reads lines of cells with commas between them (RFC 4180), without a
+// header: the configuration names the columns. An empty cell is an absent one.
+type csvCodec struct {
+	*shape
+	columns []column
+}
+
+// column is what a cell is.
+type column struct {
+	feature int // index, −1 if it is none
+	key     string
+}
+
+const (
+	cellSource = "source" // keys of a payload that no configuration renames
+	cellWeight = "weight"
+)
+
+func newCSVCodec(s *shape) csvCodec {
+	c := csvCodec{shape: s}
+	if len(s.columns) == 0 {
+		for i := range s.names {
+			c.columns = append(c.columns, column{feature: i})
+		}
+		return c
+	}
+	for _, name := range s.columns {
+		c.columns = append(c.columns, column{feature: s.cellFeature(name), key: name})
+	}
+	return c
+}
+
+// cellFeature returns the index of the feature in a cell of that name, −1 if
+// it is none.
+func (s *shape) cellFeature(name string) int {
+	if s.paths != nil {
+		return slices.IndexFunc(s.paths, func(path string) bool { return plainName(path) == name })
+	}
+	if i, ok := s.index[name]; ok {
+		return i
+	}
+	return -1
+}
+
+func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	if !utf8.Valid(payload) {
+		return nil, Refuse(Malformed, "not valid UTF-8")
+	}
+	lines := csv.NewReader(bytes.NewReader(payload))
+	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord = -1, true, true
+	var readings []Reading
+	for {
+		line, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, Refuse(Malformed, "%w", err)
+		}
+		if len(line) != len(c.columns) {
+			return nil, Refuse(WrongDimension, "line %d: %d cells, want %d", len(readings)+1, len(line), len(c.columns))
+		}
+		row := c.newCells()
+		for i, cell := range line {
+			if cell = strings.TrimSpace(cell); cell == "" {
+				continue
+			}
+			if err := c.cell(row, c.columns[i], cell); err != nil {
+				return nil, err
+			}
+		}
+		var refusal *Refusal
+		if readings, refusal = c.append(readings, row); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if len(readings) == 0 {
+		return nil, Refuse(Empty, "no line")
+	}
+	return readings, nil
+}
+
+func (c csvCodec) cell(row *cells, col column, text string) *Refusal {
+	if col.feature >= 0 {
+		return row.feature(col.feature, text)
+	}
+	switch col.key {
+	case "":
+	case plainName(c.id):
+		return c.setID(&row.r, text)
+	case plainName(c.label):
+		return c.setLabel(&row.r, text)
+	case plainName(c.time):
+		row.r.setTime(text)
+	case cellSource:
+		if len(text) <= maxID {
+			row.r.Source = strings.Clone(text)
+		}
+	case cellWeight:
+		row.weight = strings.Clone(text)
+	}
+	return nil
+}

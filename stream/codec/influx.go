@@ -1,0 +1,148 @@
+package codec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
+)
+
+// influxCodec reads InfluxDB's line protocol, the format that Telegraf writes
+// unless it is told otherwise: each line is a sample. Fields are features; id,
+// label and source are fields or tags, and other tags are ignored, since
+// Telegraf adds some to every line. The timestamp is passed on as it came.
+type influxCodec struct {
+	*shape
+	byField map[string]int // where a feature is
+}
+
+func newInfluxCodec(s *shape) influxCodec {
+	c := influxCodec{s, s.index}
+	if s.paths != nil {
+		c.byField = make(map[string]int, len(s.paths))
+		for i, path := range s.paths {
+			c.byField[plainName(path)] = i
+		}
+	}
+	return c
+}
+
+func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	if !utf8.Valid(payload) {
+		return nil, Refuse(Malformed, "not valid UTF-8")
+	}
+	var readings []Reading
+	for lines := lineprotocol.NewDecoderWithBytes(payload); lines.Next(); {
+		row := c.newCells()
+		err := c.line(row, lines)
+		if err == nil {
+			readings, err = c.append(readings, row)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(readings) == 0 {
+		return nil, Refuse(Empty, "no line")
+	}
+	return readings, nil
+}
+
+func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
+	if _, err := lines.Measurement(); err != nil {
+		return Refuse(Malformed, "%w", err)
+	}
+	var seen []string // of the keys that are not features
+	for {
+		key, value, err := lines.NextTag()
+		if err != nil {
+			return Refuse(Malformed, "%w", err)
+		}
+		if key == nil {
+			break
+		}
+		if c.isCell(string(key)) {
+			seen = append(seen, string(key))
+			if err := c.cell(row, string(key), lineprotocol.String, string(value)); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		key, kind, value, err := lines.NextFieldBytes()
+		if err != nil {
+			return Refuse(Malformed, "%w", err)
+		}
+		if key == nil {
+			break
+		}
+		name, text := string(key), string(value)
+		if i, ok := c.byField[name]; ok {
+			if kind != lineprotocol.Int && kind != lineprotocol.Uint && kind != lineprotocol.Float {
+				return Refuse(NotANumber, "feature %.40q is the %v %.40q", c.names[i], kind, text)
+			}
+			if err := row.feature(i, text); err != nil {
+				return err
+			}
+			continue
+		}
+		switch {
+		case slices.Contains(seen, name):
+			return Refuse(Repeated, "key %.40q occurs twice", name)
+		case c.isCell(name):
+			if err := c.cell(row, name, kind, text); err != nil {
+				return err
+			}
+			seen = append(seen, name)
+		case c.paths == nil:
+			return Refuse(UnknownFeature, "key %.40q is not a feature", name)
+		}
+	}
+	if row.r.RawTime != "" {
+		return nil
+	}
+	stamp, err := lines.TimeBytes()
+	if err != nil {
+		return Refuse(Malformed, "%w", err)
+	}
+	row.r.setTime(string(stamp))
+	return nil
+}
+
+// isCell reports whether a key is read although it is no feature.
+func (c influxCodec) isCell(key string) bool {
+	switch key {
+	case plainName(c.id), plainName(c.label), plainName(c.time), cellSource, cellWeight:
+		return true
+	}
+	return false
+}
+
+func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, text string) *Refusal {
+	switch key {
+	case plainName(c.id):
+		if kind == lineprotocol.Bool {
+			return Refuse(BadID, "%s is the bool %s: want a text or a number", c.id, text)
+		}
+		return c.setID(&row.r, text)
+	case plainName(c.label):
+		switch kind {
+		case lineprotocol.String:
+			return c.setLabel(&row.r, text)
+		case lineprotocol.Bool: // t, T, true, True or TRUE
+			return c.setLabel(&row.r, strconv.FormatBool(strings.HasPrefix(strings.ToLower(text), "t")))
+		}
+		return c.setLabelNumber(&row.r, text)
+	case plainName(c.time):
+		row.r.setTime(text)
+	case cellSource:
+		if kind == lineprotocol.String && len(text) <= maxID {
+			row.r.Source = text
+		}
+	case cellWeight:
+		row.weight = text
+	}
+	return nil
+}

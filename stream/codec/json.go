@@ -1,0 +1,381 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxDepth bounds nested arrays and objects.
+const maxDepth = 16
+
+// jsonCodec reads JSON (RFC 8259).
+type jsonCodec struct{ *shape }
+
+// decode reads whatever may come.
+func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	if err := CheckJSON(payload); err != nil {
+		return nil, err
+	}
+	root := gjson.ParseBytes(payload)
+	if key := repeatedKey(root); key != "" {
+		return nil, Refuse(Repeated, "key %.40q occurs twice", key)
+	}
+	entries := root.Get("batch")
+	if !root.IsObject() || !entries.Exists() || c.reads("batch") {
+		r, err := c.reading(root)
+		if err != nil {
+			return nil, err
+		}
+		return []Reading{r}, nil
+	}
+	return c.batch(root, entries)
+}
+
+// reads reports whether the key belongs to the payload's own shape as the
+// configuration describes it.
+func (c jsonCodec) reads(key string) bool {
+	for _, path := range c.paths {
+		if firstKey(path) == key {
+			return true
+		}
+	}
+	return c.id != "" && firstKey(c.id) == key || firstKey(c.time) == key || firstKey(c.label) == key
+}
+
+func (c jsonCodec) batch(root, entries gjson.Result) ([]Reading, *Refusal) {
+	if !entries.IsArray() {
+		return nil, Refuse(Malformed, "batch is not an array")
+	}
+	if c.paths == nil && len(c.names) > 0 {
+		for key := range root.Keys() {
+			if key.Str != "batch" {
+				return nil, Refuse(UnknownFeature, "key %.40q beside batch", key.Str)
+			}
+		}
+	}
+	var readings []Reading
+	for _, entry := range entries.All() {
+		if len(readings) == c.maxBatch {
+			return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
+		}
+		r, err := c.reading(entry)
+		if err != nil {
+			err.Err = fmt.Errorf("entry %d: %w", len(readings), err.Err)
+			return nil, err
+		}
+		readings = append(readings, r)
+	}
+	if len(readings) == 0 {
+		return nil, Refuse(Empty, "a batch without entries")
+	}
+	return readings, nil
+}
+
+// reading decodes one object, or one array of numbers.
+func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
+	switch {
+	case v.IsArray() && len(c.names) > 0:
+		r.X, err = c.array(v)
+		return r, err
+	case !v.IsObject():
+		return r, Refuse(Malformed, "want an object or an array, not %s", kind(v))
+	}
+	if err = c.identity(&r, v); err != nil {
+		return r, err
+	}
+	if len(c.names) == 0 { // labels come alone here; what else is in the message does not matter
+		switch {
+		case r.Label == "":
+			err = Refuse(BadLabel, "%s is missing", c.label)
+		case r.ID == "" && c.last:
+			r.ID = LastID
+		case r.ID == "":
+			err = Refuse(BadID, "%s is missing", c.id)
+		}
+		return r, err
+	}
+	if c.paths != nil {
+		r.X, err = c.nested(v)
+	} else if f := v.Get("features"); f.Exists() {
+		if err = c.onlyReserved(v); err != nil {
+			return r, err
+		}
+		if f.IsArray() {
+			r.X, err = c.array(f)
+		} else if f.IsObject() {
+			r.X, err = c.object(f, false)
+		} else {
+			err = Refuse(NotANumber, "features is %s: want an object or an array", kind(f))
+		}
+	} else {
+		r.X, err = c.object(v, true)
+	}
+	if err != nil && err.Reason == MissingFeature && r.X == nil && r.Label != "" {
+		// No feature at all, but a label: it belongs to an earlier sample.
+		if r.ID == "" {
+			return r, Refuse(BadID, "a label without features and without %s", c.id)
+		}
+		return r, nil
+	}
+	return r, err
+}
+
+// identity reads id, time, label, source and weight.
+func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
+	var id gjson.Result // null
+	if c.id != "" {
+		id = v.Get(c.id)
+	}
+	switch id.Type {
+	case gjson.Null:
+	case gjson.String, gjson.Number:
+		text := id.Str
+		if id.Type == gjson.Number {
+			text = id.Raw
+		}
+		if err := c.setID(r, text); err != nil {
+			return err
+		}
+		r.RawID = strings.Clone(id.Raw)
+	default:
+		return Refuse(BadID, "%s is %s: want a text or a number", c.id, kind(id))
+	}
+	if t := v.Get(c.time); (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime {
+		r.RawTime = strings.Clone(t.Raw)
+	}
+	if label := v.Get(c.label); label.Type != gjson.Null {
+		if err := c.setLabelValue(r, label); err != nil {
+			return err
+		}
+	}
+	if s := v.Get(cellSource); s.Type == gjson.String && len(s.Str) <= maxID {
+		r.Source = strings.Clone(s.Str)
+	}
+	if w := v.Get(cellWeight); w.Exists() {
+		return c.setWeight(r, w.Raw)
+	}
+	return nil
+}
+
+// setLabelValue gives a reading its label, which is not null.
+func (c jsonCodec) setLabelValue(r *Reading, label gjson.Result) *Refusal {
+	switch label.Type {
+	case gjson.String:
+		return c.setLabel(r, label.Str)
+	case gjson.Number:
+		return c.setLabelNumber(r, label.Raw)
+	case gjson.True, gjson.False:
+		return c.setLabel(r, label.Raw)
+	}
+	return Refuse(BadLabel, "%s is %s: want a text, a whole number, true or false", c.label, kind(label))
+}
+
+// array decodes D numbers.
+func (c jsonCodec) array(v gjson.Result) ([]float64, *Refusal) {
+	x, have := make([]float64, 0, len(c.names)), make([]bool, len(c.names))
+	for _, e := range v.All() {
+		if len(x) == len(c.names) {
+			return nil, Refuse(WrongDimension, "more than %d numbers", len(c.names))
+		}
+		n, err := number(e)
+		if err != nil && !c.absent(e) {
+			return nil, Refuse(NotANumber, "number %d: %w", len(x), err)
+		}
+		have[len(x)] = err == nil
+		x = append(x, n)
+	}
+	if len(x) != len(c.names) {
+		return nil, Refuse(WrongDimension, "%d numbers, want %d", len(x), len(c.names))
+	}
+	return x, c.complete(x, have)
+}
+
+// object decodes an object of features; flat says that the reserved keys are
+// beside them. The returned features are nil if there was none at all.
+func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
+	var (
+		x    = make([]float64, len(c.names))
+		have = make([]bool, len(c.names))
+		n    int
+	)
+	for key, e := range v.All() {
+		i, ok := c.index[key.Str]
+		if !ok {
+			if flat && c.reserved[key.Str] {
+				continue
+			}
+			return x, Refuse(UnknownFeature, "key %.40q is not a feature", key.Str)
+		}
+		value, err := number(e)
+		if err != nil && !c.absent(e) {
+			return x, Refuse(NotANumber, "feature %.40q: %w", key.Str, err)
+		}
+		x[i], have[i] = value, err == nil
+		n++
+	}
+	if n == 0 && flat {
+		return nil, Refuse(MissingFeature, "no features")
+	}
+	return x, c.complete(x, have)
+}
+
+// nested decodes features by their paths. The returned features are nil if
+// there was none at all.
+func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
+	x, have := make([]float64, len(c.paths)), make([]bool, len(c.paths))
+	missing, n := -1, 0
+	for i, path := range c.paths {
+		e := v.Get(path)
+		if !e.Exists() {
+			if missing < 0 {
+				missing = i
+			}
+			continue
+		}
+		n++
+		value, err := number(e)
+		if err != nil && !c.absent(e) {
+			return x, Refuse(NotANumber, "feature %.40q at %s: %w", c.names[i], path, err)
+		}
+		x[i], have[i] = value, err == nil
+	}
+	if n == 0 {
+		x = nil
+	}
+	if missing >= 0 && (n == 0 || !c.lenient) {
+		return x, Refuse(MissingFeature, "feature %.40q is missing at %s", c.names[missing], c.paths[missing])
+	}
+	return x, c.complete(x, have)
+}
+
+// absent reports whether a value says that a feature is missing, where it may be.
+func (c jsonCodec) absent(v gjson.Result) bool { return c.lenient && v.Type == gjson.Null }
+
+// onlyReserved refuses an object with a key that is not the payload's own.
+func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {
+	for key := range v.Keys() {
+		if !c.reserved[key.Str] {
+			return Refuse(UnknownFeature, "key %.40q beside features", key.Str)
+		}
+	}
+	return nil
+}
+
+// number returns the float64 nearest to a JSON number.
+func number(v gjson.Result) (float64, error) {
+	if v.Type != gjson.Number {
+		return 0, fmt.Errorf("%s is not a number", kind(v))
+	}
+	n, err := strconv.ParseFloat(v.Raw, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.40s is beyond the range of a float64", v.Raw)
+	}
+	return n, nil
+}
+
+// kind words a JSON value for an error.
+func kind(v gjson.Result) string {
+	switch {
+	case v.IsObject():
+		return "an object"
+	case v.IsArray():
+		return "an array"
+	case v.Type == gjson.String:
+		return fmt.Sprintf("the text %.40q", v.Str)
+	case v.Type == gjson.Number:
+		return fmt.Sprintf("the number %.40s", v.Raw)
+	}
+	return v.Raw // null, true, false
+}
+
+// checkJSON refuses what is not JSON or is nested too deeply, before anything
+// that recurses looks at it.
+func CheckJSON(payload []byte) *Refusal {
+	var (
+		depth, deepest  int
+		inText, escaped bool
+		notFinite       bool // NaN or Infinity, as careless writers have it
+	)
+	for i, c := range payload {
+		switch {
+		case escaped:
+			escaped = false
+		case inText:
+			inText, escaped = c != '"', c == '\\'
+		case c == '"':
+			inText = true
+		case c == '{' || c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}' || c == ']':
+			depth--
+		case c == 'N' || c == 'I':
+			notFinite = notFinite || bytes.HasPrefix(payload[i:], []byte("NaN")) || bytes.HasPrefix(payload[i:], []byte("Infinity"))
+		}
+	}
+	if deepest > maxDepth {
+		return Refuse(Malformed, "nested more than %d deep", maxDepth)
+	}
+	if !utf8.Valid(payload) {
+		return Refuse(Malformed, "not valid UTF-8")
+	}
+	if gjson.ValidBytes(payload) {
+		return nil
+	}
+	if notFinite {
+		return Refuse(NotANumber, "NaN and Infinity are not JSON")
+	}
+	err := json.Unmarshal(payload, new(json.RawMessage)) // only for its words
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		return Refuse(Malformed, "byte %d: %w", syntax.Offset, err)
+	}
+	return Refuse(Malformed, "not valid JSON")
+}
+
+// repeatedKey returns a key that occurs twice in one object of the payload: two
+// readers of such a payload need not agree on what it says.
+func repeatedKey(v gjson.Result) string {
+	if !strings.Contains(v.Raw, "{") {
+		return ""
+	}
+	const few = 32 // keys that are compared one by one
+	var (
+		list []string
+		set  map[string]bool
+	)
+	for key, e := range v.All() {
+		if v.IsObject() {
+			if set == nil {
+				for _, k := range list {
+					if k == key.Str {
+						return k
+					}
+				}
+				list = append(list, key.Str)
+				if len(list) > few {
+					set = make(map[string]bool, 4*few)
+					for _, k := range list {
+						set[k] = true
+					}
+				}
+			} else if set[key.Str] {
+				return key.Str
+			} else {
+				set[key.Str] = true
+			}
+		}
+		if e.IsObject() || e.IsArray() {
+			if key := repeatedKey(e); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
+}

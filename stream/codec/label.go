@@ -1,0 +1,41 @@
+package codec
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// labelCodec reads messages that hold labels alone: JSON as jsonCodec has it,
+// or, where labels are for the newest sample, the label and nothing else: ON,
+// 1, true or "ON".
+type labelCodec struct{ json jsonCodec }
+
+func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	bare := bytes.TrimSpace(payload)
+	if bare[0] == '{' || bare[0] == '[' {
+		return c.json.decode(payload)
+	}
+	if !c.json.last {
+		return nil, Refuse(Malformed, "want {%q: …, %q: …}, or last: true for these topics, which gives a label without an id to the newest sample", c.json.id, c.json.label)
+	}
+	if !utf8.Valid(bare) {
+		return nil, Refuse(Malformed, "not valid UTF-8")
+	}
+	r := Reading{ID: LastID}
+	err := c.json.setBareLabel(&r, strings.Clone(string(bare)))
+	if err != nil {
+		return nil, err
+	}
+	return []Reading{r}, nil
+}
+
+// setBareLabel gives a reading a label that is a message of its own.
+func (c jsonCodec) setBareLabel(r *Reading, text string) *Refusal {
+	if v := gjson.Parse(text); gjson.Valid(text) && v.Type != gjson.Null {
+		return c.setLabelValue(r, v)
+	}
+	return c.setLabel(r, text)
+}

@@ -1,0 +1,137 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"edge/online"
+	"edge/stream/field"
+)
+
+// labelMap turns what payloads have as a label into the name of a class. Nil
+// turns every text, whole number and boolean into itself.
+type labelMap map[string]string
+
+// newLabelMap returns the map of a configuration. Numbers among its keys stand
+// for every way in which they are written.
+func newLabelMap(of map[string]string) labelMap {
+	if len(of) == 0 {
+		return nil
+	}
+	m := labelMap(maps.Clone(of))
+	for _, name := range of { // which is what edge replay sends, and what a person types
+		if _, taken := m[name]; !taken {
+			m[name] = name
+		}
+	}
+	for key, name := range of {
+		if number, _, ok := plainNumber(key); ok {
+			if _, taken := of[number]; !taken {
+				m[number] = name
+			}
+		}
+	}
+	return m
+}
+
+// checkLabelMap reports keys and names that cannot be.
+func checkLabelMap(key string, of map[string]string) error {
+	var errs []error
+	for _, value := range slices.Sorted(maps.Keys(of)) {
+		name := of[value]
+		errs = append(errs, field.Check(value != "" && len(value) <= online.MaxLabel, key, fmt.Sprintf("%.40q", value), fmt.Sprintf("values of 1 to %d bytes", online.MaxLabel)))
+		if why := CheckLabel(name); why != nil {
+			errs = append(errs, fmt.Errorf("%s.%s: the class %w", key, value, why))
+		}
+		if number, _, ok := plainNumber(value); ok && number != value {
+			other, twice := of[number]
+			errs = append(errs, field.Check(!twice || other == name, key, value, "one class for one number: "+number+" is there, too"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// class returns the class that a text stands for.
+func (m labelMap) class(text string) (string, bool) {
+	if m == nil {
+		return text, true
+	}
+	if name, ok := m[text]; ok {
+		return name, true
+	}
+	number, _, ok := plainNumber(text)
+	if !ok {
+		return "", false
+	}
+	name, ok := m[number]
+	return name, ok
+}
+
+// words are those that the map knows, for an error.
+func (m labelMap) words() string {
+	const most = 20
+	known := slices.Sorted(maps.Keys(m))
+	if len(known) > most {
+		return strings.Join(known[:most], ", ") + fmt.Sprintf(" and %d more", len(known)-most)
+	}
+	return strings.Join(known, ", ")
+}
+
+// checkLabel returns an error unless a text may be the name of a class.
+func CheckLabel(text string) error {
+	switch {
+	case text == "" || len(text) > online.MaxLabel:
+		return fmt.Errorf("has %d bytes: want 1 to %d", len(text), online.MaxLabel)
+	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return errors.New("has a control character")
+	}
+	return nil
+}
+
+// setLabel gives a reading its label, which the payload has as a text.
+func (s *shape) setLabel(r *Reading, text string) *Refusal {
+	if err := CheckLabel(text); err != nil {
+		return Refuse(BadLabel, "%s %w", s.label, err)
+	}
+	name, ok := s.labels.class(text)
+	if !ok {
+		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.words())
+	}
+	r.Label = strings.Clone(name)
+	return nil
+}
+
+// setLabelNumber gives a reading its label, which the payload has as a number: a
+// whole one is the name of a class, such as 1; a fraction needs a map, since the
+// same one is seldom computed twice.
+func (s *shape) setLabelNumber(r *Reading, text string) *Refusal {
+	number, whole, ok := plainNumber(text)
+	if !ok {
+		return Refuse(BadLabel, "%s is the number %.40s, which is out of range", s.label, text)
+	}
+	if _, mapped := s.labels[number]; !whole && !mapped {
+		return Refuse(BadLabel, "%s is the number %.40s: want a text, a whole number, true or false; or a map of labels that has it", s.label, text)
+	}
+	return s.setLabel(r, number)
+}
+
+// plainNumber writes a decimal number in one way: 1, 1.0, 1e0 and 01 are 1.
+func plainNumber(text string) (number string, whole, ok bool) {
+	v, err := decimal(text)
+	if err != nil {
+		return "", false, false
+	}
+	const exact = 1 << 53
+	if v == math.Trunc(v) && math.Abs(v) < exact {
+		return strconv.FormatInt(int64(v), 10), true, true
+	}
+	if digits := strings.TrimPrefix(text, "-"); strings.Trim(digits, "0123456789") == "" { // more than a float64 holds
+		return text, true, true
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64), v == math.Trunc(v), true
+}

@@ -1,0 +1,15 @@
+package codec
+
+import "bytes"
+
+// valueCodec reads one number, written in digits; the topic says which feature
+// it is (see gatherer).
+type valueCodec struct{}
+
+func (valueCodec) decode(payload []byte) ([]Reading, *Refusal) {
+	v, err := decimal(string(bytes.TrimSpace(payload)))
+	if err != nil {
+		return nil, Refuse(NotANumber, "%w", err)
+	}
+	return []Reading{{X: []float64{v}}}, nil
+}

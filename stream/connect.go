@@ -1,0 +1,314 @@
+package stream
+
+import (
+	"cmp"
+	"edge/online/active"
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const labelsName = "labels" // of the sources that are not streams
+
+// Topics that a node publishes, below <base>/<node>/ and below that of a model.
+// Those of requests, logs, schemas and queries are kept free for it.
+var (
+	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response", mqtt.CursorLevel}
+	modelTopics = []string{"prediction", "latest", "metrics", "reject", "schema", "query"}
+)
+
+// newNode checks the configuration, and connects streams, labels and models. It
+// returns the filters to subscribe to.
+func newNode(cfg Config, deps Deps) (*Node, []string, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, err
+	}
+	n := &Node{
+		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),
+		counts: new(counters), heard: map[string]*sourceCounts{}, taught: map[string]*modelCounts{},
+	}
+	if n.after != nil {
+		n.counts, n.heard, n.taught = n.after.counts, maps.Clone(n.after.heard), maps.Clone(n.after.taught)
+	}
+	n.lost = n.count(&source{name: "none"})
+	if err := n.connectModels(deps.Models); err != nil {
+		return nil, nil, err
+	}
+	filters, err := n.filters()
+	return n, filters, err
+}
+
+// connectModels makes the sources and the models and connects them.
+func (n *Node) connectModels(configs []ModelConfig) error {
+	streams, err := n.newStreams()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range configs {
+		m, err := n.newModel(c, streams)
+		errs = append(errs, err)
+		if m != nil {
+			n.models = append(n.models, m)
+		}
+	}
+	if len(configs) == 0 {
+		errs = append(errs, errors.New("models: want at least one"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(streams)) {
+		if len(streams[name].models) == 0 {
+			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
+			continue
+		}
+		n.sources = append(n.sources, n.count(streams[name]))
+	}
+	if err := n.addLabelSources(errors.Join(errs...) == nil); err != nil {
+		errs = append(errs, err)
+	}
+	n.listen(n.cfg.prefix())
+	return errors.Join(errs...)
+}
+
+// newStreams returns a source for each configured stream, by name.
+func (n *Node) newStreams() (map[string]*source, error) {
+	streams, identities := map[string]*source{}, n.identities()
+	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
+		s := n.cfg.Streams[name]
+		decoder, err := codec.NewDecoder(s)
+		if err != nil {
+			return nil, err
+		}
+		src := &source{
+			name: name, key: "streams." + name + ".topics", filters: s.Topics, decoder: decoder,
+			allowRetained: s.AllowRetained, impute: s.OnMissing == codec.OnMissingImpute, identity: identities[name],
+		}
+		tmpl := s.TopicTemplate
+		if s.Format == codec.FormatValue {
+			src.gatherer = newGatherer(s, n.counts)
+			tmpl = strings.Replace(tmpl, codec.FeatureLevel, "+", 1) // the other levels name the device
+		}
+		if src.template, err = topic.ParseTemplate(tmpl); err != nil {
+			return nil, err
+		}
+		streams[name] = src
+	}
+	return streams, nil
+}
+
+// newModel returns a model that its streams feed. Where the error leaves nothing
+// to be checked further, the model is nil.
+func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState, error) {
+	if !topic.IsName(c.Name) || slices.Contains(nodeTopics, c.Name) || n.model(c.Name) != nil {
+		return nil, fmt.Errorf("models.%s: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", "))
+	}
+	errs := []error{field.Within("models."+c.Name+".pending", c.Pending.Validate())}
+	if err := CheckOutput(cmp.Or(c.Output, codec.FormatJSON)); err != nil {
+		return nil, errors.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
+	}
+	m := &modelState{
+		ModelConfig: c, rejects: newLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
+		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
+	}
+	if err := m.feedFrom(streams); err != nil {
+		return nil, errors.Join(append(errs, field.Within("models."+c.Name, err))...)
+	}
+	if m.modelCounts = n.taught[c.Name]; m.modelCounts == nil {
+		m.modelCounts = new(modelCounts)
+		n.taught[c.Name] = m.modelCounts
+	}
+	if n.after.model(c.Name) == nil { // which would hand over whether it learns
+		m.frozen = c.Mark&markFrozen != 0
+		m.learning.Store(!m.frozen)
+	}
+	if m.frozen {
+		n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
+			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
+	}
+	if c.Active.Enabled() {
+		m.asker = active.NewSelector(c.Active, c.Seed)
+		errs = append(errs, field.Within("models."+c.Name+".active", c.Active.Validate()))
+	}
+	if c.Output == codec.FormatCBOR {
+		var err error
+		if m.cbor, err = newCBOREncoder(); err != nil {
+			errs = append(errs, fmt.Errorf("models.%s.output cbor: %w", c.Name, err))
+		}
+	}
+	m.last.none, m.settled.none = true, true
+	m.knowClasses()
+	return m, errors.Join(errs...)
+}
+
+// addLabelSources adds the sources of labels that come without their samples: the
+// configured ones, and the label topic of each model. A model that the
+// configuration names is missed only where all models are known.
+func (n *Node) addLabelSources(allModels bool) error {
+	var errs []error
+	for i, l := range n.cfg.Labels {
+		t, err := topic.ParseTemplate(l.TopicTemplate)
+		if err != nil {
+			return err
+		}
+		src := &source{name: labelsName, key: fmt.Sprintf("labels[%d].topics", i), filters: l.Topics, decoder: codec.NewLabelDecoder(l), template: t}
+		for _, m := range n.models {
+			if l.Model == "" || l.Model == m.Name {
+				src.models = append(src.models, m)
+			}
+		}
+		if len(src.models) == 0 && allModels {
+			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
+			allModels = false
+		}
+		n.sources = append(n.sources, n.count(src))
+	}
+	for _, m := range n.models {
+		n.sources = append(n.sources, n.count(&source{
+			name: labelsName, filters: []string{m.labelTopic + "/#"}, // which matches …/label too
+			decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{}, models: []*modelState{m},
+			ownTopic: m.labelTopic,
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// knowClasses takes over the classes that the model has learnt.
+func (m *modelState) knowClasses() {
+	p := m.Model.Posterior()
+	m.classes.reset(p.Classes(), p.Aliases...)
+	if p.Epoch == 0 { // none was removed
+		m.classes.add(m.Classes.Names...)
+	}
+}
+
+// listen adds the sources of what is neither a sample nor a label.
+func (n *Node) listen(prefix string) {
+	own := func(name, filter string, heed func(*item, *source) error) {
+		n.sources = append(n.sources, n.count(&source{
+			name: name, filters: []string{filter}, decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{},
+			ownTopic: filter, heed: heed,
+		}))
+	}
+	if n.cfg.Control.Enabled {
+		own(requestsName, prefix+"request/#", func(it *item, _ *source) error { return n.request(it, prefix) })
+	}
+	if h := n.cfg.HomeAssistant; h.Enabled {
+		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
+		for _, m := range n.models {
+			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.former(m, it.msg) })
+		}
+	}
+}
+
+// feedFrom lets the model's streams feed it.
+func (m *modelState) feedFrom(streams map[string]*source) error {
+	if len(m.Streams) == 0 {
+		return errors.New("streams []: want at least one")
+	}
+	var errs []error
+	for _, name := range m.Streams {
+		src := streams[name]
+		if src == nil {
+			errs = append(errs, fmt.Errorf("streams: there is no stream %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(streams)), ", ")))
+			continue
+		}
+		if slices.Contains(m.streams, src) {
+			errs = append(errs, fmt.Errorf("streams: %s is there twice", name))
+			continue
+		}
+		if m.Features == nil {
+			m.Features = slices.Clone(src.decoder.Features())
+		}
+		f := feed{to: m}
+		if !slices.Equal(m.Features, src.decoder.Features()) {
+			for _, feature := range m.Features {
+				at, ok := src.decoder.FeatureIndex(feature)
+				if !ok {
+					errs = append(errs, fmt.Errorf("features: stream %s has no feature %q", name, feature))
+				}
+				f.pick = append(f.pick, at)
+			}
+		}
+		src.feeds, src.models, m.streams = append(src.feeds, f), append(src.models, m), append(m.streams, src)
+	}
+	if d := m.Model.Posterior().Dim(); len(errs) == 0 && d != len(m.Features) {
+		errs = append(errs, fmt.Errorf("features: %d of them, but the model was made for %d", len(m.Features), d))
+	}
+	return errors.Join(errs...)
+}
+
+// filters returns what to subscribe to.
+func (n *Node) filters() ([]string, error) {
+	var filters []string
+	var errs []error
+	for _, src := range n.sources {
+		for _, f := range src.filters {
+			plain, _ := topic.Unshare(f)
+			for _, own := range n.outputs() {
+				if src.ownTopic == "" && topic.Overlap(plain, own) {
+					errs = append(errs, fmt.Errorf("%s: %s would receive the node's own output %s: name the topics of the sensors, such as factory/+/vibration", src.key, f, own))
+					break
+				}
+			}
+			filters = append(filters, f)
+		}
+	}
+	subscribe, overlaps := topic.Subscriptions(filters)
+	for _, pair := range overlaps {
+		n.log.Warn("two subscriptions overlap; some brokers send a message twice that matches both", "one", pair[0], "other", pair[1])
+	}
+	return subscribe, errors.Join(errs...)
+}
+
+// outputs are filters for all that the node publishes.
+func (n *Node) outputs() (filters []string) {
+	prefix := n.cfg.prefix()
+	for _, m := range n.models {
+		for _, t := range modelTopics {
+			filters = append(filters, prefix+m.Name+"/"+t)
+		}
+		filters = append(filters, m.predictionTopic+"/#")
+	}
+	for _, t := range nodeTopics {
+		filters = append(filters, prefix+t)
+	}
+	filters = append(filters, prefix+"request/#", prefix+"response/#")
+	if h := n.cfg.HomeAssistant; h.Enabled {
+		filters = append(filters, h.DiscoveryPrefix+"/device/+/config")
+	}
+	return filters
+}
+
+func (n *Node) router() *topic.Router[*source] {
+	r := new(topic.Router[*source])
+	for _, src := range n.sources {
+		for _, f := range src.filters {
+			r.Add(f, src)
+		}
+	}
+	return r
+}
+
+func (n *Node) maxPayload() (largest int) {
+	for _, src := range n.sources {
+		largest = max(largest, src.decoder.MaxPayload())
+	}
+	return largest
+}
+
+// limits returns the node's bounds.
+func (n *Node) limits() Limits {
+	payload := map[string]int{}
+	for _, src := range n.sources {
+		payload[src.name] = src.decoder.MaxPayload()
+	}
+	return Limits{
+		MaxPayload: payload, InflightWindow: n.cfg.MQTT.InflightWindow, RingMessages: n.cfg.MQTT.Ring.MaxMessages, RingBytes: n.cfg.MQTT.Ring.MaxBytes,
+		LossWindow: n.cfg.LossWindow.Seconds(), OutboxMessages: n.cfg.Outbox.MaxMessages, OutboxBytes: n.cfg.Outbox.MaxBytes,
+	}
+}

@@ -1,0 +1,30 @@
+package field
+
+import (
+	"errors"
+	"fmt"
+)
+
+// check returns an error with key, value and range unless ok.
+func Check(ok bool, key string, value any, want string) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%s %v: want %s", key, value, want)
+}
+
+// within puts a key's prefix before every joined error.
+func Within(prefix string, err error) error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("%s.%w", prefix, err)
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, Within(prefix, e))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,76 @@
+package stream
+
+import (
+	"edge/online"
+	"time"
+)
+
+const MaxGroup = 1000 // records of one commit, at which it waits for no more
+
+const maxGroup = 1024 // messages of one commit
+
+// group is what the next transaction will hold.
+type group struct {
+	items   []*item
+	unacked int       // of QoS 1
+	due     time.Time // zero while nothing needs a commit
+	records []online.Record
+	keys    map[recordKey]bool
+	pending map[recordKey]*online.Pending // nil: forget
+	order   []recordKey                   // of pending
+	marks   []online.Mark
+	done    []func()      // once it is durable
+	was     []online.Mark // before
+}
+
+type recordKey struct {
+	model string
+	key   uint64
+}
+
+func (g *group) durable() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
+
+func (g *group) record(m *modelState, ev online.Event) {
+	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
+	if ev.Kind == online.Observe || ev.Kind == online.Correct {
+		m.place++
+	}
+	if ev.Key != 0 {
+		g.keys[recordKey{m.Name, ev.Key}] = true
+	}
+}
+
+// wait and forget keep the last word about a key, so that the order of a
+// commit's parts does not matter.
+func (g *group) wait(p *online.Pending) { g.pend(recordKey{p.Model, p.Key}, p) }
+
+func (g *group) forget(m *modelState, key uint64) { g.pend(recordKey{m.Name, key}, nil) }
+
+func (g *group) pend(k recordKey, p *online.Pending) {
+	if _, ok := g.pending[k]; !ok {
+		g.order = append(g.order, k)
+	}
+	g.pending[k] = p
+}
+
+func (g *group) reset() {
+	clear(g.items) // whose payloads are done with
+	if g.keys == nil {
+		g.keys, g.pending = map[recordKey]bool{}, map[recordKey]*online.Pending{}
+	}
+	clear(g.keys)
+	clear(g.pending)
+	*g = group{items: g.items[:0], keys: g.keys, pending: g.pending}
+}
+
+func (g *group) commit() *online.Commit {
+	c := &online.Commit{Records: g.records, Marks: g.marks}
+	for _, k := range g.order {
+		if p := g.pending[k]; p != nil {
+			c.Wait = append(c.Wait, *p)
+		} else {
+			c.Forget = append(c.Forget, online.Pending{Model: k.model, Key: k.key})
+		}
+	}
+	return c
+}

@@ -1,0 +1,172 @@
+package stream
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+// succeed stops a rig's node and lets another carry on.
+func (r *rig) succeed(cfg Config, models ...ModelConfig) *rig {
+	r.t.Helper()
+	next := &rig{t: r.t, journal: r.journal, models: r.models}
+	next.node = newTestNode(r.t, cfg, Deps{Models: models, Journal: r.journal, After: r.node})
+	r.stop()
+	next.node.TakeOver()
+	next.start()
+	return next
+}
+
+func TestSuccession(t *testing.T) {
+	in("samples wait on, predictions are counted on", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("factory/a/vibration", `{"id":"1","features":[1,0]}`, `{"id":"2","features":[2,0]}`)
+		time.Sleep(time.Second)
+		cfg.Streams = map[string]codec.Stream{"shaking": cfg.Streams["vibration"]} // the same under another name
+		m.Streams = []string{"shaking"}
+		r = r.succeed(cfg, m)
+		r.send("factory/a/label", `{"id":"2","label":"worn"}`)
+		r.sendMessage(&mqtt.Message{Topic: "factory/a/vibration", Payload: []byte(`{"id":"2","features":[2,0]}`), QoS: 1, Dup: true})
+		r.send("factory/a/vibration", `{"id":"3","features":[3,0],"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "ok 3"})
+		var last string
+		for _, p := range r.published() {
+			if strings.HasPrefix(p.Topic, "edge/n1/bearing/prediction") {
+				last = string(p.Payload)
+			}
+		}
+		if seq := gjson.Get(last, "seq").Int(); seq != 4 {
+			t.Errorf("the last prediction is %s, want seq 4", last)
+		}
+		s := r.node.Stats()
+		if s.Predictions != 4 || s.Models["bearing"].Learned != 2 || s.Streams["shaking"].Received != 2 || s.Streams["vibration"].Received != 2 {
+			t.Errorf("the counters do not go on: %+v", s)
+		}
+	})
+	in("what was not committed is as if it had not come", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("factory/a/vibration", `{"id":"1","features":[1,0]}`)
+		time.Sleep(time.Second)
+		r.journal.set(errors.New("the disk is gone"), nil)
+		r.send("factory/a/label", `{"id":"1","label":"worn"}`)
+		r.send("factory/a/vibration", `{"id":"2","features":[2,0]}`)
+		time.Sleep(time.Second)
+		next := r.succeed(cfg, m)
+		equal(t, "acknowledged", r.acks(), []string{`{"id":"1","features":[1,0]}`})
+		r.journal.set(nil, nil)
+		next.send("factory/a/label", `{"id":"1","label":"worn"}`) // the broker sends both again
+		next.send("factory/a/vibration", `{"id":"2","features":[2,0]}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", next.models["bearing"].learnt(), []string{"worn 1"})
+		if n := next.node.Stats().Models["bearing"].Pending; n != 1 {
+			t.Errorf("%d samples wait, want the second", n)
+		}
+	})
+	in("what the model could not take is handed over", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		model := m.Model.(*fakeModel)
+		model.block = make(chan struct{})
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("factory/a/vibration", labelled(1))
+		time.Sleep(time.Second)
+		next := r.succeed(cfg, m)
+		equal(t, "learnt", model.learnt(), nil)
+		close(model.block)
+		next.send("factory/a/vibration", labelled(2))
+		time.Sleep(time.Second)
+		equal(t, "learnt", model.learnt(), []string{"ok 1", "ok 2"})
+	})
+	in("learning that was switched off stays off", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Control.Enabled = true
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("edge/n1/request/freeze", `{}`)
+		time.Sleep(time.Second)
+		r = r.succeed(cfg, m)
+		r.send("factory/a/vibration", labelled(1))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), nil)
+		if r.node.Stats().Models["bearing"].Learning {
+			t.Error("it says that it learns")
+		}
+		r.send("edge/n1/request/unfreeze", `{}`)
+		r.send("factory/a/vibration", labelled(2))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
+	})
+	in("values wait on for others", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := codec.DefaultStream()
+		s.Topics, s.TopicTemplate, s.Format, s.Features = []string{"plant/+"}, "plant/"+codec.FeatureLevel, codec.FormatValue, []string{"a", "b"}
+		cfg.Streams, cfg.Labels = map[string]codec.Stream{"plant": s}, nil
+		m.Streams = []string{"plant"}
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("plant/a", "1")
+		time.Sleep(time.Second)
+		cfg.Metrics.Samples++
+		r = r.succeed(cfg, m)
+		r.send("plant/b", "2")
+		time.Sleep(time.Second)
+		if n := r.node.Stats().Predictions; n != 1 {
+			t.Errorf("%d predictions, want 1", n)
+		}
+	})
+}
+
+func TestSuccessorClears(t *testing.T) {
+	cfg, m := testConfig()
+	cfg.HomeAssistant.Enabled = true
+	other := m
+	other.Name, other.Model = "pump", newFakeModel(2)
+	old := newTestNode(t, cfg, Deps{Models: []ModelConfig{m, other}, Journal: newFakeJournal()})
+	cfg.Labels = nil
+	next := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), After: old})
+	next.TakeOver()
+	var cleared []string
+	for _, p := range drainOutbox(next.outbox) {
+		if len(p.Payload) == 0 && p.Retained {
+			cleared = append(cleared, p.Topic)
+		}
+	}
+	slices.Sort(cleared)
+	equal(t, "cleared", cleared, []string{"edge/n1/pump/latest", "edge/n1/pump/metrics", "homeassistant/device/edge_n1_pump/config"})
+}
+
+// Names that streams had before are not taken by others.
+func TestIdentities(t *testing.T) {
+	stream := func(topic string) codec.Stream {
+		s := codec.DefaultStream()
+		s.Topics, s.Dimension = []string{topic}, 2
+		return s
+	}
+	node := func(after *Node, streams map[string]codec.Stream) *Node {
+		cfg, m := testConfig()
+		cfg.Streams, cfg.Labels, m.Streams = streams, nil, nil
+		for name := range streams {
+			m.Streams = append(m.Streams, name)
+		}
+		m.Classes = online.Classes{Open: true, Max: 4}
+		return newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), After: after})
+	}
+	first := node(nil, map[string]codec.Stream{"a": stream("x"), "b": stream("y")})
+	second := node(first, map[string]codec.Stream{"c": stream("x"), "b": stream("z")})
+	third := node(second, map[string]codec.Stream{"c": stream("x"), "b": stream("z"), "a": stream("v")})
+	for name, want := range map[string]string{"c": "a", "b": "b", "a": "a'"} {
+		for _, s := range third.sources {
+			if s.name == name && s.identity != want {
+				t.Errorf("stream %s has identity %s, want %s", name, s.identity, want)
+			}
+		}
+	}
+}

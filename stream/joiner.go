@@ -1,0 +1,123 @@
+package stream
+
+import (
+	"container/list"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/topic"
+)
+
+// gatherer makes samples of values that come on topics of their own. For each
+// device it keeps the newest value of each feature; as soon as every feature
+// has one that arrived no longer than the window ago, these are a sample, and
+// all of them are used up. The order and the times of arrival alone decide.
+// What waits is lost with the process: a value is acknowledged when it is taken.
+//
+// Memory is bounded by the number of devices; the one that was silent for
+// longest makes room. One goroutine owns it.
+type gatherer struct {
+	index   map[string]int // of the features that the topic's level names
+	filters []string       // of the features' topics; "" where the level names the feature
+	level   int            // of the topic, that names the feature; −1: none
+	window  time.Duration
+	max     int
+	counts  *counters
+
+	devices map[string]*list.Element
+	order   list.List // of *unfinished, silent for longest first
+}
+
+// unfinished is what is known of a device's next sample.
+type unfinished struct {
+	device string
+	x      []float64
+	at     []time.Time // zero where there is no value
+}
+
+func newGatherer(s codec.Stream, counts *counters) *gatherer {
+	names := s.FeatureNames()
+	g := &gatherer{
+		index: make(map[string]int, len(names)), filters: make([]string, len(names)),
+		level:  slices.Index(strings.Split(s.TopicTemplate, "/"), codec.FeatureLevel),
+		window: s.Join.Window, max: s.Join.Devices, counts: counts, devices: map[string]*list.Element{},
+	}
+	for i, name := range names {
+		if g.filters[i] = s.Fields[name]; g.filters[i] == "" {
+			g.index[name] = i
+		}
+	}
+	if len(names) == 1 && g.level < 0 && g.filters[0] == "" {
+		g.filters[0] = "#" // every message is a sample
+	}
+	return g
+}
+
+// feature returns which feature the topic of that name holds.
+func (g *gatherer) feature(name string) (int, *codec.Refusal) {
+	for i, f := range g.filters {
+		if f != "" && topic.Matches(f, name) {
+			return i, nil
+		}
+	}
+	levels := strings.Split(name, "/")
+	if g.level < 0 || g.level >= len(levels) {
+		return 0, codec.Refuse(codec.UnknownFeature, "no feature has this topic")
+	}
+	i, ok := g.index[levels[g.level]]
+	if !ok {
+		return 0, codec.Refuse(codec.UnknownFeature, "%.40q in the topic is not a feature", levels[g.level])
+	}
+	return i, nil
+}
+
+// add takes a value and returns the sample that it completes, nil if it
+// completes none.
+func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]float64, error) {
+	i, err := g.feature(topic)
+	if err != nil {
+		return nil, err
+	}
+	if len(g.filters) == 1 {
+		return []float64{value}, nil
+	}
+	if len(device) > maxKnown {
+		return nil, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxKnown)
+	}
+	e := g.devices[device]
+	if e == nil {
+		for len(g.devices) >= g.max {
+			g.drop(g.order.Front())
+		}
+		d := len(g.filters)
+		e = g.order.PushBack(&unfinished{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
+		g.devices[device] = e
+	}
+	g.order.MoveToBack(e)
+	u := e.Value.(*unfinished)
+	if !u.at[i].IsZero() {
+		g.counts.valuesUnused.Add(1)
+	}
+	u.x[i], u.at[i] = value, now
+	for _, at := range u.at {
+		if at.IsZero() || now.Sub(at) > g.window {
+			return nil, nil
+		}
+	}
+	g.order.Remove(e)
+	delete(g.devices, device)
+	return u.x, nil
+}
+
+// drop gives up what is known of a device.
+func (g *gatherer) drop(e *list.Element) {
+	u := g.order.Remove(e).(*unfinished)
+	delete(g.devices, u.device)
+	for _, at := range u.at {
+		if !at.IsZero() {
+			g.counts.valuesUnused.Add(1)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"edge/stream/codec"
+)
+
+// values is a stream of three features, each with a topic of its own; that of c
+// is another one.
+func values() codec.Stream {
+	s := codec.DefaultStream()
+	s.Topics, s.TopicTemplate = []string{"plant/+/+", "plant/+/+/max"}, ""
+	s.Format, s.Features, s.Fields = codec.FormatValue, []string{"a", "b", "c"}, map[string]string{"c": "plant/+/c/max"}
+	s.TopicTemplate, s.Topics = "plant/{device}/{feature}/#", []string{"plant/+/+/#"}
+	return s
+}
+
+func TestGatherer(t *testing.T) {
+	s := values()
+	s.Join = codec.Join{Window: time.Second, Devices: 2}
+	c := new(counters)
+	g := newGatherer(s, c)
+	start := time.Now()
+	for i, step := range []struct {
+		at     time.Duration
+		topic  string
+		value  float64
+		want   string
+		unused uint64 // so far
+	}{
+		{0, "plant/p1/a", 1, "[]", 0},
+		{900 * time.Millisecond, "plant/p1/b", 2, "[]", 0},
+		{time.Second, "plant/p1/c/max", 3, "[1 2 3]", 0},                          // the window's end belongs to it
+		{1100 * time.Millisecond, "plant/p1/c/max", 4, "[]", 0},                   // no value is used twice
+		{1200 * time.Millisecond, "plant/p1/a", 5, "[]", 0},                       //
+		{1300 * time.Millisecond, "plant/p1/a", 6, "[]", 1},                       // the newest value counts
+		{1400 * time.Millisecond, "plant/p2/b", 7, "[]", 1},                       // of another device
+		{2200 * time.Millisecond, "plant/p1/b", 8, "[]", 1},                       // c is too old now
+		{2250 * time.Millisecond, "plant/p1/c/max", 9, "[6 8 9]", 2},              //
+		{2300 * time.Millisecond, "plant/p2/c/max", 1, "[]", 2},                   //
+		{2350 * time.Millisecond, "plant/p3/c/max", 1, "[]", 2},                   // the second device
+		{2380 * time.Millisecond, "plant/p4/c/max", 1, "[]", 4},                   // one too many: p2 goes, with two values
+		{2390 * time.Millisecond, "plant/p2/a", 1, "[]", 5},                       // begins anew, p3 goes
+		{2400 * time.Millisecond, "plant/p2/b", 2, "[]", 5},                       //
+		{2400 * time.Millisecond, "plant/p2/c/max", 3, "[1 2 3]", 5},              //
+		{2400 * time.Millisecond, "plant/p2/c", 3, "refused: unknown_feature", 5}, // c has another topic
+		{2400 * time.Millisecond, "plant/p2/d", 3, "refused: unknown_feature", 5}, //
+	} {
+		device := step.topic[len("plant/"):len("plant/p1")]
+		x, err := g.add(step.topic, device, step.value, start.Add(step.at))
+		got := fmt.Sprint(x)
+		var r *codec.Refusal
+		if errors.As(err, &r) {
+			got = "refused: " + string(r.Reason)
+		}
+		if got != step.want || c.valuesUnused.Load() != step.unused {
+			t.Errorf("step %d, %s = %v: %s and %d unused, want %s and %d", i, step.topic, step.value, got, c.valuesUnused.Load(), step.want, step.unused)
+		}
+		if len(g.devices) > 2 || len(g.devices) != g.order.Len() {
+			t.Fatalf("step %d: %d devices, %d in order", i, len(g.devices), g.order.Len())
+		}
+	}
+}
+
+func TestGathererOfOneFeature(t *testing.T) {
+	s := codec.DefaultStream()
+	s.Topics, s.Format, s.Features = []string{"t/#"}, codec.FormatValue, []string{"temperature"}
+	g := newGatherer(s, new(counters))
+	for i := range 3 {
+		if x, err := g.add("t/x", "", float64(i), time.Now()); err != nil || len(x) != 1 || x[0] != float64(i) || len(g.devices) > 0 {
+			t.Errorf("add = %v, %v, want a sample at once", x, err)
+		}
+	}
+}

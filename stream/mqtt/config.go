@@ -1,0 +1,180 @@
+package mqtt
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/topic"
+)
+
+// TLS says how the broker is verified and how the node proves itself. The
+// broker's certificate and name are always verified; the files are read at each
+// connect, so that renewed certificates need no restart.
+type TLS struct {
+	// CA is a file of PEM certificates to trust. Empty: the system's.
+	CA string `yaml:"ca"`
+	// Cert and Key are the node's own certificate and key, PEM files. Both or none.
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+	// ServerName is the name that the broker's certificate must have. Empty: the
+	// host in the server's address.
+	ServerName string `yaml:"server_name"`
+	// MinVersion of the protocol: 1.2 or 1.3. Default 1.2.
+	MinVersion string `yaml:"min_version"`
+}
+
+// Validate reports every field that is out of range, joined.
+func (t TLS) Validate() error {
+	return errors.Join(
+		field.Check((t.Cert == "") == (t.Key == ""), "cert, key", fmt.Sprintf("%q, %q", t.Cert, t.Key), "both or none"),
+		field.Check(t.MinVersion == "1.2" || t.MinVersion == "1.3", "min_version", t.MinVersion, `"1.2" or "1.3"`),
+	)
+}
+
+// Ring bounds the messages that have arrived and wait for their prediction, or,
+// of QoS 1 and at most half of them, are answered and wait for the journal or the
+// learner. When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
+// 1 is answered and left unacknowledged, and so are those that follow it: once
+// the ring is empty the node reconnects, and the broker sends them again, in
+// order, to be learnt and answered again.
+type Ring struct {
+	// MaxMessages, default 2048, range 1 to 1000000.
+	MaxMessages int `yaml:"max_messages"`
+	// MaxBytes of payload, default 4MiB, at least 64KiB.
+	MaxBytes codec.ByteSize `yaml:"max_bytes"`
+}
+
+// Validate reports every field that is out of range, joined.
+func (r Ring) Validate() error {
+	return errors.Join(
+		field.Check(r.MaxMessages >= 1 && r.MaxMessages <= 1e6, "max_messages", r.MaxMessages, "1 to 1000000"),
+		field.Check(r.MaxBytes >= 64*codec.KiB, "max_bytes", r.MaxBytes, "at least 64KiB"),
+	)
+}
+
+// MQTT says how to reach the broker.
+type Config struct {
+	// Servers are tried in this order: tcp:// or mqtt://, ssl:// or mqtts://,
+	// ws://, wss://. Without a port: 1883, 8883, 80, 443. Default [tcp://127.0.0.1:1883].
+	Servers []string `yaml:"servers"`
+	// ClientID must differ from that of every other client of the broker and stay
+	// the same over restarts. Empty: edge-<node>-<4 digits that identify the machine>.
+	ClientID string `yaml:"client_id"`
+	// Username, empty for none.
+	Username string `yaml:"username"`
+	// Password of Username.
+	Password Secret `yaml:"password"`
+	// TLS applies to ssl, mqtts and wss.
+	TLS TLS `yaml:"tls"`
+	// Keepalive is the longest silence before the broker is asked for a sign of
+	// life. Whole seconds. Default 30s, range 1s to 18h.
+	Keepalive time.Duration `yaml:"keepalive"`
+	// PersistentSession lets the broker keep messages while the node is away.
+	// Default true; without it they are lost.
+	PersistentSession bool `yaml:"persistent_session"`
+	// QoS of subscriptions and of what is published: 0 or 1. With 0 nothing is
+	// acknowledged, so that what a crash interrupts is lost. Default 1.
+	QoS int `yaml:"qos"`
+	// MaxReconnectInterval bounds the growing pause between attempts to connect.
+	// Default 30s, range 100ms to 1h.
+	MaxReconnectInterval time.Duration `yaml:"max_reconnect_interval"`
+	// InflightWindow is how many messages may wait for one commit of the journal.
+	// A broker sends no more than its own window without an acknowledgement: stay below it (mosquitto: 20,
+	// max_inflight_messages). Default 16, range 1 to 1000.
+	InflightWindow int `yaml:"inflight_window"`
+	// BaseTopic begins every topic of the node's own: <base>/<node>/…. Default edge.
+	BaseTopic string `yaml:"base_topic"`
+	// Ring bounds the messages that have arrived and wait.
+	Ring Ring `yaml:"ring"`
+}
+
+// DefaultMQTT returns the defaults that configs/edge.yaml documents.
+func DefaultConfig() Config {
+	return Config{
+		Servers:              []string{"tcp://127.0.0.1:1883"},
+		TLS:                  TLS{MinVersion: "1.2"},
+		Keepalive:            30 * time.Second,
+		PersistentSession:    true,
+		QoS:                  1,
+		MaxReconnectInterval: 30 * time.Second,
+		InflightWindow:       16,
+		BaseTopic:            "edge",
+		Ring:                 Ring{MaxMessages: 2048, MaxBytes: 4 * codec.MiB},
+	}
+}
+
+// serverPorts are the schemes of a server's address and their usual ports.
+var serverPorts = map[string]string{
+	"tcp": "1883", "mqtt": "1883", "ssl": "8883", "tls": "8883", "mqtts": "8883", "ws": "80", "wss": "443",
+}
+
+// Encrypted reports whether the address of a server asks for TLS.
+func Encrypted(server string) bool {
+	scheme, _, _ := strings.Cut(server, "://")
+	return slices.Contains([]string{"ssl", "tls", "mqtts", "wss"}, scheme)
+}
+
+// Validate reports every field that is out of range, joined.
+func (m Config) Validate() error {
+	errs := []error{
+		field.Check(len(m.Servers) > 0, "servers", "[]", "at least one address"),
+		field.Check(len(m.ClientID) <= 128 && (m.ClientID == "" || topic.Check(m.ClientID) == nil), "client_id", m.ClientID, "at most 128 bytes, without + and #"),
+		field.Check(m.Username != "" || m.Password.IsZero(), "username", `""`, "a name, since there is a password"),
+		field.Within("password", m.Password.Validate()),
+		field.Within("tls", m.TLS.Validate()),
+		field.Check(m.Keepalive >= time.Second && m.Keepalive <= 18*time.Hour && m.Keepalive%time.Second == 0, "keepalive", m.Keepalive, "whole seconds, 1s to 18h"),
+		field.Check(m.QoS == 0 || m.QoS == 1, "qos", m.QoS, "0 or 1"),
+		field.Check(m.MaxReconnectInterval >= 100*time.Millisecond && m.MaxReconnectInterval <= time.Hour, "max_reconnect_interval", m.MaxReconnectInterval, "100ms to 1h"),
+		field.Check(m.InflightWindow >= 1 && m.InflightWindow <= 1000, "inflight_window", m.InflightWindow, "1 to 1000"),
+		field.Within("ring", m.Ring.Validate()),
+	}
+	for _, s := range m.Servers {
+		u, err := url.Parse(s)
+		switch {
+		case err != nil:
+			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
+		case u.User != nil:
+			errs = append(errs, fmt.Errorf("servers %s: has a user or password in it: want username and password as keys", u.Redacted()))
+		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
+			errs = append(errs, field.Check(false, "servers", s, "tcp://, mqtt://, ssl://, mqtts://, ws:// or wss:// and a host"))
+		}
+	}
+	for _, level := range strings.Split(m.BaseTopic, "/") {
+		if !topic.IsName(level) {
+			errs = append(errs, field.Check(false, "base_topic", m.BaseTopic, "levels of [a-z0-9_-], no / at either end"))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Outbox bounds what waits to be published. When it is full the oldest message
+// that is not retained makes room, and is counted.
+type OutboxConfig struct {
+	// MaxMessages, default 10000, range 16 to 10000000.
+	MaxMessages int `yaml:"max_messages"`
+	// MaxBytes of payload, default 8MiB, at least 64KiB.
+	MaxBytes codec.ByteSize `yaml:"max_bytes"`
+	// Policy when it is full: drop_oldest.
+	Policy string `yaml:"policy"`
+}
+
+// DefaultOutbox returns the defaults that configs/edge.yaml documents.
+func DefaultOutboxConfig() OutboxConfig {
+	return OutboxConfig{MaxMessages: 10000, MaxBytes: 8 * codec.MiB, Policy: "drop_oldest"}
+}
+
+// Validate reports every field that is out of range, joined.
+func (o OutboxConfig) Validate() error {
+	return errors.Join(
+		field.Check(o.MaxMessages >= 16 && o.MaxMessages <= 1e7, "max_messages", o.MaxMessages, "16 to 10000000"),
+		field.Check(o.MaxBytes >= 64*codec.KiB, "max_bytes", o.MaxBytes, "at least 64KiB"),
+		field.Check(o.Policy == "drop_oldest", "policy", o.Policy, "drop_oldest"),
+	)
+}

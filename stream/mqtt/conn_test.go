@@ -1,0 +1,251 @@
+package mqtt
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"edge/stream/codec"
+)
+
+// linked is a connection with a network that takes everything.
+func linked() *Conn {
+	return &Conn{
+		client: NewClient(Options{Counters: new(Counters), CursorTopic: "edge/n1/cursor"}), lost: make(chan struct{}), cursor: newCursorState(),
+		net: newFrameConn(sink{Reader: strings.NewReader("")}, 100, time.Second),
+	}
+}
+
+// A broker has read what was written before a packet that it answers.
+func TestAcks(t *testing.T) {
+	var a acks
+	want := func(n uint64) {
+		t.Helper()
+		if got := a.confirmed.Load(); got != n {
+			t.Errorf("%d confirmed, want %d", got, n)
+		}
+	}
+	a.wrote()
+	a.published(40_000)
+	a.wrote()
+	a.ping()
+	a.wrote()
+	a.answered(1) // never left
+	want(0)
+	a.pong()
+	want(2)
+	a.answered(40_000)
+	want(2)
+	a.published(40_000)
+	a.answered(40_000)
+	want(3)
+	if a.position() != 3 {
+		t.Errorf("position %d, want 3", a.position())
+	}
+	a.wrote()
+	a.ping()
+	a.wrote()
+	a.ping()
+	a.pong() // to the first ping
+	want(4)
+	a.pong()
+	want(5)
+	a.pong() // to none
+}
+
+// A connection that is being closed takes no acknowledgement any more, and
+// reports that those it was given may not have been written.
+func TestWrittenUntilClosed(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	go io.Copy(io.Discard, far)
+	conn := linked()
+	conn.net = newFrameConn(near, 1000, time.Second)
+	conn.net.acknowledge(1, 1)
+	conn.net.acks.ping()
+	if n := conn.Written(); n != 1 {
+		t.Errorf("%d acknowledgements were written, want 1", n)
+	}
+	conn.net.Close()
+	conn.net.acknowledge(2, 1)
+	conn.net.acks.pong()
+	if written, confirmed := conn.Written(), conn.Confirmed(); written != 0 || confirmed != 1 {
+		t.Errorf("%d acknowledgements may be counted on after the end, and %d were read, want 0 and 1", written, confirmed)
+	}
+}
+
+// An answer is waited for as long as bytes arrive, and then no longer than quiet.
+func TestAwaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		arrives time.Duration // bytes do, once a second
+		answer  time.Duration
+		want    bool
+		ends    time.Duration
+	}{
+		"at once":                     {0, time.Second, true, time.Second},
+		"nothing arrives":             {0, time.Minute, false, 2 * time.Second},
+		"behind much else":            {20 * time.Second, 19500 * time.Millisecond, true, 19500 * time.Millisecond},
+		"what arrives ends":           {10500 * time.Millisecond, time.Hour, false, 14 * time.Second},
+		"for ever, without an answer": {time.Hour, time.Hour, false, time.Minute},
+	} {
+		bubble(name, t, func(t *testing.T) {
+			conn, answer, began := linked(), make(chan struct{}), time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer time.Sleep(2 * time.Second) // until nothing arrives any more
+			defer cancel()
+			go func() {
+				for time.Since(began) < c.arrives && ctx.Err() == nil {
+					time.Sleep(time.Second - time.Millisecond)
+					conn.net.arrived.Add(1)
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			late := time.AfterFunc(c.answer, func() { close(answer) })
+			defer late.Stop()
+			got := conn.awaits(ctx, answer, 2*time.Second)
+			if took := time.Since(began); got != c.want || took != c.ends {
+				t.Errorf("%v after %v, want %v after %v", got, took, c.want, c.ends)
+			}
+		})
+	}
+}
+
+// A reconnect for the sake of redelivery waits until the broker has read the
+// acknowledgements.
+func TestAllAcknowledgementsAreRead(t *testing.T) {
+	var a acks
+	a.wrote()
+	a.published(40_000)
+	a.wrote()
+	read := a.all()
+	a.ping()
+	isRead := func() bool {
+		select {
+		case <-read:
+			return true
+		default:
+			return false
+		}
+	}
+	if a.answered(40_000); isRead() {
+		t.Error("one of two is enough")
+	}
+	if a.pong(); !isRead() {
+		t.Error("the answer to a later ping is not enough")
+	}
+	select {
+	case <-a.all():
+	default:
+		t.Error("what was read already is waited for")
+	}
+}
+
+// A message that arrives after a ping answers it: the broker's own answer may be
+// behind much else.
+func TestMessageAnswersPing(t *testing.T) {
+	packet := "\x30\x04\x00\x01ax" // after a CONNACK
+	f := conversation(t, strings.NewReader("\x20\x02\x00\x00"+packet+packet), 100)
+	f.take = func(*Message) {}
+	f.Write([]byte{packetPingreq << 4, 0})
+	buf := make([]byte, 10)
+	io.ReadFull(f, buf[:4]) // CONNACK
+	if n, err := f.Read(buf); err != nil || string(buf[:n]) != string(pong) {
+		t.Errorf("read % x, %v", buf[:n], err)
+	}
+	if n, err := f.Read(buf); err == nil {
+		t.Errorf("read % x more", buf[:n])
+	}
+}
+
+// A cursor of 0 is that of no commit. It does not tell which messages come again.
+func TestUnknownCursor(t *testing.T) {
+	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {
+		c := newCursorState()
+		c.answer([]byte(payload))
+		if c.Found != want || c.Fresh {
+			t.Errorf("cursor %s: found %v, fresh %v", payload, c.Found, c.Fresh)
+		}
+	}
+}
+
+// A session that began after all commits keeps a cursor beyond them.
+func TestCursorOfASessionThatBegins(t *testing.T) {
+	c := newCursorState()
+	c.begin(3)
+	if !c.Fresh || c.Cursor.Sequence <= 3 {
+		t.Errorf("%+v", c.Cursor)
+	}
+}
+
+// again reads the same bytes without end.
+type again struct {
+	wire []byte
+	at   int
+}
+
+func (r *again) Read(p []byte) (n int, err error) {
+	n = copy(p, r.wire[r.at:])
+	r.at = (r.at + n) % len(r.wire)
+	return n, nil
+}
+
+// sink is a network that takes everything.
+type sink struct {
+	net.Conn
+	io.Reader
+}
+
+func (s sink) Read(p []byte) (int, error)     { return s.Reader.Read(p) }
+func (sink) Write(p []byte) (int, error)      { return len(p), nil }
+func (sink) SetWriteDeadline(time.Time) error { return nil }
+func (sink) Close() error                     { return nil }
+
+// A message is read, acknowledged and answered without an allocation.
+func TestMessagesWithoutAllocations(t *testing.T) {
+	var packet wire
+	p := publishPacket("factory/p7/vibration", 0)
+	p.Payload = []byte("[0.25,1]")
+	p.Write(&packet)
+	queue := NewQueue(10, codec.MiB, MessageSize)
+	c := NewClient(Options{Counters: new(Counters), Dropped: new(atomic.Uint64), Queue: queue})
+	out := NewOutbox(DefaultOutboxConfig(), c.Counters)
+	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{})}
+	conn.net = newFrameConn(sink{Reader: &again{wire: packet}}, 1000, time.Second)
+	conn.net.protocol.accepted = true
+	conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
+	carry := func() {
+		for queue.Len() == 0 {
+			if err := conn.net.next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		msg, _ := queue.Pop()
+		answer := out.New()
+		answer.Topic, answer.QoS, answer.Payload = msg.Topic, 1, append(answer.Payload, msg.Payload...)
+		out.Push(answer)
+		msg.Ack()
+		msg.Free()
+		answer, _ = out.Pop()
+		sent := conn.publish(answer)
+		conn.receipts.acknowledged(firstReceipt)
+		<-sent.Done()
+		sent.Free()
+		answer.Free()
+	}
+	carry()
+	if n := testing.AllocsPerRun(200, carry); n > 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+// wire is what has been written.
+type wire []byte
+
+func (w *wire) Write(p []byte) (int, error) {
+	*w = append(*w, p...)
+	return len(p), nil
+}

@@ -1,0 +1,42 @@
+package mqtt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+)
+
+// Credentials reads all that proves who the broker and the node are, as the next
+// connect will, and returns what differs if any of it does: a digest that tells
+// nothing about it. The error says which key cannot be used.
+func (m Config) Credentials() (digest string, err error) {
+	password, err := m.Password.Resolve()
+	if err != nil {
+		return "", fmt.Errorf("mqtt.password: %w", err)
+	}
+	if _, err := m.TLS.load(); err != nil {
+		return "", fmt.Errorf("mqtt.tls: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q\n", m.Username, password)
+	for _, path := range m.Files() {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("mqtt.tls: %w", err)
+		}
+		fmt.Fprintf(h, "%d\n", len(data))
+		h.Write(data)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Files returns the paths of the files that Credentials reads.
+func (m Config) Files() (paths []string) {
+	for _, path := range []string{os.Expand(m.Password.File, os.Getenv), m.TLS.CA, m.TLS.Cert, m.TLS.Key} {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}

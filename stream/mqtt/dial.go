@@ -1,0 +1,138 @@
+package mqtt
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+	"golang.org/x/net/proxy"
+)
+
+const plainPayload = 8 << 20 // largest payload that a client reads which is not the node's
+
+// ClientOptions are those of a client that reaches the broker as m says: MQTT
+// 3.1.1, messages in order, one attempt at a first connection. Password and
+// certificates are read now; no error contains them. A packet from the broker
+// that the standard forbids ends the connection with a ProtocolError; of a
+// message of more than 8 MiB the beginning comes.
+func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
+	password, err := m.Password.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("stream: mqtt.password: %w", err)
+	}
+	tlsConfig, err := m.TLS.load()
+	if err != nil {
+		return nil, fmt.Errorf("stream: mqtt.tls: %w", err)
+	}
+	opts := paho.NewClientOptions().
+		SetClientID(id).
+		SetUsername(m.Username).SetPassword(password).
+		SetProtocolVersion(4).SetOrderMatters(true).
+		SetKeepAlive(m.Keepalive).SetPingTimeout(pingTimeout).
+		SetConnectTimeout(connectTimeout).SetWriteTimeout(writeTimeout).
+		SetConnectRetry(false).
+		SetTLSConfig(tlsConfig).
+		SetCustomOpenConnectionFn(func(u *url.URL, o paho.ClientOptions) (net.Conn, error) {
+			nc, err := Dial(context.Background(), u, o.TLSConfig, o.ConnectTimeout)
+			if err != nil {
+				return nil, err
+			}
+			return plainConn{newFrameConn(nc, plainPayload, writeTimeout)}, nil
+		})
+	for _, s := range m.Servers {
+		opts.AddBroker(s)
+	}
+	return opts, nil
+}
+
+// wayOut says what to do about a refusal by the broker.
+func wayOut(err error) string {
+	switch {
+	case errors.As(err, new(*ProtocolError)):
+		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
+	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
+		return ": check mqtt.username and mqtt.password, and the broker's access list"
+	case errors.Is(err, packets.ErrorRefusedIDRejected):
+		return ": the broker does not accept mqtt.client_id"
+	}
+	return ""
+}
+
+// Dial opens a connection to a server within a time, or until ctx ends.
+type Dialer func(ctx context.Context, server *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error)
+
+// dial opens the network connection to one server. It does what paho does by
+// itself, but ends with ctx and knows the usual ports.
+func Dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if u.Scheme == "ws" || u.Scheme == "wss" {
+		return dialWebsocket(ctx, u, tlsConfig, within)
+	}
+	nc, err := proxy.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), serverPorts[u.Scheme])))
+	if err != nil || u.Scheme == "tcp" || u.Scheme == "mqtt" {
+		return nc, err
+	}
+	cfg := tlsConfig.Clone()
+	cfg.ServerName = cmp.Or(cfg.ServerName, u.Hostname())
+	secure := tls.Client(nc, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// load reads the certificates.
+func (t TLS) load() (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.MinVersion == "1.3" {
+		cfg.MinVersion = tls.VersionTLS13
+	}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("read ca: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("ca %s: holds no PEM certificate", t.CA)
+		}
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("cert, key: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}
+
+// noStore keeps nothing. paho would keep every message of QoS 1 that is not
+// acknowledged, to resume with after a reconnect; a connection here is never
+// resumed.
+type noStore struct{}
+
+func (noStore) Open() {}
+
+func (noStore) Put(string, packets.ControlPacket) {}
+
+func (noStore) Get(string) packets.ControlPacket { return nil }
+
+func (noStore) All() []string { return nil }
+
+func (noStore) Del(string) {}
+
+func (noStore) Close() {}
+
+func (noStore) Reset() {}

@@ -1,0 +1,212 @@
+package mqtt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"edge/stream/codec"
+)
+
+// fakeLink is a connection whose acknowledgements the test gives.
+type fakeLink struct {
+	mu   sync.Mutex
+	sent []string // payloads
+	msgs []*Publication
+	out  []*fakeDelivery
+	auto bool // acknowledge at once
+	lost chan struct{}
+	err  error
+}
+
+type fakeDelivery struct {
+	done chan struct{}
+	err  error
+}
+
+func (d *fakeDelivery) Done() <-chan struct{} { return d.done }
+func (d *fakeDelivery) Error() error          { return d.err }
+func (d *fakeDelivery) Free()                 {}
+
+func newFakeLink(auto bool) *fakeLink { return &fakeLink{auto: auto, lost: make(chan struct{})} }
+
+func (l *fakeLink) publish(of *Publication) delivery {
+	m := *of // whose payload may be another message's soon
+	m.Payload = slices.Clone(m.Payload)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := &fakeDelivery{done: make(chan struct{}), err: l.err}
+	l.sent, l.msgs, l.out = append(l.sent, string(m.Payload)), append(l.msgs, &m), append(l.out, d)
+	if l.auto || l.err != nil {
+		close(d.done)
+	}
+	return d
+}
+
+func (l *fakeLink) fail(error)            { close(l.lost) }
+func (l *fakeLink) done() <-chan struct{} { return l.lost }
+
+func (l *fakeLink) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.sent)
+}
+
+// take returns what was sent since the last call.
+func (l *fakeLink) take() []*Publication {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	msgs := l.msgs
+	l.msgs = nil
+	return msgs
+}
+
+func plain(s string) *Publication { return &Publication{Topic: "t", Payload: []byte(s), QoS: 1} }
+
+func startOutbox(t *testing.T, o *Outbox, l *fakeLink) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { o.Serve(ctx, l) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// newTestOutbox returns an outbox with another window.
+func newTestOutbox(window int) *Outbox {
+	o := NewOutbox(DefaultOutboxConfig(), new(Counters))
+	o.window = window
+	return o
+}
+
+func TestOutbox(t *testing.T) {
+	bubble("sends in order", t, func(t *testing.T) {
+		o, l := newTestOutbox(4), newFakeLink(true)
+		stop := startOutbox(t, o, l)
+		defer stop()
+		var want []string
+		for i := range 100 {
+			want = append(want, fmt.Sprint(i))
+			o.Push(plain(want[i]))
+		}
+		o.Drain(t.Context(), l)
+		equalTexts(t, "sent", l.all(), want)
+		if got := o.counters.Published.Load(); got != 100 {
+			t.Errorf("published %d", got)
+		}
+	})
+	bubble("no more on their way than the window", t, func(t *testing.T) {
+		o, l := newTestOutbox(2), newFakeLink(false)
+		stop := startOutbox(t, o, l)
+		for _, s := range []string{"a", "b", "c"} {
+			o.Push(plain(s))
+		}
+		synctest.Wait()
+		equalTexts(t, "sent", l.all(), []string{"a", "b"})
+		close(l.out[0].done)
+		synctest.Wait()
+		equalTexts(t, "sent", l.all(), []string{"a", "b", "c"})
+		stop()
+		equalTexts(t, "left", payloads(o), []string{"b", "c"})
+	})
+	bubble("what was not acknowledged is sent again, first", t, func(t *testing.T) {
+		o, l := newTestOutbox(3), newFakeLink(false)
+		stop := startOutbox(t, o, l)
+		for _, s := range []string{"a", "b", "c", "d"} {
+			o.Push(plain(s))
+		}
+		synctest.Wait()
+		close(l.out[1].done) // of b
+		l.fail(nil)
+		stop()
+		next := newFakeLink(true)
+		stop = startOutbox(t, o, next)
+		o.Drain(t.Context(), next)
+		stop()
+		equalTexts(t, "sent", next.all(), []string{"a", "c", "d"})
+	})
+	bubble("a broker that does not acknowledge is left", t, func(t *testing.T) {
+		o, l := newTestOutbox(3), newFakeLink(false)
+		defer startOutbox(t, o, l)()
+		o.Push(plain("a"))
+		time.Sleep(ackedWithin - time.Second)
+		select {
+		case <-l.lost:
+			t.Error("left too early")
+		default:
+		}
+		time.Sleep(2 * time.Second)
+		select {
+		case <-l.lost:
+		default:
+			t.Error("not left")
+		}
+	})
+	bubble("an error while the connection lives is tried again", t, func(t *testing.T) {
+		o, l := newTestOutbox(3), newFakeLink(true)
+		l.err = errors.New("timeout")
+		stop := startOutbox(t, o, l)
+		o.Push(plain("a"))
+		time.Sleep(10 * time.Second)
+		l.mu.Lock()
+		l.err = nil
+		l.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		stop()
+		if got := o.counters.Published.Load(); got != 1 || o.queue.Len() != 0 {
+			t.Errorf("published %d, %d left, want 1 and none", got, o.queue.Len())
+		}
+	})
+	bubble("a message that ends every connection is given up", t, func(t *testing.T) {
+		o := newTestOutbox(1)
+		o.Push(plain("poison"))
+		o.Push(plain("good"))
+		for range maxTries + 1 {
+			l := newFakeLink(false)
+			stop := startOutbox(t, o, l)
+			synctest.Wait()
+			equalTexts(t, "sent", l.all(), []string{"poison"})
+			l.fail(nil)
+			stop()
+		}
+		equalTexts(t, "left", payloads(o), []string{"good"})
+		if got := o.counters.OutboxDropped.Load(); got != 1 {
+			t.Errorf("dropped %d, want 1", got)
+		}
+	})
+}
+
+func payloads(o *Outbox) (all []string) {
+	for _, m := range drainFifo(o.queue) {
+		all = append(all, string(m.Payload))
+	}
+	return all
+}
+
+func TestOutboxOverflow(t *testing.T) {
+	o := NewOutbox(OutboxConfig{MaxMessages: 16, MaxBytes: codec.MiB}, new(Counters))
+	retained := func(topic, s string) *Publication {
+		return &Publication{Topic: topic, Payload: []byte(s), Retained: true}
+	}
+	o.Push(retained("info", "info 0"))
+	var want []string
+	for i := range 100 {
+		o.Push(plain(fmt.Sprint(i)))
+		o.Push(retained("latest", fmt.Sprintf("latest %d", i)))
+		if i >= 86 {
+			want = append(want, fmt.Sprint(i))
+		}
+	}
+	o.Push(retained("info", "info 1"))
+	want = append([]string{"info 1", "latest 99"}, want...)
+	equalTexts(t, "left", payloads(o), want)
+	if got := o.counters.OutboxDropped.Load(); got != 86 {
+		t.Errorf("dropped %d, want 86", got)
+	}
+}

@@ -1,0 +1,282 @@
+package mqtt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Types of packets, MQTT 3.1.1, table 2.1.
+const (
+	packetConnack     = 2
+	packetPublish     = 3
+	packetPuback      = 4
+	packetPubrec      = 5
+	packetPubrel      = 6
+	packetPubcomp     = 7
+	packetSubscribe   = 8
+	packetSuback      = 9
+	packetUnsubscribe = 10
+	packetUnsuback    = 11
+	packetPingreq     = 12
+	packetPingresp    = 13
+	packetDisconnect  = 14
+)
+
+// ProtocolError is a packet from the broker that MQTT 3.1.1 does not allow. It
+// ends the connection (section 4.8).
+type ProtocolError struct {
+	Packet string // its name in the standard
+	Reason string
+}
+
+// Error names the packet and the reason.
+func (e *ProtocolError) Error() string {
+	return "stream: read a packet from the broker: " + e.Packet + " " + e.Reason
+}
+
+// errDisconnected is an end of the connection that some brokers announce, as in
+// MQTT 5, to clients of MQTT 3.1.1 too: mochi does when another client takes the
+// session over.
+var errDisconnected = errors.New("stream: the broker has ended the connection, with a DISCONNECT packet")
+
+func violation(kind byte, reason string, args ...any) error {
+	return &ProtocolError{Packet: packetRules[kind>>4].name, Reason: fmt.Sprintf(reason, args...)}
+}
+
+// packetRules are what the standard says about each type of packet.
+var packetRules = [16]struct {
+	name       string
+	fromServer bool
+	flags      byte // of the fixed header, table 2.2; those of PUBLISH mean something
+	min, max   int  // remaining length; the max of PUBLISH and SUBACK depends on more
+}{
+	{name: "packet of the reserved type 0"},
+	{name: "CONNECT"},
+	{name: "CONNACK", fromServer: true, min: 2, max: 2},
+	{name: "PUBLISH", fromServer: true, min: 2},
+	{name: "PUBACK", fromServer: true, min: 2, max: 2},
+	{name: "PUBREC", fromServer: true, min: 2, max: 2},
+	{name: "PUBREL", fromServer: true, min: 2, max: 2, flags: 2},
+	{name: "PUBCOMP", fromServer: true, min: 2, max: 2},
+	{name: "SUBSCRIBE"},
+	{name: "SUBACK", fromServer: true, min: 3},
+	{name: "UNSUBSCRIBE"},
+	{name: "UNSUBACK", fromServer: true, min: 2, max: 2},
+	{name: "PINGREQ"},
+	{name: "PINGRESP", fromServer: true},
+	{name: "DISCONNECT"},
+	{name: "packet of the reserved type 15"},
+}
+
+// protocol checks what a broker sends on one connection against MQTT 3.1.1 and
+// against what the client has sent. It lets pass what brokers do without harm: a
+// length that is not in its shortest form, DUP of QoS 0, a second
+// acknowledgement of a publication, a refusal of a subscription by another code
+// above 0x80.
+type protocol struct {
+	accepted bool // CONNACK has come and admits the client; the reader's goroutine only
+
+	mu    sync.Mutex
+	asked map[uint16]asking // what each packet identifier was last used for
+	pings int               // PINGREQ packets that wait for their PINGRESP
+}
+
+// asking is a packet of the client that asks for an answer.
+type asking struct {
+	kind    byte // type of the packet
+	qos     byte // of a PUBLISH packet
+	filters int  // of a SUBSCRIBE packet
+}
+
+// header checks the fixed header of a packet from the broker, before memory is
+// taken for the rest: only PUBLISH may be longer than its answer needs.
+func (p *protocol) header(kind byte, length int) error {
+	rule, packet := packetRules[kind>>4], kind>>4
+	most := rule.max
+	switch {
+	case packet == packetDisconnect && p.accepted:
+		return errDisconnected
+	case !rule.fromServer:
+		return violation(kind, "(first byte 0x%02x) is none that a broker sends", kind)
+	case p.accepted && packet == packetConnack:
+		return violation(kind, "came a second time")
+	case !p.accepted && packet != packetConnack:
+		return violation(kind, "(first byte 0x%02x) came before CONNACK", kind)
+	case packet != packetPublish && kind&15 != rule.flags:
+		return violation(kind, "has the flags %04b, want %04b", kind&15, rule.flags)
+	case packet == packetPublish && kind>>1&3 == 3:
+		return violation(kind, "has QoS 3")
+	case packet == packetPublish:
+		most = length
+	case packet == packetSuback:
+		most = 2 + p.mostFilters()
+	}
+	if length < rule.min || length > most {
+		return violation(kind, "has a remaining length of %d, want %d to %d", length, rule.min, most)
+	}
+	return nil
+}
+
+// mostFilters returns the size of the largest SUBSCRIBE without an answer.
+func (p *protocol) mostFilters() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	most := 1 // so that a SUBACK to nothing is refused for that, not for its length
+	for _, r := range p.asked {
+		most = max(most, r.filters)
+	}
+	return most
+}
+
+// answer checks what follows the fixed header of a packet that is no PUBLISH.
+func (p *protocol) answer(kind byte, body []byte) error {
+	switch kind >> 4 {
+	case packetPingresp:
+		return p.pong(kind)
+	case packetConnack:
+		return p.connack(kind, body[0], body[1])
+	}
+	id := binary.BigEndian.Uint16(body)
+	if id == 0 {
+		return violation(kind, "has the packet identifier 0")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.asked[id]
+	switch packet := kind >> 4; {
+	case packet == packetPubrel: // also of an earlier connection of the session
+	case packet == packetSuback && r.kind == packetSubscribe:
+		delete(p.asked, id)
+		return checkReturnCodes(kind, id, body[2:], r.filters)
+	case packet == packetUnsuback && r.kind == packetUnsubscribe:
+		delete(p.asked, id)
+	case packet == packetPuback && r.kind == packetPublish: // RabbitMQ answers so to QoS 2, too
+	case (packet == packetPubrec || packet == packetPubcomp) && r.kind == packetPublish && r.qos == 2:
+	default:
+		return violation(kind, "has the packet identifier %d, under which the client asked for nothing that it answers", id)
+	}
+	return nil
+}
+
+// connack checks acknowledge flags and return code (MQTT 3.1.1, section 3.2.2).
+func (p *protocol) connack(kind, flags, code byte) error {
+	const lastCode = 5
+	switch {
+	case flags > 1:
+		return violation(kind, "has the acknowledge flags %08b, of which only the last may be set", flags)
+	case code > lastCode:
+		return violation(kind, "has the return code %d, want 0 to %d", code, lastCode)
+	}
+	p.accepted = code == 0
+	return nil
+}
+
+func (p *protocol) pong(kind byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pings == 0 {
+		return violation(kind, "came without a PINGREQ")
+	}
+	p.pings--
+	return nil
+}
+
+// checkReturnCodes checks the return codes of a SUBACK packet (MQTT 3.1.1,
+// section 3.9.3): one for each filter.
+func checkReturnCodes(kind byte, id uint16, codes []byte, filters int) error {
+	const maxQoS, refused = 2, 0x80
+	if len(codes) != filters {
+		return violation(kind, "%d has %d return codes, the SUBSCRIBE has %d topic filters", id, len(codes), filters)
+	}
+	for _, c := range codes {
+		if c > maxQoS && c < refused {
+			return violation(kind, "%d has the return code %d, want 0 to %d or %d", id, c, maxQoS, refused)
+		}
+	}
+	return nil
+}
+
+// splitPublish splits what follows the fixed header of a PUBLISH packet (MQTT
+// 3.1.1, section 3.3); packet may end within the payload. id is 0 for QoS 0. The
+// topic may be one that the standard forbids: such a message can be acknowledged,
+// and has to be, or the broker would send it again on each connection.
+func splitPublish(kind byte, packet []byte) (topic []byte, id uint16, payload []byte, err error) {
+	if len(packet) < 2 {
+		return nil, 0, nil, violation(kind, "has %d bytes, not even the length of its topic", len(packet))
+	}
+	n := int(binary.BigEndian.Uint16(packet))
+	rest := packet[2:]
+	if n > len(rest) {
+		return nil, 0, nil, violation(kind, "announces a topic of %d bytes, %d follow", n, len(rest))
+	}
+	topic, rest = rest[:n], rest[n:]
+	if kind>>1&3 == 0 {
+		return topic, 0, rest, nil
+	}
+	if len(rest) < 2 {
+		return nil, 0, nil, violation(kind, "ends before its packet identifier")
+	}
+	if id = binary.BigEndian.Uint16(rest); id == 0 {
+		return nil, 0, nil, violation(kind, "of QoS %d has the packet identifier 0", kind>>1&3)
+	}
+	return topic, id, rest[2:], nil
+}
+
+// errPartial is a fault of this program: paho writes whole packets.
+var errPartial = errors.New("stream: write to the broker: not a whole packet")
+
+// sent takes note of packets that the client is about to send.
+func (p *protocol) sent(wire []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(wire) > 0 {
+		length, n := binary.Uvarint(wire[1:]) // the same as MQTT's
+		if n <= 0 || length > uint64(len(wire)-1-n) {
+			return errPartial
+		}
+		kind, body := wire[0], wire[1+n:][:length]
+		wire = wire[1+n+int(length):]
+		if err := p.note(kind, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note takes note of one packet of the client. The caller holds mu.
+func (p *protocol) note(kind byte, body []byte) error {
+	r := asking{kind: kind >> 4}
+	switch r.kind {
+	case packetPingreq:
+		p.pings++
+		return nil
+	case packetPublish:
+		topic := 0
+		if len(body) >= 2 {
+			topic = 2 + int(binary.BigEndian.Uint16(body))
+		}
+		if r.qos = kind >> 1 & 3; r.qos == 0 {
+			return nil
+		}
+		body = body[min(topic, len(body)):]
+	case packetPubrel: // a publication of QoS 2 is on its way, perhaps since an earlier connection
+		r = asking{kind: packetPublish, qos: 2}
+	case packetSubscribe:
+		for rest := body[min(2, len(body)):]; len(rest) >= 2; r.filters++ {
+			rest = rest[min(2+int(binary.BigEndian.Uint16(rest))+1, len(rest)):]
+		}
+	case packetUnsubscribe:
+	default:
+		return nil
+	}
+	if len(body) < 2 {
+		return errPartial
+	}
+	if p.asked == nil {
+		p.asked = map[uint16]asking{}
+	}
+	p.asked[binary.BigEndian.Uint16(body)] = r
+	return nil
+}

@@ -1,0 +1,154 @@
+package mqtt
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func drainFifo[T any](q *Queue[T]) (all []T) {
+	for v, ok := q.Pop(); ok; v, ok = q.Pop() {
+		all = append(all, v)
+	}
+	return all
+}
+
+func anyItem(string) bool { return true }
+
+func TestFifo(t *testing.T) {
+	size := func(s string) int { return len(s) }
+	t.Run("drops the oldest for a message too many", func(t *testing.T) {
+		q := NewQueue(2, 100, size)
+		q.Push("a", anyItem)
+		q.Push("b", anyItem)
+		if taken, dropped := q.Push("c", anyItem); !taken || dropped != 1 {
+			t.Errorf("push = %v, %d, want true, 1", taken, dropped)
+		}
+		if got := drainFifo(q); !slices.Equal(got, []string{"b", "c"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+	t.Run("drops as many as the bytes need", func(t *testing.T) {
+		q := NewQueue(10, 10, size)
+		q.Push("aaa", anyItem)
+		q.Push("bbb", anyItem)
+		q.Push("ccc", anyItem)
+		if taken, dropped := q.Push("dddddd", anyItem); !taken || dropped != 2 {
+			t.Errorf("push = %v, %d, want true, 2", taken, dropped)
+		}
+		if got := drainFifo(q); !slices.Equal(got, []string{"ccc", "dddddd"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+	t.Run("drops nothing for what cannot fit", func(t *testing.T) {
+		q := NewQueue(10, 10, size)
+		q.Push("a", anyItem)
+		if taken, dropped := q.Push("a text of more than ten bytes", anyItem); taken || dropped != 0 {
+			t.Errorf("push = %v, %d, want false, 0", taken, dropped)
+		}
+		if q.Len() != 1 {
+			t.Errorf("%d items left, want 1", q.Len())
+		}
+	})
+	t.Run("passes over what may not be dropped", func(t *testing.T) {
+		q := NewQueue(2, 100, size)
+		keep := func(s string) bool { return s != "keep" }
+		q.Push("keep", keep)
+		q.Push("b", keep)
+		q.Push("c", keep)
+		if got := drainFifo(q); !slices.Equal(got, []string{"keep", "c"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+	t.Run("replaces and puts back", func(t *testing.T) {
+		q := NewQueue(10, 100, size)
+		q.Push("a", anyItem)
+		q.Push("bb", anyItem)
+		if !q.replace("BBB", func(s string) bool { return s == "bb" }) || q.replace("x", func(s string) bool { return s == "z" }) {
+			t.Error("replace")
+		}
+		a, _ := q.Pop()
+		q.unpop([]string{"0", a})
+		if q.bytes != 5 {
+			t.Errorf("%d bytes, want 5", q.bytes)
+		}
+		if got := drainFifo(q); !slices.Equal(got, []string{"0", "a", "BBB"}) {
+			t.Errorf("left %q", got)
+		}
+	})
+}
+
+// What was popped and is kept takes up room for what must not be dropped, until
+// it is released.
+func TestFifoKeep(t *testing.T) {
+	q := NewQueue(3, 10, func(s string) int { return len(s) })
+	must := func(s string) bool { taken, _ := q.Push(s, nil); return taken }
+	if !must("aaaa") || !must("b") {
+		t.Fatal("no room")
+	}
+	for range 2 {
+		v, _ := q.Pop()
+		q.Keep(v)
+	}
+	if must("123456") {
+		t.Error("11 bytes are taken, of 10")
+	}
+	if !must("c") || must("d") {
+		t.Error("want room for one more")
+	}
+	if taken, dropped := q.Push("e", anyItem); !taken || dropped != 0 {
+		t.Error("what may be dropped has no room although only one waits")
+	}
+	q.Release(4)
+	if must("d") {
+		t.Error("four are taken, of three")
+	}
+	q.Release(1)
+	if !must("d") || q.Len() != 3 {
+		t.Errorf("%d wait", q.Len())
+	}
+}
+
+// Whatever is done to it, a fifo keeps its bounds, its order and its sums.
+func TestFifoBounds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	const maxItems, maxBytes = 7, 50
+	q := NewQueue(maxItems, maxBytes, func(v [2]int) int { return v[1] })
+	pushed, out, dropped, refused, replaced := 0, 0, 0, 0, 0
+	last := -1
+	for n := range 20000 {
+		switch rnd.IntN(5) {
+		case 0, 1, 2:
+			taken, d := q.Push([2]int{n, rnd.IntN(20)}, func(v [2]int) bool { return v[0]%3 != 0 })
+			dropped += d
+			if pushed++; !taken {
+				refused++
+			}
+		case 3:
+			if v, ok := q.Pop(); ok {
+				if v[0] < last {
+					t.Fatalf("popped %d after %d", v[0], last)
+				}
+				last = v[0]
+				out++
+			}
+		case 4:
+			if q.replace([2]int{last + 1, 1}, func(v [2]int) bool { return v[0] == last+1 }) {
+				replaced++
+			}
+		}
+		if q.Len() > maxItems || q.bytes > maxBytes {
+			t.Fatalf("step %d: %d items, %d bytes", n, q.Len(), q.bytes)
+		}
+		if q.Len() != pushed-refused-dropped-out {
+			t.Fatalf("step %d: %d items, want %d-%d-%d-%d", n, q.Len(), pushed, refused, dropped, out)
+		}
+	}
+	if out == 0 || dropped == 0 || refused == 0 {
+		t.Errorf("popped %d, dropped %d, refused %d: the test did not reach everything", out, dropped, refused)
+	}
+	drainFifo(q)
+	if q.bytes != 0 {
+		t.Errorf("%d bytes in an empty fifo", q.bytes)
+	}
+}

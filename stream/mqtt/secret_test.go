@@ -1,0 +1,44 @@
+package mqtt
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func TestSecret(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CREDENTIALS", dir)
+	t.Setenv("PASSWORD", "hunter3")
+	for _, c := range []struct {
+		secret Secret
+		want   string
+	}{{Secret{}, ""}, {Secret{File: "${CREDENTIALS}/password"}, "hunter2"}, {Secret{Env: "PASSWORD"}, "hunter3"}} {
+		if got, err := c.secret.Resolve(); err != nil || got != c.want {
+			t.Errorf("%+v resolves to %q, %v, want %q", c.secret, got, err, c.want)
+		}
+		var log bytes.Buffer
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("secret", "it", c.secret)
+		yamlText, _ := yaml.Marshal(c.secret)
+		if all := fmt.Sprintf("%v %+v %#v %s %s", c.secret, c.secret, c.secret, log.String(), yamlText); strings.Contains(all, "hunter") {
+			t.Errorf("printed: %s", all)
+		}
+	}
+	for _, s := range []Secret{{File: filepath.Join(dir, "absent")}, {Env: "ABSENT_VARIABLE"}} {
+		if got, err := s.Resolve(); err == nil {
+			t.Errorf("%+v resolves to %q, want an error", s, got)
+		}
+	}
+	if (Secret{File: "a", Env: "B"}).Validate() == nil {
+		t.Error("a secret with two sources is valid")
+	}
+}

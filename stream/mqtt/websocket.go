@@ -1,0 +1,105 @@
+package mqtt
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// maxHandshake is the most that a server may send, in bytes, before the websocket
+// is open: certificates and the headers of an HTTP response, which the HTTP
+// library reads without a bound.
+const maxHandshake = 256 << 10
+
+// dialWebsocket opens a websocket to a broker (MQTT 3.1.1, section 6).
+func dialWebsocket(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error) {
+	var opening *openingConn
+	d := websocket.Dialer{
+		Proxy: http.ProxyFromEnvironment, HandshakeTimeout: within, TLSClientConfig: tlsConfig, Subprotocols: []string{"mqtt"},
+		NetDialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			opening = &openingConn{Conn: nc}
+			opening.left.Store(maxHandshake)
+			return opening, nil
+		},
+	}
+	ws, _, err := d.DialContext(ctx, u.String(), nil)
+	if err != nil {
+		if opening != nil && opening.left.Load() <= 0 { // the HTTP library hides why it could not read on
+			err = errHandshake
+		}
+		return nil, err
+	}
+	opening.left.Store(math.MaxInt64)
+	return &websocketConn{Conn: ws}, nil
+}
+
+// openingConn is a connection over which only so much may be read.
+type openingConn struct {
+	net.Conn
+	left atomic.Int64 // bytes
+}
+
+var errHandshake = errors.New("stream: open a websocket: the server sends more than a handshake needs; is this the address of a broker's websocket?")
+
+func (c *openingConn) Read(p []byte) (int, error) {
+	left := c.left.Load()
+	if left <= 0 {
+		return 0, errHandshake
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), left)])
+	if left < math.MaxInt64 {
+		c.left.Add(int64(-n))
+	}
+	return n, err
+}
+
+// websocketConn makes a stream of bytes of a websocket's messages.
+type websocketConn struct {
+	*websocket.Conn
+	message io.Reader // that is being read; nil: the next one is
+	writing sync.Mutex
+}
+
+// Read implements net.Conn.
+func (c *websocketConn) Read(p []byte) (n int, err error) {
+	for n == 0 && err == nil && len(p) > 0 {
+		if c.message == nil {
+			if _, c.message, err = c.NextReader(); err != nil {
+				return 0, err
+			}
+		}
+		if n, err = c.message.Read(p); err == io.EOF {
+			c.message, err = nil, nil
+		}
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *websocketConn) Write(p []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.WriteMessage(websocket.BinaryMessage, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// SetDeadline implements net.Conn.
+func (c *websocketConn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}

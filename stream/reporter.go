@@ -1,0 +1,294 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+const (
+	reportEvery  = time.Second // how often a reporter looks what is due
+	healthEvery  = time.Minute
+	rejectEvery  = time.Second // for each model and reason, after a burst
+	rejectBurst  = 5
+	logEvery     = time.Minute // for each reason
+	excerptBytes = 256         // of a refused payload
+	maxConfusion = 64          // classes up to which the confusion matrix is published
+)
+
+// Build is what a program knows about itself.
+type Build struct {
+	Version string
+	Commit  string
+}
+
+// reporter publishes what is not a prediction: latest, metrics, rejects,
+// events, info and health. Any goroutine may call it.
+type reporter struct {
+	node    string
+	prefix  string // <base>/<node>/
+	models  []*modelState
+	outbox  *mqtt.Outbox
+	qos     byte
+	metrics Metrics
+	build   Build
+	limits  Limits
+	counts  *counters
+	stats   func() Stats
+	more    func() map[string]any // for health; may be nil
+	heard   func(Event)           // may be nil
+	log     *slog.Logger
+	started time.Time
+	logs    limits
+	home    *homeAssistant
+
+	settings atomic.Pointer[string] // that identify the configuration
+}
+
+// run publishes what is due until ctx ends.
+func (r *reporter) run(ctx context.Context) {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	health := time.NewTicker(healthEvery)
+	defer health.Stop()
+	type mark struct {
+		at      time.Time
+		samples uint64
+		classes []string
+	}
+	marks := make([]mark, len(r.models))
+	for i := range marks {
+		marks[i] = mark{time.Now(), r.models[i].Model.Status().Scores.N, r.models[i].Model.Posterior().Classes()}
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-health.C:
+			r.health()
+		case now := <-tick.C:
+			changed := false
+			latest := make([][]byte, len(r.models))
+			for i, m := range r.models {
+				latest[i] = m.latest.take() // before its class is announced, if that is new
+				if c := m.Model.Posterior().Classes(); !slices.Equal(c, marks[i].classes) {
+					marks[i].classes, changed = c, true
+				}
+			}
+			if changed {
+				r.info()
+			}
+			if changed || r.home.due(now) {
+				r.announce()
+			}
+			for i, m := range r.models {
+				r.latest(m, latest[i])
+				n := m.Model.Status().Scores.N
+				before := marks[i].samples
+				sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
+				if sooner || now.Sub(marks[i].at) >= r.metrics.Every {
+					marks[i].at, marks[i].samples = now, n
+					r.scores(m)
+				}
+			}
+		}
+	}
+}
+
+// hello publishes what every new connection begins with.
+func (r *reporter) hello() {
+	r.info()
+	r.announce()
+	r.final()
+}
+
+// final publishes what the retained topics should end with.
+func (r *reporter) final() {
+	for _, m := range r.models {
+		r.latest(m, m.latest.take())
+		r.scores(m)
+	}
+}
+
+// refuse counts a refusal and, within limits, publishes and logs it.
+func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message, why *codec.Refusal) {
+	why.Topic = msg.Topic
+	from.rejected[why.Reason].Add(1)
+	r.counts.refused.Add(1)
+	if l, ok := msg.Attached.(*ownLabel); ok {
+		l.refused(why)
+	}
+	now := time.Now()
+	if r.logs[why.Reason].allow(now) {
+		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
+		if p := (*online.Panic)(nil); errors.As(why, &p) {
+			r.log.Error("a message made the program panic, which is an error of this program", "topic", why.Topic, "stack", string(p.Stack))
+		}
+	}
+	var payload []byte
+	for _, m := range models {
+		if !m.rejects[why.Reason].allow(now) {
+			r.counts.rejectsDropped.Add(1)
+			continue
+		}
+		if payload == nil {
+			reject := RejectPayload{
+				V: 1, Time: Timestamp{now}, Node: r.node, Stream: from.name, Topic: why.Topic,
+				Reason: why.Reason, Error: why.Err.Error(), Payload: excerpt(msg.Payload),
+			}
+			if why.Reason != codec.TooLarge { // such a payload was cut on its way in
+				size := len(msg.Payload)
+				reject.Bytes = &size
+			}
+			payload = r.encode(reject)
+		}
+		r.outbox.Push(&mqtt.Publication{Topic: m.rejectTopic, Payload: payload, QoS: r.qos})
+	}
+}
+
+// Event is something that a person may want to know, as it is published on the
+// node's event topic.
+type Event struct {
+	Time   time.Time
+	Model  string // "" if it is not about one model
+	Kind   string
+	Detail string
+}
+
+// event publishes something that a person may want to know; model may be "".
+func (r *reporter) event(model, kind, detail string) {
+	now := time.Now()
+	if r.heard != nil {
+		r.heard(Event{now, model, kind, detail})
+	}
+	e := EventPayload{V: 1, Time: Timestamp{now}, Node: r.node, Event: kind, Model: model, Detail: detail}
+	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "event", Payload: r.encode(e), QoS: r.qos})
+}
+
+// latest publishes the newest prediction; nil: it is there already.
+func (r *reporter) latest(m *modelState, payload []byte) {
+	if payload != nil {
+		r.outbox.Push(&mqtt.Publication{Topic: m.latestTopic, Payload: payload, QoS: r.qos, Retained: true})
+	}
+}
+
+func (r *reporter) info() {
+	models := []ModelInfo{}
+	for _, m := range r.models {
+		models = append(models, ModelInfo{m.Name, m.Streams, m.Features, append([]string{}, m.Model.Posterior().Classes()...)})
+	}
+	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "info", QoS: r.qos, Retained: true, Payload: r.encode(InfoPayload{
+		V: 1, Node: r.node, Version: r.build.Version, Commit: r.build.Commit, Go: runtime.Version(), Arch: runtime.GOOS + "/" + runtime.GOARCH,
+		Started: Timestamp{r.started}, Models: models, Limits: r.limits, Control: r.home.control, Config: *r.settings.Load(),
+	})})
+}
+
+func (r *reporter) health() {
+	s := r.stats()
+	h := HealthPayload{
+		V: 1, Time: Timestamp{time.Now()}, Node: r.node, Status: "ok", Uptime: int64(time.Since(r.started).Seconds()),
+		Queues: QueueLength{In: s.Ring, Commit: s.Commit, Out: s.Outbox},
+		HealthCounts: HealthCounts{
+			Unacked: s.Unacked, Unconfirmed: s.Unconfirmed, Received: s.Received, Predictions: s.Predictions, Learned: s.Learned,
+			Redelivered: s.Redelivered, IDReused: s.IDReused, Rejected: s.Rejected, Observed: s.Observed,
+			Reconnects: s.Reconnects, ProtocolErrors: s.ProtocolErrors, CommitFailures: s.CommitFailures,
+			Dropped: DropCounts{
+				In: s.RingDropped, Lessons: s.LessonsDropped, Out: s.OutboxDropped, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
+				Values: s.ValuesUnused, Unconfirmed: s.UnconfirmedDropped, Frozen: s.Frozen,
+			},
+		},
+		HeapBytes: heapBytes(), RSSBytes: residentBytes(),
+	}
+	if s.Degraded {
+		h.Status, h.CommitError = "degraded", s.CommitError
+	}
+	if len(s.Refused) > 0 {
+		h.Status, h.Refused = "degraded", s.Refused
+	}
+	if s.Received > 0 {
+		age := math.Round(s.SinceMessage.Seconds()*10) / 10
+		h.MessageAge = &age
+	}
+	if r.more != nil {
+		h.Program = r.more()
+	}
+	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "health", Payload: r.encode(h), QoS: r.qos})
+}
+
+// scores publishes a model's prequential scores.
+func (r *reporter) scores(m *modelState) {
+	status := m.Model.Status()
+	s := &status.Scores
+	v := MetricsPayload{
+		V: 1, Time: Timestamp{time.Now()}, Node: r.node, Model: m.Name, Version: status.Learned,
+		Scores: DescribeScores(&s.Figures), Window: DescribeScores(&s.Window), Classes: s.Classes,
+		Drift: status.Drift.String(), Drifts: status.Drifts, Pending: m.pending.Load(), WarmedUp: status.WarmedUp, Learning: m.learning.Load(),
+		LabelCounts: LabelCounts{Frozen: m.ignored.Load(), Corrected: m.corrected.Load()}, Missing: m.missing.Load(), Clipped: m.clipped.Load(),
+	}
+	if q := &m.queries; m.asker != nil {
+		v.Queries = &QueryCounts{Asked: q.asked.Load(), Answered: q.answered.Load(), Unanswered: q.expired.Load(), Open: uint64(q.len())}
+	}
+	if d := m.delay.Load(); d > 0 {
+		seconds := rounded(time.Duration(d).Seconds())
+		v.LabelDelay = &seconds
+	}
+	if sets := m.aim.Coverage(); sets.N > 0 {
+		v.PublishedSets = &sets
+	}
+	if len(s.Classes) <= maxConfusion {
+		v.Confusion = s.Matrix
+	}
+	r.outbox.Push(&mqtt.Publication{Topic: m.metricsTopic, Payload: r.encode(v), QoS: r.qos, Retained: true})
+}
+
+// encode returns a payload as JSON.
+func (r *reporter) encode(v any) []byte {
+	text, err := encodeJSON(v)
+	if err != nil {
+		r.log.Error("cannot encode a report", "error", err)
+		return nil
+	}
+	return text
+}
+
+// excerpt returns the beginning of a payload as valid text.
+func excerpt(payload []byte) string {
+	return strings.ToValidUTF8(string(payload[:min(len(payload), excerptBytes)]), "\uFFFD")
+}
+
+// heapBytes is the size of the live heap.
+func heapBytes() uint64 {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	return s[0].Value.Uint64()
+}
+
+// residentBytes is the resident set as Linux reports it; 0 elsewhere.
+func residentBytes() uint64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseUint(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
+}

@@ -1,0 +1,177 @@
+package stream
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"edge/stream/mqtt"
+)
+
+// authority makes certificates.
+type authority struct {
+	t    *testing.T
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t, dir: t.TempDir()}
+	a.cert, a.key = a.sign("ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+// file is the path of a certificate or key that sign has written.
+func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
+
+func (a *authority) sign(name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	a.t.Helper()
+	fatal := func(err error) {
+		if err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	fatal(err)
+	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: name}
+	c.NotBefore = time.Now().Add(-time.Hour)
+	if c.NotAfter.IsZero() {
+		c.NotAfter = time.Now().Add(time.Hour)
+	}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
+	fatal(err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	fatal(err)
+	fatal(os.WriteFile(a.file(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	fatal(os.WriteFile(a.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	c, err = x509.ParseCertificate(der)
+	fatal(err)
+	return c, key
+}
+
+// passwordHook admits one user.
+type passwordHook struct {
+	auth.AllowHook
+	user, password string
+}
+
+func (h *passwordHook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
+	return string(pk.Connect.Username) == h.user && string(pk.Connect.Password) == h.password
+}
+
+func TestTLSAndPassword(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	a.sign("broker", &x509.Certificate{DNSNames: []string{"broker.lan"}})
+	a.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	stranger := newAuthority(t)
+	stranger.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	pair, err := tls.LoadX509KeyPair(a.file("broker.pem"), a.file("broker.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AddCert(a.cert)
+	b := newMochi(t, &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert},
+		&passwordHook{user: "edge", password: "hunter2"})
+	b.start(t)
+	if err := os.WriteFile(a.file("password"), []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := func(m *mqtt.Config) {
+		m.Servers = []string{"mqtts://" + b.addr}
+		m.TLS = mqtt.TLS{CA: a.file("ca.pem"), Cert: a.file("edge.pem"), Key: a.file("edge.key"), ServerName: "broker.lan", MinVersion: "1.3"}
+		m.Username, m.Password = "edge", mqtt.Secret{File: a.file("password")}
+	}
+	for name, c := range map[string]struct {
+		change func(*mqtt.Config)
+		want   string // in the log; empty: it connects
+	}{
+		"good":              {func(*mqtt.Config) {}, ""},
+		"another name":      {func(m *mqtt.Config) { m.TLS.ServerName = "" }, "certificate"},
+		"another authority": {func(m *mqtt.Config) { m.TLS.CA = stranger.file("ca.pem") }, "unknown authority"},
+		"system's":          {func(m *mqtt.Config) { m.TLS.CA = "" }, "certificate"},
+		"no certificate":    {func(m *mqtt.Config) { m.TLS.Cert, m.TLS.Key = "", "" }, "certificate required"},
+		"a stranger's":      {func(m *mqtt.Config) { m.TLS.Cert, m.TLS.Key = stranger.file("edge.pem"), stranger.file("edge.key") }, "certificate"},
+		"no CA file":        {func(m *mqtt.Config) { m.TLS.CA = "/absent/ca.pem" }, "mqtt.tls: read ca: open /absent/ca.pem"},
+		"no password file":  {func(m *mqtt.Config) { m.Password.File = "/absent/password" }, "mqtt.password: read secret: open /absent/password"},
+		"wrong password":    {func(m *mqtt.Config) { m.Password = mqtt.Secret{File: a.file("edge.pem")} }, "check mqtt.username and mqtt.password"},
+		"no password":       {func(m *mqtt.Config) { m.Password = mqtt.Secret{} }, "check mqtt.username and mqtt.password"},
+		"plain text":        {func(m *mqtt.Config) { m.Servers = []string{"tcp://" + b.addr} }, "cannot connect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startNode(t, b, newFakeJournal(), func(cfg *Config, _ *ModelConfig) {
+				good(&cfg.MQTT)
+				c.change(&cfg.MQTT)
+				cfg.MQTT.ClientID = strings.ReplaceAll(name, " ", "-")
+			})
+			if c.want == "" {
+				d.ready(t)
+				return
+			}
+			eventually(t, c.want+" in the log", func() bool { return strings.Contains(string(d.log.tail(1<<20)), c.want) })
+			if s := d.Stats(); s.Connected {
+				t.Error("connected")
+			}
+			if strings.Contains(string(d.log.tail(1<<20)), "hunter2") {
+				t.Errorf("the password is in the log: %s", d.log.tail(1<<20))
+			}
+		})
+	}
+}
+
+func TestWebsocket(t *testing.T) {
+	t.Parallel()
+	server := mochi.New(&mochi.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err := server.AddHook(new(auth.AllowHook), nil); err != nil {
+		t.Fatal(err)
+	}
+	ws := listeners.NewWebsocket(listeners.Config{ID: "ws", Address: freePort(t)})
+	tcp := listeners.NewTCP(listeners.Config{ID: "tcp", Address: freePort(t)})
+	for _, l := range []listeners.Listener{ws, tcp} {
+		if err := server.AddListener(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.Serve(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	d := startNode(t, &broker{addr: tcp.Address()}, newFakeJournal(), func(c *Config, _ *ModelConfig) {
+		c.MQTT.Servers = []string{"ws://" + ws.Address()}
+	}).ready(t)
+	newProbe(t, &broker{addr: tcp.Address()}).send("factory/p7/vibration", withID(0))
+	eventually(t, "a sample to be learnt", func() bool { return d.Stats().Learned == 1 })
+}
+
+// The first server that answers is used.
+func TestSecondServer(t *testing.T) {
+	t.Parallel()
+	b := newMochi(t, nil, nil)
+	b.start(t)
+	startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) {
+		c.MQTT.Servers = []string{"tcp://" + freePort(t), "mqtt://" + b.addr}
+	}).ready(t)
+}

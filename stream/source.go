@@ -1,0 +1,64 @@
+package stream
+
+import (
+	"strings"
+
+	"edge/stream/codec"
+	"edge/stream/topic"
+)
+
+// source is where messages come from: a stream, or topics of labels.
+type source struct {
+	name          string
+	key           string // of its filters in the configuration
+	filters       []string
+	decoder       *codec.Decoder
+	template      *topic.Template
+	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
+	allowRetained bool
+	impute        bool                       // what is missing is filled in
+	feeds         []feed                     // of a stream
+	models        []*modelState              // of the feeds; or whom the labels are for
+	heed          func(*item, *source) error // of messages that are not samples or labels
+	places        map[string]place           // of the latest topics; the worker's
+	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
+	identity      string                     // name that the keys of its samples have in the journal
+	*sourceCounts
+}
+
+// feed is how a stream reaches a model.
+type feed struct {
+	to   *modelState
+	pick []int // indices of the model's features among the stream's; nil for all
+}
+
+// place is what a topic says about where a sample is from.
+type place struct {
+	levels []string // captured
+	device string   // the same, with / between them
+}
+
+// place returns that of a topic, which most likely has come before.
+func (s *source) place(topic string) place {
+	p, ok := s.places[topic]
+	if !ok {
+		p.levels = s.template.Capture(topic)
+		p.device = strings.Join(p.levels, "/")
+		remember(&s.places, topic, p)
+	}
+	return p
+}
+
+// levels returns what a label's topic says about the levels that a stream
+// captures; false if it does not say all of them.
+func (s *source) levels(topic string, captured []string, stream *source) ([]string, bool) {
+	if len(stream.template.Names) == 0 {
+		return nil, true
+	}
+	if s.ownTopic != "" {
+		rest, ok := strings.CutPrefix(topic, s.ownTopic+"/")
+		levels := strings.Split(rest, "/")
+		return levels, ok && len(levels) == len(stream.template.Names)
+	}
+	return stream.template.Arrange(s.template, captured)
+}

@@ -1,0 +1,255 @@
+package topic
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxTopic is the largest topic or filter in bytes (MQTT 3.1.1, section 1.5.3).
+const MaxLength = 65535
+
+// matches reports whether filter matches topic (MQTT 3.1.1, section 4.7), and,
+// where topic is itself a filter, whether filter matches all that topic matches.
+func Matches(filter, topic string) bool {
+	if strings.HasPrefix(topic, "$") && (strings.HasPrefix(filter, "+") || strings.HasPrefix(filter, "#")) {
+		return false
+	}
+	for {
+		f, filterRest, filterMore := strings.Cut(filter, "/")
+		if f == "#" {
+			return true
+		}
+		t, topicRest, topicMore := strings.Cut(topic, "/")
+		if f != t && (f != "+" || t == "#") {
+			return false
+		}
+		switch {
+		case filterMore && topicMore:
+			filter, topic = filterRest, topicRest
+		case filterMore:
+			return filterRest == "#" // a/# matches a
+		default:
+			return !topicMore
+		}
+	}
+}
+
+// overlap reports whether some topic matches both filters.
+func Overlap(a, b string) bool {
+	wild := func(s string) bool { return strings.HasPrefix(s, "+") || strings.HasPrefix(s, "#") }
+	if wild(a) && strings.HasPrefix(b, "$") || wild(b) && strings.HasPrefix(a, "$") {
+		return false
+	}
+	for {
+		la, restA, moreA := strings.Cut(a, "/")
+		lb, restB, moreB := strings.Cut(b, "/")
+		if la == "#" || lb == "#" {
+			return true
+		}
+		if la != lb && la != "+" && lb != "+" {
+			return false
+		}
+		switch {
+		case moreA && moreB:
+			a, b = restA, restB
+		case moreA:
+			return restA == "#"
+		case moreB:
+			return restB == "#"
+		default:
+			return true
+		}
+	}
+}
+
+// unshare returns the filter inside a shared subscription, $share/<group>/<filter>.
+func Unshare(filter string) (plain string, shared bool) {
+	rest, ok := strings.CutPrefix(filter, "$share/")
+	if !ok {
+		return filter, false
+	}
+	_, plain, _ = strings.Cut(rest, "/")
+	return plain, true
+}
+
+// checkFilter returns an error unless filter may be subscribed to.
+func CheckFilter(filter string) error {
+	if rest, ok := strings.CutPrefix(filter, "$share/"); ok {
+		group, plain, _ := strings.Cut(rest, "/")
+		if group == "" || plain == "" || strings.ContainsAny(group, "+#") {
+			return fmt.Errorf("topic filter %q: want $share/<group>/<filter>", filter)
+		}
+		filter = plain
+	}
+	if err := checkText(filter); err != nil {
+		return fmt.Errorf("topic filter %.80q: %w", filter, err)
+	}
+	levels := strings.Split(filter, "/")
+	for i, level := range levels {
+		if strings.Contains(level, "#") && (level != "#" || i != len(levels)-1) {
+			return fmt.Errorf("topic filter %q: # stands alone and at the end", filter)
+		}
+		if strings.Contains(level, "+") && level != "+" {
+			return fmt.Errorf("topic filter %q: + stands alone between slashes", filter)
+		}
+	}
+	return nil
+}
+
+// checkTopic returns an error unless topic may be published to.
+func Check(topic string) error {
+	if err := checkText(topic); err != nil {
+		return err
+	}
+	if strings.ContainsAny(topic, "+#") {
+		return errors.New("has a wildcard")
+	}
+	return nil
+}
+
+func checkText(s string) error {
+	switch {
+	case s == "":
+		return errors.New("is empty")
+	case len(s) > MaxLength:
+		return fmt.Errorf("has %d bytes, at most %d are allowed", len(s), MaxLength)
+	case !utf8.ValidString(s):
+		return errors.New("is not valid UTF-8")
+	case strings.ContainsRune(s, 0):
+		return errors.New("has a NUL character")
+	}
+	return nil
+}
+
+// isName reports whether s may name a node, a stream or a model: [a-z0-9_-]+,
+// because it is a level of a topic.
+func IsName(s string) bool {
+	for _, c := range []byte(s) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// template is a topic with named levels: "factory/{device}/vibration".
+type Template struct {
+	levels []string // "+" where a level is captured or left open
+	Names  []string // of the captured levels, in order
+	at     []int    // index of each captured level
+}
+
+// parseTemplate reads a template. An empty one captures nothing and matches everything.
+func ParseTemplate(s string) (*Template, error) {
+	t := &Template{}
+	if s == "" {
+		return t, nil
+	}
+	for i, level := range strings.Split(s, "/") {
+		if name, ok := strings.CutPrefix(level, "{"); ok {
+			name, ok = strings.CutSuffix(name, "}")
+			if !ok || !IsName(name) || slices.Contains(t.Names, name) {
+				return nil, fmt.Errorf("topic_template %q: level %q: want {name} with a name of its own in [a-z0-9_-]", s, level)
+			}
+			t.Names, t.at = append(t.Names, name), append(t.at, i)
+			level = "+"
+		}
+		t.levels = append(t.levels, level)
+	}
+	if err := CheckFilter(t.Filter()); err != nil {
+		return nil, fmt.Errorf("topic_template %q: %w", s, err)
+	}
+	return t, nil
+}
+
+func (t *Template) Filter() string { return strings.Join(t.levels, "/") }
+
+// capture returns the captured levels of a topic that the template matches.
+func (t *Template) Capture(topic string) []string {
+	if len(t.at) == 0 {
+		return nil
+	}
+	levels := strings.Split(topic, "/")
+	captured := make([]string, len(t.at))
+	for i, at := range t.at {
+		if at < len(levels) {
+			captured[i] = levels[at]
+		}
+	}
+	return captured
+}
+
+// arrange returns the levels that other captured under t's names, in t's
+// order; false if other has not captured all of them.
+func (t *Template) Arrange(other *Template, captured []string) ([]string, bool) {
+	arranged := make([]string, len(t.Names))
+	for i, name := range t.Names {
+		at := slices.Index(other.Names, name)
+		if at < 0 || at >= len(captured) {
+			return nil, false
+		}
+		arranged[i] = captured[at]
+	}
+	return arranged, true
+}
+
+// router finds the destinations of a topic.
+type Router[T comparable] struct {
+	routes []route[T]
+}
+
+type route[T comparable] struct {
+	filter string
+	to     T
+}
+
+// add sends what the subscribed filter matches to a destination.
+func (r *Router[T]) Add(filter string, to T) {
+	plain, _ := Unshare(filter)
+	r.routes = append(r.routes, route[T]{plain, to})
+}
+
+// find appends the destinations of topic to dst, each once. A topic that MQTT
+// forbids has none.
+func (r *Router[T]) Find(dst []T, topic string) []T {
+	if Check(topic) != nil {
+		return dst
+	}
+	start := len(dst)
+	for _, rt := range r.routes {
+		if Matches(rt.filter, topic) && !slices.Contains(dst[start:], rt.to) {
+			dst = append(dst, rt.to)
+		}
+	}
+	return dst
+}
+
+// subscriptions returns the filters to subscribe to: each once, and none that
+// another one covers, because a broker may send a message once for every
+// subscription that matches it. The pairs that still overlap are returned too.
+func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) {
+	distinct := slices.Compact(slices.Sorted(slices.Values(filters)))
+	for _, f := range distinct {
+		covered := slices.ContainsFunc(distinct, func(g string) bool {
+			_, sharedF := Unshare(f)
+			_, sharedG := Unshare(g)
+			return f != g && !sharedF && !sharedG && Matches(g, f)
+		})
+		if !covered {
+			subscribe = append(subscribe, f)
+		}
+	}
+	for i, f := range subscribe {
+		for _, g := range subscribe[i+1:] {
+			plainF, _ := Unshare(f)
+			plainG, _ := Unshare(g)
+			if Overlap(plainF, plainG) {
+				overlaps = append(overlaps, [2]string{f, g})
+			}
+		}
+	}
+	return subscribe, overlaps
+}
