@@ -6,8 +6,11 @@ import (
 	"edge/online/score"
 )
 
-const MaxConfusion = 64 // classes up to which the confusion matrix is shown
+// MaxConfusion is the number of classes up to which the confusion matrix is shown.
+const MaxConfusion = 64
 
+// EventView is an event of a model or of the node: a drift, a new class, a lost
+// connection.
 type EventView struct {
 	Time   time.Time `json:"ts"`
 	Model  string    `json:"model,omitempty"`
@@ -15,7 +18,7 @@ type EventView struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// ModelSummary is one model in a nodeView. Scores are null before the first label.
+// ModelSummary describes one model. Its scores are null before the first label.
 type ModelSummary struct {
 	Model    string      `json:"model"`
 	N        uint64      `json:"n"` // samples judged
@@ -30,21 +33,24 @@ type ModelSummary struct {
 	Drift    string      `json:"drift"`    // none, warning or drift
 }
 
+// WindowScore holds the scores of the latest samples.
 type WindowScore struct {
 	N       uint64     `json:"n"`
 	Error   score.Real `json:"error"`
 	LogLoss score.Real `json:"log_loss"`
 }
 
-// FeatureRelevance says how fast the latent functions vary along a feature.
+// FeatureRelevance measures how fast the latent functions vary along a feature.
 type FeatureRelevance struct {
 	Feature   string  `json:"feature"`
 	Relevance float64 `json:"relevance"` // 1/lengthscale², in standardised units
 }
 
-const CoursePoints = 240 // of each model; every other goes when they are so many
+// CoursePoints bounds the points of each model; at this number every second point
+// is dropped.
+const CoursePoints = 240
 
-// CoursePoint is what the scores were at a moment.
+// CoursePoint holds the scores of a model at one time.
 type CoursePoint struct {
 	N             uint64  `json:"n"`
 	Error         float64 `json:"error"`
