@@ -5,10 +5,13 @@ package faults
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,40 +27,39 @@ import (
 )
 
 // failpoint is a place in the program where a test lets it panic, fail or wait.
-// The program itself has none: they are put in when it is built for the test.
+// The sources contain no failpoints: edgeWithFailpoints adds them for the tests.
 type failpoint struct {
 	name string
-	file string
-	line string // which occurs once, and before which the failpoint is
-	fail string // statement that returns err; "": an error cannot come up here
-	when string // condition; "": always
+	root string // folder, itself or below which one file matches
+	line string // regular expression that matches once, at the statement after the failpoint
+	fail string // statement that returns err; "": no error is possible here
+	when string // condition, which may use groups of line; "": always
 }
 
-// failpoints are between the steps of a sample's way: journal, commit,
-// acknowledgement, step, snapshot, checkpoint, truncation, rename.
+// failpoints are between the steps that a sample passes: journal, commit,
+// acknowledgement, learning, snapshot, checkpoint, truncation, rename.
 var failpoints = []failpoint{
-	{"before the journal write", "persist/journal.go", "	seq = d.ledger.last + 1", "return 0, err", ""},
-	{"after the journal write", "persist/journal.go", "	d.ledger.last = seq", "return 0, err", ""},
-	{"before the commit", "persist/ledger.go", "		return ds.finish()", "return err", ""},
-	{"after the commit", "persist/ledger.go", "	for _, d := range ds.list {\n		d.apply()", "", ""},
-	{"before the acknowledgement", "stream/pipeline.go", "	for _, it := range g.items {\n		it.msg.ack()", "", ""},
-	{"after the acknowledgement", "stream/pipeline.go", "	for _, f := range g.done {", "", ""},
-	{"before learning", "online/loop.go", "		out := lp.learner.Add(&r.Event)", "", ""},
-	{"after learning", "online/loop.go", "		lp.seq = r.Seq", "", ""},
-	{"after the snapshot", "online/loop.go", "	lp.publishDoubt()\n	lp.stale = true", "", ""},
-	{"before the checkpoint", "online/loop.go", "	if err := lp.opts.Checkpointer.Checkpoint(", "", ""},
-	{"before the truncation", "persist/checkpoint.go", "		if d.slots[kept].generation > 0 {", "return err", ""},
-	{"after the truncation", "persist/checkpoint.go", "		d.slots[1-kept] = slot{c.generation, seq}", "return err", ""},
-	{"after the checkpoint", "online/loop.go", "	lp.twice = lp.saved == lp.seq", "", ""},
-	{"before the rename", "persist/compact.go", "	err = s.opts.Fault(\"rename\")", "return err", ""},
-	{"after the rename", "persist/compact.go", "	if s.db != nil {", "", ""},
+	{"before the journal write", "persist", `\tseq = d\.ledger\.last \+ 1`, "return 0, err", ""},
+	{"after the journal write", "persist", `\td\.ledger\.last = seq`, "return 0, err", ""},
+	{"before the commit", "persist", `\t\treturn ds\.finish\(\)`, "return err", ""},
+	{"after the commit", "persist", `\tfor _, d := range ds\.list \{\n\t\td\.apply\(\)`, "", ""},
+	{"before the acknowledgement", "stream", `\tfor _, it := range g\.items \{\n\t\tit\.msg\.Ack\(\)`, "", ""},
+	{"after the acknowledgement", "stream", `\tfor _, f := range g\.\w+ \{\n\t\tf\(\)`, "", ""},
+	{"before learning", "online", `\t\tout := lp\.learner\.Add\(&r\.Event\)`, "", ""},
+	{"after learning", "online", `\t\tlp\.seq = r\.Seq`, "", ""},
+	{"after the snapshot", "online", `\tlp\.publish\w+\(\)\n\tlp\.stale = true`, "", ""},
+	{"before the checkpoint", "online", `\tif err := lp\.opts\.Checkpointer\.Checkpoint\(`, "", ""},
+	{"before the truncation", "persist", `\t\tif d\.slots\[kept\]\.generation > 0 \{`, "return err", ""},
+	{"after the truncation", "persist", `\t\td\.slots\[1-kept\] = slot\{c\.generation, seq\}`, "return err", ""},
+	{"after the checkpoint", "online", `\tlp\.twice = lp\.saved == lp\.seq`, "", ""},
+	{"before the rename", "persist", `\terr = s\.opts\.Fault\("rename"\)`, "return err", ""},
+	{"after the rename", "persist", `\tif s\.db != nil \{`, "return err", ""},
 }
 
-// inTheLearner are failpoints that a learner meets again whenever it is taught
-// the same.
+// inTheLearner are failpoints that a learner reaches again with the same samples.
 var inTheLearner = []failpoint{
-	{"in a step", "online/learner.go", "	if err := l.sweeps(n); err != nil {", "return err", "l.view.N == 32"},
-	{"over a sample", "online/learner.go", "	last, ahead := l.view.Pool.Last, len(l.pendY)+1", "", "poisonous(ev.X[0])"},
+	{"in a step", "online", `\tif err := (\w+)\.sweeps\(n\); err != nil`, "return err", "${1}.view.N == 32"},
+	{"over a sample", "online", `\tlast, ahead := l\.view\.Pool\.Last, `, "", "failpoint.Poisonous(ev.X[0])"},
 }
 
 const (
@@ -66,24 +68,25 @@ const (
 	poisonVariable    = "EDGE_TEST_POISON" // bits of a sample's first feature
 )
 
-const failpointSource = `package online
+// failpointSource is a package that edgeWithFailpoints adds to the program.
+const failpointSource = `package failpoint
 
 import (
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"sync/atomic"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
-var failpointHits atomic.Int64
+var hits atomic.Int64
 
-func Failpoint(name string) error {
+func At(name string) error {
 	at, do, _ := strings.Cut(os.Getenv("` + failpointVariable + `"), "=")
 	do, n, once := strings.Cut(do, "@")
-	if at != name || failpointHits.Add(1) != 1 && !once || once && fmt.Sprint(failpointHits.Load()) != n {
+	if at != name || hits.Add(1) != 1 && !once || once && fmt.Sprint(hits.Load()) != n {
 		return nil
 	}
 	switch do {
@@ -97,10 +100,47 @@ func Failpoint(name string) error {
 	return nil
 }
 
-func poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Getenv("` + poisonVariable + `") }
+func Poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Getenv("` + poisonVariable + `") }
 `
 
-// edgeWithFailpoints builds edge from the sources with the failpoints put in.
+// put adds the failpoint to the sources, which it reads as it needs them.
+func (p *failpoint) put(t *testing.T, root string, sources map[string]string) {
+	t.Helper()
+	line, found := regexp.MustCompile(`(?m)^`+p.line), 0
+	err := filepath.WalkDir(filepath.Join(root, p.root), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, ok := sources[path]
+		if !ok {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			source = string(data)
+		}
+		for _, at := range line.FindAllStringSubmatchIndex(source, -1) {
+			found++
+			call := fmt.Sprintf("failpoint.At(%q)", p.name)
+			if p.fail != "" {
+				call = fmt.Sprintf("if err := %s; err != nil { %s }", call, p.fail)
+			}
+			if p.when != "" {
+				call = fmt.Sprintf("if %s { %s }", line.ExpandString(nil, p.when, source, at), call)
+			}
+			sources[path] = source[:at[0]] + call + "\n" + source[at[0]:]
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != 1 {
+		t.Fatalf("failpoint %s: %d lines below %s match %q, want one", p.name, found, p.root, p.line)
+	}
+}
+
+// edgeWithFailpoints builds edge from the sources with the failpoints added.
 func edgeWithFailpoints(t *testing.T) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
@@ -110,44 +150,20 @@ func edgeWithFailpoints(t *testing.T) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
-	replace, sources := map[string]string{}, map[string]string{}
-	for _, p := range append(failpoints, inTheLearner...) {
-		source, ok := sources[p.file]
-		if !ok {
-			data, err := os.ReadFile(filepath.Join(root, p.file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			source = string(data)
-		}
-		if strings.Count(source, p.line) != 1 {
-			t.Fatalf("%s: %q has to be there once", p.file, p.line)
-		}
-		call := fmt.Sprintf("online.Failpoint(%q)", p.name)
-		if strings.HasPrefix(p.file, "online/") {
-			call = strings.TrimPrefix(call, "online.")
-		}
-		if p.fail != "" {
-			call = fmt.Sprintf("if err := %s; err != nil { %s }", call, p.fail)
-		}
-		if p.when != "" {
-			call = fmt.Sprintf("if %s { %s }", p.when, call)
-		}
-		sources[p.file] = strings.Replace(source, p.line, call+"\n"+p.line, 1)
+	sources := map[string]string{}
+	for _, p := range slices.Concat(failpoints, inTheLearner) {
+		p.put(t, root, sources)
 	}
-	sources["online/failpoint.go"] = failpointSource
+	replace := map[string]string{filepath.Join(root, "internal/failpoint/failpoint.go"): harness.WriteFile(t, "failpoint.go", failpointSource)}
 	for name, source := range sources {
-		if strings.Contains(source, "online.Failpoint(") && !strings.Contains(source, `"edge/online"`) {
-			source = strings.Replace(source, "import (", "import (\n\"edge/online\"", 1)
-		}
-		replace[filepath.Join(root, name)] = harness.WriteFile(t, filepath.Base(name), source)
+		source = strings.Replace(source, "import (", "import (\n\"edge/internal/failpoint\"", 1)
+		replace[name] = harness.WriteFile(t, filepath.Base(name), source)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	path = filepath.Join(folder, "edge")
+	path = filepath.Join(t.TempDir(), "edge")
 	build := exec.Command("go", "build", "-overlay", harness.WriteFile(t, "overlay.json", string(overlay)), "-o", path, "edge/cmd/edge")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
