@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
 	"edge/internal/config"
@@ -15,64 +14,58 @@ import (
 	"edge/internal/terminal"
 )
 
-// Request sends one request and prints its answer.
-func Request(ctx context.Context, cfg *config.Config, what string, data json.RawMessage, out io.Writer) error {
-	opts, err := ClientOptions(cfg.MQTT)
-	if err != nil {
-		return err
-	}
-	answers := make(chan []byte, 1)
-	id := opts.ClientID // nobody else has it
-	client := mqtt.NewClient(opts)
-	if err := Connect(ctx, client, cfg.MQTT); err != nil {
-		return err
-	}
-	defer client.Disconnect(100)
+// Request sends a request to the node of cfg once the node is online, and prints
+// the response. It returns an error if the response is one.
+func Request(ctx context.Context, cfg *config.Config, command string, data json.RawMessage, out io.Writer) error {
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
-	listen := client.Subscribe(prefix+"response/"+what, 1, func(_ mqtt.Client, m mqtt.Message) {
-		if gjson.GetBytes(m.Payload(), "transaction").Str == id {
+	id := randomID() // of the client and of the transaction: no other client has it
+	responses, online := make(chan []byte, 1), make(chan struct{}, 1)
+	client, err := dial(ctx, cfg.MQTT, Options{ID: id, Receive: func(m Message) {
+		switch {
+		case m.Topic == prefix+"response/"+command && gjson.GetBytes(m.Payload, "transaction").Str == id:
 			select {
-			case answers <- m.Payload():
+			case responses <- m.Payload:
 			default:
 			}
-		}
-	})
-	if err := done(ctx, listen); err != nil {
-		return fmt.Errorf("subscribe to the answer: %w", err)
-	}
-	online := make(chan struct{}, 1)
-	state := client.Subscribe(prefix+"state", 1, func(_ mqtt.Client, m mqtt.Message) {
-		if string(m.Payload()) == "online" {
+		case m.Topic == prefix+"state" && string(m.Payload) == "online":
 			select {
 			case online <- struct{}{}:
 			default:
 			}
 		}
-	})
-	if err := done(ctx, state); err != nil {
-		return fmt.Errorf("subscribe to the node's state: %w", err)
+	}})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, filter := range []string{prefix + "response/" + command, prefix + "state"} {
+		if granted, err := client.Subscribe(ctx, filter, 1); err != nil {
+			return brokerError(ctx, err)
+		} else if !granted {
+			return exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
+		}
 	}
 	select {
-	case <-online: // it hears the request
+	case <-online: // the node receives requests
 	case <-ctx.Done():
 		return exit.With(exit.Broker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration?", cfg.Node))
 	}
-	question := map[string]any{"transaction": id}
+	request := map[string]any{"transaction": id}
 	if len(data) > 0 {
-		question["data"] = data
+		request["data"] = data
 	}
-	payload, err := json.Marshal(question)
+	payload, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
-	if err := done(ctx, client.Publish(prefix+"request/"+what, 1, false, payload)); err != nil {
-		return fmt.Errorf("publish the request: %w", err)
+	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
+		return brokerError(ctx, fmt.Errorf("publish the request: %w", err))
 	}
 	select {
-	case answer := <-answers:
-		fmt.Fprintf(terminal.Writer{To: out}, "%s\n", answer)
-		if why := gjson.GetBytes(answer, "error"); why.Exists() {
-			return fmt.Errorf("%s: %s", what, why.Str)
+	case response := <-responses:
+		fmt.Fprintf(terminal.Writer{To: out}, "%s\n", response)
+		if message := gjson.GetBytes(response, "error"); message.Exists() {
+			return fmt.Errorf("%s: %s", command, message.Str)
 		}
 		return nil
 	case <-ctx.Done():
@@ -80,12 +73,11 @@ func Request(ctx context.Context, cfg *config.Config, what string, data json.Raw
 	}
 }
 
-// done waits for the broker.
-func done(ctx context.Context, token mqtt.Token) error {
-	select {
-	case <-token.Done():
-		return exit.With(exit.Broker, token.Error())
-	case <-ctx.Done():
-		return exit.With(exit.Broker, errors.New("the broker does not answer"))
+// brokerError returns err with the exit code of the broker's failures. After the
+// end of ctx the broker has not answered in time.
+func brokerError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = fmt.Errorf("the broker does not answer: %w", err)
 	}
+	return exit.With(exit.Broker, err)
 }
