@@ -372,7 +372,7 @@ func keep(t *testing.T, b *brokertest.Broker, topic, payload string) {
 	t.Helper()
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	client, err := broker.Dial(t.Context(), cfg, broker.Options{Answer: brokertest.Patience})
+	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

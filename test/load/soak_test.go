@@ -366,7 +366,7 @@ func (s *soak) reckoned() float64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w, err := doctor.MeasureWear(s.t.Context(), cfg, s.t.TempDir(), 1e4, 5*time.Second)
+	w, err := doctor.MeasureEndurance(s.t.Context(), cfg, s.t.TempDir(), 1e4, 5*time.Second)
 	if err != nil {
 		s.t.Fatal(err)
 	}

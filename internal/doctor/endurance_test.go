@@ -10,9 +10,9 @@ import (
 	"edge/persist"
 )
 
-// Measuring the disk removes what a killed doctor left, unless another one still
-// writes it.
-func TestWearRemovesStaleFiles(t *testing.T) {
+// A measurement removes the scratch store of a killed doctor, unless another doctor
+// still writes it.
+func TestEnduranceRemovesStaleFiles(t *testing.T) {
 	folder := t.TempDir()
 	left := func(name string) string {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestWearRemovesStaleFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := MeasureWear(t.Context(), cfg, folder, 1, 10*time.Millisecond); err != nil {
+	if _, err := MeasureEndurance(t.Context(), cfg, folder, 1, 10*time.Millisecond); err != nil {
 		t.Error(err)
 	}
 	for _, path := range stale {

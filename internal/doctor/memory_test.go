@@ -13,7 +13,7 @@ import (
 	"edge/stream/codec"
 )
 
-// Limits are found where they are said, and the unit's own files are read as
+// Limits come from machine, unit and environment, and the unit's files are read as
 // systemd reads them.
 func TestMemoryBounds(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
@@ -51,8 +51,8 @@ func TestMemoryBounds(t *testing.T) {
 	}
 }
 
-// check says what is needed at most and now, and warns where that is more than
-// is allowed.
+// Check reports the largest and the present memory, and warns if a limit is
+// smaller.
 func TestFootprint(t *testing.T) {
 	two := "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {topics: [s], dimension: 8}}\nmodels: {a: {streams: [s]}, b: {streams: [s]%s}}\n"
 	allowed := []memoryBound{{64 << 20, "MemoryMax", false}, {45 << 20, "GOMEMLIMIT", true}} // of the unit

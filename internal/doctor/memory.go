@@ -20,23 +20,23 @@ import (
 	"edge/stream/codec"
 )
 
-// footprint is what a daemon may take in memory, in bytes.
+// footprint estimates the memory of a daemon, in bytes.
 type footprint struct {
 	models  uint64 // each with classes.max classes
-	now     uint64 // each with the classes that it has learnt or that are declared
-	classes int    // that there are now; −1 if the state file cannot be read
-	queues  uint64 // messages that arrive and that leave
-	waiting uint64 // samples that wait for their labels
+	now     uint64 // each with the classes that it has learnt or that the configuration declares
+	classes int    // learnt or declared ones; −1 if the state file cannot be read
+	queues  uint64 // messages that arrive and leave
+	pending uint64 // samples that wait for their labels
 }
 
 const (
-	heapBase    = 8 << 20 // of the heap, besides models, queues and waiting samples
-	programBase = 8 << 20 // pages of the program that are in use; it has more, which the system takes back
-	waitingBase = 1 << 10 // of a sample that waits, besides its features
+	heapBase    = 8 << 20 // of the heap, beside models, queues and pending samples
+	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
+	pendingBase = 1 << 10 // of a pending sample, beside its features
 )
 
-// footprintOf reckons what a daemon under cfg may take. The classes of now are those of the
-// state file, where it can be read.
+// footprintOf estimates the memory of a daemon under cfg. It counts the learnt
+// classes in the state file if that can be read.
 func footprintOf(cfg *config.Config) footprint {
 	f := footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
 	learnt, err := classesLearnt(cfg)
@@ -50,7 +50,7 @@ func footprintOf(cfg *config.Config) footprint {
 		f.now += residentSize(m, classes)
 		f.models += residentSize(m, max(classes, m.Classes.Max))
 		p := cfg.Models[name].Pending
-		f.waiting += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(waitingBase+8*len(m.Features)))
+		f.pending += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(pendingBase+8*len(m.Features)))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.classes = -1
@@ -58,24 +58,24 @@ func footprintOf(cfg *config.Config) footprint {
 	return f
 }
 
-// most is what the daemon takes when everything is full.
-func (f footprint) most() uint64 { return f.lasting() + programBase + f.queues + f.waiting }
+// most returns the memory when every queue and every model is full.
+func (f footprint) most() uint64 { return f.lasting() + programBase + f.queues + f.pending }
 
-// lasting is the part of the heap that nothing makes smaller again.
+// lasting returns the part of the heap that never shrinks.
 func (f footprint) lasting() uint64 { return heapBase + f.models }
 
-// String says it in words.
+// String describes the footprint.
 func (f footprint) String() string {
 	now := fmt.Sprintf(" (%s with the %d classes of now)", terminal.Bytes(f.now), f.classes)
 	if f.classes < 0 {
 		now = ""
 	}
 	return fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program",
-		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.waiting), terminal.Bytes(heapBase+programBase))
+		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase))
 }
 
 // classesLearnt counts the classes of each model in the state file, which cannot be
-// read while a daemon has it open. A model that is not in it has none.
+// read while a daemon has it open. A model without state has no classes.
 func classesLearnt(cfg *config.Config) (map[string]int, error) {
 	store, err := statefile.Open(cfg.StorePath())
 	if err != nil {
@@ -95,9 +95,9 @@ func classesLearnt(cfg *config.Config) (map[string]int, error) {
 	return counts, nil
 }
 
-// residentSize is about what a model with C classes takes in memory at most: the
-// sites one and a half times (a refused step gives the old ones back), the factors
-// of the posterior thrice (the learner's and two snapshots), each H·C·M², and its
+// residentSize estimates the largest memory of a model with C classes: its sites one
+// and a half times (a refused step restores the old ones), the factors of the
+// posterior three times (the learner's and two snapshots), each H·C·M², and its
 // buffers.
 func residentSize(cfg online.Config, classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
@@ -112,12 +112,12 @@ func residentSize(cfg online.Config, classes int) uint64 {
 // memoryBound is a limit of a daemon's memory.
 type memoryBound struct {
 	bytes uint64
-	by    string // that allows it
-	goal  bool   // of the heap, which exceeds it rather than fail
+	by    string // the origin of the limit
+	goal  bool   // for the heap, which exceeds it rather than fail
 }
 
-// memoryBounds finds the limits under which a daemon with this configuration
-// would run: of machine, control groups and the unit of the service manager.
+// memoryBounds returns the limits under which a daemon with this configuration
+// would run: those of the machine, of control groups and of the systemd unit.
 func (h Host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
 	if limit, by := h.memoryLimit(); limit > 0 {
 		bounds = append(bounds, memoryBound{bytes: limit, by: by})
@@ -142,54 +142,42 @@ func (h Host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
 	return bounds
 }
 
-// unit returns the settings that a unit of systemd and its drop-in files make, by
-// their names, and the environment that they set. Later ones replace earlier ones.
-func (h Host) unit(name string) map[string]string {
-	settings := map[string]string{}
-	read := func(path string) {
-		for line := range strings.SplitSeq(h.read(path), "\n") {
-			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			if key == "Environment" {
-				for word := range strings.FieldsSeq(value) {
-					k, v, _ := strings.Cut(strings.Trim(word, `"'`), "=")
-					settings[k] = v
+// memoryLimit returns the smallest of the machine's memory and the limits of control
+// groups, and the origin of that limit; 0 if it is unknown.
+func (h Host) memoryLimit() (limit uint64, by string) {
+	consider := func(n uint64, from string) {
+		if n > 0 && (limit == 0 || n < limit) {
+			limit, by = n, from
+		}
+	}
+	for line := range strings.SplitSeq(h.read("proc/meminfo"), "\n") {
+		var kB uint64
+		if n, _ := fmt.Sscanf(line, "MemTotal: %d kB", &kB); n == 1 {
+			consider(kB<<10, "the machine's memory")
+		}
+	}
+	own := []string{"/system.slice/edge.service"} // where the daemon runs, if systemd runs it
+	for line := range strings.SplitSeq(h.read("proc/self/cgroup"), "\n") {
+		if parts := strings.SplitN(line, ":", 3); len(parts) == 3 && (parts[1] == "" || parts[1] == "memory") {
+			own = append(own, parts[2])
+		}
+	}
+	for _, group := range own {
+		for ; ; group = filepath.Dir(group) {
+			for _, file := range []string{"sys/fs/cgroup" + group + "/memory.max", "sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes"} {
+				if n, err := strconv.ParseUint(h.read(file), 10, 64); err == nil {
+					consider(n, "the control group "+group)
 				}
-				continue
 			}
-			settings[key] = value
+			if group == "/" || group == "." || group == "" {
+				break
+			}
 		}
 	}
-	folders := []string{"usr/lib/systemd/system", "lib/systemd/system", "etc/systemd/system"}
-	for _, folder := range slices.Backward(folders) { // the first one that there is counts
-		if path := folder + "/" + name; h.read(path) != "" {
-			read(path)
-			break
-		}
-	}
-	for _, folder := range folders {
-		files, _ := filepath.Glob(filepath.Join(h.root, folder, name+".d", "*.conf")) // sorted; only the pattern could be wrong
-		for _, file := range files {
-			read(strings.TrimPrefix(file, h.root))
-		}
-	}
-	return settings
+	return limit, by
 }
 
-// unitSize reads a size as systemd writes it; not a percentage, nor infinity.
-func unitSize(text string) (uint64, bool) {
-	digits := strings.TrimRight(text, "KMGT")
-	n, err := strconv.ParseUint(digits, 10, 64)
-	shift := 0
-	if len(digits) < len(text) {
-		shift = 10 * (1 + strings.IndexByte("KMGT", text[len(digits)]))
-	}
-	if err != nil || n == 0 || len(text)-len(digits) > 1 || n > 1<<20 && shift > 0 && n > 1<<(62-shift) {
-		return 0, false
-	}
-	return n << shift, true
-}
-
-// excess returns the limits that the footprint may exceed, in words, with advice.
+// excess describes the limits that the footprint may exceed, with advice.
 func (f footprint) excess(bounds []memoryBound) (found []string, advice string) {
 	for _, b := range bounds {
 		switch {
@@ -209,4 +197,27 @@ func (f footprint) describe(w io.Writer, bounds []memoryBound) {
 	for _, words := range found {
 		fmt.Fprintf(w, "warning  memory: %s (%s)\n", words, advice)
 	}
+}
+
+// examineMemory compares the memory that the daemon may need with the limits.
+func examineMemory(d *Diagnosis, cfg *config.Config, h Host) {
+	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
+	figure := map[string]uint64{"need_bytes": f.most(), "now_bytes": f.now}
+	for _, b := range bounds {
+		if b.goal {
+			figure["goal_bytes"] = b.bytes
+		} else if figure["limit_bytes"] == 0 || b.bytes < figure["limit_bytes"] {
+			figure["limit_bytes"] = b.bytes
+		}
+	}
+	found, advice := f.excess(bounds)
+	if len(found) > 0 {
+		d.add("memory", Warn, f.String()+"; "+strings.Join(found, "; "), advice, figure)
+		return
+	}
+	detail := f.String()
+	for _, b := range bounds {
+		detail += fmt.Sprintf("; %s allows %s", b.by, terminal.Bytes(b.bytes))
+	}
+	d.add("memory", OK, detail, "", figure)
 }
