@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// modelState is what the pipeline keeps about one model.
+// modelState is what the pipeline keeps about one model. Each goroutine's fields
+// stand apart from those that others write, so that they share no cache line.
 type modelState struct {
 	ModelConfig
 	streams []*source
 	classes *classes
 	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
+	*modelCounts
+	topicNames
 
+	workerState
 	latest newestPrediction // that latestTopic does not have yet; any goroutine may use it
 	aim    online.Aim       // of the published sets; any goroutine may use it
 
-	topicNames
-	workerState
 	committerState
-	*modelCounts
 }
 
 // topicNames are the topics of one model.

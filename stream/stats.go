@@ -13,17 +13,19 @@ import (
 // counters are those of a node and of the nodes that it succeeded; any goroutine
 // may use them.
 type counters struct {
-	network mqtt.Counters
+	// Counters that the worker increments, on cache lines of their own.
+	received, refused, predictions, observed atomic.Uint64
+	lessonsDropped, rejectsDropped           atomic.Uint64
+	valuesUnused                             atomic.Uint64
+	held                                     atomic.Int64 // answered messages that the committer's queue has no room for
+	lastMessage                              moment
 
-	received, refused                           atomic.Uint64
-	predictions, learned, redelivered           atomic.Uint64
-	ringDropped, lessonsDropped, rejectsDropped atomic.Uint64
-	pendingExpired, pendingEvicted              atomic.Uint64
-	valuesUnused, frozen, idReused, observed    atomic.Uint64
+	network     mqtt.Counters
+	ringDropped atomic.Uint64
 
-	held        atomic.Int64 // answered messages that the committer's queue has no room for
-	lastMessage moment
-
+	// Counters that the committer increments.
+	learned, redelivered, frozen, idReused atomic.Uint64
+	pendingExpired, pendingEvicted         atomic.Uint64
 	unconfirmedCounts
 	journalState
 }
