@@ -9,12 +9,12 @@ import (
 )
 
 // sample predicts for every model of the stream. row is where it is in shared, or −1.
-func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry, row int) {
+func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, entry, row int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.Retained}
+	l := example{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, mayRepeat: msg.Retained}
 	var sample uint64
 	if r.ID != "" {
-		sample, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
+		sample, l.mayRepeat = sampleKey(src.identity, at.levels, r.ID), true
 		l.wait = waitKey(src.identity, at.levels, r.ID)
 	} else if r.Label != "" {
 		l.key = messageKey(msg.Topic, msg.Payload, entry)
@@ -32,7 +32,7 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 			l.key = exampleKey(sample, l.x)
 		}
 		post := m.Model.Posterior()
-		if err := m.complete(&l, post, src.impute); err != nil {
+		if err := m.fillMissing(&l, post, src.impute); err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
@@ -51,7 +51,7 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 		}
 		m.clipped.Add(uint64(ws.Clipped()))
 		if learned {
-			m.unlearnt++
+			m.inFlight++
 		}
 		doubt := m.aim.Threshold(*m.Model.Doubt())
 		l.probs, l.said = probs, doubt.Say(probs, novelty)
@@ -76,7 +76,7 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 		p.judge()
 		l.query = w.ask(m, post, p, &l, msg, ws)
 		w.publish(m, p)
-		it.lessons = append(it.lessons, l)
+		it.examples = append(it.examples, l)
 	}
 }
 
@@ -91,7 +91,7 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 
 // complete counts the features that a sample lacks, and fills them in if it is
 // told to: with the mean by which the model scales them.
-func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *codec.Refusal {
+func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool) *codec.Refusal {
 	n := missing(l.x)
 	if n == 0 {
 		return nil
@@ -128,9 +128,9 @@ func missing(x []float64) (n int) {
 // they had come with their samples.
 func (m *modelState) behind(version uint64) int {
 	repeated := m.redelivered.Load()
-	m.unlearnt -= min(version-m.version+repeated-m.repeated, m.unlearnt)
-	m.version, m.repeated = version, repeated
-	return int(m.unlearnt)
+	m.inFlight -= min(version-m.version+repeated-m.repetitions, m.inFlight)
+	m.version, m.repetitions = version, repeated
+	return int(m.inFlight)
 }
 
 func (w *worker) publish(m *modelState, p *Prediction) {
@@ -149,8 +149,8 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 	m.latest.set(p)
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
-	if w.hook != nil {
-		w.hook(p)
+	if w.onPrediction != nil {
+		w.onPrediction(p)
 	}
 }
 
@@ -164,7 +164,7 @@ func (m *modelState) answerTopic(device string) string {
 		if to = m.predictionTopic + "/" + device; topic.Check(to) != nil {
 			to = m.predictionTopic
 		}
-		remember(&m.answers, device, to)
+		putBounded(&m.answers, device, to)
 	}
 	return to
 }

@@ -12,7 +12,7 @@ import (
 	"edge/stream/mqtt"
 )
 
-const maxErrands = 8 // requests that may wait for those before them
+const maxBackground = 8 // requests that may wait for those before them
 
 // errNotAvailable: the program around the node has nothing that does it.
 var errNotAvailable = errors.New("not available: this program cannot do it while it runs")
@@ -37,18 +37,20 @@ type Program struct {
 
 // errand does what a request asks for. A nil answer means that somebody else
 // will give it.
-type errand func(ctx context.Context) (answer map[string]any, err error)
+type backgroundCommand func(ctx context.Context) (answer map[string]any, err error)
 
 // errands are the requests that take their time: one goroutine carries them out,
 // in order.
-type errands struct {
+type backgroundQueue struct {
 	in chan func(context.Context)
 }
 
-func newErrands() *errands { return &errands{in: make(chan func(context.Context), maxErrands)} }
+func newBackgroundQueue() *backgroundQueue {
+	return &backgroundQueue{in: make(chan func(context.Context), maxBackground)}
+}
 
 // push reports false if too many wait already.
-func (e *errands) push(answer *reply, do errand) bool {
+func (e *backgroundQueue) push(answer *reply, do backgroundCommand) bool {
 	select {
 	case e.in <- func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -67,7 +69,7 @@ func (e *errands) push(answer *reply, do errand) bool {
 }
 
 // run carries errands out until ctx ends.
-func (e *errands) run(ctx context.Context) {
+func (e *backgroundQueue) run(ctx context.Context) {
 	for {
 		select {
 		case do := <-e.in:
@@ -85,7 +87,7 @@ func (e *errands) run(ctx context.Context) {
 	}
 }
 
-func (n *Node) checkpoint(r *request) errand {
+func (n *Node) checkpoint(r *request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Checkpoint == nil {
 			return nil, errNotAvailable
@@ -101,7 +103,7 @@ func (n *Node) checkpoint(r *request) errand {
 	}
 }
 
-func (n *Node) export(r *request) errand {
+func (n *Node) export(r *request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Export == nil {
 			return nil, errNotAvailable
@@ -110,7 +112,7 @@ func (n *Node) export(r *request) errand {
 	}
 }
 
-func (n *Node) reload(*request) errand {
+func (n *Node) reload(*request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Reload == nil {
 			return nil, errNotAvailable
@@ -121,7 +123,7 @@ func (n *Node) reload(*request) errand {
 
 // rollback fetches an earlier state, and lets it take its turn among the
 // messages: the journal holds it, so that a restart rolls back as well.
-func (n *Node) rollback(r *request) errand {
+func (n *Node) rollback(r *request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Earlier == nil {
 			return nil, errNotAvailable
@@ -130,9 +132,9 @@ func (n *Node) rollback(r *request) errand {
 		if err != nil {
 			return nil, err
 		}
-		order := r.teach(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
+		order := r.eventMutation(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
 		order.reply = r.reply
-		msg := &mqtt.Message{Topic: "request/" + r.what, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
+		msg := &mqtt.Message{Topic: "request/" + r.target, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
 		if taken, _ := n.ring.Push(msg, nil); !taken || n.client.Stopping() {
 			return nil, fmt.Errorf("rollback: %w", ErrBusy)
 		}
@@ -148,13 +150,13 @@ func (n *Node) RollBack(model string) {
 		if m.Name != model {
 			continue
 		}
-		r := &request{what: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
+		r := &request{target: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
 		r.reply = newReply(nil, func(answer ResponsePayload) {
 			if answer.Status == "error" {
 				n.report.event(model, "rollback_failed", answer.Error)
 			}
 		})
-		if !n.errands.push(r.reply, n.rollback(r)) {
+		if !n.background.push(r.reply, n.rollback(r)) {
 			r.reply.fail(fmt.Errorf("busy with requests: %w", ErrBusy))
 		}
 	}

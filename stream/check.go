@@ -19,17 +19,17 @@ func Check(cfg Config, models []ModelConfig) error {
 		if d == 0 && len(m.Streams) > 0 {
 			d = len(cfg.Streams[m.Streams[0]].FeatureNames())
 		}
-		models[i].Model = unlearnt{&model.Posterior{Scale: model.Scale{Mu: make([]float64, d)}}}
+		models[i].Model = untrainedModel{&model.Posterior{Scale: model.Scale{Mu: make([]float64, d)}}}
 	}
 	_, _, err := newNode(cfg, Deps{Models: models, Log: slog.New(slog.DiscardHandler)})
 	return err
 }
 
 // unlearnt is a model before there is one, for Check.
-type unlearnt struct{ prior *model.Posterior }
+type untrainedModel struct{ prior *model.Posterior }
 
-func (u unlearnt) Posterior() *model.Posterior                  { return u.prior }
-func (u unlearnt) Status() *online.Status                       { return new(online.Status) }
-func (u unlearnt) Doubt() *online.Doubt                         { return new(online.Doubt) }
-func (u unlearnt) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
-func (u unlearnt) Idle(context.Context) error                   { return nil }
+func (u untrainedModel) Posterior() *model.Posterior                  { return u.prior }
+func (u untrainedModel) Status() *online.Status                       { return new(online.Status) }
+func (u untrainedModel) Doubt() *online.Doubt                         { return new(online.Doubt) }
+func (u untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
+func (u untrainedModel) Idle(context.Context) error                   { return nil }

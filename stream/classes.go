@@ -14,10 +14,10 @@ type classes struct {
 	open bool
 	max  int
 
-	mu    sync.Mutex
-	known map[string]bool // true: the name of a class; false: a name that it had before
-	n     int             // names of classes
-	was   map[string]bool // known before the first change since keep; nil: there was none
+	mu     sync.Mutex
+	known  map[string]bool // true: the name of a class; false: a name that it had before
+	n      int             // names of classes
+	before map[string]bool // known before the first change since keep; nil: there was none
 }
 
 func newClasses(open bool, max int) *classes {
@@ -58,19 +58,19 @@ func (c *classes) count() int {
 }
 
 // keep makes what has changed stay; undo takes back what has changed since.
-func (c *classes) keep() {
+func (c *classes) commit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.was = nil
+	c.before = nil
 }
 
-func (c *classes) undo() {
+func (c *classes) rollback() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.was == nil {
+	if c.before == nil {
 		return
 	}
-	c.known, c.was, c.n = c.was, nil, 0
+	c.known, c.before, c.n = c.before, nil, 0
 	for _, is := range c.known {
 		if is {
 			c.n++
@@ -80,8 +80,8 @@ func (c *classes) undo() {
 
 // change prepares for a change. The caller holds mu.
 func (c *classes) change() {
-	if c.was == nil {
-		c.was = maps.Clone(c.known)
+	if c.before == nil {
+		c.before = maps.Clone(c.known)
 	}
 }
 

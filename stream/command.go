@@ -40,17 +40,17 @@ const (
 )
 
 // verb is one kind of request. Exactly one of order and errand is set.
-type verb struct {
+type command struct {
 	scope scope
 	// order prepares what the committer makes durable, in the worker's goroutine:
 	// its place among the messages decides which labels come before it.
-	order func(n *Node, r *request) (*instruction, error)
+	mutate func(n *Node, r *request) (*mutation, error)
 	// errand is for what may take long, outside the way of the messages.
-	errand func(n *Node, r *request) errand
+	background func(n *Node, r *request) backgroundCommand
 }
 
 // verbs are all requests that there are.
-var verbs = map[string]verb{
+var commands = map[string]command{
 	"ping":          {wholeNode, (*Node).ping, nil},
 	"health_check":  {wholeNode, (*Node).healthCheck, nil},
 	"set_log_level": {wholeNode, (*Node).setLogLevel, nil},
@@ -75,20 +75,20 @@ var verbs = map[string]verb{
 //
 //	{"status": "ok", "data": {…}, "transaction": "a1"}   or "error", with "error" in words
 type request struct {
-	verb        verb
-	what        string // <verb>[/<model>]
+	command     command
+	target      string // <verb>[/<model>]
 	models      []*modelState
 	transaction json.RawMessage // as it came, nil if there is none
 	data        gjson.Result
-	word        string // the payload, where it is no object
+	argument    string // the payload, where it is no object
 	key         uint64 // identity of the message
-	repeat      bool   // a background command that the broker may have sent before
+	mayRepeat   bool   // a background command that the broker may have sent before
 	replace     string // what a rollback replaces: Name of the event
 	reply       *reply
 }
 
 // instruction is what a request asks of the committer.
-type instruction struct {
+type mutation struct {
 	// apply puts what is to be durable in the committer's group. Done says what
 	// to tell once it is; an error is told at once.
 	// Repeated: the broker has sent the request before, and it was carried out.
@@ -141,20 +141,20 @@ func (n *Node) request(it *item, prefix string) error {
 		answer.fail(refusal.Err)
 		return refusal
 	}
-	r.reply, r.key, r.repeat = answer, messageKey(msg.Topic, msg.Payload, 0), msg.Dup && r.verb.errand != nil
-	if r.verb.errand != nil {
-		if !n.errands.push(answer, r.verb.errand(n, r)) {
+	r.reply, r.key, r.mayRepeat = answer, messageKey(msg.Topic, msg.Payload, 0), msg.Dup && r.command.background != nil
+	if r.command.background != nil {
+		if !n.background.push(answer, r.command.background(n, r)) {
 			answer.fail(fmt.Errorf("busy with other requests: %w", ErrBusy))
 		}
 		return nil
 	}
-	order, err := r.verb.order(n, r)
+	order, err := r.command.mutate(n, r)
 	if err != nil {
 		answer.fail(err)
 		return codec.Refuse(codec.BadRequest, "%w", err)
 	}
 	order.reply = answer
-	it.order = order
+	it.mutation = order
 	return nil
 }
 
@@ -162,7 +162,7 @@ func (n *Node) request(it *item, prefix string) error {
 func (n *Node) parseRequest(what string, payload []byte) (r *request, transaction json.RawMessage, err *codec.Refusal) {
 	name, model, named := strings.Cut(what, "/")
 	payload = bytes.TrimSpace(payload)
-	r = &request{what: what, word: string(payload)}
+	r = &request{target: what, argument: string(payload)}
 	switch {
 	case len(payload) > int(maxRequest):
 		return nil, nil, codec.Refuse(codec.TooLarge, "a request of more than %s", maxRequest)
@@ -174,24 +174,24 @@ func (n *Node) parseRequest(what string, payload []byte) (r *request, transactio
 		if t := root.Get("transaction"); t.Exists() && len(t.Raw) <= maxTransaction {
 			transaction = json.RawMessage(t.Raw)
 		}
-		r.data, r.word = root.Get("data"), ""
+		r.data, r.argument = root.Get("data"), ""
 	}
 	var known bool
-	if r.verb, known = verbs[name]; !known {
-		return nil, transaction, codec.Refuse(codec.BadRequest, "unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
+	if r.command, known = commands[name]; !known {
+		return nil, transaction, codec.Refuse(codec.BadRequest, "unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
 	}
 	r.transaction = transaction
 	for _, m := range n.models {
-		if m.Name == model && r.verb.scope != wholeNode || !named && (r.verb.scope == anyModels || r.verb.scope == oneModel && len(n.models) == 1) {
+		if m.Name == model && r.command.scope != wholeNode || !named && (r.command.scope == anyModels || r.command.scope == oneModel && len(n.models) == 1) {
 			r.models = append(r.models, m)
 		}
 	}
 	switch {
-	case r.verb.scope == wholeNode && named:
+	case r.command.scope == wholeNode && named:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for the node: send it to request/%s", name, name)
-	case r.verb.scope == oneModel && !named && len(r.models) == 0:
+	case r.command.scope == oneModel && !named && len(r.models) == 0:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
-	case r.verb.scope != wholeNode && len(r.models) == 0:
+	case r.command.scope != wholeNode && len(r.models) == 0:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "there is no model %.40q", model)
 	}
 	return r, transaction, nil
@@ -219,25 +219,25 @@ func (r *request) className(key string) (string, error) {
 }
 
 // told is an instruction that needs nothing to be durable.
-func told(data map[string]any) *instruction {
-	return &instruction{apply: func(*committer, bool) (func() map[string]any, error) {
+func replyOnly(data map[string]any) *mutation {
+	return &mutation{apply: func(*committer, bool) (func() map[string]any, error) {
 		return func() map[string]any { return data }, nil
 	}}
 }
 
-func (n *Node) ping(*request) (*instruction, error) {
-	return told(map[string]any{"node": n.cfg.Node, "version": n.report.build.Version, "uptime_s": int64(time.Since(n.report.started).Seconds())}), nil
+func (n *Node) ping(*request) (*mutation, error) {
+	return replyOnly(map[string]any{"node": n.cfg.Node, "version": n.report.build.Version, "uptime_s": int64(time.Since(n.report.started).Seconds())}), nil
 }
 
-func (n *Node) healthCheck(*request) (*instruction, error) {
+func (n *Node) healthCheck(*request) (*mutation, error) {
 	s := n.Stats()
-	return told(map[string]any{
+	return replyOnly(map[string]any{
 		"healthy": !s.Degraded, "connected": s.Connected, "subscribed": s.Subscribed, "journal": !s.Degraded,
 		"predictions": s.Predictions, "learned": s.Learned, "queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
 	}), nil
 }
 
-func (n *Node) setLogLevel(r *request) (*instruction, error) {
+func (n *Node) setLogLevel(r *request) (*mutation, error) {
 	level, err := r.text("level")
 	switch {
 	case err != nil:
@@ -248,12 +248,12 @@ func (n *Node) setLogLevel(r *request) (*instruction, error) {
 	if err := n.program.LogLevel(level); err != nil {
 		return nil, err
 	}
-	return told(map[string]any{"level": level}), nil
+	return replyOnly(map[string]any{"level": level}), nil
 }
 
 // switchLearning is what Home Assistant's switch sends: ON or OFF.
-func (n *Node) switchLearning(r *request) (*instruction, error) {
-	word := r.word
+func (n *Node) switchLearning(r *request) (*mutation, error) {
+	word := r.argument
 	if r.data.Exists() {
 		word = r.data.Get("learning").String()
 	}
@@ -266,17 +266,17 @@ func (n *Node) switchLearning(r *request) (*instruction, error) {
 	return nil, fmt.Errorf(`want ON or OFF, or {"data": {"learning": true}}, not %.40q`, word)
 }
 
-func (n *Node) freeze(r *request) (*instruction, error)   { return setLearning(r.models, false), nil }
-func (n *Node) unfreeze(r *request) (*instruction, error) { return setLearning(r.models, true), nil }
+func (n *Node) freeze(r *request) (*mutation, error)   { return setLearning(r.models, false), nil }
+func (n *Node) unfreeze(r *request) (*mutation, error) { return setLearning(r.models, true), nil }
 
 // setLearning switches learning on or off. While it is off, samples are answered
 // as ever, and labels are acknowledged, counted and neither scored nor learnt.
 // That survives a restart.
-func setLearning(models []*modelState, on bool) *instruction {
+func setLearning(models []*modelState, on bool) *mutation {
 	for _, m := range models {
 		m.frozen = !on
 	}
-	return &instruction{apply: func(c *committer, _ bool) (func() map[string]any, error) {
+	return &mutation{apply: func(c *committer, _ bool) (func() map[string]any, error) {
 		var changed []*modelState
 		for _, m := range models {
 			bits := m.mark | markFrozen
@@ -301,41 +301,41 @@ func setLearning(models []*modelState, on bool) *instruction {
 	}}
 }
 
-func (n *Node) reset(r *request) (*instruction, error) {
+func (n *Node) reset(r *request) (*mutation, error) {
 	m := r.models[0]
-	return r.teach(online.Event{Kind: online.Reset}, map[string]any{"model": m.Name}, func() error {
+	return r.eventMutation(online.Event{Kind: online.Reset}, map[string]any{"model": m.Name}, func() error {
 		m.classes.reset(m.Classes.Names)
 		return nil
 	}), nil
 }
 
-func (n *Node) classAdd(r *request) (*instruction, error) {
+func (n *Node) classAdd(r *request) (*mutation, error) {
 	name, err := r.className("class")
 	if err != nil {
 		return nil, err
 	}
-	return r.teach(online.Event{Kind: online.ClassAdd, Label: name}, map[string]any{"class": name}, func() error {
+	return r.eventMutation(online.Event{Kind: online.ClassAdd, Label: name}, map[string]any{"class": name}, func() error {
 		return r.models[0].classes.declare(name)
 	}), nil
 }
 
-func (n *Node) classRemove(r *request) (*instruction, error) {
+func (n *Node) classRemove(r *request) (*mutation, error) {
 	name, err := r.className("class")
 	if err != nil {
 		return nil, err
 	}
-	return r.teach(online.Event{Kind: online.ClassRemove, Label: name}, map[string]any{"class": name}, func() error {
+	return r.eventMutation(online.Event{Kind: online.ClassRemove, Label: name}, map[string]any{"class": name}, func() error {
 		return r.models[0].classes.remove(name)
 	}), nil
 }
 
-func (n *Node) classRename(r *request) (*instruction, error) {
+func (n *Node) classRename(r *request) (*mutation, error) {
 	from, err := r.className("from")
 	to, err2 := r.className("to")
 	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
-	return r.teach(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, func() error {
+	return r.eventMutation(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, func() error {
 		return r.models[0].classes.rename(from, to)
 	}), nil
 }
@@ -343,12 +343,12 @@ func (n *Node) classRename(r *request) (*instruction, error) {
 // teach makes an event of a request: it is journalled among the labels, and
 // carried out by the learner when they are. A request that the broker repeats is
 // carried out once.
-func (r *request) teach(ev online.Event, data map[string]any, check func() error) *instruction {
+func (r *request) eventMutation(ev online.Event, data map[string]any, check func() error) *mutation {
 	m := r.models[0]
 	ev.Key = r.key
-	return &instruction{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
+	return &mutation{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
 		done := func() map[string]any { return data }
-		if repeated || r.repeat && c.seen(m, ev.Key) {
+		if repeated || r.mayRepeat && c.seen(m, ev.Key) {
 			return done, nil
 		}
 		if err := check(); err != nil {
@@ -360,11 +360,11 @@ func (r *request) teach(ev online.Event, data map[string]any, check func() error
 }
 
 // obey carries out an instruction.
-func (c *committer) obey(o *instruction, repeated bool) {
+func (c *committer) apply(o *mutation, repeated bool) {
 	done, err := o.apply(c, repeated)
 	if err != nil {
 		o.reply.fail(err)
 		return
 	}
-	c.group.done = append(c.group.done, func() { o.reply.ok(done()) })
+	c.group.afterCommit = append(c.group.afterCommit, func() { o.reply.ok(done()) })
 }

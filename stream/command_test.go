@@ -255,7 +255,7 @@ func TestRequests(t *testing.T) {
 		}, m)
 		r.send("edge/n1/request/checkpoint", "")
 		time.Sleep(time.Millisecond) // it has begun, and is no longer among those that wait
-		for range maxErrands + 1 {
+		for range maxBackground + 1 {
 			r.send("edge/n1/request/reload", "")
 		}
 		r.send(p7, labelled(1))
@@ -269,8 +269,8 @@ func TestRequests(t *testing.T) {
 		if got := answers(all, "edge/n1/response/checkpoint"); len(got) != 1 || !strings.Contains(got[0], `"status":"error"`) {
 			t.Errorf("answers %q, want one error", got)
 		}
-		if got := answers(all, "edge/n1/response/reload"); len(got) != maxErrands {
-			t.Errorf("%d answers %q, want %d", len(got), got, maxErrands)
+		if got := answers(all, "edge/n1/response/reload"); len(got) != maxBackground {
+			t.Errorf("%d answers %q, want %d", len(got), got, maxBackground)
 		}
 	})
 }
@@ -299,7 +299,7 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		if name, _, _ := strings.Cut(what, "/"); verbs[name].errand == nil && verbs[name].order == nil || r.verb.scope != wholeNode && len(r.models) != 1 {
+		if name, _, _ := strings.Cut(what, "/"); commands[name].background == nil && commands[name].mutate == nil || r.command.scope != wholeNode && len(r.models) != 1 {
 			t.Fatalf("request/%s with %q is %+v", what, payload, r)
 		}
 		for _, key := range []string{"class", "from", "to", "level"} {

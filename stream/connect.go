@@ -30,13 +30,13 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 		return nil, nil, err
 	}
 	n := &Node{
-		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),
-		counts: new(counters), heard: map[string]*sourceCounts{}, taught: map[string]*modelCounts{},
+		cfg: cfg, log: deps.Log, previous: deps.After, program: deps.Program, background: newBackgroundQueue(),
+		counts: new(counters), sourceCounts: map[string]*sourceCounts{}, modelCounts: map[string]*modelCounts{},
 	}
-	if n.after != nil {
-		n.counts, n.heard, n.taught = n.after.counts, maps.Clone(n.after.heard), maps.Clone(n.after.taught)
+	if n.previous != nil {
+		n.counts, n.sourceCounts, n.modelCounts = n.previous.counts, maps.Clone(n.previous.sourceCounts), maps.Clone(n.previous.modelCounts)
 	}
-	n.lost = n.count(&source{name: "none"})
+	n.unrouted = n.withCounts(&source{name: "none"})
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, nil, err
 	}
@@ -66,12 +66,12 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
 			continue
 		}
-		n.sources = append(n.sources, n.count(streams[name]))
+		n.sources = append(n.sources, n.withCounts(streams[name]))
 	}
 	if err := n.addLabelSources(errors.Join(errs...) == nil); err != nil {
 		errs = append(errs, err)
 	}
-	n.listen(n.cfg.prefix())
+	n.addOwnSources(n.cfg.prefix())
 	return errors.Join(errs...)
 }
 
@@ -90,7 +90,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 		}
 		tmpl := s.TopicTemplate
 		if s.Format == codec.FormatValue {
-			src.gatherer = newGatherer(s, n.counts)
+			src.joiner = newJoiner(s, n.counts)
 			tmpl = strings.Replace(tmpl, codec.FeatureLevel, "+", 1) // the other levels name the device
 		}
 		if src.template, err = topic.ParseTemplate(tmpl); err != nil {
@@ -112,17 +112,17 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		return nil, errors.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
 	}
 	m := &modelState{
-		ModelConfig: c, rejects: newLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
+		ModelConfig: c, rejects: newRateLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
 		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
 	}
 	if err := m.feedFrom(streams); err != nil {
 		return nil, errors.Join(append(errs, field.Within("models."+c.Name, err))...)
 	}
-	if m.modelCounts = n.taught[c.Name]; m.modelCounts == nil {
+	if m.modelCounts = n.modelCounts[c.Name]; m.modelCounts == nil {
 		m.modelCounts = new(modelCounts)
-		n.taught[c.Name] = m.modelCounts
+		n.modelCounts[c.Name] = m.modelCounts
 	}
-	if n.after.model(c.Name) == nil { // which would hand over whether it learns
+	if n.previous.model(c.Name) == nil { // which would hand over whether it learns
 		m.frozen = c.Mark&markFrozen != 0
 		m.learning.Store(!m.frozen)
 	}
@@ -140,7 +140,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 			errs = append(errs, fmt.Errorf("models.%s.output cbor: %w", c.Name, err))
 		}
 	}
-	m.last.none, m.settled.none = true, true
+	m.last.none, m.committedLast.none = true, true
 	m.knowClasses()
 	return m, errors.Join(errs...)
 }
@@ -165,10 +165,10 @@ func (n *Node) addLabelSources(allModels bool) error {
 			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
 			allModels = false
 		}
-		n.sources = append(n.sources, n.count(src))
+		n.sources = append(n.sources, n.withCounts(src))
 	}
 	for _, m := range n.models {
-		n.sources = append(n.sources, n.count(&source{
+		n.sources = append(n.sources, n.withCounts(&source{
 			name: labelsName, filters: []string{m.labelTopic + "/#"}, // which matches …/label too
 			decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{}, models: []*modelState{m},
 			ownTopic: m.labelTopic,
@@ -187,11 +187,11 @@ func (m *modelState) knowClasses() {
 }
 
 // listen adds the sources of what is neither a sample nor a label.
-func (n *Node) listen(prefix string) {
+func (n *Node) addOwnSources(prefix string) {
 	own := func(name, filter string, heed func(*item, *source) error) {
-		n.sources = append(n.sources, n.count(&source{
+		n.sources = append(n.sources, n.withCounts(&source{
 			name: name, filters: []string{filter}, decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{},
-			ownTopic: filter, heed: heed,
+			ownTopic: filter, handle: heed,
 		}))
 	}
 	if n.cfg.Control.Enabled {
@@ -200,7 +200,7 @@ func (n *Node) listen(prefix string) {
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
 		for _, m := range n.models {
-			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.former(m, it.msg) })
+			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.readAnnouncement(m, it.msg) })
 		}
 	}
 }

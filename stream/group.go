@@ -11,16 +11,16 @@ const maxGroup = 1024 // messages of one commit
 
 // group is what the next transaction will hold.
 type group struct {
-	items   []*item
-	unacked int       // of QoS 1
-	due     time.Time // zero while nothing needs a commit
-	records []online.Record
-	keys    map[recordKey]bool
-	pending map[recordKey]*online.Pending // nil: forget
-	order   []recordKey                   // of pending
-	marks   []online.Mark
-	done    []func()      // once it is durable
-	was     []online.Mark // before
+	items         []*item
+	unacked       int       // of QoS 1
+	due           time.Time // zero while nothing needs a commit
+	records       []online.Record
+	keys          map[recordKey]bool
+	pending       map[recordKey]*online.Pending // nil: forget
+	order         []recordKey                   // of pending
+	marks         []online.Mark
+	afterCommit   []func()      // once it is durable
+	previousMarks []online.Mark // before
 }
 
 type recordKey struct {
@@ -28,12 +28,12 @@ type recordKey struct {
 	key   uint64
 }
 
-func (g *group) durable() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
+func (g *group) needsCommit() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
 
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
 	if ev.Kind == online.Observe || ev.Kind == online.Correct {
-		m.place++
+		m.labelCount++
 	}
 	if ev.Key != 0 {
 		g.keys[recordKey{m.Name, ev.Key}] = true
@@ -42,11 +42,11 @@ func (g *group) record(m *modelState, ev online.Event) {
 
 // wait and forget keep the last word about a key, so that the order of a
 // commit's parts does not matter.
-func (g *group) wait(p *online.Pending) { g.pend(recordKey{p.Model, p.Key}, p) }
+func (g *group) storePending(p *online.Pending) { g.setPending(recordKey{p.Model, p.Key}, p) }
 
-func (g *group) forget(m *modelState, key uint64) { g.pend(recordKey{m.Name, key}, nil) }
+func (g *group) forgetPending(m *modelState, key uint64) { g.setPending(recordKey{m.Name, key}, nil) }
 
-func (g *group) pend(k recordKey, p *online.Pending) {
+func (g *group) setPending(k recordKey, p *online.Pending) {
 	if _, ok := g.pending[k]; !ok {
 		g.order = append(g.order, k)
 	}

@@ -22,10 +22,10 @@ func (c Config) Replaces(other Config) bool {
 }
 
 // count lets a source count under its name.
-func (n *Node) count(s *source) *source {
-	if s.sourceCounts = n.heard[s.name]; s.sourceCounts == nil {
+func (n *Node) withCounts(s *source) *source {
+	if s.sourceCounts = n.sourceCounts[s.name]; s.sourceCounts == nil {
 		s.sourceCounts = newSourceCounts()
-		n.heard[s.name] = s.sourceCounts
+		n.sourceCounts[s.name] = s.sourceCounts
 	}
 	return s
 }
@@ -36,9 +36,9 @@ func (n *Node) count(s *source) *source {
 // repeats are not taught twice.
 func (n *Node) identities() map[string]string {
 	of, taken := map[string]string{}, map[string]bool{}
-	if n.after != nil {
-		for _, old := range n.after.sources {
-			was, there := n.after.cfg.Streams[old.name]
+	if n.previous != nil {
+		for _, old := range n.previous.sources {
+			was, there := n.previous.cfg.Streams[old.name]
 			if !there {
 				continue
 			}
@@ -46,7 +46,7 @@ func (n *Node) identities() map[string]string {
 			if _, stays := n.cfg.Streams[name]; !stays {
 				name = ""
 				for _, now := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
-					_, had := n.after.cfg.Streams[now]
+					_, had := n.previous.cfg.Streams[now]
 					shared := slices.ContainsFunc(n.cfg.Streams[now].Topics, func(f string) bool { return slices.Contains(was.Topics, f) })
 					if !had && of[now] == "" && shared {
 						name = now
@@ -89,12 +89,12 @@ func (n *Node) model(name string) *modelState {
 // its predictions are counted on, its samples wait on for their labels, what it
 // did not publish is published. It is called before Run, and before anybody else
 // uses the node.
-func (n *Node) TakeOver() {
-	old := n.after
+func (n *Node) Inherit() {
+	old := n.previous
 	if old == nil {
 		return
 	}
-	n.after, old.after = nil, nil
+	n.previous, old.previous = nil, nil
 	n.report.started, n.worker.started = old.report.started, old.worker.started
 	n.committer.unconfirmed = old.committer.unconfirmed
 	for _, m := range n.models {
@@ -102,8 +102,8 @@ func (n *Node) TakeOver() {
 		if o == nil {
 			continue
 		}
-		m.seq, m.unlearnt, m.version, m.repeated, m.frozen = o.seq, o.unlearnt, o.version, o.repeated, o.off()
-		m.waiting, m.last, m.settled, m.open, m.Mark, m.owed = o.waiting, o.last, o.settled, o.open, o.mark, o.owed
+		m.seq, m.inFlight, m.version, m.repetitions, m.frozen = o.seq, o.inFlight, o.version, o.repetitions, o.learningOff()
+		m.pendingStore, m.last, m.committedLast, m.open, m.Mark, m.owed = o.pendingStore, o.last, o.committedLast, o.open, o.mark, o.owed
 		m.late, m.delays = o.late, o.delays
 		if reflect.DeepEqual(m.Active, o.Active) {
 			m.asker = o.asker
@@ -117,8 +117,8 @@ func (n *Node) TakeOver() {
 	}
 	for _, src := range n.sources {
 		for _, o := range old.sources {
-			if src.gatherer != nil && src.identity == o.identity && reflect.DeepEqual(n.cfg.Streams[src.name], old.cfg.Streams[o.name]) {
-				src.gatherer = o.gatherer // and the values that wait for others
+			if src.joiner != nil && src.identity == o.identity && reflect.DeepEqual(n.cfg.Streams[src.name], old.cfg.Streams[o.name]) {
+				src.joiner = o.joiner // and the values that wait for others
 			}
 		}
 	}

@@ -40,8 +40,8 @@ type homeAssistant struct {
 	control      bool          // requests are heard
 	metricsLast  time.Duration // how long scores are of the present
 
-	delay func() time.Duration      // before Home Assistant is answered
-	again atomic.Pointer[time.Time] // when to; nil for no need
+	delay      func() time.Duration      // before Home Assistant is answered
+	announceAt atomic.Pointer[time.Time] // when to; nil for no need
 
 	mu      sync.Mutex
 	buttons map[string][]string // keys of the buttons that were announced, by model, oldest first
@@ -58,7 +58,7 @@ func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
 func (h *homeAssistant) status(msg *mqtt.Message) error {
 	if string(msg.Payload) == "online" {
 		at := time.Now().Add(h.delay())
-		h.again.Store(&at)
+		h.announceAt.Store(&at)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (h *homeAssistant) status(msg *mqtt.Message) error {
 // former reads the announcement that the broker has kept since before this node
 // connected. Home Assistant may still show its buttons: those of classes that
 // have gone since are removed by another announcement.
-func (h *homeAssistant) former(m *modelState, msg *mqtt.Message) error {
+func (h *homeAssistant) readAnnouncement(m *modelState, msg *mqtt.Message) error {
 	if !msg.Retained {
 		return nil // this node's own
 	}
@@ -82,7 +82,7 @@ func (h *homeAssistant) former(m *modelState, msg *mqtt.Message) error {
 	if len(unknown) > 0 {
 		h.buttons[m.Name] = append(unknown, h.buttons[m.Name]...)
 		now := time.Now()
-		h.again.Store(&now)
+		h.announceAt.Store(&now)
 	}
 	return nil
 }
@@ -114,8 +114,8 @@ func (h *homeAssistant) announced(model string, now []string) (gone []string) {
 
 // due reports, once, that Home Assistant waits for an announcement.
 func (h *homeAssistant) due(now time.Time) bool {
-	at := h.again.Load()
-	return at != nil && !now.Before(*at) && h.again.CompareAndSwap(at, nil)
+	at := h.announceAt.Load()
+	return at != nil && !now.Before(*at) && h.announceAt.CompareAndSwap(at, nil)
 }
 
 // id identifies a model in Home Assistant.

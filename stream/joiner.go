@@ -18,7 +18,7 @@ import (
 //
 // Memory is bounded by the number of devices; the one that was silent for
 // longest makes room. One goroutine owns it.
-type gatherer struct {
+type joiner struct {
 	index   map[string]int // of the features that the topic's level names
 	filters []string       // of the features' topics; "" where the level names the feature
 	level   int            // of the topic, that names the feature; −1: none
@@ -31,15 +31,15 @@ type gatherer struct {
 }
 
 // unfinished is what is known of a device's next sample.
-type unfinished struct {
+type partialSample struct {
 	device string
 	x      []float64
 	at     []time.Time // zero where there is no value
 }
 
-func newGatherer(s codec.Stream, counts *counters) *gatherer {
+func newJoiner(s codec.Stream, counts *counters) *joiner {
 	names := s.FeatureNames()
-	g := &gatherer{
+	g := &joiner{
 		index: make(map[string]int, len(names)), filters: make([]string, len(names)),
 		level:  slices.Index(strings.Split(s.TopicTemplate, "/"), codec.FeatureLevel),
 		window: s.Join.Window, max: s.Join.Devices, counts: counts, devices: map[string]*list.Element{},
@@ -56,7 +56,7 @@ func newGatherer(s codec.Stream, counts *counters) *gatherer {
 }
 
 // feature returns which feature the topic of that name holds.
-func (g *gatherer) feature(name string) (int, *codec.Refusal) {
+func (g *joiner) feature(name string) (int, *codec.Refusal) {
 	for i, f := range g.filters {
 		if f != "" && topic.Matches(f, name) {
 			return i, nil
@@ -75,7 +75,7 @@ func (g *gatherer) feature(name string) (int, *codec.Refusal) {
 
 // add takes a value and returns the sample that it completes, nil if it
 // completes none.
-func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]float64, error) {
+func (g *joiner) add(topic, device string, value float64, now time.Time) ([]float64, error) {
 	i, err := g.feature(topic)
 	if err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 	if len(g.filters) == 1 {
 		return []float64{value}, nil
 	}
-	if len(device) > maxKnown {
-		return nil, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxKnown)
+	if len(device) > maxCachedName {
+		return nil, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxCachedName)
 	}
 	e := g.devices[device]
 	if e == nil {
@@ -92,11 +92,11 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 			g.drop(g.order.Front())
 		}
 		d := len(g.filters)
-		e = g.order.PushBack(&unfinished{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
+		e = g.order.PushBack(&partialSample{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
 		g.devices[device] = e
 	}
 	g.order.MoveToBack(e)
-	u := e.Value.(*unfinished)
+	u := e.Value.(*partialSample)
 	if !u.at[i].IsZero() {
 		g.counts.valuesUnused.Add(1)
 	}
@@ -112,8 +112,8 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 }
 
 // drop gives up what is known of a device.
-func (g *gatherer) drop(e *list.Element) {
-	u := g.order.Remove(e).(*unfinished)
+func (g *joiner) drop(e *list.Element) {
+	u := g.order.Remove(e).(*partialSample)
 	delete(g.devices, u.device)
 	for _, at := range u.at {
 		if !at.IsZero() {

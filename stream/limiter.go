@@ -34,10 +34,10 @@ func (l *limiter) allow(now time.Time) bool {
 }
 
 // limits are a limiter for each reason of a refusal.
-type limits map[codec.Reason]*limiter
+type rateLimits map[codec.Reason]*limiter
 
-func newLimits(interval time.Duration, burst int) limits {
-	all := limits{}
+func newRateLimits(interval time.Duration, burst int) rateLimits {
+	all := rateLimits{}
 	for _, reason := range codec.Reasons() {
 		all[reason] = &limiter{interval: interval, burst: burst}
 	}

@@ -87,27 +87,27 @@ type Deps struct {
 
 // Node is one MQTT edge node. NewNode makes it, Run runs it, once.
 type Node struct {
-	cfg     Config
-	log     *slog.Logger
-	counts  *counters
-	after   *Node // until TakeOver
-	sources []*source
-	lost    *source // of messages that no source asks for
-	models  []*modelState
-	heard   map[string]*sourceCounts // by name: of the sources, and of those of the nodes before
-	taught  map[string]*modelCounts  // likewise
+	cfg          Config
+	log          *slog.Logger
+	counts       *counters
+	previous     *Node // until TakeOver
+	sources      []*source
+	unrouted     *source // of messages that no source asks for
+	models       []*modelState
+	sourceCounts map[string]*sourceCounts // by name: of the sources, and of those of the nodes before
+	modelCounts  map[string]*modelCounts  // likewise
 
-	client    *mqtt.Client
-	ring      *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
-	deferred  *mqtt.Queue[*mqtt.Message] // messages that are only answered: they come again
-	queue     chan *item
-	outbox    *mqtt.Outbox
-	observer  *observer // nil: none
-	worker    *worker
-	committer *committer
-	report    *reporter
-	program   Program
-	errands   *errands
+	client     *mqtt.Client
+	ring       *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
+	deferred   *mqtt.Queue[*mqtt.Message] // messages that are only answered: they come again
+	queue      chan *item
+	outbox     *mqtt.Outbox
+	fallback   *fallback // nil: none
+	worker     *worker
+	committer  *committer
+	report     *reporter
+	program    Program
+	background *backgroundQueue
 }
 
 // NewNode checks the configuration and wires a node; nothing runs yet.
@@ -132,17 +132,17 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		home:   newHomeAssistant(cfg, prefix),
-		counts: n.counts, stats: n.Stats, more: deps.Health, heard: deps.OnEvent, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
+		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), logLimits: newRateLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.report.settings.Store(&deps.Settings)
 	n.worker = &worker{
-		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
-		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: make(itemPool, keptItems), shared: shared{ws: model.NewWorkspace()},
+		node: cfg.Node, ring: n.ring, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
+		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
+		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace()},
 	}
 	n.committer = &committer{
-		in: n.queue, try: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
-		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, labelled: deps.OnLabel,
+		in: n.queue, probe: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
+		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, onLabel: deps.OnLabel,
 		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed, newest: &n.counts.sequence},
 	}
 	n.committer.unconfirmed.load(deps.Taken)
@@ -150,18 +150,18 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	if id == "" {
 		id = mqtt.DefaultClientID(cfg.Node)
 	}
-	n.deferred = mqtt.NewQueue(observedQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
+	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.client = mqtt.NewClient(mqtt.Options{
 		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
 		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
 		Event: func(kind, detail string) { n.report.event("", kind, detail) },
 		Serve: func(ctx context.Context, c *mqtt.Conn) {
-			n.report.hello()
+			n.report.birth()
 			n.outbox.Serve(ctx, c)
 		},
 	})
-	n.observer = n.newObserver()
-	n.worker.observed = n.deferred
+	n.fallback = n.newFallback()
+	n.worker.deferred = n.deferred
 	if cfg.LossWindow > 0 {
 		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
 	}
@@ -185,9 +185,9 @@ func (n *Node) Run(ctx context.Context) error {
 	stop := make(chan struct{})
 
 	var network, reports, work, requests sync.WaitGroup
-	requests.Go(func() { n.errands.run(ctx) })
+	requests.Go(func() { n.background.run(ctx) })
 	network.Go(func() { n.client.Run(online) })
-	network.Go(func() { n.observer.run(ctx) })
+	network.Go(func() { n.fallback.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
@@ -245,7 +245,7 @@ func (n *Node) Notify(notice online.Notice) {
 // is reported, and made good, before a label needs it. It never waits.
 func (n *Node) CheckJournal() {
 	select {
-	case n.committer.try <- struct{}{}:
+	case n.committer.probe <- struct{}{}:
 	default: // one is due
 	}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // waiterBytes is what a waiting sample takes beside its numbers and its label.
-const waiterBytes = 256
+const pendingBytes = 256
 
-const maxForgotten = 4096 // samples; one more, and all are forgotten
+const maxDroppedKeys = 4096 // samples; one more, and all are forgotten
 
 // waiting holds the samples of one model that wait for their label, bounded by
 // number, bytes and age, and the latest that were taught one, for corrections.
@@ -20,27 +20,27 @@ const maxForgotten = 4096 // samples; one more, and all are forgotten
 // Age is counted on a clock of its own: the time that the node has run, which
 // goes on after a restart from the latest arrival that the journal knows. Time
 // in which the node does not run ages nothing, nor does a clock that is set.
-type waiting struct {
+type pendingStore struct {
 	limits Pending
 	start  time.Time     // monotonic
 	base   time.Duration // of the clock at start
 
-	unlabelled, taught list.List // of *waiter, oldest first
-	byKey              map[uint64]*list.Element
-	byID               map[uint64][]uint64 // keys of the samples that share an id
-	bytes              int
-	forgotten          map[uint64]bool // latest samples that were labelled and are not kept any more; at most maxForgotten
+	unlabelled, labelled list.List // of *waiter, oldest first
+	byKey                map[uint64]*list.Element
+	byID                 map[uint64][]uint64 // keys of the samples that share an id
+	bytes                int
+	droppedKeys          map[uint64]bool // latest samples that were labelled and are not kept any more; at most maxForgotten
 
 	changes []change // since keep
 }
 
 // change is a sample that came or went.
 type change struct {
-	sample *waiter
+	sample *pendingSample
 	gone   bool
 }
 
-type waiter struct {
+type pendingSample struct {
 	sample  online.Pending
 	version uint64 // labels that the model had learnt when it was predicted
 	seq     uint64 // of its prediction
@@ -48,43 +48,43 @@ type waiter struct {
 	stored  bool   // the journal has it
 }
 
-func newWaiting(limits Pending, recovered []online.Pending, now time.Time) (w *waiting, dropped []*waiter) {
-	w = &waiting{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
+func newPendingStore(limits Pending, recovered []online.Pending, now time.Time) (w *pendingStore, dropped []*pendingSample) {
+	w = &pendingStore{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
 	for i := range recovered {
 		w.base = max(w.base, recovered[i].Clock)
 	}
 	for i := range recovered {
-		w.insert(&waiter{sample: recovered[i], stored: true})
+		w.insert(&pendingSample{sample: recovered[i], stored: true})
 	}
 	dropped = w.shrink()
-	w.keep()
+	w.commit()
 	return w, dropped
 }
 
-func (w *waiting) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
+func (w *pendingStore) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
 
 // len is the number of samples that wait for their label.
-func (w *waiting) len() int { return w.unlabelled.Len() }
+func (w *pendingStore) len() int { return w.unlabelled.Len() }
 
 // list is where a sample is.
-func (w *waiting) list(p *waiter) *list.List {
+func (w *pendingStore) list(p *pendingSample) *list.List {
 	if p.sample.Label != "" {
-		return &w.taught
+		return &w.labelled
 	}
 	return &w.unlabelled
 }
 
-func (p *waiter) size() int {
-	return waiterBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + len(p.sample.Label)
+func (p *pendingSample) size() int {
+	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + len(p.sample.Label)
 }
 
-func (w *waiting) insert(p *waiter) {
+func (w *pendingStore) insert(p *pendingSample) {
 	if e := w.byKey[p.sample.Key]; e != nil {
 		w.remove(e)
 	}
 	l := w.list(p)
 	at := l.Back()
-	for at != nil && at.Value.(*waiter).sample.Clock > p.sample.Clock {
+	for at != nil && at.Value.(*pendingSample).sample.Clock > p.sample.Clock {
 		at = at.Prev()
 	}
 	if at != nil {
@@ -99,18 +99,18 @@ func (w *waiting) insert(p *waiter) {
 }
 
 // limit changes the limits, and returns those that there is no room for.
-func (w *waiting) limit(limits Pending) (dropped []*waiter) {
+func (w *pendingStore) setLimits(limits Pending) (dropped []*pendingSample) {
 	w.limits = limits
 	return w.shrink()
 }
 
 // keep makes what has changed stay; undo takes back what has changed since.
-func (w *waiting) keep() {
+func (w *pendingStore) commit() {
 	clear(w.changes)
 	w.changes = w.changes[:0]
 }
 
-func (w *waiting) undo() {
+func (w *pendingStore) rollback() {
 	for _, c := range slices.Backward(w.changes) {
 		if c.gone {
 			w.insert(c.sample)
@@ -118,22 +118,22 @@ func (w *waiting) undo() {
 			w.remove(e)
 		}
 	}
-	w.keep()
+	w.commit()
 }
 
 // add takes a sample up and returns those that make room for it. Its age is
 // counted from now.
-func (w *waiting) add(p waiter, now time.Time) (kept *waiter, dropped []*waiter) {
+func (w *pendingStore) add(p pendingSample, now time.Time) (kept *pendingSample, dropped []*pendingSample) {
 	p.sample.Clock = w.clock(now)
 	w.insert(&p)
 	return &p, w.shrink()
 }
 
 // shrink drops the oldest samples that are too many, those that were taught first.
-func (w *waiting) shrink() (dropped []*waiter) {
-	for w.taught.Len() > w.limits.Corrections || w.taught.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		p := w.remove(w.taught.Front())
-		w.forget(p.sample.Key)
+func (w *pendingStore) shrink() (dropped []*pendingSample) {
+	for w.labelled.Len() > w.limits.Corrections || w.labelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
+		p := w.remove(w.labelled.Front())
+		w.noteDropped(p.sample.Key)
 		dropped = append(dropped, p)
 	}
 	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
@@ -143,9 +143,9 @@ func (w *waiting) shrink() (dropped []*waiter) {
 }
 
 // expire drops the samples that have been here too long.
-func (w *waiting) expire(now time.Time) (dropped []*waiter) {
-	for _, l := range []*list.List{&w.unlabelled, &w.taught} {
-		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*waiter).sample.Clock > w.limits.TTL; e = l.Front() {
+func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
+	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
+		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*pendingSample).sample.Clock > w.limits.TTL; e = l.Front() {
 			dropped = append(dropped, w.remove(e))
 		}
 	}
@@ -154,28 +154,28 @@ func (w *waiting) expire(now time.Time) (dropped []*waiter) {
 
 // forgot reports whether the sample under a key was labelled in this run, and is
 // not kept any more.
-func (w *waiting) forgot(key uint64) bool { return w.forgotten[key] }
+func (w *pendingStore) wasDropped(key uint64) bool { return w.droppedKeys[key] }
 
 // forget notes that a labelled sample is not kept any more.
-func (w *waiting) forget(key uint64) {
-	if len(w.forgotten) == maxForgotten || w.forgotten == nil {
-		w.forgotten = map[uint64]bool{}
+func (w *pendingStore) noteDropped(key uint64) {
+	if len(w.droppedKeys) == maxDroppedKeys || w.droppedKeys == nil {
+		w.droppedKeys = map[uint64]bool{}
 	}
-	w.forgotten[key] = true
+	w.droppedKeys[key] = true
 }
 
 // get returns the sample under a key, nil if there is none. It stays.
-func (w *waiting) get(key uint64) *waiter {
+func (w *pendingStore) get(key uint64) *pendingSample {
 	e := w.byKey[key]
 	if e == nil {
 		return nil
 	}
-	return e.Value.(*waiter)
+	return e.Value.(*pendingSample)
 }
 
 // sharing returns the keys of the samples that wait under the id of key; of
 // those that were taught under it, if none waits.
-func (w *waiting) sharing(key uint64) (keys []uint64) {
+func (w *pendingStore) sameID(key uint64) (keys []uint64) {
 	taught := true
 	for _, k := range w.byID[idPart(key)] {
 		switch waits := w.get(k).sample.Label == ""; {
@@ -189,7 +189,7 @@ func (w *waiting) sharing(key uint64) (keys []uint64) {
 }
 
 // take returns the sample under a key, which is here no longer; nil if there is none.
-func (w *waiting) take(key uint64) *waiter {
+func (w *pendingStore) removeKey(key uint64) *pendingSample {
 	e := w.byKey[key]
 	if e == nil {
 		return nil
@@ -197,8 +197,8 @@ func (w *waiting) take(key uint64) *waiter {
 	return w.remove(e)
 }
 
-func (w *waiting) remove(e *list.Element) *waiter {
-	p := e.Value.(*waiter)
+func (w *pendingStore) remove(e *list.Element) *pendingSample {
+	p := e.Value.(*pendingSample)
 	w.list(p).Remove(e)
 	delete(w.byKey, p.sample.Key)
 	w.changes = append(w.changes, change{p, true})

@@ -70,7 +70,7 @@ func (q *queries) answer(key uint64) {
 }
 
 // prune closes the questions about samples that wait no longer.
-func (q *queries) prune(w *waiting) {
+func (q *queries) prune(w *pendingStore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := len(q.open)
@@ -81,7 +81,7 @@ func (q *queries) prune(w *waiting) {
 // ask returns the question about a sample that has just been predicted, nil if
 // its label is not worth one. Only the label of a sample that can wait for it is
 // asked for.
-func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *mqtt.Message, ws *model.Workspace) *Query {
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *example, msg *mqtt.Message, ws *model.Workspace) *Query {
 	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.Dup || m.queries.len() >= maxOpen {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *les
 func (c *committer) ask(m *modelState, q *Query, key uint64, now time.Time) {
 	q.key, q.Asked, q.Expires = key, now, now.Add(m.Pending.TTL)
 	m.queries.add(q)
-	c.group.done = append(c.group.done, func() { c.report.query(m, q) })
+	c.group.afterCommit = append(c.group.afterCommit, func() { c.report.query(m, q) })
 }
 
 // query publishes a question.

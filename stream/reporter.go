@@ -38,22 +38,22 @@ type Build struct {
 // reporter publishes what is not a prediction: latest, metrics, rejects,
 // events, info and health. Any goroutine may call it.
 type reporter struct {
-	node    string
-	prefix  string // <base>/<node>/
-	models  []*modelState
-	outbox  *mqtt.Outbox
-	qos     byte
-	metrics Metrics
-	build   Build
-	limits  Limits
-	counts  *counters
-	stats   func() Stats
-	more    func() map[string]any // for health; may be nil
-	heard   func(Event)           // may be nil
-	log     *slog.Logger
-	started time.Time
-	logs    limits
-	home    *homeAssistant
+	node       string
+	prefix     string // <base>/<node>/
+	models     []*modelState
+	outbox     *mqtt.Outbox
+	qos        byte
+	metrics    Metrics
+	build      Build
+	limits     Limits
+	counts     *counters
+	stats      func() Stats
+	moreHealth func() map[string]any // for health; may be nil
+	onEvent    func(Event)           // may be nil
+	log        *slog.Logger
+	started    time.Time
+	logLimits  rateLimits
+	home       *homeAssistant
 
 	settings atomic.Pointer[string] // that identify the configuration
 }
@@ -109,7 +109,7 @@ func (r *reporter) run(ctx context.Context) {
 }
 
 // hello publishes what every new connection begins with.
-func (r *reporter) hello() {
+func (r *reporter) birth() {
 	r.info()
 	r.announce()
 	r.final()
@@ -132,7 +132,7 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 		l.refused(why)
 	}
 	now := time.Now()
-	if r.logs[why.Reason].allow(now) {
+	if r.logLimits[why.Reason].allow(now) {
 		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
 		if p := (*online.Panic)(nil); errors.As(why, &p) {
 			r.log.Error("a message made the program panic, which is an error of this program", "topic", why.Topic, "stack", string(p.Stack))
@@ -171,8 +171,8 @@ type Event struct {
 // event publishes something that a person may want to know; model may be "".
 func (r *reporter) event(model, kind, detail string) {
 	now := time.Now()
-	if r.heard != nil {
-		r.heard(Event{now, model, kind, detail})
+	if r.onEvent != nil {
+		r.onEvent(Event{now, model, kind, detail})
 	}
 	e := EventPayload{V: 1, Time: Timestamp{now}, Node: r.node, Event: kind, Model: model, Detail: detail}
 	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "event", Payload: r.encode(e), QoS: r.qos})
@@ -206,7 +206,7 @@ func (r *reporter) health() {
 			Redelivered: s.Redelivered, IDReused: s.IDReused, Rejected: s.Rejected, Observed: s.Observed,
 			Reconnects: s.Reconnects, ProtocolErrors: s.ProtocolErrors, CommitFailures: s.CommitFailures,
 			Dropped: DropCounts{
-				In: s.RingDropped, Lessons: s.LessonsDropped, Out: s.OutboxDropped, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
+				In: s.RingDropped, Lessons: s.ExamplesDropped, Out: s.OutboxDropped, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
 				Values: s.ValuesUnused, Unconfirmed: s.UnconfirmedDropped, Frozen: s.Frozen,
 			},
 		},
@@ -222,8 +222,8 @@ func (r *reporter) health() {
 		age := math.Round(s.SinceMessage.Seconds()*10) / 10
 		h.MessageAge = &age
 	}
-	if r.more != nil {
-		h.Program = r.more()
+	if r.moreHealth != nil {
+		h.Program = r.moreHealth()
 	}
 	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "health", Payload: r.encode(h), QoS: r.qos})
 }

@@ -14,13 +14,13 @@ type source struct {
 	filters       []string
 	decoder       *codec.Decoder
 	template      *topic.Template
-	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
+	joiner        *joiner // of a stream whose messages hold one value each; the worker's
 	allowRetained bool
 	impute        bool                       // what is missing is filled in
 	feeds         []feed                     // of a stream
 	models        []*modelState              // of the feeds; or whom the labels are for
-	heed          func(*item, *source) error // of messages that are not samples or labels
-	places        map[string]place           // of the latest topics; the worker's
+	handle        func(*item, *source) error // of messages that are not samples or labels
+	matches       map[string]topicMatch      // of the latest topics; the worker's
 	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
 	identity      string                     // name that the keys of its samples have in the journal
 	*sourceCounts
@@ -33,18 +33,18 @@ type feed struct {
 }
 
 // place is what a topic says about where a sample is from.
-type place struct {
+type topicMatch struct {
 	levels []string // captured
 	device string   // the same, with / between them
 }
 
 // place returns that of a topic, which most likely has come before.
-func (s *source) place(topic string) place {
-	p, ok := s.places[topic]
+func (s *source) match(topic string) topicMatch {
+	p, ok := s.matches[topic]
 	if !ok {
 		p.levels = s.template.Capture(topic)
 		p.device = strings.Join(p.levels, "/")
-		remember(&s.places, topic, p)
+		putBounded(&s.matches, topic, p)
 	}
 	return p
 }

@@ -15,7 +15,7 @@ import (
 type counters struct {
 	// Counters that the worker increments, on cache lines of their own.
 	received, refused, predictions, observed atomic.Uint64
-	lessonsDropped, rejectsDropped           atomic.Uint64
+	examplesDropped, rejectsDropped          atomic.Uint64
 	valuesUnused                             atomic.Uint64
 	held                                     atomic.Int64 // answered messages that the committer's queue has no room for
 	lastMessage                              moment
@@ -152,7 +152,7 @@ type ConnectionStats struct {
 // LossStats are the Stats of what was given up because a bound was reached.
 type LossStats struct {
 	RingDropped        uint64 // messages of QoS 0 that found the ring full
-	LessonsDropped     uint64 // messages of QoS 0 that were answered but found the journal's queue full
+	ExamplesDropped    uint64 // messages of QoS 0 that were answered but found the journal's queue full
 	OutboxDropped      uint64 // messages that were not published
 	RejectsDropped     uint64 // refusals that the rate limit kept from the reject topic
 	PendingExpired     uint64 // samples whose label did not come in time
@@ -198,7 +198,7 @@ func (n *Node) Stats() Stats {
 	if why := c.commitError.Load(); s.Degraded && why != nil {
 		s.CommitError = *why
 	}
-	for name, c := range n.heard {
+	for name, c := range n.sourceCounts {
 		c.rejected.addTo(s.Rejected)
 		if c.received.Load() == 0 {
 			continue
@@ -234,7 +234,7 @@ func (n *Node) connectionStats() ConnectionStats {
 func (n *Node) lossStats() LossStats {
 	c := n.counts
 	return LossStats{
-		RingDropped: c.ringDropped.Load(), LessonsDropped: c.lessonsDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
+		RingDropped: c.ringDropped.Load(), ExamplesDropped: c.examplesDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
 		RejectsDropped: c.rejectsDropped.Load(), PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(),
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), ObservedDropped: c.network.DeferredDropped.Load(),
 		UnconfirmedDropped: c.unconfirmedDropped.Load(),

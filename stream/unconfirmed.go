@@ -45,27 +45,27 @@ const (
 //
 // The set is part of each commit. The committer's goroutine owns it.
 type unconfirmed struct {
-	messages []takenMessage // oldest first
-	removed  []takenMessage // repeated since the last commit
-	unnoted  bool           // messages were taken since the last commit
-	due      bool           // a message was taken that taught something: the set needs a commit
-	sequence uint64         // of the newest commit that took messages
-	count    uint64         // messages of QoS 1 and 2 so far
+	messages    []unconfirmedMessage // oldest first
+	removed     []unconfirmedMessage // repeated since the last commit
+	changed     bool                 // messages were taken since the last commit
+	needsCommit bool                 // a message was taken that taught something: the set needs a commit
+	sequence    uint64               // of the newest commit that took messages
+	count       uint64               // messages of QoS 1 and 2 so far
 
 	conn      mqtt.Origin // that the newest message came over
 	confirmed uint64      // acknowledgements over conn that the broker has read
-	renewed   bool        // conn's broker may give new identifiers to what it sends again: it began with 1
-	marks     bool        // the broker sets DUP: a message without it is new
+	renumbers bool        // conn's broker may give new identifiers to what it sends again: it began with 1
+	setsDUP   bool        // the broker sets DUP: a message without it is new
 
 	dropped *atomic.Uint64 // messages that left the full set
 	size    *atomic.Int64  // of the set
 	newest  *atomic.Uint64 // sequence, for the client
 
-	note online.Taken // of the last commit
+	committed online.Taken // of the last commit
 }
 
 // takenMessage is a message in the set.
-type takenMessage struct {
+type unconfirmedMessage struct {
 	id       uint16
 	key      uint64 // identity of topic and payload
 	named    bool   // all that it labels has an id, which tells a repetition as well
@@ -80,7 +80,7 @@ type takenMessage struct {
 func (u *unconfirmed) load(t online.Taken) {
 	u.advance(t.Sequence)
 	for _, m := range t.Messages {
-		u.messages = append(u.messages, takenMessage{id: m.ID, key: m.Key, named: m.Named, sequence: m.Sequence})
+		u.messages = append(u.messages, unconfirmedMessage{id: m.ID, key: m.Key, named: m.Named, sequence: m.Sequence})
 	}
 	u.size.Store(int64(len(u.messages)))
 }
@@ -94,13 +94,13 @@ func (u *unconfirmed) advance(to uint64) {
 }
 
 // meets reports whether a message is the first one over its connection.
-func (u *unconfirmed) meets(msg *mqtt.Message) bool {
+func (u *unconfirmed) isFirst(msg *mqtt.Message) bool {
 	return msg.QoS > 0 && msg.From != nil && msg.From != u.conn
 }
 
 // begin prepares the set for the messages of another connection, of which first
 // is the first.
-func (u *unconfirmed) begin(first *mqtt.Message, c mqtt.Cursor) {
+func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 	if u.conn != nil { // what the broker has told last over the connection before
 		u.prune(u.conn.Confirmed())
 	}
@@ -109,7 +109,7 @@ func (u *unconfirmed) begin(first *mqtt.Message, c mqtt.Cursor) {
 	if c.Fresh || c.Found && c.Sequence > u.sequence {
 		u.messages = u.messages[:0]
 	}
-	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
+	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {
 		return c.Found && m.sequence > 0 && m.sequence <= c.Sequence
 	})
 	for i := range u.messages {
@@ -123,17 +123,17 @@ func (u *unconfirmed) begin(first *mqtt.Message, c mqtt.Cursor) {
 	}
 	u.conn, u.confirmed = first.From, 0
 	u.advance(c.Sequence)
-	u.renewed = first.ID == 1
+	u.renumbers = first.ID == 1
 }
 
 // repeats reports whether a message was taken before. It then leaves the set,
 // until it is taken again.
-func (u *unconfirmed) repeats(msg *mqtt.Message) bool {
+func (u *unconfirmed) isRepetition(msg *mqtt.Message) bool {
 	if msg.QoS == 0 || msg.From == nil {
 		return false
 	}
 	u.count++
-	u.marks = u.marks || msg.Dup
+	u.setsDUP = u.setsDUP || msg.Dup
 	u.prune(msg.Confirmed)
 	if len(u.messages) == 0 {
 		return false
@@ -141,18 +141,18 @@ func (u *unconfirmed) repeats(msg *mqtt.Message) bool {
 	if at := u.find(msg.ID); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.From && same && msg.Dup, m.conn != msg.From && same && (msg.Dup || m.sequence == unread && !u.renewed && !u.marks):
+		case m.conn == msg.From && same && msg.Dup, m.conn != msg.From && same && (msg.Dup || m.sequence == unread && !u.renumbers && !u.setsDUP):
 			u.remove(at)
 			return true
-		case m.conn == msg.From, !u.renewed: // a new message has the identifier
-			u.read(at)
+		case m.conn == msg.From, !u.renumbers: // a new message has the identifier
+			u.dropRead(at)
 		}
 	}
-	if !u.renewed || !msg.Dup {
+	if !u.renumbers || !msg.Dup {
 		return false
 	}
 	key := keyOf(msg)
-	at := slices.IndexFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn && m.key == key })
+	at := slices.IndexFunc(u.messages, func(m unconfirmedMessage) bool { return m.conn != u.conn && m.key == key })
 	if at >= 0 {
 		u.remove(at)
 	}
@@ -179,10 +179,10 @@ func (u *unconfirmed) find(id uint16) int {
 
 // read drops a message whose acknowledgement the broker has read, and those
 // that were acknowledged before it over the same connection.
-func (u *unconfirmed) read(at int) {
+func (u *unconfirmed) dropRead(at int) {
 	last := u.messages[at]
 	i := 0
-	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
+	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {
 		i++
 		return i-1 == at || i-1 < at && m.conn == last.conn
 	})
@@ -193,23 +193,23 @@ func (u *unconfirmed) read(at int) {
 func (u *unconfirmed) prune(confirmed uint64) {
 	if confirmed > u.confirmed {
 		u.confirmed = confirmed
-		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool {
+		u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {
 			return m.conn == u.conn && m.position > 0 && m.position <= confirmed
 		})
 	}
 	if u.count%maxAgeRenewed == 0 {
 		age := uint64(maxAge)
-		if u.renewed {
+		if u.renumbers {
 			age = maxAgeRenewed
 		}
-		u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.conn != u.conn && u.count-m.at > age })
+		u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool { return m.conn != u.conn && u.count-m.at > age })
 	}
 }
 
 // take puts a message into the set, named if all that it labels has an id. One
 // that taught nothing needs no commit of its own: until the next one nothing has
 // changed, and it would teach nothing again.
-func (u *unconfirmed) take(msg *mqtt.Message, named, taught bool) {
+func (u *unconfirmed) add(msg *mqtt.Message, named, taught bool) {
 	if msg.QoS == 0 || msg.From == nil {
 		return
 	}
@@ -217,11 +217,11 @@ func (u *unconfirmed) take(msg *mqtt.Message, named, taught bool) {
 		u.messages = slices.Delete(u.messages, 0, 1)
 		u.dropped.Add(1)
 	}
-	u.messages = append(u.messages, takenMessage{
+	u.messages = append(u.messages, unconfirmedMessage{
 		id: msg.ID, key: keyOf(msg), named: named, staged: true, conn: msg.From, at: u.count,
 	})
-	u.due = u.due || taught
-	u.unnoted = true
+	u.needsCommit = u.needsCommit || taught
+	u.changed = true
 }
 
 // commit returns the set for the next commit; nil if nothing was taken since the
@@ -229,11 +229,11 @@ func (u *unconfirmed) take(msg *mqtt.Message, named, taught bool) {
 // restart. What is on its way from it may still be a repetition, so that the set
 // itself keeps those until prune.
 func (u *unconfirmed) commit() *online.Taken {
-	if !u.unnoted {
+	if !u.changed {
 		return nil
 	}
 	u.advance(u.sequence + 1)
-	u.note.Sequence, u.note.Messages = u.sequence, u.note.Messages[:0]
+	u.committed.Sequence, u.committed.Messages = u.sequence, u.committed.Messages[:0]
 	confirmed := u.conn.Confirmed()
 	for i := range u.messages {
 		m := &u.messages[i]
@@ -241,16 +241,16 @@ func (u *unconfirmed) commit() *online.Taken {
 			m.sequence = u.sequence
 		}
 		if m.conn != u.conn || m.position == 0 || m.position > confirmed {
-			u.note.Messages = append(u.note.Messages, online.TakenMessage{ID: m.id, Key: m.key, Named: m.named, Sequence: m.sequence})
+			u.committed.Messages = append(u.committed.Messages, online.TakenMessage{ID: m.id, Key: m.key, Named: m.named, Sequence: m.sequence})
 		}
 	}
-	return &u.note
+	return &u.committed
 }
 
 // hold lets the acknowledgements of a commit and the cursor leave in one piece,
 // when the function that it returns is called.
 func (u *unconfirmed) hold(committed bool) (release func()) {
-	if !committed || !u.unnoted {
+	if !committed || !u.changed {
 		return func() {}
 	}
 	u.conn.Hold()
@@ -279,9 +279,9 @@ func (u *unconfirmed) acknowledged(committed bool) {
 		m.position = position
 		m.staged = false
 	}
-	if committed && u.unnoted {
-		u.due, u.unnoted = false, false
-		if slices.ContainsFunc(u.messages, func(m takenMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
+	if committed && u.changed {
+		u.needsCommit, u.changed = false, false
+		if slices.ContainsFunc(u.messages, func(m unconfirmedMessage) bool { return m.sequence == u.sequence && m.conn == u.conn && !m.named }) {
 			u.conn.PublishCursor(u.sequence)
 		}
 	}
@@ -289,10 +289,10 @@ func (u *unconfirmed) acknowledged(committed bool) {
 }
 
 // undo takes back what has come since the last commit, which will come again.
-func (u *unconfirmed) undo() {
-	u.messages = slices.DeleteFunc(u.messages, func(m takenMessage) bool { return m.staged })
+func (u *unconfirmed) rollback() {
+	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool { return m.staged })
 	u.messages = append(u.messages, u.removed...)
-	u.removed, u.due = u.removed[:0], false
+	u.removed, u.needsCommit = u.removed[:0], false
 }
 
 // keyOf identifies the topic and the payload of a message, and whether the broker

@@ -15,20 +15,20 @@ import (
 
 // worker decodes messages and answers them, one after the other.
 type worker struct {
-	node     string
-	ring     *mqtt.Queue[*mqtt.Message]
-	observed *mqtt.Queue[*mqtt.Message] // what will come again
-	router   *topic.Router[*source]
-	lost     *source // takes what no source asks for
-	out      chan<- *item
-	report   *reporter
-	outbox   *mqtt.Outbox
-	qos      byte
-	hook     func(*Prediction)
-	counts   *counters
+	node         string
+	ring         *mqtt.Queue[*mqtt.Message]
+	deferred     *mqtt.Queue[*mqtt.Message] // what will come again
+	router       *topic.Router[*source]
+	unrouted     *source // takes what no source asks for
+	out          chan<- *item
+	report       *reporter
+	outbox       *mqtt.Outbox
+	qos          byte
+	onPrediction func(*Prediction)
+	counts       *counters
 
-	turn   []*item
-	shared shared
+	ready []*item
+	batch batch
 
 	started time.Time
 	ws      *model.Workspace
@@ -75,9 +75,9 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.next()
-		case <-w.observed.Ready():
-			w.observe()
+			w.handleReady()
+		case <-w.deferred.Ready():
+			w.answerDeferred()
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
@@ -88,35 +88,35 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(it *item) {
 	msg := it.msg
 	w.counts.received.Add(1)
-	if order, ok := msg.Attached.(*instruction); ok { // what a request has prepared
-		it.order = order
-		w.hand(it)
+	if order, ok := msg.Attached.(*mutation); ok { // what a request has prepared
+		it.mutation = order
+		w.forward(it)
 		return
 	}
 	w.counts.lastMessage.set(msg.Arrived)
 	w.routes = w.router.Find(w.routes[:0], msg.Topic)
 	if len(w.routes) == 0 {
-		w.report.refuse(w.lost, nil, msg, unrouted(msg.Topic))
+		w.report.refuse(w.unrouted, nil, msg, refuseUnrouted(msg.Topic))
 	}
 	for _, src := range w.routes {
 		src.last.set(msg.Arrived)
 		src.received.Add(1)
 		read := w.read
-		if src.heed != nil {
-			read = src.heed
+		if src.handle != nil {
+			read = src.handle
 		}
-		if err := surviving(read, it, src); err != nil {
+		if err := refusePanic(read, it, src); err != nil {
 			var r *codec.Refusal
 			if errors.As(err, &r) {
 				w.report.refuse(src, src.models, msg, r)
 			}
 		}
 	}
-	w.hand(it)
+	w.forward(it)
 }
 
 // unrouted is the refusal of a message that has no destination.
-func unrouted(name string) *codec.Refusal {
+func refuseUnrouted(name string) *codec.Refusal {
 	if err := topic.Check(name); err != nil {
 		return codec.Refuse(codec.BadTopic, "the topic %w: the broker should have refused it", err)
 	}
@@ -125,8 +125,8 @@ func unrouted(name string) *codec.Refusal {
 
 // surviving reads a message and refuses it if that panics: the broker would send
 // it again after every restart.
-func surviving(read func(*item, *source) error, it *item, src *source) error {
-	err := guarded(read, it, src)
+func refusePanic(read func(*item, *source) error, it *item, src *source) error {
+	err := catchPanic(read, it, src)
 	if err == nil {
 		return nil
 	}
@@ -136,15 +136,15 @@ func surviving(read func(*item, *source) error, it *item, src *source) error {
 	return err
 }
 
-func guarded(read func(*item, *source) error, it *item, src *source) (err error) {
+func catchPanic(read func(*item, *source) error, it *item, src *source) (err error) {
 	defer online.Survive(&err)
 	return read(it, src)
 }
 
 // hand gives the committer what a message teaches. Where it is behind, a message
 // of QoS 1 is held; one of QoS 0 is answered but teaches nothing.
-func (w *worker) hand(it *item) {
-	keeps := it.msg.QoS > 0 || it.order != nil
+func (w *worker) forward(it *item) {
+	keeps := it.msg.QoS > 0 || it.mutation != nil
 	if len(w.held) == 0 {
 		select {
 		case w.out <- it:
@@ -155,10 +155,10 @@ func (w *worker) hand(it *item) {
 	switch {
 	case keeps:
 		w.held = append(w.held, it)
-		w.ring.Keep(it.msg)
+		w.ring.Reserve(it.msg)
 		w.counts.held.Store(int64(len(w.held)))
-	case slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }):
-		w.counts.lessonsDropped.Add(1)
+	case slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 }):
+		w.counts.examplesDropped.Add(1)
 	}
 }
 
@@ -168,10 +168,10 @@ func (w *worker) read(it *item, src *source) error {
 	if msg.Retained && !src.allowRetained {
 		return codec.Refuse(codec.Retained, "the broker kept this message: allow_retained is off")
 	}
-	readings, row := it.early.readings, it.early.row
-	if it.early.src != src {
+	readings, row := it.predecoded.readings, it.predecoded.row
+	if it.predecoded.src != src {
 		scratch := &it.scratch
-		if len(it.lessons) > 0 { // of another stream, with their features in there
+		if len(it.examples) > 0 { // of another stream, with their features in there
 			scratch = new(codec.Scratch)
 		}
 		var err error
@@ -179,18 +179,18 @@ func (w *worker) read(it *item, src *source) error {
 			return err
 		}
 		row = -1
-		if len(readings) > 1 && len(w.turn) < 2 && src.gatherer == nil && len(src.feeds) > 0 {
-			w.shared.begin()
-			row = w.shared.take(src, readings)
-			w.shared.load()
+		if len(readings) > 1 && len(w.ready) < 2 && src.joiner == nil && len(src.feeds) > 0 {
+			w.batch.reset()
+			row = w.batch.add(src, readings)
+			w.batch.load()
 		}
 	}
 	if it.answerOnly {
 		readings = unlabelled(readings)
 	}
-	from := src.place(msg.Topic)
-	if src.gatherer != nil {
-		x, err := src.gatherer.add(msg.Topic, from.device, readings[0].X[0], msg.Arrived)
+	from := src.match(msg.Topic)
+	if src.joiner != nil {
+		x, err := src.joiner.add(msg.Topic, from.device, readings[0].X[0], msg.Arrived)
 		if err != nil {
 			return err
 		}
@@ -222,12 +222,12 @@ func (w *worker) read(it *item, src *source) error {
 // label finds the samples that a label without features may be for.
 func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) {
 	msg := it.msg
-	l := lesson{
+	l := example{
 		from: src, label: r.Label, weight: r.Weight, id: r.ID,
-		key: messageKey(msg.Topic, msg.Payload, entry), repeat: msg.Retained,
+		key: messageKey(msg.Topic, msg.Payload, entry), mayRepeat: msg.Retained,
 	}
 	for _, m := range src.models {
-		late := lateLabel{to: m}
+		late := labelTarget{to: m}
 		streams := m.streams
 		if len(src.feeds) > 0 { // on a stream's topic: of a sample of that stream and device
 			streams = []*source{src}
@@ -243,7 +243,7 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 				late.device = strings.Join(levels, "/")
 			}
 		}
-		l.labels = append(l.labels, late)
+		l.targets = append(l.targets, late)
 	}
-	it.lessons = append(it.lessons, l)
+	it.examples = append(it.examples, l)
 }

@@ -168,7 +168,7 @@ func (m *monitor) describeNode() *nodeView {
 	v := &nodeView{
 		V: 1, Node: m.now().cfg.Node, Version: m.build.Version, Commit: m.build.Commit, Started: m.started,
 		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
-		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.LessonsDropped + s.OutboxDropped + s.PendingEvicted,
+		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.PendingEvicted,
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
 		Control: m.now().cfg.Control.Enabled, Events: []eventView{}, Models: []modelSummary{},
 	}

@@ -38,7 +38,7 @@ var failpoints = []failpoint{
 	{"before the commit", "persist/ledger.go", "		return ds.finish()", "return err", ""},
 	{"after the commit", "persist/ledger.go", "	for _, d := range ds.list {\n		d.apply()", "", ""},
 	{"before the acknowledgement", "stream/committer.go", "	for _, it := range g.items {\n		it.msg.Ack()", "", ""},
-	{"after the acknowledgement", "stream/committer.go", "	for _, f := range g.done {", "", ""},
+	{"after the acknowledgement", "stream/committer.go", "	for _, f := range g.afterCommit {", "", ""},
 	{"before learning", "online/loop.go", "		out := lp.learner.Add(&r.Event)", "", ""},
 	{"after learning", "online/loop.go", "		lp.seq = r.Seq", "", ""},
 	{"after the snapshot", "online/loop.go", "	lp.publishDoubt()\n	lp.stale = true", "", ""},

@@ -164,7 +164,7 @@ func (c *collector) collect() *exposition {
 		send(c.rejected, float64(s.Rejected[reason]), "none", string(reason))
 	}
 	send(c.dropped, float64(s.RingDropped), "in", "drop_oldest")
-	send(c.dropped, float64(s.LessonsDropped), "commit", "drop_newest")
+	send(c.dropped, float64(s.ExamplesDropped), "commit", "drop_newest")
 	send(c.dropped, float64(s.OutboxDropped), "out", "drop_oldest")
 	send(c.dropped, float64(s.ObservedDropped), "observed", "drop_oldest")
 	send(c.dropped, float64(s.RejectsDropped), "reject", "rate_limit")

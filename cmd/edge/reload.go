@@ -91,7 +91,7 @@ func (r *run) replace(old, next *deployment) {
 	if err := r.node.end(why); err != nil {
 		r.log.Warn("not all was done when the node was replaced", "error", err)
 	}
-	next.node.TakeOver()
+	next.node.Inherit()
 	for _, m := range next.models {
 		if m.work == nil {
 			m.work = begin(r.learning, m.loop.Run)

@@ -26,7 +26,7 @@ type cborCodec struct {
 	mode cbor.DecMode
 }
 
-func newCBORCodec(s *shape) (*cborCodec, error) {
+func newCBORCodec(s *schema) (*cborCodec, error) {
 	mode, err := cbor.DecOptions{
 		DupMapKey:       cbor.DupMapKeyEnforcedAPF,
 		MaxNestedLevels: maxDepth,

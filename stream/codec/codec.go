@@ -47,7 +47,7 @@ type Reading struct {
 // Decoder turns the payloads of one stream into readings. Any number of
 // goroutines may use it.
 type Decoder struct {
-	*shape
+	*schema
 	codec      codec
 	unpacker   *unpacker
 	maxPayload int
@@ -75,7 +75,7 @@ type codec interface {
 }
 
 // shape is what the payloads of a stream hold, whatever their format.
-type shape struct {
+type schema struct {
 	names           []string       // of the D features; none where labels come alone
 	index           map[string]int // of a feature's name
 	paths           []string       // of the features; nil where their names are their keys
@@ -94,7 +94,7 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("stream: decoder: %w", err)
 	}
-	sh := &shape{
+	sh := &schema{
 		names: s.FeatureNames(), index: map[string]int{}, reserved: map[string]bool{}, columns: s.Columns,
 		id: s.ID, time: s.Time, label: s.Label, maxBatch: s.MaxBatch,
 		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
@@ -109,7 +109,7 @@ func NewDecoder(s Stream) (*Decoder, error) {
 		sh.reserved[key] = true
 	}
 	sh.scanned = sh.scannable()
-	d := &Decoder{shape: sh, maxPayload: int(s.MaxPayload)}
+	d := &Decoder{schema: sh, maxPayload: int(s.MaxPayload)}
 	var err error
 	switch s.Format {
 	case FormatJSON:
@@ -139,8 +139,8 @@ func NewDecoder(s Stream) (*Decoder, error) {
 // newLabelDecoder returns the decoder of messages that hold labels alone.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &shape{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
-	return &Decoder{shape: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
+	return &Decoder{schema: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
 }
 
 // Decode returns the readings of a payload, or a *Refusal of all of it: a
@@ -184,7 +184,7 @@ func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 }
 
 // setID gives a reading its identity.
-func (s *shape) setID(r *Reading, text string) *Refusal {
+func (s *schema) setID(r *Reading, text string) *Refusal {
 	if text == "" || len(text) > maxID {
 		return Refuse(BadID, "%s has %d bytes: want 1 to %d", s.id, len(text), maxID)
 	}
@@ -194,7 +194,7 @@ func (s *shape) setID(r *Reading, text string) *Refusal {
 
 // setWeight gives a reading's label its weight. A payload whose paths somebody
 // else chose may mean something of its own by the word.
-func (s *shape) setWeight(r *Reading, text string) *Refusal {
+func (s *schema) setWeight(r *Reading, text string) *Refusal {
 	if r.Label == "" || s.paths != nil {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (r *Reading) setTime(text string) {
 }
 
 // complete makes NaN of the features that a payload does not have, or refuses.
-func (s *shape) complete(x []float64, have []bool) *Refusal {
+func (s *schema) fillMissing(x []float64, have []bool) *Refusal {
 	n := 0
 	for i, ok := range have {
 		switch {
@@ -240,7 +240,7 @@ func (s *shape) complete(x []float64, have []bool) *Refusal {
 
 // cells makes a reading of named texts, as a line has them.
 type cells struct {
-	*shape
+	*schema
 	r      Reading
 	x      []float64
 	have   []bool
@@ -248,8 +248,8 @@ type cells struct {
 	weight string // "" if there is none
 }
 
-func (s *shape) newCells() *cells {
-	return &cells{shape: s, x: make([]float64, len(s.names)), have: make([]bool, len(s.names))}
+func (s *schema) newCells() *cells {
+	return &cells{schema: s, x: make([]float64, len(s.names)), have: make([]bool, len(s.names))}
 }
 
 // feature sets feature i.
@@ -279,7 +279,7 @@ func (c *cells) reading() (Reading, *Refusal) {
 		}
 		return c.r, nil
 	}
-	if err := c.complete(c.x, c.have); err != nil {
+	if err := c.fillMissing(c.x, c.have); err != nil {
 		return c.r, err
 	}
 	c.r.X = c.x
@@ -287,7 +287,7 @@ func (c *cells) reading() (Reading, *Refusal) {
 }
 
 // append adds a reading to those of a payload, within the bound of a batch.
-func (s *shape) append(all []Reading, c *cells) ([]Reading, *Refusal) {
+func (s *schema) append(all []Reading, c *cells) ([]Reading, *Refusal) {
 	if len(all) == s.maxBatch {
 		return nil, Refuse(TooLarge, "more than %d entries in a batch", s.maxBatch)
 	}

@@ -13,7 +13,7 @@ import (
 // csvCodec reads lines of cells with commas between them (RFC 4180), without a
 // header: the configuration names the columns. An empty cell is an absent one.
 type csvCodec struct {
-	*shape
+	*schema
 	columns []column
 }
 
@@ -28,8 +28,8 @@ const (
 	cellWeight = "weight"
 )
 
-func newCSVCodec(s *shape) csvCodec {
-	c := csvCodec{shape: s}
+func newCSVCodec(s *schema) csvCodec {
+	c := csvCodec{schema: s}
 	if len(s.columns) == 0 {
 		for i := range s.names {
 			c.columns = append(c.columns, column{feature: i})
@@ -44,7 +44,7 @@ func newCSVCodec(s *shape) csvCodec {
 
 // cellFeature returns the index of the feature in a cell of that name, −1 if
 // it is none.
-func (s *shape) cellFeature(name string) int {
+func (s *schema) cellFeature(name string) int {
 	if s.paths != nil {
 		return slices.IndexFunc(s.paths, func(path string) bool { return plainName(path) == name })
 	}

@@ -14,11 +14,11 @@ import (
 // label and source are fields or tags, and other tags are ignored, since
 // Telegraf adds some to every line. The timestamp is passed on as it came.
 type influxCodec struct {
-	*shape
+	*schema
 	byField map[string]int // where a feature is
 }
 
-func newInfluxCodec(s *shape) influxCodec {
+func newInfluxCodec(s *schema) influxCodec {
 	c := influxCodec{s, s.index}
 	if s.paths != nil {
 		c.byField = make(map[string]int, len(s.paths))

@@ -16,7 +16,7 @@ import (
 const maxDepth = 16
 
 // jsonCodec reads JSON (RFC 8259).
-type jsonCodec struct{ *shape }
+type jsonCodec struct{ *schema }
 
 // decode reads whatever may come.
 func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
@@ -194,7 +194,7 @@ func (c jsonCodec) array(v gjson.Result) ([]float64, *Refusal) {
 	if len(x) != len(c.names) {
 		return nil, Refuse(WrongDimension, "%d numbers, want %d", len(x), len(c.names))
 	}
-	return x, c.complete(x, have)
+	return x, c.fillMissing(x, have)
 }
 
 // object decodes an object of features; flat says that the reserved keys are
@@ -223,7 +223,7 @@ func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 	if n == 0 && flat {
 		return nil, Refuse(MissingFeature, "no features")
 	}
-	return x, c.complete(x, have)
+	return x, c.fillMissing(x, have)
 }
 
 // nested decodes features by their paths. The returned features are nil if
@@ -252,7 +252,7 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 	if missing >= 0 && (n == 0 || !c.lenient) {
 		return x, Refuse(MissingFeature, "feature %.40q is missing at %s", c.names[missing], c.paths[missing])
 	}
-	return x, c.complete(x, have)
+	return x, c.fillMissing(x, have)
 }
 
 // absent reports whether a value says that a feature is missing, where it may be.

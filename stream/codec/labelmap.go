@@ -73,7 +73,7 @@ func (m labelMap) class(text string) (string, bool) {
 }
 
 // words are those that the map knows, for an error.
-func (m labelMap) words() string {
+func (m labelMap) knownLabels() string {
 	const most = 20
 	known := slices.Sorted(maps.Keys(m))
 	if len(known) > most {
@@ -94,13 +94,13 @@ func CheckLabel(text string) error {
 }
 
 // setLabel gives a reading its label, which the payload has as a text.
-func (s *shape) setLabel(r *Reading, text string) *Refusal {
+func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	if err := CheckLabel(text); err != nil {
 		return Refuse(BadLabel, "%s %w", s.label, err)
 	}
 	name, ok := s.labels.class(text)
 	if !ok {
-		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.words())
+		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.knownLabels())
 	}
 	r.Label = strings.Clone(name)
 	return nil
@@ -109,7 +109,7 @@ func (s *shape) setLabel(r *Reading, text string) *Refusal {
 // setLabelNumber gives a reading its label, which the payload has as a number: a
 // whole one is the name of a class, such as 1; a fraction needs a map, since the
 // same one is seldom computed twice.
-func (s *shape) setLabelNumber(r *Reading, text string) *Refusal {
+func (s *schema) setLabelNumber(r *Reading, text string) *Refusal {
 	number, whole, ok := plainNumber(text)
 	if !ok {
 		return Refuse(BadLabel, "%s is the number %.40s, which is out of range", s.label, text)

@@ -9,7 +9,7 @@ import (
 // rawCodec reads little-endian IEEE 754 numbers without anything around them:
 // D features, or several times D for several samples.
 type rawCodec struct {
-	*shape
+	*schema
 	size int // bytes of a number: 4 or 8
 }
 

@@ -20,7 +20,7 @@ type scanner struct {
 
 // scannable reports whether the keys of a shape are such that a scanner may
 // read its payloads.
-func (s *shape) scannable() bool {
+func (s *schema) scannable() bool {
 	if len(s.names) == 0 || len(s.names) > maxScanned || s.paths != nil {
 		return false
 	}
@@ -62,9 +62,9 @@ func (c jsonCodec) scan(payload []byte, x []float64) (r Reading, ok bool) {
 	s := scanner{text: payload, x: x}
 	switch s.next() {
 	case '[':
-		r.X, ok = s.array(c.shape)
+		r.X, ok = s.array(c.schema)
 	case '{':
-		ok = s.object(c.shape, &r)
+		ok = s.object(c.schema, &r)
 	}
 	return r, ok && s.next() == 0 && s.at == len(s.text)
 }
@@ -113,7 +113,7 @@ func (s *scanner) list(open, end byte, element func() bool) bool {
 }
 
 // object reads the object that is a sample.
-func (s *scanner) object(of *shape, r *Reading) bool {
+func (s *scanner) object(of *schema, r *Reading) bool {
 	var (
 		x       []float64
 		beside  bool // features beside the rest
@@ -188,12 +188,12 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 }
 
 // room returns memory for all features.
-func (s *scanner) room(of *shape) []float64 {
+func (s *scanner) room(of *schema) []float64 {
 	return slices.Grow(s.x[:0], len(of.names))[:len(of.names)]
 }
 
 // features reads an object of all features.
-func (s *scanner) features(of *shape) ([]float64, bool) {
+func (s *scanner) features(of *schema) ([]float64, bool) {
 	x := s.room(of)
 	var have seen
 	n := 0
@@ -207,7 +207,7 @@ func (s *scanner) features(of *shape) ([]float64, bool) {
 }
 
 // feature reads the value of a feature, which is the n-th one that comes.
-func (s *scanner) feature(of *shape, key []byte, n int, x []float64, have *seen) bool {
+func (s *scanner) feature(of *schema, key []byte, n int, x []float64, have *seen) bool {
 	i, ok := n, true
 	if n >= len(x) || string(key) != of.names[n] { // most senders keep the order
 		if i, ok = of.index[string(key)]; !ok {
@@ -219,7 +219,7 @@ func (s *scanner) feature(of *shape, key []byte, n int, x []float64, have *seen)
 }
 
 // array reads an array of all features.
-func (s *scanner) array(of *shape) ([]float64, bool) {
+func (s *scanner) array(of *schema) ([]float64, bool) {
 	x, n := s.room(of), 0
 	ok := s.list('[', ']', func() bool {
 		v, ok := s.number()

@@ -19,14 +19,14 @@ import (
 
 const (
 	connectTimeout = 10 * time.Second
-	handOver       = time.Second // for paho to take a publication; it takes none from a lost connection
+	publishWait    = time.Second // for paho to take a publication; it takes none from a lost connection
 	writeTimeout   = 10 * time.Second
 	pingTimeout    = 10 * time.Second
 
 	firstRetry = 250 * time.Millisecond // doubled up to MaxReconnectInterval
 
-	shortLife  = 5 * time.Second // a connection that ends sooner may have been taken over
-	clashAfter = 3               // short lives in a row
+	shortConnection = 5 * time.Second // a connection that ends sooner may have been taken over
+	clashAfter      = 3               // short lives in a row
 
 )
 
@@ -134,7 +134,7 @@ func (c *Client) Run(ctx context.Context) {
 		conn, err := c.connect(ctx)
 		if err == nil {
 			c.connected(conn)
-			err = c.hold(ctx, conn)
+			err = c.serveConn(ctx, conn)
 			c.current.Store(nil)
 			if ctx.Err() != nil {
 				return
@@ -144,7 +144,7 @@ func (c *Client) Run(ctx context.Context) {
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
-			if short++; lasted > shortLife {
+			if short++; lasted > shortConnection {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
@@ -153,12 +153,12 @@ func (c *Client) Run(ctx context.Context) {
 				taken = 0
 			}
 			if taken >= clashAfter {
-				why += "; " + clashing
+				why += "; " + clashAdvice
 			}
 			c.failure.Store(&why)
 			if taken == clashAfter {
 				c.Event("client_id_clash", c.ID)
-				c.Log.Error(clashing, "client_id", c.ID)
+				c.Log.Error(clashAdvice, "client_id", c.ID)
 			}
 		} else {
 			c.failed(err)
@@ -173,7 +173,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-const clashing = "the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own"
+const clashAdvice = "the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own"
 
 // connected and failed log a change of state, not every attempt.
 func (c *Client) connected(conn *Conn) {
@@ -192,20 +192,20 @@ func (c *Client) connected(conn *Conn) {
 func (c *Client) lost(err error, lasted time.Duration) (broken bool) {
 	c.Counters.Reconnects.Add(1)
 	former := c.broken
-	broken = c.protocol(err)
+	broken = c.countProtocolError(err)
 	level := slog.LevelWarn
 	if c.quiet && broken && c.broken == former {
 		level = slog.LevelDebug
 	}
 	c.Log.Log(context.Background(), level, "connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
-	c.quiet = broken && lasted <= shortLife
+	c.quiet = broken && lasted <= shortConnection
 	return broken
 }
 
 func (c *Client) failed(err error) {
 	c.attempts++
 	c.Counters.ConnectFailures.Add(1)
-	c.protocol(err)
+	c.countProtocolError(err)
 	words := err.Error()
 	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.Log.Warn("cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
@@ -215,7 +215,7 @@ func (c *Client) failed(err error) {
 // protocol counts an end of a connection that the broker has brought about by
 // breaking the protocol, and reports whether it is one. There is an event whenever
 // the broker does so in another way.
-func (c *Client) protocol(err error) (broken bool) {
+func (c *Client) countProtocolError(err error) (broken bool) {
 	var why *ProtocolError
 	if !errors.As(err, &why) {
 		return false
@@ -244,7 +244,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	}()
 	opts.SetCleanSession(!c.Config.PersistentSession).
 		SetPingTimeout(c.PingTimeout).
-		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(handOver). // frameConn has the deadline for writing
+		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(publishWait). // frameConn has the deadline for writing
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
@@ -255,7 +255,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 				return nil, err
 			}
 			conn.net = newFrameConn(nc, c.MaxPayload, writeTimeout)
-			conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
+			conn.net.onMessage, conn.net.onPuback = conn.receive, conn.receipts.pubackRead
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
 		})
@@ -266,11 +266,11 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	token := conn.paho.Connect()
 	<-token.Done() // bounded by connectTimeout for each server, and by ctx
 	if err := token.Error(); err != nil {
-		return nil, fmt.Errorf("stream: connect: %w%s", err, wayOut(err))
+		return nil, fmt.Errorf("stream: connect: %w%s", err, advice(err))
 	}
 	conn.since = time.Now()
 	if session, ok := token.(*paho.ConnectToken); c.CursorTopic == "" || ok && !session.SessionPresent() {
-		conn.cursor.begin(c.newestCommit())
+		conn.cursor.setNewSession(c.newestCommit())
 	}
 	return conn, nil
 }
@@ -281,7 +281,7 @@ var errRedeliver = errors.New("reconnecting so that the broker repeats the messa
 
 // hold subscribes, announces the node and serves until the connection ends. It
 // returns once nothing uses the connection any more.
-func (c *Client) hold(ctx context.Context, conn *Conn) error {
+func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	serving, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -290,16 +290,16 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 	conn.beginSession()
 	wg.Go(func() { c.readCursor(serving, conn) })
 	// Whoever sees the node online may count on its subscriptions.
-	former := c.expect()
+	former := c.formerFilters()
 	refused := c.subscribe(conn, c.Filters)
-	c.giveBack(conn, former)
-	conn.announce("online")
+	c.unsubscribe(conn, former)
+	conn.publishState("online")
 	wg.Go(func() { c.Serve(serving, conn) })
 
 	pause := resubscribeFirst
 	again := time.NewTimer(pause)
 	defer again.Stop()
-	lasts := time.NewTimer(shortLife)
+	lasts := time.NewTimer(shortConnection)
 	defer lasts.Stop()
 	for {
 		select {
@@ -311,8 +311,8 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 				c.Log.Info("connected to the broker, which keeps to the protocol again", "client_id", c.ID)
 			}
 		case <-conn.redeliver:
-			if conn.confirm(ctx); ctx.Err() != nil {
-				conn.goodbye()
+			if conn.awaitAcks(ctx); ctx.Err() != nil {
+				conn.publishOffline()
 				return ctx.Err()
 			}
 			conn.close()
@@ -324,7 +324,7 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 				again.Reset(pause)
 			}
 		case <-ctx.Done():
-			conn.goodbye()
+			conn.publishOffline()
 			return ctx.Err()
 		}
 	}
@@ -332,7 +332,7 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 
 // skip lets a message that must be sent again have an answer now, when it comes
 // for the first time.
-func (c *Client) skip(msg *Message) {
+func (c *Client) deferMessage(msg *Message) {
 	if !msg.Dup {
 		_, dropped := c.Deferred.Push(msg, func(*Message) bool { return true })
 		c.Counters.DeferredDropped.Add(uint64(dropped))

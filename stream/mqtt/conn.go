@@ -23,7 +23,7 @@ type Conn struct {
 	cursor    *cursorState
 	cursors   []delivery // cursors on their way; the committer's
 	since     time.Time
-	unsettled atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
+	unacked   atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
 	granted   atomic.Bool  // every subscription
 	skipping  atomic.Bool  // a message of QoS 1 found the ring full: it and all that follow must be sent again
 	redeliver chan struct{}
@@ -34,17 +34,17 @@ type Conn struct {
 }
 
 // take takes a message.
-func (conn *Conn) take(msg *Message) {
+func (conn *Conn) receive(msg *Message) {
 	msg.conn, msg.From = conn, conn
-	conn.accept(msg)
+	conn.enqueue(msg)
 }
 
 // accept lets a message wait for the worker. It never waits: nothing more is
 // read, not even an answer to a ping, until it returns.
-func (conn *Conn) accept(msg *Message) {
+func (conn *Conn) enqueue(msg *Message) {
 	c := conn.client
 	if c.CursorTopic != "" && msg.Topic == c.CursorTopic {
-		conn.cursor.answer(msg.Payload)
+		conn.cursor.setPayload(msg.Payload)
 		msg.Free()
 		return
 	}
@@ -54,10 +54,10 @@ func (conn *Conn) accept(msg *Message) {
 	msg.Arrived, msg.Confirmed = time.Now(), conn.Confirmed()
 	if msg.QoS > 0 {
 		if conn.skipping.Load() {
-			c.skip(msg)
+			c.deferMessage(msg)
 			return
 		}
-		conn.unsettled.Add(1)
+		conn.unacked.Add(1)
 	}
 	var mayDrop func(*Message) bool
 	if msg.QoS == 0 {
@@ -73,8 +73,8 @@ func (conn *Conn) accept(msg *Message) {
 		c.Counters.Redeliveries.Add(1)
 		c.Event("overload", "the queue of messages is full; the broker will be asked to send again")
 		conn.skipping.Store(true)
-		c.skip(msg)
-		conn.settled()
+		c.deferMessage(msg)
+		conn.acknowledged()
 	}
 }
 
@@ -83,24 +83,24 @@ func (conn *Conn) Subscribed() bool { return conn.granted.Load() }
 
 // unacknowledged returns how many messages of QoS 1 and 2 came over the
 // connection and are not acknowledged.
-func (conn *Conn) Unacknowledged() int64 { return conn.unsettled.Load() }
+func (conn *Conn) Unacknowledged() int64 { return conn.unacked.Load() }
 
 // settle acknowledges a message, unless its connection is gone: the broker
 // then sends it again.
-func (conn *Conn) settle(ack func()) {
+func (conn *Conn) acknowledge(ack func()) {
 	select {
 	case <-conn.lost:
 		conn.client.Counters.StaleAcks.Add(1)
 	default:
 		ack()
 	}
-	conn.settled()
+	conn.acknowledged()
 }
 
 // settled counts a message of QoS 1 as done with. Once everything that came
 // before a skipped message is done with, the broker may repeat the rest.
-func (conn *Conn) settled() {
-	if conn.unsettled.Add(-1) == 0 && conn.skipping.Load() {
+func (conn *Conn) acknowledged() {
+	if conn.unacked.Add(-1) == 0 && conn.skipping.Load() {
 		conn.redo.Do(func() { close(conn.redeliver) })
 	}
 }
@@ -109,7 +109,7 @@ func (conn *Conn) settled() {
 func (conn *Conn) publish(m *Publication) delivery {
 	r := conn.receipts.next()
 	if err := conn.net.publish(m, r.id); err != nil || m.QoS == 0 {
-		conn.receipts.settle(r.id, err)
+		conn.receipts.finish(r.id, err)
 	}
 	return r
 }
@@ -140,7 +140,7 @@ func (conn *Conn) close() {
 }
 
 // announce publishes the node's state; nil if the client has none to announce.
-func (conn *Conn) announce(state string) delivery {
+func (conn *Conn) publishState(state string) delivery {
 	if conn.client.StateTopic == "" {
 		return nil
 	}
@@ -150,22 +150,22 @@ func (conn *Conn) announce(state string) delivery {
 // confirm waits until the broker has read what was acknowledged. Whatever it has
 // not read when the connection ends comes again, and would take up the room that
 // was made for what follows.
-func (conn *Conn) confirm(ctx context.Context) {
-	read := conn.net.acks.all()
+func (conn *Conn) awaitAcks(ctx context.Context) {
+	read := conn.net.acks.allRead()
 	conn.net.ping()
-	conn.awaits(ctx, read, conn.client.PingTimeout)
+	conn.await(ctx, read, conn.client.PingTimeout)
 }
 
 // goodbye says that the node is offline, unless another follows, and ends the
 // connection. Where the broker has not acknowledged that in time, it may not
 // come at all: the connection then ends without DISCONNECT, so that the broker
 // publishes the Last Will, which says the same.
-func (conn *Conn) goodbye() {
+func (conn *Conn) publishOffline() {
 	if conn.client.replaced.Load() {
 		conn.close()
 		return
 	}
-	if d := conn.announce("offline"); d != nil {
+	if d := conn.publishState("offline"); d != nil {
 		select {
 		case <-d.Done():
 		case <-conn.lost:
@@ -205,7 +205,7 @@ const stillArriving = 30
 // before it answers, and a link may be slow: as long as bytes arrive, the answer
 // may be on its way. It reports false once nothing has arrived for quiet, after
 // stillArriving times as long, and where the connection or ctx ends.
-func (conn *Conn) awaits(ctx context.Context, answer <-chan struct{}, quiet time.Duration) bool {
+func (conn *Conn) await(ctx context.Context, answer <-chan struct{}, quiet time.Duration) bool {
 	began, arrived := time.Now(), conn.net.arrived.Load()
 	late := time.NewTimer(quiet)
 	defer late.Stop()

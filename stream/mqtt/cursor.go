@@ -46,7 +46,7 @@ type cursorState struct {
 func newCursorState() *cursorState { return &cursorState{known: make(chan struct{})} }
 
 // settle sets the cursor; the first call decides.
-func (c *cursorState) settle(fresh, found bool, sequence uint64) {
+func (c *cursorState) set(fresh, found bool, sequence uint64) {
 	c.once.Do(func() {
 		c.Cursor = Cursor{fresh, found, sequence}
 		close(c.known)
@@ -55,13 +55,13 @@ func (c *cursorState) settle(fresh, found bool, sequence uint64) {
 
 // begin is settle where the broker has no session of before; sequence is that of
 // the newest commit.
-func (c *cursorState) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
+func (c *cursorState) setNewSession(sequence uint64) { c.set(true, false, sequence+sessionGap) }
 
 // answer reads what the broker keeps. 0 is no commit's number: the cursor was
 // unknown when the connection before began, and no commit has followed.
-func (c *cursorState) answer(payload []byte) {
+func (c *cursorState) setPayload(payload []byte) {
 	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < MaxSequence {
-		c.settle(false, n > 0, n)
+		c.set(false, n > 0, n)
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 	}
 	token := conn.paho.Subscribe(c.CursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.CursorTopic)
-	if conn.awaits(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.CursorTopic] > 2 {
+	if conn.await(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.CursorTopic] > 2 {
 		c.Log.Debug("the broker does not let the node read its cursor", "topic", c.CursorTopic)
 		conn.unknownCursor()
 		return
@@ -95,8 +95,8 @@ func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 // unknownCursor is settle where the broker has sent no cursor. One that it keeps
 // all the same must not be read later, as one of a session that has begun since.
 func (conn *Conn) unknownCursor() {
-	conn.keepCursor(0)
-	conn.cursor.settle(false, false, 0)
+	conn.sendCursor(0)
+	conn.cursor.set(false, false, 0)
 }
 
 // beginSession lets the broker keep a cursor before it is asked for messages,
@@ -105,7 +105,7 @@ func (conn *Conn) beginSession() {
 	select {
 	case <-conn.cursor.known:
 		if conn.cursor.Fresh && conn.client.CursorTopic != "" {
-			conn.keepCursor(conn.cursor.Sequence)
+			conn.sendCursor(conn.cursor.Sequence)
 		}
 	default:
 	}
@@ -142,9 +142,9 @@ func (conn *Conn) PublishCursor(sequence uint64) {
 	if len(conn.cursors) >= maxCursors {
 		return
 	}
-	conn.cursors = append(conn.cursors, conn.keepCursor(sequence))
+	conn.cursors = append(conn.cursors, conn.sendCursor(sequence))
 }
 
-func (conn *Conn) keepCursor(sequence uint64) delivery {
+func (conn *Conn) sendCursor(sequence uint64) delivery {
 	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: strconv.AppendUint(nil, sequence, 10), QoS: 1, Retained: true})
 }

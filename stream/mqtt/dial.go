@@ -55,7 +55,7 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 }
 
 // wayOut says what to do about a refusal by the broker.
-func wayOut(err error) string {
+func advice(err error) string {
 	switch {
 	case errors.As(err, new(*ProtocolError)):
 		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"

@@ -45,8 +45,8 @@ type inbound struct {
 	messages pool[Message]
 
 	// Set before the first Read; nil: such packets go to the reader.
-	take  func(*Message)       // takes a message; the reader's goroutine, which must not wait
-	acked func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
+	onMessage func(*Message)       // takes a message; the reader's goroutine, which must not wait
+	onPuback  func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
 
 	arrived atomic.Uint64 // bytes
 	pinged  atomic.Bool   // the reader has sent a ping, and waits for its answer
@@ -88,7 +88,7 @@ func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *fr
 	const topicAndID = 2 + topic.MaxLength + 2
 	f := &frameConn{
 		Conn:     conn,
-		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], kept)},
+		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], pooled)},
 		outbound: outbound{writeTimeout: writeTimeout, room: make(chan struct{}, 1)},
 	}
 	f.in = bufio.NewReader(untilClosing{f})
@@ -170,7 +170,7 @@ func (f *frameConn) next() error {
 		length |= int(b&0x7f) << shift
 		more = b&0x80 != 0
 	}
-	if err := f.protocol.header(kind, length); err != nil {
+	if err := f.protocol.checkHeader(kind, length); err != nil {
 		return err
 	}
 	f.pass = length
@@ -178,23 +178,23 @@ func (f *frameConn) next() error {
 		f.pass, f.skip = f.limit, length-f.limit
 	}
 	switch {
-	case kind>>4 == packetPublish && f.take != nil:
-		return f.message(kind)
-	case kind>>4 == packetPubrel && f.take != nil:
-		return f.complete(kind)
-	case kind>>4 == packetPuback && length == 2 && f.acked != nil:
+	case kind>>4 == packetPublish && f.onMessage != nil:
+		return f.readMessage(kind)
+	case kind>>4 == packetPubrel && f.onMessage != nil:
+		return f.answerPubrel(kind)
+	case kind>>4 == packetPuback && length == 2 && f.onPuback != nil:
 		id, err := f.in.Peek(2)
 		if err != nil {
 			return truncated(err)
 		}
-		f.acks.answered(binary.BigEndian.Uint16(id))
-		if f.acked(binary.BigEndian.Uint16(id)) {
+		f.acks.pubackRead(binary.BigEndian.Uint16(id))
+		if f.onPuback(binary.BigEndian.Uint16(id)) {
 			f.pass = 0
 			_, err := f.in.Discard(2)
 			return err
 		}
 	case kind>>4 == packetPingresp:
-		f.acks.pong()
+		f.acks.pongRead()
 		f.pinged.Store(false)
 	}
 	return f.forward(kind)
@@ -230,7 +230,7 @@ func (f *frameConn) forward(kind byte) error {
 	if kind>>4 == packetPublish {
 		_, _, _, err = splitPublish(kind, body)
 	} else {
-		err = f.protocol.answer(kind, body)
+		err = f.protocol.checkAnswer(kind, body)
 	}
 	if err == nil {
 		f.rest = f.head
@@ -239,7 +239,7 @@ func (f *frameConn) forward(kind byte) error {
 }
 
 // message reads a PUBLISH packet (MQTT 3.1.1, section 3.3).
-func (f *frameConn) message(kind byte) error {
+func (f *frameConn) readMessage(kind byte) error {
 	m := newMessage(f.messages)
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
@@ -252,8 +252,8 @@ func (f *frameConn) message(kind byte) error {
 	}
 	m.QoS, m.Retained, m.ID = kind>>1&3, kind&1 != 0, id
 	m.Dup = m.QoS > 0 && kind&8 != 0 // a message of QoS 0 is not sent again, whatever the flag says
-	m.Topic, m.Payload = f.text(topic), payload
-	f.take(m)
+	m.Topic, m.Payload = f.topicText(topic), payload
+	f.onMessage(m)
 	if f.pinged.Swap(false) {
 		f.rest = pong
 	}
@@ -267,7 +267,7 @@ func (f *frameConn) message(kind byte) error {
 var pong = []byte{packetPingresp << 4, 0}
 
 // text returns a topic, which most likely has come before.
-func (f *frameConn) text(topic []byte) string {
+func (f *frameConn) topicText(topic []byte) string {
 	if t, ok := f.topics[string(topic)]; ok {
 		return t
 	}
@@ -285,22 +285,22 @@ func (f *frameConn) text(topic []byte) string {
 // complete reads a PUBREL packet and answers it with PUBCOMP (MQTT 3.1.1, section
 // 4.3.3). The broker sends it once it has read the PUBREC packet, perhaps that of an
 // earlier connection.
-func (f *frameConn) complete(kind byte) error {
+func (f *frameConn) answerPubrel(kind byte) error {
 	var body [2]byte
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, body[:]); err != nil {
 		return truncated(err)
 	}
-	if err := f.protocol.answer(kind, body[:]); err != nil {
+	if err := f.protocol.checkAnswer(kind, body[:]); err != nil {
 		return err
 	}
 	id := binary.BigEndian.Uint16(body[:])
-	f.acks.released(id)
+	f.acks.pubrelRead(id)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.writeErr == nil {
 		f.out = binary.BigEndian.AppendUint16(append(f.out, packetPubcomp<<4, 2), id)
-		f.begin()
+		f.startWriter()
 	}
 	return nil
 }

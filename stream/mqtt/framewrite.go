@@ -20,7 +20,7 @@ func (f *frameConn) publish(m *Publication, id uint16) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.out) >= maxUnwritten && f.writeErr == nil && !f.held {
-		if !f.await() {
+		if !f.awaitRoom() {
 			return errBusy
 		}
 	}
@@ -39,19 +39,19 @@ func (f *frameConn) publish(m *Publication, id uint16) error {
 	f.out = append(binary.BigEndian.AppendUint16(f.out, uint16(len(m.Topic))), m.Topic...)
 	if m.QoS > 0 {
 		f.out = binary.BigEndian.AppendUint16(f.out, id)
-		f.acks.published(id)
+		f.acks.publishWritten(id)
 	}
 	f.out = append(f.out, m.Payload...)
-	f.begin()
+	f.startWriter()
 	return nil
 }
 
 // await waits until something has left out. It gives mu up meanwhile, and
 // reports false if that took too long.
-func (f *frameConn) await() bool {
+func (f *frameConn) awaitRoom() bool {
 	f.mu.Unlock()
 	defer f.mu.Lock()
-	late := time.NewTimer(handOver)
+	late := time.NewTimer(publishWait)
 	defer late.Stop()
 	select {
 	case <-f.room:
@@ -75,11 +75,11 @@ func (f *frameConn) acknowledge(id uint16, qos byte) {
 		kind = packetPubrec << 4
 	}
 	f.out = binary.BigEndian.AppendUint16(append(f.out, kind, 2), id)
-	f.acks.wrote()
+	f.acks.ackWritten()
 	if qos == 2 {
-		f.acks.received(id)
+		f.acks.pubrecWritten(id)
 	}
-	f.begin()
+	f.startWriter()
 }
 
 // ping asks the broker for a sign that it has read all that was written before.
@@ -109,12 +109,12 @@ func (f *frameConn) release() {
 	defer f.mu.Unlock()
 	f.held = false
 	if len(f.out) > 0 {
-		f.begin()
+		f.startWriter()
 	}
 }
 
 // begin lets what is in out be written. The caller holds mu.
-func (f *frameConn) begin() {
+func (f *frameConn) startWriter() {
 	if !f.writing && !f.held {
 		f.writing = true
 		go f.writer()
@@ -124,7 +124,7 @@ func (f *frameConn) begin() {
 // Write implements net.Conn. What it has taken may still be on its way when it
 // returns; an error then comes from the next Write, and from Read.
 func (f *frameConn) Write(p []byte) (int, error) {
-	if err := f.protocol.sent(p); err != nil {
+	if err := f.protocol.recordSent(p); err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
@@ -136,11 +136,11 @@ func (f *frameConn) Write(p []byte) (int, error) {
 		return 0, f.writeErr
 	}
 	if len(p) > 0 && p[0] == packetPingreq<<4 && len(p) == 2 { // paho writes a packet at once
-		f.acks.ping()
+		f.acks.pingWritten()
 		f.pinged.Store(true)
 	}
 	f.out = append(f.out, p...)
-	f.begin()
+	f.startWriter()
 	return len(p), nil
 }
 
@@ -150,7 +150,7 @@ type plainConn struct{ *frameConn }
 
 // Write implements net.Conn.
 func (c plainConn) Write(p []byte) (int, error) {
-	if err := c.protocol.sent(p); err != nil {
+	if err := c.protocol.recordSent(p); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

@@ -62,13 +62,13 @@ func newMessage(home pool[Message]) *Message {
 // acknowledge tells the broker that a message is done with.
 func (m *Message) acknowledge() {
 	if m.QoS > 0 {
-		m.conn.settle(func() { m.conn.net.acknowledge(m.ID, m.QoS) })
+		m.conn.acknowledge(func() { m.conn.net.acknowledge(m.ID, m.QoS) })
 	}
 }
 
 // free lets another message have the memory of one that is done with.
 func (m *Message) Free() {
-	if m.home == nil || cap(m.packet) > worthKeeping {
+	if m.home == nil || cap(m.packet) > maxPooledBytes {
 		return
 	}
 	m.conn, m.From, m.ID, m.Confirmed = nil, nil, 0, 0

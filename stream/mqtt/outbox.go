@@ -30,7 +30,7 @@ func newPublication(home pool[Publication]) *Publication {
 
 // free lets another message have the memory of one that has been published.
 func (m *Publication) Free() {
-	if m.home != nil && cap(m.Payload) <= worthKeeping {
+	if m.home != nil && cap(m.Payload) <= maxPooledBytes {
 		m.Retained, m.tries = false, 0
 		m.home.put(m)
 	}
@@ -51,14 +51,14 @@ const (
 type Outbox struct {
 	queue    *Queue[*Publication]
 	window   int          // publications on their way at once
-	flying   atomic.Int64 // of them
+	inFlight atomic.Int64 // of them
 	counters *Counters
 	unused   pool[Publication]
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
 	size := func(m *Publication) int { return len(m.Topic) + len(m.Payload) }
-	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, size), window: publishWindow, counters: c, unused: make(pool[Publication], kept)}
+	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, size), window: publishWindow, counters: c, unused: make(pool[Publication], pooled)}
 }
 
 // newPublication returns a publication whose payload may be appended to. Its
@@ -102,8 +102,8 @@ type flight struct {
 func (o *Outbox) Serve(ctx context.Context, conn link) {
 	var flying []flight // in the order of sending
 	defer func() {
-		o.giveBack(flying)
-		o.flying.Store(0)
+		o.requeue(flying)
+		o.inFlight.Store(0)
 	}()
 	stuck := time.NewTimer(ackedWithin)
 	defer stuck.Stop()
@@ -114,7 +114,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 				break
 			}
 			flying = append(flying, flight{m, conn.publish(m), time.Now()})
-			o.flying.Store(int64(len(flying)))
+			o.inFlight.Store(int64(len(flying)))
 		}
 		var (
 			oldest <-chan struct{}
@@ -147,7 +147,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 					return
 				case <-ctx.Done():
 					return
-				case <-time.After(handOver):
+				case <-time.After(publishWait):
 					flying[0].d.Free()
 					flying[0].d = conn.publish(flying[0].m)
 				}
@@ -157,14 +157,14 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			flying[0].d.Free()
 			flying[0].m.Free()
 			flying = slices.Delete(flying, 0, 1)
-			o.flying.Store(int64(len(flying)))
+			o.inFlight.Store(int64(len(flying)))
 		}
 	}
 }
 
 // giveBack returns unacknowledged messages to the queue. The oldest may be what
 // ended the connection, and is given up after maxTries.
-func (o *Outbox) giveBack(flying []flight) {
+func (o *Outbox) requeue(flying []flight) {
 	var back []*Publication
 	for _, f := range flying {
 		select {
@@ -183,14 +183,14 @@ func (o *Outbox) giveBack(flying []flight) {
 		}
 		back = append(back, f.m)
 	}
-	o.queue.unpop(back)
+	o.queue.pushFront(back)
 }
 
 // drain waits until everything is published, or ctx or the connection ends.
 func (o *Outbox) Drain(ctx context.Context, conn link) {
 	t := time.NewTicker(drainPolling)
 	defer t.Stop()
-	for o.queue.Len() > 0 || o.flying.Load() > 0 {
+	for o.queue.Len() > 0 || o.inFlight.Load() > 0 {
 		select {
 		case <-t.C:
 		case <-conn.done():

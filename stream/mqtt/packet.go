@@ -78,13 +78,13 @@ var packetRules = [16]struct {
 type protocol struct {
 	accepted bool // CONNACK has come and admits the client; the reader's goroutine only
 
-	mu    sync.Mutex
-	asked map[uint16]asking // what each packet identifier was last used for
-	pings int               // PINGREQ packets that wait for their PINGRESP
+	mu       sync.Mutex
+	requests map[uint16]request // what each packet identifier was last used for
+	pings    int                // PINGREQ packets that wait for their PINGRESP
 }
 
 // asking is a packet of the client that asks for an answer.
-type asking struct {
+type request struct {
 	kind    byte // type of the packet
 	qos     byte // of a PUBLISH packet
 	filters int  // of a SUBSCRIBE packet
@@ -92,7 +92,7 @@ type asking struct {
 
 // header checks the fixed header of a packet from the broker, before memory is
 // taken for the rest: only PUBLISH may be longer than its answer needs.
-func (p *protocol) header(kind byte, length int) error {
+func (p *protocol) checkHeader(kind byte, length int) error {
 	rule, packet := packetRules[kind>>4], kind>>4
 	most := rule.max
 	switch {
@@ -124,19 +124,19 @@ func (p *protocol) mostFilters() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	most := 1 // so that a SUBACK to nothing is refused for that, not for its length
-	for _, r := range p.asked {
+	for _, r := range p.requests {
 		most = max(most, r.filters)
 	}
 	return most
 }
 
 // answer checks what follows the fixed header of a packet that is no PUBLISH.
-func (p *protocol) answer(kind byte, body []byte) error {
+func (p *protocol) checkAnswer(kind byte, body []byte) error {
 	switch kind >> 4 {
 	case packetPingresp:
-		return p.pong(kind)
+		return p.checkPong(kind)
 	case packetConnack:
-		return p.connack(kind, body[0], body[1])
+		return p.checkConnack(kind, body[0], body[1])
 	}
 	id := binary.BigEndian.Uint16(body)
 	if id == 0 {
@@ -144,14 +144,14 @@ func (p *protocol) answer(kind byte, body []byte) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.asked[id]
+	r := p.requests[id]
 	switch packet := kind >> 4; {
 	case packet == packetPubrel: // also of an earlier connection of the session
 	case packet == packetSuback && r.kind == packetSubscribe:
-		delete(p.asked, id)
+		delete(p.requests, id)
 		return checkReturnCodes(kind, id, body[2:], r.filters)
 	case packet == packetUnsuback && r.kind == packetUnsubscribe:
-		delete(p.asked, id)
+		delete(p.requests, id)
 	case packet == packetPuback && r.kind == packetPublish: // RabbitMQ answers so to QoS 2, too
 	case (packet == packetPubrec || packet == packetPubcomp) && r.kind == packetPublish && r.qos == 2:
 	default:
@@ -161,7 +161,7 @@ func (p *protocol) answer(kind byte, body []byte) error {
 }
 
 // connack checks acknowledge flags and return code (MQTT 3.1.1, section 3.2.2).
-func (p *protocol) connack(kind, flags, code byte) error {
+func (p *protocol) checkConnack(kind, flags, code byte) error {
 	const lastCode = 5
 	switch {
 	case flags > 1:
@@ -173,7 +173,7 @@ func (p *protocol) connack(kind, flags, code byte) error {
 	return nil
 }
 
-func (p *protocol) pong(kind byte) error {
+func (p *protocol) checkPong(kind byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pings == 0 {
@@ -228,7 +228,7 @@ func splitPublish(kind byte, packet []byte) (topic []byte, id uint16, payload []
 var errPartial = errors.New("stream: write to the broker: not a whole packet")
 
 // sent takes note of packets that the client is about to send.
-func (p *protocol) sent(wire []byte) error {
+func (p *protocol) recordSent(wire []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(wire) > 0 {
@@ -238,7 +238,7 @@ func (p *protocol) sent(wire []byte) error {
 		}
 		kind, body := wire[0], wire[1+n:][:length]
 		wire = wire[1+n+int(length):]
-		if err := p.note(kind, body); err != nil {
+		if err := p.recordPacket(kind, body); err != nil {
 			return err
 		}
 	}
@@ -246,8 +246,8 @@ func (p *protocol) sent(wire []byte) error {
 }
 
 // note takes note of one packet of the client. The caller holds mu.
-func (p *protocol) note(kind byte, body []byte) error {
-	r := asking{kind: kind >> 4}
+func (p *protocol) recordPacket(kind byte, body []byte) error {
+	r := request{kind: kind >> 4}
 	switch r.kind {
 	case packetPingreq:
 		p.pings++
@@ -262,7 +262,7 @@ func (p *protocol) note(kind byte, body []byte) error {
 		}
 		body = body[min(topic, len(body)):]
 	case packetPubrel: // a publication of QoS 2 is on its way, perhaps since an earlier connection
-		r = asking{kind: packetPublish, qos: 2}
+		r = request{kind: packetPublish, qos: 2}
 	case packetSubscribe:
 		for rest := body[min(2, len(body)):]; len(rest) >= 2; r.filters++ {
 			rest = rest[min(2+int(binary.BigEndian.Uint16(rest))+1, len(rest)):]
@@ -274,9 +274,9 @@ func (p *protocol) note(kind byte, body []byte) error {
 	if len(body) < 2 {
 		return errPartial
 	}
-	if p.asked == nil {
-		p.asked = map[uint16]asking{}
+	if p.requests == nil {
+		p.requests = map[uint16]request{}
 	}
-	p.asked[binary.BigEndian.Uint16(body)] = r
+	p.requests[binary.BigEndian.Uint16(body)] = r
 	return nil
 }

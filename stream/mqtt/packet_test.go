@@ -129,7 +129,7 @@ func TestProtocol(t *testing.T) {
 			for _, taking := range []bool{false, true} {
 				f := conversation(t, bytes.NewReader(wire), 100)
 				if taking {
-					f.take = func(m *Message) { m.Free() }
+					f.onMessage = func(m *Message) { m.Free() }
 				}
 				for err = error(nil); err == nil; {
 					_, err = packets.ReadPacket(f)
@@ -187,7 +187,7 @@ func TestProtocolMemory(t *testing.T) {
 			wire := []byte{0x20, 2, 0, 0, kind<<4 | packetRules[kind].flags, 0xff, 0xff, 0xff, 0x7f}
 			f := conversation(t, io.MultiReader(bytes.NewReader(wire), bytes.NewReader(make([]byte, 1<<20))), 1000)
 			if taking {
-				f.take = func(m *Message) {}
+				f.onMessage = func(m *Message) {}
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

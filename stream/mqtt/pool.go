@@ -1,8 +1,8 @@
 package mqtt
 
 const (
-	kept         = 64       // things that a pool keeps
-	worthKeeping = 16 << 10 // bytes of one of them, at most
+	pooled         = 64       // things that a pool keeps
+	maxPooledBytes = 16 << 10 // bytes of one of them, at most
 )
 
 // pool keeps things whose memory is free again. Other than sync.Pool it keeps as

@@ -15,12 +15,12 @@ type Queue[T any] struct {
 	maxBytes int
 	Size     func(T) int // bytes of an item
 
-	mu    sync.Mutex
-	items []T // items[head:] wait, the oldest first; a queue that has warmed up allocates nothing
-	head  int
-	bytes int
-	kept  struct{ items, bytes int } // popped, and not released
-	wakes chan struct{}              // has an element when there may be something to pop
+	mu       sync.Mutex
+	items    []T // items[head:] wait, the oldest first; a queue that has warmed up allocates nothing
+	head     int
+	bytes    int
+	reserved struct{ items, bytes int } // popped, and not released
+	wakes    chan struct{}              // has an element when there may be something to pop
 }
 
 func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Queue[T] {
@@ -36,9 +36,9 @@ func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	defer q.mu.Unlock()
 	items, bytes := len(q.items)-q.head+1, q.bytes+q.Size(v)
 	if mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes) {
-		return q.force(v, items, bytes, mayDrop)
+		return q.makeRoom(v, items, bytes, mayDrop)
 	}
-	if mayDrop == nil && (items+q.kept.items > q.maxItems || bytes+q.kept.bytes > q.maxBytes) {
+	if mayDrop == nil && (items+q.reserved.items > q.maxItems || bytes+q.reserved.bytes > q.maxBytes) {
 		return false, 0
 	}
 	q.append(v)
@@ -49,7 +49,7 @@ func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 
 // force makes room for v, or changes nothing. The arguments are what the queue
 // would be with v.
-func (q *Queue[T]) force(v T, items, bytes int, mayDrop func(T) bool) (taken bool, dropped int) {
+func (q *Queue[T]) makeRoom(v T, items, bytes int, mayDrop func(T) bool) (taken bool, dropped int) {
 	last := q.head // item after the last one that goes
 	for i := q.head; i < len(q.items) && (items > q.maxItems || bytes > q.maxBytes); i++ {
 		if mayDrop(q.items[i]) {
@@ -101,7 +101,7 @@ func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 
 // unpop puts items back at the front, in their order, whatever the bounds: they
 // were inside them a moment ago.
-func (q *Queue[T]) unpop(items []T) {
+func (q *Queue[T]) pushFront(items []T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items, q.head = slices.Concat(items, q.items[q.head:]), 0
@@ -135,7 +135,7 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 }
 
 // keep lets an item that was popped take up room.
-func (q *Queue[T]) Keep(v T) { q.count(1, q.Size(v)) }
+func (q *Queue[T]) Reserve(v T) { q.count(1, q.Size(v)) }
 
 // release ends keep, of an item of that size.
 func (q *Queue[T]) Release(size int) { q.count(-1, -size) }
@@ -144,14 +144,14 @@ func (q *Queue[T]) Release(size int) { q.count(-1, -size) }
 func (q *Queue[T]) Crowded() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return 2*q.kept.items > q.maxItems || 2*q.kept.bytes > q.maxBytes
+	return 2*q.reserved.items > q.maxItems || 2*q.reserved.bytes > q.maxBytes
 }
 
 func (q *Queue[T]) count(items, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.kept.items += items
-	q.kept.bytes += bytes
+	q.reserved.items += items
+	q.reserved.bytes += bytes
 }
 
 func (q *Queue[T]) Len() int {

@@ -51,16 +51,16 @@ func (rs *receipts) next() *receipt {
 
 // acknowledged hears of an acknowledgement. It reports false if that is none of
 // a publication.
-func (rs *receipts) acknowledged(id uint16) bool {
+func (rs *receipts) pubackRead(id uint16) bool {
 	if id < firstReceipt {
 		return false
 	}
-	rs.settle(id, nil)
+	rs.finish(id, nil)
 	return true
 }
 
 // settle ends a publication; err says why it was not sent.
-func (rs *receipts) settle(id uint16, err error) {
+func (rs *receipts) finish(id uint16, err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	at := int(id) - firstReceipt

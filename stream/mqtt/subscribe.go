@@ -27,7 +27,7 @@ type Subscriptions interface {
 // expect returns the filters that the session of an earlier configuration may
 // still have, and that this one has not; what is about to be asked for is
 // remembered before. A session that is not kept has none.
-func (c *Client) expect() (former []string) {
+func (c *Client) formerFilters() (former []string) {
 	if c.Memory == nil || !c.Config.PersistentSession {
 		return nil
 	}
@@ -40,17 +40,17 @@ func (c *Client) expect() (former []string) {
 			former = append(former, f)
 		}
 	}
-	c.remember(known, append(slices.Clone(c.Filters), former...))
+	c.rememberFilters(known, append(slices.Clone(c.Filters), former...))
 	return former
 }
 
 // giveBack ends subscriptions, and forgets them once the broker has.
-func (c *Client) giveBack(conn *Conn, former []string) {
+func (c *Client) unsubscribe(conn *Conn, former []string) {
 	if len(former) == 0 {
 		return
 	}
 	token := conn.paho.Unsubscribe(former...)
-	if !conn.awaits(context.Background(), token.Done(), subscribeTimeout) {
+	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
 		return // the next connection tries again
 	}
 	if err := token.Error(); err != nil {
@@ -58,11 +58,11 @@ func (c *Client) giveBack(conn *Conn, former []string) {
 		return
 	}
 	c.Log.Info("gave back the subscriptions of an earlier configuration", "filters", former)
-	c.remember(nil, c.Filters)
+	c.rememberFilters(nil, c.Filters)
 }
 
 // remember writes filters, unless they are known.
-func (c *Client) remember(known, filters []string) {
+func (c *Client) rememberFilters(known, filters []string) {
 	known, filters = slices.Sorted(slices.Values(known)), slices.Sorted(slices.Values(filters))
 	if slices.Equal(known, filters) {
 		return
@@ -83,7 +83,7 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 		ask[f] = byte(c.Config.QoS)
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
-	if !conn.awaits(context.Background(), token.Done(), subscribeTimeout) {
+	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
 		conn.fail(errors.New("stream: subscribe: no answer from the broker"))
 		return nil
 	}

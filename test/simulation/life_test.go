@@ -221,7 +221,7 @@ func (l *life) reload() {
 	}
 	l.serving(stream.ErrReplaced)
 	<-l.served
-	next.TakeOver()
+	next.Inherit()
 	l.world.mu.Lock()
 	l.node = next
 	l.world.mu.Unlock()
