@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// sample predicts for every model of the stream. row is where it is in shared, or −1.
+// sample predicts for every model of the stream. row is the row of the sample in the
+// batch, or −1.
 func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, entry, row int) {
 	msg := it.msg
 	l := example{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, mayRepeat: msg.Retained}
@@ -41,7 +42,7 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 		switch behind := m.behind(post.Version()); {
 		case learned:
 			ahead = behind + 1
-		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may come as late as the last one that came late; those that are asked for have no order
+		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may be as late as the last late one; requested labels have no order
 			ahead = int(m.lag.Load())
 		}
 		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
@@ -80,8 +81,8 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 	}
 }
 
-// classOf returns the number of the class that a label means, one beyond the
-// classes for a new one; false for a former name of a class.
+// classOf returns the index of the class of a label; that of the next class for a new
+// one; false for a former name of a class.
 func classOf(post *model.Posterior, label string) (k int, known bool) {
 	if k = slices.Index(post.Classes(), label); k >= 0 {
 		return k, true
@@ -89,8 +90,8 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 	return len(post.Classes()), !slices.Contains(post.Aliases, label)
 }
 
-// complete counts the features that a sample lacks, and fills them in if it is
-// told to: with the mean by which the model scales them.
+// fillMissing counts the missing features of a sample. With impute it replaces them by
+// the mean by which the model scales them.
 func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool) *codec.Refusal {
 	n := missing(l.x)
 	if n == 0 {
@@ -100,10 +101,10 @@ func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool)
 	switch {
 	case n == len(l.x):
 		return codec.Refuse(codec.MissingFeature, "none of the features of model %s has a value", m.Name)
-	case !impute || post.Version() == 0: // before the first sample there is no mean
+	case !impute || post.Version() == 0: // before the first sample no mean is known
 		return nil
 	}
-	l.x = slices.Clone(l.x) // other models fill in their own means
+	l.x = slices.Clone(l.x) // other models have other means
 	for j, v := range l.x {
 		if v != v {
 			l.x[j] = post.Scale.Mu[j]
@@ -112,7 +113,7 @@ func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool)
 	return nil
 }
 
-// missing returns how many features have no value.
+// missing returns the number of missing features.
 func missing(x []float64) (n int) {
 	for _, v := range x {
 		if v != v {
@@ -122,10 +123,9 @@ func missing(x []float64) (n int) {
 	return n
 }
 
-// behind returns how many samples with their labels this version of the
-// posterior has not learnt yet. Repetitions are handed over and never learnt.
-// It is an estimate that errs towards none: labels that come later count as if
-// they had come with their samples.
+// behind returns the number of labelled samples that this version of the posterior
+// has not learnt yet. Repetitions are handed over and never learnt. The estimate is
+// biased towards 0: late labels count as if they had come with their samples.
 func (m *modelState) behind(version uint64) int {
 	repeated := m.redelivered.Load()
 	m.inFlight -= min(version-m.version+repeated-m.repetitions, m.inFlight)
@@ -154,7 +154,7 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 	}
 }
 
-// answerTopic is where predictions for a device go.
+// answerTopic returns the topic of the predictions for a device.
 func (m *modelState) answerTopic(device string) string {
 	if device == "" {
 		return m.predictionTopic

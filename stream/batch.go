@@ -7,28 +7,28 @@ import (
 )
 
 const (
-	maxBatchMessages = 16 // messages that are taken from the ring at once, at most
-	maxBatchSamples  = 32 // their samples that are predicted together, at most
+	maxBatchMessages = 16 // largest number of messages that are popped at once
+	maxBatchSamples  = 32 // largest number of their samples that are predicted together
 )
 
-// early is what a message says that was decoded before its turn.
+// predecoded is the content of a message that was decoded before its turn.
 type predecoded struct {
-	src      *source // whose decoder it was; nil: none
+	src      *source // source of the decoder; nil: not decoded yet
 	readings []codec.Reading
-	row      int // of the first reading in shared; −1: they are not there
+	row      int // of the first reading in the batch; −1: not in the batch
 }
 
-// shared are samples that wait for the predictions of one model, which share
-// products of matrices (model.Posterior.Load).
+// batch is a set of samples that one model predicts together, so that they share
+// matrix products (model.Posterior.Load).
 type batch struct {
-	by   *modelState // nil: there are none
+	by   *modelState // nil: the batch is empty
 	post *model.Posterior
 	ws   *model.Workspace
 	x    []float64 // rows×D
 	rows int
 }
 
-// next answers what waits in the ring, some of it together.
+// handleReady handles the messages in the ring, samples of one model in a batch.
 func (w *worker) handleReady() {
 	w.ready = w.ready[:0]
 	for len(w.ready) < maxBatchMessages {
@@ -43,11 +43,11 @@ func (w *worker) handleReady() {
 		w.ready[i] = nil
 		w.handle(it)
 	}
-	w.batch.reset() // which keeps no posterior alive, when the next message may be far
+	w.batch.reset() // keeps no posterior alive until the next message
 }
 
-// share decodes the messages whose turn it is, if they are several, and predicts
-// what it can of the first model that they are for.
+// decodeBatch decodes several messages before their turn, and computes the common
+// part of the predictions for the first model that they are for.
 func (w *worker) decodeBatch() {
 	s := &w.batch
 	s.reset()
@@ -56,13 +56,13 @@ func (w *worker) decodeBatch() {
 	}
 	for _, it := range w.ready {
 		if err := w.predecode(it); err != nil {
-			it.predecoded.src = nil // its turn will tell
+			it.predecoded.src = nil // the message is refused in its turn
 		}
 	}
 	s.load()
 }
 
-// decodeEarly decodes a message for the only source that asks for it.
+// predecode decodes a message if exactly one source receives it.
 func (w *worker) predecode(it *item) (err error) {
 	defer online.Survive(&err)
 	if it.msg.Attached != nil {
@@ -85,8 +85,8 @@ func (w *worker) predecode(it *item) (err error) {
 
 func (s *batch) reset() { s.by, s.post, s.rows, s.x = nil, nil, 0, s.x[:0] }
 
-// take adds samples, and returns the row of the first; −1 if not all of them can
-// be predicted together with those before.
+// add adds samples, and returns the row of the first; −1 if some of them cannot be
+// predicted together with the earlier ones.
 func (s *batch) add(src *source, readings []codec.Reading) int {
 	f := src.feeds[0]
 	if s.by == nil {
@@ -101,7 +101,7 @@ func (s *batch) add(src *source, readings []codec.Reading) int {
 	before := len(s.x)
 	for i := range readings {
 		x := readings[i].X
-		if x == nil || s.post.CheckInput(x) != nil || missing(x) > 0 { // which may have to be filled in
+		if x == nil || s.post.CheckInput(x) != nil || missing(x) > 0 { // missing features may be imputed
 			s.x = s.x[:before]
 			return -1
 		}
@@ -111,15 +111,15 @@ func (s *batch) add(src *source, readings []codec.Reading) int {
 	return s.rows - len(readings)
 }
 
-// load computes what the samples share.
+// load computes the common part of the predictions.
 func (s *batch) load() {
 	if s.by == nil || s.rows < 2 || s.post.Load(s.x, s.rows, s.ws) != nil {
 		s.by = nil
 	}
 }
 
-// predict is PredictNextTo for a sample at a row of shared, or −1. It returns
-// the workspace that was used, too.
+// predict predicts a sample, at a row of the batch or −1. It also returns the
+// workspace that it used.
 func (w *worker) predict(dst, x []float64, m *modelState, post *model.Posterior, ahead, row int) (probs []float64, novelty float64, ws *model.Workspace, err error) {
 	if s := &w.batch; row >= 0 && s.by == m && s.post == post {
 		probs, novelty = post.AnswerTo(dst, row, post.Pool.Last, ahead, s.ws)

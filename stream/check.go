@@ -10,8 +10,8 @@ import (
 	"edge/online"
 )
 
-// Check reports what NewNode would refuse, joined, each with its key. Of the
-// models, Model, Waiting and Mark are not looked at.
+// Check returns the errors that NewNode would return, joined, each with its key. It
+// ignores Model, Waiting and Mark of the models.
 func Check(cfg Config, models []ModelConfig) error {
 	models = slices.Clone(models)
 	for i, m := range models {
@@ -25,7 +25,7 @@ func Check(cfg Config, models []ModelConfig) error {
 	return err
 }
 
-// unlearnt is a model before there is one, for Check.
+// untrainedModel stands for the models in Check.
 type untrainedModel struct{ prior *model.Posterior }
 
 func (u untrainedModel) Posterior() *model.Posterior                  { return u.prior }

@@ -18,38 +18,38 @@ import (
 )
 
 const (
-	requestsName   = "requests"    // what requests are counted under
-	maxRequest     = 4 * codec.KiB // bytes of a request's payload
-	maxTransaction = 128           // bytes of its transaction
+	requestsName   = "requests"    // name of their counters
+	maxRequest     = 4 * codec.KiB // largest payload of a request
+	maxTransaction = 128           // largest transaction, in bytes
 	requestTimeout = 10 * time.Second
 )
 
 // Bits of a model's mark in the journal.
 const (
 	markFrozen    uint64 = 1 << iota // learning is switched off
-	markAnnounced                    // Home Assistant was told about the model
+	markAnnounced                    // Home Assistant knows the model
 )
 
-// scope says which models a request is for.
+// scope is the set of models that a command applies to.
 type scope int
 
 const (
-	wholeNode scope = iota // none
-	oneModel               // the one that the topic names; the only one, if it names none
-	anyModels              // the one that the topic names; all, if it names none
+	wholeNode scope = iota // no model
+	oneModel               // the model in the topic; the only model if the topic has none
+	anyModels              // the model in the topic; all models if the topic has none
 )
 
-// verb is one kind of request. Exactly one of order and errand is set.
+// command is one kind of request. Exactly one of mutate and background is set.
 type command struct {
 	scope scope
-	// order prepares what the committer makes durable, in the worker's goroutine:
-	// its place among the messages decides which labels come before it.
+	// mutate prepares a change that the committer makes durable, in the worker's
+	// goroutine: its position among the messages decides which labels precede it.
 	mutate func(n *Node, r *request) (*mutation, error)
-	// errand is for what may take long, outside the way of the messages.
+	// background prepares a command that may take long, outside the message path.
 	background func(n *Node, r *request) backgroundCommand
 }
 
-// verbs are all requests that there are.
+// commands are all commands, by name.
 var commands = map[string]command{
 	"ping":          {wholeNode, (*Node).ping, nil},
 	"health_check":  {wholeNode, (*Node).healthCheck, nil},
@@ -67,53 +67,52 @@ var commands = map[string]command{
 	"class_rename":  {oneModel, (*Node).classRename, nil},
 }
 
-// request is a message on <base>/<node>/request/<verb>[/<model>]:
+// request is a message on <base>/<node>/request/<command>[/<model>]:
 //
 //	{"transaction": "a1", "data": {…}}
 //
-// All of it may be left out. Its answer follows on …/response/<verb>[/<model>]:
+// All members are optional. The response follows on …/response/<command>[/<model>]:
 //
-//	{"status": "ok", "data": {…}, "transaction": "a1"}   or "error", with "error" in words
+//	{"status": "ok", "data": {…}, "transaction": "a1"}   or "error", with a text in "error"
 type request struct {
 	command     command
-	target      string // <verb>[/<model>]
+	target      string // <command>[/<model>]
 	models      []*modelState
-	transaction json.RawMessage // as it came, nil if there is none
+	transaction json.RawMessage // as received; nil if absent
 	data        gjson.Result
-	argument    string // the payload, where it is no object
+	argument    string // the payload if it is not an object
 	key         uint64 // identity of the message
 	mayRepeat   bool   // a background command that the broker may have sent before
-	replace     string // what a rollback replaces: Name of the event
+	replace     string // scope of a rollback: Name of the event
 	reply       *reply
 }
 
-// instruction is what a request asks of the committer.
+// mutation is a change that the committer makes durable.
 type mutation struct {
-	// apply puts what is to be durable in the committer's group. Done says what
-	// to tell once it is; an error is told at once.
-	// Repeated: the broker has sent the request before, and it was carried out.
+	// apply adds the change to the committer's group. done returns the data of the
+	// response once the change is durable; an error is returned to the client at once.
+	// repeated: the broker has sent the request before, and it was carried out.
 	apply func(c *committer, repeated bool) (done func() map[string]any, err error)
 	reply *reply
 }
 
-// reply is the answer to one request, given once: what was done, or that it took
-// too long.
+// reply is the response to one request, sent once: the result or a timeout.
 type reply struct {
 	give        func(ResponsePayload)
 	timer       *time.Timer
-	transaction json.RawMessage // of the request; nil: it has none
+	transaction json.RawMessage // of the request; nil if absent
 }
 
 func newReply(transaction json.RawMessage, give func(ResponsePayload)) *reply {
 	r := &reply{give: give, transaction: transaction}
 	r.timer = time.AfterFunc(requestTimeout, func() {
-		r.give(ResponsePayload{Status: "error", Error: fmt.Sprintf("not done within %v; it may still be", requestTimeout), Transaction: transaction})
+		r.give(ResponsePayload{Status: "error", Error: fmt.Sprintf("not done within %v; it may still complete", requestTimeout), Transaction: transaction})
 	})
 	return r
 }
 
 func (r *reply) ok(data map[string]any) {
-	if r.timer.Stop() { // else it was answered
+	if r.timer.Stop() { // otherwise the timeout was sent
 		r.give(ResponsePayload{Status: "ok", Data: data, Transaction: r.transaction})
 	}
 }
@@ -124,9 +123,8 @@ func (r *reply) fail(err error) {
 	}
 }
 
-// request carries out a message below <base>/<node>/request/. A request that
-// changes a state is answered with ok when the change is durable. The worker's
-// goroutine calls it.
+// request handles a message below <base>/<node>/request/. A command that changes a
+// state is answered with ok once the change is durable. The worker's goroutine calls it.
 func (n *Node) request(it *item, prefix string) error {
 	msg := it.msg
 	if msg.Retained {
@@ -158,7 +156,7 @@ func (n *Node) request(it *item, prefix string) error {
 	return nil
 }
 
-// parseRequest reads a request; the transaction is as it came, nil if there is none.
+// parseRequest reads a request; the transaction is as received, nil if absent.
 func (n *Node) parseRequest(what string, payload []byte) (r *request, transaction json.RawMessage, err *codec.Refusal) {
 	name, model, named := strings.Cut(what, "/")
 	payload = bytes.TrimSpace(payload)
@@ -206,7 +204,7 @@ func (r *request) text(key string) (string, error) {
 	return v.Str, nil
 }
 
-// className returns a name that a class may have.
+// className returns a valid name of a class from the request's data.
 func (r *request) className(key string) (string, error) {
 	text, err := r.text(key)
 	if err != nil {
@@ -218,7 +216,7 @@ func (r *request) className(key string) (string, error) {
 	return text, nil
 }
 
-// told is an instruction that needs nothing to be durable.
+// replyOnly is a mutation that changes nothing.
 func replyOnly(data map[string]any) *mutation {
 	return &mutation{apply: func(*committer, bool) (func() map[string]any, error) {
 		return func() map[string]any { return data }, nil
@@ -251,7 +249,7 @@ func (n *Node) setLogLevel(r *request) (*mutation, error) {
 	return replyOnly(map[string]any{"level": level}), nil
 }
 
-// switchLearning is what Home Assistant's switch sends: ON or OFF.
+// switchLearning is the command of Home Assistant's switch: ON or OFF.
 func (n *Node) switchLearning(r *request) (*mutation, error) {
 	word := r.argument
 	if r.data.Exists() {
@@ -269,9 +267,9 @@ func (n *Node) switchLearning(r *request) (*mutation, error) {
 func (n *Node) freeze(r *request) (*mutation, error)   { return setLearning(r.models, false), nil }
 func (n *Node) unfreeze(r *request) (*mutation, error) { return setLearning(r.models, true), nil }
 
-// setLearning switches learning on or off. While it is off, samples are answered
-// as ever, and labels are acknowledged, counted and neither scored nor learnt.
-// That survives a restart.
+// setLearning switches learning on or off. While it is off, samples are answered, and
+// labels are acknowledged, counted, and neither scored nor learnt. The setting survives
+// a restart.
 func setLearning(models []*modelState, on bool) *mutation {
 	for _, m := range models {
 		m.frozen = !on
@@ -340,9 +338,8 @@ func (n *Node) classRename(r *request) (*mutation, error) {
 	}), nil
 }
 
-// teach makes an event of a request: it is journalled among the labels, and
-// carried out by the learner when they are. A request that the broker repeats is
-// carried out once.
+// eventMutation makes a mutation that journals an event among the labels; the learner
+// applies it in this order. A request that the broker repeats is applied once.
 func (r *request) eventMutation(ev online.Event, data map[string]any, check func() error) *mutation {
 	m := r.models[0]
 	ev.Key = r.key
@@ -359,7 +356,7 @@ func (r *request) eventMutation(ev online.Event, data map[string]any, check func
 	}}
 }
 
-// obey carries out an instruction.
+// apply applies a mutation.
 func (c *committer) apply(o *mutation, repeated bool) {
 	done, err := o.apply(c, repeated)
 	if err != nil {

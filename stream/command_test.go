@@ -135,7 +135,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			{"class_add/bearing", `{"data":{"class":7}}`, `{"error":"want {\"data\": {\"class\": \"…\"}}","status":"error"}`},
 			{"class_add/bearing", `{"data":{"class":"a\nb"}}`, `{"error":"class has a control character","status":"error"}`},
 			{"class_rename/bearing", `{"data":{"from":"ok"}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}","status":"error"}`},
-			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available: this program cannot do it while it runs","status":"error"}`},
+			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available in this program","status":"error"}`},
 			{"dance/bearing", strings.Repeat("x", 5000), `{"error":"a request of more than 4KiB","status":"error"}`},
 			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there are checkpoint, class_add, class_remove, class_rename, export, freeze, health_check, learning, ping, reload, reset, rollback, set_log_level, unfreeze","status":"error"}`},
 		} {
@@ -186,7 +186,7 @@ func TestRequests(t *testing.T) {
 			{"set_log_level", `{"data":{"level":"debug"}}`, `{"data":{"level":"debug"},"status":"ok"}`, ""},
 			{"checkpoint", ``, `{"data":{"models":["bearing"]},"status":"ok"}`, ""},
 			{"export/bearing", `{"data":{"name":"before"}}`, `{"data":{"file":"before.state"},"status":"ok"}`, ""},
-			{"reload", ``, `{"error":"not available: this program cannot do it while it runs","status":"error"}`, ""},
+			{"reload", ``, `{"error":"not available in this program","status":"error"}`, ""},
 			{"freeze", ``, `{"data":{"learning":false},"status":"ok"}`, ""},
 			{"unfreeze/bearing", ``, `{"data":{"learning":true},"status":"ok"}`, ""},
 			{"class_add/bearing", `{"data":{"class":"worn"}}`, `{"data":{"class":"worn"},"status":"ok"}`, "3 worn"},

@@ -11,18 +11,18 @@ import (
 	"edge/stream/codec"
 )
 
-// Journal makes lessons durable. Only the committer's goroutine calls it.
+// Journal makes records durable. Only the committer's goroutine calls it.
 type Journal interface {
-	// Commit makes everything in c durable in one transaction, or nothing. It
-	// fills in the sequence numbers of c.Records. A commit of nothing reports
-	// whether another one can succeed.
+	// Commit makes everything in c durable in one transaction, or nothing. It sets the
+	// sequence numbers of c.Records. An empty commit reports whether the journal can
+	// be written.
 	Commit(c *online.Commit) error
-	// Seen reports whether a record of the model with this key was committed, as
-	// far back as the journal remembers.
+	// Seen reports whether a record of the model with this key was committed, within
+	// the memory of the journal.
 	Seen(model string, key uint64) bool
 }
 
-// Model predicts and learns; *online.Loop is one.
+// Model predicts and learns; *online.Loop implements it.
 type Model interface {
 	Posterior() *model.Posterior
 	Status() *online.Status
@@ -32,35 +32,35 @@ type Model interface {
 }
 
 const (
-	commitQueue = 64 // messages between the worker and the committer
+	commitQueue = 64 // capacity in messages between the worker and the committer
 
-	firstPause = 100 * time.Millisecond // after a commit that failed; doubled
+	firstPause = 100 * time.Millisecond // first pause after a failed commit; doubled
 	longPause  = 5 * time.Second
 )
 
-// committer is the only writer of the journal. It commits in groups,
-// acknowledges in the order of receipt and hands the records to the models.
+// committer is the only writer of the journal. It commits in groups, acknowledges in
+// the order of receipt and hands the records to the models.
 type committer struct {
 	in      <-chan *item
-	probe   chan struct{} // asks for a commit of nothing; room for one
+	probe   chan struct{} // requests an empty commit; capacity 1
 	journal Journal
 	models  []*modelState
-	window  int           // messages of QoS 1 that wait for no more company
-	flush   time.Duration // longest wait for company
+	window  int           // unacknowledged messages at which a group is committed at once
+	flush   time.Duration // longest wait of a record for its commit
 	relaxed bool          // messages are acknowledged before the commit
 	report  *reporter
 	counts  *counters
 	log     *slog.Logger
 
-	announced bool                                         // Home Assistant is told about the models
+	announced bool                                         // Home Assistant is enabled
 	onLabel   func(model string, seq uint64, label string) // may be nil
 
 	unconfirmed unconfirmed
 	group       group
 }
 
-// run commits until its queue is closed, then commits the rest. If ctx ends
-// first, what is not committed is not acknowledged, and taken back.
+// run commits until its queue is closed, then commits the rest. If ctx ends first,
+// uncommitted messages are not acknowledged, and their changes are undone.
 func (c *committer) run(ctx context.Context) {
 	c.group.reset()
 	defer c.rollback()
@@ -97,15 +97,15 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// meet prepares for the messages of another connection. It reports false where
-// the connection ended before the broker's cursor was known: the message comes
-// again over the next one.
+// awaitCursor prepares for the messages of another connection. It reports false if
+// the connection ended before the broker's cursor was known: the message then comes
+// again over the next connection.
 func (c *committer) awaitCursor(ctx context.Context, it *item) bool {
 	u, msg := &c.unconfirmed, it.msg
 	if !u.isFirst(msg) {
 		return true
 	}
-	c.commitGroup(ctx) // what came over the connection before
+	c.commitGroup(ctx) // the messages of the previous connection
 	if ctx.Err() != nil {
 		return false
 	}
@@ -115,8 +115,8 @@ func (c *committer) awaitCursor(ctx context.Context, it *item) bool {
 	case <-ctx.Done():
 		return false
 	}
-	// Both may be: then all that came over the connection is left out, not this
-	// message alone, which would be learnt after those that follow it.
+	// If both are true, all messages of the connection are dropped, not this one alone,
+	// which would then be learnt after its successors.
 	select {
 	case <-msg.From.Lost():
 		msg.Ack()
@@ -131,9 +131,8 @@ func (c *committer) awaitCursor(ctx context.Context, it *item) bool {
 	return true
 }
 
-// full reports whether the group waits for no more company. Where durability is
-// relaxed, messages but for requests are acknowledged at once, and the broker
-// sends more.
+// full reports whether the group is committed at once. With relaxed durability,
+// messages other than requests are acknowledged at once, so that the broker sends more.
 func (c *committer) full(it *item) bool {
 	g := &c.group
 	if c.relaxed && it.mutation == nil {
@@ -145,8 +144,8 @@ func (c *committer) full(it *item) bool {
 	return c.relaxed || !c.needsCommit() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
 }
 
-// recover takes up the samples that wait, and lets a minibatch that was filling
-// when the node stopped be closed in time.
+// resume restores the pending samples, and starts the timer of a minibatch that was
+// open when the node stopped.
 func (c *committer) resume(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
@@ -154,7 +153,7 @@ func (c *committer) resume(ctx context.Context) {
 			c.learn(ctx, m, m.owed)
 		}
 		var dropped []*pendingSample
-		if m.pendingStore != nil { // it was handed over
+		if m.pendingStore != nil { // inherited from the previous node
 			dropped = m.pendingStore.setLimits(m.Pending)
 		} else {
 			m.pendingStore, dropped = newPendingStore(m.Pending, m.Waiting, now)
@@ -176,7 +175,7 @@ func (c *committer) resume(ctx context.Context) {
 	}
 }
 
-// due returns when something is to be done even if no message comes; zero for never.
+// due returns the time of the next action without a message; zero for never.
 func (c *committer) due() time.Time {
 	at := c.group.due
 	for _, m := range c.models {
@@ -190,9 +189,9 @@ func (c *committer) due() time.Time {
 	return at
 }
 
-// boundaries closes the minibatches that have waited long enough. Where a group
-// waits as long as that for company, what it has gathered has, and the boundary
-// needs no commit of its own.
+// closeMinibatches closes the minibatches whose wait has ended. If a group waits as
+// long as a minibatch does, the minibatch ends with the group, and the boundary needs
+// no separate commit.
 func (c *committer) closeMinibatches(now time.Time) {
 	for _, m := range c.models {
 		waited := !m.since.IsZero() && now.Sub(m.since) >= m.Batch.MaxWait
@@ -236,12 +235,12 @@ func (c *committer) add(it *item) {
 	}
 }
 
-// durable reports whether the group needs a commit.
+// needsCommit reports whether the group needs a commit.
 func (c *committer) needsCommit() bool { return c.group.needsCommit() || c.unconfirmed.needsCommit }
 
-// settle commits the group, acknowledges its messages in the order of receipt
-// and hands its records over. If ctx ends before the journal works, nothing of
-// it has happened, and the broker sends the messages again.
+// commitGroup commits the group, acknowledges its messages in the order of receipt and
+// hands its records to the models. If ctx ends before the journal can be written,
+// nothing of the group has happened, and the broker sends the messages again.
 func (c *committer) commitGroup(ctx context.Context) {
 	g := &c.group
 	durable := c.needsCommit()
@@ -283,8 +282,8 @@ func (c *committer) commitGroup(ctx context.Context) {
 	g.reset()
 }
 
-// teach hands committed records over. If ctx ends first, they are owed: the node
-// that follows hands them over, or the journal does after the next start.
+// learn hands committed records to the model. If ctx ends first, the next node hands
+// them over, or the journal does after the next start.
 func (c *committer) learn(ctx context.Context, m *modelState, records []online.Record) {
 	m.owed = nil
 	if err := m.Model.Learn(ctx, records); err != nil {
@@ -293,9 +292,8 @@ func (c *committer) learn(ctx context.Context, m *modelState, records []online.R
 	}
 }
 
-// takeBack makes what is known of samples and messages what it was before a group
-// that was not committed: the node that follows takes the group's messages anew
-// when the broker sends them again.
+// rollback undoes the changes of an uncommitted group: the next node receives its
+// messages again from the broker.
 func (c *committer) rollback() {
 	c.unconfirmed.rollback()
 	for _, m := range c.models {
@@ -310,16 +308,16 @@ func (c *committer) rollback() {
 	}
 }
 
-// committed follows the filling of the minibatch. The count may be off after a
-// restart, or when the learner refuses a sample: so a Boundary always ends a
-// pause in the stream, and closes nothing if the minibatch is empty.
+// countMinibatch counts the observations of the open minibatch. The count may be wrong
+// after a restart, or when the learner refuses a sample: therefore a Boundary always
+// follows a pause in the stream; it has no effect on an empty minibatch.
 func (m *modelState) countMinibatch(records []online.Record, now time.Time, counts *counters) {
 	for _, r := range records {
 		if r.Kind == online.Observe || r.Kind == online.Correct {
 			m.learned.Add(1)
 			counts.learned.Add(1)
 		}
-		if r.Kind != online.Observe { // which closes the minibatch
+		if r.Kind != online.Observe { // a correction or request closes the minibatch
 			m.open, m.since = 0, time.Time{}
 			continue
 		}
@@ -334,7 +332,7 @@ func (m *modelState) countMinibatch(records []online.Record, now time.Time, coun
 	}
 }
 
-// commit tries until it succeeds. It reports false if ctx ended first.
+// commitRetrying commits until it succeeds. It reports false if ctx ended first.
 func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) bool {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := c.journal.Commit(commit)

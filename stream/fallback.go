@@ -14,27 +14,25 @@ import (
 )
 
 const (
-	fallbackAfter   = time.Second // of a journal that cannot be written; shorter outages fit into the broker's window
+	fallbackAfter   = time.Second // of failed commits; the broker's window bridges shorter outages
 	fallbackPolling = 100 * time.Millisecond
-	deferredQueue   = 256 // messages that wait for such an answer; full, the oldest goes
+	deferredQueue   = 256 // capacity in messages; when full, the oldest is discarded
 	fallbackSuffix  = "-observer"
 )
 
-// observer hears what comes while the journal cannot be written. The broker
-// sends no more of QoS 1 once its window is full of messages that wait for their
-// acknowledgement; so a second connection, whose session ends with it, asks for
-// the streams at QoS 0. What it brings is answered and teaches nothing: the
-// broker keeps the same messages for the first connection, where they have
-// their turn, and another answer, once the journal works again.
+// fallback is a second subscription, which receives the streams while the journal
+// cannot be written. The broker sends no more messages of QoS 1 once its window is full
+// of unacknowledged ones; so a second connection with a clean session subscribes at QoS
+// 0. Its messages are answered and not learnt: the broker keeps the same messages for
+// the first connection, where they are answered again and learnt once the journal works.
 type fallback struct {
 	client   *mqtt.Client
 	degraded *atomic.Bool
 	log      *slog.Logger
 }
 
-// newObserver returns nil where there is nothing to observe: a broker keeps no
-// window of QoS 0, and a message of a shared subscription would be taken from
-// others.
+// newFallback returns nil if a fallback is useless: QoS 0 has no window, and a message
+// of a shared subscription would be taken from other clients.
 func (n *Node) newFallback() *fallback {
 	var filters []string
 	for _, src := range n.sources {
@@ -61,7 +59,7 @@ func (n *Node) newFallback() *fallback {
 	return &fallback{client: c, degraded: &n.counts.degraded, log: n.log}
 }
 
-// run observes whenever the journal cannot be written, until ctx ends.
+// run subscribes while the journal cannot be written, until ctx ends.
 func (o *fallback) run(ctx context.Context) {
 	if o == nil {
 		return
@@ -76,7 +74,7 @@ func (o *fallback) run(ctx context.Context) {
 				since = time.Now()
 			}
 		}
-		o.log.Warn("a second connection asks for the streams, so that they are answered while nothing can be acknowledged", "client_id", o.client.ID)
+		o.log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", o.client.ID)
 		observing, end := context.WithCancel(ctx)
 		var life sync.WaitGroup
 		life.Go(func() { o.client.Run(observing) })
@@ -97,8 +95,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// observe answers what will come again. Nobody learns from it, and what is
-// refused is reported when it does.
+// answerDeferred answers messages that will come again. They are not learnt, and
+// refusals are reported when they come again.
 func (w *worker) answerDeferred() {
 	for msg, ok := w.deferred.Pop(); ok; msg, ok = w.deferred.Pop() {
 		w.routes = w.router.Find(w.routes[:0], msg.Topic)
@@ -111,7 +109,7 @@ func (w *worker) answerDeferred() {
 	}
 }
 
-// unlabelled drops what could teach.
+// unlabelled removes all labels.
 func unlabelled(readings []codec.Reading) []codec.Reading {
 	readings = slices.DeleteFunc(readings, func(r codec.Reading) bool { return r.X == nil })
 	for i := range readings {

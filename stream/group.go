@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-const MaxGroup = 1000 // records of one commit, at which it waits for no more
+const MaxGroup = 1000 // records at which a group is committed at once
 
-const maxGroup = 1024 // messages of one commit
+const maxGroup = 1024 // messages at which a group is committed at once
 
-// group is what the next transaction will hold.
+// group is the content of the next transaction.
 type group struct {
 	items         []*item
-	unacked       int       // of QoS 1
-	due           time.Time // zero while nothing needs a commit
+	unacked       int       // number of messages of QoS 1 and 2
+	due           time.Time // time of the commit; zero if no commit is needed
 	records       []online.Record
 	keys          map[recordKey]bool
 	pending       map[recordKey]*online.Pending // nil: forget
-	order         []recordKey                   // of pending
+	order         []recordKey                   // keys of pending, in order of their first change
 	marks         []online.Mark
-	afterCommit   []func()      // once it is durable
-	previousMarks []online.Mark // before
+	afterCommit   []func()      // called after the commit
+	previousMarks []online.Mark // for rollback
 }
 
 type recordKey struct {
@@ -40,8 +40,8 @@ func (g *group) record(m *modelState, ev online.Event) {
 	}
 }
 
-// wait and forget keep the last word about a key, so that the order of a
-// commit's parts does not matter.
+// storePending and forgetPending keep the last change of a key, so that the order of
+// the parts of a commit does not matter.
 func (g *group) storePending(p *online.Pending) { g.setPending(recordKey{p.Model, p.Key}, p) }
 
 func (g *group) forgetPending(m *modelState, key uint64) { g.setPending(recordKey{m.Name, key}, nil) }
@@ -54,7 +54,7 @@ func (g *group) setPending(k recordKey, p *online.Pending) {
 }
 
 func (g *group) reset() {
-	clear(g.items) // whose payloads are done with
+	clear(g.items) // frees the payloads
 	if g.keys == nil {
 		g.keys, g.pending = map[recordKey]bool{}, map[recordKey]*online.Pending{}
 	}

@@ -10,31 +10,31 @@ import (
 	"edge/stream/topic"
 )
 
-// gatherer makes samples of values that come on topics of their own. For each
-// device it keeps the newest value of each feature; as soon as every feature
-// has one that arrived no longer than the window ago, these are a sample, and
-// all of them are used up. The order and the times of arrival alone decide.
-// What waits is lost with the process: a value is acknowledged when it is taken.
+// joiner makes samples of values that come on separate topics. For each device it keeps
+// the newest value of each feature; as soon as every feature has a value that arrived
+// within the window, these values are a sample, and are used up. Only the order and the
+// times of arrival decide. A waiting value is lost with the process: it is acknowledged
+// when it is accepted.
 //
-// Memory is bounded by the number of devices; the one that was silent for
-// longest makes room. One goroutine owns it.
+// Memory is bounded by the number of devices; the device with the longest silence makes
+// room. One goroutine owns it.
 type joiner struct {
-	index   map[string]int // of the features that the topic's level names
-	filters []string       // of the features' topics; "" where the level names the feature
-	level   int            // of the topic, that names the feature; −1: none
+	index   map[string]int // of the features that a topic level names
+	filters []string       // of the features' topics; "" if the level names the feature
+	level   int            // index of the topic level that names the feature; −1: none
 	window  time.Duration
 	max     int
 	counts  *counters
 
 	devices map[string]*list.Element
-	order   list.List // of *unfinished, silent for longest first
+	order   list.List // of *partialSample, longest silence first
 }
 
-// unfinished is what is known of a device's next sample.
+// partialSample holds the values of a device's next sample.
 type partialSample struct {
 	device string
 	x      []float64
-	at     []time.Time // zero where there is no value
+	at     []time.Time // zero for a missing value
 }
 
 func newJoiner(s codec.Stream, counts *counters) *joiner {
@@ -55,7 +55,7 @@ func newJoiner(s codec.Stream, counts *counters) *joiner {
 	return g
 }
 
-// feature returns which feature the topic of that name holds.
+// feature returns the index of the feature on a topic.
 func (g *joiner) feature(name string) (int, *codec.Refusal) {
 	for i, f := range g.filters {
 		if f != "" && topic.Matches(f, name) {
@@ -73,8 +73,8 @@ func (g *joiner) feature(name string) (int, *codec.Refusal) {
 	return i, nil
 }
 
-// add takes a value and returns the sample that it completes, nil if it
-// completes none.
+// add accepts a value and returns the sample that it completes, nil if the sample is
+// still incomplete.
 func (g *joiner) add(topic, device string, value float64, now time.Time) ([]float64, error) {
 	i, err := g.feature(topic)
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *joiner) add(topic, device string, value float64, now time.Time) ([]floa
 	return u.x, nil
 }
 
-// drop gives up what is known of a device.
+// drop removes the values of a device.
 func (g *joiner) drop(e *list.Element) {
 	u := g.order.Remove(e).(*partialSample)
 	delete(g.devices, u.device)

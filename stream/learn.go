@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// repeated counts what a repetition would have taught.
+// countRepetitions counts the parts of a repeated example.
 func (c *committer) countRepetitions(l *example) {
 	if l.to != nil {
 		if l.label != "" {
@@ -22,8 +22,8 @@ func (c *committer) countRepetitions(l *example) {
 	}
 }
 
-// consider takes up what a message teaches. A panic is the error: the message is
-// then acknowledged, or the broker would send it again after every restart.
+// process handles an example. It returns a panic as an error: the message is then
+// acknowledged, or the broker would send it again after every restart.
 func (c *committer) process(it *item, l *example, now time.Time) (err error) {
 	defer online.Survive(&err)
 	if l.to == nil {
@@ -39,8 +39,8 @@ func (c *committer) expire(m *modelState, now time.Time) {
 	c.forget(m, m.pendingStore.expire(now), &c.counts.pendingExpired)
 }
 
-// dropped lets the journal forget samples as well, and counts those that were
-// waiting for their label.
+// forget removes samples from the journal as well, and counts those that waited for
+// their label.
 func (c *committer) forget(m *modelState, gone []*pendingSample, count *atomic.Uint64) {
 	for _, p := range gone {
 		if p.sample.Label == "" {
@@ -56,7 +56,7 @@ func (c *committer) seen(m *modelState, key uint64) bool {
 	return c.group.keys[recordKey{m.Name, key}] || c.journal.Seen(m.Name, key)
 }
 
-// freeze counts a label that came while learning was off.
+// ignoreLabel counts a label that came while learning was off.
 func (c *committer) ignoreLabel(m *modelState) {
 	m.ignored.Add(1)
 	c.counts.frozen.Add(1)
@@ -67,7 +67,7 @@ func (c *committer) countRepetition(m *modelState) {
 	c.counts.redelivered.Add(1)
 }
 
-// sample teaches a labelled sample, and lets another one wait for its label.
+// sample learns a labelled sample, or stores an unlabelled one until its label comes.
 func (c *committer) sample(it *item, l *example, now time.Time) {
 	m := l.to
 	if l.label != "" && m.learningOff() {
@@ -76,7 +76,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	}
 	x, probs := l.x, l.probs
 	waits := l.wait != 0 && m.Pending.Max > 0
-	if l.label != "" || waits { // the item's memory is another's soon
+	if l.label != "" || waits { // another item will use the memory
 		x, probs = slices.Clone(x), slices.Clone(probs)
 	}
 	one := pendingSample{
@@ -131,8 +131,8 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	}
 }
 
-// taught remembers that a sample was taught its label, so that another one can
-// correct it. before is the sample as it waited, if it did.
+// setLabel notes that a sample was labelled, so that another label can correct it.
+// before is the pending sample, nil if it was not pending.
 func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSample, l *example, by uint64, now time.Time) {
 	one.sample.Label, one.sample.By = l.label, by
 	one.stored = before != nil && before.stored
@@ -161,38 +161,38 @@ func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSa
 	c.forget(m, dropped, &c.counts.pendingEvicted)
 }
 
-// corrects reports whether a label is another one than the sample was taught.
+// correctedBy reports whether label differs from the sample's label.
 func (p *pendingSample) correctedBy(label string) bool {
 	return p.sample.Label != "" && p.sample.Label != label
 }
 
-// heard reports whether a message has told a label of the sample before.
+// labelledBy reports whether a message has labelled the sample before.
 func (c *committer) labelledBy(m *modelState, p *pendingSample, message uint64) bool {
 	return message == p.sample.By || c.seen(m, message)
 }
 
-// same reports whether a sample under the same key is the same one, not another
-// one of a device that sends its own id with each.
+// same reports whether two samples with one key are equal. They differ if a device sends
+// one id with all samples.
 func (p *pendingSample) same(other *pendingSample) bool {
-	if p.sample.Identity == 0 { // kept by an earlier version
+	if p.sample.Identity == 0 { // stored by an earlier version
 		return slices.Equal(p.sample.X, other.sample.X)
 	}
 	return p.sample.Identity == other.sample.Identity
 }
 
-// reused counts a sample whose id another one had, and warns about the first one
-// of a stream.
+// reused counts a sample whose id another sample had, and logs a warning for the first
+// one of a stream.
 func (c *committer) reused(it *item, l *example) {
 	c.counts.idReused.Add(1)
 	if l.from.idReused.Swap(true) {
 		return
 	}
-	detail := fmt.Sprintf("stream %s: samples with other features come under one id: if it is the device's, say id: \"\" for the stream", l.from.name)
-	c.log.Warn("an id came again with other features, and is taken for another sample", "stream", l.from.name, "topic", it.msg.Topic, "way_out", "where it is the device's id, say id: \"\" for the stream")
+	detail := fmt.Sprintf("stream %s: samples with other features have the same id: if it is the id of the device, set id: \"\" for the stream", l.from.name)
+	c.log.Warn("an id came again with other features, and is treated as another sample", "stream", l.from.name, "topic", it.msg.Topic, "way_out", "if it is the id of the device, set id: \"\" for the stream")
 	c.report.event("", "id_reused", detail)
 }
 
-// correct teaches another label of a sample that was taught one before.
+// correct learns another label of a labelled sample.
 func (c *committer) correct(before *pendingSample, l *example, m *modelState, by uint64, now time.Time) {
 	p := before.sample
 	c.group.record(m, online.Event{
@@ -203,12 +203,12 @@ func (c *committer) correct(before *pendingSample, l *example, m *modelState, by
 	c.setLabel(m, *before, before, l, p.By, now)
 }
 
-// admit reports whether the model may be taught the label, and remembers it.
+// acceptLabel reports whether the model accepts the label, and adds its class.
 func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
 	var err *codec.Refusal
 	switch reason := m.classes.refusal(l.label); reason {
 	case "":
-		if m.Classes.Needed(m.classes.count()) <= 1 { // otherwise the learner says when it is a class
+		if m.Classes.Needed(m.classes.count()) <= 1 { // otherwise the learner decides when it becomes a class
 			m.classes.add(l.label)
 		}
 		return true
@@ -221,10 +221,10 @@ func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
 	return false
 }
 
-// label teaches the samples that a late label is for.
+// label learns the samples of a late label.
 func (c *committer) label(it *item, l *example, now time.Time) {
 	var (
-		reached bool // a sample was found, or had been taught already
+		reached bool // a sample was found, or was labelled before
 		why     = codec.Refuse(codec.UnknownID, "no sample with id %.80q waits for a label: it never came, waited too long, or made room for others", l.id)
 		models  []*modelState
 	)
@@ -261,10 +261,10 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 		m.judgeSet(p, l.label)
 		s := p.sample
 		key := s.Identity
-		if key == 0 || m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or does not wait
+		if key == 0 || m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
 			key = l.key
 		}
-		if s.Probs == nil { // no class was known: the learner must not judge by what it knows now
+		if s.Probs == nil { // no class was known then: the learner must not judge with its present classes
 			s.Probs = []float64{}
 		}
 		c.group.record(m, online.Event{
@@ -277,7 +277,7 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 	}
 }
 
-// measure notes how late the label of a sample is, in time and in labels.
+// recordDelay records how late the label of a sample is, in time and in labels.
 func (c *committer) recordDelay(m *modelState, p *pendingSample, now time.Time) {
 	if p.sample.Key != 0 && m.pendingStore.get(p.sample.Key) == p {
 		m.delays.add(m.pendingStore.clock(now) - p.sample.Clock)
@@ -291,8 +291,7 @@ func (c *committer) recordDelay(m *modelState, p *pendingSample, now time.Time) 
 	}
 }
 
-// review judges the set that was published for a sample which is taught its
-// label now.
+// judgeSet judges the published prediction set of a sample by its label.
 func (m *modelState) judgeSet(p *pendingSample, label string) {
 	post, s := m.Model.Posterior(), &p.sample
 	if !p.fresh || !s.Said.Sets || s.Epoch != post.Epoch {
@@ -304,8 +303,8 @@ func (m *modelState) judgeSet(p *pendingSample, label string) {
 	}
 }
 
-// find returns the sample of one model that a late label is for; nil if it has
-// been taught already and is not kept any more.
+// find returns the sample of a late label in one model; nil if the sample was labelled
+// before and is not kept any more.
 func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.Refusal) {
 	m := late.to
 	unknown := codec.Refuse(codec.UnknownID, "no sample with that id waits")
@@ -340,7 +339,7 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 		case l.mayRepeat:
 			return nil, nil
 		default:
-			return nil, codec.Refuse(codec.TooLate, "the sample with id %.80q was taught its label, and is not kept any more for a correction", l.id)
+			return nil, codec.Refuse(codec.TooLate, "the sample with id %.80q was labelled before, and is not kept any more for a correction", l.id)
 		}
 	}
 	return nil, unknown

@@ -846,7 +846,7 @@ func TestNewNodeRefuses(t *testing.T) {
 		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing.streams []"},
 		{func(c *Config, m *ModelConfig) { m.Streams = []string{"x"} }, `there is no stream "x"; there are vibration`},
 		{func(c *Config, m *ModelConfig) { m.Features = []string{"f0", "f9"} }, `stream vibration has no feature "f9"`},
-		{func(c *Config, m *ModelConfig) { m.Model = newFakeModel(7) }, "2 of them, but the model was made for 7"},
+		{func(c *Config, m *ModelConfig) { m.Model = newFakeModel(7) }, "2 names, but the model has 7 features"},
 		{func(c *Config, m *ModelConfig) { c.Labels[0].Model = "x" }, "labels[0].model x: there is no such model"},
 		{func(c *Config, m *ModelConfig) { m.Pending.TTL = 0 }, "models.bearing.pending.ttl 0s"},
 		{func(c *Config, m *ModelConfig) { c.MQTT.QoS = 3 }, "mqtt.qos 3"},

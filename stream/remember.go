@@ -1,12 +1,12 @@
 package stream
 
 const (
-	maxCached     = 1024 // topics or devices that a map remembers something of
-	maxCachedName = 256  // bytes of the name of one
+	maxCached     = 1024 // number of entries; at one more, the map is cleared
+	maxCachedName = 256  // longest key, in bytes
 )
 
-// remember puts a value into a map that does not grow beyond maxTopics. What has
-// a longer name than maxKnown is not remembered.
+// putBounded adds a value to a map that is bounded to maxCached entries. It ignores keys
+// longer than maxCachedName.
 func putBounded[T any](in *map[string]T, key string, v T) {
 	if len(key) > maxCachedName {
 		return

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// worker decodes messages and answers them, one after the other.
+// worker decodes and answers messages, one after the other.
 type worker struct {
 	node         string
 	ring         *mqtt.Queue[*mqtt.Message]
-	deferred     *mqtt.Queue[*mqtt.Message] // what will come again
+	deferred     *mqtt.Queue[*mqtt.Message] // messages that will come again
 	router       *topic.Router[*source]
-	unrouted     *source // takes what no source asks for
+	unrouted     *source // source of messages without a source
 	out          chan<- *item
 	report       *reporter
 	outbox       *mqtt.Outbox
@@ -35,26 +35,25 @@ type worker struct {
 	items   itemPool
 	routes  []*source
 
-	prediction Prediction // the last one
+	prediction Prediction // reused for each prediction
 
-	held []*item // answered, and waiting for the committer, in order; they take up room in the ring
+	held []*item // answered messages that wait for the committer, in order; they take up room in the ring
 }
 
-// run answers messages until stop is closed and the ring is empty, or ctx ends.
-// It closes the committer's queue.
+// run answers messages until stop is closed and the ring is empty, or ctx ends. It closes
+// the committer's queue.
 //
-// The committer is behind only while the disk or the learner is. No answer waits
-// for that: what has been answered is held here, and takes up room in the ring.
-// When that is half of it, what comes has to wait in the other half, so that who
-// sends no more than is answered goes no faster than it can be learnt; then the
-// broker holds it.
+// The committer is behind only while the disk or the learner is. Answers do not wait for
+// it: answered messages are held here, and take up room in the ring. When they take half
+// of it, new messages wait in the other half, so that a sender that waits for answers is
+// no faster than the learner; then the broker holds the messages.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
-	defer w.counts.held.Store(0) // what is left will come again
+	defer w.counts.held.Store(0) // the rest will come again
 	for ctx.Err() == nil {
 		var (
 			next *item
-			size int // of its message, which is the committer's once it is handed over
+			size int // of its message, which belongs to the committer after the send
 			out  chan<- *item
 			in   = w.ring.Ready()
 		)
@@ -88,7 +87,7 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(it *item) {
 	msg := it.msg
 	w.counts.received.Add(1)
-	if order, ok := msg.Attached.(*mutation); ok { // what a request has prepared
+	if order, ok := msg.Attached.(*mutation); ok { // prepared by an earlier request
 		it.mutation = order
 		w.forward(it)
 		return
@@ -115,16 +114,16 @@ func (w *worker) handle(it *item) {
 	w.forward(it)
 }
 
-// unrouted is the refusal of a message that has no destination.
+// refuseUnrouted returns the refusal of a message without a source.
 func refuseUnrouted(name string) *codec.Refusal {
 	if err := topic.Check(name); err != nil {
 		return codec.Refuse(codec.BadTopic, "the topic %w: the broker should have refused it", err)
 	}
-	return codec.Refuse(codec.Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id")
+	return codec.Refuse(codec.Unrouted, "no stream has this topic; if it is an old subscription of the session, a new mqtt.client_id ends it")
 }
 
-// surviving reads a message and refuses it if that panics: the broker would send
-// it again after every restart.
+// refusePanic reads a message and refuses it after a panic: the broker would send it again
+// after every restart.
 func refusePanic(read func(*item, *source) error, it *item, src *source) error {
 	err := catchPanic(read, it, src)
 	if err == nil {
@@ -141,8 +140,8 @@ func catchPanic(read func(*item, *source) error, it *item, src *source) (err err
 	return read(it, src)
 }
 
-// hand gives the committer what a message teaches. Where it is behind, a message
-// of QoS 1 is held; one of QoS 0 is answered but teaches nothing.
+// forward hands a message to the committer. If the committer is behind, a message of QoS
+// 1 is held; one of QoS 0 is answered, but not learnt.
 func (w *worker) forward(it *item) {
 	keeps := it.msg.QoS > 0 || it.mutation != nil
 	if len(w.held) == 0 {
@@ -162,7 +161,7 @@ func (w *worker) forward(it *item) {
 	}
 }
 
-// read appends what a message teaches to it, and publishes predictions.
+// read adds the examples of a message to it, and publishes predictions.
 func (w *worker) read(it *item, src *source) error {
 	msg := it.msg
 	if msg.Retained && !src.allowRetained {
@@ -171,7 +170,7 @@ func (w *worker) read(it *item, src *source) error {
 	readings, row := it.predecoded.readings, it.predecoded.row
 	if it.predecoded.src != src {
 		scratch := &it.scratch
-		if len(it.examples) > 0 { // of another stream, with their features in there
+		if len(it.examples) > 0 { // their features, of another stream, are in there
 			scratch = new(codec.Scratch)
 		}
 		var err error
@@ -202,7 +201,7 @@ func (w *worker) read(it *item, src *source) error {
 	for i := range readings {
 		r := &readings[i]
 		if r.Label != "" && r.Source == w.node {
-			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not teach itself"))
+			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
 			r.Label = ""
 		}
 		switch {
@@ -219,7 +218,7 @@ func (w *worker) read(it *item, src *source) error {
 	return nil
 }
 
-// label finds the samples that a label without features may be for.
+// label finds the samples of a label without features.
 func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) {
 	msg := it.msg
 	l := example{
@@ -229,7 +228,7 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 	for _, m := range src.models {
 		late := labelTarget{to: m}
 		streams := m.streams
-		if len(src.feeds) > 0 { // on a stream's topic: of a sample of that stream and device
+		if len(src.feeds) > 0 { // on a stream's topic: a sample of that stream and device
 			streams = []*source{src}
 		}
 		for _, s := range streams {
