@@ -1,10 +1,21 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"edge/cmd/internal/cli"
 	"edge/internal/eval"
+	"edge/internal/process"
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
@@ -15,6 +26,7 @@ type evalFlags struct {
 	*eval.Evaluation
 	shuffle uint64
 	asJSON  bool
+	page    string // path of --report
 }
 
 // add adds the flags.
@@ -28,6 +40,7 @@ func (e *evalFlags) add(cmd *cobra.Command) {
 	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
 	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected rows are not judged (default as the model's stream has it, else marginalise)")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each report")
+	f.StringVar(&e.page, "report", "", "also write one HTML `FILE` with charts: error and log loss, reliability, confusion, scores of each class, coverage")
 }
 
 // addOrder adds the flags that select rows of a stream and their order.
@@ -38,13 +51,27 @@ func (e *evalFlags) addOrder(cmd *cobra.Command) {
 	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
 }
 
-// run evaluates the files and prints the reports, as a table by table unless --json is given.
-func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) error {
+// run evaluates the files and prints the reports, as a table by table unless
+// --json is given; --report also writes them as a page.
+func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) (err error) {
 	if cmd.Flags().Changed("shuffle") {
 		e.Selection.Shuffle = &e.shuffle
 	}
 	if err := e.Prepare(files); err != nil {
 		return err
+	}
+	page := io.Discard
+	if e.page != "" { // before the work: an error of the path appears at once
+		f, err := os.Create(e.page)
+		if err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+		page = f
+		defer func() {
+			if err = errors.Join(err, f.Close()); err != nil {
+				os.Remove(e.page)
+			}
+		}()
 	}
 	var reports []*report.Report
 	for _, file := range files {
@@ -59,10 +86,48 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 			return err
 		}
 	}
+	if e.page != "" {
+		if err := evalPage(cmd, files, reports).Write(page); err != nil {
+			return err
+		}
+	}
 	if e.asJSON {
 		return nil
 	}
 	return table(reports)
+}
+
+// evalPage is the page of --report.
+func evalPage(cmd *cobra.Command, files []string, reports []*report.Report) *report.Page {
+	var names []string
+	for _, r := range reports {
+		if !slices.Contains(names, r.Dataset) {
+			names = append(names, r.Dataset)
+		}
+	}
+	return &report.Page{Title: "Evaluation of " + strings.Join(names, ", "), Command: commandLine(cmd, files), Version: process.Build().String(), Date: time.Now(), Reports: reports}
+}
+
+// commandLine returns the command with its files and the flags that were given.
+func commandLine(cmd *cobra.Command, files []string) string {
+	words := append([]string{cmd.CommandPath()}, files...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if many, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(many.GetSlice(), ",")
+		}
+		if f.Value.Type() != "bool" {
+			words = append(words, "--"+f.Name, value)
+		} else if value == "true" {
+			words = append(words, "--"+f.Name)
+		}
+	})
+	for i, w := range words[1:] {
+		if w == "" || strings.ContainsAny(w, " \t\"'$`\\&|;<>()*?") {
+			words[i+1] = strconv.Quote(w)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func newEvalCommand() *cobra.Command {
@@ -79,11 +144,13 @@ Without -c the default configuration is used, the features are the file's
 columns and the classes its labels. With -c it is that of a model in the file,
 exactly as the daemon would run it.
 
-eval split learns a part of the rows and judges the others; eval ask learns only
-the labels that a strategy asks for.`,
+--report writes the scores and charts of all files into one HTML page that needs
+no other file. eval split learns a part of the rows and judges the others; eval
+ask learns only the labels that a strategy asks for.`,
 		Example: `  edge eval gas.csv.gz
   edge eval gas.csv.gz --first 6000 --json
   edge eval iris.csv --shuffle 1 --seeds 5
+  edge eval gas.csv.gz --report gas.html
   edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --delay 100 --label-fraction 0.1`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
