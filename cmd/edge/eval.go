@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -60,15 +59,13 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 	if err := e.Prepare(files); err != nil {
 		return err
 	}
-	page := io.Discard
+	var page *os.File
 	if e.page != "" { // before the work: an error of the path appears at once
-		f, err := os.Create(e.page)
-		if err != nil {
+		if page, err = os.Create(e.page); err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
-		page = f
 		defer func() {
-			if err = errors.Join(err, f.Close()); err != nil {
+			if err = errors.Join(err, page.Close()); err != nil {
 				os.Remove(e.page)
 			}
 		}()
@@ -86,7 +83,7 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 			return err
 		}
 	}
-	if e.page != "" {
+	if page != nil {
 		if err := evalPage(cmd, files, reports).Write(page); err != nil {
 			return err
 		}
@@ -113,7 +110,9 @@ func commandLine(cmd *cobra.Command, files []string) string {
 	words := append([]string{cmd.CommandPath()}, files...)
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		value := f.Value.String()
-		if many, ok := f.Value.(pflag.SliceValue); ok {
+		if budgets, err := cmd.Flags().GetFloat64Slice(f.Name); err == nil {
+			value = strings.Trim(strings.ReplaceAll(fmt.Sprint(budgets), " ", ","), "[]")
+		} else if many, ok := f.Value.(pflag.SliceValue); ok {
 			value = strings.Join(many.GetSlice(), ",")
 		}
 		if f.Value.Type() != "bool" {

@@ -166,6 +166,9 @@ type matrixCell struct {
 
 func newSection(i int, r *Report) section {
 	s := section{ID: "r" + strconv.Itoa(i+1), Name: terminal.Plain(r.Dataset), Summary: summary(r), Facts: facts(r), Settings: settingsTable(r.Charts.Settings)}
+	if a := r.Asked; a != nil {
+		s.Name += fmt.Sprintf(", %s, budget %g", a.Strategy, a.Budget)
+	}
 	for _, c := range append(streamCharts(r), reliabilityChart(r), confusionChart(r), classChart(r), coverageChart(r)) {
 		if c != nil {
 			c.ID = s.ID + "-" + c.ID
