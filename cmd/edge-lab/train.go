@@ -45,7 +45,7 @@ FILE.training, to the same result.`,
 				return exit.With(exit.Usage, err)
 			}
 			if plot != "" && t.Holdout == 0 && t.Test == "" {
-				return exit.With(exit.Usage, errors.New("--plot draws the scores: give --holdout or --test, too"))
+				return exit.With(exit.Usage, errors.New("--plot draws the scores: give --holdout or --test"))
 			}
 			t.Quiet = asJSON
 			report, err := t.Run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -76,12 +76,12 @@ FILE.training, to the same result.`,
 	f.Float64Var(&t.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
 	f.IntVar(&t.How.Batch, "batch", t.How.Batch, "samples a minibatch; 0: all of them")
 	f.IntVar(&t.Components, "components", 0, "learn the first `K` principal components instead of the features; for measurements, without -o")
-	f.BoolVar(&t.Shifted, "shifted", false, "also learn each image moved by one pixel to the left, to the right, up and down; those that judge, and --online, stay as they are")
+	f.BoolVar(&t.Shifted, "shifted", false, "also learn each image moved by one pixel to the left, to the right, up and down; the judged images and those of --online stay as they are")
 	f.Uint64Var(&t.Seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
 	finish = cli.TrainingFlags(cmd, &t.How)
 	f.BoolVar(&t.Resume, "resume", false, "continue an interrupted training")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	f.StringVar(&plot, "plot", "", "draw error and log loss over CPU time into this SVG `FILE`")
-	f.BoolVar(&t.Online, "online", false, "also learn the rows once online, as the daemon does, with one shared kernel and an infinite horizon, and print and draw that beside")
+	f.BoolVar(&t.Online, "online", false, "for comparison, also learn the rows once online, as the daemon does, with one shared kernel and an infinite horizon")
 	return cmd
 }
