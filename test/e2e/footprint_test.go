@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -57,8 +55,7 @@ http: {listen: ""}
 	d.Await("connected to the broker")
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	pub, err := broker.NewPublisher(ctx, cfg, 1, nil, nil, func() {})
 	if err != nil {
 		t.Fatal(err)
@@ -79,10 +76,11 @@ http: {listen: ""}
 		t.Fatal(err)
 	}
 	for _, m := range []string{"a", "b"} {
-		if !brokertest.Eventually(func() bool {
-			return gjson.Get(brokertest.Retained(t, b.URL(), "edge/test/"+m+"/metrics"), "n").Int() > 200
-		}) {
-			t.Fatalf("model %s has not learnt", m)
+		learnt := func() int {
+			return int(gjson.Get(brokertest.Retained(t, b.URL(), "edge/test/"+m+"/metrics"), "n").Int())
+		}
+		if !brokertest.Progress(learnt, 200) {
+			t.Fatalf("model %s has learnt %d samples, want 200", m, learnt())
 		}
 	}
 	all, anonymous := residentMemory(t, d.Process.Pid)

@@ -73,7 +73,7 @@ func TestSoak(t *testing.T) {
 	if err := s.publisher.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !brokertest.Eventually(func() bool { return s.tap.Acknowledged() == s.taught }) {
+	if !brokertest.Progress(s.tap.Acknowledged, s.taught) {
 		t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.Acknowledged(), s.taught, s.daemon.Log())
 	}
 	s.account()

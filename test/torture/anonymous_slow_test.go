@@ -109,7 +109,10 @@ func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row,
 	first.Await("connected to the broker")
 	stop, sent := make(chan struct{}), make(chan error, 1)
 	var published atomic.Int64
-	time.Sleep(time.Second) // the subscription has to stand before the first row: a broker keeps nothing for a session it does not know
+	// A broker keeps no message for a session without a subscription.
+	if !brokertest.Progress(func() int { return metric(t, page, "edge_subscribed") }, 1) {
+		t.Fatalf("the daemon does not subscribe:\n%s", first.Log())
+	}
 	go func() { sent <- publishAnonymous(t, broker.URL(), row, stop, &published) }()
 	d := first
 	for i := range int(kills) {
@@ -129,9 +132,10 @@ func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row,
 		t.Fatal(err)
 	}
 	total := int(published.Load())
-	// The daemon is stopped when it has not learnt anything for a while, so that
-	// rows which came twice have had their time as well.
+	// The daemon is stopped when it has learnt every row and then none for a while, so
+	// that it would also have learnt a repeated row.
 	last.Await("connected to the broker")
+	harness.AwaitModelSamples(t, broker, "room", total)
 	for before := -1; ; time.Sleep(3 * time.Second) {
 		now := learnedSoFar(t, page)
 		if now == before {
@@ -253,8 +257,11 @@ func differences(t *testing.T, config, store string, n int, row func(int) *datas
 	return "the journal holds the rows; the difference is older"
 }
 
-// learnedSoFar reads how many samples a daemon has learnt.
-func learnedSoFar(t *testing.T, page string) (n int) {
+// learnedSoFar counts the samples that a daemon has learnt since its start.
+func learnedSoFar(t *testing.T, page string) int { return metric(t, page, "edge_learned_total") }
+
+// metric sums the values that a daemon exposes under a name, over all labels.
+func metric(t *testing.T, page, name string) (sum int) {
 	t.Helper()
 	answer, err := http.Get("http://" + page + "/metrics")
 	if err != nil {
@@ -262,15 +269,16 @@ func learnedSoFar(t *testing.T, page string) (n int) {
 	}
 	defer answer.Body.Close()
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if name, value, _ := strings.Cut(lines.Text(), "} "); strings.HasPrefix(name, "edge_learned_total{") {
-			of, err := strconv.ParseFloat(value, 64)
+		series, value, _ := strings.Cut(lines.Text(), " ")
+		if family, _, _ := strings.Cut(series, "{"); family == name {
+			v, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			n += int(of)
+			sum += int(v)
 		}
 	}
-	return n
+	return sum
 }
 
 func anonymousConfig(t *testing.T, broker, store string, samples int, rows []dataset.Row) (config, page string) {
@@ -296,6 +304,7 @@ models:
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %d, size: 200MiB}}
 http: {listen: "%s"}
+metrics: {every: 1s}
 log: {level: debug}
 `, broker, len(rows[0].X), strings.Join(names, ", "), store, samples, page)), page
 }
@@ -345,7 +354,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 				if err := pub.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if !brokertest.Eventually(func() bool { return learnedSoFar(t, page) >= sent }) {
+				if !brokertest.Progress(func() int { return learnedSoFar(t, page) }, sent) {
 					t.Fatalf("%d of %d rows are learnt:\n%s", learnedSoFar(t, page), sent, d.Log())
 				}
 			}

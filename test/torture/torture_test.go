@@ -99,7 +99,7 @@ func TestTorture(t *testing.T) {
 				life = 3000
 			}
 			until := acked + rng.IntN(life)
-			if !brokertest.Eventually(func() bool { return tap.Acknowledged() >= until }) {
+			if !brokertest.Progress(tap.Acknowledged, until) {
 				t.Fatalf("%d samples are acknowledged, want %d:\n%s", tap.Acknowledged(), until, d.Log())
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Millisecond)))) // at any moment of what follows
@@ -122,7 +122,7 @@ func TestTorture(t *testing.T) {
 	if err := <-load.done; err != nil {
 		t.Fatal(err)
 	}
-	if !brokertest.Eventually(func() bool { return tap.Acknowledged() == load.rows }) {
+	if !brokertest.Progress(tap.Acknowledged, load.rows) {
 		t.Fatalf("%d of %d samples are acknowledged:\n%s", tap.Acknowledged(), load.rows, last.Log())
 	}
 	final := last.Stop()
