@@ -18,8 +18,8 @@ import (
 	"edge/test/harness"
 )
 
-// residentMemory reads from /proc the largest resident set of a process so far, and how much
-// of it were at least no pages of files, in MB.
+// residentMemory reads from /proc the largest resident set of a process so far, and a
+// lower bound of its anonymous part, in MB.
 func residentMemory(t *testing.T, pid int) (all, anonymous float64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -35,8 +35,8 @@ func residentMemory(t *testing.T, pid int) (all, anonymous float64) {
 	return all, all - field("RssFile") // of which there are more and more while the program starts
 }
 
-// A publisher that invents names of classes, each of them again and again, does not
-// take two default models beyond what the unit allows.
+// TestInventedClasses invents class names and repeats each of them: two default models
+// stay below the memory limit of the unit.
 func TestInventedClasses(t *testing.T) {
 	if runtime.GOOS != "linux" || len(harness.Emulator) > 0 {
 		t.Skip("NOT TESTED: needs /proc of a process that is not emulated")

@@ -46,13 +46,13 @@ var anonymousRows = map[string]func(t *testing.T) []dataset.Row{
 	},
 }
 
-// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 10) for each
-// broker while labelled messages without ids come, equal ones among them. After
-// each start, and at the end, its state is bit for bit that of a learner which was
-// fed the first n rows, each once, and n never falls; at the end n is the number
-// of rows. Where the broker changes the order, the journal of the whole run has
-// each row as often as it was published, and the state at the end is that of a
-// learner which was fed the rows in the order of the journal.
+// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 10) for each broker
+// while labelled messages without ids arrive, some of them equal. After each start,
+// and at the end, its state equals to the last bit that of a learner of the first n
+// rows, each once; n never falls and ends at the number of rows. Where the broker
+// changes the order, the journal of the whole run contains each row as often as it was
+// published, and the final state is that of a learner of the rows in the order of the
+// journal.
 func TestKilledWithoutIDs(t *testing.T) {
 	for name, broker := range brokertest.Servers {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +63,7 @@ func TestKilledWithoutIDs(t *testing.T) {
 	}
 }
 
+// Long: one run with its checks.
 func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row, inOrder bool) {
 	kills, seed := harness.Number(t, "EDGE_KILLS", 10), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
@@ -210,7 +211,7 @@ func publishAnonymous(t *testing.T, connection string, row func(int) *dataset.Ro
 	}
 }
 
-// loadRoom reads what a state file has of the only model.
+// loadRoom reads the state and journal of the only model of a state file.
 func loadRoom(t *testing.T, file, store string) *persist.Recovered {
 	t.Helper()
 	s, err := persist.OpenReadOnly(store, persist.Options{})
@@ -309,10 +310,10 @@ log: {level: debug}
 `, broker, len(rows[0].X), strings.Join(names, ", "), store, samples, page)), page
 }
 
-// TestBurstWithoutIDs sends bursts of 8000 labelled messages without ids, of
-// coarse readings, EDGE_BURSTS times (default 3), to a daemon whose queue has
-// room for 1024: it reconnects by itself, and mosquitto sends all that was on its
-// way again with the DUP flag. Connections are cut now and then, too.
+// TestBurstWithoutIDs sends bursts of 8000 labelled messages without ids, of coarse
+// readings, EDGE_BURSTS times (default 3), to a daemon with a queue for 1024. The
+// daemon reconnects by itself, and mosquitto repeats all messages in flight with the
+// DUP flag. The test also cuts connections.
 func TestBurstWithoutIDs(t *testing.T) {
 	bursts, seed := harness.Number(t, "EDGE_BURSTS", 3), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d bursts, EDGE_TORTURE_SEED=%d", bursts, seed)
@@ -380,7 +381,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 	}
 }
 
-// coarseRows are readings of a sensor that knows few values.
+// coarseRows are readings of a sensor with few distinct values.
 func coarseRows(rng *rand.Rand) (rows []dataset.Row) {
 	for range 997 {
 		k := rng.IntN(2)
