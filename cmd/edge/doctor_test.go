@@ -80,7 +80,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// run and check say of a secret that everybody may read, and not what it is.
+// run and check warn of a secret that any user may read, without printing it.
 func TestExposedSecretIsTold(t *testing.T) {
 	secret := writeFile(t, "password", "hunter2")
 	if err := os.Chmod(secret, 0o644); err != nil {
@@ -89,11 +89,11 @@ func TestExposedSecretIsTold(t *testing.T) {
 	text := strings.Replace(minimal, "servers: [mqtt://broker.lan]", "servers: ['mqtt://127.0.0.1:1'], username: u, password: {file: "+secret+"}", 1)
 	config := writeFile(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
 	_, out, errOut := edge(t, "check", "-c", config)
-	if !strings.Contains(out, "everybody may read or change the password (chmod o= "+secret) {
+	if !strings.Contains(out, "any user may read or change the password (chmod o= "+secret) {
 		t.Errorf("check says %s%s", out, errOut)
 	}
 	_, _, errOut = edge(t, "run", "-c", config, "--for", "10ms")
-	if !strings.Contains(errOut, "everybody may read or change the password") || strings.Contains(errOut, "hunter2") {
+	if !strings.Contains(errOut, "any user may read or change the password") || strings.Contains(errOut, "hunter2") {
 		t.Errorf("run says %s", errOut)
 	}
 }

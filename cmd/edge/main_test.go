@@ -169,7 +169,7 @@ func TestExitCodes(t *testing.T) {
 		"configuration is wrong":   {[]string{"check", "-c", table}, exit.Config, "table.csv:1:1"},
 		"learner out of range":     {[]string{"eval", table, "--inducing", "1"}, exit.Config, "inducing"},
 		"features of other names":  {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
-		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `there is none called "m"; there is bearing`},
+		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `no model is called "m"; the configuration has bearing`},
 		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
 		"no broker to check":       {[]string{"check", "-c", writeFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},

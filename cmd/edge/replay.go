@@ -72,7 +72,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			if err := src.Data.Check(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
-			mqtt, cfg, err := broker.Mqtt(os.Environ())
+			mqtt, cfg, err := broker.MQTT(os.Environ())
 			if err != nil {
 				return err
 			}

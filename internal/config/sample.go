@@ -10,8 +10,8 @@ import (
 	"edge/stream/codec"
 )
 
-// SampleFor writes a configuration that learns the streams which replay makes
-// of data files, each with a model of its own.
+// SampleFor returns a configuration with a stream and a model for each data file,
+// for the messages that `edge replay` publishes of it.
 func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	for _, path := range paths {

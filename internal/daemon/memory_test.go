@@ -30,12 +30,12 @@ func TestLimitMemory(t *testing.T) {
 	if bytes, from := limitMemory(200*codec.MiB, log); bytes != 200<<20 || from != "memory_limit" || debug.SetMemoryLimit(-1) != 200<<20 {
 		t.Errorf("memory_limit 200MiB: %d from %q", bytes, from)
 	}
-	if got := debug.SetGCPercent(100); got != collectAt {
-		t.Errorf("the heap may grow by %d %%, want %d", got, collectAt)
+	if got := debug.SetGCPercent(100); got != gcPercent {
+		t.Errorf("the heap may grow by %d %%, want %d", got, gcPercent)
 	}
 	t.Setenv("GOGC", "100")
 	if limitMemory(0, log); debug.SetGCPercent(100) != 100 {
-		t.Error("GOGC is not heeded")
+		t.Error("GOGC is ignored")
 	}
 }
 

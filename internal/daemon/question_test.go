@@ -50,7 +50,7 @@ func TestQueryOverMQTT(t *testing.T) {
 			t.Errorf("the page does not show them: %s", open)
 		}
 		publish(t, b.URL(), "edge/test/wear/label/a", `{"id":"one","label":"ok"}`)
-		if !brokertest.Eventually(func() bool { return s.now().Node.Stats().Models["wear"].Answered == 1 }) {
+		if !brokertest.Eventually(func() bool { return s.current().Node.Stats().Models["wear"].Answered == 1 }) {
 			t.Fatal("the label over MQTT answers nothing")
 		}
 		code, answer := s.do("POST", "/api/v1/models/wear/label", `{"id":"three","device":"a","seq":3,"label":"worn"}`, map[string]string{"Content-Type": "application/json"})

@@ -115,7 +115,7 @@ func startReloadable(t *testing.T, path string) *reloadable {
 
 func (r *reloadable) ready() *reloadable {
 	r.t.Helper()
-	if !brokertest.Eventually(func() bool { return r.now().Node.Stats().Subscribed }) {
+	if !brokertest.Eventually(func() bool { return r.current().Node.Stats().Subscribed }) {
 		r.t.Fatal("the daemon does not subscribe")
 	}
 	return r
@@ -157,15 +157,15 @@ func (r *reloadable) change(want string, replacements ...string) {
 	r.t.Helper()
 	r.edit(replacements...)
 	changed, err := r.reload()
-	if err != nil || config.Joined(changed) != want {
-		r.t.Fatalf("changed %q, %v, want %q", config.Joined(changed), err, want)
+	if err != nil || config.JoinKeys(changed) != want {
+		r.t.Fatalf("changed %q, %v, want %q", config.JoinKeys(changed), err, want)
 	}
 }
 
 // final stops the daemon and returns the digest of its only model.
 func (r *reloadable) final() string {
 	r.stop()
-	return r.now().Models[0].Loop.Learner().Digest()
+	return r.current().Models[0].Loop.Learner().Digest()
 }
 
 // What a daemon learns from a stream is, to the last bit, what it learns
@@ -192,8 +192,8 @@ func TestReloadDisturbsNothing(t *testing.T) {
 			{"homeassistant.enabled", []string{"http:", "homeassistant: {enabled: true}\nhttp:"}},
 			{"http.listen, store.max_size", []string{page, `""`, "store: {", "store: {max_size: 64MiB, "}},
 		} {
-			n := d.now().Node.Stats().Predictions
-			if !brokertest.Eventually(func() bool { return d.now().Node.Stats().Predictions >= min(n+60, 900) }) {
+			n := d.current().Node.Stats().Predictions
+			if !brokertest.Eventually(func() bool { return d.current().Node.Stats().Predictions >= min(n+60, 900) }) {
 				t.Fatal("the replay stands still")
 			}
 			d.change(c.keys, c.edit...)
@@ -204,10 +204,10 @@ func TestReloadDisturbsNothing(t *testing.T) {
 			}
 		}
 		wait()
-		if !brokertest.Eventually(func() bool { return d.now().Models[0].Loop.Status().Scores.N == 900 }) {
-			t.Errorf("%d samples were learnt, want 900", d.now().Models[0].Loop.Status().Scores.N)
+		if !brokertest.Eventually(func() bool { return d.current().Models[0].Loop.Status().Scores.N == 900 }) {
+			t.Errorf("%d samples were learnt, want 900", d.current().Models[0].Loop.Status().Scores.N)
 		}
-		if s := d.now().Node.Stats(); s.Predictions < 900 || s.Learned < 900 || s.Streams["wave"].Received == 0 {
+		if s := d.current().Node.Stats(); s.Predictions < 900 || s.Learned < 900 || s.Streams["wave"].Received == 0 {
 			t.Errorf("the counters do not go on: %+v", s)
 		}
 		if got := d.final(); got != want.Digest {
@@ -227,7 +227,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 	d := startReloadable(t, path).ready()
 	replayed(t, waveformFile(t, 60), b.URL())()
-	before, taken := d.now(), brokertest.FreeAddress(t)
+	before, taken := d.current(), brokertest.FreeAddress(t)
 	busy, err := net.Listen("tcp", taken)
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestReloadRefuses(t *testing.T) {
 		want string
 		edit []string
 	}{
-		"inducing":   {"models.waveform.inducing: what was learnt has 20 and cannot become 21", []string{"inducing: 20", "inducing: 21"}},
+		"inducing":   {"models.waveform.inducing: the learnt state has 20, which cannot become 21", []string{"inducing: 20", "inducing: 21"}},
 		"window":     {"models.waveform.window:", []string{"window: 40", "window: 41"}},
 		"horizons":   {"models.waveform.horizons:", []string{"window: 40", "window: 40\n    horizons: [inf, 50]"}},
 		"kernel":     {"models.waveform.kernel:", []string{"window: 40", "window: 40\n    kernel: per-class"}},
@@ -260,10 +260,10 @@ func TestReloadRefuses(t *testing.T) {
 		if _, err := d.reload(); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
-		if d.now() != before {
+		if d.current() != before {
 			t.Fatalf("%s: the daemon works under another configuration", name)
 		}
-		if !brokertest.Eventually(func() bool { return strings.Contains(d.log.String(), "the old one goes on") }) {
+		if !brokertest.Eventually(func() bool { return strings.Contains(d.log.String(), "the old one stays in effect") }) {
 			t.Errorf("%s: the log does not say so", name)
 		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -274,7 +274,7 @@ func TestReloadRefuses(t *testing.T) {
 		t.Errorf("the old file: changed %q, %v", changed, err)
 	}
 	publish(t, b.URL(), "sensors/waveform", "nothing")
-	if !brokertest.Eventually(func() bool { return d.now().Node.Stats().Rejected["malformed"] == 1 }) {
+	if !brokertest.Eventually(func() bool { return d.current().Node.Stats().Rejected["malformed"] == 1 }) {
 		t.Error("it does not listen any more")
 	}
 }
@@ -289,7 +289,7 @@ func TestReloadTells(t *testing.T) {
 		d.change("control.enabled, homeassistant.enabled", "metrics:", "control: {enabled: true}\nhomeassistant: {enabled: true}\nmetrics:")
 		d.ready()
 		config := func() string { return gjson.Get(heard.last("edge/test/info"), "config").String() }
-		if !brokertest.Eventually(func() bool { return config() == d.now().settings.Digest() }) {
+		if !brokertest.Eventually(func() bool { return config() == d.current().settings.Digest() }) {
 			t.Errorf("info says %s", heard.last("edge/test/info"))
 		}
 		if e := heard.last("edge/test/event"); gjson.Get(e, "event").String() != "config_reloaded" || gjson.Get(e, "detail").String() != "control.enabled, homeassistant.enabled" {
@@ -342,12 +342,12 @@ func TestAskingKeepsWhatWasLearnt(t *testing.T) {
 	replayed(t, waveformFile(t, 60), b.URL())()
 	awaitSamples(t, b, 60)
 	d.change("models.waveform.active.strategy", "'off'", "margin")
-	if m := d.now().Models[0].Config; m.Inducing != 50 || m.Passes != 4 {
+	if m := d.current().Models[0].Config; m.Inducing != 50 || m.Passes != 4 {
 		t.Errorf("after the reload M = %d, %d passes, want 50, 4", m.Inducing, m.Passes)
 	}
 	d.final()
 	d = startReloadable(t, path).ready()
-	if m := d.now().Models[0]; m.Config.Inducing != 50 || m.Loop.Status().Scores.N != 60 {
+	if m := d.current().Models[0]; m.Config.Inducing != 50 || m.Loop.Status().Scores.N != 60 {
 		t.Errorf("after the restart M = %d, %d samples, want 50, 60", m.Config.Inducing, m.Loop.Status().Scores.N)
 	}
 	d.final()
@@ -361,7 +361,7 @@ func TestAskingKeepsWhatWasLearnt(t *testing.T) {
 	if err := os.Remove(store); err != nil {
 		t.Fatal(err)
 	}
-	if m := startReloadable(t, path).ready().now().Models[0]; m.Config.Inducing != 100 {
+	if m := startReloadable(t, path).ready().current().Models[0]; m.Config.Inducing != 100 {
 		t.Errorf("a model that begins with M = %d, want 100", m.Config.Inducing)
 	}
 }
@@ -374,13 +374,13 @@ func TestReloadModels(t *testing.T) {
 	d := startReloadable(t, path).ready()
 	replayed(t, waveformFile(t, 100), b.URL())()
 	digest := func() string {
-		_, state, err := d.now().Model("waveform").Loop.State(t.Context())
+		_, state, err := d.current().Model("waveform").Loop.State(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return fmt.Sprintf("%x", state)
 	}
-	if !brokertest.Eventually(func() bool { return d.now().Models[0].Loop.Status().Scores.N == 100 }) {
+	if !brokertest.Eventually(func() bool { return d.current().Models[0].Loop.Status().Scores.N == 100 }) {
 		t.Fatal("not all is learnt")
 	}
 	want := digest()
@@ -389,10 +389,10 @@ func TestReloadModels(t *testing.T) {
 	d.change("models.waveform removed", "  waveform:\n    streams: [waveform]\n    inducing: 20\n    window: 40\n    classes: {names: [\"0\", \"1\", \"2\"]}\n    batch: {max_size: 16, max_wait: 0s}\n", "")
 	d.ready()
 	publish(t, b.URL(), "sensors/waveform", `{"id":"only","features":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21],"label":"1"}`)
-	if !brokertest.Eventually(func() bool { return d.now().Model("other").Loop.Status().Scores.N == 1 }) {
+	if !brokertest.Eventually(func() bool { return d.current().Model("other").Loop.Status().Scores.N == 1 }) {
 		t.Error("the new model learns nothing")
 	}
-	if d.now().Model("waveform") != nil {
+	if d.current().Model("waveform") != nil {
 		t.Fatal("the model is still there")
 	}
 	d.change("models.waveform added", "  other:", "  waveform:\n    streams: [waveform]\n    inducing: 20\n    window: 40\n    classes: {names: [\"0\", \"1\", \"2\"]}\n    batch: {max_size: 16, max_wait: 0s}\n  other:")
@@ -442,10 +442,10 @@ func TestReloadUnderLoad(t *testing.T) {
 		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
 	}
 	<-ended
-	if !brokertest.Eventually(func() bool { return d.now().Models[0].Loop.Status().Scores.N == uint64(rows) }) {
-		t.Errorf("%d samples were learnt, want %d", d.now().Models[0].Loop.Status().Scores.N, rows)
+	if !brokertest.Eventually(func() bool { return d.current().Models[0].Loop.Status().Scores.N == uint64(rows) }) {
+		t.Errorf("%d samples were learnt, want %d", d.current().Models[0].Loop.Status().Scores.N, rows)
 	}
-	s := d.now().Node.Stats()
+	s := d.current().Node.Stats()
 	t.Logf("%d reloads, %d messages, %d redelivered", done, s.Received, s.Redelivered)
 	if got := d.final(); got != want.Digest {
 		t.Errorf("the digest is %s, undisturbed it is %s", got, want.Digest)
@@ -495,10 +495,10 @@ func TestReloadCredentials(t *testing.T) {
 		renew()
 		b.Stop = b.Start(t, b.Addr)
 		n := connected()
-		if changed, err := d.reload(); err != nil || config.Joined(changed) != "mqtt.password or mqtt.tls renewed" {
+		if changed, err := d.reload(); err != nil || config.JoinKeys(changed) != "mqtt.password or mqtt.tls renewed" {
 			t.Fatalf("%s: changed %q, %v", name, changed, err)
 		}
-		if !brokertest.Eventually(func() bool { return connected() > n && d.now().Node.Stats().Subscribed }) {
+		if !brokertest.Eventually(func() bool { return connected() > n && d.current().Node.Stats().Subscribed }) {
 			t.Errorf("%s: it does not connect again", name)
 		}
 	}
@@ -556,7 +556,7 @@ func TestReloadWatches(t *testing.T) {
 	var watching sync.WaitGroup
 	said := &manager{}
 	watching.Go(func() {
-		reloads(ctx, make(chan os.Signal), d.Daemon, &service{log: d.Daemon.log, send: said.hear}, link, true)
+		handleTriggers(ctx, make(chan os.Signal), d.Daemon, &service{log: d.Daemon.log, send: said.hear}, link, true)
 	})
 	defer watching.Wait()
 	defer cancel()
@@ -582,10 +582,10 @@ func TestReloadWatches(t *testing.T) {
 	} {
 		want, write := change.want, change.write
 		time.Sleep(50 * time.Millisecond) // for the watch to begin; more only makes the test slower
-		for end := time.Now().Add(brokertest.Patience); d.now().Config.Metrics.Every != want && time.Now().Before(end); time.Sleep(2 * settleTime) {
+		for end := time.Now().Add(brokertest.Patience); d.current().Config.Metrics.Every != want && time.Now().Before(end); time.Sleep(2 * settleTime) {
 			write()
 		}
-		if got := d.now().Config.Metrics.Every; got != want {
+		if got := d.current().Config.Metrics.Every; got != want {
 			t.Errorf("metrics.every is %v, want %v", got, want)
 		}
 	}

@@ -200,7 +200,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("there is no %s", name)
 		}
 	}
-	status := s.now().Models[0].Loop.Status()
+	status := s.current().Models[0].Loop.Status()
 	store, err := s.store.Stats()
 	if err != nil || store.FileBytes == 0 {
 		t.Fatal(store, err)
@@ -377,8 +377,8 @@ func TestLabelOnThePage(t *testing.T) {
 		if code != http.StatusOK && gjson.Get(answer, "error").String() == "" && code != http.StatusForbidden {
 			t.Errorf("%s: says no reason: %s", tc.name, answer)
 		}
-		if !brokertest.Eventually(func() bool { return s.now().Node.Stats().Learned == tc.learned }) {
-			t.Fatalf("%s: %d labels were taught, want %d", tc.name, s.now().Node.Stats().Learned, tc.learned)
+		if !brokertest.Eventually(func() bool { return s.current().Node.Stats().Learned == tc.learned }) {
+			t.Fatalf("%s: %d labels were taught, want %d", tc.name, s.current().Node.Stats().Learned, tc.learned)
 		}
 	}
 	_, a := s.get("/api/v1/models/wear")
@@ -491,12 +491,12 @@ func TestPortTaken(t *testing.T) {
 	defer l.Close()
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) { c.HTTP.Listen = l.Addr().String() })
-	publishUntil := func() bool { return s.now().Node.Stats().Subscribed }
+	publishUntil := func() bool { return s.current().Node.Stats().Subscribed }
 	if !brokertest.Eventually(publishUntil) {
 		t.Fatal("the daemon does not subscribe")
 	}
 	publish(t, b.URL(), "plant/a/pump", pumpSamples(10)...)
-	if !brokertest.Eventually(func() bool { return s.now().Models[0].Loop.Status().Scores.N == 10 }) {
+	if !brokertest.Eventually(func() bool { return s.current().Models[0].Loop.Status().Scores.N == 10 }) {
 		t.Error("nothing is learnt")
 	}
 	if !strings.Contains(s.log.String(), "will keep trying") {

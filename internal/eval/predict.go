@@ -81,7 +81,7 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	case !slices.Contains(names, name):
 		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
 	}
-	learner, kept, learnt, err := statefile.Recall(store, name, cfg)
+	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {
 		err = fmt.Errorf("predict %s: the journal holds %d records that are not in the checkpoint; -c FILE learns them first", name, len(kept.Records))
 	}

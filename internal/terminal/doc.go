@@ -1,0 +1,9 @@
+// Package terminal writes to a terminal, a log or a pipe: text that cannot
+// control the terminal, logs, JSON, progress and short forms of numbers.
+//
+//	text.go      Writer, Escaped, Plain: control characters as escapes
+//	log.go       NewLogger; AdjustableHandler, whose level can be changed
+//	json.go      PrintJSON
+//	progress.go  Progress: one line that is rewritten
+//	format.go    Duration, Bytes, Sparkline
+package terminal
