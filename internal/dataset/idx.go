@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// loadIdx reads images and their labels in LeCun's idx format.
+// loadIdx reads images and their labels in LeCun's idx format. A feature is a
+// pixel.
 func loadIdx(path string) (*Table, error) {
 	images, sizes, err := readIdx(path, IdxImages, 3)
 	if err != nil {
@@ -27,7 +28,7 @@ func loadIdx(path string) (*Table, error) {
 	if sizes[0] != counts[0] {
 		return nil, fmt.Errorf("%s has %d images, %s has %d labels", path, sizes[0], labelPath, counts[0])
 	}
-	name, _, _ := strings.Cut(baseName(path), "-images-idx3")
+	name, _, _ := strings.Cut(BaseName(path), "-images-idx3")
 	t := &Table{Name: name, pixels: images, width: sizes[2]}
 	for i := range sizes[1] * sizes[2] {
 		t.Features = append(t.Features, "p"+strconv.Itoa(i))
@@ -49,7 +50,7 @@ func loadIdx(path string) (*Table, error) {
 	return t, nil
 }
 
-// readIdx reads one file, gzip'd or not.
+// readIdx reads the values and the sizes of the dimensions of one file.
 func readIdx(path string, kind uint32, dims int) (data []byte, sizes []int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,7 +60,8 @@ func readIdx(path string, kind uint32, dims int) (data []byte, sizes []int, err 
 	return decodeIdx(f, path, kind, dims)
 }
 
-// decodeIdx reads what readIdx does from a file that error messages call path.
+// decodeIdx decodes an idx file, gzip'd or not. path is its name in error
+// messages.
 func decodeIdx(f io.Reader, path string, kind uint32, dims int) (data []byte, sizes []int, err error) {
 	buf := bufio.NewReader(f)
 	var r io.Reader = buf
@@ -85,7 +87,7 @@ func decodeIdx(f io.Reader, path string, kind uint32, dims int) (data []byte, si
 		total *= int(n)
 		sizes = append(sizes, int(n))
 	}
-	// What is there is read, and only as much as the header promised.
+	// ReadAll allocates by the bytes that the file has, not by its header.
 	data, err = io.ReadAll(io.LimitReader(r, int64(total)))
 	if err == nil && len(data) < total {
 		err = io.ErrUnexpectedEOF
@@ -96,12 +98,12 @@ func decodeIdx(f io.Reader, path string, kind uint32, dims int) (data []byte, si
 	return data, sizes, nil
 }
 
-// Shifted returns the images of p and, behind them, each moved by one pixel to
-// the left, to the right, up and down; what moves in is 0.
+// Shifted returns the images of p followed by each of them moved by one pixel to
+// the left, to the right, up and down; pixels that enter are 0.
 func (p *Part) Shifted() (*Part, error) {
 	from, d := p.Table, len(p.Table.Features)
 	if from.pixels == nil {
-		return nil, errors.New("images alone, files in the idx format, can be moved")
+		return nil, errors.New("only images, files in the idx format, can be shifted")
 	}
 	by := [...]struct{ x, y int }{{}, {x: 1}, {x: -1}, {y: 1}, {y: -1}}
 	t := &Table{Name: from.Name, Features: from.Features, Classes: from.Classes, width: from.width}
@@ -122,3 +124,10 @@ func (p *Part) Shifted() (*Part, error) {
 	}
 	return t.Samples(t.All()), nil
 }
+
+// Types of idx files: one byte a value, in one or three dimensions.
+const (
+	IdxLabels = 0x00000801
+	IdxImages = 0x00000803
+	maxPixels = 1 << 30 // of a file
+)

@@ -12,16 +12,16 @@ import (
 	"edge/model/dense"
 )
 
-// principal are the directions in which the rows of a table vary most.
+// principal holds the principal components of a table's features.
 type principal struct {
 	mean       []float64 // D
 	directions []float64 // D×K, orthonormal, the largest variance first
 }
 
-// principalRows bounds the rows that the directions are found from.
+// principalRows bounds the rows that the components are computed from.
 const principalRows = 10000
 
-// InComponents returns rows, and judged if it is not nil, with the first k
+// InComponents returns rows, and judged unless it is nil, with the first k
 // principal components of rows in place of their features.
 func InComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
 	p, err := rows.principal(min(k, len(rows.Table.Features)))
@@ -34,8 +34,8 @@ func InComponents(k int, rows, judged *Part) (_, _ *Part, err error) {
 	return rows.of(p.apply(rows.Table)), judged, nil
 }
 
-// principal finds the first k principal components of the features as they
-// are, without scaling.
+// principal computes the first k principal components of the unscaled features:
+// the leading eigenvectors of their covariance over at most principalRows rows.
 func (p *Part) principal(k int) (*principal, error) {
 	d, n := len(p.Table.Features), min(p.Len(), principalRows)
 	rows := rand.New(rand.NewPCG(1, 1)).Perm(p.Len())[:n]
@@ -55,7 +55,7 @@ func (p *Part) principal(k int) (*principal, error) {
 	dense.Gemm(true, false, d, d, n, 1/float64(n), x, d, x, d, 0, vectors, d)
 	var l gonum.Implementation
 	values, work := make([]float64, d), make([]float64, 1)
-	l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, -1) // says how much work space is best
+	l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, -1) // stores the best size of the work space
 	work = make([]float64, int(work[0]))
 	if !l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, len(work)) {
 		return nil, errors.New("principal components: the eigenvalues did not converge")

@@ -7,15 +7,15 @@ import (
 	"math/rand/v2"
 )
 
-// Selection says which rows of a file are taught, and in which order.
+// Selection selects rows of a file and their order.
 type Selection struct {
-	First   int     // at most so many; 0: all
+	First   int     // number of rows, after the shuffle; 0: all
 	Shuffle *uint64 // seed of a permutation of the whole file; nil: in file order
-	Within  []int   // sizes of consecutive batches that are each shuffled in themselves; nil: no batches
+	Within  []int   // sizes of consecutive batches, each shuffled by itself; nil: one batch
 }
 
-// Of returns the selected rows of d. Without a shuffle they are read as they
-// are needed; with one, the whole file is held in memory.
+// Of returns the selected rows of d. Without a shuffle each is read when it is
+// needed; with one, the whole file is held in memory.
 func (s Selection) Of(d *File) (Rows, error) {
 	var rows Rows = d
 	if s.Shuffle != nil {
@@ -49,12 +49,12 @@ func (s Selection) Of(d *File) (Rows, error) {
 	return rows, nil
 }
 
-// maxValues bounds what is read into memory: 2 GiB of numbers.
+// maxValues bounds the numbers held in memory: 2 GiB.
 const maxValues = 1 << 28
 
 var errTooManyValues = fmt.Errorf("more than %d numbers, which would not fit into memory: give fewer rows or --columns", maxValues)
 
-// ReadAll reads what is left of rows.
+// ReadAll reads the remaining rows.
 func ReadAll(rows Rows) ([]Row, error) {
 	var all []Row
 	for values := 0; ; {
@@ -73,7 +73,7 @@ func ReadAll(rows Rows) ([]Row, error) {
 	}
 }
 
-// heldRows gives rows that are in memory, numbered in their order.
+// heldRows are Rows in memory, numbered in their order.
 type heldRows struct {
 	rows []Row
 	next int
@@ -89,7 +89,7 @@ func (h *heldRows) Next(row *Row) error {
 	return nil
 }
 
-// firstRows ends a stream of rows early.
+// firstRows are the first rows of a source.
 type firstRows struct {
 	Rows
 	left int

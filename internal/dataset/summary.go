@@ -9,21 +9,21 @@ import (
 	"strconv"
 )
 
-// Census is what one pass over a file finds out.
-type Census struct {
+// Summary is the result of one pass over a file.
+type Summary struct {
 	Rows    int
 	Classes []string // sorted
 	Gaps    int      // rows that lack a feature or a label
 }
 
-// maxClasses bounds what a census remembers: more classes than any model may have.
+// maxClasses bounds the classes of a file: more than any model may have.
 const maxClasses = 1000
 
-// TakeCensus counts the rows of a file and collects its labels.
-func TakeCensus(path string, f Format) (Census, error) {
+// Summarize counts the rows of a file and collects its labels.
+func Summarize(path string, f Format) (Summary, error) {
 	d, err := Open(path, f)
 	if err != nil {
-		return Census{}, err
+		return Summary{}, err
 	}
 	defer d.Close()
 	seen, gaps := map[string]bool{}, 0
@@ -34,7 +34,7 @@ func TakeCensus(path string, f Format) (Census, error) {
 			break
 		}
 		if err != nil {
-			return Census{}, err
+			return Summary{}, err
 		}
 		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
 			gaps++
@@ -43,18 +43,18 @@ func TakeCensus(path string, f Format) (Census, error) {
 			continue
 		}
 		if seen[row.Label] = true; len(seen) > maxClasses {
-			return Census{}, tooManyClasses(path, f.Label)
+			return Summary{}, tooManyClasses(path, f.Label)
 		}
 	}
 	if d.number == 0 {
-		return Census{}, fmt.Errorf("%s: a header and no rows", path)
+		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	c := Census{Rows: d.number, Gaps: gaps}
+	s := Summary{Rows: d.number, Gaps: gaps}
 	for class := range seen {
-		c.Classes = append(c.Classes, class)
+		s.Classes = append(s.Classes, class)
 	}
-	slices.Sort(c.Classes)
-	return c, nil
+	slices.Sort(s.Classes)
+	return s, nil
 }
 
 func tooManyClasses(path, label string) error {

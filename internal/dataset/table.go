@@ -8,26 +8,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"edge/online"
 )
 
-// Table is a whole data file in memory.
+// Table is a data file in memory: N rows of D features.
 type Table struct {
 	Name     string
 	Features []string // D
 	Classes  []string // sorted
-	values   []float64
-	pixels   []byte // instead of values, of a file in idx format
-	width    int    // of an image
-	Labels   []int  // index in Classes
+	Labels   []int    // N indices in Classes
+	LeftOut  int      // rows of the file that are not in the table
 
-	LeftOut int // rows of the file that are not in the table
+	values []float64 // N×D
+	pixels []byte    // N×D, in place of values, of a file in the idx format
+	width  int       // of an image
 }
 
 // LoadTable reads a CSV file (gzip'd or not) or a file in the idx format, whose
-// labels are in the file that goes by the same name with "labels-idx1" in
-// place of "images-idx3". Rows without a label are left out.
+// labels are in the file with "labels-idx1" in its name in place of
+// "images-idx3". Rows without a label are left out.
 func LoadTable(path string, f Format) (*Table, error) {
 	if strings.Contains(filepath.Base(path), "idx3-ubyte") {
 		return loadIdx(path)
@@ -70,7 +68,7 @@ func LoadTable(path string, f Format) (*Table, error) {
 	return t, nil
 }
 
-// Samples returns some of the rows, to train on or to be judged by.
+// Samples returns the rows of these numbers, from 0.
 func (t *Table) Samples(rows []int) *Part { return &Part{Table: t, rows: rows} }
 
 // All returns the numbers of all rows.
@@ -82,16 +80,14 @@ func (t *Table) All() []int {
 	return rows
 }
 
-// Part is some rows of a table. It is an online.Samples.
+// Part is a selection of rows of a table, in the form that offline training takes.
 type Part struct {
 	Table   *Table
 	rows    []int
 	classes []int // of each row, in place of the table's; nil: the table's
 }
 
-var _ online.Samples = (*Part)(nil)
-
-// Len is the number of rows.
+// Len returns the number of rows.
 func (p *Part) Len() int { return len(p.rows) }
 
 // Row stores the features of a row in dst.
@@ -106,7 +102,7 @@ func (p *Part) Row(i int, dst []float64) {
 	copy(dst, p.Table.values[at*d:(at+1)*d])
 }
 
-// Class is the class of a row.
+// Class returns the class of a row.
 func (p *Part) Class(i int) int {
 	if p.classes != nil {
 		return p.classes[i]
@@ -114,19 +110,12 @@ func (p *Part) Class(i int) int {
 	return p.Table.Labels[p.rows[i]]
 }
 
-// idx types: a byte for each value, one or three dimensions.
-const (
-	IdxLabels = 0x00000801
-	IdxImages = 0x00000803
-	maxPixels = 1 << 30 // of a file
-)
-
 // Translate returns all rows, with classes numbered as in another table.
 func (t *Table) Translate(classes []string) (*Part, error) {
 	to := make([]int, len(t.Classes))
 	for k, name := range t.Classes {
 		if to[k] = slices.Index(classes, name); to[k] < 0 {
-			return nil, fmt.Errorf("label %q does not occur in what is learnt", name)
+			return nil, fmt.Errorf("label %q does not occur in the training set", name)
 		}
 	}
 	p := t.Samples(t.All())
@@ -137,7 +126,8 @@ func (t *Table) Translate(classes []string) (*Part, error) {
 	return p, nil
 }
 
-// Flip replaces a fraction of the labels by classes drawn uniformly from all.
+// Flip replaces a fraction of the labels by classes drawn uniformly from all
+// classes.
 func (p *Part) Flip(fraction float64, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	classes := make([]int, len(p.rows))

@@ -125,7 +125,7 @@ func (e *Evaluation) file(ctx context.Context, path string, ask online.Asking, e
 	if e.Mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	census, err := dataset.TakeCensus(path, e.Data.Of(e.learnt.Features))
+	census, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (e *Evaluation) file(ctx context.Context, path string, ask online.Asking, e
 
 // stream is the configuration of the model that learns d, and the rows of s as
 // it takes them.
-func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, census dataset.Census) (cfg online.Config, rows *driftingRows, err error) {
+func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, census dataset.Summary) (cfg online.Config, rows *driftingRows, err error) {
 	cfg = e.learnerConfig(d, census)
 	all, err := s.Of(d)
 	return cfg, &driftingRows{rows: all, abrupt: e.Abrupt}, err
@@ -159,7 +159,7 @@ func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, census dataset
 // Usable opens a file and returns the rows of the first order that can be learnt,
 // and the configuration of the model that learns them. Close the file.
 func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cfg online.Config, classes []string, err error) {
-	census, err := dataset.TakeCensus(path, e.Data.Of(e.learnt.Features))
+	census, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, nil, cfg, nil, err
 	}
@@ -175,7 +175,7 @@ func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cf
 
 // once evaluates one file in one order; repeat is how many times that was done
 // before in this one.
-func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Census, ask online.Asking, repeat int, errOut io.Writer) (*report.Report, error) {
+func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Summary, ask online.Asking, repeat int, errOut io.Writer) (*report.Report, error) {
 	d, err := dataset.Open(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (e *Evaluation) configure() error {
 }
 
 // learnerConfig is the configuration of the model that learns d.
-func (e *Evaluation) learnerConfig(d *dataset.File, census dataset.Census) online.Config {
+func (e *Evaluation) learnerConfig(d *dataset.File, census dataset.Summary) online.Config {
 	cfg := e.learnt
 	if e.config == nil {
 		cfg = online.DefaultConfig()

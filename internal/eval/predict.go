@@ -48,7 +48,7 @@ func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	p.Data.Unlabeled = true
-	d, err := dataset.OpenOr(path, in, p.Data.Of(learner.Config().Features))
+	d, err := dataset.OpenInput(path, in, p.Data.Of(learner.Config().Features))
 	if err != nil {
 		return err
 	}
