@@ -21,7 +21,7 @@ func appendRecord(dst []byte, ev *online.Event) []byte {
 	dst = appendFloats(dst, ev.X)
 	dst = appendOptionalFloats(dst, ev.Probs)
 	return appendExtras(dst, extras{
-		weight: ev.Weight, ahead: ev.Ahead, last: ev.Last, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Said,
+		weight: ev.Weight, ahead: ev.Ahead, last: ev.Last, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta,
 	})
 }
 
@@ -33,7 +33,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	ev.X = d.floats(d.count(maxFeatures, 8))
 	ev.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofRecords)
-	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.State, ev.Said = e.weight, e.ahead, e.last, e.epoch, e.name, e.state, e.said
+	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.State, ev.Meta = e.weight, e.ahead, e.last, e.epoch, e.name, e.state, e.said
 	if err := d.end(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}

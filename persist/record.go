@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"edge/online"
+	"edge/online/conformal"
 )
 
 // kind is the first byte of a sealed value.
@@ -252,7 +252,7 @@ type extras struct {
 	by          uint64
 	state       []byte
 	clock       time.Duration
-	said        online.Said
+	said        conformal.PredictionMeta
 	identity    uint64
 }
 
@@ -296,7 +296,7 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.clock != 0 {
 		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
 	}
-	if e.said != (online.Said{}) {
+	if e.said != (conformal.PredictionMeta{}) {
 		var flags byte
 		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, e.said.Sets} {
 			if set {
@@ -337,7 +337,7 @@ func (d *decoder) extras(allowed uint) (e extras) {
 			e.clock = time.Duration(d.uvarint())
 		case tagSaid:
 			flags := d.byte()
-			e.said = online.Said{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.uint64())}
+			e.said = conformal.PredictionMeta{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.uint64())}
 			if flags > 7 || math.IsNaN(e.said.Threshold) {
 				d.fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
 			}

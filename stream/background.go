@@ -149,9 +149,9 @@ func (n *Node) RollBack(model string) {
 			continue
 		}
 		r := &request{what: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
-		r.reply = newReply(nil, func(answer map[string]any) {
-			if reason, failed := answer["error"].(string); failed {
-				n.report.event(model, "rollback_failed", reason)
+		r.reply = newReply(nil, func(answer ResponsePayload) {
+			if answer.Status == "error" {
+				n.report.event(model, "rollback_failed", answer.Error)
 			}
 		})
 		if !n.errands.push(r.reply, n.rollback(r)) {

@@ -64,7 +64,7 @@ func (w *worker) share() {
 
 // decodeEarly decodes a message for the only source that asks for it.
 func (w *worker) decodeEarly(it *item) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	if it.msg.Attached != nil {
 		return nil
 	}

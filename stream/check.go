@@ -8,6 +8,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
 )
 
 // Check reports what NewNode would refuse, joined, each with its key. Of the
@@ -30,6 +31,6 @@ type unlearnt struct{ prior *model.Posterior }
 
 func (u unlearnt) Posterior() *model.Posterior                  { return u.prior }
 func (u unlearnt) Status() *online.Status                       { return new(online.Status) }
-func (u unlearnt) Doubt() *online.Doubt                         { return new(online.Doubt) }
+func (u unlearnt) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
 func (u unlearnt) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
 func (u unlearnt) Idle(context.Context) error                   { return nil }

@@ -99,41 +99,28 @@ type instruction struct {
 // reply is the answer to one request, given once: what was done, or that it took
 // too long.
 type reply struct {
-	give  func(map[string]any)
-	timer *time.Timer
-	base  map[string]any
+	give        func(ResponsePayload)
+	timer       *time.Timer
+	transaction json.RawMessage // of the request; nil: it has none
 }
 
-func newReply(transaction json.RawMessage, give func(map[string]any)) *reply {
-	r := &reply{give: give, base: map[string]any{}}
-	if transaction != nil {
-		r.base["transaction"] = transaction
-	}
+func newReply(transaction json.RawMessage, give func(ResponsePayload)) *reply {
+	r := &reply{give: give, transaction: transaction}
 	r.timer = time.AfterFunc(requestTimeout, func() {
-		r.say(map[string]any{"status": "error", "error": fmt.Sprintf("not done within %v; it may still be", requestTimeout)})
+		r.give(ResponsePayload{Status: "error", Error: fmt.Sprintf("not done within %v; it may still be", requestTimeout), Transaction: transaction})
 	})
 	return r
 }
 
-func (r *reply) say(answer map[string]any) {
-	maps.Copy(answer, r.base)
-	r.give(answer)
-}
-
 func (r *reply) ok(data map[string]any) {
-	if !r.timer.Stop() {
-		return // it was answered
+	if r.timer.Stop() { // else it was answered
+		r.give(ResponsePayload{Status: "ok", Data: data, Transaction: r.transaction})
 	}
-	answer := map[string]any{"status": "ok"}
-	if data != nil {
-		answer["data"] = data
-	}
-	r.say(answer)
 }
 
 func (r *reply) fail(err error) {
 	if r.timer.Stop() {
-		r.say(map[string]any{"status": "error", "error": err.Error()})
+		r.give(ResponsePayload{Status: "error", Error: err.Error(), Transaction: r.transaction})
 	}
 }
 
@@ -147,7 +134,7 @@ func (n *Node) request(it *item, prefix string) error {
 	}
 	what := strings.TrimPrefix(msg.Topic, prefix+"request/")
 	r, transaction, refusal := n.parseRequest(what, msg.Payload)
-	answer := newReply(transaction, func(v map[string]any) {
+	answer := newReply(transaction, func(v ResponsePayload) {
 		n.outbox.Push(&mqtt.Publication{Topic: prefix + "response/" + what, Payload: n.report.encode(v), QoS: n.report.qos})
 	})
 	if refusal != nil {

@@ -2,7 +2,7 @@ package stream
 
 import (
 	"cmp"
-	"edge/online"
+	"edge/online/active"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/mqtt"
@@ -131,7 +131,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 	}
 	if c.Active.Enabled() {
-		m.asker = online.NewAsker(c.Active, c.Seed)
+		m.asker = active.NewSelector(c.Active, c.Seed)
 		errs = append(errs, field.Within("models."+c.Name+".active", c.Active.Validate()))
 	}
 	if c.Output == codec.FormatCBOR {
@@ -301,16 +301,14 @@ func (n *Node) maxPayload() (largest int) {
 	return largest
 }
 
-// limits are what info says about the node's bounds.
-func (n *Node) limits() map[string]any {
+// limits returns the node's bounds.
+func (n *Node) limits() Limits {
 	payload := map[string]int{}
 	for _, src := range n.sources {
 		payload[src.name] = src.decoder.MaxPayload()
 	}
-	return map[string]any{
-		"max_payload": payload, "inflight_window": n.cfg.MQTT.InflightWindow,
-		"ring_messages": n.cfg.MQTT.Ring.MaxMessages, "ring_bytes": n.cfg.MQTT.Ring.MaxBytes,
-		"loss_window_seconds": n.cfg.LossWindow.Seconds(),
-		"outbox_messages":     n.cfg.Outbox.MaxMessages, "outbox_bytes": n.cfg.Outbox.MaxBytes,
+	return Limits{
+		MaxPayload: payload, InflightWindow: n.cfg.MQTT.InflightWindow, RingMessages: n.cfg.MQTT.Ring.MaxMessages, RingBytes: n.cfg.MQTT.Ring.MaxBytes,
+		LossWindow: n.cfg.LossWindow.Seconds(), OutboxMessages: n.cfg.Outbox.MaxMessages, OutboxBytes: n.cfg.Outbox.MaxBytes,
 	}
 }

@@ -2,6 +2,8 @@ package stream
 
 import (
 	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
 	"time"
 )
 
@@ -12,8 +14,8 @@ type modelState struct {
 	classes *classes
 	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
 
-	latest newestPrediction // that latestTopic does not have yet; any goroutine may use it
-	aim    online.Aim       // of the published sets; any goroutine may use it
+	latest newestPrediction             // that latestTopic does not have yet; any goroutine may use it
+	aim    conformal.CoverageController // of the published sets; any goroutine may use it
 
 	topicNames
 	workerState
@@ -41,7 +43,7 @@ type workerState struct {
 	repeated uint64            // of redelivered, as unlearnt knows it
 	frozen   bool              // labels will teach nothing, as far as is known
 	cbor     *cborEncoder      // of predictions; nil: JSON
-	asker    *online.Asker     // nil: nothing is asked
+	asker    *active.Selector  // nil: nothing is asked
 	answers  map[string]string // topics of predictions, by device
 }
 

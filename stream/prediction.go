@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/online"
+	"edge/online/drift"
 	"edge/stream/codec"
 )
 
@@ -29,10 +27,10 @@ type Prediction struct {
 	Entropy     float64 // of Probs, nats
 	Novelty     float64 // fraction of the prior variance that is left at the sample
 	PredictionSet
-	Abstain bool         // the configured rule says that the prediction should not be relied on
-	Drift   online.Level // of the stream
-	Label   string       // that came with the sample
-	Learned bool         // the label is taught, now or already
+	Abstain bool        // the configured rule says that the prediction should not be relied on
+	Drift   drift.Level // of the stream
+	Label   string      // that came with the sample
+	Learned bool        // the label is taught, now or already
 	Latency time.Duration
 
 	raw rawReading
@@ -153,43 +151,6 @@ func appendRounded(dst []byte, v float64) []byte {
 // appendTime appends a time as a JSON string, UTC, to the millisecond.
 func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
-}
-
-// Published is a prediction as it is published, for whoever reads it: the keys
-// of its JSON, and of its CBOR.
-type Published struct {
-	V          int                `json:"v"`
-	ID         any                `json:"id"` // text or number, as it came; nil for none
-	Time       any                `json:"ts"` // the same
-	Node       string             `json:"node"`
-	Model      string             `json:"model"`
-	Device     string             `json:"device,omitempty"`
-	Seq        uint64             `json:"seq"`
-	Version    uint64             `json:"version"`
-	Class      *string            `json:"class"` // nil while no class is known
-	Confidence *float64           `json:"confidence"`
-	Probs      map[string]float64 `json:"probs"`
-	Entropy    float64            `json:"entropy"`
-	Novelty    float64            `json:"novelty"`
-	Set        *[]string          `json:"set,omitempty"` // nil: there are no sets
-	Coverage   float64            `json:"coverage,omitempty"`
-	Abstain    bool               `json:"abstain"`
-	Drift      string             `json:"drift"`
-	Learned    bool               `json:"learned"`
-	Latency    int64              `json:"latency_us"`
-}
-
-// ReadPublished reads a published prediction, JSON or CBOR. What it does not have is zero.
-func ReadPublished(payload []byte) (p *Published, err error) {
-	p = &Published{}
-	if bytes.HasPrefix(payload, []byte("{")) {
-		d := json.NewDecoder(bytes.NewReader(payload))
-		d.UseNumber() // an id goes back as it came
-		err = d.Decode(p)
-	} else {
-		err = unmarshalCBOR(payload, p)
-	}
-	return p, err
 }
 
 // CheckOutput returns why predictions cannot be published in a format.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/active"
 	"edge/stream/mqtt"
 )
 
@@ -22,7 +22,7 @@ const maxOpen = 50
 // any sample, by its id.
 type Query struct {
 	Prediction *Prediction     // that was published for the sample; read only
-	Reason     online.Strategy // that chose it
+	Reason     active.Strategy // that chose it
 	Score      float64         // what the strategy says of it; its unit is the strategy's
 	Features   []float64       // D raw features, in the model's order; NaN where one is missing; read only
 	Asked      time.Time
@@ -86,7 +86,7 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *les
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
-	if !m.asker.Ask(score, post.Version(), msg.Arrived.Sub(w.started)) {
+	if !m.asker.Select(score, post.Version(), msg.Arrived.Sub(w.started)) {
 		return nil
 	}
 	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}
@@ -105,24 +105,23 @@ func (c *committer) ask(m *modelState, q *Query, key uint64, now time.Time) {
 // query publishes a question.
 func (r *reporter) query(m *modelState, q *Query) {
 	p := q.Prediction
-	features := make(map[string]any, len(q.Features))
-	for j, v := range q.Features {
-		if features[m.Features[j]] = v; math.IsNaN(v) {
-			features[m.Features[j]] = nil
+	v := QueryPayload{
+		V: 1, ID: p.ID, Time: Timestamp{q.Asked}, Node: r.node, Model: m.Name, Device: p.Device, Reason: q.Reason, Score: rounded(q.Score),
+		Features: make(map[string]*float64, len(q.Features)), Expires: Timestamp{q.Expires},
+	}
+	for j := range q.Features {
+		if name := m.Features[j]; math.IsNaN(q.Features[j]) {
+			v.Features[name] = nil
+		} else {
+			v.Features[name] = &q.Features[j]
 		}
 	}
-	v := map[string]any{
-		"v": 1, "id": p.ID, "ts": stamp(q.Asked), "node": r.node, "model": m.Name, "reason": q.Reason, "score": rounded(q.Score),
-		"class": nil, "confidence": nil, "features": features, "expires": stamp(q.Expires),
-	}
 	if p.raw.id != "" {
-		v["id"] = json.RawMessage(p.raw.id)
-	}
-	if p.Device != "" {
-		v["device"] = p.Device
+		v.ID = json.RawMessage(p.raw.id)
 	}
 	if p.Class >= 0 {
-		v["class"], v["confidence"] = p.Classes[p.Class], rounded(p.Probs[p.Class])
+		confidence := rounded(p.Probs[p.Class])
+		v.Class, v.Confidence = &p.Classes[p.Class], &confidence
 	}
 	r.outbox.Push(&mqtt.Publication{Topic: m.queryTopic, Payload: r.encode(v), QoS: r.qos})
 }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -172,15 +172,15 @@ type StreamStats struct {
 // ModelStats are the Stats of one model.
 type ModelStats struct {
 	Predictions, Learned, Redelivered uint64
-	Frozen                            uint64          // labels that came while learning was switched off
-	Learning                          bool            // not switched off
-	Pending                           int             // samples that wait for their label
-	Corrected                         uint64          // labels that corrected an earlier one
-	Missing, Clipped                  uint64          // features that samples lacked; that were too far from their mean
-	LabelDelay                        time.Duration   // median time from a sample to its label, of the latest that came late; 0: none did
-	Asked, Answered, Unanswered       uint64          // questions: all, those that got their label, those whose sample waits no longer
-	Open                              int             // questions that are neither
-	Sets                              online.Coverage // of the published prediction sets whose label is known
+	Frozen                            uint64         // labels that came while learning was switched off
+	Learning                          bool           // not switched off
+	Pending                           int            // samples that wait for their label
+	Corrected                         uint64         // labels that corrected an earlier one
+	Missing, Clipped                  uint64         // features that samples lacked; that were too far from their mean
+	LabelDelay                        time.Duration  // median time from a sample to its label, of the latest that came late; 0: none did
+	Asked, Answered, Unanswered       uint64         // questions: all, those that got their label, those whose sample waits no longer
+	Open                              int            // questions that are neither
+	Sets                              score.Coverage // of the published prediction sets whose label is known
 }
 
 // Stats returns what the node has done so far. Any goroutine may call it.

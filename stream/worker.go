@@ -137,7 +137,7 @@ func surviving(read func(*item, *source) error, it *item, src *source) error {
 }
 
 func guarded(read func(*item, *source) error, it *item, src *source) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	return read(it, src)
 }
 

@@ -12,7 +12,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/active"
 )
 
 // labEvaluation is an evaluation with what is drawn and compared beside it.
@@ -84,7 +84,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
 	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
 	f.StringSliceVar(&e.Ask.Strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Ask.Budgets, "budget", []float64{online.DefaultAsking().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
+	f.Float64SliceVar(&e.Ask.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
 	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")

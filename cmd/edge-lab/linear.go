@@ -10,7 +10,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/report"
 	"edge/model"
-	"edge/online"
+	"edge/online/score"
 )
 
 // linearRates are the learning rates that eval --linear tries.
@@ -89,7 +89,7 @@ func linear(rows dataset.Rows, d int, classes []string, batch int, name string) 
 	var (
 		row     dataset.Row
 		learner []*softmax
-		judges  = make([]online.Judge, len(linearRates))
+		judges  = make([]score.Judge, len(linearRates))
 		waiting [][]float64
 		labels  []int
 		index   = map[string]int{}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,28 +36,4 @@ func waveformFile(t testing.TB, n int) string {
 		b.WriteString(row.Label + "\n")
 	}
 	return writeFile(t, "waveform.csv", b.String())
-}
-
-// waveformConfig writes the configuration of a daemon that learns it in
-// minibatches closed by count, with checkpoints that are far enough apart for
-// the journal to matter.
-func waveformConfig(t testing.TB, broker string) (path, store string) {
-	t.Helper()
-	store = filepath.Join(t.TempDir(), "edge.db")
-	return writeFile(t, "edge.yaml", fmt.Sprintf(`
-node: test
-mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
-streams: {waveform: {topics: [sensors/waveform], features: [%s]}}
-labels: [{topics: [sensors/waveform/label]}]
-models:
-  waveform:
-    streams: [waveform]
-    inducing: 20
-    window: 40
-    classes: {names: ["0", "1", "2"]}
-    batch: {max_size: 16, max_wait: 0s}
-store: {path: "%s", checkpoint: {every: 0s, samples: 150}}
-metrics: {every: 1s, samples: 100}
-http: {listen: ""}
-`, broker, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
 }

@@ -24,6 +24,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/train"
 )
 
 // paperSet is one data set of the paper's experiments, with the figures of its
@@ -59,7 +60,7 @@ type paper struct {
 	inducing []float64
 	kernel   string
 	asJSON   bool
-	how      online.Training
+	how      train.Config
 
 	figuresPath string
 	figures     []PaperFigure
@@ -110,9 +111,9 @@ func loadFigures(path string) ([]PaperFigure, error) {
 }
 
 func newPaperCommand() *cobra.Command {
-	p := paper{how: online.DefaultTraining()}
+	p := paper{how: train.Default()}
 	h := &p.how
-	h.Batch, h.Passes, h.Sites, h.Schedule, h.Rate, h.Damping, h.Prior = 0, 250, online.Explicit, online.Constant, 0.02, 0.5, 0.3
+	h.Batch, h.Passes, h.Sites, h.Schedule, h.Rate, h.Damping, h.Prior = 0, 250, train.Explicit, train.Constant, 0.02, 0.5, 0.3
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "paper FOLDER",
@@ -251,7 +252,7 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 		}
 		rows := rand.New(rand.NewPCG(p.seed+r, 0)).Perm(n)
 		start := process.CPUTime()
-		t, err := online.NewTrainer(cfg, p.how, table.Classes, table.Samples(rows[:learn]))
+		t, err := train.New(cfg, p.how, table.Classes, table.Samples(rows[:learn]))
 		if err != nil {
 			return nil, exit.With(exit.Config, err)
 		}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"edge/cmd/internal/cli"
+	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/internal/exit"
 	"edge/internal/terminal"
@@ -15,6 +17,8 @@ func newTrainCommand() *cobra.Command {
 	t := eval.NewTraining()
 	var asJSON bool
 	var plot string
+	var components int
+	var shifted bool
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "train FILE",
@@ -44,23 +48,27 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 			if err := t.Check(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
+			if components < 0 || components > 0 && t.Output != "" {
+				return exit.With(exit.Usage, errors.New("--components: want a number above 0, and no -o: the daemon has no principal components"))
+			}
+			t.Transform = transform(shifted, components)
 			if plot != "" && t.Holdout == 0 && t.Test == "" {
 				return exit.With(exit.Usage, errors.New("--plot draws the scores: give --holdout or --test, too"))
 			}
 			t.Quiet = asJSON
-			report, err := t.Run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+			result, err := t.Run(cmd.Context(), args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			if plot != "" {
-				if err := plotTraining(plot, report); err != nil {
+				if err := plotTraining(plot, result); err != nil {
 					return err
 				}
 			}
 			if asJSON {
-				return terminal.PrintJSON(cmd.OutOrStdout(), report)
+				return terminal.PrintJSON(cmd.OutOrStdout(), result)
 			}
-			return report.Print(cmd.OutOrStdout())
+			return result.Print(cmd.OutOrStdout())
 		}),
 	}
 	f := cmd.Flags()
@@ -75,8 +83,8 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.StringVar(&t.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
 	f.Float64Var(&t.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
 	f.IntVar(&t.How.Batch, "batch", t.How.Batch, "samples a minibatch; 0: all of them")
-	f.IntVar(&t.Components, "components", 0, "learn the first `K` principal components instead of the features; for measurements, without -o")
-	f.BoolVar(&t.Shifted, "shifted", false, "also learn each image moved by one pixel to the left, to the right, up and down; those that judge, and --online, stay as they are")
+	f.IntVar(&components, "components", 0, "learn the first `K` principal components instead of the features; for measurements, without -o")
+	f.BoolVar(&shifted, "shifted", false, "also learn each image moved by one pixel to the left, to the right, up and down; those that judge, and --online, stay as they are")
 	f.Uint64Var(&t.Seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
 	finish = cli.TrainingFlags(cmd, &t.How)
 	f.BoolVar(&t.Resume, "resume", false, "go on where an earlier training was interrupted")
@@ -84,4 +92,23 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.StringVar(&plot, "plot", "", "draw error and log loss over CPU time into this SVG `FILE`")
 	f.BoolVar(&t.Online, "online", false, "also learn the rows once online, as the daemon does, with one shared kernel and an infinite horizon, and print and draw that beside")
 	return cmd
+}
+
+// transform returns what edge-lab train does to the rows: first each image moved by
+// one pixel, then principal components.
+func transform(shifted bool, components int) func(rows, judged *dataset.Part) (_, _ *dataset.Part, err error) {
+	return func(rows, judged *dataset.Part) (_, _ *dataset.Part, err error) {
+		if some, _ := rows.Table.Lacking(); len(some) > 0 && components > 0 {
+			return nil, nil, exit.With(exit.Usage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
+		}
+		if shifted {
+			if rows, err = rows.Shifted(); err != nil {
+				return nil, nil, exit.With(exit.Usage, fmt.Errorf("--shifted: %w", err))
+			}
+		}
+		if components > 0 {
+			return inComponents(components, rows, judged)
+		}
+		return rows, judged, nil
+	}
 }

@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker"
@@ -590,15 +589,12 @@ func keep(t *testing.T, b *brokertest.Broker, topic, payload string) {
 	t.Helper()
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	opts, err := broker.ClientOptions(cfg)
+	client, err := broker.Dial(t.Context(), cfg, broker.Options{Answer: brokertest.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := paho.NewClient(opts)
-	for _, token := range []func() paho.Token{client.Connect, func() paho.Token { return client.Publish(topic, 1, true, payload) }} {
-		if token := token(); !token.WaitTimeout(brokertest.Patience) || token.Error() != nil {
-			t.Fatalf("publish on %s: %v", topic, token.Error())
-		}
+	defer client.Close()
+	if err := client.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+		t.Fatalf("publish on %s: %v", topic, err)
 	}
-	client.Disconnect(100)
 }

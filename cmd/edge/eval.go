@@ -7,7 +7,7 @@ import (
 	"edge/internal/eval"
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/active"
 )
 
 // evalFlags are the flags that eval, eval split and eval ask have in common.
@@ -159,8 +159,8 @@ labels each strategy needs for the error of all labels.`,
 	e.add(cmd)
 	e.addOrder(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&e.Ask.Strategies, "query", []string{string(online.AskMargin)}, "`STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Ask.Budgets, "budget", []float64{online.DefaultAsking().Budget}, "`FRACTION` of the samples whose label may be asked for, or several")
+	f.StringSliceVar(&e.Ask.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
+	f.Float64SliceVar(&e.Ask.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be asked for, or several")
 	f.BoolVar(&e.Ask.Full, "against-full", false, "also learn every label, in minibatches as without questions, and print how many labels are as good")
 	return cmd
 }

@@ -43,7 +43,7 @@ var failpoints = []failpoint{
 	{"after the acknowledgement", "stream/pipeline.go", "	for _, f := range g.done {", "", ""},
 	{"before learning", "online/loop.go", "		out := lp.learner.Add(&r.Event)", "", ""},
 	{"after learning", "online/loop.go", "		lp.seq = r.Seq", "", ""},
-	{"after the snapshot", "online/loop.go", "	lp.publishDoubt()\n	lp.stale = true", "", ""},
+	{"after the snapshot", "online/loop.go", "	lp.publishUncertainty()\n	lp.stale = true", "", ""},
 	{"before the checkpoint", "online/loop.go", "	if err := lp.opts.Checkpointer.Checkpoint(", "", ""},
 	{"before the truncation", "persist/checkpoint.go", "		if d.slots[kept].generation > 0 {", "return err", ""},
 	{"after the truncation", "persist/checkpoint.go", "		d.slots[1-kept] = slot{c.generation, seq}", "return err", ""},
@@ -55,8 +55,8 @@ var failpoints = []failpoint{
 // inTheLearner are failpoints that a learner meets again whenever it is taught
 // the same.
 var inTheLearner = []failpoint{
-	{"in a step", "online/learner.go", "	if err := l.sweeps(n); err != nil {", "return err", "l.view.N == 32"},
-	{"over a sample", "online/learner.go", "	last, ahead := l.view.Pool.Last, len(l.pendY)+1", "", "poisonous(ev.X[0])"},
+	{"in a step", "online/learner.go", "	return l.bank.Learn(sep.Minibatch{", "return err", "l.view.N == 32"},
+	{"over a sample", "online/learner.go", "	last, ahead := l.view.Pool.Last, l.batch.len()+1", "", "poisonous(ev.X[0])"},
 }
 
 const (

@@ -2,9 +2,6 @@ package broker
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -65,17 +62,12 @@ func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, watch []string
 // connect makes a connection, and sends again over it what is on its way. lost
 // is closed when the connection is.
 func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error) {
-	opts, err := ClientOptions(p.cfg)
+	lost = make(chan struct{})
+	one, err := dialTool(ctx, p.cfg, Options{Receive: p.heard, Lost: func() { close(lost) }})
 	if err != nil {
 		return nil, err
 	}
-	lost = make(chan struct{})
-	opts.SetAutoReconnect(false).SetConnectionLostHandler(func(paho.Client, error) { close(lost) })
-	opts.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) { p.heard(m.Topic(), m.Payload(), m.Retained()) })
-	c := paho.NewClient(opts)
-	if err := Connect(ctx, c, p.cfg); err != nil {
-		return nil, err
-	}
+	c := one.paho
 	p.connected()
 	if len(p.watch) > 0 {
 		c.SubscribeMultiple(p.watch, nil)
@@ -117,32 +109,6 @@ func (p *Publisher) keep(lost chan struct{}) {
 			}
 		}
 	}
-}
-
-// Connect waits for the first connection.
-func Connect(ctx context.Context, client paho.Client, cfg mqtt.Config) error {
-	token := client.Connect()
-	select {
-	case <-token.Done():
-	case <-ctx.Done():
-		client.Disconnect(0)
-		return errors.New("connecting to the broker: interrupted")
-	}
-	if err := token.Error(); err != nil {
-		return exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; is it running, and are address and credentials right?", cfg.Servers, err))
-	}
-	return nil
-}
-
-// ClientOptions are those of a short-lived client beside the daemon's own.
-func ClientOptions(cfg mqtt.Config) (*paho.ClientOptions, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, exit.With(exit.Usage, fmt.Errorf("broker: %w", err))
-	}
-	id := make([]byte, 6)
-	rand.Read(id)
-	opts, err := cfg.ClientOptions("edge-tool-" + hex.EncodeToString(id))
-	return opts, exit.With(exit.Config, err)
 }
 
 // Publish sends a message once fewer than publisherInflight are on their way.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/online/active"
 	"edge/stream"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -44,7 +45,7 @@ type Model struct {
 	Learner  online.Config  `yaml:",inline"`
 	Pending  stream.Pending `yaml:"pending"`
 	// Active selects the samples whose label is queried.
-	Active online.Asking `yaml:"active"`
+	Active active.Config `yaml:"active"`
 	// Output is the format of the predictions: json or cbor. Default json.
 	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
 }
@@ -124,7 +125,7 @@ func Default() Config {
 func DefaultModel() Model {
 	learner := online.DefaultConfig()
 	learner.Inducing = 0
-	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: online.DefaultAsking(), Output: "json"}
+	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json"}
 }
 
 // UnmarshalYAML gives absent keys their defaults.

@@ -43,7 +43,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 		return online.Config{}, fmt.Errorf("%s: want the name of at least one stream", key)
 	}
 	cfg := m.Learner
-	m.Active.Suit(&cfg)
+	cfg.ApplyDefaults(m.Active)
 	cfg.Features = slices.Clone(m.Features)
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]

@@ -228,7 +228,7 @@ func (r *run) movePage(to config.HTTP) error {
 	}
 	elsewhere := r.web == nil || r.web.Config.Listen != to.Listen
 	if to.Listen != "" && elsewhere {
-		if page = web.NewServer(to, r.monitor, r.log); page.Listener == nil {
+		if page = web.NewServer(to, r.monitor, r.log); !page.Listening() {
 			return fmt.Errorf("http.listen %s: cannot listen there; the log has the reason", to.Listen)
 		}
 	}

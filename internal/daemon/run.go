@@ -8,6 +8,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/web"
 	"edge/online"
+	"edge/online/drift"
 )
 
 // lingerWithin bounds how long a loop still learns its queue once the node has
@@ -100,7 +101,7 @@ func (r *run) servePage() {
 func (d *Daemon) handleNotice(n online.Notice) {
 	p := d.current()
 	p.Node.Notify(n)
-	if m := p.Model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.Config.Drift.Action == online.ActionRollback {
+	if m := p.Model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.Config.Drift.Action == drift.ActionRollback {
 		p.Node.RollBack(n.Model)
 	}
 }

@@ -10,7 +10,7 @@
 //	format.go     Format: the meaning of the columns; options.go has it from flags
 //	selection.go  Selection: first rows, shuffle; ReadAll
 //	summary.go    Summary: rows, classes and gaps of a file, in one pass
-//	table.go      Table, Part; idx.go, gaps.go and principal.go belong to it:
-//	              images, missing values, principal components
+//	table.go      Table, Part; idx.go and gaps.go belong to it: images,
+//	              missing values
 //	waveform.go   Waveform
 package dataset

@@ -41,11 +41,11 @@ func (t *trial) until(ctx context.Context, in *inbox, n, most int) (int, error) 
 // of the trial.
 func (t *trial) finds(ctx context.Context, filter string) (bool, error) {
 	in := &inbox{quiet: t.d.Within.quiet, mark: t.mark()}
-	reader, _, err := t.connect(ctx, "", true, in)
+	reader, err := t.connect(ctx, "", true, in)
 	if err != nil {
 		return false, err
 	}
-	defer reader.Disconnect(disconnectPause)
+	defer reader.Close()
 	for _, f := range []string{t.mark(), filter} {
 		if _, err := t.subscribe(ctx, reader, f, 1); err != nil {
 			return false, err
@@ -77,11 +77,11 @@ func (t *trial) shared(ctx context.Context) error {
 	filter := "$share" + t.topic[strings.LastIndex(t.topic, "/"):] + "/" + t.topic + "/shared/+"
 	in := &inbox{quiet: t.d.Within.quiet, mark: t.mark()}
 	for range members {
-		c, _, err := t.connect(ctx, "", true, in)
+		c, err := t.connect(ctx, "", true, in)
 		if err != nil {
 			return err
 		}
-		defer c.Disconnect(disconnectPause)
+		defer c.Close()
 		granted, err := t.subscribe(ctx, c, filter, 1)
 		if err != nil {
 			if ctx.Err() == nil {

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"time"
 
-	mqtt "github.com/eclipse/paho.mqtt.golang"
-
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/internal/terminal"
@@ -37,7 +35,6 @@ type trial struct {
 	owner string // topic of the node
 
 	publisher *broker.Publisher
-	peer      tls.ConnectionState
 }
 
 // newTrial returns a trial whose topic is no other's.
@@ -51,8 +48,8 @@ func newTrial(d *Diagnosis, cfg *config.Config) *trial {
 // examineBroker tries what the daemon needs of its broker.
 func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	t := newTrial(d, cfg)
-	t.examine(ctx, func(c mqtt.Client) {
-		t.certificate()
+	t.examine(ctx, func(c *broker.Client) {
+		t.certificate(c.TLS())
 		t.subscriptions(ctx, c)
 	}, t.retained, t.shared, t.window, t.session, t.payload)
 }
@@ -60,14 +57,15 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 // ExamineDelivery tries what a broker may grant and not do.
 func ExamineDelivery(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	t := newTrial(d, cfg)
-	t.examine(ctx, func(mqtt.Client) {}, t.retained, t.shared)
+	t.examine(ctx, func(*broker.Client) {}, t.retained, t.shared)
 }
 
 // examine connects, sends a few messages there and back, looks at the connection, and tries
 // one thing after the other.
-func (t *trial) examine(ctx context.Context, look func(mqtt.Client), tries ...func(context.Context) error) {
+func (t *trial) examine(ctx context.Context, look func(*broker.Client), tries ...func(context.Context) error) {
 	d, cfg, began := t.d, t.cfg, time.Now()
-	first, _, err := t.connect(ctx, "", true, nil)
+	echo := &inbox{quiet: d.Within.quiet}
+	first, err := t.connect(ctx, "", true, echo)
 	if err != nil {
 		advice := "see what `edge check --connect` and the broker's log say"
 		for _, s := range cfg.MQTT.Servers {
@@ -79,13 +77,13 @@ func (t *trial) examine(ctx context.Context, look func(mqtt.Client), tries ...fu
 		return
 	}
 	connected := time.Since(began)
-	defer first.Disconnect(disconnectPause)
+	defer first.Close()
 	if t.publisher, err = broker.NewPublisher(ctx, cfg.MQTT, 1, nil, func(string, []byte, bool) {}, func() {}); err != nil {
 		d.fail("broker", err.Error(), "a second connection was refused: does the broker limit them (max_connections)?")
 		return
 	}
 	defer t.publisher.Close()
-	if err := t.roundTrip(ctx, first, connected); err != nil {
+	if err := t.roundTrip(ctx, first, echo, connected); err != nil {
 		d.fail("broker", err.Error(), "let user "+orNobody(cfg.MQTT.Username)+" read and write "+t.owner+"/#; the daemon needs the same")
 		return
 	}
@@ -96,8 +94,6 @@ func (t *trial) examine(ctx context.Context, look func(mqtt.Client), tries ...fu
 		}
 	}
 }
-
-const disconnectPause = 100 // milliseconds
 
 func orNobody(username string) string {
 	if username == "" {
@@ -117,11 +113,11 @@ type inbox struct {
 	marks int
 }
 
-func (b *inbox) hear(m mqtt.Message) {
+func (b *inbox) hear(topic string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = time.Now()
-	if m.Topic() == b.mark {
+	if topic == b.mark {
 		b.marks++
 	} else {
 		b.total++
@@ -146,38 +142,21 @@ func (b *inbox) settle(ctx context.Context, n int, within time.Duration) int {
 	}
 }
 
-// connect makes a client that in, if given, hears. Its kind tells it from the
-// others of this trial; one of kindWindow acknowledges nothing.
-func (t *trial) connect(ctx context.Context, kind string, clean bool, in *inbox) (c mqtt.Client, resumed bool, err error) {
-	opts, err := broker.ClientOptions(t.cfg.MQTT)
-	if err != nil {
-		return nil, false, err
-	}
+// connect makes a client whose messages in, if given, counts. Its kind tells it
+// from the others of this trial; one of kindWindow acknowledges nothing.
+func (t *trial) connect(ctx context.Context, kind string, clean bool, in *inbox) (*broker.Client, error) {
+	o := broker.Options{KeepSession: !clean, NoAck: kind == kindWindow, Answer: t.d.Within.step}
 	if kind != "" { // a session that another connection finds again
-		opts.SetClientID(strings.ReplaceAll(t.topic[strings.LastIndex(t.topic, "/")+1:], "doctor", "edge-doctor") + "-" + kind)
+		o.ID = strings.ReplaceAll(t.topic[strings.LastIndex(t.topic, "/")+1:], "doctor", "edge-doctor") + "-" + kind
 	}
-	opts.SetCleanSession(clean).SetAutoReconnect(false).SetAutoAckDisabled(kind == kindWindow)
-	opts.TLSConfig.VerifyConnection = func(state tls.ConnectionState) error {
-		t.peer = state
-		return nil
+	if in != nil {
+		o.Receive = func(topic string, _ []byte, _ bool) { in.hear(topic) }
 	}
-	opts.SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) {
-		if in != nil {
-			in.hear(m)
-		}
-	})
-	c = mqtt.NewClient(opts)
-	token := c.Connect()
-	select {
-	case <-token.Done():
-	case <-ctx.Done():
-		c.Disconnect(0)
-		return nil, false, ctx.Err()
+	c, err := broker.Dial(ctx, t.cfg.MQTT, o)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("connect to %s: %w", strings.Join(t.cfg.MQTT.Servers, ", "), err)
 	}
-	if err := token.Error(); err != nil {
-		return nil, false, fmt.Errorf("connect to %s: %w", strings.Join(t.cfg.MQTT.Servers, ", "), err)
-	}
-	return c, token.(*mqtt.ConnectToken).SessionPresent(), nil
+	return c, err
 }
 
 // Kinds of clients whose sessions differ.
@@ -187,39 +166,23 @@ const (
 	kindPayload = "payload"
 )
 
-// wait bounds an answer.
-func (t *trial) wait(ctx context.Context, token mqtt.Token) error {
-	select {
-	case <-token.Done():
-		return token.Error()
-	case <-time.After(t.d.Within.step):
-		return fmt.Errorf("no answer within %v", t.d.Within.step)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // subscribe returns whether the broker grants it.
-func (t *trial) subscribe(ctx context.Context, c mqtt.Client, filter string, qos byte) (granted bool, err error) {
-	token := c.Subscribe(filter, qos, nil)
-	if err := t.wait(ctx, token); err != nil {
-		// paho makes an error of a refusal, too
-		if r, ok := token.(*mqtt.SubscribeToken).Result()[filter]; ok && r > 2 {
-			return false, nil
-		}
-		return false, fmt.Errorf("subscribe to %s: %w", filter, err)
+func (t *trial) subscribe(ctx context.Context, c *broker.Client, filter string, qos byte) (granted bool, err error) {
+	granted, err = c.Subscribe(ctx, filter, qos)
+	if err != nil {
+		err = fmt.Errorf("subscribe to %s: %w", filter, err)
 	}
-	return token.(*mqtt.SubscribeToken).Result()[filter] <= 2, nil
+	return granted, err
 }
 
 // roundTrip sends itself a few messages.
-func (t *trial) roundTrip(ctx context.Context, c mqtt.Client, connected time.Duration) error {
+func (t *trial) roundTrip(ctx context.Context, c *broker.Client, in *inbox, connected time.Duration) error {
 	const turns = 5
-	in := &inbox{quiet: t.d.Within.quiet}
 	topic := t.topic + "/echo"
-	token := c.Subscribe(topic, 1, func(_ mqtt.Client, m mqtt.Message) { in.hear(m) })
-	if err := t.wait(ctx, token); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", topic, err)
+	if granted, err := t.subscribe(ctx, c, topic, 1); err != nil {
+		return err
+	} else if !granted {
+		return fmt.Errorf("subscribe to %s: the broker refuses it", topic)
 	}
 	var times []time.Duration
 	for i := range turns {
@@ -234,7 +197,7 @@ func (t *trial) roundTrip(ctx context.Context, c mqtt.Client, connected time.Dur
 		times = append(times, in.last.Sub(began))
 		in.mu.Unlock()
 	}
-	if err := t.wait(ctx, c.Unsubscribe(topic)); err != nil {
+	if err := c.Unsubscribe(ctx, topic); err != nil {
 		return err
 	}
 	t.d.ok("broker", "connected in %v, a message there and back takes %.1f ms", connected.Round(time.Millisecond), medianMicros(times)/1e3)
@@ -251,12 +214,12 @@ func (t *trial) publish(ctx context.Context, topic string, payload []byte) error
 }
 
 // certificate looks at what the broker has shown.
-func (t *trial) certificate() {
-	if len(t.peer.PeerCertificates) == 0 {
+func (t *trial) certificate(peer tls.ConnectionState) {
+	if len(peer.PeerCertificates) == 0 {
 		return
 	}
-	end := t.peer.PeerCertificates[0].NotAfter
-	detail := fmt.Sprintf("%s; the broker's certificate is valid until %s", tls.VersionName(t.peer.Version), end.Format(time.DateOnly))
+	end := peer.PeerCertificates[0].NotAfter
+	detail := fmt.Sprintf("%s; the broker's certificate is valid until %s", tls.VersionName(peer.Version), end.Format(time.DateOnly))
 	if time.Until(end) < certificate {
 		t.d.warn("broker's certificate", detail, "renew it")
 		return
@@ -283,7 +246,7 @@ func (t *trial) filters() (filters []string) {
 
 // subscriptions asks for the topics of the configuration, and leaves them again.
 // Shared ones would take messages away from the daemon: they are left out.
-func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
+func (t *trial) subscriptions(ctx context.Context, c *broker.Client) {
 	var refused []string
 	filters := slices.DeleteFunc(t.filters(), func(f string) bool { return strings.HasPrefix(f, sharePrefix) })
 	for _, f := range filters {
@@ -295,7 +258,7 @@ func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
 		if !granted {
 			refused = append(refused, f)
 		}
-		if err := t.wait(ctx, c.Unsubscribe(f)); err != nil {
+		if err := c.Unsubscribe(ctx, f); err != nil {
 			t.d.fail("subscriptions", err.Error(), "see the broker's log")
 			return
 		}
@@ -311,17 +274,17 @@ func (t *trial) subscriptions(ctx context.Context, c mqtt.Client) {
 func (t *trial) retained(ctx context.Context) (err error) {
 	const name = "retained messages"
 	topic := t.topic + "/kept"
-	keeper, _, err := t.connect(ctx, "", true, nil)
+	keeper, err := t.connect(ctx, "", true, nil)
 	if err != nil {
 		return err
 	}
-	defer keeper.Disconnect(disconnectPause)
-	if err := t.wait(ctx, keeper.Publish(topic, 1, true, "kept")); err != nil && ctx.Err() == nil {
+	defer keeper.Close()
+	if err := keeper.Publish(ctx, topic, 1, true, []byte("kept")); err != nil && ctx.Err() == nil {
 		t.d.fail(name, "the broker refuses them and ends the connection: "+err.Error()+"; a daemon could not stay connected", "allow them (mosquitto: retain_available true)")
 		return nil
 	}
 	defer func() { // also where the trial failed
-		err = errors.Join(err, t.wait(context.WithoutCancel(ctx), keeper.Publish(topic, 1, true, "")))
+		err = errors.Join(err, keeper.Publish(context.WithoutCancel(ctx), topic, 1, true, nil))
 	}()
 	kept, err := t.finds(ctx, topic)
 	if err != nil {
@@ -348,11 +311,11 @@ func (t *trial) retained(ctx context.Context) (err error) {
 func (t *trial) window(ctx context.Context) error {
 	const name = "in-flight window"
 	in := &inbox{quiet: t.d.Within.quiet}
-	c, _, err := t.connect(ctx, kindWindow, true, in)
+	c, err := t.connect(ctx, kindWindow, true, in)
 	if err != nil {
 		return err
 	}
-	defer c.Disconnect(disconnectPause)
+	defer c.Close()
 	topic := t.topic + "/window"
 	if _, err := t.subscribe(ctx, c, topic, 1); err != nil {
 		return err
@@ -402,19 +365,19 @@ func (t *trial) send(ctx context.Context, topic string, n int) (sent int, err er
 func (t *trial) session(ctx context.Context) (err error) {
 	const name = "queue while away"
 	topic := t.topic + "/queue"
-	c, _, err := t.connect(ctx, kindSession, false, nil)
+	c, err := t.connect(ctx, kindSession, false, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { // a clean session under its id ends the other
-		last, _, e := t.connect(context.WithoutCancel(ctx), kindSession, true, nil)
+		last, e := t.connect(context.WithoutCancel(ctx), kindSession, true, nil)
 		if e == nil {
-			last.Disconnect(disconnectPause)
+			last.Close()
 		}
 		err = errors.Join(err, e)
 	}()
 	_, err = t.subscribe(ctx, c, topic, 1)
-	c.Disconnect(disconnectPause)
+	c.Close()
 	if err != nil {
 		return err
 	}
@@ -423,12 +386,12 @@ func (t *trial) session(ctx context.Context) (err error) {
 		return err
 	}
 	in := &inbox{quiet: t.d.Within.quiet}
-	back, resumed, err := t.connect(ctx, kindSession, false, in)
+	back, err := t.connect(ctx, kindSession, false, in)
 	if err != nil {
 		return err
 	}
-	n := in.settle(ctx, sent, t.d.Within.answer)
-	back.Disconnect(disconnectPause)
+	n, resumed := in.settle(ctx, sent, t.d.Within.answer), back.Resumed()
+	back.Close()
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
 	restart := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
 	const few = 100
@@ -484,16 +447,16 @@ func (t *trial) payload(ctx context.Context) error {
 // connection over one that is too large, so it has one of its own.
 func (t *trial) passes(ctx context.Context, size int) (bool, error) {
 	in := &inbox{quiet: t.d.Within.quiet}
-	c, _, err := t.connect(ctx, kindPayload, true, in)
+	c, err := t.connect(ctx, kindPayload, true, in)
 	if err != nil {
 		return false, err
 	}
-	defer c.Disconnect(disconnectPause)
+	defer c.Close()
 	topic := t.topic + "/payload"
 	if _, err := t.subscribe(ctx, c, topic, 0); err != nil {
 		return false, err
 	}
-	if t.wait(ctx, c.Publish(topic, 1, false, make([]byte, size))) != nil {
+	if c.Publish(ctx, topic, 1, false, make([]byte, size)) != nil {
 		return false, ctx.Err() // the broker has ended the connection
 	}
 	return in.settle(ctx, 1, t.d.Within.answer) == 1, ctx.Err()

@@ -11,6 +11,8 @@ import (
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
 )
 
 // Questions are the flags of eval that teach labels on request alone.
@@ -22,21 +24,21 @@ type Questions struct {
 
 // askings are the strategies and budgets to evaluate; one that asks nothing
 // stands for every label being taught without questions.
-func (q *Questions) askings() (all []online.Asking, err error) {
+func (q *Questions) askings() (all []active.Config, err error) {
 	if len(q.Strategies) == 0 {
-		return []online.Asking{{}}, nil
+		return []active.Config{{}}, nil
 	}
 	if q.Full {
-		all = append(all, online.Asking{Strategy: report.EveryLabel, Budget: 1})
+		all = append(all, active.Config{Strategy: report.EveryLabel, Budget: 1})
 	}
 	for _, s := range q.Strategies {
 		for _, b := range q.Budgets {
-			a := online.Asking{Strategy: online.Strategy(s), Budget: b}
+			a := active.Config{Strategy: active.Strategy(s), Budget: b}
 			if err := a.Validate(); err != nil {
 				return nil, fmt.Errorf("--query and --budget: %w", err)
 			}
 			if !a.Enabled() {
-				return nil, fmt.Errorf("--query %s: want some of %v", s, online.Strategies())
+				return nil, fmt.Errorf("--query %s: want some of %v", s, active.Strategies())
 			}
 			all = append(all, a)
 		}
@@ -47,21 +49,21 @@ func (q *Questions) askings() (all []online.Asking, err error) {
 // askingEval teaches learner the labels that it asks for, and judges every row,
 // of total ones, by the prediction that it would have published. A label is
 // learnt before the next row comes, as far as minibatches of size allow.
-func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, how online.Asking, size, total int, progress func(int)) (*report.Report, error) {
+func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, how active.Config, size, total int, progress func(int)) (*report.Report, error) {
 	every := how.Strategy == report.EveryLabel
 	if every {
-		how = online.Asking{Strategy: online.AskRandom, Budget: 1}
+		how = active.Config{Strategy: active.Random, Budget: 1}
 	}
 	var (
 		row      dataset.Row
 		curve    report.Curve
-		all, end online.Judge
+		all, end score.Judge
 		taken    time.Duration
 		probs    []float64
 		asked    int
 		post     = learner.Posterior()
 		ws       = model.NewWorkspace()
-		asker    = online.NewAsker(how, learner.Config().Seed)
+		asker    = active.NewSelector(how, learner.Config().Seed)
 	)
 	for n := 0; ; n++ {
 		err := rows.Next(&row)
@@ -77,7 +79,7 @@ func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows,
 		if probs, _, err = post.PredictTo(probs, row.X, ws); err != nil {
 			return nil, err
 		}
-		ask := asker.Ask(asker.Score(probs, post, ws), post.Version(), 0)
+		ask := asker.Select(asker.Score(probs, post, ws), post.Version(), 0)
 		class := classOf(post, row.Label)
 		if ask {
 			asked++

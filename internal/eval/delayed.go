@@ -13,6 +13,8 @@ import (
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
+	"edge/online/score"
 	"edge/stream/codec"
 )
 
@@ -32,8 +34,8 @@ type Delayed struct {
 	rng     *rand.Rand
 	lag     online.Lag
 	waiting []tardy // oldest first
-	judge   online.Judge
-	aim     online.Aim
+	judge   score.Judge
+	aim     conformal.CoverageController
 	set     []int // scratch
 	book    report.ClassBook
 
@@ -144,19 +146,19 @@ func (a *Delayed) row(n int, row *dataset.Row) error {
 	if err != nil {
 		return err
 	}
-	doubt := a.aim.Threshold(a.learner.Doubt())
-	said := doubt.Say(probs, novelty)
+	doubt := a.aim.Threshold(a.learner.Uncertainty())
+	said := doubt.Meta(probs, novelty)
 	a.set = doubt.AppendSet(a.set[:0], probs, row.X)
 	holds := said.Sets && slices.ContainsFunc(a.set, func(k int) bool { return a.post.Classes()[k] == row.Label })
 	if row.Label != "" {
-		a.judge.AddBeside(a.book.InOrder(a.post.Classes(), probs), a.book.ClassOf(row.Label), online.Beside{
+		a.judge.AddPublished(a.book.InOrder(a.post.Classes(), probs), a.book.ClassOf(row.Label), score.Decision{
 			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(a.set), Holds: holds,
 		})
 	}
 	if told {
 		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
 		if a.Delay > 0 {
-			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Said = probs, ahead, max(last, 0), a.post.Epoch, said
+			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Meta = probs, ahead, max(last, 0), a.post.Epoch, said
 		}
 		a.waiting = append(a.waiting, tardy{n + a.Delay, a.post.Version(), a.post.Version() + uint64(a.learner.Pending()), ev, said.Sets, holds, len(a.set)})
 	}

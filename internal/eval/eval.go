@@ -16,6 +16,10 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
+	"edge/online/drift"
+	"edge/online/train"
 	"edge/stream/codec"
 )
 
@@ -33,10 +37,10 @@ type Evaluation struct {
 	Mode              string // prequential, holdout or cv
 	Cut               Splits
 	Coverage          float64
-	Abstain           online.Abstain
+	Abstain           conformal.Abstain
 	Late              Delayed
 	Ask               Questions
-	Drift             online.Drift
+	Drift             drift.Config
 	Weights           online.ClassWeights
 	Undeclared        bool
 	Confirm           int
@@ -47,10 +51,10 @@ type Evaluation struct {
 func New() *Evaluation {
 	return &Evaluation{
 		Seeds: 1, Noise: -1, Mode: "prequential", Coverage: -1,
-		Cut:     Splits{Fraction: 0.9, Repeats: 20, Seed: 1, How: online.DefaultTraining()},
+		Cut:     Splits{Fraction: 0.9, Repeats: 20, Seed: 1, How: train.Default()},
 		Late:    Delayed{Fraction: 1},
-		Ask:     Questions{Budgets: []float64{online.DefaultAsking().Budget}},
-		Abstain: online.Abstain{NoveltyAbove: -1, ConfidenceBelow: -1},
+		Ask:     Questions{Budgets: []float64{active.Default().Budget}},
+		Abstain: conformal.Abstain{NoveltyAbove: -1, ConfidenceBelow: -1},
 	}
 }
 
@@ -121,7 +125,7 @@ func (e *Evaluation) Each(ctx context.Context, file string, errOut io.Writer, us
 }
 
 // file evaluates one file, with as many shuffles as were asked for.
-func (e *Evaluation) file(ctx context.Context, path string, ask online.Asking, errOut io.Writer) (*report.Report, error) {
+func (e *Evaluation) file(ctx context.Context, path string, ask active.Config, errOut io.Writer) (*report.Report, error) {
 	if e.Mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
@@ -175,7 +179,7 @@ func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cf
 
 // once evaluates one file in one order; repeat is how many times that was done
 // before in this one.
-func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Summary, ask online.Asking, repeat int, errOut io.Writer) (*report.Report, error) {
+func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, census dataset.Summary, ask active.Config, repeat int, errOut io.Writer) (*report.Report, error) {
 	d, err := dataset.Open(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
@@ -186,7 +190,7 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 	if err != nil {
 		return nil, err
 	}
-	ask.Suit(&cfg)
+	cfg.ApplyDefaults(ask)
 	if s.Shuffle == nil {
 		cfg.Seed += uint64(repeat)
 	}
@@ -394,7 +398,7 @@ func prequential(ctx context.Context, learner *online.Learner, rows dataset.Rows
 		if outcome.Change == online.NoticeDrift {
 			drifts = append(drifts, report.Drift{N: taught, Since: outcome.Since, Detail: outcome.Detail})
 		}
-		if learner.Config().Drift.Action == online.ActionRollback {
+		if learner.Config().Drift.Action == drift.ActionRollback {
 			start := time.Now()
 			states.follow(learner, &outcome)
 			taken += time.Since(start)

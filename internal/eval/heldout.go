@@ -16,17 +16,19 @@ import (
 	"edge/internal/terminal"
 	"edge/model"
 	"edge/online"
+	"edge/online/score"
+	"edge/online/train"
 )
 
 // Splits says how a table is cut, again and again, into samples to learn and
 // samples to judge, and how they are learnt.
 type Splits struct {
-	Fraction float64         // learnt, in mode holdout
-	Repeats  int             // of holdout; folds of cv
-	Seed     uint64          // of the first permutation
-	Flips    float64         // of the labels that are learnt
-	How      online.Training // offline
-	Offline  bool            // many passes instead of one online
+	Fraction float64      // learnt, in mode holdout
+	Repeats  int          // of holdout; folds of cv
+	Seed     uint64       // of the first permutation
+	Flips    float64      // of the labels that are learnt
+	How      train.Config // offline
+	Offline  bool         // many passes instead of one online
 }
 
 // split is one way to cut a table.
@@ -145,7 +147,7 @@ func (e *Evaluation) split(table *dataset.Table, cfg online.Config, s split) (*r
 // offline.
 func (e *Evaluation) learn(table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
 	if e.Cut.Offline {
-		t, err := online.NewTrainer(cfg, e.Cut.How, table.Classes, learn)
+		t, err := train.New(cfg, e.Cut.How, table.Classes, learn)
 		if err != nil {
 			return nil, exit.With(exit.Config, err)
 		}
@@ -178,7 +180,7 @@ func (e *Evaluation) learn(table *dataset.Table, cfg online.Config, learn *datas
 // classes, with the learnt label noise taken out,
 //
 //	p_true = (p − ε/C)/(1−ε)
-func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (online.Scores, error) {
+func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (score.Scores, error) {
 	at := make(map[string]int, len(classes))
 	for k, name := range p.Classes() {
 		at[name] = k
@@ -187,7 +189,7 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 	d := len(judge.Table.Features)
 	x, ws := make([]float64, together*d), model.NewWorkspace()
 	var probs []float64
-	var j online.Judge
+	var j score.Judge
 	for i := range judge.Len() {
 		if i%together == 0 {
 			n := min(together, judge.Len()-i)
@@ -195,7 +197,7 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 				judge.Row(i+r, x[r*d:(r+1)*d])
 			}
 			if err := p.Load(x[:n*d], n, ws); err != nil {
-				return online.Scores{}, err
+				return score.Scores{}, err
 			}
 		}
 		probs, _ = p.AnswerTo(probs, i%together, -1, 0, ws)

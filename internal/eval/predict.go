@@ -17,6 +17,7 @@ import (
 	"edge/internal/terminal"
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
 )
 
 // Answer is what a model says of one row of a file.
@@ -93,7 +94,7 @@ func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(terminal.Writer{To: out})
 	lines.SetEscapeHTML(false)
-	post, doubt := learner.Posterior(), learner.Doubt()
+	post, doubt := learner.Posterior(), learner.Uncertainty()
 	ws := model.NewWorkspace()
 	var row dataset.Row
 	var probs []float64
@@ -115,10 +116,10 @@ func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 	}
 }
 
-func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt online.Doubt) *Answer {
+func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt conformal.Uncertainty) *Answer {
 	a := &Answer{
 		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Novelty: novelty,
-		Abstain: doubt.Say(probs, novelty).Abstained,
+		Abstain: doubt.Meta(probs, novelty).Abstained,
 	}
 	for k, v := range probs {
 		a.Probs[classes[k]] = v

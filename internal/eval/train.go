@@ -20,6 +20,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/train"
 	"edge/persist"
 	"edge/stream/codec"
 )
@@ -33,13 +34,15 @@ type Training struct {
 	Inducing          int
 	Kernel            string
 	Noise             float64
-	Components        int
 	Seed              uint64 // 0: as configured
-	Shifted           bool
 	Holdout           float64
 	Resume, Quiet     bool // quiet: no line after each pass
 	Online            bool
-	How               online.Training
+	How               train.Config
+
+	// Transform, if set, replaces the rows that are learnt and those that judge,
+	// nil without any. The first rows that are learnt stay those of the file.
+	Transform func(rows, judged *dataset.Part) (_, _ *dataset.Part, err error)
 }
 
 func (t *Training) Check() error {
@@ -50,8 +53,6 @@ func (t *Training) Check() error {
 		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE, too")
 	case t.Model != "" && t.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE, too")
-	case t.Components < 0 || t.Components > 0 && t.Output != "":
-		return errors.New("--components: want a number above 0, and no -o: the daemon has no principal components")
 	case t.Holdout < 0 || t.Holdout >= 1:
 		return errors.New("--holdout: want a fraction of the rows, such as 0.1")
 	case t.Holdout > 0 && t.Test != "":
@@ -121,23 +122,14 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	if table.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.OnMissing)
 	}
-	if some, _ := table.Lacking(); len(some) > 0 && t.Components > 0 {
-		return nil, exit.With(exit.Usage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
-	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)
 	if err != nil {
 		return nil, err
 	}
 	began, given := process.CPUTime(), rows.Len()
-	if t.Shifted {
-		if rows, err = rows.Shifted(); err != nil {
-			return nil, exit.With(exit.Usage, fmt.Errorf("--shifted: %w", err))
-		}
-		table = rows.Table
-	}
-	if t.Components > 0 {
-		if rows, judged, err = dataset.InComponents(t.Components, rows, judged); err != nil {
+	if t.Transform != nil {
+		if rows, judged, err = t.Transform(rows, judged); err != nil {
 			return nil, err
 		}
 		table = rows.Table
@@ -166,9 +158,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	if t.Online {
-		if t.Shifted {
-			rows = table.Samples(table.All()[:given])
-		}
+		rows = rows.First(given)
 		bar := terminal.NewProgress(errOut, rows.Len(), table.Name+", online")
 		defer bar.Close()
 		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {
@@ -205,15 +195,15 @@ func (t *Training) split(table *dataset.Table, cfg online.Config) (rows, judged 
 // unfinished is the file of an interrupted training.
 func (t *Training) unfinished() string { return t.Output + ".training" }
 
-func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*online.Trainer, error) {
+func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*train.Trainer, error) {
 	if !t.Resume {
-		return online.NewTrainer(cfg, t.How, classes, rows)
+		return train.New(cfg, t.How, classes, rows)
 	}
 	data, err := os.ReadFile(t.unfinished())
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w; without it training begins anew", err)
 	}
-	trainer, err := online.RestoreTrainer(cfg, t.How, classes, rows, data)
+	trainer, err := train.Restore(cfg, t.How, classes, rows, data)
 	if err != nil {
 		return nil, fmt.Errorf("--resume %s: %w; give the same file, configuration and options, or begin anew without it", t.unfinished(), err)
 	}
@@ -224,7 +214,7 @@ func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part)
 const saveEvery = 30 * time.Second
 
 // save writes the unfinished training, whole or not at all.
-func (t *Training) save(trainer *online.Trainer) error {
+func (t *Training) save(trainer *train.Trainer) error {
 	if t.Output == "" {
 		return nil
 	}
@@ -250,7 +240,7 @@ func (t *Training) save(trainer *online.Trainer) error {
 
 // train takes the trainer through its passes and judges it after each; spent is
 // what its start has cost.
-func (t *Training) train(ctx context.Context, trainer *online.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*report.Training, error) {
+func (t *Training) train(ctx context.Context, trainer *train.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*report.Training, error) {
 	r := &report.Training{Dataset: table.Name, Mode: "train", Samples: rows.Len(), Classes: table.Classes, Curve: []report.TrainingPoint{}}
 	r.CPUSeconds = spent.Seconds()
 	bar := terminal.NewProgress(errOut, t.How.Passes*rows.Len(), table.Name)
@@ -331,4 +321,4 @@ func (t *Training) store(file *config.Config, cfg online.Config, state []byte) (
 }
 
 // NewTraining returns the training that no flag changes.
-func NewTraining() *Training { return &Training{Noise: -1, How: online.DefaultTraining()} }
+func NewTraining() *Training { return &Training{Noise: -1, How: train.Default()} }

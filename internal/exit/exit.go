@@ -1,4 +1,3 @@
-// Package exit has the exit codes of the commands, and errors that carry one.
 package exit
 
 import "errors"

@@ -14,6 +14,7 @@ import (
 	"edge/internal/statefile"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 )
 
@@ -37,7 +38,7 @@ type ModelReport struct {
 	Horizons     []HorizonReport           `json:"horizons"`
 	Relevance    []report.FeatureRelevance `json:"relevance"` // most relevant first
 	LabelNoise   float64                   `json:"label_noise"`
-	Scores       *online.Scores            `json:"scores"` // null: none judged yet
+	Scores       *score.Scores             `json:"scores"` // null: none judged yet
 	Counters     online.Counters           `json:"counters"`
 	StateBytes   int                       `json:"state_bytes"`
 	FormulaBytes uint64                    `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)]

@@ -6,13 +6,13 @@ import (
 	"text/tabwriter"
 
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/active"
 )
 
 // Asked is how few labels a model was taught, in a Report. All samples
 // are judged, asked for or not.
 type Asked struct {
-	Strategy online.Strategy `json:"strategy"`
+	Strategy active.Strategy `json:"strategy"`
 	Budget   float64         `json:"budget"`
 	Seed     uint64          `json:"seed"`     // of the model and of the questions; the first of several
 	Labels   float64         `json:"labels"`   // asked for and taught; the mean over the runs
@@ -27,7 +27,7 @@ type HalfScore struct {
 }
 
 // EveryLabel is the Strategy of a report about a model that was taught them all.
-const EveryLabel online.Strategy = "every label"
+const EveryLabel active.Strategy = "every label"
 
 // meanAsked is the mean over repeats.
 func meanAsked(reports []*Report) *Asked {
@@ -65,7 +65,7 @@ func PrintAsked(w io.Writer, reports []*Report) error {
 func printNeeded(w io.Writer, reports []*Report) error {
 	type need struct {
 		dataset     string
-		strategy    online.Strategy
+		strategy    active.Strategy
 		whole, half *Asked // that were enough; nil: none was
 	}
 	var needs []*need

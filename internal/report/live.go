@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 )
 
 const MaxConfusion = 64 // classes up to which the confusion matrix is shown
@@ -19,8 +19,8 @@ type EventView struct {
 type ModelSummary struct {
 	Model    string      `json:"model"`
 	N        uint64      `json:"n"` // samples judged
-	Error    online.Real `json:"error"`
-	LogLoss  online.Real `json:"log_loss"`
+	Error    score.Real  `json:"error"`
+	LogLoss  score.Real  `json:"log_loss"`
 	Window   WindowScore `json:"window"`
 	Classes  []string    `json:"classes"`
 	Pending  int         `json:"pending"`
@@ -31,9 +31,9 @@ type ModelSummary struct {
 }
 
 type WindowScore struct {
-	N       uint64      `json:"n"`
-	Error   online.Real `json:"error"`
-	LogLoss online.Real `json:"log_loss"`
+	N       uint64     `json:"n"`
+	Error   score.Real `json:"error"`
+	LogLoss score.Real `json:"log_loss"`
 }
 
 // FeatureRelevance says how fast the latent functions vary along a feature.

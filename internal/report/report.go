@@ -10,6 +10,7 @@ import (
 	"edge/internal/process"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/score"
 )
 
 // StandardError is that of the mean of a figure over the runs; 0 for a single
@@ -38,43 +39,43 @@ func RunNLL(r Run) float64 { return r.NLL }
 // warm-up included; in modes holdout and cv samples that were not learnt are; in
 // mode published each prediction as it was published.
 type Report struct {
-	Dataset          string              `json:"dataset"`
-	Mode             string              `json:"mode"`
-	Samples          uint64              `json:"samples"`
-	Classes          []string            `json:"classes"`
-	Error            float64             `json:"error"`
-	NLL              float64             `json:"nll"` // nats, probabilities clipped from below at 1e-6
-	Brier            float64             `json:"brier"`
-	ECE              float64             `json:"ece"` // 15 equal-width bins of the top probability
-	MacroF1          float64             `json:"macro_f1"`
-	Balanced         online.Real         `json:"balanced_accuracy"`
-	Kappa            online.Real         `json:"kappa"`
-	Prior            online.Baseline     `json:"class_prior"` // on the same samples
-	Last             online.Baseline     `json:"last_label"`
-	Beats            *bool               `json:"beats_baselines"` // lower error and log loss than both
-	Abstained        *online.Abstentions `json:"abstention,omitempty"`
-	Sets             *online.Coverage    `json:"sets,omitempty"`
-	PerClass         []online.ClassScore `json:"per_class"`
-	Asked            *Asked              `json:"asked,omitempty"`     // with --query
-	Published        *Published          `json:"published,omitempty"` // of replay
-	Seconds          float64             `json:"seconds"`
-	SamplesPerSecond float64             `json:"samples_per_second"`
-	PeakRSS          uint64              `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
-	StateBytes       int                 `json:"state_bytes"`
-	Digest           string              `json:"digest"` // of the state after the last sample; empty for a mean over runs
-	Drifts           []Drift             `json:"drifts"`
-	Tenths           []Tenth             `json:"tenths"` // of the stream, in its order
-	Curve            []CurvePoint        `json:"curve"`
-	Runs             []Run               `json:"runs"` // the repeats that the figures above are the means of
+	Dataset          string             `json:"dataset"`
+	Mode             string             `json:"mode"`
+	Samples          uint64             `json:"samples"`
+	Classes          []string           `json:"classes"`
+	Error            float64            `json:"error"`
+	NLL              float64            `json:"nll"` // nats, probabilities clipped from below at 1e-6
+	Brier            float64            `json:"brier"`
+	ECE              float64            `json:"ece"` // 15 equal-width bins of the top probability
+	MacroF1          float64            `json:"macro_f1"`
+	Balanced         score.Real         `json:"balanced_accuracy"`
+	Kappa            score.Real         `json:"kappa"`
+	Prior            score.Baseline     `json:"class_prior"` // on the same samples
+	Last             score.Baseline     `json:"last_label"`
+	Beats            *bool              `json:"beats_baselines"` // lower error and log loss than both
+	Abstained        *score.Abstentions `json:"abstention,omitempty"`
+	Sets             *score.Coverage    `json:"sets,omitempty"`
+	PerClass         []score.ClassScore `json:"per_class"`
+	Asked            *Asked             `json:"asked,omitempty"`     // with --query
+	Published        *Published         `json:"published,omitempty"` // of replay
+	Seconds          float64            `json:"seconds"`
+	SamplesPerSecond float64            `json:"samples_per_second"`
+	PeakRSS          uint64             `json:"peak_rss_bytes"` // of the process; 0 where the system does not tell
+	StateBytes       int                `json:"state_bytes"`
+	Digest           string             `json:"digest"` // of the state after the last sample; empty for a mean over runs
+	Drifts           []Drift            `json:"drifts"`
+	Tenths           []Tenth            `json:"tenths"` // of the stream, in its order
+	Curve            []CurvePoint       `json:"curve"`
+	Runs             []Run              `json:"runs"` // the repeats that the figures above are the means of
 
 	// Standard errors over the runs; 0 where there is one.
-	ErrorSE    float64     `json:"error_se,omitempty"`
-	NLLSE      float64     `json:"nll_se,omitempty"`
-	BrierSE    float64     `json:"brier_se,omitempty"`
-	ECESE      float64     `json:"ece_se,omitempty"`
-	MacroF1SE  float64     `json:"macro_f1_se,omitempty"`
-	BalancedSE online.Real `json:"balanced_accuracy_se,omitempty"`
-	KappaSE    online.Real `json:"kappa_se,omitempty"`
+	ErrorSE    float64    `json:"error_se,omitempty"`
+	NLLSE      float64    `json:"nll_se,omitempty"`
+	BrierSE    float64    `json:"brier_se,omitempty"`
+	ECESE      float64    `json:"ece_se,omitempty"`
+	MacroF1SE  float64    `json:"macro_f1_se,omitempty"`
+	BalancedSE score.Real `json:"balanced_accuracy_se,omitempty"`
+	KappaSE    score.Real `json:"kappa_se,omitempty"`
 
 	Seed uint64 `json:"-"` // of the shuffle, or where there is none of the model
 }
@@ -88,15 +89,15 @@ type CurvePoint struct {
 
 // Run is one repeat of several.
 type Run struct {
-	Seed     uint64      `json:"seed"` // of the shuffle or split; where there is neither, of the model
-	Error    float64     `json:"error"`
-	NLL      float64     `json:"nll"`
-	Brier    float64     `json:"brier"`
-	ECE      float64     `json:"ece"`
-	MacroF1  float64     `json:"macro_f1"`
-	Balanced online.Real `json:"balanced_accuracy"`
-	Kappa    online.Real `json:"kappa"`
-	Digest   string      `json:"digest"`
+	Seed     uint64     `json:"seed"` // of the shuffle or split; where there is neither, of the model
+	Error    float64    `json:"error"`
+	NLL      float64    `json:"nll"`
+	Brier    float64    `json:"brier"`
+	ECE      float64    `json:"ece"`
+	MacroF1  float64    `json:"macro_f1"`
+	Balanced score.Real `json:"balanced_accuracy"`
+	Kappa    score.Real `json:"kappa"`
+	Digest   string     `json:"digest"`
 }
 
 // New describes a learner that has been taught for so long.
@@ -115,7 +116,7 @@ func New(dataset string, learner *online.Learner, curve Curve, taught time.Durat
 }
 
 // Judged fills in the scores, at the end of their course.
-func (r *Report) Judged(s online.Scores, curve Curve) {
+func (r *Report) Judged(s score.Scores, curve Curve) {
 	r.Samples, r.Classes = s.N, s.Classes
 	r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1 = s.Error, s.NLL, s.Brier, s.ECE, s.MacroF1
 	r.Balanced, r.Kappa, r.Prior, r.Last = s.Balanced, s.Kappa, s.Prior, s.Last
@@ -135,7 +136,7 @@ func Mean(reports []*Report) *Report {
 	mean.Error, mean.NLL, mean.Brier, mean.ECE, mean.MacroF1, mean.Seconds = 0, 0, 0, 0, 0, 0
 	mean.Digest, mean.Curve = "", reports[0].Curve
 	mean.Balanced, mean.Kappa = 0, 0
-	mean.Prior, mean.Last, mean.Beats, mean.PerClass, mean.Abstained, mean.Sets, mean.Tenths = online.Baseline{}, online.Baseline{}, nil, nil, nil, nil, nil // of each run alone
+	mean.Prior, mean.Last, mean.Beats, mean.PerClass, mean.Abstained, mean.Sets, mean.Tenths = score.Baseline{}, score.Baseline{}, nil, nil, nil, nil, nil // of each run alone
 	n := float64(len(reports))
 	for _, r := range reports {
 		mean.Error += r.Error / n
@@ -143,8 +144,8 @@ func Mean(reports []*Report) *Report {
 		mean.Brier += r.Brier / n
 		mean.ECE += r.ECE / n
 		mean.MacroF1 += r.MacroF1 / n
-		mean.Balanced += r.Balanced / online.Real(n)
-		mean.Kappa += r.Kappa / online.Real(n)
+		mean.Balanced += r.Balanced / score.Real(n)
+		mean.Kappa += r.Kappa / score.Real(n)
 		mean.Seconds += r.Seconds / n
 		mean.Runs = append(mean.Runs, Run{r.Seed, r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, r.Digest})
 	}
@@ -152,8 +153,8 @@ func Mean(reports []*Report) *Report {
 	mean.BrierSE = StandardError(mean.Runs, func(r Run) float64 { return r.Brier })
 	mean.ECESE = StandardError(mean.Runs, func(r Run) float64 { return r.ECE })
 	mean.MacroF1SE = StandardError(mean.Runs, func(r Run) float64 { return r.MacroF1 })
-	mean.BalancedSE = online.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Balanced) }))
-	mean.KappaSE = online.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) }))
+	mean.BalancedSE = score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Balanced) }))
+	mean.KappaSE = score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) }))
 	mean.Asked = meanAsked(reports)
 	if mean.Seconds > 0 {
 		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds
@@ -163,11 +164,11 @@ func Mean(reports []*Report) *Report {
 
 // Tenth is how one tenth of a stream went.
 type Tenth struct {
-	N        uint64      `json:"n"`
-	Error    online.Real `json:"error"`
-	NLL      online.Real `json:"nll"`
-	Coverage online.Real `json:"coverage"` // of the prediction sets
-	Size     online.Real `json:"set_size"`
+	N        uint64     `json:"n"`
+	Error    score.Real `json:"error"`
+	NLL      score.Real `json:"nll"`
+	Coverage score.Real `json:"coverage"` // of the prediction sets
+	Size     score.Real `json:"set_size"`
 }
 
 // Drift is a drift that was found.
@@ -180,20 +181,20 @@ type Drift struct {
 // Tenths collects them from the scores at their ends.
 type Tenths struct {
 	List []Tenth
-	last online.Figures
+	last score.Figures
 }
 
 // Add ends a tenth.
-func (t *Tenths) Add(s online.Scores) {
-	sets := func(f *online.Figures) online.Coverage {
+func (t *Tenths) Add(s score.Scores) {
+	sets := func(f *score.Figures) score.Coverage {
 		if f.Sets == nil {
-			return online.Coverage{}
+			return score.Coverage{}
 		}
 		return *f.Sets
 	}
 	now, before := sets(&s.Figures), sets(&t.last)
-	part := func(n, then uint64, mean, was float64) online.Real {
-		return online.Real((float64(n)*mean - float64(then)*was) / float64(n-then))
+	part := func(n, then uint64, mean, was float64) score.Real {
+		return score.Real((float64(n)*mean - float64(then)*was) / float64(n-then))
 	}
 	t.List = append(t.List, Tenth{
 		N:        s.N - t.last.N,
@@ -227,7 +228,7 @@ func (c *Curve) Due(n uint64) bool {
 }
 
 // Add appends a point for which Due was true.
-func (c *Curve) Add(s online.Scores) {
+func (c *Curve) Add(s score.Scores) {
 	c.points = append(c.points, CurvePoint{s.N, s.Error, s.NLL})
 	if len(c.points) == curvePoints {
 		for i := range curvePoints / 2 {
@@ -239,7 +240,7 @@ func (c *Curve) Add(s online.Scores) {
 }
 
 // Ending returns the points, the last of which is s.
-func (c Curve) Ending(s online.Scores) []CurvePoint {
+func (c Curve) Ending(s score.Scores) []CurvePoint {
 	points := append([]CurvePoint{}, c.points...)
 	if n := len(points); s.N > 0 && (n == 0 || points[n-1].N < s.N) {
 		points = append(points, CurvePoint{s.N, s.Error, s.NLL})
@@ -315,7 +316,7 @@ func PrintPublished(w io.Writer, reports []*Report) error {
 }
 
 // baseline writes the error and the log loss of a baseline.
-func baseline(b *online.Baseline) string {
+func baseline(b *score.Baseline) string {
 	if b.N == 0 {
 		return "–"
 	}

@@ -13,7 +13,7 @@ import (
 
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -67,10 +67,10 @@ type healthView struct {
 type boardModelView struct {
 	report.ModelSummary
 	Heard     bool                 `json:"heard"` // its scores were
-	ECE       online.Real          `json:"ece"`
+	ECE       score.Real           `json:"ece"`
 	Confusion [][]uint64           `json:"confusion,omitempty"` // [label][predicted]
 	Beats     *bool                `json:"beats_baselines"`     // null while that is not known
-	Rate      online.Real          `json:"rate"`                // predictions a second
+	Rate      score.Real           `json:"rate"`                // predictions a second
 	Rates     []float64            `json:"-"`                   // latest last
 	Course    []report.CoursePoint `json:"course"`              // since this program listens
 	Samples   []boardSample        `json:"samples"`             // newest first
@@ -156,7 +156,7 @@ func (b *board) model(name string) *boardModel {
 	m := b.models[name]
 	if m == nil && len(b.models) < boardModels {
 		m = &boardModel{}
-		m.Model, m.Learning, m.Rate, m.ECE = name, true, online.Real(math.NaN()), online.Real(math.NaN())
+		m.Model, m.Learning, m.Rate, m.ECE = name, true, score.Real(math.NaN()), score.Real(math.NaN())
 		b.models[name] = m
 	}
 	return m
@@ -224,7 +224,7 @@ func (b *board) hearReject(model string, payload []byte) {
 func (b *board) hearQuery(model string, payload []byte) {
 	m := b.model(model)
 	var q struct {
-		stream.Published
+		stream.PredictionPayload
 		Reason string `json:"reason"`
 	}
 	d := json.NewDecoder(bytes.NewReader(payload))
@@ -267,7 +267,7 @@ func (b *board) hearPrediction(model string, payload []byte, latest bool) {
 	if m == nil || latest && m.newest > 0 {
 		return
 	}
-	p, err := stream.ReadPublished(payload)
+	p, err := stream.ReadPrediction(payload)
 	if err != nil || p.Seq == 0 || p.Seq == m.newest {
 		return
 	}
@@ -292,7 +292,7 @@ func (b *board) tick(now time.Time) {
 	for _, m := range b.models {
 		if d := now.Sub(m.ticked).Seconds(); !m.ticked.IsZero() && d > 0 && m.counted > 0 {
 			rate := float64(m.newest-m.counted) / d
-			m.Rate, m.Rates = online.Real(rate), append(keepLast(m.Rates, boardRates-1), rate)
+			m.Rate, m.Rates = score.Real(rate), append(keepLast(m.Rates, boardRates-1), rate)
 		}
 		m.counted, m.ticked = m.newest, now
 	}

@@ -11,7 +11,7 @@ import (
 
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/score"
 )
 
 // panel writes a boardView as lines of text: what `edge top` shows.
@@ -163,7 +163,7 @@ func (p *panel) figures(v *boardView, m *boardModelView) []string {
 		{plainLook, fmt.Sprintf("%d samples judged", m.N)}, {plainLook, number(m.Rate, "%.1f") + " predictions/s"},
 		{plainLook, fmt.Sprintf("%d wait for a label", m.Pending)}, {faintLook, "ece " + number(m.ECE, "%.3f")},
 	}
-	course := func(name string, all, window online.Real, of func(*report.CoursePoint) float64) string {
+	course := func(name string, all, window score.Real, of func(*report.CoursePoint) float64) string {
 		head := fmt.Sprintf("%-*s%s   last %d: %s   ", figureColumns, name, number(all, "%.3f"), m.Window.N, number(window, "%.3f"))
 		values := make([]float64, len(m.Course))
 		for i := range values {
@@ -356,7 +356,7 @@ func (p *panel) events(v *boardView, n, width int) []string {
 }
 
 // number writes a score; a dash if it is not defined.
-func number(v online.Real, format string) string {
+func number(v score.Real, format string) string {
 	if math.IsNaN(float64(v)) {
 		return "–"
 	}

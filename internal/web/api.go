@@ -14,6 +14,8 @@ import (
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
 	"edge/stream"
 	"edge/stream/codec"
 )
@@ -24,7 +26,7 @@ const quietWithin = 15 * time.Second // after which they hear that there is none
 
 const maxRelevances = 100 // features, the most relevant ones
 
-const MaxValues = 12 // features of a sample that waits for its label
+const maxValues = 12 // features of a sample that waits for its label
 
 const valuedSamples = 5 // of the questions, and of the other samples that wait, that show their values
 
@@ -62,14 +64,14 @@ type modelView struct {
 	V int `json:"v"`
 	report.ModelSummary
 	Version      uint64                    `json:"version"` // samples in the model
-	Accuracy     online.Real               `json:"accuracy"`
-	Brier        online.Real               `json:"brier"`
-	ECE          online.Real               `json:"ece"`
-	MacroF1      online.Real               `json:"macro_f1"`
+	Accuracy     score.Real                `json:"accuracy"`
+	Brier        score.Real                `json:"brier"`
+	ECE          score.Real                `json:"ece"`
+	MacroF1      score.Real                `json:"macro_f1"`
 	Confusion    [][]uint64                `json:"confusion,omitempty"` // [label][predicted]; not with many classes
-	Scores       map[string]any            `json:"scores"`              // of all samples, as the metrics topic has them
-	WindowScores map[string]any            `json:"window_scores"`       // of the last ones
-	Reliability  []online.Bin              `json:"reliability"`
+	Scores       stream.Scores             `json:"scores"`              // of all samples, as the metrics topic has them
+	WindowScores stream.Scores             `json:"window_scores"`       // of the last ones
+	Reliability  []score.Bin               `json:"reliability"`
 	Relevance    []report.FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
 	Features     int                       `json:"features"`
 	Course       []report.CoursePoint      `json:"course"`  // since the start
@@ -103,7 +105,7 @@ type queriesView struct {
 // queryView is a question for the label of a sample.
 type queryView struct {
 	sampleView
-	Reason  online.Strategy `json:"reason"`
+	Reason  active.Strategy `json:"reason"`
 	Expires time.Time       `json:"expires"`
 }
 
@@ -129,10 +131,10 @@ type sampleView struct {
 // standard deviations on either side, as the model scales it. Null: missing, or
 // nothing is known yet.
 type valueView struct {
-	Feature string      `json:"feature"`
-	Value   online.Real `json:"value"`
-	Low     online.Real `json:"low"`
-	High    online.Real `json:"high"`
+	Feature string     `json:"feature"`
+	Value   score.Real `json:"value"`
+	Low     score.Real `json:"low"`
+	High    score.Real `json:"high"`
 }
 
 func (m *Monitor) model(name string) *Model { return m.now().Model(name) }
@@ -163,11 +165,11 @@ func (m *Monitor) describeNode() *nodeView {
 }
 
 // judged is a score, undefined while nothing has been judged.
-func judged(n uint64, v float64) online.Real {
+func judged(n uint64, v float64) score.Real {
 	if n == 0 {
-		return online.Real(math.NaN())
+		return score.Real(math.NaN())
 	}
-	return online.Real(v)
+	return score.Real(v)
 }
 
 func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
@@ -187,7 +189,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		V: 1, ModelSummary: summarise(served, s), Version: st.Learned,
 		Accuracy: judged(sc.N, 1-sc.Error), Brier: judged(sc.N, sc.Brier), ECE: judged(sc.N, sc.ECE), MacroF1: judged(sc.N, sc.MacroF1),
 		Scores: stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
-		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
+		Reliability: append([]score.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}}, Predictions: s.Predictions, Learned: s.Learned,
 		Present: m.devices(served.Name),
 		Open:    classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
@@ -270,13 +272,13 @@ func describeValues(names []string, x []float64, post *model.Posterior) []valueV
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(b), distance(a)) })
 	}
-	order = order[:min(len(order), MaxValues)]
+	order = order[:min(len(order), maxValues)]
 	slices.Sort(order)
 	values := []valueView{}
 	for _, j := range order {
-		v := valueView{Feature: names[j], Value: online.Real(x[j]), Low: online.Real(math.NaN()), High: online.Real(math.NaN())}
+		v := valueView{Feature: names[j], Value: score.Real(x[j]), Low: score.Real(math.NaN()), High: score.Real(math.NaN())}
 		if known {
-			v.Low, v.High = online.Real(scale.Mu[j]-2*scale.Sd[j]), online.Real(scale.Mu[j]+2*scale.Sd[j])
+			v.Low, v.High = score.Real(scale.Mu[j]-2*scale.Sd[j]), score.Real(scale.Mu[j]+2*scale.Sd[j])
 		}
 		values = append(values, v)
 	}
@@ -296,7 +298,7 @@ func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(w.closing, cancel)()
 	rw.Header().Set("Content-Type", "text/event-stream")
-	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.Viewers.Timeout}
+	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
 	every(ctx, followEvery, func() {
 		node := w.monitor.describeNode()
 		s.send("node", node)

@@ -7,14 +7,14 @@ import (
 
 // Why the web server refused something: a value of a metric's label.
 const (
-	RefusedPlace    = "connections" // a connection was closed for a new one
+	refusedPlace    = "connections" // a connection was closed for a new one
 	refusedBusy     = "requests"    // too many at a time
-	RefusedViewer   = "viewers"     // too many of them
+	refusedViewer   = "viewers"     // too many of them
 	refusedScrape   = "scrapes"     // too many readers of the metrics
-	RefusedHost     = "host"        // a name that is not this machine's
-	RefusedNone     = "no_password"
-	RefusedPassword = "wrong_password"
-	RefusedAttempt  = "attempts" // too many wrong passwords before
+	refusedHost     = "host"        // a name that is not this machine's
+	refusedNone     = "no_password"
+	refusedPassword = "wrong_password"
+	refusedAttempt  = "attempts" // too many wrong passwords before
 )
 
 // httpStats counts what a web server does. It outlives the server, which a
@@ -27,7 +27,7 @@ type httpStats struct {
 
 func newHTTPStats() *httpStats {
 	s := &httpStats{refused: map[string]uint64{}}
-	for _, reason := range []string{RefusedPlace, refusedBusy, RefusedViewer, refusedScrape, RefusedHost, RefusedNone, RefusedPassword, RefusedAttempt} {
+	for _, reason := range []string{refusedPlace, refusedBusy, refusedViewer, refusedScrape, refusedHost, refusedNone, refusedPassword, refusedAttempt} {
 		s.refused[reason] = 0
 	}
 	return s
@@ -45,7 +45,7 @@ func (s *httpStats) refuse(reason string) {
 	s.refused[reason]++
 }
 
-func (s *httpStats) Snapshot() (open int, refused map[string]uint64) {
+func (s *httpStats) snapshot() (open int, refused map[string]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open, maps.Clone(s.refused)

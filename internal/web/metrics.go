@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"edge/internal/process"
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 	"edge/stream/codec"
 )
@@ -190,7 +190,7 @@ func (c *collector) collect() *exposition {
 		send(c.storeWritten, float64(st.WrittenBytes))
 		send(c.storeTransactions, float64(st.Transactions))
 	}
-	open, refused := c.monitor.HTTP.Snapshot()
+	open, refused := c.monitor.http.snapshot()
 	send(c.httpOpen, float64(open))
 	for _, reason := range slices.Sorted(maps.Keys(refused)) {
 		send(c.httpRefused, float64(refused[reason]), reason)
@@ -285,7 +285,7 @@ func (c *collector) collectModel(send func(*metric, float64, ...string), m *Mode
 	send(c.brier, sc.Brier, m.Name)
 	send(c.windowBalanced, float64(sc.Window.Balanced), m.Name)
 	send(c.windowBrier, sc.Window.Brier, m.Name)
-	for name, b := range map[string]*online.Baseline{"class_prior": &sc.Window.Prior, "last_label": &sc.Window.Last} {
+	for name, b := range map[string]*score.Baseline{"class_prior": &sc.Window.Prior, "last_label": &sc.Window.Last} {
 		send(c.baselineAccuracy, 1-b.Error, m.Name, name)
 		send(c.baselineLogLoss, b.NLL, m.Name, name)
 	}

@@ -12,13 +12,14 @@ import (
 	"edge/internal/process"
 	"edge/internal/report"
 	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
 )
 
 const lookAtStore = time.Second
 
-const KeptSamples = 24 // of each model, to be looked at
+const keptSamples = 24 // of each model, to be looked at
 
 const keptEvents = 40 // of the node
 
@@ -31,7 +32,7 @@ const courseMinStep = 1 // seconds between two of them, before any went
 type Monitor struct {
 	started time.Time
 	Build   process.Version
-	HTTP    *httpStats
+	http    *httpStats
 
 	at    atomic.Pointer[Deployment]
 	store atomic.Pointer[storeSample]
@@ -72,7 +73,7 @@ type sample struct {
 // NewMonitor returns the monitor of a daemon, which lets it follow a deployment
 // before anything runs.
 func NewMonitor() *Monitor {
-	return &Monitor{started: time.Now(), Build: process.Build(), HTTP: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+	return &Monitor{started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
 }
 
 // Bounds of histograms, in seconds.
@@ -111,14 +112,14 @@ func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	r.predicted[class]++
 	r.predictTime.observe(p.Latency.Seconds())
 	var kept *stream.Prediction
-	if len(r.samples) == KeptSamples {
+	if len(r.samples) == keptSamples {
 		kept = r.samples[0].Prediction // whose turn to go it is
 	} else {
 		kept = new(stream.Prediction)
 	}
 	p.CopyTo(kept)
 	now := time.Now()
-	r.samples = append(keepLast(r.samples, KeptSamples-1), sample{kept, now, p.Label})
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
 	r.present.add(p.Device, class, kept, now)
 }
 
@@ -243,7 +244,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 }
 
 // trace adds a point to the course of a model's scores, if there is news.
-func (m *Monitor) trace(model string, s *online.Scores) {
+func (m *Monitor) trace(model string, s *score.Scores) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]
@@ -310,3 +311,7 @@ func (m *Monitor) Words() string {
 	}
 	return b.String()
 }
+
+// Connections returns the open connections to the page and the requests that were
+// refused, by the reason.
+func (m *Monitor) Connections() (open int, refused map[string]uint64) { return m.http.snapshot() }

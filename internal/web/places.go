@@ -71,7 +71,7 @@ func (p *places) Accept() (net.Conn, error) {
 		case admitted:
 			return c, nil
 		case silent != nil:
-			p.stats.refuse(RefusedPlace)
+			p.stats.refuse(refusedPlace)
 			silent.Close()
 			continue
 		}

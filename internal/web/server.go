@@ -38,13 +38,13 @@ type Server struct {
 	Config   config.HTTP
 	monitor  *Monitor
 	log      *slog.Logger
-	Listener net.Listener // nil while the page cannot be served
+	listener net.Listener // nil while the page cannot be served
 	hosts    hosts
-	Password *password // nil: none
+	password *password // nil: none
 	requests turns
 	scrapes  turns
-	Viewers  viewers
-	Server   *http.Server
+	viewers  viewers
+	server   *http.Server
 	closing  context.Context
 }
 
@@ -52,11 +52,11 @@ type Server struct {
 // program has taken must not keep a model from learning.
 func NewServer(cfg config.HTTP, m *Monitor, log *slog.Logger) *Server {
 	w := &Server{
-		Config: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), Password: newPassword(cfg, log),
+		Config: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg, log),
 		requests: turns{max: maxRequests, each: maxRequestsFromOne},
 		scrapes:  turns{max: maxScrapes, each: maxScrapes},
-		Viewers:  viewers{max: MaxViewers, Stays: viewerStays, Timeout: viewerReads},
-		Server: &http.Server{
+		viewers:  viewers{max: MaxViewers, stays: viewerStays, timeout: viewerReads},
+		server: &http.Server{
 			ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes:               maxHeader,
 			DisableGeneralOptionsHandler: true,                                              // it would answer before the Host is checked
@@ -83,26 +83,26 @@ func (w *Server) listen() {
 	for _, e := range w.Config.Exposures(w.monitor.now().Config.Control.Enabled) {
 		w.log.Warn(e.Reason, "listen", l.Addr().String(), "advice", e.Advice)
 	}
-	w.Listener = l
+	w.listener = l
 }
 
 // URL is where the page is; "" if it is nowhere.
 func (w *Server) URL() string {
-	if w == nil || w.Listener == nil {
+	if w == nil || w.listener == nil {
 		return ""
 	}
 	scheme := "http"
 	if w.Config.TLS.Enabled() {
 		scheme = "https"
 	}
-	return scheme + "://" + w.Listener.Addr().String() + "/"
+	return scheme + "://" + w.listener.Addr().String() + "/"
 }
 
 // Run serves until ctx ends, and returns soon after.
 func (w *Server) Run(ctx context.Context) {
 	retry := time.NewTicker(listenPause)
 	defer retry.Stop()
-	for w.Listener == nil {
+	for w.listener == nil {
 		select {
 		case <-retry.C:
 			w.listen()
@@ -111,11 +111,11 @@ func (w *Server) Run(ctx context.Context) {
 		}
 	}
 	w.closing = ctx
-	w.Server.Handler = w.handler()
+	w.server.Handler = w.handler()
 	w.log.Info("serving the page and the metrics", "url", w.URL())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- w.Server.Serve(w.encrypted(newPlaces(w.Listener, maxConnections, MaxFromAddress, w.monitor.HTTP)))
+		ended <- w.server.Serve(w.encrypted(newPlaces(w.listener, maxConnections, MaxFromAddress, w.monitor.http)))
 	}()
 	select {
 	case err := <-ended:
@@ -125,8 +125,8 @@ func (w *Server) Run(ctx context.Context) {
 	}
 	patience, done := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer done()
-	if w.Server.Shutdown(patience) != nil {
-		w.Server.Close()
+	if w.server.Shutdown(patience) != nil {
+		w.server.Close()
 	}
 	<-ended
 }
@@ -146,8 +146,8 @@ func (w *Server) encrypted(l net.Listener) net.Listener {
 
 // Close gives the address up, if run was never called.
 func (w *Server) Close() {
-	if w != nil && w.Listener != nil {
-		w.Listener.Close()
+	if w != nil && w.listener != nil {
+		w.listener.Close()
 	}
 }
 
@@ -265,4 +265,40 @@ func reply(rw http.ResponseWriter, code int, v any) {
 // refuseRequest answers with an error in words.
 func refuseRequest(rw http.ResponseWriter, code int, why string) {
 	reply(rw, code, map[string]string{"status": "error", "error": why})
+}
+
+// Timeouts bound how long a client may take. NewServer sets the defaults.
+type Timeouts struct {
+	Header, Read, Write, Idle time.Duration // of a connection, as http.Server has them
+	ViewerReads               time.Duration // until an event that is sent to a viewer is read
+	ViewerStays               time.Duration // during which no newer viewer takes its place
+}
+
+// Timeouts returns the timeouts.
+func (w *Server) Timeouts() Timeouts {
+	return Timeouts{
+		Header: w.server.ReadHeaderTimeout, Read: w.server.ReadTimeout, Write: w.server.WriteTimeout, Idle: w.server.IdleTimeout,
+		ViewerReads: w.viewers.timeout, ViewerStays: w.viewers.stays,
+	}
+}
+
+// SetTimeouts changes the timeouts. The server must not run yet.
+func (w *Server) SetTimeouts(t Timeouts) {
+	w.server.ReadHeaderTimeout, w.server.ReadTimeout, w.server.WriteTimeout, w.server.IdleTimeout = t.Header, t.Read, t.Write, t.Idle
+	w.viewers.timeout, w.viewers.stays = t.ViewerReads, t.ViewerStays
+}
+
+// Listening reports whether the server has its address.
+func (w *Server) Listening() bool { return w.listener != nil }
+
+// Viewers returns the number of viewers that follow the events.
+func (w *Server) Viewers() int { return w.viewers.len() }
+
+// ForgetAttempts forgets the wrong passwords of all addresses.
+func (w *Server) ForgetAttempts() {
+	if w.password != nil {
+		w.password.mu.Lock()
+		defer w.password.mu.Unlock()
+		clear(w.password.until)
+	}
 }

@@ -23,8 +23,8 @@ const (
 // keep others away.
 type viewers struct {
 	max     int
-	Stays   time.Duration
-	Timeout time.Duration // for what is sent to be read
+	stays   time.Duration
+	timeout time.Duration // for what is sent to be read
 
 	mu   sync.Mutex
 	open []*viewer // oldest first
@@ -45,7 +45,7 @@ func (v *viewers) enter(from netip.Prefix, end func()) (leave func(), wait time.
 	now := time.Now()
 	if len(v.open) >= v.max {
 		oldest := v.oldest()
-		if wait := v.Stays - now.Sub(oldest.since); wait > 0 {
+		if wait := v.stays - now.Sub(oldest.since); wait > 0 {
 			return nil, wait
 		}
 		v.remove(oldest)
@@ -79,7 +79,7 @@ func (v *viewers) remove(w *viewer) {
 	v.open = slices.DeleteFunc(v.open, func(other *viewer) bool { return other == w })
 }
 
-func (v *viewers) Len() int {
+func (v *viewers) len() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.open)
@@ -91,14 +91,14 @@ func (w *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		connection := placeOf(r)
-		leave, wait := w.Viewers.enter(sourceOf(r.RemoteAddr), func() {
+		leave, wait := w.viewers.enter(sourceOf(r.RemoteAddr), func() {
 			cancel()
 			if connection != nil {
 				connection.Close() // a write to it may be waiting
 			}
 		})
 		if leave == nil {
-			w.busy(rw, RefusedViewer, wait, fmt.Sprintf("%d viewers follow already", w.Viewers.max))
+			w.busy(rw, refusedViewer, wait, fmt.Sprintf("%d viewers follow already", w.viewers.max))
 			return
 		}
 		defer leave()

@@ -3,12 +3,12 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"edge/online"
+	"edge/online/train"
 )
 
 // TrainingFlags adds the flags of offline training. Call finish once they are
 // parsed: it sets the fields of how that are not plain values.
-func TrainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
+func TrainingFlags(cmd *cobra.Command, how *train.Config) (finish func()) {
 	f := cmd.Flags()
 	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
 	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
@@ -22,7 +22,7 @@ func TrainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
 	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
 	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
 	return func() {
-		how.Optimizer, how.Sites = online.Optimizer(*optimizer), online.Sites(*sites)
-		how.Schedule, how.Scaling, how.Start = online.Schedule(*schedule), online.Scaling(*scaling), online.Start(*start)
+		how.Optimizer, how.Sites = train.Optimizer(*optimizer), train.Sites(*sites)
+		how.Schedule, how.Scaling, how.Start = train.Schedule(*schedule), train.Scaling(*scaling), train.Start(*start)
 	}
 }
