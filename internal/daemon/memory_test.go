@@ -12,7 +12,8 @@ import (
 	"edge/stream/codec"
 )
 
-// The configuration comes before the environment, that before the control group.
+// The configuration takes precedence over the environment, and that over the
+// control group.
 func TestLimitMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	percent := debug.SetGCPercent(100)
@@ -20,7 +21,7 @@ func TestLimitMemory(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 
 	if bytes, from := limitMemory(0, log); from != "" && from != "cgroup" || debug.SetMemoryLimit(-1) != bytes && from != "" {
-		t.Errorf("without a word about it: %d from %q, in effect %d", bytes, from, debug.SetMemoryLimit(-1))
+		t.Errorf("without a setting: %d from %q, in effect %d", bytes, from, debug.SetMemoryLimit(-1))
 	}
 	debug.SetMemoryLimit(123 << 20) // as the runtime does at the start
 	t.Setenv("GOMEMLIMIT", "123MiB")
@@ -39,7 +40,7 @@ func TestLimitMemory(t *testing.T) {
 	}
 }
 
-// What learning leaves behind goes back to the system soon.
+// Freed memory is returned to the system within seconds.
 func TestTrimMemory(t *testing.T) {
 	const left = 64 << 20
 	released := func() uint64 {
