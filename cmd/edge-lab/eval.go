@@ -58,10 +58,10 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			finish()
-			e.Cut.Offline = cmd.Flags().Changed("passes")
-			e.Cut.How.Batch = min(e.Batch, 1e6)
+			e.Splits.Offline = cmd.Flags().Changed("passes")
+			e.Splits.How.Batch = min(e.Batch, 1e6)
 			if e.Batch == 0 && !cmd.Flags().Changed("damping") {
-				e.Cut.How.Damping = 0.5
+				e.Splits.How.Damping = 0.5
 			}
 			if cmd.Flags().Changed("shuffle") {
 				e.Selection.Shuffle = &shuffle
@@ -83,8 +83,8 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
 	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
-	f.StringSliceVar(&e.Ask.Strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Ask.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
+	f.StringSliceVar(&e.Queries.Strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
+	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
 	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
@@ -101,18 +101,18 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Action), Name: "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
 	f.Float64Var(&e.Drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
 	f.Float64Var(&e.Drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
-	f.IntVar(&e.Abrupt, "abrupt", 0, "after every `N` rows the features change their columns, and after as many they change them back: an abrupt drift, for measurements")
-	f.BoolVar(&e.Ask.Full, "against-full", false, "with --query: teach every label, too, in minibatches as without questions, and print how many labels are as good")
+	f.IntVar(&e.Swap, "abrupt", 0, "after every `N` rows the features change their columns, and after as many they change them back: an abrupt drift, for measurements")
+	f.BoolVar(&e.Queries.Full, "against-full", false, "with --query: teach every label, too, in minibatches as without questions, and print how many labels are as good")
 	f.StringVar(&e.Mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
-	f.Float64Var(&e.Cut.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
-	f.IntVar(&e.Cut.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
-	f.Uint64Var(&e.Cut.Seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction and --missing draw")
-	f.Float64Var(&e.Cut.Flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
-	f.IntVar(&e.Late.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
-	f.Float64Var(&e.Late.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
-	f.Float64Var(&e.Late.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
-	f.StringVar(&e.Late.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged (default as the model's stream has it, else marginalise)")
-	finish = cli.TrainingFlags(cmd, &e.Cut.How)
+	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
+	f.IntVar(&e.Splits.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
+	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction and --missing draw")
+	f.Float64Var(&e.Splits.Flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
+	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
+	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
+	f.Float64Var(&e.Arrival.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
+	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged (default as the model's stream has it, else marginalise)")
+	finish = cli.TrainingFlags(cmd, &e.Splits.How)
 	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
 	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
@@ -123,11 +123,11 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 // checkFigures reports what cannot be drawn or compared.
 func (e *labEvaluation) checkFigures() error {
 	switch {
-	case e.linear && (e.Mode != "prequential" || e.Seeds > 1 || !e.Late.Plain()):
+	case e.linear && (e.Mode != "prequential" || e.Seeds > 1 || !e.Arrival.Plain()):
 		return errors.New("--linear is for --mode prequential with one seed, all labels and no delay")
 	case e.Mode != "prequential" && (e.plot != "" || e.plotSets != ""):
 		return errors.New("--plot and --plot-sets are for --mode prequential")
-	case len(e.Ask.Strategies) > 0 && (e.plotSets != "" || e.linear):
+	case len(e.Queries.Strategies) > 0 && (e.plotSets != "" || e.linear):
 		return errors.New("--query is without --plot-sets and --linear")
 	}
 	return nil
@@ -157,7 +157,7 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 		}
 	}
 	table, draw := report.Print, plotCurves
-	if len(e.Ask.Strategies) > 0 {
+	if len(e.Queries.Strategies) > 0 {
 		table, draw = report.PrintAsked, plotAsked
 	}
 	if !e.asJSON {

@@ -132,7 +132,7 @@ func linear(rows dataset.Rows, d int, classes []string, batch int, name string) 
 		if best == nil || s.NLL < best.NLL {
 			best = &report.Report{
 				Dataset: fmt.Sprintf("%s, soft-max regression at rate %g", name, rate), Mode: "prequential", Samples: s.N, Classes: classes,
-				Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1, Balanced: s.Balanced, Kappa: s.Kappa, Curve: []report.CurvePoint{}, Runs: []report.Run{},
+				Figures: report.Figures{Error: s.Error, NLL: s.NLL, Brier: s.Brier, ECE: s.ECE, MacroF1: s.MacroF1, Balanced: s.Balanced, Kappa: s.Kappa}, Curve: []report.CurvePoint{}, Runs: []report.Run{},
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (e *evalFlags) add(cmd *cobra.Command) {
 	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.StringVar(&e.Late.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected rows are not judged (default as the model's stream has it, else marginalise)")
+	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected rows are not judged (default as the model's stream has it, else marginalise)")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each report")
 }
 
@@ -95,9 +95,9 @@ the labels that a strategy asks for.`,
 	f := cmd.Flags()
 	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
 	f.BoolVar(&e.Undeclared, "undeclared", false, "no class is known from the start: each is new when its first label comes")
-	f.IntVar(&e.Late.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
-	f.Float64Var(&e.Late.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
-	f.Uint64Var(&e.Cut.Seed, "seed", 1, "`SEED` by which --label-fraction draws")
+	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
+	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
+	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` by which --label-fraction draws")
 	cmd.AddCommand(newEvalSplitCommand(), newEvalAskCommand())
 	return cmd
 }
@@ -120,23 +120,23 @@ that of train: 0 takes all rows in each step).`,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			e.Mode = "holdout"
 			if folds > 0 {
-				e.Mode, e.Cut.Repeats = "cv", folds
+				e.Mode, e.Splits.Repeats = "cv", folds
 			}
-			e.Cut.Offline = cmd.Flags().Changed("passes")
-			e.Cut.How.Batch = min(e.Batch, 1e6)
+			e.Splits.Offline = cmd.Flags().Changed("passes")
+			e.Splits.How.Batch = min(e.Batch, 1e6)
 			if e.Batch == 0 {
-				e.Cut.How.Damping = 0.5
+				e.Splits.How.Damping = 0.5
 			}
 			return e.run(cmd, args, func(r []*report.Report) error { return report.Print(cmd.OutOrStdout(), r) })
 		}),
 	}
 	e.add(cmd)
 	f := cmd.Flags()
-	f.Float64Var(&e.Cut.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt")
-	f.IntVar(&e.Cut.Repeats, "repeats", 20, "`N` random splits")
+	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt")
+	f.IntVar(&e.Splits.Repeats, "repeats", 20, "`N` random splits")
 	f.IntVar(&folds, "folds", 0, "cut the rows into `K` folds and judge each once, instead of random splits")
-	f.Uint64Var(&e.Cut.Seed, "seed", 1, "`SEED` of the first split; others follow it")
-	f.IntVar(&e.Cut.How.Passes, "passes", e.Cut.How.Passes, "learn offline by at most `N` passes over the rows")
+	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split; others follow it")
+	f.IntVar(&e.Splits.How.Passes, "passes", e.Splits.How.Passes, "learn offline by at most `N` passes over the rows")
 	return cmd
 }
 
@@ -159,8 +159,8 @@ labels each strategy needs for the error of all labels.`,
 	e.add(cmd)
 	e.addOrder(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&e.Ask.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Ask.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be asked for, or several")
-	f.BoolVar(&e.Ask.Full, "against-full", false, "also learn every label, in minibatches as without questions, and print how many labels are as good")
+	f.StringSliceVar(&e.Queries.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
+	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be asked for, or several")
+	f.BoolVar(&e.Queries.Full, "against-full", false, "also learn every label, in minibatches as without questions, and print how many labels are as good")
 	return cmd
 }

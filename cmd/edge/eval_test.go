@@ -11,6 +11,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/report"
 	"edge/online"
+	"edge/test/harness"
 )
 
 // evalJSON runs edge eval --json and returns its objects.
@@ -120,7 +121,7 @@ func TestEvalSeeds(t *testing.T) {
 func TestEvalWithConfig(t *testing.T) {
 	path := tableFile(t, "table.csv", 100)
 	config := func(features, more string) string {
-		return writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+		return harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 			"streams: {s: {topics: [t], features: "+features+"}}\n"+
 			"models: {m: {streams: [s], inducing: 8, window: 16, classes: {names: [class0, class1, class2]}"+more+"}}\n")
 	}
@@ -143,7 +144,7 @@ func TestEvalWithConfig(t *testing.T) {
 // A class beyond the bound is not learnt; the daemon counts it and goes on.
 func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
 	path := tableFile(t, "table.csv", 100)
-	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\n"+
 		"models: {m: {streams: [s], classes: {names: [class0, class1], open: false}}}\n")
 	r := evalJSON(t, path, "-c", config)[0]

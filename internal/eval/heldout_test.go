@@ -27,7 +27,7 @@ func TestJudgeByTruth(t *testing.T) {
 	cfg.Features, cfg.Inducing, cfg.LabelNoise = table.Features, 10, online.LabelNoise{Start: 0.15, Max: 0.2}
 	e := Evaluation{}
 	part := table.Samples(table.All())
-	learner, err := e.learn(table, cfg, part)
+	learner, err := e.learn(t.Context(), table, cfg, part)
 	if err != nil {
 		t.Fatal(err)
 	}

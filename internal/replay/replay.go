@@ -391,11 +391,11 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if wanted := featuresOn(cfg, p.Topic); wanted != nil && dataset.HasColumns(src.Path, src.Data.Of(wanted)) {
 		format = src.Data.Of(wanted)
 	}
-	census, err := dataset.Summarize(src.Path, format)
+	summary, err := dataset.Summarize(src.Path, format)
 	if err != nil {
 		return nil, err
 	}
-	total := census.Rows
+	total := summary.Rows
 	if src.Selection.First > 0 {
 		total = min(total, src.Selection.First)
 	}
