@@ -26,6 +26,7 @@ streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, p
 models: {bearing: {streams: [vibration]}}
 `
 
+// A minimal file is valid, and the defaults complete it.
 func TestMinimalConfig(t *testing.T) {
 	c, err := Parse("edge.yaml", []byte(minimal), nil)
 	if err != nil {
@@ -48,6 +49,7 @@ func TestMinimalConfig(t *testing.T) {
 	}
 }
 
+// Every mistake is refused with position, key and way out. Long: one table.
 func TestConfigRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		yaml string
@@ -183,6 +185,7 @@ func TestConfigReads(t *testing.T) {
 	}
 }
 
+// Environment variables override keys; an error names the variable.
 func TestConfigEnvironment(t *testing.T) {
 	c, err := Parse("edge.yaml", []byte(minimal), []string{
 		"EDGE_NODE=attic",

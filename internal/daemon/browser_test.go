@@ -36,7 +36,8 @@ type seen struct {
 
 // In a real browser the page leads with the present class, shows the figures of the
 // metrics topic and sends labels by its buttons and by the entry for a new class;
-// the console has no error, and every request goes to the daemon.
+// the console has no error, and every request goes to the daemon. Long: one visit
+// of the page, step by step.
 func TestPageInBrowser(t *testing.T) {
 	browser := os.Getenv("PAGE_BROWSER")
 	if browser == "" {

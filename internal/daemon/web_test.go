@@ -177,6 +177,7 @@ func TestLabelOnThePage(t *testing.T) {
 }
 
 // A viewer receives the present state, then its changes, until the daemon stops.
+// Long: one stream, event by event.
 func TestEventStream(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, w.Timeouts().ViewerReads, time.Hour) }).ready()
