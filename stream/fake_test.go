@@ -316,7 +316,7 @@ func (r *rig) start() {
 	var work, wg sync.WaitGroup
 	work.Go(func() { node.worker.run(ctx, stop) })
 	work.Go(func() { node.committer.run(ctx) })
-	wg.Go(func() { node.errands.run(ctx) })
+	wg.Go(func() { node.background.run(ctx) })
 	r.stop = sync.OnceFunc(func() {
 		close(stop)
 		give := time.AfterFunc(drainWithin, cancel)

@@ -78,7 +78,7 @@ func (r *run) replace(old, next *deployment) {
 	if err := r.node.stop(cause); err != nil {
 		r.log.Warn("not all was done when the node was replaced", "error", err)
 	}
-	next.Node.TakeOver()
+	next.Node.Inherit()
 	for _, m := range next.Models {
 		if next.tasks[m.Name] == nil {
 			next.tasks[m.Name] = startTask(r.learning, m.Loop.Run)

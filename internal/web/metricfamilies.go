@@ -71,7 +71,7 @@ func readRejected(s *scrape, to values) {
 func readDropped(s *scrape, to values) {
 	n := &s.node
 	to.add(float64(n.RingDropped), "in", "drop_oldest")
-	to.add(float64(n.LessonsDropped), "commit", "drop_newest")
+	to.add(float64(n.ExamplesDropped), "commit", "drop_newest")
 	to.add(float64(n.OutboxDropped), "out", "drop_oldest")
 	to.add(float64(n.ObservedDropped), "observed", "drop_oldest")
 	to.add(float64(n.RejectsDropped), "reject", "rate_limit")
