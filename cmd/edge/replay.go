@@ -115,7 +115,8 @@ func checkReplay(p *replay.Player, src *replay.Source, format string) error {
 	return src.Data.Check()
 }
 
-// printPublished prints the scores of the published predictions, if there are any.
+// printPublished prints the scores of the published predictions; without a daemon
+// the list is empty.
 func printPublished(w io.Writer, reports []*report.Report, asJSON bool) error {
 	if !asJSON && len(reports) > 0 {
 		return report.PrintPublished(w, reports)
