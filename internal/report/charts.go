@@ -15,8 +15,8 @@ type Charts struct {
 // Setting is one key of a model's configuration.
 type Setting struct{ Key, Value string }
 
-// fill copies what a chart needs from the scores.
-func (c *Charts) fill(s *score.Scores) {
+// fill copies the parts of the scores that charts draw.
+func (c *Charts) fill(s *online.Scores) {
 	c.Matrix, c.Reliability, c.PerClass = s.Matrix, s.Reliability, s.PerClass
 }
 
