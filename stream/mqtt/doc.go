@@ -13,7 +13,7 @@
 //	packet                      handled by
 //	CONNECT, CONNACK            paho: session, keep-alive, Last Will
 //	SUBSCRIBE, UNSUBSCRIBE      paho, and their answers
-//	PINGREQ                     paho when the connection is idle; frameConn to learn what the broker has read
+//	PINGREQ                     paho when the connection is idle; frameConn to prove that the broker has read all acknowledgements
 //	PINGRESP                    paho; a message that arrives first counts as the answer
 //	DISCONNECT                  paho
 //	PUBLISH from the broker     frameConn: Conn.receive puts a Message into the Queue
