@@ -1,5 +1,5 @@
-// Package configs holds the sample configuration, so that the program can print
-// what it was built with, and what a device is set up with.
+// Package configs embeds the sample configuration, its schema and a dashboard, so that
+// the program can print them and set up a device with them.
 package configs
 
 import _ "embed"
@@ -10,13 +10,13 @@ import _ "embed"
 var Sample []byte
 
 // Schema is the JSON schema of the configuration, for editors; go generate
-// writes it anew.
+// regenerates it.
 //
-//go:generate go test ../cmd/edge -run ^TestSchema$ -count 1 -update
+//go:generate go test ../internal/config -run ^TestSchema$ -count 1 -update
 //go:embed edge.schema.json
 var Schema []byte
 
-// Grafana is a dashboard of the program's metrics.
+// Grafana is a Grafana dashboard of the program's metrics.
 //
 //go:embed grafana.json
 var Grafana []byte

@@ -152,7 +152,7 @@ func BenchmarkPredictBatch(b *testing.B) {
 }
 
 // BenchmarkCost is a minibatch and a prediction of the default model, with one
-// of its sizes changed at a time: docs/cost.sh plots it.
+// of its sizes changed at a time: docs/results/cost.sh plots it.
 func BenchmarkCost(b *testing.B) {
 	const c, m, d, n = 6, 50, 33, 16
 	at := func(axis string, value, c, m, d, n int) {
@@ -183,6 +183,6 @@ func BenchmarkSnapshot(b *testing.B) {
 	l, _ := benchLearner(b, 6, 50, 33, 16, 0.02)
 	timed(b, 1, func() {
 		l.Posterior()
-		l.own()
+		l.bank.Own()
 	})
 }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"edge/model"
+	"edge/online/conformal"
+	"edge/online/drift"
+	"edge/online/score"
 )
 
 // Checkpointer makes a learner's state durable; seq is that of the last record in it.
@@ -66,27 +69,27 @@ type Status struct {
 	Seq        uint64 // last record learnt
 	Learned    uint64 // samples in the model, warm-up included
 	Open       int    // samples in the minibatch that is filling
-	Scores     Scores
-	Counters   Counters // since the model began
-	Drift      Level    // of the stream
-	Drifts     uint64   // found since the model began
-	Built      bool     // the Gaussian process answers; before, class frequencies do
-	WarmedUp   bool     // the raw warm-up buffer has been dropped
-	StateBytes int      // size of the last checkpoint
+	Scores     score.Scores
+	Counters   Counters    // since the model began
+	Drift      drift.Level // of the stream
+	Drifts     uint64      // found since the model began
+	Built      bool        // the Gaussian process answers; before, class frequencies do
+	WarmedUp   bool        // the raw warm-up buffer has been dropped
+	StateBytes int         // size of the last checkpoint
 }
 
 // Loop owns a Learner: only the goroutine inside Run touches it.
 type Loop struct {
-	learner  *Learner
-	opts     LoopOptions
-	in       chan []Record
-	room     chan struct{}                   // has an element while MakeRoom is asked for
-	errands  chan func()                     // for Run's goroutine
-	snapshot atomic.Pointer[model.Posterior] // replaced whole, never changed in place
-	status   atomic.Pointer[Status]
-	doubt    atomic.Pointer[Doubt] // replaced whole, with every group of records
-	start    time.Time
-	beat     atomic.Int64 // nanoseconds from start to the last sign of life of Run
+	learner     *Learner
+	opts        LoopOptions
+	in          chan []Record
+	room        chan struct{}                   // has an element while MakeRoom is asked for
+	errands     chan func()                     // for Run's goroutine
+	snapshot    atomic.Pointer[model.Posterior] // replaced whole, never changed in place
+	status      atomic.Pointer[Status]
+	uncertainty atomic.Pointer[conformal.Uncertainty] // replaced whole, with every group of records
+	start       time.Time
+	beat        atomic.Int64 // nanoseconds from start to the last sign of life of Run
 
 	mu      sync.Mutex // guards waiting and the condition that idle waits for
 	waiting int        // groups handed over and not yet learnt
@@ -124,9 +127,9 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 		seq: opts.Seq, saved: opts.Saved, unsaved: opts.Unsaved, start: time.Now(),
 	}
 	lp.drained = sync.NewCond(&lp.mu)
-	l.alive = lp.alive
+	l.progress = lp.alive
 	lp.snapshot.Store(l.Posterior())
-	lp.publishDoubt()
+	lp.publishUncertainty()
 	lp.publishStatus()
 	return lp
 }
@@ -134,13 +137,13 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 // Posterior returns the newest snapshot. Any goroutine may call it; it never waits.
 func (lp *Loop) Posterior() *model.Posterior { return lp.snapshot.Load() }
 
-// Doubt returns what is to be said beside predictions now. Any goroutine may
-// call it; it never waits.
-func (lp *Loop) Doubt() *Doubt { return lp.doubt.Load() }
+// Uncertainty returns the present rules for the uncertainty of predictions. Any
+// goroutine may call it; it never waits.
+func (lp *Loop) Uncertainty() *conformal.Uncertainty { return lp.uncertainty.Load() }
 
-func (lp *Loop) publishDoubt() {
-	d := lp.learner.Doubt()
-	lp.doubt.Store(&d)
+func (lp *Loop) publishUncertainty() {
+	u := lp.learner.Uncertainty()
+	lp.uncertainty.Store(&u)
 }
 
 // Status returns the newest status, at most half a second old while records
@@ -235,7 +238,7 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 			}
 		}
 		lp.learner = learner
-		learner.alive = lp.alive
+		learner.progress = lp.alive
 		lp.snapshot.Store(learner.Posterior())
 		lp.publishStatus()
 	}
@@ -404,7 +407,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		lp.snapshot.Store(lp.learner.Posterior())
 		lp.published, lp.newer = now, false
 	}
-	lp.publishDoubt()
+	lp.publishUncertainty()
 	lp.stale = true
 	lp.checkpointIfDue()
 	if idle { // whoever waits for Idle reads the status next
@@ -464,7 +467,7 @@ func (lp *Loop) publishStatus() {
 	l := lp.learner
 	lp.status.Store(&Status{
 		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
-		Drift: l.watch.level, Drifts: l.watch.drifts, Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
+		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
 	})
 	lp.stale = false
 }

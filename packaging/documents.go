@@ -1,28 +1,31 @@
 package main
 
 import (
-	"path/filepath"
+	"io/fs"
+	"os"
+	"path"
 	"slices"
 )
 
-// documents are the paths, below root, of what goes into /usr/share/doc/edge:
-// every document and what it shows. They keep their places, so that the links
-// between them lead somewhere.
+// documents returns the paths, relative to root, of the files of /usr/share/doc/edge:
+// every document, its pictures, and the sample configurations. They keep their relative
+// paths, so that the links between them remain valid.
 func documents(root string) ([]string, error) {
-	paths := []string{"README.md", "RELIABILITY.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/*.svg", "docs/*.png", "configs/*.yaml", "configs/*.json", "configs/edge.service"} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
+	tree := os.DirFS(root)
+	var paths []string
+	for _, pattern := range []string{"*.md", "configs/*.yaml", "configs/*.json", "configs/edge.service"} {
+		found, err := fs.Glob(tree, pattern)
 		if err != nil {
 			return nil, err
 		}
-		for _, path := range found {
-			path, err := filepath.Rel(root, path)
-			if err != nil {
-				return nil, err
-			}
-			paths = append(paths, filepath.ToSlash(path))
-		}
+		paths = append(paths, found...)
 	}
+	err := fs.WalkDir(tree, "docs", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && slices.Contains([]string{".md", ".svg", ".png"}, path.Ext(name)) {
+			paths = append(paths, name)
+		}
+		return err
+	})
 	slices.Sort(paths)
-	return paths, nil
+	return paths, err
 }

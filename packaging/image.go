@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nobody is who the program is in a container.
-const nobody = 65532
+// containerUser is the user and group ID of the program in a container.
+const containerUser = 65532
 
-// image makes a container image for every machine: one layer on nothing, with
-// the program, a user and a place for the state. It is written as an OCI layout
-// of all of them, and as one file for each that `docker load` takes.
+// image makes a container image for every architecture: a single layer with the
+// program, a user and a folder for the state. It writes them as an OCI layout of all
+// images, and each as a file for `docker load`.
 func (r *release) image() error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	tag, err := name.NewTag("edge:" + imageTag(r.version))
@@ -51,7 +51,7 @@ func (r *release) image() error {
 	return os.RemoveAll(path)
 }
 
-// imageTag is a version that a tag may be: it has no +.
+// imageTag returns a version as a tag of an image, which must not contain +.
 func imageTag(version string) string {
 	return string(bytes.ReplaceAll([]byte(version), []byte("+"), []byte("-")))
 }
@@ -79,7 +79,7 @@ func (r *release) imageFor(a arch) (v1.Image, error) {
 	file.OS, file.Architecture, file.Variant, file.Created = "linux", a.platform, a.variant, v1.Time{Time: r.time}
 	file.Config = v1.Config{
 		Entrypoint: []string{"/usr/bin/edge"}, Cmd: []string{"run", "-c", "/etc/edge/edge.yaml"},
-		User: fmt.Sprintf("%d:%d", nobody, nobody), WorkingDir: "/var/lib/edge", StopSignal: "SIGTERM",
+		User: fmt.Sprintf("%d:%d", containerUser, containerUser), WorkingDir: "/var/lib/edge", StopSignal: "SIGTERM",
 		Env:          []string{"PATH=/usr/bin", "HOME=/var/lib/edge"},
 		Volumes:      map[string]struct{}{"/var/lib/edge": {}},
 		ExposedPorts: map[string]struct{}{"9107/tcp": {}},
@@ -96,7 +96,7 @@ func (r *release) imageFor(a arch) (v1.Image, error) {
 	return mutate.ConfigFile(img, file)
 }
 
-// layer is the image's only one, as a tar archive.
+// layer returns the single layer of an image as a tar archive.
 func (r *release) layer(a arch) ([]byte, error) {
 	program, err := os.ReadFile(r.binary(a))
 	if err != nil {
@@ -121,8 +121,8 @@ func (r *release) layer(a arch) ([]byte, error) {
 		{"etc/", 0o755, 0, nil},
 		{"etc/edge/", 0o755, 0, nil},
 		{"etc/edge/edge.yaml", 0o644, 0, sample},
-		{"etc/group", 0o644, 0, fmt.Appendf(nil, "root:x:0:\nedge:x:%d:\n", nobody)},
-		{"etc/passwd", 0o644, 0, fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nedge:x:%d:%d:edge:/var/lib/edge:/sbin/nologin\n", nobody, nobody)},
+		{"etc/group", 0o644, 0, fmt.Appendf(nil, "root:x:0:\nedge:x:%d:\n", containerUser)},
+		{"etc/passwd", 0o644, 0, fmt.Appendf(nil, "root:x:0:0:root:/:/sbin/nologin\nedge:x:%d:%d:edge:/var/lib/edge:/sbin/nologin\n", containerUser, containerUser)},
 		{"tmp/", 0o1777, 0, nil},
 		{"usr/", 0o755, 0, nil},
 		{"usr/bin/", 0o755, 0, nil},
@@ -133,7 +133,7 @@ func (r *release) layer(a arch) ([]byte, error) {
 		{"usr/share/doc/edge/THIRD_PARTY.txt", 0o644, 0, notices},
 		{"var/", 0o755, 0, nil},
 		{"var/lib/", 0o755, 0, nil},
-		{"var/lib/edge/", 0o700, nobody, nil},
+		{"var/lib/edge/", 0o700, containerUser, nil},
 	} {
 		h := &tar.Header{Name: f.name, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.content)), ModTime: r.time, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 		if f.content == nil {
@@ -150,7 +150,7 @@ func (r *release) layer(a arch) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// archive writes a folder as one tar file, the same at any time.
+// archive writes a folder as a reproducible tar file.
 func archive(folder, to string, r *release) error {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

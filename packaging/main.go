@@ -1,8 +1,8 @@
-// Command packaging makes what is installed of edge: deb, rpm, apk and ipk
-// packages, a container image, bills of material, the licences of what the
-// program is built from, and checksums of all of it. The binaries are there
-// already, named edge_<arch>. The same binaries and the same time give the same
-// bytes. It is a module of its own, so that edge itself depends on none of this.
+// Command packaging makes the release files of edge: deb, rpm, apk and ipk packages,
+// container images, bills of material, the licences of the linked modules, and
+// checksums of all files. It needs the binaries, named edge_<arch>. The same binaries
+// and the same time give the same bytes. It is a separate module, so that edge does
+// not depend on its libraries.
 package main
 
 import (
@@ -17,24 +17,24 @@ import (
 	"time"
 )
 
-// release is what is made, and of what.
+// release holds the inputs of a release and the folder of its results.
 type release struct {
 	version string    // semantic, without v
 	time    time.Time // of every file in it
 	root    string    // of edge's sources
 	bin     string    // folder of the binaries
-	dist    string    // folder that takes the results
-	notices string    // file with the licences of all that is in the binaries
+	dist    string    // folder of the results
+	notices string    // file with the licences of the modules in the binaries
 
-	maintainer string // who answers for the packages, as in an address of a mail
-	homepage   string // "": none is named
-	license    string // of edge itself, an SPDX expression; "": none is granted
+	maintainer string // of the packages, as NAME <ADDRESS>
+	homepage   string // "": the packages name no homepage
+	license    string // of edge itself, an SPDX expression; "": the packages name no licence
 }
 
-// arch is a machine that edge is built for, in the words of those who name it.
+// arch is an architecture that edge is built for, with its name in each kind of file.
 type arch struct {
 	name     string // of the binary
-	nfpm     string // of the packages, which nfpm translates
+	nfpm     string // of the packages; nfpm translates it
 	platform string // of the container image; "": no image
 	variant  string
 }
@@ -52,11 +52,11 @@ func main() {
 	r := release{}
 	flag.StringVar(&r.root, "root", "..", "`FOLDER` of edge's sources")
 	flag.StringVar(&r.bin, "bin", "../dist/bin", "`FOLDER` of the binaries, edge_<arch>")
-	flag.StringVar(&r.dist, "dist", "../dist/release", "`FOLDER` that takes the results")
-	flag.StringVar(&r.version, "version", "", "semantic `VERSION` (default that of the newest tag, or one made of the commit)")
-	flag.StringVar(&r.maintainer, "maintainer", "unnamed <nobody@example.invalid>", "who answers for the packages, `NAME <ADDRESS>`")
-	flag.StringVar(&r.homepage, "homepage", "", "`URL` that the packages name (default none)")
-	flag.StringVar(&r.license, "license", "", "licence of edge itself, an SPDX `EXPRESSION` (default: the packages say that none is stated)")
+	flag.StringVar(&r.dist, "dist", "../dist/release", "`FOLDER` of the results")
+	flag.StringVar(&r.version, "version", "", "semantic `VERSION` (default the newest tag, or a version that contains the commit)")
+	flag.StringVar(&r.maintainer, "maintainer", "unnamed <nobody@example.invalid>", "maintainer of the packages, `NAME <ADDRESS>`")
+	flag.StringVar(&r.homepage, "homepage", "", "`URL` of the homepage in the packages (default none)")
+	flag.StringVar(&r.license, "license", "", "licence of edge itself, an SPDX `EXPRESSION` (default: the packages state no licence)")
 	flag.Parse()
 	if err := r.make(); err != nil {
 		log.Fatal("packaging: ", err)
@@ -83,8 +83,8 @@ func (r *release) make() error {
 	return nil
 }
 
-// identify asks the version control system for the version and the time; the
-// environment variable SOURCE_DATE_EPOCH overrides the time.
+// identify reads the version and the time from git; the environment variable
+// SOURCE_DATE_EPOCH overrides the time.
 func (r *release) identify() error {
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
 	if seconds == "" {
@@ -120,5 +120,5 @@ func (r *release) git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// binary is the program for a machine.
+// binary returns the path of the program for an architecture.
 func (r *release) binary(a arch) string { return filepath.Join(r.bin, "edge_"+a.name) }

@@ -16,10 +16,10 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// module is one that a binary is built from.
+// module is a Go module that a binary contains.
 type module struct{ Path, Version, Sum, Dir string }
 
-// modules returns those of a binary, as the binary itself tells.
+// modules returns the modules of a binary, from its build information.
 func modules(binary string) ([]module, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -35,8 +35,8 @@ func modules(binary string) ([]module, error) {
 	return all, nil
 }
 
-// located finds the sources of modules in Go's cache.
-func (r *release) located(all []module) error {
+// locate sets Dir of each module to its sources in Go's module cache.
+func (r *release) locate(all []module) error {
 	args := []string{"mod", "download", "-json"}
 	for _, m := range all {
 		args = append(args, m.Path+"@"+m.Version)
@@ -61,7 +61,7 @@ func (r *release) located(all []module) error {
 	return nil
 }
 
-// all returns the modules of every binary, each once, in order, with sources.
+// all returns the modules of all binaries, each once, sorted by path, with sources.
 func (r *release) all() ([]module, error) {
 	var all []module
 	for _, a := range arches {
@@ -76,10 +76,10 @@ func (r *release) all() ([]module, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
-	return all, r.located(all)
+	return all, r.locate(all)
 }
 
-// terms are the files of a module that say under which terms it may be used.
+// terms returns the licence files of a module.
 func (m module) terms() (paths []string, err error) {
 	entries, err := os.ReadDir(m.Dir)
 	if err != nil {
@@ -100,7 +100,8 @@ func (m module) terms() (paths []string, err error) {
 	return paths, nil
 }
 
-// licences writes the terms of all that is in the binaries, Go's library first.
+// licences writes the licences of all modules in the binaries, Go's standard library
+// first.
 func (r *release) licences() error {
 	all, err := r.all()
 	if err != nil {
@@ -134,7 +135,8 @@ func (r *release) licences() error {
 	return os.WriteFile(r.notices, []byte(b.String()), 0o644)
 }
 
-// identifiers are the SPDX names of a module's licences, as far as they are known.
+// identifiers returns the SPDX names of those licences of a module that licensecheck
+// recognises.
 func (m module) identifiers() (names []string, err error) {
 	paths, err := m.terms()
 	if err != nil {
@@ -155,7 +157,7 @@ func (m module) identifiers() (names []string, err error) {
 	return names, nil
 }
 
-// materials writes a bill of material of each binary, as CycloneDX.
+// materials writes a bill of materials of each binary, in the format CycloneDX.
 func (r *release) materials() error {
 	all, err := r.all()
 	if err != nil {
@@ -222,7 +224,7 @@ func (r *release) materials() error {
 	return nil
 }
 
-// checksums writes those of all files, as sha256sum -c reads them.
+// checksums writes the checksums of all files, for sha256sum -c.
 func (r *release) checksums() error {
 	entries, err := os.ReadDir(r.dist)
 	if err != nil {

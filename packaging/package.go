@@ -16,12 +16,12 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm"
 )
 
-// format is a kind of package.
+// format is a package format.
 type format struct {
 	name    string
-	state   string // of the sample configuration: the path of the state file
-	service string // file in configs, and where it goes
-	place   string
+	state   string // path of the state file in the sample configuration
+	service string // service file in configs
+	target  string // installed path of the service file
 	mode    os.FileMode
 	scripts nfpm.Scripts // in scripts/
 }
@@ -37,7 +37,7 @@ var formats = []format{
 		nfpm.Scripts{PostInstall: "ipk.postinst", PreRemove: "ipk.prerm"}},
 }
 
-// packages makes a package of every format for every machine.
+// packages makes a package of every format for every architecture.
 func (r *release) packages() error {
 	work, err := os.MkdirTemp("", "edge-packaging-")
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *release) pack(f format, a arch, work string) error {
 		Source: config, Destination: "/etc/edge/edge.yaml", Type: files.TypeConfigNoReplace, FileInfo: &files.ContentFileInfo{Mode: 0o644},
 	})
 	version := r.version
-	if f.name == "apk" { // in whose versions no commit has a place
+	if f.name == "apk" { // its versions cannot contain a commit
 		version, _, _ = strings.Cut(version, "+")
 	}
 	info := nfpm.WithDefaults(&nfpm.Info{
@@ -78,8 +78,8 @@ func (r *release) pack(f format, a arch, work string) error {
 		Section: "misc", Priority: "optional", Maintainer: r.maintainer, Homepage: r.homepage, License: r.license,
 		Description: "online classification of MQTT sensor streams\n" +
 			"edge subscribes to MQTT feature streams, learns to classify them with a sparse\n" +
-			"multi-class Gaussian process, and publishes the class probabilities. What it\n" +
-			"has learnt survives restarts, upgrades and power cuts in one file.",
+			"multi-class Gaussian process, and publishes the class probabilities. Its state\n" +
+			"survives restarts, upgrades and power cuts in one file.",
 		MTime: r.time,
 		Overridables: nfpm.Overridables{
 			Contents: contents, Umask: 0o022,
@@ -117,14 +117,14 @@ func (r *release) pack(f format, a arch, work string) error {
 		return err
 	}
 	path := filepath.Join(r.dist, packager.ConventionalFileName(info))
-	if a.name == "armv6" && (f.name == "deb" || f.name == "ipk") { // which call it armhf, too
+	if a.name == "armv6" && (f.name == "deb" || f.name == "ipk") { // they name both armv6 and armv7 armhf
 		path = strings.TrimSuffix(path, "."+f.name) + "_armv6." + f.name
 	}
 	return os.WriteFile(path, content.Bytes(), 0o644)
 }
 
-// script copies a script of a package; the copy is as old as all else, since apk
-// keeps its time.
+// script copies a script of a package, and sets the release's time on the copy, since
+// apk stores it.
 func (r *release) script(name, work string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "packaging", "scripts", name))
 	if err != nil {
@@ -137,8 +137,8 @@ func (r *release) script(name, work string) (string, error) {
 	return out, os.Chtimes(out, r.time, r.time)
 }
 
-// sample is the commented sample configuration, with its state where the system
-// keeps such things.
+// sample writes the sample configuration with the format's path of the state file,
+// and returns its path.
 func (r *release) sample(f format, work string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(r.root, "configs", "edge.yaml"))
 	if err != nil {
@@ -152,25 +152,25 @@ func (r *release) sample(f format, work string) (string, error) {
 	return out, os.WriteFile(out, []byte(strings.Replace(string(text), path, "  path: "+f.state+"\n", 1)), 0o644)
 }
 
-// contents are the files of a package, apart from its configuration.
+// contents returns the files of a package, except its configuration.
 func (r *release) contents(f format, a arch, work string) (files.Contents, error) {
 	file := func(source, destination string, mode os.FileMode) *files.Content {
 		return &files.Content{Source: source, Destination: destination, FileInfo: &files.ContentFileInfo{Mode: mode}}
 	}
 	all := files.Contents{
 		file(r.binary(a), "/usr/bin/edge", 0o755),
-		file(filepath.Join(r.root, "configs", f.service), f.place, f.mode),
+		file(filepath.Join(r.root, "configs", f.service), f.target, f.mode),
 		{Destination: "/etc/edge", Type: files.TypeDir, FileInfo: &files.ContentFileInfo{Mode: 0o755}},
 	}
 	if f.name == "ipk" { // a router has room for neither manuals nor completions
 		return all, nil
 	}
-	for shell, place := range map[string]string{
+	for shell, target := range map[string]string{
 		"bash": "/usr/share/bash-completion/completions/edge", "zsh": "/usr/share/zsh/vendor-completions/_edge", "fish": "/usr/share/fish/vendor_completions.d/edge.fish",
 	} {
 		source := filepath.Join(r.bin, "completion", "edge."+shell)
 		if _, err := os.Stat(source); err == nil {
-			all = append(all, file(source, place, 0o644))
+			all = append(all, file(source, target, 0o644))
 		}
 	}
 	pages, err := filepath.Glob(filepath.Join(r.bin, "man", "*.[1-9]"))
@@ -211,12 +211,12 @@ func (r *release) contents(f format, a arch, work string) (files.Contents, error
 	), nil
 }
 
-// debianVersion writes a semantic version as nfpm does.
+// debianVersion returns a semantic version in nfpm's form for deb packages.
 func debianVersion(v string) string {
 	return strings.Replace(v, "-", "~", 1) + "-1"
 }
 
-// compress writes a file gzip'd, the same at any time.
+// compress writes a file as reproducible gzip.
 func compress(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"path/filepath"
 )
 
-// Backup copies the state file at path into a new file, which its owner alone
-// may read, and checks every page of the copy before it gets its name. Where a
-// daemon has the file open, the copy is what its newest transaction left: all
-// that it has acknowledged so far.
+// Backup copies the state file at path to a new file at to, with mode 0600, checks
+// every page of the copy before it names it to, and returns its size. While a daemon
+// has the file open, the copy contains the daemon's newest transaction: all samples
+// that the daemon has acknowledged so far.
 //
-// Errors: fs.ErrExist if there is a file at to, ErrForeign, ErrDamaged if the
-// state file needs repair, ErrLocked if it is never still for long enough, and
-// those of the file system.
+// Errors: fs.ErrExist if the path to names a file, ErrForeign, ErrDamaged if the
+// state file needs repair, ErrLocked if the file never stays unchanged for the time
+// of a copy, and those of the file system.
 func Backup(path, to string) (bytes int64, err error) {
 	if bytes, err = backup(path, to); err != nil {
 		return 0, fmt.Errorf("persist: back up %s: %w", path, err)
@@ -38,22 +38,23 @@ func backup(path, to string) (int64, error) {
 		return 0, err
 	}
 	defer release(file)
-	return copySound(file, to, renameNew)
+	return copyChecked(file, to, renameNew)
 }
 
-// Restore puts the state file from, which stays, in the place of the one at
-// path. That one is kept beside it, as aside; "" if there was none.
+// Restore copies the state file from to path. It keeps the file that path named
+// beside it and returns the path of that file, "" if path named none.
 //
-// Errors: ErrLocked while a daemon has either open, ErrForeign, ErrDamaged if
-// from needs repair, and those of the file system; path is then as it was.
+// Errors: ErrLocked while a daemon has either file open, ErrForeign, ErrDamaged if
+// from needs repair, and those of the file system; the file at path is then
+// unchanged.
 func Restore(from, path string) (aside string, err error) {
-	if aside, err = putBack(from, path); err != nil {
+	if aside, err = restoreFile(from, path); err != nil {
 		return "", fmt.Errorf("persist: restore %s: %w", path, err)
 	}
 	return aside, nil
 }
 
-func putBack(from, path string) (aside string, err error) {
+func restoreFile(from, path string) (aside string, err error) {
 	file, err := lock(from, os.O_RDONLY)
 	if err != nil {
 		return "", err
@@ -79,12 +80,13 @@ func putBack(from, path string) (aside string, err error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = copySound(file, path, rename)
+	_, err = copyChecked(file, path, rename)
 	return aside, err
 }
 
-// copySound copies a state file to a path, all of it or, on an error, nothing.
-func copySound(file *os.File, path string, rename func(from, to string) error) (int64, error) {
+// copyChecked copies a state file to a path and checks the copy; after an error it
+// leaves no file. rename gives the copy its name.
+func copyChecked(file *os.File, path string, rename func(from, to string) error) (int64, error) {
 	to, err := CreateTemp(path)
 	if err != nil {
 		return 0, err
@@ -103,14 +105,14 @@ func copySound(file *os.File, path string, rename func(from, to string) error) (
 	return size, syncDir(filepath.Dir(path))
 }
 
-// checkSound returns ErrDamaged, and what is wrong, if a state file needs repair.
+// checkSound returns ErrDamaged with the first problem if a state file needs repair.
 func checkSound(file *os.File, size int64) error {
 	c, err := examine(file, size)
 	if err == nil && len(c.problems) > 0 {
 		err = fmt.Errorf("%w in %d places, the first: %s; edge verify lists them, edge run repairs them", ErrDamaged, len(c.problems), c.problems[0])
 	}
 	if err == nil {
-		err = checkVersion(c.version) // every older one reads the same
+		err = checkVersion(c.version) // older versions need no conversion
 	}
 	return err
 }

@@ -14,8 +14,8 @@ import (
 	"edge/online"
 )
 
-// TestBackup: a copy made while a store writes holds all that was committed
-// before, and a restore brings that back, also over a damaged file.
+// TestBackup backs up the file of an open store and restores it over a damaged file:
+// the restored store has exactly the records committed before the backup.
 func TestBackup(t *testing.T) {
 	path, copied := tempPath(t), tempPath(t)
 	s := newStore(t, path, Options{})
@@ -25,7 +25,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the copy: %v, %v; want it readable by its owner alone", info.Mode(), err)
+		t.Errorf("the copy has mode %v, %v; want 0600", info.Mode(), err)
 	}
 	then := *tr
 	then.pending = slices.Clone(tr.pending)
@@ -42,17 +42,17 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(readFile(t, aside), before) {
-		t.Errorf("%s is not what was there", aside)
+		t.Errorf("%s differs from the replaced file", aside)
 	}
 	s = newStore(t, path, Options{})
 	if s.Recovery() != nil {
-		t.Errorf("what was restored is damaged: %+v", s.Recovery())
+		t.Errorf("the restored file is damaged: %+v", s.Recovery())
 	}
 	then.check(t, s)
 	closeStore(t, s)
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"+temporary))
 	if diff := cmp.Diff([]string(nil), names); err != nil || diff != "" {
-		t.Errorf("temporary files are left: %v\n%s", err, diff)
+		t.Errorf("temporary files remain: %v\n%s", err, diff)
 	}
 }
 
@@ -72,12 +72,12 @@ func TestBackupRefuses(t *testing.T) {
 		from string
 		want error
 	}{
-		"back up what is damaged": {backUp, damaged, ErrDamaged},
-		"back up what is foreign": {backUp, foreign, ErrForeign},
-		"back up nothing":         {backUp, tempPath(t), fs.ErrNotExist},
-		"restore what is damaged": {putOver(path), damaged, ErrDamaged},
-		"restore what is foreign": {putOver(path), foreign, ErrForeign},
-		"restore nothing":         {putOver(path), tempPath(t), fs.ErrNotExist},
+		"back up a damaged file": {backUp, damaged, ErrDamaged},
+		"back up a foreign file": {backUp, foreign, ErrForeign},
+		"back up a missing file": {backUp, tempPath(t), fs.ErrNotExist},
+		"restore a damaged file": {putOver(path), damaged, ErrDamaged},
+		"restore a foreign file": {putOver(path), foreign, ErrForeign},
+		"restore a missing file": {putOver(path), tempPath(t), fs.ErrNotExist},
 	} {
 		to := tempPath(t)
 		if err := tc.do(tc.from, to); !errors.Is(err, tc.want) {
@@ -92,7 +92,7 @@ func TestBackupRefuses(t *testing.T) {
 		t.Errorf("Backup over another file: %v, want %v", err, fs.ErrExist)
 	}
 	if v, err := Verify(path, nil); err != nil || len(v.Problems) > 0 {
-		t.Errorf("refused restores have changed the state file: %v, %v", v.Problems, err)
+		t.Errorf("failed restores changed the state file: %v, %v", v.Problems, err)
 	}
 }
 
@@ -112,7 +112,7 @@ func commitSome(t *testing.T, s *Store, tr *truth, n int) {
 	t.Helper()
 	for range n {
 		next := tr.last() + 1
-		c := &online.Commit{Records: []online.Record{sample(tr.name, next)}, Wait: []online.Pending{waitingSample(tr.name, next)}}
+		c := &online.Commit{Records: []online.Record{sample(tr.name, next)}, Wait: []online.Pending{pendingSample(tr.name, next)}}
 		if err := s.Commit(c); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"edge/online"
 )
 
-// report adds the bytes that reach the disk: what wears flash out.
+// report reports the bytes written to the disk, which wear flash out.
 func report(b *testing.B, s *Store, before Stats) {
 	b.Helper()
 	after, err := s.Stats()
@@ -28,7 +28,7 @@ func benchStore(b *testing.B) (*Store, Stats) {
 	return s, st
 }
 
-// BenchmarkCommit has a checkpoint every 5000 records, as the daemon does.
+// BenchmarkCommit writes a checkpoint every 5000 records, as the daemon does.
 func BenchmarkCommit(b *testing.B) {
 	for _, n := range []int{1, 16} {
 		b.Run(fmt.Sprintf("records=%d,D=33", n), func(b *testing.B) {
@@ -107,6 +107,17 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCheck measures a check, of which each transaction makes two.
+func BenchmarkCheck(b *testing.B) {
+	s, _ := benchStore(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.check(uint32(s.identity.meta.txid)); err != nil {
 			b.Fatal(err)
 		}
 	}

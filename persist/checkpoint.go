@@ -11,21 +11,21 @@ import (
 
 // checkpoint is one generation of a model's state.
 type checkpoint struct {
-	generation uint64   // 1, 2, 3, …: the higher one is the newer
-	seq        uint64   // of the last record that the state has learnt
+	generation uint64   // 1, 2, 3, …; the higher is newer
+	seq        uint64   // of the last record in the state
 	keys       []uint64 // of the dedupe ring, up to seq, oldest first
 	state      []byte
 }
 
-// slot says what is in one of the two places for generations.
+// slot describes one of the two slots for generations.
 type slot struct {
-	generation uint64 // 0: nothing
+	generation uint64 // 0: the slot is empty
 	seq        uint64
 }
 
 var stateKey = []byte("state")
 
-// appendCheckpoint appends what stands before the state in a checkpoint's payload:
+// appendCheckpoint appends the part of a checkpoint's payload that precedes the state:
 //
 //	generation, seq, number of keys, keys
 func appendCheckpoint(dst []byte, c *checkpoint) []byte {
@@ -59,7 +59,7 @@ func decodeCheckpoint(payload []byte) (*checkpoint, error) {
 	return c, nil
 }
 
-// newest returns the index of the newer generation; what is there may be nothing.
+// newest returns the index of the newer generation; both slots may be empty.
 func newest(slots [2]slot) int {
 	if slots[1].generation > slots[0].generation {
 		return 1
@@ -67,14 +67,13 @@ func newest(slots [2]slot) int {
 	return 0
 }
 
-// Checkpoint makes the state of a model durable; seq is that of the last record
-// that it has learnt. The state replaces the older of the two generations, and
-// the records that the generation which remains has learnt are dropped: all in
-// one transaction.
+// Checkpoint makes the state of a model durable; seq is the sequence number of the
+// last record in it. One transaction writes the state over the older of the two
+// generations, and deletes the records that the remaining generation contains.
 //
-// A checkpoint is what makes room in a full file, so that Options.MaxSize does
-// not stop it; where the disk is full the older generation is given up first.
-// On an error the newest state of before stays, and the call can be repeated.
+// Checkpoint ignores Options.MaxSize, because checkpoints free space in a full
+// file; where the disk is full it first deletes the older generation. After an
+// error the previous newest state remains, and the caller can repeat the call.
 func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -109,9 +108,9 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 		case seq > d.ledger.last:
 			return fmt.Errorf("the journal ends at %d: %w", d.ledger.last, ErrSequence)
 		case seq < d.slots[kept].seq:
-			return fmt.Errorf("there is one at %d: %w", d.slots[kept].seq, ErrSequence)
+			return fmt.Errorf("a checkpoint at %d exists: %w", d.slots[kept].seq, ErrSequence)
 		}
-		c := &checkpoint{generation: d.slots[kept].generation + 1, seq: seq, keys: d.base.ring.upTo(seq)}
+		c := &checkpoint{generation: d.slots[kept].generation + 1, seq: seq, keys: d.model.ring.upTo(seq)}
 		bucket := checkpointBucket(model, 1-kept)
 		head := appendCheckpoint(make([]byte, 0, 8*len(c.keys)+32), c)
 		value := seal(make([]byte, 0, len(head)+len(state)+32), kindCheckpoint, bucket, stateKey, head, state)
@@ -128,7 +127,7 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 	})
 }
 
-// dropOlder removes the older generation, and the records that only it needed.
+// dropOlder deletes the older generation, and the records that only it needed.
 func (s *Store) dropOlder(model string) error {
 	return s.change(func(ds *drafts) error {
 		d, err := ds.of(model)
@@ -139,7 +138,7 @@ func (s *Store) dropOlder(model string) error {
 		if d.slots[1-kept].generation == 0 {
 			return nil
 		}
-		s.opts.Log.Warn("disk is full: giving up the older checkpoint", "model", model, "path", s.path)
+		s.opts.Log.Warn("disk is full: deleting the older checkpoint", "model", model, "path", s.path)
 		if err := d.delete(ds.tx.Bucket([]byte(checkpointBucket(model, 1-kept))), stateKey); err != nil {
 			return err
 		}
@@ -148,8 +147,9 @@ func (s *Store) dropOlder(model string) error {
 	})
 }
 
-// State returns the newest of a model's two checkpoints, or the older one, and
-// the seq of the last record in it. ErrModel: there is none.
+// State returns the state of a model's newest checkpoint, or of the older one, and
+// the seq of the last record in it. It returns ErrModel if the file does not
+// contain the model or that checkpoint.
 func (s *Store) State(model string, older bool) (state []byte, seq uint64, err error) {
 	if err := checkName(model); err != nil {
 		return nil, 0, fmt.Errorf("persist: %w", err)
@@ -161,7 +161,7 @@ func (s *Store) State(model string, older bool) (state []byte, seq uint64, err e
 		var slots [2]slot
 		for i := range generations {
 			if tx.Bucket([]byte(checkpointBucket(model, i))) == nil {
-				return fmt.Errorf("there is none of that name: %w", ErrModel)
+				return errUnknown
 			}
 			c, err := readCheckpoint(tx, model, i)
 			if err != nil {
@@ -177,7 +177,7 @@ func (s *Store) State(model string, older bool) (state []byte, seq uint64, err e
 		}
 		c := generations[at]
 		if c == nil {
-			return fmt.Errorf("no such checkpoint was written yet: %w", ErrModel)
+			return fmt.Errorf("the file contains no such checkpoint yet: %w", ErrModel)
 		}
 		state, seq = append([]byte(nil), c.state...), c.seq
 		return nil

@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.etcd.io/bbolt"
 )
 
-// compactStep is how many bytes of a compaction are written per transaction.
+// compactStep is the number of bytes that a compaction writes per transaction.
 const compactStep = 4 << 20
 
-// compact gives the free space of the state file back to the disk. A tiny file
-// may grow by a page or two.
+// compact returns the free space of the state file to the file system. A tiny
+// file may grow by a page or two.
 func (s *Store) compact() error {
 	if err := s.rewrite(); err != nil {
 		return fmt.Errorf("compact: %w", err)
@@ -22,19 +21,19 @@ func (s *Store) compact() error {
 	return nil
 }
 
-// rewrite writes all that the open file holds to a new one.
+// rewrite copies the contents of the open file to a new file.
 func (s *Store) rewrite() error {
 	old := s.db
 	return s.build(func(db *bbolt.DB) error { return bbolt.Compact(db, old, compactStep) })
 }
 
-// build writes a new state file under a temporary name, lets fill put into it
-// what it shall hold, and renames it into the place of the one before, which it
-// closes, or to where there is no file. A crash at any instant leaves the one or the other, whole. The caller
-// holds s.write, or is alone.
+// build creates a state file under a temporary name, calls fill to write its
+// contents, and renames it to the store's path, where it replaces the open file,
+// which build closes, or becomes the first file. A crash at any instant leaves
+// either file whole. The caller holds s.write, or has not published s yet.
 func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if s.file != nil {
-		if err := s.vacant(); err != nil {
+		if err := s.checkDestination(); err != nil {
 			return err
 		}
 	}
@@ -47,7 +46,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if err != nil {
 		_ = os.Remove(temp)
 		_ = release(file)
-		return roomError(err, s.opts.MaxSize)
+		return fullError(err, s.opts.MaxSize)
 	}
 	err = s.opts.Fault("rename")
 	if err == nil {
@@ -59,27 +58,27 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 		return err
 	}
 	if s.db != nil {
-		s.before = s.stats()
-		_ = s.db.Close() // nothing to lose: it was read only
+		s.earlier = s.stats()
+		_ = s.db.Close() // loses nothing: it was only read
 	}
-	if err = s.use(db, file); err == nil {
+	if err = s.setDatabase(db, file); err == nil {
 		err = s.opts.Fault("sync directory")
 	}
 	if err == nil {
 		err = syncDir(filepath.Dir(s.path))
 	}
 	if err != nil {
-		// Whether the disk will name the old file or the new one is open, and the
-		// old one is frozen: nothing may be promised any more.
-		s.broken = fmt.Errorf("%w, or may be: sync the directory of %s, restart to check: %w", ErrDamaged, s.path, err)
+		// After a crash the path may name the old file, which receives no more
+		// writes, or the new one: no commit can be durable any more.
+		s.broken = fmt.Errorf("%w, or may be: the directory of %s was not synced; restart to check the file: %w", ErrDamaged, s.path, err)
 		return s.broken
 	}
 	return nil
 }
 
-// fillNew empties a file, fills it as a database and syncs it.
+// fillNew truncates a file, writes a database to it and syncs it.
 func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, error) {
-	if err := file.Truncate(0); err != nil { // of an attempt that a crash ended
+	if err := file.Truncate(0); err != nil { // a crash may have ended an earlier attempt
 		return nil, err
 	}
 	db, err := openBolt(file, s.opts, false)
@@ -105,40 +104,4 @@ func (s *Store) fillNew(file *os.File, fill func(*bbolt.DB) error) (*bbolt.DB, e
 		return nil, err
 	}
 	return db, nil
-}
-
-// lock opens the file at path and takes bbolt's lock on it: shared if flag only
-// reads, exclusive otherwise. The file that it returns is the one that path
-// names.
-func lock(path string, flag int) (*os.File, error) {
-	deadline := time.Now().Add(lockTimeout)
-	for {
-		file, err := os.OpenFile(path, flag, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		ours, err := tryLock(file, flag&os.O_RDWR == 0)
-		if err != nil {
-			_ = file.Close()
-			return nil, fmt.Errorf("lock: %w", err)
-		}
-		mine, err := file.Stat()
-		if err != nil {
-			_ = file.Close()
-			return nil, err
-		}
-		if ours {
-			// Whoever held it may have renamed another file into its place.
-			if named, err := os.Stat(path); err == nil && os.SameFile(mine, named) {
-				return file, nil
-			}
-		}
-		_ = file.Close()
-		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("%w%s: stop it, or use another state file", ErrLocked, holder(mine))
-		}
-		if !ours {
-			time.Sleep(lockRetry)
-		}
-	}
 }

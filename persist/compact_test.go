@@ -8,13 +8,13 @@ import (
 	"edge/online"
 )
 
-const wasteState = 100
+const smallState = 100
 
-// waste fills the file with a large state and replaces it by small ones: more
-// than half of the file is free then, and more than a megabyte.
-func waste(t testing.TB, s *Store, tr *truth) {
+// growAndShrink writes a large state and replaces it by small ones: afterwards more
+// than half of the file, and more than a megabyte, is free.
+func growAndShrink(t testing.TB, s *Store, tr *truth) {
 	t.Helper()
-	for _, size := range []int{1_500_000, wasteState, wasteState} {
+	for _, size := range []int{1_500_000, smallState, smallState} {
 		c := &online.Commit{Records: []online.Record{sample(tr.name, tr.last()+1)}}
 		if err := s.Commit(c); err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestCompactAtOpen(t *testing.T) {
 	path := tempPath(t)
 	s := newStore(t, path, Options{})
 	tr := newTruths(t, s, "m")[0]
-	waste(t, s, tr)
+	growAndShrink(t, s, tr)
 	before, err := s.Stats()
 	if err != nil || before.FreeBytes < compactAbove || before.FreeBytes*2 < before.FileBytes {
 		t.Fatalf("Stats() = %+v, %v: nothing to compact", before, err)

@@ -20,7 +20,7 @@ import (
 	"edge/online"
 )
 
-// TestMain lets the test binary be the child that the crash tests kill.
+// TestMain runs crashChild where the test binary is the child of a crash test.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("PERSIST_CRASH_PATH"); path != "" {
 		if err := crashChild(path, os.Getenv("PERSIST_CRASH_STEP")); err != nil {
@@ -33,31 +33,31 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	crashDedupe = 100
-	crashWaits  = 3      // samples that wait after any commit, see crashCommit
-	crashState  = 30_000 // bytes
+	crashDedupe  = 100
+	crashPending = 3      // pending samples after any commit, see crashCommit
+	crashState   = 30_000 // bytes
 )
 
 var crashModels = []string{"bearing", "pump"}
 
-// crashCommit teaches both models records after+1 … to; of the samples that
-// wait only the last three stay.
+// crashCommit returns a commit of records after+1 … to of both models, after which
+// each has the last three samples pending.
 func crashCommit(after, to uint64) *online.Commit {
 	c := &online.Commit{}
 	for n := after + 1; n <= to; n++ {
 		for _, name := range crashModels {
 			c.Records = append(c.Records, sample(name, n))
-			c.Wait = append(c.Wait, waitingSample(name, n))
-			if n > crashWaits {
-				c.Forget = append(c.Forget, waitingSample(name, n-crashWaits))
+			c.Wait = append(c.Wait, pendingSample(name, n))
+			if n > crashPending {
+				c.Forget = append(c.Forget, pendingSample(name, n-crashPending))
 			}
 		}
 	}
 	return c
 }
 
-// crashChild commits and checkpoints for ever, and says what it has confirmed.
-// With a step it dies at that step; with a number n, at the n-th step of any kind.
+// crashChild commits and checkpoints for ever, and prints the last confirmed record.
+// With a step it kills itself at that step; with a number n, at the n-th step.
 func crashChild(path, step string) error {
 	opts := Options{Dedupe: crashDedupe}
 	if step != "" {
@@ -120,15 +120,15 @@ func crashCommand(t *testing.T, path, step string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := append(strings.Fields(os.Getenv("EDGE_EMULATOR")), self) // of a program for another kind of machine
+	line := append(strings.Fields(os.Getenv("EDGE_EMULATOR")), self) // runs a test binary of another architecture
 	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
 	cmd.Env = append(os.Environ(), "PERSIST_CRASH_PATH="+path, "PERSIST_CRASH_STEP="+step)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// TestKilled kills a process that commits and checkpoints, again and again on
-// the same file: whatever it had confirmed is there, in order and once.
+// TestKilled repeatedly kills a process that commits and checkpoints on one file:
+// every confirmed record must be in the file, in order and once.
 func TestKilled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("PERSIST_CRASH_SEED"); text != "" {
@@ -137,7 +137,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("PERSIST_CRASH_SEED=%d repeats the moments of the kills", seed)
+	t.Logf("PERSIST_CRASH_SEED=%d repeats the times of the kills", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	path := tempPath(t)
 	var confirmed, checkpoints uint64
@@ -150,8 +150,9 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// One in three dies at some moment from its start on, the others some
-		// lines after they have begun to commit: that bites on a slow machine too.
+		// One child in three is killed at a random time after its start, the others
+		// a number of lines after their first commit, so that slow machines test
+		// kills between commits as well.
 		delay, lines := time.Minute, rng.IntN(60)
 		if rng.IntN(3) == 0 {
 			delay, lines = time.Duration(rng.IntN(100_000))*time.Microsecond, 1e9
@@ -176,12 +177,12 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	if confirmed < 100 || checkpoints == 0 {
-		t.Errorf("only %d records and %d checkpoints were written before the kills: the test does not bite", confirmed, checkpoints)
+		t.Errorf("only %d records and %d checkpoints were written before the kills: the test has no effect", confirmed, checkpoints)
 	}
 }
 
-// TestKilledAtEachStep kills at the n-th step of a store's life, for every n:
-// before and after what each transaction writes, its two first files included.
+// TestKilledAtEachStep kills at the n-th step of a store, for every n: before and after
+// each transaction writes, and while the store creates its file.
 func TestKilledAtEachStep(t *testing.T) {
 	var checkpoints uint64
 	for n := 1; n <= 80; n += stride {
@@ -202,12 +203,12 @@ func TestKilledAtEachStep(t *testing.T) {
 		}
 	}
 	if checkpoints == 0 {
-		t.Error("no checkpoint was written before a kill: the test does not bite")
+		t.Error("no checkpoint was written before a kill: the test has no effect")
 	}
 }
 
-// checkKilled looks at the file that a killed process left behind, and returns
-// how far it goes.
+// checkKilled checks the file that a killed process left, and returns the number of
+// its last record.
 func checkKilled(t *testing.T, path string, confirmed uint64, checkpoints *uint64) (last uint64) {
 	t.Helper()
 	s, err := Open(path, Options{Dedupe: crashDedupe})
@@ -225,16 +226,16 @@ func checkKilled(t *testing.T, path string, confirmed uint64, checkpoints *uint6
 		}
 		end := r.Seq + uint64(len(r.Records))
 		if i > 0 && end != last {
-			t.Errorf("%s ends at %d, %s at %d: a commit came in two", crashModels[0], last, name, end)
+			t.Errorf("%s ends at %d, %s at %d: a commit is incomplete", crashModels[0], last, name, end)
 		}
 		last = end
 		if end < confirmed {
-			t.Errorf("%s: %d records were confirmed, %d are there", name, confirmed, end)
+			t.Errorf("%s: %d records were confirmed, the file has %d", name, confirmed, end)
 		}
 		if r.State != nil {
 			*checkpoints++
 			if string(r.State) != string(stateOf(r.Seq, crashState)) && string(r.State) != string(stateOf(r.Seq+1, crashState)) {
-				t.Errorf("%s: the state at %d is not what was checkpointed", name, r.Seq)
+				t.Errorf("%s: the state at %d differs from the checkpoint", name, r.Seq)
 			}
 		}
 		for i, got := range r.Records {
@@ -245,11 +246,11 @@ func checkKilled(t *testing.T, path string, confirmed uint64, checkpoints *uint6
 			}
 		}
 		var waits []online.Pending
-		for n := end - min(end, crashWaits) + 1; n <= end; n++ {
-			waits = append(waits, waitingSample(name, n))
+		for n := end - min(end, crashPending) + 1; n <= end; n++ {
+			waits = append(waits, pendingSample(name, n))
 		}
 		if !cmp.Equal(waits, r.Pending) {
-			t.Errorf("%s: after %d records %d samples wait: %+v, want %+v", name, end, len(r.Pending), r.Pending, waits)
+			t.Errorf("%s: after %d records %d samples are pending: %+v, want %+v", name, end, len(r.Pending), r.Pending, waits)
 		}
 		keys := 0
 		for n := end; n > 0 && keys < crashDedupe+50; n-- {
@@ -264,8 +265,8 @@ func checkKilled(t *testing.T, path string, confirmed uint64, checkpoints *uint6
 	return last
 }
 
-// TestKilledWhileBuilding kills at every step of writing a new file, for each of
-// the reasons to write one.
+// TestKilledWhileBuilding kills at every step of writing a new file: at creation,
+// repair and compaction.
 func TestKilledWhileBuilding(t *testing.T) {
 	h := makeHistory(t, 6_000)
 	for reason, prepare := range map[string]func(path string){
@@ -278,7 +279,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 		"compaction": func(path string) {
 			s := newStore(t, path, Options{})
 			tr := newTruths(t, s, "bearing")[0]
-			waste(t, s, tr)
+			growAndShrink(t, s, tr)
 			closeStore(t, s)
 		},
 	} {
@@ -296,9 +297,9 @@ func TestKilledWhileBuilding(t *testing.T) {
 				}
 				switch after, _ := os.ReadFile(path); {
 				case step == "sync directory" && string(before) == string(after):
-					t.Error("the new file is not in place")
+					t.Error("the path does not name the new file")
 				case step != "sync directory" && string(before) != string(after):
-					t.Error("the file was touched before the new one was ready")
+					t.Error("the file changed before the new one was complete")
 				}
 				switch reason {
 				case "repair":
@@ -315,7 +316,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 					}
 				case "compaction":
 					s := newStore(t, path, Options{})
-					if r, err := s.Load("bearing", testShape); err != nil || r.Seq != 3 || len(r.State) != wasteState || s.Recovery() != nil {
+					if r, err := s.Load("bearing", testShape); err != nil || r.Seq != 3 || len(r.State) != smallState || s.Recovery() != nil {
 						t.Errorf("after the crash: %+v, %v, %+v", r, err, s.Recovery())
 					}
 					closeStore(t, s)
@@ -324,7 +325,7 @@ func TestKilledWhileBuilding(t *testing.T) {
 				play(t, rand.New(rand.NewPCG(10, 0)), s, newTruths(t, s, "new"), 10)
 				closeStore(t, s)
 				if _, err := os.Stat(path + temporary); err == nil {
-					t.Error("the temporary file is still there")
+					t.Error("the temporary file remains")
 				}
 			})
 		}

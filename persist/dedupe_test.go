@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/online"
 )
 
 // TestRing compares the ring with a plain list of all keys, repeated ones included.
@@ -31,13 +33,13 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestRingRebuilt: a ring cut at any seq and fed the later keys again is the
-// ring that was never cut.
+// TestRingRebuilt rebuilds a ring from its keys up to any seq and the later keys: the
+// result must equal the original ring.
 func TestRingRebuilt(t *testing.T) {
 	const size, n = 10, 60
 	keyOf := func(seq uint64) uint64 { return hash(seq*seq%13) * (seq % 4) } // repeats near and far, and 0
 	for cut := uint64(0); cut <= n; cut++ {
-		for at := cut; at <= n; at++ { // the cut is made while the ring stands at at
+		for at := cut; at <= n; at++ { // upTo(cut) is taken when the ring is at at
 			whole := newRing(size)
 			for seq := uint64(1); seq <= at; seq++ {
 				whole.add(keyOf(seq), seq)
@@ -62,4 +64,26 @@ func TestRingRebuilt(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDedupeShrinks opens a store with a smaller ring, which must hold the latest keys.
+func TestDedupeShrinks(t *testing.T) {
+	path := tempPath(t)
+	s := newStore(t, path, Options{Dedupe: 100})
+	tr := newTruths(t, s, "m")[0]
+	for n := range uint64(120) {
+		c := &online.Commit{Records: []online.Record{sample("m", n+1)}}
+		if err := s.Commit(c); err != nil {
+			t.Fatal(err)
+		}
+		tr.commit(c)
+	}
+	tr.seq, tr.state = 110, []byte("x")
+	if err := s.Checkpoint("m", tr.seq, tr.state); err != nil {
+		t.Fatal(err)
+	}
+	tr.check(t, s)
+	closeStore(t, s)
+	s = newStore(t, path, Options{Dedupe: 15})
+	tr.check(t, s)
 }

@@ -1,46 +1,41 @@
-// Package persist keeps what a daemon has learnt in one bbolt file, so that a
-// crash or a power cut at any instant loses nothing that was committed and
-// repeats nothing.
+// Package persist stores the state of a daemon's models in one bbolt file, so that
+// a crash or a power cut at any instant loses no committed record and applies none
+// twice.
 //
-// The state of a model is its newest checkpoint followed by the records of its
-// journal. Commit makes a group of records durable in one transaction (a label
-// may be acknowledged after it, not before); Checkpoint writes a new generation
-// and, in the same transaction, drops the records that even the older
-// generation no longer needs; Load gives both back.
+// A model's state is its newest checkpoint and the records of its journal after it.
+// Open returns a Store; Load returns both parts of a model's state. Commit makes a
+// group of records durable in one transaction, after which the caller may
+// acknowledge their labels. Checkpoint writes a new generation of the state and, in
+// the same transaction, deletes the records that the older generation contains.
+// Backup, Restore and Verify work on a file, Backup and Verify also while a daemon
+// has it open.
 //
-//	meta                  "format" → version; "shape/<model>" → the configuration's shape
-//	                      "session" → filters that the broker's session is subscribed to, if there are any
-//	ledger                model → last seq, samples pending, number and checksum of all its entries,
-//	                      and the mark that the node gave it, if it is not 0;
-//	                      "/tx" → the transaction that wrote the tree
+//	meta                  "format" → version; "shape/<model>" → the configuration's shape;
+//	                      "session" → filters of the broker's session, optional
+//	ledger                model → last seq, pending samples, number and checksum of all its
+//	                      entries, online.Mark if not 0; "/tx" → the transaction that wrote
+//	                      the tree; "/taken" → list of taken messages, optional
 //	journal/<model>       seq → record            8-byte big-endian keys, 1, 2, 3, … without gaps
-//	pending/<model>       arrival → sample        waits for its label, in order of arrival
+//	pending/<model>       arrival → sample        without a label yet, in order of arrival
 //	checkpoint/<model>/0  "state" → generation, seq, dedupe ring, state bytes
 //	checkpoint/<model>/1  the same; the two generations alternate
 //
-// Every value is sealed: kind, format version, length, payload and a CRC-32C
-// that also covers the value's bucket and key, so that a value in the wrong
-// place is as invalid as a damaged one. The ledger's sum covers all seals of a
-// model, so that an entry which is missing, or older than it should be, shows;
-// the transaction's number shows a whole tree that is older than its meta page.
-// A generation has a bucket of its own because bbolt rewrites a whole leaf:
-// sharing one would write both generations at each checkpoint.
+// Every value is sealed: kind, format version, length, payload and a CRC-32C that also
+// covers bucket and key, so that a value at a wrong key is invalid. The ledger's
+// checksum reveals missing and outdated entries, "/tx" a tree older than its meta page.
+// Each generation has its own bucket because bbolt rewrites whole leaves.
 //
-// bbolt trusts its file: a damaged one makes it panic, recurse without end or
-// return wrong data. Open therefore first reads every page itself with every
-// offset checked (see pages.go), then every seal and ledger. A file that fails
-// is kept beside the new one as <path>.damaged-<n>, what is valid in it is
-// carried over, and Recovery says what was lost. A new file of any origin
-// (first start, compaction, repair) is written under a temporary name, synced
-// and renamed into place.
+// bbolt trusts its file: a damaged one can make it panic, recurse without end or return
+// wrong data. Open therefore checks every page (pages.go), seal and ledger (contents.go)
+// first. It keeps a damaged file as <path>.damaged-<n>, copies the valid entries to a new
+// one (repair.go), and Recovery reports the loss. Each new file is written under a
+// temporary name, synced and renamed (compact.go). Before and after each transaction the
+// store compares the file at the path with the open one (identity.go): it writes a
+// missing file anew, and does not touch a file that replaced its own.
 //
-// The file can be removed, moved, or have its name taken by another one while it
-// is open. Before and after each transaction the store therefore compares what is
-// at the path with what it has open and has written (see identity.go): what is
-// missing it writes anew, another file it does not touch.
+// Read store.go, transaction.go, journal.go, checkpoint.go and load.go, in this order.
 //
-// References: Mohan et al., ARIES (ACM TODS 17, 1992) for the discipline of
-// log before acknowledge; Castagnoli, Bräuer & Herrmann (IEEE Trans. Comm. 41,
-// 1993) for the CRC; Rebello et al., "Can Applications Recover from fsync
-// Failures?" (USENIX ATC 2020) for what a failed sync leaves behind.
+// References: Mohan et al., ARIES (ACM TODS 17, 1992), log before acknowledge;
+// Castagnoli, Bräuer & Herrmann (IEEE Trans. Comm. 41, 1993), the CRC; Rebello et al.,
+// "Can Applications Recover from fsync Failures?" (USENIX ATC 2020), failed syncs.
 package persist

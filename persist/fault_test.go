@@ -15,9 +15,9 @@ import (
 	"edge/online"
 )
 
-// failWrites makes every write to the store's file fail until the function that
-// it returns is called: another, read-only description of the same file takes
-// the place of the descriptor. The lock stays with the one set aside.
+// failWrites makes every write to the store's file fail until the caller calls the
+// returned function: it replaces the descriptor by a read-only description of the
+// same file. The original description keeps the lock.
 func failWrites(t *testing.T, s *Store) (repair func()) {
 	t.Helper()
 	fd := int(s.file.Fd())
@@ -41,7 +41,8 @@ func failWrites(t *testing.T, s *Store) (repair func()) {
 	}
 }
 
-// TestWriteFails: while the disk refuses, nothing changes; afterwards the same calls succeed.
+// TestWriteFails makes writes fail: nothing changes meanwhile, and the same calls succeed
+// afterwards.
 func TestWriteFails(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 0))
 	path := tempPath(t)
@@ -50,7 +51,7 @@ func TestWriteFails(t *testing.T) {
 	for i := range uint64(10) {
 		play(t, rng, s, truths, 10)
 		c := randomCommit(rng, truths)
-		c.Records = append(c.Records, sample("a", 7000+7*i)) // with a key of its own
+		c.Records = append(c.Records, sample("a", 7000+7*i)) // with a unique key
 		repair := failWrites(t, s)
 		for range 3 {
 			if err := s.Commit(c); err == nil || c.Records[0].Seq != 0 {
@@ -61,7 +62,7 @@ func TestWriteFails(t *testing.T) {
 			}
 		}
 		if s.Seen("a", sample("a", 7000+7*i).Key) {
-			t.Error("the key of a commit that failed is seen")
+			t.Error("Seen reports the key of a failed commit")
 		}
 		repair()
 		for _, tr := range truths {
@@ -82,9 +83,9 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// TestEachStepFails: the n-th step of a store's life fails, for every n, before
-// a transaction has written or after it; once or three times in a row. What is
-// refused has not happened, and the same call succeeds when the disk works again.
+// TestEachStepFails lets the n-th step of a store fail, for every n, before or after a
+// transaction writes, once or three times in a row. A failed call must have no effect,
+// and must succeed when the disk works again.
 func TestEachStepFails(t *testing.T) {
 	for _, times := range []int{1, 3} {
 		for n, hit := times, true; hit; n += stride {
@@ -99,7 +100,8 @@ func TestEachStepFails(t *testing.T) {
 	}
 }
 
-// failAtStep plays a history whose steps n to n+times-1 fail, if it has as many.
+// failAtStep plays a history whose steps n to n+times-1 fail. It reports whether the
+// history has n steps.
 func failAtStep(t *testing.T, n, times int) (hit bool) {
 	step := 0
 	opts := Options{Dedupe: 20, Fault: func(string) error {
@@ -121,11 +123,11 @@ func failAtStep(t *testing.T, n, times int) (hit bool) {
 				t.Fatal(err)
 			}
 		}
-		t.Fatal("it fails more often than the disk does")
+		t.Fatal("the call failed more often than the disk")
 	}
 	path, tr := tempPath(t), &truth{name: "m"}
 	rng := rand.New(rand.NewPCG(16, 0))
-	for range 3 { // lives
+	for range 3 { // restarts
 		var s *Store
 		until(func() (err error) { s, err = Open(path, opts); return err })
 		until(func() error { _, err := s.Load(tr.name, testShape); return err })
@@ -153,7 +155,7 @@ func failAtStep(t *testing.T, n, times int) (hit bool) {
 	return hit
 }
 
-// TestBuildFails: a new file that cannot be completed leaves the old one in use.
+// TestBuildFails lets a new file fail before it is complete: the store keeps the old one.
 func TestBuildFails(t *testing.T) {
 	for _, step := range []string{"sync file", "rename"} {
 		t.Run(step, func(t *testing.T) {
@@ -166,7 +168,7 @@ func TestBuildFails(t *testing.T) {
 			}})
 			tr := newTruths(t, s, "m")[0]
 			play(t, rand.New(rand.NewPCG(14, 0)), s, []*truth{tr}, 30)
-			// A commit whose sync fails calls for a new file, which fails too.
+			// A commit whose sync fails needs a rollback to a new file, which fails as well.
 			at = "commit"
 			c := &online.Commit{Records: []online.Record{sample("m", tr.last()+1)}}
 			if err := s.Commit(c); !errors.Is(err, syscall.EIO) {
@@ -185,7 +187,7 @@ func TestBuildFails(t *testing.T) {
 			tr.commit(c)
 			tr.check(t, s)
 			if _, err := os.Stat(path + temporary); err == nil {
-				t.Error("a temporary file is left")
+				t.Error("a temporary file remains")
 			}
 		})
 	}
@@ -204,7 +206,7 @@ func TestBuildFails(t *testing.T) {
 		newTruths(t, s, "m")
 		at = "commit"
 		c := &online.Commit{Records: []online.Record{sample("m", 1)}}
-		for range 3 { // nothing can be promised any more, and nothing is
+		for range 3 { // no commit can be durable any more
 			if err := s.Commit(c); !errors.Is(err, syscall.EIO) {
 				t.Errorf("Commit: %v, want %v", err, syscall.EIO)
 			}
@@ -219,7 +221,8 @@ func TestBuildFails(t *testing.T) {
 	})
 }
 
-// TestFull: at the quota commits are refused, checkpoints make room, and commits go on.
+// TestFull fills a store to its quota: commits return ErrFull until checkpoints have
+// freed space.
 func TestFull(t *testing.T) {
 	const quota, size, dedupe = 256 << 10, 30_000, 200
 	path := tempPath(t)
@@ -245,13 +248,13 @@ func TestFull(t *testing.T) {
 			tr.commit(c)
 		}
 		if !refused {
-			t.Fatal("the quota is never reached")
+			t.Fatal("no commit reached the quota")
 		}
 		if round == 0 && tr.last() < 500 || round > 0 && tr.last()-tr.seq < 500 {
 			t.Errorf("round %d: full after only %d records", round, tr.last()-tr.seq)
 		}
 		tr.check(t, s)
-		for range 2 { // the second drops the records that the older generation needed
+		for range 2 { // the second deletes the records of the older generation
 			tr.seq, tr.state = tr.last(), stateOf(tr.last(), size)
 			if err := s.Checkpoint("m", tr.seq, tr.state); err != nil {
 				t.Fatal(err)
@@ -264,13 +267,13 @@ func TestFull(t *testing.T) {
 		t.Errorf("the file: %v, %v, want at most %d bytes", info.Size(), err, growStep+quota+excess)
 	}
 	for _, errno := range []error{syscall.ENOSPC, syscall.EDQUOT} {
-		if err := roomError(&os.PathError{Op: "write", Path: path, Err: errno}, 0); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
+		if err := fullError(&os.PathError{Op: "write", Path: path, Err: errno}, 0); !errors.Is(err, ErrFull) || !errors.Is(err, errno) {
 			t.Errorf("roomError(%v) = %v, want %v", errno, err, ErrFull)
 		}
 	}
 }
 
-// TestDiskFull: a checkpoint that finds no room on the disk gives up the older one.
+// TestDiskFull writes a checkpoint to a full disk: the store deletes the older one.
 func TestDiskFull(t *testing.T) {
 	path, full := tempPath(t), 0
 	var log strings.Builder
@@ -284,7 +287,7 @@ func TestDiskFull(t *testing.T) {
 	s := newStore(t, path, opts)
 	tr := newTruths(t, s, "m")[0]
 	play(t, rand.New(rand.NewPCG(15, 0)), s, []*truth{tr}, 60)
-	for _, times := range []int{1, 2, 1} { // the second time even giving it up fails
+	for _, times := range []int{1, 2, 1} { // the second time the deletion fails as well
 		full = times
 		seq, state := tr.last(), stateOf(uint64(times), 5000)
 		err := s.Checkpoint("m", seq, state)
@@ -304,7 +307,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		tr.commit(c)
 	}
-	if got := strings.Count(log.String(), "giving up the older checkpoint"); got != 3 {
+	if got := strings.Count(log.String(), "deleting the older checkpoint"); got != 3 {
 		t.Errorf("%d warnings, want 3:\n%s", got, log.String())
 	}
 	closeStore(t, s)

@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// identity is what tells the open file from any other, and from itself after
-// another program wrote to it.
+// identity distinguishes the open file from any other file, and from itself after
+// another program has written to it.
 type identity struct {
 	info   os.FileInfo // inode and device
-	size   int64       // as named found it
-	folder uint64      // device of the directory; 0: the system has none
+	size   int64       // as checkPath found it
+	folder uint64      // device number of the directory; 0 where the system has no such number
 	meta   meta        // of the newest transaction of this store
-	root   uint32      // checksum of the page that meta names as the root
+	root   uint32      // checksum of the root page of meta
 }
 
-// identify notes the identity of the open file.
-func (s *Store) identify() (err error) {
+// recordIdentity stores the identity of the open file.
+func (s *Store) recordIdentity() (err error) {
 	if s.identity.info, err = s.file.Stat(); err != nil {
 		return err
 	}
@@ -31,39 +31,39 @@ func (s *Store) identify() (err error) {
 		return err
 	}
 	s.identity.folder, s.identity.meta = device(folder), newestMeta(s.file)
-	s.identity.root, err = s.checksum(s.identity.meta.root)
+	s.identity.root, err = s.pageChecksum(s.identity.meta.root)
 	return err
 }
 
-// checksum returns the CRC of a page, 0 if it is not there.
-func (s *Store) checksum(page uint64) (uint32, error) {
-	if s.page == nil {
-		s.page = make([]byte, pageSize)
+// pageChecksum returns the CRC of a page, 0 if the file ends before it.
+func (s *Store) pageChecksum(page uint64) (uint32, error) {
+	if s.scratch.page == nil {
+		s.scratch.page = make([]byte, pageSize)
 	}
-	n, err := s.file.ReadAt(s.page, int64(page)*pageSize)
+	n, err := s.file.ReadAt(s.scratch.page, int64(page)*pageSize)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return crc32.Checksum(s.page[:n], castagnoli), err
+	return crc32.Checksum(s.scratch.page[:n], castagnoli), err
 }
 
-// check returns nil if the next start will find at the path what this store
-// wrote: the open file, and transaction id as the newest one in it. It costs a
+// check returns nil if the path names the open file, and transaction id is the
+// newest in it, so that the next start will find the committed records. It costs a
 // stat and two small reads. The caller holds s.write.
 //
-// Errors: ErrMissing, after which the store can be used again; ErrReplaced and
-// ErrDamaged, after which it cannot.
+// Errors: ErrMissing, after which the store remains usable; ErrReplaced and
+// ErrDamaged, after which it does not.
 func (s *Store) check(id uint32) error {
 	if s.broken != nil {
 		return s.broken
 	}
-	err := s.named()
+	err := s.checkPath()
 	switch {
 	case errors.Is(err, ErrReplaced):
-		s.broken = s.superseded(err)
+		s.broken = s.keepReplaced(err)
 		return s.broken
 	case err == nil:
-		err = s.untouched(id)
+		err = s.checkPages(id)
 	}
 	if errors.Is(err, ErrReplaced) || errors.Is(err, ErrDamaged) {
 		s.broken = err
@@ -71,14 +71,14 @@ func (s *Store) check(id uint32) error {
 	return err
 }
 
-// named compares the file at the path with the open one.
-func (s *Store) named() error {
+// checkPath compares the file at the path with the open one.
+func (s *Store) checkPath() error {
 	at, err := os.Stat(s.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w: %s was removed or moved", ErrMissing, s.name)
 	case err != nil:
-		return fmt.Errorf("%w: it cannot be looked at: %w", ErrMissing, err)
+		return fmt.Errorf("%w: stat failed: %w", ErrMissing, err)
 	case !os.SameFile(at, s.identity.info):
 		return fmt.Errorf("%w: another file is at %s", ErrReplaced, s.name)
 	}
@@ -86,13 +86,13 @@ func (s *Store) named() error {
 	return nil
 }
 
-// untouched compares the newest meta page, and the root page, with those that
-// this store wrote. The root page holds the ledgers of the models, as long as
-// these are few.
-func (s *Store) untouched(id uint32) error {
+// checkPages compares the newest meta page, and the root page, with those that
+// this store wrote. The root page contains the ledgers of the models if the models
+// are few.
+func (s *Store) checkPages(id uint32) error {
 	m, err := readMeta(s.file, int64(id%2))
 	if errors.Is(err, ErrDamaged) || errors.Is(err, io.EOF) {
-		return damaged("written over or cut off", err)
+		return damaged("overwritten or truncated", err)
 	}
 	if errors.Is(err, ErrForeign) {
 		return s.writtenOver()
@@ -105,9 +105,9 @@ func (s *Store) untouched(id uint32) error {
 		return s.writtenOver()
 	}
 	if s.identity.size < int64(m.high)*pageSize {
-		return damaged("cut off", fmt.Errorf("%s ends after %d bytes", s.name, s.identity.size))
+		return damaged("truncated", fmt.Errorf("%s ends after %d bytes", s.name, s.identity.size))
 	}
-	root, err := s.checksum(m.root)
+	root, err := s.pageChecksum(m.root)
 	if err != nil {
 		return err
 	}
@@ -119,28 +119,28 @@ func (s *Store) untouched(id uint32) error {
 }
 
 func (s *Store) writtenOver() error {
-	return fmt.Errorf("%w: another program wrote over %s, and what only that file held is lost; start again to go on with what was written; "+
-		"edge restore, which keeps the file of before, is the way to put a backup in place", ErrReplaced, s.name)
+	return fmt.Errorf("%w: another program wrote over %s, and every record that only this file contained is lost; start again to use the present contents; "+
+		"to put a backup in place, use edge restore, which keeps the previous file", ErrReplaced, s.name)
 }
 
-// superseded keeps what the open file holds, which has lost its name to another
-// file, beside that one.
-func (s *Store) superseded(why error) error {
+// keepReplaced keeps the open file, whose path names another file now, beside that
+// file. It returns replaced, extended by the path of the kept file and the way out.
+func (s *Store) keepReplaced(replaced error) error {
 	aside, err := keepAside(s.file, s.path, "replaced")
 	if err == nil {
 		err = syncDir(filepath.Dir(s.path))
 	}
 	if err != nil {
-		return fmt.Errorf("%w; what this process learnt could not be kept beside it, and is lost: %w", why, err)
+		return fmt.Errorf("%w; this process could not keep its own state beside that file, and the state is lost: %w", replaced, err)
 	}
-	return fmt.Errorf("%w; what this process learnt is kept as %s; start again to go on with the file that is there now, "+
-		"or put the other back first: edge restore %s %s", why, aside, aside, s.name)
+	return fmt.Errorf("%w; the state of this process is kept as %s; start again to use the new file, "+
+		"or restore the kept one first: edge restore %s %s", replaced, aside, aside, s.name)
 }
 
-// attach makes sure that what was written is where the next start will look for
-// it: where the path names no file any more, the open one is written anew there.
+// ensureAtPath ensures that the next start will find the committed records: if
+// the path names no file any more, it writes the open file's contents there anew.
 // The caller holds s.write.
-func (s *Store) attach() error {
+func (s *Store) ensureAtPath() error {
 	err := s.check(uint32(s.identity.meta.txid))
 	if !errors.Is(err, ErrMissing) {
 		return err
@@ -148,10 +148,10 @@ func (s *Store) attach() error {
 	return s.rewrite()
 }
 
-// vacant returns nil if a new file may be given the path: it names the open
-// file, or nothing, on the file system where the open file was.
-func (s *Store) vacant() error {
-	err := s.named()
+// checkDestination returns nil if a new file may be renamed to the path: the path
+// names the open file, or no file, on the file system of the open file.
+func (s *Store) checkDestination() error {
+	err := s.checkPath()
 	if !errors.Is(err, ErrMissing) {
 		return err
 	}
@@ -159,23 +159,23 @@ func (s *Store) vacant() error {
 	info, e := os.Stat(folder)
 	switch {
 	case e != nil:
-		return fmt.Errorf("%w, and its folder cannot be used: %w; put the folder back, and the state is written to it anew", err, e)
+		return fmt.Errorf("%w, and its folder is not usable: %w; put the folder back, and the store writes the file anew", err, e)
 	case !info.IsDir():
-		return fmt.Errorf("%w: %s is not a folder; put the folder back, and the state is written to it anew", err, folder)
+		return fmt.Errorf("%w: %s is not a folder; put the folder back, and the store writes the file anew", err, folder)
 	case device(info) != s.identity.folder:
-		return fmt.Errorf("%w: %s is on another file system than before; mount that one again", err, folder)
+		return fmt.Errorf("%w: %s is on another file system than before; mount the previous one again", err, folder)
 	}
 	if at, e := os.Stat(s.path); e == nil && os.SameFile(at, s.identity.info) {
-		return fmt.Errorf("%w: it led to %s, which is still there; put the link back", err, s.path)
+		return fmt.Errorf("%w: the link to %s is gone, the file is still there; put the link back", err, s.path)
 	}
 	return nil
 }
 
-// install gives the path to a finished file: in place of the open file, or where
-// there is none. What another process put there stays.
+// install renames a finished file to the path, if the path names the open file or
+// no file. A file that another process created there remains.
 func (s *Store) install(temp string) error {
 	if s.file != nil {
-		err := s.named()
+		err := s.checkPath()
 		if err == nil {
 			return os.Rename(temp, s.path)
 		}
@@ -185,8 +185,8 @@ func (s *Store) install(temp string) error {
 	}
 	err := renameNew(temp, s.path)
 	if err == nil && s.file != nil {
-		s.absence = fmt.Errorf("%w: %s was removed or moved, and is written anew", ErrMissing, s.name)
-		s.opts.Log.Error("the state file was removed or moved while it was in use: it is written anew, with all that was committed", "path", s.name)
+		s.unreported = fmt.Errorf("%w: %s was removed or moved, and is written anew", ErrMissing, s.name)
+		s.opts.Log.Error("the state file was removed or moved while it was in use: it is written anew, with all committed records", "path", s.name)
 	}
 	return err
 }

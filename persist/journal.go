@@ -7,8 +7,8 @@ import (
 	"edge/online"
 )
 
-// journalFill is how full bbolt leaves a journal's pages: records are only
-// ever appended, so that room in the middle would be wasted.
+// journalFill is the fraction of a journal's page that bbolt fills before it splits
+// the page: records are only appended, so free space in the middle would be wasted.
 const journalFill = 0.95
 
 // appendRecord appends the payload of a record; its seq is its key, its model the bucket's name.
@@ -21,7 +21,7 @@ func appendRecord(dst []byte, ev *online.Event) []byte {
 	dst = appendFloats(dst, ev.X)
 	dst = appendOptionalFloats(dst, ev.Probs)
 	return appendExtras(dst, extras{
-		weight: ev.Weight, ahead: ev.Ahead, last: ev.Last, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Said,
+		weight: ev.Weight, ahead: ev.Ahead, last: ev.Last, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta,
 	})
 }
 
@@ -33,7 +33,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	ev.X = d.floats(d.count(maxFeatures, 8))
 	ev.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofRecords)
-	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.State, ev.Said = e.weight, e.ahead, e.last, e.epoch, e.name, e.state, e.said
+	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.State, ev.Meta = e.weight, e.ahead, e.last, e.epoch, e.name, e.state, e.said
 	if err := d.end(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}
@@ -43,7 +43,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	return ev, nil
 }
 
-// checkEvent refuses what decoding would refuse.
+// checkEvent returns an error for an event that decodeRecord would not accept.
 func checkEvent(ev *online.Event) error {
 	switch {
 	case ev.Kind < online.Observe || ev.Kind > online.Replace:
@@ -70,63 +70,65 @@ func checkSample(x, probs []float64, ahead, last int) error {
 	return nil
 }
 
-// order is the key of a record or a pending sample: bbolt sorts bytes.
-func order(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+// numberKey returns the key of record or arrival n: big-endian, as bbolt sorts bytes.
+func numberKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// place is what order made a key of; 0, which is no place, for any other key.
-func place(key []byte) uint64 {
+// keyNumber returns the number of a key that numberKey made, and 0, which is no
+// number of a record or an arrival, for any other key.
+func keyNumber(key []byte) uint64 {
 	if len(key) != 8 {
 		return 0
 	}
 	return binary.BigEndian.Uint64(key)
 }
 
-// Commit makes everything in c durable in one transaction, for several models
-// at once, and fills in each record's Seq: per model 1, 2, 3, … without gaps.
-// Samples in c.Wait are put before those in c.Forget are dropped, so that a
-// sample in both does not wait; waiting again moves a sample to the end.
+// Commit makes the whole of c durable in one transaction, for several models at
+// once, and sets each record's Seq: per model 1, 2, 3, … without gaps. It adds the
+// samples of c.Wait, each at the end of its model's pending samples, before it
+// drops those of c.Forget, so that a sample in both is dropped.
 //
-// On an error nothing of c is visible or durable as far as this Store is
-// concerned, Seqs are untouched and the call can be repeated. ErrFull: the disk
-// or Options.MaxSize is exhausted. Whether the process that follows a crash
-// finds a commit that was never confirmed is for the disk to say; if it does,
-// its keys are seen.
+// After an error no part of c is visible or durable for this Store, every Seq is
+// unchanged and the caller can repeat the call. The only exception is a crash
+// during Commit: the next process may find the complete commit on the disk, and
+// its keys are then seen.
 //
-// ErrMissing: the state file was removed or moved. It is written anew as soon as
-// that is safe; that it was is also reported by an ErrMissing, once. ErrReplaced:
-// another file is in its place, and this store can only be closed.
+// Errors: ErrFull if the disk or Options.MaxSize is exhausted. ErrMissing if the
+// state file was removed or moved; the store writes it anew as soon as that is
+// safe, and if no error has reported the loss by then, the next Commit returns
+// ErrMissing once. ErrReplaced if the path names another file; the store can then
+// only be closed.
 //
-// The caller groups: two syncs a call, whatever is in it. A commit of nothing
-// only makes sure that the file is there.
+// Each call costs two syncs, whatever the size of c, so callers should group
+// records. An empty commit only ensures that the file exists.
 func (s *Store) Commit(c *online.Commit) error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	err := s.absence
+	err := s.unreported
 	switch {
 	case err != nil:
-		s.absence = nil
+		s.unreported = nil
 	case len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil:
-		err = s.probe()
+		err = s.ensureFile()
 	default:
 		err = s.commit(c)
 	}
-	if s.refused {
-		s.absence = nil // the caller knows of it
+	if s.commitFailed {
+		s.unreported = nil // an earlier error has reported it
 	}
-	if s.refused = err != nil; err != nil {
+	if s.commitFailed = err != nil; err != nil {
 		return fmt.Errorf("persist: commit %d records to %s: %w", len(c.Records), s.name, err)
 	}
 	return nil
 }
 
-// probe makes sure that the file is there, and reports if it was not.
-func (s *Store) probe() error {
+// ensureFile ensures that the file exists, and returns ErrMissing once if it did not.
+func (s *Store) ensureFile() error {
 	err := s.ready()
 	if err == nil {
-		err = s.attach()
+		err = s.ensureAtPath()
 	}
-	if err == nil && !s.refused {
-		err, s.absence = s.absence, nil
+	if err == nil && !s.commitFailed {
+		err, s.unreported = s.unreported, nil
 	}
 	return err
 }
@@ -148,7 +150,7 @@ func (s *Store) commit(c *online.Commit) error {
 			if err != nil {
 				return err
 			}
-			if err := d.wait(&c.Wait[i]); err != nil {
+			if err := d.addPending(&c.Wait[i]); err != nil {
 				return fmt.Errorf("pending sample %d of %s: %w", i, d.name, err)
 			}
 		}
@@ -157,8 +159,8 @@ func (s *Store) commit(c *online.Commit) error {
 			if err != nil {
 				return err
 			}
-			if err := d.forget(c.Forget[i].Key); err != nil {
-				return fmt.Errorf("forget sample %d of %s: %w", i, d.name, err)
+			if err := d.dropPending(c.Forget[i].Key); err != nil {
+				return fmt.Errorf("drop sample %d of %s: %w", i, d.name, err)
 			}
 		}
 		for _, m := range c.Marks {
@@ -190,8 +192,8 @@ func (d *draft) appendRecord(ev *online.Event) (seq uint64, err error) {
 	seq = d.ledger.last + 1
 	b := d.tx.Bucket([]byte(bucket))
 	b.FillPercent = journalFill
-	d.store.payload = appendRecord(d.store.payload[:0], ev)
-	if err := d.put(b, kindRecord, bucket, order(seq), d.store.payload); err != nil {
+	d.store.scratch.payload = appendRecord(d.store.scratch.payload[:0], ev)
+	if err := d.put(b, kindRecord, bucket, numberKey(seq), d.store.scratch.payload); err != nil {
 		return 0, err
 	}
 	d.ledger.last = seq
@@ -199,12 +201,12 @@ func (d *draft) appendRecord(ev *online.Event) (seq uint64, err error) {
 	return seq, nil
 }
 
-// truncate drops the records up to seq.
+// truncate deletes the records up to seq.
 func (d *draft) truncate(seq uint64) error {
 	b := d.tx.Bucket([]byte(journalBucket(d.name)))
 	b.FillPercent = journalFill
 	for ; d.first <= seq && d.first <= d.ledger.last; d.first++ {
-		if err := d.delete(b, order(d.first)); err != nil {
+		if err := d.delete(b, numberKey(d.first)); err != nil {
 			return err
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ledger says what must be there of one model. It is rewritten by every
-// transaction that touches the model.
+// ledger counts the entries that the file must contain of one model. Every
+// transaction that touches the model rewrites it.
 type ledger struct {
 	last    uint64 // seq of the last record of the journal, also after truncation
-	pending uint64 // samples that wait
+	pending uint64 // samples whose labels have not come
 	entries uint64 // values of this model, in all its buckets
 	sum     uint64 // of their CRCs
 	mark    uint64 // online.Mark
@@ -32,7 +32,7 @@ func appendLedger(dst []byte, l ledger) []byte {
 	dst = binary.AppendUvarint(dst, l.pending)
 	dst = binary.AppendUvarint(dst, l.entries)
 	dst = binary.LittleEndian.AppendUint64(dst, l.sum)
-	if l.mark != 0 { // an absent mark is 0
+	if l.mark != 0 { // decodes as 0 if absent
 		dst = binary.AppendUvarint(dst, l.mark)
 	}
 	return dst
@@ -50,8 +50,14 @@ func decodeLedger(payload []byte) (ledger, error) {
 	return l, nil
 }
 
-// stamp writes the transaction's number into its own tree: a meta page whose
-// tree bears an older one shows that a disk lost what it had said it wrote.
+// putLedger writes a model's ledger.
+func putLedger(tx *bbolt.Tx, name string, l ledger) error {
+	value := seal(nil, kindLedger, bucketLedger, []byte(name), appendLedger(nil, l))
+	return tx.Bucket([]byte(bucketLedger)).Put([]byte(name), value)
+}
+
+// stamp writes the transaction's number into its own tree: an older number than
+// that of the meta page shows that the disk lost a write that it had confirmed.
 func stamp(tx *bbolt.Tx) error {
 	key := []byte(keyStamp)
 	value := seal(nil, kindStamp, bucketLedger, key, binary.LittleEndian.AppendUint64(nil, uint64(uint32(tx.ID()))))
@@ -67,19 +73,19 @@ func decodeStamp(payload []byte) (uint64, error) {
 	return n, nil
 }
 
-// draft is what a transaction is about to change of one model. The model
-// itself changes when the transaction has succeeded.
+// draft collects the changes that a transaction makes to one model. The model
+// itself changes after the transaction has succeeded.
 type draft struct {
 	name    string
 	store   *Store
 	tx      *bbolt.Tx
-	base    *model
+	model   *model
 	ledger  ledger
-	first   uint64 // oldest record of the journal, last+1 if there is none
+	first   uint64 // oldest record of the journal, last+1 if it is empty
 	slots   [2]slot
 	arrival uint64            // of the youngest pending sample
-	moved   map[uint64]uint64 // sample's key → its arrival, 0 if it no longer waits
-	keys    []seenKey         // that become seen
+	changed map[uint64]uint64 // sample's key → its arrival, 0 if it was dropped
+	keys    []seenKey         // of the new records
 }
 
 // drafts are the models that one transaction touches.
@@ -89,40 +95,40 @@ type drafts struct {
 	list  []*draft
 }
 
-// of returns the draft of a model, and begins one.
+// of returns the draft of a model, and creates it at the first call.
 func (ds *drafts) of(name string) (*draft, error) {
 	for _, d := range ds.list {
 		if d.name == name {
 			return d, nil
 		}
 	}
-	m := ds.store.models[name] // changes under s.write only, which the caller holds
+	m := ds.store.models[name] // changes only under s.write, which the caller holds
 	if m == nil {
 		return nil, fmt.Errorf("model %q is not loaded; call Load first: %w", name, ErrModel)
 	}
-	d := &draft{name: name, store: ds.store, tx: ds.tx, base: m, ledger: m.ledger, first: m.first,
-		slots: m.slots, arrival: m.arrival, moved: make(map[uint64]uint64)}
+	d := &draft{name: name, store: ds.store, tx: ds.tx, model: m, ledger: m.ledger, first: m.first,
+		slots: m.slots, arrival: m.arrival, changed: make(map[uint64]uint64)}
 	ds.list = append(ds.list, d)
 	return d, nil
 }
 
-// maxBuffer is the most that is kept of a transaction's buffer for the next one.
+// maxBuffer bounds the buffer that a transaction leaves for the next one, in bytes.
 const maxBuffer = 1 << 20
 
-// change runs fn in one transaction. When that has succeeded the models become
-// what their drafts say; otherwise nothing changes. The caller holds s.write.
+// change runs fn in one transaction, and applies the drafts to the models if the
+// transaction succeeds. The caller holds s.write.
 func (s *Store) change(fn func(*drafts) error) error {
 	ds := &drafts{store: s}
 	err := s.update(func(tx *bbolt.Tx) error {
 		ds.tx, ds.list = tx, nil
-		s.buf = s.buf[:0]
+		s.scratch.values = s.scratch.values[:0]
 		if err := fn(ds); err != nil {
 			return err
 		}
 		return ds.finish()
 	})
-	if cap(s.buf) > maxBuffer {
-		s.buf = nil
+	if cap(s.scratch.values) > maxBuffer {
+		s.scratch.values = nil
 	}
 	if err != nil {
 		return err
@@ -147,12 +153,12 @@ func (ds *drafts) finish() error {
 
 // put seals a value and writes it.
 func (d *draft) put(b *bbolt.Bucket, k kind, bucket string, key, payload []byte) error {
-	start := len(d.store.buf)
-	d.store.buf = seal(d.store.buf, k, bucket, key, payload)
-	return d.putSealed(b, key, d.store.buf[start:])
+	start := len(d.store.scratch.values)
+	d.store.scratch.values = seal(d.store.scratch.values, k, bucket, key, payload)
+	return d.putSealed(b, key, d.store.scratch.values[start:])
 }
 
-// putSealed writes a value, which must stay as it is until the transaction ends.
+// putSealed writes a value, which must not change until the transaction ends.
 func (d *draft) putSealed(b *bbolt.Bucket, key, value []byte) error {
 	if old := b.Get(key); old != nil {
 		d.ledger.remove(old)
@@ -173,15 +179,15 @@ func (d *draft) delete(b *bbolt.Bucket, key []byte) error {
 	return b.Delete(key)
 }
 
-// apply makes the model what the draft says.
+// apply makes the changes in the model.
 func (d *draft) apply() {
-	m := d.base
+	m := d.model
 	m.ledger, m.first, m.slots, m.arrival = d.ledger, d.first, d.slots, d.arrival
-	for key, arrival := range d.moved {
+	for key, arrival := range d.changed {
 		if arrival == 0 {
-			delete(m.waiting, key)
+			delete(m.pending, key)
 		} else {
-			m.waiting[key] = arrival
+			m.pending[key] = arrival
 		}
 	}
 	for _, k := range d.keys {

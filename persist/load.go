@@ -1,28 +1,29 @@
 package persist
 
 import (
-	"errors"
 	"fmt"
-	"os"
 
 	"go.etcd.io/bbolt"
 
 	"edge/online"
 )
 
-// Recovered is what the store knows of one model. Nothing in it aliases the file.
+// Recovered holds the stored state of one model. Nothing in it aliases the file.
 type Recovered struct {
-	State   []byte           // of the newest checkpoint, nil if there is none
+	State   []byte           // of the newest checkpoint, nil without a checkpoint
 	Seq     uint64           // of the last record in State
-	Records []online.Record  // to be learnt after State: Seq+1, Seq+2, …
-	Pending []online.Pending // wait for their labels, in order of arrival
-	Mark    uint64           // bits that the node gave it
-	Loss    Loss             // what a repair when the file was opened could not save of this model
+	Records []online.Record  // to learn after State: Seq+1, Seq+2, …
+	Pending []online.Pending // samples without a label yet, in order of arrival
+	Mark    uint64           // the node's bits, see online.Mark
+	Loss    Loss             // of the repair when the file was opened
 }
 
-// Load returns what is known of a model and readies the store for its commits.
-// A model that the store does not know begins empty, with the given shape
-// (online.Config.Shape). ErrShape: it was learnt under another one.
+// Load returns the stored state of a model; Commit and Checkpoint accept the model
+// afterwards. Load adds a model that the file does not have, empty and with the
+// given shape (online.Config.Shape).
+//
+// Errors: ErrShape if the stored state has another shape; ErrModel if the name is
+// not acceptable, or a read-only store does not have the model; ErrDamaged.
 func (s *Store) Load(name, shape string) (*Recovered, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -49,19 +50,19 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	case err != nil:
 		return nil, err
 	case stored == nil && s.readOnly:
-		return nil, fmt.Errorf("there is none of that name: %w", ErrModel)
+		return nil, errUnknown
 	case stored == nil:
-		err = s.begin(name, shape)
-	case *stored == "" && shape != "" && !s.readOnly: // a repair lost it
-		err = s.reshape(name, shape)
+		err = s.addModel(name, shape)
+	case *stored == "" && shape != "" && !s.readOnly: // a repair has lost it
+		err = s.replaceShape(name, shape)
 	case *stored != shape && *stored != "":
-		err = fmt.Errorf("%w: the state was learnt with %q, the configuration now says %q; restore the configuration, or give the state up with: edge reset --model %s",
+		err = fmt.Errorf("%w: the state was learnt with %q, the configuration now has %q; restore the configuration, or discard the state with: edge reset --model %s",
 			ErrShape, *stored, shape, name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	m := &model{waiting: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
+	m := &model{pending: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
 	r := &Recovered{}
 	if err := s.view(func(tx *bbolt.Tx) error { return m.read(tx, name, r) }); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	if s.recovery != nil {
 		var found bool
 		if r.Loss, found = s.recovery.Models[name]; !found {
-			r.Loss.Notes = []string{"nothing of it was found in the damaged file"}
+			r.Loss.Notes = []string{"the damaged file contains no part of this model"}
 		}
 	}
 	s.mu.Lock()
@@ -78,58 +79,10 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	return r, nil
 }
 
-// readShape returns the stored shape of a model, nil if the file does not know it.
-func readShape(tx *bbolt.Tx, name string) (*string, error) {
-	key := shapeKey(name)
-	value := tx.Bucket([]byte(bucketMeta)).Get(key)
-	if value == nil {
-		return nil, nil
-	}
-	payload, err := unseal(kindShape, bucketMeta, key, value)
-	if err != nil {
-		return nil, damaged("shape", err)
-	}
-	shape := string(payload)
-	return &shape, nil
-}
-
-// damaged: the file was sound when it was opened, and no longer is.
+// damaged wraps the error of a part of the file that was sound when the file was
+// opened, and no longer is.
 func damaged(what string, err error) error {
 	return fmt.Errorf("%w since it was opened: %s: %w; restart to repair it", ErrDamaged, what, err)
-}
-
-// begin adds an empty model.
-func (s *Store) begin(name, shape string) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		if err := createModel(tx, name); err != nil {
-			return err
-		}
-		var l ledger
-		value := seal(nil, kindShape, bucketMeta, shapeKey(name), []byte(shape))
-		l.add(value)
-		if err := tx.Bucket([]byte(bucketMeta)).Put(shapeKey(name), value); err != nil {
-			return err
-		}
-		return putLedger(tx, name, l)
-	})
-}
-
-// reshape gives a model whose shape is lost a new one.
-func (s *Store) reshape(name, shape string) error {
-	return s.update(func(tx *bbolt.Tx) error {
-		l, err := readLedger(tx, name)
-		if err != nil {
-			return err
-		}
-		b, key := tx.Bucket([]byte(bucketMeta)), shapeKey(name)
-		l.remove(b.Get(key))
-		value := seal(nil, kindShape, bucketMeta, key, []byte(shape))
-		l.add(value)
-		if err := b.Put(key, value); err != nil {
-			return err
-		}
-		return putLedger(tx, name, l)
-	})
 }
 
 func readLedger(tx *bbolt.Tx, name string) (ledger, error) {
@@ -144,8 +97,8 @@ func readLedger(tx *bbolt.Tx, name string) (ledger, error) {
 	return l, nil
 }
 
-// readCheckpoint returns a generation, nil if the slot is empty. Its state
-// aliases the file.
+// readCheckpoint returns the generation in a slot, nil if the slot is empty. Its
+// state aliases the file.
 func readCheckpoint(tx *bbolt.Tx, name string, slot int) (*checkpoint, error) {
 	bucket := checkpointBucket(name, slot)
 	value := tx.Bucket([]byte(bucket)).Get(stateKey)
@@ -159,7 +112,7 @@ func readCheckpoint(tx *bbolt.Tx, name string, slot int) (*checkpoint, error) {
 	return decodeCheckpoint(payload)
 }
 
-// read fills an empty model, and what Load returns of it.
+// read fills an empty model, and r with the result of Load.
 func (m *model) read(tx *bbolt.Tx, name string, r *Recovered) (err error) {
 	if m.ledger, err = readLedger(tx, name); err != nil {
 		return err
@@ -194,13 +147,13 @@ func (m *model) readJournal(tx *bbolt.Tx, name string, r *Recovered) error {
 	b := tx.Bucket([]byte(bucket))
 	m.first = m.ledger.last + 1
 	if k, _ := b.Cursor().First(); k != nil {
-		m.first = place(k)
+		m.first = keyNumber(k)
 	}
 	if r.State == nil { // after a repair the journal may begin later than at 1
 		r.Seq = m.first - 1
 	}
 	for seq := r.Seq + 1; seq <= m.ledger.last; seq++ {
-		key := order(seq)
+		key := numberKey(seq)
 		payload, err := unseal(kindRecord, bucket, key, b.Get(key))
 		if err != nil {
 			return fmt.Errorf("record %d: %w", seq, err)
@@ -227,40 +180,9 @@ func (m *model) readPending(tx *bbolt.Tx, name string, r *Recovered) error {
 			return err
 		}
 		p.Model = name
-		m.arrival = place(key)
-		m.waiting[p.Key] = m.arrival
+		m.arrival = keyNumber(key)
+		m.pending[p.Key] = m.arrival
 		r.Pending = append(r.Pending, p)
 		return nil
 	})
-}
-
-// OpenReadOnly opens the state file at path for inspection: nothing is written,
-// repaired or compacted, and other readers may do the same. ErrLocked while a
-// daemon uses the file; ErrDamaged if it needs repair.
-func OpenReadOnly(path string, opts Options) (*Store, error) {
-	s, err := openReadOnly(path, opts.withDefaults())
-	if err != nil {
-		return nil, fmt.Errorf("persist: open %s to read: %w", path, err)
-	}
-	return s, nil
-}
-
-func openReadOnly(path string, opts Options) (*Store, error) {
-	file, err := lock(path, os.O_RDONLY)
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{path: path, opts: opts, readOnly: true, file: file, models: make(map[string]*model)}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	if err := checkSound(file, info.Size()); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	db, err := openBolt(file, opts, true)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return s, s.use(db, file)
 }

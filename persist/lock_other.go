@@ -4,11 +4,12 @@ package persist
 
 import "os"
 
-// tryLock leaves the locking to bbolt, which does it when it opens the file.
+// tryLock always succeeds: on these systems only bbolt locks the file, when it
+// opens it.
 func tryLock(*os.File, bool) (bool, error) { return true, nil }
 
-// locks: tryLock tells whether another process has a file locked.
-const locks = false
+// canLock reports whether tryLock detects the locks of other processes.
+const canLock = false
 
 // device returns the number of the file system that a file is on.
 func device(os.FileInfo) uint64 { return 0 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// tryLock takes bbolt's lock on the file: shared by readers, exclusive for a
-// writer. It reports false if another holds it.
+// tryLock takes bbolt's lock on the file, shared by readers and exclusive for a
+// writer, without waiting. It returns false if another process holds the lock.
 func tryLock(file *os.File, shared bool) (bool, error) {
 	how := syscall.LOCK_EX
 	if shared {
@@ -25,10 +25,10 @@ func tryLock(file *os.File, shared bool) (bool, error) {
 	return err == nil, err
 }
 
-// locks: tryLock tells whether another process has a file locked.
-const locks = true
+// canLock reports whether tryLock detects the locks of other processes.
+const canLock = true
 
-// release unlocks and closes a file. Closing alone would not unlock one that
+// release unlocks and closes a file. Closing alone would not unlock a file that
 // bbolt has mapped and, after a fault, never unmaps.
 func release(file *os.File) error {
 	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
@@ -43,7 +43,8 @@ func device(info os.FileInfo) uint64 {
 	return uint64(stat.Dev)
 }
 
-// holder names the process that has the file locked, where the system tells.
+// holder names the process that holds the lock of a file, "" where the system does
+// not report it.
 func holder(info os.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -64,7 +65,8 @@ func holder(info os.FileInfo) string {
 	return ""
 }
 
-// syncDir makes a rename in dir durable. File systems that cannot do it say EINVAL.
+// syncDir makes a rename in dir durable. File systems that cannot sync a directory
+// return EINVAL, which is ignored.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

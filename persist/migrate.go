@@ -7,16 +7,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// formatVersion is that of the files that this package writes:
+// formatVersion is the version of the files that this package writes:
 //
 //	1  the first
-//	2  records and pending samples may have extras, there are more kinds of records, and
-//	   filters of the broker's session may be remembered
-//	3  messages that the broker may send again are noted, and pending samples may have
-//	   an identity
+//	2  records and pending samples may have extras, more kinds of records exist, and
+//	   the file may contain the filters of the broker's session
+//	3  the file contains the messages that the broker may send again, and pending
+//	   samples may have an identity
 //
-// Whatever changes in later ones, the bucket "meta" and the sealed form of "format" stay, so
-// that every version can tell which one it sees.
+// Later versions keep the bucket "meta" and the sealed form of "format", so that every
+// version can read the version of a file.
 const formatVersion = 3
 
 func sealFormat(version uint64) []byte {
@@ -35,18 +35,18 @@ func decodeFormat(payload []byte) (uint64, error) {
 	return version, nil
 }
 
-// checkVersion refuses what only a newer version of this package can read.
+// checkVersion rejects files that only a newer version of this package can read.
 func checkVersion(version uint64) error {
 	if version > formatVersion {
-		return fmt.Errorf("format version %d, this edge knows versions up to %d: use the newer edge, or its backup of before: %w",
+		return fmt.Errorf("format version %d, this edge reads versions up to %d: use the newer edge, or a backup from before its first start: %w",
 			version, formatVersion, ErrForeign)
 	}
 	return nil
 }
 
-// migrate brings a sound file of an older format version to this one, in one
-// transaction. Earlier versions need no more than another number: all that they
-// hold is valid in this one.
+// migrate converts a sound file of an older format version to formatVersion, in one
+// transaction. It changes the version number alone: every entry of an older version
+// is valid in this one.
 func (s *Store) migrate(version uint64) error {
 	if version == formatVersion {
 		return nil

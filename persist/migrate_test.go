@@ -12,8 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// TestVersions reads the state files that earlier versions wrote, and goes on
-// from them.
+// TestVersions opens the state files of earlier versions, and converts them.
 func TestVersions(t *testing.T) {
 	for _, name := range []string{"v1.state", "v2.state"} {
 		t.Run(name, func(t *testing.T) { testVersion(t, name) })
@@ -25,9 +24,9 @@ func testVersion(t *testing.T, name string) {
 	writeFile(t, path, readFile(t, filepath.Join("testdata", name)))
 	s := newStore(t, path, Options{})
 	if s.Recovery() != nil {
-		t.Fatalf("the fixture needed repair: %v", s.Recovery().Problems)
+		t.Fatalf("Open repaired the fixture: %v", s.Recovery().Problems)
 	}
-	// What testdata/make_state.go put there.
+	// The entries that testdata/make_state.go wrote.
 	tr := &truth{name: "bearing"}
 	for n := uint64(1); n <= 12; n++ {
 		r := sample("bearing", n)
@@ -35,7 +34,7 @@ func testVersion(t *testing.T, name string) {
 		tr.records = append(tr.records, r)
 	}
 	for n := uint64(1); n <= 3; n++ {
-		tr.pending = append(tr.pending, waitingSample("bearing", n))
+		tr.pending = append(tr.pending, pendingSample("bearing", n))
 	}
 	tr.seq, tr.state = 9, []byte("state after record 9")
 	tr.check(t, s)
@@ -44,12 +43,12 @@ func testVersion(t *testing.T, name string) {
 	}
 	closeStore(t, s)
 	if file := readFile(t, path); bytes.Count(file, sealFormat(formatVersion)) == 0 {
-		t.Error("the file still carries the old version alone, which an older edge would read and misunderstand")
+		t.Error("the file has only the old version number, so that an older edge would misread it")
 	}
 	tr.check(t, newStore(t, path, Options{}))
 }
 
-// TestVersion1ReadOnly inspects a file of version 1 and leaves it as it is.
+// TestVersion1ReadOnly inspects a file of version 1 without changing it.
 func TestVersion1ReadOnly(t *testing.T) {
 	path := tempPath(t)
 	before := readFile(t, filepath.Join("testdata", "v1.state"))
@@ -67,7 +66,8 @@ func TestVersion1ReadOnly(t *testing.T) {
 	}
 }
 
-// TestNewerVersion: a file of a later version is refused, unharmed, with a way out.
+// TestNewerVersion opens a file of a later version: the error names the version, and
+// the file does not change.
 func TestNewerVersion(t *testing.T) {
 	path := tempPath(t)
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: pageSize})
@@ -101,14 +101,14 @@ func TestNewerVersion(t *testing.T) {
 		}
 	}
 	if string(before) != string(readFile(t, path)) {
-		t.Error("a file of a newer version was changed")
+		t.Error("Open changed a file of a newer version")
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
-		t.Errorf("files appeared beside it: %v", entries)
+		t.Errorf("new files beside it: %v", entries)
 	}
 }
 
-// foreignFiles are files that belong to others.
+// foreignFiles returns files of other programs.
 func foreignFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{

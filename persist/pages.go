@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// This file reads bbolt's file format (version 2) without trusting it: every
-// offset, size and page number is checked before it is used, no page is read
-// twice, and a part that is damaged does not hide the rest. bbolt itself maps
-// the file and follows what it finds there.
+// This file reads bbolt's file format (version 2) without trusting it: it checks
+// every offset, size and page number before it uses it, reads no page twice, and
+// reads on after a damaged part. bbolt itself maps the file and follows its
+// offsets unchecked.
 //
 // All numbers are in the machine's byte order, as bbolt writes them.
 //
@@ -39,9 +39,9 @@ const (
 	maxProblems   = 100
 )
 
-var order64 = binary.NativeEndian
+var byteOrder = binary.NativeEndian
 
-// meta is the root of one transaction's tree.
+// meta locates the tree of one transaction.
 type meta struct {
 	root, freelist, high, txid uint64
 }
@@ -56,28 +56,39 @@ func readMeta(file io.ReaderAt, n int64) (meta, error) {
 	h := fnv.New64a()
 	_, _ = h.Write(b[:metaSize-8])
 	switch {
-	case order64.Uint64(buf) != uint64(n) || order64.Uint16(buf[8:]) != metaPage:
+	case byteOrder.Uint64(buf) != uint64(n) || byteOrder.Uint16(buf[8:]) != metaPage:
 		return meta{}, fmt.Errorf("meta page %d is not a meta page: %w", n, ErrDamaged)
-	case order64.Uint32(b) != metaMagic || order64.Uint32(b[4:]) != metaVersion:
+	case byteOrder.Uint32(b) != metaMagic || byteOrder.Uint32(b[4:]) != metaVersion:
 		return meta{}, fmt.Errorf("meta page %d: no magic number: %w", n, ErrDamaged)
-	case order64.Uint64(b[metaSize-8:]) != h.Sum64():
+	case byteOrder.Uint64(b[metaSize-8:]) != h.Sum64():
 		return meta{}, fmt.Errorf("meta page %d: checksum differs: %w", n, ErrDamaged)
-	case order64.Uint32(b[8:]) != pageSize:
-		return meta{}, fmt.Errorf("pages of %d bytes, want %d: %w", order64.Uint32(b[8:]), pageSize, ErrForeign)
+	case byteOrder.Uint32(b[8:]) != pageSize:
+		return meta{}, fmt.Errorf("pages of %d bytes, want %d: %w", byteOrder.Uint32(b[8:]), pageSize, ErrForeign)
 	}
-	return meta{root: order64.Uint64(b[16:]), freelist: order64.Uint64(b[32:]), high: order64.Uint64(b[40:]), txid: order64.Uint64(b[48:])}, nil
+	return meta{root: byteOrder.Uint64(b[16:]), freelist: byteOrder.Uint64(b[32:]), high: byteOrder.Uint64(b[40:]), txid: byteOrder.Uint64(b[48:])}, nil
+}
+
+// newestMeta returns the newest valid meta page, the zero value if neither is valid.
+func newestMeta(file io.ReaderAt) (newest meta) {
+	for n := range int64(2) {
+		if m, err := readMeta(file, n); err == nil && m.txid >= newest.txid {
+			newest = m
+		}
+	}
+	return newest
 }
 
 // pages reads the tree of one transaction.
 type pages struct {
 	file     io.ReaderAt
-	high     uint64 // pages from here on do not belong to the tree
+	high     uint64 // first page beyond the tree
 	seen     []bool // pages read, or free
 	used     int64  // pages reached, the meta pages included
 	problems *problems
 }
 
-// problems collects what is wrong with a file, and stops growing at some point.
+// problems collects descriptions of damage: the first maxProblems, and the number of
+// the others.
 type problems struct {
 	list []string
 	more int
@@ -102,7 +113,7 @@ func (p *problems) all() []string {
 func newPages(file io.ReaderAt, size int64, m meta, pr *problems) *pages {
 	p := &pages{file: file, high: m.high, used: 2, problems: pr}
 	if limit := uint64(size / pageSize); p.high > limit {
-		pr.add("the file ends at page %d of %d: it was cut short", limit, p.high)
+		pr.add("the file ends at page %d of %d: it was truncated", limit, p.high)
 		p.high = limit
 	}
 	p.seen = make([]bool, max(p.high, 2))
@@ -110,7 +121,7 @@ func newPages(file io.ReaderAt, size int64, m meta, pr *problems) *pages {
 	return p
 }
 
-// read returns page id with its overflow; nil if it cannot be.
+// read returns page id with its overflow pages, nil if the page is not valid.
 func (p *pages) read(id uint64) []byte {
 	if id < 2 || id >= p.high {
 		p.problems.add("page %d is out of range", id)
@@ -121,8 +132,8 @@ func (p *pages) read(id uint64) []byte {
 		p.problems.add("page %d: %v", id, err)
 		return nil
 	}
-	n := uint64(order64.Uint32(head[12:])) + 1
-	if order64.Uint64(head[:]) != id || id+n > p.high {
+	n := uint64(byteOrder.Uint32(head[12:])) + 1
+	if byteOrder.Uint64(head[:]) != id || id+n > p.high {
 		p.problems.add("page %d is not a page", id)
 		return nil
 	}
@@ -154,19 +165,19 @@ func (p *pages) walk(id uint64, low, high []byte, depth int, visit func(flags ui
 	}
 }
 
-// elements visits what is on one page, inline or not.
+// elements visits the elements of one page, stored inline or on its own.
 func (p *pages) elements(id uint64, buf, low, high []byte, depth int, visit func(flags uint32, key, value []byte)) {
-	flags, count := order64.Uint16(buf[8:]), int(order64.Uint16(buf[10:]))
+	flags, count := byteOrder.Uint16(buf[8:]), int(byteOrder.Uint16(buf[10:]))
 	branch := flags == branchPage
 	switch {
 	case !branch && flags != leafPage:
 		p.problems.add("page %d is neither branch nor leaf", id)
 		return
 	case pageHeader+count*elementSize > len(buf):
-		p.problems.add("page %d: %d elements are more than it holds", id, count)
+		p.problems.add("page %d: %d elements are more than fit on it", id, count)
 		return
 	case branch && count == 0:
-		p.problems.add("page %d: an empty branch", id)
+		p.problems.add("page %d is an empty branch", id)
 		return
 	}
 	type child struct {
@@ -178,9 +189,9 @@ func (p *pages) elements(id uint64, buf, low, high []byte, depth int, visit func
 	for i := range count {
 		at := uint64(pageHeader + i*elementSize)
 		e := buf[at:]
-		pos, keySize, valueSize := uint64(order64.Uint32(e)), uint64(order64.Uint32(e[4:])), uint64(0)
+		pos, keySize, valueSize := uint64(byteOrder.Uint32(e)), uint64(byteOrder.Uint32(e[4:])), uint64(0)
 		if !branch {
-			pos, keySize, valueSize = keySize, uint64(order64.Uint32(e[8:])), uint64(order64.Uint32(e[12:]))
+			pos, keySize, valueSize = keySize, uint64(byteOrder.Uint32(e[8:])), uint64(byteOrder.Uint32(e[12:]))
 		}
 		start := at + pos
 		if start+keySize+valueSize > uint64(len(buf)) || start < uint64(pageHeader+count*elementSize) {
@@ -194,9 +205,9 @@ func (p *pages) elements(id uint64, buf, low, high []byte, depth int, visit func
 		}
 		last = key
 		if branch {
-			children = append(children, child{order64.Uint64(e[8:]), key})
+			children = append(children, child{byteOrder.Uint64(e[8:]), key})
 		} else {
-			visit(order64.Uint32(e), key, buf[start+keySize:start+keySize+valueSize])
+			visit(byteOrder.Uint32(e), key, buf[start+keySize:start+keySize+valueSize])
 		}
 	}
 	for i, c := range children {
@@ -223,7 +234,7 @@ func (p *pages) entries(root uint64, visit func(bucket string, key, value []byte
 			}
 			visit(name, key, value)
 		}
-		page := order64.Uint64(value)
+		page := byteOrder.Uint64(value)
 		switch inline := value[bucketHeader:]; {
 		case page != 0:
 			p.walk(page, nil, nil, 1, inside)
@@ -235,8 +246,8 @@ func (p *pages) entries(root uint64, visit func(bucket string, key, value []byte
 	})
 }
 
-// freelist checks the stored list of free pages, if there is one: bbolt would
-// overwrite them.
+// freelist checks the list of free pages if the file stores one, because bbolt
+// overwrites the pages on it.
 func (p *pages) freelist(id uint64) {
 	if id == noFreelist {
 		return
@@ -245,16 +256,16 @@ func (p *pages) freelist(id uint64) {
 	if buf == nil {
 		return
 	}
-	count, at := uint64(order64.Uint16(buf[10:])), uint64(pageHeader)
+	count, at := uint64(byteOrder.Uint16(buf[10:])), uint64(pageHeader)
 	if count == 0xFFFF {
-		count, at = order64.Uint64(buf[at:]), at+8
+		count, at = byteOrder.Uint64(buf[at:]), at+8
 	}
-	if order64.Uint16(buf[8:]) != freelistPage || count > (uint64(len(buf))-at)/8 {
+	if byteOrder.Uint16(buf[8:]) != freelistPage || count > (uint64(len(buf))-at)/8 {
 		p.problems.add("page %d is not a list of free pages", id)
 		return
 	}
 	for i := range count {
-		free := order64.Uint64(buf[at+8*i:])
+		free := byteOrder.Uint64(buf[at+8*i:])
 		if free < 2 || free >= p.high || p.seen[free] {
 			p.problems.add("page %d: free page %d is in use or out of range", id, free)
 			continue

@@ -7,15 +7,15 @@ import (
 	"edge/online"
 )
 
-// appendPending appends the payload of a sample that waits for its label; its
-// place in the order of arrival is its key.
+// appendPending appends the payload of a pending sample; the key of the value is the
+// number of its arrival.
 //
 //	sample's key, X, optional Probs, extras
 func appendPending(dst []byte, p *online.Pending) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.Key)
 	dst = appendFloats(dst, p.X)
 	dst = appendOptionalFloats(dst, p.Probs)
-	return appendExtras(dst, extras{ahead: p.Ahead, last: p.Last, epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Said, identity: p.Identity})
+	return appendExtras(dst, extras{ahead: p.Ahead, last: p.Last, epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity})
 }
 
 // decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
@@ -25,7 +25,7 @@ func decodePending(payload []byte) (online.Pending, error) {
 	p.X = d.floats(d.count(maxFeatures, 8))
 	p.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofPending)
-	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock, p.Said = e.ahead, e.last, e.epoch, e.name, e.by, e.clock, e.said
+	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock, p.Meta = e.ahead, e.last, e.epoch, e.name, e.by, e.clock, e.said
 	p.Identity = e.identity
 	if err := d.end(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
@@ -36,57 +36,57 @@ func decodePending(payload []byte) (online.Pending, error) {
 	return p, nil
 }
 
-// checkPending refuses what decoding would refuse.
+// checkPending returns an error for a sample that decodePending would not accept.
 func checkPending(p *online.Pending) error {
 	switch {
 	case len(p.Label) > maxLabel:
 		return fmt.Errorf("label of %d bytes, at most %d: %w", len(p.Label), maxLabel, errTooLarge)
 	case p.Clock < 0:
-		return fmt.Errorf("came at %v: %w", p.Clock, errEncoding)
+		return fmt.Errorf("arrival at %v, want 0 or later: %w", p.Clock, errEncoding)
 	}
 	return checkSample(p.X, p.Probs, p.Ahead, p.Last)
 }
 
-// arrivalOf returns where the sample waits, 0 if it does not.
+// arrivalOf returns the arrival of a pending sample, 0 if it is not pending.
 func (d *draft) arrivalOf(key uint64) uint64 {
-	if a, ok := d.moved[key]; ok {
+	if a, ok := d.changed[key]; ok {
 		return a
 	}
-	return d.base.waiting[key]
+	return d.model.pending[key]
 }
 
-func (d *draft) wait(p *online.Pending) error {
+func (d *draft) addPending(p *online.Pending) error {
 	if err := checkPending(p); err != nil {
 		return err
 	}
-	if err := d.forget(p.Key); err != nil {
+	if err := d.dropPending(p.Key); err != nil {
 		return err
 	}
 	if d.ledger.pending >= maxPending {
-		return fmt.Errorf("%d samples wait already: %w", d.ledger.pending, errTooLarge)
+		return fmt.Errorf("%d samples are pending already: %w", d.ledger.pending, errTooLarge)
 	}
 	bucket := pendingBucket(d.name)
 	b := d.tx.Bucket([]byte(bucket))
 	b.FillPercent = journalFill
 	d.arrival++
-	d.store.payload = appendPending(d.store.payload[:0], p)
-	if err := d.put(b, kindPending, bucket, order(d.arrival), d.store.payload); err != nil {
+	d.store.scratch.payload = appendPending(d.store.scratch.payload[:0], p)
+	if err := d.put(b, kindPending, bucket, numberKey(d.arrival), d.store.scratch.payload); err != nil {
 		return err
 	}
 	d.ledger.pending++
-	d.moved[p.Key] = d.arrival
+	d.changed[p.Key] = d.arrival
 	return nil
 }
 
-func (d *draft) forget(key uint64) error {
+func (d *draft) dropPending(key uint64) error {
 	a := d.arrivalOf(key)
 	if a == 0 {
 		return nil
 	}
-	if err := d.delete(d.tx.Bucket([]byte(pendingBucket(d.name))), order(a)); err != nil {
+	if err := d.delete(d.tx.Bucket([]byte(pendingBucket(d.name))), numberKey(a)); err != nil {
 		return err
 	}
 	d.ledger.pending--
-	d.moved[key] = 0
+	d.changed[key] = 0
 	return nil
 }

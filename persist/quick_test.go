@@ -2,6 +2,6 @@
 
 package persist
 
-// stride: without the build tag slow every fifth step of a store's life fails,
-// and is the last one.
+// stride is the distance of the steps that tests let fail, or kill the store at. The
+// build tag slow tests every step.
 const stride = 5

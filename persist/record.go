@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"edge/online"
+	"edge/online/conformal"
 )
 
 // kind is the first byte of a sealed value.
@@ -26,8 +26,8 @@ const (
 	kindTaken      kind = 'M'
 )
 
-// Bounds of what is stored. Encoding refuses beyond them, decoding refuses
-// before it allocates.
+// Bounds of the stored values. Encoding and decoding return an error beyond them,
+// decoding before it allocates.
 const (
 	maxFeatures = 10_000
 	maxClasses  = 1_000
@@ -57,7 +57,7 @@ var (
 //
 //	kind, version, uvarint length, payload, CRC-32C little-endian
 //
-// The CRC covers the place too, so that a value is valid only where it was put.
+// The CRC also covers bucket and key, so that a value is valid only at its own key.
 func seal(dst []byte, k kind, bucket string, key []byte, payload ...[]byte) []byte {
 	start, length := len(dst), 0
 	for _, part := range payload {
@@ -97,7 +97,7 @@ func sealOf(value []byte) uint32 {
 
 func checksum(bucket string, key, body []byte) uint32 {
 	crc := crc32.Update(0, castagnoli, []byte(bucket))
-	crc = crc32.Update(crc, castagnoli, []byte{0}) // no bucket's name holds it: bucket and key stay apart
+	crc = crc32.Update(crc, castagnoli, []byte{0}) // separates bucket and key: no bucket's name contains it
 	crc = crc32.Update(crc, castagnoli, key)
 	return crc32.Update(crc, castagnoli, body)
 }
@@ -252,7 +252,7 @@ type extras struct {
 	by          uint64
 	state       []byte
 	clock       time.Duration
-	said        online.Said
+	said        conformal.PredictionMeta
 	identity    uint64
 }
 
@@ -296,7 +296,7 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.clock != 0 {
 		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
 	}
-	if e.said != (online.Said{}) {
+	if e.said != (conformal.PredictionMeta{}) {
 		var flags byte
 		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, e.said.Sets} {
 			if set {
@@ -337,7 +337,7 @@ func (d *decoder) extras(allowed uint) (e extras) {
 			e.clock = time.Duration(d.uvarint())
 		case tagSaid:
 			flags := d.byte()
-			e.said = online.Said{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.uint64())}
+			e.said = conformal.PredictionMeta{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.uint64())}
 			if flags > 7 || math.IsNaN(e.said.Threshold) {
 				d.fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
 			}

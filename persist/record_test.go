@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"edge/online"
+	"edge/online/conformal"
 )
 
 // events are the cases of every test and the seeds of every fuzz target here.
@@ -25,7 +26,7 @@ var events = map[string]online.Event{
 	"every bit of floats": {Kind: online.Observe, X: []float64{math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.Inf(-1)}, Label: "é"},
 	"weighted":            {Kind: online.Observe, Key: 8, X: []float64{1}, Label: "ok", Weight: 2.5},
 	"everything late":     {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Weight: 0.5, Ahead: 17, Last: 3, Epoch: 4},
-	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Said: online.Said{Ruled: true, Sets: true, Threshold: -1.5}},
+	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Sets: true, Threshold: -1.5}},
 	"class added":         {Kind: online.ClassAdd, Label: "broken"},
 	"class removed":       {Kind: online.ClassRemove, Label: "broken"},
 	"class renamed":       {Kind: online.ClassRename, Key: 3, Label: "broken", Name: "defekt"},
@@ -35,18 +36,18 @@ var events = map[string]online.Event{
 	"largest":             {Kind: online.Observe, X: make([]float64, maxFeatures), Label: strings.Repeat("l", maxLabel), Probs: make([]float64, maxClasses)},
 }
 
-// waiters are the cases of pending samples.
-var waiters = map[string]online.Pending{
+// pendingSamples are the cases of the tests of pending samples.
+var pendingSamples = map[string]online.Pending{
 	"nothing":   {},
 	"plain":     {Key: 3, X: []float64{1, 2}, Probs: []float64{1}},
 	"in order":  {Key: 3, X: []float64{1, 2}, Probs: []float64{1}, Ahead: 300, Last: 2, Epoch: 1, Clock: time.Hour},
 	"labelled":  {Key: 3, X: []float64{1, 2}, Probs: []float64{}, Clock: 1, Label: "ok", By: math.MaxUint64},
-	"said":      {Key: 3, X: []float64{1}, Probs: []float64{1}, Said: online.Said{Ruled: true, Abstained: true}},
+	"said":      {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
 	"one class": {Key: 3, Ahead: 1},
 }
 
 func TestPendingRoundTrip(t *testing.T) {
-	for name, p := range waiters {
+	for name, p := range pendingSamples {
 		t.Run(name, func(t *testing.T) {
 			got, err := decodePending(appendPending(nil, &p))
 			if err != nil {
@@ -59,8 +60,8 @@ func TestPendingRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRecordsOfVersion1 reads what version 1 wrote, and writes the same for
-// what it could say.
+// TestRecordsOfVersion1 decodes payloads of version 1, and encodes the same events to
+// the same bytes.
 func TestRecordsOfVersion1(t *testing.T) {
 	for line := range strings.Lines(string(readFile(t, filepath.Join("testdata", "records_v1.txt")))) {
 		name, digits, found := strings.Cut(strings.TrimSpace(line), "\t")
@@ -99,10 +100,10 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// TestRecordSize holds the encoding to its promise: 8 bytes a number and few besides.
+// TestRecordSize checks the size of a record: 8 bytes a number and at most 26 others.
 func TestRecordSize(t *testing.T) {
 	ev := online.Event{Kind: online.Observe, Key: 1, X: make([]float64, 33), Label: "class"}
-	value := seal(nil, kindRecord, journalBucket("bearing"), order(1), appendRecord(nil, &ev))
+	value := seal(nil, kindRecord, journalBucket("bearing"), numberKey(1), appendRecord(nil, &ev))
 	if limit := 33*8 + 26; len(value) > limit {
 		t.Errorf("a record of 33 features takes %d bytes, want at most %d", len(value), limit)
 	}
@@ -132,7 +133,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"2^64 labels ahead":    append(append(record[:len(record):len(record)], tagChain), huge...),
 		"weight NaN":           appendExtras(record[:len(record):len(record)], extras{weight: math.NaN()}),
 		"weight below 0":       appendExtras(record[:len(record):len(record)], extras{weight: -1}),
-		"said NaN":             appendExtras(record[:len(record):len(record)], extras{said: online.Said{Sets: true, Threshold: math.NaN()}}),
+		"said NaN":             appendExtras(record[:len(record):len(record)], extras{said: conformal.PredictionMeta{Sets: true, Threshold: math.NaN()}}),
 		"said too much":        append(append(record[:len(record):len(record)], byte(tagSaid), 8), make([]byte, 8)...),
 		"weight too large":     appendExtras(record[:len(record):len(record)], extras{weight: online.MaxWeight + 1}),
 	} {
@@ -156,9 +157,10 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestSealRefuses flips every bit of small values, cuts them, and puts them in the wrong place.
+// TestSealRefuses flips every bit of small values, truncates them, and unseals them at
+// a wrong key.
 func TestSealRefuses(t *testing.T) {
-	bucket, key := journalBucket("bearing"), order(17)
+	bucket, key := journalBucket("bearing"), numberKey(17)
 	for name, ev := range events {
 		if name == "largest" {
 			continue
@@ -186,7 +188,7 @@ func TestSealRefuses(t *testing.T) {
 		}{
 			{kindPending, bucket, key},
 			{kindRecord, journalBucket("pump"), key},
-			{kindRecord, bucket, order(18)},
+			{kindRecord, bucket, numberKey(18)},
 			{kindRecord, bucket + "\x01", key},
 		} {
 			if _, err := unseal(wrong.kind, wrong.bucket, wrong.key, value); !errors.Is(err, errSeal) {
@@ -221,14 +223,14 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// plain is an event without what cmp cannot compare bit by bit.
+// plain returns an event without the floats, which cmp does not compare bit by bit.
 func plain(ev online.Event) online.Event {
 	ev.X, ev.Probs = nil, nil
 	return ev
 }
 
 func FuzzDecodePending(f *testing.F) {
-	for _, p := range waiters {
+	for _, p := range pendingSamples {
 		f.Add(appendPending(nil, &p))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
@@ -273,7 +275,7 @@ func FuzzDecodeLedger(f *testing.F) {
 	})
 }
 
-// FuzzUnseal: whatever is accepted is exactly what seal writes.
+// FuzzUnseal checks that unseal accepts only values that seal writes.
 func FuzzUnseal(f *testing.F) {
 	f.Add(seal(nil, kindShape, "meta", []byte("k"), []byte("payload")))
 	f.Add(sealFormat(1))

@@ -2,6 +2,6 @@
 
 package persist
 
-// renameNew renames a file to a path where there is none; fs.ErrExist if there
-// is one.
+// renameNew renames a file to a path that names no file; it returns fs.ErrExist
+// if the path names one.
 func renameNew(from, to string) error { return renameIfNew(from, to) }

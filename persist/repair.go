@@ -1,52 +1,42 @@
 package persist
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.etcd.io/bbolt"
 )
 
-// keptAside is how many files of a kind, damaged ones or those that a backup
-// replaced, are kept; the oldest goes first.
-const keptAside = 3
-
-// Recovery says what Open found damaged, and what that costs.
+// Recovery describes a repair by Open: the damage and the resulting loss.
 type Recovery struct {
-	Aside    string          // where the damaged file is kept
-	Problems []string        // what was wrong with it
-	Models   map[string]Loss // every model of which something was found
+	Aside    string          // path of the damaged file, which is kept
+	Problems []string        // of the damaged file
+	Models   map[string]Loss // every model that left a valid entry in the damaged file
 }
 
-// Loss is what a repair could not bring back of one model.
+// Loss counts the entries of one model that a repair could not recover.
 type Loss struct {
-	// Samples were committed but are in no checkpoint and cannot be replayed.
-	// Boundaries of minibatches are counted as samples.
+	// Samples counts committed records that are in no checkpoint and cannot be
+	// replayed, boundaries of minibatches among them.
 	Samples uint64
-	// Pending samples no longer wait for their labels.
+	// Pending counts lost samples whose labels had not come.
 	Pending uint64
-	// Notes say it in words; none if nothing of the model was damaged.
+	// Notes describe the loss, one sentence each; empty if the model was intact.
 	Notes []string
 }
 
-// Recovery returns what Open had to repair, nil if the file was sound.
+// Recovery returns the repair that Open made, nil if the file was sound.
 func (s *Store) Recovery() *Recovery { return s.recovery }
 
-// repair replaces a damaged file by a new one with everything that is valid in
-// it, and keeps the damaged one beside it.
+// repair replaces a damaged file by a new one with all valid entries of the
+// damaged file, which it keeps beside the new one.
 func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	models, taken, note := salvage(file, size)
-	r := &Recovery{Problems: problems, Models: settle(models, note)}
+	r := &Recovery{Problems: problems, Models: reconcile(models, note)}
 	err := s.build(func(db *bbolt.DB) error {
 		if err := restore(db, models, taken, nil); err != nil {
 			return err
@@ -59,7 +49,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	s.recovery = r
-	s.opts.Log.Error("state file was damaged: carried over what is valid", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
+	s.opts.Log.Error("state file was damaged: copied its valid entries to a new file", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
 	for _, name := range slices.Sorted(maps.Keys(r.Models)) {
 		if loss := r.Models[name]; len(loss.Notes) > 0 {
 			s.opts.Log.Error("state repaired", "model", name, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "detail", strings.Join(loss.Notes, "; "))
@@ -68,14 +58,14 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	return release(file)
 }
 
-// salvage gathers what is valid in a damaged file: the models, and the sealed note
-// of the taken messages, nil if there is none. Its text says so if the newest
+// salvage collects the valid entries of a damaged file: the models, and the sealed
+// list of taken messages, nil if it was not found. note is not empty if the newest
 // transaction may be missing.
 //
-// The tree of the transaction before the newest is still whole in the file: it
-// fills in what the newest has lost. Without a valid meta page the best tree
-// that can be found is taken.
-func salvage(file io.ReaderAt, size int64) (models map[string]*holding, taken []byte, note string) {
+// The tree of the transaction before the newest is still whole in the file:
+// salvage takes the entries from it that the newest tree has lost. Without a valid
+// meta page it takes the tree with the most records.
+func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, taken []byte, note string) {
 	metas, problems, err := readMetas(file, size)
 	if err != nil {
 		return nil, nil, ""
@@ -98,11 +88,11 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*holding, taken []
 	if best.stale {
 		note = "the disk lost writes: the last transactions are lost"
 	}
-	trusted := best.sound && best.version != 0 // a model that is missing there was reset
+	trusted := best.sound && best.version != 0 // so a model that it does not contain was reset
 	for name, earlier := range before.models {
 		switch h := best.models[name]; {
 		case h == nil && !trusted:
-			earlier.notes.add("taken from the transaction before the last, which is lost")
+			earlier.notes.add("recovered from the transaction before the last; the last one is lost")
 			best.models[name] = earlier
 		case h != nil && !h.intact():
 			h.fillFrom(earlier, !best.sound)
@@ -114,7 +104,7 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*holding, taken []
 	return best.models, best.taken, note
 }
 
-// bestTree finds the tree with the most records among all pages that may be a root.
+// bestTree returns the tree with the most records among all pages that may be a root.
 func bestTree(file io.ReaderAt, size int64) *contents {
 	best := &contents{}
 	var reached uint64
@@ -136,10 +126,10 @@ func bestTree(file io.ReaderAt, size int64) *contents {
 	return best
 }
 
-// fillFrom takes what h has lost from the same model one transaction earlier.
-// Pending samples only where pages were lost: those that the last transaction
-// dropped come back with them.
-func (h *holding) fillFrom(before *holding, pages bool) {
+// fillFrom copies the entries that h has lost from the same model one transaction
+// earlier; pending samples only if pages is true, which means that pages were lost,
+// because those that the last transaction dropped come back with them.
+func (h *modelContents) fillFrom(before *modelContents, pages bool) {
 	if h.shape == nil {
 		h.shape = before.shape
 	}
@@ -165,11 +155,12 @@ func (h *holding) fillFrom(before *holding, pages bool) {
 	}
 }
 
-// settle settles all models, and says what each has lost.
-func settle(models map[string]*holding, note string) map[string]Loss {
+// reconcile reconciles every model, and returns the loss of each. It adds note,
+// unless empty, to the notes of each.
+func reconcile(models map[string]*modelContents, note string) map[string]Loss {
 	losses := make(map[string]Loss)
 	for name, h := range models {
-		loss := h.settle()
+		loss := h.reconcile()
 		if note != "" {
 			loss.Notes = append(loss.Notes, note)
 		}
@@ -178,16 +169,16 @@ func settle(models map[string]*holding, note string) map[string]Loss {
 	return losses
 }
 
-// settle drops what cannot be used: records beyond a gap, a generation whose
-// records are not all there, a sample that waits twice. What stays is
-// consistent, and the loss is what it is short of.
-func (h *holding) settle() Loss {
+// reconcile drops the entries that cannot be used: records beyond a gap, a
+// generation whose records are incomplete, the older of two pending samples with
+// one key. The remaining entries are consistent; reconcile returns the loss.
+func (h *modelContents) reconcile() Loss {
 	loss := Loss{Notes: h.notes.all()}
 	if h.intact() && h.missing() == nil {
 		return loss
 	}
 	if h.shape == nil {
-		loss.Notes = append(loss.Notes, "its shape is lost: the next one is taken")
+		loss.Notes = append(loss.Notes, "the shape is lost: the next start stores the configuration's")
 	}
 
 	n := newest(h.slots)
@@ -196,7 +187,7 @@ func (h *holding) settle() Loss {
 	if h.ledger != nil {
 		known = h.ledger.last
 	} else {
-		loss.Notes = append(loss.Notes, "its ledger is lost: more may be missing")
+		loss.Notes = append(loss.Notes, "the ledger is lost: more entries may be missing")
 	}
 	seqs := slices.Sorted(maps.Keys(h.journal))
 	if len(seqs) > 0 {
@@ -227,7 +218,7 @@ func (h *holding) settle() Loss {
 	for arrival, w := range h.pending {
 		latest[w.key] = max(latest[w.key], arrival)
 	}
-	maps.DeleteFunc(h.pending, func(arrival uint64, w waiting) bool { return latest[w.key] != arrival })
+	maps.DeleteFunc(h.pending, func(arrival uint64, w pendingEntry) bool { return latest[w.key] != arrival })
 	if h.ledger != nil && h.ledger.pending > uint64(len(h.pending)) {
 		loss.Pending = h.ledger.pending - uint64(len(h.pending))
 	}
@@ -236,7 +227,7 @@ func (h *holding) settle() Loss {
 	if h.slots[n].generation > 0 {
 		from = fmt.Sprintf("the checkpoint at %d", h.slots[n].seq)
 	}
-	loss.Notes = append(loss.Notes, fmt.Sprintf("carries on from %s and %d records after it: %d samples and %d pending ones are lost",
+	loss.Notes = append(loss.Notes, fmt.Sprintf("continues from %s and %d records after it: %d samples and %d pending ones are lost",
 		from, end-base, loss.Samples, loss.Pending))
 	var mark uint64
 	if h.ledger != nil {
@@ -246,9 +237,9 @@ func (h *holding) settle() Loss {
 	return loss
 }
 
-// restore writes settled models to an empty database, and the sealed notes of the
-// taken messages and of the session's filters, if there are any.
-func restore(db *bbolt.DB, models map[string]*holding, taken, filters []byte) error {
+// restore writes reconciled models to an empty database, and the sealed lists of
+// taken messages and of the session's filters unless they are nil.
+func restore(db *bbolt.DB, models map[string]*modelContents, taken, filters []byte) error {
 	if err := initialise(db); err != nil {
 		return err
 	}
@@ -269,7 +260,7 @@ func restore(db *bbolt.DB, models map[string]*holding, taken, filters []byte) er
 	})
 }
 
-func (h *holding) restore(tx *bbolt.Tx, name string) error {
+func (h *modelContents) restore(tx *bbolt.Tx, name string) error {
 	if h.shape == nil {
 		h.shape = seal(nil, kindShape, bucketMeta, shapeKey(name))
 	}
@@ -295,107 +286,16 @@ func (h *holding) restore(tx *bbolt.Tx, name string) error {
 	journal := tx.Bucket([]byte(journalBucket(name)))
 	journal.FillPercent = journalFill
 	for _, seq := range slices.Sorted(maps.Keys(h.journal)) {
-		if err := put(journal, order(seq), h.journal[seq]); err != nil {
+		if err := put(journal, numberKey(seq), h.journal[seq]); err != nil {
 			return err
 		}
 	}
 	pending := tx.Bucket([]byte(pendingBucket(name)))
 	pending.FillPercent = journalFill
 	for _, arrival := range slices.Sorted(maps.Keys(h.pending)) {
-		if err := put(pending, order(arrival), h.pending[arrival].value); err != nil {
+		if err := put(pending, numberKey(arrival), h.pending[arrival].value); err != nil {
 			return err
 		}
 	}
 	return putLedger(tx, name, l)
-}
-
-// keepAside gives a file a second name, <path>.<why>-<n>, or copies it where path
-// is not its name or the file system knows no links. The latest few are kept.
-func keepAside(file *os.File, path, why string) (string, error) {
-	prefix := filepath.Base(path) + "." + why + "-"
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return "", err
-	}
-	var numbers []int
-	for _, e := range entries {
-		if rest, ok := strings.CutPrefix(e.Name(), prefix); ok {
-			if n, err := strconv.Atoi(rest); err == nil && n > 0 {
-				numbers = append(numbers, n)
-			}
-		}
-	}
-	slices.Sort(numbers)
-	name := func(n int) string { return path + "." + why + "-" + strconv.Itoa(n) }
-	for ; len(numbers) >= keptAside; numbers = numbers[1:] {
-		if err := os.Remove(name(numbers[0])); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-	}
-	next := 1
-	if len(numbers) > 0 {
-		next = numbers[len(numbers)-1] + 1
-	}
-	mine, err := file.Stat()
-	if err != nil {
-		return "", err
-	}
-	if named, err := os.Stat(path); err == nil && os.SameFile(mine, named) && os.Link(path, name(next)) == nil {
-		return name(next), nil
-	}
-	to, err := CreateTemp(name(next))
-	if err != nil {
-		return "", err
-	}
-	defer to.Close()
-	_, err = io.Copy(to, io.NewSectionReader(file, 0, math.MaxInt64))
-	if err = cmp.Or(err, to.Sync()); err == nil {
-		err = renameNew(to.Name(), name(next))
-	}
-	if err != nil {
-		return "", errors.Join(err, os.Remove(to.Name()))
-	}
-	return name(next), nil
-}
-
-// rollBack goes back to the tree of the last transaction that succeeded, in a
-// new file: every page of it is written again, and synced. The caller holds
-// s.write.
-func (s *Store) rollBack() error {
-	info, err := s.file.Stat()
-	if err != nil {
-		return err
-	}
-	for n := range int64(2) {
-		m, err := readMeta(s.file, n)
-		if err != nil || uint32(m.txid) != s.good {
-			continue
-		}
-		c := survey(s.file, info.Size(), m, true)
-		if len(c.problems) > 0 {
-			return fmt.Errorf("go back to the last good transaction: %s: %w", c.problems[0], ErrDamaged)
-		}
-		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models, c.taken, c.filters) }); err != nil {
-			return fmt.Errorf("go back to the last good transaction: %w", err)
-		}
-		s.suspect = false
-		return nil
-	}
-	return fmt.Errorf("go back to the last good transaction: its meta page is gone: %w", ErrDamaged)
-}
-
-// putLedger writes a model's ledger by itself.
-func putLedger(tx *bbolt.Tx, name string, l ledger) error {
-	value := seal(nil, kindLedger, bucketLedger, []byte(name), appendLedger(nil, l))
-	return tx.Bucket([]byte(bucketLedger)).Put([]byte(name), value)
-}
-
-// createModel makes the buckets of a model.
-func createModel(tx *bbolt.Tx, name string) error {
-	for _, b := range buckets(name) {
-		if _, err := tx.CreateBucket([]byte(b)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

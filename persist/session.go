@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	keySession = "session" // in meta: no part of a model, and not needed to learn
+	keySession = "session" // in bucket meta; part of no model
 	maxFilters = 100_000
 	maxFilter  = 1 << 16 // bytes, MQTT's own bound
 )
 
-// Filters returns the MQTT filters that RememberFilters kept; nil if none were,
-// or if they were lost with a damaged file.
+// Filters returns the MQTT filters that RememberFilters stored, nil if it stored
+// none or if a repair has lost them.
 func (s *Store) Filters() (filters []string, err error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -36,16 +36,16 @@ func (s *Store) Filters() (filters []string, err error) {
 	return filters, nil
 }
 
-// RememberFilters keeps the filters that the broker's session is subscribed to,
-// so that those which a later configuration does not have can be given back.
+// RememberFilters stores the filters that the broker's session is subscribed to, so
+// that the node can unsubscribe from those that a later configuration lacks.
 func (s *Store) RememberFilters(filters []string) error {
 	if len(filters) > maxFilters {
-		return fmt.Errorf("persist: remember %d filters: want at most %d", len(filters), maxFilters)
+		return fmt.Errorf("persist: store %d filters: want at most %d", len(filters), maxFilters)
 	}
 	payload := binary.AppendUvarint(nil, uint64(len(filters)))
 	for _, f := range filters {
 		if len(f) > maxFilter {
-			return fmt.Errorf("persist: remember a filter of %d bytes: want at most %d", len(f), maxFilter)
+			return fmt.Errorf("persist: store a filter of %d bytes: want at most %d", len(f), maxFilter)
 		}
 		payload = appendString(payload, f)
 	}
@@ -56,7 +56,7 @@ func (s *Store) RememberFilters(filters []string) error {
 		return tx.Bucket([]byte(bucketMeta)).Put(key, seal(nil, kindSession, bucketMeta, key, payload))
 	})
 	if err != nil {
-		return fmt.Errorf("persist: remember the filters in %s: %w", s.path, err)
+		return fmt.Errorf("persist: store the filters in %s: %w", s.path, err)
 	}
 	return nil
 }

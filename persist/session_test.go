@@ -10,12 +10,13 @@ import (
 	"testing"
 )
 
+// TestFiltersAreRemembered stores filters and reads them after a restart.
 func TestFiltersAreRemembered(t *testing.T) {
 	path := tempPath(t)
 	s := newStore(t, path, Options{})
 	newTruths(t, s, "m")
 	if got, err := s.Filters(); got != nil || err != nil {
-		t.Errorf("a new store remembers %q, %v", got, err)
+		t.Errorf("a new store has the filters %q, %v", got, err)
 	}
 	want := []string{"factory/+/vibration", "", "$share/g/a/#", strings.Repeat("x", 1<<16)}
 	for _, filters := range [][]string{{"an/older/one"}, want} {
@@ -26,31 +27,30 @@ func TestFiltersAreRemembered(t *testing.T) {
 	closeStore(t, s)
 	s = newStore(t, path, Options{})
 	if s.Recovery() != nil {
-		t.Errorf("a store with filters needs a repair: %+v", s.Recovery())
+		t.Errorf("Open repaired a sound store with filters: %+v", s.Recovery())
 	}
 	if got, err := s.Filters(); err != nil || !slices.Equal(got, want) {
-		t.Errorf("after a restart it remembers %.100q, %v", got, err)
+		t.Errorf("the filters after a restart are %.100q, %v", got, err)
 	}
 	if models, err := s.Models(); err != nil || !slices.Equal(models, []string{"m"}) {
 		t.Errorf("the models are %q, %v", models, err)
 	}
 	if err := s.RememberFilters(make([]string, maxFilters+1)); err == nil {
-		t.Error("too many filters are remembered")
+		t.Error("the store accepts too many filters")
 	}
 	if err := s.RememberFilters([]string{strings.Repeat("x", maxFilter+1)}); err == nil {
-		t.Error("a filter that MQTT does not have is remembered")
+		t.Error("the store accepts a filter longer than MQTT's limit")
 	}
 	if err := s.RememberFilters(nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.Filters(); len(got) > 0 || err != nil {
-		t.Errorf("after none, it remembers %q, %v", got, err)
+		t.Errorf("the filters after storing none are %q, %v", got, err)
 	}
 }
 
-// Damaged filters are found at the next start and given up; the models lose nothing.
-// A transaction that failed in its last sync is taken back; what was remembered
-// before stays.
+// TestFiltersOutliveAFailedSync rolls back a transaction whose last sync failed: the
+// filters stored before it remain.
 func TestFiltersOutliveAFailedSync(t *testing.T) {
 	failing := false
 	s := newStore(t, tempPath(t), Options{Fault: func(step string) error {
@@ -73,10 +73,12 @@ func TestFiltersOutliveAFailedSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := s.Filters(); err != nil || !slices.Equal(got, want) {
-		t.Errorf("after the transaction was taken back it remembers %q, %v, want %q", got, err, want)
+		t.Errorf("the filters after the rollback are %q, %v, want %q", got, err, want)
 	}
 }
 
+// TestDamagedFilters damages the filters: the next start drops them, and the models
+// lose no sample.
 func TestDamagedFilters(t *testing.T) {
 	path := tempPath(t)
 	s := newStore(t, path, Options{})
@@ -94,13 +96,13 @@ func TestDamagedFilters(t *testing.T) {
 	}
 	s = newStore(t, path, Options{})
 	if s.Recovery() == nil {
-		t.Error("the damage was not found")
+		t.Error("Open did not detect the damage")
 	}
 	if got, err := s.Filters(); got != nil || err != nil {
-		t.Errorf("it remembers %q, %v", got, err)
+		t.Errorf("the filters are %q, %v, want none", got, err)
 	}
 	if r, err := s.Load("m", testShape); err != nil || r.Loss.Samples > 0 {
-		t.Errorf("the model lost %+v, %v", r, err)
+		t.Errorf("Load = %+v, %v, want no loss", r, err)
 	}
 }
 

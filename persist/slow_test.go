@@ -2,6 +2,6 @@
 
 package persist
 
-// stride: with the build tag slow every step of a store's life fails, and is
-// the last one.
+// stride is the distance of the steps that tests let fail, or kill the store at:
+// every step, with the build tag slow.
 const stride = 1

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Info describes what the file holds of one model.
+// Info describes the entries of one model in the file.
 type Info struct {
 	Model       string
 	Shape       string
@@ -15,7 +15,7 @@ type Info struct {
 	// First and Last are the sequence numbers of the journal's records; First
 	// is Last+1 if it is empty.
 	First, Last uint64
-	Pending     uint64 // samples that wait for their label
+	Pending     uint64 // samples whose labels have not come
 	Dedupe      int    // keys in the newest checkpoint's ring and the journal after it
 }
 
@@ -26,8 +26,8 @@ type Generation struct {
 	Bytes      int    // of the state
 }
 
-// Info reads what the file holds of a model; it need not be loaded. Every CRC
-// on the way is checked: ErrDamaged if one is wrong.
+// Info reads the entries of a model, which need not be loaded, and checks the CRC
+// of each: it returns ErrDamaged if one differs, ErrModel for an unknown model.
 func (s *Store) Info(name string) (Info, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -38,10 +38,10 @@ func (s *Store) Info(name string) (Info, error) {
 			return err
 		}
 		if shape == nil {
-			return fmt.Errorf("there is none of that name: %w", ErrModel)
+			return errUnknown
 		}
 		info.Shape = *shape
-		m := &model{waiting: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
+		m := &model{pending: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
 		if err := m.read(tx, name, &Recovered{}); err != nil {
 			return err
 		}
@@ -65,16 +65,17 @@ func (s *Store) Info(name string) (Info, error) {
 	return info, nil
 }
 
-// Stats are figures of the whole file.
+// Stats are statistics of the whole file.
 type Stats struct {
 	FileBytes    int64
-	FreeBytes    int64 // in the file, to be used again
+	FreeBytes    int64 // in the file, reused by later transactions
 	WrittenBytes int64 // since Open
 	Transactions int64 // since Open
 }
 
-// Stats returns figures of the file. ErrMissing and ErrReplaced: it is not, or
-// was not, at its path; a Commit, be it of nothing, makes good what can be.
+// Stats returns statistics of the file. It returns ErrMissing if the path does not
+// name the file, or did not until the store wrote it anew: an empty Commit then
+// writes the file or reports the loss. ErrReplaced: the path names another file.
 func (s *Store) Stats() (Stats, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -82,29 +83,30 @@ func (s *Store) Stats() (Stats, error) {
 		return Stats{}, s.broken
 	}
 	if !s.readOnly {
-		if err := cmp.Or(s.check(uint32(s.identity.meta.txid)), s.absence); err != nil {
-			return Stats{}, fmt.Errorf("persist: look at %s: %w", s.name, err)
+		if err := cmp.Or(s.check(uint32(s.identity.meta.txid)), s.unreported); err != nil {
+			return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.name, err)
 		}
 	}
 	info, err := s.file.Stat()
 	if err != nil {
-		return Stats{}, fmt.Errorf("persist: look at %s: %w", s.path, err)
+		return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.path, err)
 	}
 	st := s.stats()
 	st.FileBytes = info.Size()
 	return st, nil
 }
 
-// stats counts what bbolt knows: pages of its transactions, and a meta page for each.
+// stats returns bbolt's counters: the pages of its transactions, and a meta page for
+// each transaction.
 func (s *Store) stats() Stats {
-	st := s.before
+	st := s.earlier
 	b := s.db.Stats()
 	st.FreeBytes = int64(b.FreePageN+b.PendingPageN) * pageSize
-	now, err := s.transaction()
+	now, err := s.newestTx()
 	if err != nil {
 		return st
 	}
-	st.Transactions += int64(now - s.began)
-	st.WrittenBytes += b.TxStats.GetPageAlloc() + int64(now-s.began)*pageSize
+	st.Transactions += int64(now - s.firstTx)
+	st.WrittenBytes += b.TxStats.GetPageAlloc() + int64(now-s.firstTx)*pageSize
 	return st
 }

@@ -1,148 +1,64 @@
 package persist
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
 	"os"
-	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
-	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 )
 
 var (
-	// ErrLocked: another process has the file open.
+	// ErrLocked reports that another process has the file open.
 	ErrLocked = errors.New("locked by another process")
-	// ErrShape: the stored state was learnt under another configuration.
+	// ErrShape reports that the stored state was learnt under another configuration.
 	ErrShape = errors.New("state has another shape")
-	// ErrMissing: there is no file at the path any more, and none can be written
-	// there; or one was written anew, which Commit reports once. The store
+	// ErrMissing reports that the path names no file any more: the store could
+	// not write it anew, or has just done so, which Commit reports once. The store
 	// remains usable.
 	ErrMissing = errors.New("state file is missing")
-	// ErrReplaced: another file is at the path, or another program wrote over the
-	// file. The store writes nothing more.
+	// ErrReplaced reports that the path names another file, or that another
+	// program wrote over the file. The store writes nothing more.
 	ErrReplaced = errors.New("state file was replaced")
-	// ErrFull: the disk, or Options.MaxSize, leaves no room. The store remains usable.
+	// ErrFull reports that the disk or Options.MaxSize leaves no room. The store
+	// remains usable.
 	ErrFull = errors.New("no room")
-	// ErrDamaged: the file is damaged and may not be repaired here, or the
-	// damage came while the store was open; opening it again repairs it.
+	// ErrDamaged reports a damaged file: this function does not repair files, or
+	// the damage occurred while the store was open. Open repairs it.
 	ErrDamaged = errors.New("state file is damaged")
-	// ErrForeign: the file is not a state file, or of a newer format version.
+	// ErrForeign reports that the file is not a state file, or has a newer format
+	// version.
 	ErrForeign = errors.New("not a state file that this version can use")
-	// ErrModel: the store does not know the model, or its name is not acceptable.
+	// ErrModel reports that the store does not know the model, or that its name
+	// is not acceptable.
 	ErrModel = errors.New("unknown model")
-	// ErrSequence: a checkpoint that is ahead of the journal or behind an older one.
+	// ErrSequence reports a checkpoint that is ahead of the journal or behind an
+	// older checkpoint.
 	ErrSequence = errors.New("checkpoint out of sequence")
 )
 
-// Options say how a Store works.
+// Options configure a Store. The zero value is valid.
 type Options struct {
-	// MaxSize bounds the file in bytes: a commit that needs more is refused
-	// (ErrFull), until checkpoints have shortened the journals. 0: no bound.
+	// MaxSize bounds the file in bytes: Commit returns ErrFull instead of growing
+	// the file further, until checkpoints have shortened the journals. 0: no bound.
 	MaxSize int64
 	// Dedupe is the number of keys remembered per model. 0 means 4096, at most 1,048,576.
 	Dedupe int
-	// Log hears of repairs and wrong permissions; nil: nobody does.
+	// Log receives repairs and wrong permissions; nil discards them.
 	Log *slog.Logger
 
-	// Fault, if set, is called before or after a step of a transaction, and lets it
-	// fail with the error that it returns: a disk for simulations and tests. After
-	// "commit" the transaction is in the file, and the sync of its meta page has failed.
+	// Fault, if set, is called before or after each step of a transaction, and the
+	// step fails with the error that it returns: simulations and tests use it as
+	// their disk. After "commit" the transaction is in the file, and the sync of
+	// its meta page has failed.
 	Fault func(step string) error
 }
 
 func (o Options) maxSize() int { return int(min(o.MaxSize, math.MaxInt)) }
-
-const (
-	defaultDedupe = 4096
-	lockTimeout   = time.Second
-	lockRetry     = 50 * time.Millisecond
-	pageSize      = 4096    // whatever the kernel's is: 16 KiB pages cost 3.5 times the bytes
-	growStep      = 1 << 20 // bytes by which a file above that size grows
-	compactAbove  = 1 << 20 // free bytes, and more than half of the file
-)
-
-// Buckets.
-const (
-	bucketMeta   = "meta"
-	bucketLedger = "ledger"
-	keyFormat    = "format"
-	keyStamp     = "/tx" // no model's name
-	prefixShape  = "shape/"
-)
-
-func journalBucket(model string) string { return "journal/" + model }
-func pendingBucket(model string) string { return "pending/" + model }
-func checkpointBucket(model string, slot int) string {
-	return "checkpoint/" + model + "/" + strconv.Itoa(slot)
-}
-func shapeKey(model string) []byte { return []byte(prefixShape + model) }
-
-// buckets returns the names of all buckets of a model.
-func buckets(model string) []string {
-	return []string{journalBucket(model), pendingBucket(model), checkpointBucket(model, 0), checkpointBucket(model, 1)}
-}
-
-// model is what the store keeps in memory of one model: it mirrors the last
-// transaction that succeeded.
-type model struct {
-	ledger  ledger
-	first   uint64 // oldest record of the journal, last+1 if there is none
-	slots   [2]slot
-	arrival uint64            // of the youngest pending sample
-	waiting map[uint64]uint64 // sample's key → its arrival
-	ring    *ring
-}
-
-// Store is an open state file. Its methods may be called from any goroutine;
-// writes take turns.
-type Store struct {
-	name     string // as given to Open
-	path     string // the file that it leads to
-	opts     Options
-	readOnly bool
-	recovery *Recovery // nil: the file was sound
-
-	write    sync.Mutex // held by whoever writes; taken before mu
-	db       *bbolt.DB
-	file     *os.File // db's own: holds the lock, and is read past bbolt's map
-	identity identity // of file
-	absence  error    // the file was missing, and is written anew; until a Commit reports it
-	refused  bool     // the last Commit returned an error
-	broken   error    // why nothing is written any more
-	suspect  bool     // the transaction after good failed, but shows
-	good     uint32   // see suspect; bbolt gives these numbers as an int
-	began    uint32   // the transaction that db was opened at
-	before   Stats    // of the databases before db
-	buf      []byte   // values of the running transaction
-	payload  []byte   // the value that is being sealed
-	page     []byte   // the page whose checksum is computed
-
-	mu     sync.Mutex
-	models map[string]*model // loaded ones
-}
-
-// Open opens the state file at path, and creates it if there is none. What is
-// damaged is repaired as far as possible (see Recovery); free space beyond half
-// of the file is given back. The file stays locked until Close.
-//
-// Errors: ErrLocked, ErrForeign, and those of the file system.
-func Open(path string, opts Options) (*Store, error) {
-	s, err := open(path, opts.withDefaults())
-	if err != nil {
-		return nil, fmt.Errorf("persist: open %s: %w", path, err)
-	}
-	return s, nil
-}
 
 func (o Options) withDefaults() Options {
 	if o.Dedupe == 0 {
@@ -157,6 +73,59 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+const (
+	defaultDedupe = 4096
+	pageSize      = 4096    // also where the kernel's pages are larger: 16 KiB pages cost 3.5 times the bytes
+	growStep      = 1 << 20 // bytes by which a file above that size grows
+	compactAbove  = 1 << 20 // free bytes; compaction also needs more than half of the file to be free
+)
+
+// Store is an open state file. Any goroutine may call its methods; writes take
+// turns.
+type Store struct {
+	name     string // as given to Open
+	path     string // name with symbolic links resolved
+	opts     Options
+	readOnly bool
+	recovery *Recovery // nil: the file was sound
+
+	write        sync.Mutex // serialises transactions; taken before mu
+	db           *bbolt.DB
+	file         *os.File // db's file: holds the lock; read directly, beside bbolt's map
+	identity     identity // of file
+	unreported   error    // ErrMissing for a file that was written anew, until a Commit returns it
+	commitFailed bool     // the last Commit returned an error
+	broken       error    // the reason why the store writes nothing any more
+	rollBackDue  bool     // a transaction after lastGood failed but is visible in the file
+	lastGood     uint32   // transaction to roll back to; bbolt returns these numbers as an int
+	firstTx      uint32   // the newest transaction when db was opened
+	earlier      Stats    // of the databases before db
+	scratch      scratch
+
+	mu     sync.Mutex
+	models map[string]*model // loaded ones
+}
+
+// scratch holds buffers that a store uses again. The caller holds Store.write.
+type scratch struct {
+	values  []byte // sealed values of the running transaction
+	payload []byte // the payload to seal next
+	page    []byte // the page whose checksum is computed
+}
+
+// Open opens the state file at path, and creates it if it does not exist. It
+// repairs a damaged file as far as possible (see Recovery), and compacts a file
+// of which more than half is free. The file stays locked until Close.
+//
+// Errors: ErrLocked, ErrForeign, and those of the file system.
+func Open(path string, opts Options) (*Store, error) {
+	s, err := open(path, opts.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("persist: open %s: %w", path, err)
+	}
+	return s, nil
+}
+
 func open(path string, opts Options) (*Store, error) {
 	if opts.Dedupe < 1 || opts.Dedupe > maxDedupe {
 		return nil, fmt.Errorf("dedupe of %d keys, want 1 to %d", opts.Dedupe, maxDedupe)
@@ -166,9 +135,9 @@ func open(path string, opts Options) (*Store, error) {
 	file, err := lock(s.path, os.O_RDWR)
 	switch {
 	case err == nil:
-		err = s.adopt(file)
+		err = s.openExisting(file)
 	case errors.Is(err, fs.ErrNotExist):
-		s.clean()
+		s.removeLeftovers()
 		if err = s.build(initialise); errors.Is(err, fs.ErrExist) { // another process was faster
 			return open(path, opts)
 		}
@@ -185,10 +154,10 @@ func open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// adopt opens a locked file that exists, after checking all of it.
-func (s *Store) adopt(file *os.File) error {
+// openExisting opens a locked file that exists, after checking all of it.
+func (s *Store) openExisting(file *os.File) error {
 	s.file = file
-	if err := s.identify(); err != nil {
+	if err := s.recordIdentity(); err != nil {
 		return err
 	}
 	info := s.identity.info
@@ -196,14 +165,14 @@ func (s *Store) adopt(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	// It is ours: until here nothing was touched.
+	// The file is a state file: from here on it may be changed.
 	if info.Mode().Perm()&0o077 != 0 {
-		s.opts.Log.Warn("others could read the state file: taking that right away", "path", s.path, "mode", info.Mode().Perm().String())
+		s.opts.Log.Warn("other users could read the state file: setting its mode to 0600", "path", s.path, "mode", info.Mode().Perm().String())
 		if err := file.Chmod(0o600); err != nil {
-			return fmt.Errorf("take away the rights of others: %w", err)
+			return fmt.Errorf("set the mode to 0600: %w", err)
 		}
 	}
-	s.clean()
+	s.removeLeftovers()
 	if len(found.problems) > 0 {
 		return s.repair(file, info.Size(), found.problems)
 	}
@@ -214,7 +183,7 @@ func (s *Store) adopt(file *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := s.use(db, file); err != nil {
+	if err := s.setDatabase(db, file); err != nil {
 		return err
 	}
 	if err := s.migrate(found.version); err != nil {
@@ -229,23 +198,23 @@ func (s *Store) adopt(file *os.File) error {
 	return nil
 }
 
-// clean removes what killed processes left unfinished.
-func (s *Store) clean() {
+// removeLeftovers removes the unfinished files of killed processes.
+func (s *Store) removeLeftovers() {
 	removeStale(s.path)
 	_ = RemoveUnlocked(s.path + temporary)
 }
 
-// use makes db, whose file is given, the store's database.
-func (s *Store) use(db *bbolt.DB, file *os.File) (err error) {
+// setDatabase makes db, which uses file, the store's database.
+func (s *Store) setDatabase(db *bbolt.DB, file *os.File) (err error) {
 	s.db, s.file = db, file
-	if s.began, err = s.transaction(); err != nil {
+	if s.firstTx, err = s.newestTx(); err != nil {
 		return err
 	}
-	return s.identify()
+	return s.recordIdentity()
 }
 
-// openBolt hands a locked file to bbolt. The database owns it then: closing the
-// one closes the other.
+// openBolt opens a locked file as a database, which owns the file from then on:
+// closing either closes both.
 func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err error) {
 	err = guard(func() error {
 		db, err = bbolt.Open(file.Name(), 0o600, &bbolt.Options{
@@ -253,9 +222,9 @@ func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err err
 			PageSize: pageSize,
 			MaxSize:  opts.maxSize(),
 			ReadOnly: readOnly,
-			// The list of free pages is found again by reading the tree, which
-			// Open does anyway: a page less to write at each commit, and none
-			// whose damage would let bbolt overwrite what is in use.
+			// bbolt finds the free pages by reading the tree, which Open does in
+			// any case: each commit writes one page less, and no damaged list of
+			// free pages can let bbolt overwrite pages in use.
 			NoFreelistSync: true,
 			OpenFile:       func(string, int, os.FileMode) (*os.File, error) { return file, nil },
 		})
@@ -268,7 +237,7 @@ func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err err
 	return db, nil
 }
 
-// initialise writes what a state file without models holds.
+// initialise writes the contents of a state file without models.
 func initialise(db *bbolt.DB) error {
 	return db.Update(func(tx *bbolt.Tx) error {
 		if _, err := tx.CreateBucket([]byte(bucketLedger)); err != nil {
@@ -282,113 +251,36 @@ func initialise(db *bbolt.DB) error {
 	})
 }
 
-// errPanic: bbolt panicked, or its map of the file could not be read.
-var errPanic = errors.New("bbolt gave up")
-
-// guard runs fn; a panic, and a fault in bbolt's memory map, become errors.
-func guard(fn func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errPanic, p)
-		}
-	}()
-	return fn()
+// OpenReadOnly opens the state file at path for inspection: it writes, repairs
+// and compacts nothing, and other readers may open the file at the same time.
+//
+// Errors: ErrLocked while a daemon uses the file; ErrDamaged if it needs repair.
+func OpenReadOnly(path string, opts Options) (*Store, error) {
+	s, err := openReadOnly(path, opts.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("persist: open %s to read: %w", path, err)
+	}
+	return s, nil
 }
 
-// update runs fn in one transaction that is durable when update returns nil,
-// and invisible when it does not. The caller holds s.write.
-func (s *Store) update(fn func(*bbolt.Tx) error) error {
-	if s.readOnly {
-		return fs.ErrPermission
+func openReadOnly(path string, opts Options) (*Store, error) {
+	file, err := lock(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
 	}
-	if err := s.ready(); err != nil {
-		return err
+	s := &Store{path: path, opts: opts, readOnly: true, file: file, models: make(map[string]*model)}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	if err := s.attach(); err != nil {
-		return err
+	if err := checkSound(file, info.Size()); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	var id uint32
-	err := guard(func() error {
-		// Not db.Update: after a fault it would roll back, for which bbolt reads
-		// the whole tree in a goroutine that no guard protects.
-		tx, err := s.db.Begin(true)
-		if err != nil {
-			return err
-		}
-		id = uint32(tx.ID())
-		if err := errors.Join(fn(tx), stamp(tx), s.opts.Fault("write")); err != nil {
-			return errors.Join(err, tx.Rollback())
-		}
-		if err := tx.Commit(); err != nil {
-			return err
-		}
-		return s.opts.Fault("commit")
-	})
-	if err == nil {
-		// The file may have been replaced since attach looked.
-		if err = s.check(id); err != nil {
-			s.suspect, s.good = true, id-1
-		}
-		return err
+	db, err := openBolt(file, opts, true)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	if errors.Is(err, errPanic) {
-		// bbolt may hold its own locks for ever now: it is not called again.
-		if why := s.check(uint32(s.identity.meta.txid)); errors.Is(why, ErrReplaced) {
-			return why // another program wrote over the file since attach looked
-		}
-		s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
-		return s.broken
-	}
-	// bbolt writes the meta page, then syncs it. If that sync fails, the
-	// transaction shows although it may never reach the disk, and the next one
-	// would overwrite pages that the disk's tree still needs.
-	if visible, e := s.transaction(); e != nil || visible == id {
-		s.suspect, s.good = true, id-1
-	}
-	return roomError(err, s.opts.MaxSize)
-}
-
-// ready takes back what shows of a transaction that failed. The caller holds s.write.
-func (s *Store) ready() error {
-	if s.broken != nil || !s.suspect {
-		return s.broken
-	}
-	if err := s.check(uint32(s.identity.meta.txid)); err != nil && !errors.Is(err, ErrMissing) {
-		return err
-	}
-	return s.rollBack()
-}
-
-// transaction returns the number of the newest transaction that shows.
-func (s *Store) transaction() (id uint32, err error) {
-	err = guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			id = uint32(tx.ID())
-			return nil
-		})
-	})
-	return id, err
-}
-
-// view runs fn in a read transaction. The caller holds s.write, so that the
-// database is not replaced meanwhile.
-func (s *Store) view(fn func(*bbolt.Tx) error) error {
-	if err := s.ready(); err != nil {
-		return err
-	}
-	return guard(func() error { return s.db.View(fn) })
-}
-
-// roomError makes an ErrFull of what says that there is no room.
-func roomError(err error, quota int64) error {
-	switch {
-	case errors.Is(err, berrors.ErrMaxSizeReached):
-		return fmt.Errorf("%w: the file may not outgrow %d bytes; checkpoint, or raise the limit: %w", ErrFull, quota, err)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%w: make room on the disk: %w", ErrFull, err)
-	}
-	return err
+	return s, s.setDatabase(db, file)
 }
 
 // SetMaxSize changes Options.MaxSize.
@@ -399,8 +291,8 @@ func (s *Store) SetMaxSize(bytes int64) {
 	s.db.MaxSize = s.opts.maxSize()
 }
 
-// Close releases the file. If there is none at the path any more, it is written
-// anew there first: an error says that what was committed is lost otherwise.
+// Close releases the file. If the path names no file any more, Close writes it
+// anew first; an error means that the committed records are lost otherwise.
 func (s *Store) Close() error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -409,7 +301,7 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if !s.readOnly {
-		err = s.attach()
+		err = s.ensureAtPath()
 	}
 	if s.broken != nil {
 		err = errors.Join(err, release(s.file))
@@ -420,71 +312,4 @@ func (s *Store) Close() error {
 		return fmt.Errorf("persist: close %s: %w", s.path, err)
 	}
 	return nil
-}
-
-// checkName refuses names that are not 1 to 64 letters, digits, '_', '-' or '.'.
-func checkName(model string) error {
-	ok := len(model) >= 1 && len(model) <= maxName && !strings.ContainsFunc(model, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.')
-	})
-	if !ok {
-		return fmt.Errorf("name %.80q: want 1 to %d letters, digits, '_', '-' or '.': %w", model, maxName, ErrModel)
-	}
-	return nil
-}
-
-// Reset drops everything of a model: its state, its journal, its shape.
-func (s *Store) Reset(model string) error {
-	s.write.Lock()
-	defer s.write.Unlock()
-	if err := s.reset(model); err != nil {
-		return fmt.Errorf("persist: reset %s in %s: %w", model, s.path, err)
-	}
-	return nil
-}
-
-func (s *Store) reset(model string) error {
-	if err := checkName(model); err != nil {
-		return err
-	}
-	err := s.update(func(tx *bbolt.Tx) error {
-		if tx.Bucket([]byte(bucketMeta)).Get(shapeKey(model)) == nil {
-			return fmt.Errorf("there is none of that name: %w", ErrModel)
-		}
-		for _, name := range buckets(model) {
-			if err := tx.DeleteBucket([]byte(name)); err != nil {
-				return err
-			}
-		}
-		if err := tx.Bucket([]byte(bucketLedger)).Delete([]byte(model)); err != nil {
-			return err
-		}
-		return tx.Bucket([]byte(bucketMeta)).Delete(shapeKey(model))
-	})
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.models, model)
-	return nil
-}
-
-// Models returns the names of all models in the file, in order.
-func (s *Store) Models() ([]string, error) {
-	s.write.Lock()
-	defer s.write.Unlock()
-	var names []string
-	err := s.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket([]byte(bucketMeta)).Cursor()
-		prefix := []byte(prefixShape)
-		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-			names = append(names, string(k[len(prefix):]))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("persist: list the models of %s: %w", s.path, err)
-	}
-	return names, nil
 }

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	keyTaken = "/taken" // in the ledger's bucket, whose page every commit writes; no model's name
-	maxTaken = 1 << 16  // messages: MQTT has no more packet identifiers
+	keyTaken = "/taken" // in bucket ledger, whose page every commit writes; a model's name contains no slash
+	maxTaken = 1 << 16  // messages, the number of MQTT's packet identifiers
 )
 
-// Taken returns the messages that the last commit which had some noted as taken
-// (online.Taken); the zero value if there was none.
+// Taken returns the list of taken messages (online.Taken) of the last commit that
+// contained one, the zero value before the first.
 func (s *Store) Taken() (online.Taken, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -41,21 +41,21 @@ func (s *Store) Taken() (online.Taken, error) {
 	return taken, nil
 }
 
-// putTaken replaces the messages that are noted as taken.
+// putTaken replaces the list of taken messages.
 func (ds *drafts) putTaken(t *online.Taken) error {
 	if len(t.Messages) > maxTaken {
 		return fmt.Errorf("%d taken messages, at most %d: %w", len(t.Messages), maxTaken, errTooLarge)
 	}
 	s, key := ds.store, []byte(keyTaken)
-	s.payload = appendTaken(s.payload[:0], t)
-	start := len(s.buf)
-	s.buf = seal(s.buf, kindTaken, bucketLedger, key, s.payload)
-	return ds.tx.Bucket([]byte(bucketLedger)).Put(key, s.buf[start:])
+	s.scratch.payload = appendTaken(s.scratch.payload[:0], t)
+	start := len(s.scratch.values)
+	s.scratch.values = seal(s.scratch.values, kindTaken, bucketLedger, key, s.scratch.payload)
+	return ds.tx.Bucket([]byte(bucketLedger)).Put(key, s.scratch.values[start:])
 }
 
 // appendTaken appends the payload of the taken messages:
 //
-//	sequence, number of messages, for each: identifier, key, twice sequence and 1 if named
+//	sequence, number of messages, for each: identifier, key, 2×sequence + 1 if named
 func appendTaken(dst []byte, t *online.Taken) []byte {
 	dst = binary.AppendUvarint(dst, t.Sequence)
 	dst = binary.AppendUvarint(dst, uint64(len(t.Messages)))

@@ -16,8 +16,8 @@ func someTaken(sequence uint64) *online.Taken {
 	}}
 }
 
-// The taken messages are those of the newest commit that noted some, and survive
-// a restart, a compaction and a repair.
+// TestTaken checks that the list of taken messages is that of the newest commit with
+// one, and survives a restart, a compaction and a repair.
 func TestTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.db")
 	open := func() *Store {
@@ -66,12 +66,12 @@ func TestTaken(t *testing.T) {
 	s = open()
 	want(s, someTaken(4))
 	if s.Recovery() != nil {
-		t.Errorf("a sound file was repaired: %v", s.Recovery().Problems)
+		t.Errorf("Open repaired a sound file: %v", s.Recovery().Problems)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// One meta page is damaged: the repair carries the note over.
+	// Damage one meta page: the repair keeps the list.
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestTaken(t *testing.T) {
 	}
 	s = open()
 	if s.Recovery() == nil {
-		t.Error("the damage was not found")
+		t.Error("Open did not detect the damage")
 	}
 	want(s, someTaken(4))
 	if err := s.Close(); err != nil {

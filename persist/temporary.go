@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// temporary ends the name of a file that is being written.
+// temporary is the suffix of a file that is not complete yet.
 const temporary = ".new"
 
-// CreateTemp creates a file beside path, for its owner alone, to be renamed to
-// path once it is whole. It is locked until it is closed: what a process that
-// was killed left beside path is removed first, what another still writes is not.
+// CreateTemp creates a file beside path, with mode 0600, for the caller to rename to
+// path when the file is complete. The file is locked until it is closed. CreateTemp
+// first removes the temporary files of killed processes, and keeps those that
+// another process still writes, which are locked.
 func CreateTemp(path string) (*os.File, error) {
 	removeStale(path)
 	for {
@@ -25,12 +26,12 @@ func CreateTemp(path string) (*os.File, error) {
 		if ours, err := lockNamed(file); err != nil || ours {
 			return file, err
 		}
-		_ = file.Close() // another process took it for stale before it was locked
+		_ = file.Close() // another process removed it as stale before it was locked
 	}
 }
 
-// RemoveUnlocked removes a file, unless a process has it locked, which is
-// ErrLocked.
+// RemoveUnlocked removes a file. It returns ErrLocked if another process has the
+// file locked.
 func RemoveUnlocked(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -47,8 +48,8 @@ func RemoveUnlocked(path string) error {
 	return os.Remove(path)
 }
 
-// lockNamed locks a file without waiting. It reports false if another process
-// has it locked, or its name is another file's by now.
+// lockNamed locks a file without waiting. It returns false if another process has
+// the file locked, or the file's name now belongs to another file.
 func lockNamed(file *os.File) (bool, error) {
 	ours, err := tryLock(file, false)
 	if err != nil || !ours {
@@ -68,7 +69,7 @@ func lockNamed(file *os.File) (bool, error) {
 // removeStale removes the temporary files of path that no process has locked.
 func removeStale(path string) {
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || !locks {
+	if err != nil || !canLock {
 		return
 	}
 	for _, e := range entries {
@@ -78,7 +79,7 @@ func removeStale(path string) {
 	}
 }
 
-// isTemporary reports whether a name is of a file that CreateTemp made for base:
+// isTemporary reports whether name is one that CreateTemp gives a file for base:
 // <base>.<digits>.new.
 func isTemporary(name, base string) bool {
 	digits, before := strings.CutPrefix(name, base+".")
@@ -86,7 +87,7 @@ func isTemporary(name, base string) bool {
 	return before && after && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// renameIfNew is renameNew where the system cannot do both in one step.
+// renameIfNew is renameNew for systems that cannot check and rename in one step.
 func renameIfNew(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
@@ -94,9 +95,9 @@ func renameIfNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// resolve follows symbolic links, also to a file that is not there yet.
+// resolve follows symbolic links, also to a file that does not exist yet.
 func resolve(path string) string {
-	for range 40 { // as many as Linux follows
+	for range 40 { // Linux's limit
 		if target, err := filepath.EvalSymlinks(path); err == nil {
 			return target
 		}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestAppearsAtCreation: a state file that another process makes while this one
-// makes its own is opened, not replaced.
+// TestAppearsAtCreation creates a state file while Open creates its own: Open must open
+// the other one and not replace it.
 func TestAppearsAtCreation(t *testing.T) {
 	path, armed := tempPath(t), true
 	other, old := otherStore(t, 3)
@@ -29,13 +29,13 @@ func TestAppearsAtCreation(t *testing.T) {
 	writeFile(t, two, []byte("two"))
 	for name, rename := range map[string]func(from, to string) error{"in one step": renameNew, "in two": renameIfNew} {
 		if err := rename(one, two); !errors.Is(err, fs.ErrExist) || string(readFile(t, two)) != "two" {
-			t.Errorf("rename to what is there, %s: %v, want %v", name, err, fs.ErrExist)
+			t.Errorf("rename to an existing file, %s: %v, want %v", name, err, fs.ErrExist)
 		}
 	}
 }
 
-// TestStaleTemporaries: what killed commands left beside a state file is removed
-// by the next one, unless a process holds it, and no other file is.
+// TestStaleTemporaries creates the temporary files of killed commands: the next command
+// removes those that no process has locked, and no other file.
 func TestStaleTemporaries(t *testing.T) {
 	from := tempPath(t)
 	s := newStore(t, from, Options{})
@@ -51,7 +51,7 @@ func TestStaleTemporaries(t *testing.T) {
 			s, err := Open(path, Options{})
 			return errors.Join(err, s.Close())
 		},
-		"open what is there": func(path string) error {
+		"open an existing file": func(path string) error {
 			if err := putOver(path)(from, ""); err != nil {
 				return err
 			}

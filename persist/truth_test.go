@@ -16,18 +16,18 @@ import (
 	"edge/online"
 )
 
-// truth is what a store should know of one model, kept the slow and obvious way.
+// truth is a simple model of the entries that a store must contain of one model.
 type truth struct {
 	name    string
 	records []online.Record // all of them, from seq 1
 	pending []online.Pending
 	seq     uint64 // of the newest checkpoint
-	state   []byte // nil: none
+	state   []byte // nil without a checkpoint
 }
 
 func (tr *truth) last() uint64 { return uint64(len(tr.records)) }
 
-// commit does to the truth what c does to the store.
+// commit applies c to the truth.
 func (tr *truth) commit(c *online.Commit) {
 	for _, r := range c.Records {
 		if r.Model == tr.name {
@@ -51,12 +51,12 @@ func (tr *truth) commit(c *online.Commit) {
 	}
 }
 
-// want is what Load should return.
+// want returns the expected result of Load.
 func (tr *truth) want() *Recovered {
 	return &Recovered{State: tr.state, Seq: tr.seq, Records: tr.records[tr.seq:], Pending: tr.pending}
 }
 
-// seen says whether key is among the last n keys.
+// seen reports whether key is among the last n keys.
 func (tr *truth) seen(key uint64, n int) bool {
 	if key == 0 {
 		return false
@@ -96,7 +96,7 @@ func samePending(a, b online.Pending) bool { return reflect.DeepEqual(a, b) }
 
 const testShape = "features=a,b,c inducing=8 horizons=inf window=0"
 
-// sample returns record n of a model: any two differ.
+// sample returns record n of a model; any two differ.
 func sample(model string, n uint64) online.Record {
 	x := []float64{float64(n), -float64(n) / 3, 1e-300}
 	r := online.Record{Model: model, Event: online.Event{Kind: online.Observe, Key: hash(n), X: x, Label: fmt.Sprintf("class %d", n%5)}}
@@ -113,7 +113,7 @@ func sample(model string, n uint64) online.Record {
 	return r
 }
 
-func waitingSample(model string, n uint64) online.Pending {
+func pendingSample(model string, n uint64) online.Pending {
 	return online.Pending{Model: model, Key: hash(n) + 1, X: []float64{float64(n), 2, 3}, Probs: []float64{0.5, 0.5}}
 }
 
@@ -126,7 +126,7 @@ func hash(n uint64) uint64 {
 	return n ^ n>>31
 }
 
-// stateOf returns size bytes that only seq gives.
+// stateOf returns size bytes that differ for every seq.
 func stateOf(seq uint64, size int) []byte {
 	b := make([]byte, 0, size+8)
 	for len(b) < size {
@@ -135,7 +135,7 @@ func stateOf(seq uint64, size int) []byte {
 	return b[:size]
 }
 
-// newStore opens path, and when the test ends closes it and verifies the file.
+// newStore opens a store, and closes it and verifies its file when the test ends.
 func newStore(t testing.TB, path string, opts Options) *Store {
 	t.Helper()
 	s, err := Open(path, opts)
@@ -146,7 +146,7 @@ func newStore(t testing.TB, path string, opts Options) *Store {
 	return s
 }
 
-// closeStore closes a store, once, and verifies its file.
+// closeStore closes a store, unless it is closed already, and verifies its file.
 func closeStore(t testing.TB, s *Store) {
 	t.Helper()
 	if s.db == nil {
@@ -207,11 +207,11 @@ func randomCommit(rng *rand.Rand, truths []*truth) *online.Commit {
 	}
 	for range rng.IntN(4) {
 		tr := truths[rng.IntN(len(truths))]
-		c.Wait = append(c.Wait, waitingSample(tr.name, rng.Uint64N(50)))
+		c.Wait = append(c.Wait, pendingSample(tr.name, rng.Uint64N(50)))
 	}
 	for range rng.IntN(4) {
 		tr := truths[rng.IntN(len(truths))]
-		p := waitingSample(tr.name, rng.Uint64N(50))
+		p := pendingSample(tr.name, rng.Uint64N(50))
 		c.Forget = append(c.Forget, online.Pending{Model: tr.name, Key: p.Key})
 	}
 	return c
@@ -245,7 +245,7 @@ func writeFile(t testing.TB, path string, b []byte) {
 	}
 }
 
-// TestTruth runs random histories with restarts against the obvious model.
+// TestTruth compares random histories with restarts with the simple model.
 func TestTruth(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -262,14 +262,14 @@ func TestTruth(t *testing.T) {
 				}
 			}
 			if s.Recovery() != nil {
-				t.Errorf("a sound file was repaired: %+v", s.Recovery())
+				t.Errorf("Open repaired a sound file: %+v", s.Recovery())
 			}
 		})
 	}
 }
 
-// TestRollBack lets commits and checkpoints fail after bbolt has written them,
-// as a sync that fails does: they must not show, nor may what follows suffer.
+// TestRollBack lets commits and checkpoints fail after bbolt has written them, as a
+// failed sync does: they must be invisible, and later commits must succeed.
 func TestRollBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 0))
 	path, fail := tempPath(t), false
@@ -285,7 +285,7 @@ func TestRollBack(t *testing.T) {
 		play(t, rng, s, truths, 5)
 		fail = true
 		if err := s.Checkpoint(truths[0].name, truths[0].last(), []byte("never")); err == nil {
-			t.Fatal("a checkpoint whose sync failed was reported as durable")
+			t.Fatal("Checkpoint succeeded although its sync failed")
 		}
 		fail = false
 		play(t, rng, s, truths, rng.IntN(3))
@@ -293,10 +293,10 @@ func TestRollBack(t *testing.T) {
 		c := randomCommit(rng, truths)
 		c.Records = append(c.Records, sample("pump-2", 99))
 		if err := s.Commit(c); err == nil {
-			t.Fatal("a commit whose sync failed was reported as durable")
+			t.Fatal("Commit succeeded although its sync failed")
 		}
 		if got := c.Records[len(c.Records)-1].Seq; got != 0 {
-			t.Fatalf("a commit that failed gave seq %d", got)
+			t.Fatalf("a failed commit set seq %d", got)
 		}
 		fail = false
 		play(t, rng, s, truths, 1)
@@ -310,6 +310,6 @@ func TestRollBack(t *testing.T) {
 		tr.check(t, s)
 	}
 	if !bytes.Contains(readFile(t, path), sealFormat(formatVersion)) {
-		t.Error("the file does not carry the format's seal, by which a damaged one is known")
+		t.Error("the file does not contain the sealed format version, which identifies a damaged file")
 	}
 }

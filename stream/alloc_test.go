@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -12,11 +12,11 @@ import (
 // still is a model that answers and never changes.
 type still struct {
 	*fakeModel
-	doubt online.Doubt
+	doubt conformal.Uncertainty
 }
 
-func (m *still) Posterior() *model.Posterior { return m.post }
-func (m *still) Doubt() *online.Doubt        { return &m.doubt }
+func (m *still) Posterior() *model.Posterior         { return m.post }
+func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
 
 // A message that is only answered allocates nothing on its way from the queue to
 // the outbox.

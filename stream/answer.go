@@ -54,8 +54,8 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 		if learned {
 			m.inFlight++
 		}
-		doubt := m.aim.Threshold(*m.Model.Doubt())
-		l.probs, l.said = probs, doubt.Say(probs, novelty)
+		doubt := m.aim.Threshold(*m.Model.Uncertainty())
+		l.probs, l.said = probs, doubt.Meta(probs, novelty)
 		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
 		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++

@@ -64,7 +64,7 @@ func (w *worker) decodeBatch() {
 
 // predecode decodes a message if exactly one source receives it.
 func (w *worker) predecode(it *item) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	if it.msg.Attached != nil {
 		return nil
 	}

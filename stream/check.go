@@ -8,6 +8,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
 )
 
 // Check returns the errors that NewNode would return, joined, each with its key. It
@@ -30,6 +31,6 @@ type untrainedModel struct{ prior *model.Posterior }
 
 func (u untrainedModel) Posterior() *model.Posterior                  { return u.prior }
 func (u untrainedModel) Status() *online.Status                       { return new(online.Status) }
-func (u untrainedModel) Doubt() *online.Doubt                         { return new(online.Doubt) }
+func (u untrainedModel) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
 func (u untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }
 func (u untrainedModel) Idle(context.Context) error                   { return nil }

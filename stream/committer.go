@@ -8,6 +8,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 )
 
@@ -26,7 +27,7 @@ type Journal interface {
 type Model interface {
 	Posterior() *model.Posterior
 	Status() *online.Status
-	Doubt() *online.Doubt
+	Uncertainty() *conformal.Uncertainty
 	Learn(ctx context.Context, records []online.Record) error
 	Idle(ctx context.Context) error
 }

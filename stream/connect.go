@@ -2,7 +2,7 @@ package stream
 
 import (
 	"cmp"
-	"edge/online"
+	"edge/online/active"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/mqtt"
@@ -131,7 +131,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 	}
 	if c.Active.Enabled() {
-		m.asker = online.NewAsker(c.Active, c.Seed)
+		m.asker = active.NewSelector(c.Active, c.Seed)
 		errs = append(errs, field.Within("models."+c.Name+".active", c.Active.Validate()))
 	}
 	if c.Output == codec.FormatCBOR {

@@ -1,7 +1,7 @@
 package stream
 
 import (
-	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 	"slices"
@@ -14,7 +14,7 @@ type example struct {
 	to        *modelState // nil for a label
 	x         []float64
 	probs     []float64
-	said      online.Said // metadata of probs
+	said      conformal.PredictionMeta // metadata of probs
 	label     string
 	weight    float64 // of the label
 	device    string

@@ -25,7 +25,7 @@ func (c *committer) countRepetitions(l *example) {
 // process handles an example. It returns a panic as an error: the message is then
 // acknowledged, or the broker would send it again after every restart.
 func (c *committer) process(it *item, l *example, now time.Time) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	if l.to == nil {
 		c.label(it, l, now)
 		return nil
@@ -80,7 +80,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		x, probs = slices.Clone(x), slices.Clone(probs)
 	}
 	one := pendingSample{
-		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Said: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
+		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Meta: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
 		version: l.version, seq: l.seq, fresh: true,
 	}
 	before := m.pendingStore.get(l.wait)
@@ -196,7 +196,7 @@ func (c *committer) reused(it *item, l *example) {
 func (c *committer) correct(before *pendingSample, l *example, m *modelState, by uint64, now time.Time) {
 	p := before.sample
 	c.group.record(m, online.Event{
-		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Said: p.Said, Weight: l.weight,
+		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Meta: p.Meta, Weight: l.weight,
 		Ahead: p.Ahead, Last: p.Last, Epoch: p.Epoch,
 	})
 	m.corrected.Add(1)
@@ -268,7 +268,7 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 			s.Probs = []float64{}
 		}
 		c.group.record(m, online.Event{
-			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Said: s.Said, Weight: l.weight, Ahead: s.Ahead, Last: s.Last, Epoch: s.Epoch,
+			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Meta: s.Meta, Weight: l.weight, Ahead: s.Ahead, Last: s.Last, Epoch: s.Epoch,
 		})
 		c.setLabel(m, *p, p, l, l.key, now)
 	}
@@ -294,12 +294,12 @@ func (c *committer) recordDelay(m *modelState, p *pendingSample, now time.Time) 
 // judgeSet judges the published prediction set of a sample by its label.
 func (m *modelState) judgeSet(p *pendingSample, label string) {
 	post, s := m.Model.Posterior(), &p.sample
-	if !p.fresh || !s.Said.Sets || s.Epoch != post.Epoch {
+	if !p.fresh || !s.Meta.Sets || s.Epoch != post.Epoch {
 		return
 	}
 	if k, known := classOf(post, label); known {
-		size := s.Said.Size(s.Probs, s.X)
-		m.aim.Judge(s.Said.Holds(s.Probs, s.X, k), size, p.version, m.labelCount+1)
+		size := s.Meta.Size(s.Probs, s.X)
+		m.aim.Judge(s.Meta.Holds(s.Probs, s.X, k), size, p.version, m.labelCount+1)
 	}
 }
 

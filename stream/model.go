@@ -2,6 +2,8 @@ package stream
 
 import (
 	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
 	"time"
 )
 
@@ -16,8 +18,8 @@ type modelState struct {
 	topicNames
 
 	workerState
-	latest latestPrediction // not yet published on latestTopic; any goroutine may use it
-	aim    online.Aim       // of the published sets; any goroutine may use it
+	latest latestPrediction             // not yet published on latestTopic; any goroutine may use it
+	aim    conformal.CoverageController // of the published sets; any goroutine may use it
 
 	committerState
 }
@@ -42,7 +44,7 @@ type workerState struct {
 	repetitions uint64            // value of redelivered in the estimate
 	frozen      bool              // labels are expected to be ignored
 	cbor        *cborEncoder      // encoder of predictions; nil: JSON
-	asker       *online.Asker     // nil: no labels are requested
+	asker       *active.Selector  // nil: no labels are requested
 	answers     map[string]string // topics of predictions, by device
 }
 

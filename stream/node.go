@@ -11,6 +11,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
 	"edge/stream/mqtt"
 )
 
@@ -48,7 +49,7 @@ type ModelConfig struct {
 	// Output is the format of the predictions: json or cbor. Empty: json.
 	Output string
 	// Active decides which labels are requested. The zero value: none.
-	Active online.Asking
+	Active active.Config
 	// Seed is the seed of the noise of Active.
 	Seed uint64
 }

@@ -6,7 +6,8 @@ import (
 	"math"
 	"time"
 
-	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
 	"edge/stream/codec"
 )
 
@@ -177,7 +178,7 @@ type QueryPayload struct {
 	ID         any                 `json:"id"`       // of the sample: text or number, as received
 	Model      string              `json:"model"`
 	Node       string              `json:"node"`
-	Reason     online.Strategy     `json:"reason"`
+	Reason     active.Strategy     `json:"reason"`
 	Score      float64             `json:"score"`
 	Time       Timestamp           `json:"ts"`
 	V          int                 `json:"v"`
@@ -211,9 +212,9 @@ type MetricsPayload struct {
 	Learning bool         `json:"learning"`          // not switched off
 	Queries  *QueryCounts `json:"queries,omitempty"` // nil if no labels are requested
 	LabelCounts
-	Missing       uint64           `json:"missing"`                  // missing features of samples
-	Clipped       uint64           `json:"clipped"`                  // features that were too far from their mean
-	PublishedSets *online.Coverage `json:"published_sets,omitempty"` // nil before the first set whose label is known
+	Missing       uint64          `json:"missing"`                  // missing features of samples
+	Clipped       uint64          `json:"clipped"`                  // features that were too far from their mean
+	PublishedSets *score.Coverage `json:"published_sets,omitempty"` // nil before the first set whose label is known
 }
 
 // MarshalJSON writes the members in the order of their names.
@@ -240,21 +241,21 @@ type QueryCounts struct {
 // Scores are the published scores of a model: null if they are undefined, as before the
 // first sample.
 type Scores struct {
-	Abstention       *online.Abstentions   `json:"abstention,omitempty"`
-	Accuracy         online.Real           `json:"accuracy"`
-	BalancedAccuracy online.Real           `json:"balanced_accuracy"`
+	Abstention       *score.Abstentions    `json:"abstention,omitempty"`
+	Accuracy         score.Real            `json:"accuracy"`
+	BalancedAccuracy score.Real            `json:"balanced_accuracy"`
 	Baselines        Baselines             `json:"baselines"`
 	BeatsBaselines   *bool                 `json:"beats_baselines"`
-	Brier            online.Real           `json:"brier"`
-	Coverage         *online.Real          `json:"coverage,omitempty"` // of Sets
-	ECE              online.Real           `json:"ece"`
-	Error            online.Real           `json:"error"`
-	Kappa            online.Real           `json:"kappa"`
-	LogLoss          online.Real           `json:"log_loss"`
-	MacroF1          online.Real           `json:"macro_f1"`
+	Brier            score.Real            `json:"brier"`
+	Coverage         *score.Real           `json:"coverage,omitempty"` // of Sets
+	ECE              score.Real            `json:"ece"`
+	Error            score.Real            `json:"error"`
+	Kappa            score.Real            `json:"kappa"`
+	LogLoss          score.Real            `json:"log_loss"`
+	MacroF1          score.Real            `json:"macro_f1"`
 	N                uint64                `json:"n"` // samples judged
 	PerClass         map[string]ClassScore `json:"per_class"`
-	Sets             *online.Coverage      `json:"sets,omitempty"`
+	Sets             *score.Coverage       `json:"sets,omitempty"`
 }
 
 // Baselines are the scores of two rules on the same samples.
@@ -265,33 +266,33 @@ type Baselines struct {
 
 // BaselineScore is the score of a rule that ignores the features.
 type BaselineScore struct {
-	Error   online.Real `json:"error"`
-	LogLoss online.Real `json:"log_loss"`
-	N       uint64      `json:"n"`
+	Error   score.Real `json:"error"`
+	LogLoss score.Real `json:"log_loss"`
+	N       uint64     `json:"n"`
 }
 
 // ClassScore is the score of one class.
 type ClassScore struct {
-	N          uint64      `json:"n"`
-	Precision  online.Real `json:"precision"`
-	Prevalence online.Real `json:"prevalence"`
-	Recall     online.Real `json:"recall"`
+	N          uint64     `json:"n"`
+	Precision  score.Real `json:"precision"`
+	Prevalence score.Real `json:"prevalence"`
+	Recall     score.Real `json:"recall"`
 }
 
 // DescribeScores returns the published form of scores.
-func DescribeScores(f *online.Figures) Scores {
-	score := func(n uint64, v float64) online.Real {
+func DescribeScores(f *score.Figures) Scores {
+	defined := func(n uint64, v float64) score.Real {
 		if n == 0 {
-			return online.Real(math.NaN())
+			return score.Real(math.NaN())
 		}
-		return online.Real(v)
+		return score.Real(v)
 	}
-	baseline := func(b *online.Baseline) BaselineScore {
-		return BaselineScore{N: b.N, Error: score(b.N, b.Error), LogLoss: score(b.N, b.NLL)}
+	baseline := func(b *score.Baseline) BaselineScore {
+		return BaselineScore{N: b.N, Error: defined(b.N, b.Error), LogLoss: defined(b.N, b.NLL)}
 	}
 	s := Scores{
-		N: f.N, Error: score(f.N, f.Error), Accuracy: score(f.N, 1-f.Error), BalancedAccuracy: score(f.N, float64(f.Balanced)), Kappa: score(f.N, float64(f.Kappa)),
-		MacroF1: score(f.N, f.MacroF1), LogLoss: score(f.N, f.NLL), Brier: score(f.N, f.Brier), ECE: score(f.N, f.ECE),
+		N: f.N, Error: defined(f.N, f.Error), Accuracy: defined(f.N, 1-f.Error), BalancedAccuracy: defined(f.N, float64(f.Balanced)), Kappa: defined(f.N, float64(f.Kappa)),
+		MacroF1: defined(f.N, f.MacroF1), LogLoss: defined(f.N, f.NLL), Brier: defined(f.N, f.Brier), ECE: defined(f.N, f.ECE),
 		Abstention: f.Abstained, Sets: f.Sets, PerClass: make(map[string]ClassScore, len(f.PerClass)),
 	}
 	s.Baselines.ClassPrior, s.Baselines.LastLabel = baseline(&f.Prior), baseline(&f.Last)

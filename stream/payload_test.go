@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"edge/online"
+	"edge/online/active"
 )
 
 // Every payload that a node publishes is one of the structs of payload.go: it has
@@ -17,7 +17,7 @@ func TestPayloadsAreTheirStructs(t *testing.T) {
 	in("a day of a node", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		cfg.Control.Enabled = true
-		m.Active = online.Asking{Strategy: online.AskRandom, Budget: 1}
+		m.Active = active.Config{Strategy: active.Random, Budget: 1}
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.node.report.birth()
 		r.send(p7, labelled(1), `{"id":"a","features":[1,0]}`, "[1]", "[1,2")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/online"
+	"edge/online/drift"
 	"edge/stream/codec"
 )
 
@@ -27,10 +27,10 @@ type Prediction struct {
 	Entropy     float64 // of Probs, nats
 	Novelty     float64 // fraction of the prior variance that remains at the sample
 	PredictionSet
-	Abstain bool         // the abstention rule advises against relying on the prediction
-	Drift   online.Level // of the stream
-	Label   string       // of the sample, if it came with it
-	Learned bool         // the label is learnt, now or earlier
+	Abstain bool        // the abstention rule advises against relying on the prediction
+	Drift   drift.Level // of the stream
+	Label   string      // of the sample, if it came with it
+	Learned bool        // the label is learnt, now or earlier
 	Latency time.Duration
 
 	raw rawReading

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/active"
 	"edge/stream/mqtt"
 )
 
@@ -20,7 +20,7 @@ const maxOpen = 50
 // Query requests the label of a pending sample. A label with the sample's id answers it.
 type Query struct {
 	Prediction *Prediction     // published for the sample; read only
-	Reason     online.Strategy // that selected the sample
+	Reason     active.Strategy // that selected the sample
 	Score      float64         // of the strategy; its unit depends on the strategy
 	Features   []float64       // D raw features, in the model's order; NaN for a missing one; read only
 	Asked      time.Time
@@ -83,7 +83,7 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *exa
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
-	if !m.asker.Ask(score, post.Version(), msg.Arrived.Sub(w.started)) {
+	if !m.asker.Select(score, post.Version(), msg.Arrived.Sub(w.started)) {
 		return nil
 	}
 	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}

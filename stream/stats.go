@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -173,15 +173,15 @@ type StreamStats struct {
 // ModelStats are the Stats of one model.
 type ModelStats struct {
 	Predictions, Learned, Redelivered uint64
-	Frozen                            uint64          // labels that came while learning was switched off
-	Learning                          bool            // not switched off
-	Pending                           int             // samples that wait for their label
-	Corrected                         uint64          // labels that corrected an earlier one
-	Missing, Clipped                  uint64          // missing features; features that were too far from their mean
-	LabelDelay                        time.Duration   // median time from a sample to its label, over the latest late ones; 0: no label was late
-	Asked, Answered, Unanswered       uint64          // queries: all, those with a label, those whose sample is not pending any more
-	Open                              int             // the other queries
-	Sets                              online.Coverage // of the published prediction sets whose label is known
+	Frozen                            uint64         // labels that came while learning was switched off
+	Learning                          bool           // not switched off
+	Pending                           int            // samples that wait for their label
+	Corrected                         uint64         // labels that corrected an earlier one
+	Missing, Clipped                  uint64         // missing features; features that were too far from their mean
+	LabelDelay                        time.Duration  // median time from a sample to its label, over the latest late ones; 0: no label was late
+	Asked, Answered, Unanswered       uint64         // queries: all, those with a label, those whose sample is not pending any more
+	Open                              int            // the other queries
+	Sets                              score.Coverage // of the published prediction sets whose label is known
 }
 
 // Stats returns the present Stats. Any goroutine may call it.

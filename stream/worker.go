@@ -136,7 +136,7 @@ func refusePanic(read func(*item, *source) error, it *item, src *source) error {
 }
 
 func catchPanic(read func(*item, *source) error, it *item, src *source) (err error) {
-	defer online.Survive(&err)
+	defer online.Recover(&err)
 	return read(it, src)
 }
 

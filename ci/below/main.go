@@ -1,4 +1,4 @@
-// Command below fails unless a number in a JSON object is below a limit:
+// Command below fails unless the number at KEY in a JSON object is below LIMIT:
 //
 //	below KEY LIMIT FILE
 package main

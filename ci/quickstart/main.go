@@ -1,12 +1,12 @@
-// Command quickstart runs the commands of a guide as a reader would, from an
-// empty folder, one after the other in one shell, and fails if one fails or
-// does not print what the guide says:
+// Command quickstart runs the commands of a guide, from an empty folder, one after the
+// other in one shell, and fails if a command fails or prints other output than the
+// guide:
 //
 //	quickstart FILE.md...
 //
-// A block fenced as sh is run, unless a comment <!-- not run: REASON --> stands
-// right above it. A block fenced as text after it says what its output has:
-// each line somewhere, with … for anything between.
+// It runs each block fenced as sh, unless a comment <!-- not run: REASON --> precedes
+// the block. The output must contain each line of a following block fenced as text; …
+// in a line matches any characters.
 package main
 
 import (
@@ -21,14 +21,14 @@ import (
 	"time"
 )
 
-const within = 3 * time.Minute // of one guide
+const timeout = 3 * time.Minute // of one guide
 
-// block is a block of commands and what they print.
+// block is a block of commands with their expected output.
 type block struct {
 	line    int
 	text    string
-	skipped string   // why it is not run
-	want    []string // in the output
+	skipped string   // reason why it is not run, "" if it is run
+	want    []string // lines of the output
 }
 
 func main() {
@@ -46,9 +46,9 @@ func main() {
 
 var notRun = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
 
-// blocks takes a guide apart.
+// blocks returns the blocks of a guide.
 func blocks(text string) (all []block) {
-	var fence string // of the block that is open
+	var fence string // of the current block
 	var body []string
 	var reason string
 	for i, line := range strings.Split(text, "\n") {
@@ -77,9 +77,10 @@ func blocks(text string) (all []block) {
 	return all
 }
 
-// mark is what the shell prints before a block's output.
+// mark returns the line that the shell prints before the output of block i.
 func mark(i int) string { return fmt.Sprintf("== block %d ==", i) }
 
+// try runs the blocks of a guide and checks their output.
 func try(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -97,21 +98,21 @@ func try(path string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	cmd.Dir = folder
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // what it has started, too
+	end := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // the shell and the processes that it started
 	cmd.Cancel = end
 	out, err := cmd.CombinedOutput()
 	if err != nil && cmd.Process != nil {
-		_ = end() // mostly nothing is left
+		_ = end() // processes that the commands left running
 	}
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(folder, "edge.log"))
-		return fmt.Errorf(" %w; it printed:\n%s\nand the daemon:\n%s", err, out, log)
+		return fmt.Errorf(" %w; output:\n%s\nlog of the daemon:\n%s", err, out, log)
 	}
 	for i, b := range all {
 		if b.skipped != "" {
@@ -122,16 +123,16 @@ func try(path string) error {
 		printed, _, _ = strings.Cut(printed, "\n== block ")
 		for _, want := range b.want {
 			if !occurs(printed, want) {
-				return fmt.Errorf("%d: this should print %q; it printed:\n%s", b.line, want, printed)
+				return fmt.Errorf("%d: want %q in the output; got:\n%s", b.line, want, printed)
 			}
 		}
 	}
-	fmt.Printf("%s: %d blocks are as written\n", path, len(all))
+	fmt.Printf("%s: %d blocks match the guide\n", path, len(all))
 	return nil
 }
 
-// occurs reports whether a line of the output has the parts of want in order. Spaces in
-// a row count as one: the width of a column depends on all the rows of a table.
+// occurs reports whether a line of the output contains the parts of want in order. A
+// run of spaces counts as one: the width of a column depends on all rows of a table.
 func occurs(output, want string) bool {
 	want = oneSpace(want)
 	for line := range strings.SplitSeq(output, "\n") {
@@ -151,5 +152,5 @@ func occurs(output, want string) bool {
 	return false
 }
 
-// oneSpace returns s with each run of spaces as one.
+// oneSpace replaces each run of spaces by one space.
 func oneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }

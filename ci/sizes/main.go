@@ -1,7 +1,6 @@
-// Command sizes prints what each module adds to a Go program that was built
-// with its symbols, in kB: its code and data as the symbol table has them, and a
-// share of what the file holds besides (line tables, types, texts) in
-// proportion to its code.
+// Command sizes prints the size that each module adds to a Go program built with
+// symbols, in kB: the module's code and data by the symbol table, and a share of the
+// rest of the file (line tables, types, strings) in proportion to its code.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// module is what one adds, in bytes.
+// module is the size of a module, in bytes.
 type module struct {
 	name       string
 	code, data float64
@@ -45,7 +44,7 @@ func list(file string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w: build it without -s", file, err)
 	}
-	var stored float64 // what of the program is in its file, without symbols
+	var stored float64 // size of the loaded sections in the file, without symbols
 	for _, s := range f.Sections {
 		if s.Flags&elf.SHF_ALLOC != 0 && s.Type != elf.SHT_NOBITS {
 			stored += float64(s.Size)
@@ -83,16 +82,16 @@ func list(file string) error {
 	}
 	size := func(m *module) float64 { return m.code*(1+share) + m.data }
 	sort.Slice(all, func(i, j int) bool { return size(all[i]) > size(all[j]) })
-	fmt.Printf("| module | kB | of it code | data |\n| --- | --- | --- | --- |\n")
+	fmt.Printf("| module | kB | code | data |\n| --- | --- | --- | --- |\n")
 	for _, m := range all {
 		fmt.Printf("| %s | %.0f | %.0f | %.0f |\n", m.name, size(m)/1e3, m.code/1e3, m.data/1e3)
 	}
 	return nil
 }
 
-// packageOf is the package of a symbol, "" if it has none.
+// packageOf returns the package of a symbol, "" for symbols without a package.
 func packageOf(symbol string) string {
-	symbol, _, _ = strings.Cut(symbol, "[") // of what a generic function is made for
+	symbol, _, _ = strings.Cut(symbol, "[") // drops the type arguments of a generic function
 	if strings.HasPrefix(symbol, "go:") || strings.HasPrefix(symbol, "type:") {
 		return ""
 	}
@@ -104,8 +103,8 @@ func packageOf(symbol string) string {
 	return strings.ReplaceAll(dir+last, "%2e", ".")
 }
 
-// moduleOf is the module of a package; of the standard library and of the main
-// module it is the uppermost folder.
+// moduleOf returns the module of a package; for a package of the standard library its
+// first folder, for a package of the main module the package itself.
 func moduleOf(pkg string, info *buildinfo.BuildInfo) string {
 	for _, m := range info.Deps {
 		if pkg == m.Path || strings.HasPrefix(pkg, m.Path+"/") {

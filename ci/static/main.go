@@ -1,6 +1,6 @@
-// Command static fails unless every file named is a statically linked Linux
-// program, not larger than the bytes after its name if there are any
-// (FILE=BYTES), and prints what each was built for.
+// Command static fails unless each named file is a statically linked Linux program,
+// not larger than BYTES if its argument is FILE=BYTES. It prints class, machine and
+// size of each.
 package main
 
 import (

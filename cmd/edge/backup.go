@@ -5,6 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/internal/cli"
+	"edge/internal/exit"
+	"edge/internal/terminal"
 	"edge/persist"
 )
 
@@ -22,12 +25,12 @@ edge restore puts it back.`,
 		Example: `  edge backup /var/lib/edge/edge.db /mnt/usb/edge-$(date +%F).db
   edge backup edge.db copy.db && edge inspect copy.db`,
 		Args: cobra.ExactArgs(2),
-		RunE: action(func(cmd *cobra.Command, args []string) error {
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			size, err := persist.Backup(args[0], args[1])
 			if err != nil {
-				return coded(exitStore, err)
+				return exit.With(exit.Store, err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, sound\n", args[1], byteSize(uint64(size)))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, sound\n", args[1], terminal.Bytes(uint64(size)))
 			return nil
 		}),
 	}
@@ -46,10 +49,10 @@ What was taught after the backup was made is lost: the broker has had its
 acknowledgement and will not send it again.`,
 		Example: `  edge restore /mnt/usb/edge-2026-11-21.db /var/lib/edge/edge.db`,
 		Args:    cobra.ExactArgs(2),
-		RunE: action(func(cmd *cobra.Command, args []string) error {
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			aside, err := persist.Restore(args[0], args[1])
 			if err != nil {
-				return coded(exitStore, err)
+				return exit.With(exit.Store, err)
 			}
 			if aside != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "the file that was there is now %s\n", aside)

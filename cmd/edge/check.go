@@ -1,108 +1,71 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"strings"
 
-	"edge/persist"
-	"edge/stream/mqtt"
+	"github.com/spf13/cobra"
+
+	"edge/cmd/internal/cli"
+	"edge/internal/broker"
+	"edge/internal/config"
+	"edge/internal/doctor"
+	"edge/internal/terminal"
 )
 
-// obstacles looks at the files that a daemon under a valid configuration would
-// read before it connects: secrets, certificates and the state. The error is
-// why it would not start. A doubt is something that depends on the user and the
-// environment that the daemon runs in.
-func (c *Config) obstacles() (doubts []string, err error) {
-	doubt := func(key, format string, args ...any) {
-		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
-	}
-	var errs []error
-	read := func(key string, secret mqtt.Secret, all func() error) {
-		if name := firstUnset(secret.File); name != "" {
-			doubt(key+".password", "${%s} is not set here, so that the file was not looked at", name)
-		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
-			doubt(key+".password", "%s is not set here; the daemon needs it", env)
-		} else if err := all(); errors.Is(err, fs.ErrPermission) {
-			doubt(key, "%v; check as the daemon's user is certain", err)
-		} else if err != nil {
-			errs = append(errs, coded(exitConfig, err))
-		}
-	}
-	read("mqtt", c.MQTT.Password, func() error { _, err := c.MQTT.Credentials(); return err })
-	if c.HTTP.Listen != "" {
-		read("http", c.HTTP.Password, c.HTTP.readable)
-	}
-	if name := firstUnset(c.Store.Path); name != "" {
-		doubt("store.path", "${%s} is not set here, so that the state was not looked at", name)
-		return doubts, errors.Join(errs...)
-	}
-	path := c.StorePath()
-	folder := filepath.Dir(path)
-	info, err := os.Stat(path)
-	switch {
-	case err == nil && info.IsDir():
-		errs = append(errs, coded(exitConfig, fmt.Errorf("store.path: %s is a folder: want the path of a file, such as %s", path, filepath.Join(path, "edge.db"))))
-	case err == nil:
-		if err := c.fits(path); errors.Is(err, fs.ErrPermission) {
-			doubt("store.path", "%v; check as the daemon's user is certain", err)
-		} else if err != nil {
-			errs = append(errs, coded(exitStore, err))
-		}
-	case !errors.Is(err, fs.ErrNotExist):
-		doubt("store.path", "%v; check as the daemon's user is certain", err)
-	default:
-		if info, err := os.Stat(folder); err != nil {
-			doubt("store.path", "the folder %s does not exist; a service makes it when it starts, else: mkdir -p %s", folder, folder)
-		} else if !info.IsDir() {
-			errs = append(errs, coded(exitConfig, fmt.Errorf("store.path: %s is no folder", folder)))
-		} else if err := writable(folder); err != nil {
-			doubt("store.path", "%v; check as the daemon's user is certain", err)
-		}
-	}
-	return doubts, errors.Join(errs...)
-}
+func newCheckCommand() *cobra.Command {
+	var path string
+	var connect bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Validate a configuration and say what it would do",
+		Long: `check validates a configuration and says what a daemon would do under it, and
+what memory it may take: at most, with classes.max classes, and now. It warns
+where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
+or of memory_limit is less.
 
-// fits reports why a state cannot be carried on from under the configuration. A
-// state that a daemon has open, or that the next start would repair, fits.
-func (c *Config) fits(path string) (err error) {
-	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
-	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
-		return nil
+With --connect it sends a few messages through the broker, on topics of its own
+below <base>/<node>/doctor-…, and removes what is retained of them: whether a
+shared subscription is delivered, and a retained message by a wildcard. It exits
+with 1 if the broker does not do what the configuration needs.`,
+		Example: `  edge check -c edge.yaml
+  edge check -c edge.yaml --connect`,
+		Args: cobra.NoArgs,
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			c, err := config.Load(path)
+			if err != nil {
+				return err
+			}
+			doubts, err := doctor.Obstacles(c)
+			if err != nil {
+				return err
+			}
+			out := terminal.Writer{To: cmd.OutOrStdout()}
+			doctor.Describe(out, path, c)
+			for _, d := range doubts {
+				fmt.Fprintln(out, "warning ", d)
+			}
+			for _, e := range append(c.Exposures(path), c.HTTP.Exposures(c.Control.Enabled)...) {
+				fmt.Fprintf(out, "warning  %s: %s (%s)\n", e.Path, e.Reason, e.Advice)
+			}
+			if !connect {
+				return nil
+			}
+			pub, err := broker.NewPublisher(cmd.Context(), c.MQTT, 0, nil, nil, func() {})
+			if err != nil {
+				return err
+			}
+			pub.Close()
+			fmt.Fprintf(out, "broker   %s: connected\n", strings.Join(c.MQTT.Servers, ", "))
+			d := &doctor.Diagnosis{V: 1, Grade: doctor.OK, Within: doctor.Patient(1)}
+			ctx, cancel := context.WithTimeout(cmd.Context(), d.Within.All)
+			defer cancel()
+			doctor.ExamineDelivery(ctx, d, c)
+			return d.Describe(out)
+		}),
 	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	for _, name := range sortedKeys(c.Models) {
-		if info, err := store.Info(name); err == nil {
-			c.Adopt(name, info.Shape)
-		}
-		learner, err := c.Learner(name)
-		if err != nil {
-			return err
-		}
-		kept, err := store.Load(name, learner.Shape())
-		if err != nil {
-			return err
-		}
-		if _, err := revive(learner, kept.State); err != nil {
-			return fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
-		}
-	}
-	return nil
-}
-
-// firstUnset is the first environment variable of a path that is not set, "" if
-// all are.
-func firstUnset(path string) (name string) {
-	os.Expand(path, func(variable string) string {
-		if _, ok := os.LookupEnv(variable); !ok && name == "" {
-			name = variable
-		}
-		return ""
-	})
-	return name
+	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too, and try what it grants")
+	return cmd
 }

@@ -8,16 +8,20 @@ import (
 	"strings"
 	"testing"
 
+	"edge/internal/config"
+	"edge/internal/daemon"
+	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 // check refuses what run would, before it connects, and doubts what depends on
 // the daemon's user and environment.
 func TestCheckLooksAtFiles(t *testing.T) {
 	folder := t.TempDir()
-	foreign := writeFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
-	noPEM := writeFile(t, "ca.pem", "no certificate")
+	foreign := harness.WriteFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
+	noPEM := harness.WriteFile(t, "ca.pem", "no certificate")
 	old, err := os.ReadFile(filepath.Join("..", "..", "persist", "testdata", "v1.state"))
 	if err != nil {
 		t.Fatal(err)
@@ -34,24 +38,24 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		code int
 		want string
 	}{
-		"nothing yet":                           {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "edge.db")), exitOK, "(will be created)"},
-		"no folder":                             {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "none", "edge.db")), exitOK, "warning  store.path: the folder " + filepath.Join(folder, "none") + " does not exist"},
-		"a folder":                              {fmt.Sprintf("store: {path: %q}", folder), exitConfig, "is a folder: want the path of a file"},
-		"below a file":                          {fmt.Sprintf("store: {path: %q}", filepath.Join(noPEM, "edge.db")), exitOK, "warning  store.path"},
-		"unset variable":                        {`store: {path: "${EDGE_NOT_SET}/edge.db"}`, exitOK, "warning  store.path: ${EDGE_NOT_SET} is not set here"},
-		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exitStore, "not a state file"},
-		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exitStore, "the state was learnt with"},
-		"an older format, and no learner in it": {fmt.Sprintf("store: {path: %q}", before), exitStore, "model bearing: online: state does not begin with its mark"},
-		"no authority":                          {"mqtt: {servers: [mqtts://h], tls: {ca: /no/such/ca.pem}}", exitConfig, "/no/such/ca.pem: no such file"},
-		"authority without PEM":                 {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {ca: %q}}", noPEM), exitConfig, "mqtt.tls: "},
-		"no certificate":                        {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {cert: %q, key: %q}}", noPEM, noPEM), exitConfig, "mqtt.tls: "},
-		"no password":                           {"mqtt: {username: u, password: {file: /no/such/password}}", exitConfig, "mqtt.password: read secret: open /no/such/password: no such file"},
-		"password elsewhere":                    {`mqtt: {username: u, password: {file: "${EDGE_NOT_SET}/password"}}`, exitOK, "warning  mqtt.password: ${EDGE_NOT_SET} is not set here"},
-		"password not set":                      {"mqtt: {username: u, password: {env: EDGE_NOT_SET}}", exitOK, "warning  mqtt.password: EDGE_NOT_SET is not set here"},
-		"no password of HTTP":                   {"http: {password: {file: /no/such/password}}", exitConfig, "http.password: "},
-		"no certificate there":                  {fmt.Sprintf("http: {tls: {cert: %q, key: %q}}", noPEM, noPEM), exitConfig, "http.tls: "},
-		"HTTP's, elsewhere":                     {`http: {password: {file: "${EDGE_NOT_SET}/password"}}`, exitOK, "warning  http.password: ${EDGE_NOT_SET} is not set here"},
-		"password set":                          {"mqtt: {username: u, password: {env: EDGE_TEST_SECRET}}", exitOK, "is valid"},
+		"nothing yet":                           {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "edge.db")), exit.OK, "(will be created)"},
+		"no folder":                             {fmt.Sprintf("store: {path: %q}", filepath.Join(folder, "none", "edge.db")), exit.OK, "warning  store.path: the folder " + filepath.Join(folder, "none") + " does not exist"},
+		"a folder":                              {fmt.Sprintf("store: {path: %q}", folder), exit.Config, "is a folder: want the path of a file"},
+		"below a file":                          {fmt.Sprintf("store: {path: %q}", filepath.Join(noPEM, "edge.db")), exit.OK, "warning  store.path"},
+		"unset variable":                        {`store: {path: "${EDGE_NOT_SET}/edge.db"}`, exit.OK, "warning  store.path: ${EDGE_NOT_SET} is not set here"},
+		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exit.Store, "not a state file"},
+		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exit.Store, "the state was learnt with"},
+		"an older format, and no learner in it": {fmt.Sprintf("store: {path: %q}", before), exit.Store, "model bearing: online: state does not begin with its mark"},
+		"no authority":                          {"mqtt: {servers: [mqtts://h], tls: {ca: /no/such/ca.pem}}", exit.Config, "/no/such/ca.pem: no such file"},
+		"authority without PEM":                 {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {ca: %q}}", noPEM), exit.Config, "mqtt.tls: "},
+		"no certificate":                        {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {cert: %q, key: %q}}", noPEM, noPEM), exit.Config, "mqtt.tls: "},
+		"no password":                           {"mqtt: {username: u, password: {file: /no/such/password}}", exit.Config, "mqtt.password: read secret: open /no/such/password: no such file"},
+		"password elsewhere":                    {`mqtt: {username: u, password: {file: "${EDGE_NOT_SET}/password"}}`, exit.OK, "warning  mqtt.password: ${EDGE_NOT_SET} is not set here"},
+		"password not set":                      {"mqtt: {username: u, password: {env: EDGE_NOT_SET}}", exit.OK, "warning  mqtt.password: EDGE_NOT_SET is not set here"},
+		"no password of HTTP":                   {"http: {password: {file: /no/such/password}}", exit.Config, "http.password: "},
+		"no certificate there":                  {fmt.Sprintf("http: {tls: {cert: %q, key: %q}}", noPEM, noPEM), exit.Config, "http.tls: "},
+		"HTTP's, elsewhere":                     {`http: {password: {file: "${EDGE_NOT_SET}/password"}}`, exit.OK, "warning  http.password: ${EDGE_NOT_SET} is not set here"},
+		"password set":                          {"mqtt: {username: u, password: {env: EDGE_TEST_SECRET}}", exit.OK, "is valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -59,7 +63,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 			if strings.HasPrefix(name, "an older format") { // whose model has this shape
 				text = strings.NewReplacer("[rms, kurtosis, peak_hz]", "[a, b, c]", "[vibration]}", "[vibration], horizons: [inf], window: 0}").Replace(text)
 			}
-			code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", text))
+			code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", text))
 			if code != tc.code || !strings.Contains(out+errOut, tc.want) {
 				t.Errorf("edge check exits with %d:\n%s%s\nwant %d and %q", code, out, errOut, tc.code, tc.want)
 			}
@@ -100,17 +104,14 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			path := writeFile(t, "edge.yaml", text)
+			path := harness.WriteFile(t, "edge.yaml", text)
 			for _, args := range [][]string{{"check", "-c", path}, {"config", "show", "-c", path}, {"run", "-c", path, "--for", "1ms"}} {
-				if code, out, errOut := edge(t, args...); code != exitConfig || out != "" {
-					t.Errorf("edge %s exits with %d, want %d\n%s%s", args[0], code, exitConfig, out, errOut)
+				if code, out, errOut := edge(t, args...); code != exit.Config || out != "" {
+					t.Errorf("edge %s exits with %d, want %d\n%s%s", args[0], code, exit.Config, out, errOut)
 				}
 			}
-			c := DefaultConfig()
-			if _, err := strictYAML(path, []byte(text), &c); err != nil {
-				t.Fatal(err)
-			}
-			if d, err := NewDaemon(&c, slog.New(slog.DiscardHandler), nil); err == nil {
+			c, _ := config.Parse(path, []byte(text), nil) // invalid, yet complete
+			if d, err := daemon.New(c, slog.New(slog.DiscardHandler), nil); err == nil {
 				d.Close()
 				t.Error("a daemon takes it")
 			}

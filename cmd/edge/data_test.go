@@ -10,11 +10,16 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 // However a file is written, eval, train, predict and replay read the same of it.
 func TestFilesAsPeopleHaveThem(t *testing.T) {
-	path := tableFile(t, "wave.csv", brief(400, 150))
+	path := tableFile(t, "wave.csv", brokertest.Brief(400, 150))
 	plain, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -33,16 +38,16 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		fmt.Fprintf(&more, "2026-11-20T20:29:%02d; %s ;%s;%d; %s ;\"Anna; Bert\nCleo\"\n", i%60, c[2], c[1], i, c[0])
 	}
 	state := filepath.Join(t.TempDir(), "edge.db")
-	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
-	if code, _, errOut := edge(t, "train", path, "-c", config, "-o", state, "--passes", "2"); code != exitOK {
+	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
+	if code, _, errOut := edge(t, "train", path, "-c", config, "-o", state, "--passes", "2"); code != exit.OK {
 		t.Fatalf("train exits with %d: %s", code, errOut)
 	}
-	broker, err := StartBroker("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	broker, err := broker.StartServer("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { broker.Close() })
-	if code, out, errOut := edge(t, "inspect", state); code != exitOK || !strings.Contains(out, "scores     –, none judged yet") || strings.Contains(out, "error 0.0000") {
+	if code, out, errOut := edge(t, "inspect", state); code != exit.OK || !strings.Contains(out, "scores     –, none judged yet") || strings.Contains(out, "error 0.0000") {
 		t.Errorf("inspect of a state that has judged nothing exits with %d: %s%s", code, out, errOut)
 	}
 	size := []string{"--inducing", "20"}
@@ -75,7 +80,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 				}
 				tc.text = b.String()
 			}
-			file := writeFile(t, "wave.csv", tc.text)
+			file := harness.WriteFile(t, "wave.csv", tc.text)
 			with := func(args ...string) []string { return append(args, tc.flags...) }
 			if got := evalJSON(t, with(file, "--inducing", "20")...)[0].Digest; got != wantEval {
 				t.Errorf("eval: digest %s, want %s", got, wantEval)
@@ -86,16 +91,16 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 			if _, got, errOut := edge(t, with("predict", "--state", state, file)...); withoutLabels(got) != withoutLabels(wantPredict) || got == "" {
 				t.Errorf("predict answers otherwise: %s", errOut)
 			}
-			if code, _, errOut := edge(t, with("replay", file, "--broker", broker.URL(), "--ahead", "0", "--first", "5")...); code != exitOK {
+			if code, _, errOut := edge(t, with("replay", file, "--broker", broker.URL(), "--ahead", "0", "--first", "5")...); code != exit.OK {
 				t.Errorf("replay exits with %d: %s", code, errOut)
 			}
-			if code, out, errOut := edge(t, with("config", "sample", "--from", file)...); code != exitOK || !strings.Contains(out, "features: [x, \"y\"]") {
+			if code, out, errOut := edge(t, with("config", "sample", "--from", file)...); code != exit.OK || !strings.Contains(out, "features: [x, \"y\"]") {
 				t.Errorf("config sample exits with %d: %s%s", code, out, errOut)
 			}
 		})
 	}
 	t.Run("without a header", func(t *testing.T) {
-		file := writeFile(t, "wave.csv", rows)
+		file := harness.WriteFile(t, "wave.csv", rows)
 		if got := evalJSON(t, file, "--inducing", "20")[0]; got.Samples != uint64(strings.Count(rows, "\n")) {
 			t.Errorf("%d rows are judged", got.Samples)
 		}
@@ -117,7 +122,7 @@ func digestOf(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errOut := edge(t, args...)
 	_, digest, ok := strings.Cut(out, "digest ")
-	if code != exitOK || !ok {
+	if code != exit.OK || !ok {
 		t.Fatalf("edge %s exits with %d: %s%s", args, code, out, errOut)
 	}
 	return digest
@@ -134,24 +139,24 @@ func withoutLabels(answers string) string {
 
 // An error about a file has its place, its cause and the way out.
 func TestFilesThatCannotBeRead(t *testing.T) {
-	file := writeFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
+	file := harness.WriteFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
 		want string
 	}{
-		"a column of text":   {[]string{file}, exitRuntime, `house.csv:2:1: column "time": "2026-11-20" is not a number; --ignore time leaves the column out`},
-		"another":            {[]string{file, "--ignore", "time"}, exitRuntime, `house.csv:2:17: column "room": "kitchen" is not a number; --ignore room leaves the column out`},
-		"the label, too":     {[]string{file, "--columns", "temp,label"}, exitRuntime, `column "label" is the label, so it cannot be a feature as well`},
-		"a column twice":     {[]string{file, "--columns", "temp,2"}, exitRuntime, `column "temp" is given twice`},
-		"no such column":     {[]string{file, "--columns", "temperature"}, exitRuntime, `no column is called "temperature"; --columns takes one of: time, temp, room, label`},
-		"no such number":     {[]string{file, "--ignore", "3-9"}, exitRuntime, "--ignore 3-9: the file has the columns 1 to 4"},
-		"all left out":       {[]string{file, "--ignore", "1-3"}, exitRuntime, "no column is left for a feature"},
-		"wrong decimal sign": {[]string{file, "--ignore", "time,room", "--decimal", "point"}, exitRuntime, `house.csv:2:12: column "temp": "20,5" has a decimal comma`},
-		"wrong separator":    {[]string{file, "--separator", "|"}, exitRuntime, "no column is left for a feature"},
-		"no separator":       {[]string{file, "--separator", "ab"}, exitUsage, "want one character"},
-		"no decimal sign":    {[]string{file, "--decimal", "dot"}, exitUsage, "want point or comma"},
-		"no such header":     {[]string{file, "--header", "maybe"}, exitUsage, "want yes, no or auto"},
+		"a column of text":   {[]string{file}, exit.Runtime, `house.csv:2:1: column "time": "2026-11-20" is not a number; --ignore time leaves the column out`},
+		"another":            {[]string{file, "--ignore", "time"}, exit.Runtime, `house.csv:2:17: column "room": "kitchen" is not a number; --ignore room leaves the column out`},
+		"the label, too":     {[]string{file, "--columns", "temp,label"}, exit.Runtime, `column "label" is the label, so it cannot be a feature as well`},
+		"a column twice":     {[]string{file, "--columns", "temp,2"}, exit.Runtime, `column "temp" is given twice`},
+		"no such column":     {[]string{file, "--columns", "temperature"}, exit.Runtime, `no column is called "temperature"; --columns takes one of: time, temp, room, label`},
+		"no such number":     {[]string{file, "--ignore", "3-9"}, exit.Runtime, "--ignore 3-9: the file has the columns 1 to 4"},
+		"all left out":       {[]string{file, "--ignore", "1-3"}, exit.Runtime, "no column is left for a feature"},
+		"wrong decimal sign": {[]string{file, "--ignore", "time,room", "--decimal", "point"}, exit.Runtime, `house.csv:2:12: column "temp": "20,5" has a decimal comma`},
+		"wrong separator":    {[]string{file, "--separator", "|"}, exit.Runtime, "no column is left for a feature"},
+		"no separator":       {[]string{file, "--separator", "ab"}, exit.Usage, "want one character"},
+		"no decimal sign":    {[]string{file, "--decimal", "dot"}, exit.Usage, "want point or comma"},
+		"no such header":     {[]string{file, "--header", "maybe"}, exit.Usage, "want yes, no or auto"},
 	} {
 		for _, command := range []string{"eval", "train", "replay"} {
 			t.Run(name+", "+command, func(t *testing.T) {

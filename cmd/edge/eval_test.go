@@ -4,26 +4,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/report"
 	"edge/online"
+	"edge/test/harness"
 )
 
 // evalJSON runs edge eval --json and returns its objects.
-func evalJSON(t testing.TB, args ...string) (reports []Report) {
+func evalJSON(t testing.TB, args ...string) (reports []report.Report) {
 	t.Helper()
 	code, out, errOut := edge(t, append([]string{"eval", "--json"}, args...)...)
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("edge eval %s exits with %d: %s", strings.Join(args, " "), code, errOut)
 	}
 	dec := json.NewDecoder(strings.NewReader(out))
 	dec.DisallowUnknownFields()
 	for dec.More() {
-		var r Report
+		var r report.Report
 		if err := dec.Decode(&r); err != nil {
 			t.Fatalf("%v in %q", err, out)
 		}
@@ -120,7 +121,7 @@ func TestEvalSeeds(t *testing.T) {
 func TestEvalWithConfig(t *testing.T) {
 	path := tableFile(t, "table.csv", 100)
 	config := func(features, more string) string {
-		return writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+		return harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 			"streams: {s: {topics: [t], features: "+features+"}}\n"+
 			"models: {m: {streams: [s], inducing: 8, window: 16, classes: {names: [class0, class1, class2]}"+more+"}}\n")
 	}
@@ -143,7 +144,7 @@ func TestEvalWithConfig(t *testing.T) {
 // A class beyond the bound is not learnt; the daemon counts it and goes on.
 func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
 	path := tableFile(t, "table.csv", 100)
-	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\n"+
 		"models: {m: {streams: [s], classes: {names: [class0, class1], open: false}}}\n")
 	r := evalJSON(t, path, "-c", config)[0]
@@ -152,63 +153,5 @@ func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
 	}
 	if last := r.Curve[len(r.Curve)-1]; last.N != r.Samples {
 		t.Errorf("the curve ends at %d, want %d", last.N, r.Samples)
-	}
-}
-
-func TestEvalTableAndPlot(t *testing.T) {
-	a, b := tableFile(t, "a.csv", 60), tableFile(t, "b.csv.gz", 60)
-	svg := filepath.Join(t.TempDir(), "curves.svg")
-	code, out, errOut := edge(t, "eval", a, b, "--plot", svg)
-	if code != exitOK || errOut != "" {
-		t.Fatalf("exits with %d: %s", code, errOut)
-	}
-	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[0], "nll") || strings.Fields(lines[1])[0] != "a" || strings.Fields(lines[2])[0] != "b" {
-		t.Errorf("the table is\n%s", out)
-	}
-	picture, err := os.ReadFile(svg)
-	if err != nil || !strings.Contains(string(picture), "</svg>") || !strings.Contains(string(picture), "Prequential error") {
-		t.Errorf("the plot has %d bytes (%v)", len(picture), err)
-	}
-	if r := evalJSON(t, a, b); len(r) != 2 || r[1].Dataset != "b" {
-		t.Errorf("--json of two files gives %d objects", len(r))
-	}
-}
-
-func TestCurveIsBounded(t *testing.T) {
-	var c Curve
-	var s online.Scores
-	for s.N = 1; s.N <= 100000; s.N++ {
-		if c.Due(s.N) {
-			c.Add(s)
-		}
-	}
-	s.N = 100001
-	points := c.Ending(s)
-	if len(points) < curvePoints/2 || len(points) > curvePoints || points[len(points)-1].N != s.N {
-		t.Fatalf("%d points, the last at %d", len(points), points[len(points)-1].N)
-	}
-	for i := 1; i < len(points)-1; i++ {
-		if step, first := points[i].N-points[i-1].N, points[1].N-points[0].N; step != first {
-			t.Fatalf("points %d and %d are %d apart, the first two %d", i-1, i, step, first)
-		}
-	}
-}
-
-// Classes that are not declared come with their first labels, once they are
-// confirmed; until then their probability is 0.
-func TestEvalUndeclaredClasses(t *testing.T) {
-	rows := brief(300, 120)
-	path := tableFile(t, "table.csv", rows)
-	declared, open := evalJSON(t, path)[0], evalJSON(t, path, "--undeclared")[0]
-	confirmed := evalJSON(t, path, "--undeclared", "--confirm", "10")[0]
-	if len(open.Classes) != 3 || open.Samples != uint64(rows) || confirmed.Samples != uint64(rows) {
-		t.Errorf("%d classes, %d and %d samples", len(open.Classes), open.Samples, confirmed.Samples)
-	}
-	if !(declared.NLL < open.NLL && open.NLL < confirmed.NLL) {
-		t.Errorf("log loss %g declared, %g undeclared, %g to be confirmed", declared.NLL, open.NLL, confirmed.NLL)
-	}
-	if code, _, _ := edge(t, "eval", path, "--confirm", "-1"); code != exitConfig {
-		t.Error("-1 samples confirm a class")
 	}
 }

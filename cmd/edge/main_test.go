@@ -3,68 +3,25 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-
-	"edge/cmd/edge/internal/dataset"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"go.uber.org/goleak"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/process"
+	"edge/test/harness"
 )
 
-// beEdge makes the test program be edge itself: tests that stop and kill
-// daemons need one in a process of its own.
-const beEdge = "EDGE_TEST_IS_EDGE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(beEdge) != "" {
-		if fd := os.Getenv(beSupervised); fd != "" {
-			if err := superviseMe(fd); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(exitRuntime)
-			}
-		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
-		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	if broker := os.Getenv(beEcho); broker != "" {
-		echo(broker)
-	}
-	flag.Parse()
-	patience = max(patience, timeout()/5)
-	goleak.VerifyTestMain(m)
-}
-
-// emulator is the command under which programs for this machine run on one of
-// another kind, "qemu-aarch64-static" say; "" where the kernel runs them itself.
-var emulator = strings.Fields(os.Getenv("EDGE_EMULATOR"))
-
-// self is the command that starts this test program once more.
-func self(args ...string) *exec.Cmd {
-	line := slices.Concat(emulator, []string{os.Args[0]}, args)
-	return exec.Command(line[0], line[1:]...)
-}
-
-// brief returns the size of a test: whole with the build tag slow, less without
-// it and with -short, as where a processor is emulated.
-func brief(whole, less int) int {
-	if testing.Short() || !slow {
-		return less
-	}
-	return whole
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")
 
@@ -82,16 +39,6 @@ func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut st
 	return code, o.String(), e.String()
 }
 
-// writeFile writes a file in a folder of the test's own.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // TestHelp holds the help of every command; -update writes it anew.
 func TestHelp(t *testing.T) {
 	var b strings.Builder
@@ -99,7 +46,7 @@ func TestHelp(t *testing.T) {
 	visit = func(cmd *cobra.Command) {
 		line := strings.Fields(cmd.CommandPath())
 		code, out, errOut := edge(t, append(line[1:], "--help")...)
-		if code != exitOK || errOut != "" {
+		if code != exit.OK || errOut != "" {
 			t.Errorf("%s --help exits with %d and says %q", cmd.CommandPath(), code, errOut)
 		}
 		b.WriteString("$ " + cmd.CommandPath() + " --help\n" + out + "\n")
@@ -147,47 +94,45 @@ func TestCommandsAreExplained(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	table := tableFile(t, "table.csv", 40)
-	valid := writeFile(t, "edge.yaml", minimal)
+	valid := harness.WriteFile(t, "edge.yaml", minimal)
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
 		want string // in what it says
 	}{
-		"no such command":          {[]string{"runn"}, exitUsage, `unknown command "runn" for "edge"; did you mean run?`},
-		"nothing like a command":   {[]string{"xylophone"}, exitUsage, "unknown command \"xylophone\" for \"edge\"\nTry `edge --help`."},
-		"no such command below":    {[]string{"config", "smaple"}, exitUsage, `unknown command "smaple" for "edge config"; did you mean sample?`},
-		"no such flag":             {[]string{"run", "--fast"}, exitUsage, "unknown flag: --fast\nTry `edge run --help`."},
-		"nearly a flag":            {[]string{"run", "--confg", "x"}, exitUsage, "unknown flag: --confg; did you mean --config?"},
-		"no such letter":           {[]string{"run", "-x"}, exitUsage, "unknown shorthand flag: 'x'"},
-		"too few arguments":        {[]string{"eval"}, exitUsage, "requires at least 1 arg"},
-		"too many arguments":       {[]string{"inspect", "a", "b"}, exitUsage, "accepts 1 arg"},
-		"flag out of range":        {[]string{"eval", table, "--batch", "-1"}, exitUsage, "--batch"},
-		"unknown mode":             {[]string{"eval", table, "--mode", "twice"}, exitUsage, "want prequential, holdout or cv"},
-		"flips in a stream":        {[]string{"eval", table, "--flip-labels", "0.2"}, exitUsage, "give --mode holdout"},
-		"first of a split":         {[]string{"eval", table, "--mode", "cv", "--first", "3"}, exitRuntime, "give --seed"},
-		"within without shuffle":   {[]string{"eval", table, "--shuffle-within", "20,20"}, exitUsage, "give --shuffle SEED"},
-		"within of another size":   {[]string{"eval", table, "--shuffle", "1", "--shuffle-within", "20,10"}, exitRuntime, "add up to 30 rows, the file has 40"},
-		"model without config":     {[]string{"eval", table, "--model", "m"}, exitUsage, "give -c FILE"},
-		"no such data file":        {[]string{"eval", missing}, exitRuntime, "no such file"},
-		"no such label":            {[]string{"eval", table, "--label", "z"}, exitRuntime, `no column is called "z"`},
-		"no such configuration":    {[]string{"run", "-c", missing}, exitConfig, "`edge config sample` prints one"},
-		"configuration is wrong":   {[]string{"check", "-c", table}, exitConfig, "table.csv:1:1"},
-		"learner out of range":     {[]string{"eval", table, "--inducing", "1"}, exitConfig, "inducing"},
-		"features of other names":  {[]string{"eval", table, "-c", valid}, exitRuntime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
-		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exitConfig, `there is none called "m"; there is bearing`},
-		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exitBroker, "connect to the broker"},
-		"no broker to check":       {[]string{"check", "-c", writeFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exitBroker, "connect to the broker"},
-		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exitUsage, "want username and password as keys"},
-		"password file is missing": {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exitConfig, "no such file"},
-		"labels of no kind":        {[]string{"replay", table, "--labels", "late"}, exitUsage, "want inline, delayed or none"},
-		"delay of no kind":         {[]string{"replay", table, "--delay", "soon"}, exitUsage, "want a number of rows, such as 50, or a duration, such as 5s"},
-		"fraction above 1":         {[]string{"replay", table, "--label-fraction", "2"}, exitUsage, "want 0 to 1"},
-		"no such state file":       {[]string{"inspect", missing}, exitStore, "no such file"},
-		"not a state file":         {[]string{"inspect", table}, exitStore, "not a state file"},
-		"reset of nothing":         {[]string{"reset"}, exitUsage, "either --model NAME or --all"},
-		"reset of no file":         {[]string{"reset", "--all", "--state", missing}, exitStore, "no such file"},
-		"demo backwards":           {[]string{"demo", "--rate", "-1"}, exitUsage, "want 0 or more"},
+		"no such command":          {[]string{"runn"}, exit.Usage, `unknown command "runn" for "edge"; did you mean run?`},
+		"nothing like a command":   {[]string{"xylophone"}, exit.Usage, "unknown command \"xylophone\" for \"edge\"\nTry `edge --help`."},
+		"no such command below":    {[]string{"config", "smaple"}, exit.Usage, `unknown command "smaple" for "edge config"; did you mean sample?`},
+		"no such flag":             {[]string{"run", "--fast"}, exit.Usage, "unknown flag: --fast\nTry `edge run --help`."},
+		"nearly a flag":            {[]string{"run", "--confg", "x"}, exit.Usage, "unknown flag: --confg; did you mean --config?"},
+		"no such letter":           {[]string{"run", "-x"}, exit.Usage, "unknown shorthand flag: 'x'"},
+		"too few arguments":        {[]string{"eval"}, exit.Usage, "requires at least 1 arg"},
+		"too many arguments":       {[]string{"inspect", "a", "b"}, exit.Usage, "accepts 1 arg"},
+		"folds out of range":       {[]string{"eval", "split", table, "--folds", "1"}, exit.Usage, "want 2 to 40"},
+		"strategy of no kind":      {[]string{"eval", "ask", table, "--query", "often"}, exit.Usage, "want off, margin, entropy, bald or random"},
+		"flag of the laboratory":   {[]string{"eval", table, "--linear"}, exit.Usage, "unknown flag: --linear"},
+		"flag out of range":        {[]string{"eval", table, "--batch", "-1"}, exit.Usage, "--batch"},
+		"model without config":     {[]string{"eval", table, "--model", "m"}, exit.Usage, "give -c FILE"},
+		"no such data file":        {[]string{"eval", missing}, exit.Runtime, "no such file"},
+		"no such label":            {[]string{"eval", table, "--label", "z"}, exit.Runtime, `no column is called "z"`},
+		"no such configuration":    {[]string{"run", "-c", missing}, exit.Config, "`edge config sample` prints one"},
+		"configuration is wrong":   {[]string{"check", "-c", table}, exit.Config, "table.csv:1:1"},
+		"learner out of range":     {[]string{"eval", table, "--inducing", "1"}, exit.Config, "inducing"},
+		"features of other names":  {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
+		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `there is none called "m"; there is bearing`},
+		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
+		"no broker to check":       {[]string{"check", "-c", harness.WriteFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
+		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
+		"password file is missing": {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exit.Config, "no such file"},
+		"labels of no kind":        {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed or none"},
+		"delay of no kind":         {[]string{"replay", table, "--delay", "soon"}, exit.Usage, "want a number of rows, such as 50, or a duration, such as 5s"},
+		"fraction above 1":         {[]string{"replay", table, "--label-fraction", "2"}, exit.Usage, "want 0 to 1"},
+		"no such state file":       {[]string{"inspect", missing}, exit.Store, "no such file"},
+		"not a state file":         {[]string{"inspect", table}, exit.Store, "not a state file"},
+		"reset of nothing":         {[]string{"reset"}, exit.Usage, "either --model NAME or --all"},
+		"reset of no file":         {[]string{"reset", "--all", "--state", missing}, exit.Store, "no such file"},
+		"demo backwards":           {[]string{"demo", "--rate", "-1"}, exit.Usage, "want 0 or more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := edge(t, tc.args...)
@@ -206,8 +151,8 @@ func TestExitCodes(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	code, out, _ := edge(t, "version", "--json")
-	var v Version
-	if err := json.Unmarshal([]byte(out), &v); code != exitOK || err != nil || v.Go == "" || v.Arch == "" {
+	var v process.Version
+	if err := json.Unmarshal([]byte(out), &v); code != exit.OK || err != nil || v.Go == "" || v.Arch == "" {
 		t.Errorf("edge version --json exits with %d and prints %q (%v)", code, out, err)
 	}
 	if _, out, _ := edge(t, "version"); !strings.HasPrefix(out, "edge ") || !strings.Contains(out, v.Go) {
@@ -217,10 +162,10 @@ func TestVersion(t *testing.T) {
 
 func TestCheckSaysWhatItWouldDo(t *testing.T) {
 	code, out, errOut := edge(t, "check", "-c", filepath.Join("..", "..", "configs", "edge.yaml"))
-	if code != exitOK || errOut != "" {
+	if code != exit.OK || errOut != "" {
 		t.Fatalf("exits with %d and says %q", code, errOut)
 	}
-	node := DefaultConfig().Node // that of the host
+	node := config.Default().Node // that of the host
 	for _, want := range []string{
 		"node     " + node + ": state, info and events on edge/" + node + "/…",
 		"stream   vibration: 3 features from factory/+/vibration",
@@ -237,35 +182,35 @@ func TestCheckSaysWhatItWouldDo(t *testing.T) {
 
 func TestConfigCommands(t *testing.T) {
 	code, sample, _ := edge(t, "config", "sample")
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("config sample exits with %d", code)
 	}
-	if code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", sample)); code != exitOK {
+	if code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", sample)); code != exit.OK {
 		t.Errorf("the sample is not valid: %s%s", out, errOut)
 	}
 	code, forFile, errOut := edge(t, "config", "sample", "--from", tableFile(t, "room.csv", 20))
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("config sample --from exits with %d: %s", code, errOut)
 	}
 	t.Setenv("EDGE_MQTT_SERVERS", "mqtts://other.lan")
 	t.Setenv("EDGE_MQTT_PASSWORD_FILE", "/run/secret")
 	t.Setenv("EDGE_MQTT_USERNAME", "sensor")
-	code, shown, errOut := edge(t, "config", "show", "-c", writeFile(t, "edge.yaml", forFile))
-	if code != exitOK || !strings.Contains(shown, "mqtts://other.lan") || !strings.Contains(shown, "/run/secret") || !strings.Contains(shown, "sensors/room") {
+	code, shown, errOut := edge(t, "config", "show", "-c", harness.WriteFile(t, "edge.yaml", forFile))
+	if code != exit.OK || !strings.Contains(shown, "mqtts://other.lan") || !strings.Contains(shown, "/run/secret") || !strings.Contains(shown, "sensors/room") {
 		t.Errorf("config show exits with %d: %s%s", code, shown, errOut)
 	}
 	code, schema, errOut := edge(t, "config", "schema")
 	var object struct {
 		Properties map[string]any `json:"properties"`
 	}
-	if err := json.Unmarshal([]byte(schema), &object); code != exitOK || err != nil || len(object.Properties) != 13 {
+	if err := json.Unmarshal([]byte(schema), &object); code != exit.OK || err != nil || len(object.Properties) != 13 {
 		t.Errorf("config schema exits with %d, %d properties, %v: %s", code, len(object.Properties), err, errOut)
 	}
 }
 
 // What check says of the parts that a configuration may have.
 func TestCheckSaysWhatWouldBeDone(t *testing.T) {
-	config := writeFile(t, "edge.yaml", `
+	config := harness.WriteFile(t, "edge.yaml", `
 mqtt: {servers: [mqtt://broker.lan]}
 node: pi4
 streams:
@@ -276,7 +221,7 @@ homeassistant: {enabled: true}
 control: {enabled: true}
 `)
 	code, out, errOut := edge(t, "check", "-c", config)
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("edge check exits with %d: %s", code, errOut)
 	}
 	for _, want := range []string{
@@ -325,3 +270,9 @@ func gzipped(t testing.TB, data []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+const minimal = `
+mqtt: {servers: [mqtt://broker.lan]}
+streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}
+models: {bearing: {streams: [vibration]}}
+`

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,9 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"edge/cmd/edge/internal/dataset"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/internal/eval"
+	"edge/internal/exit"
 	"edge/model"
 	"edge/online"
+	"edge/persist"
+	"edge/test/harness"
 )
 
 // taughtState is a state file of one model that has learnt rows of the waveform.
@@ -41,10 +47,10 @@ func taughtState(t *testing.T, name string, rows int) (path string, learner *onl
 	return path, learner
 }
 
-func answersOf(t *testing.T, out string) (list []Answer) {
+func answersOf(t *testing.T, out string) (list []eval.Answer) {
 	t.Helper()
 	for line := range strings.Lines(out) {
-		var a Answer
+		var a eval.Answer
 		if err := json.Unmarshal([]byte(line), &a); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
@@ -56,8 +62,8 @@ func answersOf(t *testing.T, out string) (list []Answer) {
 // TestPredict: the rows of a file are answered as the posterior does, whatever
 // the order of its columns, other columns, and whether there are labels.
 func TestPredict(t *testing.T) {
-	state, learner := taughtState(t, "wave", brief(400, 150))
-	data := waveformFile(t, 50)
+	state, learner := taughtState(t, "wave", brokertest.Brief(400, 150))
+	data := harness.WaveformFile(t, 50)
 	text, err := os.ReadFile(data)
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +78,12 @@ func TestPredict(t *testing.T) {
 		turned.WriteString("\n")
 	}
 	code, out, errOut := edge(t, "predict", "--state", state, data, "--label", "label")
-	if code != exitOK {
+	if code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	labelled := answersOf(t, out)
-	code, out, errOut = edge(t, "predict", "--state", state, writeFile(t, "turned.csv", turned.String()))
-	if code != exitOK {
+	code, out, errOut = edge(t, "predict", "--state", state, harness.WriteFile(t, "turned.csv", turned.String()))
+	if code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	bare := answersOf(t, out)
@@ -98,7 +104,7 @@ func TestPredict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range []Answer{labelled[i], bare[i]} {
+		for _, a := range []eval.Answer{labelled[i], bare[i]} {
 			for k, class := range learner.Posterior().Classes() {
 				if a.Probs[class] != want[k] {
 					t.Errorf("row %d, class %s: %v, want %v", a.Row, class, a.Probs[class], want[k])
@@ -116,7 +122,7 @@ func TestPredict(t *testing.T) {
 
 // TestPredictEmptyCells: what is missing is averaged over, and says so.
 func TestPredictEmptyCells(t *testing.T) {
-	state, _ := taughtState(t, "wave", brief(400, 150))
+	state, _ := taughtState(t, "wave", brokertest.Brief(400, 150))
 	w := dataset.NewWaveform(6)
 	var row dataset.Row
 	w.Next(&row)
@@ -131,7 +137,7 @@ func TestPredictEmptyCells(t *testing.T) {
 	}
 	in := full + strings.Join(cells, ",") + "\n"
 	var out, errOut bytes.Buffer
-	if code := execute(t.Context(), []string{"predict", "--state", state, "-"}, strings.NewReader(in), &out, &errOut); code != exitOK {
+	if code := execute(t.Context(), []string{"predict", "--state", state, "-"}, strings.NewReader(in), &out, &errOut); code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut.String())
 	}
 	a := answersOf(t, out.String())
@@ -149,18 +155,18 @@ func TestPredictEmptyCells(t *testing.T) {
 
 func TestPredictRefuses(t *testing.T) {
 	state, _ := taughtState(t, "wave", 100)
-	good := waveformFile(t, 3)
+	good := harness.WaveformFile(t, 3)
 	for name, tc := range map[string]struct {
 		args []string
 		code int
 		want string
 	}{
-		"no state":        {[]string{good}, exitUsage, "--state names the state file"},
-		"no such state":   {[]string{"--state", "nowhere.db", good}, exitStore, "nowhere.db"},
-		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exitUsage, "wave"},
-		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exitRuntime, "label"},
-		"lacks a feature": {[]string{"--state", state, writeFile(t, "few.csv", "x1,x2\n1,2\n")}, exitRuntime, "no columns of the file"},
-		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exitRuntime, `"soon" is not a number` + "\n"},
+		"no state":        {[]string{good}, exit.Usage, "--state names the state file"},
+		"no such state":   {[]string{"--state", "nowhere.db", good}, exit.Store, "nowhere.db"},
+		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exit.Usage, "wave"},
+		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exit.Runtime, "label"},
+		"lacks a feature": {[]string{"--state", state, harness.WriteFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
+		"not a number":    {[]string{"--state", state, harness.WriteFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) {
@@ -173,16 +179,29 @@ func TestPredictRefuses(t *testing.T) {
 func TestBackupCommand(t *testing.T) {
 	state, _ := taughtState(t, "wave", 100)
 	copied := filepath.Join(t.TempDir(), "copy.db")
-	if code, out, errOut := edge(t, "backup", state, copied); code != exitOK || !strings.Contains(out, "sound") {
+	if code, out, errOut := edge(t, "backup", state, copied); code != exit.OK || !strings.Contains(out, "sound") {
 		t.Fatalf("exit %d: %s%s", code, out, errOut)
 	}
-	if code, _, errOut := edge(t, "backup", state, copied); code != exitStore || !strings.Contains(errOut, "exists") {
+	if code, _, errOut := edge(t, "backup", state, copied); code != exit.Store || !strings.Contains(errOut, "exists") {
 		t.Errorf("backup over a file: exit %d: %s", code, errOut)
 	}
-	if code, _, errOut := edge(t, "predict", "--state", copied, waveformFile(t, 3)); code != exitOK {
+	if code, _, errOut := edge(t, "predict", "--state", copied, harness.WaveformFile(t, 3)); code != exit.OK {
 		t.Errorf("predict from the copy: exit %d: %s", code, errOut)
 	}
-	if code, out, errOut := edge(t, "restore", copied, state); code != exitOK || !strings.Contains(out, ".replaced-1") {
+	if code, out, errOut := edge(t, "restore", copied, state); code != exit.OK || !strings.Contains(out, ".replaced-1") {
 		t.Errorf("restore: exit %d: %s%s", code, out, errOut)
 	}
+}
+
+// writeState makes a state file that holds one model's state.
+func writeState(path, model, shape string, state []byte) (err error) {
+	store, err := persist.Open(path, persist.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	if _, err := store.Load(model, shape); err != nil {
+		return err
+	}
+	return store.Checkpoint(model, 0, state)
 }

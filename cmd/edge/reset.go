@@ -9,6 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"edge/cmd/internal/cli"
+	"edge/internal/config"
+	"edge/internal/exit"
 	"edge/persist"
 )
 
@@ -23,12 +26,12 @@ from the state file. The daemon must not be running. There is no way back.`,
 		Example: `  edge reset -c edge.yaml --model bearing
   edge reset --state edge.db --all --yes`,
 		Args: cobra.NoArgs,
-		RunE: action(func(cmd *cobra.Command, args []string) error {
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if (model == "") != all {
-				return coded(exitUsage, errors.New("reset: give either --model NAME or --all"))
+				return exit.With(exit.Usage, errors.New("reset: give either --model NAME or --all"))
 			}
 			if state == "" {
-				cfg, err := LoadConfig(path)
+				cfg, err := config.Load(path)
 				if err != nil {
 					return err
 				}
@@ -49,16 +52,16 @@ from the state file. The daemon must not be running. There is no way back.`,
 // reset drops one model, or all of them if model is "".
 func reset(cmd *cobra.Command, state, model string, yes bool) error {
 	if _, err := os.Stat(state); err != nil {
-		return coded(exitStore, fmt.Errorf("reset: %w", err)) // Open would create it
+		return exit.With(exit.Store, fmt.Errorf("reset: %w", err)) // Open would create it
 	}
 	store, err := persist.Open(state, persist.Options{})
 	if err != nil {
-		return coded(exitStore, err)
+		return exit.With(exit.Store, err)
 	}
 	defer store.Close()
 	models, err := store.Models()
 	if err != nil {
-		return coded(exitStore, err)
+		return exit.With(exit.Store, err)
 	}
 	if model != "" {
 		models = []string{model}
@@ -66,13 +69,13 @@ func reset(cmd *cobra.Command, state, model string, yes bool) error {
 	for _, name := range models {
 		info, err := store.Info(name)
 		if err != nil {
-			return coded(exitStore, err)
+			return exit.With(exit.Store, err)
 		}
 		if !yes && !confirmed(cmd, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, info.Last, info.Pending)) {
 			return fmt.Errorf("reset: model %s was left as it is; --yes answers yes", name)
 		}
 		if err := store.Reset(name); err != nil {
-			return coded(exitStore, err)
+			return exit.With(exit.Store, err)
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, info.Last)
 	}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"edge/cmd/internal/cli"
+	"edge/internal/config"
+	"edge/internal/daemon"
+	"edge/internal/terminal"
 )
 
 func newRunCommand() *cobra.Command {
@@ -25,50 +29,28 @@ crash or a power cut. Under systemd it says when it is ready and feeds the
 watchdog for as long as it learns (configs/edge.service).
 
 SIGHUP lets it read the configuration again, certificates and secrets too, and
-go on with all that it has learnt (docs/reload.md). --watch does the same
+go on with all that it has learnt (docs/guide/reload.md). --watch does the same
 whenever one of those files changes.`,
 		Example: `  edge run -c edge.yaml
   EDGE_MQTT_SERVERS=mqtt://broker.lan edge run -c edge.yaml
   kill -HUP $(pidof edge)`,
 		Args: cobra.NoArgs,
-		RunE: action(func(cmd *cobra.Command, args []string) error {
-			cfg, err := LoadConfig(path)
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.Load(path)
 			if err != nil {
 				return err
 			}
 			asked := make(chan os.Signal, 1)
 			signal.Notify(asked, syscall.SIGHUP)
 			defer signal.Stop(asked)
-			log := newLogger(cfg.Log, cmd.ErrOrStderr())
+			log := terminal.NewLogger(cfg.Log.Level, cfg.Log.Format, cmd.ErrOrStderr())
 			ctx := cmd.Context()
 			if length > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, length)
 				defer cancel()
 			}
-			v := buildVersion()
-			log.Info("edge starts", "version", v.Version, "commit", v.Commit, "node", cfg.Node, "config", path, "state", cfg.StorePath())
-			for _, e := range cfg.exposures(path) {
-				log.Warn("more users than good may reach a file", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
-			}
-			limitMemory(cfg.MemoryLimit, log)
-			daemon, err := NewDaemon(cfg, log, nil)
-			if err != nil {
-				return err
-			}
-			daemon.Source = func() (*Config, error) { return LoadConfig(path) }
-			working, stop := context.WithCancel(ctx)
-			defer stop()
-			stopped := make(chan struct{})
-			manager := newService(log)
-			var around sync.WaitGroup
-			around.Go(func() { manager.run(ctx, stopped, daemon.monitor) })
-			around.Go(func() { reloads(working, asked, daemon, manager, path, watch) })
-			err = daemon.Run(ctx)
-			stop()
-			close(stopped)
-			around.Wait()
-			return err
+			return daemon.Serve(ctx, cfg, path, watch, asked, log)
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")

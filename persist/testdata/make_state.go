@@ -5,8 +5,8 @@
 //
 //	go run testdata/make_state.go testdata/v2.state
 //
-// The files stay as they are for good: later versions must read them. The samples
-// are those of sample and waitingSample in truth_test.go.
+// Do not regenerate the files: later versions must read them. The samples are those
+// of sample and pendingSample in truth_test.go.
 package main
 
 import (

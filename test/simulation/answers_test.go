@@ -6,18 +6,18 @@ import (
 	"edge/stream"
 )
 
-// answers counts, within one life, what was sent to the node, what it has answered
-// and what it has acknowledged, by model and sample. World.mu guards it.
+// answers counts the messages to one process of the node, its predictions and its
+// acknowledgements, by model and sample. World.mu guards it.
 type answers struct {
-	world             *world
-	sent, made, taken map[string]int
+	world                   *world
+	sent, predictions, acks map[string]int
 }
 
 func newAnswers(w *world) *answers {
-	return &answers{world: w, sent: map[string]int{}, made: map[string]int{}, taken: map[string]int{}}
+	return &answers{world: w, sent: map[string]int{}, predictions: map[string]int{}, acks: map[string]int{}}
 }
 
-// samples calls do with the key of each sample of a message that is to be answered.
+// samples calls do with the key of each sample of a message that the node must answer.
 func (a *answers) samples(p *publication, do func(key string)) {
 	if p.meaning == nil || p.retained {
 		return
@@ -32,24 +32,26 @@ func (a *answers) samples(p *publication, do func(key string)) {
 	}
 }
 
-// transmitted notes that a message is on its way to the node.
+// transmitted records that the broker has sent a message to the node.
 func (a *answers) transmitted(p *publication) {
 	a.samples(p, func(key string) { a.sent[key]++ })
 }
 
-// predicted notes an answer: there are no more of them than messages.
+// predicted records a prediction, and fails if the node has answered more messages
+// than it was sent.
 func (a *answers) predicted(p *stream.Prediction) {
 	key := fmt.Sprint(p.Model, p.X, p.ID)
-	if a.made[key]++; a.made[key] > a.sent[key] {
-		a.world.fail("%s was sent %d times in this life, and is answered for the %d. time", key, a.sent[key], a.made[key])
+	if a.predictions[key]++; a.predictions[key] > a.sent[key] {
+		a.world.fail("%s was sent %d times to this process, and answered %d times", key, a.sent[key], a.predictions[key])
 	}
 }
 
-// acknowledged notes that the node is done with a message: it was answered.
+// acknowledged records an acknowledgement, and fails if the node has not answered the
+// message.
 func (a *answers) acknowledged(p *publication) {
 	a.samples(p, func(key string) {
-		if a.taken[key]++; a.taken[key] > a.made[key] {
-			a.world.fail("%s was acknowledged %d times in this life, and answered %d times", key, a.taken[key], a.made[key])
+		if a.acks[key]++; a.acks[key] > a.predictions[key] {
+			a.world.fail("%s was acknowledged %d times by this process, and answered %d times", key, a.acks[key], a.predictions[key])
 		}
 	})
 }

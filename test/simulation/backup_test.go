@@ -7,43 +7,43 @@ import (
 	"edge/online"
 )
 
-// backup is a copy of the state file, and what was the case when it was made.
+// backup is a copy of the state file, with the truth at that time.
 type backup struct {
 	image        []byte
 	records      map[string][]online.Record
-	doubted      map[string][]online.Record
+	uncertain    map[string][]online.Record
 	acknowledged int // messages
 	proven       map[*delivery]bool
 }
 
-// backUp copies the state file, as edge backup does: what its latest transaction
-// has left. The caller holds mu.
+// backUp copies the newest transaction of the state file, as edge backup does. The
+// caller holds mu.
 func (w *world) backUp() *backup {
 	b := &backup{
-		image: w.disk.read(), records: map[string][]online.Record{}, doubted: map[string][]online.Record{},
+		image: w.disk.read(), records: map[string][]online.Record{}, uncertain: map[string][]online.Record{},
 		acknowledged: w.acknowledged, proven: map[*delivery]bool{},
 	}
 	for name, r := range w.truth.models {
-		b.records[name], b.doubted[name] = slices.Clone(r.records), slices.Clone(r.doubted)
+		b.records[name], b.uncertain[name] = slices.Clone(r.records), slices.Clone(r.uncertain)
 	}
-	for i, d := range w.doubt.all {
-		b.proven[d] = d.proven && i < w.doubt.durable
+	for i, d := range w.unproven.acknowledged {
+		b.proven[d] = d.proven && i < w.unproven.durable
 	}
 	w.log("backup")
 	return b
 }
 
-// restore kills the node, and lets the next life find the backup. What was
-// acknowledged since is lost, but for what the node had learnt before it made the backup and
-// acknowledged after it. The caller holds mu.
+// restore kills the node, and starts the next process with the backup. Messages
+// acknowledged after the backup are lost, unless the node had learnt them before it.
+// The caller holds mu.
 func (w *world) restore(b *backup) {
-	w.life.die("for a restored backup")
-	w.disk.image, w.disk.forgetful, w.truth.cut = b.image, true, false
+	w.process.kill("for a restored backup")
+	w.disk.restart, w.disk.filtersLost, w.truth.cut = b.image, true, false
 	limits := map[string]int{}
 	for name, r := range w.truth.models {
-		r.records, r.doubted = b.records[name], b.doubted[name]
+		r.records, r.uncertain = b.records[name], b.uncertain[name]
 		r.before = len(r.records)
-		for _, e := range slices.Concat(r.records, r.doubted) {
+		for _, e := range slices.Concat(r.records, r.uncertain) {
 			if e.Kind != online.Boundary {
 				limits[name]++
 			}
@@ -56,8 +56,8 @@ func (w *world) restore(b *backup) {
 			d.lost = w.losses
 		}
 	}
-	for _, d := range w.doubt.all {
+	for _, d := range w.unproven.acknowledged {
 		d.proven = b.proven[d]
 	}
-	w.doubt.durable = len(w.doubt.all)
+	w.unproven.durable = len(w.unproven.acknowledged)
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// identifiers says how a broker numbers what it sends.
+// identifiers is the way in which a broker chooses packet identifiers.
 type identifiers string
 
 const (
-	sequential identifiers = "sequential" // kept when it is sent again: mosquitto, NATS
-	lowest     identifiers = "lowest"     // the lowest that is free, kept when it is sent again
+	sequential identifiers = "sequential" // 1, 2, 3, …, kept when a message is sent again: mosquitto, NATS
+	lowest     identifiers = "lowest"     // the lowest free one, kept when a message is sent again
 	renewed    identifiers = "renewed"    // from 1 on in every connection: RabbitMQ
-	random     identifiers = "random"     // from a random number on in every connection, kept when it is sent again, without DUP: aedes
+	random     identifiers = "random"     // from a random number on in every connection, kept when a message is sent again, without DUP: aedes
 )
 
-// broker is one that follows MQTT 3.1.1. World.mu guards all of it.
+// broker is a broker of MQTT 3.1.1. World.mu guards it.
 type broker struct {
 	world      *world
 	rng        *rand.Rand
 	ids        identifiers
 	window     int // messages in flight of a session
-	queue      int // messages that wait in a session
+	queue      int // queued messages of a session
 	persistent bool
-	overlaps   bool // each subscription that matches has a message of its own
-	unbounded  bool // each acknowledgement lets as many more come as the window has: mosquitto before 2.0.13
+	overlaps   bool // a message is delivered once per matching subscription
+	unbounded  bool // each acknowledgement releases a whole window of messages: mosquitto before 2.0.13
 	down       bool
 	ack        time.Duration // longest time to acknowledge a publication
 
@@ -49,50 +49,19 @@ type publication struct {
 	payload  []byte
 	qos      byte
 	retained bool
-	*meaning // nil: a node published it
-}
-
-// session is what the broker knows of a client.
-type session struct {
-	id       string
-	clean    bool
-	filters  map[string]byte
-	waiting  []*delivery
-	inflight []*delivery
-	last     uint16 // identifier
-	peer     *peer  // nil: not connected
-	refused  int    // beyond the limit of the queue
-}
-
-// delivery is one message for one session, of QoS 1 or 2.
-type delivery struct {
-	publication
-	id       uint16
-	sent     int      // times
-	known    int      // acknowledgements that the node could know to be read when it was sent first
-	taken    bool     // it arrived at the client whole, at least once
-	acked    bool     // the broker has read its acknowledgement, PUBACK or PUBREC
-	proven   bool     // and the node can know that
-	lost     int      // with the session of this number; 0: not lost
-	mistaken *mistake // the standard leaves open whether it is a repetition; nil: it does not
-	released bool     // of QoS 2: PUBREC was read, and PUBCOMP was not
-	born     int      // life in which it was sent first
-	died     int      // life in which it was acknowledged
-	number   int      // of the acknowledgement
-	at       int      // byte of the connection after which it has arrived
-	over     *peer
+	*meaning // nil: the node published it
 }
 
 // peer is the broker's end of a connection.
 type peer struct {
-	link     *link
-	in       []byte
-	session  *session
-	will     *publication
-	written  int
-	alive    *time.Timer
-	patience time.Duration
-	gone     bool
+	link      *link
+	in        []byte
+	session   *session
+	will      *publication
+	written   int
+	keepalive *time.Timer
+	timeout   time.Duration
+	gone      bool
 }
 
 func newBroker(w *world) *broker {
@@ -106,15 +75,15 @@ func newBroker(w *world) *broker {
 	if w.oneIn("no DUP", 8) {
 		b.ids = random
 	}
-	if w.plan.earlier {
+	if w.plan.earlierSession {
 		b.sessions[nodeID] = &session{id: nodeID, filters: map[string]byte{"in/#": b.best(), "labels/#": b.best()}}
 	}
 	return b
 }
 
-// best is the highest QoS that the broker knows.
+// best returns the highest QoS that the broker supports.
 func (b *broker) best() byte {
-	if b.ids == renewed { // as RabbitMQ
+	if b.ids == renewed { // RabbitMQ
 		return 1
 	}
 	return 2
@@ -126,13 +95,13 @@ func (b *broker) accept(k *link) *peer {
 	return p
 }
 
-// receive takes bytes of a client.
+// receive handles bytes from a client.
 func (b *broker) receive(p *peer, data []byte) {
 	if p.gone {
 		return
 	}
-	if p.alive != nil {
-		p.alive.Reset(p.patience)
+	if p.keepalive != nil {
+		p.keepalive.Reset(p.timeout)
 	}
 	p.in = append(p.in, data...)
 	for !p.gone {
@@ -146,7 +115,7 @@ func (b *broker) receive(p *peer, data []byte) {
 		}
 		packet, err := packets.ReadPacket(bytes.NewReader(p.in[:1+head+length]))
 		if err != nil {
-			b.world.fail("the node sends a packet that cannot be read: %v", err)
+			b.world.fail("the node sends a malformed packet: %v", err)
 			p.link.end(err)
 			return
 		}
@@ -190,10 +159,10 @@ func (b *broker) handle(p *peer, packet packets.ControlPacket) {
 		b.write(p, answer)
 	case *packets.PingreqPacket:
 		b.write(p, packets.NewControlPacket(packets.Pingresp))
-		b.world.doubt.proves(p, len(b.world.doubt.all))
+		b.world.unproven.answer(p, len(b.world.unproven.acknowledged))
 	case *packets.DisconnectPacket:
 		p.will = nil
-		b.ended(p)
+		b.disconnect(p)
 	default:
 		b.world.fail("the node sends %v", packet)
 	}
@@ -203,11 +172,11 @@ func (b *broker) handle(p *peer, packet packets.ControlPacket) {
 func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 	s := b.sessions[c.ClientIdentifier]
 	if s != nil && s.peer != nil {
-		b.ended(s.peer)
+		b.disconnect(s.peer)
 	}
 	s = b.sessions[c.ClientIdentifier]
 	if s != nil && (c.CleanSession || s.clean) {
-		b.forget(s)
+		b.dropSession(s)
 		s = nil
 	}
 	answer := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
@@ -224,8 +193,8 @@ func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 		p.will = &publication{topic: c.WillTopic, payload: c.WillMessage, qos: c.WillQos, retained: c.WillRetain}
 	}
 	if c.Keepalive > 0 {
-		p.patience = time.Duration(c.Keepalive) * 3 * time.Second / 2
-		p.alive = time.AfterFunc(p.patience, func() {
+		p.timeout = time.Duration(c.Keepalive) * 3 * time.Second / 2
+		p.keepalive = time.AfterFunc(p.timeout, func() {
 			b.world.mu.Lock()
 			defer b.world.mu.Unlock()
 			p.link.end(fmt.Errorf("connection reset by peer"))
@@ -233,98 +202,6 @@ func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 	}
 	b.write(p, answer)
 	b.resume(s)
-}
-
-// resume sends again what was in flight, in order and with DUP, section 4.4.
-func (b *broker) resume(s *session) {
-	if b.ids == renewed {
-		s.last = 0
-		s.waiting, s.inflight = slices.Concat(s.inflight, s.waiting), nil
-		b.world.doubt.resumes(s, false)
-		b.fill(s)
-		return
-	}
-	if b.ids == random {
-		s.last = uint16(b.rng.IntN(1 << 16))
-		if s.id == nodeID && !b.keepsCursor() {
-			b.world.repeats(s)
-		}
-	}
-	b.world.doubt.resumes(s, true)
-	for _, d := range s.inflight {
-		if d.released {
-			b.release(s, d)
-			continue
-		}
-		b.transmit(s, d)
-	}
-	b.fill(s)
-}
-
-// fill sends what the window has room for.
-func (b *broker) fill(s *session) {
-	for s.peer != nil && len(s.waiting) > 0 && len(s.inflight) < b.window {
-		b.next(s)
-	}
-}
-
-// next sends the message that has waited longest.
-func (b *broker) next(s *session) {
-	d := s.waiting[0]
-	s.waiting = s.waiting[1:]
-	d.id = b.identifier(s)
-	if b.ids == random {
-		b.world.doubt.sends(s, d)
-	}
-	s.inflight = append(s.inflight, d)
-	b.transmit(s, d)
-}
-
-// identifier returns one that is not in use.
-func (b *broker) identifier(s *session) uint16 {
-	if b.ids == lowest {
-		s.last = 0
-	}
-	for {
-		if s.last++; s.last != 0 && s.find(s.last) == nil {
-			return s.last
-		}
-	}
-}
-
-func (s *session) find(id uint16) *delivery {
-	for _, d := range s.inflight {
-		if d.id == id {
-			return d
-		}
-	}
-	return nil
-}
-
-func (b *broker) transmit(s *session, d *delivery) {
-	packet := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-	packet.TopicName, packet.Payload, packet.Qos, packet.Retain = d.topic, d.payload, d.qos, d.retained
-	packet.MessageID, packet.Dup = d.id, d.sent > 0 && b.ids != random
-	d.arrived()
-	if strings.HasPrefix(s.id, nodeID) { // or its second connection
-		s.peer.link.life.answers.transmitted(&d.publication)
-	}
-	if d.sent++; d.sent == 1 {
-		d.born, d.known = s.peer.link.life.number, b.world.doubt.settle()
-	}
-	b.write(s.peer, packet)
-	d.over, d.at = s.peer, s.peer.written
-	if d.retained && d.topic == cursorTopic {
-		b.world.doubt.tells(s.peer)
-	}
-}
-
-// arrived notes whether the last transmission reached the client.
-func (d *delivery) arrived() bool {
-	if d.over != nil && d.over.link.client.read >= d.at {
-		d.taken = true
-	}
-	return d.taken
 }
 
 func (b *broker) write(p *peer, packet packets.ControlPacket) {
@@ -337,66 +214,11 @@ func (b *broker) write(p *peer, packet packets.ControlPacket) {
 	p.link.down.send(buffer.Bytes())
 }
 
-// release sends PUBREL.
-func (b *broker) release(s *session, d *delivery) {
-	packet := packets.NewControlPacket(packets.Pubrel).(*packets.PubrelPacket)
-	packet.MessageID = d.id
-	b.write(s.peer, packet)
-}
-
-// acknowledged notes a PUBACK or PUBREC, after which a message is not sent again,
-// and returns its delivery; nil if there is none. Section 4.6: acknowledgements
-// come in the order of the messages of that QoS.
-func (b *broker) acknowledged(s *session, qos byte, id uint16, packet packets.ControlPacket) *delivery {
-	d := s.find(id)
-	if d == nil || d.qos != qos || d.released || d.over != s.peer {
-		b.world.fail("the node sends %v, but that message is not in flight on this connection", packet)
-		return nil
-	}
-	if first := s.first(func(other *delivery) bool { return other.qos == qos && !other.released }); first != d {
-		b.world.fail("the node sends %v before the acknowledgement of %d, which came first", packet, first.id)
-	}
-	b.world.acknowledged++
-	d.acked, d.died, d.number = true, s.peer.link.life.number, b.world.acknowledged
-	b.world.doubt.acknowledged(s, d)
-	s.peer.link.life.answers.acknowledged(&d.publication)
-	return d
-}
-
-// completed notes a PUBCOMP.
-func (b *broker) completed(s *session, id uint16, packet packets.ControlPacket) {
-	d := s.find(id)
-	if d == nil || !d.released {
-		b.world.fail("the node sends %v, but that message was not released", packet)
-		return
-	}
-	if first := s.first(func(other *delivery) bool { return other.released }); first != d {
-		b.world.fail("the node sends %v before that for %d, which was released first", packet, first.id)
-	}
-	b.complete(s, d)
-}
-
-// first returns the first message in flight for which ok reports true.
-func (s *session) first(ok func(*delivery) bool) *delivery {
-	return s.inflight[slices.IndexFunc(s.inflight, ok)]
-}
-
-// complete ends a delivery.
-func (b *broker) complete(s *session, d *delivery) {
-	s.inflight = slices.DeleteFunc(s.inflight, func(other *delivery) bool { return other == d })
-	if b.unbounded {
-		for n := 0; n < b.window && len(s.waiting) > 0; n++ {
-			b.next(s)
-		}
-	}
-	b.fill(s)
-}
-
-// published takes a publication of a node.
+// published handles a publication of the node.
 func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	b.received++
 	if c.TopicName == cursorTopic {
-		b.world.doubt.kept(p, string(c.Payload) != "0")
+		b.world.unproven.cursorStored(p, string(c.Payload) != "0")
 	}
 	b.route(publication{topic: c.TopicName, payload: c.Payload, qos: c.Qos, retained: c.Retain})
 	if c.Qos == 0 {
@@ -404,18 +226,18 @@ func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	}
 	answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
 	answer.MessageID = c.MessageID
-	total := len(b.world.doubt.all)
+	total := len(b.world.unproven.acknowledged)
 	time.AfterFunc(time.Duration(1+b.rng.Int64N(int64(b.ack))), func() {
 		b.world.mu.Lock()
 		defer b.world.mu.Unlock()
 		if !p.gone {
 			b.write(p, answer)
-			b.world.doubt.proves(p, total)
+			b.world.unproven.answer(p, total)
 		}
 	})
 }
 
-// route hands a publication to the sessions that asked for it.
+// route queues a publication in the sessions that are subscribed to it.
 func (b *broker) route(m publication) {
 	if m.retained {
 		b.retained[m.topic] = m
@@ -442,30 +264,6 @@ func (b *broker) route(m publication) {
 	}
 }
 
-// enqueue lets a message wait for its turn in a session.
-func (b *broker) enqueue(s *session, m publication, granted byte) {
-	m.qos = min(m.qos, granted)
-	d := &delivery{publication: m}
-	switch {
-	case m.qos == 0:
-		if s.peer != nil {
-			if s.id == nodeID && m.meaning != nil {
-				b.world.loose = append(b.world.loose, m)
-			}
-			b.transmit(s, d)
-		}
-	case len(s.waiting) >= b.queue:
-		s.refused++
-		b.world.log("the queue of %s is full", s.id)
-	default:
-		if s.id == nodeID {
-			b.world.history = append(b.world.history, d)
-		}
-		s.waiting = append(s.waiting, d)
-		b.fill(s)
-	}
-}
-
 func (b *broker) subscribe(p *peer, c *packets.SubscribePacket) {
 	answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
 	answer.MessageID = c.MessageID
@@ -483,22 +281,22 @@ func (b *broker) subscribe(p *peer, c *packets.SubscribePacket) {
 	}
 }
 
-// ended lets a connection go. The will is published unless the client has said
-// goodbye, section 3.1.2.5.
-func (b *broker) ended(p *peer) {
+// disconnect ends a connection, and publishes its will unless the client has sent
+// DISCONNECT, section 3.1.2.5.
+func (b *broker) disconnect(p *peer) {
 	if p.gone {
 		return
 	}
 	p.gone = true
 	delete(b.peers, p)
-	if p.alive != nil {
-		p.alive.Stop()
+	if p.keepalive != nil {
+		p.keepalive.Stop()
 	}
 	p.link.down.send(nil)
 	if s := p.session; s != nil && s.peer == p {
 		s.peer = nil
 		if s.clean {
-			b.forget(s)
+			b.dropSession(s)
 		}
 		if p.will != nil {
 			b.route(*p.will)
@@ -507,15 +305,7 @@ func (b *broker) ended(p *peer) {
 	b.world.log("gone")
 }
 
-// forget drops a session with all that it holds.
-func (b *broker) forget(s *session) {
-	if b.sessions[s.id] == s {
-		delete(b.sessions, s.id)
-	}
-	b.world.lost(s)
-}
-
-// stop ends the broker; what it has not on its disk is lost.
+// stop ends the broker, which loses its sessions if it is not persistent.
 func (b *broker) stop() {
 	b.down = true
 	for p := range b.peers {
@@ -528,24 +318,24 @@ func (b *broker) stop() {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.sessions)) {
-		b.forget(b.sessions[id])
+		b.dropSession(b.sessions[id])
 	}
-	b.forgetRetained()
+	b.dropRetained()
 }
 
-// keepsCursor reports whether the broker keeps the number of a commit of the node's.
+// keepsCursor reports whether the broker has a retained cursor with a commit's number.
 func (b *broker) keepsCursor() bool {
 	kept, ok := b.retained[cursorTopic]
 	return ok && string(kept.payload) != "0"
 }
 
-func (b *broker) forgetRetained() {
+func (b *broker) dropRetained() {
 	clear(b.retained)
-	b.world.doubt.cursor = 0
+	b.world.unproven.cursor = 0
 	b.world.log("the retained messages are lost")
 }
 
-// matches reports whether a filter asks for a topic, section 4.7.
+// matches reports whether a filter matches a topic, section 4.7.
 func matches(filter, topic string) bool {
 	f, t := strings.Split(filter, "/"), strings.Split(topic, "/")
 	for i, level := range f {

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Plants each defect of patches/defects, and prints the first seed that finds it
-# and what it finds. A defect that SEEDS (2000) seeds do not find is an error, and
-# so is one that no longer applies.
+# Plants each defect of patches/defects, and prints the first seed that finds it with
+# its failure. It fails if SEEDS (2000) seeds do not find a defect, or if a defect no
+# longer applies.
 set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

@@ -13,27 +13,27 @@ import (
 
 const (
 	page   = 4096
-	sector = 512 // what a disk writes at once
+	sector = 512 // bytes that a disk writes atomically
 )
 
 var errDead = errors.New("the process has ended")
 
-// disk is where the state file is. It can be slow, refuse, and lose what was not
-// synced when the power is cut.
+// disk contains the state file. It can be slow, fail, and lose unsynced writes in a
+// power cut.
 type disk struct {
-	world     *world
-	rng       *rand.Rand
-	path      string
-	latency   time.Duration
-	slow      time.Duration // more
-	late      bool          // the last transaction is in the file, and has failed
-	forgetful bool          // the node could not remember what it is subscribed to
-	broken    bool          // every operation fails
-	image     []byte        // that the next life finds; nil: what was written last
+	world       *world
+	rng         *rand.Rand
+	path        string
+	latency     time.Duration
+	slow        time.Duration // additional latency
+	syncFailed  bool          // the last transaction failed in its last sync and is visible in the file
+	filtersLost bool          // the store may lack the list of subscriptions
+	broken      bool          // every operation fails
+	restart     []byte        // state file of the next process; nil: the file as it is
 
-	unsynced bool // the sync after the meta page fails: the transaction is in the file, and is none
+	failSync bool // the sync after the meta page fails: the transaction is in the file, but failed
 
-	fault string // of the next commit: "kill before", "kill after", "power"; empty: none
+	fault string // of the next operation: "kill before", "kill after", "power" or ""
 }
 
 func newDisk(w *world, path string) *disk {
@@ -41,12 +41,12 @@ func newDisk(w *world, path string) *disk {
 	return &disk{world: w, rng: rng, path: path, latency: pick(rng, 50*time.Microsecond, time.Millisecond, 20*time.Millisecond)}
 }
 
-// journal is the store as one life of a node sees it: as stream.Journal,
-// stream.Subscriptions and online.Checkpointer.
-type journal struct{ *life }
+// journal implements stream.Journal, stream.Subscriptions and online.Checkpointer for
+// one process of the node.
+type journal struct{ *process }
 
-// operate carries out a transaction on the disk, at a moment of its own: nothing
-// else happens meanwhile.
+// operate executes a transaction on the disk after a delay; no other event happens
+// during it.
 func (j journal) operate(what string, do func() error) error {
 	w, d := j.world, j.world.disk
 	w.mu.Lock()
@@ -55,7 +55,7 @@ func (j journal) operate(what string, do func() error) error {
 	time.Sleep(pause)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if j.dead {
+	if j.killed {
 		return errDead
 	}
 	if d.broken {
@@ -64,31 +64,31 @@ func (j journal) operate(what string, do func() error) error {
 	}
 	fault := d.fault
 	d.fault = ""
-	if fault == "power" && d.late { // the store writes the file anew
+	if fault == "power" && d.syncFailed { // the store writes the file anew
 		fault = "kill after"
 	}
 	var before []byte
 	switch fault {
 	case "kill before":
-		j.die("before %s", what)
+		j.kill("before %s", what)
 		return errDead
 	case "power":
 		before = d.read()
 	}
-	d.late = false
+	d.syncFailed = false
 	err := do()
-	if d.late {
-		err = syscall.EIO // without the name of the file, which no other run has
+	if d.syncFailed {
+		err = syscall.EIO // without the name of the file, which differs in every run
 	}
 	w.log("%s %v", what, err)
 	switch fault {
 	case "kill after":
-		j.die("after %s", what)
+		j.kill("after %s", what)
 		return errDead
 	case "power":
-		d.image = d.cut(before, d.read())
+		d.restart = d.powerCut(before, d.read())
 		w.truth.cut = what == "commit" && err == nil
-		j.die("power cut in %s", what)
+		j.kill("power cut in %s", what)
 		return errDead
 	}
 	return err
@@ -102,18 +102,18 @@ func (d *disk) read() []byte {
 	return data
 }
 
-// step lets the sync after the meta page fail. World.mu is held.
+// step makes the sync after the meta page fail if failSync is set. World.mu is held.
 func (d *disk) step(step string) error {
-	if d.unsynced && step == "commit" {
-		d.late = true
+	if d.failSync && step == "commit" {
+		d.syncFailed = true
 		return syscall.EIO
 	}
 	return nil
 }
 
-// cut returns what a power cut during a transaction leaves. bbolt writes its
+// powerCut returns the file after a power cut during a transaction. bbolt writes its
 // pages, syncs, writes the meta page, and syncs.
-func (d *disk) cut(before, after []byte) []byte {
+func (d *disk) powerCut(before, after []byte) []byte {
 	left := bytes.Clone(before)
 	if len(after) > len(before) && d.rng.IntN(2) == 0 {
 		left = append(left, make([]byte, len(after)-len(before))...)
@@ -121,9 +121,9 @@ func (d *disk) cut(before, after []byte) []byte {
 	how := d.rng.IntN(4)
 	d.world.log("the power is cut, %d", how)
 	switch how {
-	case 0: // nothing was written
+	case 0: // no page was written
 		return left
-	case 1: // any part of the pages
+	case 1: // some sectors of the pages
 		whole := d.rng.IntN(2) == 0
 		keep := false
 		for at := 2 * page; at < len(after); at += sector {
@@ -135,7 +135,7 @@ func (d *disk) cut(before, after []byte) []byte {
 			}
 		}
 		return left
-	case 2: // all pages, and any sectors of the meta page
+	case 2: // all pages, and some sectors of the meta pages
 		left = bytes.Clone(after)
 		copy(left[:2*page], before[:2*page])
 		for at := 0; at < 2*page; at += sector {
@@ -150,14 +150,14 @@ func (d *disk) cut(before, after []byte) []byte {
 
 // Commit implements stream.Journal.
 func (j journal) Commit(c *online.Commit) error {
-	j.bounded()
+	j.checkQueues()
 	return j.operate("commit", func() error {
 		err := j.store.Commit(c)
 		switch {
 		case err == nil:
 			j.world.truth.committed(c)
-		case j.world.disk.late:
-			j.world.truth.doubted(c)
+		case j.world.disk.syncFailed:
+			j.world.truth.uncertain(c)
 		}
 		return err
 	})
@@ -173,7 +173,7 @@ func (j journal) Checkpoint(model string, seq uint64, state []byte) error {
 
 // Filters implements stream.Subscriptions.
 func (j journal) Filters() ([]string, error) {
-	if j.isDead() {
+	if j.isKilled() {
 		return nil, errDead
 	}
 	return j.store.Filters()
@@ -184,7 +184,7 @@ func (j journal) RememberFilters(filters []string) error {
 	err := j.operate("remember", func() error { return j.store.RememberFilters(filters) })
 	if err != nil {
 		j.world.mu.Lock()
-		j.world.disk.forgetful = true
+		j.world.disk.filtersLost = true
 		j.world.mu.Unlock()
 	}
 	return err

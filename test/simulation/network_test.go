@@ -12,34 +12,35 @@ import (
 	"time"
 )
 
-// sendBuffer is how many bytes a connection takes that is not read.
+// sendBuffer is the number of bytes that a connection buffers while the peer reads none.
 const sendBuffer = 64 << 10
 
-// segment is how many bytes arrive at once, at most.
+// segment is the largest number of bytes that arrive at once.
 const segment = 512
 
-// slowest is the bandwidth of a slow network: one on which not all is published in
-// time when a node stops.
-const slowest = 50_000
+// slowNetwork is a bandwidth, in bytes a second, at which a stopping node cannot publish
+// all its messages in time.
+const slowNetwork = 50_000
 
-// network connects nodes with a broker. It has latency and a bandwidth, loses
-// the connection after any byte, and stops to carry anything without notice.
+// network connects the node with the broker. It has latency and bandwidth, breaks
+// connections after any byte, and stalls them without notice.
 type network struct {
 	world     *world
 	rng       *rand.Rand
-	bandwidth int // bytes in a second
+	bandwidth int // bytes a second
 	latency   time.Duration
-	refusing  bool // no connection can be opened
+	refusing  bool // refuses new connections
 	links     []*link
 }
 
 func newNetwork(w *world) *network {
 	rng := w.random("network")
-	return &network{world: w, rng: rng, bandwidth: pick(rng, slowest, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
+	return &network{world: w, rng: rng, bandwidth: pick(rng, slowNetwork, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
 }
 
-// dial opens a connection to the broker for one life of a node.
-func (n *network) dial(l *life) func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
+// dialer returns a function that opens connections to the broker for one process of
+// the node.
+func (n *network) dialer(l *process) func(context.Context, *url.URL, *tls.Config, time.Duration) (net.Conn, error) {
 	return func(ctx context.Context, _ *url.URL, _ *tls.Config, within time.Duration) (net.Conn, error) {
 		select {
 		case <-time.After(2 * n.delay()):
@@ -48,10 +49,10 @@ func (n *network) dial(l *life) func(context.Context, *url.URL, *tls.Config, tim
 		}
 		n.world.mu.Lock()
 		defer n.world.mu.Unlock()
-		if l.dead || n.refusing || n.world.broker.down {
+		if l.killed || n.refusing || n.world.broker.down {
 			return nil, errors.New("connection refused")
 		}
-		k := &link{network: n, life: l}
+		k := &link{network: n, process: l}
 		k.up, k.down = &pipe{link: k, deliver: k.toBroker}, &pipe{link: k, deliver: k.toClient}
 		k.client = &conn{link: k, changed: make(chan struct{}, 1)}
 		k.peer = n.world.broker.accept(k)
@@ -61,7 +62,7 @@ func (n *network) dial(l *life) func(context.Context, *url.URL, *tls.Config, tim
 	}
 }
 
-// delay is how long a packet is on its way, never the same twice.
+// delay returns the latency of a packet, which differs for every packet.
 func (n *network) delay() time.Duration {
 	n.world.mu.Lock()
 	defer n.world.mu.Unlock()
@@ -75,29 +76,29 @@ func (n *network) jitter() time.Duration {
 // link is a connection between a node and the broker. World.mu guards it.
 type link struct {
 	network  *network
-	life     *life // of the node that has opened it
+	process  *process // that opened it
 	client   *conn
 	peer     *peer
 	up, down *pipe
-	stalled  bool // nothing arrives any more, and neither end notices
+	stalled  bool // no bytes arrive, and neither end can detect it
 	broken   bool
 }
 
 // pipe is one direction of a link.
 type pipe struct {
-	link    *link
-	deliver func([]byte) // nil: the end
-	flying  []chunk
-	bytes   int // of flying
-	idle    time.Time
-	ended   bool // the sender sends no more
+	link      *link
+	deliver   func([]byte) // nil: the end
+	inTransit []chunk
+	bytes     int       // of inTransit
+	free      time.Time // when the line is free
+	ended     bool      // the sender has closed it
 }
 
 type chunk struct {
 	data []byte // nil: the end
 }
 
-// send lets data arrive later, in segments; nil is the end.
+// send transmits data in segments; nil is the end.
 func (p *pipe) send(data []byte) {
 	if p.ended || p.link.broken {
 		return
@@ -113,16 +114,16 @@ func (p *pipe) send(data []byte) {
 func (p *pipe) carry(data []byte) {
 	n := p.link.network
 	now := time.Now()
-	if p.idle.Before(now) {
-		p.idle = now
+	if p.free.Before(now) {
+		p.free = now
 	}
-	p.idle = p.idle.Add(time.Duration(len(data))*time.Second/time.Duration(n.bandwidth) + time.Duration(1+n.rng.Int64N(1000)))
-	at := p.idle.Add(n.jitter() - n.latency/2)
-	if at.Before(p.idle) {
-		at = p.idle
+	p.free = p.free.Add(time.Duration(len(data))*time.Second/time.Duration(n.bandwidth) + time.Duration(1+n.rng.Int64N(1000)))
+	at := p.free.Add(n.jitter() - n.latency/2)
+	if at.Before(p.free) {
+		at = p.free
 	}
-	p.idle = at.Add(-n.latency / 2)
-	p.flying = append(p.flying, chunk{data})
+	p.free = at.Add(-n.latency / 2)
+	p.inTransit = append(p.inTransit, chunk{data})
 	p.bytes += len(data)
 	time.AfterFunc(at.Sub(now), func() {
 		n.world.mu.Lock()
@@ -131,21 +132,21 @@ func (p *pipe) carry(data []byte) {
 	})
 }
 
-// arrive delivers what was sent first.
+// arrive delivers the first chunk in transit.
 func (p *pipe) arrive() {
-	if p.link.broken || p.link.stalled || len(p.flying) == 0 {
+	if p.link.broken || p.link.stalled || len(p.inTransit) == 0 {
 		return
 	}
-	c := p.flying[0]
-	p.flying = p.flying[1:]
+	c := p.inTransit[0]
+	p.inTransit = p.inTransit[1:]
 	p.bytes -= len(c.data)
 	p.deliver(c.data)
 	p.link.client.wake()
 }
 
-// flush delivers the first n bytes of what is on its way.
+// flush delivers the first n bytes in transit, and drops the others.
 func (p *pipe) flush(n int) {
-	for _, c := range p.flying {
+	for _, c := range p.inTransit {
 		if c.data == nil || n == 0 {
 			break
 		}
@@ -153,12 +154,12 @@ func (p *pipe) flush(n int) {
 		n -= len(part)
 		p.deliver(part)
 	}
-	p.flying, p.bytes = nil, 0
+	p.inTransit, p.bytes = nil, 0
 }
 
 func (k *link) toBroker(data []byte) {
 	if data == nil {
-		k.network.world.broker.ended(k.peer)
+		k.network.world.broker.disconnect(k.peer)
 		return
 	}
 	k.network.world.broker.receive(k.peer, data)
@@ -180,7 +181,7 @@ func (k *link) cut() {
 	}
 	rng := k.network.rng
 	up, down := rng.IntN(k.up.bytes+1), rng.IntN(k.down.bytes+1)
-	if rng.IntN(3) == 0 { // whole writes, such as a group of acknowledgements, arrive or do not
+	if rng.IntN(3) == 0 { // all or no bytes arrive, such as a group of acknowledgements
 		up = pick(rng, 0, k.up.bytes)
 	}
 	k.network.world.log("cut %d %d", up, down)
@@ -189,14 +190,14 @@ func (k *link) cut() {
 	k.end(errors.New("connection reset by peer"))
 }
 
-// end breaks a connection; whatever is on its way is lost.
+// end breaks a connection, and loses the bytes in transit.
 func (k *link) end(err error) {
 	if k.broken {
 		return
 	}
 	k.broken = true
 	k.client.err = err
-	k.network.world.broker.ended(k.peer)
+	k.network.world.broker.disconnect(k.peer)
 	k.client.wake()
 }
 
@@ -205,9 +206,9 @@ type conn struct {
 	link    *link
 	in      []byte
 	read    int   // bytes that have arrived
-	err     error // after in
+	err     error // returned after in
 	closed  bool
-	changed chan struct{} // has an element once something has changed
+	changed chan struct{} // receives an element after a change
 
 	readBy, writeBy time.Time
 }
@@ -245,7 +246,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// pause gives world.mu up until something has changed, or a deadline has passed.
+// pause unlocks world.mu until a change or a deadline.
 func (c *conn) pause(by time.Time) error {
 	mu := &c.link.network.world.mu
 	var late <-chan time.Time
@@ -266,8 +267,8 @@ func (c *conn) pause(by time.Time) error {
 	return nil
 }
 
-// Write implements net.Conn. Where nothing arrives any more it takes what fits
-// in the buffers.
+// Write implements net.Conn. On a stalled link it accepts as many bytes as fit in the
+// buffer.
 func (c *conn) Write(p []byte) (int, error) {
 	mu := &c.link.network.world.mu
 	mu.Lock()
@@ -290,7 +291,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite sends the end after all that was written.
+// CloseWrite sends the end after all written bytes.
 func (c *conn) CloseWrite() error {
 	mu := &c.link.network.world.mu
 	mu.Lock()
@@ -312,7 +313,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// SetDeadline and the like implement net.Conn.
+// SetDeadline implements net.Conn.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

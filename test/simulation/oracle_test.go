@@ -8,158 +8,159 @@ import (
 	"edge/online"
 )
 
-// meaning is what a message says, as its publisher knows it.
+// meaning is the contents of a message that the simulation publishes.
 type meaning struct {
 	entries []entry
 }
 
 // entry is one sample, one late label, or one request.
 type entry struct {
-	models []string // that it is for
+	models []string // that receive it
 	x      []float64
 	id     string
 	label  string
 	verb   string // of a request
-	name   string // that it is about
+	name   string // argument of the request
 }
 
-// lesson is a record that a message must have caused.
-type lesson struct {
+// effect is a record that a message must cause.
+type effect struct {
 	kind        online.Kind
 	x           []float64
 	label, name string
 }
 
-// oracle decides whether one model was taught what it should have been: every
-// message of the node's session, in the order of the session, once.
+// oracle checks that the records of one model result from the messages of the node's
+// session: every message once, in the order of the session.
 type oracle struct {
-	world   *world
-	model   string
-	records []lesson
-	steps   int
-	vain    map[string]bool // where explain was tried in vain
-	far     int             // records that could be explained
-	why     string          // the next one could not
+	world    *world
+	model    string
+	records  []effect
+	steps    int
+	failed   map[string]bool // arguments for which explain has returned nil
+	furthest int             // largest number of explained records
+	reason   string          // why the next record could not be explained
 }
 
-// belief is what is known of a model after some of the messages.
-type belief struct {
-	samples map[string]sample // that have an id
-	last    sample            // the latest
-	lastID  string            // its id
-	born    int               // life in which it came first
-	off     bool              // learning
-	classes map[string]bool
-	used    map[*mistake]int
-	qos0    map[int]bool // that were learnt
-	excused int
+// modelState is the expected state of a model after some of the messages.
+type modelState struct {
+	samples    map[string]sample // by id
+	last       sample            // the latest
+	lastID     string            // its id
+	lastRun    int               // process that received it first
+	off        bool              // learning is off
+	classes    map[string]bool
+	usedSkips  map[*ambiguity]int
+	learntQoS0 map[int]bool // indices of world.qos0
+	skipped    int
 }
 
 type sample struct {
 	x     []float64
 	label string
-	born  int // life in which it came first with its label; 0: its label came later, and no start forgets it
+	run   int // process that received it with its label; 0: the label came later, so that every process can correct it
 }
 
-// remembered reports whether a message finds a sample that had its label at
-// once, which only the life that learnt it keeps for a correction.
-func (s sample) remembered(d *delivery) bool { return s.born == 0 || s.born == d.died }
+// correctable reports whether a message can correct a sample. Only the process that
+// learnt it can if the sample arrived with its label.
+func (s sample) correctable(d *delivery) bool { return s.run == 0 || s.run == d.ackedIn }
 
-func (b *belief) clone() *belief {
-	c := *b
-	c.samples, c.classes, c.used, c.qos0 = maps.Clone(b.samples), maps.Clone(b.classes), maps.Clone(b.used), maps.Clone(b.qos0)
+func (state *modelState) clone() *modelState {
+	c := *state
+	c.samples, c.classes, c.usedSkips, c.learntQoS0 = maps.Clone(state.samples), maps.Clone(state.classes), maps.Clone(state.usedSkips), maps.Clone(state.learntQoS0)
 	return &c
 }
 
-// verdict checks a model, and returns how many samples of it must be waiting.
-func (w *world) verdict(model string) (waiting int, err error) {
-	o := &oracle{world: w, model: model, vain: map[string]bool{}}
+// checkModel checks the records of a model, and returns the number of its samples that
+// must be pending, −1 if it is not known.
+func (w *world) checkModel(model string) (waiting int, err error) {
+	o := &oracle{world: w, model: model, failed: map[string]bool{}}
 	for i := range w.truth.models[model].records {
 		r := &w.truth.models[model].records[i]
 		if r.Kind != online.Boundary {
-			o.records = append(o.records, lesson{r.Kind, r.X, r.Label, r.Name})
+			o.records = append(o.records, effect{r.Kind, r.X, r.Label, r.Name})
 		}
 	}
-	b := &belief{samples: map[string]sample{}, classes: map[string]bool{}, used: map[*mistake]int{}, qos0: map[int]bool{}}
+	state := &modelState{samples: map[string]sample{}, classes: map[string]bool{}, usedSkips: map[*ambiguity]int{}, learntQoS0: map[int]bool{}}
 	for _, name := range w.plan.classes {
-		b.classes[name] = true
+		state.classes[name] = true
 	}
-	end := o.explain(0, 0, b)
+	end := o.explain(0, 0, state)
 	if end == nil {
-		return 0, fmt.Errorf("model %s, record %d of %d: %s", model, o.far, len(o.records), o.why)
+		return 0, fmt.Errorf("model %s, record %d of %d: %s", model, o.furthest, len(o.records), o.reason)
 	}
-	w.excused += end.excused
+	w.skipped += end.skipped
 	for _, s := range end.samples {
 		if s.label == "" {
 			waiting++
 		}
 	}
-	if end.excused > 0 {
-		waiting = -1 // not known
+	if end.skipped > 0 {
+		waiting = -1
 	}
 	return waiting, nil
 }
 
 const maxSteps = 100_000
 
-// explain explains the records from number at on by the messages from number i
-// on. It returns what is known in the end, nil if they cannot be explained. The
-// same is not tried twice: what is open multiplies the ways to get there.
-func (o *oracle) explain(i, at int, b *belief) *belief {
-	c := *b
-	c.excused = 0
+// explain explains the records from number at on by the messages from number i on. It
+// returns the final state, nil if it cannot explain them. It tries the same arguments
+// once, since optional effects multiply the paths to them.
+func (o *oracle) explain(i, at int, state *modelState) *modelState {
+	c := *state
+	c.skipped = 0
 	key := fmt.Sprint(i, at, c)
-	if o.vain[key] {
+	if o.failed[key] {
 		return nil
 	}
-	end := o.attempt(i, at, b)
+	end := o.attempt(i, at, state)
 	if end == nil {
-		o.vain[key] = true
+		o.failed[key] = true
 	}
 	return end
 }
 
-func (o *oracle) attempt(i, at int, b *belief) *belief {
+func (o *oracle) attempt(i, at int, state *modelState) *modelState {
 	history := o.world.history
 	for ; i < len(history); i++ {
 		if history[i].lost > 0 {
-			return o.forgotten(i, at, b)
+			return o.lost(i, at, state)
 		}
-		end, n, ok := o.message(i, at, b)
+		end, n, ok := o.message(i, at, state)
 		if end != nil || !ok {
 			return end
 		}
 		at = n
 	}
-	for at < len(o.records) && o.spare(at, b) {
+	for at < len(o.records) && o.isQoS0(at, state) {
 		at++
 	}
 	if at < len(o.records) {
-		o.blame(at, fmt.Errorf("%v was learnt twice, or never sent", o.records[at]))
+		o.noteFailure(at, fmt.Errorf("%v was learnt twice, or never sent", o.records[at]))
 		return nil
 	}
-	return b
+	return state
 }
 
-// message explains the records of one message. Where there are several
-// possibilities it tries to explain what follows, too, and returns the end.
-func (o *oracle) message(i, at int, b *belief) (end *belief, n int, ok bool) {
+// message explains the records of one message. If several explanations are possible it
+// also explains the following messages, and returns the final state.
+func (o *oracle) message(i, at int, state *modelState) (end *modelState, n int, ok bool) {
 	if o.steps++; o.steps > maxSteps {
-		o.why = "too many possibilities"
+		o.reason = "too many possible explanations"
 		return nil, at, false
 	}
 	d := o.world.history[i]
 	if d.meaning == nil || d.retained {
 		return nil, at, true
 	}
-	if d.mistaken != nil && b.used[d.mistaken] < d.mistaken.left {
-		if end := o.mistaken(i, at, b); end != nil {
+	if d.ambiguous != nil && state.usedSkips[d.ambiguous] < d.ambiguous.left {
+		if end := o.skip(i, at, state); end != nil {
 			return end, 0, true
 		}
 	}
 	decline := false
-	if o.open(d, b) {
-		taken := b.clone()
+	if o.optional(d, state) {
+		taken := state.clone()
 		if n, err := o.apply(d, at, taken, false); err == nil {
 			if end := o.explain(i+1, n, taken); end != nil {
 				return end, 0, true
@@ -167,35 +168,36 @@ func (o *oracle) message(i, at int, b *belief) (end *belief, n int, ok bool) {
 		}
 		decline = true
 	}
-	n, err := o.apply(d, at, b, decline)
+	n, err := o.apply(d, at, state, decline)
 	if err != nil {
-		o.blame(at, err)
+		o.noteFailure(at, err)
 	}
 	return nil, n, err == nil
 }
 
-// mistaken leaves out a message that may have been taken for a repetition.
-func (o *oracle) mistaken(i, at int, b *belief) *belief {
+// skip explains the records with and then without an ambiguous message, which the node
+// may have taken for a repetition.
+func (o *oracle) skip(i, at int, state *modelState) *modelState {
 	d := o.world.history[i]
-	taken := b.clone()
+	taken := state.clone()
 	if n, err := o.apply(d, at, taken, false); err == nil {
 		if end := o.explain(i+1, n, taken); end != nil {
 			return end
 		}
 	}
-	without := b.clone()
-	without.used[d.mistaken]++
-	without.excused++
+	without := state.clone()
+	without.usedSkips[d.ambiguous]++
+	without.skipped++
 	return o.explain(i+1, at, without)
 }
 
-// forgotten explains messages that were lost, with a session or because the file of
-// before was restored: those before some of them may have been learnt, of the
-// records that the file had.
-func (o *oracle) forgotten(i, at int, b *belief) *belief {
+// lost explains messages that were lost, with a session or by restoring a backup: the
+// node may have learnt any number of the first of them, up to the records of the
+// backup.
+func (o *oracle) lost(i, at int, state *modelState) *modelState {
 	history := o.world.history
 	limit, limited := o.world.limits[history[i].lost]
-	taken := b.clone()
+	taken := state.clone()
 	end, n, ok := o.message(i, at, taken)
 	if end != nil {
 		return end
@@ -209,25 +211,25 @@ func (o *oracle) forgotten(i, at int, b *belief) *belief {
 	for next < len(history) && history[next].lost == history[i].lost {
 		next++
 	}
-	return o.explain(next, at, b)
+	return o.explain(next, at, state)
 }
 
-func (o *oracle) blame(at int, err error) {
-	if at >= o.far {
-		o.far, o.why = at, err.Error()
+func (o *oracle) noteFailure(at int, err error) {
+	if at >= o.furthest {
+		o.furthest, o.reason = at, err.Error()
 	}
 }
 
-// open reports whether a message may have taught nothing: then a record like its
-// own may be another's.
-func (o *oracle) open(d *delivery, b *belief) bool {
-	if o.world.lives == 1 {
+// optional reports whether a message may have had no effect; an equal record may then
+// be that of another message.
+func (o *oracle) optional(d *delivery, state *modelState) bool {
+	if o.world.runs == 1 {
 		return false
 	}
-	b = b.clone() // which the entries change
+	state = state.clone() // expect changes it
 	for i := range d.meaning.entries {
 		if e := &d.meaning.entries[i]; slices.Contains(e.models, o.model) {
-			if want, optional := b.expect(e, d); want != nil && optional {
+			if want, optional := state.expect(e, d); want != nil && optional {
 				return true
 			}
 		}
@@ -235,48 +237,49 @@ func (o *oracle) open(d *delivery, b *belief) bool {
 	return false
 }
 
-// apply explains the records that one message has caused; decline says that what
-// may be missing is.
-func (o *oracle) apply(d *delivery, at int, b *belief, decline bool) (int, error) {
+// apply explains the records of one message; if decline is true, without its optional
+// effects.
+func (o *oracle) apply(d *delivery, at int, state *modelState, decline bool) (int, error) {
 	for i := range d.meaning.entries {
 		e := &d.meaning.entries[i]
 		if !slices.Contains(e.models, o.model) {
 			continue
 		}
-		want, optional := b.expect(e, d)
+		want, optional := state.expect(e, d)
 		if want == nil {
 			continue
 		}
 		if optional && decline {
-			b.excused++
+			state.skipped++
 			continue
 		}
-		for at < len(o.records) && !want.equals(&o.records[at]) && o.spare(at, b) {
+		for at < len(o.records) && !want.equals(&o.records[at]) && o.isQoS0(at, state) {
 			at++
 		}
 		switch {
 		case at < len(o.records) && want.equals(&o.records[at]):
 			at++
-			b.learn(e, want, d)
+			state.learn(e, want, d)
 		case optional:
-			b.excused++
+			state.skipped++
 		default:
-			got := "nothing"
+			got := "no record"
 			if at < len(o.records) {
 				got = fmt.Sprint(o.records[at])
 			}
-			return at, fmt.Errorf("%s %s must teach %v, and there is %s", d.topic, d.payload, *want, got)
+			return at, fmt.Errorf("%s %s must cause the record %v, got %s", d.topic, d.payload, *want, got)
 		}
 	}
 	return at, nil
 }
 
-// spare reports whether a record is of a message of QoS 0, once.
-func (o *oracle) spare(at int, b *belief) bool {
-	for i, p := range o.world.loose {
+// isQoS0 reports whether a record is that of an unused message of QoS 0, and marks the
+// message as used.
+func (o *oracle) isQoS0(at int, state *modelState) bool {
+	for i, p := range o.world.qos0 {
 		for _, e := range p.meaning.entries {
-			if !b.qos0[i] && slices.Contains(e.models, o.model) && (&lesson{online.Observe, e.x, e.label, ""}).equals(&o.records[at]) {
-				b.qos0[i] = true
+			if !state.learntQoS0[i] && slices.Contains(e.models, o.model) && (&effect{online.Observe, e.x, e.label, ""}).equals(&o.records[at]) {
+				state.learntQoS0[i] = true
 				return true
 			}
 		}
@@ -284,105 +287,105 @@ func (o *oracle) spare(at int, b *belief) bool {
 	return false
 }
 
-func (l *lesson) equals(other *lesson) bool {
-	return l.kind == other.kind && l.label == other.label && l.name == other.name && slices.Equal(l.x, other.x)
+func (eff *effect) equals(other *effect) bool {
+	return eff.kind == other.kind && eff.label == other.label && eff.name == other.name && slices.Equal(eff.x, other.x)
 }
 
-func (l lesson) String() string {
-	return describe(&online.Event{Kind: l.kind, X: l.x, Label: l.label, Name: l.name})
+func (eff effect) String() string {
+	return describe(&online.Event{Kind: eff.kind, X: eff.x, Label: eff.label, Name: eff.name})
 }
 
-// expect returns what an entry must teach, nil if nothing, by the rules of the
-// README. Optional: it may have been impossible.
-func (b *belief) expect(e *entry, d *delivery) (want *lesson, optional bool) {
+// expect returns the effect that an entry must have by the rules of the README, nil for
+// no effect. optional: the node may have been unable to apply it.
+func (state *modelState) expect(e *entry, d *delivery) (want *effect, optional bool) {
 	switch {
 	case e.verb != "":
-		return b.obey(e), false
+		return state.request(e), false
 	case e.x != nil:
-		return b.sample(e, d)
+		return state.sample(e, d)
 	}
-	return b.late(e, d)
+	return state.late(e, d)
 }
 
-func (b *belief) sample(e *entry, d *delivery) (want *lesson, optional bool) {
-	known, waits := b.samples[e.id]
+func (state *modelState) sample(e *entry, d *delivery) (want *effect, optional bool) {
+	known, waits := state.samples[e.id]
 	if e.id == "" {
 		known, waits = sample{}, false
 	}
 	if e.label == "" {
-		b.last, b.lastID, b.born = sample{x: e.x}, e.id, d.born
+		state.last, state.lastID, state.lastRun = sample{x: e.x}, e.id, d.sentIn
 		if e.id != "" && !waits {
-			b.samples[e.id] = sample{x: e.x}
+			state.samples[e.id] = sample{x: e.x}
 		}
 		return nil, false
 	}
 	switch {
-	case b.off || known.label == e.label:
+	case state.off || known.label == e.label:
 		return nil, false
 	case known.label != "":
-		return &lesson{online.Correct, e.x, e.label, known.label}, !known.remembered(d)
+		return &effect{online.Correct, e.x, e.label, known.label}, !known.correctable(d)
 	}
-	b.last, b.lastID, b.born = sample{x: e.x, label: e.label}, e.id, d.born
-	return &lesson{online.Observe, e.x, e.label, ""}, false
+	state.last, state.lastID, state.lastRun = sample{x: e.x, label: e.label}, e.id, d.sentIn
+	return &effect{online.Observe, e.x, e.label, ""}, false
 }
 
-// late is a label for a sample that came before.
-func (b *belief) late(e *entry, d *delivery) (want *lesson, optional bool) {
-	s, known := b.samples[e.id]
+// late returns the effect of a label for an earlier sample.
+func (state *modelState) late(e *entry, d *delivery) (want *effect, optional bool) {
+	s, known := state.samples[e.id]
 	if e.id == "last" {
-		s, known = b.last, b.last.x != nil
-		if b.lastID != "" {
-			s = b.samples[b.lastID]
+		s, known = state.last, state.last.x != nil
+		if state.lastID != "" {
+			s = state.samples[state.lastID]
 		}
-		optional = b.born != d.died // no start remembers which sample was the last
+		optional = state.lastRun != d.ackedIn // a restart loses the last sample
 	}
-	optional = optional || s.label != "" && !s.remembered(d)
+	optional = optional || s.label != "" && !s.correctable(d)
 	switch {
-	case !known || b.off || s.label == e.label:
+	case !known || state.off || s.label == e.label:
 		return nil, false
 	case s.label != "":
-		return &lesson{online.Correct, s.x, e.label, s.label}, optional
+		return &effect{online.Correct, s.x, e.label, s.label}, optional
 	}
-	return &lesson{online.Observe, s.x, e.label, ""}, optional
+	return &effect{online.Observe, s.x, e.label, ""}, optional
 }
 
-// obey is a request.
-func (b *belief) obey(e *entry) *lesson {
+// request returns the effect of a request.
+func (state *modelState) request(e *entry) *effect {
 	switch e.verb {
 	case "learning":
-		b.off = e.name == "OFF"
+		state.off = e.name == "OFF"
 	case "class_add":
-		if !b.classes[e.name] {
-			return &lesson{kind: online.ClassAdd, label: e.name}
+		if !state.classes[e.name] {
+			return &effect{kind: online.ClassAdd, label: e.name}
 		}
 	case "class_remove":
-		if b.classes[e.name] {
-			return &lesson{kind: online.ClassRemove, label: e.name}
+		if state.classes[e.name] {
+			return &effect{kind: online.ClassRemove, label: e.name}
 		}
 	}
 	return nil
 }
 
-// learn takes up what has been taught.
-func (b *belief) learn(e *entry, l *lesson, d *delivery) {
-	switch l.kind {
+// learn updates the state by an effect.
+func (state *modelState) learn(e *entry, eff *effect, d *delivery) {
+	switch eff.kind {
 	case online.ClassAdd:
-		b.classes[l.label] = true
+		state.classes[eff.label] = true
 	case online.ClassRemove:
-		delete(b.classes, l.label)
+		delete(state.classes, eff.label)
 	case online.Observe, online.Correct:
-		b.classes[l.label] = true
+		state.classes[eff.label] = true
 		id := e.id
 		if id == "last" {
-			id = b.lastID
-			b.last.label = l.label
+			id = state.lastID
+			state.last.label = eff.label
 		}
 		if id != "" {
-			was, known := b.samples[id]
+			was, known := state.samples[id]
 			if !known {
-				was.born = d.born
+				was.run = d.sentIn
 			}
-			b.samples[id] = sample{l.x, l.label, was.born}
+			state.samples[id] = sample{eff.x, eff.label, was.run}
 		}
 	}
 }

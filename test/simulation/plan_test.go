@@ -13,8 +13,8 @@ import (
 	"edge/stream/codec"
 )
 
-// plan is how one simulation is configured, and what its publishers do. Each has
-// some of the features only: what all of them did at once would hide much.
+// plan is the configuration of one simulation, with its messages and faults. Each plan
+// has only some of the features, since all at once would hide defects.
 type plan struct {
 	rng     *rand.Rand
 	node    stream.Config
@@ -25,16 +25,20 @@ type plan struct {
 	every   time.Duration
 	samples uint64
 
-	ids, late, last, corrected, batches, requests, loose, repeated bool
-	values                                                         string
+	traits
+	earlierSession bool // the session has subscriptions of QoS 2 that the node does not know
 
-	earlier bool // the session has subscriptions of QoS 2, which the node knows nothing of
-
-	topics int // reloads that have changed the topics of the streams, and one; 0: they never do
+	topics int // 1 + number of reloads that have changed the streams' topics; 0: reloads do not change them
 
 	messages []planned
 	length   time.Duration
 	faults   []fault
+}
+
+// traits are the kinds of messages in a plan.
+type traits struct {
+	ids, late, last, corrected, batches, requests, qos0, repeated bool
+	values                                                        string // "constant", "coarse" or "fine"
 }
 
 type modelPlan struct {
@@ -43,13 +47,13 @@ type modelPlan struct {
 	learner online.Config
 }
 
-// planned is a message and when it is published.
+// planned is a message with its time of publication.
 type planned struct {
 	at time.Duration
 	publication
 }
 
-// fault is what happens to node, network, disk or broker at some time.
+// fault is a fault of node, network, disk or broker.
 type fault struct {
 	at   time.Duration
 	what string
@@ -60,22 +64,23 @@ func newPlan(w *world) *plan {
 	rng := w.random("plan")
 	often := func(percent int) bool { return rng.IntN(100) < percent }
 	p := &plan{
-		rng: rng, ids: often(50), late: often(40), last: often(15), corrected: often(40), batches: often(30), requests: often(25),
-		loose: often(25), repeated: often(40), values: pick(rng, "constant", "coarse", "coarse", "fine"),
+		rng: rng,
+		traits: traits{ids: often(50), late: often(40), last: often(15), corrected: often(40), batches: often(30), requests: often(25),
+			qos0: often(25), repeated: often(40), values: pick(rng, "constant", "coarse", "coarse", "fine")},
 		classes: []string{"a", "b"}, pending: stream.DefaultPending(), dedupe: pick(rng, 500, 4096),
 		every: pick(rng, 0, time.Second, time.Minute), samples: pick[uint64](rng, 0, 1, 10, 50),
 	}
-	p.loose = p.loose && !p.last // such a sample may be the last one, or not
-	p.earlier = w.oneIn("earlier", 6)
+	p.qos0 = p.qos0 && !p.last // a sample of QoS 0 may or may not be the last one
+	p.earlierSession = w.oneIn("earlier", 6)
 	p.configure()
 	p.publish(40 + rng.IntN(120))
-	p.disturb(rng.IntN(9))
+	p.planFaults(rng.IntN(9))
 	if w.oneIn("topics", 6) {
 		p.topics = 1
-		p.also(w, "reload", 1)
+		p.planFault(w, "reload", 1)
 	}
 	for _, what := range []string{"retained lost", "failing sync", "restored backup"} {
-		p.also(w, what, 6)
+		p.planFault(w, what, 6)
 	}
 	return p
 }
@@ -111,7 +116,7 @@ func (p *plan) configure() {
 	}
 }
 
-// String names what is special about a plan.
+// String lists the features of a plan.
 func (p *plan) String() string {
 	words := []string{p.values}
 	for _, f := range []struct {
@@ -119,7 +124,7 @@ func (p *plan) String() string {
 		on   bool
 	}{
 		{"ids", p.ids}, {"late labels", p.late}, {"label of the last", p.last}, {"corrections", p.corrected}, {"batches", p.batches},
-		{"requests", p.requests}, {"QoS 0", p.loose}, {"repeated", p.repeated}, {"subscriptions of QoS 2", p.earlier},
+		{"requests", p.requests}, {"QoS 0", p.qos0}, {"repeated", p.repeated}, {"subscriptions of QoS 2", p.earlierSession},
 	} {
 		if f.on {
 			words = append(words, f.name)
@@ -131,8 +136,8 @@ func (p *plan) String() string {
 	return strings.Join(words, ", ")
 }
 
-// fed returns the models that a stream feeds.
-func (p *plan) fed(name string) (models []string) {
+// modelsOf returns the models of a stream.
+func (p *plan) modelsOf(name string) (models []string) {
 	for _, m := range p.models {
 		for _, s := range m.streams {
 			if s == name {
@@ -150,7 +155,7 @@ func (p *plan) all() (models []string) {
 	return models
 }
 
-// features returns a sample, of which many are equal.
+// features returns the features of a sample; many samples are equal.
 func (p *plan) features() []float64 {
 	switch p.values {
 	case "constant":
@@ -163,7 +168,7 @@ func (p *plan) features() []float64 {
 
 func (p *plan) label() string { return pick(p.rng, "a", "a", "b", "c") }
 
-// publish plans n messages of samples, and what follows from them.
+// publish plans n messages of samples, with their labels, corrections and requests.
 func (p *plan) publish(n int) {
 	rng, at := p.rng, time.Second
 	pace := pick(rng, 0, 5*time.Millisecond, 50*time.Millisecond, 300*time.Millisecond)
@@ -171,13 +176,13 @@ func (p *plan) publish(n int) {
 		if pace > 0 {
 			at += time.Duration(rng.Int64N(int64(2 * pace)))
 		}
-		at += time.Microsecond // nothing happens at the same time
+		at += time.Microsecond // no two messages have the same time
 		if rng.IntN(40) == 0 {
 			at += 3 * time.Second
 		}
 		switch {
-		case p.loose && rng.IntN(5) == 0:
-			e := entry{models: p.fed("one"), x: []float64{float64(i) + 0.125, 0}, label: "a"}
+		case p.qos0 && rng.IntN(5) == 0:
+			e := entry{models: p.modelsOf("one"), x: []float64{float64(i) + 0.125, 0}, label: "a"}
 			p.add(at, "in/one/q", 0, false, e)
 		case p.requests && rng.IntN(8) == 0:
 			p.request(at)
@@ -203,7 +208,7 @@ func (p *plan) sampled(at time.Duration, i int) {
 	}
 	var entries []entry
 	for k := range size {
-		e := entry{models: p.fed(name), x: p.features(), label: p.label()}
+		e := entry{models: p.modelsOf(name), x: p.features(), label: p.label()}
 		if p.ids && rng.IntN(4) > 0 {
 			e.id = fmt.Sprintf("%d-%d", i, k)
 		}
@@ -215,7 +220,7 @@ func (p *plan) sampled(at time.Duration, i int) {
 			}
 		}
 		if e.id != "" && p.corrected && rng.IntN(4) == 0 {
-			for range 1 + rng.IntN(3) { // there and back again
+			for range 1 + rng.IntN(3) { // corrects the label and corrects it back
 				first = map[string]string{"a": "b", "b": "a", "c": "a"}[first]
 				p.labelled(at+time.Duration(rng.Int64N(int64(6*time.Second))), e.id, first)
 			}
@@ -229,7 +234,7 @@ func (p *plan) sampled(at time.Duration, i int) {
 	}
 }
 
-// labelled plans a label that comes alone.
+// labelled plans a label for an earlier sample.
 func (p *plan) labelled(at time.Duration, id, label string) {
 	topic, models := "labels", p.all()
 	if p.rng.IntN(2) == 0 {
@@ -285,8 +290,8 @@ func (p *plan) add(at time.Duration, topic string, qos byte, retained bool, entr
 	p.messages = append(p.messages, planned{at, publication{topic: topic, payload: []byte(payload), qos: qos, retained: retained, meaning: &meaning{entries}}})
 }
 
-// disturb plans faults.
-func (p *plan) disturb(n int) {
+// planFaults plans n faults.
+func (p *plan) planFaults(n int) {
 	for range n {
 		p.faults = append(p.faults, fault{
 			at:   time.Duration(p.rng.Int64N(int64(p.length))),
@@ -296,9 +301,9 @@ func (p *plan) disturb(n int) {
 	}
 }
 
-// also plans a fault in about one seed of n. It draws no number that anything
-// else depends on.
-func (p *plan) also(w *world, what string, n int) {
+// planFault plans a fault in about one seed of n. It has its own random numbers, so
+// that it does not change the rest of the plan.
+func (p *plan) planFault(w *world, what string, n int) {
 	if rng := w.random(what); rng.IntN(n) == 0 {
 		p.faults = append(p.faults, fault{
 			at: time.Duration(rng.Int64N(int64(p.length))), what: what, long: time.Duration(rng.Int64N(int64(8 * time.Second))),

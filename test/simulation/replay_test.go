@@ -6,11 +6,11 @@ import (
 	"testing/synctest"
 )
 
-// TestReplay simulates seeds twice: all that happens is the same, at the same
-// time. That takes a runtime that decides nothing by chance (make simulate).
+// TestReplay simulates seeds twice: the same events must happen at the same times. It
+// needs a deterministic runtime (make simulate).
 func TestReplay(t *testing.T) {
 	if !deterministic(t) {
-		t.Skip("this runtime decides by chance; make simulate builds one that does not")
+		t.Skip("this runtime is not deterministic; make simulate builds one that is")
 	}
 	oneProcessor(t)
 	for seed := range uint64(20) {
@@ -21,8 +21,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// deterministic reports whether the runtime's random numbers are the same in
-// every bubble.
+// deterministic reports whether the runtime's random numbers are equal in every
+// bubble.
 func deterministic(t *testing.T) bool {
 	var numbers [2]uint64
 	for i := range numbers {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# run.sh BINARY SEED SEEDS [ARGUMENT…] simulates SEEDS seeds from SEED on with a
-# test binary, in as many processes as there are cores, each a range of its own.
-# It prints what they print, and ends with an error if one of them fails.
+# run.sh BINARY SEED SEEDS [ARGUMENT…] simulates SEEDS seeds from SEED on with a test
+# binary, in one process per core, each with a range of seeds. It prints their output,
+# and fails if one of them fails.
 set -euo pipefail
 binary=$1 seed=$2 seeds=$3
 shift 3
@@ -19,5 +19,5 @@ for process in "${running[@]}"; do
 	wait "$process" || failed=1
 done
 running=()
-[ $failed = 0 ] && echo "seeds $seed to $((seed + seeds - 1)) pass" || echo "FAILED: see above for the seeds, and for the command that replays each"
+[ $failed = 0 ] && echo "seeds $seed to $((seed + seeds - 1)) pass" || echo "FAILED: the output above names the seeds, and the command that replays each"
 exit $failed

@@ -21,11 +21,11 @@ import (
 var (
 	firstSeed = flag.Uint64("seed", 1, "first `SEED` to simulate")
 	seeds     = flag.Uint64("seeds", 100, "`NUMBER` of seeds to simulate")
-	hashes    = flag.Bool("hashes", false, "print a hash of all that happens with each seed")
-	verbose   = flag.Bool("trace", false, "print what happens")
+	hashes    = flag.Bool("hashes", false, "print a hash of the events of each seed")
+	verbose   = flag.Bool("trace", false, "print the events")
 )
 
-// faults are all that there are.
+// faults are the kinds of faults; repeated ones are more frequent.
 var faults = []string{
 	"cut", "cut", "cut", "stall", "refuse", "kill", "kill before", "kill after", "power", "stop",
 	"slow disk", "broken disk", "reload", "broker restart", "takeover",
@@ -42,14 +42,14 @@ func TestSimulation(t *testing.T) {
 				out = os.Stdout
 			}
 			w := simulate(t, seed, out)
-			excused += w.excused
+			excused += w.skipped
 			for _, f := range w.failures {
 				t.Error(f)
 			}
 			if len(w.failures) > 0 {
 				failed++
 				t.Logf("%v; %s identifiers, window %d", w.plan, w.broker.ids, w.broker.window)
-				t.Logf("to replay it exactly: make simulate SEED=%d SEEDS=1", seed)
+				t.Logf("exact replay: make simulate SEED=%d SEEDS=1", seed)
 			}
 			if *hashes {
 				fmt.Printf("%d %016x %d events\n", seed, w.trace, w.events)
@@ -59,11 +59,11 @@ func TestSimulation(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	fmt.Printf("%d seeds in %v, %d failed, %d messages excused\n", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
+	fmt.Printf("%d seeds in %v, %d failed, %d messages skipped\n", *seeds, time.Since(began).Round(time.Millisecond), failed, excused)
 }
 
-// oneProcessor lets goroutines take turns, with no collection between them, until
-// the test ends. What the process does once in its life it has done then.
+// oneProcessor runs one goroutine at a time, without garbage collection, until the test
+// ends. It simulates some seeds first, so that one-time initialisations are complete.
 func oneProcessor(t *testing.T) {
 	processors, percent := runtime.GOMAXPROCS(1), debug.SetGCPercent(-1)
 	t.Cleanup(func() {
@@ -82,18 +82,18 @@ func simulate(t *testing.T, seed uint64, out io.Writer) *world {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	w := &world{seed: seed, out: out, limits: map[int]map[string]int{}}
+	w := &world{seed: seed, out: out, traffic: traffic{limits: map[int]map[string]int{}}}
 	synctest.Test(t, func(*testing.T) {
 		w.began = time.Now()
 		w.plan = newPlan(w)
 		w.net, w.broker, w.disk = newNetwork(w), newBroker(w), newDisk(w, filepath.Join(folder, "edge.db"))
-		w.truth, w.doubt = newTruth(w), &doubt{world: w}
+		w.truth, w.unproven = newTruth(w), &unproven{world: w}
 		w.run()
 	})
 	return w
 }
 
-// memory is a folder whose files are in memory, where there is one.
+// memory returns a folder in memory, "" if the system has none.
 func memory() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"
@@ -101,32 +101,33 @@ func memory() string {
 	return ""
 }
 
-// run lets the schedule happen, lets everything come to rest, and judges. What
-// fails ends at once.
+// run executes the schedule, waits until all queues are empty, and checks the result.
+// It stops at the first failure.
 func (w *world) run() {
 	base := runtime.NumGoroutine()
 	rested := w.schedule()
-	if w.life != nil {
+	if w.process != nil {
 		w.mu.Lock()
 		if !rested {
-			w.life.die("")
+			w.process.kill("")
 		}
 		w.mu.Unlock()
-		if err := w.life.end(); err != nil && rested {
+		if err := w.process.stop(); err != nil && rested {
 			w.fail("%v", err)
 		}
 	}
-	time.Sleep(5 * time.Second) // paho ends its connection in its own time
+	time.Sleep(5 * time.Second) // paho closes its connection asynchronously
 	synctest.Wait()
 	if n := runtime.NumGoroutine(); n > base {
-		w.fail("%d goroutines are left", n-base)
+		w.fail("%d goroutines remain", n-base)
 	}
 	if rested {
-		w.judge()
+		w.check()
 	}
 }
 
-// schedule reports whether everything has happened and come to rest.
+// schedule executes the plan, and reports whether it completed and all queues became
+// empty.
 func (w *world) schedule() bool {
 	for _, m := range w.plan.messages {
 		time.AfterFunc(m.at, func() {
@@ -137,44 +138,44 @@ func (w *world) schedule() bool {
 		})
 	}
 	slices.SortStableFunc(w.plan.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
-	if !w.revive() {
+	if !w.startProcess() {
 		return false
 	}
 	for _, f := range w.plan.faults {
-		if !w.await(f.at) {
+		if !w.runUntil(f.at) {
 			return false
 		}
-		w.note("fault %s %v", f.what, f.long)
-		if !w.disturb(f) {
+		w.lockAndLog("fault %s %v", f.what, f.long)
+		if !w.inject(f) {
 			return false
 		}
 	}
-	if !w.await(w.plan.length + 10*time.Second) {
+	if !w.runUntil(w.plan.length + 10*time.Second) {
 		return false
 	}
-	w.heal()
+	w.endFaults()
 	if !w.drain() {
 		return false
 	}
-	w.bounded()
-	w.subscribed()
-	w.announced()
+	w.checkQueues()
+	w.checkSubscriptions()
+	w.checkState()
 	return len(w.failures) == 0
 }
 
-// bounded checks what the node holds when it has come to rest.
-func (w *world) bounded() {
-	s := w.life.node.Stats()
+// checkQueues checks that the node's queues are empty at rest.
+func (w *world) checkQueues() {
+	s := w.process.node.Stats()
 	if s.Unacked != 0 || s.Ring != 0 || s.Commit != 0 {
 		w.fail("at rest %d messages are not acknowledged, %d wait for an answer, %d for a commit", s.Unacked, s.Ring, s.Commit)
 	}
 	if s.PendingEvicted+s.UnconfirmedDropped > 0 {
-		w.fail("%d samples and %d messages that were taken were dropped, all within the bounds", s.PendingEvicted, s.UnconfirmedDropped)
+		w.fail("%d samples and %d taken messages were dropped within the bounds", s.PendingEvicted, s.UnconfirmedDropped)
 	}
 }
 
-// announced checks the node's state.
-func (w *world) announced() {
+// checkState checks that the retained state is online at rest.
+func (w *world) checkState() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if state := string(w.broker.retained["edge/"+nodeID+"/state"].payload); state != "online" {
@@ -182,31 +183,31 @@ func (w *world) announced() {
 	}
 }
 
-// subscribed checks that the session has the subscriptions of the configuration, no
-// others, unless the disk did not let the node remember them.
-func (w *world) subscribed() {
+// checkSubscriptions checks that the session has exactly the subscriptions of the
+// configuration, unless the store has lost the list of earlier ones.
+func (w *world) checkSubscriptions() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var want, got []string
 	for name, s := range w.plan.node.Streams {
-		if len(w.plan.fed(name)) > 0 {
+		if len(w.plan.modelsOf(name)) > 0 {
 			want = append(want, s.Topics...)
 		}
 	}
 	for f := range w.broker.sessions[nodeID].filters {
-		if strings.HasPrefix(f, "in/") && !(w.plan.earlier && f == "in/#") {
+		if strings.HasPrefix(f, "in/") && !(w.plan.earlierSession && f == "in/#") {
 			got = append(got, f)
 		}
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if !slices.Equal(got, want) && !w.disk.forgetful {
+	if !slices.Equal(got, want) && !w.disk.filtersLost {
 		w.fail("the session is subscribed to %q, want %q", got, want)
 	}
 }
 
-// await lives until some time. Whatever is killed starts again.
-func (w *world) await(at time.Duration) bool {
+// runUntil runs until a time, and starts a new process after a kill.
+func (w *world) runUntil(at time.Duration) bool {
 	timer := time.NewTimer(time.Until(w.began.Add(at)))
 	defer timer.Stop()
 	look := time.NewTicker(50 * time.Millisecond)
@@ -214,10 +215,10 @@ func (w *world) await(at time.Duration) bool {
 	for {
 		select {
 		case <-look.C:
-			w.life.bounded()
+			w.process.checkQueues()
 		case <-timer.C:
 			return len(w.failures) == 0
-		case <-w.life.died:
+		case <-w.process.done:
 			if !w.restart() {
 				return false
 			}
@@ -225,26 +226,26 @@ func (w *world) await(at time.Duration) bool {
 	}
 }
 
-// restart ends what was killed or is to stop, and starts anew.
+// restart stops the process, which may have been killed, and starts a new one.
 func (w *world) restart() bool {
-	w.life.end()
-	return w.revive()
+	w.process.stop()
+	return w.startProcess()
 }
 
-func (w *world) revive() bool {
+func (w *world) startProcess() bool {
 	w.mu.Lock()
-	w.lives++
-	w.doubt.restarted()
+	w.runs++
+	w.unproven.restarted()
 	w.mu.Unlock()
-	w.life = w.start()
+	w.process = w.start()
 	w.mu.Lock()
 	w.truth.cut = false
 	w.mu.Unlock()
-	return w.life != nil && len(w.failures) == 0
+	return w.process != nil && len(w.failures) == 0
 }
 
-// disturb lets a fault happen.
-func (w *world) disturb(f fault) bool {
+// inject causes a fault.
+func (w *world) inject(f fault) bool {
 	w.mu.Lock()
 	locked := true
 	unlock := func() {
@@ -278,7 +279,7 @@ func (w *world) disturb(f fault) bool {
 		}
 		later(func() { w.net.refusing = false })
 	case "kill":
-		w.life.die("")
+		w.process.kill("")
 	case "kill before", "kill after", "power":
 		w.disk.fault = f.what
 	case "slow disk":
@@ -288,22 +289,22 @@ func (w *world) disturb(f fault) bool {
 		w.disk.broken = true
 		later(func() { w.disk.broken = false })
 	case "failing sync":
-		w.disk.unsynced = true
-		later(func() { w.disk.unsynced = false })
+		w.disk.failSync = true
+		later(func() { w.disk.failSync = false })
 	case "broker restart":
 		w.broker.stop()
 		later(func() { w.broker.down = false })
 	case "retained lost":
 		w.broker.stop()
-		w.broker.forgetRetained()
+		w.broker.dropRetained()
 		later(func() { w.broker.down = false })
 	case "restored backup":
-		if b := w.backUp(); !w.life.dead {
+		if b := w.backUp(); !w.process.killed {
 			later(func() { w.restore(b) })
 		}
 	case "takeover":
 		if s := w.broker.sessions[nodeID]; s != nil && s.peer != nil {
-			w.broker.ended(s.peer)
+			w.broker.disconnect(s.peer)
 		}
 	case "stop":
 		unlock()
@@ -311,24 +312,24 @@ func (w *world) disturb(f fault) bool {
 	case "reload":
 		unlock()
 		w.plan.change()
-		w.life.reload()
+		w.process.reload()
 	}
 	return true
 }
 
-// heal ends every fault.
-func (w *world) heal() {
+// endFaults ends every fault.
+func (w *world) endFaults() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.net.refusing, w.broker.down = false, false
-	w.disk.slow, w.disk.broken, w.disk.unsynced, w.disk.fault = 0, false, false, ""
+	w.disk.slow, w.disk.broken, w.disk.failSync, w.disk.fault = 0, false, false, ""
 	w.log("healed")
 }
 
-// drain waits until the broker has nothing more for the node.
+// drain waits until the broker's queue for the node is empty.
 func (w *world) drain() bool {
 	for range 1200 {
-		if !w.await(time.Since(w.began) + time.Second/2) {
+		if !w.runUntil(time.Since(w.began) + time.Second/2) {
 			return false
 		}
 		w.mu.Lock()
@@ -351,21 +352,21 @@ func (w *world) drain() bool {
 		stacks := make([]byte, 1<<20)
 		fmt.Fprintf(w.out, "%s\n", stacks[:runtime.Stack(stacks, true)])
 	}
-	w.fail("the node does not acknowledge all: %d in flight, %d wait, connected: %v", len(s.inflight), len(s.waiting), s.peer != nil)
+	w.fail("the node does not acknowledge all messages: %d in flight, %d queued, connected: %v", len(s.inflight), len(s.waiting), s.peer != nil)
 	return false
 }
 
-// judge holds what was learnt against what was published.
-func (w *world) judge() {
+// check compares the learnt records with the published messages.
+func (w *world) check() {
 	for i := range w.plan.models {
 		m := w.plan.models[i].name
-		if _, err := w.verdict(m); err != nil {
+		if _, err := w.checkModel(m); err != nil {
 			w.fail("%v", err)
 		}
-		got := w.life.loops[i].Learner().Digest()
+		got := w.process.loops[i].Learner().Digest()
 		want, err := w.truth.models[m].digest()
 		if err != nil || got != want {
-			w.fail("the digest of %s is %s, that of an undisturbed learner %s, %v", m, got, want, err)
+			w.fail("the digest of %s is %s, that of the reference learner %s, %v", m, got, want, err)
 		}
 	}
 	if state := string(w.broker.retained["edge/"+nodeID+"/state"].payload); state != "offline" {
@@ -373,12 +374,12 @@ func (w *world) judge() {
 	}
 }
 
-// change chooses what a reload changes.
+// change chooses the configuration after a reload.
 func (p *plan) change() {
 	p.node.MQTT.InflightWindow = pick(p.rng, 1, 8, 50)
 	p.node.JournalFlush = pick(p.rng, 0, 20*time.Millisecond, time.Second)
 	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 20, 100, 1000)
-	p.node.Streams = maps.Clone(p.node.Streams) // a node has it
+	p.node.Streams = maps.Clone(p.node.Streams) // the node reads the current map
 	for name, s := range p.node.Streams {
 		if in := "in/" + name; p.topics > 0 {
 			s.Topics = [][]string{{in + "/+"}, {in + "/#"}, {in + "/s", in + "/q"}}[p.topics%3]
@@ -388,14 +389,14 @@ func (p *plan) change() {
 	p.topics += min(p.topics, 1)
 }
 
-// resume lets a stalled link carry on.
+// resume ends the stall of a link.
 func (k *link) resume() {
 	if !k.stalled || k.broken {
 		return
 	}
 	k.stalled = false
 	for _, p := range []*pipe{k.up, k.down} {
-		for len(p.flying) > 0 && !k.broken {
+		for len(p.inTransit) > 0 && !k.broken {
 			p.arrive()
 		}
 	}

@@ -6,22 +6,22 @@ import (
 	"edge/online"
 )
 
-// truth is what the state file must know: every record that was committed, in
+// truth holds the expected contents of the state file: every committed record, in
 // order. World.mu guards it.
 type truth struct {
 	world  *world
 	models map[string]*record
-	cut    bool // the power was cut in the last commit: all of it may be lost
+	cut    bool // a power cut ended the last commit, which may be lost as a whole
 }
 
-// record is what one model was taught.
+// record holds the expected records of one model.
 type record struct {
-	plan    *modelPlan
-	records []online.Record
-	before  int             // length of records before the last commit
-	doubted []online.Record // of a commit that has failed, and which a start may find
-	learner *online.Learner // undisturbed
-	fed     int             // records
+	plan      *modelPlan
+	records   []online.Record
+	before    int             // length of records before the last commit
+	uncertain []online.Record // of a failed commit that the next start may find
+	learner   *online.Learner // reference: learns without interruption
+	learnt    int             // number of records that learner has learnt
 }
 
 func newTruth(w *world) *truth {
@@ -33,13 +33,13 @@ func newTruth(w *world) *truth {
 	return t
 }
 
-// committed notes a commit.
+// committed records a commit.
 func (t *truth) committed(c *online.Commit) {
 	if c.Taken != nil {
-		t.world.doubt.committed()
+		t.world.unproven.committed()
 	}
 	for _, r := range t.models {
-		r.before, r.doubted = len(r.records), nil
+		r.before, r.uncertain = len(r.records), nil
 	}
 	for _, e := range c.Records {
 		r := t.models[e.Model]
@@ -51,21 +51,21 @@ func (t *truth) committed(c *online.Commit) {
 	}
 }
 
-// doubted notes a commit that has failed when it was in the file already: the next
-// one takes it back, a start that comes first may find it.
-func (t *truth) doubted(c *online.Commit) {
+// uncertain records a commit that failed after it was in the file: the next commit
+// rolls it back, but a start before that may find it.
+func (t *truth) uncertain(c *online.Commit) {
 	for _, r := range t.models {
-		r.doubted = nil
+		r.uncertain = nil
 	}
 	for _, e := range c.Records {
 		r := t.models[e.Model]
-		e.Seq = uint64(len(r.records) + len(r.doubted) + 1)
-		r.doubted = append(r.doubted, e)
-		t.world.log("  %s may know: %s", e.Model, describe(&e.Event))
+		e.Seq = uint64(len(r.records) + len(r.uncertain) + 1)
+		r.uncertain = append(r.uncertain, e)
+		t.world.log("  %s may have: %s", e.Model, describe(&e.Event))
 	}
 }
 
-// recovered holds what a start has found against the truth.
+// recovered compares a model after a start with the truth.
 func (t *truth) recovered(model string, seq uint64, digest string) error {
 	t.world.mu.Lock()
 	defer t.world.mu.Unlock()
@@ -73,10 +73,10 @@ func (t *truth) recovered(model string, seq uint64, digest string) error {
 	if t.cut && int(seq) == r.before {
 		r.records = r.records[:r.before]
 	}
-	if int(seq) == len(r.records)+len(r.doubted) {
-		r.records = append(r.records, r.doubted...)
+	if int(seq) == len(r.records)+len(r.uncertain) {
+		r.records = append(r.records, r.uncertain...)
 	}
-	r.doubted = nil
+	r.uncertain = nil
 	if int(seq) != len(r.records) {
 		return fmt.Errorf("%d records of %s were committed, the file has %d", len(r.records), model, seq)
 	}
@@ -85,22 +85,22 @@ func (t *truth) recovered(model string, seq uint64, digest string) error {
 		return err
 	}
 	if digest != want {
-		return fmt.Errorf("after %d records the digest of %s is %s, that of an undisturbed learner %s", seq, model, digest, want)
+		return fmt.Errorf("after %d records the digest of %s is %s, that of the reference learner %s", seq, model, digest, want)
 	}
 	return nil
 }
 
-// digest returns that of an undisturbed learner.
+// digest returns the digest of the reference learner after all records.
 func (r *record) digest() (string, error) {
-	if r.learner == nil || r.fed > len(r.records) {
+	if r.learner == nil || r.learnt > len(r.records) {
 		var err error
 		if r.learner, err = online.NewLearner(r.plan.learner); err != nil {
 			return "", err
 		}
-		r.fed = 0
+		r.learnt = 0
 	}
-	for ; r.fed < len(r.records); r.fed++ {
-		r.learner.Add(&r.records[r.fed].Event)
+	for ; r.learnt < len(r.records); r.learnt++ {
+		r.learner.Add(&r.records[r.learnt].Event)
 	}
 	return r.learner.Digest(), nil
 }

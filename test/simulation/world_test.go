@@ -14,41 +14,46 @@ import (
 type world struct {
 	seed  uint64
 	began time.Time
-	out   io.Writer // of the trace; nil: only its hash is kept
+	out   io.Writer // receives the trace; nil: only its hash is computed
 
-	mu           sync.Mutex // guards broker, network, disk and truth
-	trace        uint64     // hash of all that has happened
-	events       int
-	failures     []string
-	acknowledged int
-	history      []*delivery            // of the node's session, in order
-	losses       int                    // of that session, and of what was acknowledged by a restored backup
-	limits       map[int]map[string]int // by such a backup: its records of each model
-	lives        int                    // of the node
-	loose        []publication          // of QoS 0, which may be learnt or not
-	excused      int                    // messages that the standard lets be mistaken
+	mu       sync.Mutex // guards broker, network, disk and truth
+	trace    uint64     // hash of all events
+	events   int
+	failures []string
+	runs     int // number of processes so far
+	traffic
 
-	plan   *plan
-	net    *network
-	broker *broker
-	disk   *disk
-	truth  *truth
-	doubt  *doubt
-	life   *life
+	plan     *plan
+	net      *network
+	broker   *broker
+	disk     *disk
+	truth    *truth
+	unproven *unproven
+	process  *process
 }
 
-// random returns a source of random numbers for one part of the world.
+// traffic holds the messages to the node, for the oracle.
+type traffic struct {
+	acknowledged int
+	history      []*delivery            // of the node's session, in order
+	losses       int                    // number of losses: of that session, or of acknowledged messages by a restored backup
+	limits       map[int]map[string]int // loss by a backup → records of each model in the backup
+	qos0         []publication          // messages of QoS 0, which may be learnt once or not
+	skipped      int                    // ambiguous or optional messages without an effect
+}
+
+// random returns the source of random numbers of one part of the simulation.
 func (w *world) random(part string) *rand.Rand {
 	h := fnv.New64a()
 	io.WriteString(h, part)
 	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
 }
 
-// oneIn reports whether this is one of the seeds, about one in n, that have
-// something. It draws no number that anything else depends on.
+// oneIn reports true for about one seed in n. It has its own random numbers, so that it
+// does not change the rest of the simulation.
 func (w *world) oneIn(what string, n int) bool { return w.random(what).IntN(n) == 0 }
 
-// log notes what happens. The caller holds mu.
+// log adds an event to the trace. The caller holds mu.
 func (w *world) log(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	at := time.Since(w.began)
@@ -61,14 +66,14 @@ func (w *world) log(format string, args ...any) {
 	}
 }
 
-// note is log for who does not hold mu.
-func (w *world) note(format string, args ...any) {
+// lockAndLog is log for callers that do not hold mu.
+func (w *world) lockAndLog(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log(format, args...)
 }
 
-// fail notes an error. The caller may hold mu.
+// fail records a failure. The caller may hold mu.
 func (w *world) fail(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	w.failures = append(w.failures, line)
@@ -77,7 +82,7 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-// lost notes that a session of the broker is gone.
+// lost records that the broker has lost a session.
 func (w *world) lost(s *session) {
 	if s.id != nodeID {
 		return
@@ -91,9 +96,9 @@ func (w *world) lost(s *session) {
 	w.log("session lost with %d messages", len(s.inflight)+len(s.waiting))
 }
 
-// repeats notes that the broker is about to send again what was in flight, and
-// nothing tells the node that: it has neither DUP nor a cursor. The messages may have
-// been learnt before, the first of them, and are learnt now.
+// repeats records that the broker is about to send the messages in flight again, which
+// the node cannot know, since it has neither DUP nor a cursor. The node may have learnt
+// the first of them before, and learns all of them now.
 func (w *world) repeats(s *session) {
 	if len(s.inflight) == 0 {
 		return
@@ -107,7 +112,7 @@ func (w *world) repeats(s *session) {
 		}
 		copied := *d
 		d.lost, last = w.losses, slices.Index(w.history, d)
-		copied.sent, copied.mistaken = 1, nil
+		copied.sent, copied.ambiguous = 1, nil
 		s.inflight[i] = &copied
 		again = append(again, &copied)
 	}

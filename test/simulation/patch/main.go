@@ -1,10 +1,9 @@
-// Command patch writes an overlay for go build: copies of source files with some
-// of their text replaced. It is how the simulation gets a runtime that decides
-// nothing by chance, and how defects are planted.
+// Command patch writes an overlay for go build: copies of source files with replaced
+// text. The simulation uses it for a deterministic runtime, and for planted defects.
 //
 //	patch -o DIR FILE...
 //
-// writes DIR/overlay.json and the copies. Each FILE holds replacements:
+// writes DIR/overlay.json and the copies. Each FILE contains replacements:
 //
 //	# a comment
 //	--- stream/committer.go
@@ -12,8 +11,8 @@
 //	+++
 //	new text
 //
-// A path that begins with GOROOT/ is one of the Go distribution. Text that does
-// not occur exactly once is an error: the source has changed since.
+// A path that begins with GOROOT/ is a file of the Go distribution. Old text that does
+// not occur exactly once is an error, since the source has changed.
 package main
 
 import (
@@ -36,7 +35,7 @@ func main() {
 	}
 }
 
-// run writes the overlay of patches.
+// run writes the overlay of the patch files to dir.
 func run(dir string, patches []string) error {
 	if dir == "" || len(patches) == 0 {
 		return errors.New("want -o DIR and at least one file of replacements")
@@ -71,7 +70,7 @@ func run(dir string, patches []string) error {
 	return write(dir, copies)
 }
 
-// replacement is one part of a file of replacements.
+// replacement is one replacement of a patch file.
 type replacement struct{ path, from, to string }
 
 func parse(text string) (all []replacement) {
@@ -94,8 +93,8 @@ func parse(text string) (all []replacement) {
 	return all
 }
 
-// apply returns the text of a file with the replacement; text is what it has
-// become already.
+// apply returns the text of a file after the replacement; text is the result of
+// earlier replacements, "" before the first.
 func (r replacement) apply(path, text string) (string, error) {
 	if text == "" {
 		data, err := os.ReadFile(path)
@@ -105,19 +104,19 @@ func (r replacement) apply(path, text string) (string, error) {
 		text = string(data)
 	}
 	if n := strings.Count(text, r.from); n != 1 || r.from == "" {
-		return "", fmt.Errorf("%s: the text to replace occurs %d times, want once; write the replacement anew:\n%s", r.path, n, r.from)
+		return "", fmt.Errorf("%s: the old text occurs %d times, want once; update the replacement:\n%s", r.path, n, r.from)
 	}
 	return strings.Replace(text, r.from, r.to, 1), nil
 }
 
-// write writes the copies, and which file each stands for.
+// write writes the copies and overlay.json.
 func write(dir string, copies map[string]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	instead := map[string]string{}
 	for path, text := range copies {
-		name := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")+".txt") // no package of the project
+		name := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-")+".txt") // .txt, so that no package contains it
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			return err
 		}

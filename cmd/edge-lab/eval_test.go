@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
+	"edge/internal/report"
+)
+
+func TestEvalTableAndPlot(t *testing.T) {
+	a, b := tableFile(t, "a.csv", 60), tableFile(t, "b.csv.gz", 60)
+	svg := filepath.Join(t.TempDir(), "curves.svg")
+	code, out, errOut := edge(t, "eval", a, b, "--plot", svg)
+	if code != exit.OK || errOut != "" {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], "nll") || strings.Fields(lines[1])[0] != "a" || strings.Fields(lines[2])[0] != "b" {
+		t.Errorf("the table is\n%s", out)
+	}
+	picture, err := os.ReadFile(svg)
+	if err != nil || !strings.Contains(string(picture), "</svg>") || !strings.Contains(string(picture), "Prequential error") {
+		t.Errorf("the plot has %d bytes (%v)", len(picture), err)
+	}
+	if r := evalJSON(t, a, b); len(r) != 2 || r[1].Dataset != "b" {
+		t.Errorf("--json of two files gives %d objects", len(r))
+	}
+}
+
+// Classes that are not declared come with their first labels, once they are
+// confirmed; until then their probability is 0.
+func TestEvalUndeclaredClasses(t *testing.T) {
+	rows := brokertest.Brief(300, 120)
+	path := tableFile(t, "table.csv", rows)
+	declared, open := evalJSON(t, path)[0], evalJSON(t, path, "--undeclared")[0]
+	confirmed := evalJSON(t, path, "--undeclared", "--confirm", "10")[0]
+	if len(open.Classes) != 3 || open.Samples != uint64(rows) || confirmed.Samples != uint64(rows) {
+		t.Errorf("%d classes, %d and %d samples", len(open.Classes), open.Samples, confirmed.Samples)
+	}
+	if !(declared.NLL < open.NLL && open.NLL < confirmed.NLL) {
+		t.Errorf("log loss %g declared, %g undeclared, %g to be confirmed", declared.NLL, open.NLL, confirmed.NLL)
+	}
+	if code, _, _ := edge(t, "eval", path, "--confirm", "-1"); code != exit.Config {
+		t.Error("-1 samples confirm a class")
+	}
+}
+
+// evalJSON runs edge eval --json and returns its objects.
+func evalJSON(t testing.TB, args ...string) (reports []report.Report) {
+	t.Helper()
+	code, out, errOut := edge(t, append([]string{"eval", "--json"}, args...)...)
+	if code != exit.OK {
+		t.Fatalf("edge eval %s exits with %d: %s", strings.Join(args, " "), code, errOut)
+	}
+	dec := json.NewDecoder(strings.NewReader(out))
+	dec.DisallowUnknownFields()
+	for dec.More() {
+		var r report.Report
+		if err := dec.Decode(&r); err != nil {
+			t.Fatalf("%v in %q", err, out)
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}

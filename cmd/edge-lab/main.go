@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"edge/cmd/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	return cli.Execute(ctx, newRoot(), args, in, out, errOut)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "edge-lab",
+		Short: "Experiments with the classifier of edge",
+		Long: `edge-lab runs the experiments whose tables and figures docs/results has: it
+compares, draws and varies what edge itself leaves as it is. A device needs none
+of it.
+
+Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cli.KnownCommand,
+		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		Example:       "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab paper data",
+	}
+	root.AddCommand(newEvalCommand(), newTrainCommand(), newPaperCommand(), newPlotCommand(), newCostCommand())
+	return root
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"edge/internal/dataset"
+	"edge/internal/eval"
+	"edge/internal/exit"
+	"edge/internal/report"
+)
+
+func TestTrainImages(t *testing.T) {
+	for _, zip := range []bool{false, true} {
+		path := idxFiles(t, 200, zip)
+		for _, more := range [][]string{nil, {"--components", "3"}} {
+			r := trainJSON(t, append([]string{path, "--test", path, "--inducing", "12", "--kernel", "per-class", "--scale", "common",
+				"--start", "classes", "--batch", "50", "--passes", "5", "--rate", "0.02"}, more...)...)
+			if r.Dataset != "t" || r.Samples != 200 || !slices.Equal(r.Classes, []string{"0", "1", "2", "3"}) || *r.Error > 0.02 {
+				t.Errorf("%v: %s, %d samples of %v, error %g", more, r.Dataset, r.Samples, r.Classes, *r.Error)
+			}
+		}
+	}
+}
+
+// Moved images are learnt as well, but not in the online pass beside.
+func TestTrainShifted(t *testing.T) {
+	path := idxFiles(t, 200, false)
+	r := trainJSON(t, path, "--test", path, "--shifted", "--online", "--inducing", "12", "--passes", "1", "--components", "3")
+	if r.Samples != 1000 || len(r.Online) != eval.OnlineParts {
+		t.Errorf("%d samples, %d points online", r.Samples, len(r.Online))
+	}
+	if last := r.Online[eval.OnlineParts-1]; last.Error > 0.02 {
+		t.Errorf("the online pass ends with an error of %g: it has learnt moved images", last.Error)
+	}
+	if code, _, errOut := edge(t, "train", tableFile(t, "table.csv", 60), "--shifted"); code != exit.Usage || !strings.Contains(errOut, "--shifted") {
+		t.Errorf("--shifted without images exits with %d: %s", code, errOut)
+	}
+}
+
+func TestTrainOnlineBeside(t *testing.T) {
+	path := tableFile(t, "table.csv", 600)
+	svg := filepath.Join(t.TempDir(), "train.svg")
+	code, out, errOut := edge(t, "train", path, "--holdout", "0.25", "--passes", "2", "--inducing", "10", "--online", "--json", "--plot", svg)
+	if code != exit.OK {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	var r report.Training
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Online) != eval.OnlineParts || r.Online[eval.OnlineParts-1].Passes != 1 {
+		t.Fatalf("the online pass has %d points: %+v", len(r.Online), r.Online)
+	}
+	first, last := r.Online[0], r.Online[eval.OnlineParts-1]
+	if last.NLL <= 0 || last.NLL >= first.NLL || last.Error > 0.5 {
+		t.Errorf("the online pass did not learn: %+v, then %+v", first, last)
+	}
+	drawn, err := os.ReadFile(svg)
+	if err != nil || !strings.Contains(string(drawn), "one pass online") {
+		t.Errorf("the plot does not show the online pass: %v", err)
+	}
+	if code, _, errOut := edge(t, "train", path, "--online"); code != exit.Usage || !strings.Contains(errOut, "--online") {
+		t.Errorf("--online without held-out rows exits with %d: %s", code, errOut)
+	}
+}
+
+func trainJSON(t testing.TB, args ...string) (r report.Training) {
+	t.Helper()
+	code, out, errOut := edge(t, append([]string{"train", "--json"}, args...)...)
+	if code != exit.OK {
+		t.Fatalf("edge train %s exits with %d: %s", strings.Join(args, " "), code, errOut)
+	}
+	dec := json.NewDecoder(strings.NewReader(out))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&r); err != nil {
+		t.Fatalf("%v in %q", err, out)
+	}
+	return r
+}
+
+// trainingConfig is a configuration whose one model takes the columns of tableFile.
+func trainingConfig(t testing.TB, table, more string) string {
+	t.Helper()
+	d, err := dataset.Open(table, dataset.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	return writeFile(t, "edge.yaml", fmt.Sprintf(`
+streams: {s: {topics: [t], features: [%s]}}
+models: {m: {streams: [s], inducing: 10, window: 20%s}}
+`, strings.Join(d.Features, ", "), more))
+}
+
+// idxFiles writes images of 2×2 pixels, the brightest of which is the label.
+func idxFiles(t testing.TB, n int, zip bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	var images, labels bytes.Buffer
+	binary.Write(&images, binary.BigEndian, []uint32{dataset.IdxImages, uint32(n), 2, 2})
+	binary.Write(&labels, binary.BigEndian, []uint32{dataset.IdxLabels, uint32(n)})
+	for i := range n {
+		for p := range 4 {
+			v := byte((i*37 + p*11) % 60)
+			if p == i%4 {
+				v += 150
+			}
+			images.WriteByte(v)
+		}
+		labels.WriteByte(byte(i % 4))
+	}
+	for name, b := range map[string]*bytes.Buffer{"t-images-idx3-ubyte": &images, "t-labels-idx1-ubyte": &labels} {
+		data := b.Bytes()
+		if zip {
+			data = gzipped(t, data)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "t-images-idx3-ubyte")
+}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package main
-
-func clockSynchronised() (synchronised, known bool) { return false, false }
-
-func diskSpace(string) (free, total uint64, ok bool) { return 0, 0, false }

@@ -1,7 +1,0 @@
-//go:build !slow
-
-package main
-
-// slow reports that the long tests run too, and the others at full length. It
-// needs the build tag slow.
-const slow = false

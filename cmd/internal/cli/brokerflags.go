@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"edge/internal/config"
+	"edge/internal/exit"
+	"edge/stream/mqtt"
+)
+
+// BrokerFlags say how a tool reaches the broker.
+type BrokerFlags struct {
+	config, url, username, passwordFile, ca, base string
+}
+
+func (b *BrokerFlags) Add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&b.config, "config", "c", "", "take the connection from the mqtt section of this `FILE`")
+	f.StringVar(&b.url, "broker", "", "`URL` of the broker, such as mqtt://127.0.0.1:1883 or mqtts://broker.lan")
+	f.StringVar(&b.username, "username", "", "user `NAME` (default EDGE_MQTT_USERNAME)")
+	f.StringVar(&b.passwordFile, "password-file", "", "`FILE` that holds the password (default EDGE_MQTT_PASSWORD_FILE)")
+	f.StringVar(&b.ca, "ca", "", "`FILE` of certificates to trust (default EDGE_MQTT_TLS_CA, else the system's)")
+	f.StringVar(&b.base, "base", "", "base `TOPIC` of the daemons (default edge)")
+}
+
+// Mqtt is the connection that the flags, the configuration and the environment
+// ask for; cfg is nil where no configuration is named.
+func (b *BrokerFlags) Mqtt(environ []string) (m mqtt.Config, cfg *config.Config, err error) {
+	if b.config != "" {
+		if cfg, err = config.Load(b.config); err != nil {
+			return m, nil, err
+		}
+		m = cfg.MQTT
+	} else {
+		plain := config.Default()
+		if _, err := plain.ApplyEnviron(environ); err != nil {
+			return m, nil, exit.With(exit.Config, err)
+		}
+		m = plain.MQTT
+	}
+	if b.url != "" {
+		m.Servers = []string{b.url}
+	}
+	if b.username != "" {
+		m.Username = b.username
+	}
+	if b.passwordFile != "" {
+		m.Password = mqtt.Secret{File: b.passwordFile}
+	}
+	if b.ca != "" {
+		m.TLS.CA = b.ca
+	}
+	if b.base != "" {
+		m.BaseTopic = b.base
+	}
+	return m, cfg, nil
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"edge/internal/config"
+	"edge/internal/exit"
+	"edge/internal/terminal"
+)
+
+// KnownCommand refuses an argument of a command that only has others below it,
+// and names the one that was most likely meant.
+func KnownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant(args[0], "", names))
+}
+
+// nearestFlag names the flag that was most likely meant.
+func nearestFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return fmt.Errorf("%w%s", err, meant(unknown.GetSpecifiedName(), "--", names))
+}
+
+// meant is the question after an unknown word, if one of those that are known
+// is near.
+func meant(word, before string, known []string) string {
+	if near := config.Nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %s%s?", before, near)
+	}
+	return ""
+}
+
+// Action makes a cobra RunE of f: an error without a code of its own exits
+// with 1.
+func Action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return exit.With(exit.Runtime, f(cmd, args))
+	}
+}
+
+// Execute runs one command line of a program and returns the exit code.
+func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errOut io.Writer) int {
+	root.SetFlagErrorFunc(nearestFlag)
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exit.OK
+	}
+	fmt.Fprintln(terminal.Writer{To: errOut}, root.Name()+":", err)
+	// What a command returns is coded by action; anything else comes from the
+	// parsing of flags and arguments.
+	if c := (*exit.Error)(nil); errors.As(err, &c) {
+		return c.Code
+	}
+	fmt.Fprintf(errOut, "Try `%s --help`.\n", cmd.CommandPath())
+	return exit.Usage
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"edge/online/train"
+)
+
+// TrainingFlags adds the flags that say how a set is trained offline; the
+// function that it returns completes how once they are parsed.
+func TrainingFlags(cmd *cobra.Command, how *train.Config) (finish func()) {
+	f := cmd.Flags()
+	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
+	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
+	sites := f.String("sites", string(how.Sites), "tied, or explicit: a cavity leaves out the sample's own site (EP)")
+	f.Float64Var(&how.Rate, "rate", how.Rate, "learning rate of kernel and inducing inputs; 0 keeps them")
+	schedule := f.String("schedule", string(how.Schedule), "of the learning rate: constant, cosine or sqrt")
+	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
+	f.Float64Var(&how.Prior, "prior", how.Prior, "precision of a prior that holds the log lengthscales together; 0: none")
+	f.IntVar(&how.Patience, "patience", how.Patience, "end after `N` passes without a better log evidence; 0: never")
+	scaling := f.String("scale", string(how.Scaling), "standardise by feature, by plain feature (wild values count), or all by one common deviation")
+	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
+	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
+	return func() {
+		how.Optimizer, how.Sites = train.Optimizer(*optimizer), train.Sites(*sites)
+		how.Schedule, how.Scaling, how.Start = train.Schedule(*schedule), train.Scaling(*scaling), train.Start(*start)
+	}
+}

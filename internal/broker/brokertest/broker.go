@@ -1,0 +1,67 @@
+package brokertest
+
+import (
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"edge/internal/broker"
+)
+
+// Broker is a broker that tests stop and start again.
+type Broker struct {
+	Addr  string
+	Start func(t *testing.T, addr string) (stop func())
+	Stop  func()
+}
+
+// ForEach runs a test against the embedded broker and, with the build tag
+// slow, against mosquitto with its default settings.
+func ForEach(t *testing.T, test func(t *testing.T, b *Broker)) {
+	t.Run("embedded", func(t *testing.T) { test(t, New(t, Embedded)) })
+	if Slow {
+		WithMosquitto(t, test)
+	}
+}
+
+// WithMosquitto runs a test against mosquitto alone: the embedded broker loses
+// messages that arrive while a client takes its session over, and repeats
+// others out of order.
+func WithMosquitto(t *testing.T, test func(t *testing.T, b *Broker)) {
+	t.Run("mosquitto", func(t *testing.T) { test(t, New(t, Mosquitto)) })
+}
+
+func New(t *testing.T, start func(*testing.T, string) func()) *Broker {
+	t.Helper()
+	b := &Broker{Addr: FreeAddress(t), Start: start}
+	b.Stop = start(t, b.Addr)
+	t.Cleanup(func() { b.Stop() })
+	return b
+}
+
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func Embedded(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	b, err := broker.StartServer(addr, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() { b.Close() })
+}
+
+func (b *Broker) URL() string { return "mqtt://" + b.Addr }
+
+func (b *Broker) Restart(t *testing.T) {
+	b.Stop()
+	b.Stop = b.Start(t, b.Addr)
+}

@@ -1,0 +1,61 @@
+package brokertest
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
+
+	"edge/internal/broker"
+)
+
+// Lacking makes the embedded broker do less than it grants.
+type Lacking struct {
+	mochi.HookBase
+	Undelivered bool // shared subscriptions are granted and sent nothing
+	Everybody   bool // each member of one is sent each message
+	Unretained  bool // what is retained is not sent to a subscription with a wildcard
+}
+
+func (h *Lacking) ID() string { return "lacking" }
+
+func (h *Lacking) Provides(b byte) bool {
+	return b == mochi.OnSelectSubscribers || b == mochi.OnSubscribe
+}
+
+func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
+	if h.Everybody {
+		for _, members := range subs.Shared {
+			for id, s := range members {
+				subs.Subscriptions[id] = s
+			}
+		}
+	}
+	if h.Everybody || h.Undelivered {
+		subs.Shared = nil
+	}
+	return subs
+}
+
+func (h *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet {
+	const never = 2
+	for i := range p.Filters {
+		if h.Unretained && strings.ContainsAny(p.Filters[i].Filter, "+#") {
+			p.Filters[i].RetainHandling = never
+		}
+	}
+	return p
+}
+
+// Start is a broker that lacks something.
+func (h *Lacking) Start(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	b, err := broker.StartServer(addr, slog.New(slog.DiscardHandler), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() { b.Close() })
+}

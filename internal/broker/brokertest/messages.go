@@ -1,0 +1,81 @@
+package brokertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"edge/internal/broker"
+	"edge/stream/mqtt"
+)
+
+// Await waits for a message on a topic, retained or not, that is good, and
+// returns it, or else the newest.
+func Await(t *testing.T, b *Broker, topic string, good func(payload string) bool) (newest string, ok bool) {
+	t.Helper()
+	var mu sync.Mutex
+	pub := Subscribe(t, b.URL(), []string{topic}, func(_ string, payload []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !ok { // an older one that was retained may come after it
+			newest, ok = string(payload), good(string(payload))
+		}
+	})
+	defer pub.Close()
+	Eventually(func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return ok
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	return newest, ok
+}
+
+// Retained returns the message that a broker keeps on a topic, "" if there is
+// none: a broker sends those before what is published later.
+func Retained(t *testing.T, broker, topic string) string {
+	t.Helper()
+	var (
+		mu   sync.Mutex
+		kept string
+		all  bool
+	)
+	mark := fmt.Sprintf("mark/%016x", rand.Uint64())
+	pub := Subscribe(t, broker, []string{topic, mark}, func(on string, payload []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		if on == mark {
+			all = true
+		} else if !all {
+			kept = string(payload)
+		}
+	})
+	defer pub.Close()
+	if err := pub.Publish(t.Context(), mark, nil); err != nil {
+		t.Fatal(err)
+	}
+	if !Eventually(func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}) {
+		t.Fatalf("the broker does not send what was published on %s", mark)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return kept
+}
+
+// Subscribe subscribes at QoS 0 and publishes at QoS 1.
+func Subscribe(t *testing.T, connection string, filters []string, heard func(topic string, payload []byte)) *broker.Publisher {
+	t.Helper()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{connection}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { heard(topic, payload) }, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pub
+}

@@ -1,0 +1,7 @@
+//go:build !slow
+
+package brokertest
+
+// slow reports that the long tests run too, and the others at full length. It
+// needs the build tag slow.
+const Slow = false

@@ -1,0 +1,6 @@
+//go:build slow
+
+package brokertest
+
+// Slow reports that the long tests run too, and the others at full length.
+const Slow = true

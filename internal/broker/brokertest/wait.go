@@ -1,0 +1,50 @@
+package brokertest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Patience bounds every wait of these tests. It is never what passes them: a
+// machine may be so loaded that what takes milliseconds takes a minute. TestMain
+// sets it to a fifth of -timeout, where that is more.
+var Patience = 2 * time.Minute
+
+// Missing skips a test for want of something; in CI that is a failure.
+func Missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+func Eventually(ok func() bool) bool {
+	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return true
+		}
+	}
+	return false
+}
+
+// Brief returns the size of a test: whole with the build tag slow, less without
+// it and with -short, as where a processor is emulated.
+func Brief(whole, less int) int {
+	if testing.Short() || !Slow {
+		return less
+	}
+	return whole
+}
+
+// writeFile writes a file in a folder of the test's own.
+func writeFile(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,145 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"edge/internal/exit"
+	"edge/stream/mqtt"
+)
+
+const (
+	closePause  = 100 * time.Millisecond // for packets on their way when a client disconnects
+	refusedFrom = 3                      // the smallest return code of a SUBACK that is not a granted QoS
+)
+
+// Client is one connection to a broker, which is not repeated once it is lost.
+// Any goroutine may call its methods.
+type Client struct {
+	Resumed bool                // the broker has kept a session of this identifier
+	TLS     tls.ConnectionState // zero without TLS
+
+	paho paho.Client
+}
+
+// Options are the properties of a connection that differ between tools. The zero
+// value is a clean session under a random identifier.
+type Options struct {
+	ID          string        // client identifier; random if ""
+	KeepSession bool          // the broker keeps the session when the connection ends
+	NoAcks      bool          // received messages of QoS 1 are not acknowledged
+	Receive     func(Message) // is called with each message, in order; may be nil
+	Lost        func()        // is called when the connection is lost; may be nil
+}
+
+// Message is a received message.
+type Message struct {
+	Topic    string
+	Payload  []byte
+	Retained bool
+}
+
+// Dial connects to the first server of cfg that answers. If ctx ends before, the
+// error is its cause.
+func Dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, exit.With(exit.Usage, fmt.Errorf("broker: %w", err))
+	}
+	if o.ID == "" {
+		o.ID = randomID()
+	}
+	opts, err := cfg.ClientOptions(o.ID)
+	if err != nil {
+		return nil, exit.With(exit.Config, err)
+	}
+	c := &Client{}
+	opts.SetAutoReconnect(false).SetCleanSession(!o.KeepSession).SetAutoAckDisabled(o.NoAcks)
+	opts.TLSConfig.VerifyConnection = func(state tls.ConnectionState) error {
+		c.TLS = state
+		return nil
+	}
+	opts.SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
+		if o.Receive != nil {
+			o.Receive(Message{m.Topic(), m.Payload(), m.Retained()})
+		}
+	})
+	if o.Lost != nil {
+		opts.SetConnectionLostHandler(func(paho.Client, error) { o.Lost() })
+	}
+	c.paho = paho.NewClient(opts)
+	token := c.paho.Connect()
+	select {
+	case <-token.Done():
+	case <-ctx.Done():
+		c.paho.Disconnect(0)
+		return nil, context.Cause(ctx)
+	}
+	if err := token.Error(); err != nil {
+		return nil, err
+	}
+	c.Resumed = token.(*paho.ConnectToken).SessionPresent()
+	return c, nil
+}
+
+// randomID returns a client identifier that no other client has.
+func randomID() string {
+	id := make([]byte, 6)
+	rand.Read(id)
+	return "edge-tool-" + hex.EncodeToString(id)
+}
+
+// dial is Dial for a command that ends with the error.
+func dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
+	c, err := Dial(ctx, cfg, o)
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() != nil:
+		return nil, errors.New("connecting to the broker: interrupted")
+	case errors.As(err, new(*exit.Error)): // of the configuration
+		return nil, err
+	}
+	return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; is it running, and are address and credentials right?", cfg.Servers, err))
+}
+
+// Subscribe subscribes to a filter and reports whether the broker grants it.
+func (c *Client) Subscribe(ctx context.Context, filter string, qos byte) (granted bool, err error) {
+	token := c.paho.Subscribe(filter, qos, nil)
+	err = wait(ctx, token)
+	code, answered := token.(*paho.SubscribeToken).Result()[filter]
+	if err != nil && !(answered && code >= refusedFrom) { // a refusal is an error of paho
+		return false, fmt.Errorf("subscribe to %s: %w", filter, err)
+	}
+	return code < refusedFrom, nil
+}
+
+// Unsubscribe ends a subscription.
+func (c *Client) Unsubscribe(ctx context.Context, filter string) error {
+	return wait(ctx, c.paho.Unsubscribe(filter))
+}
+
+// Publish publishes a message and waits until the broker has acknowledged it; with
+// QoS 0, until it is written.
+func (c *Client) Publish(ctx context.Context, topic string, qos byte, retained bool, payload []byte) error {
+	return wait(ctx, c.paho.Publish(topic, qos, retained, payload))
+}
+
+// Close disconnects.
+func (c *Client) Close() { c.paho.Disconnect(uint(closePause.Milliseconds())) }
+
+// wait waits for the broker's answer. If ctx ends before, the error is its cause.
+func wait(ctx context.Context, token paho.Token) error {
+	select {
+	case <-token.Done():
+		return token.Error()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,237 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"edge/internal/exit"
+	"edge/stream/mqtt"
+)
+
+const (
+	publisherInflight = 16 // unacknowledged messages; brokers allow 20 and more
+	publisherPolling  = 10 * time.Millisecond
+	firstReconnect    = 50 * time.Millisecond // doubled after each failure
+	longestReconnect  = time.Second
+	publisherClose    = 250 // milliseconds for packets on their way when it disconnects
+)
+
+// Publisher sends messages to a broker in order, a few at a time, and sends again
+// those that a lost connection may have lost. Each connection is a Client of its
+// own: a client that reconnects by itself may send new messages before the
+// repeated ones. One goroutine publishes.
+type Publisher struct {
+	cfg       mqtt.Config
+	qos       byte
+	filters   map[string]byte
+	receive   func(topic string, payload []byte, retained bool)
+	connected func()
+	end       chan struct{} // closed by Close
+
+	mu       sync.Mutex
+	client   *Client    // of the present connection; nil without a connection
+	inflight []*publish // messages that the broker has not acknowledged, in order
+}
+
+// publish is an unacknowledged message.
+type publish struct {
+	topic   string
+	payload []byte
+	token   paho.Token // of the latest attempt
+}
+
+// NewPublisher connects to the first server of cfg that answers. On every
+// connection it calls connected and subscribes to filters at QoS 0; receive is
+// called with the messages, and may be nil if filters is empty.
+func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []string, receive func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
+	p := &Publisher{cfg: cfg, qos: qos, filters: map[string]byte{}, receive: receive, connected: connected, end: make(chan struct{})}
+	for _, f := range filters {
+		p.filters[f] = 0
+	}
+	lost, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	go p.reconnect(lost)
+	return p, nil
+}
+
+// connect makes a connection and sends the unacknowledged messages again. lost is
+// closed when the connection is lost.
+func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error) {
+	lost = make(chan struct{})
+	c, err := dial(ctx, p.cfg, Options{
+		Receive: func(m Message) { p.receive(m.Topic, m.Payload, m.Retained) },
+		Lost:    func() { close(lost) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.connected()
+	if len(p.filters) > 0 {
+		c.paho.SubscribeMultiple(p.filters, nil)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed() {
+		c.paho.Disconnect(0)
+		return lost, nil
+	}
+	for _, m := range p.inflight {
+		m.token = c.paho.Publish(m.topic, p.qos, false, m.payload)
+	}
+	p.client = c
+	return lost, nil
+}
+
+// reconnect replaces each lost connection, until the publisher is closed.
+func (p *Publisher) reconnect(lost chan struct{}) {
+	for {
+		select {
+		case <-lost:
+		case <-p.end:
+			return
+		}
+		p.mu.Lock()
+		p.client = nil
+		p.mu.Unlock()
+		var err error
+		for pause := firstReconnect; ; pause = min(2*pause, longestReconnect) {
+			if lost, err = p.connect(context.Background()); err == nil {
+				break
+			}
+			select {
+			case <-time.After(pause):
+			case <-p.end:
+				return
+			}
+		}
+	}
+}
+
+// Publish sends a message once fewer than publisherInflight are unacknowledged. It
+// waits for a connection.
+func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) error {
+	m := &publish{topic: topic, payload: slices.Clone(payload)}
+	for {
+		if err := p.waitFor(ctx, publisherInflight-1); err != nil {
+			return err
+		}
+		if p.send(m) {
+			return nil
+		}
+		if err := p.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// send reports false without a connection.
+func (p *Publisher) send(m *publish) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == nil {
+		return false
+	}
+	m.token = p.client.paho.Publish(m.topic, p.qos, false, m.payload)
+	p.inflight = append(p.inflight, m)
+	return true
+}
+
+func (p *Publisher) pause(ctx context.Context) error {
+	select {
+	case <-time.After(publisherPolling):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// waitFor waits until at most limit messages are unacknowledged.
+func (p *Publisher) waitFor(ctx context.Context, limit int) error {
+	for {
+		token := p.oldest(limit)
+		if token == nil {
+			return nil
+		}
+		select {
+		case <-token.Done():
+		case <-time.After(publisherPolling): // another connection may have replaced the token
+			continue
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := p.acknowledge(token); err != nil {
+			return err
+		}
+		if token.Error() != nil { // the next connection sends it again
+			if err := p.pause(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// oldest returns the token of the oldest unacknowledged message, nil if at most
+// limit messages are unacknowledged.
+func (p *Publisher) oldest(limit int) paho.Token {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.inflight) <= limit {
+		return nil
+	}
+	return p.inflight[0].token
+}
+
+// acknowledge removes the oldest message if the broker has acknowledged it. Its
+// token is done.
+func (p *Publisher) acknowledge(token paho.Token) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch err := token.Error(); {
+	case p.inflight[0].token != token: // sent again meanwhile
+		return nil
+	case err == nil:
+		p.inflight = slices.Delete(p.inflight, 0, 1)
+	case p.client != nil && p.client.paho.IsConnectionOpen():
+		return exit.With(exit.Broker, fmt.Errorf("publish: %w", err))
+	}
+	return nil
+}
+
+// Drain waits until the broker has acknowledged every message.
+func (p *Publisher) Drain(ctx context.Context) error { return p.waitFor(ctx, 0) }
+
+// Close disconnects. Messages that were not drained may be lost.
+func (p *Publisher) Close() {
+	p.mu.Lock()
+	if !p.closed() {
+		close(p.end)
+	}
+	c := p.client
+	p.mu.Unlock()
+	if c != nil {
+		c.paho.Disconnect(publisherClose)
+	}
+}
+
+func (p *Publisher) closed() bool {
+	select {
+	case <-p.end:
+		return true
+	default:
+		return false
+	}
+}
+
+// Connected reports whether the publisher has a connection now.
+func (p *Publisher) Connected() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.client != nil && p.client.paho.IsConnectionOpen()
+}

@@ -1,0 +1,93 @@
+package broker_test
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/stream/mqtt"
+)
+
+// TestPublisherKeepsOrder: a broker that is restarted several times receives every
+// message, and new ones after those that a lost connection may have lost.
+func TestPublisherKeepsOrder(t *testing.T) {
+	b := brokertest.New(t, brokertest.Keeping(t.TempDir()))
+	var (
+		mu         sync.Mutex
+		got        int // numbers 1 to got have arrived
+		misordered []string
+	)
+	listener := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + b.Addr).SetClientID("listener").
+		SetCleanSession(false).SetMaxReconnectInterval(100 * time.Millisecond).
+		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
+			n, _ := strconv.Atoi(string(m.Payload()))
+			mu.Lock()
+			defer mu.Unlock()
+			if n > got+1 {
+				misordered = append(misordered, fmt.Sprintf("%d after %d", n, got))
+			}
+			got = max(got, n)
+		}))
+	if token := listener.Connect(); token.Wait() && token.Error() != nil {
+		t.Fatal(token.Error())
+	}
+	defer listener.Disconnect(0)
+	listener.Subscribe("numbers", 1, nil).Wait()
+
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	restarted := make(chan struct{})
+	go func() {
+		defer close(restarted)
+		for range brokertest.Brief(12, 3) {
+			mu.Lock()
+			before := got
+			mu.Unlock()
+			if !brokertest.Eventually(func() bool { // while messages are on their way
+				mu.Lock()
+				defer mu.Unlock()
+				return got > before+100
+			}) {
+				t.Error("no message arrives between two restarts")
+			}
+			b.Restart(t)
+		}
+	}()
+	sent := 0
+	for more := true; more; {
+		select {
+		case <-restarted:
+			more = false
+		default:
+		}
+		sent++
+		if err := pub.Publish(t.Context(), "numbers", []byte(strconv.Itoa(sent))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pub.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return got == sent
+	}
+	if !brokertest.Eventually(all) {
+		t.Errorf("%d of %d messages arrived", got, sent)
+	}
+	if len(misordered) > 0 {
+		t.Errorf("out of order: %q", misordered)
+	}
+}

@@ -1,0 +1,83 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/config"
+	"edge/internal/exit"
+	"edge/internal/terminal"
+)
+
+// Request sends a request to the node of cfg once the node is online, and prints
+// the response. It returns an error if the response is one.
+func Request(ctx context.Context, cfg *config.Config, command string, data json.RawMessage, out io.Writer) error {
+	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
+	id := randomID() // of the client and of the transaction: no other client has it
+	responses, online := make(chan []byte, 1), make(chan struct{}, 1)
+	client, err := dial(ctx, cfg.MQTT, Options{ID: id, Receive: func(m Message) {
+		switch {
+		case m.Topic == prefix+"response/"+command && gjson.GetBytes(m.Payload, "transaction").Str == id:
+			select {
+			case responses <- m.Payload:
+			default:
+			}
+		case m.Topic == prefix+"state" && string(m.Payload) == "online":
+			select {
+			case online <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, filter := range []string{prefix + "response/" + command, prefix + "state"} {
+		if granted, err := client.Subscribe(ctx, filter, 1); err != nil {
+			return brokerError(ctx, err)
+		} else if !granted {
+			return exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
+		}
+	}
+	select {
+	case <-online: // the node receives requests
+	case <-ctx.Done():
+		return exit.With(exit.Broker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration?", cfg.Node))
+	}
+	request := map[string]any{"transaction": id}
+	if len(data) > 0 {
+		request["data"] = data
+	}
+	payload, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
+		return brokerError(ctx, fmt.Errorf("publish the request: %w", err))
+	}
+	select {
+	case response := <-responses:
+		fmt.Fprintf(terminal.Writer{To: out}, "%s\n", response)
+		if message := gjson.GetBytes(response, "error"); message.Exists() {
+			return fmt.Errorf("%s: %s", command, message.Str)
+		}
+		return nil
+	case <-ctx.Done():
+		return exit.With(exit.Broker, errors.New("no answer: is control.enabled set?"))
+	}
+}
+
+// brokerError returns err with the exit code of the broker's failures. After the
+// end of ctx the broker has not answered in time.
+func brokerError(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = fmt.Errorf("the broker does not answer: %w", err)
+	}
+	return exit.With(exit.Broker, err)
+}

@@ -1,0 +1,515 @@
+package config
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/invopop/jsonschema"
+
+	"edge/configs"
+	"edge/internal/dataset"
+	"edge/online"
+	"edge/stream"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+const minimal = `
+mqtt: {servers: [mqtt://broker.lan]}
+streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]}}
+models: {bearing: {streams: [vibration]}}
+`
+
+// The sample is equal to the defaults, apart from what has none.
+func TestSampleHoldsTheDefaults(t *testing.T) {
+	got, err := Parse("edge.yaml", configs.Sample, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	s := codec.DefaultStream()
+	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
+	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
+	want.Streams["vibration"] = s
+	l := codec.DefaultLabels()
+	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
+	l.Map = map[string]string{}
+	want.Labels = []codec.Labels{l}
+	m := DefaultModel()
+	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
+	want.Models["bearing"] = m
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("configs/edge.yaml (-default +sample):\n%s", diff)
+	}
+}
+
+// Every key of the schema stands in the sample, and has a description.
+func TestSampleHasEveryKey(t *testing.T) {
+	where, err := strictYAML("edge.yaml", configs.Sample, new(Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := configSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := 0
+	var visit func(path string, s *jsonschema.Schema, described bool)
+	visit = func(path string, s *jsonschema.Schema, described bool) {
+		described = described || s.Description != ""
+		if s.Properties != nil {
+			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+				inner := joinKey(path, p.Key)
+				keys++
+				if _, ok := where[inner]; !ok {
+					t.Errorf("the sample has no key %s", inner)
+				}
+				visit(inner, p.Value, described)
+			}
+			return
+		}
+		switch {
+		case path == "streams" || path == "models":
+			names := map[string]string{"streams": "vibration", "models": "bearing"}
+			visit(joinKey(path, names[path]), s.AdditionalProperties, described)
+		case path == "labels":
+			visit("labels[0]", s.Items, described)
+		case !described:
+			t.Errorf("%s has no comment, and nothing around it", path)
+		}
+	}
+	visit("", schema, false)
+	if keys < 60 {
+		t.Errorf("the schema has %d keys only; was it read rightly?", keys)
+	}
+}
+
+func TestMinimalConfig(t *testing.T) {
+	c, err := Parse("edge.yaml", []byte(minimal), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := c.Learner("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := online.DefaultConfig()
+	want.Features = []string{"rms", "kurtosis", "peak_hz"}
+	if diff := cmp.Diff(want, cfg); diff != "" {
+		t.Errorf("learner (-want +got):\n%s", diff)
+	}
+	if !reflect.DeepEqual(c.MQTT.Servers, []string{"mqtt://broker.lan"}) || c.MQTT.Keepalive != 30*time.Second {
+		t.Errorf("mqtt %+v", c.MQTT)
+	}
+	if c.Models["bearing"].Pending != stream.DefaultPending() {
+		t.Errorf("pending %+v", c.Models["bearing"].Pending)
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		yaml string
+		env  []string
+		want []string // one error each, in any order
+	}{
+		"unknown key":            {"mqtt:\n  keepaliv: 4s\n", nil, []string{`edge.yaml:2:3: unknown key "keepaliv" in mqtt; did you mean "keepalive"?`}},
+		"unknown key far off":    {"zzzzzzzzz: 1\n", nil, []string{`edge.yaml:1:1: unknown key "zzzzzzzzz" in the configuration; the keys are control, homeassistant, http, labels, log, memory_limit, metrics, models, mqtt, node, outbox, store, streams`}},
+		"unknown key of a model": {"models:\n  bearing:\n    inducng: 12\n", nil, []string{`edge.yaml:3:5: unknown key "inducng" in models.bearing; did you mean "inducing"?`}},
+		"unknown key in a list":  {"labels:\n  - topic: [a]\n", nil, []string{`edge.yaml:2:5: unknown key "topic" in labels[0]; did you mean "topics"?`}},
+		"several at once": {"mqtt: {qos: one, keepalive: 5}\nstore: {max_size: 12MB}\n", nil, []string{
+			"edge.yaml:1:13: mqtt.qos: one: want a whole number",
+			"edge.yaml:1:29: mqtt.keepalive: 5: want a duration with its unit, such as 250ms, 30s or 24h",
+			`edge.yaml:2:19: store.max_size: size "12MB": want a whole number`,
+		}},
+		"fraction":              {"outbox: {max_messages: 1.5}\n", nil, []string{"edge.yaml:1:24: outbox.max_messages: 1.5: want a whole number"}},
+		"word for a switch":     {"mqtt: {persistent_session: maybe}\n", nil, []string{"edge.yaml:1:28: mqtt.persistent_session: maybe: want true or false"}},
+		"key without a value":   {"mqtt:\n", nil, []string{"mqtt has no value; leave the key out for its default"}},
+		"number as a name":      {"models: {m: {streams: [007]}}\n", nil, []string{"edge.yaml:1:24: models.m.streams[0]: put 007 in quotes, it would be read as the number 7"}},
+		"word for a mapping":    {"mqtt: broker\n", nil, []string{"edge.yaml:1:7: mqtt: want keys and values"}},
+		"password in the file":  {"mqtt: {username: u, password: hunter2}\n", nil, []string{"edge.yaml:1:31: mqtt.password: want keys and values"}},
+		"list for a mapping":    {"- 1\n", nil, []string{"edge.yaml:1:1: the configuration: want keys and values"}},
+		"word for a list":       {"mqtt: {servers: a}\n", nil, []string{"edge.yaml:1:17: mqtt.servers: want a list"}},
+		"mapping for a word":    {"mqtt: {servers: [mqtt: //h]}\n", nil, []string{"mqtt.servers[0]: want one value; put it in quotes if it has a colon"}},
+		"tab":                   {"mqtt:\n\tqos: 1\n", nil, []string{"edge.yaml:2:1: a tab: YAML is indented by spaces alone"}},
+		"no UTF-8":              {"node: \xff\n", nil, []string{"edge.yaml:1:7: the byte 0xff is no UTF-8: save the file as UTF-8"}},
+		"size":                  {"store: {max_size: 12MB}\n", nil, []string{`size "12MB": want a whole number with B, KiB, MiB or GiB, such as 64KiB`}},
+		"key of two words":      {"[a, b]: 1\n", nil, []string{"edge.yaml:1:1: the configuration: want one word as a key"}},
+		"key twice, merged":     {"outbox: &a {max_messages: 100}\nmqtt: {ring: {<<: *a, <<: *a}}\n", nil, []string{"edge.yaml:2:23: mqtt.ring.<< occurs twice: it is in line 2, too"}},
+		"list for a word":       {"node: [a]\n", nil, []string{"edge.yaml:1:7: node: want one value"}},
+		"key twice":             {"node: a\nnode: b\n", nil, []string{"edge.yaml:2:1: node occurs twice: it is in line 1, too"}},
+		"no such anchor":        {"outbox: *o\n", nil, []string{"edge.yaml:1:9: *o: there is no &o before it"}},
+		"anchor within itself":  {"mqtt: &a {<<: *a}\n", nil, []string{"edge.yaml:1:15: *a: stands within &a itself"}},
+		"alias of another kind": {"mqtt: &a {qos: 1}\nnode: *a\n", nil, []string{"edge.yaml:1:7: node: want one value; put it in quotes if it has a colon"}},
+		"merge of a list":       {"mqtt: {<<: [{qos: 1}]}\n", nil, []string{"edge.yaml:1:12: mqtt: want keys and values"}},
+		"merge of a wrong key":  {"outbox: &a {policy: drop_oldest}\nmqtt: {ring: {<<: *a}}\n", nil, []string{`edge.yaml:1:13: unknown key "policy" in mqtt.ring; the keys are max_bytes, max_messages`}},
+		"tag":                   {"node: !!binary aGVsbG8=\n", nil, []string{"edge.yaml:1:7: node: the tag !!binary has no meaning here"}},
+		"not YAML":              {"mqtt: {servers: [\n", nil, []string{"edge.yaml:2:1: did not find expected node content; is a quote, a [ or a { not closed?"}},
+		"two documents":         {"node: a\n---\nnode: b\n", nil, []string{"edge.yaml: has 2 documents; a configuration is one"}},
+		"nothing":               {"", nil, []string{"edge.yaml: streams: want at least one", "edge.yaml: models: want at least one"}},
+		"out of range": {minimal + "store: {max_size: 1KiB, dedupe: -1, checkpoint: {every: 0s, samples: 0}}\n", nil, []string{
+			"edge.yaml:5:9: store.max_size: 1KiB: want at least 1MiB",
+			"edge.yaml:5:25: store.dedupe: -1: want 1 to 1000000 messages",
+			"edge.yaml:5:37: store.checkpoint: every and samples are both 0",
+		}},
+		"address without a port": {minimal + "http: {listen: localhost}\n", nil, []string{"edge.yaml:5:8: http.listen: localhost: want host:port"}},
+		"address with no number": {minimal + "http: {listen: 'localhost:http'}\n", nil, []string{"http.listen: localhost:http: want host:port"}},
+		"range of a package": {strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: 1", 1), nil,
+			[]string{"edge.yaml:4:42: models.bearing.inducing: 1: want inducing points, 2 to 1000"}},
+		"address of no host":  {minimal + "http: {listen: '127.0.0.256:80'}\n", nil, []string{"http.listen: 127.0.0.256:80: want host:port"}},
+		"address with a path": {minimal + "http: {listen: 'http://localhost:80'}\n", nil, []string{"http.listen: http://localhost:80: want host:port"}},
+		"all topics": {strings.Replace(minimal, "[factory/+/vibration]", `["#"]`, 1), nil,
+			[]string{"edge.yaml:3:23: streams.vibration.topics: # would receive the node's own output edge/"}},
+		"own topics": {strings.Replace(minimal, "[factory/+/vibration]", `[edge/#]`, 1), nil,
+			[]string{"edge.yaml:3:23: streams.vibration.topics: edge/# would receive the node's own output edge/"}},
+		"own topics as labels": {minimal + "labels: [{topics: ['edge/+/+/prediction']}]\n", nil,
+			[]string{"edge.yaml:5:11: labels[0].topics: edge/+/+/prediction would receive the node's own output edge/"}},
+		"own topics, shared": {strings.Replace(minimal, "[factory/+/vibration]", `["$share/g/edge/#"]`, 1), nil,
+			[]string{"streams.vibration.topics: $share/g/edge/# would receive the node's own output"}},
+		"model that is a topic": {strings.Replace(minimal, "bearing", "health", 1), nil,
+			[]string{"edge.yaml:4:10: models.health: want names of their own in [a-z0-9_-], and none of state, info, health"}},
+		"stream twice": {strings.Replace(minimal, "[vibration]", "[vibration, vibration]", 1), nil,
+			[]string{"edge.yaml:4:20: models.bearing.streams: vibration is there twice"}},
+		"no such stream": {strings.Replace(minimal, "[vibration]", "[vibraton]", 1), nil,
+			[]string{`edge.yaml:4:20: models.bearing.streams: there is no stream called "vibraton"; there is vibration`}},
+		"no such feature": {strings.Replace(minimal, "[vibration]", "[vibration], features: [rms, crest]", 1), nil,
+			[]string{`models.bearing.streams: stream vibration has no feature "crest"`}},
+		"labels of no model": {minimal + "labels: [{topics: [a], model: motor}]\n", nil, []string{"edge.yaml:5:24: labels[0].model: motor: there is no such model"}},
+		"durability":         {minimal + "store: {durability: lax}", nil, []string{"store.durability: lax: want strict or relaxed"}},
+		"loss window":        {minimal + "store: {loss_window: 1ms}", nil, []string{"store.loss_window: 1ms: want 100ms to 1h"}},
+		"output":             {strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], output: xml", 1), nil, []string{"edge.yaml:4:42: models.bearing.output: xml: want json or cbor"}},
+		"format":             {strings.Replace(minimal, "features:", "format: xml, features:", 1), nil, []string{"streams.vibration.format xml: want one of json, cbor, float32, float64, influx, csv, value"}},
+		"join":               {strings.Replace(minimal, "features:", "format: value, join: {window: 0s}, features:", 1), nil, []string{"streams.vibration.join.window 0s: want 1ms to 24h", `streams.vibration.topic_template "": want a level {feature}`}},
+		"credentials in an address": {strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://u:hunter2@broker.lan"`, 1), nil,
+			[]string{"edge.yaml:2:8: mqtt.servers mqtt://u:xxxxx@broker.lan: has a user or password in it"}},
+		"environment, format": {minimal, []string{"EDGE_MQTT_QOS=two"}, []string{"EDGE_MQTT_QOS: mqtt.qos: two: want a whole number"}},
+		"environment, range":  {minimal, []string{"EDGE_MODELS_BEARING_WINDOW=-3"}, []string{"EDGE_MODELS_BEARING_WINDOW: models.bearing.window: -3: want observations, 0 to 10000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("edge.yaml", []byte(tc.yaml), tc.env)
+			if err == nil {
+				t.Fatalf("accepted; want %q", tc.want)
+			}
+			got := flatten(err)
+			if len(got) != len(tc.want) {
+				t.Errorf("%d errors, want %d:\n%v", len(got), len(tc.want), err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("errors:\n%v\nwant one with %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the error gives a password away: %v", err)
+			}
+		})
+	}
+}
+
+// YAML as people write it.
+func TestConfigReads(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":           minimal,
+		"ports":           strings.Replace(minimal, "mqtt://broker.lan", "mqtt://127.0.0.1:1883, 'mqtts://broker.lan:8883', 'ws://[::1]:80'", 1),
+		"block":           "mqtt:\n  servers:\n  - mqtt://127.0.0.1:1883\nstreams:\n  vibration:\n    topics:\n      - factory/+/vibration\n    features: [rms, kurtosis, peak_hz]\nmodels:\n  bearing:\n    streams: [vibration]\n",
+		"Windows":         "\ufeff" + strings.ReplaceAll(minimal, "\n", "\r\n"),
+		"start and end":   "---\n" + minimal + "...\n",
+		"one last, empty": minimal + "---\n",
+		"comments":        "# of mine\n" + strings.ReplaceAll(minimal, "]}\n", "]} # so\n"),
+		"words":           minimal + "control: {enabled: Yes}\nhomeassistant: {enabled: on}\nhttp: {pprof: NO, listen: 127.0.0.1:9107}\n",
+		"anchors":         "mqtt: {servers: &s [mqtt://127.0.0.1:1883]}\nstreams: {vibration: {topics: &t [factory/+/vibration], features: [rms]}}\nlabels: [{topics: *t}]\nmodels: {bearing: {streams: [vibration]}}\n",
+		"label maps":      strings.Replace(minimal, "features:", "label_map: {true: on, 0: off, \"ON\": on}, features:", 1) + "labels: [{topics: [a], last: true, map: {OPEN: open, 1.5: half}}]\n",
+		"numbers":         minimal + "store: {journal_flush: 5s, max_size: 8388608, checkpoint: {every: 1h30m}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := Parse("edge.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if s := c.Streams["vibration"]; !reflect.DeepEqual(s.Topics, []string{"factory/+/vibration"}) {
+				t.Errorf("topics %q", s.Topics)
+			}
+			if strings.Contains(text, ":1883") && c.MQTT.Servers[0] != "mqtt://127.0.0.1:1883" {
+				t.Errorf("servers %q", c.MQTT.Servers)
+			}
+			if by := c.Streams["vibration"].LabelMap; name == "label maps" && (by["true"] != "on" || by["0"] != "off" || c.Labels[0].Map["1.5"] != "half" || !c.Labels[0].Last) {
+				t.Errorf("label_map %v, labels %+v", by, c.Labels)
+			}
+			if name == "words" && (!c.Control.Enabled || !c.HomeAssistant.Enabled || c.HTTP.Pprof) {
+				t.Errorf("control %v, homeassistant %v, pprof %v", c.Control, c.HomeAssistant, c.HTTP)
+			}
+		})
+	}
+}
+
+func TestConfigEnvironment(t *testing.T) {
+	c, err := Parse("edge.yaml", []byte(minimal), []string{
+		"EDGE_NODE=attic",
+		"EDGE_MQTT_SERVERS=mqtt://a, mqtts://b",
+		"EDGE_MQTT_USERNAME=007",
+		"EDGE_MQTT_PASSWORD_FILE=/run/secret",
+		"EDGE_STORE_PATH=/var/lib/edge/x.db",
+		"EDGE_STORE_MAX_SIZE=8MiB",
+		"EDGE_STORE_CHECKPOINT_EVERY=1m",
+		"EDGE_LOG_LEVEL=debug",
+		"EDGE_MODELS_BEARING_BATCH_MAX_WAIT=0s",
+		"EDGE_MODELS_BEARING_HORIZONS=inf,500",
+		"EDGE_MODELS_BEARING_LABEL_NOISE_LEARN=false",
+		"EDGE_STREAMS_VIBRATION_MAX_BATCH=7",
+		"EDGE_PORT=tcp://10.0.0.1:80", // what a container's runtime may set is none of our business
+		"PATH=/bin",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearing := c.Models["bearing"].Learner
+	for _, check := range []struct {
+		key       string
+		got, want any
+	}{
+		{"node", c.Node, "attic"},
+		{"mqtt.servers", c.MQTT.Servers, []string{"mqtt://a", "mqtts://b"}},
+		{"mqtt.username", c.MQTT.Username, "007"},
+		{"mqtt.password", c.MQTT.Password, mqtt.Secret{File: "/run/secret"}},
+		{"store.path", c.Store.Path, "/var/lib/edge/x.db"},
+		{"store.max_size", c.Store.MaxSize, 8 * codec.MiB},
+		{"store.checkpoint.every", c.Store.Checkpoint.Every, time.Minute},
+		{"log.level", c.Log.Level, slog.LevelDebug},
+		{"models.bearing.batch", bearing.Batch, online.Batch{MaxSize: 16}},
+		{"models.bearing.horizons", len(bearing.Horizons), 2},
+		{"models.bearing.label_noise.learn", bearing.LabelNoise.Learn, false},
+		{"streams.vibration.max_batch", c.Streams["vibration"].MaxBatch, 7},
+	} {
+		if !reflect.DeepEqual(check.got, check.want) {
+			t.Errorf("%s is %v, want %v", check.key, check.got, check.want)
+		}
+	}
+}
+
+// What show prints is a configuration, and the same one.
+func TestConfigShowReadsBack(t *testing.T) {
+	for name, text := range map[string]string{"minimal": minimal, "sample": string(configs.Sample)} {
+		t.Run(name, func(t *testing.T) {
+			want, err := Parse("edge.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := Write(&b, want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Parse("shown.yaml", b.Bytes(), nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, &b)
+			}
+			equalEmpty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoMap := cmp.FilterValues(func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoLabels := cmp.FilterValues(func(a, b []codec.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			if diff := cmp.Diff(want, got, equalEmpty, equalNoMap, equalNoLabels); diff != "" {
+				t.Errorf("(-configuration +shown):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Anchors, merged mappings and tags of the core schema mean what they do
+// elsewhere; a key of one's own is stronger than a merged one.
+func TestConfigAnchors(t *testing.T) {
+	c, err := Parse("edge.yaml", []byte(`
+outbox: &queue {max_messages: 200, max_bytes: 1MiB}
+mqtt: {servers: ["mqtt://broker.lan"], ring: {max_messages: 100, <<: *queue}, client_id: !!str 5}
+streams:
+  left: &side {topics: [left], features: [rms, peak], join: {devices: 7}}
+  right: {<<: *side, topics: [right]}
+models: {wear: {streams: [left, right]}}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != codec.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
+		t.Errorf("ring %+v, outbox %+v, client %q", c.MQTT.Ring, c.Outbox, c.MQTT.ClientID)
+	}
+	want := c.Streams["left"]
+	want.Topics = []string{"right"}
+	if diff := cmp.Diff(want, c.Streams["right"]); diff != "" || want.Join.Devices != 7 || want.MaxBatch != 1000 {
+		t.Errorf("streams (-left with other topics +right):\n%s", diff)
+	}
+}
+
+// Whatever a text is, it reads back from YAML that was written of it.
+func FuzzQuoteYAML(f *testing.F) {
+	for _, s := range []string{"", "plain", "two words", "off", "~", "007", "1e3", "-", "- a", "a: b", "a #b", "#a", "'", "\"", "[a", "a,b", "\n", "a\tb", "é", "\x00", "\\", "2026-01-01", "=", "<<", "mqtt://h:1", "c:/x", "---", "a:", "?", "? a", "!a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) {
+			return // YAML is text
+		}
+		type lists struct {
+			Word string            `yaml:"word"`
+			Flow []string          `yaml:"flow"`
+			List []string          `yaml:"list"`
+			Keys map[string]string `yaml:"keys"`
+		}
+		want := lists{s, []string{s, s}, []string{s, "x"}, map[string]string{"key": s}}
+		text := appendFields(nil, reflect.ValueOf(struct {
+			Word string            `yaml:"word"`
+			List []string          `yaml:"list"`
+			Keys map[string]string `yaml:"keys"`
+		}{want.Word, want.List, want.Keys}), "")
+		text = fmt.Appendf(text, "flow: %s\n", flow(want.Flow))
+		var got lists
+		if _, err := strictYAML("written.yaml", text, &got); err != nil {
+			t.Fatalf("%q: %v\n%s", s, err, text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-written +read):\n%s\n%s", diff, text)
+		}
+	})
+}
+
+func TestSampleForDataFiles(t *testing.T) {
+	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("sample.yaml", text, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	cfg, err := c.Learner("room-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x", "y"}; !reflect.DeepEqual(cfg.Features, want) {
+		t.Errorf("features %q, want %q", cfg.Features, want)
+	}
+	if want := []string{"class0", "class1", "class2"}; !reflect.DeepEqual(cfg.Classes.Names, want) {
+		t.Errorf("classes %q, want %q", cfg.Classes.Names, want)
+	}
+	if want := []string{"sensors/Room 1"}; !reflect.DeepEqual(c.Streams["room-1"].Topics, want) {
+		t.Errorf("topics %q, want %q", c.Streams["room-1"].Topics, want)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	keys := []string{"keepalive", "servers", "qos", "tls"}
+	for word, want := range map[string]string{"keepaliv": "keepalive", "server": "servers", "Servers": "servers", "qs": "qos", "password": ""} {
+		if got := Nearest(word, keys); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add(configs.Sample)
+	f.Add([]byte("mqtt: &a {qos: 1}\nnode: *a\n<<: *a\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("edge.yaml", data, nil)
+		if err != nil {
+			return // refusing is fine; panicking or accepting what cannot run is not
+		}
+		for name := range c.Models {
+			cfg, err := c.Learner(name)
+			if err != nil {
+				t.Fatalf("accepted a model without a learner: %v", err)
+			}
+			if err := cfg.Validate(); err != nil {
+				t.Fatalf("accepted a learner that is not valid: %v", err)
+			}
+		}
+	})
+}
+
+// parsed is a configuration whose state is in a folder of its own.
+func parsed(t *testing.T, text string) *Config {
+	t.Helper()
+	cfg, err := Parse("edge.yaml", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
+	return cfg
+}
+
+var update = flag.Bool("update", false, "write the golden files of this package anew")
+
+// writeFile writes a file in a folder of the test's own.
+func writeFile(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compareGolden holds a text equal to a file, or with -update the file to it.
+func compareGolden(t *testing.T, path, now string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), now); diff != "" {
+		t.Errorf("this has changed; if it should, run go test ./internal/config -update (-%s +now):\n%s", path, diff)
+	}
+}
+
+// tableFile writes a data file of n rows: two features and the class of the
+// waveform problem.
+func tableFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("x,y,label\n")
+	w := dataset.NewWaveform(1)
+	var row dataset.Row
+	for range n {
+		w.Next(&row)
+		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data := []byte(b.String())
+	if strings.HasSuffix(name, ".gz") {
+		data = gzipped(t, data)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func gzipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(data)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

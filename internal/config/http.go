@@ -1,0 +1,140 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"edge/stream/mqtt"
+)
+
+// HTTP says where the page, the metrics and the health checks are served.
+type HTTP struct {
+	// Listen is host:port; port 0 takes a free one. Empty: nowhere. Default
+	// 127.0.0.1:9107, for this machine alone.
+	Listen string `yaml:"listen"`
+	// Hosts are names by which requests may call the machine, besides its
+	// addresses, localhost, its own name and that with .local.
+	Hosts []string `yaml:"hosts"`
+	// TLS is spoken if there is a certificate.
+	TLS Certificate `yaml:"tls"`
+	// Password is asked for, by every path but /healthz and /readyz, if there is one.
+	Password mqtt.Secret `yaml:"password"`
+	// ControlWithoutPassword lets anyone who reaches an address of the network give
+	// labels where control is enabled. Default false.
+	ControlWithoutPassword bool `yaml:"control_without_password"`
+	// Pprof serves Go's profiles under /debug/pprof/. Default false.
+	Pprof bool `yaml:"pprof"`
+}
+
+// Certificate says where the certificate and the key of a server are.
+type Certificate struct {
+	// Cert is a PEM file of the certificate, followed by those that vouch for it.
+	// ${NAME} is replaced by that environment variable.
+	Cert string `yaml:"cert"`
+	// Key is a PEM file of the certificate's key.
+	Key string `yaml:"key"`
+}
+
+// Enabled reports whether TLS is spoken.
+func (c Certificate) Enabled() bool { return c != Certificate{} }
+
+// Files returns the paths of both files.
+func (c Certificate) Files() []string {
+	return []string{os.Expand(c.Cert, os.Getenv), os.Expand(c.Key, os.Getenv)}
+}
+
+// Load reads the certificate and its key.
+func (c Certificate) Load() (tls.Certificate, error) {
+	files := c.Files()
+	return tls.LoadX509KeyPair(files[0], files[1])
+}
+
+// ReadPassword returns the password; an empty one is an error.
+func (h HTTP) ReadPassword() (string, error) {
+	text, err := h.Password.Resolve()
+	if err == nil && text == "" {
+		err = errors.New("the password is empty")
+	}
+	return text, err
+}
+
+// Validate reports every key that is wrong. Control says whether labels are
+// taken from whoever reaches the page.
+func (h HTTP) Validate(control bool) error {
+	var errs []error
+	fail := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("http.%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if h.Listen != "" {
+		host, port, err := net.SplitHostPort(h.Listen)
+		_, bad := strconv.ParseUint(port, 10, 16)
+		address := strings.Trim(host, "0123456789.") == "" && host != "" // which no name server knows
+		if err != nil || bad != nil || address && net.ParseIP(host) == nil || strings.ContainsAny(host, " /") {
+			fail("listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
+		}
+	}
+	if _, open := openToNetwork(h.Listen); open && control && h.Password.IsZero() && !h.ControlWithoutPassword {
+		fail("listen", "%s can be reached from other machines, control.enabled is true and there is no password, so that anyone there could label samples: set http.password, or listen on 127.0.0.1, or, if that is meant, set http.control_without_password: true as well", h.Listen)
+	}
+	for i, name := range h.Hosts {
+		if name == "" || strings.ContainsAny(name, "/:*@[] \t") {
+			fail(fmt.Sprintf("hosts[%d]", i), "%q: want the name of a host, such as edge.lan, without scheme and port", name)
+		}
+	}
+	if (h.TLS.Cert == "") != (h.TLS.Key == "") {
+		fail("tls", "cert and key: want both or none")
+	}
+	if err := h.Password.Validate(); err != nil {
+		fail("password", "%v", err)
+	}
+	return errors.Join(errs...)
+}
+
+// Readable reads the password and the certificate, as serving will.
+func (h HTTP) Readable() error {
+	var errs []error
+	if !h.Password.IsZero() {
+		if _, err := h.ReadPassword(); err != nil {
+			errs = append(errs, fmt.Errorf("http.password: %w", err))
+		}
+	}
+	if h.TLS.Enabled() {
+		if _, err := h.TLS.Load(); err != nil {
+			errs = append(errs, fmt.Errorf("http.tls: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Exposures returns what other machines can do with the page that may not be meant.
+func (h HTTP) Exposures(control bool) (found []Exposure) {
+	at, open := openToNetwork(h.Listen)
+	if !open {
+		return nil
+	}
+	add := func(reason, advice string) { found = append(found, Exposure{"http.listen " + at, reason, advice}) }
+	switch {
+	case h.Password.IsZero() && control:
+		add("the page, the API and the metrics can be reached from other machines without a password, and labels are taken from anyone there", "http.password and http.tls, or listen on 127.0.0.1")
+	case h.Password.IsZero():
+		add("the page, the API and the metrics can be reached from other machines without a password", "http.password and http.tls, or listen on 127.0.0.1")
+	case !h.TLS.Enabled():
+		add("the page can be reached from other machines, and its password goes over the network unencrypted", "http.tls, or a proxy in front that speaks TLS")
+	}
+	return found
+}
+
+// openToNetwork reports whether an address takes connections of other machines.
+func openToNetwork(listen string) (host string, open bool) {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", false
+	}
+	ip := net.ParseIP(host)
+	return listen, host != "localhost" && (ip == nil || !ip.IsLoopback())
+}

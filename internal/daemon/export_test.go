@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"edge/online"
+	"edge/persist"
+)
+
+// An export removes what exports left that were killed, unless another one still
+// writes it.
+func TestExportRemovesStaleFiles(t *testing.T) {
+	folder := t.TempDir()
+	left := func(name string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("half of it"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	held := func(name string) string {
+		t.Helper()
+		path := left(name)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		store, err := persist.Open(path, persist.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return path
+	}
+	stale := []string{left("m.a.db.part"), left("m.b.db.part.new")}
+	kept := []string{left("m.a.db"), held("m.c.db.part")}
+	cfg := online.DefaultConfig()
+	cfg.Features = []string{"a"}
+	l, err := online.NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := l.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (exports{dir: folder}).write("m", "d", cfg.Shape(), state); err != nil {
+		t.Error(err)
+	}
+	for _, path := range stale {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is left", path)
+		}
+	}
+	for _, path := range kept {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s is gone: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/web"
+)
+
+// untimed switches off the timeouts of a web server, so that nothing but its
+// bounds ends a connection.
+func untimed(w *web.Server) {
+	w.SetTimeouts(web.Timeouts{Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, ViewerReads: time.Hour, ViewerStays: w.Timeouts().ViewerStays})
+}
+
+// probeAll asks for both health checks and the metrics, each over a connection
+// of its own.
+func probeAll(t *testing.T, s *served) {
+	t.Helper()
+	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		began := time.Now()
+		resp, err := client.Get(s.url + path)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s answers %d, %v", path, resp.StatusCode, err)
+		}
+		t.Logf("%s after %v", path, time.Since(began).Round(time.Millisecond))
+	}
+}
+
+// flood opens connections, writes to each and reads nothing; they stay open until
+// the test ends, or the server ends them.
+func flood(t *testing.T, s *served, n int, request string) (open []net.Conn) {
+	t.Helper()
+	for range n {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		open = append(open, c)
+		_ = c.SetWriteDeadline(time.Now().Add(brokertest.Patience))
+		if len(request) < 64<<10 {
+			_, _ = io.WriteString(c, request) // the server may have closed it
+		} else {
+			go io.WriteString(c, request) // which ends with the connection
+		}
+	}
+	return open
+}
+
+const floodHead = " HTTP/1.1\r\nHost: localhost\r\n"
+
+// Health checks and metrics are answered whatever other connections do, also
+// when they come from the same address and nothing but a new one ends them.
+func TestFloods(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	for _, f := range []struct {
+		name    string
+		n       int
+		request string
+	}{
+		{"idle", 64, "GET /api/v1/models" + floodHead + "\r\n"},
+		{"more idle than places", 500, "GET /api/v1/models" + floodHead + "\r\n"},
+		{"silent", 500, ""},
+		{"half requests", 200, "GET /healthz HTTP/1.1\r\nHo"},
+		{"event streams", 2000, "GET /api/v1/events?model=wear" + floodHead + "\r\n"},
+		{"viewers that do not read", web.MaxViewers, "GET /api/v1/events?model=wear" + floodHead + "\r\n"},
+		{"bodies that do not come", 200, "POST /api/v1/models/wear/label" + floodHead + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"},
+		{"bodies that are not wanted", 200, "GET /healthz" + floodHead + "Content-Length: 100\r\n\r\n{"},
+		{"pipelined requests", 200, strings.Repeat("GET /"+floodHead+"\r\n", 2000)},
+		{"pipelined health checks", 200, strings.Repeat("GET /healthz"+floodHead+"\r\n", 2000)},
+		{"without an end of the headers", 200, "GET /" + floodHead + strings.Repeat("X: y\r\n", 100)},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			s := serveTuned(t, b.URL(), func(c *config.Config) { c.Control.Enabled = true }, untimed).ready()
+			flood(t, s, f.n, f.request)
+			probeAll(t, s)
+			if open, _ := s.monitor.Connections(); open > web.MaxFromAddress {
+				t.Errorf("%d connections are open, want at most %d from one address", open, web.MaxFromAddress)
+			}
+		})
+	}
+}
+
+// Connections that are opened again as fast as they are closed do not keep
+// health checks out either. One may be closed if its request comes late, as on a
+// machine that the flood keeps busy: it is tried again.
+func TestFloodGoesOn(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serveTuned(t, b.URL(), nil, untimed).ready()
+	ctx, stop := context.WithCancel(t.Context())
+	var around sync.WaitGroup
+	for range 2 {
+		around.Go(func() {
+			var open []net.Conn
+			for ctx.Err() == nil {
+				if c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
+					_, _ = io.WriteString(c, "GET /he")
+					open = append(open, c)
+				}
+				if len(open) > 300 {
+					open[0].Close()
+					open = open[1:]
+				}
+			}
+			for _, c := range open {
+				c.Close()
+			}
+		})
+	}
+	defer around.Wait()
+	defer stop()
+	if !brokertest.Eventually(func() bool { _, refused := s.monitor.Connections(); return refused["connections"] > 1000 }) {
+		t.Fatal("the flood does not take all places")
+	}
+	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 10 {
+		if !brokertest.Eventually(func() bool {
+			resp, err := client.Get(s.url + "/healthz")
+			return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+		}) {
+			t.Fatal("no health check is answered")
+		}
+	}
+}
+
+// A viewer that does not read loses its stream once what was sent waits too long.
+func TestUnreadViewer(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, 100*time.Millisecond, time.Hour) }).ready()
+	small := net.Dialer{}
+	for range web.MaxViewers {
+		c, err := small.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.(*net.TCPConn).SetReadBuffer(2 << 10); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET /api/v1/events?model=wear%s\r\n", floodHead)
+	}
+	if !brokertest.Eventually(func() bool { return s.web.Viewers() == web.MaxViewers }) {
+		t.Fatalf("%d viewers, want %d", s.web.Viewers(), web.MaxViewers)
+	}
+	if code, _ := s.get("/api/v1/events"); code != http.StatusServiceUnavailable {
+		t.Errorf("one viewer too many is answered %d", code)
+	}
+	if _, refused := s.monitor.Connections(); refused["viewers"] != 1 {
+		t.Errorf("refused: %v", refused)
+	}
+	n := 0
+	if !brokertest.Eventually(func() bool {
+		publish(t, b.URL(), "plant/a/pump", fmt.Sprintf(`{"id":"n-%d","features":[%d,1],"label":"ok"}`, n, n%7))
+		n++
+		return s.web.Viewers() == 0
+	}) {
+		t.Errorf("%d viewers that do not read are still there", s.web.Viewers())
+	}
+}
+
+// A new viewer takes the place of one that has had it long enough.
+func TestViewerTakesPlace(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { untimed(w); setViewers(w, time.Hour, 0) }).ready()
+	var unread []net.Conn
+	for n := range web.MaxViewers { // one after the other, so that the first is the oldest
+		unread = append(unread, flood(t, s, 1, "GET /api/v1/events?model=wear"+floodHead+"\r\n")...)
+		if !brokertest.Eventually(func() bool { return s.web.Viewers() == n+1 }) {
+			t.Fatalf("%d viewers, want %d", s.web.Viewers(), n+1)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/v1/events?model=wear", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); resp.StatusCode != http.StatusOK || line != "event: node\n" {
+		t.Errorf("answers %d: %q, %v", resp.StatusCode, line, err)
+	}
+	_ = unread[0].SetReadDeadline(time.Now().Add(brokertest.Patience))
+	if _, err := io.Copy(io.Discard, unread[0]); err != nil && strings.Contains(err.Error(), "timeout") {
+		t.Errorf("the oldest stream does not end: %v", err)
+	}
+}
+
+// setViewers sets how long a viewer may take to read an event, and how long it
+// stays before a newer one takes its place.
+func setViewers(w *web.Server, reads, stays time.Duration) {
+	t := w.Timeouts()
+	t.ViewerReads, t.ViewerStays = reads, stays
+	w.SetTimeouts(t)
+}

@@ -1,0 +1,551 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/web"
+	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+// served is a daemon in this process, and what it has logged.
+type served struct {
+	*Daemon
+	t    *testing.T
+	url  string
+	log  *lockedLog
+	stop func()
+}
+
+// serve runs a daemon that learns two features, a and b, until the test ends.
+// The page has a free port of the loopback interface.
+func serve(t *testing.T, broker string, change func(*config.Config)) *served {
+	t.Helper()
+	return serveTuned(t, broker, change, nil)
+}
+
+// serveTuned is serve with other bounds of the web server, if tune is not nil.
+func serveTuned(t *testing.T, broker string, change func(*config.Config), tune func(*web.Server)) *served {
+	t.Helper()
+	c := config.Default()
+	c.Node, c.MQTT.Servers, c.MQTT.MaxReconnectInterval = "test", []string{broker}, 200*time.Millisecond
+	in, m := codec.DefaultStream(), config.DefaultModel()
+	in.Topics, in.TopicTemplate, in.Features = []string{"plant/+/pump"}, "plant/{device}/pump", []string{"a", "b"}
+	m.Streams, m.Learner.Inducing, m.Learner.Window = []string{"pump"}, 10, 20
+	m.Learner.Batch = online.Batch{MaxSize: 8, MaxWait: 50 * time.Millisecond}
+	c.Streams["pump"], c.Models["wear"] = in, m
+	c.Store.Path = t.TempDir() + "/edge.db"
+	c.HTTP.Listen = "127.0.0.1:0"
+	if change != nil {
+		change(&c)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	s := &served{t: t, log: &lockedLog{}}
+	d, err := New(&c, slog.New(slog.NewTextHandler(s.log, nil)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Daemon, s.url = d, strings.TrimSuffix(d.web.URL(), "/")
+	if tune != nil {
+		tune(d.web)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the daemon ends with %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		s.stop()
+		if t.Failed() {
+			t.Logf("the daemon logged:\n%s", s.log)
+		}
+	})
+	return s
+}
+
+// do asks for a path; header may be nil.
+func (s *served) do(method, path, body string, header map[string]string) (code int, answer string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for k, v := range header {
+		if k == "Host" {
+			r.Host = v
+		}
+		r.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(all)
+}
+
+func (s *served) get(path string) (code int, answer string) {
+	s.t.Helper()
+	return s.do("GET", path, "", nil)
+}
+
+// await waits until what a path answers is good.
+func (s *served) await(what, path string, good func(code int, answer string) bool) {
+	s.t.Helper()
+	var code int
+	var answer string
+	if !brokertest.Eventually(func() bool { code, answer = s.get(path); return good(code, answer) }) {
+		s.t.Fatalf("%s: %s still answers %d %s", what, path, code, answer)
+	}
+}
+
+func (s *served) ready() *served {
+	s.t.Helper()
+	s.await("the daemon is not ready", "/readyz", func(code int, _ string) bool { return code == http.StatusOK })
+	return s
+}
+
+// publish sends messages, and returns when the broker has them.
+func publish(t *testing.T, connection, topic string, payloads ...string) {
+	t.Helper()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{connection}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	for _, p := range payloads {
+		if err := pub.Publish(t.Context(), topic, []byte(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pub.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pumpSamples are n samples with labels of two classes that are far apart.
+func pumpSamples(n int) (payloads []string) {
+	for i := range n {
+		class, at := "ok", 0.0
+		if i%3 == 0 {
+			class, at = "worn", 5
+		}
+		payloads = append(payloads, fmt.Sprintf(`{"id":"p-%d","features":[%g,%g],"label":%q}`, i, at+float64(i%7)/7, at, class))
+	}
+	return payloads
+}
+
+// The names that dashboards rely on.
+var metricNames = []string{
+	"edge_messages_received_total", "edge_messages_rejected_total", "edge_messages_dropped_total", "edge_redelivered_total",
+	"edge_predictions_total", "edge_learned_total", "edge_predict_seconds", "edge_learn_seconds", "edge_store_commit_seconds",
+	"edge_queue_length", "edge_unacked_messages", "edge_pending_labels", "edge_cholesky_retries_total", "edge_batch_rollbacks_total", "edge_labels_forgotten_total",
+	"edge_prequential_accuracy", "edge_log_loss", "edge_ece", "edge_store_bytes", "edge_store_written_bytes_total", "edge_connected",
+	"edge_last_message_timestamp_seconds", "edge_build_info", "edge_label_delay_seconds", "edge_label_corrections_total", "edge_features_missing_total",
+	"edge_features_clipped_total", "edge_conformal_coverage", "edge_conformal_sets_total", "edge_conformal_sets_covered_total", "edge_queries_total", "edge_drift_level",
+}
+
+// The metrics are complete, well named, and say what the daemon says elsewhere.
+func TestMetrics(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), nil).ready()
+	publish(t, b.URL(), "plant/a/pump", append(pumpSamples(120), "nonsense", `{"id":"u","features":[1,2]}`)...)
+	s.await("not all is learnt", "/api/v1/models/wear", func(_ int, a string) bool {
+		return gjson.Get(a, "n").Uint() == 120 && gjson.Get(a, "version").Uint() == 120 && gjson.Get(a, "pending").Uint() == 1
+	})
+
+	code, text := s.get("/metrics")
+	if code != http.StatusOK {
+		t.Fatalf("answers %d: %s", code, text)
+	}
+	if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("what is served: %v %v", problems, err)
+	}
+	for _, name := range metricNames {
+		if !strings.Contains(text, "\n# TYPE "+name+" ") {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	status := s.now().Models[0].Loop.Status()
+	store, err := s.store.Stats()
+	if err != nil || store.FileBytes == 0 {
+		t.Fatal(store, err)
+	}
+	for _, want := range []string{
+		`edge_connected 1`, `edge_subscribed 1`, `edge_degraded 0`,
+		`edge_messages_received_total{stream="pump"} 122`,
+		`edge_messages_rejected_total{stream="pump",reason="malformed"} 1`,
+		`edge_messages_rejected_total{stream="none",reason="unrouted"} 0`,
+		`edge_learned_total{model="wear",class="ok"} 80`, `edge_learned_total{model="wear",class="worn"} 40`,
+		`edge_pending_labels{model="wear"} 1`, `edge_queue_length{queue="in"} 0`, `edge_unacked_messages 0`,
+		`edge_predict_seconds_count{model="wear"} 121`,
+		fmt.Sprintf(`edge_prequential_accuracy{model="wear"} %v`, 1-status.Scores.Error),
+		fmt.Sprintf(`edge_log_loss{model="wear"} %v`, status.Scores.NLL),
+		fmt.Sprintf(`edge_ece{model="wear"} %v`, status.Scores.ECE),
+		fmt.Sprintf(`edge_build_info{version=%q,commit=%q,goversion=%q} 1`, s.monitor.Build.Version, s.monitor.Build.Commit, s.monitor.Build.Go),
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, text)
+			return
+		}
+	}
+	for _, name := range []string{"edge_store_commit_seconds_count", "edge_learn_seconds_count{model=\"wear\"}", "go_goroutines", "process_resident_memory_bytes"} {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` [1-9]`).MatchString(text) {
+			t.Errorf("%s is not above 0", name)
+		}
+	}
+	predictions := 0
+	for _, found := range regexp.MustCompile(`(?m)^edge_predictions_total\{model="wear",class="[^"]*"\} ([0-9]+)$`).FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(found[1])
+		predictions += n
+	}
+	if predictions != 121 {
+		t.Errorf("%v predictions by class, want 121", predictions)
+	}
+}
+
+// Readiness follows the broker, liveness does not.
+func TestReadiness(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	b.Stop()
+	s := serve(t, b.URL(), nil)
+	s.await("the store is not looked at", "/readyz", func(code int, a string) bool {
+		return code == http.StatusServiceUnavailable && gjson.Get(a, `checks.#(name=="store").ok`).Bool()
+	})
+	_, a := s.get("/readyz")
+	if gjson.Get(a, "status").String() != "failing" || gjson.Get(a, `checks.#(name=="broker").ok`).Bool() || gjson.Get(a, `checks.#(name=="subscriptions").ok`).Bool() {
+		t.Errorf("without a broker: %s", a)
+	}
+	if code, a := s.get("/healthz"); code != http.StatusOK || gjson.Get(a, `checks.#(name=="model wear").ok`).Raw != "true" {
+		t.Errorf("without a broker it is not alive: %d %s", code, a)
+	}
+	b.Stop = b.Start(t, b.Addr)
+	s.ready()
+	_, a = s.get("/readyz")
+	if got := gjson.Get(a, `checks.#(name=="last message").detail`).String(); got != "none yet" {
+		t.Errorf("before the first message: %s", a)
+	}
+	publish(t, b.URL(), "plant/a/pump", `{"id":"u","features":[1,2]}`)
+	s.await("the last message is not reported", "/readyz", func(code int, a string) bool {
+		return code == http.StatusOK && strings.HasSuffix(gjson.Get(a, `checks.#(name=="last message").detail`).String(), " ago")
+	})
+	b.Stop()
+	s.await("it is ready without a broker", "/readyz", func(code int, _ string) bool { return code == http.StatusServiceUnavailable })
+}
+
+// What is asked for from elsewhere, or too large, or not there, is refused.
+func TestRequestsRefused(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), nil)
+	for name, tc := range map[string]struct {
+		method, path string
+		header       map[string]string
+		body         string
+		want         int
+	}{
+		"another site's name":       {"GET", "/api/v1/models", map[string]string{"Host": "evil.example"}, "", http.StatusForbidden},
+		"name without a port":       {"GET", "/healthz", map[string]string{"Host": "localhost"}, "", http.StatusOK},
+		"IPv6 address":              {"GET", "/healthz", map[string]string{"Host": "[::1]:9107"}, "", http.StatusOK},
+		"no such path":              {"GET", "/etc/passwd", nil, "", http.StatusNotFound},
+		"path with dots":            {"GET", "/../edge.db", nil, "", http.StatusNotFound},
+		"no such model":             {"GET", "/api/v1/models/pump", nil, "", http.StatusNotFound},
+		"events of no such model":   {"GET", "/api/v1/events?model=pump", nil, "", http.StatusNotFound},
+		"another method":            {"DELETE", "/api/v1/models/wear", nil, "", http.StatusMethodNotAllowed},
+		"labels without permission": {"POST", "/api/v1/models/wear/label", map[string]string{"Content-Type": "application/json"}, `{}`, http.StatusForbidden},
+		"profiles, not asked for":   {"GET", "/debug/pprof/", nil, "", http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, answer := s.do(tc.method, tc.path, tc.body, tc.header); code != tc.want {
+				t.Errorf("%s %s answers %d, want %d: %.200s", tc.method, tc.path, code, tc.want, answer)
+			}
+		})
+	}
+	t.Run("large header", func(t *testing.T) {
+		r, err := http.NewRequest("GET", s.url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X", strings.Repeat("x", 64<<10))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return // the server hangs up before it has read all
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("answers %d", resp.StatusCode)
+		}
+	})
+	t.Run("profiles", func(t *testing.T) {
+		s := serve(t, b.URL(), func(c *config.Config) { c.HTTP.Pprof, c.Node = true, "other" })
+		const packed = "\x1f\x8b" // gzip, which profiles come in
+		for path, want := range map[string]struct {
+			code int
+			has  string
+		}{
+			"":                     {http.StatusOK, "goroutine?debug=1"},
+			"heap?debug=1":         {http.StatusOK, "heap profile"},
+			"heap?gc=1":            {http.StatusOK, packed},
+			"goroutine?debug=2":    {http.StatusOK, "goroutine "},
+			"cmdline":              {http.StatusOK, os.Args[0]},
+			"profile?seconds=0.01": {http.StatusOK, packed},
+			"trace?seconds=0.01":   {http.StatusOK, "go 1."},
+			"none":                 {http.StatusNotFound, ""},
+		} {
+			if code, answer := s.get("/debug/pprof/" + path); code != want.code || !strings.Contains(answer, want.has) {
+				t.Errorf("%s answers %d: %.200q", path, code, answer)
+			}
+		}
+	})
+}
+
+// A label given on the page teaches what one from the broker does.
+func TestLabelOnThePage(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), func(c *config.Config) { c.Control.Enabled = true }).ready()
+	publish(t, b.URL(), "plant/a/pump", `{"id":"one","features":[1,2]}`, `{"id":"two","features":[2,2]}`, `{"features":[3,2]}`)
+	s.await("no samples", "/api/v1/models/wear", func(_ int, a string) bool { return len(gjson.Get(a, "samples").Array()) == 3 })
+	if _, a := s.get("/api/v1/models"); !gjson.Get(a, "control").Bool() {
+		t.Errorf("control is not said to be enabled: %s", a)
+	}
+	asJSON := map[string]string{"Content-Type": "application/json"}
+	with := func(more map[string]string) map[string]string {
+		h := maps.Clone(asJSON)
+		maps.Copy(h, more)
+		return h
+	}
+	const path = "/api/v1/models/wear/label"
+	for _, tc := range []struct {
+		name, path, body string
+		header           map[string]string
+		want             int
+		learned          uint64
+	}{
+		{"another site", path, `{"id":"one","device":"a","seq":1,"label":"ok"}`, with(map[string]string{"Origin": "https://evil.example"}), http.StatusForbidden, 0},
+		{"another site, by its fetch", path, `{"id":"one","device":"a","seq":1,"label":"ok"}`, with(map[string]string{"Sec-Fetch-Site": "cross-site"}), http.StatusForbidden, 0},
+		{"another site's name", path, `{"id":"one","device":"a","seq":1,"label":"ok"}`, with(map[string]string{"Host": "evil.example"}), http.StatusForbidden, 0},
+		{"a form of another site", path, `{"id":"one","device":"a","seq":1,"label":"ok"}`, map[string]string{"Content-Type": "text/plain"}, http.StatusUnsupportedMediaType, 0},
+		{"no JSON", path, `id=one`, asJSON, http.StatusBadRequest, 0},
+		{"unknown key", path, `{"sample":"one"}`, asJSON, http.StatusBadRequest, 0},
+		{"too large", path, `{"id":"` + strings.Repeat("x", 8<<10) + `"}`, asJSON, http.StatusBadRequest, 0},
+		{"no such model", "/api/v1/models/pump/label", `{"id":"one","label":"ok"}`, asJSON, http.StatusNotFound, 0},
+		{"no such sample", path, `{"id":"three","device":"a","label":"ok"}`, asJSON, http.StatusUnprocessableEntity, 0},
+		{"another device", path, `{"id":"one","device":"b","label":"ok"}`, asJSON, http.StatusUnprocessableEntity, 0},
+		{"no label", path, `{"id":"one","device":"a"}`, asJSON, http.StatusUnprocessableEntity, 0},
+		{"an old sample without id", path, `{"seq":2,"device":"a","label":"ok"}`, asJSON, http.StatusConflict, 0},
+		{"the newest, without id", path, `{"seq":3,"device":"a","label":"worn"}`, asJSON, http.StatusOK, 1},
+		{"by id", path, `{"id":"one","device":"a","seq":1,"label":"ok"}`, with(map[string]string{"Origin": s.url, "Sec-Fetch-Site": "same-origin"}), http.StatusOK, 2},
+		{"again", path, `{"id":"one","device":"a","seq":1,"label":"ok"}`, asJSON, http.StatusOK, 2},
+	} {
+		code, answer := s.do("POST", tc.path, tc.body, tc.header)
+		if code != tc.want {
+			t.Errorf("%s: answers %d, want %d: %s", tc.name, code, tc.want, answer)
+		}
+		if code != http.StatusOK && gjson.Get(answer, "error").String() == "" && code != http.StatusForbidden {
+			t.Errorf("%s: says no reason: %s", tc.name, answer)
+		}
+		if !brokertest.Eventually(func() bool { return s.now().Node.Stats().Learned == tc.learned }) {
+			t.Fatalf("%s: %d labels were taught, want %d", tc.name, s.now().Node.Stats().Learned, tc.learned)
+		}
+	}
+	_, a := s.get("/api/v1/models/wear")
+	if got := gjson.Get(a, `samples.#(seq==1)`); got.Get("label").String() != "ok" || !got.Get("learned").Bool() {
+		t.Errorf("the sample does not show its label: %s", got)
+	}
+	publish(t, b.URL(), "edge/test/request/learning/wear", "OFF")
+	s.await("learning is not off", "/api/v1/models", func(_ int, a string) bool { return gjson.Get(a, "models.0.learning").Raw == "false" })
+	if code, answer := s.do("POST", path, `{"id":"two","device":"a","seq":2,"label":"ok"}`, asJSON); code != http.StatusConflict || !strings.Contains(answer, "switched off") {
+		t.Errorf("while learning is off: answers %d %s", code, answer)
+	}
+	if got := gjson.Get(a, `samples.#(seq==2)`); got.Get("learned").Bool() {
+		t.Errorf("a sample that nobody has labelled shows: %s", got)
+	}
+}
+
+// Whoever follows hears what is, then what changes, until the daemon stops.
+func TestEventStream(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, w.Timeouts().ViewerReads, time.Hour) }).ready()
+	follow := func() (events <-chan [2]string, code int, leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/v1/events?model=wear", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch := make(chan [2]string, 1000)
+		go func() {
+			defer close(ch)
+			defer resp.Body.Close()
+			lines := bufio.NewScanner(resp.Body)
+			lines.Buffer(nil, 1<<20)
+			kind := ""
+			for lines.Scan() {
+				if v, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+					kind = v
+				}
+				if v, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+					ch <- [2]string{kind, v}
+				}
+			}
+		}()
+		return ch, resp.StatusCode, cancel
+	}
+	events, _, _ := follow()
+	newest := map[string]string{} // by kind
+	next := func(kind string, good func(gjson.Result) bool) {
+		t.Helper()
+		for limit := time.After(brokertest.Patience); newest[kind] == "" || !good(gjson.Parse(newest[kind])); {
+			select {
+			case e, ok := <-events:
+				if !ok {
+					t.Fatalf("the stream ends before %s comes", kind)
+				}
+				newest[e[0]] = e[1]
+			case <-limit:
+				t.Fatalf("the newest %s is %s", kind, newest[kind])
+			}
+		}
+	}
+	next("node", func(v gjson.Result) bool { return v.Get("node").String() == "test" && v.Get("connected").Bool() })
+	next("model", func(v gjson.Result) bool { return v.Get("n").Uint() == 0 && v.Get("error").Type == gjson.Null })
+	publish(t, b.URL(), "plant/a/pump", pumpSamples(40)...)
+	next("model", func(v gjson.Result) bool {
+		return v.Get("n").Uint() == 40 && len(v.Get("relevance").Array()) == 2 && len(v.Get("reliability").Array()) == 15 &&
+			len(v.Get("samples").Array()) == 24 && v.Get("samples.0.id").String() == "p-39"
+	})
+	next("node", func(v gjson.Result) bool { return v.Get(`events.#(event=="class_added").detail`).String() != "" })
+
+	var leaves []func()
+	for range web.MaxViewers - 1 {
+		_, code, leave := follow()
+		if code != http.StatusOK {
+			t.Fatalf("a viewer within the limit is answered %d", code)
+		}
+		leaves = append(leaves, leave)
+	}
+	if code, answer := s.get("/api/v1/events"); code != http.StatusServiceUnavailable {
+		t.Errorf("one viewer too many is answered %d: %.100s", code, answer)
+	}
+	for _, leave := range leaves {
+		leave()
+	}
+	if !brokertest.Eventually(func() bool { return s.web.Viewers() == 1 }) {
+		t.Errorf("%d viewers once all but one have left", s.web.Viewers())
+	}
+	s.stop()
+	for limit := time.After(brokertest.Patience); ; {
+		select {
+		case _, ok := <-events:
+			if !ok {
+				return
+			}
+		case <-limit:
+			t.Fatal("the stream does not end with the daemon")
+		}
+	}
+}
+
+// A port that another program has keeps nothing from being learnt.
+func TestPortTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), func(c *config.Config) { c.HTTP.Listen = l.Addr().String() })
+	publishUntil := func() bool { return s.now().Node.Stats().Subscribed }
+	if !brokertest.Eventually(publishUntil) {
+		t.Fatal("the daemon does not subscribe")
+	}
+	publish(t, b.URL(), "plant/a/pump", pumpSamples(10)...)
+	if !brokertest.Eventually(func() bool { return s.now().Models[0].Loop.Status().Scores.N == 10 }) {
+		t.Error("nothing is learnt")
+	}
+	if !strings.Contains(s.log.String(), "will keep trying") {
+		t.Error("the log does not say so")
+	}
+}
+
+// The page is one small file that asks nobody but its own server.
+func TestPage(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), nil)
+	code, text := s.get("/")
+	if code != http.StatusOK || len(text) > 150<<10 {
+		t.Errorf("answers %d with %d bytes", code, len(text))
+	}
+	for _, banned := range []string{"http:", "https:", "//cdn", "@import", "innerHTML", "eval("} {
+		if strings.Contains(strings.ReplaceAll(text, "http://www.w3.org/2000/svg", ""), banned) {
+			t.Errorf("the page has %q in it", banned)
+		}
+	}
+	if strings.Count(text, "<script>") != 1 || strings.Count(text, "<style>") != 1 || strings.Contains(text, " style=") || regexp.MustCompile(`\son[a-z]+=`).MatchString(text) {
+		t.Error("the page has a style or a program that its policy does not let run")
+	}
+	resp, err := http.Get(s.url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if policy := resp.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'; script-src 'sha256-") {
+		t.Errorf("the policy is %s", policy)
+	}
+	if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Error("a browser may guess the type")
+	}
+}
+
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,82 @@
+package dataset
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Options are the format of a data file and the meaning of its columns, as flags
+// give them. Check completes Format.
+type Options struct {
+	Format
+	HeaderWord    string // yes, no or auto
+	SeparatorWord string // one character, or its name; "": the one that the file has
+	DecimalWord   string // point or comma; "": the one that the file has
+
+	warned map[string]bool // files without a header, by their paths
+}
+
+// Check completes the format once the flags are parsed.
+func (d *Options) Check() error {
+	switch d.HeaderWord {
+	case "yes", "no":
+		d.Header = Header(d.HeaderWord)
+	case "auto":
+		d.Header = HeaderAuto
+	default:
+		return fmt.Errorf("--header %s: want yes, no or auto", d.HeaderWord)
+	}
+	switch d.DecimalWord {
+	case "":
+	case "point", ".":
+		d.Decimal = '.'
+	case "comma", ",":
+		d.Decimal = ','
+	default:
+		return fmt.Errorf("--decimal %s: want point or comma", d.DecimalWord)
+	}
+	named := map[string]rune{"tab": '\t', `\t`: '\t', "comma": ',', "semicolon": ';', "pipe": '|', "space": ' '}
+	r, size := utf8.DecodeRuneInString(d.SeparatorWord)
+	switch {
+	case d.SeparatorWord == "":
+	case named[strings.ToLower(d.SeparatorWord)] != 0:
+		d.Separator = named[strings.ToLower(d.SeparatorWord)]
+	case size != len(d.SeparatorWord) || r >= utf8.RuneSelf || strings.ContainsRune("\"\r\n\x00#.+-", r) || r >= '0' && r <= '9':
+		return fmt.Errorf("--separator %q: want one character, such as ; or |, or tab", d.SeparatorWord)
+	default:
+		d.Separator = r
+	}
+	return nil
+}
+
+// Of is the format of a file whose columns are these features of a model; nil: of
+// a file whose columns are the features.
+func (d *Options) Of(features []string) Format {
+	f := d.Format
+	f.Features = features
+	return f
+}
+
+// Warn writes, once for each file, that no header was found.
+func (d *Options) Warn(w io.Writer, path string, file *File) {
+	if file.Header || d.HeaderWord != "auto" || d.warned[path] {
+		return
+	}
+	if d.warned == nil {
+		d.warned = map[string]bool{}
+	}
+	d.warned[path] = true
+	fmt.Fprintf(w, "%s: the first line is taken for a sample, since it has numbers, and the features are called %s; --header yes if it names the columns\n",
+		path, first(file.Features))
+}
+
+// first writes the first names of a list.
+func first(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,102 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"edge/internal/config"
+	"edge/internal/terminal"
+	"edge/stream/codec"
+)
+
+// Describe writes a summary of a daemon with this configuration.
+func Describe(w io.Writer, path string, c *config.Config) {
+	own := c.MQTT.BaseTopic + "/" + c.Node
+	fmt.Fprintf(w, "%s is valid.\n", path)
+	fmt.Fprintf(w, "node     %s: state, info and events on %s/…\n", c.Node, own)
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		s := c.Streams[name]
+		fmt.Fprintf(w, "stream   %s: %d features from %s, as %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "), format(s))
+	}
+	for _, l := range c.Labels {
+		fmt.Fprintf(w, "labels   for %s from %s\n", cmp.Or(l.Model, "every model"), strings.Join(l.Topics, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		m := c.Models[name]
+		cfg, err := c.Learner(name)
+		if err != nil {
+			continue // cannot happen: the configuration is valid
+		}
+		wait := "by count alone"
+		if cfg.Batch.MaxWait > 0 {
+			wait = "or after " + cfg.Batch.MaxWait.String()
+		}
+		known := max(len(cfg.Classes.Names), 2)
+		most := max(known, cfg.Classes.Max)
+		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
+			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
+		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
+			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.EncodedSize(most)), most)
+		if a := m.Active; a.Enabled() {
+			pace := "as often as that allows"
+			if a.PerHour > 0 {
+				pace = fmt.Sprintf("%g an hour at most", a.PerHour)
+			}
+			fmt.Fprintf(w, "         asks for labels by %s on %s/%s/query: of %g %% of the samples with an id, %s\n", a.Strategy, own, name, 100*a.Budget, pace)
+		}
+	}
+	if c.HomeAssistant.Enabled {
+		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
+	}
+	if c.Control.Enabled {
+		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by any client that may publish there\n", own)
+	}
+	footprintOf(c).describe(w, NewHost().memoryBounds(c))
+	full := c.StorePath()
+	if abs, err := filepath.Abs(full); err == nil {
+		full = abs
+	}
+	state := "will be created"
+	if info, err := os.Stat(full); err == nil {
+		state = "exists, " + terminal.Bytes(uint64(info.Size()))
+	}
+	switch {
+	case c.HTTP.Listen == "":
+		fmt.Fprintln(w, "page     none: http.listen is empty")
+	default:
+		scheme, need, labels := "http", "", ""
+		if c.HTTP.TLS.Enabled() {
+			scheme = "https"
+		}
+		if !c.HTTP.Password.IsZero() {
+			need = ", with a password"
+		}
+		if c.Control.Enabled {
+			labels = "; labels are taken there"
+		}
+		fmt.Fprintf(w, "page     %s://%s/, metrics and health%s%s\n", scheme, c.HTTP.Listen, need, labels)
+	}
+	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
+	if window := c.Stream().LossWindow; window > 0 {
+		fmt.Fprintf(w, "loss     durability is relaxed: a crash or a power cut loses the labels and samples of the last %v\n", window)
+	}
+}
+
+// format describes the payloads of a stream.
+func format(s codec.Stream) string {
+	text := s.Format
+	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 {
+		const number, arrival = 8, 24 // bytes
+		text += fmt.Sprintf("s that are joined within %v (at most %s wait)", s.Join.Window, terminal.Bytes(uint64(s.Join.Devices)*uint64(d)*(number+arrival)))
+	}
+	if s.Compression != "none" {
+		text += ", compression " + s.Compression
+	}
+	return text
+}

@@ -1,0 +1,114 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"edge/internal/config"
+	"edge/internal/exit"
+	"edge/internal/process"
+	"edge/online"
+	"edge/persist"
+	"edge/stream/mqtt"
+)
+
+// Obstacles examines the files that a daemon under a valid configuration reads
+// before it connects: secrets, certificates and the state. The error is the reason
+// why the daemon would not start. A doubt depends on the user and the environment of
+// the daemon.
+func Obstacles(c *config.Config) (doubts []string, err error) {
+	doubt := func(key, format string, args ...any) {
+		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
+	}
+	var errs []error
+	read := func(key string, secret mqtt.Secret, all func() error) {
+		if name := firstUnset(secret.File); name != "" {
+			doubt(key+".password", "${%s} is not set here, so that the file was not read", name)
+		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
+			doubt(key+".password", "%s is not set here; the daemon needs it", env)
+		} else if err := all(); errors.Is(err, fs.ErrPermission) {
+			doubt(key, "%v; check as the daemon's user is certain", err)
+		} else if err != nil {
+			errs = append(errs, exit.With(exit.Config, err))
+		}
+	}
+	read("mqtt", c.MQTT.Password, func() error { _, err := c.MQTT.Credentials(); return err })
+	if c.HTTP.Listen != "" {
+		read("http", c.HTTP.Password, c.HTTP.Readable)
+	}
+	if name := firstUnset(c.Store.Path); name != "" {
+		doubt("store.path", "${%s} is not set here, so that the state was not read", name)
+		return doubts, errors.Join(errs...)
+	}
+	path := c.StorePath()
+	folder := filepath.Dir(path)
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		errs = append(errs, exit.With(exit.Config, fmt.Errorf("store.path: %s is a folder: want the path of a file, such as %s", path, filepath.Join(path, "edge.db"))))
+	case err == nil:
+		if err := fits(c, path); errors.Is(err, fs.ErrPermission) {
+			doubt("store.path", "%v; check as the daemon's user is certain", err)
+		} else if err != nil {
+			errs = append(errs, exit.With(exit.Store, err))
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		doubt("store.path", "%v; check as the daemon's user is certain", err)
+	default:
+		if info, err := os.Stat(folder); err != nil {
+			doubt("store.path", "the folder %s does not exist; a service makes it when it starts, else: mkdir -p %s", folder, folder)
+		} else if !info.IsDir() {
+			errs = append(errs, exit.With(exit.Config, fmt.Errorf("store.path: %s is no folder", folder)))
+		} else if err := process.Writable(folder); err != nil {
+			doubt("store.path", "%v; check as the daemon's user is certain", err)
+		}
+	}
+	return doubts, errors.Join(errs...)
+}
+
+// fits returns the reason why a daemon under the configuration cannot continue from
+// a state. A state that a daemon has open, or that the next start repairs, fits.
+func fits(c *config.Config, path string) (err error) {
+	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
+	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		if info, err := store.Info(name); err == nil {
+			c.Adopt(name, info.Shape)
+		}
+		learner, err := c.Learner(name)
+		if err != nil {
+			return err
+		}
+		kept, err := store.Load(name, learner.Shape())
+		if err != nil {
+			return err
+		}
+		if _, err := online.RestoreOrNew(learner, kept.State); err != nil {
+			return fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
+		}
+	}
+	return nil
+}
+
+// firstUnset returns the first environment variable of a path that is not set, "" if
+// all are set.
+func firstUnset(path string) (name string) {
+	os.Expand(path, func(variable string) string {
+		if _, ok := os.LookupEnv(variable); !ok && name == "" {
+			name = variable
+		}
+		return ""
+	})
+	return name
+}

@@ -1,0 +1,159 @@
+package eval
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"edge/internal/dataset"
+	"edge/internal/report"
+	"edge/model"
+	"edge/online"
+	"edge/online/conformal"
+	"edge/online/score"
+	"edge/stream/codec"
+)
+
+// Arrival describes a stream whose labels come late or never and whose features
+// may be missing.
+type Arrival struct {
+	Delay     int     // rows from a row to its label
+	Fraction  float64 // of the labels that come
+	Missing   float64 // probability that a feature of a row is missing
+	OnMissing string  // on_missing of the stream; rejected rows are not judged
+	Seed      uint64  // of the random choices
+}
+
+// Plain reports whether every label comes with its row and no feature is removed.
+func (a *Arrival) Plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Missing == 0 }
+
+// check reports an option that is out of range.
+func (a *Arrival) check() error {
+	if a.Delay < 0 || !(a.Fraction >= 0 && a.Fraction <= 1) || !(a.Missing >= 0 && a.Missing < 1) {
+		return errors.New("--delay, --label-fraction and --missing: want a number of rows, 0 to 1, and 0 to below 1")
+	}
+	return checkOnMissing(a.OnMissing)
+}
+
+// delayed predicts every row when it arrives and judges that prediction if the
+// file has the row's label; the learner receives the label Delay rows later.
+type delayed struct {
+	Arrival
+	learner  *online.Learner
+	post     *model.Posterior
+	ws       model.Workspace
+	rng      *rand.Rand
+	lag      online.Lag
+	pending  []delayedLabel // oldest first
+	judge    score.Judge
+	aim      conformal.CoverageController
+	set      []int // scratch
+	classes  report.ClassBook
+	rows     int
+	rejected int // rows, by OnMissing
+}
+
+// delayedLabel is a row that waits for its label.
+type delayedLabel struct {
+	due     int    // the row after which the label comes
+	version uint64 // of the model that predicted the row
+	known   uint64 // labels at that time
+	event   online.Event
+	sets    bool // the prediction has a set,
+	holds   bool // which contains the label,
+	size    int  // and this number of classes
+}
+
+func newDelayed(a Arrival, learner *online.Learner) *delayed {
+	return &delayed{Arrival: a, learner: learner, post: learner.Posterior(), rng: rand.New(rand.NewPCG(a.Seed, 0))}
+}
+
+// remove makes features missing and treats all missing ones as OnMissing demands;
+// false if the row is rejected. One feature, drawn at random, always stays.
+func (d *delayed) remove(x []float64) bool {
+	if d.Missing > 0 {
+		stays := d.rng.IntN(len(x))
+		for j := range x {
+			if d.rng.Float64() < d.Missing && j != stays {
+				x[j] = math.NaN()
+			}
+		}
+	}
+	lost := 0
+	for j, v := range x {
+		if !math.IsNaN(v) {
+			continue
+		}
+		lost++
+		if d.OnMissing == codec.OnMissingImpute && d.post.Version() > 0 {
+			x[j] = d.post.Scale.Mu[j]
+		}
+	}
+	return lost == 0 || lost < len(x) && d.OnMissing != codec.OnMissingReject
+}
+
+func (d *delayed) Row(row *dataset.Row) error {
+	n := d.rows
+	d.rows++
+	labelled := d.rng.Float64() < d.Fraction && row.Label != ""
+	if !d.remove(row.X) {
+		d.rejected++
+		return nil
+	}
+	ahead := 0
+	if d.Delay == 0 && labelled {
+		ahead = d.learner.Pending() + 1
+	} else if d.Delay > 0 {
+		ahead = d.lag.Ahead()
+	}
+	last := d.post.Pool.Last
+	probs, novelty, err := d.post.PredictAfterTo(nil, row.X, last, ahead, &d.ws)
+	if err != nil {
+		return err
+	}
+	doubt := d.aim.Threshold(d.learner.Uncertainty())
+	said := doubt.Meta(probs, novelty)
+	d.set = doubt.AppendSet(d.set[:0], probs, row.X)
+	holds := said.Sets && slices.ContainsFunc(d.set, func(k int) bool { return d.post.Classes()[k] == row.Label })
+	if row.Label != "" {
+		d.judge.AddPublished(d.classes.InOrder(d.post.Classes(), probs), d.classes.ClassOf(row.Label), score.Decision{
+			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(d.set), Holds: holds,
+		})
+	}
+	if labelled {
+		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
+		if d.Delay > 0 {
+			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Meta = probs, ahead, max(last, 0), d.post.Epoch, said
+		}
+		d.pending = append(d.pending, delayedLabel{n + d.Delay, d.post.Version(), d.post.Version() + uint64(d.learner.Pending()), ev, said.Sets, holds, len(d.set)})
+	}
+	return d.learn(n)
+}
+
+// learn passes the labels that are due after row n to the learner.
+func (d *delayed) learn(n int) error {
+	for len(d.pending) > 0 && d.pending[0].due <= n {
+		t := &d.pending[0]
+		place := d.post.Version() + uint64(d.learner.Pending()) + 1
+		d.lag.Observe(place, t.version)
+		if t.sets {
+			d.aim.Judge(t.holds, t.size, t.known, place)
+		}
+		out := d.learner.Add(&t.event)
+		d.pending = d.pending[1:]
+		if out.Refused != nil && !errors.Is(out.Refused, online.ErrClass) && !out.Closed {
+			return out.Refused
+		}
+		if out.Closed {
+			d.post = d.learner.Posterior()
+		}
+	}
+	return nil
+}
+
+func (d *delayed) Position() uint64 { return uint64(d.rows) }
+
+func (d *delayed) Scores() score.Scores { return d.judge.Scores(d.classes.Names) }
+
+func (d *delayed) complete(r *report.Report, curve report.Curve) { r.Judged(d.Scores(), curve) }

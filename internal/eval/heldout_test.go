@@ -1,0 +1,133 @@
+package eval
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"edge/internal/dataset"
+	"edge/model"
+	"edge/online"
+)
+
+// The label noise that was learnt is taken out of the probabilities where true
+// classes are asked for.
+func TestJudgeByTruth(t *testing.T) {
+	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), dataset.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := online.DefaultConfig()
+	cfg.Features, cfg.Inducing, cfg.LabelNoise = table.Features, 10, online.LabelNoise{Start: 0.15, Max: 0.2}
+	e := Evaluation{}
+	part := table.Samples(table.All())
+	learner, err := e.learn(t.Context(), table, cfg, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := learner.Posterior()
+	want, eps := 0.0, p.Eps()
+	for i := range part.Len() {
+		x := make([]float64, len(table.Features))
+		part.Row(i, x)
+		probs, _, err := p.PredictTo(nil, x, model.NewWorkspace())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// in the classes' order of the learner, which is the table's here
+		v := (probs[part.Class(i)] - eps/3) / (1 - eps)
+		want -= math.Log(max(v, 1e-6)) / float64(part.Len())
+	}
+	s, err := judgeAll(p, table.Classes, part, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(eps-0.15) > 1e-12 || math.Abs(s.NLL-want) > 1e-9 {
+		t.Errorf("ε %g, log loss %.12f, want %.12f", eps, s.NLL, want)
+	}
+}
+
+// The splits of cross-validation judge every row once; those of holdout share
+// no row between learning and judging.
+func TestSplits(t *testing.T) {
+	s := Splits{Fraction: 0.7, Repeats: 5, Seed: 3}
+	for _, mode := range []string{"holdout", "cv"} {
+		all, err := s.cut(mode, 23)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged := map[int]int{}
+		for _, one := range all {
+			rows := slices.Sorted(slices.Values(append(slices.Clone(one.learn), one.judge...)))
+			if len(rows) != 23 || len(slices.Compact(rows)) != 23 {
+				t.Errorf("%s: %v and %v", mode, one.learn, one.judge)
+			}
+			for _, r := range one.judge {
+				judged[r]++
+			}
+		}
+		for r := range 23 {
+			if mode == "cv" && judged[r] != 1 {
+				t.Errorf("row %d is judged %d times", r, judged[r])
+			}
+		}
+	}
+}
+
+func TestFlip(t *testing.T) {
+	table, err := dataset.LoadTable(tableFile(t, "table.csv", 3000), dataset.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := table.Samples(table.All())
+	p.Flip(0.3, 1)
+	changed := 0
+	for i := range p.Len() {
+		if p.Class(i) != table.Labels[i] {
+			changed++
+		}
+	}
+	if share := float64(changed) / 3000; math.Abs(share-0.3*2/3) > 0.03 { // a third is drawn as it was
+		t.Errorf("%.3f of the labels have changed, want about 0.2", share)
+	}
+}
+
+// tableFile writes a data file of n rows: two features and the class of the
+// waveform problem.
+func tableFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("x,y,label\n")
+	w := dataset.NewWaveform(1)
+	var row dataset.Row
+	for range n {
+		w.Next(&row)
+		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data := []byte(b.String())
+	if strings.HasSuffix(name, ".gz") {
+		data = gzipped(t, data)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func gzipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(data)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

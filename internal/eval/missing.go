@@ -1,0 +1,105 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/model"
+	"edge/stream/codec"
+)
+
+// onMissing returns the key on_missing of a model's first stream. The name ""
+// stands for the only model.
+func onMissing(c *config.Config, name string) string {
+	if name == "" {
+		name = slices.Sorted(maps.Keys(c.Models))[0]
+	}
+	return c.Streams[c.Models[name].Streams[0]].OnMissing
+}
+
+// checkOnMissing reports a value that on_missing does not have; "" is the default.
+func checkOnMissing(how string) error {
+	if slices.Contains([]string{"", codec.OnMissingReject, codec.OnMissingImpute, codec.OnMissingMarginalise}, how) {
+		return nil
+	}
+	return fmt.Errorf("--on-missing %s: want reject, impute or marginalise", how)
+}
+
+// meansOf returns the means that a model imputes for missing features; nil before
+// its first minibatch.
+func meansOf(p *model.Posterior) []float64 {
+	if p.Version() == 0 {
+		return nil
+	}
+	return p.Scale.Mu
+}
+
+// usableRows leaves out the rows without a label and those that on_missing rejects.
+type usableRows struct {
+	rows    dataset.Rows
+	how     string
+	means   func() []float64 // to impute; nil: features stay missing
+	leftOut int
+}
+
+func (u *usableRows) Next(row *dataset.Row) error {
+	for {
+		if err := u.rows.Next(row); err != nil {
+			return err
+		}
+		lacking := 0
+		for _, v := range row.X {
+			if math.IsNaN(v) {
+				lacking++
+			}
+		}
+		if row.Label == "" || lacking == len(row.X) || lacking > 0 && u.how == codec.OnMissingReject {
+			u.leftOut++
+			continue
+		}
+		if lacking > 0 && u.how == codec.OnMissingImpute && u.means != nil {
+			fill(row.X, u.means())
+		}
+		return nil
+	}
+}
+
+// fill replaces missing features by the means, if these are known.
+func fill(x, means []float64) {
+	for j := range means {
+		if math.IsNaN(x[j]) {
+			x[j] = means[j]
+		}
+	}
+}
+
+// loadTable reads a data file for many passes or splits, and applies on_missing to
+// the rows that lack features; it imputes the means of the file.
+func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error) {
+	t, err := dataset.LoadTable(path, f)
+	if err != nil {
+		return nil, err
+	}
+	some, all := t.Lacking()
+	switch how {
+	case codec.OnMissingReject:
+		t.Drop(some)
+	case codec.OnMissingImpute:
+		t.Impute()
+		t.Drop(all)
+	default:
+		t.Drop(all)
+	}
+	if len(t.Labels) == 0 {
+		return nil, fmt.Errorf("%s: %w", path, errNoRows)
+	}
+	return t, nil
+}
+
+// errNoRows occurs where on_missing leaves no row to judge or to learn.
+var errNoRows = errors.New("every row lacks a label, or features that on_missing: reject demands: --on-missing marginalise takes rows with some of them")

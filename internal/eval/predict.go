@@ -1,0 +1,140 @@
+package eval
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/statefile"
+	"edge/internal/terminal"
+	"edge/model"
+	"edge/online"
+	"edge/online/conformal"
+)
+
+// Answer is a model's prediction for one row of a file.
+type Answer struct {
+	Row        int                `json:"row"`
+	Label      string             `json:"label,omitempty"` // in the file
+	Class      *string            `json:"class"`           // of the largest probability; null while no class is known
+	Confidence float64            `json:"confidence"`
+	Probs      map[string]float64 `json:"probs"`
+	Entropy    float64            `json:"entropy"` // nats
+	Novelty    float64            `json:"novelty"`
+	Set        []string           `json:"set,omitempty"` // most probable first
+	Abstain    bool               `json:"abstain"`
+}
+
+// Prediction holds the options of edge predict.
+type Prediction struct {
+	State, Model, Config string
+	Data                 dataset.Options
+}
+
+// Run predicts the rows of a file, or of in if path is -, and writes a JSON object
+// for each.
+func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
+	if err := p.Data.Check(); err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	learner, err := p.learner()
+	if err != nil {
+		return err
+	}
+	p.Data.Unlabeled = true
+	d, err := dataset.OpenOr(path, in, p.Data.Of(learner.Config().Features))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return answers(out, learner, d)
+}
+
+// learner returns the model as the state file holds it, its journal included.
+func (p *Prediction) learner() (*online.Learner, error) {
+	var cfg *config.Config
+	if p.Config != "" {
+		var err error
+		if cfg, err = config.Load(p.Config); err != nil {
+			return nil, err
+		}
+	}
+	store, err := statefile.Open(p.State)
+	if err != nil {
+		return nil, exit.With(exit.Store, err)
+	}
+	defer store.Close()
+	names, err := store.Models()
+	if err != nil {
+		return nil, exit.With(exit.Store, err)
+	}
+	name := p.Model
+	switch {
+	case name == "" && len(names) == 1:
+		name = names[0]
+	case !slices.Contains(names, name):
+		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
+	}
+	learner, kept, learnt, err := statefile.Recall(store, name, cfg)
+	if err == nil && !learnt && len(kept.Records) > 0 {
+		err = fmt.Errorf("predict %s: the journal holds %d records after the checkpoint; -c FILE learns them first", name, len(kept.Records))
+	}
+	return learner, exit.With(exit.Store, err)
+}
+
+// answers writes a line for each row.
+func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
+	out := bufio.NewWriter(w)
+	lines := json.NewEncoder(terminal.Writer{To: out})
+	lines.SetEscapeHTML(false)
+	post, doubt := learner.Posterior(), learner.Uncertainty()
+	ws := model.NewWorkspace()
+	var row dataset.Row
+	var probs []float64
+	for {
+		err := rows.Next(&row)
+		if errors.Is(err, io.EOF) {
+			return out.Flush()
+		}
+		if err != nil {
+			return errors.Join(err, out.Flush())
+		}
+		var novelty float64
+		if probs, novelty, err = post.PredictTo(probs, row.X, ws); err != nil {
+			return errors.Join(fmt.Errorf("row %d: %w", row.Number, err), out.Flush())
+		}
+		if err := lines.Encode(newAnswer(&row, post.Classes(), probs, novelty, doubt)); err != nil {
+			return err
+		}
+	}
+}
+
+func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt conformal.Uncertainty) *Answer {
+	a := &Answer{
+		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Novelty: novelty,
+		Abstain: doubt.Meta(probs, novelty).Abstained,
+	}
+	for k, v := range probs {
+		a.Probs[classes[k]] = v
+		if a.Class == nil || v > a.Confidence {
+			a.Class, a.Confidence = &classes[k], v
+		}
+		if v > 0 {
+			a.Entropy -= v * math.Log(v)
+		}
+	}
+	if doubt.Coverage > 0 {
+		for _, k := range doubt.AppendSet(nil, probs, row.X) {
+			a.Set = append(a.Set, classes[k])
+		}
+	}
+	return a
+}

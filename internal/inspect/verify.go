@@ -1,0 +1,96 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"edge/internal/terminal"
+	"edge/online"
+	"edge/persist"
+)
+
+// Verification is what a check of a state file found.
+type Verification struct {
+	File      string          `json:"file"`
+	FileBytes int64           `json:"file_bytes"`
+	InUse     bool            `json:"in_use"` // a copy of one moment was checked
+	Readable  bool            `json:"readable_by_others"`
+	Sound     bool            `json:"sound"`
+	Problems  []string        `json:"problems"`
+	Models    []VerifiedModel `json:"models"`
+}
+
+// VerifiedModel is what the file holds of one model, and what a repair would lose.
+type VerifiedModel struct {
+	Model        string             `json:"model"`
+	Checkpoints  []GenerationReport `json:"checkpoints"` // newest first
+	JournalFirst uint64             `json:"journal_first"`
+	JournalLast  uint64             `json:"journal_last"`
+	Pending      uint64             `json:"pending"`
+	SamplesLost  uint64             `json:"samples_lost"`
+	PendingLost  uint64             `json:"pending_lost"`
+	Notes        []string           `json:"notes"` // what is wrong with it, in words
+}
+
+// DecodeState reports whether a learner can carry on from a state.
+func DecodeState(_, shape string, state []byte) error {
+	cfg, err := online.ConfigOfShape(shape)
+	if err != nil {
+		return err
+	}
+	_, err = online.Restore(cfg, state)
+	return err
+}
+
+func NewVerification(path string, v *persist.Outcome) *Verification {
+	r := &Verification{
+		File: path, FileBytes: v.Bytes, InUse: v.InUse, Readable: v.Others,
+		Sound: len(v.Problems) == 0, Problems: append([]string{}, v.Problems...), Models: []VerifiedModel{},
+	}
+	for _, m := range v.Models {
+		r.Models = append(r.Models, VerifiedModel{
+			Model: m.Model, Checkpoints: generationReports(m.Checkpoints), JournalFirst: m.First, JournalLast: m.Last,
+			Pending: m.Pending, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, Notes: append([]string{}, m.Loss.Notes...),
+		})
+	}
+	return r
+}
+
+func (r *Verification) Print(w io.Writer) {
+	state := "sound"
+	if !r.Sound {
+		state = "damaged"
+	}
+	if r.InUse {
+		state += "; a daemon has it open, so a copy was checked"
+	}
+	fmt.Fprintf(w, "%s: %s, %s\n", r.File, terminal.Bytes(uint64(r.FileBytes)), state)
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "  %s\n", p)
+	}
+	if r.Readable {
+		fmt.Fprintln(w, "  others may read it: edge run takes that right away, chmod 600 does too")
+	}
+	for _, m := range r.Models {
+		at := []string{}
+		for _, c := range m.Checkpoints {
+			at = append(at, fmt.Sprint(c.Seq))
+		}
+		checkpoints := "no checkpoint"
+		if len(at) > 0 {
+			checkpoints = "checkpoints at " + strings.Join(at, " and ")
+		}
+		journal := "an empty journal"
+		if m.JournalFirst <= m.JournalLast {
+			journal = fmt.Sprintf("journal %d to %d", m.JournalFirst, m.JournalLast)
+		}
+		fmt.Fprintf(w, "model %s: %s, %s, %d samples wait for a label\n", m.Model, checkpoints, journal, m.Pending)
+		if !r.Sound {
+			fmt.Fprintf(w, "  lost: %d samples, %d that wait for a label\n", m.SamplesLost, m.PendingLost)
+		}
+		for _, n := range m.Notes {
+			fmt.Fprintf(w, "  %s\n", n)
+		}
+	}
+}

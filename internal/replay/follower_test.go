@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The follower knows when a daemon listens, and how far it is.
+func TestFollower(t *testing.T) {
+	f := newFollower("edge", "gas", nil)
+	step := func(topic, payload string, kept, ready bool, last int) {
+		t.Helper()
+		f.hear(topic, []byte(payload), kept)
+		if r, l := f.state(); r != ready || l != last {
+			t.Errorf("after %s %s (kept: %v): ready %v, row %d; want %v, %d", topic, payload, kept, r, l, ready, last)
+		}
+	}
+	step("edge/a/info", "{}", true, false, 0) // of an earlier life
+	step("edge/a/state", "offline", true, false, 0)
+	step("edge/a/state", "online", false, false, 0) // connected, not yet subscribed
+	step("edge/a/info", "{}", false, true, 0)
+	step("edge/a/gas/prediction", `{"id":"gas-000007"}`, false, true, 7)
+	step("edge/a/gas/prediction", `{"id":"gas-000005"}`, false, true, 7)
+	step("edge/a/gas/prediction", `{"id":"room-000009"}`, false, true, 7)
+	step("edge/a/gas/prediction/p1", `{"id":"gas-000009"}`, false, true, 9)
+	step("edge/a/gas/prediction", `{"id":12}`, false, true, 9)
+	step("edge/a/gas/prediction", `nonsense`, false, true, 9)
+	step("edge/a/state", "offline", false, false, 9)
+	step("edge/b/state", "online", true, false, 9)
+	step("edge/b/info", "{}", true, true, 9) // was there before us
+	f.reconnected()
+	if ready, _ := f.state(); ready {
+		t.Error("a daemon that the broker before knew is ready")
+	}
+}
+
+// Whoever has many labels to learn is given time; whoever learns none is not
+// waited for.
+func TestFollowerOfALearner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFollower("edge", "gas", nil)
+		hear := func(row, version int) {
+			f.hear("edge/a/gas/prediction", fmt.Appendf(nil, `{"id":"gas-%06d","version":%d}`, row, version), false)
+		}
+		teach := func(n int) {
+			for range n {
+				f.teach()
+			}
+		}
+		teach(2 * maxBehind)
+		if f.behind() {
+			t.Error("nobody is behind before anybody was heard")
+		}
+		hear(1, 1000) // it knew something before
+		teach(maxBehind)
+		if f.behind() {
+			t.Errorf("behind with %d labels", maxBehind)
+		}
+		teach(1)
+		if !f.behind() {
+			t.Errorf("not behind with %d labels", maxBehind+1)
+		}
+		hear(2, 1016)
+		if f.behind() {
+			t.Error("still behind after a minibatch")
+		}
+		teach(maxBehind)
+		if !f.behind() {
+			t.Error("not behind again")
+		}
+		time.Sleep(idleLearner)
+		if f.behind() {
+			t.Error("a model that learns nothing is waited for")
+		}
+		teach(maxBehind)
+		hear(3, 10) // it was reset
+		if f.behind() {
+			t.Error("a model that was reset is behind")
+		}
+	})
+}

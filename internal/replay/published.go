@@ -1,0 +1,171 @@
+package replay
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"edge/internal/report"
+	"edge/internal/terminal"
+	"edge/online/score"
+	"edge/stream"
+)
+
+// publishedScores judges the predictions that daemons publish for the rows of a
+// file, by the file's labels. Its methods may be called from any goroutine.
+type publishedScores struct {
+	Total int // rows that will be sent, for the tenths; 0: not known
+
+	mu     sync.Mutex
+	rows   int
+	sent   []sentRow // the latest, a ring
+	begun  time.Time
+	models map[[2]string]*publishedModel // by node and model
+}
+
+// sentRow is a row that waits for its prediction.
+type sentRow struct {
+	row   int
+	label string
+	at    time.Time
+}
+
+// publishedModel judges one model.
+type publishedModel struct {
+	judge              score.Judge
+	book               report.ClassBook
+	curve              report.Curve
+	tenths             report.Tenths
+	drifts             []report.Drift
+	judged             int
+	last               int // row
+	queries            int
+	latency, roundTrip report.DurationSum
+}
+
+const (
+	keptRows = 10_000 // that may wait for their prediction
+	maxKnown = 1000   // classes, whatever is published
+
+	publishedFirst = 1e-9 // of probability, by which the published class is before those that four decimals make its equals
+)
+
+// expect remembers a row before it is sent.
+func (s *publishedScores) expect(row int, label string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.rows == 0 {
+		s.sent, s.begun = make([]sentRow, keptRows), now
+	}
+	s.rows++
+	s.sent[row%keptRows] = sentRow{row, label, now}
+}
+
+// labelOf returns the label of a row that was sent lately.
+func (s *publishedScores) labelOf(row int) (label string, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rows == 0 || row < 0 {
+		return "", false
+	}
+	r := &s.sent[row%keptRows]
+	return r.label, r.row == row
+}
+
+func (s *publishedScores) model(node, model string) *publishedModel {
+	if s.models == nil {
+		s.models = map[[2]string]*publishedModel{}
+	}
+	m := s.models[[2]string{node, model}]
+	if m == nil && len(s.models) < boardModels {
+		m = &publishedModel{drifts: []report.Drift{}}
+		s.models[[2]string{node, model}] = m
+	}
+	return m
+}
+
+// predicted judges the first prediction of a row. Anybody may publish what looks
+// like one: what holds no probabilities is none.
+func (s *publishedScores) predicted(node, model string, row int, p *stream.PredictionPayload) {
+	for _, v := range p.Probs {
+		if !(v >= 0 && v <= 1) {
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.model(node, model)
+	if m == nil || s.rows == 0 || row <= m.last || s.sent[row%keptRows].row != row || len(m.book.Names)+len(p.Probs) > maxKnown {
+		return
+	}
+	sent := &s.sent[row%keptRows]
+	m.last = row
+	m.judged++
+	m.roundTrip.Add(time.Since(sent.at))
+	m.latency.Add(time.Duration(p.Latency) * time.Microsecond)
+	if sent.label == "" {
+		return
+	}
+	classes := slices.Sorted(maps.Keys(p.Probs))
+	probs := make([]float64, len(classes))
+	for i, name := range classes {
+		probs[i] = p.Probs[name]
+		if p.Class != nil && name == *p.Class {
+			probs[i] += publishedFirst
+		}
+	}
+	beside := score.Decision{Ruled: true, Abstained: p.Abstain}
+	if p.Set != nil {
+		beside.Sets, beside.Size, beside.Holds = true, len(*p.Set), slices.Contains(*p.Set, sent.label)
+	}
+	m.judge.AddPublished(m.book.InOrder(classes, probs), m.book.ClassOf(sent.label), beside)
+	if s.Total > 0 && m.judged*10/s.Total > len(m.tenths.List) {
+		m.tenths.Add(m.judge.Scores(m.book.Names))
+	}
+	if m.curve.Due(uint64(m.judged)) {
+		m.curve.Add(m.judge.Scores(m.book.Names))
+	}
+}
+
+// asked counts a question about a row.
+func (s *publishedScores) asked(node, model string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.model(node, model); m != nil {
+		m.queries++
+	}
+}
+
+// drifted notes a drift that a daemon tells of.
+func (s *publishedScores) drifted(node, model, detail string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.model(node, model); m != nil {
+		m.drifts = append(keepLast(m.drifts, keptEvents-1), report.Drift{N: m.judged, Detail: terminal.Plain(detail)})
+	}
+}
+
+// reports are those of the models that have predicted a row.
+func (s *publishedScores) reports(dataset string) (list []*report.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, m := range s.models {
+		if m.judged == 0 {
+			continue
+		}
+		r := &report.Report{Dataset: dataset, Mode: "published", Seconds: time.Since(s.begun).Seconds(), Runs: []report.Run{}, Tenths: m.tenths.List, Drifts: m.drifts}
+		r.Judged(m.judge.Scores(m.book.Names), m.curve)
+		r.Published = &report.Published{
+			Node: terminal.Plain(at[0]), Model: terminal.Plain(at[1]), Rows: s.rows, Unanswered: s.rows - m.judged, Queries: m.queries,
+			Latency: m.latency.Summary(), RoundTrip: m.roundTrip.Summary(),
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b *report.Report) int {
+		return cmp.Or(cmp.Compare(a.Published.Node, b.Published.Node), cmp.Compare(a.Published.Model, b.Published.Model))
+	})
+	return list
+}

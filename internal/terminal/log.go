@@ -1,0 +1,46 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/lmittmann/tint"
+)
+
+// newTerminalHandler writes a log for somebody who reads along.
+func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
+	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly})
+}
+
+// NewLogger returns a log of this level and format: text, json or auto.
+func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
+	level := new(slog.LevelVar)
+	level.Set(at)
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(Writer{w}, options)
+	switch {
+	case format == "json":
+		handler = slog.NewJSONHandler(Writer{w}, options)
+	case format == "auto" && IsTerminal(w):
+		handler = newTerminalHandler(w, level)
+	}
+	return slog.New(AdjustableHandler{handler, level})
+}
+
+// AdjustableHandler is a log's handler whose level can be set while it is in use.
+type AdjustableHandler struct {
+	slog.Handler
+	Level *slog.LevelVar
+}
+
+// Set takes debug, info, warn or error, as the configuration does.
+func (a AdjustableHandler) Set(name string) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return fmt.Errorf("level %.40q: want debug, info, warn or error", name)
+	}
+	a.Level.Set(level)
+	return nil
+}

@@ -1,0 +1,75 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// drawProgress is the least time between two looks of a line of progress.
+const drawProgress = 100 * time.Millisecond
+
+// Progress is a line on a terminal that says how far a loop has come, or
+// nothing at all where nobody watches.
+type Progress struct{ line *progressLine }
+
+type progressLine struct {
+	mu           sync.Mutex
+	w            io.Writer
+	name         string
+	total, done  int
+	start, drawn time.Time
+}
+
+// NewProgress starts a line on w if that is a terminal; total −1 is unknown.
+func NewProgress(w io.Writer, total int, name string) Progress {
+	if !IsTerminal(w) {
+		return Progress{}
+	}
+	return Progress{&progressLine{w: w, name: name, total: total, start: time.Now()}}
+}
+
+// Add counts n more.
+func (p Progress) Add(n int) {
+	if l := p.line; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.done += n
+		if now := time.Now(); now.Sub(l.drawn) >= drawProgress {
+			l.drawn = now
+			io.WriteString(l.w, "\r\x1b[K"+l.text(now.Sub(l.start)))
+		}
+	}
+}
+
+// Describe changes the text before the numbers.
+func (p Progress) Describe(text string) {
+	if l := p.line; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.name = text
+	}
+}
+
+// Close takes the line off the screen.
+func (p Progress) Close() {
+	if l := p.line; l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		io.WriteString(l.w, "\r\x1b[K")
+	}
+}
+
+// text is the line after some time.
+func (l *progressLine) text(after time.Duration) string {
+	rate := float64(l.done) / max(after.Seconds(), 1e-3)
+	if l.total <= 0 {
+		return fmt.Sprintf("%s %d (%.3g/s)", l.name, l.done, rate)
+	}
+	left := time.Duration(0)
+	if rate > 0 {
+		left = time.Duration(float64(l.total-l.done) / rate * float64(time.Second)).Round(time.Second)
+	}
+	return fmt.Sprintf("%s %3d%% %d/%d (%.3g/s, %s left)", l.name, 100*l.done/l.total, l.done, l.total, rate, max(left, 0))
+}

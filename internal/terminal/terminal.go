@@ -1,0 +1,14 @@
+package terminal
+
+import (
+	"os"
+
+	"github.com/mattn/go-isatty"
+)
+
+// IsTerminal reports whether w is a terminal: lines may be rewritten there,
+// and somebody watches.
+func IsTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}

@@ -1,0 +1,134 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// fakeSender remembers what was to be sent.
+type fakeSender struct {
+	sent []string
+	err  error
+}
+
+func (f *fakeSender) label(_ context.Context, model string, s boardSample, class string) error {
+	f.sent = append(f.sent, fmt.Sprintf("%s: %v is %s", model, s.ID, class))
+	return f.err
+}
+
+func (f *fakeSender) learn(_ context.Context, model string, on bool) error {
+	f.sent = append(f.sent, fmt.Sprintf("%s: learning %v", model, on))
+	return f.err
+}
+
+// pressed is a key as a terminal sends it.
+func pressed(name string) tea.KeyPressMsg {
+	codes := map[string]rune{"tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "enter": tea.KeyEnter, "esc": tea.KeyEscape}
+	if code, ok := codes[name]; ok {
+		return tea.KeyPressMsg{Code: code}
+	}
+	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
+}
+
+func TestScreen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		keys string
+		hear func(*board) // before the keys
+		err  error
+		sent string
+		want string // in what is shown then
+		quit bool
+	}{
+		"shows the first model":            {keys: "", want: "[bearing]"},
+		"next model":                       {keys: "tab", want: "[pump]"},
+		"and round":                        {keys: "tab tab", want: "[bearing]"},
+		"and back":                         {keys: "left", want: "[pump]"},
+		"quit":                             {keys: "q", quit: true},
+		"pause":                            {keys: "p", want: "paused"},
+		"choosing stands still":            {keys: "down", want: "paused"},
+		"label the newest, which has none": {keys: "l 2", sent: "bearing: <nil> is worn", want: "sent: #10 is worn"},
+		"label by number":                  {keys: "down down l 1", sent: "bearing: 12345678901234567890 is ok", want: "sent: 12345678901234567890 is ok"},
+		"the prediction is offered":        {keys: "down down l", want: "[2 worn]"},
+		"label by choice":                  {keys: "down down down l right enter", sent: "bearing: p7-8 is worn"},
+		"changed one's mind":               {keys: "down down l esc 1", want: "q quit"},
+		"no such number":                   {keys: "down down l 7", want: "esc leave"},
+		"what is asked for":                {keys: "a 1", sent: "bearing: p7-8 is ok", want: "sent: p7-8 is ok"},
+		"nothing is asked for":             {keys: "tab a", want: "asks for no label"},
+		"broker is away":                   {keys: "down down l 1", err: errors.New("no answer"), sent: "bearing: 12345678901234567890 is ok", want: "not sent: no answer"},
+		"learning off":                     {keys: "s", sent: "bearing: learning false", want: "asked: learning of bearing off"},
+		"learning on":                      {keys: "tab s", sent: "pump: learning true"},
+		"no classes yet":                   {keys: "tab l", want: "there is no sample yet"},
+		"without control": {keys: "l", want: "control is not enabled", hear: func(b *board) {
+			b.hear("edge/hall/info", []byte(`{"models":[{"name":"bearing","classes":["ok"]}]}`), true)
+		}},
+		"an older one without an id": {keys: "down down l", want: "only the newest can be labelled", hear: func(b *board) {
+			for seq := range 2 {
+				b.hear("edge/hall/bearing/prediction", fmt.Appendf(nil, `{"seq":%d,"class":"ok","confidence":1}`, 11+seq), false)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := heardBoard(t)
+			if tc.hear != nil {
+				tc.hear(b)
+			}
+			send := &fakeSender{err: tc.err}
+			s := &screen{ctx: t.Context(), look: func() *boardView { return b.look(true) }, send: send}
+			s.Init()
+			s.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
+			quit := false
+			for _, key := range strings.Fields(tc.keys) {
+				_, cmd := s.Update(pressed(key))
+				if cmd == nil {
+					continue
+				}
+				msg := cmd()
+				_, quit = msg.(tea.QuitMsg)
+				s.Update(msg)
+			}
+			if got := strings.Join(send.sent, "; "); got != tc.sent {
+				t.Errorf("sent %q, want %q", got, tc.sent)
+			}
+			if quit != tc.quit {
+				t.Errorf("quit is %v", quit)
+			}
+			if text := s.View().Content; !strings.Contains(text, tc.want) || strings.Count(text, "\n") != 23 {
+				t.Errorf("the screen lacks %q, or has not 24 lines:\n%s", tc.want, text)
+			}
+		})
+	}
+}
+
+// A sample without an id is the last one, or none: what comes while the answer
+// is thought about must not get it.
+func TestScreenLabelsNoOtherSample(t *testing.T) {
+	b := heardBoard(t)
+	send := &fakeSender{}
+	s := &screen{ctx: t.Context(), look: func() *boardView { return b.look(true) }, send: send}
+	s.Init()
+	s.Update(pressed("l"))
+	b.hear("edge/hall/bearing/prediction", []byte(`{"seq":11,"class":"ok","confidence":1}`), false)
+	if _, cmd := s.Update(pressed("1")); cmd != nil || len(send.sent) > 0 || !strings.Contains(s.View().Content, "nothing was sent") {
+		t.Errorf("sent %q", send.sent)
+	}
+}
+
+// What is paused does not move; resumed, it is of the present.
+func TestScreenPauses(t *testing.T) {
+	b := heardBoard(t)
+	s := &screen{ctx: t.Context(), look: func() *boardView { return b.look(true) }, send: &fakeSender{}}
+	s.Init()
+	s.Update(pressed("p"))
+	b.hear("edge/hall/bearing/prediction", []byte(`{"id":"newcomer","seq":11,"class":"ok","confidence":1}`), false)
+	if s.Update(drawMsg{}); strings.Contains(s.View().Content, "newcomer") {
+		t.Error("a paused screen shows a new sample")
+	}
+	if s.Update(pressed("p")); !strings.Contains(s.View().Content, "newcomer") {
+		t.Error("a resumed screen does not show the new sample")
+	}
+}

@@ -1,0 +1,161 @@
+package web
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	crand "crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/internal/config"
+	"edge/stream/mqtt"
+)
+
+const secretForTests = "correct-horse-battery-staple"
+
+func attempt(from, password string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = from
+	r.SetBasicAuth("edge", password)
+	return r
+}
+
+func TestAttemptsByAddress(t *testing.T) {
+	t.Setenv("HTTP_PASSWORD", secretForTests)
+	p := newPassword(config.HTTP{Password: mqtt.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))
+	for i := range freeAttempts {
+		if a, _ := p.check(attempt("192.0.2.1:1000", "guess")); a != wrongPassword {
+			t.Fatalf("attempt %d: %v", i, a)
+		}
+	}
+	if a, wait := p.check(attempt("192.0.2.1:1001", "guess")); a != tooManyAttempts || wait <= 0 || wait > attemptPause {
+		t.Errorf("one more: %v, wait %v, want at most %v", a, wait, attemptPause)
+	}
+	if a, _ := p.check(attempt("192.0.2.2:1000", secretForTests)); a != admitted {
+		t.Errorf("another address: %v", a)
+	}
+	source := netip.MustParsePrefix("192.0.2.1/32")
+	p.until[source] = p.until[source].Add(-attemptPause) // later
+	if a, _ := p.check(attempt("192.0.2.1:1002", secretForTests)); a != admitted {
+		t.Errorf("after a pause: %v", a)
+	}
+	for i := range maxAttackers + 10 {
+		p.check(attempt(fmt.Sprintf("[2001:db8:0:%x::1]:5", i), "guess"))
+	}
+	if len(p.until) > maxAttackers {
+		t.Errorf("%d addresses are remembered, want at most %d", len(p.until), maxAttackers)
+	}
+}
+
+// Nothing is served without the password or the certificate that is wanted.
+func TestNotServedOpen(t *testing.T) {
+	m := NewMonitor()
+	m.Follow(&Deployment{Config: new(config.Config)})
+	folder := t.TempDir()
+	writeCertificate(t, filepath.Join(folder, "good"), nil, nil, "edge")
+	good := config.Certificate{Cert: filepath.Join(folder, "good.pem"), Key: filepath.Join(folder, "good.key")}
+	for name, tc := range map[string]struct {
+		cfg  config.HTTP
+		want bool
+	}{
+		"all is there":              {config.HTTP{Password: mqtt.Secret{File: writeFile(t, "password", "x")}, TLS: good}, true},
+		"no such file":              {config.HTTP{Password: mqtt.Secret{File: folder + "/none"}}, false},
+		"an empty password":         {config.HTTP{Password: mqtt.Secret{File: writeFile(t, "empty", "\n")}}, false},
+		"no such variable":          {config.HTTP{Password: mqtt.Secret{Env: "EDGE_TEST_NOT_SET"}}, false},
+		"no such certificate":       {config.HTTP{TLS: config.Certificate{Cert: folder + "/none", Key: good.Key}}, false},
+		"certificate without a key": {config.HTTP{TLS: config.Certificate{Cert: good.Cert, Key: good.Cert}}, false},
+	} {
+		tc.cfg.Listen = "127.0.0.1:0"
+		w := NewServer(tc.cfg, m, slog.New(slog.DiscardHandler))
+		if served := w.listener != nil; served != tc.want {
+			t.Errorf("%s: is served: %v, want %v", name, served, tc.want)
+		}
+		w.Close()
+	}
+}
+
+func TestHosts(t *testing.T) {
+	h := newHosts([]string{"Edge.lan", "edge.example."})
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]bool{
+		"localhost": true, "localhost:9107": true, "LOCALHOST.": true, "127.0.0.1": true, "127.0.0.1:80": true, "192.168.1.4:9107": true,
+		"[::1]": true, "[::1]:9107": true, "::1": true, own: true, own + ".local:9107": true, "edge.lan": true, "edge.lan:443": true, "edge.example": true,
+		"": false, ":9107": false, "evil.example": false, "evil.example:9107": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false,
+		"evil.lan": false, "edge.lan.evil": false, "[evil.example]:80": false, "127.1": false, "0x7f000001": false, "localhost:80:80": false, "..": false, "localhost..": false,
+	} {
+		if h.has(host) != want {
+			t.Errorf("%q is taken: %v, want %v", host, !want, want)
+		}
+	}
+}
+
+func FuzzHosts(f *testing.F) {
+	for _, seed := range []string{"localhost:80", "[::1]:80", "[::1%25eth0]", "edge.lan.", "a:b:c", "[", "]", "[]:1"} {
+		f.Add(seed)
+	}
+	h := hosts{"localhost": true, "edge.lan": true}
+	f.Fuzz(func(t *testing.T, host string) {
+		if !h.has(host) {
+			return
+		}
+		name := host
+		if n, _, err := net.SplitHostPort(host); err == nil {
+			name = n
+		}
+		name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+		if _, err := netip.ParseAddr(name); err != nil && !h[name] {
+			if _, err := netip.ParseAddr(strings.TrimSuffix(strings.Trim(host, "[]"), ".")); err != nil {
+				t.Errorf("%q is taken", host)
+			}
+		}
+	})
+}
+
+// writeCertificate writes PATH.pem and PATH.key.
+func writeCertificate(t *testing.T, path string, ca *x509.Certificate, signer *ecdsa.PrivateKey, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), crand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.ParseIP("127.0.0.1")},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: ca == nil, BasicConstraintsValid: true,
+	}
+	if ca == nil {
+		ca, signer = c, key
+	}
+	der, err := x509.CreateCertificate(crand.Reader, c, ca, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(path+end, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return c, key
+}

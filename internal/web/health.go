@@ -1,0 +1,100 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"edge/internal/terminal"
+	"edge/stream"
+)
+
+const (
+	AliveWithin = 20 * time.Second // silence of a loop that learns; a step or a checkpoint is much shorter
+	storeWithin = 10 * time.Second // age of what is known about the store
+)
+
+// Check is one condition, in words.
+type Check struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// health is the answer to /healthz and /readyz.
+type health struct {
+	Status string  `json:"status"`           // ok or failing
+	Checks []Check `json:"checks,omitempty"` // not for those who have to give a password and do not
+}
+
+// healthOf is failing if one of the checks is.
+func healthOf(checks []Check) health {
+	h := health{"ok", checks}
+	for _, c := range checks {
+		if !c.OK {
+			h.Status = "failing"
+		}
+	}
+	return h
+}
+
+func (h health) code() int {
+	if h.Status != "ok" {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// Alive reports whether the loop of every model has given a sign of life lately.
+func (m *Monitor) Alive(within time.Duration) []Check {
+	var checks []Check
+	for _, served := range m.now().Models {
+		silence := served.Loop.Silence()
+		checks = append(checks, Check{
+			"model " + served.Name, silence < within,
+			fmt.Sprintf("the loop that learns gave its last sign of life %v ago", silence.Round(time.Millisecond)),
+		})
+	}
+	return checks
+}
+
+// ready reports whether what arrives is answered, and what it teaches kept.
+func (m *Monitor) ready() []Check {
+	s := m.now().Node.Stats()
+	broker := Check{"broker", s.Connected, "connected"}
+	if !s.Connected {
+		broker.Detail = "not connected: " + cmp.Or(s.Failure, "not tried yet")
+	}
+	topics := Check{"subscriptions", s.Connected && s.Subscribed, "granted"}
+	switch {
+	case !s.Connected:
+		topics.Detail = "none without a connection"
+	case len(s.Refused) > 0:
+		topics.Detail = "refused by the broker: " + strings.Join(s.Refused, ", ")
+	case !s.Subscribed:
+		topics.Detail = "not granted yet"
+	}
+	message := Check{"last message", true, "none yet"} // a silent sensor is no fault of the node
+	if s.Received > 0 {
+		message.Detail = fmt.Sprintf("%v ago", s.SinceMessage.Round(time.Millisecond))
+	}
+	return []Check{broker, topics, m.storeReady(&s), message}
+}
+
+func (m *Monitor) storeReady(s *stream.Stats) Check {
+	st := m.store.Load()
+	switch {
+	case s.Degraded:
+		return Check{"store", false, "the journal cannot be written; nothing is learnt or acknowledged until it can: " + s.CommitError}
+	case st == nil:
+		return Check{"store", false, "not looked at yet"}
+	case st.err != nil:
+		return Check{"store", false, st.err.Error()}
+	}
+	if age := time.Since(st.at); age > storeWithin {
+		return Check{"store", false, fmt.Sprintf("the disk has not answered for %v", age.Round(time.Second))}
+	}
+	return Check{"store", true, fmt.Sprintf("writable, %s", terminal.Bytes(uint64(st.FileBytes)))}
+}

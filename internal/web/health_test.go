@@ -1,0 +1,48 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/internal/config"
+	"edge/internal/process"
+	"edge/online"
+	"edge/stream"
+)
+
+func TestHealthChecks(t *testing.T) {
+	learner, err := online.NewLearner(func() online.Config { c := online.DefaultConfig(); c.Features = []string{"a"}; return c }())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMonitor()
+	m.Follow(&Deployment{Config: new(config.Config), Models: []*Model{{Name: "m", Loop: online.NewLoop(learner, online.LoopOptions{})}}})
+	if h := healthOf(m.Alive(time.Hour)); h.code() != http.StatusOK || len(h.Checks) != 1 {
+		t.Errorf("a new loop: %+v", h)
+	}
+	if h := healthOf(m.Alive(0)); h.code() != http.StatusServiceUnavailable || h.Status != "failing" {
+		t.Errorf("a loop that does nothing: %+v", h)
+	}
+	folder := t.TempDir()
+	for name, tc := range map[string]struct {
+		sample   *storeSample
+		degraded bool
+		ok       bool
+		detail   string
+	}{
+		"unknown":    {nil, false, false, "not looked at yet"},
+		"fine":       {&storeSample{at: time.Now()}, false, true, "writable"},
+		"degraded":   {&storeSample{at: time.Now()}, true, false, "nothing is learnt"},
+		"unreadable": {&storeSample{at: time.Now(), err: io.ErrUnexpectedEOF}, false, false, "unexpected EOF"},
+		"gone":       {&storeSample{at: time.Now(), err: process.Writable(folder + "/none")}, false, false, "no such file"},
+		"slow disk":  {&storeSample{at: time.Now().Add(-time.Minute)}, false, false, "has not answered for 1m0s"},
+	} {
+		m.store.Store(tc.sample)
+		if c := m.storeReady(&stream.Stats{Degraded: tc.degraded}); c.OK != tc.ok || !strings.Contains(c.Detail, tc.detail) {
+			t.Errorf("%s: %+v, want %v and %q", name, c, tc.ok, tc.detail)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"edge/configs"
+)
+
+// A class that is not valid text does not take the metrics away.
+func TestMetricLabel(t *testing.T) {
+	for class, want := range map[string]string{"ok": "ok", "größer": "größer", "\xff\xfe": `"\xff\xfe"`} {
+		if got := metricLabel(class); got != want {
+			t.Errorf("metricLabel(%q) = %q, want %q", class, got, want)
+		}
+	}
+}
+
+// Every metric of the dashboard exists, with the labels that it uses.
+func TestGrafanaDashboard(t *testing.T) {
+	if !gjson.ValidBytes(configs.Grafana) {
+		t.Fatal("configs/grafana.json is not JSON")
+	}
+	m := NewMonitor()
+	known := map[string][]string{}
+	for _, f := range newCollector(m).families {
+		known[f.name] = f.labels
+	}
+	used := map[string]bool{}
+	use := regexp.MustCompile(`\b((?:edge|go|process)_[a-z0-9_]+)(\{[^}]*\})?`)
+	label := regexp.MustCompile(`([a-z]+)=~?"`)
+	for _, e := range gjson.GetBytes(configs.Grafana, "panels.#.targets.#.expr|@flatten").Array() {
+		for _, match := range use.FindAllStringSubmatch(e.String(), -1) {
+			name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(match[1], "_bucket"), "_sum"), "_count")
+			labels, ok := known[name]
+			if !ok {
+				t.Errorf("%s: there is no metric %s", e, match[1])
+			}
+			used[name] = true
+			for _, l := range label.FindAllStringSubmatch(match[2], -1) {
+				if !slices.Contains(slices.Concat(labels, []string{"job", "instance", "le"}), l[1]) {
+					t.Errorf("%s: %s has no label %s, but %s", e, name, l[1], labels)
+				}
+			}
+		}
+	}
+	if len(used) < 20 {
+		t.Errorf("the dashboard shows %d metrics only: %v", len(used), slices.Sorted(maps.Keys(used)))
+	}
+}
+
+// Dashboards and alerts depend on the name, the kind and the labels of each metric.
+func TestMetricFamilies(t *testing.T) {
+	want, err := os.ReadFile("testdata/metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for _, m := range newCollector(NewMonitor()).families {
+		got = fmt.Appendf(got, "%s %s %v %s\n", m.name, m.kind, m.labels, m.help)
+	}
+	if string(got) != string(want) {
+		t.Errorf("the metrics are\n%swant\n%s", got, want)
+	}
+}

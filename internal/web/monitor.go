@@ -1,0 +1,342 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"edge/internal/process"
+	"edge/internal/report"
+	"edge/online"
+	"edge/online/score"
+	"edge/persist"
+	"edge/stream"
+)
+
+const lookAtStore = time.Second
+
+const keptSamples = 24 // of each model, to be looked at
+
+const keptEvents = 40 // of the node
+
+const courseMinStep = 1 // seconds between two of them, before any went
+
+// Monitor remembers what the page, the metrics and the health checks say of a
+// running daemon beyond the snapshots that its parts offer: the last samples
+// and events, the course of the scores, how long things took. Its methods may
+// be called from any goroutine and do not wait for the disk or for learning.
+type Monitor struct {
+	started time.Time
+	Build   process.Version
+	http    *httpStats
+
+	at    atomic.Pointer[Deployment]
+	store atomic.Pointer[storeSample]
+
+	mu         sync.Mutex
+	recent     map[string]*recent // by model
+	events     []stream.Event     // latest last
+	commitTime *histogram
+}
+
+// storeSample is how the store was at a moment.
+type storeSample struct {
+	persist.Stats
+	at  time.Time
+	err error // why it cannot be read or written
+}
+
+// recent is what a monitor remembers of one model.
+type recent struct {
+	samples []sample // latest last
+	present present
+	course  []report.CoursePoint
+	skip    int // looks between two points of the course
+	skipped int
+
+	predicted              map[string]uint64 // by the most probable class; "" while none is known
+	predictTime, learnTime *histogram
+}
+
+// sample is a prediction and when it was made. Its label is there once it is
+// known, whichever way it came.
+type sample struct {
+	*stream.Prediction
+	at    time.Time
+	label string
+}
+
+// NewMonitor returns the monitor of a daemon, which lets it follow a deployment
+// before anything runs.
+func NewMonitor() *Monitor {
+	return &Monitor{started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+}
+
+// Bounds of histograms, in seconds.
+var (
+	fastTimes = []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 1}
+	slowTimes = []float64{500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 10}
+)
+
+// now returns the deployment that it follows.
+func (m *Monitor) now() *Deployment { return m.at.Load() }
+
+// Follow takes a deployment for the present one. What is remembered of a model
+// that has gone is kept: it may come back.
+func (m *Monitor) Follow(p *Deployment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name := range p.Config.Models {
+		if m.recent[name] == nil {
+			m.recent[name] = &recent{
+				skip: courseMinStep, predicted: map[string]uint64{}, predictTime: newHistogram(fastTimes), learnTime: newHistogram(slowTimes),
+			}
+		}
+	}
+	m.at.Store(p)
+}
+
+// OnPrediction is the node's hook.
+func (m *Monitor) OnPrediction(p *stream.Prediction) {
+	class := ""
+	if p.Class >= 0 {
+		class = p.Classes[p.Class]
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[p.Model]
+	r.predicted[class]++
+	r.predictTime.observe(p.Latency.Seconds())
+	var kept *stream.Prediction
+	if len(r.samples) == keptSamples {
+		kept = r.samples[0].Prediction // whose turn to go it is
+	} else {
+		kept = new(stream.Prediction)
+	}
+	p.CopyTo(kept)
+	now := time.Now()
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
+	r.present.add(p.Device, class, kept, now)
+}
+
+// OnLearnt is the hook of the loops.
+func (m *Monitor) OnLearnt(model string, took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recent[model].learnTime.observe(took.Seconds())
+}
+
+// OnCommit is the hook of the journal.
+func (m *Monitor) OnCommit(took time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.commitTime.observe(took.Seconds())
+}
+
+// OnEvent is the node's other hook.
+func (m *Monitor) OnEvent(e stream.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(keepLast(m.events, keptEvents-1), e)
+}
+
+// keepLast drops all but the last n, in place.
+func keepLast[T any](list []T, n int) []T {
+	if len(list) <= n {
+		return list
+	}
+	return append(list[:0], list[len(list)-n:]...)
+}
+
+// newest returns the newest sample of a model.
+func (m *Monitor) newest(model string) (seq uint64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.recent[model]; r != nil && len(r.samples) > 0 {
+		return r.samples[len(r.samples)-1].Seq, true
+	}
+	return 0, false
+}
+
+// Labelled remembers the label of a sample. It is the node's hook, too.
+func (m *Monitor) Labelled(model string, seq uint64, label string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[model]
+	if r == nil {
+		return
+	}
+	samples := r.samples
+	for i := range samples {
+		if samples[i].Seq == seq {
+			samples[i].label = label
+		}
+	}
+}
+
+// remembered returns copies of what is remembered of a model.
+func (m *Monitor) remembered(model string) (samples []sample, course []report.CoursePoint) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[model]
+	samples = slices.Clone(r.samples)
+	for i := range samples {
+		own := new(stream.Prediction)
+		samples[i].CopyTo(own)
+		samples[i].Prediction = own
+	}
+	return samples, slices.Clone(r.course)
+}
+
+// devices returns what the devices of a model are doing.
+func (m *Monitor) devices(model string) presentView {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.recent[model].present.view(time.Now())
+}
+
+// observations are copies of the counts and times that a monitor has observed.
+type observations struct {
+	models     []modelObservations // in the order of their names
+	commitTime *histogram
+}
+
+// modelObservations are the observations of one model.
+type modelObservations struct {
+	model                  string
+	predicted              map[string]uint64
+	predictTime, learnTime *histogram
+}
+
+func (m *Monitor) observations() observations {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := observations{commitTime: m.commitTime.clone()}
+	for _, name := range slices.Sorted(maps.Keys(m.recent)) {
+		r := m.recent[name]
+		o.models = append(o.models, modelObservations{name, maps.Clone(r.predicted), r.predictTime.clone(), r.learnTime.clone()})
+	}
+	return o
+}
+
+func (m *Monitor) lastEvents() []stream.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.events)
+}
+
+// Run follows the store and the scores until ctx ends. A disk that does not
+// answer holds up nothing else: the sample of the store grows old.
+func (m *Monitor) Run(ctx context.Context, store *persist.Store, path string) {
+	var looks sync.WaitGroup
+	defer looks.Wait()
+	looks.Go(func() {
+		every(ctx, time.Second, func() {
+			for _, served := range m.now().Models {
+				m.trace(served.Name, &served.Loop.Status().Scores)
+			}
+		})
+	})
+	every(ctx, lookAtStore, func() {
+		s := storeSample{}
+		if s.Stats, s.err = store.Stats(); s.err == nil {
+			s.err = process.Writable(path)
+		} else {
+			m.now().Node.CheckJournal()
+		}
+		s.at = time.Now()
+		m.store.Store(&s)
+	})
+}
+
+// every calls f at once and then at intervals, until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		f()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// trace adds a point to the course of a model's scores, if there is news.
+func (m *Monitor) trace(model string, s *score.Scores) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.recent[model]
+	if s.N == 0 || len(r.course) > 0 && r.course[len(r.course)-1].N == s.N {
+		return
+	}
+	if r.skipped++; r.skipped < r.skip {
+		return
+	}
+	r.skipped = 0
+	r.course = append(r.course, report.CoursePoint{N: s.N, Error: s.Error, LogLoss: s.NLL, WindowError: s.Window.Error, WindowLogLoss: s.Window.NLL, Time: time.Now().Round(time.Millisecond)})
+	if len(r.course) < report.CoursePoints {
+		return
+	}
+	for i := range report.CoursePoints / 2 {
+		r.course[i] = r.course[2*i+1]
+	}
+	r.course, r.skip = r.course[:report.CoursePoints/2], 2*r.skip
+}
+
+// TimedJournal measures the commits of a journal.
+type TimedJournal struct {
+	stream.Journal
+	Took func(time.Duration)
+}
+
+// Commit is that of the journal.
+func (j TimedJournal) Commit(c *online.Commit) error {
+	began := time.Now()
+	err := j.Journal.Commit(c)
+	if err == nil {
+		j.Took(time.Since(began))
+	}
+	return err
+}
+
+// HealthOfStore is what the store adds to the health that the node publishes.
+func (m *Monitor) HealthOfStore() map[string]any {
+	st := m.store.Load()
+	if st == nil || st.err != nil {
+		return nil
+	}
+	return map[string]any{"store_bytes": st.FileBytes, "store_written_bytes": st.WrittenBytes}
+}
+
+// Words is how the daemon is, on one line.
+func (m *Monitor) Words() string {
+	s := m.now().Node.Stats()
+	b := strings.Builder{}
+	switch {
+	case !s.Connected:
+		b.WriteString("not connected to the broker")
+	case s.Degraded:
+		b.WriteString("connected; the journal cannot be written")
+	default:
+		b.WriteString("connected")
+	}
+	for _, served := range m.now().Models {
+		sc := served.Loop.Status().Scores
+		fmt.Fprintf(&b, "; %s: %d samples", served.Name, sc.N)
+		if sc.N > 0 {
+			fmt.Fprintf(&b, ", error %.3f", sc.Window.Error)
+		}
+	}
+	return b.String()
+}
+
+// Connections returns the open connections to the page and the requests that were
+// refused, by the reason.
+func (m *Monitor) Connections() (open int, refused map[string]uint64) { return m.http.snapshot() }

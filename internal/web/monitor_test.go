@@ -1,0 +1,33 @@
+package web
+
+import (
+	"testing"
+
+	"edge/internal/config"
+	"edge/internal/report"
+	"edge/online/score"
+)
+
+// A course of any length fits, and keeps its ends.
+func TestCourseIsBounded(t *testing.T) {
+	cfg := config.Default()
+	cfg.Models["m"] = config.DefaultModel()
+	m := NewMonitor()
+	m.Follow(&Deployment{Config: &cfg})
+	for n := range 10000 {
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}})
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}}) // no news
+	}
+	_, course := m.remembered("m")
+	if len(course) >= report.CoursePoints || len(course) < report.CoursePoints/4 {
+		t.Errorf("%d points", len(course))
+	}
+	if first, last := course[0].N, course[len(course)-1].N; first > 200 || last < 9800 {
+		t.Errorf("from %d to %d, want 1 to 9999 or nearly", first, last)
+	}
+	for i := 1; i < len(course); i++ {
+		if course[i].N <= course[i-1].N {
+			t.Fatalf("point %d is %+v after %+v", i, course[i], course[i-1])
+		}
+	}
+}

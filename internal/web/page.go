@@ -1,0 +1,46 @@
+package web
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// The page that shows a running daemon.
+var (
+	//go:embed page.html
+	pageBody string
+	//go:embed page.css
+	pageStyle string
+	//go:embed page.js
+	pageProgram string
+)
+
+// page is all of it in one file.
+var page = sync.OnceValue(func() string {
+	styled := strings.Replace(pageBody, "<style></style>", "<style>\n"+pageStyle+"</style>", 1)
+	return strings.Replace(styled, "<script></script>", "<script>\n"+pageProgram+"</script>", 1)
+})
+
+// pagePolicy lets a browser run what is in the page, ask the server that it
+// came from, and nothing else.
+var pagePolicy = sync.OnceValue(func() string {
+	hash := func(tag string) string {
+		_, rest, _ := strings.Cut(page(), "<"+tag+">")
+		inner, _, _ := strings.Cut(rest, "</"+tag+">")
+		sum := sha256.Sum256([]byte(inner))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		hash("script"), hash("style"))
+})
+
+func servePage(rw http.ResponseWriter, _ *http.Request) {
+	rw.Header().Set("Content-Type", "text/html; charset=utf-8")
+	rw.Header().Set("Content-Security-Policy", pagePolicy())
+	fmt.Fprint(rw, page())
+}

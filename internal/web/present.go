@@ -1,0 +1,258 @@
+package web
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"edge/stream"
+)
+
+const (
+	keptDevices  = 64 // of each model; the one that was silent longest makes room
+	shownDevices = 32 // of them, the most recent ones
+	maxBands     = 96 // of a device's timeline
+	bandShares   = 4  // classes that are told apart within a band, the first ones
+	maxNames     = 255
+	shortestBand = time.Second
+	longestBand  = 1024 * time.Second // 96 of them are a day and three hours
+)
+
+// present is what the devices of a model are doing: the class of each, since
+// when, and how the classes of its predictions followed each other. Its memory
+// is bounded: bands get longer as the timeline does, up to longestBand; then the
+// oldest go.
+type present struct {
+	devices map[string]*device
+	gone    bool      // a device has made room
+	start   time.Time // of the first band
+	width   time.Duration
+	names   []string // of classes, by their number in a band; the first stands for all beyond maxNames
+}
+
+// device is one of those that a model classifies. Its name is "" where topics
+// name none.
+type device struct {
+	name        string
+	class       string // "" while none is known
+	since, last time.Time
+	confidence  float64
+	novelty     float64
+	abstain     bool
+	samples     uint64
+	bands       []band // that have samples, oldest first
+}
+
+// band counts the classes of the predictions in one piece of the timeline.
+type band struct {
+	at     int // start + at·width is when it begins
+	shares [bandShares]share
+	last   uint8 // class of the last prediction
+}
+
+type share struct {
+	n     uint32 // 0: no class
+	class uint8
+}
+
+// add takes a prediction up.
+func (p *present) add(name, class string, s *stream.Prediction, now time.Time) {
+	if p.devices == nil {
+		p.devices, p.start, p.width, p.names = map[string]*device{}, now, shortestBand, []string{"other classes"}
+	}
+	d := p.devices[name]
+	if d == nil {
+		p.makeRoom()
+		d = &device{name: name, since: now}
+		p.devices[name] = d
+	}
+	if d.class != class {
+		d.class, d.since = class, now
+	}
+	d.last, d.confidence, d.novelty, d.abstain = now, 0, s.Novelty, s.Abstain
+	d.samples++
+	if s.Class >= 0 {
+		d.confidence = s.Probs[s.Class]
+	}
+	d.count(p.at(now), p.number(class))
+}
+
+// at returns the band of a moment, which is not before an earlier one. It makes
+// the bands longer if the timeline would have too many of them.
+func (p *present) at(now time.Time) int {
+	at := int(now.Sub(p.start) / p.width)
+	for at >= maxBands && p.width < longestBand {
+		p.width *= 2
+		for _, d := range p.devices {
+			d.merge()
+		}
+		at = int(now.Sub(p.start) / p.width)
+	}
+	return at
+}
+
+// makeRoom lets the device go that was silent longest, if there are too many.
+func (p *present) makeRoom() {
+	if len(p.devices) < keptDevices {
+		return
+	}
+	var oldest *device
+	for _, d := range p.devices {
+		if oldest == nil || d.last.Before(oldest.last) {
+			oldest = d
+		}
+	}
+	delete(p.devices, oldest.name)
+	p.gone = true
+}
+
+// number returns that of a class in the bands.
+func (p *present) number(class string) uint8 {
+	i := slices.Index(p.names, class)
+	if i < 0 && len(p.names) <= maxNames {
+		i = len(p.names)
+		p.names = append(p.names, class)
+	}
+	return uint8(max(i, 0))
+}
+
+// count adds a prediction to the band at a place, which is not before the last.
+func (d *device) count(at int, class uint8) {
+	if n := len(d.bands); n == 0 || d.bands[n-1].at < at {
+		oldest := at - maxBands + 1 // the class before it is still known from the last band before it
+		for len(d.bands) > 1 && d.bands[1].at <= oldest {
+			d.bands = append(d.bands[:0], d.bands[1:]...)
+		}
+		d.bands = append(d.bands, band{at: at})
+	}
+	b := &d.bands[len(d.bands)-1]
+	b.last = class
+	b.add(class, 1)
+}
+
+// add counts predictions of a class.
+func (b *band) add(class uint8, n uint32) {
+	for i := range b.shares {
+		s := &b.shares[i]
+		if s.n == 0 {
+			s.class = class
+			if i == bandShares-1 {
+				s.class = 0 // all others
+			}
+		}
+		if s.class == class || i == bandShares-1 {
+			s.n += n
+			return
+		}
+	}
+}
+
+// merge makes one band of two.
+func (d *device) merge() {
+	merged := d.bands[:0]
+	for _, b := range d.bands {
+		b.at /= 2
+		if n := len(merged); n > 0 && merged[n-1].at == b.at {
+			to := &merged[n-1]
+			for _, s := range b.shares {
+				if s.n > 0 {
+					to.add(s.class, s.n)
+				}
+			}
+			to.last = b.last
+			continue
+		}
+		merged = append(merged, b)
+	}
+	d.bands = merged
+}
+
+// presentView is what the devices of a model are doing, as the API says it.
+type presentView struct {
+	From    time.Time    `json:"from"`     // when the timelines begin
+	Devices []deviceView `json:"devices"`  // the most recent first, 32 at most
+	Others  int          `json:"others"`   // devices that are not shown
+	AtLeast bool         `json:"at_least"` // there are more of them than others says
+}
+
+type deviceView struct {
+	Device     string     `json:"device"` // "" where topics name none
+	Class      string     `json:"class"`  // "" while none is known
+	Since      time.Time  `json:"since"`  // of the class
+	Last       time.Time  `json:"ts"`     // of the last sample
+	Confidence float64    `json:"confidence"`
+	Novelty    float64    `json:"novelty"`
+	Abstain    bool       `json:"abstain"`
+	Samples    uint64     `json:"samples"`
+	Timeline   []bandView `json:"timeline"`
+}
+
+// bandView is a piece of a timeline, until the next one begins or until now.
+type bandView struct {
+	Time   time.Time          `json:"ts"`
+	Shares map[string]float64 `json:"shares"` // of the predictions, by class
+}
+
+// view describes the devices as they are now.
+func (p *present) view(now time.Time) presentView {
+	// Moments are kept on the clock that never jumps; what is shown is that of now.
+	wall := func(t time.Time) time.Time { return now.Add(-now.Sub(t)).Round(100 * time.Millisecond) }
+	v := presentView{From: wall(now), Devices: []deviceView{}}
+	if p.devices == nil {
+		return v
+	}
+	first := max(0, p.at(now)-maxBands+1)
+	v.From = wall(p.moment(first))
+	var all []*device
+	for _, d := range p.devices {
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b *device) int { return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.name, b.name)) })
+	shown := all[:min(len(all), shownDevices)]
+	v.Others, v.AtLeast = len(all)-len(shown), p.gone
+	for _, d := range shown {
+		of := deviceView{
+			Device: d.name, Class: d.class, Since: wall(d.since), Last: wall(d.last),
+			Confidence: d.confidence, Novelty: d.novelty, Abstain: d.abstain, Samples: d.samples,
+		}
+		for i, b := range d.bands {
+			if b.at >= first {
+				of.append(wall(p.moment(b.at)), p.shares(b))
+			}
+			// Its last class holds until the next sample.
+			from := max(b.at+1, first)
+			if next := i + 1; next < len(d.bands) && from < d.bands[next].at || next == len(d.bands) && p.moment(from).Before(now) {
+				of.append(wall(p.moment(from)), map[string]float64{p.names[b.last]: 1})
+			}
+		}
+		v.Devices = append(v.Devices, of)
+	}
+	return v
+}
+
+func (p *present) moment(at int) time.Time { return p.start.Add(time.Duration(at) * p.width) }
+
+// append adds a band, unless it goes on as the last one.
+func (v *deviceView) append(at time.Time, shares map[string]float64) {
+	if n := len(v.Timeline); n > 0 && len(shares) == 1 && maps.Equal(v.Timeline[n-1].Shares, shares) {
+		return
+	}
+	v.Timeline = append(v.Timeline, bandView{at, shares})
+}
+
+// shares are the fractions of a band's classes.
+func (p *present) shares(b band) map[string]float64 {
+	total := 0.
+	for _, s := range b.shares {
+		total += float64(s.n)
+	}
+	v := map[string]float64{}
+	for _, s := range b.shares {
+		if s.n > 0 {
+			v[p.names[s.class]] += math.Round(1000*float64(s.n)/total) / 1000
+		}
+	}
+	return v
+}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"edge/internal/config"
+)
+
+// An address that others reach is warned of, one that they do not is not.
+func TestListenWarns(t *testing.T) {
+	m := NewMonitor()
+	m.Follow(&Deployment{Config: new(config.Config)})
+	for listen, want := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true} {
+		var log lockedLog
+		w := NewServer(config.HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
+		w.Close()
+		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && w.listener != nil {
+			t.Errorf("%s: warned: %v, want %v: %s", listen, got, want, &log)
+		}
+	}
+}
+
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// writeFile writes a file in a folder of the test's own.
+func writeFile(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,36 @@
+package web
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestViewersByAddress(t *testing.T) {
+	a, b, c := netip.MustParsePrefix("10.0.0.1/32"), netip.MustParsePrefix("10.0.0.2/32"), netip.MustParsePrefix("10.0.0.3/32")
+	v := viewers{max: 4}
+	var ended []string
+	enter := func(from netip.Prefix, name string) {
+		t.Helper()
+		if leave, wait := v.enter(from, func() { ended = append(ended, name) }); leave == nil {
+			t.Fatalf("%s has to wait %v", name, wait)
+		}
+	}
+	enter(b, "b1")
+	enter(a, "a1")
+	enter(a, "a2")
+	enter(a, "a3")
+	enter(c, "c1") // for the oldest of a, which has most
+	enter(c, "c2")
+	if got := strings.Join(ended, " "); got != "a1 a2" {
+		t.Errorf("ended are %s, want a1 a2", got)
+	}
+	v.stays = time.Hour
+	if leave, wait := v.enter(b, func() {}); leave != nil || wait <= 0 || wait > time.Hour {
+		t.Errorf("a place is given up too early, or never: wait %v", wait)
+	}
+	if v.len() != 4 {
+		t.Errorf("%d viewers, want 4", v.len())
+	}
+}

@@ -1,0 +1,81 @@
+package online
+
+import (
+	"fmt"
+	"strings"
+)
+
+// perClassShape ends the Shape of a configuration with a kernel for each class.
+const perClassShape = " kernel=per-class"
+
+// Shape describes the part of the configuration that shapes the state;
+// configurations with the same Shape can carry on from each other's states.
+func (c Config) Shape() string {
+	var horizons []string
+	for _, h := range c.Horizons {
+		text, _ := h.MarshalText()
+		horizons = append(horizons, string(text))
+	}
+	shape := fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
+		strings.Join(c.Features, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
+	if c.Kernel == PerClass {
+		shape += perClassShape
+	}
+	return shape
+}
+
+// ConfigOfShape returns a configuration with the given Config.Shape.
+func ConfigOfShape(shape string) (Config, error) {
+	cfg := DefaultConfig()
+	names, rest, ok := cutLast(shape, " inducing=")
+	names, prefix := strings.CutPrefix(names, "features=")
+	var horizons string
+	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
+		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+	}
+	if strings.HasSuffix(rest, perClassShape) {
+		cfg.Kernel = PerClass
+	}
+	cfg.Features = strings.Split(names, ",")
+	cfg.Horizons = nil
+	for word := range strings.SplitSeq(horizons, ",") {
+		var h Horizon
+		if err := h.UnmarshalText([]byte(word)); err != nil {
+			return cfg, err
+		}
+		cfg.Horizons = append(cfg.Horizons, h)
+	}
+	if cfg.Shape() != shape {
+		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
+	}
+	return cfg, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// EncodedSize returns the size in bytes of a model's encoded state with C classes,
+// once the warm-up is over:
+//
+//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C) + 3·(M·D + D + 3) + C² + 2·C·(D+1)]
+func (cfg Config) EncodedSize(classes int) uint64 {
+	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
+	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
+	kernels := uint64(1)
+	if cfg.Kernel == PerClass {
+		kernels = max(c, 1)
+	}
+	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3) + c*c + 2*c*(d+1))
+}
+
+// RestoreOrNew returns a learner restored from a state, or a new one if state is nil.
+func RestoreOrNew(cfg Config, state []byte) (*Learner, error) {
+	if state == nil {
+		return NewLearner(cfg)
+	}
+	return Restore(cfg, state)
+}

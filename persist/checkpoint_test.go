@@ -1,0 +1,54 @@
+package persist
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edge/online"
+)
+
+// TestCheckpoints checks that generations alternate, and that the journal begins after
+// the older one.
+func TestCheckpoints(t *testing.T) {
+	s := newStore(t, tempPath(t), Options{})
+	newTruths(t, s, "m")
+	for i := range uint64(6) {
+		n := i * 10
+		for range 10 {
+			n++
+			if err := s.Commit(&online.Commit{Records: []online.Record{sample("m", n)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Checkpoint("m", n, stateOf(n, 5000)); err != nil {
+			t.Fatal(err)
+		}
+		info, err := s.Info("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Info{Model: "m", Shape: testShape, First: 1, Last: n, Dedupe: info.Dedupe,
+			Checkpoints: []Generation{{Generation: i + 1, Seq: n, Bytes: 5000}}}
+		if i > 0 {
+			want.Checkpoints = append(want.Checkpoints, Generation{Generation: i, Seq: n - 10, Bytes: 5000})
+			want.First = n - 10 + 1
+		}
+		if diff := cmp.Diff(want, info); diff != "" {
+			t.Fatalf("after checkpoint %d, −want +got:\n%s", i+1, diff)
+		}
+	}
+	if err := s.Checkpoint("m", 59, []byte("x")); !errors.Is(err, ErrSequence) {
+		t.Errorf("a checkpoint behind the newest: %v, want %v", err, ErrSequence)
+	}
+	// Several checkpoints at one seq, as after training without records: Load returns the latest.
+	for _, state := range []string{"one", "two", "three"} {
+		if err := s.Checkpoint("m", 60, []byte(state)); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Load("m", testShape); err != nil || string(r.State) != state || r.Seq != 60 || len(r.Records) != 0 {
+			t.Errorf("after checkpoint %q at the same seq: %+v, %v", state, r, err)
+		}
+	}
+}

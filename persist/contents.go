@@ -1,0 +1,340 @@
+package persist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// contents are the entries of one transaction's tree, read without trusting the
+// file.
+type contents struct {
+	version     uint64 // format version; 0: not found
+	models      map[string]*modelContents
+	problems    []string
+	known       bool   // the tree contains a valid seal of this package
+	visited     int    // values, with or without a valid seal
+	sound       bool   // bbolt can read the tree
+	stamp       uint64 // low 32 bits of the number of the transaction that wrote the tree; 0: not found
+	stale       bool   // the tree is older than its meta page
+	taken       []byte // sealed; nil: not found
+	filters     []byte // sealed; nil: not found
+	pages, used int64  // pages up to the high-water mark, and those that the tree uses
+}
+
+// modelContents are the valid entries of one model. Values are nil where survey
+// does not keep them.
+type modelContents struct {
+	shape   []byte // sealed; nil: not found
+	slots   [2]slot
+	states  [2][]byte         // sealed
+	journal map[uint64][]byte // sealed
+	pending map[uint64]pendingEntry
+	ledger  *ledger // as stored; nil: not found
+	counted ledger  // of the entries found
+	notes   problems
+}
+
+// pendingEntry is a pending sample.
+type pendingEntry struct {
+	key   uint64
+	value []byte // sealed
+}
+
+func newModelContents() *modelContents {
+	return &modelContents{journal: make(map[uint64][]byte), pending: make(map[uint64]pendingEntry)}
+}
+
+// intact reports whether the entries match the ledger.
+func (h *modelContents) intact() bool {
+	return h.ledger != nil && h.shape != nil &&
+		h.ledger.entries == h.counted.entries && h.ledger.sum == h.counted.sum && h.ledger.pending == uint64(len(h.pending))
+}
+
+// missing returns an error that names the first missing record of those that Load
+// would replay.
+func (h *modelContents) missing() error {
+	first := h.slots[newest(h.slots)].seq + 1
+	if h.slots[newest(h.slots)].generation == 0 && len(h.journal) > 0 {
+		first = slices.Min(slices.Collect(maps.Keys(h.journal)))
+	}
+	for seq := first; seq <= h.ledger.last; seq++ {
+		if _, ok := h.journal[seq]; !ok {
+			return fmt.Errorf("record %d is missing", seq)
+		}
+	}
+	return nil
+}
+
+// survey reads the tree of m and checks its structure, seals and ledgers. It keeps
+// the sealed values if keep is true.
+func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
+	c := &contents{models: make(map[string]*modelContents)}
+	var structure, pr problems
+	p := newPages(file, size, m, &structure)
+	p.entries(m.root, func(bucket string, key, value []byte) {
+		c.visited++
+		h, err := c.visit(bucket, key, value, keep)
+		if err != nil {
+			pr.add("%s: %x: %v", bucket, key, err)
+		}
+		if err != nil && h != nil {
+			h.notes.add("%s: %x: %v", bucket, key, err)
+		}
+	})
+	p.freelist(m.freelist)
+	if c.version == 0 {
+		pr.add("the format version is missing")
+	}
+	// A file that bbolt's own tool has compacted has a higher stamp.
+	c.stale = c.stamp != 0 && int32(uint32(c.stamp)-uint32(m.txid)) < 0
+	if c.stamp == 0 {
+		pr.add("the stamp of the transaction is missing")
+	}
+	if c.stale {
+		pr.add("the tree is of transaction %d, its meta page of %d: the disk has lost a write", c.stamp, m.txid)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.models)) {
+		switch h := c.models[name]; {
+		case !h.intact():
+			pr.add("%s: the entries differ from the ledger", name)
+		default:
+			if err := h.missing(); err != nil {
+				pr.add("%s: %v", name, err)
+			}
+		}
+	}
+	c.sound = len(structure.list) == 0
+	c.problems = append(structure.all(), pr.all()...)
+	c.pages, c.used = int64(len(p.seen)), p.used
+	return c
+}
+
+// kinds maps the first part of a bucket's name, or of a key in "meta", to the kind of
+// its values.
+var kinds = map[string]kind{
+	"shape": kindShape, "journal": kindRecord, "pending": kindPending, "checkpoint": kindCheckpoint, bucketLedger: kindLedger,
+}
+
+// visit checks one value and adds it. It returns the contents of the value's model,
+// nil for a value that belongs to no model.
+func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *modelContents, err error) {
+	class, name, _ := strings.Cut(bucket, "/")
+	generation := ""
+	switch class {
+	case bucketMeta:
+		if string(key) == keyFormat {
+			c.version, err = c.readNumber(kindFormat, bucket, key, value, decodeFormat)
+			return nil, err
+		}
+		if string(key) == keySession {
+			return nil, c.addSession(bucket, key, value)
+		}
+		class, name, _ = strings.Cut(string(key), "/")
+	case bucketLedger:
+		if string(key) == keyStamp {
+			c.stamp, err = c.readNumber(kindStamp, bucket, key, value, decodeStamp)
+			return nil, err
+		}
+		if string(key) == keyTaken {
+			return nil, c.addTaken(bucket, key, value)
+		}
+		name = string(key)
+	case "checkpoint":
+		name, generation, _ = strings.Cut(name, "/")
+	}
+	k := kinds[class]
+	switch { // a valid CRC does not prove that this package wrote the value
+	case k == 0,
+		(k == kindRecord || k == kindPending) && keyNumber(key) == 0,
+		k == kindCheckpoint && (!bytes.Equal(key, stateKey) || generation != "0" && generation != "1"):
+		return nil, errEncoding
+	}
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if h = c.models[name]; h == nil {
+		h = newModelContents()
+		c.models[name] = h
+	}
+	payload, err := unseal(k, bucket, key, value)
+	if err != nil {
+		return h, err
+	}
+	c.known = true
+	kept := value
+	if !keep {
+		kept = nil
+	}
+	switch k {
+	case kindLedger:
+		l, err := decodeLedger(payload)
+		if err != nil {
+			return h, err
+		}
+		h.ledger = &l
+		return h, nil // the ledger does not count itself
+	case kindShape:
+		h.shape = value
+	case kindRecord:
+		if _, err := decodeRecord(payload); err != nil {
+			return h, err
+		}
+		h.journal[keyNumber(key)] = kept
+	case kindPending:
+		p, err := decodePending(payload)
+		if err != nil {
+			return h, err
+		}
+		h.pending[keyNumber(key)] = pendingEntry{p.Key, kept}
+	case kindCheckpoint:
+		cp, err := decodeCheckpoint(payload)
+		if err != nil {
+			return h, err
+		}
+		i := int(generation[0] - '0')
+		h.slots[i], h.states[i] = slot{cp.generation, cp.seq}, kept
+	}
+	h.counted.add(value)
+	return h, nil
+}
+
+// addSession checks the filters of the broker's session, which belong to no model,
+// and keeps them for a rollback. A repair drops them, so that the node cannot
+// unsubscribe from filters that its configuration no longer has.
+func (c *contents) addSession(bucket string, key, value []byte) error {
+	payload, err := unseal(kindSession, bucket, key, value)
+	if err != nil {
+		return err
+	}
+	c.known = true
+	if _, err := decodeFilters(payload); err != nil {
+		return err
+	}
+	c.filters = value
+	return nil
+}
+
+// addTaken checks the list of taken messages, which belongs to no model, and keeps
+// it for a repair.
+func (c *contents) addTaken(bucket string, key, value []byte) error {
+	payload, err := unseal(kindTaken, bucket, key, value)
+	if err != nil {
+		return err
+	}
+	c.known = true
+	if _, err := decodeTaken(payload); err != nil {
+		return err
+	}
+	c.taken = value
+	return nil
+}
+
+// readNumber decodes a value that is one number and belongs to no model.
+func (c *contents) readNumber(k kind, bucket string, key, value []byte, decode func([]byte) (uint64, error)) (uint64, error) {
+	payload, err := unseal(k, bucket, key, value)
+	if err != nil {
+		return 0, err
+	}
+	c.known = true
+	return decode(payload)
+}
+
+// examine checks a whole file. It returns an error if the file must not be changed
+// (ErrForeign) or cannot be read; the contents list damage.
+func examine(file io.ReaderAt, size int64) (*contents, error) {
+	metas, problems, err := readMetas(file, size)
+	if err != nil {
+		return nil, err
+	}
+	if len(metas) == 0 {
+		return &contents{problems: problems}, nil
+	}
+	c := survey(file, size, metas[0], false)
+	if err := checkVersion(c.version); err != nil {
+		return nil, err
+	}
+	if c.sound && !c.known && c.visited > 0 {
+		return nil, fmt.Errorf("a bbolt file of another program; choose another path: %w", ErrForeign)
+	}
+	c.problems = append(problems, c.problems...)
+	return c, nil
+}
+
+// readMetas returns the valid meta pages, newest first, and the problems of the
+// others.
+func readMetas(file io.ReaderAt, size int64) ([]meta, []string, error) {
+	var metas []meta
+	var problems []string
+	if size == 0 {
+		return nil, []string{"the file is empty"}, nil
+	}
+	for n := range int64(2) {
+		m, err := readMeta(file, n)
+		switch {
+		case errors.Is(err, ErrForeign):
+			return nil, nil, err
+		case err != nil:
+			problems = append(problems, err.Error())
+		default:
+			metas = append(metas, m)
+		}
+	}
+	if len(metas) == 0 {
+		ours, err := looksOurs(file, size)
+		if err == nil && !ours {
+			err = fmt.Errorf("a file of another program; move it away, or choose another path: %w", ErrForeign)
+		}
+		return nil, problems, err
+	}
+	slices.SortFunc(metas, func(a, b meta) int {
+		if a.txid > b.txid {
+			return -1
+		}
+		return 1
+	})
+	return metas, problems, nil
+}
+
+// looksOurs reports whether a file without a valid meta page may have been a state
+// file: its first pages have bbolt's magic number or consist of zeros, as after a
+// power cut, or any part of it contains the sealed format version.
+func looksOurs(file io.ReaderAt, size int64) (bool, error) {
+	const overlap = 16
+	buf := make([]byte, 64<<10)
+	for at := int64(0); at < size; at += int64(len(buf) - overlap) {
+		n, err := file.ReadAt(buf, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return false, err
+		}
+		part := buf[:n]
+		if at == 0 {
+			head := part[:min(n, 2*pageSize)]
+			zero := bytes.Count(head, []byte{0}) == len(head)
+			magic := false
+			for _, start := range []int{pageHeader, pageSize + pageHeader} {
+				magic = magic || len(head) >= start+4 && byteOrder.Uint32(head[start:]) == metaMagic
+			}
+			if zero || magic {
+				return true, nil
+			}
+		}
+		for version := uint64(1); version <= formatVersion; version++ {
+			if bytes.Contains(part, sealFormat(version)) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// wasteful reports whether a compaction would free more than compactAbove bytes and
+// more than half of the file.
+func (c *contents) wasteful() bool {
+	free := (c.pages - c.used) * pageSize
+	return free > compactAbove && 2*free > c.pages*pageSize
+}

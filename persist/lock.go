@@ -1,0 +1,48 @@
+package persist
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	lockTimeout = time.Second
+	lockRetry   = 50 * time.Millisecond
+)
+
+// lock opens the file at path and takes bbolt's lock on it: shared if flag only
+// reads, exclusive otherwise. The path names the returned file. ErrLocked names
+// the process that holds the lock, where the system reports it.
+func lock(path string, flag int) (*os.File, error) {
+	deadline := time.Now().Add(lockTimeout)
+	for {
+		file, err := os.OpenFile(path, flag, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		ours, err := tryLock(file, flag&os.O_RDWR == 0)
+		if err != nil {
+			_ = file.Close()
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		mine, err := file.Stat()
+		if err != nil {
+			_ = file.Close()
+			return nil, err
+		}
+		if ours {
+			// The previous holder may have renamed another file to the path.
+			if named, err := os.Stat(path); err == nil && os.SameFile(mine, named) {
+				return file, nil
+			}
+		}
+		_ = file.Close()
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("%w%s: stop it, or choose another state file", ErrLocked, holder(mine))
+		}
+		if !ours {
+			time.Sleep(lockRetry)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package persist
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// corrupt returns a function that changes the last byte of a value wherever the
+// file contains it, in older trees as well.
+func corrupt(bucket string, key []byte) func(t *testing.T, file []byte) {
+	return func(t *testing.T, file []byte) {
+		metas, _, _ := readMetas(bytes.NewReader(file), int64(len(file)))
+		found := false
+		var pr problems
+		newPages(bytes.NewReader(file), int64(len(file)), metas[0], &pr).entries(metas[0].root, func(b string, k, v []byte) {
+			if b == bucket && bytes.Equal(k, key) {
+				for at := 0; ; at++ {
+					n := bytes.Index(file[at:], v)
+					if n < 0 {
+						break
+					}
+					at += n
+					file[at+len(v)-1] ^= 1
+					found = true
+				}
+			}
+		})
+		if !found {
+			t.Fatalf("%s %x is not in the file", bucket, key)
+		}
+	}
+}
+
+// lossTest is a case of TestLosses.
+type lossTest struct {
+	name    string
+	damage  []func(*testing.T, []byte)
+	seq     uint64 // of the state that Load returns
+	records int
+	samples uint64 // lost
+	pending uint64
+	report  string // a problem or a note contains it
+}
+
+// TestLosses damages chosen values of a file, and checks the report, the repaired
+// state and the next start.
+func TestLosses(t *testing.T) {
+	h := makeHistory(t, 6_000)
+	bearing := h.truths[0]
+	for _, test := range []lossTest{
+		{name: "newest checkpoint", damage: []func(*testing.T, []byte){corrupt("checkpoint/bearing/1", stateKey)},
+			seq: 50, records: 100, report: "the checkpoint at 50 and 100 records"},
+		{name: "older checkpoint", damage: []func(*testing.T, []byte){corrupt("checkpoint/bearing/0", stateKey)},
+			seq: 90, records: 60, report: "the checkpoint at 90 and 60 records"},
+		{name: "both checkpoints", damage: []func(*testing.T, []byte){corrupt("checkpoint/bearing/0", stateKey), corrupt("checkpoint/bearing/1", stateKey)},
+			seq: 50, records: 100, samples: 50, report: "from nothing and 100 records"},
+		{name: "record after the checkpoint", damage: []func(*testing.T, []byte){corrupt("journal/bearing", numberKey(101))},
+			seq: 90, records: 10, samples: 50, report: "50 samples"},
+		{name: "record between the checkpoints", damage: []func(*testing.T, []byte){corrupt("journal/bearing", numberKey(60))},
+			seq: 90, records: 60, report: "0 samples"},
+		{name: "that record and the newest checkpoint", damage: []func(*testing.T, []byte){corrupt("journal/bearing", numberKey(60)), corrupt("checkpoint/bearing/1", stateKey)},
+			seq: 50, records: 9, samples: 91, report: "91 samples"},
+		{name: "last record", damage: []func(*testing.T, []byte){corrupt("journal/bearing", numberKey(150))},
+			seq: 90, records: 59, samples: 1, report: "1 samples"},
+		{name: "pending sample", damage: []func(*testing.T, []byte){corrupt("pending/bearing", numberKey(100))},
+			seq: 90, records: 60, pending: 1, report: "1 pending"},
+		{name: "ledger", damage: []func(*testing.T, []byte){corrupt("ledger", []byte("bearing"))},
+			seq: 90, records: 60, report: "differ from the ledger"},
+		{name: "shape", damage: []func(*testing.T, []byte){corrupt("meta", shapeKey("bearing"))},
+			seq: 90, records: 60, report: "shape is lost"},
+		{name: "format", damage: []func(*testing.T, []byte){corrupt("meta", []byte(keyFormat))},
+			seq: 90, records: 60, report: "format"},
+		{name: "another model", damage: []func(*testing.T, []byte){corrupt("journal/pump", numberKey(7))},
+			seq: 90, records: 60, report: "journal/pump"},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, h.file) })
+	}
+	if bearing.last() != 150 {
+		t.Fatalf("the history has %d records, the table expects 150", bearing.last())
+	}
+}
+
+// run damages a copy of a sound file, and checks Verify, Open and Load.
+func (test lossTest) run(t *testing.T, sound []byte) {
+	path := tempPath(t)
+	file := slices.Clone(sound)
+	for _, damage := range test.damage {
+		damage(t, file)
+	}
+	writeFile(t, path, file)
+
+	outcome, err := Verify(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenReadOnly(path, Options{}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("OpenReadOnly of the damaged file: %v, want %v", err, ErrDamaged)
+	}
+	s := newStore(t, path, Options{})
+	recovery := s.Recovery()
+	if recovery == nil {
+		t.Fatal("Open repaired nothing")
+	}
+	checkOutcome(t, outcome, recovery)
+	if !bytes.Equal(file, readFile(t, recovery.Aside)) {
+		t.Error("the file kept aside is not the damaged one")
+	}
+	r, err := s.Load("bearing", testShape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Seq != test.seq || len(r.Records) != test.records || r.Loss.Samples != test.samples || r.Loss.Pending != test.pending {
+		t.Errorf("seq %d and %d records, %d samples and %d pending ones lost; want %d, %d, %d, %d",
+			r.Seq, len(r.Records), r.Loss.Samples, r.Loss.Pending, test.seq, test.records, test.samples, test.pending)
+	}
+	report := strings.Join(append(slices.Clone(recovery.Problems), r.Loss.Notes...), "\n")
+	if !strings.Contains(report, test.report) {
+		t.Errorf("no problem or note contains %q:\n%s", test.report, report)
+	}
+	if test.name == "shape" {
+		closeStore(t, s)
+		s = newStore(t, path, Options{})
+		if _, err := s.Load("bearing", "another"); !errors.Is(err, ErrShape) {
+			t.Errorf("the shape that replaced a lost one was not stored: %v", err)
+		}
+	}
+	closeStore(t, s)
+	s = newStore(t, path, Options{})
+	if s.Recovery() != nil {
+		t.Errorf("the next start repaired again: %v", s.Recovery().Problems)
+	}
+	again, err := s.Load("bearing", testShape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Loss = Loss{}
+	if diff := cmp.Diff(r, again); diff != "" {
+		t.Errorf("after another start, −want +got:\n%s", diff)
+	}
+}

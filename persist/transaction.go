@@ -1,0 +1,148 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// errPanic reports that bbolt panicked, or that its map of the file could not be read.
+var errPanic = errors.New("bbolt gave up")
+
+// guard runs fn and turns a panic, or a fault in bbolt's memory map, into an error.
+func guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errPanic, p)
+		}
+	}()
+	return fn()
+}
+
+// update runs fn in one transaction, which is durable when update returns nil,
+// and invisible when it returns an error. The caller holds s.write.
+func (s *Store) update(fn func(*bbolt.Tx) error) error {
+	if s.readOnly {
+		return fs.ErrPermission
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	if err := s.ensureAtPath(); err != nil {
+		return err
+	}
+	var id uint32
+	err := guard(func() error {
+		// Not db.Update: after a fault it would roll back, for which bbolt reads
+		// the whole tree in a goroutine that no guard protects.
+		tx, err := s.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		id = uint32(tx.ID())
+		if err := errors.Join(fn(tx), stamp(tx), s.opts.Fault("write")); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return s.opts.Fault("commit")
+	})
+	if err == nil {
+		// Another process may have replaced the file after ensureAtPath.
+		if err = s.check(id); err != nil {
+			s.rollBackDue, s.lastGood = true, id-1
+		}
+		return err
+	}
+	if errors.Is(err, errPanic) {
+		// bbolt may hold its own locks for ever now, so it is not called again.
+		if why := s.check(uint32(s.identity.meta.txid)); errors.Is(why, ErrReplaced) {
+			return why // another program wrote over the file after ensureAtPath
+		}
+		s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
+		return s.broken
+	}
+	// bbolt writes the meta page, then syncs it. If that sync fails, the
+	// transaction is visible although it may never reach the disk, and the next
+	// one would overwrite pages that the disk's tree still needs.
+	if visible, e := s.newestTx(); e != nil || visible == id {
+		s.rollBackDue, s.lastGood = true, id-1
+	}
+	return fullError(err, s.opts.MaxSize)
+}
+
+// ready rolls back a failed transaction that is visible in the file. The caller
+// holds s.write.
+func (s *Store) ready() error {
+	if s.broken != nil || !s.rollBackDue {
+		return s.broken
+	}
+	if err := s.check(uint32(s.identity.meta.txid)); err != nil && !errors.Is(err, ErrMissing) {
+		return err
+	}
+	return s.rollBack()
+}
+
+// rollBack writes the tree of the last transaction that succeeded to a new file,
+// every page of it, and syncs that file. The caller holds s.write.
+func (s *Store) rollBack() error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	for n := range int64(2) {
+		m, err := readMeta(s.file, n)
+		if err != nil || uint32(m.txid) != s.lastGood {
+			continue
+		}
+		c := survey(s.file, info.Size(), m, true)
+		if len(c.problems) > 0 {
+			return fmt.Errorf("roll back to the last good transaction: %s: %w", c.problems[0], ErrDamaged)
+		}
+		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models, c.taken, c.filters) }); err != nil {
+			return fmt.Errorf("roll back to the last good transaction: %w", err)
+		}
+		s.rollBackDue = false
+		return nil
+	}
+	return fmt.Errorf("roll back to the last good transaction: its meta page is gone: %w", ErrDamaged)
+}
+
+// newestTx returns the number of the newest transaction that is visible.
+func (s *Store) newestTx() (id uint32, err error) {
+	err = guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			id = uint32(tx.ID())
+			return nil
+		})
+	})
+	return id, err
+}
+
+// view runs fn in a read transaction. The caller holds s.write, so that the
+// database is not replaced meanwhile.
+func (s *Store) view(fn func(*bbolt.Tx) error) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	return guard(func() error { return s.db.View(fn) })
+}
+
+// fullError wraps an error that reports a lack of room in ErrFull, and returns
+// any other unchanged. quota is Options.MaxSize.
+func fullError(err error, quota int64) error {
+	switch {
+	case errors.Is(err, berrors.ErrMaxSizeReached):
+		return fmt.Errorf("%w: the file has reached its limit of %d bytes; checkpoint, or raise the limit: %w", ErrFull, quota, err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: free space on the disk: %w", ErrFull, err)
+	}
+	return err
+}
