@@ -16,7 +16,7 @@ type Charts struct {
 type Setting struct{ Key, Value string }
 
 // fill copies the parts of the scores that charts draw.
-func (c *Charts) fill(s *online.Scores) {
+func (c *Charts) fill(s *score.Scores) {
 	c.Matrix, c.Reliability, c.PerClass = s.Matrix, s.Reliability, s.PerClass
 }
 
