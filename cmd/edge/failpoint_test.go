@@ -44,10 +44,10 @@ var failpoints = []failpoint{
 	{"before learning", "online/loop.go", "		out := lp.learner.Add(&r.Event)", "", ""},
 	{"after learning", "online/loop.go", "		lp.seq = r.Seq", "", ""},
 	{"after the snapshot", "online/loop.go", "	lp.publishUncertainty()\n	lp.stale = true", "", ""},
-	{"before the checkpoint", "online/loop.go", "	if err := lp.opts.Checkpointer.Checkpoint(", "", ""},
+	{"before the checkpoint", "online/checkpoint.go", "	if err := lp.opts.Checkpointer.Checkpoint(", "", ""},
 	{"before the truncation", "persist/checkpoint.go", "		if d.slots[kept].generation > 0 {", "return err", ""},
 	{"after the truncation", "persist/checkpoint.go", "		d.slots[1-kept] = slot{c.generation, seq}", "return err", ""},
-	{"after the checkpoint", "online/loop.go", "	lp.twice = lp.saved == lp.seq", "", ""},
+	{"after the checkpoint", "online/checkpoint.go", "	lp.checkpoints.twice = lp.checkpoints.saved == lp.seq", "", ""},
 	{"before the rename", "persist/compact.go", "	err = s.opts.Fault(\"rename\")", "return err", ""},
 	{"after the rename", "persist/compact.go", "	if s.db != nil {", "", ""},
 }
