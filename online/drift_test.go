@@ -57,7 +57,7 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 		if straight.Digest() != broken.Digest() {
 			t.Errorf("%+v: digests differ", d)
 		}
-		if d.On != drift.OnNovelty && (len(drifts) != 1 || drifts[0] < 800 || drifts[0] > 900) { // features that stay are no novelty
+		if d.On != drift.OnNovelty && (len(drifts) != 1 || drifts[0] < 800 || drifts[0] > 900) { // features that stay are not novel
 			t.Errorf("%+v: drifts at %v, want one soon after 800", d, drifts)
 		}
 		if level := straight.Uncertainty().Drift; level != drift.Steady {
@@ -96,7 +96,7 @@ func TestReplaceOnlyTheModel(t *testing.T) {
 		t.Errorf("scores of %d, want %d; %+v, want %+v", l.Scores().N, scores.N, l.Uncertainty(), rules)
 	}
 	if p := l.Posterior(); p.Version() != before.Version() || !slices.Equal(p.Bank[0].Mean, before.Bank[0].Mean) {
-		t.Error("the model is not that of before")
+		t.Error("the model is not the earlier one")
 	}
 	checkSound(t, l)
 }

@@ -90,7 +90,7 @@ func run(t *testing.T, tr *Trainer, steps int) {
 	}
 }
 
-// slowStep is the tied step of one minibatch as the formula has it, with
+// slowStep is the tied step of one minibatch by its formula, with
 // explicit matrices and inverses: A ← (1 − ρn/N)A + ρ Σ s1·w·wᵀ, with
 // cavities from (1 − 1/N)A.
 func slowStep(tr *Trainer, rows []int, first bool) (a []*mat.SymDense, b []*mat.VecDense) {
@@ -261,7 +261,7 @@ func TestExplicitStep(t *testing.T) {
 	}
 }
 
-// Where the tied sites are the sum of what they would become, nothing moves.
+// Where the tied sites are the sum of their updates, nothing moves.
 func TestTiedFixedPoint(t *testing.T) {
 	how := fullBatch(400)
 	how.Rate = 0
@@ -274,8 +274,8 @@ func TestTiedFixedPoint(t *testing.T) {
 	closeTo(t, "A", tr.A, before, 1e-9)
 }
 
-// Explicit sites end where the slow expectation propagation of the structure
-// tests ends, and with its log evidence.
+// Explicit sites converge to those of the slow expectation propagation, and to its
+// log evidence.
 func TestExplicitFixedPoint(t *testing.T) {
 	how := fullBatch(400)
 	how.Rate, how.Sites, how.Noise = 0, Explicit, 1
@@ -438,14 +438,14 @@ func FuzzRestore(f *testing.F) {
 			}
 			return
 		}
-		if !tr.Done() { // whatever was accepted can be used
+		if !tr.Done() { // an accepted state can be used
 			_, _ = tr.Step()
 		}
 	})
 }
 
-// The learner that a training ends in answers as the trainer does, survives a
-// restart byte for byte, and goes on learning, new classes included.
+// The learner of a finished training gives the answers of the trainer, survives a
+// restart byte for byte, and continues to learn, new classes included.
 func TestLearnerCarriesOn(t *testing.T) {
 	all := newCloud(360, 3, 4, 12)
 	// the last class is not trained on
