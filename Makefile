@@ -31,17 +31,17 @@ slow: ## run all tests, including the long ones: kills, failing operations, powe
 race: ## run all tests, including the long ones, with the race detector
 	$(GO) test -race $(SLOW) -timeout 30m ./...
 
-torture: ## kill a daemon KILLS (1000) times under load from mosquitto, compare its state after each
-	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
+torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check its state after each kill
+	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./test/torture -run '^TestTorture$$' -count 1 -timeout 60m -v
 
-faults: ## make each disk operation of a daemon fail, be its last, or be lost in a power cut; make it panic between any two steps
-	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./cmd/edge -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
+faults: ## let each disk operation of a daemon fail, be its last, or be lost to a power cut; let it panic between any two steps
+	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./test/faults -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
 
-load: ## send labels at twice the learning rate of a daemon for ten minutes
-	CI=true EDGE_LOAD=600 $(GO) test $(SLOW) ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v
+load: ## send a daemon twice the labels that it can learn, for ten minutes
+	CI=true EDGE_LOAD=600 $(GO) test $(SLOW) ./test/load -run '^TestLoad$$' -count 1 -timeout 60m -v
 
-soak: ## send MESSAGES (10 000 000) to a daemon with a fault each QUIET (10 000), check its memory and files
-	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test $(SLOW) ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
+soak: ## send a daemon MESSAGES (10 000 000), a fault in each QUIET (10 000), and watch its memory
+	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test $(SLOW) ./test/load -run '^TestSoak$$' -count 1 -timeout 12h -v
 
 simulate: ## simulate SEEDS (2000) schedules of node, broker, network and disk in virtual time, from SEED on
 	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
@@ -57,7 +57,7 @@ endure: ## train small models with a million samples one by one, and 250 000 of 
 bench: ## run all benchmarks: each part, a step beside gonum and OpenBLAS, the daemon beside an echo
 	$(GO) test -run '^$$' -bench . -benchmem ./model/... ./online ./persist ./stream/...
 	docs/results/steps.sh
-	$(GO) test ./cmd/edge -run '^$$' -bench EndToEnd -benchtime 20000x
+	$(GO) test ./test/load -run '^$$' -bench EndToEnd -benchtime 20000x
 
 fuzz: ## run every fuzz target for FUZZ (20s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -93,10 +93,11 @@ sizes: ## print the share of each module in the arm64 program
 	GOARCH=arm64 $(subst -s -w,-w,$(STATIC)) -o $(DIST)/edge_symbols ./cmd/edge
 	$(GO) run ./ci/sizes $(DIST)/edge_symbols
 
-emulate: ## run the quick tests of every package on arm64 and armv6, emulated; needs qemu-user-static
+emulate: ## run quick tests on arm64 and armv6, emulated; needs qemu-user-static
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
-	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./...
-	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./...
+	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./model/... ./online/... ./persist/... ./stream/...
+	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./model/... ./online/... ./persist/... ./stream/... ./internal/... ./cmd/edge ./test/e2e ./test/faults ./test/torture
+	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/emulated/armv6/edge ./cmd/edge
 	ci/emulate/run
 
 .PHONY: packages release

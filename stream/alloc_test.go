@@ -37,7 +37,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
 			msg := &mqtt.Message{Topic: p7, Payload: []byte(payload), QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}
 			node.committer.group.reset()
-			node.committer.recover(t.Context())
+			node.committer.resume(t.Context())
 			carry := func() {
 				node.ring.Push(msg, nil)
 				msg, _ := node.ring.Pop()
@@ -47,7 +47,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 				if !node.committer.full(it) {
 					t.Fatal("an answer waits for a commit")
 				}
-				node.committer.settle(t.Context())
+				node.committer.commitGroup(t.Context())
 				answer, _ := node.outbox.Pop()
 				answer.Free()
 			}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"edge/online/active"
-	onlinescore "edge/online/score"
+	"edge/online/score"
 	"edge/stream/codec"
 )
 
@@ -16,7 +16,7 @@ import (
 // schema, 1. The members of an object are published in the order of their names,
 // those of a prediction in the order of its fields.
 
-// Timestamp is a time as payloads have it: UTC, to the millisecond.
+// Timestamp is a time in a payload: UTC, to the millisecond.
 type Timestamp struct{ time.Time }
 
 // MarshalJSON writes RFC 3339 with three decimals.
@@ -62,14 +62,14 @@ type HealthPayload struct {
 	Time        Timestamp   `json:"ts"`
 	Node        string      `json:"node"`
 	Status      string      `json:"status"`                 // ok or degraded
-	CommitError string      `json:"commit_error,omitempty"` // of the journal, where that degrades the node
-	Refused     []string    `json:"refused,omitempty"`      // subscriptions, where that degrades the node
+	CommitError string      `json:"commit_error,omitempty"` // of the journal, if it degrades the node
+	Refused     []string    `json:"refused,omitempty"`      // subscriptions, if they degrade the node
 	Uptime      int64       `json:"uptime_s"`
 	Queues      QueueLength `json:"queues"`
 	HealthCounts
 	MessageAge *float64 `json:"last_message_age_s,omitempty"` // nil before the first message
 	HeapBytes  uint64   `json:"heap_bytes"`
-	RSSBytes   uint64   `json:"rss_bytes,omitempty"` // 0 where the system does not report it
+	RSSBytes   uint64   `json:"rss_bytes,omitempty"` // 0 if the system does not report it
 
 	Program map[string]any `json:"-"` // further members, from Deps.Health
 }
@@ -98,7 +98,7 @@ type HealthCounts struct {
 	CommitFailures uint64                  `json:"commit_failures"`
 }
 
-// DropCounts are the LossStats that a HealthPayload has.
+// DropCounts are the LossStats in a HealthPayload.
 type DropCounts struct {
 	Frozen      uint64 `json:"frozen"`
 	In          uint64 `json:"in"`
@@ -110,15 +110,15 @@ type DropCounts struct {
 	Values      uint64 `json:"values"`
 }
 
-// MarshalJSON writes the members of Program among the others; of two with one
-// name, that of Program.
+// MarshalJSON writes the members of Program among the others. A member of Program
+// replaces another one of the same name.
 func (h HealthPayload) MarshalJSON() ([]byte, error) {
 	type plain HealthPayload
 	return sortedJSON(plain(h), h.Program)
 }
 
-// sortedJSON returns v, whose type has embedded fields, as an object with its
-// members in order and more among them.
+// sortedJSON returns v, a struct with embedded fields, as an object with sorted members,
+// including more.
 func sortedJSON(v any, more map[string]any) ([]byte, error) {
 	text, err := encodeJSON(v)
 	if err != nil {
@@ -136,7 +136,7 @@ func sortedJSON(v any, more map[string]any) ([]byte, error) {
 	return encodeJSON(members)
 }
 
-// encodeJSON returns v as JSON, with <, > and & as they are.
+// encodeJSON returns v as JSON, without escapes for <, > and &.
 func encodeJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -149,7 +149,7 @@ func encodeJSON(v any) ([]byte, error) {
 type EventPayload struct {
 	Detail string    `json:"detail,omitempty"`
 	Event  string    `json:"event"`
-	Model  string    `json:"model,omitempty"` // "" if the event is not about one model
+	Model  string    `json:"model,omitempty"` // "" for an event of the node
 	Node   string    `json:"node"`
 	Time   Timestamp `json:"ts"`
 	V      int       `json:"v"`
@@ -157,10 +157,10 @@ type EventPayload struct {
 
 // RejectPayload is the payload of <base>/<node>/<model>/reject.
 type RejectPayload struct {
-	Bytes   *int         `json:"bytes,omitempty"` // of the payload; nil where it was cut
+	Bytes   *int         `json:"bytes,omitempty"` // size of the payload; nil if it was cut
 	Error   string       `json:"error"`
 	Node    string       `json:"node"`
-	Payload string       `json:"payload"` // its beginning, as valid text
+	Payload string       `json:"payload"` // beginning of the payload, as valid text
 	Reason  codec.Reason `json:"reason"`
 	Stream  string       `json:"stream"`
 	Topic   string       `json:"topic"`
@@ -170,12 +170,12 @@ type RejectPayload struct {
 
 // QueryPayload is the payload of <base>/<node>/<model>/query.
 type QueryPayload struct {
-	Class      *string             `json:"class"` // the most probable one; nil while no class is known
+	Class      *string             `json:"class"` // most probable class; nil while no class is known
 	Confidence *float64            `json:"confidence"`
 	Device     string              `json:"device,omitempty"`
 	Expires    Timestamp           `json:"expires"`
-	Features   map[string]*float64 `json:"features"` // nil where one is missing
-	ID         any                 `json:"id"`       // of the sample: text or number, as it came
+	Features   map[string]*float64 `json:"features"` // nil for a missing one
+	ID         any                 `json:"id"`       // of the sample: text or number, as received
 	Model      string              `json:"model"`
 	Node       string              `json:"node"`
 	Reason     active.Strategy     `json:"reason"`
@@ -189,7 +189,7 @@ type ResponsePayload struct {
 	Data        map[string]any  `json:"data,omitzero"`
 	Error       string          `json:"error,omitempty"`
 	Status      string          `json:"status"`                // ok or error
-	Transaction json.RawMessage `json:"transaction,omitempty"` // as it came in the request
+	Transaction json.RawMessage `json:"transaction,omitempty"` // as received in the request
 }
 
 // MetricsPayload is the payload of <base>/<node>/<model>/metrics, retained.
@@ -210,11 +210,11 @@ type MetricsPayload struct {
 	Pending  int64        `json:"pending"` // samples that wait for a label
 	WarmedUp bool         `json:"warmed_up"`
 	Learning bool         `json:"learning"`          // not switched off
-	Queries  *QueryCounts `json:"queries,omitempty"` // nil where no labels are asked for
+	Queries  *QueryCounts `json:"queries,omitempty"` // nil if no labels are requested
 	LabelCounts
-	Missing       uint64                `json:"missing"`                  // features that samples lacked
-	Clipped       uint64                `json:"clipped"`                  // features that were too far from their mean
-	PublishedSets *onlinescore.Coverage `json:"published_sets,omitempty"` // nil before the first set whose label is known
+	Missing       uint64          `json:"missing"`                  // missing features of samples
+	Clipped       uint64          `json:"clipped"`                  // features that were too far from their mean
+	PublishedSets *score.Coverage `json:"published_sets,omitempty"` // nil before the first set whose label is known
 }
 
 // MarshalJSON writes the members in the order of their names.
@@ -238,24 +238,24 @@ type QueryCounts struct {
 	Unanswered uint64 `json:"unanswered"`
 }
 
-// Scores are the scores of a model as they are published: null where they are not
-// defined, as before the first sample.
+// Scores are the published scores of a model: null if they are undefined, as before the
+// first sample.
 type Scores struct {
-	Abstention       *onlinescore.Abstentions `json:"abstention,omitempty"`
-	Accuracy         onlinescore.Real         `json:"accuracy"`
-	BalancedAccuracy onlinescore.Real         `json:"balanced_accuracy"`
-	Baselines        Baselines                `json:"baselines"`
-	BeatsBaselines   *bool                    `json:"beats_baselines"`
-	Brier            onlinescore.Real         `json:"brier"`
-	Coverage         *onlinescore.Real        `json:"coverage,omitempty"` // of Sets
-	ECE              onlinescore.Real         `json:"ece"`
-	Error            onlinescore.Real         `json:"error"`
-	Kappa            onlinescore.Real         `json:"kappa"`
-	LogLoss          onlinescore.Real         `json:"log_loss"`
-	MacroF1          onlinescore.Real         `json:"macro_f1"`
-	N                uint64                   `json:"n"` // samples judged
-	PerClass         map[string]ClassScore    `json:"per_class"`
-	Sets             *onlinescore.Coverage    `json:"sets,omitempty"`
+	Abstention       *score.Abstentions    `json:"abstention,omitempty"`
+	Accuracy         score.Real            `json:"accuracy"`
+	BalancedAccuracy score.Real            `json:"balanced_accuracy"`
+	Baselines        Baselines             `json:"baselines"`
+	BeatsBaselines   *bool                 `json:"beats_baselines"`
+	Brier            score.Real            `json:"brier"`
+	Coverage         *score.Real           `json:"coverage,omitempty"` // of Sets
+	ECE              score.Real            `json:"ece"`
+	Error            score.Real            `json:"error"`
+	Kappa            score.Real            `json:"kappa"`
+	LogLoss          score.Real            `json:"log_loss"`
+	MacroF1          score.Real            `json:"macro_f1"`
+	N                uint64                `json:"n"` // samples judged
+	PerClass         map[string]ClassScore `json:"per_class"`
+	Sets             *score.Coverage       `json:"sets,omitempty"`
 }
 
 // Baselines are the scores of two rules on the same samples.
@@ -266,33 +266,33 @@ type Baselines struct {
 
 // BaselineScore is the score of a rule that ignores the features.
 type BaselineScore struct {
-	Error   onlinescore.Real `json:"error"`
-	LogLoss onlinescore.Real `json:"log_loss"`
-	N       uint64           `json:"n"`
+	Error   score.Real `json:"error"`
+	LogLoss score.Real `json:"log_loss"`
+	N       uint64     `json:"n"`
 }
 
 // ClassScore is the score of one class.
 type ClassScore struct {
-	N          uint64           `json:"n"`
-	Precision  onlinescore.Real `json:"precision"`
-	Prevalence onlinescore.Real `json:"prevalence"`
-	Recall     onlinescore.Real `json:"recall"`
+	N          uint64     `json:"n"`
+	Precision  score.Real `json:"precision"`
+	Prevalence score.Real `json:"prevalence"`
+	Recall     score.Real `json:"recall"`
 }
 
-// DescribeScores returns scores as they are published.
-func DescribeScores(f *onlinescore.Figures) Scores {
-	score := func(n uint64, v float64) onlinescore.Real {
+// DescribeScores returns the published form of scores.
+func DescribeScores(f *score.Figures) Scores {
+	defined := func(n uint64, v float64) score.Real {
 		if n == 0 {
-			return onlinescore.Real(math.NaN())
+			return score.Real(math.NaN())
 		}
-		return onlinescore.Real(v)
+		return score.Real(v)
 	}
-	baseline := func(b *onlinescore.Baseline) BaselineScore {
-		return BaselineScore{N: b.N, Error: score(b.N, b.Error), LogLoss: score(b.N, b.NLL)}
+	baseline := func(b *score.Baseline) BaselineScore {
+		return BaselineScore{N: b.N, Error: defined(b.N, b.Error), LogLoss: defined(b.N, b.NLL)}
 	}
 	s := Scores{
-		N: f.N, Error: score(f.N, f.Error), Accuracy: score(f.N, 1-f.Error), BalancedAccuracy: score(f.N, float64(f.Balanced)), Kappa: score(f.N, float64(f.Kappa)),
-		MacroF1: score(f.N, f.MacroF1), LogLoss: score(f.N, f.NLL), Brier: score(f.N, f.Brier), ECE: score(f.N, f.ECE),
+		N: f.N, Error: defined(f.N, f.Error), Accuracy: defined(f.N, 1-f.Error), BalancedAccuracy: defined(f.N, float64(f.Balanced)), Kappa: defined(f.N, float64(f.Kappa)),
+		MacroF1: defined(f.N, f.MacroF1), LogLoss: defined(f.N, f.NLL), Brier: defined(f.N, f.Brier), ECE: defined(f.N, f.ECE),
 		Abstention: f.Abstained, Sets: f.Sets, PerClass: make(map[string]ClassScore, len(f.PerClass)),
 	}
 	s.Baselines.ClassPrior, s.Baselines.LastLabel = baseline(&f.Prior), baseline(&f.Last)
@@ -308,12 +308,12 @@ func DescribeScores(f *onlinescore.Figures) Scores {
 	return s
 }
 
-// Published is a prediction as it is published, for whoever reads it: the keys
-// of its JSON, and of its CBOR.
+// PredictionPayload is a published prediction, in JSON or CBOR: the payload of
+// <base>/<node>/<model>/prediction[/<device>] and, retained, of …/latest.
 type PredictionPayload struct {
 	V          int                `json:"v"`
-	ID         any                `json:"id"` // text or number, as it came; nil for none
-	Time       any                `json:"ts"` // the same
+	ID         any                `json:"id"` // text or number, as received; nil for none
+	Time       any                `json:"ts"` // text or number, as received; the time of arrival for none
 	Node       string             `json:"node"`
 	Model      string             `json:"model"`
 	Device     string             `json:"device,omitempty"`
@@ -324,7 +324,7 @@ type PredictionPayload struct {
 	Probs      map[string]float64 `json:"probs"`
 	Entropy    float64            `json:"entropy"`
 	Novelty    float64            `json:"novelty"`
-	Set        *[]string          `json:"set,omitempty"` // nil: there are no sets
+	Set        *[]string          `json:"set,omitempty"` // nil without prediction sets
 	Coverage   float64            `json:"coverage,omitempty"`
 	Abstain    bool               `json:"abstain"`
 	Drift      string             `json:"drift"`
@@ -332,12 +332,12 @@ type PredictionPayload struct {
 	Latency    int64              `json:"latency_us"`
 }
 
-// ReadPublished reads a published prediction, JSON or CBOR. What it does not have is zero.
+// ReadPrediction reads a published prediction, JSON or CBOR. Absent members are zero.
 func ReadPrediction(payload []byte) (p *PredictionPayload, err error) {
 	p = &PredictionPayload{}
 	if bytes.HasPrefix(payload, []byte("{")) {
 		d := json.NewDecoder(bytes.NewReader(payload))
-		d.UseNumber() // an id goes back as it came
+		d.UseNumber() // keeps a number as received
 		err = d.Decode(p)
 	} else {
 		err = unmarshalCBOR(payload, p)

@@ -19,13 +19,13 @@ func TestPayloadsAreTheirStructs(t *testing.T) {
 		cfg.Control.Enabled = true
 		m.Active = active.Config{Strategy: active.Random, Budget: 1}
 		r := newRig(t, newFakeJournal(), cfg, m)
-		r.node.report.hello()
+		r.node.report.birth()
 		r.send(p7, labelled(1), `{"id":"a","features":[1,0]}`, "[1]", "[1,2")
 		r.send("edge/n1/request/ping", `{"transaction":1}`)
 		r.send("edge/n1/request/dance", "")
 		time.Sleep(time.Second)
 		r.node.report.health()
-		r.node.report.hello()
+		r.node.report.birth()
 		r.node.report.event("bearing", "drift", "")
 		seen := map[string]bool{}
 		for _, p := range r.published() {

@@ -12,25 +12,25 @@ import (
 	"edge/stream/codec"
 )
 
-// Prediction is the answer to one sample.
+// Prediction is the prediction for one sample.
 type Prediction struct {
 	Node, Model string
 	Stream      string
-	Device      string    // captured levels of the topic, with / between them; "" for none
-	ID          string    // "" if the sample has none
-	Seq         uint64    // 1, 2, 3, … for each model since the node started, without gaps
-	Version     uint64    // samples that the model had learnt
-	X           []float64 // D raw features, in the model's order; NaN where one is missing
+	Device      string    // captured levels of the topic, joined by /; "" for none
+	ID          string    // "" without an id
+	Seq         uint64    // 1, 2, 3, … for each model since the start of the node, without gaps
+	Version     uint64    // number of samples that the model had learnt
+	X           []float64 // D raw features, in the model's order; NaN for a missing one
 	Classes     []string  // read only
 	Probs       []float64
-	Class       int     // of the largest probability; −1 while no class is known
+	Class       int     // index of the largest probability; −1 while no class is known
 	Entropy     float64 // of Probs, nats
-	Novelty     float64 // fraction of the prior variance that is left at the sample
+	Novelty     float64 // fraction of the prior variance that remains at the sample
 	PredictionSet
-	Abstain bool        // the configured rule says that the prediction should not be relied on
+	Abstain bool        // the abstention rule advises against relying on the prediction
 	Drift   drift.Level // of the stream
-	Label   string      // that came with the sample
-	Learned bool        // the label is taught, now or already
+	Label   string      // of the sample, if it came with it
+	Learned bool        // the label is learnt, now or earlier
 	Latency time.Duration
 
 	raw rawReading
@@ -38,24 +38,24 @@ type Prediction struct {
 
 // PredictionSet is a set of classes that holds the label with a given probability.
 type PredictionSet struct {
-	Set      []int   // classes, the most probable first; may be empty
-	Coverage float64 // fraction of sets that should hold the label; 0: there are no sets
+	Set      []int   // indices of classes, the most probable first; may be empty
+	Coverage float64 // intended fraction of sets that hold the label; 0: no prediction sets
 }
 
-// rawReading is what a prediction repeats of the message that it answers.
+// rawReading is the part of a message that its prediction repeats.
 type rawReading struct {
-	id, time string // valid JSON, as they came; "" if absent
+	id, time string // valid JSON, as received; "" if absent
 	arrived  time.Time
 }
 
-// CopyTo makes to a copy of the prediction, in slices of its own.
+// CopyTo makes to a copy of the prediction with slices of its own.
 func (p *Prediction) CopyTo(to *Prediction) {
 	x, probs, set := append(to.X[:0], p.X...), append(to.Probs[:0], p.Probs...), append(to.Set[:0], p.Set...)
 	*to = *p
 	to.X, to.Probs, to.Set = x, probs, set
 }
 
-// judge fills in what follows from Probs.
+// judge sets Class and Entropy from Probs.
 func (p *Prediction) judge() {
 	p.Class, p.Entropy = -1, 0
 	for i, v := range p.Probs {
@@ -68,7 +68,7 @@ func (p *Prediction) judge() {
 	}
 }
 
-// AppendJSON appends the prediction as it is published.
+// AppendJSON appends the prediction in its published form.
 func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"v":1,"id":`...)
 	switch {
@@ -153,7 +153,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
 }
 
-// CheckOutput returns why predictions cannot be published in a format.
+// CheckOutput returns an error unless predictions can be published in a format.
 func CheckOutput(format string) error {
 	if format != codec.FormatJSON && format != codec.FormatCBOR {
 		return fmt.Errorf("%s: want json or cbor", format)

@@ -50,8 +50,8 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 	return e.mode.Marshal(c)
 }
 
-// scalarOf returns what a JSON text or number says, whole numbers as such; nil
-// for nothing.
+// scalarOf returns the value of a JSON text or number, an int64 for a whole number; nil
+// for an empty one.
 func scalarOf(raw string) any {
 	v := gjson.Parse(raw)
 	switch v.Type {

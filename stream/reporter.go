@@ -20,45 +20,45 @@ import (
 )
 
 const (
-	reportEvery  = time.Second // how often a reporter looks what is due
+	reportEvery  = time.Second // interval of the checks for due reports
 	healthEvery  = time.Minute
 	rejectEvery  = time.Second // for each model and reason, after a burst
 	rejectBurst  = 5
 	logEvery     = time.Minute // for each reason
 	excerptBytes = 256         // of a refused payload
-	maxConfusion = 64          // classes up to which the confusion matrix is published
+	maxConfusion = 64          // largest number of classes with a published confusion matrix
 )
 
-// Build is what a program knows about itself.
+// Build identifies the program.
 type Build struct {
 	Version string
 	Commit  string
 }
 
-// reporter publishes what is not a prediction: latest, metrics, rejects,
-// events, info and health. Any goroutine may call it.
+// reporter publishes everything except predictions: latest, metrics, rejects, events,
+// info and health. Any goroutine may call it.
 type reporter struct {
-	node    string
-	prefix  string // <base>/<node>/
-	models  []*modelState
-	outbox  *mqtt.Outbox
-	qos     byte
-	metrics Metrics
-	build   Build
-	limits  Limits
-	counts  *counters
-	stats   func() Stats
-	more    func() map[string]any // for health; may be nil
-	heard   func(Event)           // may be nil
-	log     *slog.Logger
-	started time.Time
-	logs    limits
-	home    *homeAssistant
+	node       string
+	prefix     string // <base>/<node>/
+	models     []*modelState
+	outbox     *mqtt.Outbox
+	qos        byte
+	metrics    Metrics
+	build      Build
+	limits     Limits
+	counts     *counters
+	stats      func() Stats
+	moreHealth func() map[string]any // further members of health; may be nil
+	onEvent    func(Event)           // may be nil
+	log        *slog.Logger
+	started    time.Time
+	logLimits  rateLimits
+	home       *homeAssistant
 
-	settings atomic.Pointer[string] // that identify the configuration
+	settings atomic.Pointer[string] // identifies the configuration
 }
 
-// run publishes what is due until ctx ends.
+// run publishes due reports until ctx ends.
 func (r *reporter) run(ctx context.Context) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (r *reporter) run(ctx context.Context) {
 			changed := false
 			latest := make([][]byte, len(r.models))
 			for i, m := range r.models {
-				latest[i] = m.latest.take() // before its class is announced, if that is new
+				latest[i] = m.latest.take() // before a new class is announced
 				if c := m.Model.Posterior().Classes(); !slices.Equal(c, marks[i].classes) {
 					marks[i].classes, changed = c, true
 				}
@@ -108,14 +108,14 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-// hello publishes what every new connection begins with.
-func (r *reporter) hello() {
+// birth publishes the first messages of a new connection.
+func (r *reporter) birth() {
 	r.info()
 	r.announce()
 	r.final()
 }
 
-// final publishes what the retained topics should end with.
+// final publishes the last values of the retained topics.
 func (r *reporter) final() {
 	for _, m := range r.models {
 		r.latest(m, m.latest.take())
@@ -123,7 +123,7 @@ func (r *reporter) final() {
 	}
 }
 
-// refuse counts a refusal and, within limits, publishes and logs it.
+// refuse counts a refusal and, within rate limits, publishes and logs it.
 func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message, why *codec.Refusal) {
 	why.Topic = msg.Topic
 	from.rejected[why.Reason].Add(1)
@@ -132,10 +132,10 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 		l.refused(why)
 	}
 	now := time.Now()
-	if r.logs[why.Reason].allow(now) {
+	if r.logLimits[why.Reason].allow(now) {
 		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
 		if p := (*online.Panic)(nil); errors.As(why, &p) {
-			r.log.Error("a message made the program panic, which is an error of this program", "topic", why.Topic, "stack", string(p.Stack))
+			r.log.Error("a message caused a panic, which is a bug of this program", "topic", why.Topic, "stack", string(p.Stack))
 		}
 	}
 	var payload []byte
@@ -149,7 +149,7 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 				V: 1, Time: Timestamp{now}, Node: r.node, Stream: from.name, Topic: why.Topic,
 				Reason: why.Reason, Error: why.Err.Error(), Payload: excerpt(msg.Payload),
 			}
-			if why.Reason != codec.TooLarge { // such a payload was cut on its way in
+			if why.Reason != codec.TooLarge { // such a payload was cut while it was read
 				size := len(msg.Payload)
 				reject.Bytes = &size
 			}
@@ -159,26 +159,25 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 	}
 }
 
-// Event is something that a person may want to know, as it is published on the
-// node's event topic.
+// Event is an event for a person, as published on the node's event topic.
 type Event struct {
 	Time   time.Time
-	Model  string // "" if it is not about one model
+	Model  string // "" for an event of the node
 	Kind   string
 	Detail string
 }
 
-// event publishes something that a person may want to know; model may be "".
+// event publishes an event; model may be "".
 func (r *reporter) event(model, kind, detail string) {
 	now := time.Now()
-	if r.heard != nil {
-		r.heard(Event{now, model, kind, detail})
+	if r.onEvent != nil {
+		r.onEvent(Event{now, model, kind, detail})
 	}
 	e := EventPayload{V: 1, Time: Timestamp{now}, Node: r.node, Event: kind, Model: model, Detail: detail}
 	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "event", Payload: r.encode(e), QoS: r.qos})
 }
 
-// latest publishes the newest prediction; nil: it is there already.
+// latest publishes the newest prediction; nil: it was published before.
 func (r *reporter) latest(m *modelState, payload []byte) {
 	if payload != nil {
 		r.outbox.Push(&mqtt.Publication{Topic: m.latestTopic, Payload: payload, QoS: r.qos, Retained: true})
@@ -206,7 +205,7 @@ func (r *reporter) health() {
 			Redelivered: s.Redelivered, IDReused: s.IDReused, Rejected: s.Rejected, Observed: s.Observed,
 			Reconnects: s.Reconnects, ProtocolErrors: s.ProtocolErrors, CommitFailures: s.CommitFailures,
 			Dropped: DropCounts{
-				In: s.RingDropped, Lessons: s.LessonsDropped, Out: s.OutboxDropped, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
+				In: s.RingDropped, Lessons: s.ExamplesDropped, Out: s.OutboxDropped, Observed: s.ObservedDropped, Pending: s.PendingEvicted,
 				Values: s.ValuesUnused, Unconfirmed: s.UnconfirmedDropped, Frozen: s.Frozen,
 			},
 		},
@@ -222,8 +221,8 @@ func (r *reporter) health() {
 		age := math.Round(s.SinceMessage.Seconds()*10) / 10
 		h.MessageAge = &age
 	}
-	if r.more != nil {
-		h.Program = r.more()
+	if r.moreHealth != nil {
+		h.Program = r.moreHealth()
 	}
 	r.outbox.Push(&mqtt.Publication{Topic: r.prefix + "health", Payload: r.encode(h), QoS: r.qos})
 }
@@ -269,14 +268,14 @@ func excerpt(payload []byte) string {
 	return strings.ToValidUTF8(string(payload[:min(len(payload), excerptBytes)]), "\uFFFD")
 }
 
-// heapBytes is the size of the live heap.
+// heapBytes returns the size of the live heap.
 func heapBytes() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
 }
 
-// residentBytes is the resident set as Linux reports it; 0 elsewhere.
+// residentBytes returns the resident set on Linux; 0 elsewhere.
 func residentBytes() uint64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

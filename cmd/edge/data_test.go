@@ -14,9 +14,11 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
-// However a file is written, eval, train, predict and replay read the same of it.
+// eval, train, predict and replay read the same rows from a file in any supported
+// format. Long: the formats are one table.
 func TestFilesAsPeopleHaveThem(t *testing.T) {
 	path := tableFile(t, "wave.csv", brokertest.Brief(400, 150))
 	plain, err := os.ReadFile(path)
@@ -37,7 +39,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		fmt.Fprintf(&more, "2026-11-20T20:29:%02d; %s ;%s;%d; %s ;\"Anna; Bert\nCleo\"\n", i%60, c[2], c[1], i, c[0])
 	}
 	state := filepath.Join(t.TempDir(), "edge.db")
-	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
+	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
 	if code, _, errOut := edge(t, "train", path, "-c", config, "-o", state, "--passes", "2"); code != exit.OK {
 		t.Fatalf("train exits with %d: %s", code, errOut)
 	}
@@ -79,7 +81,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 				}
 				tc.text = b.String()
 			}
-			file := writeFile(t, "wave.csv", tc.text)
+			file := harness.WriteFile(t, "wave.csv", tc.text)
 			with := func(args ...string) []string { return append(args, tc.flags...) }
 			if got := evalJSON(t, with(file, "--inducing", "20")...)[0].Digest; got != wantEval {
 				t.Errorf("eval: digest %s, want %s", got, wantEval)
@@ -99,7 +101,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		})
 	}
 	t.Run("without a header", func(t *testing.T) {
-		file := writeFile(t, "wave.csv", rows)
+		file := harness.WriteFile(t, "wave.csv", rows)
 		if got := evalJSON(t, file, "--inducing", "20")[0]; got.Samples != uint64(strings.Count(rows, "\n")) {
 			t.Errorf("%d rows are judged", got.Samples)
 		}
@@ -116,7 +118,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 	})
 }
 
-// digestOf is that of what a command trains.
+// digestOf returns the digest of the learner that a command trains.
 func digestOf(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errOut := edge(t, args...)
@@ -136,9 +138,9 @@ func withoutLabels(answers string) string {
 	return b.String()
 }
 
-// An error about a file has its place, its cause and the way out.
+// An error in a file names its position, its cause and the way out.
 func TestFilesThatCannotBeRead(t *testing.T) {
-	file := writeFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
+	file := harness.WriteFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -146,7 +148,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}{
 		"a column of text":   {[]string{file}, exit.Runtime, `house.csv:2:1: column "time": "2026-11-20" is not a number; --ignore time leaves the column out`},
 		"another":            {[]string{file, "--ignore", "time"}, exit.Runtime, `house.csv:2:17: column "room": "kitchen" is not a number; --ignore room leaves the column out`},
-		"the label, too":     {[]string{file, "--columns", "temp,label"}, exit.Runtime, `column "label" is the label, so it cannot be a feature as well`},
+		"the label as well":  {[]string{file, "--columns", "temp,label"}, exit.Runtime, `column "label" is the label, so it cannot be a feature as well`},
 		"a column twice":     {[]string{file, "--columns", "temp,2"}, exit.Runtime, `column "temp" is given twice`},
 		"no such column":     {[]string{file, "--columns", "temperature"}, exit.Runtime, `no column is called "temperature"; --columns takes one of: time, temp, room, label`},
 		"no such number":     {[]string{file, "--ignore", "3-9"}, exit.Runtime, "--ignore 3-9: the file has the columns 1 to 4"},

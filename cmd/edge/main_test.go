@@ -3,64 +3,25 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"go.uber.org/goleak"
 
-	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/process"
+	"edge/test/harness"
 )
 
-// beEdge makes the test program be edge itself: tests that stop and kill
-// daemons need one in a process of its own.
-const beEdge = "EDGE_TEST_IS_EDGE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(beEdge) != "" {
-		if fd := os.Getenv(beSupervised); fd != "" {
-			if err := superviseMe(fd); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(exit.Runtime)
-			}
-		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
-		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	if broker := os.Getenv(beEcho); broker != "" {
-		echo(broker)
-	}
-	flag.Parse()
-	brokertest.Patience = max(brokertest.Patience, timeout()/5)
-	goleak.VerifyTestMain(m)
-}
-
-// emulator is the command under which programs for this machine run on one of
-// another kind, "qemu-aarch64-static" say; "" where the kernel runs them itself.
-var emulator = strings.Fields(os.Getenv("EDGE_EMULATOR"))
-
-// self is the command that starts this test program once more.
-func self(args ...string) *exec.Cmd {
-	line := slices.Concat(emulator, []string{os.Args[0]}, args)
-	return exec.Command(line[0], line[1:]...)
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")
 
@@ -70,7 +31,7 @@ func edge(t testing.TB, args ...string) (code int, out, errOut string) {
 	return edgeWith(t, "", args...)
 }
 
-// edgeWith gives the command something to read.
+// edgeWith runs a command line with a standard input.
 func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -78,17 +39,7 @@ func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut st
 	return code, o.String(), e.String()
 }
 
-// writeFile writes a file in a folder of the test's own.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// TestHelp holds the help of every command; -update writes it anew.
+// The help of every command is in testdata; -update writes it.
 func TestHelp(t *testing.T) {
 	var b strings.Builder
 	var visit func(cmd *cobra.Command)
@@ -96,7 +47,7 @@ func TestHelp(t *testing.T) {
 		line := strings.Fields(cmd.CommandPath())
 		code, out, errOut := edge(t, append(line[1:], "--help")...)
 		if code != exit.OK || errOut != "" {
-			t.Errorf("%s --help exits with %d and says %q", cmd.CommandPath(), code, errOut)
+			t.Errorf("%s --help exits with %d and prints %q", cmd.CommandPath(), code, errOut)
 		}
 		b.WriteString("$ " + cmd.CommandPath() + " --help\n" + out + "\n")
 		for _, sub := range cmd.Commands() {
@@ -107,7 +58,7 @@ func TestHelp(t *testing.T) {
 	compareGolden(t, filepath.Join("testdata", "help.txt"), b.String())
 }
 
-// compareGolden holds a text equal to a file, or with -update the file to it.
+// compareGolden compares a text with a file; with -update it writes the file.
 func compareGolden(t *testing.T, path, now string) {
 	t.Helper()
 	if *update {
@@ -124,7 +75,7 @@ func compareGolden(t *testing.T, path, now string) {
 	}
 }
 
-// Every command that does something has an example, and no flag takes a secret.
+// Every command without subcommands has an example, and no flag takes a secret.
 func TestCommandsAreExplained(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -143,12 +94,12 @@ func TestCommandsAreExplained(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	table := tableFile(t, "table.csv", 40)
-	valid := writeFile(t, "edge.yaml", minimal)
+	valid := harness.WriteFile(t, "edge.yaml", minimal)
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, tc := range map[string]struct {
 		args []string
 		code int
-		want string // in what it says
+		want string // in its output
 	}{
 		"no such command":          {[]string{"runn"}, exit.Usage, `unknown command "runn" for "edge"; did you mean run?`},
 		"nothing like a command":   {[]string{"xylophone"}, exit.Usage, "unknown command \"xylophone\" for \"edge\"\nTry `edge --help`."},
@@ -169,9 +120,9 @@ func TestExitCodes(t *testing.T) {
 		"configuration is wrong":   {[]string{"check", "-c", table}, exit.Config, "table.csv:1:1"},
 		"learner out of range":     {[]string{"eval", table, "--inducing", "1"}, exit.Config, "inducing"},
 		"features of other names":  {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
-		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `there is none called "m"; there is bearing`},
+		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `no model is called "m"; the configuration has bearing`},
 		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
-		"no broker to check":       {[]string{"check", "-c", writeFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
+		"no broker to check":       {[]string{"check", "-c", harness.WriteFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
 		"password file is missing": {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exit.Config, "no such file"},
 		"labels of no kind":        {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed or none"},
@@ -186,9 +137,9 @@ func TestExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := edge(t, tc.args...)
 			if code != tc.code || !strings.Contains(errOut, tc.want) {
-				t.Errorf("edge %s\nexits with %d and says %q\nwant %d and %q", strings.Join(tc.args, " "), code, errOut, tc.code, tc.want)
+				t.Errorf("edge %s\nexits with %d and prints %q\nwant %d and %q", strings.Join(tc.args, " "), code, errOut, tc.code, tc.want)
 			}
-			if out != "" && tc.args[0] != "check" { // which says what it knows before it connects
+			if out != "" && tc.args[0] != "check" { // which prints before it connects
 				t.Errorf("it prints on the standard output: %q", out)
 			}
 			if strings.Contains(errOut, "hunter2") {
@@ -212,7 +163,7 @@ func TestVersion(t *testing.T) {
 func TestCheckSaysWhatItWouldDo(t *testing.T) {
 	code, out, errOut := edge(t, "check", "-c", filepath.Join("..", "..", "configs", "edge.yaml"))
 	if code != exit.OK || errOut != "" {
-		t.Fatalf("exits with %d and says %q", code, errOut)
+		t.Fatalf("exits with %d and prints %q", code, errOut)
 	}
 	node := config.Default().Node // that of the host
 	for _, want := range []string{
@@ -234,7 +185,7 @@ func TestConfigCommands(t *testing.T) {
 	if code != exit.OK {
 		t.Fatalf("config sample exits with %d", code)
 	}
-	if code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", sample)); code != exit.OK {
+	if code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", sample)); code != exit.OK {
 		t.Errorf("the sample is not valid: %s%s", out, errOut)
 	}
 	code, forFile, errOut := edge(t, "config", "sample", "--from", tableFile(t, "room.csv", 20))
@@ -244,7 +195,7 @@ func TestConfigCommands(t *testing.T) {
 	t.Setenv("EDGE_MQTT_SERVERS", "mqtts://other.lan")
 	t.Setenv("EDGE_MQTT_PASSWORD_FILE", "/run/secret")
 	t.Setenv("EDGE_MQTT_USERNAME", "sensor")
-	code, shown, errOut := edge(t, "config", "show", "-c", writeFile(t, "edge.yaml", forFile))
+	code, shown, errOut := edge(t, "config", "show", "-c", harness.WriteFile(t, "edge.yaml", forFile))
 	if code != exit.OK || !strings.Contains(shown, "mqtts://other.lan") || !strings.Contains(shown, "/run/secret") || !strings.Contains(shown, "sensors/room") {
 		t.Errorf("config show exits with %d: %s%s", code, shown, errOut)
 	}
@@ -257,9 +208,9 @@ func TestConfigCommands(t *testing.T) {
 	}
 }
 
-// What check says of the parts that a configuration may have.
+// The lines of check about the sections that a configuration may have.
 func TestCheckSaysWhatWouldBeDone(t *testing.T) {
-	config := writeFile(t, "edge.yaml", `
+	config := harness.WriteFile(t, "edge.yaml", `
 mqtt: {servers: [mqtt://broker.lan]}
 node: pi4
 streams:
@@ -278,10 +229,10 @@ control: {enabled: true}
 		"stream   waves: 2 features from waves, as float32, compression zstd\n",
 		"predicts on edge/pi4/rooms/prediction, as cbor\n",
 		"home     each model is a device of Home Assistant, announced on homeassistant/device/…\n",
-		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by whoever may publish there\n",
+		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by any client that may publish there\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("edge check says\n%s\nwant %q", out, want)
+			t.Errorf("edge check prints\n%s\nwant %q", out, want)
 		}
 	}
 }
@@ -318,15 +269,6 @@ func gzipped(t testing.TB, data []byte) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// timeout is the value of the flag -timeout.
-func timeout() time.Duration {
-	limit, err := time.ParseDuration(flag.Lookup("test.timeout").Value.String())
-	if err != nil {
-		return 0
-	}
-	return limit
 }
 
 const minimal = `

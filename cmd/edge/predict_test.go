@@ -18,10 +18,12 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
-// taughtState is a state file of one model that has learnt rows of the waveform.
-func taughtState(t *testing.T, name string, rows int) (path string, learner *online.Learner) {
+// learntState writes a state file of one model that has learnt rows of the
+// waveform.
+func learntState(t *testing.T, name string, rows int) (path string, learner *online.Learner) {
 	t.Helper()
 	w := dataset.NewWaveform(5)
 	cfg := online.DefaultConfig()
@@ -58,11 +60,11 @@ func answersOf(t *testing.T, out string) (list []eval.Answer) {
 	return list
 }
 
-// TestPredict: the rows of a file are answered as the posterior does, whatever
-// the order of its columns, other columns, and whether there are labels.
+// The rows of a file are predicted as by the posterior, for any order of the
+// columns, with other columns, and with or without labels.
 func TestPredict(t *testing.T) {
-	state, learner := taughtState(t, "wave", brokertest.Brief(400, 150))
-	data := waveformFile(t, 50)
+	state, learner := learntState(t, "wave", brokertest.Brief(400, 150))
+	data := harness.WaveformFile(t, 50)
 	text, err := os.ReadFile(data)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +83,7 @@ func TestPredict(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	labelled := answersOf(t, out)
-	code, out, errOut = edge(t, "predict", "--state", state, writeFile(t, "turned.csv", turned.String()))
+	code, out, errOut = edge(t, "predict", "--state", state, harness.WriteFile(t, "turned.csv", turned.String()))
 	if code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
@@ -119,9 +121,9 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictEmptyCells: what is missing is averaged over, and says so.
+// Missing features are marginalised, and the answer lists them.
 func TestPredictEmptyCells(t *testing.T) {
-	state, _ := taughtState(t, "wave", brokertest.Brief(400, 150))
+	state, _ := learntState(t, "wave", brokertest.Brief(400, 150))
 	w := dataset.NewWaveform(6)
 	var row dataset.Row
 	w.Next(&row)
@@ -141,7 +143,7 @@ func TestPredictEmptyCells(t *testing.T) {
 	}
 	a := answersOf(t, out.String())
 	if len(a) != 2 || !(a[1].Novelty > a[0].Novelty) {
-		t.Fatalf("novelty does not grow with what is missing: %+v", a)
+		t.Fatalf("novelty does not grow with the missing features: %+v", a)
 	}
 	sum := 0.0
 	for _, p := range a[1].Probs {
@@ -153,8 +155,8 @@ func TestPredictEmptyCells(t *testing.T) {
 }
 
 func TestPredictRefuses(t *testing.T) {
-	state, _ := taughtState(t, "wave", 100)
-	good := waveformFile(t, 3)
+	state, _ := learntState(t, "wave", 100)
+	good := harness.WaveformFile(t, 3)
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -164,8 +166,8 @@ func TestPredictRefuses(t *testing.T) {
 		"no such state":   {[]string{"--state", "nowhere.db", good}, exit.Store, "nowhere.db"},
 		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exit.Usage, "wave"},
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exit.Runtime, "label"},
-		"lacks a feature": {[]string{"--state", state, writeFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
-		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
+		"lacks a feature": {[]string{"--state", state, harness.WriteFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
+		"not a number":    {[]string{"--state", state, harness.WriteFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) {
@@ -174,9 +176,9 @@ func TestPredictRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupCommand: a copy predicts and restores; what is in use does neither.
+// A copy can be used to predict and to restore; a file in use cannot.
 func TestBackupCommand(t *testing.T) {
-	state, _ := taughtState(t, "wave", 100)
+	state, _ := learntState(t, "wave", 100)
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	if code, out, errOut := edge(t, "backup", state, copied); code != exit.OK || !strings.Contains(out, "sound") {
 		t.Fatalf("exit %d: %s%s", code, out, errOut)
@@ -184,7 +186,7 @@ func TestBackupCommand(t *testing.T) {
 	if code, _, errOut := edge(t, "backup", state, copied); code != exit.Store || !strings.Contains(errOut, "exists") {
 		t.Errorf("backup over a file: exit %d: %s", code, errOut)
 	}
-	if code, _, errOut := edge(t, "predict", "--state", copied, waveformFile(t, 3)); code != exit.OK {
+	if code, _, errOut := edge(t, "predict", "--state", copied, harness.WaveformFile(t, 3)); code != exit.OK {
 		t.Errorf("predict from the copy: exit %d: %s", code, errOut)
 	}
 	if code, out, errOut := edge(t, "restore", copied, state); code != exit.OK || !strings.Contains(out, ".replaced-1") {
@@ -192,7 +194,7 @@ func TestBackupCommand(t *testing.T) {
 	}
 }
 
-// writeState makes a state file that holds one model's state.
+// writeState writes a state file with the state of one model.
 func writeState(path, model, shape string, state []byte) (err error) {
 	store, err := persist.Open(path, persist.Options{})
 	if err != nil {

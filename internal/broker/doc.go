@@ -1,11 +1,13 @@
-// Package broker connects the tools to an MQTT broker, and is the small broker of
-// the demo and the tests.
+// Package broker is the MQTT client of the tools beside the daemon, and the MQTT
+// broker of the demo and the tests. The daemon's own client is stream/mqtt.
 //
-// Client is one connection: Dial, Subscribe, Publish, Close. Publisher sends
-// messages in order over as many connections as it takes, with a bounded number in
-// flight. Request asks a running daemon for something and prints the answer. Server
-// is a broker inside the process.
+//   - Client is one connection: Dial, Subscribe, Publish, Close.
+//   - Publisher sends messages in order over as many connections as that takes. It
+//     is the client of edge replay, edge top and edge demo.
+//   - Request sends a request to a node and prints the response (edge request).
+//   - Server is a broker inside the process. Package brokertest starts it, or
+//     mosquitto, for tests.
 //
-// The daemon has a client of its own in package stream, which keeps a session and
-// acknowledges messages once they are durable; the tools need neither.
+// The broker probe of package doctor is the user of Client's options: persistent
+// sessions, messages without acknowledgement, the TLS state.
 package broker

@@ -14,80 +14,83 @@ import (
 )
 
 const (
-	publisherInflight = 16 // messages on their way; brokers allow 20 and more
+	publisherInflight = 16 // unacknowledged messages; brokers allow 20 and more
 	publisherPolling  = 10 * time.Millisecond
-	firstReconnect    = 50 * time.Millisecond // doubled
+	firstReconnect    = 50 * time.Millisecond // doubled after each failure
 	longestReconnect  = time.Second
+	publisherClose    = 250 // milliseconds for packets on their way when it disconnects
 )
 
-// Publisher sends messages to a broker in order, a few at a time, and sends
-// again what a lost connection may have taken with it. Each connection is a paho
-// client of its own: one that reconnects by itself may send what is new before
-// what is sent again. One goroutine publishes.
+// Publisher sends messages to a broker in order, a few at a time, and sends again
+// those that a lost connection may have lost. Each connection is a Client of its
+// own: a client that reconnects by itself may send new messages before the
+// repeated ones. One goroutine publishes.
 type Publisher struct {
 	cfg       mqtt.Config
 	qos       byte
-	watch     map[string]byte // filters
-	heard     func(topic string, payload []byte, retained bool)
+	filters   map[string]byte
+	receive   func(topic string, payload []byte, retained bool)
 	connected func()
 	end       chan struct{} // closed by Close
 
-	mu     sync.Mutex
-	client paho.Client // of the present connection; nil while there is none
-	flying []*flight   // what the broker has not acknowledged, in order
+	mu       sync.Mutex
+	client   *Client    // of the present connection; nil without a connection
+	inflight []*publish // messages that the broker has not acknowledged, in order
 }
 
-// flight is a message on its way.
-type flight struct {
+// publish is an unacknowledged message.
+type publish struct {
 	topic   string
 	payload []byte
-	token   paho.Token
+	token   paho.Token // of the latest attempt
 }
 
-// NewPublisher connects to the first server of cfg that answers. It subscribes
-// watch, if that is not empty, on every connection, and gives heard what comes.
-func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, watch []string, heard func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
-	p := &Publisher{cfg: cfg, qos: qos, watch: map[string]byte{}, heard: heard, connected: connected, end: make(chan struct{})}
-	for _, f := range watch {
-		p.watch[f] = 0
+// NewPublisher connects to the first server of cfg that answers. On every
+// connection it calls connected and subscribes to filters at QoS 0; receive is
+// called with the messages, and may be nil if filters is empty.
+func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []string, receive func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
+	p := &Publisher{cfg: cfg, qos: qos, filters: map[string]byte{}, receive: receive, connected: connected, end: make(chan struct{})}
+	for _, f := range filters {
+		p.filters[f] = 0
 	}
 	lost, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	go p.keep(lost)
+	go p.reconnect(lost)
 	return p, nil
 }
 
-// connect makes a connection, and sends again over it what is on its way. lost
-// is closed when the connection is.
+// connect makes a connection and sends the unacknowledged messages again. lost is
+// closed when the connection is lost.
 func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error) {
 	lost = make(chan struct{})
-	one, err := dialTool(ctx, p.cfg, Options{Receive: p.heard, Lost: func() { close(lost) }})
+	c, err := dial(ctx, p.cfg, Options{
+		Receive: func(m Message) { p.receive(m.Topic, m.Payload, m.Retained) },
+		Lost:    func() { close(lost) },
+	})
 	if err != nil {
 		return nil, err
 	}
-	c := one.paho
 	p.connected()
-	if len(p.watch) > 0 {
-		c.SubscribeMultiple(p.watch, nil)
+	if len(p.filters) > 0 {
+		c.paho.SubscribeMultiple(p.filters, nil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed() {
-		c.Disconnect(0)
+		c.paho.Disconnect(0)
 		return lost, nil
 	}
-	for _, f := range p.flying {
-		f.token = c.Publish(f.topic, p.qos, false, f.payload)
+	for _, m := range p.inflight {
+		m.token = c.paho.Publish(m.topic, p.qos, false, m.payload)
 	}
 	p.client = c
 	return lost, nil
 }
 
-// keep lets another connection follow each that is lost, until the publisher is
-// closed.
-func (p *Publisher) keep(lost chan struct{}) {
+// reconnect replaces each lost connection, until the publisher is closed.
+func (p *Publisher) reconnect(lost chan struct{}) {
 	for {
 		select {
 		case <-lost:
@@ -111,15 +114,15 @@ func (p *Publisher) keep(lost chan struct{}) {
 	}
 }
 
-// Publish sends a message once fewer than publisherInflight are on their way.
-// While there is no connection it waits for one.
+// Publish sends a message once fewer than publisherInflight are unacknowledged. It
+// waits for a connection.
 func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) error {
-	f := &flight{topic: topic, payload: slices.Clone(payload)}
+	m := &publish{topic: topic, payload: slices.Clone(payload)}
 	for {
-		if err := p.settle(ctx, publisherInflight-1); err != nil {
+		if err := p.waitFor(ctx, publisherInflight-1); err != nil {
 			return err
 		}
-		if p.send(f) {
+		if p.send(m) {
 			return nil
 		}
 		if err := p.pause(ctx); err != nil {
@@ -128,15 +131,15 @@ func (p *Publisher) Publish(ctx context.Context, topic string, payload []byte) e
 	}
 }
 
-// send reports false if there is no connection.
-func (p *Publisher) send(f *flight) bool {
+// send reports false without a connection.
+func (p *Publisher) send(m *publish) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.client == nil {
 		return false
 	}
-	f.token = p.client.Publish(f.topic, p.qos, false, f.payload)
-	p.flying = append(p.flying, f)
+	m.token = p.client.paho.Publish(m.topic, p.qos, false, m.payload)
+	p.inflight = append(p.inflight, m)
 	return true
 }
 
@@ -149,21 +152,21 @@ func (p *Publisher) pause(ctx context.Context) error {
 	}
 }
 
-// settle waits until at most most messages are on their way.
-func (p *Publisher) settle(ctx context.Context, most int) error {
+// waitFor waits until at most limit messages are unacknowledged.
+func (p *Publisher) waitFor(ctx context.Context, limit int) error {
 	for {
-		token := p.oldest(most)
+		token := p.oldest(limit)
 		if token == nil {
 			return nil
 		}
 		select {
 		case <-token.Done():
-		case <-time.After(publisherPolling): // there may be another connection, and another token
+		case <-time.After(publisherPolling): // another connection may have replaced the token
 			continue
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := p.landed(token); err != nil {
+		if err := p.acknowledge(token); err != nil {
 			return err
 		}
 		if token.Error() != nil { // the next connection sends it again
@@ -174,36 +177,37 @@ func (p *Publisher) settle(ctx context.Context, most int) error {
 	}
 }
 
-// oldest returns the token of the oldest message on its way; nil if there are at
-// most most of them.
-func (p *Publisher) oldest(most int) paho.Token {
+// oldest returns the token of the oldest unacknowledged message, nil if at most
+// limit messages are unacknowledged.
+func (p *Publisher) oldest(limit int) paho.Token {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.flying) <= most {
+	if len(p.inflight) <= limit {
 		return nil
 	}
-	return p.flying[0].token
+	return p.inflight[0].token
 }
 
-// landed forgets the oldest message once the broker has it. Its token has ended.
-func (p *Publisher) landed(token paho.Token) error {
+// acknowledge removes the oldest message if the broker has acknowledged it. Its
+// token is done.
+func (p *Publisher) acknowledge(token paho.Token) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch err := token.Error(); {
-	case p.flying[0].token != token: // it is sent again
+	case p.inflight[0].token != token: // sent again meanwhile
 		return nil
 	case err == nil:
-		p.flying = slices.Delete(p.flying, 0, 1)
-	case p.client != nil && p.client.IsConnectionOpen():
+		p.inflight = slices.Delete(p.inflight, 0, 1)
+	case p.client != nil && p.client.paho.IsConnectionOpen():
 		return exit.With(exit.Broker, fmt.Errorf("publish: %w", err))
 	}
 	return nil
 }
 
-// Drain waits until the broker has acknowledged everything.
-func (p *Publisher) Drain(ctx context.Context) error { return p.settle(ctx, 0) }
+// Drain waits until the broker has acknowledged every message.
+func (p *Publisher) Drain(ctx context.Context) error { return p.waitFor(ctx, 0) }
 
-// Close disconnects; what was not drained may be lost.
+// Close disconnects. Messages that were not drained may be lost.
 func (p *Publisher) Close() {
 	p.mu.Lock()
 	if !p.closed() {
@@ -212,7 +216,7 @@ func (p *Publisher) Close() {
 	c := p.client
 	p.mu.Unlock()
 	if c != nil {
-		c.Disconnect(250)
+		c.paho.Disconnect(publisherClose)
 	}
 }
 
@@ -225,9 +229,9 @@ func (p *Publisher) closed() bool {
 	}
 }
 
-// Connected reports whether there is a connection now.
+// Connected reports whether the publisher has a connection now.
 func (p *Publisher) Connected() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.client != nil && p.client.IsConnectionOpen()
+	return p.client != nil && p.client.paho.IsConnectionOpen()
 }

@@ -14,31 +14,31 @@ import (
 	"edge/stream/mqtt"
 )
 
-// TestPublisherKeepsOrder: a broker that is restarted again and again gets every
-// message, and new ones after those that the lost connection had taken with it.
+// TestPublisherKeepsOrder: a broker that is restarted several times receives every
+// message, and new ones after those that a lost connection may have lost.
 func TestPublisherKeepsOrder(t *testing.T) {
 	b := brokertest.New(t, brokertest.Keeping(t.TempDir()))
 	var (
-		mu      sync.Mutex
-		got     int // numbers 1 to got have come
-		strange []string
+		mu         sync.Mutex
+		got        int // numbers 1 to got have arrived
+		misordered []string
 	)
-	heard := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + b.Addr).SetClientID("listener").
+	listener := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + b.Addr).SetClientID("listener").
 		SetCleanSession(false).SetMaxReconnectInterval(100 * time.Millisecond).
 		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
 			n, _ := strconv.Atoi(string(m.Payload()))
 			mu.Lock()
 			defer mu.Unlock()
 			if n > got+1 {
-				strange = append(strange, fmt.Sprintf("%d after %d", n, got))
+				misordered = append(misordered, fmt.Sprintf("%d after %d", n, got))
 			}
 			got = max(got, n)
 		}))
-	if token := heard.Connect(); token.Wait() && token.Error() != nil {
+	if token := listener.Connect(); token.Wait() && token.Error() != nil {
 		t.Fatal(token.Error())
 	}
-	defer heard.Disconnect(0)
-	heard.Subscribe("numbers", 1, nil).Wait()
+	defer listener.Disconnect(0)
+	listener.Subscribe("numbers", 1, nil).Wait()
 
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
@@ -59,7 +59,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 				defer mu.Unlock()
 				return got > before+100
 			}) {
-				t.Error("nothing comes between two restarts")
+				t.Error("no message arrives between two restarts")
 			}
 			b.Restart(t)
 		}
@@ -85,9 +85,9 @@ func TestPublisherKeepsOrder(t *testing.T) {
 		return got == sent
 	}
 	if !brokertest.Eventually(all) {
-		t.Errorf("%d of %d messages came", got, sent)
+		t.Errorf("%d of %d messages arrived", got, sent)
 	}
-	if len(strange) > 0 {
-		t.Errorf("out of order: %q", strange)
+	if len(misordered) > 0 {
+		t.Errorf("out of order: %q", misordered)
 	}
 }

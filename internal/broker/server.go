@@ -11,14 +11,14 @@ import (
 )
 
 // Server is an MQTT broker inside this process, for the demo and for tests. It
-// listens on the loopback interface only and lets everybody in.
+// accepts every client; callers let it listen on the loopback interface.
 type Server struct {
 	server *mochi.Server
 	addr   net.Addr
 }
 
-// StartServer starts a broker on addr; "127.0.0.1:0" takes a free port. Hooks, if
-// any, change what it does.
+// StartServer starts a broker on addr; "127.0.0.1:0" takes a free port. Hooks
+// change its behaviour.
 func StartServer(addr string, log *slog.Logger, hooks ...mochi.Hook) (*Server, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -45,8 +45,8 @@ func StartServer(addr string, log *slog.Logger, hooks ...mochi.Hook) (*Server, e
 	return b, nil
 }
 
-// URL is where clients connect to.
+// URL returns the address for clients.
 func (b *Server) URL() string { return "mqtt://" + b.addr.String() }
 
-// Close disconnects everybody and stops.
+// Close disconnects the clients and stops the broker.
 func (b *Server) Close() error { return b.server.Close() }

@@ -15,7 +15,7 @@ import (
 	"edge/stream/codec"
 )
 
-// Describe says in words what a daemon with this configuration would do.
+// Describe writes a summary of a daemon with this configuration.
 func Describe(w io.Writer, path string, c *config.Config) {
 	own := c.MQTT.BaseTopic + "/" + c.Node
 	fmt.Fprintf(w, "%s is valid.\n", path)
@@ -31,7 +31,7 @@ func Describe(w io.Writer, path string, c *config.Config) {
 		m := c.Models[name]
 		cfg, err := c.Learner(name)
 		if err != nil {
-			continue // the configuration is valid: cannot happen
+			continue // cannot happen: the configuration is valid
 		}
 		wait := "by count alone"
 		if cfg.Batch.MaxWait > 0 {
@@ -55,7 +55,7 @@ func Describe(w io.Writer, path string, c *config.Config) {
 		fmt.Fprintf(w, "home     each model is a device of Home Assistant, announced on %s/device/…\n", c.HomeAssistant.DiscoveryPrefix)
 	}
 	if c.Control.Enabled {
-		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by whoever may publish there\n", own)
+		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by any client that may publish there\n", own)
 	}
 	footprintOf(c).describe(w, NewHost().memoryBounds(c))
 	full := c.StorePath()
@@ -88,7 +88,7 @@ func Describe(w io.Writer, path string, c *config.Config) {
 	}
 }
 
-// format says in words how a stream's payloads are written.
+// format describes the payloads of a stream.
 func format(s codec.Stream) string {
 	text := s.Format
 	if d := len(s.FeatureNames()); s.Format == "value" && d > 1 {

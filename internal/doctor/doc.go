@@ -1,8 +1,14 @@
-// Package doctor examines what a daemon with a configuration depends on: rights of
-// files, disk, clock, memory, speed and the broker.
+// Package doctor examines a configuration, the machine and the broker before a
+// daemon runs. It serves `edge doctor` and `edge check`.
 //
-// Examine makes a Diagnosis, a list of Findings with a grade and advice. Each area
-// is a file: disk.go (file system, space, wear of flash), host.go (kernel, clock,
-// power), footprint.go (memory), speed.go (a step and a prediction), trial.go and
-// delivery.go (the broker, by trying). Describe and Obstacles are edge check.
+//   - Obstacles and Describe read files alone: they are `edge check`.
+//   - Examine makes a Diagnosis, a list of Findings with grades OK, Warn and Fail. A
+//     finding has the measured values and advice.
+//   - The checks: access rights (examine.go), file system and free space
+//     (filesystem.go), disk endurance with a scratch store (endurance.go), kernel,
+//     power and clock (systemchecks.go), memory against the limits of machine,
+//     control groups and systemd unit (memory.go, unit.go), speed of a model
+//     (speed.go), and the broker (brokerprobe.go, brokerdelivery.go,
+//     brokerlimits.go).
+//   - Host reads the machine from files, so that tests can replace them.
 package doctor

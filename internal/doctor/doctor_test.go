@@ -20,7 +20,7 @@ import (
 	"edge/stream/mqtt"
 )
 
-// fakeHost is a machine whose files are these.
+// fakeHost returns a machine with these files.
 func fakeHost(t *testing.T, files map[string]string) Host {
 	t.Helper()
 	root := t.TempDir()
@@ -41,8 +41,8 @@ func fakeHost(t *testing.T, files map[string]string) Host {
 	}
 }
 
-// said is all that was found, a line each.
-func (d *Diagnosis) said() string {
+// text returns the findings, one a line.
+func (d *Diagnosis) text() string {
 	var b strings.Builder
 	for _, f := range d.Findings {
 		fmt.Fprintf(&b, "%s %s: %s → %s\n", f.Grade, f.Check, f.Detail, f.Advice)
@@ -50,12 +50,12 @@ func (d *Diagnosis) said() string {
 	return b.String()
 }
 
-// expect fails unless what was found says all of want.
+// expect fails unless the findings contain every text of want.
 func (d *Diagnosis) expect(t *testing.T, want ...string) {
 	t.Helper()
 	for _, w := range want {
-		if !strings.Contains(d.said(), w) {
-			t.Errorf("nothing says %q:\n%s", w, d.said())
+		if !strings.Contains(d.text(), w) {
+			t.Errorf("no finding contains %q:\n%s", w, d.text())
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestMountsAreJudged(t *testing.T) {
 		"network":         {mount: "nfs4 server:/x rw,relatime", grade: Warn, want: "network file system"},
 		"fast commit": {mount: "ext4 /dev/sda1 rw,noatime", grade: Fail, want: "ext4 with fast_commit is faulty",
 			files: map[string]string{"proc/sys/kernel/osrelease": "5.15.16-v8+\n", "proc/fs/ext4/sda1/options": "rw\nfast_commit\n"}},
-		"fast commit, who knows": {mount: "ext4 /dev/sda1 rw,noatime", grade: Warn, want: "dumpe2fs",
+		"fast commit, unknown": {mount: "ext4 /dev/sda1 rw,noatime", grade: Warn, want: "dumpe2fs",
 			files: map[string]string{"proc/sys/kernel/osrelease": "5.10.93"}},
 		"no fast commit":      {mount: "ext4 /dev/sda1 rw,noatime", grade: OK, files: map[string]string{"proc/sys/kernel/osrelease": "5.10.93", "proc/fs/ext4/sda1/options": "rw\n"}},
 		"fast commit, mended": {mount: "ext4 /dev/sda1 rw,noatime", grade: OK, files: map[string]string{"proc/sys/kernel/osrelease": "5.10.94"}},
@@ -126,7 +126,7 @@ func TestMountsAreJudged(t *testing.T) {
 			d := &Diagnosis{Grade: OK}
 			examineDisk(d, &cfg, fakeHost(t, files))
 			if d.Grade != tc.grade {
-				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.said())
+				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.text())
 			}
 			d.expect(t, tc.want)
 		})
@@ -156,7 +156,7 @@ func TestSpaceIsJudged(t *testing.T) {
 	}
 }
 
-// parsed is a configuration whose state is in a folder of its own.
+// parsed returns a configuration whose state is in a folder of its own.
 func parsed(t *testing.T, text string) *config.Config {
 	t.Helper()
 	cfg, err := config.Parse("edge.yaml", []byte(text), nil)
@@ -188,14 +188,14 @@ func TestMachineIsJudged(t *testing.T) {
 			h.now = func() time.Time { return time.Unix(9, 0).UTC() }
 			c.MQTT.Servers = []string{"mqtts://broker.lan"}
 		}, want: "fail clock: says 1970"},
-		"battery clock":     {files: map[string]string{"sys/class/rtc/rtc0/name": "rtc-ds1307 1-0068"}, want: "kept by a battery clock (rtc-ds1307 1-0068)"},
-		"no battery":        {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, want: "ok clock at power-on: no battery clock"},
-		"no battery, TLS":   {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, change: func(c *config.Config, _ *Host) { c.MQTT.Servers = []string{"wss://broker.lan"} }, want: "warn clock at power-on"},
-		"memory":            {files: map[string]string{"proc/meminfo": "MemTotal:  900000 kB\nMemFree: 1 kB\n"}, want: "ok memory: at most "},
-		"unit's memory":     {files: map[string]string{"proc/meminfo": "MemTotal: 900000 kB\n", "sys/fs/cgroup/system.slice/edge.service/memory.max": "20971520\n"}, want: "the control group /system.slice/edge.service allows 20.0 MiB"},
-		"container":         {files: map[string]string{"proc/self/cgroup": "0::/docker/x\n", "sys/fs/cgroup/docker/memory.max": "10485760", "sys/fs/cgroup/docker/x/memory.max": "max"}, want: "warn memory"},
-		"older container":   {files: map[string]string{"proc/self/cgroup": "9:cpu:/\n8:memory:/docker/x\n", "sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes": "10485760"}, want: "the control group /docker/x allows 10.0 MiB"},
-		"memory, who knows": {want: "ok memory"},
+		"battery clock":   {files: map[string]string{"sys/class/rtc/rtc0/name": "rtc-ds1307 1-0068"}, want: "kept by a battery clock (rtc-ds1307 1-0068)"},
+		"no battery":      {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, want: "ok clock at power-on: no battery clock"},
+		"no battery, TLS": {files: map[string]string{"proc/sys/kernel/osrelease": "6.1.0"}, change: func(c *config.Config, _ *Host) { c.MQTT.Servers = []string{"wss://broker.lan"} }, want: "warn clock at power-on"},
+		"memory":          {files: map[string]string{"proc/meminfo": "MemTotal:  900000 kB\nMemFree: 1 kB\n"}, want: "ok memory: at most "},
+		"unit's memory":   {files: map[string]string{"proc/meminfo": "MemTotal: 900000 kB\n", "sys/fs/cgroup/system.slice/edge.service/memory.max": "20971520\n"}, want: "the control group /system.slice/edge.service allows 20.0 MiB"},
+		"container":       {files: map[string]string{"proc/self/cgroup": "0::/docker/x\n", "sys/fs/cgroup/docker/memory.max": "10485760", "sys/fs/cgroup/docker/x/memory.max": "max"}, want: "warn memory"},
+		"older container": {files: map[string]string{"proc/self/cgroup": "9:cpu:/\n8:memory:/docker/x\n", "sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes": "10485760"}, want: "the control group /docker/x allows 10.0 MiB"},
+		"memory, unknown": {want: "ok memory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, h := parsed(t, minimal), fakeHost(t, tc.files)
@@ -209,36 +209,35 @@ func TestMachineIsJudged(t *testing.T) {
 	}
 }
 
-// What a day writes, against a calculation by hand.
-func TestWearOfADay(t *testing.T) {
+// The bytes of a day, against a calculation by hand.
+func TestEnduranceOfADay(t *testing.T) {
 	cfg := parsed(t, minimal) // one stream; 250ms, 16; checkpoints every 5m or 5000 samples
 	for _, tc := range []struct {
 		rate    float64
-		group   int
 		commits float64 // a day
 		points  float64
 	}{
-		{0, 1, 0, 0},
-		{1, 1, 86400 + 86400/1.25, 288},
-		{20, 2, 864000 + 86400/0.3, 345.6},
-		{1000, 16, 5400000, 17280}, // minibatches fill by themselves
+		{0, 0, 0},
+		{1, 86400 + 86400/1.25, 288},
+		{20, 864000 + 86400/0.3, 345.6},
+		{1000, 5400000, 17280}, // minibatches fill by themselves
 	} {
-		w := wear{Rate: tc.rate, Group: tc.group, CommitBytes: 10000, CheckpointBytes: 1e6, samples: 5000}
-		w.aDay(cfg)
+		e := endurance{Rate: tc.rate, CommitBytes: 10000, CheckpointBytes: 1e6, samples: 5000}
+		e.perDay(cfg)
 		want := tc.commits*10000 + tc.points*1e6
-		if math.Abs(w.BytesADay-want) > 1e-6*want || math.Abs(w.CheckpointsADay-tc.points) > 1e-9*tc.points {
-			t.Errorf("at %v a second: %v bytes and %v checkpoints a day, want %v and %v", tc.rate, w.BytesADay, w.CheckpointsADay, want, tc.points)
+		if math.Abs(e.BytesADay-want) > 1e-6*want || math.Abs(e.CheckpointsADay-tc.points) > 1e-9*tc.points {
+			t.Errorf("at %v a second: %v bytes and %v checkpoints a day, want %v and %v", tc.rate, e.BytesADay, e.CheckpointsADay, want, tc.points)
 		}
 	}
 }
 
-// What is measured is what a store of the daemon writes: more for larger states,
-// and nothing is left behind.
-func TestWearIsMeasured(t *testing.T) {
-	measure := func(inducing string) wear {
+// The measured bytes are those of a daemon's store: more for larger states. No file
+// is left.
+func TestEnduranceIsMeasured(t *testing.T) {
+	measure := func(inducing string) endurance {
 		cfg := parsed(t, strings.Replace(minimal, "streams: [vibration]", "streams: [vibration], inducing: "+inducing, 1))
 		folder := t.TempDir()
-		w, err := MeasureWear(t.Context(), cfg, folder, 2, time.Minute)
+		w, err := MeasureEndurance(t.Context(), cfg, folder, 2, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +275,7 @@ func TestSpeedIsMeasured(t *testing.T) {
 	}
 }
 
-// A diagnosis reads the same for people and for programs.
+// The table and the JSON of a diagnosis have the same findings.
 func TestDiagnosis(t *testing.T) {
 	d := &Diagnosis{V: 1, Grade: OK, Seconds: 1}
 	d.ok("clock", "right")
@@ -307,7 +306,7 @@ ok    power   on
 	}
 }
 
-// A password that goes to another machine unencrypted is told from one that does not.
+// Servers that are encrypted or on this machine are distinguished from others.
 func TestServers(t *testing.T) {
 	for server, want := range map[string]bool{"mqtts://a": true, "ssl://a": true, "wss://a": true, "tls://a": true, "mqtt://a": false, "ws://a": false, "tcp://a": false} {
 		if mqtt.Encrypted(server) != want {
@@ -315,7 +314,7 @@ func TestServers(t *testing.T) {
 		}
 	}
 	if !slices.Equal([]bool{loopbackServer("mqtt://127.0.0.1"), loopbackServer("mqtt://localhost:1"), loopbackServer("mqtt://broker.lan")}, []bool{true, true, false}) {
-		t.Error("loopback servers are not told from others")
+		t.Error("loopback servers are not distinguished from others")
 	}
 }
 

@@ -12,15 +12,16 @@ import (
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/process"
+	"edge/internal/statefile"
 	"edge/online"
 	"edge/persist"
 	"edge/stream/mqtt"
 )
 
-// Obstacles looks at the files that a daemon under a valid configuration would
-// read before it connects: secrets, certificates and the state. The error is
-// why it would not start. A doubt is something that depends on the user and the
-// environment that the daemon runs in.
+// Obstacles examines the files that a daemon under a valid configuration reads
+// before it connects: secrets, certificates and the state. The error is the reason
+// why the daemon would not start. A doubt depends on the user and the environment of
+// the daemon.
 func Obstacles(c *config.Config) (doubts []string, err error) {
 	doubt := func(key, format string, args ...any) {
 		doubts = append(doubts, key+": "+fmt.Sprintf(format, args...))
@@ -28,7 +29,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	var errs []error
 	read := func(key string, secret mqtt.Secret, all func() error) {
 		if name := firstUnset(secret.File); name != "" {
-			doubt(key+".password", "${%s} is not set here, so that the file was not looked at", name)
+			doubt(key+".password", "${%s} is not set here, so that the file was not read", name)
 		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
 			doubt(key+".password", "%s is not set here; the daemon needs it", env)
 		} else if err := all(); errors.Is(err, fs.ErrPermission) {
@@ -42,7 +43,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 		read("http", c.HTTP.Password, c.HTTP.Readable)
 	}
 	if name := firstUnset(c.Store.Path); name != "" {
-		doubt("store.path", "${%s} is not set here, so that the state was not looked at", name)
+		doubt("store.path", "${%s} is not set here, so that the state was not read", name)
 		return doubts, errors.Join(errs...)
 	}
 	path := c.StorePath()
@@ -71,8 +72,8 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	return doubts, errors.Join(errs...)
 }
 
-// fits reports why a state cannot be carried on from under the configuration. A
-// state that a daemon has open, or that the next start would repair, fits.
+// fits returns the reason why a daemon under the configuration cannot continue from
+// a state. A state that a daemon has open, or that the next start repairs, fits.
 func fits(c *config.Config, path string) (err error) {
 	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
 	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
@@ -82,10 +83,8 @@ func fits(c *config.Config, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	c = statefile.Effective(store, c)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		if info, err := store.Info(name); err == nil {
-			c.Adopt(name, info.Shape)
-		}
 		learner, err := c.Learner(name)
 		if err != nil {
 			return err
@@ -101,8 +100,8 @@ func fits(c *config.Config, path string) (err error) {
 	return nil
 }
 
-// firstUnset is the first environment variable of a path that is not set, "" if
-// all are.
+// firstUnset returns the first environment variable of a path that is not set, "" if
+// all are set.
 func firstUnset(path string) (name string) {
 	os.Expand(path, func(variable string) string {
 		if _, ok := os.LookupEnv(variable); !ok && name == "" {

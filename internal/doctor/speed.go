@@ -12,20 +12,20 @@ import (
 	"edge/online"
 )
 
-// boardSpeed is how fast this board is with one model.
-type boardSpeed struct {
+// modelSpeed is the measured speed of one model on this machine.
+type modelSpeed struct {
 	Classes        int     `json:"classes"`
 	Inducing       int     `json:"inducing"`
 	Features       int     `json:"features"`
 	PredictMicros  float64 `json:"predict_us"` // median
-	StepMicros     float64 `json:"step_us"`    // median; 0 if none was finished in time
+	StepMicros     float64 `json:"step_us"`    // median; 0 if no step ended in time
 	SamplesASecond float64 `json:"samples_per_second"`
 	Steps          int     `json:"steps"`
 }
 
-// measureSpeed teaches a model of the configured size random samples until
-// within has passed, or ctx ends. Nothing is kept.
-func measureSpeed(ctx context.Context, cfg online.Config, within time.Duration) (boardSpeed, error) {
+// measureSpeed trains a model of the configured size on random samples until within
+// has passed or ctx ends. It stores nothing.
+func measureSpeed(ctx context.Context, cfg online.Config, within time.Duration) (modelSpeed, error) {
 	const leastClasses, mostPredictions, mostSteps = 3, 2000, 60
 	names := slices.Clone(cfg.Classes.Names)
 	for k := len(names); k < min(leastClasses, cfg.Classes.Max); k++ {
@@ -33,12 +33,12 @@ func measureSpeed(ctx context.Context, cfg online.Config, within time.Duration) 
 	}
 	cfg.Classes.Names = names
 	cfg.Batch.MaxWait = 0
-	cfg.Warmup = max(cfg.Inducing, 2*cfg.Batch.MaxSize) // enough for a model of its size
+	cfg.Warmup = max(cfg.Inducing, 2*cfg.Batch.MaxSize) // enough samples for a model of this size
 	learner, err := online.NewLearner(cfg)
 	if err != nil {
-		return boardSpeed{}, err
+		return modelSpeed{}, err
 	}
-	speed := boardSpeed{Classes: len(names), Inducing: cfg.Inducing, Features: len(cfg.Features)}
+	speed := modelSpeed{Classes: len(names), Inducing: cfg.Inducing, Features: len(cfg.Features)}
 	rng := rand.New(rand.NewPCG(1, 1))
 	sample := func() *online.Event {
 		k := rng.IntN(len(names))
@@ -83,7 +83,7 @@ func measureSpeed(ctx context.Context, cfg online.Config, within time.Duration) 
 	return speed, nil
 }
 
-// medianMicros is the median in microseconds; 0 of nothing.
+// medianMicros returns the median in microseconds, 0 without times.
 func medianMicros(times []time.Duration) float64 {
 	if len(times) == 0 {
 		return 0
@@ -92,12 +92,12 @@ func medianMicros(times []time.Duration) float64 {
 	return float64(times[len(times)/2].Nanoseconds()) / 1e3
 }
 
-// examineSpeed measures one model.
+// examineSpeed measures the speed of one model.
 func examineSpeed(ctx context.Context, d *Diagnosis, cfg *config.Config, name string) {
 	check := "speed of " + name
 	learner, err := cfg.Learner(name)
 	if err != nil {
-		return // the configuration is valid: cannot happen
+		return // cannot happen: the configuration is valid
 	}
 	const slow = 1.0 // samples a second
 	s, err := measureSpeed(ctx, learner, d.Within.speed)

@@ -1,11 +1,20 @@
-// Package eval judges a model on data files, without a broker.
+// Package eval scores a model on data files without a broker, trains one offline,
+// and predicts the rows of a file.
 //
-// Evaluation has four policies: prequential (each row is judged before it is
-// learnt, eval.go), held out (learn a part, judge the others, heldout.go), delayed
-// (labels come late or never, delayed.go) and active (only labels that a strategy
-// asks for, active.go). A prequential evaluation and a daemon that has received the
-// same rows end with the same digest.
+//	Evaluation  the options of edge eval; Each evaluates a file
+//	Run         the loop: every row is predicted, judged and learnt by a Policy
+//	Training    the options of edge train; Run trains on a file
+//	Prediction  the options of edge predict; Run writes a line for each row
 //
-// Training (train.go) learns a file offline by many passes and writes a state file;
-// Prediction (predict.go) answers the rows of a file by a state file.
+// Four policies decide when a label is learnt, and which prediction is judged:
+//
+//	prequential  each label right after its row; the learner's own prediction
+//	heldOut      each label right after its row; predictions of other rows, afterwards
+//	delayed      labels come rows later or never; the prediction at the row's arrival
+//	active       only the labels that a strategy requests; the prediction of every row
+//
+// Under the prequential policy the scores and the digest equal those of a daemon
+// that received the same rows with the same configuration.
+//
+// Read loop.go and prequential.go, then evaluation.go.
 package eval

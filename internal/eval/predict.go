@@ -20,26 +20,27 @@ import (
 	"edge/online/conformal"
 )
 
-// Answer is what a model says of one row of a file.
+// Answer is a model's prediction for one row of a file.
 type Answer struct {
 	Row        int                `json:"row"`
-	Label      string             `json:"label,omitempty"` // what the file says
+	Label      string             `json:"label,omitempty"` // in the file
 	Class      *string            `json:"class"`           // of the largest probability; null while no class is known
 	Confidence float64            `json:"confidence"`
 	Probs      map[string]float64 `json:"probs"`
 	Entropy    float64            `json:"entropy"` // nats
 	Novelty    float64            `json:"novelty"`
-	Set        []string           `json:"set,omitempty"` // the most probable first
+	Set        []string           `json:"set,omitempty"` // most probable first
 	Abstain    bool               `json:"abstain"`
 }
 
-// Prediction is one run of the predict command.
+// Prediction holds the options of edge predict.
 type Prediction struct {
 	State, Model, Config string
 	Data                 dataset.Options
 }
 
-// Run answers the rows of a file, or of in if path is -.
+// Run predicts the rows of a file, or of in if path is -, and writes a JSON object
+// for each.
 func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 	if err := p.Data.Check(); err != nil {
 		return exit.With(exit.Usage, err)
@@ -49,7 +50,7 @@ func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	p.Data.Unlabeled = true
-	d, err := dataset.OpenOr(path, in, p.Data.Of(learner.Config().Features))
+	d, err := dataset.OpenInput(path, in, p.Data.Of(learner.Config().Features))
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 	return answers(out, learner, d)
 }
 
-// learner has learnt what the state file holds of the model.
+// learner returns the model as the state file holds it, its journal included.
 func (p *Prediction) learner() (*online.Learner, error) {
 	var cfg *config.Config
 	if p.Config != "" {
@@ -82,9 +83,9 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	case !slices.Contains(names, name):
 		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
 	}
-	learner, kept, learnt, err := statefile.Recall(store, name, cfg)
+	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {
-		err = fmt.Errorf("predict %s: the journal holds %d records that are not in the checkpoint; -c FILE learns them first", name, len(kept.Records))
+		err = fmt.Errorf("predict %s: the journal holds %d records after the checkpoint; -c FILE learns them first", name, len(kept.Records))
 	}
 	return learner, exit.With(exit.Store, err)
 }

@@ -9,7 +9,7 @@ import (
 
 func TestLabelsNeeded(t *testing.T) {
 	report := func(strategy active.Strategy, budget, err, half float64) *Report {
-		return &Report{Dataset: "d", Error: err, Asked: &Asked{Strategy: strategy, Budget: budget, Labels: 100 * budget, LastHalf: HalfScore{Error: half}}}
+		return &Report{Dataset: "d", Figures: Figures{Error: err}, Asked: &Asked{Strategy: strategy, Budget: budget, Labels: 100 * budget, LastHalf: HalfScore{Error: half}}}
 	}
 	var out strings.Builder
 	if err := printNeeded(&out, []*Report{

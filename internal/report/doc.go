@@ -1,8 +1,19 @@
-// Package report is the result of an evaluation: the objects that --json prints,
-// their means over repeats, and the tables for people.
+// Package report describes how well a model classified a data file or a stream,
+// and prints it as a table, as JSON or as a page with charts.
 //
-// Report has the scores of one data set; Asked, Published, Drift, Tenth and Run are
-// its parts, Training that of an offline training. Curve and Tenths collect the
-// course of the scores in bounded memory. live.go has the scores of a running node
-// that the page's API and edge top have in common.
+//	Report     scores, curves and sizes of one data set: the object of --json
+//	Charts     confusion matrix and reliability bins, for the page alone
+//	Mean       the mean of several reports, with standard errors
+//	Curve      collects error and log loss over a stream in bounded memory
+//	Tenths     collects the scores of each tenth of a stream
+//	Asked      the labels that active learning requested
+//	Published  the latency of a daemon's predictions, for edge replay
+//	Training   the result of edge train
+//	Page       one self-contained HTML file: SVG charts, no external resource
+//
+// EventView, ModelSummary and CoursePoint describe a running model, for the daemon's
+// page, its API and edge top.
+//
+// Read report.go, then curve.go and mean.go. table.go prints; page.go arranges the
+// page, drawings.go makes its charts on plot.go, markup.go writes the HTML.
 package report

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// metric is a metric family: what a name means, and the names of its labels.
+// metric is a metric family.
 type metric struct {
 	name, help string
-	kind       string // counter, gauge or histogram
-	labels     []string
+	kind       string   // counter, gauge or histogram
+	labels     []string // their names
+	read       reader
 }
 
 // exposition is a page of metrics in the text format of Prometheus, version
@@ -95,4 +96,9 @@ func (h *histogram) observe(v float64) {
 	i, _ := slices.BinarySearch(h.bounds, v) // a bucket holds its upper end
 	h.counts[i]++
 	h.sum += v
+}
+
+// clone returns a copy of h.
+func (h *histogram) clone() *histogram {
+	return &histogram{bounds: h.bounds, counts: slices.Clone(h.counts), sum: h.sum}
 }

@@ -15,10 +15,10 @@ import (
 func TestExposition(t *testing.T) {
 	const help = "A \\ backslash\nand \"quotes\"."
 	bounds := []float64{0.001, 0.5, 2}
-	gauge := &metric{"g", help, "gauge", []string{"a", "b"}}
-	counter := &metric{"n_total", "Many.", "counter", nil}
-	times := &metric{"t_seconds", "Times.", "histogram", []string{"of"}}
-	unused := &metric{"unused", "Nothing.", "gauge", nil}
+	gauge := &metric{"g", help, "gauge", []string{"a", "b"}, nil}
+	counter := &metric{"n_total", "Many.", "counter", nil, nil}
+	times := &metric{"t_seconds", "Times.", "histogram", []string{"of"}, nil}
+	unused := &metric{"unused", "Nothing.", "gauge", nil, nil}
 	page := &exposition{families: []*metric{gauge, counter, times, unused}, lines: map[*metric][]byte{}}
 
 	registry := prometheus.NewRegistry()
@@ -78,5 +78,5 @@ func TestExpositionLabels(t *testing.T) {
 			t.Error("a missing label is accepted")
 		}
 	}()
-	(&exposition{lines: map[*metric][]byte{}}).send(&metric{"m", "", "gauge", []string{"a"}}, 1)
+	(&exposition{lines: map[*metric][]byte{}}).send(&metric{"m", "", "gauge", []string{"a"}, nil}, 1)
 }

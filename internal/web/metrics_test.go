@@ -1,7 +1,9 @@
 package web
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -51,5 +53,20 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 	if len(used) < 20 {
 		t.Errorf("the dashboard shows %d metrics only: %v", len(used), slices.Sorted(maps.Keys(used)))
+	}
+}
+
+// Dashboards and alerts depend on the name, the kind and the labels of each metric.
+func TestMetricFamilies(t *testing.T) {
+	want, err := os.ReadFile("testdata/metrics.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for _, m := range newCollector(NewMonitor()).families {
+		got = fmt.Appendf(got, "%s %s %v %s\n", m.name, m.kind, m.labels, m.help)
+	}
+	if string(got) != string(want) {
+		t.Errorf("the metrics are\n%swant\n%s", got, want)
 	}
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -197,6 +198,30 @@ func (m *Monitor) devices(model string) presentView {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.recent[model].present.view(time.Now())
+}
+
+// observations are copies of the counts and times that a monitor has observed.
+type observations struct {
+	models     []modelObservations // in the order of their names
+	commitTime *histogram
+}
+
+// modelObservations are the observations of one model.
+type modelObservations struct {
+	model                  string
+	predicted              map[string]uint64
+	predictTime, learnTime *histogram
+}
+
+func (m *Monitor) observations() observations {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := observations{commitTime: m.commitTime.clone()}
+	for _, name := range slices.Sorted(maps.Keys(m.recent)) {
+		r := m.recent[name]
+		o.models = append(o.models, modelObservations{name, maps.Clone(r.predicted), r.predictTime.clone(), r.learnTime.clone()})
+	}
+	return o
 }
 
 func (m *Monitor) lastEvents() []stream.Event {

@@ -1,16 +1,10 @@
 package brokertest
 
 import (
-	"bytes"
-	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"os/exec"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"edge/internal/broker"
 )
@@ -63,67 +57,6 @@ func Embedded(t *testing.T, addr string) (stop func()) {
 		t.Fatal(err)
 	}
 	return sync.OnceFunc(func() { b.Close() })
-}
-
-func Mosquitto(t *testing.T, addr string) (stop func()) { return MosquittoWith(t, addr, "") }
-
-// MosquittoWith adds settings to those of the test.
-func MosquittoWith(t testing.TB, addr, settings string) (stop func()) {
-	t.Helper()
-	program, err := exec.LookPath("mosquitto")
-	if err != nil {
-		program = "/usr/sbin/mosquitto" // which is not in everybody's PATH
-		_, err = os.Stat(program)
-	}
-	if err != nil {
-		Missing(t, "mosquitto is not installed: "+err.Error())
-	}
-	host, port, _ := net.SplitHostPort(addr)
-	config := writeFile(t, "mosquitto.conf", fmt.Sprintf("listener %s %s\nallow_anonymous true\nuser root\n%s", port, host, settings))
-	cmd := exec.Command(program, "-c", config)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() { terminate(cmd) })
-	if !Eventually(func() bool {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}) {
-		stop()
-		t.Fatalf("mosquitto does not listen on %s: %s", addr, &log)
-	}
-	return stop
-}
-
-// terminate ends a mosquitto: one that has just begun to listen forgets a
-// SIGTERM, so it gets another.
-func terminate(cmd *exec.Cmd) {
-	ended := make(chan struct{})
-	go func() {
-		cmd.Wait()
-		close(ended)
-	}()
-	for {
-		cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-			return
-		case <-time.After(500 * time.Millisecond):
-		}
-	}
-}
-
-// Keeping starts a mosquitto that keeps sessions in a folder, however
-// often it is started again, and drops nothing for who is away.
-func Keeping(folder string) func(*testing.T, string) func() {
-	return func(t *testing.T, addr string) func() {
-		return MosquittoWith(t, addr, fmt.Sprintf("persistence true\npersistence_location %s/\nmax_queued_messages 1000000\nmax_inflight_messages 20\n", folder))
-	}
 }
 
 func (b *Broker) URL() string { return "mqtt://" + b.Addr }

@@ -1,4 +1,4 @@
-// Package brokertest starts brokers for tests: the embedded one, and mosquitto where
-// it is installed. Missing skips a test, or fails it in CI; with the build tag slow
-// ForEach runs a test against both brokers.
+// Package brokertest starts brokers for tests: the embedded one, one with defects
+// (Lacking), and mosquitto where it is installed. ForEach runs a test against both.
+// Subscribe, Await and Retained read messages; Eventually and Patience bound waits.
 package brokertest

@@ -1,0 +1,175 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/internal/broker"
+)
+
+// retained tests whether the broker keeps a retained message, and removes the
+// message.
+func (p *brokerProbe) retained(ctx context.Context) (err error) {
+	const name = "retained messages"
+	topic := p.topic + "/kept"
+	keeper, err := p.connect(ctx, broker.Options{})
+	if err != nil {
+		return err
+	}
+	defer keeper.Close()
+	if err := p.publishOver(ctx, keeper, topic, true, []byte("kept")); err != nil && ctx.Err() == nil {
+		p.d.fail(name, "the broker refuses them and ends the connection: "+err.Error()+"; a daemon could not stay connected", "allow them (mosquitto: retain_available true)")
+		return nil
+	}
+	defer func() { // also where the test failed
+		err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), keeper, topic, true, nil))
+	}()
+	kept, err := p.finds(ctx, topic)
+	if err != nil {
+		return err
+	}
+	if !kept {
+		p.d.warn(name, "the broker keeps none: a client that connects later does not see whether the node is online, nor its scores; Home Assistant forgets the models when it starts", "allow them (mosquitto: retain_available true)")
+		return nil
+	}
+	found, err := p.finds(ctx, p.topic+"/+")
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		p.d.warn(name, "kept, and not sent to subscriptions with a wildcard: what subscribes to "+p.owner+"/# sees state, info and scores only when they are published anew"+p.wantsRetained(),
+			"subscribe to the topics by their whole names, such as "+p.owner+"/state; or use a broker that sends them, such as mosquitto")
+	default:
+		p.d.ok(name, "kept, and sent to subscriptions with a wildcard, too")
+	}
+	return nil
+}
+
+// mark returns the topic of a message that follows one that may not be delivered.
+// A broker sends to each client in order, so a client that has received the mark
+// would have received that message, however slow the broker is.
+func (p *brokerProbe) mark() string { return p.topic + "/mark" }
+
+// untilMark publishes the mark, waits until n marks have arrived, and returns the
+// number of other messages, at most limit.
+func (p *brokerProbe) untilMark(ctx context.Context, in *inbox, n, limit int) (int, error) {
+	const poll = 2 * time.Millisecond
+	if err := p.publish(ctx, p.mark(), []byte("mark")); err != nil {
+		return 0, err
+	}
+	for end := time.Now().Add(p.d.Within.step); ; {
+		in.mu.Lock()
+		marks := in.marks
+		in.mu.Unlock()
+		if marks >= n {
+			return in.wait(ctx, limit, p.d.Within.quiet), ctx.Err()
+		}
+		if time.Now().After(end) {
+			return 0, fmt.Errorf("what was published on %s did not come within %v", p.mark(), p.d.Within.step)
+		}
+		if err := sleep(ctx, poll); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// finds reports whether the broker sends the retained message of the probe to a
+// new subscription to filter.
+func (p *brokerProbe) finds(ctx context.Context, filter string) (bool, error) {
+	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
+	reader, err := p.connect(ctx, broker.Options{Receive: in.receive})
+	if err != nil {
+		return false, err
+	}
+	defer reader.Close()
+	for _, f := range []string{p.mark(), filter} {
+		if _, err := p.subscribe(ctx, reader, f, 1); err != nil {
+			return false, err
+		}
+	}
+	n, err := p.untilMark(ctx, in, 1, 1)
+	return n > 0, err
+}
+
+// wantsRetained returns a remark on the streams that take retained messages by a
+// wildcard, "" without such streams.
+func (p *brokerProbe) wantsRetained() string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(p.cfg.Streams)) {
+		s := p.cfg.Streams[name]
+		if s.AllowRetained && slices.ContainsFunc(s.Topics, func(f string) bool { return strings.ContainsAny(f, "+#") }) {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "; allow_retained has no effect on stream " + strings.Join(names, ", ")
+}
+
+// shared tests whether a message to a shared subscription reaches exactly one of
+// its members. Brokers without shared subscriptions grant them as ordinary topics.
+func (p *brokerProbe) shared(ctx context.Context) error {
+	const name, members, turns = "shared subscriptions", 2, 6
+	filter := "$share" + p.topic[strings.LastIndex(p.topic, "/"):] + "/" + p.topic + "/shared/+"
+	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
+	for range members {
+		c, err := p.connect(ctx, broker.Options{Receive: in.receive})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		granted, err := p.subscribe(ctx, c, filter, 1)
+		if err != nil {
+			if ctx.Err() == nil {
+				p.unshared(name, "the broker ends the connection over them", nil)
+				return nil
+			}
+			return err
+		}
+		if !granted {
+			p.unshared(name, "the broker refuses them", nil)
+			return nil
+		}
+		if _, err := p.subscribe(ctx, c, p.mark(), 1); err != nil {
+			return err
+		}
+	}
+	for i := range turns {
+		if err := p.publish(ctx, fmt.Sprintf("%s/shared/%d", p.topic, i), []byte("shared")); err != nil {
+			return err
+		}
+	}
+	n, err := p.untilMark(ctx, in, members, members*turns)
+	if err != nil {
+		return err
+	}
+	figure := map[string]int{"sent": turns, "delivered": n, "members": members}
+	switch {
+	case n == turns:
+		p.d.add(name, OK, "each message goes to one of the members", "", figure)
+	case n == 0:
+		p.unshared(name, "the broker grants them and delivers nothing", figure)
+	default:
+		p.unshared(name, fmt.Sprintf("of %d messages %d members were sent %d together", turns, members, n), figure)
+	}
+	return nil
+}
+
+// unshared reports that shared subscriptions do not work, which is a failure if
+// the configuration has one.
+func (p *brokerProbe) unshared(name, detail string, figure any) {
+	filters := slices.DeleteFunc(p.filters(), func(f string) bool { return !strings.HasPrefix(f, sharePrefix) })
+	if len(filters) == 0 {
+		p.d.add(name, OK, detail+"; the configuration has none", "", figure)
+		return
+	}
+	_, plain, _ := strings.Cut(strings.TrimPrefix(filters[0], sharePrefix), "/")
+	p.d.add(name, Fail, detail+"; the configuration has "+strings.Join(filters, ", "),
+		"subscribe without $share ("+plain+"), and give each node topics of its own, or it is sent what all of them are; or use a broker that delivers them, such as mosquitto", figure)
+}

@@ -1,0 +1,179 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"edge/internal/broker"
+	"edge/internal/terminal"
+)
+
+// Bounds of the tests of a broker's limits.
+const (
+	probeWindow  = 128     // messages that are left unacknowledged
+	probeQueue   = 3000    // messages while a client is away
+	probePayload = 4 << 20 // bytes
+	leastPayload = 256
+)
+
+// window measures the number of messages that the broker sends before one is
+// acknowledged.
+func (p *brokerProbe) window(ctx context.Context) error {
+	const name = "in-flight window"
+	in := &inbox{quiet: p.d.Within.quiet}
+	c, err := p.connect(ctx, broker.Options{ID: p.clientID("window"), NoAcks: true, Receive: in.receive})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	topic := p.topic + "/window"
+	if _, err := p.subscribe(ctx, c, topic, 1); err != nil {
+		return err
+	}
+	sent, err := p.send(ctx, topic, max(probeWindow, 2*p.cfg.MQTT.InflightWindow))
+	if err != nil {
+		return err
+	}
+	n := in.wait(ctx, sent, p.d.Within.answer)
+	need := p.cfg.MQTT.InflightWindow
+	figure := map[string]int{"window": n, "at_least": sent, "configured": need}
+	detail := fmt.Sprintf("the broker sends %d messages before the first is acknowledged", n)
+	if n >= sent {
+		detail = fmt.Sprintf("the broker sends %d messages and more before the first is acknowledged", sent)
+	}
+	detail += fmt.Sprintf("; mqtt.inflight_window is %d", need)
+	if n < need {
+		p.d.add(name, Warn, detail+": each group waits for journal_flush in vain", fmt.Sprintf("set mqtt.inflight_window to %d, or raise the broker's (mosquitto: max_inflight_messages)", max(n-n/5, 1)), figure)
+		return nil
+	}
+	p.d.add(name, OK, detail, "", figure)
+	return nil
+}
+
+// send publishes up to n small messages, as many as time allows.
+func (p *brokerProbe) send(ctx context.Context, topic string, n int) (sent int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.d.Within.sending)
+	defer cancel()
+	for sent < n {
+		if err := p.publisher.Publish(ctx, topic, fmt.Appendf(nil, "%d", sent)); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				break
+			}
+			return sent, fmt.Errorf("publish on %s: %w", topic, err)
+		}
+		sent++
+	}
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), p.d.Within.step)
+	defer cancel()
+	return sent, p.publisher.Drain(ctx)
+}
+
+// session tests whether the broker keeps a session while its client is away, and
+// measures the number of messages that it keeps.
+func (p *brokerProbe) session(ctx context.Context) (err error) {
+	topic, kept := p.topic+"/queue", broker.Options{ID: p.clientID("session"), KeepSession: true}
+	c, err := p.connect(ctx, kept)
+	if err != nil {
+		return err
+	}
+	defer func() { // a clean session under its identifier ends the kept one
+		last, e := p.connect(context.WithoutCancel(ctx), broker.Options{ID: kept.ID})
+		if e == nil {
+			last.Close()
+		}
+		err = errors.Join(err, e)
+	}()
+	_, err = p.subscribe(ctx, c, topic, 1)
+	c.Close()
+	if err != nil {
+		return err
+	}
+	sent, err := p.send(ctx, topic, probeQueue)
+	if err != nil {
+		return err
+	}
+	in := &inbox{quiet: p.d.Within.quiet}
+	kept.Receive = in.receive
+	back, err := p.connect(ctx, kept)
+	if err != nil {
+		return err
+	}
+	n := in.wait(ctx, sent, p.d.Within.answer)
+	back.Close()
+	p.judgeSession(n, sent, back.Resumed)
+	return nil
+}
+
+// judgeSession adds the finding on n messages that the broker kept of those that
+// were sent while the client was away.
+func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
+	const name, few = "queue while away", 100
+	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
+	restart := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
+	switch {
+	case !resumed || n == 0:
+		p.d.add(name, Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0)", figure)
+	case n < sent:
+		grade := OK
+		if n < few {
+			grade = Warn
+		}
+		p.d.add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, restart),
+			fmt.Sprintf("at 1 message a second that is an outage of %s: raise it for the longest that you expect (mosquitto: max_queued_messages)", terminal.Duration(time.Duration(n)*time.Second)), figure)
+	default:
+		p.d.add(name, OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, restart), "", figure)
+	}
+}
+
+// payload tests whether the largest message of the configuration passes.
+func (p *brokerProbe) payload(ctx context.Context) error {
+	const name = "largest message"
+	need := 0
+	for _, s := range p.cfg.Streams {
+		need = max(need, int(s.MaxPayload))
+	}
+	first := min(need, probePayload)
+	size := first
+	for size >= leastPayload {
+		passes, err := p.passes(ctx, size)
+		if err != nil {
+			return err
+		}
+		if passes {
+			break
+		}
+		size /= 2
+	}
+	figure := map[string]int{"passes": size, "configured": need}
+	switch {
+	case size < leastPayload:
+		p.d.add(name, Fail, fmt.Sprintf("not even %d bytes pass", leastPayload), "raise the broker's limit (mosquitto: max_packet_size, message_size_limit)", figure)
+	case size < first:
+		p.d.add(name, Warn, fmt.Sprintf("%s pass, %s do not; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(2*size)), terminal.Bytes(uint64(need))),
+			"raise the broker's limit (mosquitto: max_packet_size, message_size_limit), or lower max_payload of the streams to what is sent", figure)
+	default:
+		p.d.add(name, OK, fmt.Sprintf("%s pass; max_payload allows %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(need))), "", figure)
+	}
+	return nil
+}
+
+// passes reports whether a message of this size comes back. It uses a connection
+// of its own, because brokers end the connection after too large a message.
+func (p *brokerProbe) passes(ctx context.Context, size int) (bool, error) {
+	in := &inbox{quiet: p.d.Within.quiet}
+	c, err := p.connect(ctx, broker.Options{ID: p.clientID("payload"), Receive: in.receive})
+	if err != nil {
+		return false, err
+	}
+	defer c.Close()
+	topic := p.topic + "/payload"
+	if _, err := p.subscribe(ctx, c, topic, 0); err != nil {
+		return false, err
+	}
+	if p.publishOver(ctx, c, topic, false, make([]byte, size)) != nil {
+		return false, ctx.Err() // the broker has ended the connection
+	}
+	return in.wait(ctx, 1, p.d.Within.answer) == 1, ctx.Err()
+}

@@ -1,0 +1,235 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/internal/broker"
+	"edge/internal/config"
+)
+
+// expiresSoon is the remaining validity of a certificate below which the doctor
+// warns.
+const expiresSoon = 14 * 24 * time.Hour
+
+// brokerProbe tests the behaviour of a broker on topics of its own below the
+// node's.
+type brokerProbe struct {
+	d     *Diagnosis
+	cfg   *config.Config
+	topic string // of the probe, without a / at its end
+	owner string // topic of the node
+
+	publisher *broker.Publisher
+}
+
+// newBrokerProbe returns a probe with a random topic.
+func newBrokerProbe(d *Diagnosis, cfg *config.Config) *brokerProbe {
+	id := make([]byte, 4)
+	rand.Read(id)
+	owner := cfg.MQTT.BaseTopic + "/" + cfg.Node
+	return &brokerProbe{d: d, cfg: cfg, owner: owner, topic: owner + "/doctor-" + hex.EncodeToString(id)}
+}
+
+// examineBroker tests the properties that the daemon needs of its broker.
+func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
+	p := newBrokerProbe(d, cfg)
+	p.examine(ctx, func(c *broker.Client) {
+		p.certificate(c)
+		p.subscriptions(ctx, c)
+	}, p.retained, p.shared, p.window, p.session, p.payload)
+}
+
+// ExamineDelivery tests the deliveries that a broker may grant and not make:
+// retained messages and shared subscriptions.
+func ExamineDelivery(ctx context.Context, d *Diagnosis, cfg *config.Config) {
+	p := newBrokerProbe(d, cfg)
+	p.examine(ctx, func(*broker.Client) {}, p.retained, p.shared)
+}
+
+// examine connects, sends a few messages there and back, calls inspect with the
+// connection, and runs one test after the other.
+func (p *brokerProbe) examine(ctx context.Context, inspect func(*broker.Client), tests ...func(context.Context) error) {
+	d, cfg, began := p.d, p.cfg, time.Now()
+	echoes := &inbox{quiet: d.Within.quiet}
+	first, err := p.connect(ctx, broker.Options{Receive: echoes.receive})
+	if err != nil {
+		advice := "see what `edge check --connect` and the broker's log say"
+		for _, s := range cfg.MQTT.Servers {
+			if strings.Contains(s, ".local") {
+				advice += "; names that end in .local are found by systems with nss-mdns alone, which a static program does not ask: use an address"
+			}
+		}
+		d.fail("broker", err.Error(), advice)
+		return
+	}
+	connected := time.Since(began)
+	defer first.Close()
+	if p.publisher, err = broker.NewPublisher(ctx, cfg.MQTT, 1, nil, nil, func() {}); err != nil {
+		d.fail("broker", err.Error(), "a second connection was refused: does the broker limit them (max_connections)?")
+		return
+	}
+	defer p.publisher.Close()
+	if err := p.roundTrip(ctx, first, echoes, connected); err != nil {
+		d.fail("broker", err.Error(), "let user "+p.user()+" read and write "+p.owner+"/#; the daemon needs the same")
+		return
+	}
+	inspect(first)
+	for _, test := range tests {
+		if err := test(ctx); err != nil {
+			d.fail("broker", err.Error(), "the broker or the network failed during the test: try again, and see the broker's log")
+		}
+	}
+}
+
+// user returns the user name of the connection for advice.
+func (p *brokerProbe) user() string {
+	if p.cfg.MQTT.Username == "" {
+		return "(none)"
+	}
+	return p.cfg.MQTT.Username
+}
+
+// connect connects to the broker.
+func (p *brokerProbe) connect(ctx context.Context, o broker.Options) (*broker.Client, error) {
+	c, err := broker.Dial(ctx, p.cfg.MQTT, o)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("connect to %s: %w", strings.Join(p.cfg.MQTT.Servers, ", "), err)
+	}
+	return c, err
+}
+
+// clientID returns the identifier of a session that another connection of this
+// probe resumes.
+func (p *brokerProbe) clientID(kind string) string {
+	return strings.ReplaceAll(p.topic[strings.LastIndex(p.topic, "/")+1:], "doctor", "edge-doctor") + "-" + kind
+}
+
+// step bounds one answer of the broker.
+func (p *brokerProbe) step(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, p.d.Within.step, fmt.Errorf("no answer within %v", p.d.Within.step))
+}
+
+// subscribe reports whether the broker grants a subscription.
+func (p *brokerProbe) subscribe(ctx context.Context, c *broker.Client, filter string, qos byte) (granted bool, err error) {
+	ctx, cancel := p.step(ctx)
+	defer cancel()
+	return c.Subscribe(ctx, filter, qos)
+}
+
+// unsubscribe ends a subscription.
+func (p *brokerProbe) unsubscribe(ctx context.Context, c *broker.Client, filter string) error {
+	ctx, cancel := p.step(ctx)
+	defer cancel()
+	return c.Unsubscribe(ctx, filter)
+}
+
+// publishOver publishes a message of QoS 1 over a connection.
+func (p *brokerProbe) publishOver(ctx context.Context, c *broker.Client, topic string, retained bool, payload []byte) error {
+	ctx, cancel := p.step(ctx)
+	defer cancel()
+	return c.Publish(ctx, topic, 1, retained, payload)
+}
+
+// publish publishes a message over the probe's publisher.
+func (p *brokerProbe) publish(ctx context.Context, topic string, payload []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, p.d.Within.step)
+	defer cancel()
+	if err := p.publisher.Publish(ctx, topic, payload); err != nil {
+		return fmt.Errorf("publish on %s: %w", topic, err)
+	}
+	return p.publisher.Drain(ctx)
+}
+
+// roundTrip sends a few messages that c receives.
+func (p *brokerProbe) roundTrip(ctx context.Context, c *broker.Client, in *inbox, connected time.Duration) error {
+	const turns = 5
+	topic := p.topic + "/echo"
+	if granted, err := p.subscribe(ctx, c, topic, 1); err != nil {
+		return err
+	} else if !granted {
+		return fmt.Errorf("subscribe to %s: the broker refuses it", topic)
+	}
+	var times []time.Duration
+	for i := range turns {
+		began := time.Now()
+		if err := p.publish(ctx, topic, []byte("echo")); err != nil {
+			return err
+		}
+		if in.wait(ctx, i+1, p.d.Within.answer) <= i {
+			return fmt.Errorf("what was published on %s did not come back: the broker's access list does not let it pass", topic)
+		}
+		in.mu.Lock()
+		times = append(times, in.last.Sub(began))
+		in.mu.Unlock()
+	}
+	if err := p.unsubscribe(ctx, c, topic); err != nil {
+		return err
+	}
+	p.d.ok("broker", "connected in %v, a message there and back takes %.1f ms", connected.Round(time.Millisecond), medianMicros(times)/1e3)
+	return nil
+}
+
+// certificate examines the broker's certificate.
+func (p *brokerProbe) certificate(c *broker.Client) {
+	if len(c.TLS.PeerCertificates) == 0 {
+		return
+	}
+	end := c.TLS.PeerCertificates[0].NotAfter
+	detail := fmt.Sprintf("%s; the broker's certificate is valid until %s", tls.VersionName(c.TLS.Version), end.Format(time.DateOnly))
+	if time.Until(end) < expiresSoon {
+		p.d.warn("broker's certificate", detail, "renew it")
+		return
+	}
+	p.d.ok("broker's certificate", "%s", detail)
+}
+
+// sharePrefix begins the filter of a shared subscription.
+const sharePrefix = "$share/"
+
+// filters returns the filters to which a daemon subscribes for samples and labels.
+func (p *brokerProbe) filters() (filters []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.cfg.Streams)) {
+		filters = append(filters, p.cfg.Streams[name].Topics...)
+	}
+	for _, l := range p.cfg.Labels {
+		filters = append(filters, l.Topics...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.cfg.Models)) {
+		filters = append(filters, p.owner+"/"+name+"/label/#")
+	}
+	return filters
+}
+
+// subscriptions subscribes to the topics of the configuration and unsubscribes
+// again. It leaves shared subscriptions out, which would take messages from the
+// daemon.
+func (p *brokerProbe) subscriptions(ctx context.Context, c *broker.Client) {
+	var refused []string
+	filters := slices.DeleteFunc(p.filters(), func(f string) bool { return strings.HasPrefix(f, sharePrefix) })
+	for _, f := range filters {
+		granted, err := p.subscribe(ctx, c, f, 0)
+		if err == nil && !granted {
+			refused = append(refused, f)
+		}
+		if err == nil {
+			err = p.unsubscribe(ctx, c, f)
+		}
+		if err != nil {
+			p.d.fail("subscriptions", err.Error(), "see the broker's log")
+			return
+		}
+	}
+	if len(refused) > 0 {
+		p.d.fail("subscriptions", "the broker refuses "+strings.Join(refused, ", "), "let user "+p.user()+" read these topics in the broker's access list")
+		return
+	}
+	p.d.ok("subscriptions", "the broker grants all %d (what it lets pass, it does not say)", len(filters))
+}

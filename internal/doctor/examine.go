@@ -1,0 +1,98 @@
+package doctor
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"edge/internal/config"
+	"edge/stream/mqtt"
+)
+
+// Limits are the longest durations of the examinations.
+type Limits struct {
+	All     time.Duration // everything
+	speed   time.Duration // one model
+	writing time.Duration // commits of the scratch store
+	step    time.Duration // one answer of the broker
+	answer  time.Duration // a message back, once the broker has acknowledged it
+	quiet   time.Duration // without another message: no more will arrive
+	sending time.Duration // probeQueue messages
+}
+
+// Patient returns the usual limits multiplied by times.
+func Patient(times int) Limits {
+	n := time.Duration(times)
+	return Limits{
+		All: n * 2 * time.Minute, speed: n * 4 * time.Second, writing: n * 3 * time.Second,
+		step: n * 5 * time.Second, answer: n * 2 * time.Second, quiet: n * 500 * time.Millisecond, sending: n * 8 * time.Second,
+	}
+}
+
+// Examine runs all checks of a configuration and its machine. path is the file of
+// the configuration, rate the number of labelled messages a second of each stream.
+// offline leaves the broker out. progress is called with a description of each
+// step.
+func Examine(ctx context.Context, cfg *config.Config, path string, rate float64, offline bool, h Host, within Limits, progress func(string)) *Diagnosis {
+	began := time.Now()
+	d := &Diagnosis{V: 1, Grade: OK, Within: within}
+	progress("files …")
+	examineRights(d, cfg, path)
+	examineDisk(d, cfg, h)
+	progress("machine …")
+	examineMachine(d, cfg, h)
+	progress("speed …")
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+		examineSpeed(ctx, d, cfg, name)
+	}
+	progress("writing …")
+	examineEndurance(ctx, d, cfg, rate, h)
+	if !offline {
+		progress("broker …")
+		examineBroker(ctx, d, cfg)
+	}
+	progress("")
+	d.Seconds = time.Since(began).Seconds()
+	return d
+}
+
+// examineRights examines the access rights of secrets, state and configuration.
+func examineRights(d *Diagnosis, cfg *config.Config, path string) {
+	const name = "rights"
+	found := cfg.Exposures(path)
+	for _, e := range found {
+		d.warn(name, e.Path+": "+e.Reason, e.Advice)
+	}
+	if _, err := cfg.MQTT.ClientOptions("edge-doctor"); err != nil {
+		d.fail(name, err.Error(), "run doctor as the daemon's user, with its environment; then check mqtt.password and mqtt.tls")
+	} else if len(found) == 0 {
+		d.ok(name, "other users can neither read secrets or state nor change the configuration")
+	}
+	if err := cfg.HTTP.Readable(); cfg.HTTP.Listen != "" && err != nil {
+		d.fail("page", err.Error(), "run doctor as the daemon's user, with its environment; then check http.password and http.tls")
+	}
+	for _, e := range cfg.HTTP.Exposures(cfg.Control.Enabled) {
+		d.warn("page", e.Path+": "+e.Reason, e.Advice)
+	}
+	for _, s := range cfg.MQTT.Servers {
+		if cfg.MQTT.Username != "" && !mqtt.Encrypted(s) && !loopbackServer(s) {
+			d.warn("broker", "the password goes to "+s+" unencrypted", "use mqtts:// and, if the broker's certificate is your own, mqtt.tls.ca")
+		}
+	}
+}
+
+// sleep waits for d, or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

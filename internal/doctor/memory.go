@@ -1,0 +1,223 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"edge/internal/config"
+	"edge/internal/statefile"
+	"edge/internal/terminal"
+	"edge/online"
+	"edge/persist"
+	"edge/stream/codec"
+)
+
+// footprint estimates the memory of a daemon, in bytes.
+type footprint struct {
+	models  uint64 // each with classes.max classes
+	now     uint64 // each with the classes that it has learnt or that the configuration declares
+	classes int    // learnt or declared ones; −1 if the state file cannot be read
+	queues  uint64 // messages that arrive and leave
+	pending uint64 // samples that wait for their labels
+}
+
+const (
+	heapBase    = 8 << 20 // of the heap, beside models, queues and pending samples
+	programBase = 8 << 20 // pages of the program that are in use; the system reclaims the others
+	pendingBase = 1 << 10 // of a pending sample, beside its features
+)
+
+// footprintOf estimates the memory of a daemon under cfg. It counts the learnt
+// classes in the state file if that can be read.
+func footprintOf(cfg *config.Config) footprint {
+	f := footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
+	learnt, err := classesLearnt(cfg)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+		m, err := cfg.Learner(name)
+		if err != nil {
+			continue // a valid configuration has none
+		}
+		classes := max(learnt[name], len(m.Classes.Names))
+		f.classes += classes
+		f.now += residentSize(m, classes)
+		f.models += residentSize(m, max(classes, m.Classes.Max))
+		p := cfg.Models[name].Pending
+		f.pending += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(pendingBase+8*len(m.Features)))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.classes = -1
+	}
+	return f
+}
+
+// most returns the memory when every queue and every model is full.
+func (f footprint) most() uint64 { return f.lasting() + programBase + f.queues + f.pending }
+
+// lasting returns the part of the heap that never shrinks.
+func (f footprint) lasting() uint64 { return heapBase + f.models }
+
+// String describes the footprint.
+func (f footprint) String() string {
+	now := fmt.Sprintf(" (%s with the %d classes of now)", terminal.Bytes(f.now), f.classes)
+	if f.classes < 0 {
+		now = ""
+	}
+	return fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program",
+		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase))
+}
+
+// classesLearnt counts the classes of each model in the state file, which cannot be
+// read while a daemon has it open. A model without state has no classes.
+func classesLearnt(cfg *config.Config) (map[string]int, error) {
+	store, err := statefile.Open(cfg.StorePath())
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	counts := map[string]int{}
+	for name := range cfg.Models {
+		learner, _, _, err := statefile.Restore(store, name, nil)
+		switch {
+		case err == nil:
+			counts[name] = len(learner.Posterior().Classes())
+		case !errors.Is(err, persist.ErrModel):
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// residentSize estimates the largest memory of a model with C classes: its sites one
+// and a half times (a refused step restores the old ones), the factors of the
+// posterior three times (the learner's and two snapshots), each H·C·M², and its
+// buffers.
+func residentSize(cfg online.Config, classes int) uint64 {
+	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
+	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
+	kernels := uint64(1)
+	if cfg.Kernel == online.PerClass {
+		kernels = max(c, 1)
+	}
+	return 8 * (9*h*c*(m*m+m)/2 + n*(8*d+8*h*c) + kernels*(4*n*m+12*(m*d+d)+8*m*m))
+}
+
+// memoryBound is a limit of a daemon's memory.
+type memoryBound struct {
+	bytes uint64
+	by    string // the origin of the limit
+	goal  bool   // for the heap, which exceeds it rather than fail
+}
+
+// memoryBounds returns the limits under which a daemon with this configuration
+// would run: those of the machine, of control groups and of the systemd unit.
+func (h Host) memoryBounds(cfg *config.Config) (bounds []memoryBound) {
+	if limit, by := h.memoryLimit(); limit > 0 {
+		bounds = append(bounds, memoryBound{bytes: limit, by: by})
+	}
+	goal := func(text, by string) bool {
+		var n codec.ByteSize
+		if n.UnmarshalText([]byte(text)) != nil || n <= 0 {
+			return false
+		}
+		bounds = append(bounds, memoryBound{uint64(n), by, true})
+		return true
+	}
+	unit := h.unit("edge.service")
+	if n, ok := unitSize(unit["MemoryMax"]); ok {
+		bounds = append(bounds, memoryBound{bytes: n, by: "MemoryMax of edge.service"})
+	}
+	if cfg.MemoryLimit > 0 {
+		goal(cfg.MemoryLimit.String(), "memory_limit")
+	} else if !goal(os.Getenv("GOMEMLIMIT"), "the environment variable GOMEMLIMIT") {
+		goal(unit["GOMEMLIMIT"], "GOMEMLIMIT of edge.service")
+	}
+	return bounds
+}
+
+// memoryLimit returns the smallest of the machine's memory and the limits of control
+// groups, and the origin of that limit; 0 if it is unknown.
+func (h Host) memoryLimit() (limit uint64, by string) {
+	consider := func(n uint64, from string) {
+		if n > 0 && (limit == 0 || n < limit) {
+			limit, by = n, from
+		}
+	}
+	for line := range strings.SplitSeq(h.read("proc/meminfo"), "\n") {
+		var kB uint64
+		if n, _ := fmt.Sscanf(line, "MemTotal: %d kB", &kB); n == 1 {
+			consider(kB<<10, "the machine's memory")
+		}
+	}
+	own := []string{"/system.slice/edge.service"} // where the daemon runs, if systemd runs it
+	for line := range strings.SplitSeq(h.read("proc/self/cgroup"), "\n") {
+		if parts := strings.SplitN(line, ":", 3); len(parts) == 3 && (parts[1] == "" || parts[1] == "memory") {
+			own = append(own, parts[2])
+		}
+	}
+	for _, group := range own {
+		for ; ; group = filepath.Dir(group) {
+			for _, file := range []string{"sys/fs/cgroup" + group + "/memory.max", "sys/fs/cgroup/memory" + group + "/memory.limit_in_bytes"} {
+				if n, err := strconv.ParseUint(h.read(file), 10, 64); err == nil {
+					consider(n, "the control group "+group)
+				}
+			}
+			if group == "/" || group == "." || group == "" {
+				break
+			}
+		}
+	}
+	return limit, by
+}
+
+// excess describes the limits that the footprint may exceed, with advice.
+func (f footprint) excess(bounds []memoryBound) (found []string, advice string) {
+	for _, b := range bounds {
+		switch {
+		case b.goal && f.lasting() > b.bytes:
+			found = append(found, fmt.Sprintf("%s of the heap last, and %s allows %s: collecting garbage would take up most of the processor", terminal.Bytes(f.lasting()), b.by, terminal.Bytes(b.bytes)))
+		case !b.goal && f.most() > b.bytes:
+			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most()), b.by, terminal.Bytes(b.bytes)))
+		}
+	}
+	return found, "lower classes.max, inducing or the number of horizons, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
+}
+
+// describe writes the footprint, and a warning for each limit that it may exceed.
+func (f footprint) describe(w io.Writer, bounds []memoryBound) {
+	fmt.Fprintf(w, "memory   %s\n", f)
+	found, advice := f.excess(bounds)
+	for _, words := range found {
+		fmt.Fprintf(w, "warning  memory: %s (%s)\n", words, advice)
+	}
+}
+
+// examineMemory compares the memory that the daemon may need with the limits.
+func examineMemory(d *Diagnosis, cfg *config.Config, h Host) {
+	f, bounds := footprintOf(cfg), h.memoryBounds(cfg)
+	figure := map[string]uint64{"need_bytes": f.most(), "now_bytes": f.now}
+	for _, b := range bounds {
+		if b.goal {
+			figure["goal_bytes"] = b.bytes
+		} else if figure["limit_bytes"] == 0 || b.bytes < figure["limit_bytes"] {
+			figure["limit_bytes"] = b.bytes
+		}
+	}
+	found, advice := f.excess(bounds)
+	if len(found) > 0 {
+		d.add("memory", Warn, f.String()+"; "+strings.Join(found, "; "), advice, figure)
+		return
+	}
+	detail := f.String()
+	for _, b := range bounds {
+		detail += fmt.Sprintf("; %s allows %s", b.by, terminal.Bytes(b.bytes))
+	}
+	d.add("memory", OK, detail, "", figure)
+}

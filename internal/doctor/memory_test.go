@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edge/stream/codec"
+)
+
+// Limits come from machine, unit and environment, and the unit's files are read as
+// systemd reads them.
+func TestMemoryBounds(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	unit := "[Service]\nMemoryMax=64M\nEnvironment=A=b \"GOMEMLIMIT=45MiB\"\n"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		goal  string
+		limit codec.ByteSize
+		want  []memoryBound
+	}{
+		"none":      {},
+		"machine":   {files: map[string]string{"proc/meminfo": "MemTotal: 1024 kB\n"}, want: []memoryBound{{1 << 20, "the machine's memory", false}}},
+		"unit":      {files: map[string]string{"etc/systemd/system/edge.service": unit}, want: []memoryBound{{64 << 20, "MemoryMax of edge.service", false}, {45 << 20, "GOMEMLIMIT of edge.service", true}}},
+		"two units": {files: map[string]string{"etc/systemd/system/edge.service": unit, "usr/lib/systemd/system/edge.service": "MemoryMax=1G\n"}, want: []memoryBound{{64 << 20, "MemoryMax of edge.service", false}, {45 << 20, "GOMEMLIMIT of edge.service", true}}},
+		"drop-in": {files: map[string]string{"lib/systemd/system/edge.service": unit, "etc/systemd/system/edge.service.d/memory.conf": "[Service]\nMemoryMax=128M\n"},
+			want: []memoryBound{{128 << 20, "MemoryMax of edge.service", false}, {45 << 20, "GOMEMLIMIT of edge.service", true}}},
+		"no limit":      {files: map[string]string{"etc/systemd/system/edge.service": "MemoryMax=infinity\n"}},
+		"environment":   {files: map[string]string{"etc/systemd/system/edge.service": unit}, goal: "30MiB", want: []memoryBound{{64 << 20, "MemoryMax of edge.service", false}, {30 << 20, "the environment variable GOMEMLIMIT", true}}},
+		"configuration": {goal: "30MiB", limit: 20 << 20, want: []memoryBound{{20 << 20, "memory_limit", true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("GOMEMLIMIT", tc.goal)
+			cfg := parsed(t, minimal)
+			cfg.MemoryLimit = tc.limit
+			got := fakeHost(t, tc.files).memoryBounds(cfg)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(memoryBound{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	for text, want := range map[string]uint64{"64M": 64 << 20, "1073741824": 1 << 30, "2G": 2 << 30, "10%": 0, "infinity": 0, "": 0, "M": 0, "1MM": 0, "99999999999T": 0} {
+		if got, _ := unitSize(text); got != want {
+			t.Errorf("%q is %d bytes, want %d", text, got, want)
+		}
+	}
+}
+
+// Check reports the largest and the present memory, and warns if a limit is
+// smaller.
+func TestFootprint(t *testing.T) {
+	two := "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {topics: [s], dimension: 8}}\nmodels: {a: {streams: [s]}, b: {streams: [s]%s}}\n"
+	allowed := []memoryBound{{64 << 20, "MemoryMax", false}, {45 << 20, "GOMEMLIMIT", true}} // of the unit
+	for more, warnings := range map[string]int{"": 0, ", classes: {max: 64}": 1, ", classes: {max: 250}": 2} {
+		var out bytes.Buffer
+		f := footprintOf(parsed(t, fmt.Sprintf(two, more)))
+		f.describe(&out, allowed)
+		if n := strings.Count(out.String(), "warning  memory"); n != warnings || !strings.Contains(out.String(), "with the 0 classes of now") {
+			t.Errorf("models%s: %d warnings, want %d: %s", more, n, warnings, out.String())
+		}
+	}
+	if unit, err := os.ReadFile(filepath.Join("..", "..", "configs", "edge.service")); err != nil ||
+		!strings.Contains(string(unit), "MemoryMax=64M\nEnvironment=GOMEMLIMIT=45MiB") {
+		t.Errorf("the unit has other limits than this test, %v", err)
+	}
+}
