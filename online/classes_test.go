@@ -160,7 +160,9 @@ func TestConfirm(t *testing.T) {
 }
 
 // TestCorrect: a wrong label in the window is removed without a trace; one that has
-// left the window is only outvoted. It is long: three cases share a stream.
+// left the window is only outvoted.
+//
+// Long: three cases share a stream.
 func TestCorrect(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.LearningRate, cfg.Window, cfg.Inducing = 0, 60, 16

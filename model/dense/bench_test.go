@@ -12,7 +12,9 @@ import (
 // BenchmarkKernels compares every kernel with the reference at the sizes of a
 // step: M inducing points and a window of n rows. The columns to compare are
 // impl=dense and impl=gonum; GFLOP/s counts multiplications and additions that
-// the mathematics needs, not those that a kernel executes. It is long: a table.
+// the mathematics needs, not those that a kernel executes.
+//
+// Long: a table of operations.
 func BenchmarkKernels(b *testing.B) {
 	for _, size := range []struct{ m, n int }{{50, 116}, {100, 200}, {200, 300}} {
 		m, n := size.m, size.n
