@@ -69,12 +69,11 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 		state, _ := straight.AppendBinary(nil)
 		other := cfg
 		other.Drift.Delta, other.Drift.Lambda = 0.1, 77 // of either
-		l, err := Restore(other, state)
-		if err != nil {
+		if _, err := Restore(other, state); err != nil {
 			t.Fatal(err)
 		}
 		other.Drift.Detector = drift.Off
-		if l, err = Restore(other, state); err != nil || l.drift.Level() != drift.Steady {
+		if l, err := Restore(other, state); err != nil || l.drift.Level() != drift.Steady {
 			t.Errorf("without a detector: %v", err)
 		}
 	}
