@@ -127,7 +127,7 @@ func TestFloodGoesOn(t *testing.T) {
 	}
 	defer around.Wait()
 	defer stop()
-	if !brokertest.Eventually(func() bool { _, refused := s.monitor.HTTP.Snapshot(); return refused[web.RefusedPlace] > 1000 }) {
+	if !brokertest.Eventually(func() bool { _, refused := s.monitor.HTTP.Snapshot(); return refused[web.RefusedConnection] > 1000 }) {
 		t.Fatal("the flood does not take all places")
 	}
 	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// Why the web server refused something: a value of a metric's label.
+// Reasons for refusals, the values of a metric's label.
 const (
-	RefusedPlace    = "connections" // a connection was closed for a new one
-	refusedBusy     = "requests"    // too many at a time
-	RefusedViewer   = "viewers"     // too many of them
-	refusedScrape   = "scrapes"     // too many readers of the metrics
-	RefusedHost     = "host"        // a name that is not this machine's
-	RefusedNone     = "no_password"
-	RefusedPassword = "wrong_password"
-	RefusedAttempt  = "attempts" // too many wrong passwords before
+	RefusedConnection = "connections" // a connection was replaced by a new one
+	refusedBusy       = "requests"    // too many in progress
+	RefusedViewer     = "viewers"     // too many event streams
+	refusedScrape     = "scrapes"     // too many concurrent scrapes
+	RefusedHost       = "host"        // the Host header names another machine
+	RefusedNone       = "no_password"
+	RefusedPassword   = "wrong_password"
+	RefusedAttempt    = "attempts" // too many wrong passwords before
 )
 
-// httpStats counts what a web server does. It outlives the server, which a
-// reload replaces.
+// httpStats counts connections and refusals of a web server. It outlives the server,
+// which a reload replaces.
 type httpStats struct {
 	mu      sync.Mutex
 	open    int               // connections
@@ -27,7 +27,7 @@ type httpStats struct {
 
 func newHTTPStats() *httpStats {
 	s := &httpStats{refused: map[string]uint64{}}
-	for _, reason := range []string{RefusedPlace, refusedBusy, RefusedViewer, refusedScrape, RefusedHost, RefusedNone, RefusedPassword, RefusedAttempt} {
+	for _, reason := range []string{RefusedConnection, refusedBusy, RefusedViewer, refusedScrape, RefusedHost, RefusedNone, RefusedPassword, RefusedAttempt} {
 		s.refused[reason] = 0
 	}
 	return s
@@ -45,6 +45,7 @@ func (s *httpStats) refuse(reason string) {
 	s.refused[reason]++
 }
 
+// Snapshot returns the open connections and the refusals by reason.
 func (s *httpStats) Snapshot() (open int, refused map[string]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,17 @@
+// Package web serves the page, the API, the metrics and the health checks of a
+// running daemon over HTTP.
+//
+//   - Deployment is the daemon under one configuration: node, models and loops.
+//   - Monitor keeps the figures beside the deployment's own snapshots: the last
+//     samples and events, the course of the scores, durations, and the timelines of
+//     the devices (timelines.go). The daemon calls its On… methods.
+//   - Server routes requests (server.go) behind the checks of guard.go: host names
+//     (hosts.go), password (password.go), bounds of connections (listener.go),
+//     requests (concurrency.go) and event streams (viewers.go).
+//   - The API: its schema in api.go, filled in describe.go, followed in
+//     eventstream.go; POST of a label in label.go; checks in health.go.
+//   - The metrics: tables of families in metricfamilies.go, read by metrics.go and
+//     written in the text format of Prometheus by exposition.go.
+//   - The page: page.html, page.css and page.js, joined by page.go. It loads nothing
+//     from other servers.
+package web
