@@ -1,4 +1,4 @@
-# Everything that is built here needs Go alone; what a target does stands after its ##.
+# Builds and tests need Go alone. `make help` prints the text after each ##.
 
 GO      ?= go
 FUZZ    ?= 20s
@@ -11,7 +11,7 @@ DIST    := dist
 
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
 TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c -trimpath
-# The long tests, and all others at full length.
+# The long tests, and all others at full length
 SLOW    := -tags slow
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
@@ -25,39 +25,39 @@ build: ## build ./edge for this machine
 test: ## run the quick tests, less than a minute of processor time
 	$(GO) test ./...
 
-slow: ## run all tests, the long ones too: kills, operations that fail, power cuts, failpoints, load, soak
+slow: ## run all tests, including the long ones: kills, failing operations, power cuts, failpoints, load, soak
 	$(GO) test $(SLOW) -timeout 30m ./...
 
-race: ## run all tests, the long ones too, with the race detector
+race: ## run all tests, including the long ones, with the race detector
 	$(GO) test -race $(SLOW) -timeout 30m ./...
 
-torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check what it knows after each
-	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./cmd/edge -run '^TestTorture$$' -count 1 -timeout 60m -v
+torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check its state after each kill
+	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./test/torture -run '^TestTorture$$' -count 1 -timeout 60m -v
 
-faults: ## let each operation of a daemon on its disk fail, be its last, or be lost to a power cut; let it panic between any two steps
-	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./cmd/edge -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
+faults: ## let each disk operation of a daemon fail, be its last, or be lost to a power cut; let it panic between any two steps
+	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./test/faults -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
 
-load: ## teach a daemon twice as fast as it can learn, for ten minutes
-	CI=true EDGE_LOAD=600 $(GO) test $(SLOW) ./cmd/edge -run '^TestLoad$$' -count 1 -timeout 60m -v
+load: ## send a daemon twice the labels that it can learn, for ten minutes
+	CI=true EDGE_LOAD=600 $(GO) test $(SLOW) ./test/load -run '^TestLoad$$' -count 1 -timeout 60m -v
 
-soak: ## run a daemon over MESSAGES (10 000 000), a fault each QUIET (10 000), watch what it takes up
-	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test $(SLOW) ./cmd/edge -run '^TestSoak$$' -count 1 -timeout 12h -v
+soak: ## send a daemon MESSAGES (10 000 000), a fault in each QUIET (10 000), and watch its memory
+	CI=true EDGE_SOAK=$(MESSAGES) EDGE_SOAK_QUIET=$(QUIET) $(GO) test $(SLOW) ./test/load -run '^TestSoak$$' -count 1 -timeout 12h -v
 
 simulate: ## simulate SEEDS (2000) schedules of node, broker, network and disk in virtual time, from SEED on
 	$(GO) run ./test/simulation/patch -o $(DIST)/simulation test/simulation/patches/runtime.txt
 	$(GO) test -c -overlay $(DIST)/simulation/overlay.json -o $(DIST)/simulation/test ./test/simulation
 	cd test/simulation && ./run.sh ../../$(DIST)/simulation/test $(SEED) $(SEEDS) $(if $(TRACE),-trace)
 
-defects: ## plant each defect of test/simulation/patches/defects, print the first seed that finds it
+defects: ## plant each defect of test/simulation/patches/defects, print the first seed that detects it
 	SEEDS=$(SEEDS) test/simulation/defects.sh
 
-endure: ## teach small models a million samples one by one, and 250 000 of one class
+endure: ## train small models with a million samples one by one, and 250 000 of one class
 	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v
 
-bench: ## run all benchmarks: of each part, of a step beside gonum and OpenBLAS, of the daemon beside a bare echo
+bench: ## run all benchmarks: each part, a step beside gonum and OpenBLAS, the daemon beside an echo
 	$(GO) test -run '^$$' -bench . -benchmem ./model/... ./online ./persist ./stream/...
 	docs/results/steps.sh
-	$(GO) test ./cmd/edge -run '^$$' -bench EndToEnd -benchtime 20000x
+	$(GO) test ./test/load -run '^$$' -bench EndToEnd -benchtime 20000x
 
 fuzz: ## run every fuzz target for FUZZ (20s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
@@ -67,20 +67,20 @@ fuzz: ## run every fuzz target for FUZZ (20s)
 		done; \
 	done
 
-cover: ## run all tests, the long ones too, and write dist/coverage.html
+cover: ## run all tests, including the long ones, and write dist/coverage.html
 	@mkdir -p $(DIST)
 	$(GO) test $(SLOW) -timeout 30m -coverpkg=./... -coverprofile=$(DIST)/coverage.out ./...
 	$(GO) tool cover -html=$(DIST)/coverage.out -o $(DIST)/coverage.html
 	$(GO) tool cover -func=$(DIST)/coverage.out | tail -n 1
 
-lint: ## gofmt, go vet and staticcheck, without the long tests and with them
+lint: ## run gofmt, go vet and staticcheck, without and with the long tests
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet $(SLOW) ./...
 	$(GO) tool staticcheck ./...
 	$(GO) tool staticcheck $(SLOW) ./...
 
-vuln: ## look for known vulnerabilities of what is used; needs vuln.go.dev
+vuln: ## search the dependencies for known vulnerabilities; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
 
 arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
@@ -89,7 +89,7 @@ arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
 	GOARCH=arm64 $(STATIC) -o $(DIST)/edge_linux_arm64 ./cmd/edge
 	GOARCH=amd64 $(STATIC) -o $(DIST)/edge_linux_amd64 ./cmd/edge
 
-sizes: ## print what each module adds to the arm64 program
+sizes: ## print the share of each module in the arm64 program
 	GOARCH=arm64 $(subst -s -w,-w,$(STATIC)) -o $(DIST)/edge_symbols ./cmd/edge
 	$(GO) run ./ci/sizes $(DIST)/edge_symbols
 
@@ -113,7 +113,7 @@ packages: man ## make deb, rpm, apk and ipk packages, images, bills of material,
 	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
 		$(if $(MAINTAINER),--maintainer '$(MAINTAINER)') $(if $(HOMEPAGE),--homepage '$(HOMEPAGE)') $(if $(LICENSE),--license '$(LICENSE)')
 
-release: lint slow packages ## check, test and make all that is released
+release: lint slow packages ## check, test and make a release
 
 .PHONY: man
 man: ## write the manual pages into dist/man; their date is that of the last commit

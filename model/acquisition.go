@@ -98,7 +98,7 @@ func (ws *Workspace) BALD(p *Posterior) float64 {
 // bald is I(y; e) under one horizon.
 func (ws *Workspace) bald(p *Posterior, h int) float64 {
 	c, eps := len(p.Latent), p.Bases[0].Eps
-	b := &ws.bout
+	b := &ws.contest
 	b.n = 0
 	probs := ws.perHorizon[h*c : (h+1)*c]
 	for k, v := range probs {
@@ -131,8 +131,8 @@ func (ws *Workspace) bald(p *Posterior, h int) float64 {
 	return b.info(&ws.grid, eps, float64(c))
 }
 
-// bout is the contest between the classes that can win under one horizon.
-type bout struct {
+// contest is the contest between the classes that can win under one horizon.
+type contest struct {
 	n         int
 	class     [maxContested]int           // most probable first
 	mean      [maxContested]float64       // of a
@@ -143,8 +143,8 @@ type bout struct {
 }
 
 // info is the mutual information between label and a, for the classes in the
-// bout; eps is the label noise, over all classes.
-func (b *bout) info(grid *Grid, eps, classes float64) float64 {
+// contest; eps is the label noise, over all classes.
+func (b *contest) info(grid *Grid, eps, classes float64) float64 {
 	if b.n == 2 {
 		return b.pair(eps, classes)
 	}
@@ -152,8 +152,8 @@ func (b *bout) info(grid *Grid, eps, classes float64) float64 {
 }
 
 // entropy is that of a label whose class is right with 1−ε, for the probabilities
-// of the classes in the bout; the others have ε/C each.
-func (b *bout) entropy(p []float64, eps, classes float64) (h float64) {
+// of the classes in the contest; the others have ε/C each.
+func (b *contest) entropy(p []float64, eps, classes float64) (h float64) {
 	floor := eps / classes
 	for _, v := range p {
 		if v = (1-eps)*v + floor; v > 0 {
@@ -164,7 +164,7 @@ func (b *bout) entropy(p []float64, eps, classes float64) (h float64) {
 }
 
 // pair is the mutual information with two classes: only d = a_1 − a_2 counts.
-func (b *bout) pair(eps, classes float64) float64 {
+func (b *contest) pair(eps, classes float64) float64 {
 	mean, sd := b.mean[0]-b.mean[1], math.Sqrt(b.doubt[0]+b.doubt[1])
 	width := math.Sqrt(b.noise[0] + b.noise[1])
 	if sd < 1e-6*width {
@@ -192,7 +192,7 @@ func (b *bout) pair(eps, classes float64) float64 {
 }
 
 // many is the mutual information with several classes, by quasi-random points.
-func (b *bout) many(grid *Grid, eps, classes float64) float64 {
+func (b *contest) many(grid *Grid, eps, classes float64) float64 {
 	n := b.n
 	if b.quasi[n] == nil {
 		b.quasi[n] = quasiNormal(draws, n)

@@ -76,7 +76,7 @@ func TestBALDAgainstMonteCarlo(t *testing.T) {
 		{[]float64{0, 0, 0, 0, 0, 0}, []float64{1, 1, 1, 1, 1, 1}, []float64{0.2, 0.2, 0.2, 0.2, 0.2, 0.2}, 0, 0.06},
 	} {
 		n := len(c.mean)
-		b := bout{n: n}
+		b := contest{n: n}
 		copy(b.mean[:], c.mean)
 		copy(b.doubt[:], c.doubt)
 		copy(b.noise[:], c.noise)
@@ -100,7 +100,7 @@ func TestBALDOfTwoClassesIsExact(t *testing.T) {
 		for _, doubt := range []float64{1e-4, 0.3, 20} {
 			for _, noise := range []float64{1e-3, 0.2, 4} {
 				for _, eps := range []float64{0, 0.07} {
-					b := bout{n: 2}
+					b := contest{n: 2}
 					b.mean[0], b.doubt[0], b.noise[0], b.noise[1] = mean, doubt, noise/2, noise/2
 					right := func(d, v float64) float64 {
 						return (1-eps)*0.5*math.Erfc(-d/math.Sqrt(2*v)) + eps/2
@@ -193,7 +193,7 @@ func TestBALDOfPosterior(t *testing.T) {
 // where nothing but the latent values is uncertain, it is the label's entropy.
 func TestBALDLimits(t *testing.T) {
 	for _, n := range []int{2, 3} {
-		b := bout{n: n}
+		b := contest{n: n}
 		for k := range n {
 			b.mean[k], b.noise[k] = 0.1*float64(k), 1
 		}
@@ -201,7 +201,7 @@ func TestBALDLimits(t *testing.T) {
 			t.Errorf("%d classes without doubt: %v, want 0", n, got)
 		}
 	}
-	b := bout{n: 2}
+	b := contest{n: 2}
 	b.mean[0], b.doubt[0], b.noise[0] = 0.4, 1, 1e-8
 	p := 0.5 * math.Erfc(-0.4/math.Sqrt2)
 	if got, want := b.info(&Grid{}, 0, 2), Entropy([]float64{p, 1 - p}); math.Abs(got-want) > 1e-3 {
@@ -225,7 +225,7 @@ func TestBALDOfManyClasses(t *testing.T) {
 		if h := Entropy(ws.latent); !(info >= 0 && info <= h) {
 			t.Errorf("BALD %v, entropy of the label %v", info, h)
 		}
-		b := &ws.bout
+		b := &ws.contest
 		for j := 1; j < b.n; j++ {
 			if probs := ws.perHorizon[30:]; probs[b.class[j-1]] < probs[b.class[j]] {
 				t.Errorf("classes %v have probabilities out of order: %v", b.class, probs)

@@ -18,7 +18,12 @@ var (
 	// ErrFactor: a matrix that should be positive definite is not, whatever
 	// jitter is added.
 	ErrFactor = errors.New("matrix is not positive definite")
+	// ErrConfig: a setting is outside its range.
+	ErrConfig = errors.New("configuration out of range")
 )
+
+// MaxClasses bounds the number of classes of a posterior.
+const MaxClasses = 250
 
 // Jitter is added to the diagonal of c(Z,Z), in units of the amplitude. If the
 // factorisation fails it is multiplied by ten, up to maxJitter.

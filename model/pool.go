@@ -48,9 +48,9 @@ const (
 	floorProb  = 1e-12 // of a probability before its logarithm
 )
 
-// belief is what the chain of one posterior expects, kept between predictions:
+// forecast is what the chain of one posterior expects, kept between predictions:
 // the next sample is one step further.
-type belief struct {
+type forecast struct {
 	of          *float64 // the first of the posterior's own Pool.Weights, so that none is kept alive
 	version     uint64
 	epoch       uint64
@@ -66,7 +66,7 @@ type belief struct {
 // expect returns the chain's distribution of the label that comes ahead samples
 // after one of class last; nil if it expects nothing. O(C²) for the next
 // sample, O(ahead·C²) at most.
-func (b *belief) expect(p *Posterior, last, ahead int) []float64 {
+func (b *forecast) expect(p *Posterior, last, ahead int) []float64 {
 	c := len(p.Names)
 	if ahead < 1 || ahead > farAhead || last < 0 || last >= c || len(p.Pool.Moves) != c*c {
 		return nil
@@ -103,7 +103,7 @@ func (b *belief) expect(p *Posterior, last, ahead int) []float64 {
 // pool replaces the mixture's probabilities in dst by the pool's, for a sample
 // that comes ahead samples after one of class last (0: nobody knows), and leaves
 // what each member says in b.members.
-func (p *Posterior) pool(dst []float64, last, ahead int, b *belief) {
+func (p *Posterior) pool(dst []float64, last, ahead int, b *forecast) {
 	c := len(dst)
 	b.pi, b.logp, b.ratio = grow(b.pi, c), grow(b.logp, c), grow(b.ratio, c)
 	b.members = grow(b.members, len(Members)*c)

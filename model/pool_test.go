@@ -23,7 +23,7 @@ func TestPoolNeutral(t *testing.T) {
 	p := chained([]float64{8, 1, 0, 0, 5, 4, 3, 0, 3}, 1, 8, 9, 7)
 	for ahead := range 3 {
 		dst := []float64{0.2, 0.7, 0.1}
-		p.pool(dst, p.Pool.Last, ahead, &belief{})
+		p.pool(dst, p.Pool.Last, ahead, &forecast{})
 		closeTo(t, "pool", dst, []float64{0.2, 0.7, 0.1}, 1e-14)
 	}
 }
@@ -32,7 +32,7 @@ func TestPoolNeutral(t *testing.T) {
 // from the start again; beyond, or with no label known, nothing is.
 func TestChainExpects(t *testing.T) {
 	p := chained([]float64{0, 1e9, 0, 0, 0, 1e9, 1e9, 0, 0}, 0, 5, 5, 5)
-	var b belief
+	var b forecast
 	p.pool([]float64{1, 0, 0}, p.Pool.Last, 0, &b)
 	for _, ahead := range []int{1, 2, 3, 7, 2, 30} {
 		got := b.expect(p, p.Pool.Last, ahead)
@@ -78,7 +78,7 @@ func TestPoolMembers(t *testing.T) {
 		}
 	}
 	got := append([]float64(nil), prob...)
-	p.pool(got, p.Pool.Last, 1, &belief{})
+	p.pool(got, p.Pool.Last, 1, &forecast{})
 	closeTo(t, "pool", got, want, 1e-12)
 }
 
@@ -87,7 +87,7 @@ func TestPoolMembers(t *testing.T) {
 func TestWorkspaceLetsPosteriorsGo(t *testing.T) {
 	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
 	ws, old := NewWorkspace(), weak.Make(p)
-	p.pool([]float64{1, 0, 0}, p.Pool.Last, 1, &ws.belief)
+	p.pool([]float64{1, 0, 0}, p.Pool.Last, 1, &ws.forecast)
 	p = nil
 	runtime.GC()
 	if old.Value() != nil {

@@ -19,9 +19,9 @@ type Workspace struct {
 	rows           int   // n, the inputs that are loaded
 	clipped, row   int   // of the last answer; its input
 	grid           Grid
-	belief         belief
-	second         second
-	bout           bout
+	forecast       forecast
+	blends         blends
+	contest        contest
 }
 
 // NewWorkspace returns an empty workspace.
@@ -105,7 +105,7 @@ func (p *Posterior) AnswerTo(dst []float64, i, last, ahead int, ws *Workspace) (
 		dst[class] = latent[k]
 	}
 	if p.Pool.Weights != nil {
-		p.pool(dst, last, ahead, &ws.belief)
+		p.pool(dst, last, ahead, &ws.forecast)
 		p.stack(dst, ws)
 	}
 	return dst, ws.novelty(p)
@@ -191,7 +191,7 @@ func (ws *Workspace) PerHorizon() []float64 { return ws.perHorizon }
 
 // PerMember returns what each member of the pool alone would have answered in
 // the last prediction: Members×C. Valid until the next call.
-func (ws *Workspace) PerMember() []float64 { return ws.belief.members }
+func (ws *Workspace) PerMember() []float64 { return ws.forecast.members }
 
 // novelty is the mean over classes of (posterior variance of f_k at x)/s,
 // mixed over the horizons.

@@ -49,15 +49,15 @@ func (s *Stack) Clone() Stack {
 	return c
 }
 
-// second is what the stack said in the last prediction.
-type second struct {
+// blends is what the stack said in the last prediction.
+type blends struct {
 	experts []float64 // log e_jk, C for each expert of the blend
-	opinion Opinion
-	plain   Opinion
+	opinion BlendOutput
+	plain   BlendOutput
 }
 
-// Opinion is what a blend and the members said in a prediction.
-type Opinion struct {
+// BlendOutput is what a blend and the members said in a prediction.
+type BlendOutput struct {
 	Experts []float64 // len(Exponents)×C  log e_jk
 	Answer  []float64 // C  the blend's; empty: it said nothing
 	Members []float64 // C  what the members said
@@ -66,7 +66,7 @@ type Opinion struct {
 // stack mixes the stack's answer into dst, what the members say, after a
 // prediction whose inputs, horizons and chain are still in ws.
 func (p *Posterior) stack(dst []float64, ws *Workspace) {
-	s, b, out := &p.Pool.Stack, &ws.belief, &ws.second
+	s, b, out := &p.Pool.Stack, &ws.forecast, &ws.blends
 	blend := &s.Plain
 	if b.chained {
 		blend = &s.Ordered
@@ -86,7 +86,7 @@ func (p *Posterior) stack(dst []float64, ws *Workspace) {
 
 // consult asks as many experts as dst has room for.
 func (p *Posterior) consult(dst []float64, ws *Workspace) {
-	s, b := &p.Pool.Stack, &ws.belief
+	s, b := &p.Pool.Stack, &ws.forecast
 	c, horizons, latents := len(p.Names), len(p.Bank), len(p.Latent)
 	for h := range horizons {
 		row := dst[h*c : (h+1)*c]
@@ -124,7 +124,7 @@ func (p *Posterior) consult(dst []float64, ws *Workspace) {
 }
 
 // weigh makes the blend's answer from what the first experts say.
-func (o *Opinion) weigh(blend *Blend, experts []float64) {
+func (o *BlendOutput) weigh(blend *Blend, experts []float64) {
 	c := len(o.Members)
 	o.Experts = experts[:len(blend.Exponents)*c]
 	o.Answer = grow(o.Answer, c)
@@ -152,29 +152,29 @@ func softmax(x []float64) {
 // Ordered returns what Stack.Ordered and the members said in the last prediction;
 // its Answer is empty if nobody knew the order of the labels. Valid until the
 // next call.
-func (ws *Workspace) Ordered() Opinion {
-	if len(ws.second.opinion.Answer) == 0 || !ws.belief.chained {
-		return Opinion{}
+func (ws *Workspace) Ordered() BlendOutput {
+	if len(ws.blends.opinion.Answer) == 0 || !ws.forecast.chained {
+		return BlendOutput{}
 	}
-	return ws.second.opinion
+	return ws.blends.opinion
 }
 
 // Plain returns what Stack.Plain and p's members said in the last prediction, of
 // p, or would have said had nobody known the order of the labels. Valid until the
 // next call.
-func (ws *Workspace) Plain(p *Posterior) Opinion {
-	out := &ws.second
+func (ws *Workspace) Plain(p *Posterior) BlendOutput {
+	out := &ws.blends
 	if len(out.opinion.Answer) == 0 {
-		return Opinion{}
+		return BlendOutput{}
 	}
-	if !ws.belief.chained {
+	if !ws.forecast.chained {
 		return out.opinion
 	}
 	c := len(p.Names)
 	out.plain.Members = grow(out.plain.Members, c)
 	clear(out.plain.Members)
 	for m, member := range Members {
-		said := ws.belief.members[member.unordered()*c:][:c]
+		said := ws.forecast.members[member.unordered()*c:][:c]
 		for k, v := range said {
 			out.plain.Members[k] += p.Pool.Weights[m] * v
 		}

@@ -27,9 +27,9 @@ func TestStack(t *testing.T) {
 	for _, ahead := range []int{1, 0, 3} {
 		bank := []float64{0.5, 0.3, 0.2}
 		alone := slices.Clone(bank)
-		p.pool(alone, p.Pool.Last, 0, &belief{})
+		p.pool(alone, p.Pool.Last, 0, &forecast{})
 		dst := slices.Clone(bank)
-		p.pool(dst, p.Pool.Last, ahead, &ws.belief)
+		p.pool(dst, p.Pool.Last, ahead, &ws.forecast)
 		members := slices.Clone(dst)
 		p.stack(dst, ws)
 
@@ -59,7 +59,7 @@ func TestStack(t *testing.T) {
 		}
 
 		var chain []float64
-		for k, v := range (&belief{pi: pi}).expect(p, p.Pool.Last, ahead) {
+		for k, v := range (&forecast{pi: pi}).expect(p, p.Pool.Last, ahead) {
 			chain = append(chain, v/pi[k])
 		}
 		experts = append(experts, chain)
@@ -120,7 +120,7 @@ func TestStackWithoutRegression(t *testing.T) {
 	answers := make([][]float64, 2)
 	for i := range answers {
 		dst := []float64{0.5, 0.3, 0.2}
-		p.pool(dst, p.Pool.Last, 1, &ws.belief)
+		p.pool(dst, p.Pool.Last, 1, &ws.forecast)
 		p.stack(dst, ws)
 		answers[i] = dst
 		p.Pool.Stack.Ordered.Exponents[2] = 5

@@ -183,6 +183,6 @@ func BenchmarkSnapshot(b *testing.B) {
 	l, _ := benchLearner(b, 6, 50, 33, 16, 0.02)
 	timed(b, 1, func() {
 		l.Posterior()
-		l.own()
+		l.bank.Own()
 	})
 }

@@ -51,8 +51,8 @@ func TestClassesByRequest(t *testing.T) {
 		}
 		state, _ := l.AppendBinary(nil)
 		back, err := Restore(cfg, state) // the declared b must not come back
-		if err != nil || back.Digest() != l.Digest() || !slices.Equal(back.names, step.names) {
-			t.Fatalf("%+v: restored %v with classes %v, want %v", step.ev, err, back.names, step.names)
+		if err != nil || back.Digest() != l.Digest() || !slices.Equal(back.classes.names, step.names) {
+			t.Fatalf("%+v: restored %v with classes %v, want %v", step.ev, err, back.classes.names, step.names)
 		}
 	}
 	if got := l.Posterior().Counts; !slices.Equal(got, []uint64{1, 1, 0}) {
@@ -95,7 +95,7 @@ func TestRemoveClass(t *testing.T) {
 					n *int
 				}{{l, &wrong}, {fresh, &freshWrong}} {
 					probs, _, _ := one.l.Posterior().PredictTo(nil, ev.X, ws)
-					if len(probs) == 0 || one.l.names[slices.Index(probs, slices.Max(probs))] != ev.Label {
+					if len(probs) == 0 || one.l.classes.names[slices.Index(probs, slices.Max(probs))] != ev.Label {
 						*one.n++
 					}
 					one.l.Add(&ev)
@@ -141,20 +141,20 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("after sample %d: %d judged, error %g", i+1, s.N, s.Error)
 		}
 	}
-	for i := range maxCandidates + 1 {
+	for i := range maxUnconfirmed + 1 {
 		add(fmt.Sprint("typo ", i))
 		add(fmt.Sprint("typo ", i))
 	}
 	if out := add("typo 0"); out.ClassAdded != "" || l.Counters().CandidatesDropped != 2 {
 		t.Errorf("the oldest candidate should have been forgotten: %+v, %+v", out, l.Counters())
 	}
-	if out := add(fmt.Sprint("typo ", maxCandidates)); out.ClassAdded == "" {
+	if out := add(fmt.Sprint("typo ", maxUnconfirmed)); out.ClassAdded == "" {
 		t.Errorf("the newest candidate should have been confirmed: %+v", out)
 	}
 	if out := l.Add(&Event{Kind: ClassAdd, Label: "typo 9"}); out.ClassAdded != "typo 9" {
 		t.Errorf("a request confirms: %+v", out)
 	}
-	if got := l.Posterior().Counts[slices.Index(l.names, "typo 9")]; got != 2 {
+	if got := l.Posterior().Counts[slices.Index(l.classes.names, "typo 9")]; got != 2 {
 		t.Errorf("%d samples of the label that a request confirmed, want 2", got)
 	}
 }
@@ -177,7 +177,7 @@ func TestCorrect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return probs[l.class["b"]]
+		return probs[l.classes.index["b"]]
 	}
 	run := func(after int, bad bool) *Learner {
 		l, rng := newTestLearner(t, cfg), rand.New(rand.NewPCG(5, 5))
@@ -249,8 +249,8 @@ func TestCorrect(t *testing.T) {
 				clean.Add(&Event{Kind: Boundary})
 			}
 		}
-		if diff := cmp.Diff(clean.bufX, dirty.bufX); diff != "" || !slices.Equal(clean.bufY, dirty.bufY) {
-			t.Errorf("the buffer of the warm-up differs: %s, %v and %v", diff, clean.bufY, dirty.bufY)
+		if diff := cmp.Diff(clean.warmup.x, dirty.warmup.x); diff != "" || !slices.Equal(clean.warmup.y, dirty.warmup.y) {
+			t.Errorf("the buffer of the warm-up differs: %s, %v and %v", diff, clean.warmup.y, dirty.warmup.y)
 		}
 	})
 }
@@ -258,9 +258,9 @@ func TestCorrect(t *testing.T) {
 // TestPredictionsOfBefore: a label that comes after its prediction's classes
 // have changed is judged over the classes of today.
 func TestPredictionsOfBefore(t *testing.T) {
-	var r roster
-	r.follow([]int{0, -1, 1}) // b of a, b, c goes
-	r.follow([]int{-1, 0})    // a of a, c goes
+	var r registry
+	r.change([]int{0, -1, 1}) // b of a, b, c goes
+	r.change([]int{-1, 0})    // a of a, c goes
 	for _, c := range []struct {
 		epoch uint64
 		probs []float64
@@ -277,13 +277,13 @@ func TestPredictionsOfBefore(t *testing.T) {
 		}
 	}
 	for range 100 {
-		r.follow([]int{0})
+		r.change([]int{0})
 	}
 	if len(r.past) != maxEpochs {
 		t.Errorf("%d epochs are remembered, want %d", len(r.past), maxEpochs)
 	}
-	if r.today(0, 0) != -1 || r.today(0, 101) != 0 {
-		t.Errorf("class 0 of epoch 0 is %d, of epoch 101 %d", r.today(0, 0), r.today(0, 101))
+	if r.now(0, 0) != -1 || r.now(0, 101) != 0 {
+		t.Errorf("class 0 of epoch 0 is %d, of epoch 101 %d", r.now(0, 0), r.now(0, 101))
 	}
 }
 
@@ -306,7 +306,7 @@ func TestReplaceAndReset(t *testing.T) {
 	if !slices.Equal(probs, again) || l.Scores().N != 300 {
 		t.Errorf("rolled back to %v after %d samples, want %v after 300", again, l.Scores().N, probs)
 	}
-	l.Add(&Event{Kind: Observe, X: []float64{1, 1, 1}, Label: l.names[0], Probs: []float64{0.7, 0.1, 0.1, 0.1}, Epoch: 0})
+	l.Add(&Event{Kind: Observe, X: []float64{1, 1, 1}, Label: l.classes.names[0], Probs: []float64{0.7, 0.1, 0.1, 0.1}, Epoch: 0})
 	if s := l.Scores(); s.N != 301 || len(s.Classes) != 3 {
 		t.Errorf("a prediction of before: %+v", s)
 	}
@@ -344,7 +344,7 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 					ev.Label = label()
 				case n < 80: // a label that comes late
 					ev.Probs = []float64{0.5, 0.5}
-					ev.Ahead, ev.Last, ev.Epoch = rng.IntN(5), rng.IntN(3), uint64(rng.IntN(int(straight.roster.epoch)+1))
+					ev.Ahead, ev.Last, ev.Epoch = rng.IntN(5), rng.IntN(3), uint64(rng.IntN(int(straight.classes.epoch)+1))
 				case n < 82:
 					ev = Event{Kind: Boundary}
 				case n < 85:
@@ -378,8 +378,8 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 					t.Fatalf("%s, seed %d: digests differ after %d events, the last %+v", kernel, seed, i+1, ev)
 				}
 			}
-			if straight.roster.epoch == 0 || straight.counters.CorrectionsExact == 0 && straight.counters.Steps > 50 {
-				t.Errorf("seed %d met too little: epoch %d, %+v", seed, straight.roster.epoch, straight.counters)
+			if straight.classes.epoch == 0 || straight.counters.CorrectionsExact == 0 && straight.counters.Steps > 50 {
+				t.Errorf("seed %d met too little: epoch %d, %+v", seed, straight.classes.epoch, straight.counters)
 			}
 			checkSound(t, straight)
 		}

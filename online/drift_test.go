@@ -1,136 +1,28 @@
 package online
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/online/drift"
 )
 
-// What adwin keeps are sums over an end of the stream, and the means that it
-// reports are those of the parts.
-func TestADWINAgainstAList(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	a := &adwin{delta: 0.002}
-	var all []float64
-	var found []int
-	for i := range 4000 {
-		x := 0.2 + 0.1*rng.Float64()
-		if i >= 1500 {
-			x += 0.1
-		}
-		if i >= 3000 {
-			x -= 0.15
-		}
-		all = append(all, x)
-		if a.add(x).level == Drifted {
-			found = append(found, i)
-		}
-		if i%97 != 0 {
-			continue
-		}
-		n, sum, square := a.total()
-		window := all[len(all)-int(n):]
-		var mean, want float64
-		for _, v := range window {
-			mean += v / float64(n)
-		}
-		for _, v := range window {
-			want += (v - mean) * (v - mean)
-		}
-		if math.Abs(sum-mean*float64(n)) > 1e-9 || math.Abs(square-want) > 1e-9 {
-			t.Fatalf("after %d: sum %v, squares %v of %d, want %v, %v", i+1, sum, square, n, mean*float64(n), want)
-		}
-	}
-	if len(found) == 0 || found[0] < 1500 || found[0] > 1600 || found[len(found)-1] >= 3000 {
-		t.Errorf("found at %v, want soon after 1500, and nothing after 3000: a fall is no alarm", found)
-	}
-	if n, _, _ := a.total(); n > 1100 {
-		t.Errorf("the window holds %d numbers, 1000 came since the fall", n)
-	}
-}
-
-// Where nothing changes adwin hardly ever says that something did, and it needs
-// little more than its bound to see a jump.
-func TestADWINFalseAlarms(t *testing.T) {
-	alarms := 0
-	for seed := range uint64(100) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		a := &adwin{delta: 0.002}
-		for range 3000 {
-			x := 0.0
-			if rng.Float64() < 0.2 {
-				x = 1
-			}
-			if a.add(x).level == Drifted {
-				alarms++
-			}
-		}
-	}
-	if alarms > 5 {
-		t.Errorf("%d false alarms in 300 000 numbers", alarms)
-	}
-}
-
-// Page-Hinkley by its definition, from a list.
-func TestPageHinkleyAgainstAList(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	p := &pageHinkley{lambda: 50}
-	var all []float64
-	var sum, lowest float64
-	for i := range 2000 {
-		x := rng.NormFloat64()
-		if i >= 1000 {
-			x += 1
-		}
-		all = append(all, x)
-		got := p.add(x)
-		var mean, square float64
-		for _, v := range all {
-			mean += v / float64(len(all))
-		}
-		for _, v := range all {
-			square += (v - mean) * (v - mean) / float64(len(all))
-		}
-		if len(all) >= pageFirst {
-			sum += (x-mean)/math.Sqrt(square) - pageTolerance
-			lowest = min(lowest, sum)
-		}
-		want := Steady
-		switch {
-		case sum-lowest > 50:
-			want = Drifted
-		case sum-lowest > 25:
-			want = Warning
-		}
-		if got.level != want {
-			t.Fatalf("after %d: %v, want %v (rise %v)", i+1, got.level, want, sum-lowest)
-		}
-		if want == Drifted {
-			if i < 1000 || i > 1150 || got.after < got.before+0.5 || got.since > 200 {
-				t.Errorf("drift at %d: %+v", i, got)
-			}
-			return
-		}
-	}
-	t.Error("the jump was not found")
-}
-
-// driftingEvents are two blobs that change places every so often.
+// driftingEvent draws from two blobs that change places after every events.
 func driftingEvent(rng *rand.Rand, i, every int) Event {
 	k := rng.IntN(2)
 	ev := Event{Kind: Observe, X: []float64{rng.NormFloat64(), rng.NormFloat64() + 5*float64(k)}, Label: string(rune('a' + (k+i/every)%2))}
 	return ev
 }
 
-// A drift is found, told once and cools down; whatever is done about it, a
-// learner that is encoded and decoded on its way does the same.
+// A drift is found, reported once and cools down; with every action, a learner that
+// is encoded and decoded in between does the same.
 func TestDriftCarriesOnExactly(t *testing.T) {
-	for _, d := range []Drift{
-		{Detector: ADWIN, On: OnLogLoss, Action: ActionNone},
-		{Detector: ADWIN, On: OnError, Action: ActionForget},
-		{Detector: PageHinkley, On: OnLogLoss, Action: ActionReseed},
-		{Detector: PageHinkley, On: OnNovelty, Action: ActionRollback},
+	for _, d := range []drift.Config{
+		{Detector: drift.ADWIN, On: drift.OnLogLoss, Action: drift.ActionNone},
+		{Detector: drift.ADWIN, On: drift.OnError, Action: drift.ActionForget},
+		{Detector: drift.PageHinkley, On: drift.OnLogLoss, Action: drift.ActionReseed},
+		{Detector: drift.PageHinkley, On: drift.OnNovelty, Action: drift.ActionRollback},
 	} {
 		cfg := testConfig(2)
 		d.Delta, d.Lambda, d.Cooldown = 0.05, 30, 100
@@ -142,7 +34,7 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 			ev := driftingEvent(rng, i, 800)
 			out := straight.Add(&ev)
 			again := broken.Add(&ev)
-			if out.Change != again.Change || out.Detail != again.Detail || straight.Doubt() != broken.Doubt() {
+			if out.Change != again.Change || out.Detail != again.Detail || straight.Uncertainty() != broken.Uncertainty() {
 				t.Fatalf("%+v after %d: %+v, restored %+v", d, i+1, out, again)
 			}
 			if out.Refused != nil {
@@ -150,8 +42,8 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 			}
 			if out.Change == NoticeDrift {
 				drifts = append(drifts, i)
-				if straight.Doubt().Drift != Drifted || out.Detail == "" {
-					t.Errorf("%+v: level %v, detail %q", d, straight.Doubt().Drift, out.Detail)
+				if straight.Uncertainty().Drift != drift.Drifted || out.Detail == "" {
+					t.Errorf("%+v: level %v, detail %q", d, straight.Uncertainty().Drift, out.Detail)
 				}
 			}
 			if i%23 == 0 || out.Change != "" {
@@ -165,15 +57,15 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 		if straight.Digest() != broken.Digest() {
 			t.Errorf("%+v: digests differ", d)
 		}
-		if d.On != OnNovelty && (len(drifts) != 1 || drifts[0] < 800 || drifts[0] > 900) { // features that stay are no novelty
+		if d.On != drift.OnNovelty && (len(drifts) != 1 || drifts[0] < 800 || drifts[0] > 900) { // features that stay are no novelty
 			t.Errorf("%+v: drifts at %v, want one soon after 800", d, drifts)
 		}
-		if level := straight.Doubt().Drift; level != Steady {
+		if level := straight.Uncertainty().Drift; level != drift.Steady {
 			t.Errorf("%+v: level %v long after the drift", d, level)
 		}
 		checkSound(t, straight)
 
-		// Another detector begins anew; none keeps nothing.
+		// Another configuration of the detector is accepted, and none.
 		state, _ := straight.AppendBinary(nil)
 		other := cfg
 		other.Drift.Delta, other.Drift.Lambda = 0.1, 77 // of either
@@ -181,19 +73,14 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, ok := l.watch.detector.(*adwin); ok {
-			if n, _, _ := a.total(); n != 0 || a.delta != 0.1 {
-				t.Errorf("detector of before: %d numbers, delta %v", n, a.delta)
-			}
-		}
-		other.Drift.Detector = DetectorOff
-		if l, err = Restore(other, state); err != nil || l.watch.detector != nil {
+		other.Drift.Detector = drift.Off
+		if l, err = Restore(other, state); err != nil || l.drift.Level() != drift.Steady {
 			t.Errorf("without a detector: %v", err)
 		}
 	}
 }
 
-// A rollback for a drift takes the model back and leaves what is of the stream.
+// A rollback for a drift replaces the model and keeps what belongs to the stream.
 func TestReplaceOnlyTheModel(t *testing.T) {
 	l := newTestLearner(t, testConfig(3))
 	rng := rand.New(rand.NewPCG(5, 5))
@@ -201,12 +88,12 @@ func TestReplaceOnlyTheModel(t *testing.T) {
 	state, _ := l.AppendBinary(nil)
 	before := l.Posterior()
 	feed(l, rng, 200)
-	scores, doubt := l.Scores(), l.Doubt()
+	scores, rules := l.Scores(), l.Uncertainty()
 	if out := l.Add(&Event{Kind: Replace, Name: OnlyModel, State: state}); out.Refused != nil || out.Change != NoticeRolledBack {
 		t.Fatalf("%+v", out)
 	}
-	if l.Scores().N != scores.N || l.Scores().NLL != scores.NLL || l.Doubt() != doubt {
-		t.Errorf("scores of %d, want %d; %+v, want %+v", l.Scores().N, scores.N, l.Doubt(), doubt)
+	if l.Scores().N != scores.N || l.Scores().NLL != scores.NLL || l.Uncertainty() != rules {
+		t.Errorf("scores of %d, want %d; %+v, want %+v", l.Scores().N, scores.N, l.Uncertainty(), rules)
 	}
 	if p := l.Posterior(); p.Version() != before.Version() || !slices.Equal(p.Bank[0].Mean, before.Bank[0].Mean) {
 		t.Error("the model is not that of before")

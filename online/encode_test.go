@@ -1,6 +1,7 @@
 package online
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"math"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/online/score"
+	"edge/online/wire"
 )
 
 // oldState is an element of testdata/states_v1.json; testdata/make_states.go
@@ -24,7 +27,7 @@ type oldState struct {
 		X     []float64
 		Label string
 	}
-	Scores   Scores
+	Scores   score.Scores
 	X, Probs [][]float64
 }
 
@@ -48,8 +51,8 @@ func (s *oldState) config() Config {
 	return cfg
 }
 
-// What version 1 wrote is read, and carries on to where version 1 came, if the
-// label noise is learnt no faster than it was then.
+// States of version 1 are read, and carry on to the results of version 1, if the
+// label noise is learnt at its rate.
 func TestRestoreVersion1(t *testing.T) {
 	const tol = 1e-9 // other processors round otherwise
 	for _, old := range oldStates(t) {
@@ -58,7 +61,7 @@ func TestRestoreVersion1(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.noiseRate = 1
+			l.bank.SetNoiseRate(1)
 			for _, ev := range old.Then {
 				if out := l.Add(&Event{Kind: Observe, X: ev.X, Label: ev.Label}); out.Refused != nil {
 					t.Fatal(out.Refused)
@@ -101,34 +104,34 @@ func TestRestoreVersion1(t *testing.T) {
 func TestRestoreRefusesSections(t *testing.T) {
 	l := newTestLearner(t, testConfig(2))
 	feed(l, rand.New(rand.NewPCG(1, 1)), 30)
-	var core, scores encoder
-	core.buf = append(core.buf, stateMagic...)
-	core.uint(stateVersion)
+	var core, scores wire.Encoder
+	core.Buf = append(core.Buf, stateMagic...)
+	core.Uint(stateVersion)
 	l.encodeCore(&core)
-	l.judge.encode(&scores)
-	section := func(e *encoder, name string, content []byte) {
-		e.string(name)
-		e.bytes(content)
+	l.judge.Encode(&scores)
+	section := func(e *wire.Encoder, name string, content []byte) {
+		e.String(name)
+		e.Block(content)
 	}
 	for name, c := range map[string]struct {
-		write func(e *encoder)
-		says  string // "" if the state is fine
+		write func(e *wire.Encoder)
+		text  string // of the error; "" if the state is fine
 	}{
-		"none":      {func(e *encoder) { e.string("") }, ""},
-		"known":     {func(e *encoder) { section(e, "scores", scores.buf); e.string("") }, ""},
-		"unknown":   {func(e *encoder) { section(e, "dreams", []byte{1}); e.string("") }, `section "dreams" is unknown`},
-		"twice":     {func(e *encoder) { section(e, "scores", scores.buf); section(e, "scores", scores.buf) }, `section "scores" is unknown or out of order`},
-		"too long":  {func(e *encoder) { section(e, "scores", append(slices.Clone(scores.buf), 0)); e.string("") }, "section scores: 1 bytes too many"},
-		"too short": {func(e *encoder) { section(e, "scores", scores.buf[:len(scores.buf)-1]); e.string("") }, "section scores"},
-		"truncated": {func(e *encoder) { e.string("scores"); e.int(math.MaxInt32) }, "section"},
-		"no end":    {func(e *encoder) { section(e, "scores", scores.buf) }, "truncated"},
-		"after":     {func(e *encoder) { e.string(""); e.int(1) }, "1 bytes too many"},
+		"none":      {func(e *wire.Encoder) { e.String("") }, ""},
+		"known":     {func(e *wire.Encoder) { section(e, "scores", scores.Buf); e.String("") }, ""},
+		"unknown":   {func(e *wire.Encoder) { section(e, "dreams", []byte{1}); e.String("") }, `section "dreams" is unknown`},
+		"twice":     {func(e *wire.Encoder) { section(e, "scores", scores.Buf); section(e, "scores", scores.Buf) }, `section "scores" is unknown or out of order`},
+		"too long":  {func(e *wire.Encoder) { section(e, "scores", append(slices.Clone(scores.Buf), 0)); e.String("") }, "section scores: 1 bytes too many"},
+		"too short": {func(e *wire.Encoder) { section(e, "scores", scores.Buf[:len(scores.Buf)-1]); e.String("") }, "section scores"},
+		"truncated": {func(e *wire.Encoder) { e.String("scores"); e.Int(math.MaxInt32) }, "section"},
+		"no end":    {func(e *wire.Encoder) { section(e, "scores", scores.Buf) }, "truncated"},
+		"after":     {func(e *wire.Encoder) { e.String(""); e.Int(1) }, "1 bytes too many"},
 	} {
-		e := &encoder{buf: slices.Clone(core.buf)}
+		e := &wire.Encoder{Buf: slices.Clone(core.Buf)}
 		c.write(e)
-		_, err := Restore(l.cfg, e.buf)
-		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrState) || !strings.Contains(err.Error(), c.says)) {
-			t.Errorf("%s: error %v, want one that says %q", name, err, c.says)
+		_, err := Restore(l.cfg, e.Buf)
+		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrState) || !strings.Contains(err.Error(), c.text)) {
+			t.Errorf("%s: error %v, want one that contains %q", name, err, c.text)
 		}
 	}
 }
@@ -141,19 +144,13 @@ func TestStateSizeAddsUp(t *testing.T) {
 		frame, parts := len(stateMagic)+2, 0 // version, and the empty name that ends the sections
 		for i, s := range l.StateSize() {
 			if parts += s.Bytes; i > 0 {
-				frame += len(s.Name) + 1 + len((&encoder{}).length(s.Bytes))
+				frame += len(s.Name) + 1 + len(binary.AppendUvarint(nil, uint64(s.Bytes)))
 			}
 		}
 		if len(state) != frame+parts {
 			t.Errorf("after %d samples: %d bytes, want %d and frames of %d: %+v", n, len(state), parts, frame, l.StateSize())
 		}
 	}
-}
-
-// length returns n as it is written before bytes.
-func (e *encoder) length(n int) []byte {
-	e.int(n)
-	return e.buf
 }
 
 func FuzzRestore(f *testing.F) {

@@ -29,7 +29,7 @@ func enduranceSamples(t *testing.T, usual int) int {
 func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (label string)) *Learner {
 	t.Helper()
 	l := newTestLearner(t, cfg)
-	x := make([]float64, l.d)
+	x := make([]float64, len(l.cfg.Features))
 	var closed, stepped, refused, idle uint64
 	var size int // of the state
 	for i := range n {
@@ -66,7 +66,7 @@ func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (labe
 			if state > size+64 { // the digits of counters
 				t.Errorf("the state grows from %d to %d bytes", size, state)
 			}
-			if most := adwinRows*(1+adwinBuckets*16) + 100; drift > most {
+			if most := 17*(1+5*16) + 100; drift > most {
 				t.Errorf("the detector takes %d bytes, want at most %d", drift, most)
 			}
 			if t.Failed() {

@@ -3,7 +3,6 @@ package online
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -143,8 +142,8 @@ func TestLoopCheckpointsBySize(t *testing.T) {
 		disk := &shelf{}
 		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Checkpointer: disk, Bytes: c.bytes, Unsaved: c.behind})
 		lp.learn(t.Context(), few)
-		if disk.saves != c.want || c.want > 0 && lp.unsaved != 0 {
-			t.Errorf("%s: %d checkpoints, want %d; %d bytes since", name, disk.saves, c.want, lp.unsaved)
+		if disk.saves != c.want || c.want > 0 && lp.checkpoints.unsaved != 0 {
+			t.Errorf("%s: %d checkpoints, want %d; %d bytes since", name, disk.saves, c.want, lp.checkpoints.unsaved)
 		}
 	}
 }
@@ -302,33 +301,4 @@ func TestLoopSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// The bins of the reliability diagram are those of the calibration error.
-func TestReliability(t *testing.T) {
-	var j Judge
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 1000 {
-		p := rng.Float64()
-		class := 0
-		if rng.Float64() > p {
-			class = 1
-		}
-		j.Add([]float64{p, 1 - p}, class)
-	}
-	s := j.Scores([]string{"a", "b"})
-	var n uint64
-	var ece, right float64
-	for i, b := range s.Reliability {
-		n += b.N
-		right += float64(b.N) * b.Accuracy
-		ece += float64(b.N) * math.Abs(b.Confidence-b.Accuracy) / 1000
-		lo, hi := float64(i)/15, float64(i+1)/15
-		if b.N > 0 && (b.Confidence < lo || b.Confidence > hi) || b.N == 0 && b != (Bin{}) {
-			t.Errorf("bin %d from %.3f to %.3f is %+v", i, lo, hi, b)
-		}
-	}
-	if n != 1000 || math.Abs(ece-s.ECE) > 1e-12 || math.Abs(right/1000-(1-s.Error)) > 1e-12 {
-		t.Errorf("%d samples, ece %v, accuracy %v; want 1000, %v, %v", n, ece, right/1000, s.ECE, 1-s.Error)
-	}
 }

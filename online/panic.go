@@ -5,74 +5,18 @@ import (
 	"runtime/debug"
 )
 
-// Panic is why something was refused that this program cannot do although it
-// should: an error in it, met by what it was told.
+// Panic reports a panic inside the learner, which is an error of this program.
 type Panic struct {
 	Value any
 	Stack []byte
 }
 
-// Error returns the panic's words.
+// Error returns the panic's value as text.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
-// Survive, deferred, turns a panic into the error that is returned.
-func Survive(err *error) {
+// Recover, deferred, turns a panic into the error that is returned.
+func Recover(err *error) {
 	if v := recover(); v != nil {
 		*err = &Panic{v, debug.Stack()}
 	}
-}
-
-// Refused is a record that taught nothing.
-type Refused struct {
-	Seq     uint64
-	Err     error
-	LeftOut *Panic // not nil if the record was left out
-}
-
-// Replay returns a learner that has learnt records, in order, from where revive
-// begins. A record that makes the learner panic outside of a step, which is
-// taken back by itself, is left out and counted as a refused step: what ended
-// the program once does not end it at each start. The error is revive's.
-func Replay(revive func() (*Learner, error), records []Record) (*Learner, []Refused, error) {
-	leftOut := map[uint64]*Panic{}
-	for {
-		l, err := revive()
-		if err != nil {
-			return nil, nil, err
-		}
-		refused, at, p := l.replay(records, leftOut)
-		if p == nil {
-			return l, refused, nil
-		}
-		leftOut[at] = p // what it did to the learner is not known: begin again
-	}
-}
-
-// replay learns records but those left out, up to one that makes it panic.
-func (l *Learner) replay(records []Record, leftOut map[uint64]*Panic) (refused []Refused, at uint64, p *Panic) {
-	for i := range records {
-		r := &records[i]
-		if p := leftOut[r.Seq]; p != nil {
-			l.counters.StepsRefused++
-			refused = append(refused, Refused{r.Seq, p, p})
-			continue
-		}
-		out, p := l.try(&r.Event)
-		if p != nil {
-			return nil, r.Seq, p
-		}
-		if out.Refused != nil {
-			refused = append(refused, Refused{r.Seq, out.Refused, nil})
-		}
-	}
-	return refused, 0, nil
-}
-
-func (l *Learner) try(ev *Event) (out Outcome, p *Panic) {
-	defer func() {
-		if v := recover(); v != nil {
-			p = &Panic{v, debug.Stack()}
-		}
-	}()
-	return l.Add(ev), nil
 }

@@ -24,10 +24,10 @@ func TestNamesThatNeverComeAgain(t *testing.T) {
 	for i := range 500 {
 		l.Add(labelled(i, 2, fmt.Sprint("once ", i)))
 	}
-	if n := len(l.names); n != atOnce {
-		t.Errorf("%d classes of 500 names that came once, want %d", n, atOnce)
+	if n := len(l.classes.names); n != cautiousFrom {
+		t.Errorf("%d classes of 500 names that came once, want %d", n, cautiousFrom)
 	}
-	if want := uint64(500 - atOnce - maxCandidates); l.Counters().CandidatesDropped != want {
+	if want := uint64(500 - cautiousFrom - maxUnconfirmed); l.Counters().CandidatesDropped != want {
 		t.Errorf("%d names were forgotten, want %d", l.Counters().CandidatesDropped, want)
 	}
 	for range 2 {
@@ -35,11 +35,11 @@ func TestNamesThatNeverComeAgain(t *testing.T) {
 			l.Add(labelled(i, 2, fmt.Sprint("again ", i)))
 		}
 	}
-	if n, want := len(l.names), l.cfg.Classes.Max; n != want {
+	if n, want := len(l.classes.names), l.cfg.Classes.Max; n != want {
 		t.Errorf("%d classes after 48 names that came twice, want %d", n, want)
 	}
-	if len(l.roster.candidates) > maxCandidates || l.roster.waiting() > maxWaiting {
-		t.Errorf("%d labels wait with %d samples", len(l.roster.candidates), l.roster.waiting())
+	if len(l.classes.unconfirmed) > maxUnconfirmed || l.classes.held() > maxHeld {
+		t.Errorf("%d labels wait with %d samples", len(l.classes.unconfirmed), l.classes.held())
 	}
 	checkSound(t, l)
 }
@@ -53,8 +53,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	for range maxConfirm - 1 {
 		for i := range 20 {
 			l.Add(labelled(i, 2, fmt.Sprint(i)))
-			if n := l.roster.waiting(); n > maxWaiting {
-				t.Fatalf("%d samples wait, at most %d should", n, maxWaiting)
+			if n := l.classes.held(); n > maxHeld {
+				t.Fatalf("%d samples wait, at most %d should", n, maxHeld)
 			}
 		}
 	}
@@ -82,10 +82,10 @@ func TestMemoryOfClasses(t *testing.T) {
 		l.Add(labelled(i%60, len(cfg.Features), fmt.Sprint("name ", i%60)))
 	}
 	now := l.Posterior()
-	l.own()         // as the next step does: the largest that a model becomes
+	l.bank.Own()    // as the next step does: the largest that a model becomes
 	const most = 11 // MB
 	if took := heap() - before; took > most {
-		t.Errorf("%d classes take %.1f MB, want at most %d", len(l.names), took, most)
+		t.Errorf("%d classes take %.1f MB, want at most %d", len(l.classes.names), took, most)
 	}
 	runtime.KeepAlive(old)
 	runtime.KeepAlive(now)

@@ -1,35 +1,37 @@
 package online
 
-import "fmt"
+import (
+	"edge/online/wire"
+)
 
-// section is a part of a learner's state beside the model itself, with a name
+// section is a part of a learner's state outside the model itself, with a name
 // of its own in the encoded state:
 //
 //	name, length in bytes, content
 //
-// so that parts can be added without a new version. A section that writes
-// nothing is left out, and one that a state does not have stays as a new learner
-// has it. A name that is not in sections is refused: what it holds would stand
-// still while the stream goes on, and recovery would no longer be exact.
+// so that parts can be added without a new version. An empty section is left out,
+// and a section that a state does not have stays as in a new learner. A name that is
+// not in sections is refused: its content would stand still while the stream
+// continues, and recovery would not be exact any more.
 type section struct {
 	name   string
-	encode func(l *Learner, e *encoder)
-	decode func(l *Learner, d *decoder) // the model has been restored; must read all
+	encode func(l *Learner, e *wire.Encoder)
+	decode func(l *Learner, d *wire.Decoder) // the model has been restored; must read all
 }
 
-// sections are written in this order. Names stay for good; a content that has
+// sections are written in this order. Names never change; a content that has
 // to change its form gets a new name, and the old one stays readable.
 var sections = [...]section{
-	{"scores", func(l *Learner, e *encoder) { l.judge.encode(e) }, func(l *Learner, d *decoder) { l.judge.decode(d) }},
-	{"classes", (*Learner).encodeRoster, (*Learner).decodeRoster},
+	{"scores", func(l *Learner, e *wire.Encoder) { l.judge.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.judge.Decode(d) }},
+	{"classes", func(l *Learner, e *wire.Encoder) { l.classes.encode(e) }, (*Learner).decodeClasses},
 	{"corrections", (*Learner).encodeCorrections, (*Learner).decodeCorrections},
-	{"conformal", func(l *Learner, e *encoder) { l.conformal.encode(e) }, func(l *Learner, d *decoder) { l.conformal.decode(d) }},
+	{"conformal", func(l *Learner, e *wire.Encoder) { l.sets.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.sets.Decode(d) }},
 	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
-	{"drift", (*Learner).encodeDrift, (*Learner).decodeDrift},
-	{"filtered", (*Learner).encodeFiltered, (*Learner).decodeFiltered},
-	{"stack", func(*Learner, *encoder) {}, (*Learner).decodeStack}, // written no more
-	{"blends", (*Learner).encodeBlends, (*Learner).decodeBlends},
-	{"regression", (*Learner).encodeRegression, (*Learner).decodeRegression},
+	{"drift", func(l *Learner, e *wire.Encoder) { l.drift.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.drift.Decode(d) }},
+	{"filtered", func(l *Learner, e *wire.Encoder) { l.bank.EncodeFiltered(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeFiltered(d) }},
+	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }}, // not written any more
+	{"blends", func(l *Learner, e *wire.Encoder) { l.mix.EncodeBlends(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeBlends(d) }},
+	{"regression", func(l *Learner, e *wire.Encoder) { l.mix.EncodeRegression(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeRegression(d) }},
 }
 
 // SectionSize is the size of one part of an encoded state.
@@ -39,54 +41,53 @@ type SectionSize struct {
 }
 
 // StateSize returns the sizes of the parts of the encoded state: of the model
-// itself, named "model", and of what stands beside it, if anything does.
+// itself, named "model", and of the sections that are not empty.
 func (l *Learner) StateSize() []SectionSize {
-	var e encoder
+	var e wire.Encoder
 	l.encodeCore(&e)
-	sizes := []SectionSize{{"model", len(e.buf)}}
+	sizes := []SectionSize{{"model", len(e.Buf)}}
 	for _, s := range sections {
-		e.buf = e.buf[:0]
-		if s.encode(l, &e); len(e.buf) > 0 {
-			sizes = append(sizes, SectionSize{s.name, len(e.buf)})
+		e.Buf = e.Buf[:0]
+		if s.encode(l, &e); len(e.Buf) > 0 {
+			sizes = append(sizes, SectionSize{s.name, len(e.Buf)})
 		}
 	}
 	return sizes
 }
 
 // encodeSections appends the sections; an empty name ends them.
-func (l *Learner) encodeSections(e *encoder) {
-	var body encoder
+func (l *Learner) encodeSections(e *wire.Encoder) {
+	var body wire.Encoder
 	for _, s := range sections {
-		body.buf = body.buf[:0]
-		if s.encode(l, &body); len(body.buf) > 0 {
-			e.string(s.name)
-			e.bytes(body.buf)
+		body.Buf = body.Buf[:0]
+		if s.encode(l, &body); len(body.Buf) > 0 {
+			e.String(s.name)
+			e.Block(body.Buf)
 		}
 	}
-	e.string("")
+	e.String("")
 }
 
-// decodeSections reads what encodeSections wrote.
-func (l *Learner) decodeSections(d *decoder) {
+// decodeSections reads the sections that encodeSections wrote.
+func (l *Learner) decodeSections(d *wire.Decoder) {
 	at := 0
 	for {
-		name := d.string()
-		if name == "" || d.err != nil {
+		name := d.String(d.Len())
+		if name == "" || d.Err() != nil {
 			return
 		}
-		body, next := d.bytes("section"), at
+		body, next := d.Block(d.Len(), "section"), at
 		for next < len(sections) && sections[next].name != name {
 			next++
 		}
 		if next == len(sections) {
-			d.fail(fmt.Sprintf("section %.40q is unknown or out of order; a newer program may have written it: use that one", name))
+			d.Fail("section %.40q is unknown or out of order; a newer program may have written it: use that one", name)
 			return
 		}
-		part := decoder{buf: body, err: d.err, section: name}
-		sections[next].decode(l, &part)
-		if part.err == nil && len(part.buf) > 0 {
-			part.fail(fmt.Sprintf("%d bytes too many", len(part.buf)))
-		}
-		d.err, at = part.err, next+1
+		part := d.Part(body, "section "+name+": ")
+		sections[next].decode(l, part)
+		part.End()
+		d.Join(part)
+		at = next + 1
 	}
 }

@@ -5,6 +5,25 @@ import (
 	"strings"
 )
 
+// perClassShape ends the Shape of a configuration with a kernel for each class.
+const perClassShape = " kernel=per-class"
+
+// Shape describes the part of the configuration that shapes the state;
+// configurations with the same Shape can carry on from each other's states.
+func (c Config) Shape() string {
+	var horizons []string
+	for _, h := range c.Horizons {
+		text, _ := h.MarshalText()
+		horizons = append(horizons, string(text))
+	}
+	shape := fmt.Sprintf("features=%s inducing=%d horizons=%s window=%d",
+		strings.Join(c.Features, ","), c.Inducing, strings.Join(horizons, ","), c.Window)
+	if c.Kernel == PerClass {
+		shape += perClassShape
+	}
+	return shape
+}
+
 // ConfigOfShape returns a configuration with the given Config.Shape.
 func ConfigOfShape(shape string) (Config, error) {
 	cfg := DefaultConfig()
@@ -14,7 +33,7 @@ func ConfigOfShape(shape string) (Config, error) {
 	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
 		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
 	}
-	if strings.HasSuffix(rest, " kernel="+string(PerClass)) {
+	if strings.HasSuffix(rest, perClassShape) {
 		cfg.Kernel = PerClass
 	}
 	cfg.Features = strings.Split(names, ",")

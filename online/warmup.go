@@ -1,135 +1,153 @@
 package online
 
 import (
-	"math"
-	"math/rand/v2"
 	"slices"
 
-	"edge/model"
+	"edge/online/active"
 )
 
-// Starting values of the parameters.
 const (
-	startNoise  = 0.1  // v0, the amplitude being 1
-	lloydRounds = 5    // of k-means after its seeding
-	centreNoise = 0.01 // standard deviations added to each centre, so that no two coincide
-	fillNoise   = 0.3  // the same for points that fill up where there are fewer samples than M
+	minBuild    = active.FirstLabels // observations before the first model is built
+	buildGrowth = 1.5                // growth of the buffer before the model is rebuilt
+	fewGrowth   = 1.25               // the same where labels are requested
 )
 
-// atMean returns standardised features with the mean for those that are missing:
-// where inducing inputs may begin.
-func atMean(x []float64) []float64 {
-	x = slices.Clone(x)
-	for i, v := range x {
-		if v == model.Missing {
-			x[i] = 0
-		}
-	}
-	return x
+// warmup is the buffer of raw observations from which the model is built.
+type warmup struct {
+	d    int       // features
+	x    []float64 // raw; nil when the warm-up is over
+	y    []int     // classes
+	w    []float64 // weights
+	last int       // observations in the buffer when the model was last built
+	done bool      // the warm-up is over
 }
 
-// startParams returns the parameters to begin with: inducing inputs by k-means
-// on the n standardised rows of x, one lengthscale, the log median distance of
-// two rows.
-func startParams(x []float64, n, d, m int, eps float64, rng *rand.Rand) model.Params {
-	p := model.NewParams(m, d)
-	z := p.Z()
-	centres := min(m, n)
-	kmeans(z[:centres*d], x, n, d, rng)
-	for j := centres; j < m; j++ {
-		i := rng.IntN(n)
-		for f := range d {
-			z[j*d+f] = x[i*d+f] + fillNoise*rng.NormFloat64()
-		}
-	}
-	for i := range z {
-		z[i] += centreNoise * rng.NormFloat64()
-	}
-	ell := math.Log(max(math.Sqrt(medianDistance2(x, n, d)), 0.1*math.Sqrt(float64(d))))
-	for i := range p.LogEll() {
-		p.LogEll()[i] = ell
-	}
-	*p.LogNoise() = math.Log(startNoise)
-	*p.LogitEps() = model.Logit(eps) // −Inf for 0: labels are then taken as they are
-	return p
+func (w *warmup) len() int { return len(w.y) }
+
+// add appends a minibatch.
+func (w *warmup) add(b *minibatch) {
+	w.x, w.y, w.w = append(w.x, b.x...), append(w.y, b.y...), append(w.w, b.w...)
 }
 
-// kmeans stores len(centres)/d centres of the n rows of x: k-means++ seeding
-// (Arthur & Vassilvitskii 2007), then Lloyd's iterations.
-func kmeans(centres, x []float64, n, d int, rng *rand.Rand) {
-	k := len(centres) / d
-	copy(centres[:d], x[rng.IntN(n)*d:])
-	nearest := make([]float64, n)
-	for i := range nearest {
-		nearest[i] = distance2(x[i*d:(i+1)*d], centres[:d])
-	}
-	for j := 1; j < k; j++ {
-		var total float64
-		for _, v := range nearest {
-			total += v + 1e-9
-		}
-		at, pick := rng.Float64()*total, n-1
-		for i, v := range nearest {
-			if at -= v + 1e-9; at < 0 {
-				pick = i
-				break
-			}
-		}
-		c := centres[j*d : (j+1)*d]
-		copy(c, x[pick*d:])
-		for i := range nearest {
-			nearest[i] = min(nearest[i], distance2(x[i*d:(i+1)*d], c))
+// drop removes observation i.
+func (w *warmup) drop(i int) {
+	w.x = slices.Delete(w.x, i*w.d, (i+1)*w.d)
+	w.y, w.w = slices.Delete(w.y, i, i+1), slices.Delete(w.w, i, i+1)
+}
+
+// dropClass removes the observations of class k. To maps each class before to its
+// index afterwards.
+func (w *warmup) dropClass(k int, to []int) {
+	for i := len(w.y) - 1; i >= 0; i-- {
+		if w.y[i] == k {
+			w.drop(i)
 		}
 	}
-	sum, count := make([]float64, len(centres)), make([]float64, k)
-	for range lloydRounds {
-		clear(sum)
-		clear(count)
-		for i := range n {
-			row, best, at := x[i*d:(i+1)*d], math.Inf(1), 0
-			for j := range k {
-				if v := distance2(row, centres[j*d:(j+1)*d]); v < best {
-					best, at = v, j
-				}
-			}
-			count[at]++
-			for f, v := range row {
-				sum[at*d+f] += v
-			}
-		}
-		for j := range k {
-			if count[j] > 0 {
-				for f := range d {
-					centres[j*d+f] = sum[j*d+f] / count[j]
-				}
-			}
-		}
+	for i, class := range w.y {
+		w.y[i] = to[class]
 	}
 }
 
-func distance2(a, b []float64) float64 {
-	var s float64
-	for i, v := range a {
-		s += (v - b[i]) * (v - b[i])
-	}
-	return s
-}
-
-// medianPoints bounds the work of medianDistance2, which is quadratic.
-const medianPoints = 400
-
-// medianDistance2 is the median squared distance between two of the first rows of x.
-func medianDistance2(x []float64, n, d int) float64 {
-	n = min(n, medianPoints)
-	all := make([]float64, 0, n*(n-1)/2)
-	for i := range n {
-		for j := range i {
-			all = append(all, distance2(x[i*d:(i+1)*d], x[j*d:(j+1)*d]))
+// remove removes the first observation with the features x, as they are learnt, and
+// class k; it reports whether it found one.
+func (w *warmup) remove(x []float64, k int) bool {
+	for i, class := range w.y {
+		if class == k && slices.Equal(w.x[i*w.d:(i+1)*w.d], x) {
+			w.drop(i)
+			return true
 		}
 	}
-	if len(all) == 0 {
-		return 0
+	return false
+}
+
+// keepLatest leaves the n latest observations in the buffer.
+func (w *warmup) keepLatest(n int) {
+	if extra := len(w.y) - n; extra > 0 {
+		w.x = slices.Delete(w.x, 0, extra*w.d)
+		w.y, w.w = slices.Delete(w.y, 0, extra), slices.Delete(w.w, 0, extra)
 	}
-	slices.Sort(all)
-	return quantile(all, 0.5)
+}
+
+// end drops the buffer.
+func (w *warmup) end() { w.done, w.x, w.y, w.w = true, nil, nil, nil }
+
+// buildDue reports whether the model should be built from the warm-up buffer:
+// with eight observations of two classes, whenever the buffer has grown by half
+// since, or by a quarter where labels are requested, and for the last time when it
+// is full. A full buffer of one class is enough where others are declared: that is
+// evidence against them. Where none are declared, the buffer keeps its latest
+// observations and waits.
+func (l *Learner) buildDue() bool {
+	w := &l.warmup
+	if w.done {
+		return false
+	}
+	n, full := w.len(), l.cfg.warmup()
+	if n < minBuild {
+		return false
+	}
+	if slices.IndexFunc(w.y, func(k int) bool { return k != w.y[0] }) < 0 {
+		if len(l.classes.names) > 1 {
+			return n >= full
+		}
+		w.keepLatest(full)
+		return false
+	}
+	growth := buildGrowth
+	if l.cfg.Passes > 0 {
+		growth = fewGrowth
+	}
+	return n >= full || float64(n) >= growth*float64(w.last)
+}
+
+// build makes a new model from the whole warm-up buffer and learns the buffer in
+// order, Config.Passes times where it has an observation for each inducing point:
+// every pass begins without the sites of the pass before, under its parameters, and
+// all but the first move the kernel alone.
+func (l *Learner) build() error {
+	w := &l.warmup
+	n := w.len()
+	w.last = n
+	if err := l.beginModel(n); err != nil {
+		l.view.Bases = nil // class frequencies answer until the next attempt
+		return err
+	}
+	size := l.cfg.Batch.MaxSize
+	passes := 1
+	if n >= l.cfg.Inducing {
+		passes = max(l.cfg.Passes, 1)
+	}
+	defer l.bank.EndPasses()
+	for pass := range passes {
+		if pass > 0 {
+			if err := l.bank.BeginPass(n); err != nil {
+				return err
+			}
+		}
+		for i := 0; i < n; i += size {
+			if l.progress != nil {
+				l.progress()
+			}
+			end := min(i+size, n)
+			if err := l.learn(w.x[i*w.d:end*w.d], w.y[i:end], w.w[i:end], false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// beginModel makes an empty model for the n observations of the warm-up buffer,
+// with a latent function for each class.
+func (l *Learner) beginModel(n int) (err error) {
+	defer Recover(&err)
+	l.classes.clearLatent()
+	l.mix.ResetHorizons()
+	if err := l.bank.Begin(l.warmup.x, n, len(l.classes.names)); err != nil {
+		return err
+	}
+	for k := range l.classes.names {
+		l.ensureLatent(k)
+	}
+	return nil
 }

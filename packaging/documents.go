@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// documents returns the paths, relative to root, of the files for
-// /usr/share/doc/edge: every document and its figures. They keep their relative
+// documents returns the paths, relative to root, of the files of /usr/share/doc/edge:
+// every document, its pictures, and the sample configurations. They keep their relative
 // paths, so that the links between them remain valid.
 func documents(root string) ([]string, error) {
 	tree := os.DirFS(root)

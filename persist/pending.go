@@ -15,19 +15,19 @@ func appendPending(dst []byte, p *online.Pending) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.Key)
 	dst = appendFloats(dst, p.X)
 	dst = appendOptionalFloats(dst, p.Probs)
-	return appendExtras(dst, extras{ahead: p.Ahead, last: p.Last, epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Said, identity: p.Identity})
+	return appendExtras(dst, extras{ahead: p.Ahead, last: p.Last, epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity})
 }
 
 // decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
 func decodePending(payload []byte) (online.Pending, error) {
-	d := decoder{rest: payload}
-	p := online.Pending{Key: d.uint64()}
-	p.X = d.floats(d.count(maxFeatures, 8))
+	d := newDecoder(payload)
+	p := online.Pending{Key: d.Uint64()}
+	p.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	p.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofPending)
-	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock, p.Said = e.ahead, e.last, e.epoch, e.name, e.by, e.clock, e.said
+	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock, p.Meta = e.ahead, e.last, e.epoch, e.name, e.by, e.clock, e.said
 	p.Identity = e.identity
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
 	}
 	if err := checkPending(&p); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"edge/online"
+	"edge/online/conformal"
 )
 
 // events are the cases of every test and the seeds of every fuzz target here.
@@ -25,7 +26,7 @@ var events = map[string]online.Event{
 	"every bit of floats": {Kind: online.Observe, X: []float64{math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.Inf(-1)}, Label: "é"},
 	"weighted":            {Kind: online.Observe, Key: 8, X: []float64{1}, Label: "ok", Weight: 2.5},
 	"everything late":     {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Weight: 0.5, Ahead: 17, Last: 3, Epoch: 4},
-	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Said: online.Said{Ruled: true, Sets: true, Threshold: -1.5}},
+	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Sets: true, Threshold: -1.5}},
 	"class added":         {Kind: online.ClassAdd, Label: "broken"},
 	"class removed":       {Kind: online.ClassRemove, Label: "broken"},
 	"class renamed":       {Kind: online.ClassRename, Key: 3, Label: "broken", Name: "defekt"},
@@ -41,7 +42,7 @@ var pendingSamples = map[string]online.Pending{
 	"plain":     {Key: 3, X: []float64{1, 2}, Probs: []float64{1}},
 	"in order":  {Key: 3, X: []float64{1, 2}, Probs: []float64{1}, Ahead: 300, Last: 2, Epoch: 1, Clock: time.Hour},
 	"labelled":  {Key: 3, X: []float64{1, 2}, Probs: []float64{}, Clock: 1, Label: "ok", By: math.MaxUint64},
-	"said":      {Key: 3, X: []float64{1}, Probs: []float64{1}, Said: online.Said{Ruled: true, Abstained: true}},
+	"said":      {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
 	"one class": {Key: 3, Ahead: 1},
 }
 
@@ -132,7 +133,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"2^64 labels ahead":    append(append(record[:len(record):len(record)], tagChain), huge...),
 		"weight NaN":           appendExtras(record[:len(record):len(record)], extras{weight: math.NaN()}),
 		"weight below 0":       appendExtras(record[:len(record):len(record)], extras{weight: -1}),
-		"said NaN":             appendExtras(record[:len(record):len(record)], extras{said: online.Said{Sets: true, Threshold: math.NaN()}}),
+		"said NaN":             appendExtras(record[:len(record):len(record)], extras{said: conformal.PredictionMeta{Sets: true, Threshold: math.NaN()}}),
 		"said too much":        append(append(record[:len(record):len(record)], byte(tagSaid), 8), make([]byte, 8)...),
 		"weight too large":     appendExtras(record[:len(record):len(record)], extras{weight: online.MaxWeight + 1}),
 	} {

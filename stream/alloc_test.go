@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -12,11 +12,11 @@ import (
 // still is a model that answers and never changes.
 type still struct {
 	*fakeModel
-	doubt online.Doubt
+	doubt conformal.Uncertainty
 }
 
-func (m *still) Posterior() *model.Posterior { return m.post }
-func (m *still) Doubt() *online.Doubt        { return &m.doubt }
+func (m *still) Posterior() *model.Posterior         { return m.post }
+func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
 
 // A message that is only answered allocates nothing on its way from the queue to
 // the outbox.
@@ -37,7 +37,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 			node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
 			msg := &mqtt.Message{Topic: p7, Payload: []byte(payload), QoS: 1, ID: 7, From: newFakeOrigin(), Ack: func() {}}
 			node.committer.group.reset()
-			node.committer.recover(t.Context())
+			node.committer.resume(t.Context())
 			carry := func() {
 				node.ring.Push(msg, nil)
 				msg, _ := node.ring.Pop()
@@ -47,7 +47,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 				if !node.committer.full(it) {
 					t.Fatal("an answer waits for a commit")
 				}
-				node.committer.settle(t.Context())
+				node.committer.commitGroup(t.Context())
 				answer, _ := node.outbox.Pop()
 				answer.Free()
 			}

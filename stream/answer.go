@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// sample predicts for every model of the stream. row is where it is in shared, or −1.
-func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry, row int) {
+// sample predicts for every model of the stream. row is the row of the sample in the
+// batch, or −1.
+func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, entry, row int) {
 	msg := it.msg
-	l := lesson{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, repeat: msg.Retained}
+	l := example{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, mayRepeat: msg.Retained}
 	var sample uint64
 	if r.ID != "" {
-		sample, l.repeat = sampleKey(src.identity, at.levels, r.ID), true
+		sample, l.mayRepeat = sampleKey(src.identity, at.levels, r.ID), true
 		l.wait = waitKey(src.identity, at.levels, r.ID)
 	} else if r.Label != "" {
 		l.key = messageKey(msg.Topic, msg.Payload, entry)
@@ -32,7 +33,7 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 			l.key = exampleKey(sample, l.x)
 		}
 		post := m.Model.Posterior()
-		if err := m.complete(&l, post, src.impute); err != nil {
+		if err := m.fillMissing(&l, post, src.impute); err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
@@ -41,7 +42,7 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 		switch behind := m.behind(post.Version()); {
 		case learned:
 			ahead = behind + 1
-		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may come as late as the last one that came late; those that are asked for have no order
+		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may be as late as the last late one; requested labels have no order
 			ahead = int(m.lag.Load())
 		}
 		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
@@ -51,10 +52,10 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 		}
 		m.clipped.Add(uint64(ws.Clipped()))
 		if learned {
-			m.unlearnt++
+			m.inFlight++
 		}
-		doubt := m.aim.Threshold(*m.Model.Doubt())
-		l.probs, l.said = probs, doubt.Say(probs, novelty)
+		doubt := m.aim.Threshold(*m.Model.Uncertainty())
+		l.probs, l.said = probs, doubt.Meta(probs, novelty)
 		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
 		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++
@@ -76,12 +77,12 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at place, entry
 		p.judge()
 		l.query = w.ask(m, post, p, &l, msg, ws)
 		w.publish(m, p)
-		it.lessons = append(it.lessons, l)
+		it.examples = append(it.examples, l)
 	}
 }
 
-// classOf returns the number of the class that a label means, one beyond the
-// classes for a new one; false for a former name of a class.
+// classOf returns the index of the class of a label; that of the next class for a new
+// one; false for a former name of a class.
 func classOf(post *model.Posterior, label string) (k int, known bool) {
 	if k = slices.Index(post.Classes(), label); k >= 0 {
 		return k, true
@@ -89,9 +90,9 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 	return len(post.Classes()), !slices.Contains(post.Aliases, label)
 }
 
-// complete counts the features that a sample lacks, and fills them in if it is
-// told to: with the mean by which the model scales them.
-func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *codec.Refusal {
+// fillMissing counts the missing features of a sample. With impute it replaces them by
+// the mean by which the model scales them.
+func (m *modelState) fillMissing(l *example, post *model.Posterior, impute bool) *codec.Refusal {
 	n := missing(l.x)
 	if n == 0 {
 		return nil
@@ -100,10 +101,10 @@ func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *co
 	switch {
 	case n == len(l.x):
 		return codec.Refuse(codec.MissingFeature, "none of the features of model %s has a value", m.Name)
-	case !impute || post.Version() == 0: // before the first sample there is no mean
+	case !impute || post.Version() == 0: // before the first sample no mean is known
 		return nil
 	}
-	l.x = slices.Clone(l.x) // other models fill in their own means
+	l.x = slices.Clone(l.x) // other models have other means
 	for j, v := range l.x {
 		if v != v {
 			l.x[j] = post.Scale.Mu[j]
@@ -112,7 +113,7 @@ func (m *modelState) complete(l *lesson, post *model.Posterior, impute bool) *co
 	return nil
 }
 
-// missing returns how many features have no value.
+// missing returns the number of missing features.
 func missing(x []float64) (n int) {
 	for _, v := range x {
 		if v != v {
@@ -122,15 +123,14 @@ func missing(x []float64) (n int) {
 	return n
 }
 
-// behind returns how many samples with their labels this version of the
-// posterior has not learnt yet. Repetitions are handed over and never learnt.
-// It is an estimate that errs towards none: labels that come later count as if
-// they had come with their samples.
+// behind returns the number of labelled samples that this version of the posterior
+// has not learnt yet. Repetitions are handed over and never learnt. The estimate is
+// biased towards 0: late labels count as if they had come with their samples.
 func (m *modelState) behind(version uint64) int {
 	repeated := m.redelivered.Load()
-	m.unlearnt -= min(version-m.version+repeated-m.repeated, m.unlearnt)
-	m.version, m.repeated = version, repeated
-	return int(m.unlearnt)
+	m.inFlight -= min(version-m.version+repeated-m.repetitions, m.inFlight)
+	m.version, m.repetitions = version, repeated
+	return int(m.inFlight)
 }
 
 func (w *worker) publish(m *modelState, p *Prediction) {
@@ -149,12 +149,12 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 	m.latest.set(p)
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
-	if w.hook != nil {
-		w.hook(p)
+	if w.onPrediction != nil {
+		w.onPrediction(p)
 	}
 }
 
-// answerTopic is where predictions for a device go.
+// answerTopic returns the topic of the predictions for a device.
 func (m *modelState) answerTopic(device string) string {
 	if device == "" {
 		return m.predictionTopic
@@ -164,7 +164,7 @@ func (m *modelState) answerTopic(device string) string {
 		if to = m.predictionTopic + "/" + device; topic.Check(to) != nil {
 			to = m.predictionTopic
 		}
-		remember(&m.answers, device, to)
+		putBounded(&m.answers, device, to)
 	}
 	return to
 }

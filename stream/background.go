@@ -12,22 +12,22 @@ import (
 	"edge/stream/mqtt"
 )
 
-const maxErrands = 8 // requests that may wait for those before them
+const maxBackground = 8 // requests that may wait for earlier ones
 
-// errNotAvailable: the program around the node has nothing that does it.
-var errNotAvailable = errors.New("not available: this program cannot do it while it runs")
+// errNotAvailable reports a command whose function in Program is nil.
+var errNotAvailable = errors.New("not available in this program")
 
-// Program does what requests ask of the program around the node. Each function
-// is called from one goroutine, one after the other, and must return when its
-// ctx ends. A request whose function is nil is answered with an error.
+// Program executes commands that concern the program around the node. One goroutine
+// calls its functions, one after the other; each must return when its ctx ends. A
+// command whose function is nil is answered with an error.
 type Program struct {
-	// Checkpoint saves what the model has learnt now.
+	// Checkpoint stores the current state of the model.
 	Checkpoint func(ctx context.Context, model string) error
-	// Export writes the model's state to a file of this name, or of one that it
-	// chooses if it is empty, and returns what to tell about it.
+	// Export writes the model's state to a file of this name, or of a name that it
+	// chooses if name is empty, and returns the data of the response.
 	Export func(ctx context.Context, model, name string) (map[string]any, error)
-	// Earlier returns an encoded state of the model: of its newest checkpoint, of
-	// the older one, or of an export.
+	// Earlier returns an earlier encoded state of the model: of its newest checkpoint,
+	// of the older one, or of an export; and the data of the response.
 	Earlier func(ctx context.Context, model, to string) (state []byte, about map[string]any, err error)
 	// LogLevel sets the level of the log until the program ends.
 	LogLevel func(level string) error
@@ -35,20 +35,22 @@ type Program struct {
 	Reload func(ctx context.Context) error
 }
 
-// errand does what a request asks for. A nil answer means that somebody else
-// will give it.
-type errand func(ctx context.Context) (answer map[string]any, err error)
+// backgroundCommand executes a request and returns the data of the response. Nil data
+// means that the committer will respond.
+type backgroundCommand func(ctx context.Context) (answer map[string]any, err error)
 
-// errands are the requests that take their time: one goroutine carries them out,
-// in order.
-type errands struct {
+// backgroundQueue holds the requests that may take long. One goroutine executes them in
+// order.
+type backgroundQueue struct {
 	in chan func(context.Context)
 }
 
-func newErrands() *errands { return &errands{in: make(chan func(context.Context), maxErrands)} }
+func newBackgroundQueue() *backgroundQueue {
+	return &backgroundQueue{in: make(chan func(context.Context), maxBackground)}
+}
 
-// push reports false if too many wait already.
-func (e *errands) push(answer *reply, do errand) bool {
+// push reports false if the queue is full.
+func (e *backgroundQueue) push(answer *reply, do backgroundCommand) bool {
 	select {
 	case e.in <- func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -66,14 +68,14 @@ func (e *errands) push(answer *reply, do errand) bool {
 	}
 }
 
-// run carries errands out until ctx ends.
-func (e *errands) run(ctx context.Context) {
+// run executes background commands until ctx ends.
+func (e *backgroundQueue) run(ctx context.Context) {
 	for {
 		select {
 		case do := <-e.in:
 			do(ctx)
 		case <-ctx.Done():
-			for { // what waits is answered, too
+			for { // waiting requests are answered as well
 				select {
 				case do := <-e.in:
 					do(ctx)
@@ -85,7 +87,7 @@ func (e *errands) run(ctx context.Context) {
 	}
 }
 
-func (n *Node) checkpoint(r *request) errand {
+func (n *Node) checkpoint(r *request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Checkpoint == nil {
 			return nil, errNotAvailable
@@ -101,7 +103,7 @@ func (n *Node) checkpoint(r *request) errand {
 	}
 }
 
-func (n *Node) export(r *request) errand {
+func (n *Node) export(r *request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Export == nil {
 			return nil, errNotAvailable
@@ -110,7 +112,7 @@ func (n *Node) export(r *request) errand {
 	}
 }
 
-func (n *Node) reload(*request) errand {
+func (n *Node) reload(*request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Reload == nil {
 			return nil, errNotAvailable
@@ -119,9 +121,9 @@ func (n *Node) reload(*request) errand {
 	}
 }
 
-// rollback fetches an earlier state, and lets it take its turn among the
-// messages: the journal holds it, so that a restart rolls back as well.
-func (n *Node) rollback(r *request) errand {
+// rollback fetches an earlier state, and queues its replacement among the messages: the
+// journal holds it, so that a restart rolls back as well.
+func (n *Node) rollback(r *request) backgroundCommand {
 	return func(ctx context.Context) (map[string]any, error) {
 		if n.program.Earlier == nil {
 			return nil, errNotAvailable
@@ -130,9 +132,9 @@ func (n *Node) rollback(r *request) errand {
 		if err != nil {
 			return nil, err
 		}
-		order := r.teach(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
+		order := r.eventMutation(online.Event{Kind: online.Replace, State: state, Name: r.replace}, about, func() error { return nil })
 		order.reply = r.reply
-		msg := &mqtt.Message{Topic: "request/" + r.what, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
+		msg := &mqtt.Message{Topic: "request/" + r.target, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
 		if taken, _ := n.ring.Push(msg, nil); !taken || n.client.Stopping() {
 			return nil, fmt.Errorf("rollback: %w", ErrBusy)
 		}
@@ -140,21 +142,21 @@ func (n *Node) rollback(r *request) errand {
 	}
 }
 
-// RollBack takes a model back to its older checkpoint because its stream has
-// changed; the scores go on. Any goroutine may call it; it does not wait. An
-// event tells that it is done, or why it is not.
+// RollBack restores the older checkpoint of a model after a change of its stream; the
+// scores continue. Any goroutine may call it; it does not wait. An event reports the
+// result.
 func (n *Node) RollBack(model string) {
 	for _, m := range n.models {
 		if m.Name != model {
 			continue
 		}
-		r := &request{what: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
-		r.reply = newReply(nil, func(answer map[string]any) {
-			if reason, failed := answer["error"].(string); failed {
-				n.report.event(model, "rollback_failed", reason)
+		r := &request{target: "rollback/" + model, models: []*modelState{m}, data: gjson.Parse(`{"to":"older"}`), replace: online.OnlyModel}
+		r.reply = newReply(nil, func(answer ResponsePayload) {
+			if answer.Status == "error" {
+				n.report.event(model, "rollback_failed", answer.Error)
 			}
 		})
-		if !n.errands.push(r.reply, n.rollback(r)) {
+		if !n.background.push(r.reply, n.rollback(r)) {
 			r.reply.fail(fmt.Errorf("busy with requests: %w", ErrBusy))
 		}
 	}

@@ -7,64 +7,64 @@ import (
 )
 
 const (
-	together  = 16 // messages that are taken from the ring at once, at most
-	sharedMax = 32 // their samples that are predicted together, at most
+	maxBatchMessages = 16 // largest number of messages that are popped at once
+	maxBatchSamples  = 32 // largest number of their samples that are predicted together
 )
 
-// early is what a message says that was decoded before its turn.
-type early struct {
-	src      *source // whose decoder it was; nil: none
+// predecoded is the content of a message that was decoded before its turn.
+type predecoded struct {
+	src      *source // source of the decoder; nil: not decoded yet
 	readings []codec.Reading
-	row      int // of the first reading in shared; −1: they are not there
+	row      int // of the first reading in the batch; −1: not in the batch
 }
 
-// shared are samples that wait for the predictions of one model, which share
-// products of matrices (model.Posterior.Load).
-type shared struct {
-	by   *modelState // nil: there are none
+// batch is a set of samples that one model predicts together, so that they share
+// matrix products (model.Posterior.Load).
+type batch struct {
+	by   *modelState // nil: the batch is empty
 	post *model.Posterior
 	ws   *model.Workspace
 	x    []float64 // rows×D
 	rows int
 }
 
-// next answers what waits in the ring, some of it together.
-func (w *worker) next() {
-	w.turn = w.turn[:0]
-	for len(w.turn) < together {
+// handleReady handles the messages in the ring, samples of one model in a batch.
+func (w *worker) handleReady() {
+	w.ready = w.ready[:0]
+	for len(w.ready) < maxBatchMessages {
 		msg, ok := w.ring.Pop()
 		if !ok {
 			break
 		}
-		w.turn = append(w.turn, newItem(w.items, msg))
+		w.ready = append(w.ready, newItem(w.items, msg))
 	}
-	w.share()
-	for i, it := range w.turn {
-		w.turn[i] = nil
+	w.decodeBatch()
+	for i, it := range w.ready {
+		w.ready[i] = nil
 		w.handle(it)
 	}
-	w.shared.begin() // which keeps no posterior alive, when the next message may be far
+	w.batch.reset() // keeps no posterior alive until the next message
 }
 
-// share decodes the messages whose turn it is, if they are several, and predicts
-// what it can of the first model that they are for.
-func (w *worker) share() {
-	s := &w.shared
-	s.begin()
-	if len(w.turn) < 2 {
+// decodeBatch decodes several messages before their turn, and computes the common
+// part of the predictions for the first model that they are for.
+func (w *worker) decodeBatch() {
+	s := &w.batch
+	s.reset()
+	if len(w.ready) < 2 {
 		return
 	}
-	for _, it := range w.turn {
-		if err := w.decodeEarly(it); err != nil {
-			it.early.src = nil // its turn will tell
+	for _, it := range w.ready {
+		if err := w.predecode(it); err != nil {
+			it.predecoded.src = nil // the message is refused in its turn
 		}
 	}
 	s.load()
 }
 
-// decodeEarly decodes a message for the only source that asks for it.
-func (w *worker) decodeEarly(it *item) (err error) {
-	defer online.Survive(&err)
+// predecode decodes a message if exactly one source receives it.
+func (w *worker) predecode(it *item) (err error) {
+	defer online.Recover(&err)
 	if it.msg.Attached != nil {
 		return nil
 	}
@@ -72,22 +72,22 @@ func (w *worker) decodeEarly(it *item) (err error) {
 		return nil
 	}
 	src := w.routes[0]
-	if src.heed != nil || src.gatherer != nil || len(src.feeds) == 0 || it.msg.Retained && !src.allowRetained {
+	if src.handle != nil || src.joiner != nil || len(src.feeds) == 0 || it.msg.Retained && !src.allowRetained {
 		return nil
 	}
 	readings, err := src.decoder.DecodeTo(&it.scratch, it.msg.Payload)
 	if err != nil {
 		return err
 	}
-	it.early = early{src: src, readings: readings, row: w.shared.take(src, readings)}
+	it.predecoded = predecoded{src: src, readings: readings, row: w.batch.add(src, readings)}
 	return nil
 }
 
-func (s *shared) begin() { s.by, s.post, s.rows, s.x = nil, nil, 0, s.x[:0] }
+func (s *batch) reset() { s.by, s.post, s.rows, s.x = nil, nil, 0, s.x[:0] }
 
-// take adds samples, and returns the row of the first; −1 if not all of them can
-// be predicted together with those before.
-func (s *shared) take(src *source, readings []codec.Reading) int {
+// add adds samples, and returns the row of the first; −1 if some of them cannot be
+// predicted together with the earlier ones.
+func (s *batch) add(src *source, readings []codec.Reading) int {
 	f := src.feeds[0]
 	if s.by == nil {
 		if s.post = f.to.Model.Posterior(); !s.post.Built() {
@@ -95,13 +95,13 @@ func (s *shared) take(src *source, readings []codec.Reading) int {
 		}
 		s.by = f.to
 	}
-	if s.by != f.to || f.pick != nil || s.rows+len(readings) > sharedMax {
+	if s.by != f.to || f.pick != nil || s.rows+len(readings) > maxBatchSamples {
 		return -1
 	}
 	before := len(s.x)
 	for i := range readings {
 		x := readings[i].X
-		if x == nil || s.post.CheckInput(x) != nil || missing(x) > 0 { // which may have to be filled in
+		if x == nil || s.post.CheckInput(x) != nil || missing(x) > 0 { // missing features may be imputed
 			s.x = s.x[:before]
 			return -1
 		}
@@ -111,17 +111,17 @@ func (s *shared) take(src *source, readings []codec.Reading) int {
 	return s.rows - len(readings)
 }
 
-// load computes what the samples share.
-func (s *shared) load() {
+// load computes the common part of the predictions.
+func (s *batch) load() {
 	if s.by == nil || s.rows < 2 || s.post.Load(s.x, s.rows, s.ws) != nil {
 		s.by = nil
 	}
 }
 
-// predict is PredictNextTo for a sample at a row of shared, or −1. It returns
-// the workspace that was used, too.
+// predict predicts a sample, at a row of the batch or −1. It also returns the
+// workspace that it used.
 func (w *worker) predict(dst, x []float64, m *modelState, post *model.Posterior, ahead, row int) (probs []float64, novelty float64, ws *model.Workspace, err error) {
-	if s := &w.shared; row >= 0 && s.by == m && s.post == post {
+	if s := &w.batch; row >= 0 && s.by == m && s.post == post {
 		probs, novelty = post.AnswerTo(dst, row, post.Pool.Last, ahead, s.ws)
 		return probs, novelty, s.ws, nil
 	}

@@ -112,8 +112,8 @@ func TestPredictedTogether(t *testing.T) {
 		}
 	}
 	for node.ring.Len() > 0 {
-		node.worker.next()
-		if node.worker.shared.post != nil {
+		node.worker.handleReady()
+		if node.worker.batch.post != nil {
 			t.Fatal("a posterior is kept until the next message")
 		}
 		for len(node.queue) > 0 {
@@ -173,7 +173,7 @@ func BenchmarkTogether(b *testing.B) {
 						n++
 					}
 					for node.ring.Len() > 0 {
-						node.worker.next()
+						node.worker.handleReady()
 					}
 					for len(node.queue) > 0 {
 						(<-node.queue).free()

@@ -34,7 +34,9 @@ func BenchmarkPipeline(b *testing.B) {
 			for n := 0; b.Loop(); n++ {
 				msg := &mqtt.Message{Topic: p7, Payload: []byte(payload(n)), QoS: 1, Arrived: time.Now(), Ack: func() {}}
 				for taken := false; !taken; {
-					taken, _ = node.ring.Push(msg, nil)
+					if taken, _ = node.ring.Push(msg, nil); !taken {
+						time.Sleep(20 * time.Microsecond)
+					}
 				}
 			}
 			close(stop)

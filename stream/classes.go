@@ -8,23 +8,23 @@ import (
 	"edge/stream/codec"
 )
 
-// classes are the labels that a model knows or is about to learn. The learner
-// has the last word: it may be behind.
+// classes are the labels that a model knows or is about to learn. The learner decides;
+// it may be behind.
 type classes struct {
 	open bool
 	max  int
 
-	mu    sync.Mutex
-	known map[string]bool // true: the name of a class; false: a name that it had before
-	n     int             // names of classes
-	was   map[string]bool // known before the first change since keep; nil: there was none
+	mu     sync.Mutex
+	known  map[string]bool // true: name of a class; false: former name of a class
+	n      int             // number of classes
+	before map[string]bool // known before the first change since commit; nil: no change
 }
 
 func newClasses(open bool, max int) *classes {
 	return &classes{open: open, max: max, known: map[string]bool{}}
 }
 
-// refusal returns why the label may not be taught, "" if it may.
+// refusal returns the reason to refuse the label, "" if it is accepted.
 func (c *classes) refusal(label string) codec.Reason {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,27 +50,27 @@ func (c *classes) add(names ...string) {
 	}
 }
 
-// count is the number of classes.
+// count returns the number of classes.
 func (c *classes) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n
 }
 
-// keep makes what has changed stay; undo takes back what has changed since.
-func (c *classes) keep() {
+// commit makes the changes permanent; rollback undoes the changes since.
+func (c *classes) commit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.was = nil
+	c.before = nil
 }
 
-func (c *classes) undo() {
+func (c *classes) rollback() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.was == nil {
+	if c.before == nil {
 		return
 	}
-	c.known, c.was, c.n = c.was, nil, 0
+	c.known, c.before, c.n = c.before, nil, 0
 	for _, is := range c.known {
 		if is {
 			c.n++
@@ -78,14 +78,14 @@ func (c *classes) undo() {
 	}
 }
 
-// change prepares for a change. The caller holds mu.
+// change prepares a change. The caller holds mu.
 func (c *classes) change() {
-	if c.was == nil {
-		c.was = maps.Clone(c.known)
+	if c.before == nil {
+		c.before = maps.Clone(c.known)
 	}
 }
 
-// put makes name that of a class. The caller holds mu.
+// put makes name the name of a class. The caller holds mu.
 func (c *classes) put(name string) {
 	c.change()
 	if !c.known[name] {
@@ -94,7 +94,7 @@ func (c *classes) put(name string) {
 	c.known[name] = true
 }
 
-// reset leaves these names, and those that classes had before.
+// reset replaces all names; before are former names of classes.
 func (c *classes) reset(names []string, before ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *classes) declare(name string) error {
 	return nil
 }
 
-// remove takes a class away by request.
+// remove removes a class by request.
 func (c *classes) remove(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *classes) remove(name string) error {
 	return nil
 }
 
-// rename gives a class another name by request; the old one goes on meaning it.
+// rename renames a class by request; the old name remains valid.
 func (c *classes) rename(from, to string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,8 +56,8 @@ func TestWallClockJumps(t *testing.T) {
 	for name, set := range settings {
 		after := func(d time.Duration) time.Time { return set(start.Add(d)) }
 		t.Run(name, func(t *testing.T) {
-			w, _ := newWaiting(pendingFor(time.Hour, 10), nil, start)
-			w.add(waiter{sample: online.Pending{Key: 1}}, start)
+			w, _ := newPendingStore(pendingFor(time.Hour, 10), nil, start)
+			w.add(pendingSample{sample: online.Pending{Key: 1}}, start)
 			if gone := w.expire(after(59 * time.Minute)); len(gone) != 0 {
 				t.Error("a sample expires before its time")
 			}
@@ -78,7 +78,7 @@ func TestWallClockJumps(t *testing.T) {
 			joined := values()
 			joined.Join = codec.Join{Window: time.Minute, Devices: 2}
 			for at, want := range map[time.Duration]int{59 * time.Second: 3, 61 * time.Second: 0} {
-				g := newGatherer(joined, new(counters))
+				g := newJoiner(joined, new(counters))
 				var x []float64
 				for i, topic := range []string{"plant/p1/a", "plant/p1/b", "plant/p1/c/max"} {
 					now := start
@@ -102,11 +102,11 @@ func TestWallClockJumps(t *testing.T) {
 			c := node.node.committer
 			c.group.reset()
 			m := c.models[0]
-			m.committed([]online.Record{{Event: online.Event{Kind: online.Observe}}}, start, c.counts)
-			if c.boundaries(after(900 * time.Millisecond)); len(c.group.records) != 0 {
+			m.countMinibatch([]online.Record{{Event: online.Event{Kind: online.Observe}}}, start, c.counts)
+			if c.closeMinibatches(after(900 * time.Millisecond)); len(c.group.records) != 0 {
 				t.Error("a minibatch is closed too early")
 			}
-			if c.boundaries(after(1100 * time.Millisecond)); len(c.group.records) != 1 {
+			if c.closeMinibatches(after(1100 * time.Millisecond)); len(c.group.records) != 1 {
 				t.Error("a minibatch is not closed")
 			}
 			if due := c.due().Sub(start); due != time.Second {

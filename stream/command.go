@@ -18,39 +18,39 @@ import (
 )
 
 const (
-	requestsName   = "requests"    // what requests are counted under
-	maxRequest     = 4 * codec.KiB // bytes of a request's payload
-	maxTransaction = 128           // bytes of its transaction
+	requestsName   = "requests"    // name of their counters
+	maxRequest     = 4 * codec.KiB // largest payload of a request
+	maxTransaction = 128           // largest transaction, in bytes
 	requestTimeout = 10 * time.Second
 )
 
 // Bits of a model's mark in the journal.
 const (
 	markFrozen    uint64 = 1 << iota // learning is switched off
-	markAnnounced                    // Home Assistant was told about the model
+	markAnnounced                    // Home Assistant knows the model
 )
 
-// scope says which models a request is for.
+// scope is the set of models that a command applies to.
 type scope int
 
 const (
-	wholeNode scope = iota // none
-	oneModel               // the one that the topic names; the only one, if it names none
-	anyModels              // the one that the topic names; all, if it names none
+	wholeNode scope = iota // no model
+	oneModel               // the model in the topic; the only model if the topic has none
+	anyModels              // the model in the topic; all models if the topic has none
 )
 
-// verb is one kind of request. Exactly one of order and errand is set.
-type verb struct {
+// command is one kind of request. Exactly one of mutate and background is set.
+type command struct {
 	scope scope
-	// order prepares what the committer makes durable, in the worker's goroutine:
-	// its place among the messages decides which labels come before it.
-	order func(n *Node, r *request) (*instruction, error)
-	// errand is for what may take long, outside the way of the messages.
-	errand func(n *Node, r *request) errand
+	// mutate prepares a change that the committer makes durable, in the worker's
+	// goroutine: its position among the messages decides which labels precede it.
+	mutate func(n *Node, r *request) (*mutation, error)
+	// background prepares a command that may take long, outside the message path.
+	background func(n *Node, r *request) backgroundCommand
 }
 
-// verbs are all requests that there are.
-var verbs = map[string]verb{
+// commands are all commands, by name.
+var commands = map[string]command{
 	"ping":          {wholeNode, (*Node).ping, nil},
 	"health_check":  {wholeNode, (*Node).healthCheck, nil},
 	"set_log_level": {wholeNode, (*Node).setLogLevel, nil},
@@ -67,79 +67,64 @@ var verbs = map[string]verb{
 	"class_rename":  {oneModel, (*Node).classRename, nil},
 }
 
-// request is a message on <base>/<node>/request/<verb>[/<model>]:
+// request is a message on <base>/<node>/request/<command>[/<model>]:
 //
 //	{"transaction": "a1", "data": {…}}
 //
-// All of it may be left out. Its answer follows on …/response/<verb>[/<model>]:
+// All members are optional. The response follows on …/response/<command>[/<model>]:
 //
-//	{"status": "ok", "data": {…}, "transaction": "a1"}   or "error", with "error" in words
+//	{"status": "ok", "data": {…}, "transaction": "a1"}   or "error", with a text in "error"
 type request struct {
-	verb        verb
-	what        string // <verb>[/<model>]
+	command     command
+	target      string // <command>[/<model>]
 	models      []*modelState
-	transaction json.RawMessage // as it came, nil if there is none
+	transaction json.RawMessage // as received; nil if absent
 	data        gjson.Result
-	word        string // the payload, where it is no object
+	argument    string // the payload if it is not an object
 	key         uint64 // identity of the message
-	repeat      bool   // a background command that the broker may have sent before
-	replace     string // what a rollback replaces: Name of the event
+	mayRepeat   bool   // a background command that the broker may have sent before
+	replace     string // scope of a rollback: Name of the event
 	reply       *reply
 }
 
-// instruction is what a request asks of the committer.
-type instruction struct {
-	// apply puts what is to be durable in the committer's group. Done says what
-	// to tell once it is; an error is told at once.
-	// Repeated: the broker has sent the request before, and it was carried out.
+// mutation is a change that the committer makes durable.
+type mutation struct {
+	// apply adds the change to the committer's group. done returns the data of the
+	// response once the change is durable; an error is returned to the client at once.
+	// repeated: the broker has sent the request before, and it was carried out.
 	apply func(c *committer, repeated bool) (done func() map[string]any, err error)
 	reply *reply
 }
 
-// reply is the answer to one request, given once: what was done, or that it took
-// too long.
+// reply is the response to one request, sent once: the result or a timeout.
 type reply struct {
-	give  func(map[string]any)
-	timer *time.Timer
-	base  map[string]any
+	give        func(ResponsePayload)
+	timer       *time.Timer
+	transaction json.RawMessage // of the request; nil if absent
 }
 
-func newReply(transaction json.RawMessage, give func(map[string]any)) *reply {
-	r := &reply{give: give, base: map[string]any{}}
-	if transaction != nil {
-		r.base["transaction"] = transaction
-	}
+func newReply(transaction json.RawMessage, give func(ResponsePayload)) *reply {
+	r := &reply{give: give, transaction: transaction}
 	r.timer = time.AfterFunc(requestTimeout, func() {
-		r.say(map[string]any{"status": "error", "error": fmt.Sprintf("not done within %v; it may still be", requestTimeout)})
+		r.give(ResponsePayload{Status: "error", Error: fmt.Sprintf("not done within %v; it may still complete", requestTimeout), Transaction: transaction})
 	})
 	return r
 }
 
-func (r *reply) say(answer map[string]any) {
-	maps.Copy(answer, r.base)
-	r.give(answer)
-}
-
 func (r *reply) ok(data map[string]any) {
-	if !r.timer.Stop() {
-		return // it was answered
+	if r.timer.Stop() { // otherwise the timeout was sent
+		r.give(ResponsePayload{Status: "ok", Data: data, Transaction: r.transaction})
 	}
-	answer := map[string]any{"status": "ok"}
-	if data != nil {
-		answer["data"] = data
-	}
-	r.say(answer)
 }
 
 func (r *reply) fail(err error) {
 	if r.timer.Stop() {
-		r.say(map[string]any{"status": "error", "error": err.Error()})
+		r.give(ResponsePayload{Status: "error", Error: err.Error(), Transaction: r.transaction})
 	}
 }
 
-// request carries out a message below <base>/<node>/request/. A request that
-// changes a state is answered with ok when the change is durable. The worker's
-// goroutine calls it.
+// request handles a message below <base>/<node>/request/. A command that changes a
+// state is answered with ok once the change is durable. The worker's goroutine calls it.
 func (n *Node) request(it *item, prefix string) error {
 	msg := it.msg
 	if msg.Retained {
@@ -147,35 +132,35 @@ func (n *Node) request(it *item, prefix string) error {
 	}
 	what := strings.TrimPrefix(msg.Topic, prefix+"request/")
 	r, transaction, refusal := n.parseRequest(what, msg.Payload)
-	answer := newReply(transaction, func(v map[string]any) {
+	answer := newReply(transaction, func(v ResponsePayload) {
 		n.outbox.Push(&mqtt.Publication{Topic: prefix + "response/" + what, Payload: n.report.encode(v), QoS: n.report.qos})
 	})
 	if refusal != nil {
 		answer.fail(refusal.Err)
 		return refusal
 	}
-	r.reply, r.key, r.repeat = answer, messageKey(msg.Topic, msg.Payload, 0), msg.Dup && r.verb.errand != nil
-	if r.verb.errand != nil {
-		if !n.errands.push(answer, r.verb.errand(n, r)) {
+	r.reply, r.key, r.mayRepeat = answer, messageKey(msg.Topic, msg.Payload, 0), msg.Dup && r.command.background != nil
+	if r.command.background != nil {
+		if !n.background.push(answer, r.command.background(n, r)) {
 			answer.fail(fmt.Errorf("busy with other requests: %w", ErrBusy))
 		}
 		return nil
 	}
-	order, err := r.verb.order(n, r)
+	order, err := r.command.mutate(n, r)
 	if err != nil {
 		answer.fail(err)
 		return codec.Refuse(codec.BadRequest, "%w", err)
 	}
 	order.reply = answer
-	it.order = order
+	it.mutation = order
 	return nil
 }
 
-// parseRequest reads a request; the transaction is as it came, nil if there is none.
+// parseRequest reads a request; the transaction is as received, nil if absent.
 func (n *Node) parseRequest(what string, payload []byte) (r *request, transaction json.RawMessage, err *codec.Refusal) {
 	name, model, named := strings.Cut(what, "/")
 	payload = bytes.TrimSpace(payload)
-	r = &request{what: what, word: string(payload)}
+	r = &request{target: what, argument: string(payload)}
 	switch {
 	case len(payload) > int(maxRequest):
 		return nil, nil, codec.Refuse(codec.TooLarge, "a request of more than %s", maxRequest)
@@ -187,24 +172,24 @@ func (n *Node) parseRequest(what string, payload []byte) (r *request, transactio
 		if t := root.Get("transaction"); t.Exists() && len(t.Raw) <= maxTransaction {
 			transaction = json.RawMessage(t.Raw)
 		}
-		r.data, r.word = root.Get("data"), ""
+		r.data, r.argument = root.Get("data"), ""
 	}
 	var known bool
-	if r.verb, known = verbs[name]; !known {
-		return nil, transaction, codec.Refuse(codec.BadRequest, "unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(verbs)), ", "))
+	if r.command, known = commands[name]; !known {
+		return nil, transaction, codec.Refuse(codec.BadRequest, "unknown request %.40q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
 	}
 	r.transaction = transaction
 	for _, m := range n.models {
-		if m.Name == model && r.verb.scope != wholeNode || !named && (r.verb.scope == anyModels || r.verb.scope == oneModel && len(n.models) == 1) {
+		if m.Name == model && r.command.scope != wholeNode || !named && (r.command.scope == anyModels || r.command.scope == oneModel && len(n.models) == 1) {
 			r.models = append(r.models, m)
 		}
 	}
 	switch {
-	case r.verb.scope == wholeNode && named:
+	case r.command.scope == wholeNode && named:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for the node: send it to request/%s", name, name)
-	case r.verb.scope == oneModel && !named && len(r.models) == 0:
+	case r.command.scope == oneModel && !named && len(r.models) == 0:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "%s is for one model: send it to request/%s/<model>", name, name)
-	case r.verb.scope != wholeNode && len(r.models) == 0:
+	case r.command.scope != wholeNode && len(r.models) == 0:
 		return nil, transaction, codec.Refuse(codec.BadRequest, "there is no model %.40q", model)
 	}
 	return r, transaction, nil
@@ -219,7 +204,7 @@ func (r *request) text(key string) (string, error) {
 	return v.Str, nil
 }
 
-// className returns a name that a class may have.
+// className returns a valid name of a class from the request's data.
 func (r *request) className(key string) (string, error) {
 	text, err := r.text(key)
 	if err != nil {
@@ -231,26 +216,26 @@ func (r *request) className(key string) (string, error) {
 	return text, nil
 }
 
-// told is an instruction that needs nothing to be durable.
-func told(data map[string]any) *instruction {
-	return &instruction{apply: func(*committer, bool) (func() map[string]any, error) {
+// replyOnly is a mutation that changes nothing.
+func replyOnly(data map[string]any) *mutation {
+	return &mutation{apply: func(*committer, bool) (func() map[string]any, error) {
 		return func() map[string]any { return data }, nil
 	}}
 }
 
-func (n *Node) ping(*request) (*instruction, error) {
-	return told(map[string]any{"node": n.cfg.Node, "version": n.report.build.Version, "uptime_s": int64(time.Since(n.report.started).Seconds())}), nil
+func (n *Node) ping(*request) (*mutation, error) {
+	return replyOnly(map[string]any{"node": n.cfg.Node, "version": n.report.build.Version, "uptime_s": int64(time.Since(n.report.started).Seconds())}), nil
 }
 
-func (n *Node) healthCheck(*request) (*instruction, error) {
+func (n *Node) healthCheck(*request) (*mutation, error) {
 	s := n.Stats()
-	return told(map[string]any{
+	return replyOnly(map[string]any{
 		"healthy": !s.Degraded, "connected": s.Connected, "subscribed": s.Subscribed, "journal": !s.Degraded,
 		"predictions": s.Predictions, "learned": s.Learned, "queues": map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
 	}), nil
 }
 
-func (n *Node) setLogLevel(r *request) (*instruction, error) {
+func (n *Node) setLogLevel(r *request) (*mutation, error) {
 	level, err := r.text("level")
 	switch {
 	case err != nil:
@@ -261,12 +246,12 @@ func (n *Node) setLogLevel(r *request) (*instruction, error) {
 	if err := n.program.LogLevel(level); err != nil {
 		return nil, err
 	}
-	return told(map[string]any{"level": level}), nil
+	return replyOnly(map[string]any{"level": level}), nil
 }
 
-// switchLearning is what Home Assistant's switch sends: ON or OFF.
-func (n *Node) switchLearning(r *request) (*instruction, error) {
-	word := r.word
+// switchLearning is the command of Home Assistant's switch: ON or OFF.
+func (n *Node) switchLearning(r *request) (*mutation, error) {
+	word := r.argument
 	if r.data.Exists() {
 		word = r.data.Get("learning").String()
 	}
@@ -279,17 +264,17 @@ func (n *Node) switchLearning(r *request) (*instruction, error) {
 	return nil, fmt.Errorf(`want ON or OFF, or {"data": {"learning": true}}, not %.40q`, word)
 }
 
-func (n *Node) freeze(r *request) (*instruction, error)   { return setLearning(r.models, false), nil }
-func (n *Node) unfreeze(r *request) (*instruction, error) { return setLearning(r.models, true), nil }
+func (n *Node) freeze(r *request) (*mutation, error)   { return setLearning(r.models, false), nil }
+func (n *Node) unfreeze(r *request) (*mutation, error) { return setLearning(r.models, true), nil }
 
-// setLearning switches learning on or off. While it is off, samples are answered
-// as ever, and labels are acknowledged, counted and neither scored nor learnt.
-// That survives a restart.
-func setLearning(models []*modelState, on bool) *instruction {
+// setLearning switches learning on or off. While it is off, samples are answered, and
+// labels are acknowledged, counted, and neither scored nor learnt. The setting survives
+// a restart.
+func setLearning(models []*modelState, on bool) *mutation {
 	for _, m := range models {
 		m.frozen = !on
 	}
-	return &instruction{apply: func(c *committer, _ bool) (func() map[string]any, error) {
+	return &mutation{apply: func(c *committer, _ bool) (func() map[string]any, error) {
 		var changed []*modelState
 		for _, m := range models {
 			bits := m.mark | markFrozen
@@ -314,54 +299,53 @@ func setLearning(models []*modelState, on bool) *instruction {
 	}}
 }
 
-func (n *Node) reset(r *request) (*instruction, error) {
+func (n *Node) reset(r *request) (*mutation, error) {
 	m := r.models[0]
-	return r.teach(online.Event{Kind: online.Reset}, map[string]any{"model": m.Name}, func() error {
+	return r.eventMutation(online.Event{Kind: online.Reset}, map[string]any{"model": m.Name}, func() error {
 		m.classes.reset(m.Classes.Names)
 		return nil
 	}), nil
 }
 
-func (n *Node) classAdd(r *request) (*instruction, error) {
+func (n *Node) classAdd(r *request) (*mutation, error) {
 	name, err := r.className("class")
 	if err != nil {
 		return nil, err
 	}
-	return r.teach(online.Event{Kind: online.ClassAdd, Label: name}, map[string]any{"class": name}, func() error {
+	return r.eventMutation(online.Event{Kind: online.ClassAdd, Label: name}, map[string]any{"class": name}, func() error {
 		return r.models[0].classes.declare(name)
 	}), nil
 }
 
-func (n *Node) classRemove(r *request) (*instruction, error) {
+func (n *Node) classRemove(r *request) (*mutation, error) {
 	name, err := r.className("class")
 	if err != nil {
 		return nil, err
 	}
-	return r.teach(online.Event{Kind: online.ClassRemove, Label: name}, map[string]any{"class": name}, func() error {
+	return r.eventMutation(online.Event{Kind: online.ClassRemove, Label: name}, map[string]any{"class": name}, func() error {
 		return r.models[0].classes.remove(name)
 	}), nil
 }
 
-func (n *Node) classRename(r *request) (*instruction, error) {
+func (n *Node) classRename(r *request) (*mutation, error) {
 	from, err := r.className("from")
 	to, err2 := r.className("to")
 	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
-	return r.teach(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, func() error {
+	return r.eventMutation(online.Event{Kind: online.ClassRename, Label: from, Name: to}, map[string]any{"from": from, "to": to}, func() error {
 		return r.models[0].classes.rename(from, to)
 	}), nil
 }
 
-// teach makes an event of a request: it is journalled among the labels, and
-// carried out by the learner when they are. A request that the broker repeats is
-// carried out once.
-func (r *request) teach(ev online.Event, data map[string]any, check func() error) *instruction {
+// eventMutation makes a mutation that journals an event among the labels; the learner
+// applies it in this order. A request that the broker repeats is applied once.
+func (r *request) eventMutation(ev online.Event, data map[string]any, check func() error) *mutation {
 	m := r.models[0]
 	ev.Key = r.key
-	return &instruction{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
+	return &mutation{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
 		done := func() map[string]any { return data }
-		if repeated || r.repeat && c.seen(m, ev.Key) {
+		if repeated || r.mayRepeat && c.seen(m, ev.Key) {
 			return done, nil
 		}
 		if err := check(); err != nil {
@@ -372,12 +356,12 @@ func (r *request) teach(ev online.Event, data map[string]any, check func() error
 	}}
 }
 
-// obey carries out an instruction.
-func (c *committer) obey(o *instruction, repeated bool) {
+// apply applies a mutation.
+func (c *committer) apply(o *mutation, repeated bool) {
 	done, err := o.apply(c, repeated)
 	if err != nil {
 		o.reply.fail(err)
 		return
 	}
-	c.group.done = append(c.group.done, func() { o.reply.ok(done()) })
+	c.group.afterCommit = append(c.group.afterCommit, func() { o.reply.ok(done()) })
 }

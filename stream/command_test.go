@@ -135,7 +135,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			{"class_add/bearing", `{"data":{"class":7}}`, `{"error":"want {\"data\": {\"class\": \"…\"}}","status":"error"}`},
 			{"class_add/bearing", `{"data":{"class":"a\nb"}}`, `{"error":"class has a control character","status":"error"}`},
 			{"class_rename/bearing", `{"data":{"from":"ok"}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}","status":"error"}`},
-			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available: this program cannot do it while it runs","status":"error"}`},
+			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available in this program","status":"error"}`},
 			{"dance/bearing", strings.Repeat("x", 5000), `{"error":"a request of more than 4KiB","status":"error"}`},
 			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there are checkpoint, class_add, class_remove, class_rename, export, freeze, health_check, learning, ping, reload, reset, rollback, set_log_level, unfreeze","status":"error"}`},
 		} {
@@ -186,7 +186,7 @@ func TestRequests(t *testing.T) {
 			{"set_log_level", `{"data":{"level":"debug"}}`, `{"data":{"level":"debug"},"status":"ok"}`, ""},
 			{"checkpoint", ``, `{"data":{"models":["bearing"]},"status":"ok"}`, ""},
 			{"export/bearing", `{"data":{"name":"before"}}`, `{"data":{"file":"before.state"},"status":"ok"}`, ""},
-			{"reload", ``, `{"error":"not available: this program cannot do it while it runs","status":"error"}`, ""},
+			{"reload", ``, `{"error":"not available in this program","status":"error"}`, ""},
 			{"freeze", ``, `{"data":{"learning":false},"status":"ok"}`, ""},
 			{"unfreeze/bearing", ``, `{"data":{"learning":true},"status":"ok"}`, ""},
 			{"class_add/bearing", `{"data":{"class":"worn"}}`, `{"data":{"class":"worn"},"status":"ok"}`, "3 worn"},
@@ -255,7 +255,7 @@ func TestRequests(t *testing.T) {
 		}, m)
 		r.send("edge/n1/request/checkpoint", "")
 		time.Sleep(time.Millisecond) // it has begun, and is no longer among those that wait
-		for range maxErrands + 1 {
+		for range maxBackground + 1 {
 			r.send("edge/n1/request/reload", "")
 		}
 		r.send(p7, labelled(1))
@@ -269,8 +269,8 @@ func TestRequests(t *testing.T) {
 		if got := answers(all, "edge/n1/response/checkpoint"); len(got) != 1 || !strings.Contains(got[0], `"status":"error"`) {
 			t.Errorf("answers %q, want one error", got)
 		}
-		if got := answers(all, "edge/n1/response/reload"); len(got) != maxErrands {
-			t.Errorf("%d answers %q, want %d", len(got), got, maxErrands)
+		if got := answers(all, "edge/n1/response/reload"); len(got) != maxBackground {
+			t.Errorf("%d answers %q, want %d", len(got), got, maxBackground)
 		}
 	})
 }
@@ -299,7 +299,7 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		if name, _, _ := strings.Cut(what, "/"); verbs[name].errand == nil && verbs[name].order == nil || r.verb.scope != wholeNode && len(r.models) != 1 {
+		if name, _, _ := strings.Cut(what, "/"); commands[name].background == nil && commands[name].mutate == nil || r.command.scope != wholeNode && len(r.models) != 1 {
 			t.Fatalf("request/%s with %q is %+v", what, payload, r)
 		}
 		for _, key := range []string{"class", "from", "to", "level"} {

@@ -8,63 +8,64 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 )
 
-// Journal makes lessons durable. Only the committer's goroutine calls it.
+// Journal makes records durable. Only the committer's goroutine calls it.
 type Journal interface {
-	// Commit makes everything in c durable in one transaction, or nothing. It
-	// fills in the sequence numbers of c.Records. A commit of nothing reports
-	// whether another one can succeed.
+	// Commit makes everything in c durable in one transaction, or nothing. It sets the
+	// sequence numbers of c.Records. An empty commit reports whether the journal can
+	// be written.
 	Commit(c *online.Commit) error
-	// Seen reports whether a record of the model with this key was committed, as
-	// far back as the journal remembers.
+	// Seen reports whether a record of the model with this key was committed, within
+	// the memory of the journal.
 	Seen(model string, key uint64) bool
 }
 
-// Model predicts and learns; *online.Loop is one.
+// Model predicts and learns; *online.Loop implements it.
 type Model interface {
 	Posterior() *model.Posterior
 	Status() *online.Status
-	Doubt() *online.Doubt
+	Uncertainty() *conformal.Uncertainty
 	Learn(ctx context.Context, records []online.Record) error
 	Idle(ctx context.Context) error
 }
 
 const (
-	commitQueue = 64 // messages between the worker and the committer
+	commitQueue = 64 // capacity in messages between the worker and the committer
 
-	firstPause = 100 * time.Millisecond // after a commit that failed; doubled
+	firstPause = 100 * time.Millisecond // first pause after a failed commit; doubled
 	longPause  = 5 * time.Second
 )
 
-// committer is the only writer of the journal. It commits in groups,
-// acknowledges in the order of receipt and hands the records to the models.
+// committer is the only writer of the journal. It commits in groups, acknowledges in
+// the order of receipt and hands the records to the models.
 type committer struct {
 	in      <-chan *item
-	try     chan struct{} // asks for a commit of nothing; room for one
+	probe   chan struct{} // requests an empty commit; capacity 1
 	journal Journal
 	models  []*modelState
-	window  int           // messages of QoS 1 that wait for no more company
-	flush   time.Duration // longest wait for company
+	window  int           // unacknowledged messages at which a group is committed at once
+	flush   time.Duration // longest wait of a record for its commit
 	relaxed bool          // messages are acknowledged before the commit
 	report  *reporter
 	counts  *counters
 	log     *slog.Logger
 
-	announced bool                                         // Home Assistant is told about the models
-	labelled  func(model string, seq uint64, label string) // may be nil
+	announced bool                                         // Home Assistant is enabled
+	onLabel   func(model string, seq uint64, label string) // may be nil
 
 	unconfirmed unconfirmed
 	group       group
 }
 
-// run commits until its queue is closed, then commits the rest. If ctx ends
-// first, what is not committed is not acknowledged, and taken back.
+// run commits until its queue is closed, then commits the rest. If ctx ends first,
+// uncommitted messages are not acknowledged, and their changes are undone.
 func (c *committer) run(ctx context.Context) {
 	c.group.reset()
-	defer c.takeBack()
-	c.recover(ctx)
+	defer c.rollback()
+	c.resume(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -76,20 +77,20 @@ func (c *committer) run(ctx context.Context) {
 		select {
 		case it, ok := <-c.in:
 			if !ok {
-				c.settle(ctx)
+				c.commitGroup(ctx)
 				return
 			}
-			if c.meet(ctx, it) {
+			if c.awaitCursor(ctx, it) {
 				c.add(it)
 				if c.full(it) {
-					c.settle(ctx)
+					c.commitGroup(ctx)
 				}
 			}
 		case <-due:
-			c.boundaries(time.Now())
-			c.settle(ctx)
-		case <-c.try:
-			c.commit(ctx, &online.Commit{})
+			c.closeMinibatches(time.Now())
+			c.commitGroup(ctx)
+		case <-c.probe:
+			c.commitRetrying(ctx, &online.Commit{})
 		}
 		if ctx.Err() != nil {
 			return
@@ -97,15 +98,15 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// meet prepares for the messages of another connection. It reports false where
-// the connection ended before the broker's cursor was known: the message comes
-// again over the next one.
-func (c *committer) meet(ctx context.Context, it *item) bool {
+// awaitCursor prepares for the messages of another connection. It reports false if
+// the connection ended before the broker's cursor was known: the message then comes
+// again over the next connection.
+func (c *committer) awaitCursor(ctx context.Context, it *item) bool {
 	u, msg := &c.unconfirmed, it.msg
-	if !u.meets(msg) {
+	if !u.isFirst(msg) {
 		return true
 	}
-	c.settle(ctx) // what came over the connection before
+	c.commitGroup(ctx) // the messages of the previous connection
 	if ctx.Err() != nil {
 		return false
 	}
@@ -115,8 +116,8 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 	case <-ctx.Done():
 		return false
 	}
-	// Both may be: then all that came over the connection is left out, not this
-	// message alone, which would be learnt after those that follow it.
+	// If both are true, all messages of the connection are dropped, not this one alone,
+	// which would then be learnt after its successors.
 	select {
 	case <-msg.From.Lost():
 		msg.Ack()
@@ -124,46 +125,45 @@ func (c *committer) meet(ctx context.Context, it *item) bool {
 		return false
 	default:
 	}
-	u.begin(msg, msg.From.Cursor())
+	u.beginConnection(msg, msg.From.Cursor())
 	if len(u.messages) > 0 {
-		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "renewed_identifiers", u.renewed)
+		c.log.Debug("some messages may come again although they were learnt", "messages", len(u.messages), "renewed_identifiers", u.renumbers)
 	}
 	return true
 }
 
-// full reports whether the group waits for no more company. Where durability is
-// relaxed, messages but for requests are acknowledged at once, and the broker
-// sends more.
+// full reports whether the group is committed at once. With relaxed durability,
+// messages other than requests are acknowledged at once, so that the broker sends more.
 func (c *committer) full(it *item) bool {
 	g := &c.group
-	if c.relaxed && it.order == nil {
+	if c.relaxed && it.mutation == nil {
 		it.msg.Ack()
 		it.free()
 		g.items, g.unacked = g.items[:len(g.items)-1], 0
 		return len(g.records)+len(g.order) >= MaxGroup
 	}
-	return c.relaxed || !c.durable() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
+	return c.relaxed || !c.needsCommit() || g.unacked >= c.window || len(g.items) >= maxGroup || len(g.records) >= MaxGroup
 }
 
-// recover takes up the samples that wait, and lets a minibatch that was filling
-// when the node stopped be closed in time.
-func (c *committer) recover(ctx context.Context) {
+// resume restores the pending samples, and starts the timer of a minibatch that was
+// open when the node stopped.
+func (c *committer) resume(ctx context.Context) {
 	now := time.Now()
 	for _, m := range c.models {
 		if len(m.owed) > 0 {
-			c.teach(ctx, m, m.owed)
+			c.learn(ctx, m, m.owed)
 		}
-		var dropped []*waiter
-		if m.waiting != nil { // it was handed over
-			dropped = m.waiting.limit(m.Pending)
+		var dropped []*pendingSample
+		if m.pendingStore != nil { // inherited from the previous node
+			dropped = m.pendingStore.setLimits(m.Pending)
 		} else {
-			m.waiting, dropped = newWaiting(m.Pending, m.Waiting, now)
+			m.pendingStore, dropped = newPendingStore(m.Pending, m.Waiting, now)
 		}
 		m.Waiting = nil
-		m.pending.Store(int64(m.waiting.len()))
-		c.dropped(m, dropped, &c.counts.pendingEvicted)
+		m.pending.Store(int64(m.pendingStore.len()))
+		c.forget(m, dropped, &c.counts.pendingEvicted)
 		status := m.Model.Status()
-		m.place = status.Learned + uint64(status.Open)
+		m.labelCount = status.Learned + uint64(status.Open)
 		if m.Batch.MaxWait > 0 {
 			m.since = now
 		}
@@ -171,12 +171,12 @@ func (c *committer) recover(ctx context.Context) {
 			c.mark(m, m.mark|markAnnounced)
 		}
 	}
-	if c.durable() {
+	if c.needsCommit() {
 		c.group.due = now
 	}
 }
 
-// due returns when something is to be done even if no message comes; zero for never.
+// due returns the time of the next action without a message; zero for never.
 func (c *committer) due() time.Time {
 	at := c.group.due
 	for _, m := range c.models {
@@ -190,10 +190,10 @@ func (c *committer) due() time.Time {
 	return at
 }
 
-// boundaries closes the minibatches that have waited long enough. Where a group
-// waits as long as that for company, what it has gathered has, and the boundary
-// needs no commit of its own.
-func (c *committer) boundaries(now time.Time) {
+// closeMinibatches closes the minibatches whose wait has ended. If a group waits as
+// long as a minibatch does, the minibatch ends with the group, and the boundary needs
+// no separate commit.
+func (c *committer) closeMinibatches(now time.Time) {
 	for _, m := range c.models {
 		waited := !m.since.IsZero() && now.Sub(m.since) >= m.Batch.MaxWait
 		gathered := m.Batch.MaxWait > 0 && c.flush >= m.Batch.MaxWait &&
@@ -205,7 +205,7 @@ func (c *committer) boundaries(now time.Time) {
 }
 
 func (c *committer) mark(m *modelState, bits uint64) {
-	c.group.was = append(c.group.was, online.Mark{Model: m.Name, Bits: m.mark})
+	c.group.previousMarks = append(c.group.previousMarks, online.Mark{Model: m.Name, Bits: m.mark})
 	m.mark = bits
 	c.group.marks = append(c.group.marks, online.Mark{Model: m.Name, Bits: bits})
 }
@@ -213,42 +213,42 @@ func (c *committer) mark(m *modelState, bits uint64) {
 func (c *committer) add(it *item) {
 	now := time.Now()
 	c.group.items = append(c.group.items, it)
-	repeated, records := c.unconfirmed.repeats(it.msg), len(c.group.records)
-	if it.order != nil {
-		c.obey(it.order, repeated)
+	repeated, records := c.unconfirmed.isRepetition(it.msg), len(c.group.records)
+	if it.mutation != nil {
+		c.apply(it.mutation, repeated)
 	}
 	if it.msg.QoS > 0 {
 		c.group.unacked++
 	}
-	for i := range it.lessons {
-		l := &it.lessons[i]
+	for i := range it.examples {
+		l := &it.examples[i]
 		if repeated {
-			c.repeated(l)
+			c.countRepetitions(l)
 			continue
 		}
-		if err := c.consider(it, l, now); err != nil {
+		if err := c.process(it, l, now); err != nil {
 			c.report.refuse(l.from, l.from.models, it.msg, codec.Refuse(codec.Fault, "%w", err))
 		}
 	}
-	c.unconfirmed.take(it.msg, it.named(), repeated || len(c.group.records) > records)
-	if c.durable() && c.group.due.IsZero() {
+	c.unconfirmed.add(it.msg, it.labelsByID(), repeated || len(c.group.records) > records)
+	if c.needsCommit() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)
 	}
 }
 
-// durable reports whether the group needs a commit.
-func (c *committer) durable() bool { return c.group.durable() || c.unconfirmed.due }
+// needsCommit reports whether the group needs a commit.
+func (c *committer) needsCommit() bool { return c.group.needsCommit() || c.unconfirmed.needsCommit }
 
-// settle commits the group, acknowledges its messages in the order of receipt
-// and hands its records over. If ctx ends before the journal works, nothing of
-// it has happened, and the broker sends the messages again.
-func (c *committer) settle(ctx context.Context) {
+// commitGroup commits the group, acknowledges its messages in the order of receipt and
+// hands its records to the models. If ctx ends before the journal can be written,
+// nothing of the group has happened, and the broker sends the messages again.
+func (c *committer) commitGroup(ctx context.Context) {
 	g := &c.group
-	durable := c.durable()
+	durable := c.needsCommit()
 	if durable {
 		commit := g.commit()
 		commit.Taken = c.unconfirmed.commit()
-		if !c.commit(ctx, commit) {
+		if !c.commitRetrying(ctx, commit) {
 			return
 		}
 	}
@@ -259,7 +259,7 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	c.unconfirmed.acknowledged(durable)
 	release()
-	for _, f := range g.done {
+	for _, f := range g.afterCommit {
 		f()
 	}
 	byModel := map[string][]online.Record{}
@@ -268,24 +268,24 @@ func (c *committer) settle(ctx context.Context) {
 	}
 	now := time.Now()
 	for _, m := range c.models {
-		m.waiting.keep()
-		m.settled.copy(&m.last)
-		m.classes.keep()
-		m.pending.Store(int64(m.waiting.len()))
-		m.queries.prune(m.waiting)
+		m.pendingStore.commit()
+		m.committedLast.copyFrom(&m.last)
+		m.classes.commit()
+		m.pending.Store(int64(m.pendingStore.len()))
+		m.queries.prune(m.pendingStore)
 		records := byModel[m.Name]
 		if len(records) == 0 {
 			continue
 		}
-		m.committed(records, now, c.counts)
-		c.teach(ctx, m, records)
+		m.countMinibatch(records, now, c.counts)
+		c.learn(ctx, m, records)
 	}
 	g.reset()
 }
 
-// teach hands committed records over. If ctx ends first, they are owed: the node
-// that follows hands them over, or the journal does after the next start.
-func (c *committer) teach(ctx context.Context, m *modelState, records []online.Record) {
+// learn hands committed records to the model. If ctx ends first, the next node hands
+// them over, or the journal does after the next start.
+func (c *committer) learn(ctx context.Context, m *modelState, records []online.Record) {
 	m.owed = nil
 	if err := m.Model.Learn(ctx, records); err != nil {
 		m.owed = records
@@ -293,16 +293,15 @@ func (c *committer) teach(ctx context.Context, m *modelState, records []online.R
 	}
 }
 
-// takeBack makes what is known of samples and messages what it was before a group
-// that was not committed: the node that follows takes the group's messages anew
-// when the broker sends them again.
-func (c *committer) takeBack() {
-	c.unconfirmed.undo()
+// rollback undoes the changes of an uncommitted group: the next node receives its
+// messages again from the broker.
+func (c *committer) rollback() {
+	c.unconfirmed.rollback()
 	for _, m := range c.models {
-		m.waiting.undo()
-		m.last.copy(&m.settled)
-		m.classes.undo()
-		for _, mark := range slices.Backward(c.group.was) {
+		m.pendingStore.rollback()
+		m.last.copyFrom(&m.committedLast)
+		m.classes.rollback()
+		for _, mark := range slices.Backward(c.group.previousMarks) {
 			if mark.Model == m.Name {
 				m.mark = mark.Bits
 			}
@@ -310,16 +309,16 @@ func (c *committer) takeBack() {
 	}
 }
 
-// committed follows the filling of the minibatch. The count may be off after a
-// restart, or when the learner refuses a sample: so a Boundary always ends a
-// pause in the stream, and closes nothing if the minibatch is empty.
-func (m *modelState) committed(records []online.Record, now time.Time, counts *counters) {
+// countMinibatch counts the observations of the open minibatch. The count may be wrong
+// after a restart, or when the learner refuses a sample: therefore a Boundary always
+// follows a pause in the stream; it has no effect on an empty minibatch.
+func (m *modelState) countMinibatch(records []online.Record, now time.Time, counts *counters) {
 	for _, r := range records {
 		if r.Kind == online.Observe || r.Kind == online.Correct {
 			m.learned.Add(1)
 			counts.learned.Add(1)
 		}
-		if r.Kind != online.Observe { // which closes the minibatch
+		if r.Kind != online.Observe { // a correction or request closes the minibatch
 			m.open, m.since = 0, time.Time{}
 			continue
 		}
@@ -334,8 +333,8 @@ func (m *modelState) committed(records []online.Record, now time.Time, counts *c
 	}
 }
 
-// commit tries until it succeeds. It reports false if ctx ended first.
-func (c *committer) commit(ctx context.Context, commit *online.Commit) bool {
+// commitRetrying commits until it succeeds. It reports false if ctx ended first.
+func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) bool {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := c.journal.Commit(commit)
 		if err == nil {

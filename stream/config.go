@@ -15,13 +15,13 @@ import (
 	"edge/stream/topic"
 )
 
-// Metrics says how often a model's scores are published.
+// Metrics configures how often a model's scores are published.
 type Metrics struct {
 	// Every is the longest time between two publications. Default 30s, at least 1s.
 	Every time.Duration `yaml:"every"`
-	// Samples is the number of learnt samples after which they are published
-	// sooner, once a second at most; so they are when the samples have doubled.
-	// 0: never sooner. Default 1000.
+	// Samples is the number of learnt samples after which the scores are published
+	// early, at most once a second; they are also published when the number of samples
+	// has doubled. 0: never early. Default 1000.
 	Samples uint64 `yaml:"samples"`
 }
 
@@ -35,17 +35,18 @@ func (m Metrics) Validate() error {
 
 // Pending bounds the samples of a model that wait for their label.
 type Pending struct {
-	// Max samples; the oldest makes room. Each takes 8 bytes a feature and a
-	// class. 0: a label must come with its sample. Default 5000, range 0 to 1000000.
+	// Max is the number of samples; the oldest makes room. Each takes 8 bytes a feature
+	// and a class. 0: a label must come with its sample. Default 5000, range 0 to
+	// 1000000.
 	Max int `yaml:"max"`
-	// MaxBytes of all samples that are kept. Default 16MiB, at least 64KiB.
+	// MaxBytes bounds the memory of all samples. Default 16MiB, at least 64KiB.
 	MaxBytes codec.ByteSize `yaml:"max_bytes"`
-	// TTL is how long a sample waits, in time that the node runs: neither a pause
-	// nor a clock that is set ages it. Default 24h, at least 1s.
+	// TTL is the longest wait of a sample, in running time of the node: neither an
+	// interruption nor a change of the clock counts. Default 24h, at least 1s.
 	TTL time.Duration `yaml:"ttl"`
-	// Corrections is how many samples with an id are kept after they were taught
-	// their label, so that another label for the id corrects it. 0: none. Default
-	// 500, range 0 to 10000.
+	// Corrections is the number of labelled samples with an id that are kept, so that
+	// another label for the id corrects the first. 0: none. Default 500, range 0 to
+	// 10000.
 	Corrections int `yaml:"corrections"`
 }
 
@@ -64,20 +65,19 @@ func (p Pending) Validate() error {
 	)
 }
 
-// HomeAssistant says whether the node's models show themselves as devices of
-// Home Assistant.
+// HomeAssistant configures the devices of the models in Home Assistant.
 type HomeAssistant struct {
-	// Enabled announces each model. Switched off again, the devices are removed.
-	// Default false.
+	// Enabled announces each model as a device. When it is switched off, the devices are
+	// removed. Default false.
 	Enabled bool `yaml:"enabled"`
-	// DiscoveryPrefix is Home Assistant's own. Default homeassistant.
+	// DiscoveryPrefix is the prefix of Home Assistant. Default homeassistant.
 	DiscoveryPrefix string `yaml:"discovery_prefix"`
-	// StatusTopic is where Home Assistant says that it has started. Default
+	// StatusTopic is the topic on which Home Assistant announces its start. Default
 	// homeassistant/status.
 	StatusTopic string `yaml:"status_topic"`
-	// ExpireAfter is how long a prediction is shown if no other follows; the class
-	// is unavailable then. 0: until the next one, as for devices that report only
-	// what changes. Whole seconds. Default 0.
+	// ExpireAfter is how long a prediction is shown without a newer one; then the class
+	// is unavailable. 0: until the next prediction, for devices that report only
+	// changes. Whole seconds. Default 0.
 	ExpireAfter time.Duration `yaml:"expire_after"`
 }
 
@@ -95,39 +95,38 @@ func (h HomeAssistant) Validate() error {
 	)
 }
 
-// Control says whether the node does what others ask it to.
+// Control configures whether requests are carried out.
 type Control struct {
-	// Enabled lets everybody who may publish on <base>/<node>/request/# change
-	// what the node does, and everybody who reaches the page give labels on it.
-	// Default false.
+	// Enabled lets every client that may publish on <base>/<node>/request/# change the
+	// node, and every visitor of the page give labels. Default false.
 	Enabled bool `yaml:"enabled"`
 }
 
-// Config is everything that a Node is told, apart from its models.
+// Config is the configuration of a Node, apart from its models.
 type Config struct {
-	// Node is the node's name, a level of its topics: [a-z0-9_-].
+	// Node is the name of the node, a level of its topics: [a-z0-9_-].
 	Node string
-	// MQTT says how to reach the broker.
+	// MQTT configures the connection to the broker.
 	MQTT mqtt.Config
-	// Outbox bounds what waits to be published.
+	// Outbox bounds the publications that wait.
 	Outbox mqtt.OutboxConfig
 	// Streams by name: [a-z0-9_-].
 	Streams map[string]codec.Stream
-	// Labels that come on topics of their own.
+	// Labels are the topics of labels without samples.
 	Labels []codec.Labels
-	// Metrics says how often scores are published.
+	// Metrics configures how often scores are published.
 	Metrics Metrics
-	// HomeAssistant says whether the models show themselves there.
+	// HomeAssistant configures the devices in Home Assistant.
 	HomeAssistant HomeAssistant
-	// Control says whether requests are answered.
+	// Control configures whether requests are carried out.
 	Control Control
-	// JournalFlush is the longest that a labelled message waits for others to be
-	// committed with it, unless InflightWindow of them wait already. Default
-	// 50ms, range 0 to 10s.
+	// JournalFlush is the longest wait of a labelled message for others of the same
+	// commit; InflightWindow messages are committed at once. Default 50ms, range 0 to
+	// 10s.
 	JournalFlush time.Duration
-	// LossWindow, unless it is 0, lets messages be acknowledged before what they
-	// teach is durable: it is committed once in so long, and a crash or a power
-	// cut loses what came since. Range 0 to 1h.
+	// LossWindow, if not 0, acknowledges messages before they are durable, and is the
+	// longest time between two commits: a crash or a power cut loses the labels and
+	// samples of that time. Range 0 to 1h.
 	LossWindow time.Duration
 }
 
@@ -139,7 +138,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// prefix begins the topics of the node: <base>/<node>/.
+// prefix returns the prefix of the node's topics, <base>/<node>/.
 func (c Config) prefix() string { return c.MQTT.BaseTopic + "/" + c.Node + "/" }
 
 // Validate reports every field that is out of range, joined, each with its key.
@@ -164,8 +163,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// NodeName turns a host name into a name for a node: lower case, and - for
-// every character that a topic should not have. Empty becomes "edge".
+// NodeName converts a host name to a name for a node: lower case, with - for every
+// character that is not allowed in a topic level. Empty becomes "edge".
 func NodeName(host string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && topic.IsName(string(r)) {

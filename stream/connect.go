@@ -2,7 +2,7 @@ package stream
 
 import (
 	"cmp"
-	"edge/online"
+	"edge/online/active"
 	"edge/stream/codec"
 	"edge/stream/field"
 	"edge/stream/mqtt"
@@ -14,29 +14,29 @@ import (
 	"strings"
 )
 
-const labelsName = "labels" // of the sources that are not streams
+const labelsName = "labels" // name of the sources of labels
 
-// Topics that a node publishes, below <base>/<node>/ and below that of a model.
-// Those of requests, logs, schemas and queries are kept free for it.
+// Levels of the topics that a node publishes, below <base>/<node>/ and below that of a
+// model. request, log, schema and query are reserved.
 var (
 	nodeTopics  = []string{"state", "info", "health", "event", "log", "request", "response", mqtt.CursorLevel}
 	modelTopics = []string{"prediction", "latest", "metrics", "reject", "schema", "query"}
 )
 
-// newNode checks the configuration, and connects streams, labels and models. It
-// returns the filters to subscribe to.
+// newNode checks the configuration, and connects streams, labels and models. It returns
+// the filters to subscribe to.
 func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, err
 	}
 	n := &Node{
-		cfg: cfg, log: deps.Log, after: deps.After, program: deps.Program, errands: newErrands(),
-		counts: new(counters), heard: map[string]*sourceCounts{}, taught: map[string]*modelCounts{},
+		cfg: cfg, log: deps.Log, previous: deps.After, program: deps.Program, background: newBackgroundQueue(),
+		counts: new(counters), sourceCounts: map[string]*sourceCounts{}, modelCounts: map[string]*modelCounts{},
 	}
-	if n.after != nil {
-		n.counts, n.heard, n.taught = n.after.counts, maps.Clone(n.after.heard), maps.Clone(n.after.taught)
+	if n.previous != nil {
+		n.counts, n.sourceCounts, n.modelCounts = n.previous.counts, maps.Clone(n.previous.sourceCounts), maps.Clone(n.previous.modelCounts)
 	}
-	n.lost = n.count(&source{name: "none"})
+	n.unrouted = n.withCounts(&source{name: "none"})
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +44,7 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 	return n, filters, err
 }
 
-// connectModels makes the sources and the models and connects them.
+// connectModels makes the sources and the models, and connects them.
 func (n *Node) connectModels(configs []ModelConfig) error {
 	streams, err := n.newStreams()
 	if err != nil {
@@ -66,12 +66,12 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
 			continue
 		}
-		n.sources = append(n.sources, n.count(streams[name]))
+		n.sources = append(n.sources, n.withCounts(streams[name]))
 	}
 	if err := n.addLabelSources(errors.Join(errs...) == nil); err != nil {
 		errs = append(errs, err)
 	}
-	n.listen(n.cfg.prefix())
+	n.addOwnSources(n.cfg.prefix())
 	return errors.Join(errs...)
 }
 
@@ -90,7 +90,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 		}
 		tmpl := s.TopicTemplate
 		if s.Format == codec.FormatValue {
-			src.gatherer = newGatherer(s, n.counts)
+			src.joiner = newJoiner(s, n.counts)
 			tmpl = strings.Replace(tmpl, codec.FeatureLevel, "+", 1) // the other levels name the device
 		}
 		if src.template, err = topic.ParseTemplate(tmpl); err != nil {
@@ -101,8 +101,8 @@ func (n *Node) newStreams() (map[string]*source, error) {
 	return streams, nil
 }
 
-// newModel returns a model that its streams feed. Where the error leaves nothing
-// to be checked further, the model is nil.
+// newModel returns a model that its streams feed. The model is nil if the error prevents
+// further checks.
 func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState, error) {
 	if !topic.IsName(c.Name) || slices.Contains(nodeTopics, c.Name) || n.model(c.Name) != nil {
 		return nil, fmt.Errorf("models.%s: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", "))
@@ -112,17 +112,17 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		return nil, errors.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
 	}
 	m := &modelState{
-		ModelConfig: c, rejects: newLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
+		ModelConfig: c, rejects: newRateLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
 		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
 	}
 	if err := m.feedFrom(streams); err != nil {
 		return nil, errors.Join(append(errs, field.Within("models."+c.Name, err))...)
 	}
-	if m.modelCounts = n.taught[c.Name]; m.modelCounts == nil {
+	if m.modelCounts = n.modelCounts[c.Name]; m.modelCounts == nil {
 		m.modelCounts = new(modelCounts)
-		n.taught[c.Name] = m.modelCounts
+		n.modelCounts[c.Name] = m.modelCounts
 	}
-	if n.after.model(c.Name) == nil { // which would hand over whether it learns
+	if n.previous.model(c.Name) == nil { // otherwise Inherit sets whether it learns
 		m.frozen = c.Mark&markFrozen != 0
 		m.learning.Store(!m.frozen)
 	}
@@ -131,7 +131,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 	}
 	if c.Active.Enabled() {
-		m.asker = online.NewAsker(c.Active, c.Seed)
+		m.asker = active.NewSelector(c.Active, c.Seed)
 		errs = append(errs, field.Within("models."+c.Name+".active", c.Active.Validate()))
 	}
 	if c.Output == codec.FormatCBOR {
@@ -140,14 +140,14 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 			errs = append(errs, fmt.Errorf("models.%s.output cbor: %w", c.Name, err))
 		}
 	}
-	m.last.none, m.settled.none = true, true
+	m.last.none, m.committedLast.none = true, true
 	m.knowClasses()
 	return m, errors.Join(errs...)
 }
 
-// addLabelSources adds the sources of labels that come without their samples: the
-// configured ones, and the label topic of each model. A model that the
-// configuration names is missed only where all models are known.
+// addLabelSources adds the sources of labels without samples: the configured ones, and
+// the label topic of each model. An unknown model of the configuration is an error if
+// all models are valid.
 func (n *Node) addLabelSources(allModels bool) error {
 	var errs []error
 	for i, l := range n.cfg.Labels {
@@ -165,11 +165,11 @@ func (n *Node) addLabelSources(allModels bool) error {
 			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
 			allModels = false
 		}
-		n.sources = append(n.sources, n.count(src))
+		n.sources = append(n.sources, n.withCounts(src))
 	}
 	for _, m := range n.models {
-		n.sources = append(n.sources, n.count(&source{
-			name: labelsName, filters: []string{m.labelTopic + "/#"}, // which matches …/label too
+		n.sources = append(n.sources, n.withCounts(&source{
+			name: labelsName, filters: []string{m.labelTopic + "/#"}, // matches …/label as well
 			decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{}, models: []*modelState{m},
 			ownTopic: m.labelTopic,
 		}))
@@ -177,21 +177,21 @@ func (n *Node) addLabelSources(allModels bool) error {
 	return errors.Join(errs...)
 }
 
-// knowClasses takes over the classes that the model has learnt.
+// knowClasses sets the classes to those that the model has learnt.
 func (m *modelState) knowClasses() {
 	p := m.Model.Posterior()
 	m.classes.reset(p.Classes(), p.Aliases...)
-	if p.Epoch == 0 { // none was removed
+	if p.Epoch == 0 { // no class was removed
 		m.classes.add(m.Classes.Names...)
 	}
 }
 
-// listen adds the sources of what is neither a sample nor a label.
-func (n *Node) listen(prefix string) {
+// addOwnSources adds the sources of requests and of Home Assistant.
+func (n *Node) addOwnSources(prefix string) {
 	own := func(name, filter string, heed func(*item, *source) error) {
-		n.sources = append(n.sources, n.count(&source{
+		n.sources = append(n.sources, n.withCounts(&source{
 			name: name, filters: []string{filter}, decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{},
-			ownTopic: filter, heed: heed,
+			ownTopic: filter, handle: heed,
 		}))
 	}
 	if n.cfg.Control.Enabled {
@@ -200,12 +200,12 @@ func (n *Node) listen(prefix string) {
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		own(homeAssistantName, h.StatusTopic, func(it *item, _ *source) error { return n.report.home.status(it.msg) })
 		for _, m := range n.models {
-			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.former(m, it.msg) })
+			own(homeAssistantName, h.announcement(n.cfg.Node, m.Name), func(it *item, _ *source) error { return n.report.home.readAnnouncement(m, it.msg) })
 		}
 	}
 }
 
-// feedFrom lets the model's streams feed it.
+// feedFrom connects the model to its streams.
 func (m *modelState) feedFrom(streams map[string]*source) error {
 	if len(m.Streams) == 0 {
 		return errors.New("streams []: want at least one")
@@ -237,12 +237,12 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 		src.feeds, src.models, m.streams = append(src.feeds, f), append(src.models, m), append(m.streams, src)
 	}
 	if d := m.Model.Posterior().Dim(); len(errs) == 0 && d != len(m.Features) {
-		errs = append(errs, fmt.Errorf("features: %d of them, but the model was made for %d", len(m.Features), d))
+		errs = append(errs, fmt.Errorf("features: %d names, but the model has %d features", len(m.Features), d))
 	}
 	return errors.Join(errs...)
 }
 
-// filters returns what to subscribe to.
+// filters returns the filters to subscribe to.
 func (n *Node) filters() ([]string, error) {
 	var filters []string
 	var errs []error
@@ -265,7 +265,7 @@ func (n *Node) filters() ([]string, error) {
 	return subscribe, errors.Join(errs...)
 }
 
-// outputs are filters for all that the node publishes.
+// outputs returns filters for all topics that the node publishes on.
 func (n *Node) outputs() (filters []string) {
 	prefix := n.cfg.prefix()
 	for _, m := range n.models {
@@ -301,16 +301,14 @@ func (n *Node) maxPayload() (largest int) {
 	return largest
 }
 
-// limits are what info says about the node's bounds.
-func (n *Node) limits() map[string]any {
+// limits returns the node's bounds.
+func (n *Node) limits() Limits {
 	payload := map[string]int{}
 	for _, src := range n.sources {
 		payload[src.name] = src.decoder.MaxPayload()
 	}
-	return map[string]any{
-		"max_payload": payload, "inflight_window": n.cfg.MQTT.InflightWindow,
-		"ring_messages": n.cfg.MQTT.Ring.MaxMessages, "ring_bytes": n.cfg.MQTT.Ring.MaxBytes,
-		"loss_window_seconds": n.cfg.LossWindow.Seconds(),
-		"outbox_messages":     n.cfg.Outbox.MaxMessages, "outbox_bytes": n.cfg.Outbox.MaxBytes,
+	return Limits{
+		MaxPayload: payload, InflightWindow: n.cfg.MQTT.InflightWindow, RingMessages: n.cfg.MQTT.Ring.MaxMessages, RingBytes: n.cfg.MQTT.Ring.MaxBytes,
+		LossWindow: n.cfg.LossWindow.Seconds(), OutboxMessages: n.cfg.Outbox.MaxMessages, OutboxBytes: n.cfg.Outbox.MaxBytes,
 	}
 }

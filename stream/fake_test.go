@@ -13,6 +13,8 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
+	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -44,13 +46,13 @@ func (m *fakeModel) Status() *online.Status {
 	for i := range m.post.Names {
 		row := make([]uint64, len(m.post.Names))
 		row[i] = m.post.Counts[i]
-		s.Scores.PerClass = append(s.Scores.PerClass, online.ClassScore{Class: m.post.Names[i], N: row[i], Recall: 1})
+		s.Scores.PerClass = append(s.Scores.PerClass, score.ClassScore{Class: m.post.Names[i], N: row[i], Recall: 1})
 		s.Scores.Matrix = append(s.Scores.Matrix, row)
 	}
 	return s
 }
 
-func (m *fakeModel) Doubt() *online.Doubt { return &online.Doubt{} }
+func (m *fakeModel) Uncertainty() *conformal.Uncertainty { return &conformal.Uncertainty{} }
 
 func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 	m.mu.Lock()
@@ -314,7 +316,7 @@ func (r *rig) start() {
 	var work, wg sync.WaitGroup
 	work.Go(func() { node.worker.run(ctx, stop) })
 	work.Go(func() { node.committer.run(ctx) })
-	wg.Go(func() { node.errands.run(ctx) })
+	wg.Go(func() { node.background.run(ctx) })
 	r.stop = sync.OnceFunc(func() {
 		close(stop)
 		give := time.AfterFunc(drainWithin, cancel)

@@ -14,28 +14,26 @@ import (
 )
 
 const (
-	observeAfter   = time.Second // of a journal that cannot be written; shorter outages fit into the broker's window
-	observePolling = 100 * time.Millisecond
-	observedQueue  = 256 // messages that wait for such an answer; full, the oldest goes
-	observerSuffix = "-observer"
+	fallbackAfter   = time.Second // of failed commits; the broker's window bridges shorter outages
+	fallbackPolling = 100 * time.Millisecond
+	deferredQueue   = 256 // capacity in messages; when full, the oldest is discarded
+	fallbackSuffix  = "-observer"
 )
 
-// observer hears what comes while the journal cannot be written. The broker
-// sends no more of QoS 1 once its window is full of messages that wait for their
-// acknowledgement; so a second connection, whose session ends with it, asks for
-// the streams at QoS 0. What it brings is answered and teaches nothing: the
-// broker keeps the same messages for the first connection, where they have
-// their turn, and another answer, once the journal works again.
-type observer struct {
+// fallback is a second subscription, which receives the streams while the journal
+// cannot be written. The broker sends no more messages of QoS 1 once its window is full
+// of unacknowledged ones; so a second connection with a clean session subscribes at QoS
+// 0. Its messages are answered and not learnt: the broker keeps the same messages for
+// the first connection, where they are answered again and learnt once the journal works.
+type fallback struct {
 	client   *mqtt.Client
 	degraded *atomic.Bool
 	log      *slog.Logger
 }
 
-// newObserver returns nil where there is nothing to observe: a broker keeps no
-// window of QoS 0, and a message of a shared subscription would be taken from
-// others.
-func (n *Node) newObserver() *observer {
+// newFallback returns nil if a fallback is useless: QoS 0 has no window, and a message
+// of a shared subscription would be taken from other clients.
+func (n *Node) newFallback() *fallback {
 	var filters []string
 	for _, src := range n.sources {
 		if len(src.feeds) == 0 {
@@ -54,33 +52,33 @@ func (n *Node) newObserver() *observer {
 	cfg.QoS, cfg.PersistentSession = 0, false
 	filters, _ = topic.Subscriptions(filters)
 	c := mqtt.NewClient(mqtt.Options{
-		Config: cfg, ID: n.client.ID + observerSuffix, Filters: filters, MaxPayload: n.client.MaxPayload, Queue: n.deferred, Dial: n.client.Dial,
+		Config: cfg, ID: n.client.ID + fallbackSuffix, Filters: filters, MaxPayload: n.client.MaxPayload, Queue: n.deferred, Dial: n.client.Dial,
 		Counters: &n.counts.network, Dropped: &n.counts.network.DeferredDropped, Log: n.log,
 		Event: n.client.Event, Serve: func(context.Context, *mqtt.Conn) {},
 	})
-	return &observer{client: c, degraded: &n.counts.degraded, log: n.log}
+	return &fallback{client: c, degraded: &n.counts.degraded, log: n.log}
 }
 
-// run observes whenever the journal cannot be written, until ctx ends.
-func (o *observer) run(ctx context.Context) {
+// run subscribes while the journal cannot be written, until ctx ends.
+func (o *fallback) run(ctx context.Context) {
 	if o == nil {
 		return
 	}
 	for {
 		since := time.Now()
-		for time.Since(since) < observeAfter {
-			if !sleep(ctx, observePolling) {
+		for time.Since(since) < fallbackAfter {
+			if !sleep(ctx, fallbackPolling) {
 				return
 			}
 			if !o.degraded.Load() {
 				since = time.Now()
 			}
 		}
-		o.log.Warn("a second connection asks for the streams, so that they are answered while nothing can be acknowledged", "client_id", o.client.ID)
+		o.log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", o.client.ID)
 		observing, end := context.WithCancel(ctx)
 		var life sync.WaitGroup
 		life.Go(func() { o.client.Run(observing) })
-		for o.degraded.Load() && sleep(ctx, observePolling) {
+		for o.degraded.Load() && sleep(ctx, fallbackPolling) {
 		}
 		end()
 		life.Wait()
@@ -97,13 +95,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// observe answers what will come again. Nobody learns from it, and what is
-// refused is reported when it does.
-func (w *worker) observe() {
-	for msg, ok := w.observed.Pop(); ok; msg, ok = w.observed.Pop() {
+// answerDeferred answers messages that will come again. They are not learnt, and
+// refusals are reported when they come again.
+func (w *worker) answerDeferred() {
+	for msg, ok := w.deferred.Pop(); ok; msg, ok = w.deferred.Pop() {
 		w.routes = w.router.Find(w.routes[:0], msg.Topic)
 		for _, src := range w.routes {
-			if len(src.feeds) > 0 && surviving(w.read, &item{msg: msg, answerOnly: true}, src) == nil {
+			if len(src.feeds) > 0 && refusePanic(w.read, &item{msg: msg, answerOnly: true}, src) == nil {
 				w.counts.observed.Add(1)
 			}
 		}
@@ -111,7 +109,7 @@ func (w *worker) observe() {
 	}
 }
 
-// unlabelled drops what could teach.
+// unlabelled removes all labels.
 func unlabelled(readings []codec.Reading) []codec.Reading {
 	readings = slices.DeleteFunc(readings, func(r codec.Reading) bool { return r.X == nil })
 	for i := range readings {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-const MaxGroup = 1000 // records of one commit, at which it waits for no more
+const MaxGroup = 1000 // records at which a group is committed at once
 
-const maxGroup = 1024 // messages of one commit
+const maxGroup = 1024 // messages at which a group is committed at once
 
-// group is what the next transaction will hold.
+// group is the content of the next transaction.
 type group struct {
-	items   []*item
-	unacked int       // of QoS 1
-	due     time.Time // zero while nothing needs a commit
-	records []online.Record
-	keys    map[recordKey]bool
-	pending map[recordKey]*online.Pending // nil: forget
-	order   []recordKey                   // of pending
-	marks   []online.Mark
-	done    []func()      // once it is durable
-	was     []online.Mark // before
+	items         []*item
+	unacked       int       // number of messages of QoS 1 and 2
+	due           time.Time // time of the commit; zero if no commit is needed
+	records       []online.Record
+	keys          map[recordKey]bool
+	pending       map[recordKey]*online.Pending // nil: forget
+	order         []recordKey                   // keys of pending, in order of their first change
+	marks         []online.Mark
+	afterCommit   []func()      // called after the commit
+	previousMarks []online.Mark // for rollback
 }
 
 type recordKey struct {
@@ -28,25 +28,25 @@ type recordKey struct {
 	key   uint64
 }
 
-func (g *group) durable() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
+func (g *group) needsCommit() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
 
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
 	if ev.Kind == online.Observe || ev.Kind == online.Correct {
-		m.place++
+		m.labelCount++
 	}
 	if ev.Key != 0 {
 		g.keys[recordKey{m.Name, ev.Key}] = true
 	}
 }
 
-// wait and forget keep the last word about a key, so that the order of a
-// commit's parts does not matter.
-func (g *group) wait(p *online.Pending) { g.pend(recordKey{p.Model, p.Key}, p) }
+// storePending and forgetPending keep the last change of a key, so that the order of
+// the parts of a commit does not matter.
+func (g *group) storePending(p *online.Pending) { g.setPending(recordKey{p.Model, p.Key}, p) }
 
-func (g *group) forget(m *modelState, key uint64) { g.pend(recordKey{m.Name, key}, nil) }
+func (g *group) forgetPending(m *modelState, key uint64) { g.setPending(recordKey{m.Name, key}, nil) }
 
-func (g *group) pend(k recordKey, p *online.Pending) {
+func (g *group) setPending(k recordKey, p *online.Pending) {
 	if _, ok := g.pending[k]; !ok {
 		g.order = append(g.order, k)
 	}
@@ -54,7 +54,7 @@ func (g *group) pend(k recordKey, p *online.Pending) {
 }
 
 func (g *group) reset() {
-	clear(g.items) // whose payloads are done with
+	clear(g.items) // frees the payloads
 	if g.keys == nil {
 		g.keys, g.pending = map[recordKey]bool{}, map[recordKey]*online.Pending{}
 	}

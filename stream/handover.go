@@ -9,36 +9,35 @@ import (
 	"edge/stream/mqtt"
 )
 
-// ErrReplaced as the cause of the end of Run's ctx says that another node follows
-// which has this one's name, broker and session.
+// ErrReplaced is the cause of the end of Run's ctx if another node with the same name,
+// broker and session follows.
 var ErrReplaced = errors.New("replaced by another node")
 
-// Replaces reports whether a node of this configuration takes over the name and
-// the session of one of another: the same broker knows it under the same id, and
-// others know its state under the same topic.
+// Replaces reports whether a node of this configuration continues the name and the
+// session of a node of other: the same broker knows both by one client id, and other
+// clients know their state by one topic.
 func (c Config) Replaces(other Config) bool {
 	return c.Node == other.Node && c.MQTT.BaseTopic == other.MQTT.BaseTopic && c.MQTT.ClientID == other.MQTT.ClientID &&
 		slices.Equal(c.MQTT.Servers, other.MQTT.Servers)
 }
 
-// count lets a source count under its name.
-func (n *Node) count(s *source) *source {
-	if s.sourceCounts = n.heard[s.name]; s.sourceCounts == nil {
+// withCounts sets the counters of a source by its name.
+func (n *Node) withCounts(s *source) *source {
+	if s.sourceCounts = n.sourceCounts[s.name]; s.sourceCounts == nil {
 		s.sourceCounts = newSourceCounts()
-		n.heard[s.name] = s.sourceCounts
+		n.sourceCounts[s.name] = s.sourceCounts
 	}
 	return s
 }
 
-// identities returns the names that the keys of the streams' samples have. A new
-// stream that listens where one did that has gone is the same under another
-// name: its samples that wait find their labels, and those that the broker
-// repeats are not taught twice.
+// identities returns the stream names in the keys of the samples. A new stream that has
+// a topic of a removed one inherits its identity: its pending samples find their labels,
+// and repetitions by the broker are not learnt twice.
 func (n *Node) identities() map[string]string {
 	of, taken := map[string]string{}, map[string]bool{}
-	if n.after != nil {
-		for _, old := range n.after.sources {
-			was, there := n.after.cfg.Streams[old.name]
+	if n.previous != nil {
+		for _, old := range n.previous.sources {
+			was, there := n.previous.cfg.Streams[old.name]
 			if !there {
 				continue
 			}
@@ -46,7 +45,7 @@ func (n *Node) identities() map[string]string {
 			if _, stays := n.cfg.Streams[name]; !stays {
 				name = ""
 				for _, now := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
-					_, had := n.after.cfg.Streams[now]
+					_, had := n.previous.cfg.Streams[now]
 					shared := slices.ContainsFunc(n.cfg.Streams[now].Topics, func(f string) bool { return slices.Contains(was.Topics, f) })
 					if !had && of[now] == "" && shared {
 						name = now
@@ -62,7 +61,7 @@ func (n *Node) identities() map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
 		if of[name] == "" {
 			of[name] = name
-			for taken[of[name]] { // by a stream that had this name before
+			for taken[of[name]] { // of a stream that had this name before
 				of[name] += "'"
 			}
 			taken[of[name]] = true
@@ -71,8 +70,8 @@ func (n *Node) identities() map[string]string {
 	return of
 }
 
-// model returns what the node keeps of a model, nil if it has none of that name,
-// or if there is no node.
+// model returns the state of a model, nil without a model of that name, and for a nil
+// node.
 func (n *Node) model(name string) *modelState {
 	if n == nil {
 		return nil
@@ -85,16 +84,15 @@ func (n *Node) model(name string) *modelState {
 	return nil
 }
 
-// TakeOver carries on where Deps.After ended, which must have returned from Run:
-// its predictions are counted on, its samples wait on for their labels, what it
-// did not publish is published. It is called before Run, and before anybody else
-// uses the node.
-func (n *Node) TakeOver() {
-	old := n.after
+// Inherit continues the state of Deps.After, which must have returned from Run: the
+// numbers of its predictions, its pending samples, its unpublished messages. It is
+// called before Run, and before another goroutine uses the node.
+func (n *Node) Inherit() {
+	old := n.previous
 	if old == nil {
 		return
 	}
-	n.after, old.after = nil, nil
+	n.previous, old.previous = nil, nil
 	n.report.started, n.worker.started = old.report.started, old.worker.started
 	n.committer.unconfirmed = old.committer.unconfirmed
 	for _, m := range n.models {
@@ -102,8 +100,8 @@ func (n *Node) TakeOver() {
 		if o == nil {
 			continue
 		}
-		m.seq, m.unlearnt, m.version, m.repeated, m.frozen = o.seq, o.unlearnt, o.version, o.repeated, o.off()
-		m.waiting, m.last, m.settled, m.open, m.Mark, m.owed = o.waiting, o.last, o.settled, o.open, o.mark, o.owed
+		m.seq, m.inFlight, m.version, m.repetitions, m.frozen = o.seq, o.inFlight, o.version, o.repetitions, o.learningOff()
+		m.pendingStore, m.last, m.committedLast, m.open, m.Mark, m.owed = o.pendingStore, o.last, o.committedLast, o.open, o.mark, o.owed
 		m.late, m.delays = o.late, o.delays
 		if reflect.DeepEqual(m.Active, o.Active) {
 			m.asker = o.asker
@@ -113,12 +111,12 @@ func (n *Node) TakeOver() {
 		}
 		m.learning.Store(!m.frozen)
 		m.knowClasses()
-		m.classes.add(o.classes.names()...) // that the learner has not come to yet
+		m.classes.add(o.classes.names()...) // including those that the learner has not learnt yet
 	}
 	for _, src := range n.sources {
 		for _, o := range old.sources {
-			if src.gatherer != nil && src.identity == o.identity && reflect.DeepEqual(n.cfg.Streams[src.name], old.cfg.Streams[o.name]) {
-				src.gatherer = o.gatherer // and the values that wait for others
+			if src.joiner != nil && src.identity == o.identity && reflect.DeepEqual(n.cfg.Streams[src.name], old.cfg.Streams[o.name]) {
+				src.joiner = o.joiner // with its partial samples
 			}
 		}
 	}
@@ -127,13 +125,13 @@ func (n *Node) TakeOver() {
 	}
 	stays := n.retained()
 	for topic := range old.retained() {
-		if !stays[topic] { // nobody would ever take it away
+		if !stays[topic] { // no other client would remove it
 			n.outbox.Push(&mqtt.Publication{Topic: topic, QoS: n.report.qos, Retained: true})
 		}
 	}
 }
 
-// retained returns the topics on which the broker keeps what the node says.
+// retained returns the topics on which the node publishes retained messages.
 func (n *Node) retained() map[string]bool {
 	topics := map[string]bool{n.report.prefix + "state": true, n.report.prefix + "info": true, n.client.CursorTopic: true}
 	for _, m := range n.models {
@@ -157,14 +155,13 @@ func (c *classes) names() (names []string) {
 	return names
 }
 
-// Reconfigured publishes that the program around the node works under another
-// configuration. Settings identify it, detail says what has changed.
+// Reconfigured publishes that the program has a new configuration. settings identifies
+// it, detail describes the change.
 func (n *Node) Reconfigured(settings, detail string) {
 	n.report.settings.Store(&settings)
 	n.report.info()
 	n.report.event("", "config_reloaded", detail)
 }
 
-// Refused publishes why the program around the node does not work under another
-// configuration.
+// Refused publishes why the program has refused a new configuration.
 func (n *Node) Refused(detail string) { n.report.event("", "config_refused", detail) }

@@ -20,7 +20,7 @@ func (r *rig) succeed(cfg Config, models ...ModelConfig) *rig {
 	next := &rig{t: r.t, journal: r.journal, models: r.models}
 	next.node = newTestNode(r.t, cfg, Deps{Models: models, Journal: r.journal, After: r.node})
 	r.stop()
-	next.node.TakeOver()
+	next.node.Inherit()
 	next.start()
 	return next
 }
@@ -132,7 +132,7 @@ func TestSuccessorClears(t *testing.T) {
 	old := newTestNode(t, cfg, Deps{Models: []ModelConfig{m, other}, Journal: newFakeJournal()})
 	cfg.Labels = nil
 	next := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), After: old})
-	next.TakeOver()
+	next.Inherit()
 	var cleared []string
 	for _, p := range drainOutbox(next.outbox) {
 		if len(p.Payload) == 0 && p.Retained {

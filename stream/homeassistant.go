@@ -18,33 +18,32 @@ import (
 )
 
 const (
-	homeAssistantName = "homeassistant"  // what its messages are counted under
-	announceWithin    = 5 * time.Second  // after Home Assistant has started, at random: it hears from everybody then
-	maxAttributes     = 32               // classes up to which their probabilities are attributes
-	labelSource       = "Home Assistant" // who gives the labels; no node can be called that
-	maxButtons        = 32               // classes that have a button; the text entry takes every class
-	maxGoneButtons    = 256              // buttons that are announced as removed
-	maxText           = 255              // characters of a text in Home Assistant
-	buttonKey         = "button_"        // begins the component keys of the buttons
+	homeAssistantName = "homeassistant"  // name of their counters
+	announceWithin    = 5 * time.Second  // random delay after the start of Home Assistant, when all devices announce themselves
+	maxAttributes     = 32               // largest number of classes whose probabilities are attributes
+	labelSource       = "Home Assistant" // author of the labels; not a valid name of a node
+	maxButtons        = 32               // classes with a button; the text entry accepts every class
+	maxGoneButtons    = 256              // removed buttons that are announced
+	maxText           = 255              // largest text in Home Assistant, in characters
+	buttonKey         = "button_"        // prefix of the component keys of the buttons
 )
 
-// homeAssistant makes each model a device of Home Assistant, by MQTT device
-// discovery: one retained message says which entities it has and on which of
-// the node's topics their states are.
+// homeAssistant makes each model a device of Home Assistant by MQTT device discovery:
+// one retained message lists its entities and the topics of their states.
 //
 // Reference: home-assistant.io/integrations/mqtt, device discovery payload;
 // the strict schema is DEVICE_DISCOVERY_SCHEMA in its source.
 type homeAssistant struct {
 	HomeAssistant
 	node, prefix string        // <base>/<node>/
-	control      bool          // requests are heard
-	metricsLast  time.Duration // how long scores are of the present
+	control      bool          // requests are carried out
+	metricsLast  time.Duration // how long scores are valid
 
-	delay func() time.Duration      // before Home Assistant is answered
-	again atomic.Pointer[time.Time] // when to; nil for no need
+	delay      func() time.Duration      // of an announcement after the start of Home Assistant
+	announceAt atomic.Pointer[time.Time] // time of the next announcement; nil: none is due
 
 	mu      sync.Mutex
-	buttons map[string][]string // keys of the buttons that were announced, by model, oldest first
+	buttons map[string][]string // keys of the announced buttons, by model, oldest first
 }
 
 func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
@@ -54,21 +53,21 @@ func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
 	}
 }
 
-// status hears that Home Assistant has started: it may have forgotten all.
+// status handles the start of Home Assistant, which may have lost all devices.
 func (h *homeAssistant) status(msg *mqtt.Message) error {
 	if string(msg.Payload) == "online" {
 		at := time.Now().Add(h.delay())
-		h.again.Store(&at)
+		h.announceAt.Store(&at)
 	}
 	return nil
 }
 
-// former reads the announcement that the broker has kept since before this node
-// connected. Home Assistant may still show its buttons: those of classes that
-// have gone since are removed by another announcement.
-func (h *homeAssistant) former(m *modelState, msg *mqtt.Message) error {
+// readAnnouncement reads the announcement that the broker has kept from an earlier
+// connection. Home Assistant may still show its buttons: buttons of classes that were
+// removed since are removed by another announcement.
+func (h *homeAssistant) readAnnouncement(m *modelState, msg *mqtt.Message) error {
 	if !msg.Retained {
-		return nil // this node's own
+		return nil // published by this node
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,13 +81,13 @@ func (h *homeAssistant) former(m *modelState, msg *mqtt.Message) error {
 	if len(unknown) > 0 {
 		h.buttons[m.Name] = append(unknown, h.buttons[m.Name]...)
 		now := time.Now()
-		h.again.Store(&now)
+		h.announceAt.Store(&now)
 	}
 	return nil
 }
 
-// announced remembers the keys of a model's buttons, and returns those that were
-// announced before and are not any more.
+// announced stores the keys of a model's buttons, and returns the keys of removed
+// buttons.
 func (h *homeAssistant) announced(model string, now []string) (gone []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,27 +111,27 @@ func (h *homeAssistant) announced(model string, now []string) (gone []string) {
 	return gone
 }
 
-// due reports, once, that Home Assistant waits for an announcement.
+// due reports, once, that an announcement is due.
 func (h *homeAssistant) due(now time.Time) bool {
-	at := h.again.Load()
-	return at != nil && !now.Before(*at) && h.again.CompareAndSwap(at, nil)
+	at := h.announceAt.Load()
+	return at != nil && !now.Before(*at) && h.announceAt.CompareAndSwap(at, nil)
 }
 
-// id identifies a model in Home Assistant.
+// id returns the identifier of a model in Home Assistant.
 func (h *homeAssistant) id(model string) string { return deviceID(h.node, model) }
 
-// topic is where a model is announced.
+// topic returns the topic of the announcement of a model.
 func (h *homeAssistant) topic(model string) string { return h.announcement(h.node, model) }
 
 func deviceID(node, model string) string { return "edge_" + node + "_" + model }
 
-// announcement is the topic on which a node announces a model.
+// announcement returns the topic on which a node announces a model.
 func (h HomeAssistant) announcement(node, model string) string {
 	return h.DiscoveryPrefix + "/device/" + deviceID(node, model) + "/config"
 }
 
-// announce tells Home Assistant about the models, or, where it was told once
-// and is to be told no more, that they are gone.
+// announce publishes the models for Home Assistant; if it is disabled, it removes the
+// models that were announced before.
 func (r *reporter) announce() {
 	for _, m := range r.models {
 		var payload []byte // empty: removes the device
@@ -146,8 +145,7 @@ func (r *reporter) announce() {
 	}
 }
 
-// discovery describes a model. No topic stands at the root: every entity would
-// inherit it.
+// discovery describes a model. No topic is at the root: every entity would inherit it.
 func (h *homeAssistant) discovery(m *modelState, version string) map[string]any {
 	classes := m.Model.Posterior().Classes()
 	id := h.id(m.Name)
@@ -170,7 +168,7 @@ func (h *homeAssistant) discovery(m *modelState, version string) map[string]any 
 	if h.ExpireAfter > 0 {
 		class["expire_after"] = seconds(h.ExpireAfter)
 	}
-	if len(classes) > 0 { // an empty list of options is an error there
+	if len(classes) > 0 { // Home Assistant refuses an empty list of options
 		class["device_class"], class["options"] = "enum", classes
 	}
 	if len(classes) <= maxAttributes {
@@ -204,19 +202,18 @@ func (h *homeAssistant) discovery(m *modelState, version string) map[string]any 
 			"model": "sparse Gaussian-process classifier", "sw_version": version,
 		},
 		"origin":       map[string]any{"name": "edge", "sw_version": version},
-		"availability": []map[string]any{{"topic": h.prefix + "state"}}, // online and offline are the defaults
+		"availability": []map[string]any{{"topic": h.prefix + "state"}}, // online and offline are the default payloads
 		"components":   components,
 	}
 }
 
-// removed describes a component that is to be removed: of it, only the platform
-// is left.
+// removed describes a component that Home Assistant removes: it has only a platform.
 func removed(platform string) map[string]any { return map[string]any{"platform": platform} }
 
-// labels adds the components by which a person labels the model's last sample: a
-// button for each class, and an entry for the name of any class. A select would
-// not do: the frontend sends no choice that equals the one before, and most
-// samples are of the class of the sample before.
+// labels adds the components by which a person labels the model's last sample: a button
+// for each class, and a text entry for any class. A select is not suitable: the frontend
+// does not send a choice that equals the previous one, and consecutive samples usually
+// have the same class.
 func (h *homeAssistant) labels(m *modelState, classes []string, components map[string]any, entity func(platform, key, name string, more map[string]any) map[string]any) {
 	var keys []string
 	for _, class := range classes[:min(len(classes), maxButtons)] {
@@ -231,7 +228,7 @@ func (h *homeAssistant) labels(m *modelState, classes []string, components map[s
 	}
 	components["label_as"] = removed("text")
 	if m.Classes.Open || len(classes) > maxButtons {
-		// The entry shows no text: the frontend sends none that equals the one shown.
+		// The entry shows no text: the frontend does not send a text that equals the shown one.
 		components["label_as"] = entity("text", "label_as", "Label last sample as", map[string]any{
 			"command_topic": m.labelTopic, "qos": 1, "min": 0, "max": maxText,
 			"command_template": `{"id":"` + codec.LastID + `","label":{{ value | trim | to_json }},"source":"` + labelSource + `"}`,
@@ -240,15 +237,15 @@ func (h *homeAssistant) labels(m *modelState, classes []string, components map[s
 	}
 }
 
-// buttonOf returns the component key of a class's button. It depends on the name
-// alone, so that a button never comes to mean another class.
+// buttonOf returns the component key of a class's button. It depends on the name alone,
+// so that a button never changes its class.
 func buttonOf(class string) string {
 	hash := fnv.New64a()
 	hash.Write([]byte(class))
 	return fmt.Sprintf("%s%016x", buttonKey, hash.Sum64())
 }
 
-// labelCommand is what a button sends: the label of the model's last sample.
+// labelCommand returns the payload of a button: a label for the model's last sample.
 func labelCommand(class string) string {
 	text, err := json.Marshal(LateLabel{ID: codec.LastID, Label: class, Source: labelSource})
 	if err != nil { // texts can always be encoded

@@ -7,15 +7,14 @@ import (
 	"strconv"
 )
 
-// sampleKey identifies what an id stands for: the same after a restart.
+// sampleKey identifies a sample by stream, levels and id. It is stable over restarts.
 func sampleKey(stream string, levels []string, id string) uint64 {
 	return hash(append([]string{stream, id}, levels...)...)
 }
 
-// exampleKey identifies a sample that has an id, given its sampleKey, by its
-// features as they came, NaN where one is missing: the same after a restart,
-// never 0. A device that sends its own id with each sample sends another sample
-// when the features differ.
+// exampleKey identifies a sample with an id, given its sampleKey, by its features as
+// received, NaN for a missing one. It is stable over restarts and never 0. A device that
+// sends one id with all samples sends another sample when the features differ.
 func exampleKey(sample uint64, x []float64) uint64 {
 	h := sample
 	for _, v := range x {
@@ -28,19 +27,19 @@ func exampleKey(sample uint64, x []float64) uint64 {
 	return max(h, 1)
 }
 
-// messageKey identifies an entry of a message without an id by all that was
-// sent. Never 0.
+// messageKey identifies an entry of a message without an id by topic and payload. It is
+// never 0.
 func messageKey(topic string, payload []byte, entry int) uint64 {
 	return max(hash(topic, strconv.Itoa(entry), string(payload)), 1)
 }
 
-// idBits of a waiting sample's key come from its id alone, so that a label
-// without a device can find it, after a restart too; the others come from
-// stream and device. Among 5000 waiting samples an id is mistaken for another
-// with a probability of 5e-9.
+// idBits is the number of bits in the key of a pending sample that depend on its id
+// alone, so that a label without a device can find it, also after a restart; the other
+// bits depend on stream and device. Among 5000 pending samples an id is mistaken for
+// another with a probability of 5e-9.
 const idBits = 40
 
-// waitKey identifies a sample that waits for its label. Never 0.
+// waitKey identifies a pending sample. It is never 0.
 func waitKey(stream string, levels []string, id string) uint64 {
 	const low = 1<<(64-idBits) - 1
 	return max(hash(id)&^low|hash(append([]string{stream}, levels...)...)&low, 1)
@@ -49,8 +48,8 @@ func waitKey(stream string, levels []string, id string) uint64 {
 // idPart returns the bits of a waitKey that depend on the id alone.
 func idPart(key uint64) uint64 { return key >> (64 - idBits) }
 
-// hash is FNV-1a over the parts, each with its length before it, with the
-// finaliser of MurmurHash3 so that every bit depends on every byte.
+// hash is FNV-1a over the parts, each preceded by its length, with the finaliser of
+// MurmurHash3 so that every bit depends on every byte.
 func hash(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {

@@ -1,60 +1,60 @@
 package stream
 
 import (
-	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 	"slices"
 )
 
-// lesson is what one reading may teach: a sample to one model, or a label to
-// the models that have its sample.
-type lesson struct {
-	from   *source
-	to     *modelState // nil for a label
-	x      []float64
-	probs  []float64
-	said   online.Said // beside probs
-	label  string
-	weight float64 // of the label
-	device string
-	entry  int    // of the message
-	key    uint64 // identity of the sample; of the message where there is no id
-	repeat bool   // the key may be that of something taught before
-	wait   uint64 // identity under which the sample waits for a label; 0: it has no id
-	query  *Query // about the sample; nil: none
+// example is a labelled or unlabelled sample on its way to one model, or a label on its
+// way to the models that have its sample.
+type example struct {
+	from      *source
+	to        *modelState // nil for a label
+	x         []float64
+	probs     []float64
+	said      conformal.PredictionMeta // metadata of probs
+	label     string
+	weight    float64 // of the label
+	device    string
+	entry     int    // index in the message
+	key       uint64 // identity of the sample; of the message if it has no id
+	mayRepeat bool   // the key may be that of an earlier example
+	wait      uint64 // key of the pending sample; 0: the sample has no id
+	query     *Query // query for the label; nil: none
 
 	ahead, last int    // as in online.Pending
 	epoch       uint64 // of the classes of probs
-	version     uint64 // labels that the model had learnt
+	version     uint64 // number of labels that the model had learnt
 	seq         uint64 // of the prediction
 
-	id     string // of the sample that a label is for
-	labels []lateLabel
+	id      string // of the sample of a label
+	targets []labelTarget
 }
 
-// lateLabel says where a label finds its sample in one model.
-type lateLabel struct {
+// labelTarget identifies the sample of a label in one model.
+type labelTarget struct {
 	to     *modelState
-	keys   []uint64 // where device and stream are known
-	byID   bool     // the device is not known: the id must be enough
+	keys   []uint64 // if device and stream are known
+	byID   bool     // the device is unknown: the id must be unique
 	device string
 }
 
 // item is a message on its way through the committer.
 type item struct {
-	msg     *mqtt.Message
-	lessons []lesson
-	order   *instruction  // of a request
-	scratch codec.Scratch // has the features of lessons
-	early   early
-	home    itemPool
+	msg        *mqtt.Message
+	examples   []example
+	mutation   *mutation     // of a request; nil for other messages
+	scratch    codec.Scratch // memory of the features of examples
+	predecoded predecoded
+	home       itemPool
 
-	answerOnly bool // the message comes again, and teaches then
+	answerOnly bool // the message comes again, and is learnt then
 }
 
-// itemPool keeps items whose memory is free again. Other than sync.Pool it keeps
-// as many after a collection of garbage, and never more.
+// itemPool keeps unused items. Unlike sync.Pool it keeps them over a garbage
+// collection, and never more than its capacity.
 type itemPool chan *item
 
 const keptItems = 64
@@ -70,34 +70,33 @@ func newItem(home itemPool, msg *mqtt.Message) *item {
 	return it
 }
 
-// free lets another item have the memory of one whose message has been
-// acknowledged, and of its message.
+// free returns the memory of an acknowledged message and its item to their pools.
 func (it *item) free() {
-	if it.order != nil || cap(it.lessons) > manyLessons {
+	if it.mutation != nil || cap(it.examples) > manyExamples {
 		return
 	}
 	it.msg.Free()
-	it.msg, it.lessons, it.early = nil, it.lessons[:0], early{}
+	it.msg, it.examples, it.predecoded = nil, it.examples[:0], predecoded{}
 	select {
 	case it.home <- it:
 	default:
 	}
 }
 
-// spare returns memory for the probabilities of the next lesson.
+// spare returns memory for the probabilities of the next example.
 func (it *item) spare() []float64 {
-	if n := len(it.lessons); n < cap(it.lessons) {
-		return it.lessons[:n+1][n].probs
+	if n := len(it.examples); n < cap(it.examples) {
+		return it.examples[:n+1][n].probs
 	}
 	return nil
 }
 
-const manyLessons = 16 // of an item that is not worth keeping
+const manyExamples = 16 // examples of an item that does not return to its pool
 
-// named reports whether the ids of all that the message labels tell its
-// repetition. That of a late label may be a label that takes a correction back.
-func (it *item) named() bool {
-	return it.order == nil && !slices.ContainsFunc(it.lessons, func(l lesson) bool {
+// labelsByID reports whether the ids in the message identify a repetition of it. A late
+// label does not: it may undo a correction.
+func (it *item) labelsByID() bool {
+	return it.mutation == nil && !slices.ContainsFunc(it.examples, func(l example) bool {
 		return l.to == nil || l.label != "" && l.wait == 0
 	})
 }

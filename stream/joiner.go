@@ -10,36 +10,36 @@ import (
 	"edge/stream/topic"
 )
 
-// gatherer makes samples of values that come on topics of their own. For each
-// device it keeps the newest value of each feature; as soon as every feature
-// has one that arrived no longer than the window ago, these are a sample, and
-// all of them are used up. The order and the times of arrival alone decide.
-// What waits is lost with the process: a value is acknowledged when it is taken.
+// joiner makes samples of values that come on separate topics. For each device it keeps
+// the newest value of each feature; as soon as every feature has a value that arrived
+// within the window, these values are a sample, and are used up. Only the order and the
+// times of arrival decide. A waiting value is lost with the process: it is acknowledged
+// when it is accepted.
 //
-// Memory is bounded by the number of devices; the one that was silent for
-// longest makes room. One goroutine owns it.
-type gatherer struct {
-	index   map[string]int // of the features that the topic's level names
-	filters []string       // of the features' topics; "" where the level names the feature
-	level   int            // of the topic, that names the feature; −1: none
+// Memory is bounded by the number of devices; the device with the longest silence makes
+// room. One goroutine owns it.
+type joiner struct {
+	index   map[string]int // of the features that a topic level names
+	filters []string       // of the features' topics; "" if the level names the feature
+	level   int            // index of the topic level that names the feature; −1: none
 	window  time.Duration
 	max     int
 	counts  *counters
 
 	devices map[string]*list.Element
-	order   list.List // of *unfinished, silent for longest first
+	order   list.List // of *partialSample, longest silence first
 }
 
-// unfinished is what is known of a device's next sample.
-type unfinished struct {
+// partialSample holds the values of a device's next sample.
+type partialSample struct {
 	device string
 	x      []float64
-	at     []time.Time // zero where there is no value
+	at     []time.Time // zero for a missing value
 }
 
-func newGatherer(s codec.Stream, counts *counters) *gatherer {
+func newJoiner(s codec.Stream, counts *counters) *joiner {
 	names := s.FeatureNames()
-	g := &gatherer{
+	g := &joiner{
 		index: make(map[string]int, len(names)), filters: make([]string, len(names)),
 		level:  slices.Index(strings.Split(s.TopicTemplate, "/"), codec.FeatureLevel),
 		window: s.Join.Window, max: s.Join.Devices, counts: counts, devices: map[string]*list.Element{},
@@ -55,8 +55,8 @@ func newGatherer(s codec.Stream, counts *counters) *gatherer {
 	return g
 }
 
-// feature returns which feature the topic of that name holds.
-func (g *gatherer) feature(name string) (int, *codec.Refusal) {
+// feature returns the index of the feature on a topic.
+func (g *joiner) feature(name string) (int, *codec.Refusal) {
 	for i, f := range g.filters {
 		if f != "" && topic.Matches(f, name) {
 			return i, nil
@@ -73,9 +73,9 @@ func (g *gatherer) feature(name string) (int, *codec.Refusal) {
 	return i, nil
 }
 
-// add takes a value and returns the sample that it completes, nil if it
-// completes none.
-func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]float64, error) {
+// add accepts a value and returns the sample that it completes, nil if the sample is
+// still incomplete.
+func (g *joiner) add(topic, device string, value float64, now time.Time) ([]float64, error) {
 	i, err := g.feature(topic)
 	if err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 	if len(g.filters) == 1 {
 		return []float64{value}, nil
 	}
-	if len(device) > maxKnown {
-		return nil, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxKnown)
+	if len(device) > maxCachedName {
+		return nil, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are kept", len(device), maxCachedName)
 	}
 	e := g.devices[device]
 	if e == nil {
@@ -92,11 +92,11 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 			g.drop(g.order.Front())
 		}
 		d := len(g.filters)
-		e = g.order.PushBack(&unfinished{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
+		e = g.order.PushBack(&partialSample{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
 		g.devices[device] = e
 	}
 	g.order.MoveToBack(e)
-	u := e.Value.(*unfinished)
+	u := e.Value.(*partialSample)
 	if !u.at[i].IsZero() {
 		g.counts.valuesUnused.Add(1)
 	}
@@ -111,9 +111,9 @@ func (g *gatherer) add(topic, device string, value float64, now time.Time) ([]fl
 	return u.x, nil
 }
 
-// drop gives up what is known of a device.
-func (g *gatherer) drop(e *list.Element) {
-	u := g.order.Remove(e).(*unfinished)
+// drop removes the values of a device.
+func (g *joiner) drop(e *list.Element) {
+	u := g.order.Remove(e).(*partialSample)
 	delete(g.devices, u.device)
 	for _, at := range u.at {
 		if !at.IsZero() {

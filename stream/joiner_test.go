@@ -23,7 +23,7 @@ func TestGatherer(t *testing.T) {
 	s := values()
 	s.Join = codec.Join{Window: time.Second, Devices: 2}
 	c := new(counters)
-	g := newGatherer(s, c)
+	g := newJoiner(s, c)
 	start := time.Now()
 	for i, step := range []struct {
 		at     time.Duration
@@ -69,7 +69,7 @@ func TestGatherer(t *testing.T) {
 func TestGathererOfOneFeature(t *testing.T) {
 	s := codec.DefaultStream()
 	s.Topics, s.Format, s.Features = []string{"t/#"}, codec.FormatValue, []string{"temperature"}
-	g := newGatherer(s, new(counters))
+	g := newJoiner(s, new(counters))
 	for i := range 3 {
 		if x, err := g.add("t/x", "", float64(i), time.Now()); err != nil || len(x) != 1 || x[0] != float64(i) || len(g.devices) > 0 {
 			t.Errorf("add = %v, %v, want a sample at once", x, err)

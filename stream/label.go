@@ -13,22 +13,21 @@ import (
 	"edge/stream/topic"
 )
 
-// ErrBusy: the queue of messages is full; try again later.
+// ErrBusy reports a full queue; the caller may try again later.
 var ErrBusy = errors.New("the queue of messages is full")
 
-// LateLabel is the label of a sample that was answered before.
+// LateLabel is the label of an earlier sample.
 type LateLabel struct {
 	Model  string `json:"-"`
 	Device string `json:"-"`  // as in the sample's Prediction
 	ID     string `json:"id"` // of the sample, or "last" for the model's newest
 	Label  string `json:"label"`
-	Source string `json:"source"` // who says so
+	Source string `json:"source"` // author of the label
 }
 
-// Label teaches a label as a message on <base>/<node>/<model>/label/<device>
-// does: it takes its turn among the messages, and nil means that it is durable.
-// The error is ErrBusy, a *Refusal, or that of ctx: the label may then be taught
-// all the same.
+// Label handles a label like a message on <base>/<node>/<model>/label/<device>: the
+// label takes its turn among the messages, and is durable when the error is nil. The
+// error is ErrBusy, a *codec.Refusal, or that of ctx: the label may then be learnt later.
 func (n *Node) Label(ctx context.Context, l LateLabel) error {
 	to := n.cfg.prefix() + l.Model + "/label"
 	if l.Device != "" {
@@ -61,9 +60,9 @@ func (n *Node) Label(ctx context.Context, l LateLabel) error {
 	return nil
 }
 
-// ownLabel is attached to the message of a label that this program gives.
+// ownLabel is attached to the message of a label from this program.
 type ownLabel struct {
-	why *codec.Refusal // the first one, before the message is acknowledged; nil: the label was accepted
+	why *codec.Refusal // first refusal, set before the acknowledgement; nil: the label was accepted
 }
 
 func (l *ownLabel) refused(why *codec.Refusal) {

@@ -7,14 +7,14 @@ import (
 	"edge/stream/codec"
 )
 
-// limiter lets burst events through at once and then one every interval. The
-// zero value lets nothing through.
+// limiter allows burst events at once and then one for each interval. The zero value
+// allows none.
 type limiter struct {
 	interval time.Duration
 	burst    int
 
 	mu   sync.Mutex
-	full time.Time // when the whole burst is available again
+	full time.Time // time at which the whole burst is available again
 }
 
 // allow reports whether an event may happen now.
@@ -33,11 +33,11 @@ func (l *limiter) allow(now time.Time) bool {
 	return true
 }
 
-// limits are a limiter for each reason of a refusal.
-type limits map[codec.Reason]*limiter
+// rateLimits holds a limiter for each reason of a refusal.
+type rateLimits map[codec.Reason]*limiter
 
-func newLimits(interval time.Duration, burst int) limits {
-	all := limits{}
+func newRateLimits(interval time.Duration, burst int) rateLimits {
+	all := rateLimits{}
 	for _, reason := range codec.Reasons() {
 		all[reason] = &limiter{interval: interval, burst: burst}
 	}

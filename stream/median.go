@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// medianOf is how many durations a median is of.
+// medianOf is the number of durations in a median.
 const medianOf = 101
 
-// median is that of the latest durations. The zero value is ready.
+// median is the median of the latest durations. The zero value is ready.
 type median struct {
 	latest []time.Duration
 	next   int
@@ -23,7 +23,7 @@ func (m *median) add(d time.Duration) {
 	m.next = (m.next + 1) % medianOf
 }
 
-// value returns the median, 0 if there is nothing.
+// value returns the median, 0 without durations.
 func (m *median) value() time.Duration {
 	if len(m.latest) == 0 {
 		return 0

@@ -2,23 +2,26 @@ package stream
 
 import (
 	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
 	"time"
 )
 
-// modelState is what the pipeline keeps about one model.
+// modelState is the state of one model in the pipeline. The fields of each goroutine
+// share no cache line with fields that another one writes.
 type modelState struct {
 	ModelConfig
 	streams []*source
 	classes *classes
-	rejects limits // of the reject topic, by reason: a flood of one kind hides no other
-
-	latest newestPrediction // that latestTopic does not have yet; any goroutine may use it
-	aim    online.Aim       // of the published sets; any goroutine may use it
-
-	topicNames
-	workerState
-	committerState
+	rejects rateLimits // of the reject topic, one for each reason
 	*modelCounts
+	topicNames
+
+	workerState
+	latest latestPrediction             // not yet published on latestTopic; any goroutine may use it
+	aim    conformal.CoverageController // of the published sets; any goroutine may use it
+
+	committerState
 }
 
 // topicNames are the topics of one model.
@@ -35,32 +38,32 @@ func newTopicNames(prefix string) topicNames {
 
 // workerState is the state of a model that only the worker's goroutine uses.
 type workerState struct {
-	seq      uint64            // of the last prediction
-	unlearnt uint64            // samples with their labels that the newest posterior has not learnt, as far as is known
-	version  uint64            // of that posterior
-	repeated uint64            // of redelivered, as unlearnt knows it
-	frozen   bool              // labels will teach nothing, as far as is known
-	cbor     *cborEncoder      // of predictions; nil: JSON
-	asker    *online.Asker     // nil: nothing is asked
-	answers  map[string]string // topics of predictions, by device
+	seq         uint64            // sequence of the last prediction
+	inFlight    uint64            // estimated number of labelled samples that the newest posterior has not learnt
+	version     uint64            // of the newest posterior
+	repetitions uint64            // value of redelivered in the estimate
+	frozen      bool              // labels are expected to be ignored
+	cbor        *cborEncoder      // encoder of predictions; nil: JSON
+	asker       *active.Selector  // nil: no labels are requested
+	answers     map[string]string // topics of predictions, by device
 }
 
 // committerState is the state of a model that only the committer's goroutine uses.
 type committerState struct {
-	waiting *waiting
-	last    newest // sample
-	settled newest // sample of those that were settled; last differs by the group that is being gathered
-	place   uint64 // labels that were taught, as far as is known
-	late    online.Lag
-	delays  median
-	open    int       // observations in the minibatch that is filling, as far as is known
-	since   time.Time // when the oldest of them was committed; zero after a Boundary
+	pendingStore  *pendingStore
+	last          lastSample // newest sample
+	committedLast lastSample // newest sample of the last committed group
+	labelCount    uint64     // estimated number of learnt labels
+	late          online.Lag
+	delays        median
+	open          int       // estimated number of observations in the open minibatch
+	since         time.Time // commit of the oldest of them; zero after a Boundary
 
-	mark uint64          // what the journal remembers
-	owed []online.Record // committed, and not handed to the model
+	mark uint64          // bits in the journal
+	owed []online.Record // committed, but not handed to the model
 }
 
-// off reports whether a request has switched learning off, which comes in its
-// turn among the labels: those before it are learnt, also where they come again
-// after it. The committer's.
-func (m *modelState) off() bool { return m.mark&markFrozen != 0 }
+// learningOff reports whether a request has switched learning off. The request has its
+// position among the labels: earlier labels are learnt, also if they come again later.
+// Only the committer calls it.
+func (m *modelState) learningOff() bool { return m.mark&markFrozen != 0 }

@@ -6,50 +6,50 @@ import (
 	"time"
 )
 
-// newest is the latest sample of a model.
-type newest struct {
-	waiter // whose slices are its own
-	device string
-	at     time.Time
-	none   bool // the sample was taught before, or there is none
+// lastSample is the newest sample of a model.
+type lastSample struct {
+	pendingSample // with slices of its own
+	device        string
+	at            time.Time
+	none          bool // the sample was learnt before, or no sample came
 }
 
-// keep takes a copy of a sample.
-func (n *newest) keep(p waiter, device string, at time.Time) {
+// set stores a copy of a sample.
+func (n *lastSample) set(p pendingSample, device string, at time.Time) {
 	x, probs := append(n.sample.X[:0], p.sample.X...), append(n.sample.Probs[:0], p.sample.Probs...)
-	n.waiter, n.device, n.at, n.none = p, device, at, false
+	n.pendingSample, n.device, n.at, n.none = p, device, at, false
 	n.sample.X, n.sample.Probs = x, probs
 }
 
-// copy makes n what another one is.
-func (n *newest) copy(other *newest) {
-	n.keep(other.waiter, other.device, other.at)
+// copyFrom stores a copy of other.
+func (n *lastSample) copyFrom(other *lastSample) {
+	n.set(other.pendingSample, other.device, other.at)
 	n.none = other.none
 }
 
-// waiting returns a copy of the sample.
-func (n *newest) waiting() *waiter {
-	p := n.waiter
+// pending returns a copy of the sample.
+func (n *lastSample) pending() *pendingSample {
+	p := n.pendingSample
 	p.sample.X, p.sample.Probs = slices.Clone(p.sample.X), slices.Clone(p.sample.Probs)
 	return &p
 }
 
-// newestPrediction is one that any goroutine may set and take.
-type newestPrediction struct {
+// latestPrediction is a prediction that any goroutine may set and take.
+type latestPrediction struct {
 	mu    sync.Mutex
 	p     Prediction
 	there bool
 }
 
-func (n *newestPrediction) set(p *Prediction) {
+func (n *latestPrediction) set(p *Prediction) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p.CopyTo(&n.p)
 	n.there = true
 }
 
-// take returns what was set since the last call, as JSON; nil if nothing was.
-func (n *newestPrediction) take() []byte {
+// take returns the prediction that was set since the last call, as JSON; nil for none.
+func (n *latestPrediction) take() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.there {

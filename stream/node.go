@@ -11,106 +11,107 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
 	"edge/stream/mqtt"
 )
 
 const (
-	drainWithin   = 2 * time.Second // to answer and commit what has arrived, after the end of Run's ctx
-	publishWithin = time.Second     // to publish what is left after that
+	drainWithin   = 2 * time.Second // time to answer and commit received messages after the end of Run's ctx
+	publishWithin = time.Second     // time to publish waiting messages after that
 
 )
 
-// ErrUnfinished is what Run says when a stop had no time for all that had
-// arrived. Nothing that was acknowledged is missing.
-var ErrUnfinished = errors.New("stream: stop: not everything that had arrived was committed in time; the broker will send it again")
+// ErrUnfinished reports that a stop had no time for all received messages. No
+// acknowledged message is lost.
+var ErrUnfinished = errors.New("stream: stop: some received messages were not committed in time; the broker will send them again")
 
-// ModelConfig is one model and how it is fed.
+// ModelConfig configures one model and its streams.
 type ModelConfig struct {
 	// Name is a level of the model's topics: [a-z0-9_-].
 	Name string
 	// Model predicts and learns; it must live until Run has returned.
 	Model Model
-	// Streams are the names of those that feed the model, at least one.
+	// Streams are the names of the streams that feed the model, at least one.
 	Streams []string
-	// Features are the names of its inputs, in the model's order; every stream
-	// must have them. Nil: those of the first stream.
+	// Features are the names of the inputs, in the model's order; every stream must
+	// have them. Nil: those of the first stream.
 	Features []string
-	// Classes are the labels that it accepts, as its learner was told.
+	// Classes are the permitted labels, as in the learner's configuration.
 	Classes online.Classes
-	// Batch says when its minibatches close, as its learner was told.
+	// Batch closes the minibatches, as in the learner's configuration.
 	Batch online.Batch
 	// Pending bounds the samples that wait for a label.
 	Pending Pending
-	// Waiting are the samples that waited when the journal was closed, oldest first.
+	// Waiting are the pending samples in the journal, oldest first.
 	Waiting []online.Pending
-	// Mark is what the journal remembers of the model, as it was told in a Commit.
+	// Mark holds the bits of the model in the journal, from the last Commit.
 	Mark uint64
 	// Output is the format of the predictions: json or cbor. Empty: json.
 	Output string
-	// Active says which labels are asked for. The zero value: none.
-	Active online.Asking
-	// Seed of the noise with which they are chosen.
+	// Active decides which labels are requested. The zero value: none.
+	Active active.Config
+	// Seed is the seed of the noise of Active.
 	Seed uint64
 }
 
-// Deps are what a Node works with.
+// Deps are the collaborators of a Node.
 type Deps struct {
 	Models  []ModelConfig
 	Journal Journal
-	// Subscriptions, if set, lets topics that an earlier configuration had be
-	// given back to the broker, whose session would go on sending them.
+	// Subscriptions, if set, stores the subscriptions, so that those of an earlier
+	// configuration can be ended; the broker's session would go on with them.
 	Subscriptions mqtt.Subscriptions
-	// Taken are the messages that the journal has noted as taken.
+	// Taken are the unconfirmed messages in the journal.
 	Taken   online.Taken
-	Log     *slog.Logger // nil: none
+	Log     *slog.Logger // nil: no log
 	Build   Build
 	Program Program
-	// Health, if set, adds what other parts of the program know to the node's
-	// health. It is called once a minute.
+	// Health, if set, returns further members of the node's health. It is called once
+	// a minute.
 	Health func() map[string]any
-	// OnPrediction, if set, is called with every prediction from the goroutine
-	// that makes them: it must not wait, and keep no more than a copy (CopyTo).
+	// OnPrediction, if set, is called with every prediction in the worker's goroutine.
+	// It must not wait, and keep no more than a copy (CopyTo).
 	OnPrediction func(*Prediction)
-	// OnLabel, if set, is called when a label is durable that came after the
-	// prediction with this Seq: it must not wait.
+	// OnLabel, if set, is called when a label is durable that came after the prediction
+	// with this Seq. It must not wait.
 	OnLabel func(model string, seq uint64, label string)
-	// OnEvent, if set, is called with every event, from any goroutine: it must not wait.
+	// OnEvent, if set, is called with every event, in any goroutine. It must not wait.
 	OnEvent func(Event)
-	// Settings identify the configuration, for info.
+	// Settings identifies the configuration in the info message.
 	Settings string
 	// Dial, if set, opens the connections to the broker; nil: over the network.
 	Dial mqtt.Dialer
-	// After is the node that this one replaces, see TakeOver; its models are the
-	// same where the names are the same.
+	// After is the node that this one replaces, see Inherit. Models of one name are the
+	// same in both.
 	After *Node
 }
 
-// Node is one MQTT edge node. NewNode makes it, Run runs it, once.
+// Node is one MQTT edge node. NewNode makes it; Run runs it, once.
 type Node struct {
-	cfg     Config
-	log     *slog.Logger
-	counts  *counters
-	after   *Node // until TakeOver
-	sources []*source
-	lost    *source // of messages that no source asks for
-	models  []*modelState
-	heard   map[string]*sourceCounts // by name: of the sources, and of those of the nodes before
-	taught  map[string]*modelCounts  // likewise
+	cfg          Config
+	log          *slog.Logger
+	counts       *counters
+	previous     *Node // until Inherit
+	sources      []*source
+	unrouted     *source // source of messages without a source
+	models       []*modelState
+	sourceCounts map[string]*sourceCounts // by name: of this node's sources and those of the previous nodes
+	modelCounts  map[string]*modelCounts  // by name: of this node's models and those of the previous nodes
 
-	client    *mqtt.Client
-	ring      *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
-	deferred  *mqtt.Queue[*mqtt.Message] // messages that are only answered: they come again
-	queue     chan *item
-	outbox    *mqtt.Outbox
-	observer  *observer // nil: none
-	worker    *worker
-	committer *committer
-	report    *reporter
-	program   Program
-	errands   *errands
+	client     *mqtt.Client
+	ring       *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
+	deferred   *mqtt.Queue[*mqtt.Message] // messages that are only answered, because they come again
+	queue      chan *item
+	outbox     *mqtt.Outbox
+	fallback   *fallback // nil: no fallback
+	worker     *worker
+	committer  *committer
+	report     *reporter
+	program    Program
+	background *backgroundQueue
 }
 
-// NewNode checks the configuration and wires a node; nothing runs yet.
+// NewNode checks the configuration and wires a node. It starts nothing.
 func NewNode(cfg Config, deps Deps) (*Node, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
@@ -122,7 +123,7 @@ func NewNode(cfg Config, deps Deps) (*Node, error) {
 	return n.wire(cfg, deps, filters), nil
 }
 
-// wire gives a node that is joined all that it works with.
+// wire sets the parts of a connected node.
 func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	prefix := cfg.prefix()
 	qos := byte(cfg.MQTT.QoS)
@@ -132,17 +133,17 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		home:   newHomeAssistant(cfg, prefix),
-		counts: n.counts, stats: n.Stats, more: deps.Health, heard: deps.OnEvent, log: n.log, started: time.Now(), logs: newLimits(logEvery, 1), limits: n.limits(),
+		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), logLimits: newRateLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.report.settings.Store(&deps.Settings)
 	n.worker = &worker{
-		node: cfg.Node, ring: n.ring, router: n.router(), lost: n.lost, out: n.queue, report: n.report,
-		outbox: n.outbox, qos: qos, hook: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: make(itemPool, keptItems), shared: shared{ws: model.NewWorkspace()},
+		node: cfg.Node, ring: n.ring, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
+		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
+		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace()},
 	}
 	n.committer = &committer{
-		in: n.queue, try: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
-		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, labelled: deps.OnLabel,
+		in: n.queue, probe: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
+		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, onLabel: deps.OnLabel,
 		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed, newest: &n.counts.sequence},
 	}
 	n.committer.unconfirmed.load(deps.Taken)
@@ -150,30 +151,29 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	if id == "" {
 		id = mqtt.DefaultClientID(cfg.Node)
 	}
-	n.deferred = mqtt.NewQueue(observedQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
+	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.client = mqtt.NewClient(mqtt.Options{
 		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
 		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
 		Event: func(kind, detail string) { n.report.event("", kind, detail) },
 		Serve: func(ctx context.Context, c *mqtt.Conn) {
-			n.report.hello()
+			n.report.birth()
 			n.outbox.Serve(ctx, c)
 		},
 	})
-	n.observer = n.newObserver()
-	n.worker.observed = n.deferred
+	n.fallback = n.newFallback()
+	n.worker.deferred = n.deferred
 	if cfg.LossWindow > 0 {
 		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
 	}
 	return n
 }
 
-// Run connects and works until ctx ends. Then it takes in no more, answers and
-// commits what has arrived, publishes the final metrics, says that it is
-// offline and disconnects, within five seconds. The error says that something
-// that has arrived was left for the broker to send again. If the cause of ctx's
-// end is ErrReplaced, another node follows and nobody is told that this one is
-// offline.
+// Run connects and works until ctx ends. Then it receives no more messages, answers and
+// commits the received ones, publishes the final metrics and that the node is offline,
+// and disconnects, within five seconds. ErrUnfinished reports that a received message
+// was left for the broker to send again. If the cause of ctx's end is ErrReplaced,
+// another node follows, and Run does not publish that this one is offline.
 func (n *Node) Run(ctx context.Context) error {
 	background := context.WithoutCancel(ctx)
 	online, disconnect := context.WithCancel(background)
@@ -185,9 +185,9 @@ func (n *Node) Run(ctx context.Context) error {
 	stop := make(chan struct{})
 
 	var network, reports, work, requests sync.WaitGroup
-	requests.Go(func() { n.errands.run(ctx) })
+	requests.Go(func() { n.background.run(ctx) })
 	network.Go(func() { n.client.Run(online) })
-	network.Go(func() { n.observer.run(ctx) })
+	network.Go(func() { n.fallback.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
@@ -223,7 +223,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// Notify publishes a learner's notice as an event. It never waits.
+// Notify publishes a notice of a learner as an event. It never waits.
 func (n *Node) Notify(notice online.Notice) {
 	for _, m := range n.models {
 		if m.Name != notice.Model {
@@ -231,7 +231,7 @@ func (n *Node) Notify(notice online.Notice) {
 		}
 		switch notice.Kind {
 		case online.NoticeClassAdded:
-			if m.Classes.Confirm > 1 { // else the committer knew before, and may know that it was removed since
+			if m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
 				m.classes.add(notice.Detail)
 			}
 		case online.NoticeRolledBack:
@@ -241,11 +241,11 @@ func (n *Node) Notify(notice online.Notice) {
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
 }
 
-// CheckJournal has the journal tried by a commit of nothing, so that a failure
-// is reported, and made good, before a label needs it. It never waits.
+// CheckJournal requests an empty commit, so that a failure of the journal is reported
+// and repaired before a label needs it. It never waits.
 func (n *Node) CheckJournal() {
 	select {
-	case n.committer.try <- struct{}{}:
-	default: // one is due
+	case n.committer.probe <- struct{}{}:
+	default: // one is pending
 	}
 }

@@ -260,7 +260,7 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		p := newProbe(t, b)
 		p.send("factory/p7/vibration", each(100, withID)...) // the window is full
 		eventually(t, "the second connection", func() bool {
-			c := d.observer.client.Conn()
+			c := d.fallback.client.Conn()
 			return c != nil && c.Subscribed()
 		})
 		const sent = 200
@@ -275,7 +275,7 @@ func TestAnsweredWhileTheJournalFails(t *testing.T) {
 		if s := d.Stats(); s.Redelivered != 0 || len(s.Rejected) != 0 {
 			t.Errorf("redelivered %d, rejected %v", s.Redelivered, s.Rejected)
 		}
-		eventually(t, "the second connection to end", func() bool { return d.observer.client.Conn() == nil })
+		eventually(t, "the second connection to end", func() bool { return d.fallback.client.Conn() == nil })
 		p.send("factory/p7/vibration", each(sent+10, withID)[sent:]...)
 		eventually(t, "more", func() bool { return d.Stats().Learned == sent+10 })
 		if now := d.Stats().Observed; now != 100 {

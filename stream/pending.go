@@ -8,83 +8,83 @@ import (
 	"edge/online"
 )
 
-// waiterBytes is what a waiting sample takes beside its numbers and its label.
-const waiterBytes = 256
+// pendingBytes is the memory of a pending sample beside its numbers and its label.
+const pendingBytes = 256
 
-const maxForgotten = 4096 // samples; one more, and all are forgotten
+const maxDroppedKeys = 4096 // keys; at one more, all are dropped
 
-// waiting holds the samples of one model that wait for their label, bounded by
-// number, bytes and age, and the latest that were taught one, for corrections.
-// One goroutine owns it.
+// pendingStore holds the samples of one model that wait for their label, bounded by
+// number, bytes and age, and the newest labelled ones, for corrections. One goroutine
+// owns it.
 //
-// Age is counted on a clock of its own: the time that the node has run, which
-// goes on after a restart from the latest arrival that the journal knows. Time
-// in which the node does not run ages nothing, nor does a clock that is set.
-type waiting struct {
+// Age is measured in running time of the node, which continues after a restart from the
+// latest arrival in the journal. Neither a stop of the node nor a change of the clock
+// ages a sample.
+type pendingStore struct {
 	limits Pending
 	start  time.Time     // monotonic
 	base   time.Duration // of the clock at start
 
-	unlabelled, taught list.List // of *waiter, oldest first
-	byKey              map[uint64]*list.Element
-	byID               map[uint64][]uint64 // keys of the samples that share an id
-	bytes              int
-	forgotten          map[uint64]bool // latest samples that were labelled and are not kept any more; at most maxForgotten
+	unlabelled, labelled list.List // of *pendingSample, oldest first
+	byKey                map[uint64]*list.Element
+	byID                 map[uint64][]uint64 // keys of the samples with one id
+	bytes                int
+	droppedKeys          map[uint64]bool // keys of labelled samples that are not kept any more; at most maxDroppedKeys
 
-	changes []change // since keep
+	changes []change // since commit
 }
 
-// change is a sample that came or went.
+// change is an insertion or a removal.
 type change struct {
-	sample *waiter
+	sample *pendingSample
 	gone   bool
 }
 
-type waiter struct {
+type pendingSample struct {
 	sample  online.Pending
-	version uint64 // labels that the model had learnt when it was predicted
-	seq     uint64 // of its prediction
-	fresh   bool   // it came in this run: version and seq are known
-	stored  bool   // the journal has it
+	version uint64 // number of labels that the model had learnt at the prediction
+	seq     uint64 // of the prediction
+	fresh   bool   // the sample came in this run: version and seq are known
+	stored  bool   // the journal has the sample
 }
 
-func newWaiting(limits Pending, recovered []online.Pending, now time.Time) (w *waiting, dropped []*waiter) {
-	w = &waiting{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
+func newPendingStore(limits Pending, recovered []online.Pending, now time.Time) (w *pendingStore, dropped []*pendingSample) {
+	w = &pendingStore{limits: limits, start: now, byKey: map[uint64]*list.Element{}, byID: map[uint64][]uint64{}}
 	for i := range recovered {
 		w.base = max(w.base, recovered[i].Clock)
 	}
 	for i := range recovered {
-		w.insert(&waiter{sample: recovered[i], stored: true})
+		w.insert(&pendingSample{sample: recovered[i], stored: true})
 	}
 	dropped = w.shrink()
-	w.keep()
+	w.commit()
 	return w, dropped
 }
 
-func (w *waiting) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
+func (w *pendingStore) clock(now time.Time) time.Duration { return w.base + now.Sub(w.start) }
 
-// len is the number of samples that wait for their label.
-func (w *waiting) len() int { return w.unlabelled.Len() }
+// len returns the number of samples that wait for their label.
+func (w *pendingStore) len() int { return w.unlabelled.Len() }
 
-// list is where a sample is.
-func (w *waiting) list(p *waiter) *list.List {
+// list returns the list of a sample.
+func (w *pendingStore) list(p *pendingSample) *list.List {
 	if p.sample.Label != "" {
-		return &w.taught
+		return &w.labelled
 	}
 	return &w.unlabelled
 }
 
-func (p *waiter) size() int {
-	return waiterBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + len(p.sample.Label)
+func (p *pendingSample) size() int {
+	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + len(p.sample.Label)
 }
 
-func (w *waiting) insert(p *waiter) {
+func (w *pendingStore) insert(p *pendingSample) {
 	if e := w.byKey[p.sample.Key]; e != nil {
 		w.remove(e)
 	}
 	l := w.list(p)
 	at := l.Back()
-	for at != nil && at.Value.(*waiter).sample.Clock > p.sample.Clock {
+	for at != nil && at.Value.(*pendingSample).sample.Clock > p.sample.Clock {
 		at = at.Prev()
 	}
 	if at != nil {
@@ -98,19 +98,19 @@ func (w *waiting) insert(p *waiter) {
 	w.byID[id] = append(w.byID[id], p.sample.Key)
 }
 
-// limit changes the limits, and returns those that there is no room for.
-func (w *waiting) limit(limits Pending) (dropped []*waiter) {
+// setLimits changes the limits, and returns the samples that exceed them.
+func (w *pendingStore) setLimits(limits Pending) (dropped []*pendingSample) {
 	w.limits = limits
 	return w.shrink()
 }
 
-// keep makes what has changed stay; undo takes back what has changed since.
-func (w *waiting) keep() {
+// commit makes the changes permanent; rollback undoes the changes since.
+func (w *pendingStore) commit() {
 	clear(w.changes)
 	w.changes = w.changes[:0]
 }
 
-func (w *waiting) undo() {
+func (w *pendingStore) rollback() {
 	for _, c := range slices.Backward(w.changes) {
 		if c.gone {
 			w.insert(c.sample)
@@ -118,22 +118,22 @@ func (w *waiting) undo() {
 			w.remove(e)
 		}
 	}
-	w.keep()
+	w.commit()
 }
 
-// add takes a sample up and returns those that make room for it. Its age is
-// counted from now.
-func (w *waiting) add(p waiter, now time.Time) (kept *waiter, dropped []*waiter) {
+// add inserts a sample and returns the samples that made room for it. The age of the
+// sample starts now.
+func (w *pendingStore) add(p pendingSample, now time.Time) (kept *pendingSample, dropped []*pendingSample) {
 	p.sample.Clock = w.clock(now)
 	w.insert(&p)
 	return &p, w.shrink()
 }
 
-// shrink drops the oldest samples that are too many, those that were taught first.
-func (w *waiting) shrink() (dropped []*waiter) {
-	for w.taught.Len() > w.limits.Corrections || w.taught.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		p := w.remove(w.taught.Front())
-		w.forget(p.sample.Key)
+// shrink removes the oldest samples above the limits, labelled ones first.
+func (w *pendingStore) shrink() (dropped []*pendingSample) {
+	for w.labelled.Len() > w.limits.Corrections || w.labelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
+		p := w.remove(w.labelled.Front())
+		w.noteDropped(p.sample.Key)
 		dropped = append(dropped, p)
 	}
 	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
@@ -142,40 +142,40 @@ func (w *waiting) shrink() (dropped []*waiter) {
 	return dropped
 }
 
-// expire drops the samples that have been here too long.
-func (w *waiting) expire(now time.Time) (dropped []*waiter) {
-	for _, l := range []*list.List{&w.unlabelled, &w.taught} {
-		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*waiter).sample.Clock > w.limits.TTL; e = l.Front() {
+// expire removes the samples that exceed the TTL.
+func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
+	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
+		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*pendingSample).sample.Clock > w.limits.TTL; e = l.Front() {
 			dropped = append(dropped, w.remove(e))
 		}
 	}
 	return dropped
 }
 
-// forgot reports whether the sample under a key was labelled in this run, and is
-// not kept any more.
-func (w *waiting) forgot(key uint64) bool { return w.forgotten[key] }
+// wasDropped reports whether the sample of a key was labelled in this run and is not
+// kept any more.
+func (w *pendingStore) wasDropped(key uint64) bool { return w.droppedKeys[key] }
 
-// forget notes that a labelled sample is not kept any more.
-func (w *waiting) forget(key uint64) {
-	if len(w.forgotten) == maxForgotten || w.forgotten == nil {
-		w.forgotten = map[uint64]bool{}
+// noteDropped notes that a labelled sample is not kept any more.
+func (w *pendingStore) noteDropped(key uint64) {
+	if len(w.droppedKeys) == maxDroppedKeys || w.droppedKeys == nil {
+		w.droppedKeys = map[uint64]bool{}
 	}
-	w.forgotten[key] = true
+	w.droppedKeys[key] = true
 }
 
-// get returns the sample under a key, nil if there is none. It stays.
-func (w *waiting) get(key uint64) *waiter {
+// get returns the sample of a key, nil without one.
+func (w *pendingStore) get(key uint64) *pendingSample {
 	e := w.byKey[key]
 	if e == nil {
 		return nil
 	}
-	return e.Value.(*waiter)
+	return e.Value.(*pendingSample)
 }
 
-// sharing returns the keys of the samples that wait under the id of key; of
-// those that were taught under it, if none waits.
-func (w *waiting) sharing(key uint64) (keys []uint64) {
+// sameID returns the keys of the unlabelled samples with the id of key; without any,
+// those of the labelled ones.
+func (w *pendingStore) sameID(key uint64) (keys []uint64) {
 	taught := true
 	for _, k := range w.byID[idPart(key)] {
 		switch waits := w.get(k).sample.Label == ""; {
@@ -188,8 +188,8 @@ func (w *waiting) sharing(key uint64) (keys []uint64) {
 	return keys
 }
 
-// take returns the sample under a key, which is here no longer; nil if there is none.
-func (w *waiting) take(key uint64) *waiter {
+// removeKey removes and returns the sample of a key, nil without one.
+func (w *pendingStore) removeKey(key uint64) *pendingSample {
 	e := w.byKey[key]
 	if e == nil {
 		return nil
@@ -197,8 +197,8 @@ func (w *waiting) take(key uint64) *waiter {
 	return w.remove(e)
 }
 
-func (w *waiting) remove(e *list.Element) *waiter {
-	p := e.Value.(*waiter)
+func (w *pendingStore) remove(e *list.Element) *pendingSample {
+	p := e.Value.(*pendingSample)
 	w.list(p).Remove(e)
 	delete(w.byKey, p.sample.Key)
 	w.changes = append(w.changes, change{p, true})

@@ -69,27 +69,27 @@ func pendingFor(ttl time.Duration, n int) Pending {
 
 func TestWaiting(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	sample := func(device, id, label string) waiter {
-		return waiter{sample: online.Pending{Model: "m", Key: waitKey("s", []string{device}, id), X: []float64{1}, Label: label}}
+	sample := func(device, id, label string) pendingSample {
+		return pendingSample{sample: online.Pending{Model: "m", Key: waitKey("s", []string{device}, id), X: []float64{1}, Label: label}}
 	}
-	w, _ := newWaiting(pendingFor(time.Minute, 3), nil, now)
+	w, _ := newPendingStore(pendingFor(time.Minute, 3), nil, now)
 	a, b, c, d := sample("p1", "1", ""), sample("p2", "1", ""), sample("p1", "2", ""), sample("p1", "3", "")
 	w.add(a, now)
 	w.add(b, now.Add(time.Second))
 	w.add(c, now.Add(2*time.Second))
-	if got := w.sharing(waitKey("", nil, "1")); len(got) != 2 {
+	if got := w.sameID(waitKey("", nil, "1")); len(got) != 2 {
 		t.Errorf("%d samples share id 1, want 2", len(got))
 	}
 	if _, evicted := w.add(d, now.Add(3*time.Second)); len(evicted) != 1 || evicted[0].sample.Key != a.sample.Key {
 		t.Errorf("evicted %v, want the oldest", evicted)
 	}
-	if got := w.sharing(waitKey("", nil, "1")); len(got) != 1 || got[0] != b.sample.Key {
+	if got := w.sameID(waitKey("", nil, "1")); len(got) != 1 || got[0] != b.sample.Key {
 		t.Errorf("under id 1: %v, want that of p2", got)
 	}
-	if w.take(a.sample.Key) != nil {
+	if w.removeKey(a.sample.Key) != nil {
 		t.Error("took a sample that was evicted")
 	}
-	if p := w.take(c.sample.Key); p == nil || p.sample.Key != c.sample.Key || w.get(c.sample.Key) != nil {
+	if p := w.removeKey(c.sample.Key); p == nil || p.sample.Key != c.sample.Key || w.get(c.sample.Key) != nil {
 		t.Error("take")
 	}
 	if gone := w.expire(now.Add(time.Minute + time.Second)); len(gone) != 0 {
@@ -109,8 +109,8 @@ func TestWaiting(t *testing.T) {
 	for i := range 3 {
 		w.add(sample("p1", fmt.Sprint("taught ", i), "ok"), now.Add(5*time.Second))
 	}
-	if w.get(d.sample.Key) != nil || w.taught.Len() != 2 {
-		t.Errorf("%d taught samples are kept, want the 2 latest", w.taught.Len())
+	if w.get(d.sample.Key) != nil || w.labelled.Len() != 2 {
+		t.Errorf("%d taught samples are kept, want the 2 latest", w.labelled.Len())
 	}
 	wide := sample("p1", "wide", "")
 	wide.sample.X = make([]float64, 1000)
@@ -138,7 +138,7 @@ func TestWaitingRecovered(t *testing.T) {
 		recovered = append(recovered, online.Pending{Key: waitKey("s", nil, fmt.Sprint(i)), Clock: time.Duration(i) * time.Minute})
 	}
 	recovered = append(recovered, online.Pending{Key: 1, Label: "ok", Clock: 4 * time.Minute})
-	w, dropped := newWaiting(pendingFor(time.Hour, 3), recovered, now)
+	w, dropped := newPendingStore(pendingFor(time.Hour, 3), recovered, now)
 	if w.len() != 3 || len(dropped) != 2 || dropped[0].sample.Key != recovered[0].Key || !dropped[0].stored || w.get(1) == nil {
 		t.Errorf("%d wait, %d dropped, want 3 and the 2 oldest", w.len(), len(dropped))
 	}
@@ -151,7 +151,7 @@ func TestWaitingRecovered(t *testing.T) {
 	}
 	none := pendingFor(time.Hour, 0)
 	none.Corrections = 0
-	if w, dropped := newWaiting(none, recovered, now); w.len() != 0 || len(dropped) != 6 {
+	if w, dropped := newPendingStore(none, recovered, now); w.len() != 0 || len(dropped) != 6 {
 		t.Errorf("with max 0: %d wait, %d dropped, want 0 and 6", w.len(), len(dropped))
 	}
 }

@@ -750,8 +750,8 @@ func TestQoS0(t *testing.T) {
 		close(block)
 		time.Sleep(time.Minute)
 		s := r.node.Stats()
-		if s.Learned+s.LessonsDropped != n || s.LessonsDropped == 0 || s.Learned < commitQueue {
-			t.Errorf("learnt %d, dropped %d, want both and together %d", s.Learned, s.LessonsDropped, n)
+		if s.Learned+s.ExamplesDropped != n || s.ExamplesDropped == 0 || s.Learned < commitQueue {
+			t.Errorf("learnt %d, dropped %d, want both and together %d", s.Learned, s.ExamplesDropped, n)
 		}
 	})
 }
@@ -846,7 +846,7 @@ func TestNewNodeRefuses(t *testing.T) {
 		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing.streams []"},
 		{func(c *Config, m *ModelConfig) { m.Streams = []string{"x"} }, `there is no stream "x"; there are vibration`},
 		{func(c *Config, m *ModelConfig) { m.Features = []string{"f0", "f9"} }, `stream vibration has no feature "f9"`},
-		{func(c *Config, m *ModelConfig) { m.Model = newFakeModel(7) }, "2 of them, but the model was made for 7"},
+		{func(c *Config, m *ModelConfig) { m.Model = newFakeModel(7) }, "2 names, but the model has 7 features"},
 		{func(c *Config, m *ModelConfig) { c.Labels[0].Model = "x" }, "labels[0].model x: there is no such model"},
 		{func(c *Config, m *ModelConfig) { m.Pending.TTL = 0 }, "models.bearing.pending.ttl 0s"},
 		{func(c *Config, m *ModelConfig) { c.MQTT.QoS = 3 }, "mqtt.qos 3"},
@@ -914,9 +914,9 @@ func TestForbiddenTopics(t *testing.T) {
 // Names that are longer than those of any device take no memory for long.
 func TestLongNamesAreNotRemembered(t *testing.T) {
 	var in map[string]int
-	long := strings.Repeat("x", maxKnown)
-	remember(&in, long, 1)
-	remember(&in, long+"x", 2)
+	long := strings.Repeat("x", maxCachedName)
+	putBounded(&in, long, 1)
+	putBounded(&in, long+"x", 2)
 	if len(in) != 1 || in[long] != 1 {
 		t.Errorf("%d are remembered, want the first", len(in))
 	}

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,29 +8,29 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"edge/online"
+	"edge/online/drift"
 	"edge/stream/codec"
 )
 
-// Prediction is the answer to one sample.
+// Prediction is the prediction for one sample.
 type Prediction struct {
 	Node, Model string
 	Stream      string
-	Device      string    // captured levels of the topic, with / between them; "" for none
-	ID          string    // "" if the sample has none
-	Seq         uint64    // 1, 2, 3, … for each model since the node started, without gaps
-	Version     uint64    // samples that the model had learnt
-	X           []float64 // D raw features, in the model's order; NaN where one is missing
+	Device      string    // captured levels of the topic, joined by /; "" for none
+	ID          string    // "" without an id
+	Seq         uint64    // 1, 2, 3, … for each model since the start of the node, without gaps
+	Version     uint64    // number of samples that the model had learnt
+	X           []float64 // D raw features, in the model's order; NaN for a missing one
 	Classes     []string  // read only
 	Probs       []float64
-	Class       int     // of the largest probability; −1 while no class is known
+	Class       int     // index of the largest probability; −1 while no class is known
 	Entropy     float64 // of Probs, nats
-	Novelty     float64 // fraction of the prior variance that is left at the sample
+	Novelty     float64 // fraction of the prior variance that remains at the sample
 	PredictionSet
-	Abstain bool         // the configured rule says that the prediction should not be relied on
-	Drift   online.Level // of the stream
-	Label   string       // that came with the sample
-	Learned bool         // the label is taught, now or already
+	Abstain bool        // the abstention rule advises against relying on the prediction
+	Drift   drift.Level // of the stream
+	Label   string      // of the sample, if it came with it
+	Learned bool        // the label is learnt, now or earlier
 	Latency time.Duration
 
 	raw rawReading
@@ -40,24 +38,24 @@ type Prediction struct {
 
 // PredictionSet is a set of classes that holds the label with a given probability.
 type PredictionSet struct {
-	Set      []int   // classes, the most probable first; may be empty
-	Coverage float64 // fraction of sets that should hold the label; 0: there are no sets
+	Set      []int   // indices of classes, the most probable first; may be empty
+	Coverage float64 // intended fraction of sets that hold the label; 0: no prediction sets
 }
 
-// rawReading is what a prediction repeats of the message that it answers.
+// rawReading is the part of a message that its prediction repeats.
 type rawReading struct {
-	id, time string // valid JSON, as they came; "" if absent
+	id, time string // valid JSON, as received; "" if absent
 	arrived  time.Time
 }
 
-// CopyTo makes to a copy of the prediction, in slices of its own.
+// CopyTo makes to a copy of the prediction with slices of its own.
 func (p *Prediction) CopyTo(to *Prediction) {
 	x, probs, set := append(to.X[:0], p.X...), append(to.Probs[:0], p.Probs...), append(to.Set[:0], p.Set...)
 	*to = *p
 	to.X, to.Probs, to.Set = x, probs, set
 }
 
-// judge fills in what follows from Probs.
+// judge sets Class and Entropy from Probs.
 func (p *Prediction) judge() {
 	p.Class, p.Entropy = -1, 0
 	for i, v := range p.Probs {
@@ -70,7 +68,7 @@ func (p *Prediction) judge() {
 	}
 }
 
-// AppendJSON appends the prediction as it is published.
+// AppendJSON appends the prediction in its published form.
 func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"v":1,"id":`...)
 	switch {
@@ -155,44 +153,7 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, `"2006-01-02T15:04:05.000Z"`)
 }
 
-// Published is a prediction as it is published, for whoever reads it: the keys
-// of its JSON, and of its CBOR.
-type Published struct {
-	V          int                `json:"v"`
-	ID         any                `json:"id"` // text or number, as it came; nil for none
-	Time       any                `json:"ts"` // the same
-	Node       string             `json:"node"`
-	Model      string             `json:"model"`
-	Device     string             `json:"device,omitempty"`
-	Seq        uint64             `json:"seq"`
-	Version    uint64             `json:"version"`
-	Class      *string            `json:"class"` // nil while no class is known
-	Confidence *float64           `json:"confidence"`
-	Probs      map[string]float64 `json:"probs"`
-	Entropy    float64            `json:"entropy"`
-	Novelty    float64            `json:"novelty"`
-	Set        *[]string          `json:"set,omitempty"` // nil: there are no sets
-	Coverage   float64            `json:"coverage,omitempty"`
-	Abstain    bool               `json:"abstain"`
-	Drift      string             `json:"drift"`
-	Learned    bool               `json:"learned"`
-	Latency    int64              `json:"latency_us"`
-}
-
-// ReadPublished reads a published prediction, JSON or CBOR. What it does not have is zero.
-func ReadPublished(payload []byte) (p *Published, err error) {
-	p = &Published{}
-	if bytes.HasPrefix(payload, []byte("{")) {
-		d := json.NewDecoder(bytes.NewReader(payload))
-		d.UseNumber() // an id goes back as it came
-		err = d.Decode(p)
-	} else {
-		err = unmarshalCBOR(payload, p)
-	}
-	return p, err
-}
-
-// CheckOutput returns why predictions cannot be published in a format.
+// CheckOutput returns an error unless predictions can be published in a format.
 func CheckOutput(format string) error {
 	if format != codec.FormatJSON && format != codec.FormatCBOR {
 		return fmt.Errorf("%s: want json or cbor", format)

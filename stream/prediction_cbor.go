@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
@@ -21,7 +22,7 @@ func newCBOREncoder() (*cborEncoder, error) {
 
 // encode returns the prediction in CBOR.
 func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
-	c := Published{
+	c := PredictionPayload{
 		V: 1, ID: scalarOf(p.raw.id), Time: scalarOf(p.raw.time), Node: p.Node, Model: p.Model, Device: p.Device,
 		Seq: p.Seq, Version: p.Version, Probs: make(map[string]float64, len(p.Probs)),
 		Entropy: rounded(p.Entropy), Novelty: rounded(p.Novelty), Coverage: rounded(p.Coverage), Abstain: p.Abstain, Drift: p.Drift.String(), Learned: p.Learned, Latency: p.Latency.Microseconds(),
@@ -49,8 +50,8 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 	return e.mode.Marshal(c)
 }
 
-// scalarOf returns what a JSON text or number says, whole numbers as such; nil
-// for nothing.
+// scalarOf returns the value of a JSON text or number, an int64 for a whole number; nil
+// for an empty one.
 func scalarOf(raw string) any {
 	v := gjson.Parse(raw)
 	switch v.Type {
@@ -66,3 +67,5 @@ func scalarOf(raw string) any {
 }
 
 func unmarshalCBOR(payload []byte, into any) error { return cbor.Unmarshal(payload, into) }
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

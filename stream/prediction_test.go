@@ -9,14 +9,14 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"edge/online"
+	"edge/online/drift"
 )
 
 func TestPredictionJSON(t *testing.T) {
 	p := Prediction{
 		Node: "pi4-hall", Model: "bearing", ID: "p7-000123", Seq: 99123, Version: 18231, Device: "p7",
 		Classes: []string{"ok", "worn", "broken"}, Probs: []float64{0.05, 0.93, 0.02}, Novelty: 0.08,
-		PredictionSet: PredictionSet{[]int{1, 0}, 0.95}, Abstain: true, Drift: online.Warning,
+		PredictionSet: PredictionSet{[]int{1, 0}, 0.95}, Abstain: true, Drift: drift.Warning,
 		Latency: 412 * time.Microsecond, raw: rawReading{id: `"p7-000123"`, time: `"2026-11-20T20:29:45.120Z"`},
 	}
 	p.judge()
@@ -112,7 +112,7 @@ func FuzzReadPublished(f *testing.F) {
 	}
 	f.Add(packed)
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		p, err := ReadPublished(payload)
+		p, err := ReadPrediction(payload)
 		if err == nil && len(p.Probs) > len(payload) {
 			t.Fatalf("%d classes in %d bytes", len(p.Probs), len(payload))
 		}

@@ -9,29 +9,27 @@ import (
 	"time"
 
 	"edge/model"
-	"edge/online"
+	"edge/online/active"
 	"edge/stream/mqtt"
 )
 
-// maxOpen bounds the questions that are open at a time: whoever has answered
-// none of so many is not there, and is asked no more until some are answered or
-// expire.
+// maxOpen bounds the open queries of a model: without answers to that many, no label is
+// requested until some are answered or expire.
 const maxOpen = 50
 
-// Query asks for the label of a sample that waits for one. It is answered like
-// any sample, by its id.
+// Query requests the label of a pending sample. A label with the sample's id answers it.
 type Query struct {
-	Prediction *Prediction     // that was published for the sample; read only
-	Reason     online.Strategy // that chose it
-	Score      float64         // what the strategy says of it; its unit is the strategy's
-	Features   []float64       // D raw features, in the model's order; NaN where one is missing; read only
+	Prediction *Prediction     // published for the sample; read only
+	Reason     active.Strategy // that selected the sample
+	Score      float64         // of the strategy; its unit depends on the strategy
+	Features   []float64       // D raw features, in the model's order; NaN for a missing one; read only
 	Asked      time.Time
-	Expires    time.Time // until when the sample waits, if it need not make room for others
+	Expires    time.Time // end of the sample's wait, unless it makes room for others
 
-	key uint64 // under which the sample waits
+	key uint64 // of the pending sample
 }
 
-// queries are the open questions about one model, oldest first.
+// queries are the open queries of one model, oldest first.
 type queries struct {
 	asked, answered, expired atomic.Uint64
 
@@ -45,7 +43,7 @@ func (q *queries) len() int {
 	return len(q.open)
 }
 
-// list returns the open questions.
+// list returns the open queries.
 func (q *queries) list() []*Query {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +57,7 @@ func (q *queries) add(query *Query) {
 	q.asked.Add(1)
 }
 
-// answer closes the question about the sample under a key, if there is one.
+// answer closes the query for the sample of a key.
 func (q *queries) answer(key uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,8 +67,8 @@ func (q *queries) answer(key uint64) {
 	}
 }
 
-// prune closes the questions about samples that wait no longer.
-func (q *queries) prune(w *waiting) {
+// prune closes the queries for samples that are not pending any more.
+func (q *queries) prune(w *pendingStore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := len(q.open)
@@ -78,15 +76,14 @@ func (q *queries) prune(w *waiting) {
 	q.expired.Add(uint64(before - len(q.open)))
 }
 
-// ask returns the question about a sample that has just been predicted, nil if
-// its label is not worth one. Only the label of a sample that can wait for it is
-// asked for.
-func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *lesson, msg *mqtt.Message, ws *model.Workspace) *Query {
+// ask returns a query for a sample that was just predicted, nil if its label is not
+// worth one or the sample cannot wait for it.
+func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *example, msg *mqtt.Message, ws *model.Workspace) *Query {
 	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.Dup || m.queries.len() >= maxOpen {
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
-	if !m.asker.Ask(score, post.Version(), msg.Arrived.Sub(w.started)) {
+	if !m.asker.Select(score, post.Version(), msg.Arrived.Sub(w.started)) {
 		return nil
 	}
 	q := &Query{Prediction: new(Prediction), Reason: m.Active.Strategy, Score: score, Features: slices.Clone(l.x)}
@@ -94,41 +91,39 @@ func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *les
 	return q
 }
 
-// ask opens a question about a sample that now waits, and publishes it once that
-// is durable.
+// ask opens a query for a pending sample, and publishes it once that is durable.
 func (c *committer) ask(m *modelState, q *Query, key uint64, now time.Time) {
 	q.key, q.Asked, q.Expires = key, now, now.Add(m.Pending.TTL)
 	m.queries.add(q)
-	c.group.done = append(c.group.done, func() { c.report.query(m, q) })
+	c.group.afterCommit = append(c.group.afterCommit, func() { c.report.query(m, q) })
 }
 
-// query publishes a question.
+// query publishes a query.
 func (r *reporter) query(m *modelState, q *Query) {
 	p := q.Prediction
-	features := make(map[string]any, len(q.Features))
-	for j, v := range q.Features {
-		if features[m.Features[j]] = v; math.IsNaN(v) {
-			features[m.Features[j]] = nil
+	v := QueryPayload{
+		V: 1, ID: p.ID, Time: Timestamp{q.Asked}, Node: r.node, Model: m.Name, Device: p.Device, Reason: q.Reason, Score: rounded(q.Score),
+		Features: make(map[string]*float64, len(q.Features)), Expires: Timestamp{q.Expires},
+	}
+	for j := range q.Features {
+		if name := m.Features[j]; math.IsNaN(q.Features[j]) {
+			v.Features[name] = nil
+		} else {
+			v.Features[name] = &q.Features[j]
 		}
 	}
-	v := map[string]any{
-		"v": 1, "id": p.ID, "ts": stamp(q.Asked), "node": r.node, "model": m.Name, "reason": q.Reason, "score": rounded(q.Score),
-		"class": nil, "confidence": nil, "features": features, "expires": stamp(q.Expires),
-	}
 	if p.raw.id != "" {
-		v["id"] = json.RawMessage(p.raw.id)
-	}
-	if p.Device != "" {
-		v["device"] = p.Device
+		v.ID = json.RawMessage(p.raw.id)
 	}
 	if p.Class >= 0 {
-		v["class"], v["confidence"] = p.Classes[p.Class], rounded(p.Probs[p.Class])
+		confidence := rounded(p.Probs[p.Class])
+		v.Class, v.Confidence = &p.Classes[p.Class], &confidence
 	}
 	r.outbox.Push(&mqtt.Publication{Topic: m.queryTopic, Payload: r.encode(v), QoS: r.qos})
 }
 
-// Queries returns the open questions about a model, oldest first. Any goroutine
-// may call it. A restart forgets them; the labels of their samples still teach.
+// Queries returns the open queries of a model, oldest first. Any goroutine may call it.
+// A restart drops them; the labels of their samples are still learnt.
 func (n *Node) Queries(model string) []*Query {
 	for _, m := range n.models {
 		if m.Name == model {

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"edge/online"
+	"edge/online/active"
 )
 
 // questioning is a rig whose model asks for the given fraction.
-func questioning(t *testing.T, how online.Asking, change func(*Config, *ModelConfig)) *rig {
+func questioning(t *testing.T, how active.Config, change func(*Config, *ModelConfig)) *rig {
 	cfg, m := testConfig()
 	m.Active = how
 	if change != nil {
@@ -40,7 +40,7 @@ func queried(t *testing.T, r *rig) (all []map[string]any) {
 
 func sampleOf(i int) string { return fmt.Sprintf(`{"id":"s%d","features":[%d,0.5]}`, i, i) }
 
-var everything = online.Asking{Strategy: online.AskMargin, Budget: 1}
+var everything = active.Config{Strategy: active.Margin, Budget: 1}
 
 func TestQuery(t *testing.T) {
 	in("is about a sample that waits, and its label teaches", t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestQuery(t *testing.T) {
 		}
 	})
 	in("keeps to the budget, and to samples that can wait", t, func(t *testing.T) {
-		r := questioning(t, online.Asking{Strategy: online.AskRandom, Budget: 0.05}, nil)
+		r := questioning(t, active.Config{Strategy: active.Random, Budget: 0.05}, nil)
 		for i := range 5000 { // by then the head start is paid back
 			r.send(p7, sampleOf(i), fmt.Sprintf(`{"features":[%d,1]}`, i), fmt.Sprintf(`{"id":"l%d","features":[%d,2],"label":"ok"}`, i, i))
 			time.Sleep(10 * time.Millisecond)
@@ -136,7 +136,7 @@ func TestQuery(t *testing.T) {
 	})
 	in("the same samples, the same questions", t, func(t *testing.T) {
 		run := func() (ids []string) {
-			r := questioning(t, online.Asking{Strategy: online.AskEntropy, Budget: 0.2}, nil)
+			r := questioning(t, active.Config{Strategy: active.Entropy, Budget: 0.2}, nil)
 			defer r.stop()
 			for i := range 300 {
 				r.send(p7, sampleOf(i))
@@ -159,7 +159,7 @@ func TestQuery(t *testing.T) {
 // Where nothing is to be asked, or a label is wrong, nothing is asked.
 func TestNoQuery(t *testing.T) {
 	in("by default", t, func(t *testing.T) {
-		r := questioning(t, online.DefaultAsking(), nil)
+		r := questioning(t, active.Default(), nil)
 		r.send(p7, sampleOf(1), sampleOf(2))
 		time.Sleep(time.Second)
 		if all := queried(t, r); len(all) > 0 {
@@ -175,7 +175,7 @@ func TestNoQuery(t *testing.T) {
 		}
 	})
 	cfg, m := testConfig()
-	m.Active = online.Asking{Strategy: online.AskBALD, Budget: 7}
+	m.Active = active.Config{Strategy: active.BALD, Budget: 7}
 	if _, err := NewNode(cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()}); err == nil {
 		t.Error("a budget of 7 is accepted")
 	}

@@ -36,7 +36,7 @@ func TestUncommittedLeavesNoTrace(t *testing.T) {
 			conn.settle(mqtt.Cursor{Fresh: true})
 			classes := model.classes.count()
 			msg := &mqtt.Message{Topic: p7, QoS: 1, ID: 1, From: conn, Ack: func() { t.Error("it was acknowledged") }}
-			queue <- &item{msg: msg, lessons: []lesson{{from: node.sources[0], to: model, x: []float64{7, 0}, label: "new", weight: 1, key: 9}}}
+			queue <- &item{msg: msg, examples: []example{{from: node.sources[0], to: model, x: []float64{7, 0}, label: "new", weight: 1, key: 9}}}
 			synctest.Wait()
 			if fail == nil { // the queue has another item, and ctx has ended
 				cancel()
@@ -101,14 +101,14 @@ func TestCursorOfANewSession(t *testing.T) {
 	for sequence, left := range map[uint64]int{2: 1, 3: 0, began.Sequence: 0} {
 		u := testSet()
 		u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 3}}})
-		u.begin(first, *brokerKeeps(sequence))
+		u.beginConnection(first, *brokerKeeps(sequence))
 		if len(u.messages) != left {
 			t.Errorf("cursor %d: %d messages are left, want %d", sequence, len(u.messages), left)
 		}
 	}
 	u := testSet()
 	u.load(online.Taken{Sequence: 3, Messages: []online.TakenMessage{{ID: 1, Sequence: 0}}}) // no cursor of its own session proves it
-	u.begin(first, *brokerKeeps(began.Sequence))
+	u.beginConnection(first, *brokerKeeps(began.Sequence))
 	if len(u.messages) != 0 || u.sequence < began.Sequence {
 		t.Errorf("%d messages of an earlier session, sequence %d", len(u.messages), u.sequence)
 	}
@@ -119,14 +119,14 @@ func TestCursorOfANewSession(t *testing.T) {
 func TestTakenBeforeTheCommit(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, QoS: 1, From: conn} }
-	u.begin(msg(1), mqtt.Cursor{Fresh: true})
-	u.take(msg(1), false, false)
+	u.beginConnection(msg(1), mqtt.Cursor{Fresh: true})
+	u.add(msg(1), false, false)
 	conn.write()
 	u.acknowledged(false)
-	if u.due || len(u.messages) != 1 || len(conn.cursors) != 0 {
-		t.Fatalf("due %v, %d messages, %d cursors", u.due, len(u.messages), len(conn.cursors))
+	if u.needsCommit || len(u.messages) != 1 || len(conn.cursors) != 0 {
+		t.Fatalf("due %v, %d messages, %d cursors", u.needsCommit, len(u.messages), len(conn.cursors))
 	}
-	u.take(msg(2), true, true)
+	u.add(msg(2), true, true)
 	if note := u.commit(); len(note.Messages) != 2 {
 		t.Fatalf("the commit has %+v", note)
 	}
@@ -136,7 +136,7 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 		t.Errorf("%d cursors", len(conn.cursors))
 	}
 	conn.read()
-	u.take(msg(3), true, true)
+	u.add(msg(3), true, true)
 	if note := u.commit(); len(note.Messages) != 1 || note.Messages[0].ID != 3 {
 		t.Errorf("a commit after the broker has read two of three: %+v", note)
 	}
@@ -146,8 +146,8 @@ func TestTakenBeforeTheCommit(t *testing.T) {
 func TestUnwrittenAcknowledgement(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}
-	u.begin(msg, mqtt.Cursor{Fresh: true})
-	u.take(msg, false, true)
+	u.beginConnection(msg, mqtt.Cursor{Fresh: true})
+	u.add(msg, false, true)
 	u.commit()
 	conn.write() // another one
 	close(conn.lost)
@@ -188,13 +188,13 @@ func TestRemovedClassStaysRemoved(t *testing.T) {
 func TestReadByTheEndOfAConnection(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}
-	u.begin(msg, mqtt.Cursor{Fresh: true})
-	u.take(msg, false, true)
+	u.beginConnection(msg, mqtt.Cursor{Fresh: true})
+	u.add(msg, false, true)
 	u.commit()
 	conn.write()
 	u.acknowledged(true)
 	conn.read()
-	u.begin(&mqtt.Message{ID: 1, Dup: true, QoS: 1, From: newFakeOrigin()}, mqtt.Cursor{})
+	u.beginConnection(&mqtt.Message{ID: 1, Dup: true, QoS: 1, From: newFakeOrigin()}, mqtt.Cursor{})
 	if len(u.messages) != 0 {
 		t.Errorf("%+v", u.messages)
 	}

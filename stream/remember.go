@@ -1,17 +1,17 @@
 package stream
 
 const (
-	maxTopics = 1024 // topics or devices that a map remembers something of
-	maxKnown  = 256  // bytes of the name of one
+	maxCached     = 1024 // number of entries; at one more, the map is cleared
+	maxCachedName = 256  // longest key, in bytes
 )
 
-// remember puts a value into a map that does not grow beyond maxTopics. What has
-// a longer name than maxKnown is not remembered.
-func remember[T any](in *map[string]T, key string, v T) {
-	if len(key) > maxKnown {
+// putBounded adds a value to a map that is bounded to maxCached entries. It ignores keys
+// longer than maxCachedName.
+func putBounded[T any](in *map[string]T, key string, v T) {
+	if len(key) > maxCachedName {
 		return
 	}
-	if len(*in) == maxTopics || *in == nil {
+	if len(*in) == maxCached || *in == nil {
 		*in = map[string]T{}
 	}
 	(*in)[key] = v

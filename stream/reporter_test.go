@@ -76,7 +76,7 @@ func (c *collector) take() []*mqtt.Publication {
 func TestReports(t *testing.T) {
 	in("at their times", t, func(t *testing.T) {
 		r := one(t)
-		r.node.report.more = func() map[string]any { return map[string]any{"store_bytes": 7} }
+		r.node.report.moreHealth = func() map[string]any { return map[string]any{"store_bytes": 7} }
 		go r.node.report.run(t.Context())
 		l := collect(t.Context(), r.node.outbox)
 		synctest.Wait()
@@ -130,7 +130,7 @@ func TestReports(t *testing.T) {
 func TestMetricsBeforeAnything(t *testing.T) {
 	cfg, m := testConfig()
 	r := newRig(t, newFakeJournal(), cfg, m)
-	r.node.report.hello()
+	r.node.report.birth()
 	all := r.published()
 	if m := object(t, all, "bearing/metrics"); m["n"] != 0.0 || m["accuracy"] != nil || m["balanced_accuracy"] != nil {
 		t.Errorf("metrics = %v", m)

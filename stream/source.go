@@ -7,50 +7,50 @@ import (
 	"edge/stream/topic"
 )
 
-// source is where messages come from: a stream, or topics of labels.
+// source is an origin of messages: a stream, or topics of labels.
 type source struct {
 	name          string
 	key           string // of its filters in the configuration
 	filters       []string
 	decoder       *codec.Decoder
 	template      *topic.Template
-	gatherer      *gatherer // of a stream whose messages hold one value each; the worker's
+	joiner        *joiner // of a stream with one value in a message; owned by the worker
 	allowRetained bool
-	impute        bool                       // what is missing is filled in
-	feeds         []feed                     // of a stream
-	models        []*modelState              // of the feeds; or whom the labels are for
-	heed          func(*item, *source) error // of messages that are not samples or labels
-	places        map[string]place           // of the latest topics; the worker's
-	ownTopic      string                     // <base>/<node>/<model>/label, for the source that listens there
-	identity      string                     // name that the keys of its samples have in the journal
+	impute        bool                       // missing features are imputed
+	feeds         []feed                     // models of a stream
+	models        []*modelState              // models of the feeds, or of the labels
+	handle        func(*item, *source) error // of messages without samples or labels
+	matches       map[string]topicMatch      // of recent topics; owned by the worker
+	ownTopic      string                     // <base>/<node>/<model>/label, for the source of that topic
+	identity      string                     // stream name in the keys of its samples in the journal
 	*sourceCounts
 }
 
-// feed is how a stream reaches a model.
+// feed connects a stream to a model.
 type feed struct {
 	to   *modelState
-	pick []int // indices of the model's features among the stream's; nil for all
+	pick []int // indices of the model's features in the stream; nil for all
 }
 
-// place is what a topic says about where a sample is from.
-type place struct {
-	levels []string // captured
-	device string   // the same, with / between them
+// topicMatch is the result of matching a topic with a template.
+type topicMatch struct {
+	levels []string // captured levels
+	device string   // captured levels, joined by /
 }
 
-// place returns that of a topic, which most likely has come before.
-func (s *source) place(topic string) place {
-	p, ok := s.places[topic]
+// match returns the match of a topic; most matches are cached.
+func (s *source) match(topic string) topicMatch {
+	p, ok := s.matches[topic]
 	if !ok {
 		p.levels = s.template.Capture(topic)
 		p.device = strings.Join(p.levels, "/")
-		remember(&s.places, topic, p)
+		putBounded(&s.matches, topic, p)
 	}
 	return p
 }
 
-// levels returns what a label's topic says about the levels that a stream
-// captures; false if it does not say all of them.
+// levels returns the levels that a stream captures from a label's topic; false if the
+// topic does not have all of them.
 func (s *source) levels(topic string, captured []string, stream *source) ([]string, bool) {
 	if len(stream.template.Names) == 0 {
 		return nil, true

@@ -5,44 +5,45 @@ import (
 	"sync/atomic"
 	"time"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
 
-// counters are those of a node and of the nodes that it succeeded; any goroutine
-// may use them.
+// counters are the counters of a node and of its predecessors; any goroutine may use them.
 type counters struct {
-	network mqtt.Counters
+	// Counters that the worker increments, on cache lines of their own.
+	received, refused, predictions, observed atomic.Uint64
+	examplesDropped, rejectsDropped          atomic.Uint64
+	valuesUnused                             atomic.Uint64
+	held                                     atomic.Int64 // answered messages that wait for room in the committer's queue
+	lastMessage                              moment
 
-	received, refused                           atomic.Uint64
-	predictions, learned, redelivered           atomic.Uint64
-	ringDropped, lessonsDropped, rejectsDropped atomic.Uint64
-	pendingExpired, pendingEvicted              atomic.Uint64
-	valuesUnused, frozen, idReused, observed    atomic.Uint64
+	network     mqtt.Counters
+	ringDropped atomic.Uint64
 
-	held        atomic.Int64 // answered messages that the committer's queue has no room for
-	lastMessage moment
-
+	// Counters that the committer increments.
+	learned, redelivered, frozen, idReused atomic.Uint64
+	pendingExpired, pendingEvicted         atomic.Uint64
 	unconfirmedCounts
 	journalState
 }
 
-// unconfirmedCounts are those of the set of unconfirmed messages.
+// unconfirmedCounts are the counters of the set of unconfirmed messages.
 type unconfirmedCounts struct {
-	unconfirmed        atomic.Int64  // messages in the set
+	unconfirmed        atomic.Int64  // size of the set
 	unconfirmedDropped atomic.Uint64 // messages that left the full set
-	sequence           atomic.Uint64 // of the newest commit that took messages
+	sequence           atomic.Uint64 // number of the newest commit with messages
 }
 
-// journalState is whether the journal can be written.
+// journalState is the state of the journal.
 type journalState struct {
 	degraded       atomic.Bool
 	commitError    atomic.Pointer[string] // of the last commit that failed
 	commitFailures atomic.Uint64
 }
 
-// moment is a time that any goroutine may set and read. The zero value: none.
+// moment is a time that any goroutine may set and read. The zero value: no time.
 type moment struct {
 	mu sync.Mutex
 	at time.Time
@@ -54,7 +55,7 @@ func (m *moment) set(t time.Time) {
 	m.at = t
 }
 
-// since returns how long ago it was; 0 for none.
+// since returns the time since then; 0 for no time.
 func (m *moment) since() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,47 +84,47 @@ func (t tally) addTo(sum map[codec.Reason]uint64) {
 	}
 }
 
-// sourceCounts are those of the messages that are counted under one name.
+// sourceCounts are the counters of the messages of one name.
 type sourceCounts struct {
 	received atomic.Uint64
-	last     moment // when the last message came
+	last     moment // arrival of the last message
 	rejected tally
-	idReused atomic.Bool // which was warned about
+	idReused atomic.Bool // a warning was logged
 }
 
 func newSourceCounts() *sourceCounts { return &sourceCounts{rejected: newTally()} }
 
-// modelCounts are those of one model.
+// modelCounts are the counters of one model.
 type modelCounts struct {
 	predictions, learned, redelivered, ignored atomic.Uint64
 
 	corrected        atomic.Uint64
 	missing, clipped atomic.Uint64 // features
 	pending          atomic.Int64
-	lag              atomic.Int64 // labels, as late says
-	delay            atomic.Int64 // nanoseconds, as delays says
-	learning         atomic.Bool  // as the journal has it
-	queries          queries      // that are open
+	lag              atomic.Int64 // in labels, from late
+	delay            atomic.Int64 // in nanoseconds, from delays
+	learning         atomic.Bool  // as in the journal
+	queries          queries      // open queries
 }
 
-// Stats is what a node and those that it succeeded have done, and where it stands.
+// Stats are the counters and the state of a node and its predecessors.
 type Stats struct {
 	ConnectionStats
 	LossStats
 
-	Degraded       bool   // the journal fails: nothing is learnt or acknowledged until it works again
-	CommitError    string // why it fails
+	Degraded       bool   // the journal cannot be written: nothing is learnt or acknowledged
+	CommitError    string // of the last failed commit
 	CommitFailures uint64
 
 	SinceMessage time.Duration           // since the last message; 0 before the first
 	Received     uint64                  // messages
-	Rejected     map[codec.Reason]uint64 // refused messages and labels; only reasons that occurred
+	Rejected     map[codec.Reason]uint64 // refused messages and labels, by reason
 	Predictions  uint64
 	Learned      uint64 // labelled samples that were committed
-	Redelivered  uint64 // samples and labels that had been taught already
-	Observed     uint64 // messages that were answered before their turn: while the journal could not be written, or the ring was full
-	IDReused     uint64 // samples that came under the id of another one, with other features
-	Unconfirmed  int    // messages that the broker may send again although they were learnt
+	Redelivered  uint64 // samples and labels that were learnt before
+	Observed     uint64 // messages that were answered before their turn, because the journal failed or the ring was full
+	IDReused     uint64 // samples with the id of another one and other features
+	Unconfirmed  int    // learnt messages that the broker may send again
 	Published    uint64
 
 	Ring, Commit, Outbox int // lengths of the queues
@@ -135,34 +136,34 @@ type Stats struct {
 // ConnectionStats are the Stats of the connection to the broker.
 type ConnectionStats struct {
 	Connected  bool
-	Failure    string   // why it is not connected, as far as is known
-	Subscribed bool     // the broker has granted every subscription of this connection
-	Refused    []string // filters that the broker does not let the node subscribe to
-	Unacked    int64    // messages of QoS 1 that are in the node
+	Failure    string   // reason for the missing connection
+	Subscribed bool     // the broker has granted all subscriptions of this connection
+	Refused    []string // subscriptions that the broker refused
+	Unacked    int64    // unacknowledged messages of QoS 1 and 2 in the node
 
 	Reconnects, ConnectFailures uint64
 
 	ProtocolErrors uint64 // connections and attempts that ended with a ProtocolError
-	Redeliveries   uint64 // times that the broker was asked to send again because the ring was full
-	StaleAcks      uint64 // acknowledgements of messages that came over an earlier connection
+	Redeliveries   uint64 // reconnects that asked the broker to send messages again, because the ring was full
+	StaleAcks      uint64 // acknowledgements of messages from an earlier connection
 }
 
-// LossStats are the Stats of what was given up because a bound was reached.
+// LossStats count the messages and samples that were dropped at a bound.
 type LossStats struct {
 	RingDropped        uint64 // messages of QoS 0 that found the ring full
-	LessonsDropped     uint64 // messages of QoS 0 that were answered but found the journal's queue full
-	OutboxDropped      uint64 // messages that were not published
-	RejectsDropped     uint64 // refusals that the rate limit kept from the reject topic
-	PendingExpired     uint64 // samples whose label did not come in time
+	ExamplesDropped    uint64 // answered messages of QoS 0 that found the journal's queue full
+	OutboxDropped      uint64 // publications that were discarded
+	RejectsDropped     uint64 // refusals above the rate limit of the reject topic
+	PendingExpired     uint64 // samples without a label in time
 	PendingEvicted     uint64 // samples that made room for newer ones
 	ValuesUnused       uint64 // single values that did not become part of a sample
-	Frozen             uint64 // labels that taught nothing because learning was switched off
-	ObservedDropped    uint64 // messages whose answer before their turn made room for newer ones; they come again
-	UnconfirmedDropped uint64 // messages that are no longer unconfirmed because there were too many
+	Frozen             uint64 // labels that were ignored while learning was switched off
+	ObservedDropped    uint64 // early answers that made room for newer ones; their messages come again
+	UnconfirmedDropped uint64 // messages that left the full set of unconfirmed ones
 }
 
-// StreamStats are the Stats of one stream; labels on topics of their own are
-// counted under "labels".
+// StreamStats are the Stats of one stream; labels on topics of their own have the name
+// "labels".
 type StreamStats struct {
 	Received     uint64
 	Rejected     map[codec.Reason]uint64
@@ -172,18 +173,18 @@ type StreamStats struct {
 // ModelStats are the Stats of one model.
 type ModelStats struct {
 	Predictions, Learned, Redelivered uint64
-	Frozen                            uint64          // labels that came while learning was switched off
-	Learning                          bool            // not switched off
-	Pending                           int             // samples that wait for their label
-	Corrected                         uint64          // labels that corrected an earlier one
-	Missing, Clipped                  uint64          // features that samples lacked; that were too far from their mean
-	LabelDelay                        time.Duration   // median time from a sample to its label, of the latest that came late; 0: none did
-	Asked, Answered, Unanswered       uint64          // questions: all, those that got their label, those whose sample waits no longer
-	Open                              int             // questions that are neither
-	Sets                              online.Coverage // of the published prediction sets whose label is known
+	Frozen                            uint64         // labels that came while learning was switched off
+	Learning                          bool           // not switched off
+	Pending                           int            // samples that wait for their label
+	Corrected                         uint64         // labels that corrected an earlier one
+	Missing, Clipped                  uint64         // missing features; features that were too far from their mean
+	LabelDelay                        time.Duration  // median time from a sample to its label, over the latest late ones; 0: no label was late
+	Asked, Answered, Unanswered       uint64         // queries: all, those with a label, those whose sample is not pending any more
+	Open                              int            // the other queries
+	Sets                              score.Coverage // of the published prediction sets whose label is known
 }
 
-// Stats returns what the node has done so far. Any goroutine may call it.
+// Stats returns the present Stats. Any goroutine may call it.
 func (n *Node) Stats() Stats {
 	c := n.counts
 	s := Stats{
@@ -196,7 +197,7 @@ func (n *Node) Stats() Stats {
 	if why := c.commitError.Load(); s.Degraded && why != nil {
 		s.CommitError = *why
 	}
-	for name, c := range n.heard {
+	for name, c := range n.sourceCounts {
 		c.rejected.addTo(s.Rejected)
 		if c.received.Load() == 0 {
 			continue
@@ -232,7 +233,7 @@ func (n *Node) connectionStats() ConnectionStats {
 func (n *Node) lossStats() LossStats {
 	c := n.counts
 	return LossStats{
-		RingDropped: c.ringDropped.Load(), LessonsDropped: c.lessonsDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
+		RingDropped: c.ringDropped.Load(), ExamplesDropped: c.examplesDropped.Load(), OutboxDropped: c.network.OutboxDropped.Load(),
 		RejectsDropped: c.rejectsDropped.Load(), PendingExpired: c.pendingExpired.Load(), PendingEvicted: c.pendingEvicted.Load(),
 		ValuesUnused: c.valuesUnused.Load(), Frozen: c.frozen.Load(), ObservedDropped: c.network.DeferredDropped.Load(),
 		UnconfirmedDropped: c.unconfirmedDropped.Load(),

@@ -124,19 +124,19 @@ func TestUnconfirmed(t *testing.T) {
 func TestUnconfirmedUndo(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn} }
-	u.begin(msg(1), mqtt.Cursor{})
-	u.take(msg(1), false, true)
-	u.take(msg(2), false, true)
+	u.beginConnection(msg(1), mqtt.Cursor{})
+	u.add(msg(1), false, true)
+	u.add(msg(2), false, true)
 	u.commit()
 	acknowledge(u)
-	if !u.repeats(msg(1)) {
+	if !u.isRepetition(msg(1)) {
 		t.Error("a repetition was not known")
 	}
-	u.take(msg(1), false, true)
-	u.take(msg(3), false, true)
+	u.add(msg(1), false, true)
+	u.add(msg(3), false, true)
 	u.commit()
-	u.undo()
-	if u.repeats(msg(3)) || !u.repeats(msg(2)) || !u.repeats(msg(1)) {
+	u.rollback()
+	if u.isRepetition(msg(3)) || !u.isRepetition(msg(2)) || !u.isRepetition(msg(1)) {
 		t.Errorf("after an undo: %+v", u.messages)
 	}
 }
@@ -148,16 +148,16 @@ func TestUnconfirmedIsBounded(t *testing.T) {
 		return &mqtt.Message{ID: uint16(id), QoS: 1, From: conn, Payload: fmt.Append(nil, id)}
 	}
 	for i := range maxUnconfirmed + 10 {
-		u.repeats(msg(i + 1))
-		u.take(msg(i+1), false, true)
+		u.isRepetition(msg(i + 1))
+		u.add(msg(i+1), false, true)
 	}
 	if n := u.dropped.Load(); len(u.messages) != maxUnconfirmed || n != 10 {
 		t.Errorf("%d messages, %d dropped, want %d and 10", len(u.messages), n, maxUnconfirmed)
 	}
 	conn = newFakeOrigin()
-	u.begin(msg(1), mqtt.Cursor{})
+	u.beginConnection(msg(1), mqtt.Cursor{})
 	for i := range 1<<15 + 1<<11 {
-		u.repeats(msg(i%1000 + 20_000))
+		u.isRepetition(msg(i%1000 + 20_000))
 	}
 	if len(u.messages) != 0 {
 		t.Errorf("%d messages of an earlier connection after many of a later one", len(u.messages))
@@ -184,9 +184,9 @@ func TestUnwrittenAcknowledgements(t *testing.T) {
 	msg := func(id uint16) *mqtt.Message {
 		return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn, Payload: []byte("20.5"), Confirmed: conn.Confirmed()}
 	}
-	u.begin(msg(1), mqtt.Cursor{})
+	u.beginConnection(msg(1), mqtt.Cursor{})
 	settle := func(id uint16) {
-		u.take(msg(id), false, true)
+		u.add(msg(id), false, true)
 		u.commit()
 		if !conn.closed {
 			conn.write()
@@ -197,10 +197,10 @@ func TestUnwrittenAcknowledgements(t *testing.T) {
 	conn.read()
 	conn.closed = true
 	settle(2)
-	if u.repeats(msg(1)) {
+	if u.isRepetition(msg(1)) {
 		t.Error("an acknowledgement that was read is not known as read")
 	}
-	if !u.repeats(msg(2)) {
+	if !u.isRepetition(msg(2)) {
 		t.Error("an acknowledgement that was not written is taken for one that was read")
 	}
 }

@@ -13,48 +13,47 @@ import (
 	"time"
 )
 
-// worker decodes messages and answers them, one after the other.
+// worker decodes and answers messages, one after the other.
 type worker struct {
-	node     string
-	ring     *mqtt.Queue[*mqtt.Message]
-	observed *mqtt.Queue[*mqtt.Message] // what will come again
-	router   *topic.Router[*source]
-	lost     *source // takes what no source asks for
-	out      chan<- *item
-	report   *reporter
-	outbox   *mqtt.Outbox
-	qos      byte
-	hook     func(*Prediction)
-	counts   *counters
+	node         string
+	ring         *mqtt.Queue[*mqtt.Message]
+	deferred     *mqtt.Queue[*mqtt.Message] // messages that will come again
+	router       *topic.Router[*source]
+	unrouted     *source // source of messages without a source
+	out          chan<- *item
+	report       *reporter
+	outbox       *mqtt.Outbox
+	qos          byte
+	onPrediction func(*Prediction)
+	counts       *counters
 
-	turn   []*item
-	shared shared
+	ready []*item
+	batch batch
 
 	started time.Time
 	ws      *model.Workspace
 	items   itemPool
 	routes  []*source
 
-	prediction Prediction // the last one
+	prediction Prediction // reused for each prediction
 
-	held []*item // answered, and waiting for the committer, in order; they take up room in the ring
+	held []*item // answered messages that wait for the committer, in order; they take up room in the ring
 }
 
-// run answers messages until stop is closed and the ring is empty, or ctx ends.
-// It closes the committer's queue.
+// run answers messages until stop is closed and the ring is empty, or ctx ends. It closes
+// the committer's queue.
 //
-// The committer is behind only while the disk or the learner is. No answer waits
-// for that: what has been answered is held here, and takes up room in the ring.
-// When that is half of it, what comes has to wait in the other half, so that who
-// sends no more than is answered goes no faster than it can be learnt; then the
-// broker holds it.
+// The committer is behind only while the disk or the learner is. Answers do not wait for
+// it: answered messages are held here, and take up room in the ring. When they take half
+// of it, new messages wait in the other half, so that a sender that waits for answers is
+// no faster than the learner; then the broker holds the messages.
 func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 	defer close(w.out)
-	defer w.counts.held.Store(0) // what is left will come again
+	defer w.counts.held.Store(0) // the rest will come again
 	for ctx.Err() == nil {
 		var (
 			next *item
-			size int // of its message, which is the committer's once it is handed over
+			size int // of its message, which belongs to the committer after the send
 			out  chan<- *item
 			in   = w.ring.Ready()
 		)
@@ -75,9 +74,9 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.next()
-		case <-w.observed.Ready():
-			w.observe()
+			w.handleReady()
+		case <-w.deferred.Ready():
+			w.answerDeferred()
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
@@ -88,45 +87,45 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 func (w *worker) handle(it *item) {
 	msg := it.msg
 	w.counts.received.Add(1)
-	if order, ok := msg.Attached.(*instruction); ok { // what a request has prepared
-		it.order = order
-		w.hand(it)
+	if order, ok := msg.Attached.(*mutation); ok { // prepared by an earlier request
+		it.mutation = order
+		w.forward(it)
 		return
 	}
 	w.counts.lastMessage.set(msg.Arrived)
 	w.routes = w.router.Find(w.routes[:0], msg.Topic)
 	if len(w.routes) == 0 {
-		w.report.refuse(w.lost, nil, msg, unrouted(msg.Topic))
+		w.report.refuse(w.unrouted, nil, msg, refuseUnrouted(msg.Topic))
 	}
 	for _, src := range w.routes {
 		src.last.set(msg.Arrived)
 		src.received.Add(1)
 		read := w.read
-		if src.heed != nil {
-			read = src.heed
+		if src.handle != nil {
+			read = src.handle
 		}
-		if err := surviving(read, it, src); err != nil {
+		if err := refusePanic(read, it, src); err != nil {
 			var r *codec.Refusal
 			if errors.As(err, &r) {
 				w.report.refuse(src, src.models, msg, r)
 			}
 		}
 	}
-	w.hand(it)
+	w.forward(it)
 }
 
-// unrouted is the refusal of a message that has no destination.
-func unrouted(name string) *codec.Refusal {
+// refuseUnrouted returns the refusal of a message without a source.
+func refuseUnrouted(name string) *codec.Refusal {
 	if err := topic.Check(name); err != nil {
 		return codec.Refuse(codec.BadTopic, "the topic %w: the broker should have refused it", err)
 	}
-	return codec.Refuse(codec.Unrouted, "no stream asks for this topic: an old subscription of the session? It ends with a new mqtt.client_id")
+	return codec.Refuse(codec.Unrouted, "no stream has this topic; if it is an old subscription of the session, a new mqtt.client_id ends it")
 }
 
-// surviving reads a message and refuses it if that panics: the broker would send
-// it again after every restart.
-func surviving(read func(*item, *source) error, it *item, src *source) error {
-	err := guarded(read, it, src)
+// refusePanic reads a message and refuses it after a panic: the broker would send it again
+// after every restart.
+func refusePanic(read func(*item, *source) error, it *item, src *source) error {
+	err := catchPanic(read, it, src)
 	if err == nil {
 		return nil
 	}
@@ -136,15 +135,15 @@ func surviving(read func(*item, *source) error, it *item, src *source) error {
 	return err
 }
 
-func guarded(read func(*item, *source) error, it *item, src *source) (err error) {
-	defer online.Survive(&err)
+func catchPanic(read func(*item, *source) error, it *item, src *source) (err error) {
+	defer online.Recover(&err)
 	return read(it, src)
 }
 
-// hand gives the committer what a message teaches. Where it is behind, a message
-// of QoS 1 is held; one of QoS 0 is answered but teaches nothing.
-func (w *worker) hand(it *item) {
-	keeps := it.msg.QoS > 0 || it.order != nil
+// forward hands a message to the committer. If the committer is behind, a message of QoS
+// 1 is held; one of QoS 0 is answered, but not learnt.
+func (w *worker) forward(it *item) {
+	keeps := it.msg.QoS > 0 || it.mutation != nil
 	if len(w.held) == 0 {
 		select {
 		case w.out <- it:
@@ -155,23 +154,23 @@ func (w *worker) hand(it *item) {
 	switch {
 	case keeps:
 		w.held = append(w.held, it)
-		w.ring.Keep(it.msg)
+		w.ring.Reserve(it.msg)
 		w.counts.held.Store(int64(len(w.held)))
-	case slices.ContainsFunc(it.lessons, func(l lesson) bool { return l.label != "" || l.wait != 0 }):
-		w.counts.lessonsDropped.Add(1)
+	case slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 }):
+		w.counts.examplesDropped.Add(1)
 	}
 }
 
-// read appends what a message teaches to it, and publishes predictions.
+// read adds the examples of a message to it, and publishes predictions.
 func (w *worker) read(it *item, src *source) error {
 	msg := it.msg
 	if msg.Retained && !src.allowRetained {
 		return codec.Refuse(codec.Retained, "the broker kept this message: allow_retained is off")
 	}
-	readings, row := it.early.readings, it.early.row
-	if it.early.src != src {
+	readings, row := it.predecoded.readings, it.predecoded.row
+	if it.predecoded.src != src {
 		scratch := &it.scratch
-		if len(it.lessons) > 0 { // of another stream, with their features in there
+		if len(it.examples) > 0 { // their features, of another stream, are in there
 			scratch = new(codec.Scratch)
 		}
 		var err error
@@ -179,18 +178,18 @@ func (w *worker) read(it *item, src *source) error {
 			return err
 		}
 		row = -1
-		if len(readings) > 1 && len(w.turn) < 2 && src.gatherer == nil && len(src.feeds) > 0 {
-			w.shared.begin()
-			row = w.shared.take(src, readings)
-			w.shared.load()
+		if len(readings) > 1 && len(w.ready) < 2 && src.joiner == nil && len(src.feeds) > 0 {
+			w.batch.reset()
+			row = w.batch.add(src, readings)
+			w.batch.load()
 		}
 	}
 	if it.answerOnly {
 		readings = unlabelled(readings)
 	}
-	from := src.place(msg.Topic)
-	if src.gatherer != nil {
-		x, err := src.gatherer.add(msg.Topic, from.device, readings[0].X[0], msg.Arrived)
+	from := src.match(msg.Topic)
+	if src.joiner != nil {
+		x, err := src.joiner.add(msg.Topic, from.device, readings[0].X[0], msg.Arrived)
 		if err != nil {
 			return err
 		}
@@ -202,7 +201,7 @@ func (w *worker) read(it *item, src *source) error {
 	for i := range readings {
 		r := &readings[i]
 		if r.Label != "" && r.Source == w.node {
-			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not teach itself"))
+			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
 			r.Label = ""
 		}
 		switch {
@@ -219,17 +218,17 @@ func (w *worker) read(it *item, src *source) error {
 	return nil
 }
 
-// label finds the samples that a label without features may be for.
+// label finds the samples of a label without features.
 func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) {
 	msg := it.msg
-	l := lesson{
+	l := example{
 		from: src, label: r.Label, weight: r.Weight, id: r.ID,
-		key: messageKey(msg.Topic, msg.Payload, entry), repeat: msg.Retained,
+		key: messageKey(msg.Topic, msg.Payload, entry), mayRepeat: msg.Retained,
 	}
 	for _, m := range src.models {
-		late := lateLabel{to: m}
+		late := labelTarget{to: m}
 		streams := m.streams
-		if len(src.feeds) > 0 { // on a stream's topic: of a sample of that stream and device
+		if len(src.feeds) > 0 { // on a stream's topic: a sample of that stream and device
 			streams = []*source{src}
 		}
 		for _, s := range streams {
@@ -243,7 +242,7 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 				late.device = strings.Join(levels, "/")
 			}
 		}
-		l.labels = append(l.labels, late)
+		l.targets = append(l.targets, late)
 	}
-	it.lessons = append(it.lessons, l)
+	it.examples = append(it.examples, l)
 }

@@ -40,7 +40,7 @@ func newCostCommand() *cobra.Command {
 		Long: `cost reads the output of BenchmarkCost on the standard input, draws processor
 time over the size of each dimension into the SVG file and prints a table with
 the slope from each size to the next.`,
-		Example: "  go test ./online -run '^$' -bench '^BenchmarkCost$' | edge-lab cost docs/cost.svg",
+		Example: "  go test ./online -run '^$' -bench '^BenchmarkCost$' | edge-lab cost docs/results/cost.svg",
 		Args:    cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			return cost(cmd.InOrStdin(), cmd.OutOrStdout(), args[0])

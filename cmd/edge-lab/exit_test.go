@@ -18,9 +18,9 @@ func TestExitCodes(t *testing.T) {
 		want string // in the error
 	}{
 		"unknown mode":            {[]string{"eval", table, "--mode", "twice"}, exit.Usage, "want prequential, holdout or cv"},
-		"flips in a stream":       {[]string{"eval", table, "--flip-labels", "0.2"}, exit.Usage, "give --mode holdout"},
+		"flips in a stream":       {[]string{"eval", table, "--flip-labels", "0.2"}, exit.Usage, "need --mode holdout"},
 		"first of a split":        {[]string{"eval", table, "--mode", "cv", "--first", "3"}, exit.Runtime, "give --seed"},
-		"within without shuffle":  {[]string{"eval", table, "--shuffle-within", "20,20"}, exit.Usage, "give --shuffle SEED"},
+		"within without shuffle":  {[]string{"eval", table, "--shuffle-within", "20,20"}, exit.Usage, "needs --shuffle SEED"},
 		"within of another size":  {[]string{"eval", table, "--shuffle", "1", "--shuffle-within", "20,10"}, exit.Runtime, "add up to 30 rows, the file has 40"},
 		"plot of nothing":         {[]string{"train", table, "--plot", db}, exit.Usage, "give --holdout"},
 		"components for a daemon": {[]string{"train", table, "-c", config, "-o", db, "--components", "2"}, exit.Usage, "no principal components"},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,26 +41,46 @@ func waveformFile(t testing.TB, n int) string {
 	return writeFile(t, "waveform.csv", b.String())
 }
 
-// waveformConfig writes the configuration of a daemon that learns it in
-// minibatches closed by count, with checkpoints that are far enough apart for
-// the journal to matter.
-func waveformConfig(t testing.TB, broker string) (path, store string) {
+// writeFile writes a file into a folder of the test.
+func writeFile(t testing.TB, name, text string) string {
 	t.Helper()
-	store = filepath.Join(t.TempDir(), "edge.db")
-	return writeFile(t, "edge.yaml", fmt.Sprintf(`
-node: test
-mqtt: {servers: ["%s"], max_reconnect_interval: 200ms}
-streams: {waveform: {topics: [sensors/waveform], features: [%s]}}
-labels: [{topics: [sensors/waveform/label]}]
-models:
-  waveform:
-    streams: [waveform]
-    inducing: 20
-    window: 40
-    classes: {names: ["0", "1", "2"]}
-    batch: {max_size: 16, max_wait: 0s}
-store: {path: "%s", checkpoint: {every: 0s, samples: 150}}
-metrics: {every: 1s, samples: 100}
-http: {listen: ""}
-`, broker, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// tableFile writes a data file of n rows: two features and the class of the
+// waveform problem.
+func tableFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("x,y,label\n")
+	w := dataset.NewWaveform(1)
+	var row dataset.Row
+	for range n {
+		w.Next(&row)
+		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data := []byte(b.String())
+	if strings.HasSuffix(name, ".gz") {
+		data = gzipped(t, data)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func gzipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write(data)
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }

@@ -13,14 +13,15 @@ import (
 	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 // check refuses what run would, before it connects, and doubts what depends on
 // the daemon's user and environment.
 func TestCheckLooksAtFiles(t *testing.T) {
 	folder := t.TempDir()
-	foreign := writeFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
-	noPEM := writeFile(t, "ca.pem", "no certificate")
+	foreign := harness.WriteFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
+	noPEM := harness.WriteFile(t, "ca.pem", "no certificate")
 	old, err := os.ReadFile(filepath.Join("..", "..", "persist", "testdata", "v1.state"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 			if strings.HasPrefix(name, "an older format") { // whose model has this shape
 				text = strings.NewReplacer("[rms, kurtosis, peak_hz]", "[a, b, c]", "[vibration]}", "[vibration], horizons: [inf], window: 0}").Replace(text)
 			}
-			code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", text))
+			code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", text))
 			if code != tc.code || !strings.Contains(out+errOut, tc.want) {
 				t.Errorf("edge check exits with %d:\n%s%s\nwant %d and %q", code, out, errOut, tc.code, tc.want)
 			}
@@ -103,7 +104,7 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			path := writeFile(t, "edge.yaml", text)
+			path := harness.WriteFile(t, "edge.yaml", text)
 			for _, args := range [][]string{{"check", "-c", path}, {"config", "show", "-c", path}, {"run", "-c", path, "--for", "1ms"}} {
 				if code, out, errOut := edge(t, args...); code != exit.Config || out != "" {
 					t.Errorf("edge %s exits with %d, want %d\n%s%s", args[0], code, exit.Config, out, errOut)

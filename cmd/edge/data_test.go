@@ -14,6 +14,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 // However a file is written, eval, train, predict and replay read the same of it.
@@ -37,7 +38,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		fmt.Fprintf(&more, "2026-11-20T20:29:%02d; %s ;%s;%d; %s ;\"Anna; Bert\nCleo\"\n", i%60, c[2], c[1], i, c[0])
 	}
 	state := filepath.Join(t.TempDir(), "edge.db")
-	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
+	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://127.0.0.1:1]}\nstreams: {s: {topics: [sensors/wave], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 20}}\n")
 	if code, _, errOut := edge(t, "train", path, "-c", config, "-o", state, "--passes", "2"); code != exit.OK {
 		t.Fatalf("train exits with %d: %s", code, errOut)
 	}
@@ -79,7 +80,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 				}
 				tc.text = b.String()
 			}
-			file := writeFile(t, "wave.csv", tc.text)
+			file := harness.WriteFile(t, "wave.csv", tc.text)
 			with := func(args ...string) []string { return append(args, tc.flags...) }
 			if got := evalJSON(t, with(file, "--inducing", "20")...)[0].Digest; got != wantEval {
 				t.Errorf("eval: digest %s, want %s", got, wantEval)
@@ -99,7 +100,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 		})
 	}
 	t.Run("without a header", func(t *testing.T) {
-		file := writeFile(t, "wave.csv", rows)
+		file := harness.WriteFile(t, "wave.csv", rows)
 		if got := evalJSON(t, file, "--inducing", "20")[0]; got.Samples != uint64(strings.Count(rows, "\n")) {
 			t.Errorf("%d rows are judged", got.Samples)
 		}
@@ -138,7 +139,7 @@ func withoutLabels(answers string) string {
 
 // An error about a file has its place, its cause and the way out.
 func TestFilesThatCannotBeRead(t *testing.T) {
-	file := writeFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
+	file := harness.WriteFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
 	for name, tc := range map[string]struct {
 		args []string
 		code int

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/doctor"
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 // check and doctor try by messages what a broker grants: what it does not do is a
@@ -41,12 +40,12 @@ func TestDelivery(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := brokertest.New(t, tc.broker)
-			config, _ := waveformConfig(t, b.URL())
+			config, _ := harness.WaveformConfig(t, b.URL())
 			text, err := os.ReadFile(config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			config = writeFile(t, "edge.yaml", strings.Replace(string(text), "topics: [sensors/waveform]", "topics: ["+tc.topic+"]", 1))
+			config = harness.WriteFile(t, "edge.yaml", strings.Replace(string(text), "topics: [sensors/waveform]", "topics: ["+tc.topic+"]", 1))
 			code, out, errOut := edge(t, "check", "-c", config, "--connect")
 			if code != tc.code {
 				t.Errorf("check exits with %d, want %d: %s%s", code, tc.code, out, errOut)
@@ -82,12 +81,12 @@ func TestDelivery(t *testing.T) {
 
 // run and check say of a secret that everybody may read, and not what it is.
 func TestExposedSecretIsTold(t *testing.T) {
-	secret := writeFile(t, "password", "hunter2")
+	secret := harness.WriteFile(t, "password", "hunter2")
 	if err := os.Chmod(secret, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Replace(minimal, "servers: [mqtt://broker.lan]", "servers: ['mqtt://127.0.0.1:1'], username: u, password: {file: "+secret+"}", 1)
-	config := writeFile(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
+	config := harness.WriteFile(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
 	_, out, errOut := edge(t, "check", "-c", config)
 	if !strings.Contains(out, "everybody may read or change the password (chmod o= "+secret) {
 		t.Errorf("check says %s%s", out, errOut)
@@ -96,24 +95,6 @@ func TestExposedSecretIsTold(t *testing.T) {
 	if !strings.Contains(errOut, "everybody may read or change the password") || strings.Contains(errOut, "hunter2") {
 		t.Errorf("run says %s", errOut)
 	}
-}
-
-// folderContent is the content of every file in a folder.
-func folderContent(t *testing.T, folder string) map[string]string {
-	t.Helper()
-	content := map[string]string{}
-	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		content[path] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
 }
 
 // doctorFindings runs the command, with --json, until what it prints is good. Each run has
@@ -133,34 +114,6 @@ func doctorFindings(t *testing.T, config string, good func(code int, out string)
 func findingIs(out, check, words string) bool {
 	f := gjson.Get(out, `findings.#(check=="`+check+`")`)
 	return strings.HasPrefix(f.Get("grade").String()+" "+f.Get("detail").String(), words)
-}
-
-// The doctor finds a healthy pair of broker and configuration well, beside a
-// daemon that runs, and leaves neither file, nor message, nor session behind.
-func TestDoctor(t *testing.T) {
-	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
-		config, store := waveformConfig(t, b.URL())
-		d := startDaemon(t, config)
-		d.await("connected to the broker")
-		awaitOnline(t, b)
-		before := folderContent(t, filepath.Dir(store))
-		code, out, errOut := doctorFindings(t, config, func(code int, _ string) bool { return code == exit.OK })
-		if code != exit.OK {
-			t.Fatalf("doctor exits with %d: %s%s", code, out, errOut)
-		}
-		for _, want := range []string{"rights", "file system", "free space", "kernel", "clock", "memory", "speed of waveform", "writing", "wear", "broker", "subscriptions", "retained messages", "shared subscriptions", "in-flight window", "queue while away", "largest message"} {
-			if f := gjson.Get(out, `findings.#(check=="`+want+`")`); !f.Exists() || f.Get("grade").String() == doctor.Fail {
-				t.Errorf("%s: %s", want, f)
-			}
-		}
-		if diff := cmp.Diff(before, folderContent(t, filepath.Dir(store))); diff != "" {
-			t.Errorf("the folder of the state has changed: %s", diff)
-		}
-		if kept := brokertest.Retained(t, b.URL(), "edge/test/+/kept"); kept != "" {
-			t.Errorf("the broker still keeps %q", kept)
-		}
-		d.stop()
-	})
 }
 
 // Limits of a broker are found, and each comes with advice.
@@ -204,7 +157,7 @@ func TestDoctorFindsLimits(t *testing.T) {
 			b := brokertest.New(t, func(t *testing.T, addr string) func() {
 				return brokertest.MosquittoWith(t, addr, strings.ReplaceAll(tc.settings, "{folder}", folder))
 			})
-			config, _ := waveformConfig(t, b.URL())
+			config, _ := harness.WaveformConfig(t, b.URL())
 			code, out, errOut := doctorFindings(t, config, func(code int, out string) bool {
 				for check, want := range tc.want {
 					if !findingIs(out, check, want) {
@@ -236,7 +189,7 @@ func TestDoctorWithoutABroker(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	config, _ := waveformConfig(t, "mqtt://"+addr)
+	config, _ := harness.WaveformConfig(t, "mqtt://"+addr)
 	code, out, errOut := edge(t, "doctor", "-c", config)
 	if code != exit.Runtime || !strings.Contains(out, "fail  broker") || !strings.Contains(errOut, "a check failed") {
 		t.Errorf("doctor exits with %d: %s%s", code, out, errOut)

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 // `edge check` refuses and warns as `edge run` does.
 func TestCheckHTTP(t *testing.T) {
-	config, _ := waveformConfig(t, "mqtt://127.0.0.1:1")
+	config, _ := harness.WaveformConfig(t, "mqtt://127.0.0.1:1")
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)

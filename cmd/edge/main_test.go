@@ -3,64 +3,25 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"go.uber.org/goleak"
 
-	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/process"
+	"edge/test/harness"
 )
 
-// beEdge makes the test program be edge itself: tests that stop and kill
-// daemons need one in a process of its own.
-const beEdge = "EDGE_TEST_IS_EDGE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(beEdge) != "" {
-		if fd := os.Getenv(beSupervised); fd != "" {
-			if err := superviseMe(fd); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(exit.Runtime)
-			}
-		}
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-		defer stop()
-		os.Exit(execute(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}
-	if broker := os.Getenv(beEcho); broker != "" {
-		echo(broker)
-	}
-	flag.Parse()
-	brokertest.Patience = max(brokertest.Patience, timeout()/5)
-	goleak.VerifyTestMain(m)
-}
-
-// emulator is the command under which programs for this machine run on one of
-// another kind, "qemu-aarch64-static" say; "" where the kernel runs them itself.
-var emulator = strings.Fields(os.Getenv("EDGE_EMULATOR"))
-
-// self is the command that starts this test program once more.
-func self(args ...string) *exec.Cmd {
-	line := slices.Concat(emulator, []string{os.Args[0]}, args)
-	return exec.Command(line[0], line[1:]...)
-}
+func TestMain(m *testing.M) { harness.Main(m) }
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")
 
@@ -76,16 +37,6 @@ func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut st
 	var o, e bytes.Buffer
 	code = execute(t.Context(), args, strings.NewReader(in), &o, &e)
 	return code, o.String(), e.String()
-}
-
-// writeFile writes a file in a folder of the test's own.
-func writeFile(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // TestHelp holds the help of every command; -update writes it anew.
@@ -143,7 +94,7 @@ func TestCommandsAreExplained(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	table := tableFile(t, "table.csv", 40)
-	valid := writeFile(t, "edge.yaml", minimal)
+	valid := harness.WriteFile(t, "edge.yaml", minimal)
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, tc := range map[string]struct {
 		args []string
@@ -171,7 +122,7 @@ func TestExitCodes(t *testing.T) {
 		"features of other names":  {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
 		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `there is none called "m"; there is bearing`},
 		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
-		"no broker to check":       {[]string{"check", "-c", writeFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
+		"no broker to check":       {[]string{"check", "-c", harness.WriteFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
 		"password file is missing": {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1", "--username", "u", "--password-file", missing}, exit.Config, "no such file"},
 		"labels of no kind":        {[]string{"replay", table, "--labels", "late"}, exit.Usage, "want inline, delayed or none"},
@@ -234,7 +185,7 @@ func TestConfigCommands(t *testing.T) {
 	if code != exit.OK {
 		t.Fatalf("config sample exits with %d", code)
 	}
-	if code, out, errOut := edge(t, "check", "-c", writeFile(t, "edge.yaml", sample)); code != exit.OK {
+	if code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", sample)); code != exit.OK {
 		t.Errorf("the sample is not valid: %s%s", out, errOut)
 	}
 	code, forFile, errOut := edge(t, "config", "sample", "--from", tableFile(t, "room.csv", 20))
@@ -244,7 +195,7 @@ func TestConfigCommands(t *testing.T) {
 	t.Setenv("EDGE_MQTT_SERVERS", "mqtts://other.lan")
 	t.Setenv("EDGE_MQTT_PASSWORD_FILE", "/run/secret")
 	t.Setenv("EDGE_MQTT_USERNAME", "sensor")
-	code, shown, errOut := edge(t, "config", "show", "-c", writeFile(t, "edge.yaml", forFile))
+	code, shown, errOut := edge(t, "config", "show", "-c", harness.WriteFile(t, "edge.yaml", forFile))
 	if code != exit.OK || !strings.Contains(shown, "mqtts://other.lan") || !strings.Contains(shown, "/run/secret") || !strings.Contains(shown, "sensors/room") {
 		t.Errorf("config show exits with %d: %s%s", code, shown, errOut)
 	}
@@ -259,7 +210,7 @@ func TestConfigCommands(t *testing.T) {
 
 // What check says of the parts that a configuration may have.
 func TestCheckSaysWhatWouldBeDone(t *testing.T) {
-	config := writeFile(t, "edge.yaml", `
+	config := harness.WriteFile(t, "edge.yaml", `
 mqtt: {servers: [mqtt://broker.lan]}
 node: pi4
 streams:
@@ -318,15 +269,6 @@ func gzipped(t testing.TB, data []byte) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// timeout is the value of the flag -timeout.
-func timeout() time.Duration {
-	limit, err := time.ParseDuration(flag.Lookup("test.timeout").Value.String())
-	if err != nil {
-		return 0
-	}
-	return limit
 }
 
 const minimal = `

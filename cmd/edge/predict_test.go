@@ -18,6 +18,7 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 // taughtState is a state file of one model that has learnt rows of the waveform.
@@ -62,7 +63,7 @@ func answersOf(t *testing.T, out string) (list []eval.Answer) {
 // the order of its columns, other columns, and whether there are labels.
 func TestPredict(t *testing.T) {
 	state, learner := taughtState(t, "wave", brokertest.Brief(400, 150))
-	data := waveformFile(t, 50)
+	data := harness.WaveformFile(t, 50)
 	text, err := os.ReadFile(data)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestPredict(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	labelled := answersOf(t, out)
-	code, out, errOut = edge(t, "predict", "--state", state, writeFile(t, "turned.csv", turned.String()))
+	code, out, errOut = edge(t, "predict", "--state", state, harness.WriteFile(t, "turned.csv", turned.String()))
 	if code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
@@ -154,7 +155,7 @@ func TestPredictEmptyCells(t *testing.T) {
 
 func TestPredictRefuses(t *testing.T) {
 	state, _ := taughtState(t, "wave", 100)
-	good := waveformFile(t, 3)
+	good := harness.WaveformFile(t, 3)
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -164,8 +165,8 @@ func TestPredictRefuses(t *testing.T) {
 		"no such state":   {[]string{"--state", "nowhere.db", good}, exit.Store, "nowhere.db"},
 		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exit.Usage, "wave"},
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exit.Runtime, "label"},
-		"lacks a feature": {[]string{"--state", state, writeFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
-		"not a number":    {[]string{"--state", state, writeFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
+		"lacks a feature": {[]string{"--state", state, harness.WriteFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
+		"not a number":    {[]string{"--state", state, harness.WriteFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(errOut, tc.want) {
@@ -184,7 +185,7 @@ func TestBackupCommand(t *testing.T) {
 	if code, _, errOut := edge(t, "backup", state, copied); code != exit.Store || !strings.Contains(errOut, "exists") {
 		t.Errorf("backup over a file: exit %d: %s", code, errOut)
 	}
-	if code, _, errOut := edge(t, "predict", "--state", copied, waveformFile(t, 3)); code != exit.OK {
+	if code, _, errOut := edge(t, "predict", "--state", copied, harness.WaveformFile(t, 3)); code != exit.OK {
 		t.Errorf("predict from the copy: exit %d: %s", code, errOut)
 	}
 	if code, out, errOut := edge(t, "restore", copied, state); code != exit.OK || !strings.Contains(out, ".replaced-1") {

@@ -17,6 +17,7 @@ import (
 	"edge/internal/report"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 func trainJSON(t testing.TB, args ...string) (r report.Training) {
@@ -41,7 +42,7 @@ func trainingConfig(t testing.TB, table, more string) string {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	return writeFile(t, "edge.yaml", fmt.Sprintf(`
+	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
 streams: {s: {topics: [t], features: [%s]}}
 models: {m: {streams: [s], inducing: 10, window: 20%s}}
 `, strings.Join(d.Features, ", "), more))

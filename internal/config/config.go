@@ -13,6 +13,7 @@ import (
 
 	"edge/internal/exit"
 	"edge/online"
+	"edge/online/active"
 	"edge/stream"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -49,7 +50,7 @@ type Model struct {
 	Learner  online.Config  `yaml:",inline"`
 	Pending  stream.Pending `yaml:"pending"`
 	// Active says which labels are asked for.
-	Active online.Asking `yaml:"active"`
+	Active active.Config `yaml:"active"`
 	// Output is the format of the predictions: json or cbor. Default json.
 	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
 }
@@ -126,7 +127,7 @@ func Default() Config {
 func DefaultModel() Model {
 	learner := online.DefaultConfig()
 	learner.Inducing = 0
-	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: online.DefaultAsking(), Output: "json"}
+	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json"}
 }
 
 // UnmarshalYAML gives the keys that are not there their defaults.
@@ -418,7 +419,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 		return online.Config{}, fmt.Errorf("%s: want the name of at least one stream", key)
 	}
 	cfg := m.Learner
-	m.Active.Suit(&cfg)
+	cfg.ApplyDefaults(m.Active)
 	cfg.Features = slices.Clone(m.Features)
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]

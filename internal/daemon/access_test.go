@@ -18,7 +18,6 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
-	"edge/internal/web"
 )
 
 const secretForTests = "correct-horse-battery-staple"
@@ -42,11 +41,7 @@ func TestPassword(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), withPassword(t))
 	closed := []string{"/", "/metrics", "/api/v1/models", "/api/v1/models/wear", "/api/v1/events", "/debug/pprof/", "/debug/pprof/heap", "/none"}
-	forgive := func() { // so that wrong passwords are not too many
-		s.web.Password.Mu.Lock()
-		defer s.web.Password.Mu.Unlock()
-		clear(s.web.Password.Until)
-	}
+	forgive := s.web.ForgetAttempts // so that wrong passwords are not too many
 	for name, tc := range map[string]struct {
 		authorization string
 		want          int
@@ -109,7 +104,7 @@ func TestPassword(t *testing.T) {
 	}
 	forgive()
 	_, text := s.do("GET", "/metrics", "", map[string]string{"Authorization": "Bearer " + secretForTests})
-	for _, reason := range []string{web.RefusedNone, web.RefusedPassword} {
+	for _, reason := range []string{"no_password", "wrong_password"} {
 		if !strings.Contains(text, fmt.Sprintf("edge_http_refused_total{reason=%q} ", reason)) || strings.Contains(text, fmt.Sprintf("{reason=%q} 0\n", reason)) {
 			t.Errorf("%s is not counted:\n%s", reason, text)
 		}
@@ -138,7 +133,7 @@ func TestTooManyAttempts(t *testing.T) {
 	if code, answer := s.do("GET", "/healthz", "", right); code != http.StatusOK || gjson.Get(answer, "checks").Exists() {
 		t.Errorf("after too many attempts the health check answers %d %s", code, answer)
 	}
-	if _, refused := s.monitor.HTTP.Snapshot(); refused[web.RefusedPassword] < web.FreeAttempts || refused[web.RefusedAttempt] < 2 {
+	if _, refused := s.monitor.Connections(); refused["wrong_password"] < 10 || refused["attempts"] < 2 {
 		t.Errorf("counted: %v", refused)
 	}
 	if !strings.Contains(s.log.String(), "too many wrong passwords") {
@@ -216,7 +211,7 @@ func TestOddRequests(t *testing.T) {
 			}
 		})
 	}
-	if _, refused := s.monitor.HTTP.Snapshot(); refused[web.RefusedHost] < 5 {
+	if _, refused := s.monitor.Connections(); refused["host"] < 5 {
 		t.Errorf("refused: %v", refused)
 	}
 }

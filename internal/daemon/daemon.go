@@ -15,6 +15,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/web"
 	"edge/online"
+	"edge/online/drift"
 	"edge/persist"
 	"edge/stream"
 )
@@ -229,7 +230,7 @@ func (d *Daemon) recover(cfg *config.Config, name string) (m *web.Model, leftOut
 func (d *Daemon) notify(n online.Notice) {
 	p := d.now()
 	p.Node.Notify(n)
-	if m := p.Model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.Config.Drift.Action == online.ActionRollback {
+	if m := p.Model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.Config.Drift.Action == drift.ActionRollback {
 		p.Node.RollBack(n.Model)
 	}
 }

@@ -20,8 +20,7 @@ import (
 // untimed switches off the timeouts of a web server, so that nothing but its
 // bounds ends a connection.
 func untimed(w *web.Server) {
-	w.Server.ReadHeaderTimeout, w.Server.ReadTimeout, w.Server.WriteTimeout, w.Server.IdleTimeout = time.Hour, time.Hour, time.Hour, time.Hour
-	w.Viewers.Timeout = time.Hour
+	w.SetTimeouts(web.Timeouts{Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, ViewerReads: time.Hour, ViewerStays: w.Timeouts().ViewerStays})
 }
 
 // probeAll asks for both health checks and the metrics, each over a connection
@@ -92,7 +91,7 @@ func TestFloods(t *testing.T) {
 			s := serveTuned(t, b.URL(), func(c *config.Config) { c.Control.Enabled = true }, untimed).ready()
 			flood(t, s, f.n, f.request)
 			probeAll(t, s)
-			if open, _ := s.monitor.HTTP.Snapshot(); open > web.MaxFromAddress {
+			if open, _ := s.monitor.Connections(); open > web.MaxFromAddress {
 				t.Errorf("%d connections are open, want at most %d from one address", open, web.MaxFromAddress)
 			}
 		})
@@ -127,7 +126,7 @@ func TestFloodGoesOn(t *testing.T) {
 	}
 	defer around.Wait()
 	defer stop()
-	if !brokertest.Eventually(func() bool { _, refused := s.monitor.HTTP.Snapshot(); return refused[web.RefusedConnection] > 1000 }) {
+	if !brokertest.Eventually(func() bool { _, refused := s.monitor.Connections(); return refused["connections"] > 1000 }) {
 		t.Fatal("the flood does not take all places")
 	}
 	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -144,7 +143,7 @@ func TestFloodGoesOn(t *testing.T) {
 // A viewer that does not read loses its stream once what was sent waits too long.
 func TestUnreadViewer(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { w.Viewers.Timeout, w.Viewers.Stays = 100*time.Millisecond, time.Hour }).ready()
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, 100*time.Millisecond, time.Hour) }).ready()
 	small := net.Dialer{}
 	for range web.MaxViewers {
 		c, err := small.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
@@ -157,34 +156,34 @@ func TestUnreadViewer(t *testing.T) {
 		}
 		fmt.Fprintf(c, "GET /api/v1/events?model=wear%s\r\n", floodHead)
 	}
-	if !brokertest.Eventually(func() bool { return s.web.Viewers.Len() == web.MaxViewers }) {
-		t.Fatalf("%d viewers, want %d", s.web.Viewers.Len(), web.MaxViewers)
+	if !brokertest.Eventually(func() bool { return s.web.Viewers() == web.MaxViewers }) {
+		t.Fatalf("%d viewers, want %d", s.web.Viewers(), web.MaxViewers)
 	}
 	if code, _ := s.get("/api/v1/events"); code != http.StatusServiceUnavailable {
 		t.Errorf("one viewer too many is answered %d", code)
 	}
-	if _, refused := s.monitor.HTTP.Snapshot(); refused[web.RefusedViewer] != 1 {
+	if _, refused := s.monitor.Connections(); refused["viewers"] != 1 {
 		t.Errorf("refused: %v", refused)
 	}
 	n := 0
 	if !brokertest.Eventually(func() bool {
 		publish(t, b.URL(), "plant/a/pump", fmt.Sprintf(`{"id":"n-%d","features":[%d,1],"label":"ok"}`, n, n%7))
 		n++
-		return s.web.Viewers.Len() == 0
+		return s.web.Viewers() == 0
 	}) {
-		t.Errorf("%d viewers that do not read are still there", s.web.Viewers.Len())
+		t.Errorf("%d viewers that do not read are still there", s.web.Viewers())
 	}
 }
 
 // A new viewer takes the place of one that has had it long enough.
 func TestViewerTakesPlace(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { untimed(w); w.Viewers.Stays = 0 }).ready()
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { untimed(w); setViewers(w, time.Hour, 0) }).ready()
 	var unread []net.Conn
 	for n := range web.MaxViewers { // one after the other, so that the first is the oldest
 		unread = append(unread, flood(t, s, 1, "GET /api/v1/events?model=wear"+floodHead+"\r\n")...)
-		if !brokertest.Eventually(func() bool { return s.web.Viewers.Len() == n+1 }) {
-			t.Fatalf("%d viewers, want %d", s.web.Viewers.Len(), n+1)
+		if !brokertest.Eventually(func() bool { return s.web.Viewers() == n+1 }) {
+			t.Fatalf("%d viewers, want %d", s.web.Viewers(), n+1)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
@@ -205,4 +204,12 @@ func TestViewerTakesPlace(t *testing.T) {
 	if _, err := io.Copy(io.Discard, unread[0]); err != nil && strings.Contains(err.Error(), "timeout") {
 		t.Errorf("the oldest stream does not end: %v", err)
 	}
+}
+
+// setViewers sets how long a viewer may take to read an event, and how long it
+// stays before a newer one takes its place.
+func setViewers(w *web.Server, reads, stays time.Duration) {
+	t := w.Timeouts()
+	t.ViewerReads, t.ViewerStays = reads, stays
+	w.SetTimeouts(t)
 }

@@ -13,6 +13,7 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/online"
+	"edge/online/active"
 	"edge/stream/codec"
 )
 
@@ -22,7 +23,7 @@ func TestQueryOverMQTT(t *testing.T) {
 	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
 		s := serve(t, b.URL(), func(c *config.Config) {
 			m := c.Models["wear"]
-			m.Active = online.Asking{Strategy: online.AskBALD, Budget: 1}
+			m.Active = active.Config{Strategy: active.BALD, Budget: 1}
 			c.Models["wear"], c.Control.Enabled = m, true
 		}).ready()
 		asked := make(chan gjson.Result, 10)
@@ -151,7 +152,7 @@ func TestWaitingSamples(t *testing.T) {
 	s := serve(t, b.URL(), func(c *config.Config) {
 		c.Control.Enabled = true
 		m := c.Models["wear"]
-		m.Active.Strategy, m.Active.Budget, m.Active.PerHour = online.AskRandom, 1, 0
+		m.Active.Strategy, m.Active.Budget, m.Active.PerHour = active.Random, 1, 0
 		in := c.Streams["pump"]
 		in.OnMissing = codec.OnMissingMarginalise
 		c.Models["wear"], c.Streams["pump"] = m, in

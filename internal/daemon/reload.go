@@ -95,7 +95,7 @@ func (r *run) replace(old, next *deployment) {
 	if err := r.node.end(why); err != nil {
 		r.log.Warn("not all was done when the node was replaced", "error", err)
 	}
-	next.Node.TakeOver()
+	next.Node.Inherit()
 	for _, m := range next.Models {
 		if next.work[m.Name] == nil {
 			next.work[m.Name] = begin(r.learning, m.Loop.Run)
@@ -230,7 +230,7 @@ func (r *run) move(to config.HTTP) error {
 	}
 	elsewhere := r.web == nil || r.web.Config.Listen != to.Listen
 	if to.Listen != "" && elsewhere {
-		if page = web.NewServer(to, r.monitor, r.log); page.Listener == nil {
+		if page = web.NewServer(to, r.monitor, r.log); !page.Listening() {
 			return fmt.Errorf("http.listen %s: cannot be had; the log says why", to.Listen)
 		}
 	}

@@ -398,7 +398,7 @@ func TestLabelOnThePage(t *testing.T) {
 // Whoever follows hears what is, then what changes, until the daemon stops.
 func TestEventStream(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { w.Viewers.Stays = time.Hour }).ready()
+	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, w.Timeouts().ViewerReads, time.Hour) }).ready()
 	follow := func() (events <-chan [2]string, code int, leave func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, err := http.NewRequestWithContext(ctx, "GET", s.url+"/api/v1/events?model=wear", nil)
@@ -448,7 +448,7 @@ func TestEventStream(t *testing.T) {
 	publish(t, b.URL(), "plant/a/pump", pumpSamples(40)...)
 	next("model", func(v gjson.Result) bool {
 		return v.Get("n").Uint() == 40 && len(v.Get("relevance").Array()) == 2 && len(v.Get("reliability").Array()) == 15 &&
-			len(v.Get("samples").Array()) == web.KeptSamples && v.Get("samples.0.id").String() == "p-39"
+			len(v.Get("samples").Array()) == 24 && v.Get("samples.0.id").String() == "p-39"
 	})
 	next("node", func(v gjson.Result) bool { return v.Get(`events.#(event=="class_added").detail`).String() != "" })
 
@@ -466,8 +466,8 @@ func TestEventStream(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if !brokertest.Eventually(func() bool { return s.web.Viewers.Len() == 1 }) {
-		t.Errorf("%d viewers once all but one have left", s.web.Viewers.Len())
+	if !brokertest.Eventually(func() bool { return s.web.Viewers() == 1 }) {
+		t.Errorf("%d viewers once all but one have left", s.web.Viewers())
 	}
 	s.stop()
 	for limit := time.After(brokertest.Patience); ; {

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"edge/online"
+	"edge/online/train"
 )
 
 // Table is a whole data file in memory.
@@ -94,7 +94,7 @@ type Part struct {
 	classes []int // of each row, in place of the table's; nil: the table's
 }
 
-var _ online.Samples = (*Part)(nil)
+var _ train.Samples = (*Part)(nil)
 
 // Len is the number of rows.
 func (p *Part) Len() int { return len(p.rows) }
@@ -264,3 +264,15 @@ func (p *Part) Flip(fraction float64, seed uint64) {
 	}
 	p.classes = classes
 }
+
+// NewTable returns a table with the labels of t and other features; values has
+// them row by row.
+func NewTable(t *Table, features []string, values []float64) *Table {
+	return &Table{Name: t.Name, Classes: t.Classes, Labels: t.Labels, Features: features, values: values}
+}
+
+// Of returns the same rows of another table.
+func (p *Part) Of(t *Table) *Part { return &Part{Table: t, rows: p.rows, classes: p.classes} }
+
+// First returns the first n rows of p.
+func (p *Part) First(n int) *Part { return &Part{Table: p.Table, rows: p.rows[:n], classes: p.classes} }

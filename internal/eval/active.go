@@ -1,42 +1,40 @@
 package eval
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"time"
 
 	"edge/internal/dataset"
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
 )
 
-// Questions are the flags of eval that teach labels on request alone.
-type Questions struct {
+// Queries are the strategies and budgets of active learning to compare.
+type Queries struct {
 	Strategies []string
 	Budgets    []float64
-	Full       bool // also teach every label, as without questions
+	Full       bool // also learn every label, as without active learning
 }
 
-// askings are the strategies and budgets to evaluate; one that asks nothing
-// stands for every label being taught without questions.
-func (q *Questions) askings() (all []online.Asking, err error) {
+// each returns the combinations of strategies and budgets; a single one without a
+// strategy if active learning is off.
+func (q *Queries) each() (all []active.Config, err error) {
 	if len(q.Strategies) == 0 {
-		return []online.Asking{{}}, nil
+		return []active.Config{{}}, nil
 	}
 	if q.Full {
-		all = append(all, online.Asking{Strategy: report.EveryLabel, Budget: 1})
+		all = append(all, active.Config{Strategy: report.EveryLabel, Budget: 1})
 	}
 	for _, s := range q.Strategies {
 		for _, b := range q.Budgets {
-			a := online.Asking{Strategy: online.Strategy(s), Budget: b}
+			a := active.Config{Strategy: active.Strategy(s), Budget: b}
 			if err := a.Validate(); err != nil {
 				return nil, fmt.Errorf("--query and --budget: %w", err)
 			}
 			if !a.Enabled() {
-				return nil, fmt.Errorf("--query %s: want some of %v", s, online.Strategies())
+				return nil, fmt.Errorf("--query %s: want some of %v", s, active.Strategies())
 			}
 			all = append(all, a)
 		}
@@ -44,78 +42,76 @@ func (q *Questions) askings() (all []online.Asking, err error) {
 	return all, nil
 }
 
-// askingEval teaches learner the labels that it asks for, and judges every row,
-// of total ones, by the prediction that it would have published. A label is
-// learnt before the next row comes, as far as minibatches of size allow.
-func askingEval(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, how online.Asking, size, total int, progress func(int)) (*report.Report, error) {
-	every := how.Strategy == report.EveryLabel
-	if every {
-		how = online.Asking{Strategy: online.AskRandom, Budget: 1}
-	}
-	var (
-		row      dataset.Row
-		curve    report.Curve
-		all, end online.Judge
-		taken    time.Duration
-		probs    []float64
-		asked    int
-		post     = learner.Posterior()
-		ws       = model.NewWorkspace()
-		asker    = online.NewAsker(how, learner.Config().Seed)
-	)
-	for n := 0; ; n++ {
-		err := rows.Next(&row)
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		if ctx.Err() != nil {
-			return nil, errors.New("eval: interrupted")
-		}
-		start := time.Now()
-		if probs, _, err = post.PredictTo(probs, row.X, ws); err != nil {
-			return nil, err
-		}
-		ask := asker.Ask(asker.Score(probs, post, ws), post.Version(), 0)
-		class := classOf(post, row.Label)
-		if ask {
-			asked++
-			out := learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label, Probs: probs})
-			if !out.Closed && learner.Pending() >= size {
-				out = learner.Add(&online.Event{Kind: online.Boundary})
-			}
-			if out.Closed || out.ClassAdded != "" {
-				post = learner.Posterior()
-			}
-		}
-		taken += time.Since(start)
-		progress(1)
-		all.Add(probs, class)
-		if n >= total/2 {
-			end.Add(probs, class)
-		}
-		if judged := uint64(n + 1); curve.Due(judged) {
-			curve.Add(all.Scores(post.Classes()))
-		}
-	}
-	r, err := report.New(name, learner, curve, taken)
-	if err != nil {
-		return nil, err
-	}
-	r.Judged(all.Scores(post.Classes()), curve)
-	half := end.Scores(post.Classes())
-	if every {
-		how.Strategy = report.EveryLabel
-	}
-	r.Asked = &report.Asked{
-		Strategy: how.Strategy, Budget: how.Budget, Seed: learner.Config().Seed, Labels: float64(asked), Fraction: float64(asked) / float64(max(r.Samples, 1)),
-		LastHalf: report.HalfScore{Error: half.Error, NLL: half.NLL},
-	}
-	return r, nil
+// activePolicy learns only the labels that a strategy requests, and judges every row by
+// the prediction that would have been published. A requested label is learnt
+// before the next row, as far as minibatches of size permit.
+type activePolicy struct {
+	how      active.Config
+	every    bool // label
+	learner  *online.Learner
+	size     int
+	total    int // rows
+	rows     int // so far
+	asked    int
+	post     *model.Posterior
+	ws       *model.Workspace
+	selector *active.Selector
+	probs    []float64
+	all, end score.Judge // of all rows, of the second half
 }
 
-// classOf is the place of a label among the classes, or behind them.
+func newActive(how active.Config, learner *online.Learner, size, total int) *activePolicy {
+	a := &activePolicy{how: how, every: how.Strategy == report.EveryLabel, learner: learner, size: size, total: total, post: learner.Posterior(), ws: model.NewWorkspace()}
+	if a.every {
+		a.how = active.Config{Strategy: active.Random, Budget: 1}
+	}
+	a.selector = active.NewSelector(a.how, learner.Config().Seed)
+	return a
+}
+
+func (a *activePolicy) Row(row *dataset.Row) (err error) {
+	if a.probs, _, err = a.post.PredictTo(a.probs, row.X, a.ws); err != nil {
+		return err
+	}
+	ask := a.selector.Select(a.selector.Score(a.probs, a.post, a.ws), a.post.Version(), 0)
+	class := classOf(a.post, row.Label)
+	if ask {
+		a.asked++
+		out := a.learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label, Probs: a.probs})
+		if !out.Closed && a.learner.Pending() >= a.size {
+			out = a.learner.Add(&online.Event{Kind: online.Boundary})
+		}
+		if out.Closed || out.ClassAdded != "" {
+			a.post = a.learner.Posterior()
+		}
+	}
+	a.all.Add(a.probs, class)
+	if a.rows >= a.total/2 {
+		a.end.Add(a.probs, class)
+	}
+	a.rows++
+	return nil
+}
+
+func (a *activePolicy) Position() uint64 { return uint64(a.rows) }
+
+func (a *activePolicy) Scores() score.Scores { return a.all.Scores(a.post.Classes()) }
+
+func (a *activePolicy) complete(r *report.Report, curve report.Curve) {
+	r.Judged(a.Scores(), curve)
+	half := a.end.Scores(a.post.Classes())
+	strategy := a.how.Strategy
+	if a.every {
+		strategy = report.EveryLabel
+	}
+	r.Asked = &report.Asked{
+		Strategy: strategy, Budget: a.how.Budget, Seed: a.learner.Config().Seed, Labels: float64(a.asked), Fraction: float64(a.asked) / float64(max(r.Samples, 1)),
+		LastHalf: report.HalfScore{Error: half.Error, NLL: half.NLL},
+	}
+}
+
+// classOf returns the index of a label among the classes, or their number if the
+// label is not among them.
 func classOf(p *model.Posterior, label string) int {
 	for k, name := range p.Classes() {
 		if name == label {

@@ -1,80 +1,81 @@
 package eval
 
 import (
-	"context"
 	"errors"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"edge/internal/dataset"
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
+	"edge/online/score"
 	"edge/stream/codec"
 )
 
-// Delayed is a stream whose labels come late or not at all. Every row is
-// answered when it arrives and judged by that answer, as far as the file knows
-// its label; the learner is told Delay rows later, of a Fraction of them.
-type Delayed struct {
-	Delay     int
-	Fraction  float64
+// Arrival describes a stream whose labels come late or never and whose features
+// may be missing.
+type Arrival struct {
+	Delay     int     // rows from a row to its label
+	Fraction  float64 // of the labels that come
 	Missing   float64 // probability that a feature of a row is missing
-	OnMissing string  // as a stream has it; rows that are rejected are not judged
-	Seed      uint64  // of the choices
-
-	learner *online.Learner
-	post    *model.Posterior
-	ws      model.Workspace
-	rng     *rand.Rand
-	lag     online.Lag
-	waiting []tardy // oldest first
-	judge   online.Judge
-	aim     online.Aim
-	set     []int // scratch
-	book    report.ClassBook
-
-	rejected int // rows, by OnMissing
+	OnMissing string  // on_missing of the stream; rejected rows are not judged
+	Seed      uint64  // of the random choices
 }
 
-// tardy is a row that waits for its label.
-type tardy struct {
-	due     int    // the row after which the label comes
-	version uint64 // of the model that answered
-	known   uint64 // labels by then
-	event   online.Event
-	sets    bool // a prediction set was published,
-	holds   bool // with the label in it,
-	size    int  // of so many classes
-}
+// Plain reports whether every label comes with its row and no feature is removed.
+func (a *Arrival) Plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Missing == 0 }
 
-// Plain reports whether labels come with their rows, all of them, and nothing is missing.
-func (a *Delayed) Plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Missing == 0 }
-
-// anew is the same for another stream, of which nothing has come yet.
-func (a *Delayed) anew() *Delayed {
-	return &Delayed{Delay: a.Delay, Fraction: a.Fraction, Missing: a.Missing, OnMissing: a.OnMissing, Seed: a.Seed}
-}
-
-// check reports what is out of range.
-func (a *Delayed) check() error {
-	switch {
-	case a.Delay < 0 || !(a.Fraction >= 0 && a.Fraction <= 1) || !(a.Missing >= 0 && a.Missing < 1):
-		return errors.New("--delay, --label-fraction and --missing: want rows, 0 to 1, and 0 to below 1")
+// check reports an option that is out of range.
+func (a *Arrival) check() error {
+	if a.Delay < 0 || !(a.Fraction >= 0 && a.Fraction <= 1) || !(a.Missing >= 0 && a.Missing < 1) {
+		return errors.New("--delay, --label-fraction and --missing: want a number of rows, 0 to 1, and 0 to below 1")
 	}
 	return checkOnMissing(a.OnMissing)
 }
 
-// lose makes features of a row missing, and does about all that are missing what
-// it should; false if the row is refused. One feature stays, drawn like the others.
-func (a *Delayed) lose(x []float64) bool {
-	if a.Missing > 0 {
-		stays := a.rng.IntN(len(x))
+// delayed predicts every row when it arrives and judges that prediction if the
+// file has the row's label; the learner receives the label Delay rows later.
+type delayed struct {
+	Arrival
+	learner  *online.Learner
+	post     *model.Posterior
+	ws       model.Workspace
+	rng      *rand.Rand
+	lag      online.Lag
+	pending  []delayedLabel // oldest first
+	judge    score.Judge
+	aim      conformal.CoverageController
+	set      []int // scratch
+	classes  report.ClassBook
+	rows     int
+	rejected int // rows, by OnMissing
+}
+
+// delayedLabel is a row that waits for its label.
+type delayedLabel struct {
+	due     int    // the row after which the label comes
+	version uint64 // of the model that predicted the row
+	known   uint64 // labels at that time
+	event   online.Event
+	sets    bool // the prediction has a set,
+	holds   bool // which contains the label,
+	size    int  // and this number of classes
+}
+
+func newDelayed(a Arrival, learner *online.Learner) *delayed {
+	return &delayed{Arrival: a, learner: learner, post: learner.Posterior(), rng: rand.New(rand.NewPCG(a.Seed, 0))}
+}
+
+// remove makes features missing and treats all missing ones as OnMissing demands;
+// false if the row is rejected. One feature, drawn at random, always stays.
+func (d *delayed) remove(x []float64) bool {
+	if d.Missing > 0 {
+		stays := d.rng.IntN(len(x))
 		for j := range x {
-			if a.rng.Float64() < a.Missing && j != stays {
+			if d.rng.Float64() < d.Missing && j != stays {
 				x[j] = math.NaN()
 			}
 		}
@@ -85,96 +86,74 @@ func (a *Delayed) lose(x []float64) bool {
 			continue
 		}
 		lost++
-		if a.OnMissing == codec.OnMissingImpute && a.post.Version() > 0 {
-			x[j] = a.post.Scale.Mu[j]
+		if d.OnMissing == codec.OnMissingImpute && d.post.Version() > 0 {
+			x[j] = d.post.Scale.Mu[j]
 		}
 	}
-	return lost == 0 || lost < len(x) && a.OnMissing != codec.OnMissingReject
+	return lost == 0 || lost < len(x) && d.OnMissing != codec.OnMissingReject
 }
 
-// run plays rows to learner and reports how its answers were.
-func (a *Delayed) run(ctx context.Context, learner *online.Learner, rows dataset.Rows, name string, progress func(int)) (*report.Report, error) {
-	a.learner, a.post, a.rng = learner, learner.Posterior(), rand.New(rand.NewPCG(a.Seed, 0))
-	var (
-		row   dataset.Row
-		curve report.Curve
-		taken time.Duration
-	)
-	for n := 0; ; n++ {
-		if err := rows.Next(&row); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		if ctx.Err() != nil {
-			return nil, errors.New("eval: interrupted")
-		}
-		start := time.Now()
-		if err := a.row(n, &row); err != nil {
-			return nil, err
-		}
-		taken += time.Since(start)
-		progress(1)
-		if curve.Due(uint64(n + 1)) {
-			curve.Add(a.judge.Scores(a.book.Names))
-		}
-	}
-	r, err := report.New(name, learner, curve, taken)
-	if err == nil {
-		r.Judged(a.judge.Scores(a.book.Names), curve)
-	}
-	return r, err
-}
-
-// row answers one row, and teaches the labels that come with it.
-func (a *Delayed) row(n int, row *dataset.Row) error {
-	told := a.rng.Float64() < a.Fraction && row.Label != ""
-	if !a.lose(row.X) {
-		a.rejected++
+func (d *delayed) Row(row *dataset.Row) error {
+	n := d.rows
+	d.rows++
+	labelled := d.rng.Float64() < d.Fraction && row.Label != ""
+	if !d.remove(row.X) {
+		d.rejected++
 		return nil
 	}
 	ahead := 0
-	if a.Delay == 0 && told {
-		ahead = a.learner.Pending() + 1
-	} else if a.Delay > 0 {
-		ahead = a.lag.Ahead()
+	if d.Delay == 0 && labelled {
+		ahead = d.learner.Pending() + 1
+	} else if d.Delay > 0 {
+		ahead = d.lag.Ahead()
 	}
-	last := a.post.Pool.Last
-	probs, novelty, err := a.post.PredictAfterTo(nil, row.X, last, ahead, &a.ws)
+	last := d.post.Pool.Last
+	probs, novelty, err := d.post.PredictAfterTo(nil, row.X, last, ahead, &d.ws)
 	if err != nil {
 		return err
 	}
-	doubt := a.aim.Threshold(a.learner.Doubt())
-	said := doubt.Say(probs, novelty)
-	a.set = doubt.AppendSet(a.set[:0], probs, row.X)
-	holds := said.Sets && slices.ContainsFunc(a.set, func(k int) bool { return a.post.Classes()[k] == row.Label })
+	doubt := d.aim.Threshold(d.learner.Uncertainty())
+	said := doubt.Meta(probs, novelty)
+	d.set = doubt.AppendSet(d.set[:0], probs, row.X)
+	holds := said.Sets && slices.ContainsFunc(d.set, func(k int) bool { return d.post.Classes()[k] == row.Label })
 	if row.Label != "" {
-		a.judge.AddBeside(a.book.InOrder(a.post.Classes(), probs), a.book.ClassOf(row.Label), online.Beside{
-			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(a.set), Holds: holds,
+		d.judge.AddPublished(d.classes.InOrder(d.post.Classes(), probs), d.classes.ClassOf(row.Label), score.Decision{
+			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(d.set), Holds: holds,
 		})
 	}
-	if told {
+	if labelled {
 		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
-		if a.Delay > 0 {
-			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Said = probs, ahead, max(last, 0), a.post.Epoch, said
+		if d.Delay > 0 {
+			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Meta = probs, ahead, max(last, 0), d.post.Epoch, said
 		}
-		a.waiting = append(a.waiting, tardy{n + a.Delay, a.post.Version(), a.post.Version() + uint64(a.learner.Pending()), ev, said.Sets, holds, len(a.set)})
+		d.pending = append(d.pending, delayedLabel{n + d.Delay, d.post.Version(), d.post.Version() + uint64(d.learner.Pending()), ev, said.Sets, holds, len(d.set)})
 	}
-	for len(a.waiting) > 0 && a.waiting[0].due <= n {
-		t := &a.waiting[0]
-		place := a.post.Version() + uint64(a.learner.Pending()) + 1
-		a.lag.Observe(place, t.version)
+	return d.learn(n)
+}
+
+// learn passes the labels that are due after row n to the learner.
+func (d *delayed) learn(n int) error {
+	for len(d.pending) > 0 && d.pending[0].due <= n {
+		t := &d.pending[0]
+		place := d.post.Version() + uint64(d.learner.Pending()) + 1
+		d.lag.Observe(place, t.version)
 		if t.sets {
-			a.aim.Judge(t.holds, t.size, t.known, place)
+			d.aim.Judge(t.holds, t.size, t.known, place)
 		}
-		out := a.learner.Add(&t.event)
-		a.waiting = a.waiting[1:]
+		out := d.learner.Add(&t.event)
+		d.pending = d.pending[1:]
 		if out.Refused != nil && !errors.Is(out.Refused, online.ErrClass) && !out.Closed {
 			return out.Refused
 		}
 		if out.Closed {
-			a.post = a.learner.Posterior()
+			d.post = d.learner.Posterior()
 		}
 	}
 	return nil
 }
+
+func (d *delayed) Position() uint64 { return uint64(d.rows) }
+
+func (d *delayed) Scores() score.Scores { return d.judge.Scores(d.classes.Names) }
+
+func (d *delayed) complete(r *report.Report, curve report.Curve) { r.Judged(d.Scores(), curve) }

@@ -16,17 +16,19 @@ import (
 	"edge/internal/terminal"
 	"edge/model"
 	"edge/online"
+	"edge/online/score"
+	"edge/online/train"
 )
 
-// Splits says how a table is cut, again and again, into samples to learn and
-// samples to judge, and how they are learnt.
+// Splits describes how a table is cut repeatedly into rows to learn and rows to
+// judge, and how the first are learnt.
 type Splits struct {
-	Fraction float64         // learnt, in mode holdout
-	Repeats  int             // of holdout; folds of cv
-	Seed     uint64          // of the first permutation
-	Flips    float64         // of the labels that are learnt
-	How      online.Training // offline
-	Offline  bool            // many passes instead of one online
+	Fraction float64      // learnt, in mode holdout
+	Repeats  int          // of holdout; folds of cv
+	Seed     uint64       // of the first permutation
+	Flips    float64      // fraction of the learnt labels that is replaced
+	How      train.Config // offline
+	Offline  bool         // many passes instead of one online
 }
 
 // split is one way to cut a table.
@@ -62,22 +64,22 @@ func (s *Splits) cut(mode string, n int) ([]split, error) {
 	return all, nil
 }
 
-// splits judges a file by repeated splits.
+// splits evaluates a file by repeated splits.
 func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) (*report.Report, error) {
 	cfg, features := e.tableConfig()
-	table, err := loadTable(path, e.Data.Of(features), e.Late.OnMissing)
+	table, err := loadTable(path, e.Data.Of(features), e.Arrival.OnMissing)
 	if err != nil {
 		return nil, err
 	}
 	if table.LeftOut > 0 {
-		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, e.Late.OnMissing)
+		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, e.Arrival.OnMissing)
 	}
 	cfg.Features = table.Features
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	if e.Selection.First > 0 || e.Selection.Shuffle != nil {
-		return nil, errors.New("--first and --shuffle choose rows of a stream; --mode " + e.Mode + " has its own permutations: give --seed")
+		return nil, errors.New("--first and --shuffle select rows of a stream; --mode " + e.Mode + " has its own permutations: give --seed")
 	}
-	all, err := e.Cut.cut(e.Mode, len(table.Labels))
+	all, err := e.Splits.cut(e.Mode, len(table.Labels))
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
@@ -85,10 +87,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	defer bar.Close()
 	var reports []*report.Report
 	for _, s := range all {
-		if ctx.Err() != nil {
-			return nil, errors.New("eval: interrupted")
-		}
-		r, err := e.split(table, cfg, s)
+		r, err := e.split(ctx, table, cfg, s)
 		if err != nil {
 			return nil, err
 		}
@@ -101,30 +100,30 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	return r, nil
 }
 
-// tableConfig is the configuration of the model that learns a table, and the
-// columns that it takes; nil: all.
+// tableConfig returns the configuration of the model that learns a table, and the
+// columns of its features; nil: all.
 func (e *Evaluation) tableConfig() (cfg online.Config, features []string) {
 	cfg = online.DefaultConfig()
 	if e.config != nil {
 		cfg, features = e.learnt, e.learnt.Features
 	}
-	e.adjust(&cfg)
+	e.apply(&cfg, e.Splits.Offline)
 	return cfg, features
 }
 
-// split learns one split and judges it, by labels that are not flipped.
-func (e *Evaluation) split(table *dataset.Table, cfg online.Config, s split) (*report.Report, error) {
+// split learns one split and judges it by its true labels.
+func (e *Evaluation) split(ctx context.Context, table *dataset.Table, cfg online.Config, s split) (*report.Report, error) {
 	learn, judge := table.Samples(s.learn), table.Samples(s.judge)
-	if e.Cut.Flips > 0 {
-		learn.Flip(e.Cut.Flips, s.seed)
+	if e.Splits.Flips > 0 {
+		learn.Flip(e.Splits.Flips, s.seed)
 	}
 	start := time.Now()
-	learner, err := e.learn(table, cfg, learn)
+	learner, err := e.learn(ctx, table, cfg, learn)
 	if err != nil {
 		return nil, err
 	}
 	taken := time.Since(start)
-	scores, err := judgeAll(learner.Posterior(), table.Classes, judge, e.Cut.Flips > 0)
+	scores, err := judgeAll(learner.Posterior(), table.Classes, judge, e.Splits.Flips > 0)
 	if err != nil {
 		return nil, err
 	}
@@ -133,72 +132,116 @@ func (e *Evaluation) split(table *dataset.Table, cfg online.Config, s split) (*r
 		return nil, err
 	}
 	r := &report.Report{
-		Dataset: table.Name, Mode: e.Mode, Samples: uint64(learn.Len()), Classes: table.Classes,
-		Error: scores.Error, NLL: scores.NLL, Brier: scores.Brier, ECE: scores.ECE, MacroF1: scores.MacroF1,
-		Balanced: scores.Balanced, Kappa: scores.Kappa, PerClass: scores.PerClass,
+		Dataset: table.Name, Mode: e.Mode, Samples: uint64(learn.Len()), Classes: table.Classes, Figures: report.FiguresOf(&scores),
 		Seconds: taken.Seconds(), StateBytes: len(state), Digest: learner.Digest(), Curve: []report.CurvePoint{}, Runs: []report.Run{},
+		Charts: report.ChartsOf(&scores),
 	}
+	r.Charts.Settings = settings(learner.Config())
 	return r, nil
 }
 
-// learn takes samples through one pass online, in their order, or through many
-// offline.
-func (e *Evaluation) learn(table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
-	if e.Cut.Offline {
-		t, err := online.NewTrainer(cfg, e.Cut.How, table.Classes, learn)
+// learn learns samples in one pass online, in their order, or in many offline.
+func (e *Evaluation) learn(ctx context.Context, table *dataset.Table, cfg online.Config, learn *dataset.Part) (*online.Learner, error) {
+	if e.Splits.Offline {
+		t, err := train.New(cfg, e.Splits.How, table.Classes, learn)
 		if err != nil {
 			return nil, exit.With(exit.Config, err)
 		}
 		for !t.Done() {
+			if ctx.Err() != nil {
+				return nil, ErrInterrupted
+			}
 			if _, err := t.Step(); err != nil {
 				return nil, err
 			}
 		}
 		return t.Learner()
 	}
-	if len(cfg.Classes.Names) == 0 {
-		cfg.Classes.Names = table.Classes
+	p, err := newHeldOut(cfg, table.Classes)
+	if err != nil {
+		return nil, err
 	}
-	l, err := online.NewLearner(cfg)
+	if _, err := Run(ctx, &partRows{part: learn}, p, nil); err != nil {
+		return nil, err
+	}
+	p.learner.Add(&online.Event{Kind: online.Boundary})
+	return p.learner, nil
+}
+
+// heldOut learns every row as the daemon does. Rows that it does not learn judge
+// the result afterwards (judgeAll), so that it has no curve.
+type heldOut struct {
+	learner *online.Learner
+	event   online.Event // reused
+}
+
+func newHeldOut(cfg online.Config, classes []string) (*heldOut, error) {
+	if len(cfg.Classes.Names) == 0 {
+		cfg.Classes.Names = classes
+	}
+	learner, err := online.NewLearner(cfg)
 	if err != nil {
 		return nil, exit.With(exit.Config, err)
 	}
-	ev := online.Event{Kind: online.Observe, X: make([]float64, len(table.Features))}
-	for i := range learn.Len() {
-		learn.Row(i, ev.X)
-		ev.Label = table.Classes[learn.Class(i)]
-		l.Add(&ev)
-	}
-	l.Add(&online.Event{Kind: online.Boundary})
-	return l, nil
+	return &heldOut{learner: learner, event: online.Event{Kind: online.Observe}}, nil
 }
 
-// judgeAll scores the posterior's predictions. What it publishes are the
-// probabilities of labels, which may be wrong; truth asks for those of the true
-// classes, with the learnt label noise taken out,
+func (h *heldOut) Row(row *dataset.Row) error {
+	h.event.X, h.event.Label = row.X, row.Label
+	h.learner.Add(&h.event)
+	return nil
+}
+
+func (h *heldOut) Position() uint64 { return 0 }
+
+func (h *heldOut) Scores() score.Scores { return h.learner.Scores() }
+
+// partRows are the rows of a part of a table, in its order.
+type partRows struct {
+	part *dataset.Part
+	next int
+}
+
+func (p *partRows) Next(row *dataset.Row) error {
+	if p.next == p.part.Len() {
+		return io.EOF
+	}
+	if row.X == nil {
+		row.X = make([]float64, len(p.part.Table.Features))
+	}
+	p.part.Row(p.next, row.X)
+	row.Label = p.part.Table.Classes[p.part.Class(p.next)]
+	p.next++
+	row.Number = p.next
+	return nil
+}
+
+// judgeAll scores the predictions of a posterior. These are the probabilities of
+// labels, which may be wrong; with truth they become those of the true classes,
+// without the learnt label noise ε,
 //
 //	p_true = (p − ε/C)/(1−ε)
-func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (online.Scores, error) {
+func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth bool) (score.Scores, error) {
 	at := make(map[string]int, len(classes))
 	for k, name := range p.Classes() {
 		at[name] = k
 	}
-	const together = 64
+	const batch = 64
 	d := len(judge.Table.Features)
-	x, ws := make([]float64, together*d), model.NewWorkspace()
+	x, ws := make([]float64, batch*d), model.NewWorkspace()
 	var probs []float64
-	var j online.Judge
+	var j score.Judge
 	for i := range judge.Len() {
-		if i%together == 0 {
-			n := min(together, judge.Len()-i)
+		if i%batch == 0 {
+			n := min(batch, judge.Len()-i)
 			for r := range n {
 				judge.Row(i+r, x[r*d:(r+1)*d])
 			}
 			if err := p.Load(x[:n*d], n, ws); err != nil {
-				return online.Scores{}, err
+				return score.Scores{}, err
 			}
 		}
-		probs, _ = p.AnswerTo(probs, i%together, -1, 0, ws)
+		probs, _ = p.AnswerTo(probs, i%batch, -1, 0, ws)
 		if eps := p.Eps(); truth && eps > 0 {
 			for i, v := range probs {
 				probs[i] = max((v-eps/float64(len(p.Latent)))/(1-eps), 0)

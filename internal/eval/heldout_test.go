@@ -16,8 +16,7 @@ import (
 	"edge/online"
 )
 
-// The label noise that was learnt is taken out of the probabilities where true
-// classes are asked for.
+// Probabilities of true classes are those of labels without the learnt label noise.
 func TestJudgeByTruth(t *testing.T) {
 	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), dataset.Format{})
 	if err != nil {
@@ -27,7 +26,7 @@ func TestJudgeByTruth(t *testing.T) {
 	cfg.Features, cfg.Inducing, cfg.LabelNoise = table.Features, 10, online.LabelNoise{Start: 0.15, Max: 0.2}
 	e := Evaluation{}
 	part := table.Samples(table.All())
-	learner, err := e.learn(table, cfg, part)
+	learner, err := e.learn(t.Context(), table, cfg, part)
 	if err != nil {
 		t.Fatal(err)
 	}

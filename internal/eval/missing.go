@@ -13,8 +13,8 @@ import (
 	"edge/stream/codec"
 )
 
-// onMissing is what becomes of samples of a model that lack features: as its
-// first stream has it. "" is the only model.
+// onMissing returns the key on_missing of a model's first stream. The name ""
+// stands for the only model.
 func onMissing(c *config.Config, name string) string {
 	if name == "" {
 		name = slices.Sorted(maps.Keys(c.Models))[0]
@@ -22,7 +22,7 @@ func onMissing(c *config.Config, name string) string {
 	return c.Streams[c.Models[name].Streams[0]].OnMissing
 }
 
-// checkOnMissing reports a word that is none of on_missing's; "" is the default.
+// checkOnMissing reports a value that on_missing does not have; "" is the default.
 func checkOnMissing(how string) error {
 	if slices.Contains([]string{"", codec.OnMissingReject, codec.OnMissingImpute, codec.OnMissingMarginalise}, how) {
 		return nil
@@ -30,8 +30,8 @@ func checkOnMissing(how string) error {
 	return fmt.Errorf("--on-missing %s: want reject, impute or marginalise", how)
 }
 
-// meansOf are what a model takes for features that are missing; nil before it has
-// learnt.
+// meansOf returns the means that a model imputes for missing features; nil before
+// its first minibatch.
 func meansOf(p *model.Posterior) []float64 {
 	if p.Version() == 0 {
 		return nil
@@ -39,11 +39,11 @@ func meansOf(p *model.Posterior) []float64 {
 	return p.Scale.Mu
 }
 
-// usableRows leaves out the rows that have no label or that on_missing refuses.
+// usableRows leaves out the rows without a label and those that on_missing rejects.
 type usableRows struct {
 	rows    dataset.Rows
 	how     string
-	means   func() []float64 // with which to impute; nil: features stay missing
+	means   func() []float64 // to impute; nil: features stay missing
 	leftOut int
 }
 
@@ -69,7 +69,7 @@ func (u *usableRows) Next(row *dataset.Row) error {
 	}
 }
 
-// fill puts means in the place of what is missing, unless there are none yet.
+// fill replaces missing features by the means, if these are known.
 func fill(x, means []float64) {
 	for j := range means {
 		if math.IsNaN(x[j]) {
@@ -79,7 +79,7 @@ func fill(x, means []float64) {
 }
 
 // loadTable reads a data file for many passes or splits, and applies on_missing to
-// the rows that lack features; the mean to impute is that of the file.
+// the rows that lack features; it imputes the means of the file.
 func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error) {
 	t, err := dataset.LoadTable(path, f)
 	if err != nil {
@@ -101,5 +101,5 @@ func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error
 	return t, nil
 }
 
-// errNoRows occurs where no row is left to judge or to learn.
-var errNoRows = errors.New("every row lacks a label, or features that on_missing: reject asks for: --on-missing marginalise takes rows with some of them")
+// errNoRows occurs where on_missing leaves no row to judge or to learn.
+var errNoRows = errors.New("every row lacks a label, or features that on_missing: reject demands: --on-missing marginalise takes rows with some of them")

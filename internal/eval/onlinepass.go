@@ -2,59 +2,64 @@ package eval
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 
 	"edge/internal/dataset"
-	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/internal/report"
 	"edge/online"
 )
 
-// OnlineParts is how often the online pass is judged.
+// OnlineParts is the number of times that the online pass is judged.
 const OnlineParts = 12
 
-// onlinePass teaches the rows once, in their order, to a learner as the daemon
-// has it for a stream that does not drift and whose labels follow in no order,
-// and judges it after every twelfth of them. The log evidence is that of the
-// labels before they were learnt.
-func (t *Training) onlinePass(ctx context.Context, cfg online.Config, table *dataset.Table, rows, judged *dataset.Part, progress func(int)) ([]report.TrainingPoint, error) {
-	if len(cfg.Classes.Names) == 0 {
-		cfg.Classes.Names = table.Classes
+// onlinePass learns the rows once and is judged by held-out rows after every
+// twelfth of them. The log evidence is that of the labels before they were learnt.
+type onlinePass struct {
+	*heldOut
+	table  *dataset.Table
+	judged *dataset.Part
+	total  int // rows
+	rows   int // so far
+	cpu    float64
+	points []report.TrainingPoint
+}
+
+func (p *onlinePass) Row(row *dataset.Row) error {
+	start := process.CPUTime()
+	if err := p.heldOut.Row(row); err != nil {
+		return err
 	}
+	p.cpu += (process.CPUTime() - start).Seconds()
+	p.rows++
+	if p.rows*OnlineParts/p.total == (p.rows-1)*OnlineParts/p.total {
+		return nil
+	}
+	s, err := judgeAll(p.learner.Posterior(), p.table.Classes, p.judged, false)
+	if err != nil {
+		return err
+	}
+	p.points = append(p.points, report.TrainingPoint{
+		Passes: float64(p.rows) / float64(p.total), CPUSeconds: p.cpu, LogEvidence: -p.learner.Scores().NLL, Error: s.Error, NLL: s.NLL,
+	})
+	return nil
+}
+
+// onlinePass trains a learner online for comparison: as in the daemon, for a
+// stream that does not drift and whose labels follow in no order.
+func (t *Training) onlinePass(ctx context.Context, cfg online.Config, table *dataset.Table, rows, judged *dataset.Part, progress func(int)) ([]report.TrainingPoint, error) {
 	cfg.Kernel, cfg.Temporal, cfg.Horizons = online.Shared, online.TemporalOff, []online.Horizon{online.Horizon(math.Inf(1))}
 	if t.How.Batch > 0 {
 		cfg.Batch.MaxSize = min(t.How.Batch, 1000)
 	}
-	learner, err := online.NewLearner(cfg)
+	h, err := newHeldOut(cfg, table.Classes)
 	if err != nil {
-		return nil, exit.With(exit.Config, err)
+		return nil, err
 	}
-	var points []report.TrainingPoint
-	var spent float64
-	ev := online.Event{Kind: online.Observe, X: make([]float64, len(table.Features))}
-	n := rows.Len()
-	for i := range n {
-		if ctx.Err() != nil {
-			return nil, errors.New("train: interrupted")
-		}
-		rows.Row(i, ev.X)
-		ev.Label = table.Classes[rows.Class(i)]
-		start := process.CPUTime()
-		learner.Add(&ev)
-		spent += (process.CPUTime() - start).Seconds()
-		progress(1)
-		if (i+1)*OnlineParts/n == i*OnlineParts/n {
-			continue
-		}
-		s, err := judgeAll(learner.Posterior(), table.Classes, judged, false)
-		if err != nil {
-			return nil, err
-		}
-		points = append(points, report.TrainingPoint{
-			Passes: float64(i+1) / float64(n), CPUSeconds: spent, LogEvidence: -learner.Scores().NLL, Error: s.Error, NLL: s.NLL,
-		})
+	p := &onlinePass{heldOut: h, table: table, judged: judged, total: rows.Len()}
+	if _, err := Run(ctx, &partRows{part: rows}, p, progress); err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
-	return points, nil
+	return p.points, nil
 }

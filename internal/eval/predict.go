@@ -17,28 +17,30 @@ import (
 	"edge/internal/terminal"
 	"edge/model"
 	"edge/online"
+	"edge/online/conformal"
 )
 
-// Answer is what a model says of one row of a file.
+// Answer is a model's prediction for one row of a file.
 type Answer struct {
 	Row        int                `json:"row"`
-	Label      string             `json:"label,omitempty"` // what the file says
+	Label      string             `json:"label,omitempty"` // in the file
 	Class      *string            `json:"class"`           // of the largest probability; null while no class is known
 	Confidence float64            `json:"confidence"`
 	Probs      map[string]float64 `json:"probs"`
 	Entropy    float64            `json:"entropy"` // nats
 	Novelty    float64            `json:"novelty"`
-	Set        []string           `json:"set,omitempty"` // the most probable first
+	Set        []string           `json:"set,omitempty"` // most probable first
 	Abstain    bool               `json:"abstain"`
 }
 
-// Prediction is one run of the predict command.
+// Prediction holds the options of edge predict.
 type Prediction struct {
 	State, Model, Config string
 	Data                 dataset.Options
 }
 
-// Run answers the rows of a file, or of in if path is -.
+// Run predicts the rows of a file, or of in if path is -, and writes a JSON object
+// for each.
 func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 	if err := p.Data.Check(); err != nil {
 		return exit.With(exit.Usage, err)
@@ -56,7 +58,7 @@ func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 	return answers(out, learner, d)
 }
 
-// learner has learnt what the state file holds of the model.
+// learner returns the model as the state file holds it, its journal included.
 func (p *Prediction) learner() (*online.Learner, error) {
 	var cfg *config.Config
 	if p.Config != "" {
@@ -83,7 +85,7 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	}
 	learner, kept, learnt, err := statefile.Recall(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {
-		err = fmt.Errorf("predict %s: the journal holds %d records that are not in the checkpoint; -c FILE learns them first", name, len(kept.Records))
+		err = fmt.Errorf("predict %s: the journal holds %d records after the checkpoint; -c FILE learns them first", name, len(kept.Records))
 	}
 	return learner, exit.With(exit.Store, err)
 }
@@ -93,7 +95,7 @@ func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(terminal.Writer{To: out})
 	lines.SetEscapeHTML(false)
-	post, doubt := learner.Posterior(), learner.Doubt()
+	post, doubt := learner.Posterior(), learner.Uncertainty()
 	ws := model.NewWorkspace()
 	var row dataset.Row
 	var probs []float64
@@ -115,10 +117,10 @@ func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 	}
 }
 
-func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt online.Doubt) *Answer {
+func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty float64, doubt conformal.Uncertainty) *Answer {
 	a := &Answer{
 		Row: row.Number, Label: row.Label, Probs: map[string]float64{}, Novelty: novelty,
-		Abstain: doubt.Say(probs, novelty).Abstained,
+		Abstain: doubt.Meta(probs, novelty).Abstained,
 	}
 	for k, v := range probs {
 		a.Probs[classes[k]] = v

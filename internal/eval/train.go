@@ -20,11 +20,12 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/train"
 	"edge/persist"
 	"edge/stream/codec"
 )
 
-// Training is what the flags of train ask for.
+// Training holds the options of edge train.
 type Training struct {
 	ConfigPath, Model string
 	Data              dataset.Options
@@ -33,39 +34,43 @@ type Training struct {
 	Inducing          int
 	Kernel            string
 	Noise             float64
-	Components        int
 	Seed              uint64 // 0: as configured
-	Shifted           bool
 	Holdout           float64
-	Resume, Quiet     bool // quiet: no line after each pass
-	Online            bool
-	How               online.Training
+	Resume, Quiet     bool // Quiet: no line after each pass
+	Online            bool // also train a learner online, for comparison
+	How               train.Config
+
+	// Transform, if set, replaces the rows that are learnt and those that judge,
+	// nil without any. The first rows that are learnt stay those of the file.
+	Transform func(rows, judged *dataset.Part) (_, _ *dataset.Part, err error)
 }
 
+// NewTraining returns the options of edge train without flags.
+func NewTraining() *Training { return &Training{Noise: -1, How: train.Default()} }
+
+// Check reports options that contradict each other or are out of range.
 func (t *Training) Check() error {
 	switch {
 	case checkOnMissing(t.OnMissing) != nil:
 		return checkOnMissing(t.OnMissing)
 	case t.Output != "" && t.ConfigPath == "":
-		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE, too")
+		return errors.New("-o: a state belongs to a model of a configuration: give -c FILE")
 	case t.Model != "" && t.ConfigPath == "":
-		return errors.New("--model names a model of a configuration: give -c FILE, too")
-	case t.Components < 0 || t.Components > 0 && t.Output != "":
-		return errors.New("--components: want a number above 0, and no -o: the daemon has no principal components")
+		return errors.New("--model names a model of a configuration: give -c FILE")
 	case t.Holdout < 0 || t.Holdout >= 1:
 		return errors.New("--holdout: want a fraction of the rows, such as 0.1")
 	case t.Holdout > 0 && t.Test != "":
 		return errors.New("--holdout and --test: give one of them")
 	case t.Resume && t.Output == "":
-		return errors.New("--resume: give the same -o FILE, too")
+		return errors.New("--resume needs the same -o FILE")
 	case t.Online && t.Holdout == 0 && t.Test == "":
-		return errors.New("--online is judged by held-out rows: give --holdout or --test, too")
+		return errors.New("--online is judged by held-out rows: give --holdout or --test")
 	}
 	return nil
 }
 
-// learnerConfig is the configuration of the model, and the features that it
-// takes from the file; nil are all.
+// learnerConfig returns the configuration of the model, and the configuration file
+// that it comes from; nil without.
 func (t *Training) learnerConfig() (cfg online.Config, file *config.Config, err error) {
 	cfg = online.DefaultConfig()
 	if t.ConfigPath != "" {
@@ -121,23 +126,14 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	if table.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.OnMissing)
 	}
-	if some, _ := table.Lacking(); len(some) > 0 && t.Components > 0 {
-		return nil, exit.With(exit.Usage, fmt.Errorf("--components: %d rows lack features: --on-missing impute or reject makes them complete", len(some)))
-	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)
 	if err != nil {
 		return nil, err
 	}
 	began, given := process.CPUTime(), rows.Len()
-	if t.Shifted {
-		if rows, err = rows.Shifted(); err != nil {
-			return nil, exit.With(exit.Usage, fmt.Errorf("--shifted: %w", err))
-		}
-		table = rows.Table
-	}
-	if t.Components > 0 {
-		if rows, judged, err = dataset.InComponents(t.Components, rows, judged); err != nil {
+	if t.Transform != nil {
+		if rows, judged, err = t.Transform(rows, judged); err != nil {
 			return nil, err
 		}
 		table = rows.Table
@@ -166,9 +162,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	if t.Online {
-		if t.Shifted {
-			rows = table.Samples(table.All()[:given])
-		}
+		rows = rows.First(given)
 		bar := terminal.NewProgress(errOut, rows.Len(), table.Name+", online")
 		defer bar.Close()
 		if report.Online, err = t.onlinePass(ctx, cfg, table, rows, judged, bar.Add); err != nil {
@@ -178,7 +172,8 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	return report, nil
 }
 
-// split says which rows are learnt and which judge; judged is nil if none do.
+// split returns the rows to learn and those to judge; judged is nil without
+// --test and --holdout.
 func (t *Training) split(table *dataset.Table, cfg online.Config) (rows, judged *dataset.Part, err error) {
 	all := table.All()
 	switch {
@@ -202,29 +197,29 @@ func (t *Training) split(table *dataset.Table, cfg online.Config) (rows, judged 
 	return table.Samples(all), judged, nil
 }
 
-// unfinished is the file of an interrupted training.
+// unfinished returns the path of the file that holds an interrupted training.
 func (t *Training) unfinished() string { return t.Output + ".training" }
 
-func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*online.Trainer, error) {
+func (t *Training) open(cfg online.Config, classes []string, rows *dataset.Part) (*train.Trainer, error) {
 	if !t.Resume {
-		return online.NewTrainer(cfg, t.How, classes, rows)
+		return train.New(cfg, t.How, classes, rows)
 	}
 	data, err := os.ReadFile(t.unfinished())
 	if err != nil {
 		return nil, fmt.Errorf("--resume: %w; without it training begins anew", err)
 	}
-	trainer, err := online.RestoreTrainer(cfg, t.How, classes, rows, data)
+	trainer, err := train.Restore(cfg, t.How, classes, rows, data)
 	if err != nil {
 		return nil, fmt.Errorf("--resume %s: %w; give the same file, configuration and options, or begin anew without it", t.unfinished(), err)
 	}
 	return trainer, nil
 }
 
-// saveEvery is how often an unfinished training is saved.
+// saveEvery is the time between two saves of an unfinished training.
 const saveEvery = 30 * time.Second
 
-// save writes the unfinished training, whole or not at all.
-func (t *Training) save(trainer *online.Trainer) error {
+// save writes the unfinished training atomically.
+func (t *Training) save(trainer *train.Trainer) error {
 	if t.Output == "" {
 		return nil
 	}
@@ -248,9 +243,9 @@ func (t *Training) save(trainer *online.Trainer) error {
 	return nil
 }
 
-// train takes the trainer through its passes and judges it after each; spent is
-// what its start has cost.
-func (t *Training) train(ctx context.Context, trainer *online.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*report.Training, error) {
+// train runs the passes of the trainer and judges each; spent is the processor
+// time of its start.
+func (t *Training) train(ctx context.Context, trainer *train.Trainer, table *dataset.Table, rows, judged *dataset.Part, spent time.Duration, out, errOut io.Writer) (*report.Training, error) {
 	r := &report.Training{Dataset: table.Name, Mode: "train", Samples: rows.Len(), Classes: table.Classes, Curve: []report.TrainingPoint{}}
 	r.CPUSeconds = spent.Seconds()
 	bar := terminal.NewProgress(errOut, t.How.Passes*rows.Len(), table.Name)
@@ -319,7 +314,7 @@ func (t *Training) store(file *config.Config, cfg online.Config, state []byte) (
 		return err
 	}
 	if kept.State != nil || len(kept.Records) > 0 {
-		return fmt.Errorf("train: %s already holds what model %s has learnt; write to another file, or give it up first: edge reset -c %s --model %s", t.Output, t.Model, t.ConfigPath, t.Model)
+		return fmt.Errorf("train: %s already holds a state of model %s; write to another file, or delete it first: edge reset -c %s --model %s", t.Output, t.Model, t.ConfigPath, t.Model)
 	}
 	if err := store.Checkpoint(t.Model, 0, state); err != nil {
 		return err
@@ -329,6 +324,3 @@ func (t *Training) store(file *config.Config, cfg online.Config, state []byte) (
 	}
 	return nil
 }
-
-// NewTraining returns the training that no flag changes.
-func NewTraining() *Training { return &Training{Noise: -1, How: online.DefaultTraining()} }

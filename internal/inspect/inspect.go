@@ -14,6 +14,7 @@ import (
 	"edge/internal/statefile"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 )
 
@@ -37,7 +38,7 @@ type ModelReport struct {
 	Horizons   []HorizonReport           `json:"horizons"`
 	Relevance  []report.FeatureRelevance `json:"relevance"` // most relevant first
 	LabelNoise float64                   `json:"label_noise"`
-	Scores     *online.Scores            `json:"scores"` // null before the first judged sample
+	Scores     *score.Scores             `json:"scores"` // null before the first judged sample
 	Counters   online.Counters           `json:"counters"`
 	SizeReport
 	Checkpoints []GenerationReport `json:"checkpoints"` // newest first

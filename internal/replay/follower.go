@@ -119,7 +119,7 @@ func (f *follower) receive(topic string, payload []byte, retained bool) {
 		}
 		f.open = append(keepLast(f.open, keptRows-1), labelQuery{levels[0], levels[1], row, topic})
 	case len(levels) >= 3:
-		p, err := stream.ReadPublished(payload)
+		p, err := stream.ReadPrediction(payload)
 		if err != nil {
 			return
 		}

@@ -9,7 +9,7 @@ import (
 
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -34,7 +34,7 @@ type sentRow struct {
 
 // publishedModel judges one model.
 type publishedModel struct {
-	judge              online.Judge
+	judge              score.Judge
 	book               report.ClassBook
 	curve              report.Curve
 	tenths             report.Tenths
@@ -89,7 +89,7 @@ func (s *publishedScores) model(node, model string) *publishedModel {
 
 // predicted judges the first prediction of a row. It ignores messages of other clients
 // that are no predictions: those with numbers that are no probabilities.
-func (s *publishedScores) predicted(node, model string, row int, p *stream.Published) {
+func (s *publishedScores) predicted(node, model string, row int, p *stream.PredictionPayload) {
 	for _, v := range p.Probs {
 		if !(v >= 0 && v <= 1) {
 			return
@@ -117,11 +117,11 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Publi
 			probs[i] += publishedFirst
 		}
 	}
-	beside := online.Beside{Ruled: true, Abstained: p.Abstain}
+	beside := score.Decision{Ruled: true, Abstained: p.Abstain}
 	if p.Set != nil {
 		beside.Sets, beside.Size, beside.Holds = true, len(*p.Set), slices.Contains(*p.Set, sent.label)
 	}
-	m.judge.AddBeside(m.book.InOrder(classes, probs), m.book.ClassOf(sent.label), beside)
+	m.judge.AddPublished(m.book.InOrder(classes, probs), m.book.ClassOf(sent.label), beside)
 	if s.Total > 0 && m.judged*10/s.Total > len(m.tenths.List) {
 		m.tenths.Add(m.judge.Scores(m.book.Names))
 	}

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -14,7 +14,7 @@ import (
 // published.
 func TestPublishedScores(t *testing.T) {
 	s := publishedScores{Total: 20}
-	var want online.Judge
+	var want score.Judge
 	rng := rand.New(rand.NewPCG(1, 2))
 	classes := []string{"ok", "worn"}
 	for row := 1; row <= 20; row++ {
@@ -25,11 +25,11 @@ func TestPublishedScores(t *testing.T) {
 		}
 		p := 0.5 + 0.5*rng.Float64()
 		set := []string{"worn"}
-		payload := &stream.Published{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Abstain: row%5 == 0, Latency: 1500}
+		payload := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Abstain: row%5 == 0, Latency: 1500}
 		s.predicted("a", "m", row, payload)
 		s.predicted("a", "m", row, payload)   // repeated
 		s.predicted("a", "m", row+5, payload) // of an unsent row
-		want.AddBeside([]float64{1 - p, p}, k, online.Beside{Ruled: true, Abstained: row%5 == 0, Sets: true, Size: 1, Holds: k == 1})
+		want.AddPublished([]float64{1 - p, p}, k, score.Decision{Ruled: true, Abstained: row%5 == 0, Sets: true, Size: 1, Holds: k == 1})
 	}
 	s.asked("a", "m")
 	s.drifted("a", "m", "log_loss rose")
@@ -59,7 +59,7 @@ func FuzzPublished(f *testing.F) {
 		s := publishedScores{Total: 4}
 		for row := 1; row <= 4; row++ {
 			s.expect(row, []string{"ok", "worn"}[row%2])
-			p, err := stream.ReadPublished([][]byte{one, two}[row%2])
+			p, err := stream.ReadPrediction([][]byte{one, two}[row%2])
 			if err == nil {
 				s.predicted("a", "m", row, p)
 			}

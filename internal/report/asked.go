@@ -6,30 +6,30 @@ import (
 	"text/tabwriter"
 
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/active"
 )
 
-// Asked is how few labels a model was taught, in a Report. All samples
-// are judged, asked for or not.
+// Asked counts the labels that an active-learning strategy requested, in a Report.
+// All samples are judged, those without a request included.
 type Asked struct {
-	Strategy online.Strategy `json:"strategy"`
+	Strategy active.Strategy `json:"strategy"`
 	Budget   float64         `json:"budget"`
-	Seed     uint64          `json:"seed"`     // of the model and of the questions; the first of several
-	Labels   float64         `json:"labels"`   // asked for and taught; the mean over the runs
+	Seed     uint64          `json:"seed"`     // of the model and of the selection; the first of several
+	Labels   float64         `json:"labels"`   // requested and learnt; the mean over the runs
 	Fraction float64         `json:"fraction"` // of the samples
 	LastHalf HalfScore       `json:"last_half"`
 }
 
-// HalfScore judges the second half of the rows.
+// HalfScore holds the scores of the second half of the rows.
 type HalfScore struct {
 	Error float64 `json:"error"`
 	NLL   float64 `json:"nll"`
 }
 
-// EveryLabel is the Strategy of a report about a model that was taught them all.
-const EveryLabel online.Strategy = "every label"
+// EveryLabel is the Strategy of a report about a model that learnt every label.
+const EveryLabel active.Strategy = "every label"
 
-// meanAsked is the mean over repeats.
+// meanAsked returns the mean over repeats.
 func meanAsked(reports []*Report) *Asked {
 	if reports[0].Asked == nil {
 		return nil
@@ -45,7 +45,8 @@ func meanAsked(reports []*Report) *Asked {
 	return &mean
 }
 
-// PrintAsked writes a table, a line for each report.
+// PrintAsked writes a table with a line for each report, and the number of labels
+// that each strategy needs where a report on every label precedes.
 func PrintAsked(w io.Writer, reports []*Report) error {
 	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "data set\tsamples\tstrategy\tbudget\tlabels\tof all\terror\tnll\tlast half\tnll\tece\t")
@@ -60,13 +61,13 @@ func PrintAsked(w io.Writer, reports []*Report) error {
 	return printNeeded(w, reports)
 }
 
-// printNeeded writes how many labels each strategy needs for the error of
-// teaching every label, as far as the budgets show it.
+// printNeeded writes how many labels each strategy needs to reach the error of
+// learning every label, as far as the budgets show it.
 func printNeeded(w io.Writer, reports []*Report) error {
 	type need struct {
 		dataset     string
-		strategy    online.Strategy
-		whole, half *Asked // that were enough; nil: none was
+		strategy    active.Strategy
+		whole, half *Asked // the smallest sufficient requests; nil: every budget was too small
 	}
 	var needs []*need
 	var full *Report

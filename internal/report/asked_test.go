@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"edge/online"
+	"edge/online/active"
 )
 
 func TestLabelsNeeded(t *testing.T) {
-	report := func(strategy online.Strategy, budget, err, half float64) *Report {
-		return &Report{Dataset: "d", Error: err, Asked: &Asked{Strategy: strategy, Budget: budget, Labels: 100 * budget, LastHalf: HalfScore{Error: half}}}
+	report := func(strategy active.Strategy, budget, err, half float64) *Report {
+		return &Report{Dataset: "d", Figures: Figures{Error: err}, Asked: &Asked{Strategy: strategy, Budget: budget, Labels: 100 * budget, LastHalf: HalfScore{Error: half}}}
 	}
 	var out strings.Builder
 	if err := printNeeded(&out, []*Report{
 		report(EveryLabel, 1, 0.1, 0.05),
-		report(online.AskMargin, 0.1, 0.2, 0.04), report(online.AskMargin, 0.5, 0.1, 0.03), report(online.AskMargin, 0.7, 0.09, 0.03),
-		report(online.AskBALD, 0.1, 0.2, 0.1),
+		report(active.Margin, 0.1, 0.2, 0.04), report(active.Margin, 0.5, 0.1, 0.03), report(active.Margin, 0.7, 0.09, 0.03),
+		report(active.BALD, 0.1, 0.2, 0.1),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestLabelsNeeded(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if err := printNeeded(&out, []*Report{report(online.AskMargin, 0.1, 0.2, 0.1)}); err != nil || out.Len() > 0 {
+	if err := printNeeded(&out, []*Report{report(active.Margin, 0.1, 0.2, 0.1)}); err != nil || out.Len() > 0 {
 		t.Errorf("without every label: %s %v", &out, err)
 	}
 }

@@ -3,12 +3,12 @@ package report
 import (
 	"testing"
 
-	"edge/online"
+	"edge/online/score"
 )
 
 func TestCurveIsBounded(t *testing.T) {
 	var c Curve
-	var s online.Scores
+	var s score.Scores
 	for s.N = 1; s.N <= 100000; s.N++ {
 		if c.Due(s.N) {
 			c.Add(s)

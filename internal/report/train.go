@@ -7,7 +7,7 @@ import (
 	"edge/internal/terminal"
 )
 
-// Training is what train --json prints.
+// Training is the result of offline training: the object of train --json.
 type Training struct {
 	Dataset     string          `json:"dataset"`
 	Mode        string          `json:"mode"`
@@ -15,7 +15,7 @@ type Training struct {
 	Classes     []string        `json:"classes"`
 	Passes      float64         `json:"passes"`
 	LogEvidence float64         `json:"log_evidence"` // nats a sample, leave-one-out cavities
-	Error       *float64        `json:"error"`        // of the held-out samples; null if there are none
+	Error       *float64        `json:"error"`        // of the held-out samples; null without such samples
 	NLL         *float64        `json:"nll"`
 	Brier       *float64        `json:"brier"`
 	ECE         *float64        `json:"ece"`
@@ -26,10 +26,10 @@ type Training struct {
 	StateBytes  int             `json:"state_bytes"`
 	Digest      string          `json:"digest"`
 	Curve       []TrainingPoint `json:"curve"`
-	Online      []TrainingPoint `json:"online,omitempty"` // one pass online beside it
+	Online      []TrainingPoint `json:"online,omitempty"` // one pass online, for comparison
 }
 
-// TrainingPoint is how good the model was after so many passes.
+// TrainingPoint holds the scores after a number of passes.
 type TrainingPoint struct {
 	Passes      float64 `json:"passes"`
 	CPUSeconds  float64 `json:"cpu_seconds"`
@@ -38,7 +38,7 @@ type TrainingPoint struct {
 	NLL         float64 `json:"nll"`
 }
 
-// Print writes the end of a training for people.
+// Print writes the result of a training as text.
 func (r *Training) Print(out io.Writer) error {
 	for _, p := range r.Online {
 		fmt.Fprintf(out, "online, pass %.2f  %.1f s  held out: error %.4f  nll %.4f\n", p.Passes, p.CPUSeconds, p.Error, p.NLL)

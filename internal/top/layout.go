@@ -8,7 +8,7 @@ import (
 
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/score"
 )
 
 // layout writes a view as lines of text: what `edge top` shows.
@@ -160,7 +160,7 @@ func (p *layout) figures(v *view, m *modelView) []string {
 		{plainStyle, fmt.Sprintf("%d samples judged", m.N)}, {plainStyle, number(m.Rate, "%.1f") + " predictions/s"},
 		{plainStyle, fmt.Sprintf("%d wait for a label", m.Pending)}, {faintStyle, "ece " + number(m.ECE, "%.3f")},
 	}
-	course := func(name string, all, window online.Real, of func(*report.CoursePoint) float64) string {
+	course := func(name string, all, window score.Real, of func(*report.CoursePoint) float64) string {
 		head := fmt.Sprintf("%-*s%s   last %d: %s   ", figureColumns, name, number(all, "%.3f"), m.Window.N, number(window, "%.3f"))
 		values := make([]float64, len(m.Course))
 		for i := range values {

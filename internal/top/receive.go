@@ -11,7 +11,7 @@ import (
 
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -68,7 +68,7 @@ func (n *nodeState) model(name string) *modelState {
 	m := n.models[name]
 	if m == nil && len(n.models) < maxModels {
 		m = &modelState{}
-		m.Model, m.Learning, m.Rate, m.ECE = name, true, online.Real(math.NaN()), online.Real(math.NaN())
+		m.Model, m.Learning, m.Rate, m.ECE = name, true, score.Real(math.NaN()), score.Real(math.NaN())
 		n.models[name] = m
 	}
 	return m
@@ -136,7 +136,7 @@ func (n *nodeState) receiveReject(model string, payload []byte) {
 func (n *nodeState) receiveQuery(model string, payload []byte) {
 	m := n.model(model)
 	var q struct {
-		stream.Published
+		stream.PredictionPayload
 		Reason string `json:"reason"`
 	}
 	d := json.NewDecoder(bytes.NewReader(payload))
@@ -179,7 +179,7 @@ func (n *nodeState) receivePrediction(model string, payload []byte, latest bool)
 	if m == nil || latest && m.newest > 0 {
 		return
 	}
-	p, err := stream.ReadPublished(payload)
+	p, err := stream.ReadPrediction(payload)
 	if err != nil || p.Seq == 0 || p.Seq == m.newest {
 		return
 	}

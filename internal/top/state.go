@@ -10,7 +10,7 @@ import (
 
 	"edge/internal/report"
 	"edge/internal/terminal"
-	"edge/online"
+	"edge/online/score"
 )
 
 // Bounds of a nodeState.
@@ -65,10 +65,10 @@ type healthView struct {
 type modelView struct {
 	report.ModelSummary
 	Received  bool                 `json:"heard"` // its scores have arrived
-	ECE       online.Real          `json:"ece"`
+	ECE       score.Real           `json:"ece"`
 	Confusion [][]uint64           `json:"confusion,omitempty"` // [label][predicted]
 	Beats     *bool                `json:"beats_baselines"`     // null while it is unknown
-	Rate      online.Real          `json:"rate"`                // predictions a second
+	Rate      score.Real           `json:"rate"`                // predictions a second
 	Rates     []float64            `json:"-"`                   // latest last
 	Course    []report.CoursePoint `json:"course"`              // since this program started
 	Samples   []sampleView         `json:"samples"`             // newest first
@@ -108,7 +108,7 @@ func (n *nodeState) tick(now time.Time) {
 	for _, m := range n.models {
 		if d := now.Sub(m.ticked).Seconds(); !m.ticked.IsZero() && d > 0 && m.counted > 0 {
 			rate := float64(m.newest-m.counted) / d
-			m.Rate, m.Rates = online.Real(rate), append(keepLast(m.Rates, keptRates-1), rate)
+			m.Rate, m.Rates = score.Real(rate), append(keepLast(m.Rates, keptRates-1), rate)
 		}
 		m.counted, m.ticked = m.newest, now
 	}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"edge/online"
+	"edge/online/score"
 )
 
 // number writes a score, a dash if it is not defined.
-func number(v online.Real, format string) string {
+func number(v score.Real, format string) string {
 	if math.IsNaN(float64(v)) {
 		return "–"
 	}

@@ -4,13 +4,15 @@ import (
 	"time"
 
 	"edge/internal/report"
-	"edge/online"
+	"edge/online/active"
+	"edge/online/score"
+	"edge/stream"
 	"edge/stream/codec"
 )
 
 const (
 	maxRelevances = 100 // features, the most relevant ones
-	MaxValues     = 12  // features of a sample that waits for its label
+	maxValues     = 12  // features of a sample that waits for its label
 	valuedSamples = 5   // of the queries, and of the other samples without a label, that have their values
 )
 
@@ -51,9 +53,9 @@ type modelView struct {
 	Version uint64 `json:"version"` // samples in the model
 	scoresView
 	Confusion    [][]uint64                `json:"confusion,omitempty"` // [label][predicted]; not with many classes
-	Scores       map[string]any            `json:"scores"`              // of all samples, as on the metrics topic
-	WindowScores map[string]any            `json:"window_scores"`       // of the last ones
-	Reliability  []online.Bin              `json:"reliability"`
+	Scores       stream.Scores             `json:"scores"`              // of all samples, as on the metrics topic
+	WindowScores stream.Scores             `json:"window_scores"`       // of the last ones
+	Reliability  []score.Bin               `json:"reliability"`
 	Relevance    []report.FeatureRelevance `json:"relevance"` // most relevant first; empty before the model is built
 	Features     int                       `json:"features"`
 	Course       []report.CoursePoint      `json:"course"`  // since the start
@@ -66,10 +68,10 @@ type modelView struct {
 
 // scoresView are the scores of a model over all samples, beside those of its summary.
 type scoresView struct {
-	Accuracy online.Real `json:"accuracy"`
-	Brier    online.Real `json:"brier"`
-	ECE      online.Real `json:"ece"`
-	MacroF1  online.Real `json:"macro_f1"`
+	Accuracy score.Real `json:"accuracy"`
+	Brier    score.Real `json:"brier"`
+	ECE      score.Real `json:"ece"`
+	MacroF1  score.Real `json:"macro_f1"`
 }
 
 // countsView are the counters of a model.
@@ -100,7 +102,7 @@ type queriesView struct {
 // queryView is a query for the label of a sample.
 type queryView struct {
 	sampleView
-	Reason  online.Strategy `json:"reason"`
+	Reason  active.Strategy `json:"reason"`
 	Expires time.Time       `json:"expires"`
 }
 
@@ -126,8 +128,8 @@ type sampleView struct {
 // deviations on either side, of the model's scaling. Null: the feature is missing, or
 // the range is not known yet.
 type valueView struct {
-	Feature string      `json:"feature"`
-	Value   online.Real `json:"value"`
-	Low     online.Real `json:"low"`
-	High    online.Real `json:"high"`
+	Feature string     `json:"feature"`
+	Value   score.Real `json:"value"`
+	Low     score.Real `json:"low"`
+	High    score.Real `json:"high"`
 }

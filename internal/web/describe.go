@@ -9,6 +9,7 @@ import (
 	"edge/internal/report"
 	"edge/model"
 	"edge/online"
+	"edge/online/score"
 	"edge/stream"
 )
 
@@ -21,7 +22,7 @@ func (m *Monitor) describeNode() *nodeView {
 	v := &nodeView{
 		V: 1, Node: m.deployment().Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.started,
 		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
-		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.LessonsDropped + s.OutboxDropped + s.PendingEvicted,
+		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.PendingEvicted,
 		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
 		Control: m.deployment().Config.Control.Enabled, Events: []report.EventView{}, Models: []report.ModelSummary{},
 	}
@@ -42,11 +43,11 @@ func (m *Monitor) describeNode() *nodeView {
 }
 
 // judged returns a score, NaN before the first judged sample.
-func judged(n uint64, v float64) online.Real {
+func judged(n uint64, v float64) score.Real {
 	if n == 0 {
-		return online.Real(math.NaN())
+		return score.Real(math.NaN())
 	}
-	return online.Real(v)
+	return score.Real(v)
 }
 
 func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
@@ -67,7 +68,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		V: 1, ModelSummary: summarise(served, s), Version: st.Learned,
 		scoresView: scoresView{judged(sc.N, 1-sc.Error), judged(sc.N, sc.Brier), judged(sc.N, sc.ECE), judged(sc.N, sc.MacroF1)},
 		Scores:     stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
-		Reliability: append([]online.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
+		Reliability: append([]score.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}},
 		Present:    m.devices(served.Name),
 		Open:       classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
@@ -150,13 +151,13 @@ func describeValues(names []string, x []float64, post *model.Posterior) []valueV
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(b), distance(a)) })
 	}
-	order = order[:min(len(order), MaxValues)]
+	order = order[:min(len(order), maxValues)]
 	slices.Sort(order)
 	values := []valueView{}
 	for _, j := range order {
-		v := valueView{Feature: names[j], Value: online.Real(x[j]), Low: online.Real(math.NaN()), High: online.Real(math.NaN())}
+		v := valueView{Feature: names[j], Value: score.Real(x[j]), Low: score.Real(math.NaN()), High: score.Real(math.NaN())}
 		if known {
-			v.Low, v.High = online.Real(scale.Mu[j]-2*scale.Sd[j]), online.Real(scale.Mu[j]+2*scale.Sd[j])
+			v.Low, v.High = score.Real(scale.Mu[j]-2*scale.Sd[j]), score.Real(scale.Mu[j]+2*scale.Sd[j])
 		}
 		values = append(values, v)
 	}

@@ -27,7 +27,7 @@ func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(w.closing, cancel)()
 	rw.Header().Set("Content-Type", "text/event-stream")
-	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.Viewers.Timeout}
+	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
 	every(ctx, followEvery, func() {
 		node := w.monitor.describeNode()
 		s.send("node", node)

@@ -50,7 +50,7 @@ func (w *Server) guard(next http.Handler) http.Handler {
 			}()
 		}
 		if !w.hosts.has(r.Host) && !(r.Host == "" && isProbe(r)) { // some load balancers use HTTP/1.0, which has no Host
-			w.monitor.HTTP.refuse(RefusedHost)
+			w.monitor.http.refuse(refusedHost)
 			h.Set("Connection", "close")
 			refuseRequest(rw, http.StatusForbidden, fmt.Sprintf("%.100q is not a name of this machine: use its address, or add the name to http.hosts", r.Host))
 			return
@@ -91,14 +91,14 @@ func (w *Server) probe(examine func() health) http.HandlerFunc {
 
 // admit checks the password of a request and counts refusals.
 func (w *Server) admit(r *http.Request) (a admission, wait time.Duration) {
-	a, wait = w.Password.check(r)
+	a, wait = w.password.check(r)
 	switch {
 	case a == withoutPassword && !isProbe(r):
-		w.monitor.HTTP.refuse(RefusedNone)
+		w.monitor.http.refuse(refusedNone)
 	case a == wrongPassword:
-		w.monitor.HTTP.refuse(RefusedPassword)
+		w.monitor.http.refuse(refusedPassword)
 	case a == tooManyAttempts:
-		w.monitor.HTTP.refuse(RefusedAttempt)
+		w.monitor.http.refuse(refusedAttempt)
 	}
 	return a, wait
 }
@@ -134,7 +134,7 @@ func (w *Server) limited(t *concurrency, reason string, next http.HandlerFunc) h
 
 // busy refuses a request that may succeed later.
 func (w *Server) busy(rw http.ResponseWriter, reason string, wait time.Duration, why string) {
-	w.monitor.HTTP.refuse(reason)
+	w.monitor.http.refuse(reason)
 	retryAfter(rw, wait)
 	rw.Header().Set("Connection", "close")
 	refuseRequest(rw, http.StatusServiceUnavailable, why+": try again")

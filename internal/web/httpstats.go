@@ -7,14 +7,14 @@ import (
 
 // Reasons for refusals, the values of a metric's label.
 const (
-	RefusedConnection = "connections" // a connection was replaced by a new one
+	refusedConnection = "connections" // a connection was replaced by a new one
 	refusedBusy       = "requests"    // too many in progress
-	RefusedViewer     = "viewers"     // too many event streams
+	refusedViewer     = "viewers"     // too many event streams
 	refusedScrape     = "scrapes"     // too many concurrent scrapes
-	RefusedHost       = "host"        // the Host header names another machine
-	RefusedNone       = "no_password"
-	RefusedPassword   = "wrong_password"
-	RefusedAttempt    = "attempts" // too many wrong passwords before
+	refusedHost       = "host"        // the Host header names another machine
+	refusedNone       = "no_password"
+	refusedPassword   = "wrong_password"
+	refusedAttempt    = "attempts" // too many wrong passwords before
 )
 
 // httpStats counts connections and refusals of a web server. It outlives the server,
@@ -27,7 +27,7 @@ type httpStats struct {
 
 func newHTTPStats() *httpStats {
 	s := &httpStats{refused: map[string]uint64{}}
-	for _, reason := range []string{RefusedConnection, refusedBusy, RefusedViewer, refusedScrape, RefusedHost, RefusedNone, RefusedPassword, RefusedAttempt} {
+	for _, reason := range []string{refusedConnection, refusedBusy, refusedViewer, refusedScrape, refusedHost, refusedNone, refusedPassword, refusedAttempt} {
 		s.refused[reason] = 0
 	}
 	return s
@@ -45,8 +45,8 @@ func (s *httpStats) refuse(reason string) {
 	s.refused[reason]++
 }
 
-// Snapshot returns the open connections and the refusals by reason.
-func (s *httpStats) Snapshot() (open int, refused map[string]uint64) {
+// snapshot returns the open connections and the refusals by reason.
+func (s *httpStats) snapshot() (open int, refused map[string]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open, maps.Clone(s.refused)

@@ -10,7 +10,7 @@ func TestHTTPStats(t *testing.T) {
 	s.connected(2)
 	s.connected(-1)
 	s.refuse(refusedBusy)
-	open, refused := s.Snapshot()
+	open, refused := s.snapshot()
 	if want := map[string]uint64{refusedBusy: 1}; open != 1 || !maps.Equal(nonzero(refused), want) {
 		t.Errorf("%d open, %v", open, refused)
 	}

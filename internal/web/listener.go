@@ -72,7 +72,7 @@ func (p *boundedListener) Accept() (net.Conn, error) {
 		case admitted:
 			return c, nil
 		case silent != nil:
-			p.stats.refuse(RefusedConnection)
+			p.stats.refuse(refusedConnection)
 			silent.Close()
 			continue
 		}

@@ -74,7 +74,7 @@ func TestPlaces(t *testing.T) {
 	if ok, _ := p.admit(newcomer("10.0.0.3")); !ok {
 		t.Error("a boundedConn that is free is not given")
 	}
-	if open, _ := stats.Snapshot(); open != 0 { // one admitted, one closed
+	if open, _ := stats.snapshot(); open != 0 { // one admitted, one closed
 		t.Errorf("%d connections are counted, want 0", open)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"edge/internal/process"
-	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 	"edge/stream/codec"
 )
@@ -71,7 +71,7 @@ func readRejected(s *scrape, to values) {
 func readDropped(s *scrape, to values) {
 	n := &s.node
 	to.add(float64(n.RingDropped), "in", "drop_oldest")
-	to.add(float64(n.LessonsDropped), "commit", "drop_newest")
+	to.add(float64(n.ExamplesDropped), "commit", "drop_newest")
 	to.add(float64(n.OutboxDropped), "out", "drop_oldest")
 	to.add(float64(n.ObservedDropped), "observed", "drop_oldest")
 	to.add(float64(n.RejectsDropped), "reject", "rate_limit")
@@ -109,25 +109,25 @@ func learningMetrics() []metric {
 
 func scoreMetrics() []metric {
 	return []metric{
-		{"edge_prequential_accuracy", "Fraction of all samples whose most probable class was the label.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return 1 - sc.Error })},
-		{"edge_log_loss", "Mean negative log probability of the label over all samples, nats.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return sc.NLL })},
-		{"edge_ece", "Expected calibration error over all samples, 15 bins.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return sc.ECE })},
-		{"edge_window_accuracy", "As edge_prequential_accuracy, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return 1 - sc.Window.Error })},
-		{"edge_window_log_loss", "As edge_log_loss, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return sc.Window.NLL })},
-		{"edge_balanced_accuracy", "Mean recall of the classes that have occurred, over all samples.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return float64(sc.Balanced) })},
-		{"edge_kappa", "Cohen's kappa over all samples.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return float64(sc.Kappa) })},
-		{"edge_brier", "Mean squared distance of the probabilities from the label over all samples, 0 to 2.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return sc.Brier })},
-		{"edge_window_balanced_accuracy", "As edge_balanced_accuracy, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return float64(sc.Window.Balanced) })},
-		{"edge_window_brier", "As edge_brier, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *online.Scores) float64 { return sc.Window.Brier })},
-		{"edge_baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *online.Scores, model string, to values) {
+		{"edge_prequential_accuracy", "Fraction of all samples whose most probable class was the label.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return 1 - sc.Error })},
+		{"edge_log_loss", "Mean negative log probability of the label over all samples, nats.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.NLL })},
+		{"edge_ece", "Expected calibration error over all samples, 15 bins.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.ECE })},
+		{"edge_window_accuracy", "As edge_prequential_accuracy, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return 1 - sc.Window.Error })},
+		{"edge_window_log_loss", "As edge_log_loss, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.Window.NLL })},
+		{"edge_balanced_accuracy", "Mean recall of the classes that have occurred, over all samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return float64(sc.Balanced) })},
+		{"edge_kappa", "Cohen's kappa over all samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return float64(sc.Kappa) })},
+		{"edge_brier", "Mean squared distance of the probabilities from the label over all samples, 0 to 2.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.Brier })},
+		{"edge_window_balanced_accuracy", "As edge_balanced_accuracy, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return float64(sc.Window.Balanced) })},
+		{"edge_window_brier", "As edge_brier, over the last 500 samples.", kindGauge, byModel, eachScore(func(sc *score.Scores) float64 { return sc.Window.Brier })},
+		{"edge_baseline_accuracy", "Accuracy of a rule that knows no features, over the last 500 samples.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *score.Scores, model string, to values) {
 			to.add(1-sc.Window.Prior.Error, model, "class_prior")
 			to.add(1-sc.Window.Last.Error, model, "last_label")
 		})},
-		{"edge_baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *online.Scores, model string, to values) {
+		{"edge_baseline_log_loss", "Log loss of a rule that knows no features, over the last 500 samples, nats.", kindGauge, labelled("model", "baseline"), eachScoreTo(func(sc *score.Scores, model string, to values) {
 			to.add(sc.Window.Prior.NLL, model, "class_prior")
 			to.add(sc.Window.Last.NLL, model, "last_label")
 		})},
-		{"edge_label_prevalence", "Fraction of the last 500 labels.", kindGauge, labelled("model", "class"), eachScoreTo(func(sc *online.Scores, model string, to values) {
+		{"edge_label_prevalence", "Fraction of the last 500 labels.", kindGauge, labelled("model", "class"), eachScoreTo(func(sc *score.Scores, model string, to values) {
 			for _, k := range sc.Window.PerClass {
 				to.add(float64(k.Prevalence), model, metricLabel(k.Class))
 			}
@@ -135,12 +135,12 @@ func scoreMetrics() []metric {
 		{"edge_label_delay_seconds", "Median time from a sample to its label, of the latest that came late; 0 if none did.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return m.stats.LabelDelay.Seconds() })},
 		{"edge_drift_level", "How much the stream has changed of late: 0 none, 1 warning, 2 drift.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drift) })},
 		{"edge_drifts_total", "Drifts that were found since the model began.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Drifts) })},
-		{"edge_conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", kindGauge, byModel, eachScoreTo(func(sc *online.Scores, model string, to values) {
+		{"edge_conformal_coverage", "Fraction of the last 500 prediction sets that held the label.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to values) {
 			if sets := sc.Window.Sets; sets != nil {
 				to.add(float64(sets.Covered), model)
 			}
 		})},
-		{"edge_conformal_set_size", "Mean number of classes in the last 500 prediction sets.", kindGauge, byModel, eachScoreTo(func(sc *online.Scores, model string, to values) {
+		{"edge_conformal_set_size", "Mean number of classes in the last 500 prediction sets.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to values) {
 			if sets := sc.Window.Sets; sets != nil {
 				to.add(float64(sets.Size), model)
 			}
@@ -155,7 +155,7 @@ func scoreMetrics() []metric {
 				to.add(math.Round(n*float64(m.stats.Sets.Covered)), m.Name)
 			}
 		})},
-		{"edge_predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", kindGauge, byModel, eachScoreTo(func(sc *online.Scores, model string, to values) {
+		{"edge_predictions_kept", "Fraction of the last 500 predictions that the rule of abstention let pass.", kindGauge, byModel, eachScoreTo(func(sc *score.Scores, model string, to values) {
 			if a := sc.Window.Abstained; a != nil {
 				to.add(float64(a.Kept), model)
 			}
@@ -199,11 +199,11 @@ func monitorMetrics() []metric {
 		}},
 		{"edge_store_commit_seconds", "Time of a commit to the journal that succeeded, with its syncs.", kindHistogram, nil, func(s *scrape, to values) { to.addHistogram(s.observed.commitTime) }},
 		{"edge_http_connections", "Connections to the page, the API and the metrics that are open.", kindGauge, nil, single(func(s *scrape) float64 {
-			open, _ := s.monitor.HTTP.Snapshot()
+			open, _ := s.monitor.http.snapshot()
 			return float64(open)
 		})},
 		{"edge_http_refused_total", "Connections that were closed for new ones, and requests that were refused.", kindCounter, labelled("reason"), func(s *scrape, to values) {
-			_, refused := s.monitor.HTTP.Snapshot()
+			_, refused := s.monitor.http.snapshot()
 			for _, reason := range slices.Sorted(maps.Keys(refused)) {
 				to.add(float64(refused[reason]), reason)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
 )
@@ -119,12 +120,12 @@ func eachModelTo(read func(m *modelScrape, to values)) reader {
 }
 
 // eachScore reads a score of each model that has judged a sample.
-func eachScore(score func(sc *online.Scores) float64) reader {
-	return eachScoreTo(func(sc *online.Scores, model string, to values) { to.add(score(sc), model) })
+func eachScore(read func(sc *score.Scores) float64) reader {
+	return eachScoreTo(func(sc *score.Scores, model string, to values) { to.add(read(sc), model) })
 }
 
 // eachScoreTo reads any number of scores of each model that has judged a sample.
-func eachScoreTo(read func(sc *online.Scores, model string, to values)) reader {
+func eachScoreTo(read func(sc *score.Scores, model string, to values)) reader {
 	return eachModelTo(func(m *modelScrape, to values) {
 		if sc := &m.status.Scores; sc.N > 0 {
 			read(sc, m.Name, to)

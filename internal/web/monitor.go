@@ -13,13 +13,14 @@ import (
 	"edge/internal/process"
 	"edge/internal/report"
 	"edge/online"
+	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
 )
 
 const storeInterval = time.Second // between two reads of the store's figures
 
-const KeptSamples = 24 // of each model, for display
+const keptSamples = 24 // of each model, for display
 
 const keptEvents = 40 // of the node
 
@@ -32,7 +33,7 @@ const courseMinStep = 1 // seconds between two points, before any was dropped
 type Monitor struct {
 	started time.Time
 	Build   process.Version
-	HTTP    *httpStats
+	http    *httpStats
 
 	current atomic.Pointer[Deployment]
 	store   atomic.Pointer[storeSample]
@@ -73,7 +74,7 @@ type sample struct {
 // NewMonitor returns the monitor of a daemon. The daemon calls Follow before anything
 // runs.
 func NewMonitor() *Monitor {
-	return &Monitor{started: time.Now(), Build: process.Build(), HTTP: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+	return &Monitor{started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
 }
 
 // Bounds of histograms, in seconds.
@@ -112,14 +113,14 @@ func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	r.predicted[class]++
 	r.predictTime.observe(p.Latency.Seconds())
 	var kept *stream.Prediction
-	if len(r.samples) == KeptSamples {
+	if len(r.samples) == keptSamples {
 		kept = r.samples[0].Prediction // the oldest, which is dropped
 	} else {
 		kept = new(stream.Prediction)
 	}
 	p.CopyTo(kept)
 	now := time.Now()
-	r.samples = append(keepLast(r.samples, KeptSamples-1), sample{kept, now, p.Label})
+	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
 	r.timelines.add(p.Device, class, kept, now)
 }
 
@@ -268,7 +269,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 }
 
 // trace adds a point to the course of a model's scores if they have changed.
-func (m *Monitor) trace(model string, s *online.Scores) {
+func (m *Monitor) trace(model string, s *score.Scores) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]
@@ -336,3 +337,6 @@ func (m *Monitor) Summary() string {
 	}
 	return b.String()
 }
+
+// Connections returns the open connections to the page and the refusals by reason.
+func (m *Monitor) Connections() (open int, refused map[string]uint64) { return m.http.snapshot() }

@@ -5,7 +5,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/report"
-	"edge/online"
+	"edge/online/score"
 )
 
 // A course of any length keeps its ends and a bounded number of points.
@@ -15,8 +15,8 @@ func TestCourseIsBounded(t *testing.T) {
 	m := NewMonitor()
 	m.Follow(&Deployment{Config: &cfg})
 	for n := range 10000 {
-		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}})
-		m.trace("m", &online.Scores{Figures: online.Figures{N: uint64(n), Error: 0.5}}) // unchanged
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}})
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}}) // unchanged
 	}
 	_, course := m.history("m")
 	if len(course) >= report.CoursePoints || len(course) < report.CoursePoints/4 {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	FreeAttempts = 10 // wrong passwords from one address before it must wait
+	freeAttempts = 10 // wrong passwords from one address before it must wait
 	attemptPause = 6 * time.Second
 	maxAttackers = 1000 // remembered addresses
 )
@@ -35,8 +35,8 @@ type password struct {
 	digest *fileCache[[sha256.Size]byte]
 	log    *slog.Logger
 
-	Mu     sync.Mutex
-	Until  map[netip.Prefix]time.Time // when the wrong passwords of an address are forgotten
+	mu     sync.Mutex
+	until  map[netip.Prefix]time.Time // when the wrong passwords of an address are forgotten
 	warned time.Time
 }
 
@@ -46,7 +46,7 @@ func newPassword(cfg config.HTTP, log *slog.Logger) *password {
 	if secret.IsZero() {
 		return nil
 	}
-	p := &password{log: log, Until: map[netip.Prefix]time.Time{}}
+	p := &password{log: log, until: map[netip.Prefix]time.Time{}}
 	p.digest = &fileCache[[sha256.Size]byte]{name: "http.password", log: log, load: func() (none [sha256.Size]byte, err error) {
 		text, err := cfg.ReadPassword()
 		if err != nil {
@@ -77,10 +77,10 @@ func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 	}
 	got := sha256.Sum256([]byte(given))
 	from := sourceOf(r.RemoteAddr)
-	p.Mu.Lock()
-	defer p.Mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := time.Now()
-	if wait := p.Until[from].Add(-(FreeAttempts - 1) * attemptPause).Sub(now); wait > 0 {
+	if wait := p.until[from].Add(-(freeAttempts - 1) * attemptPause).Sub(now); wait > 0 {
 		return tooManyAttempts, wait
 	}
 	if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
@@ -92,26 +92,26 @@ func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 
 // fail records a wrong password.
 func (p *password) fail(from netip.Prefix, now time.Time) {
-	if len(p.Until) >= maxAttackers {
+	if len(p.until) >= maxAttackers {
 		var first netip.Prefix
-		for addr, until := range p.Until {
+		for addr, until := range p.until {
 			if until.Before(now) {
-				delete(p.Until, addr)
-			} else if p.Until[first].IsZero() || until.Before(p.Until[first]) {
+				delete(p.until, addr)
+			} else if p.until[first].IsZero() || until.Before(p.until[first]) {
 				first = addr
 			}
 		}
-		if len(p.Until) >= maxAttackers {
-			delete(p.Until, first)
+		if len(p.until) >= maxAttackers {
+			delete(p.until, first)
 		}
 	}
-	until := p.Until[from]
+	until := p.until[from]
 	if until.Before(now) {
 		until = now
 	}
 	until = until.Add(attemptPause)
-	p.Until[from] = until
-	if until.Sub(now) > (FreeAttempts-1)*attemptPause && now.Sub(p.warned) > time.Minute {
+	p.until[from] = until
+	if until.Sub(now) > (freeAttempts-1)*attemptPause && now.Sub(p.warned) > time.Minute {
 		p.warned = now
 		p.log.Warn("an address gave too many wrong passwords and must wait between attempts", "address", from.Addr().String())
 	}

@@ -36,7 +36,7 @@ func attempt(from, password string) *http.Request {
 func TestAttemptsByAddress(t *testing.T) {
 	t.Setenv("HTTP_PASSWORD", secretForTests)
 	p := newPassword(config.HTTP{Password: mqtt.Secret{Env: "HTTP_PASSWORD"}}, slog.New(slog.DiscardHandler))
-	for i := range FreeAttempts {
+	for i := range freeAttempts {
 		if a, _ := p.check(attempt("192.0.2.1:1000", "guess")); a != wrongPassword {
 			t.Fatalf("attempt %d: %v", i, a)
 		}
@@ -48,15 +48,15 @@ func TestAttemptsByAddress(t *testing.T) {
 		t.Errorf("another address: %v", a)
 	}
 	source := netip.MustParsePrefix("192.0.2.1/32")
-	p.Until[source] = p.Until[source].Add(-attemptPause) // later
+	p.until[source] = p.until[source].Add(-attemptPause) // later
 	if a, _ := p.check(attempt("192.0.2.1:1002", secretForTests)); a != admitted {
 		t.Errorf("after a pause: %v", a)
 	}
 	for i := range maxAttackers + 10 {
 		p.check(attempt(fmt.Sprintf("[2001:db8:0:%x::1]:5", i), "guess"))
 	}
-	if len(p.Until) > maxAttackers {
-		t.Errorf("%d addresses are remembered, want at most %d", len(p.Until), maxAttackers)
+	if len(p.until) > maxAttackers {
+		t.Errorf("%d addresses are remembered, want at most %d", len(p.until), maxAttackers)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestNotServedOpen(t *testing.T) {
 	} {
 		tc.cfg.Listen = "127.0.0.1:0"
 		w := NewServer(tc.cfg, m, slog.New(slog.DiscardHandler))
-		if served := w.Listener != nil; served != tc.want {
+		if served := w.listener != nil; served != tc.want {
 			t.Errorf("%s: is served: %v, want %v", name, served, tc.want)
 		}
 		w.Close()

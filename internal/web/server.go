@@ -33,13 +33,13 @@ type Server struct {
 	Config   config.HTTP
 	monitor  *Monitor
 	log      *slog.Logger
-	Listener net.Listener // nil while the page cannot be served
+	listener net.Listener // nil while the page cannot be served
 	hosts    hosts
-	Password *password // nil: none
+	password *password // nil: none
 	requests concurrency
 	scrapes  concurrency
-	Viewers  viewers
-	Server   *http.Server
+	viewers  viewers
+	server   *http.Server
 	closing  context.Context
 }
 
@@ -47,11 +47,11 @@ type Server struct {
 // must not keep a model from learning.
 func NewServer(cfg config.HTTP, m *Monitor, log *slog.Logger) *Server {
 	w := &Server{
-		Config: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), Password: newPassword(cfg, log),
+		Config: cfg, monitor: m, log: log, hosts: newHosts(cfg.Hosts), password: newPassword(cfg, log),
 		requests: concurrency{max: maxRequests, each: maxRequestsFromOne},
 		scrapes:  concurrency{max: maxScrapes, each: maxScrapes},
-		Viewers:  viewers{max: MaxViewers, Stays: viewerStays, Timeout: viewerReads},
-		Server: &http.Server{
+		viewers:  viewers{max: MaxViewers, stays: viewerStays, timeout: viewerReads},
+		server: &http.Server{
 			ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 			MaxHeaderBytes:               maxHeader,
 			DisableGeneralOptionsHandler: true,                                              // it would answer before the check of the Host header
@@ -79,26 +79,26 @@ func (w *Server) listen() {
 	for _, e := range w.Config.Exposures(w.monitor.deployment().Config.Control.Enabled) {
 		w.log.Warn(e.Reason, "listen", l.Addr().String(), "advice", e.Advice)
 	}
-	w.Listener = l
+	w.listener = l
 }
 
 // URL returns the address of the page, "" while it is not served.
 func (w *Server) URL() string {
-	if w == nil || w.Listener == nil {
+	if w == nil || w.listener == nil {
 		return ""
 	}
 	scheme := "http"
 	if w.Config.TLS.Enabled() {
 		scheme = "https"
 	}
-	return scheme + "://" + w.Listener.Addr().String() + "/"
+	return scheme + "://" + w.listener.Addr().String() + "/"
 }
 
 // Run serves until ctx ends, and returns within closeWithin.
 func (w *Server) Run(ctx context.Context) {
 	retry := time.NewTicker(listenPause)
 	defer retry.Stop()
-	for w.Listener == nil {
+	for w.listener == nil {
 		select {
 		case <-retry.C:
 			w.listen()
@@ -107,11 +107,11 @@ func (w *Server) Run(ctx context.Context) {
 		}
 	}
 	w.closing = ctx
-	w.Server.Handler = w.handler()
+	w.server.Handler = w.handler()
 	w.log.Info("serving the page and the metrics", "url", w.URL())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- w.Server.Serve(w.encrypted(newBoundedListener(w.Listener, maxConnections, MaxFromAddress, w.monitor.HTTP)))
+		ended <- w.server.Serve(w.encrypted(newBoundedListener(w.listener, maxConnections, MaxFromAddress, w.monitor.http)))
 	}()
 	select {
 	case err := <-ended:
@@ -121,8 +121,8 @@ func (w *Server) Run(ctx context.Context) {
 	}
 	closing, done := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer done()
-	if w.Server.Shutdown(closing) != nil {
-		w.Server.Close()
+	if w.server.Shutdown(closing) != nil {
+		w.server.Close()
 	}
 	<-ended
 }
@@ -150,8 +150,8 @@ func newCertificate(c config.Certificate, log *slog.Logger) *fileCache[*tls.Cert
 
 // Close closes the listener of a server whose Run was never called.
 func (w *Server) Close() {
-	if w != nil && w.Listener != nil {
-		w.Listener.Close()
+	if w != nil && w.listener != nil {
+		w.listener.Close()
 	}
 }
 
@@ -214,4 +214,40 @@ func reply(rw http.ResponseWriter, code int, v any) {
 // refuseRequest answers with an error message.
 func refuseRequest(rw http.ResponseWriter, code int, why string) {
 	reply(rw, code, map[string]string{"status": "error", "error": why})
+}
+
+// Timeouts bound the time that a client may take. NewServer sets the defaults.
+type Timeouts struct {
+	Header, Read, Write, Idle time.Duration // of a connection, as in http.Server
+	ViewerReads               time.Duration // until a viewer has read an event
+	ViewerStays               time.Duration // before a newer viewer may replace it
+}
+
+// Timeouts returns the timeouts.
+func (w *Server) Timeouts() Timeouts {
+	return Timeouts{
+		Header: w.server.ReadHeaderTimeout, Read: w.server.ReadTimeout, Write: w.server.WriteTimeout, Idle: w.server.IdleTimeout,
+		ViewerReads: w.viewers.timeout, ViewerStays: w.viewers.stays,
+	}
+}
+
+// SetTimeouts changes the timeouts before Run.
+func (w *Server) SetTimeouts(t Timeouts) {
+	w.server.ReadHeaderTimeout, w.server.ReadTimeout, w.server.WriteTimeout, w.server.IdleTimeout = t.Header, t.Read, t.Write, t.Idle
+	w.viewers.timeout, w.viewers.stays = t.ViewerReads, t.ViewerStays
+}
+
+// Listening reports whether the server has its address.
+func (w *Server) Listening() bool { return w.listener != nil }
+
+// Viewers returns the number of open event streams.
+func (w *Server) Viewers() int { return w.viewers.len() }
+
+// ForgetAttempts forgets the wrong passwords of all addresses.
+func (w *Server) ForgetAttempts() {
+	if w.password != nil {
+		w.password.mu.Lock()
+		defer w.password.mu.Unlock()
+		clear(w.password.until)
+	}
 }

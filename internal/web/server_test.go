@@ -20,7 +20,7 @@ func TestListenWarns(t *testing.T) {
 		var log lockedLog
 		w := NewServer(config.HTTP{Listen: listen}, m, slog.New(slog.NewTextHandler(&log, nil)))
 		w.Close()
-		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && w.Listener != nil {
+		if got := strings.Contains(log.String(), "can be reached from other machines"); got != want && w.listener != nil {
 			t.Errorf("%s: warned: %v, want %v: %s", listen, got, want, &log)
 		}
 	}

@@ -18,12 +18,12 @@ const (
 )
 
 // viewers bounds the event streams. At the bound a new stream ends the oldest of the
-// address with the most, unless that is younger than Stays. A browser reconnects by
+// address with the most, unless that is younger than stays. A browser reconnects by
 // itself; a client that does not read its stream cannot keep others out.
 type viewers struct {
 	max     int
-	Stays   time.Duration
-	Timeout time.Duration // for a viewer to read a message
+	stays   time.Duration
+	timeout time.Duration // for a viewer to read a message
 
 	mu   sync.Mutex
 	open []*viewer // oldest first
@@ -44,7 +44,7 @@ func (v *viewers) enter(from netip.Prefix, end func()) (leave func(), wait time.
 	now := time.Now()
 	if len(v.open) >= v.max {
 		oldest := v.oldest()
-		if wait := v.Stays - now.Sub(oldest.since); wait > 0 {
+		if wait := v.stays - now.Sub(oldest.since); wait > 0 {
 			return nil, wait
 		}
 		v.remove(oldest)
@@ -78,8 +78,8 @@ func (v *viewers) remove(w *viewer) {
 	v.open = slices.DeleteFunc(v.open, func(other *viewer) bool { return other == w })
 }
 
-// Len returns the number of open event streams.
-func (v *viewers) Len() int {
+// len returns the number of open event streams.
+func (v *viewers) len() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.open)
@@ -91,14 +91,14 @@ func (w *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
 		connection := connOf(r)
-		leave, wait := w.Viewers.enter(sourceOf(r.RemoteAddr), func() {
+		leave, wait := w.viewers.enter(sourceOf(r.RemoteAddr), func() {
 			cancel()
 			if connection != nil {
 				connection.Close() // a write to it may block
 			}
 		})
 		if leave == nil {
-			w.busy(rw, RefusedViewer, wait, fmt.Sprintf("%d viewers follow already", w.Viewers.max))
+			w.busy(rw, refusedViewer, wait, fmt.Sprintf("%d viewers follow already", w.viewers.max))
 			return
 		}
 		defer leave()

@@ -26,11 +26,11 @@ func TestViewersByAddress(t *testing.T) {
 	if got := strings.Join(ended, " "); got != "a1 a2" {
 		t.Errorf("ended are %s, want a1 a2", got)
 	}
-	v.Stays = time.Hour
+	v.stays = time.Hour
 	if leave, wait := v.enter(b, func() {}); leave != nil || wait <= 0 || wait > time.Hour {
 		t.Errorf("a place is given up too early, or never: wait %v", wait)
 	}
-	if v.Len() != 4 {
-		t.Errorf("%d viewers, want 4", v.Len())
+	if v.len() != 4 {
+		t.Errorf("%d viewers, want 4", v.len())
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ByteSize is a size in bytes that is written as "64KiB" or "8MiB".
+// ByteSize is a size in bytes with the text form "64KiB" or "8MiB".
 type ByteSize int64
 
 // Units of ByteSize.
@@ -31,7 +31,7 @@ func (b ByteSize) String() string {
 	return "0B"
 }
 
-// MarshalText writes what String does.
+// MarshalText implements encoding.TextMarshaler.
 func (b ByteSize) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // UnmarshalText reads a whole number of B, KiB, MiB or GiB; a bare number is bytes.

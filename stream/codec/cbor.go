@@ -16,17 +16,17 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// cborCodec reads CBOR (RFC 8949) of the shapes that JSON has. It is written as
-// JSON first, by the rules of RFC 8949, section 6.1, so that the two formats
-// cannot differ in what they accept: NaN becomes null, byte strings become
-// base64url. Beyond those rules, whole numbers may be keys, large numbers are
-// written in digits, and a typed array of floats (RFC 8746) is an array.
+// cborCodec reads CBOR (RFC 8949) with the same members as JSON. It converts the
+// payload to JSON, by the rules of RFC 8949, section 6.1, so that both formats accept
+// the same: NaN becomes null, byte strings become base64url. Beyond those rules, whole
+// numbers may be keys, large numbers are written in digits, and a typed array of
+// floats (RFC 8746) is an array.
 type cborCodec struct {
 	json jsonCodec
 	mode cbor.DecMode
 }
 
-func newCBORCodec(s *shape) (*cborCodec, error) {
+func newCBORCodec(s *schema) (*cborCodec, error) {
 	mode, err := cbor.DecOptions{
 		DupMapKey:       cbor.DupMapKeyEnforcedAPF,
 		MaxNestedLevels: maxDepth,
@@ -70,7 +70,7 @@ func appendAsJSON(dst []byte, v any) ([]byte, error) {
 		return appendNumber(dst, v), nil
 	case string:
 		return gjson.AppendJSONString(dst, v), nil
-	case time.Time: // of a tag that the decoder does not turn into text
+	case time.Time: // of a tag that the decoder does not convert to text
 		return appendTimestamp(dst, v), nil
 	case []byte:
 		return gjson.AppendJSONString(dst, base64.RawURLEncoding.EncodeToString(v)), nil
@@ -100,8 +100,8 @@ func appendArray[T any](dst []byte, list []T, element func([]byte, T) ([]byte, e
 	return append(dst, ']'), nil
 }
 
-// appendObject appends a map with its keys in order, so that of several faults
-// the same one is found each time.
+// appendObject appends a map with sorted keys, so that of several faults the same one
+// is reported each time.
 func appendObject(dst []byte, m map[any]any) (_ []byte, err error) {
 	type entry struct {
 		key   string
@@ -132,7 +132,7 @@ func appendObject(dst []byte, m map[any]any) (_ []byte, err error) {
 	return append(dst, '}'), nil
 }
 
-// appendNumber appends a number with all its digits; JSON has no other than finite ones.
+// appendNumber appends a number with all digits; a number that is not finite becomes null.
 func appendNumber(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxID   = 128 // bytes of an id
-	maxTime = 64  // bytes of a time that is passed through
+	maxID   = 128 // longest id, in bytes
+	maxTime = 64  // longest time that is passed on, in bytes
 )
 
 // Formats of a payload.
@@ -32,34 +32,33 @@ func formats() []string {
 	return []string{FormatJSON, FormatCBOR, formatFloat32, formatFloat64, formatInflux, formatCSV, FormatValue}
 }
 
-// Reading is one entry of a payload: a sample, or a label that comes later
-// than its sample (X is nil then).
+// Reading is one entry of a payload: a sample, or a label of an earlier sample (X is
+// nil then).
 type Reading struct {
-	ID     string    // as text; "" if it has none
-	X      []float64 // D features in the stream's order, or one where the topic names it; finite, or NaN where one is missing
-	Label  string    // "" if it has none
-	Source string    // who gave the label, if the payload says so
-	Weight float64   // how many samples the label counts for; 0: one
+	ID     string    // identity as text; "" without one
+	X      []float64 // D features in the stream's order, or one if the topic names it; finite, or NaN if one is missing
+	Label  string    // "" without a label
+	Source string    // author of the label, if the payload has one
+	Weight float64   // number of samples that the label counts for; 0: one
 
-	RawID, RawTime string // as they came, valid JSON; "" if absent
+	RawID, RawTime string // as in the payload, valid JSON; "" if absent
 }
 
-// Decoder turns the payloads of one stream into readings. Any number of
-// goroutines may use it.
+// Decoder turns the payloads of one stream into readings. Any goroutine may use it.
 type Decoder struct {
-	*shape
+	*schema
 	codec      codec
 	unpacker   *unpacker
 	maxPayload int
 }
 
-// LastID, as the id of a label, means the newest sample.
+// LastID is the id of a label for the newest sample.
 const LastID = "last"
 
 // Features returns the names of the D features, in the order of Reading.X.
 func (d *Decoder) Features() []string { return d.names }
 
-// FeatureIndex returns where in Reading.X a feature is.
+// FeatureIndex returns the index of a feature in Reading.X.
 func (d *Decoder) FeatureIndex(name string) (i int, ok bool) {
 	i, ok = d.index[name]
 	return i, ok
@@ -68,33 +67,33 @@ func (d *Decoder) FeatureIndex(name string) (i int, ok bool) {
 // MaxPayload is the largest payload that the decoder reads, in bytes.
 func (d *Decoder) MaxPayload() int { return d.maxPayload }
 
-// codec reads one format. What it is given is not empty and no longer than the
-// stream allows. Time and memory are linear in it.
+// codec reads one format. The payload is not empty and within the bounds of the
+// stream. Time and memory are linear in it.
 type codec interface {
 	decode(payload []byte) ([]Reading, *Refusal)
 }
 
-// shape is what the payloads of a stream hold, whatever their format.
-type shape struct {
-	names           []string       // of the D features; none where labels come alone
-	index           map[string]int // of a feature's name
-	paths           []string       // of the features; nil where their names are their keys
-	columns         []string       // of a line; nil for the features in order
+// schema describes the payloads of a stream independently of their format.
+type schema struct {
+	names           []string       // names of the D features; empty for labels without features
+	index           map[string]int // of each feature, by name
+	paths           []string       // paths of the features; nil if their names are their keys
+	columns         []string       // columns of a line; nil: the features in order
 	reserved        map[string]bool
 	id, time, label string
 	maxBatch        int
-	scanned         bool // a scanner may read payloads of JSON
-	lenient         bool // features may be missing, not all of them
+	scanned         bool // the scanner may read payloads of JSON
+	lenient         bool // some features may be missing, but not all
 	labels          labelMap
-	last            bool // a label without an id is for the newest sample
+	last            bool // a label without an id is that of the newest sample
 }
 
 // NewDecoder returns the decoder of a stream's payloads.
 func NewDecoder(s Stream) (*Decoder, error) {
 	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("stream: decoder: %w", err)
+		return nil, fmt.Errorf("codec: decoder: %w", err)
 	}
-	sh := &shape{
+	sh := &schema{
 		names: s.FeatureNames(), index: map[string]int{}, reserved: map[string]bool{}, columns: s.Columns,
 		id: s.ID, time: s.Time, label: s.Label, maxBatch: s.MaxBatch,
 		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
@@ -109,7 +108,7 @@ func NewDecoder(s Stream) (*Decoder, error) {
 		sh.reserved[key] = true
 	}
 	sh.scanned = sh.scannable()
-	d := &Decoder{shape: sh, maxPayload: int(s.MaxPayload)}
+	d := &Decoder{schema: sh, maxPayload: int(s.MaxPayload)}
 	var err error
 	switch s.Format {
 	case FormatJSON:
@@ -131,34 +130,34 @@ func NewDecoder(s Stream) (*Decoder, error) {
 		d.unpacker, err = newUnpacker(s.Compression, d.maxPayload)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stream: decoder: %w", err)
+		return nil, fmt.Errorf("codec: decoder: %w", err)
 	}
 	return d, nil
 }
 
-// newLabelDecoder returns the decoder of messages that hold labels alone.
+// NewLabelDecoder returns the decoder of messages that hold only labels.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &shape{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
-	return &Decoder{shape: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
+	return &Decoder{schema: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
 }
 
-// Decode returns the readings of a payload, or a *Refusal of all of it: a
-// batch with one bad entry is refused as a whole, because what an entry means
-// may depend on its neighbours. Time and memory are linear in what the stream
-// allows a payload to be, compressed or not.
+// Decode returns the readings of a payload, or a *Refusal of the whole payload: a
+// batch with one bad entry is refused as a whole, because the meaning of an entry may
+// depend on the others. Time and memory are linear in the allowed size of a payload,
+// compressed or not.
 func (d *Decoder) Decode(payload []byte) ([]Reading, error) {
 	return d.DecodeTo(new(Scratch), payload)
 }
 
-// Scratch is memory for the readings of one payload. The zero value is ready.
+// Scratch is reusable memory for the readings of one payload. The zero value is ready.
 type Scratch struct {
 	readings []Reading
 	x        []float64
 }
 
-// DecodeTo is Decode with memory for what most payloads hold, so that it need
-// not allocate any: the readings are valid until the scratch is used again.
+// DecodeTo is Decode with reusable memory, so that it allocates nothing for most
+// payloads. The readings are valid until the next use of the scratch.
 func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 	if len(payload) > d.maxPayload {
 		return nil, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
@@ -183,8 +182,8 @@ func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 	return readings, nil
 }
 
-// setID gives a reading its identity.
-func (s *shape) setID(r *Reading, text string) *Refusal {
+// setID sets the identity of a reading.
+func (s *schema) setID(r *Reading, text string) *Refusal {
 	if text == "" || len(text) > maxID {
 		return Refuse(BadID, "%s has %d bytes: want 1 to %d", s.id, len(text), maxID)
 	}
@@ -192,9 +191,9 @@ func (s *shape) setID(r *Reading, text string) *Refusal {
 	return nil
 }
 
-// setWeight gives a reading's label its weight. A payload whose paths somebody
-// else chose may mean something of its own by the word.
-func (s *shape) setWeight(r *Reading, text string) *Refusal {
+// setWeight sets the weight of a reading's label. In a payload with configured paths
+// the key may have another meaning, and is ignored.
+func (s *schema) setWeight(r *Reading, text string) *Refusal {
 	if r.Label == "" || s.paths != nil {
 		return nil
 	}
@@ -219,8 +218,8 @@ func (r *Reading) setTime(text string) {
 	}
 }
 
-// complete makes NaN of the features that a payload does not have, or refuses.
-func (s *shape) complete(x []float64, have []bool) *Refusal {
+// fillMissing sets absent features to NaN, or refuses the sample.
+func (s *schema) fillMissing(x []float64, have []bool) *Refusal {
 	n := 0
 	for i, ok := range have {
 		switch {
@@ -238,18 +237,18 @@ func (s *shape) complete(x []float64, have []bool) *Refusal {
 	return nil
 }
 
-// cells makes a reading of named texts, as a line has them.
+// cells makes a reading from the named cells of a line.
 type cells struct {
-	*shape
+	*schema
 	r      Reading
 	x      []float64
 	have   []bool
 	n      int
-	weight string // "" if there is none
+	weight string // "" if absent
 }
 
-func (s *shape) newCells() *cells {
-	return &cells{shape: s, x: make([]float64, len(s.names)), have: make([]bool, len(s.names))}
+func (s *schema) newCells() *cells {
+	return &cells{schema: s, x: make([]float64, len(s.names)), have: make([]bool, len(s.names))}
 }
 
 // feature sets feature i.
@@ -266,20 +265,20 @@ func (c *cells) feature(i int, text string) *Refusal {
 	return nil
 }
 
-// reading returns what the cells say, once all are set.
+// reading returns the reading of all cells.
 func (c *cells) reading() (Reading, *Refusal) {
 	if c.weight != "" {
 		if err := c.setWeight(&c.r, c.weight); err != nil {
 			return c.r, err
 		}
 	}
-	if c.n == 0 && c.r.Label != "" { // no feature at all: the label belongs to an earlier sample
+	if c.n == 0 && c.r.Label != "" { // no feature: the label belongs to an earlier sample
 		if c.r.ID == "" {
 			return c.r, Refuse(BadID, "a label without features and without %s", c.id)
 		}
 		return c.r, nil
 	}
-	if err := c.complete(c.x, c.have); err != nil {
+	if err := c.fillMissing(c.x, c.have); err != nil {
 		return c.r, err
 	}
 	c.r.X = c.x
@@ -287,7 +286,7 @@ func (c *cells) reading() (Reading, *Refusal) {
 }
 
 // append adds a reading to those of a payload, within the bound of a batch.
-func (s *shape) append(all []Reading, c *cells) ([]Reading, *Refusal) {
+func (s *schema) append(all []Reading, c *cells) ([]Reading, *Refusal) {
 	if len(all) == s.maxBatch {
 		return nil, Refuse(TooLarge, "more than %d entries in a batch", s.maxBatch)
 	}
@@ -299,11 +298,11 @@ func (s *shape) append(all []Reading, c *cells) ([]Reading, *Refusal) {
 	return append(all, r), nil
 }
 
-// plainName returns the name of a cell that a path without inner dots stands for.
+// plainName returns the cell name of a path without inner dots.
 func plainName(path string) string { return strings.ReplaceAll(path, `\.`, ".") }
 
-// decimal returns the float64 nearest to a number that is written in digits:
-// neither hexadecimal nor NaN.
+// decimal returns the float64 nearest to a decimal number; hexadecimal numbers and
+// NaN are errors.
 func decimal(text string) (float64, error) {
 	if text == "" || strings.Trim(text, "0123456789.eE+-") != "" {
 		return 0, fmt.Errorf("%.40q is not a number", text)
@@ -318,7 +317,7 @@ func decimal(text string) (float64, error) {
 	return v, nil
 }
 
-// refuse returns a refusal whose topic is filled in by whoever knows it.
+// Refuse returns a refusal; its recipient sets the topic.
 func Refuse(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Err: fmt.Errorf(format, args...)}
 }

@@ -19,19 +19,18 @@ func compressions() []string {
 	return []string{compressionNone, compressionGzip, compressionZstd, compressionAuto}
 }
 
-// The first bytes of what is compressed (RFC 1952, section 2.3.1; RFC 8878,
-// section 3.1.1). No payload of another format begins with them, but for raw
-// numbers.
+// The first bytes of a compressed payload (RFC 1952, section 2.3.1; RFC 8878, section
+// 3.1.1). No payload of another format begins with them, except raw numbers.
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// unpacker undoes the compression of payloads. The zero value passes them on.
+// unpacker decompresses payloads. The zero value returns them unchanged.
 type unpacker struct {
-	gzip, zstd bool // what may come
-	plain      bool // and as it is
-	limit      int  // bytes, unpacked
+	gzip, zstd bool // permitted compressions
+	plain      bool // uncompressed payloads are permitted
+	limit      int  // bytes after decompression
 	frames     *zstdFrames
 }
 
@@ -47,8 +46,8 @@ func newUnpacker(compression string, limit int) (*unpacker, error) {
 	return u, err
 }
 
-// unpack returns the payload as it was before it was compressed, or refuses it
-// as soon as that is found to be larger than allowed.
+// unpack returns the decompressed payload, or refuses it as soon as it exceeds the
+// limit.
 func (u *unpacker) unpack(payload []byte) ([]byte, *Refusal) {
 	switch {
 	case !u.gzip && !u.zstd || len(payload) == 0:
@@ -60,7 +59,7 @@ func (u *unpacker) unpack(payload []byte) ([]byte, *Refusal) {
 	case u.plain:
 		return payload, nil
 	}
-	return nil, Refuse(Malformed, "not compressed as the stream's configuration says")
+	return nil, Refuse(Malformed, "not compressed as the stream's configuration requires")
 }
 
 func (u *unpacker) gunzip(payload []byte) ([]byte, *Refusal) {
@@ -89,7 +88,7 @@ func (u *unpacker) unzstd(payload []byte) ([]byte, *Refusal) {
 	return out, nil
 }
 
-// errTooLong says that something unpacks to more than is allowed.
+// errTooLong reports that a payload decompresses to more than the limit.
 var errTooLong = errors.New("too long")
 
 func (u *unpacker) tooLarge() *Refusal {

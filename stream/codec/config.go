@@ -15,18 +15,18 @@ import (
 	"edge/stream/topic"
 )
 
-// Stream maps messages to samples: which topics, and where the payload has what.
+// Stream maps messages to samples: the topics, and the members of the payload.
 //
 // A payload of JSON or CBOR is an object {"id","ts","features":{name: number},
 // "label"}, the same with an array of features, a flat object of features, a
-// bare array of numbers, or a {"batch":[…]} of those. A null id, ts or label is
-// as if absent. In the other formats every line, or every D raw numbers, is a
-// sample; a value is one feature of a sample, and its topic says which.
+// bare array of numbers, or a {"batch":[…]} of those. A null id, ts or label counts
+// as absent. In the other formats every line, or every D raw numbers, is a
+// sample; a value is one feature of a sample, which the topic names.
 type Stream struct {
 	// Topics are MQTT filters; + and # and $share/<group>/ are allowed.
 	Topics []string `yaml:"topics"`
 	// TopicTemplate names levels of the topic: factory/{device}/vibration. They
-	// tell samples of several devices apart, and end the prediction's topic.
+	// distinguish the samples of several devices, and end the prediction's topic.
 	TopicTemplate string `yaml:"topic_template"`
 	// Format of the payload: json, cbor, float32 or float64 (raw, little-endian),
 	// influx (line protocol), csv (without a header) or value (one number).
@@ -36,52 +36,52 @@ type Stream struct {
 	Compression string `yaml:"compression" jsonschema:"enum=none,enum=gzip,enum=zstd,enum=auto"`
 	// Features are the names of the D features, in the order of an array.
 	Features []string `yaml:"features"`
-	// Dimension is D where the features have no names of their own: f0, f1, ….
+	// Dimension is D for features without names: f0, f1, ….
 	Dimension int `yaml:"dimension"`
-	// Fields says where a feature is in an object whose shape is another, as a
-	// path of keys and array indices: rms: spectrum.rms, peak: peaks.0.hz. What
-	// else the object has is then ignored. Features without a path are found
-	// under their own name; without Features, the names in Fields, sorted, are it.
-	// With csv and influx a path is the name of a column or a field; with value it
-	// is the filter of the feature's topics.
+	// Fields maps features to their places in an object of another shape, as paths of
+	// keys and array indices: rms: spectrum.rms, peak: peaks.0.hz. Other members of
+	// the object are ignored. A feature without a path is found under its own name;
+	// without Features, the sorted names in Fields are the features. With csv and
+	// influx a path is the name of a column or a field; with value it is the filter of
+	// the feature's topics.
 	Fields map[string]string `yaml:"fields"`
 	// Columns of csv, in order: names of features, or the id, time and label;
 	// others are ignored. Empty: the features.
 	Columns []string `yaml:"columns"`
-	// Join says how the values of several topics become one sample.
+	// Join configures how the values of several topics become one sample.
 	Join Join `yaml:"join"`
 	// ID, Time and Label are the paths of the sample's identity (a text or a
 	// number), its time (passed through, never used) and its label (a text, a
-	// whole number, true or false). Defaults id, ts, label. An empty ID: samples
-	// have no identity of their own, and a key id of the payload, which is the
-	// device's then, is ignored.
+	// whole number, true or false). Defaults id, ts, label. With an empty ID the
+	// samples have no identity, and a member id of the payload, which then belongs to
+	// the device, is ignored.
 	ID    string `yaml:"id"`
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
 	// LabelMap maps the labels in payloads to classes: true: running,
-	// 0: idle, "ON": running. A label that it does not have is refused. Empty:
-	// a label is the name of its class, a whole number or boolean as it is written.
+	// 0: idle, "ON": running. A label outside the map is refused. Empty: a label is
+	// the name of its class, a whole number or boolean as it is written.
 	LabelMap map[string]string `yaml:"label_map"`
-	// OnMissing says what becomes of a sample that lacks features: an absent key, a
-	// null, an empty cell, a NaN of raw numbers. A sample without any is refused.
+	// OnMissing decides about a sample with missing features: an absent key, a null,
+	// an empty cell, a NaN of raw numbers. A sample without any feature is refused.
 	//
-	//	reject       it is refused
-	//	impute       the model's mean of the feature stands for it
-	//	marginalise  the answer is averaged over what the feature may be
+	//	reject       refuse the sample
+	//	impute       use the model's mean of the feature
+	//	marginalise  average the prediction over the feature's distribution
 	//
 	// Default reject.
 	OnMissing string `yaml:"on_missing"`
-	// AllowRetained takes messages that the broker kept from an earlier day for
-	// new ones. Default false.
+	// AllowRetained accepts messages that the broker kept from an earlier time.
+	// Default false.
 	AllowRetained bool `yaml:"allow_retained"`
-	// MaxPayload bounds a message before anything looks at it, and what it unpacks
-	// to. Default 64KiB, range 64B to 16MiB.
+	// MaxPayload bounds the size of a message before it is read, and after it is
+	// decompressed. Default 64KiB, range 64B to 16MiB.
 	MaxPayload ByteSize `yaml:"max_payload"`
 	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
 	MaxBatch int `yaml:"max_batch"`
 }
 
-// featureLevel is the level of a topic template that names the feature.
+// FeatureLevel is the level of a topic template that names the feature.
 const FeatureLevel = "{feature}"
 
 // DefaultStream returns the defaults that configs/edge.yaml documents. Topics
@@ -93,7 +93,7 @@ func DefaultStream() Stream {
 	}
 }
 
-// UnmarshalYAML gives the keys that are not there their defaults.
+// UnmarshalYAML sets absent keys to their defaults.
 func (s *Stream) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Stream
 	p := plain(DefaultStream())
@@ -163,10 +163,10 @@ func (s Stream) Validate() error {
 	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names))...)
 }
 
-// raw reports whether the payload is numbers and nothing else.
+// raw reports whether the payload consists only of numbers.
 func (s Stream) raw() bool { return s.Format == formatFloat32 || s.Format == formatFloat64 }
 
-// named reports whether the payload has names that could be mistaken for one another.
+// named reports whether the members of the payload have names, which may collide.
 func (s Stream) named() bool {
 	return s.Format == FormatJSON || s.Format == FormatCBOR || s.Format == formatInflux || s.Format == formatCSV && len(s.Columns) > 0
 }
@@ -233,15 +233,15 @@ func (s Stream) checkTopicsOfValues(features []string) error {
 	return nil
 }
 
-// Join says how values that come on topics of their own become samples: one is
-// made as soon as every feature has a value that is not older than Window, and
-// no value is used twice.
+// Join configures how values on separate topics become samples: as soon as every
+// feature has a value that is not older than Window, these values are a sample. No
+// value is used twice.
 type Join struct {
-	// Window is the longest time between the arrival of a sample's first value
-	// and its last. Default 1s, range 1ms to 24h.
+	// Window is the longest time between the arrival of the first and the last value
+	// of a sample. Default 1s, range 1ms to 24h.
 	Window time.Duration `yaml:"window"`
-	// Devices is how many devices may have an unfinished sample; the one that was
-	// silent for longest makes room. Default 1000, range 1 to 100000.
+	// Devices is the number of devices that may have a partial sample; the device with
+	// the longest silence makes room. Default 1000, range 1 to 100000.
 	Devices int `yaml:"devices"`
 }
 
@@ -256,14 +256,14 @@ func (j Join) Validate() error {
 	)
 }
 
-// What becomes of a sample that lacks features.
+// Values of Stream.OnMissing.
 const (
 	OnMissingReject      = "reject"
 	OnMissingImpute      = "impute"
 	OnMissingMarginalise = "marginalise"
 )
 
-// reserved are the keys of a payload that are not features.
+// reserved returns the keys of a payload that are not features.
 func (s Stream) reserved() []string {
 	keys := []string{"features", "batch", cellWeight, cellSource}
 	for _, path := range []string{cmp.Or(s.ID, DefaultStream().ID), s.Time, s.Label} {
@@ -280,32 +280,32 @@ func (s Stream) checkID() error {
 	return checkPath("id", s.ID)
 }
 
-// Labels maps messages to labels that come later than their sample, by its id:
-// {"id": …, "label": …}. The id "last" is the latest sample of the model. Every
-// model also listens on <base>/<node>/<model>/label, and label/<device> where
-// the topic template of its stream captures levels.
+// Labels maps messages to labels of earlier samples by their id: {"id": …,
+// "label": …}. The id "last" is the newest sample of the model. Every model also
+// accepts labels on <base>/<node>/<model>/label, and on label/<device> if the topic
+// template of its stream captures levels.
 type Labels struct {
-	// Topics are MQTT filters, as those of a stream.
+	// Topics are MQTT filters, like those of a stream.
 	Topics []string `yaml:"topics"`
-	// TopicTemplate names levels of the topic, so that the label finds the sample
-	// of the same device. Without it the id alone must be enough.
+	// TopicTemplate names levels of the topic, so that the label finds the sample of
+	// the same device. Without it the id alone must identify the sample.
 	TopicTemplate string `yaml:"topic_template"`
-	// ID and Label are paths, as those of a stream. Defaults id, label.
+	// ID and Label are paths, like those of a stream. Defaults id, label.
 	ID    string `yaml:"id"`
 	Label string `yaml:"label"`
-	// Map maps labels to classes, as LabelMap of a stream does.
+	// Map maps labels to classes, like LabelMap of a stream.
 	Map map[string]string `yaml:"map"`
-	// Last gives a label without an id to the latest sample of the model; it may
-	// then be all of the payload: ON. Default false.
+	// Last accepts a label without an id, for the newest sample of the model; the
+	// payload may then be the label alone: ON. Default false.
 	Last bool `yaml:"last"`
-	// Model is the one that the labels are for. Default "": every model.
+	// Model is the name of the model. Default "": every model.
 	Model string `yaml:"model"`
 }
 
 // DefaultLabels returns the defaults that configs/edge.yaml documents. Topics has none.
 func DefaultLabels() Labels { return Labels{ID: "id", Label: "label"} }
 
-// UnmarshalYAML gives the keys that are not there their defaults.
+// UnmarshalYAML sets absent keys to their defaults.
 func (l *Labels) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Labels
 	p := plain(DefaultLabels())
@@ -327,7 +327,7 @@ func (l Labels) Validate() error {
 	)
 }
 
-// checkTopics returns an error for each filter that is wrong or that has topics
+// checkTopics returns an error for each filter that is invalid or that matches topics
 // which the template does not match.
 func checkTopics(filters []string, tmpl string) error {
 	t, err := topic.ParseTemplate(tmpl)
@@ -360,7 +360,7 @@ func firstKey(path string) string {
 	return strings.ReplaceAll(key, "\x00", ".")
 }
 
-// pathOf returns where a feature is: under its path, or else its own name.
+// pathOf returns the path of a feature, by default its name.
 func (s Stream) pathOf(name string) string {
 	return cmp.Or(s.Fields[name], gjson.Escape(name))
 }

@@ -10,26 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// csvCodec reads lines of cells with commas between them (RFC 4180), without a
-// header: the configuration names the columns. An empty cell is an absent one.
+// csvCodec reads lines of comma-separated cells (RFC 4180) without a header: the
+// configuration names the columns. An empty cell is a missing one.
 type csvCodec struct {
-	*shape
+	*schema
 	columns []column
 }
 
-// column is what a cell is.
+// column is the meaning of the cells of one column.
 type column struct {
-	feature int // index, −1 if it is none
+	feature int // index of the feature, −1 if the column is not a feature
 	key     string
 }
 
 const (
-	cellSource = "source" // keys of a payload that no configuration renames
+	cellSource = "source" // keys of a payload that cannot be renamed
 	cellWeight = "weight"
 )
 
-func newCSVCodec(s *shape) csvCodec {
-	c := csvCodec{shape: s}
+func newCSVCodec(s *schema) csvCodec {
+	c := csvCodec{schema: s}
 	if len(s.columns) == 0 {
 		for i := range s.names {
 			c.columns = append(c.columns, column{feature: i})
@@ -42,9 +42,9 @@ func newCSVCodec(s *shape) csvCodec {
 	return c
 }
 
-// cellFeature returns the index of the feature in a cell of that name, −1 if
-// it is none.
-func (s *shape) cellFeature(name string) int {
+// cellFeature returns the index of the feature in a cell of that name, −1 if the cell
+// is not a feature.
+func (s *schema) cellFeature(name string) int {
 	if s.paths != nil {
 		return slices.IndexFunc(s.paths, func(path string) bool { return plainName(path) == name })
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 )
 
-// influxCodec reads InfluxDB's line protocol, the format that Telegraf writes
-// unless it is told otherwise: each line is a sample. Fields are features; id,
-// label and source are fields or tags, and other tags are ignored, since
-// Telegraf adds some to every line. The timestamp is passed on as it came.
+// influxCodec reads InfluxDB's line protocol, the default format of Telegraf: each
+// line is a sample. Fields are features; id, label and source are fields or tags.
+// Other tags are ignored, because Telegraf adds some to every line. The timestamp is
+// passed on unchanged.
 type influxCodec struct {
-	*shape
-	byField map[string]int // where a feature is
+	*schema
+	byField map[string]int // index of a feature, by field
 }
 
-func newInfluxCodec(s *shape) influxCodec {
+func newInfluxCodec(s *schema) influxCodec {
 	c := influxCodec{s, s.index}
 	if s.paths != nil {
 		c.byField = make(map[string]int, len(s.paths))
@@ -54,7 +54,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	if _, err := lines.Measurement(); err != nil {
 		return Refuse(Malformed, "%w", err)
 	}
-	var seen []string // of the keys that are not features
+	var seen []string // keys that are not features
 	for {
 		key, value, err := lines.NextTag()
 		if err != nil {
@@ -111,7 +111,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	return nil
 }
 
-// isCell reports whether a key is read although it is no feature.
+// isCell reports whether a key that is not a feature is read.
 func (c influxCodec) isCell(key string) bool {
 	switch key {
 	case plainName(c.id), plainName(c.label), plainName(c.time), cellSource, cellWeight:

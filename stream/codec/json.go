@@ -16,9 +16,9 @@ import (
 const maxDepth = 16
 
 // jsonCodec reads JSON (RFC 8259).
-type jsonCodec struct{ *shape }
+type jsonCodec struct{ *schema }
 
-// decode reads whatever may come.
+// decode reads a payload of any permitted shape.
 func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if err := CheckJSON(payload); err != nil {
 		return nil, err
@@ -38,8 +38,7 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	return c.batch(root, entries)
 }
 
-// reads reports whether the key belongs to the payload's own shape as the
-// configuration describes it.
+// reads reports whether the key belongs to the configured shape of the payload.
 func (c jsonCodec) reads(key string) bool {
 	for _, path := range c.paths {
 		if firstKey(path) == key {
@@ -90,7 +89,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 	if err = c.identity(&r, v); err != nil {
 		return r, err
 	}
-	if len(c.names) == 0 { // labels come alone here; what else is in the message does not matter
+	if len(c.names) == 0 { // labels only: other members are ignored
 		switch {
 		case r.Label == "":
 			err = Refuse(BadLabel, "%s is missing", c.label)
@@ -118,7 +117,7 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		r.X, err = c.object(v, true)
 	}
 	if err != nil && err.Reason == MissingFeature && r.X == nil && r.Label != "" {
-		// No feature at all, but a label: it belongs to an earlier sample.
+		// The label has no features: it belongs to an earlier sample.
 		if r.ID == "" {
 			return r, Refuse(BadID, "a label without features and without %s", c.id)
 		}
@@ -164,7 +163,7 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	return nil
 }
 
-// setLabelValue gives a reading its label, which is not null.
+// setLabelValue sets the label of a reading; the value is not null.
 func (c jsonCodec) setLabelValue(r *Reading, label gjson.Result) *Refusal {
 	switch label.Type {
 	case gjson.String:
@@ -194,11 +193,11 @@ func (c jsonCodec) array(v gjson.Result) ([]float64, *Refusal) {
 	if len(x) != len(c.names) {
 		return nil, Refuse(WrongDimension, "%d numbers, want %d", len(x), len(c.names))
 	}
-	return x, c.complete(x, have)
+	return x, c.fillMissing(x, have)
 }
 
-// object decodes an object of features; flat says that the reserved keys are
-// beside them. The returned features are nil if there was none at all.
+// object decodes an object of features; in a flat object the reserved keys are beside
+// them. The returned features are nil if the object has no feature.
 func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 	var (
 		x    = make([]float64, len(c.names))
@@ -223,11 +222,11 @@ func (c jsonCodec) object(v gjson.Result, flat bool) ([]float64, *Refusal) {
 	if n == 0 && flat {
 		return nil, Refuse(MissingFeature, "no features")
 	}
-	return x, c.complete(x, have)
+	return x, c.fillMissing(x, have)
 }
 
-// nested decodes features by their paths. The returned features are nil if
-// there was none at all.
+// nested decodes features by their paths. The returned features are nil if no path
+// exists.
 func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 	x, have := make([]float64, len(c.paths)), make([]bool, len(c.paths))
 	missing, n := -1, 0
@@ -252,13 +251,13 @@ func (c jsonCodec) nested(v gjson.Result) ([]float64, *Refusal) {
 	if missing >= 0 && (n == 0 || !c.lenient) {
 		return x, Refuse(MissingFeature, "feature %.40q is missing at %s", c.names[missing], c.paths[missing])
 	}
-	return x, c.complete(x, have)
+	return x, c.fillMissing(x, have)
 }
 
-// absent reports whether a value says that a feature is missing, where it may be.
+// absent reports whether a value marks a missing feature, and features may be missing.
 func (c jsonCodec) absent(v gjson.Result) bool { return c.lenient && v.Type == gjson.Null }
 
-// onlyReserved refuses an object with a key that is not the payload's own.
+// onlyReserved refuses an object with a key that is not reserved.
 func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {
 	for key := range v.Keys() {
 		if !c.reserved[key.Str] {
@@ -280,7 +279,7 @@ func number(v gjson.Result) (float64, error) {
 	return n, nil
 }
 
-// kind words a JSON value for an error.
+// kind describes a JSON value in an error.
 func kind(v gjson.Result) string {
 	switch {
 	case v.IsObject():
@@ -295,13 +294,13 @@ func kind(v gjson.Result) string {
 	return v.Raw // null, true, false
 }
 
-// checkJSON refuses what is not JSON or is nested too deeply, before anything
-// that recurses looks at it.
+// CheckJSON refuses a payload that is not JSON or is nested too deeply, before a
+// recursive function reads it.
 func CheckJSON(payload []byte) *Refusal {
 	var (
 		depth, deepest  int
 		inText, escaped bool
-		notFinite       bool // NaN or Infinity, as careless writers have it
+		notFinite       bool // NaN or Infinity, which some senders write
 	)
 	for i, c := range payload {
 		switch {
@@ -332,7 +331,7 @@ func CheckJSON(payload []byte) *Refusal {
 	if notFinite {
 		return Refuse(NotANumber, "NaN and Infinity are not JSON")
 	}
-	err := json.Unmarshal(payload, new(json.RawMessage)) // only for its words
+	err := json.Unmarshal(payload, new(json.RawMessage)) // for the error text
 	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		return Refuse(Malformed, "byte %d: %w", syntax.Offset, err)
 	}
@@ -340,12 +339,12 @@ func CheckJSON(payload []byte) *Refusal {
 }
 
 // repeatedKey returns a key that occurs twice in one object of the payload: two
-// readers of such a payload need not agree on what it says.
+// parsers need not agree on the value of such a key.
 func repeatedKey(v gjson.Result) string {
 	if !strings.Contains(v.Raw, "{") {
 		return ""
 	}
-	const few = 32 // keys that are compared one by one
+	const few = 32 // number of keys up to which they are compared one by one
 	var (
 		list []string
 		set  map[string]bool

@@ -8,9 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// labelCodec reads messages that hold labels alone: JSON as jsonCodec has it,
-// or, where labels are for the newest sample, the label and nothing else: ON,
-// 1, true or "ON".
+// labelCodec reads messages that hold only labels: JSON as jsonCodec does, or, for the
+// newest sample, a bare label: ON, 1, true or "ON".
 type labelCodec struct{ json jsonCodec }
 
 func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
@@ -32,7 +31,7 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	return []Reading{r}, nil
 }
 
-// setBareLabel gives a reading a label that is a message of its own.
+// setBareLabel sets the label of a reading from a payload that is the label.
 func (c jsonCodec) setBareLabel(r *Reading, text string) *Refusal {
 	if v := gjson.Parse(text); gjson.Valid(text) && v.Type != gjson.Null {
 		return c.setLabelValue(r, v)

@@ -13,18 +13,18 @@ import (
 	"edge/stream/field"
 )
 
-// labelMap turns what payloads have as a label into the name of a class. Nil
-// turns every text, whole number and boolean into itself.
+// labelMap maps the labels in payloads to names of classes. Nil maps every text, whole
+// number and boolean to itself.
 type labelMap map[string]string
 
-// newLabelMap returns the map of a configuration. Numbers among its keys stand
-// for every way in which they are written.
+// newLabelMap returns the map of a configuration. A number among its keys stands for
+// all its spellings.
 func newLabelMap(of map[string]string) labelMap {
 	if len(of) == 0 {
 		return nil
 	}
 	m := labelMap(maps.Clone(of))
-	for _, name := range of { // which is what edge replay sends, and what a person types
+	for _, name := range of { // edge replay and people send the names of classes
 		if _, taken := m[name]; !taken {
 			m[name] = name
 		}
@@ -39,7 +39,7 @@ func newLabelMap(of map[string]string) labelMap {
 	return m
 }
 
-// checkLabelMap reports keys and names that cannot be.
+// checkLabelMap returns an error for each invalid key and name.
 func checkLabelMap(key string, of map[string]string) error {
 	var errs []error
 	for _, value := range slices.Sorted(maps.Keys(of)) {
@@ -50,13 +50,13 @@ func checkLabelMap(key string, of map[string]string) error {
 		}
 		if number, _, ok := plainNumber(value); ok && number != value {
 			other, twice := of[number]
-			errs = append(errs, field.Check(!twice || other == name, key, value, "one class for one number: "+number+" is there, too"))
+			errs = append(errs, field.Check(!twice || other == name, key, value, "one class for one number: "+number+" is a key as well"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// class returns the class that a text stands for.
+// class returns the class of a text.
 func (m labelMap) class(text string) (string, bool) {
 	if m == nil {
 		return text, true
@@ -72,8 +72,8 @@ func (m labelMap) class(text string) (string, bool) {
 	return name, ok
 }
 
-// words are those that the map knows, for an error.
-func (m labelMap) words() string {
+// knownLabels lists the keys of the map, for an error.
+func (m labelMap) knownLabels() string {
 	const most = 20
 	known := slices.Sorted(maps.Keys(m))
 	if len(known) > most {
@@ -93,23 +93,23 @@ func CheckLabel(text string) error {
 	return nil
 }
 
-// setLabel gives a reading its label, which the payload has as a text.
-func (s *shape) setLabel(r *Reading, text string) *Refusal {
+// setLabel sets the label of a reading from a text.
+func (s *schema) setLabel(r *Reading, text string) *Refusal {
 	if err := CheckLabel(text); err != nil {
 		return Refuse(BadLabel, "%s %w", s.label, err)
 	}
 	name, ok := s.labels.class(text)
 	if !ok {
-		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.words())
+		return Refuse(BadLabel, "%s is %.40q, which the map of labels does not have; it has %s", s.label, text, s.labels.knownLabels())
 	}
 	r.Label = strings.Clone(name)
 	return nil
 }
 
-// setLabelNumber gives a reading its label, which the payload has as a number: a
-// whole one is the name of a class, such as 1; a fraction needs a map, since the
-// same one is seldom computed twice.
-func (s *shape) setLabelNumber(r *Reading, text string) *Refusal {
+// setLabelNumber sets the label of a reading from a number. A whole number is the name
+// of a class, such as 1; a fraction needs a map, because computed fractions are rarely
+// equal.
+func (s *schema) setLabelNumber(r *Reading, text string) *Refusal {
 	number, whole, ok := plainNumber(text)
 	if !ok {
 		return Refuse(BadLabel, "%s is the number %.40s, which is out of range", s.label, text)
@@ -120,7 +120,7 @@ func (s *shape) setLabelNumber(r *Reading, text string) *Refusal {
 	return s.setLabel(r, number)
 }
 
-// plainNumber writes a decimal number in one way: 1, 1.0, 1e0 and 01 are 1.
+// plainNumber returns one spelling for each number: 1, 1.0, 1e0 and 01 are 1.
 func plainNumber(text string) (number string, whole, ok bool) {
 	v, err := decimal(text)
 	if err != nil {
@@ -130,7 +130,7 @@ func plainNumber(text string) (number string, whole, ok bool) {
 	if v == math.Trunc(v) && math.Abs(v) < exact {
 		return strconv.FormatInt(int64(v), 10), true, true
 	}
-	if digits := strings.TrimPrefix(text, "-"); strings.Trim(digits, "0123456789") == "" { // more than a float64 holds
+	if digits := strings.TrimPrefix(text, "-"); strings.Trim(digits, "0123456789") == "" { // more digits than a float64 holds
 		return text, true, true
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64), v == math.Trunc(v), true

@@ -141,7 +141,7 @@ func TestLabelMapValidate(t *testing.T) {
 		"no class":        {map[string]string{"1": ""}, "label_map.1: the class has 0 bytes: want 1 to 256"},
 		"no value":        {map[string]string{"": "idle"}, `label_map "": want values of 1 to 256 bytes`},
 		"a line break":    {map[string]string{"1": "a\nb"}, "label_map.1: the class has a control character"},
-		"a number twice":  {map[string]string{"1": "a", "1.0": "b"}, "label_map 1.0: want one class for one number: 1 is there, too"},
+		"a number twice":  {map[string]string{"1": "a", "1.0": "b"}, "label_map 1.0: want one class for one number: 1 is a key as well"},
 		"the same twice":  {map[string]string{"1": "a", "1.0": "a"}, ""},
 		"as it should be": {map[string]string{"true": "a", "ON": "a", "7": "b"}, ""},
 	} {

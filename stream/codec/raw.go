@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// rawCodec reads little-endian IEEE 754 numbers without anything around them:
-// D features, or several times D for several samples.
+// rawCodec reads little-endian IEEE 754 numbers: D features, or several times D for
+// several samples.
 type rawCodec struct {
-	*shape
+	*schema
 	size int // bytes of a number: 4 or 8
 }
 
@@ -32,7 +32,7 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		}
 		switch nan := math.IsNaN(x[i]); {
 		case nan && c.lenient:
-			x[i] = math.NaN() // whose bits are always the same
+			x[i] = math.NaN() // with one bit pattern for all NaN
 		case nan || math.IsInf(x[i], 0):
 			return nil, Refuse(NotANumber, "entry %d: feature %.40q is %v", i/d, c.names[i%d], x[i])
 		}

@@ -1,6 +1,6 @@
 package codec
 
-// Reason is why a message teaches nothing. The set is closed: it is a metric label.
+// Reason classifies a refusal. The set is closed, because it is a metric label.
 type Reason string
 
 // Reasons of a Refusal.
@@ -8,25 +8,25 @@ const (
 	Malformed      Reason = "malformed"        // not of the stream's format, or nested too deeply
 	TooLarge       Reason = "too_large"        // more bytes than max_payload, or more entries than max_batch
 	Empty          Reason = "empty"            // no bytes, or an empty batch
-	MissingFeature Reason = "missing_feature"  // a named feature is not there
+	MissingFeature Reason = "missing_feature"  // a named feature is absent
 	UnknownFeature Reason = "unknown_feature"  // a key that is neither a feature nor known
 	Repeated       Reason = "repeated_key"     // a key that occurs twice in one object
 	WrongDimension Reason = "wrong_dimension"  // an array of another length
 	NotANumber     Reason = "not_a_number"     // null, text, NaN, or beyond the range of a float64
-	BadLabel       Reason = "bad_label"        // a label that is not a text of 1 to 256 bytes, or not taught by a person
+	BadLabel       Reason = "bad_label"        // a label that is not a text of 1 to 256 bytes, or that a model has given
 	BadWeight      Reason = "bad_weight"       // a weight that is not a number above 0 and at most 100
 	BadID          Reason = "bad_id"           // an id that is neither a text of 1 to 128 bytes nor a number, or a label without one
 	UnknownID      Reason = "unknown_id"       // no sample with that id waits for its label
-	TooLate        Reason = "too_late"         // a label of a sample that was taught one before and is not kept any more
+	TooLate        Reason = "too_late"         // a label of a sample that was labelled before and is not kept any more
 	AmbiguousID    Reason = "ambiguous_id"     // samples of several devices wait under that id
-	UnknownClass   Reason = "unknown_class"    // the model's classes are closed and do not include the label
-	TooManyClasses Reason = "too_many_classes" // the model has as many classes as it may
-	BadRequest     Reason = "bad_request"      // a request that the node does not know, or not for that model
+	UnknownClass   Reason = "unknown_class"    // the model has closed classes without that label
+	TooManyClasses Reason = "too_many_classes" // one class more than the model may have
+	BadRequest     Reason = "bad_request"      // an unknown command, or one for another model
 	Retained       Reason = "retained"         // an old message that the broker kept
-	Unrouted       Reason = "unrouted"         // a topic that no stream asks for
-	BadTopic       Reason = "bad_topic"        // a topic that MQTT forbids: empty, with a wildcard, with NUL, or no UTF-8; or one whose device has too long a name
+	Unrouted       Reason = "unrouted"         // a topic without a stream
+	BadTopic       Reason = "bad_topic"        // a topic that MQTT forbids: empty, with a wildcard, with NUL, or invalid UTF-8; or one with too long a device name
 	Unpredictable  Reason = "unpredictable"    // the model refused the features
-	Fault          Reason = "fault"            // this program's: it panicked over the message
+	Fault          Reason = "fault"            // a panic of this program over the message
 )
 
 // Reasons lists every reason.
@@ -35,16 +35,16 @@ func Reasons() []Reason {
 		BadID, UnknownID, TooLate, AmbiguousID, UnknownClass, TooManyClasses, BadRequest, Retained, Unrouted, BadTopic, Unpredictable, Fault}
 }
 
-// Refusal is input that teaches nothing.
+// Refusal reports input that is not learnt.
 type Refusal struct {
 	Topic  string
 	Reason Reason
-	Err    error // in words, with the place in the payload
+	Err    error // cause, with its place in the payload
 }
 
-// Error names the topic, the reason and the words.
+// Error returns the topic, the reason and the cause.
 func (r *Refusal) Error() string {
-	return "stream: refused a message on " + r.Topic + ": " + string(r.Reason) + ": " + r.Err.Error()
+	return "codec: refused a message on " + r.Topic + ": " + string(r.Reason) + ": " + r.Err.Error()
 }
 
 // Unwrap returns the cause.

@@ -7,20 +7,18 @@ import (
 	"strings"
 )
 
-// scanner reads the payloads that nearly all senders write, in one pass: an
-// object of plain keys with its features in an array, in an object or beside
-// the rest, or an array of numbers alone. Whatever is not just that, an error
-// among it, it leaves to the decoder that knows everything; where it does read
-// a payload, both read the same (FuzzScan).
+// scanner reads the payloads of nearly all senders in one pass: an object with plain
+// keys and its features in an array, in an object or beside the other members, or an
+// array of numbers. It leaves every other payload, and every error, to the general
+// decoder; a payload that it accepts has the same result in both (FuzzScan).
 type scanner struct {
 	text []byte
 	at   int
-	x    []float64 // memory for features
+	x    []float64 // reusable memory for features
 }
 
-// scannable reports whether the keys of a shape are such that a scanner may
-// read its payloads.
-func (s *shape) scannable() bool {
+// scannable reports whether the scanner may read payloads of this schema.
+func (s *schema) scannable() bool {
 	if len(s.names) == 0 || len(s.names) > maxScanned || s.paths != nil {
 		return false
 	}
@@ -43,12 +41,12 @@ func (s *shape) scannable() bool {
 	return true
 }
 
-const maxScanned = 4096 // features
+const maxScanned = 4096 // largest number of features
 
 // seen is a set of features.
 type seen [maxScanned / 64]uint64
 
-// add reports false if i was in the set.
+// add adds i, and reports false if the set contained it.
 func (s *seen) add(i int) bool {
 	word, bit := &s[i/64], uint64(1)<<(i%64)
 	added := *word&bit == 0
@@ -56,15 +54,15 @@ func (s *seen) add(i int) bool {
 	return added
 }
 
-// scan reads a payload, or reports false if it is for the decoder. The features
-// are in x if it has room for them.
+// scan reads a payload, or reports false if the general decoder must read it. The
+// features are stored in x if it has room for them.
 func (c jsonCodec) scan(payload []byte, x []float64) (r Reading, ok bool) {
 	s := scanner{text: payload, x: x}
 	switch s.next() {
 	case '[':
-		r.X, ok = s.array(c.shape)
+		r.X, ok = s.array(c.schema)
 	case '{':
-		ok = s.object(c.shape, &r)
+		ok = s.object(c.schema, &r)
 	}
 	return r, ok && s.next() == 0 && s.at == len(s.text)
 }
@@ -113,15 +111,15 @@ func (s *scanner) list(open, end byte, element func() bool) bool {
 }
 
 // object reads the object that is a sample.
-func (s *scanner) object(of *shape, r *Reading) bool {
+func (s *scanner) object(of *schema, r *Reading) bool {
 	var (
 		x       []float64
-		beside  bool // features beside the rest
+		beside  bool // features are beside the other members
 		feature seen
 		n       int
 		have    [4]bool // id, time, label, features
-		id      []byte  // with its quotes
-		label   []byte  // likewise
+		id      []byte  // with quotes
+		label   []byte  // with quotes
 		when    []byte
 		first   = func(i int) bool { was := have[i]; have[i] = true; return !was }
 	)
@@ -188,12 +186,12 @@ func (s *scanner) object(of *shape, r *Reading) bool {
 }
 
 // room returns memory for all features.
-func (s *scanner) room(of *shape) []float64 {
+func (s *scanner) room(of *schema) []float64 {
 	return slices.Grow(s.x[:0], len(of.names))[:len(of.names)]
 }
 
 // features reads an object of all features.
-func (s *scanner) features(of *shape) ([]float64, bool) {
+func (s *scanner) features(of *schema) ([]float64, bool) {
 	x := s.room(of)
 	var have seen
 	n := 0
@@ -206,10 +204,10 @@ func (s *scanner) features(of *shape) ([]float64, bool) {
 	return x, ok && n == len(x)
 }
 
-// feature reads the value of a feature, which is the n-th one that comes.
-func (s *scanner) feature(of *shape, key []byte, n int, x []float64, have *seen) bool {
+// feature reads the value of the n-th feature of the payload.
+func (s *scanner) feature(of *schema, key []byte, n int, x []float64, have *seen) bool {
 	i, ok := n, true
-	if n >= len(x) || string(key) != of.names[n] { // most senders keep the order
+	if n >= len(x) || string(key) != of.names[n] { // most senders use the configured order
 		if i, ok = of.index[string(key)]; !ok {
 			return false
 		}
@@ -219,7 +217,7 @@ func (s *scanner) feature(of *shape, key []byte, n int, x []float64, have *seen)
 }
 
 // array reads an array of all features.
-func (s *scanner) array(of *shape) ([]float64, bool) {
+func (s *scanner) array(of *schema) ([]float64, bool) {
 	x, n := s.room(of), 0
 	ok := s.list('[', ']', func() bool {
 		v, ok := s.number()
@@ -259,11 +257,11 @@ func (s *scanner) plain() ([]byte, bool) {
 	return nil, false
 }
 
-// exact are the powers of ten that a float64 has no error of.
+// exact are the powers of ten that a float64 represents exactly.
 var exact = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// number reads a JSON number and returns the nearest float64. Digits below 2⁵³
-// times or over a power of ten that is exact are rounded once (Clinger 1990).
+// number reads a JSON number and returns the nearest float64. If the digits are below
+// 2⁵³ and the power of ten is exact, one division rounds once (Clinger 1990).
 func (s *scanner) number() (v float64, ok bool) {
 	s.next()
 	from := s.at
@@ -273,7 +271,7 @@ func (s *scanner) number() (v float64, ok bool) {
 	}
 	var (
 		mantissa uint64
-		digits   int // that count, without leading zeros
+		digits   int // significant digits
 		exponent int
 	)
 	run := func(fraction bool) int {
@@ -292,7 +290,7 @@ func (s *scanner) number() (v float64, ok bool) {
 					exponent--
 				}
 			} else {
-				digits = 20 // more than fit
+				digits = 20 // too many for the mantissa
 			}
 		}
 		return s.at - begin
@@ -308,7 +306,7 @@ func (s *scanner) number() (v float64, ok bool) {
 		}
 	}
 	if s.at < len(s.text) && s.text[s.at]|0x20 == 'e' {
-		digits = 20 // rare: not worth code of its own
+		digits = 20 // rare: handled by strconv
 		s.at++
 		if s.at < len(s.text) && (s.text[s.at] == '+' || s.text[s.at] == '-') {
 			s.at++

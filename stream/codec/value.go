@@ -2,8 +2,7 @@ package codec
 
 import "bytes"
 
-// valueCodec reads one number, written in digits; the topic says which feature
-// it is (see gatherer).
+// valueCodec reads one decimal number; the topic names the feature.
 type valueCodec struct{}
 
 func (valueCodec) decode(payload []byte) ([]Reading, *Refusal) {

@@ -7,15 +7,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdWindow is what a zstd frame may take to unpack whatever its payload is
-// allowed: a compressor that does not know how much will come names a window of
-// that order (RFC 8878, section 3.1.1.1.2, recommends to support 8 MiB).
+// zstdWindow is the memory for a zstd frame, whatever the limit of the payload: a
+// compressor that does not know the size of its input announces a window of that
+// order (RFC 8878, section 3.1.1.1.2, recommends to support 8 MiB).
 const zstdWindow = 8 << 20
 
-// zstdFrames unpacks zstd frames.
+// zstdFrames decompresses zstd frames.
 type zstdFrames struct {
 	decoder *zstd.Decoder
-	limit   int // bytes, unpacked
+	limit   int // bytes after decompression
 }
 
 func newZstdFrames(limit int) (*zstdFrames, error) {
@@ -27,7 +27,7 @@ func newZstdFrames(limit int) (*zstdFrames, error) {
 	return &zstdFrames{d, limit}, nil
 }
 
-// unpack returns errTooLong as soon as that is known.
+// unpack decompresses a payload; it returns errTooLong as soon as the limit is exceeded.
 func (z *zstdFrames) unpack(payload []byte) ([]byte, error) {
 	var head zstd.Header
 	if err := head.Decode(payload); err == nil && head.HasFCS && head.FrameContentSize > uint64(z.limit) {

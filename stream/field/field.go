@@ -1,3 +1,4 @@
+// Package field words errors about the fields of a configuration.
 package field
 
 import (
@@ -5,7 +6,7 @@ import (
 	"fmt"
 )
 
-// check returns an error with key, value and range unless ok.
+// Check returns an error with key, value and allowed range unless ok.
 func Check(ok bool, key string, value any, want string) error {
 	if ok {
 		return nil
@@ -13,6 +14,7 @@ func Check(ok bool, key string, value any, want string) error {
 	return fmt.Errorf("%s %v: want %s", key, value, want)
 }
 
+// Within puts the prefix of a key before every joined error.
 // within puts a key's prefix before every joined error.
 func Within(prefix string, err error) error {
 	if err == nil {

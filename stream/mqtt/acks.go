@@ -5,82 +5,82 @@ import (
 	"sync/atomic"
 )
 
-// acks counts the acknowledgements that were written over one connection, and
-// those of them that the broker has provably read: it reads in order, so that an
-// answer to a packet proves all that was written before the packet.
+// acks counts the acknowledgements that were written over one connection, and the
+// number of them that the broker has provably read. A broker reads in order, so an
+// answer to a packet proves that it has read all earlier packets.
 type acks struct {
-	confirmed atomic.Uint64 // of those that were written, the first ones
+	confirmed atomic.Uint64 // number of acknowledgements that the broker has read
 
-	mu      sync.Mutex
-	written uint64
-	asked   map[uint16]uint64 // written, when a publication left; by its identifier
-	records map[uint16]uint64 // written, when a PUBREC packet had been; by its identifier
-	pings   []uint64          // written, when each ping left that is not answered; oldest first
-	read    chan struct{}     // closed once the broker has read the first awaited ones; nil: none are awaited
-	awaited uint64
+	mu        sync.Mutex
+	written   uint64
+	publishes map[uint16]uint64 // value of written when each PUBLISH left, by packet identifier
+	pubrecs   map[uint16]uint64 // value of written after each PUBREC, by packet identifier
+	pings     []uint64          // value of written when each unanswered ping left, oldest first
+	read      chan struct{}     // closed once the broker has read awaited acknowledgements; nil: no wait
+	awaited   uint64
 }
 
-// position returns how many were written.
+// position returns the number of written acknowledgements.
 func (a *acks) position() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.written
 }
 
-// wrote counts an acknowledgement. The calls of wrote, published and ping are in
-// the order in which the packets are written.
-func (a *acks) wrote() {
+// ackWritten counts an acknowledgement. The calls of ackWritten, publishWritten and
+// pingWritten are in the order in which the packets are written.
+func (a *acks) ackWritten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.written++
 }
 
-// published notes a publication of QoS 1, which the broker answers.
-func (a *acks) published(id uint16) {
+// publishWritten records a PUBLISH packet of QoS 1.
+func (a *acks) publishWritten(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.asked == nil {
-		a.asked = map[uint16]uint64{}
+	if a.publishes == nil {
+		a.publishes = map[uint16]uint64{}
 	}
-	a.asked[id] = a.written
+	a.publishes[id] = a.written
 }
 
-// received notes a PUBREC packet, which the broker answers.
-func (a *acks) received(id uint16) {
+// pubrecWritten records a PUBREC packet.
+func (a *acks) pubrecWritten(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.records == nil {
-		a.records = map[uint16]uint64{}
+	if a.pubrecs == nil {
+		a.pubrecs = map[uint16]uint64{}
 	}
-	a.records[id] = a.written
+	a.pubrecs[id] = a.written
 }
 
-// released notes the answer to a PUBREC packet.
-func (a *acks) released(id uint16) {
+// pubrelRead records the answer to a PUBREC packet.
+func (a *acks) pubrelRead(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n, ok := a.records[id]; ok {
-		delete(a.records, id)
+	if n, ok := a.pubrecs[id]; ok {
+		delete(a.pubrecs, id)
 		a.confirm(n)
 	}
 }
 
-// ping notes a ping, which the broker answers.
-func (a *acks) ping() {
+// pingWritten records a ping.
+func (a *acks) pingWritten() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pings = append(a.pings, a.written)
 }
 
-// answered notes the answer to a publication.
-func (a *acks) answered(id uint16) {
+// pubackRead records the answer to a PUBLISH packet.
+func (a *acks) pubackRead(id uint16) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.confirm(a.asked[id])
+	a.confirm(a.publishes[id])
 }
 
-// pong notes the answer to a ping.
-func (a *acks) pong() {
+// pongRead records the answer to a ping.
+func (a *acks) pongRead() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.pings) > 0 { // answers come in the order of the pings
@@ -90,7 +90,7 @@ func (a *acks) pong() {
 	}
 }
 
-// confirm is called with mu held.
+// confirm raises confirmed to n. The caller holds mu.
 func (a *acks) confirm(n uint64) {
 	if n > a.confirmed.Load() {
 		a.confirmed.Store(n)
@@ -101,9 +101,9 @@ func (a *acks) confirm(n uint64) {
 	}
 }
 
-// all returns a channel that is closed once the broker has read all that were
-// written so far. It is called once for each connection.
-func (a *acks) all() <-chan struct{} {
+// allRead returns a channel that is closed once the broker has read all
+// acknowledgements written so far. It is called once for each connection.
+func (a *acks) allRead() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	read := make(chan struct{})

@@ -19,59 +19,59 @@ import (
 
 const (
 	connectTimeout = 10 * time.Second
-	handOver       = time.Second // for paho to take a publication; it takes none from a lost connection
+	publishWait    = time.Second // longest wait of a publication for room; paho accepts none on a lost connection
 	writeTimeout   = 10 * time.Second
 	pingTimeout    = 10 * time.Second
 
-	firstRetry = 250 * time.Millisecond // doubled up to MaxReconnectInterval
+	firstRetry = 250 * time.Millisecond // first pause between attempts; doubled up to MaxReconnectInterval
 
-	shortLife  = 5 * time.Second // a connection that ends sooner may have been taken over
-	clashAfter = 3               // short lives in a row
+	shortConnection = 5 * time.Second // a connection that ends sooner may have been taken over by another client
+	clashAfter      = 3               // number of short connections in a row that are reported as a clash
 
 )
 
-// client keeps one connection to the broker, subscribed, for as long as run
-// runs. Each connection is a paho client of its own, made once and never used
-// again: paho's automatic reconnection has neither jitter nor a way to have
-// unacknowledged messages sent again, and a paho client that was disconnected
-// must not be used any more. What was on its way out is sent again by the
-// outbox, what was on its way in by the broker.
+// Client keeps one connection to the broker and its subscriptions while Run runs.
+// Each connection is a new paho client that is used once: the automatic
+// reconnection of paho has no jitter and cannot request unacknowledged messages
+// again, and a paho client must not be used after a disconnect. After a
+// reconnect, the outbox publishes again all that the broker did not acknowledge,
+// and the broker sends again all that the node did not acknowledge.
 type Client struct {
 	Options
 
-	current  atomic.Pointer[Conn]     // nil while there is none
-	draining atomic.Bool              // the node stops: what arrives now stays with the broker
-	replaced atomic.Bool              // another node takes the session over
+	current  atomic.Pointer[Conn]     // nil while there is no connection
+	draining atomic.Bool              // the node stops: new messages remain with the broker
+	replaced atomic.Bool              // another node continues the session
 	refused  atomic.Pointer[[]string] // filters that the broker refused
-	failure  atomic.Pointer[string]   // why there is no connection; nil while there is one, or none was tried
-	attempts int                      // since the last connection; run's goroutine only
-	broken   ProtocolError            // the last of this broker; run's goroutine only
-	quiet    bool                     // it ended the last connection at once; run's goroutine only
+	failure  atomic.Pointer[string]   // reason for the missing connection; nil while connected and before the first attempt
+	attempts int                      // number since the last connection; owned by Run
+	broken   ProtocolError            // the last protocol error of this broker; owned by Run
+	quiet    bool                     // the broker ended the last connection at once, by a protocol error; owned by Run
 }
 
-// clientOptions are the parameters of a client.
+// Options are the parameters of a Client.
 type Options struct {
 	Config      Config
 	ID          string
-	StateTopic  string           // of the Last Will and the birth message; "": none
-	CursorTopic string           // where the broker keeps the cursor; "": none
-	Filters     []string         // to subscribe to
-	Memory      Subscriptions    // of earlier runs; nil: none
-	MaxPayload  int              // the largest payload that is of use, in bytes
-	Queue       *Queue[*Message] // messages that arrived
-	Deferred    *Queue[*Message] // messages that found the queue full, which the broker will send again
+	StateTopic  string           // topic of the Last Will and the birth message; "": none
+	CursorTopic string           // topic of the cursor; "": no cursor
+	Filters     []string         // subscriptions
+	Memory      Subscriptions    // subscriptions of earlier runs; nil: not remembered
+	MaxPayload  int              // bytes; a larger payload is cut, and stays larger than this
+	Queue       *Queue[*Message] // received messages
+	Deferred    *Queue[*Message] // messages that found Queue full; the broker will send them again
 	Counters    *Counters
-	Dropped     *atomic.Uint64 // messages of QoS 0 that found the queue full
-	Sequence    *atomic.Uint64 // of the newest commit, for the cursor; nil: there is no cursor
+	Dropped     *atomic.Uint64 // counts messages of QoS 0 that found Queue full
+	Sequence    *atomic.Uint64 // number of the newest commit, for the cursor; nil: no cursor
 	Log         *slog.Logger
-	Serve       func(ctx context.Context, c *Conn) // publishes while c lasts
+	Serve       func(ctx context.Context, c *Conn) // publishes over c until ctx ends
 	Event       func(kind, detail string)
-	Dial        Dialer // nil: over the network
+	Dial        Dialer // nil: the function Dial
 
 	ConnectTimeout, PingTimeout time.Duration // 0: 10 s
 }
 
-// newClient returns a client that run connects.
+// NewClient returns a client; Run connects it.
 func NewClient(o Options) *Client {
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, connectTimeout)
 	o.PingTimeout = cmp.Or(o.PingTimeout, pingTimeout)
@@ -81,32 +81,32 @@ func NewClient(o Options) *Client {
 	return &Client{Options: o}
 }
 
-// netCounters count what happens between a client, its outbox and the broker.
-// They outlive both.
+// Counters count events between a client, its outbox and the broker. They outlive
+// both.
 type Counters struct {
 	Reconnects, ConnectFailures atomic.Uint64
 	ProtocolErrors              atomic.Uint64 // connections and attempts that ended with a ProtocolError
-	Redeliveries                atomic.Uint64 // times that the broker was asked to send again because the queue was full
+	Redeliveries                atomic.Uint64 // reconnects that asked the broker to send messages again, because the queue was full
 	DeferredDropped             atomic.Uint64 // deferred messages that made room for newer ones
-	StaleAcks                   atomic.Uint64 // acknowledgements of messages that came over an earlier connection
+	StaleAcks                   atomic.Uint64 // acknowledgements of messages from an earlier connection
 	Published                   atomic.Uint64
-	OutboxDropped               atomic.Uint64 // publications that were given up
+	OutboxDropped               atomic.Uint64 // publications that were discarded
 }
 
-// connection returns the current connection, nil if there is none.
+// Conn returns the current connection, nil while there is none.
 func (c *Client) Conn() *Conn { return c.current.Load() }
 
-// stopReceiving leaves messages that arrive from now on with the broker.
+// StopReceiving makes the client ignore new messages, which remain with the broker.
 func (c *Client) StopReceiving() { c.draining.Store(true) }
 
-// stopping reports whether stopReceiving was called.
+// Stopping reports whether StopReceiving was called.
 func (c *Client) Stopping() bool { return c.draining.Load() }
 
-// setReplaced notes that another client continues the session, so that this one
-// does not announce that it is offline.
+// SetReplaced notes that another client continues the session, so that this one
+// does not publish that the node is offline.
 func (c *Client) SetReplaced(replaced bool) { c.replaced.Store(replaced) }
 
-// failureReason returns why there is no connection; "" while there is one and
+// Failure returns the reason for the missing connection; "" while connected and
 // before the first attempt.
 func (c *Client) Failure() string {
 	if why := c.failure.Load(); why != nil {
@@ -115,8 +115,8 @@ func (c *Client) Failure() string {
 	return ""
 }
 
-// refusedFilters returns the filters that the broker refused. Known is false
-// until it has answered the first subscription.
+// RefusedFilters returns the subscriptions that the broker refused. Known is false
+// until the broker has answered the first subscription.
 func (c *Client) RefusedFilters() (filters []string, known bool) {
 	if refused := c.refused.Load(); refused != nil {
 		return slices.Clone(*refused), true
@@ -124,17 +124,17 @@ func (c *Client) RefusedFilters() (filters []string, known bool) {
 	return nil, false
 }
 
-// run connects, and connects again whenever the connection is lost, until ctx
-// ends; then it announces itself as offline and disconnects.
+// Run connects, and reconnects after each loss, until ctx ends. It then publishes
+// that the node is offline, and disconnects.
 func (c *Client) Run(ctx context.Context) {
-	short := 0 // connections in a row that did not last
-	taken := 0 // those that may have been taken over
+	short := 0 // number of short connections in a row
+	taken := 0 // number of them that another client may have taken over
 	pause := firstRetry / 2
 	for ctx.Err() == nil {
 		conn, err := c.connect(ctx)
 		if err == nil {
 			c.connected(conn)
-			err = c.hold(ctx, conn)
+			err = c.serveConn(ctx, conn)
 			c.current.Store(nil)
 			if ctx.Err() != nil {
 				return
@@ -144,7 +144,7 @@ func (c *Client) Run(ctx context.Context) {
 			if errors.Is(err, errRedeliver) {
 				continue
 			}
-			if short++; lasted > shortLife {
+			if short++; lasted > shortConnection {
 				short = 0
 			}
 			pause = min(firstRetry<<min(short, 10), c.Config.MaxReconnectInterval)
@@ -153,19 +153,19 @@ func (c *Client) Run(ctx context.Context) {
 				taken = 0
 			}
 			if taken >= clashAfter {
-				why += "; " + clashing
+				why += "; " + clashAdvice
 			}
 			c.failure.Store(&why)
 			if taken == clashAfter {
 				c.Event("client_id_clash", c.ID)
-				c.Log.Error(clashing, "client_id", c.ID)
+				c.Log.Error(clashAdvice, "client_id", c.ID)
 			}
 		} else {
 			c.failed(err)
 			pause = min(2*pause, c.Config.MaxReconnectInterval)
 		}
-		// Half of the pause is random, so that the clients of a broker that was
-		// away do not come back all at once.
+		// Half of the pause is random, so that the clients of a restarted broker do
+		// not reconnect at the same moment.
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2+1)):
 		case <-ctx.Done():
@@ -173,9 +173,9 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-const clashing = "the broker ends the connection again and again within seconds: does another client use the same client_id? Give mqtt.client_id a value of its own"
+const clashAdvice = "the broker ends the connection repeatedly within seconds: does another client use the same client_id? Set mqtt.client_id to a value that no other client has"
 
-// connected and failed log a change of state, not every attempt.
+// connected stores a new connection and logs it.
 func (c *Client) connected(conn *Conn) {
 	c.current.Store(conn)
 	level := slog.LevelInfo
@@ -187,35 +187,35 @@ func (c *Client) connected(conn *Conn) {
 	c.failure.Store(nil)
 }
 
-// lost counts and logs the end of a connection, and reports whether the broker
-// broke the protocol. What it does again and again is logged once.
+// lost counts and logs the end of a connection, and reports whether a protocol
+// error of the broker ended it. A repeated protocol error is logged once.
 func (c *Client) lost(err error, lasted time.Duration) (broken bool) {
 	c.Counters.Reconnects.Add(1)
 	former := c.broken
-	broken = c.protocol(err)
+	broken = c.countProtocolError(err)
 	level := slog.LevelWarn
 	if c.quiet && broken && c.broken == former {
 		level = slog.LevelDebug
 	}
 	c.Log.Log(context.Background(), level, "connection to the broker lost", "after", lasted.Round(time.Millisecond), "reason", err)
-	c.quiet = broken && lasted <= shortLife
+	c.quiet = broken && lasted <= shortConnection
 	return broken
 }
 
 func (c *Client) failed(err error) {
 	c.attempts++
 	c.Counters.ConnectFailures.Add(1)
-	c.protocol(err)
+	c.countProtocolError(err)
 	words := err.Error()
 	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.Log.Warn("cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
 	}
 }
 
-// protocol counts an end of a connection that the broker has brought about by
-// breaking the protocol, and reports whether it is one. There is an event whenever
-// the broker does so in another way.
-func (c *Client) protocol(err error) (broken bool) {
+// countProtocolError counts err if it is a protocol error of the broker, and
+// reports whether it is. It publishes an event for each error that differs from
+// the one before.
+func (c *Client) countProtocolError(err error) (broken bool) {
 	var why *ProtocolError
 	if !errors.As(err, &why) {
 		return false
@@ -223,20 +223,20 @@ func (c *Client) protocol(err error) (broken bool) {
 	c.Counters.ProtocolErrors.Add(1)
 	if c.broken != *why {
 		c.broken = *why
-		c.Log.Error("the broker breaks MQTT 3.1.1: update it, or use another; the node goes on trying", "packet", why.Packet, "reason", why.Reason)
+		c.Log.Error("the broker violates MQTT 3.1.1: update it, or use another; the node keeps trying", "packet", why.Packet, "reason", why.Reason)
 		c.Event("protocol_error", why.Packet+" "+why.Reason)
 	}
 	return true
 }
 
-// connect makes one attempt on every server.
+// connect makes one attempt on each server.
 func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	opts, err := c.Config.ClientOptions(c.ID)
 	if err != nil {
 		return nil, err
 	}
 	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{}), cursor: newCursorState()}
-	var aborts []func() bool // of handshakes, should ctx end meanwhile
+	var aborts []func() bool // end the handshakes if ctx ends meanwhile
 	defer func() {
 		for _, stop := range aborts {
 			stop()
@@ -244,7 +244,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	}()
 	opts.SetCleanSession(!c.Config.PersistentSession).
 		SetPingTimeout(c.PingTimeout).
-		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(handOver). // frameConn has the deadline for writing
+		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(publishWait). // frameConn has the deadline for writing
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
 		SetStore(noStore{}).
@@ -255,7 +255,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 				return nil, err
 			}
 			conn.net = newFrameConn(nc, c.MaxPayload, writeTimeout)
-			conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
+			conn.net.onMessage, conn.net.onPuback = conn.receive, conn.receipts.pubackRead
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
 		})
@@ -264,24 +264,24 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 	}
 	conn.paho = paho.NewClient(opts)
 	token := conn.paho.Connect()
-	<-token.Done() // bounded by connectTimeout for each server, and by ctx
+	<-token.Done() // bounded by ConnectTimeout for each server, and by ctx
 	if err := token.Error(); err != nil {
-		return nil, fmt.Errorf("stream: connect: %w%s", err, wayOut(err))
+		return nil, fmt.Errorf("mqtt: connect: %w%s", err, advice(err))
 	}
 	conn.since = time.Now()
 	if session, ok := token.(*paho.ConnectToken); c.CursorTopic == "" || ok && !session.SessionPresent() {
-		conn.cursor.begin(c.newestCommit())
+		conn.cursor.setNewSession(c.newestCommit())
 	}
 	return conn, nil
 }
 
-// errRedeliver ends a connection so that the broker sends again what was not
-// acknowledged: MQTT 3.1.1, section 4.4, allows that only after a reconnect.
-var errRedeliver = errors.New("reconnecting so that the broker repeats the messages that found the queue full")
+// errRedeliver ends a connection so that the broker sends unacknowledged messages
+// again: MQTT 3.1.1, section 4.4, allows that only after a reconnect.
+var errRedeliver = errors.New("reconnecting so that the broker sends the messages again that found the queue full")
 
-// hold subscribes, announces the node and serves until the connection ends. It
-// returns once nothing uses the connection any more.
-func (c *Client) hold(ctx context.Context, conn *Conn) error {
+// serveConn subscribes, publishes the birth message and serves the connection until
+// it ends. On return no goroutine uses the connection.
+func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	serving, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -289,17 +289,17 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 
 	conn.beginSession()
 	wg.Go(func() { c.readCursor(serving, conn) })
-	// Whoever sees the node online may count on its subscriptions.
-	former := c.expect()
+	// A client that sees the node online may rely on its subscriptions.
+	former := c.formerFilters()
 	refused := c.subscribe(conn, c.Filters)
-	c.giveBack(conn, former)
-	conn.announce("online")
+	c.unsubscribe(conn, former)
+	conn.publishState("online")
 	wg.Go(func() { c.Serve(serving, conn) })
 
 	pause := resubscribeFirst
 	again := time.NewTimer(pause)
 	defer again.Stop()
-	lasts := time.NewTimer(shortLife)
+	lasts := time.NewTimer(shortConnection)
 	defer lasts.Stop()
 	for {
 		select {
@@ -308,11 +308,11 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 		case <-lasts.C:
 			if c.quiet {
 				c.quiet = false
-				c.Log.Info("connected to the broker, which keeps to the protocol again", "client_id", c.ID)
+				c.Log.Info("connected; the broker follows the protocol again", "client_id", c.ID)
 			}
 		case <-conn.redeliver:
-			if conn.confirm(ctx); ctx.Err() != nil {
-				conn.goodbye()
+			if conn.awaitAcks(ctx); ctx.Err() != nil {
+				conn.publishOffline()
 				return ctx.Err()
 			}
 			conn.close()
@@ -324,15 +324,15 @@ func (c *Client) hold(ctx context.Context, conn *Conn) error {
 				again.Reset(pause)
 			}
 		case <-ctx.Done():
-			conn.goodbye()
+			conn.publishOffline()
 			return ctx.Err()
 		}
 	}
 }
 
-// skip lets a message that must be sent again have an answer now, when it comes
-// for the first time.
-func (c *Client) skip(msg *Message) {
+// deferMessage queues a message, which the broker must send again, for an early
+// answer when it comes for the first time.
+func (c *Client) deferMessage(msg *Message) {
 	if !msg.Dup {
 		_, dropped := c.Deferred.Push(msg, func(*Message) bool { return true })
 		c.Counters.DeferredDropped.Add(uint64(dropped))

@@ -21,9 +21,9 @@ var _ net.Conn = (*frameConn)(nil)
 func TestSkippedAreBounded(t *testing.T) {
 	c := NewClient(Options{Deferred: NewQueue(3, 1<<20, func(*Message) int { return 1 }), Counters: new(Counters)})
 	for i := range 5 {
-		c.skip(&Message{ID: uint16(i)})
+		c.deferMessage(&Message{ID: uint16(i)})
 	}
-	c.skip(&Message{ID: 5, Dup: true}) // it had its answer when it came first
+	c.deferMessage(&Message{ID: 5, Dup: true}) // it had its answer when it came first
 	var left []uint16
 	for m, ok := c.Deferred.Pop(); ok; m, ok = c.Deferred.Pop() {
 		left = append(left, m.ID)

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// defaultClientID returns an id that is the same after a restart and another
-// one on another machine.
+// DefaultClientID returns an id that is the same after a restart and differs between
+// machines.
 func DefaultClientID(node string) string {
 	return fmt.Sprintf("edge-%s-%04x", node, crc32.ChecksumIEEE(machineID("/etc/machine-id", os.Hostname, net.Interfaces))&0xffff)
 }
 
-// sameEverywhere are host names that many devices have, as they come.
+// sameEverywhere are default host names, which many devices share.
 var sameEverywhere = []string{"", "localhost", "openwrt", "lede", "alpine", "buildroot", "edge", "raspberrypi"}
 
-// machineID identifies this machine: by what systemd keeps for it, by its
-// host's name, or, where that is one of many, by the address of its network card.
+// machineID identifies this machine by its machine-id file; without one by its host
+// name; and if the host name is a default one, by the address of its network card.
 func machineID(file string, hostname func() (string, error), interfaces func() ([]net.Interface, error)) []byte {
 	if id, err := os.ReadFile(file); err == nil && len(bytes.TrimSpace(id)) > 0 {
 		return id

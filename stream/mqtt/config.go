@@ -13,19 +13,19 @@ import (
 	"edge/stream/topic"
 )
 
-// TLS says how the broker is verified and how the node proves itself. The
-// broker's certificate and name are always verified; the files are read at each
-// connect, so that renewed certificates need no restart.
+// TLS configures the verification of the broker and the certificate of the node. The
+// certificate and the name of the broker are always verified; the files are read for
+// each connection, so that renewed certificates need no restart.
 type TLS struct {
-	// CA is a file of PEM certificates to trust. Empty: the system's.
+	// CA is a file of trusted PEM certificates. Empty: those of the system.
 	CA string `yaml:"ca"`
-	// Cert and Key are the node's own certificate and key, PEM files. Both or none.
+	// Cert and Key are certificate and key of the node, PEM files. Both or none.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-	// ServerName is the name that the broker's certificate must have. Empty: the
-	// host in the server's address.
+	// ServerName is the expected name in the broker's certificate. Empty: the host of
+	// the server's address.
 	ServerName string `yaml:"server_name"`
-	// MinVersion of the protocol: 1.2 or 1.3. Default 1.2.
+	// MinVersion is the lowest version of TLS: 1.2 or 1.3. Default 1.2.
 	MinVersion string `yaml:"min_version"`
 }
 
@@ -37,12 +37,12 @@ func (t TLS) Validate() error {
 	)
 }
 
-// Ring bounds the messages that have arrived and wait for their prediction, or,
-// of QoS 1 and at most half of them, are answered and wait for the journal or the
-// learner. When it is full, a message of QoS 0 displaces the oldest of QoS 0. One of QoS
-// 1 is answered and left unacknowledged, and so are those that follow it: once
-// the ring is empty the node reconnects, and the broker sends them again, in
-// order, to be learnt and answered again.
+// Ring bounds the received messages that wait for their prediction. Messages of QoS 1
+// that are answered and wait for the journal or the learner take up at most half of
+// it. When it is full, a message of QoS 0 displaces the oldest of QoS 0. A message of
+// QoS 1 is answered and left unacknowledged, and so are its successors: once the ring
+// is empty the node reconnects, and the broker sends them again, in order, to be
+// learnt and answered again.
 type Ring struct {
 	// MaxMessages, default 2048, range 1 to 1000000.
 	MaxMessages int `yaml:"max_messages"`
@@ -58,7 +58,7 @@ func (r Ring) Validate() error {
 	)
 }
 
-// MQTT says how to reach the broker.
+// Config configures the connection to the broker.
 type Config struct {
 	// Servers are tried in this order: tcp:// or mqtt://, ssl:// or mqtts://,
 	// ws://, wss://. Without a port: 1883, 8883, 80, 443. Default [tcp://127.0.0.1:1883].
@@ -72,29 +72,30 @@ type Config struct {
 	Password Secret `yaml:"password"`
 	// TLS applies to ssl, mqtts and wss.
 	TLS TLS `yaml:"tls"`
-	// Keepalive is the longest silence before the broker is asked for a sign of
-	// life. Whole seconds. Default 30s, range 1s to 18h.
+	// Keepalive is the longest silence before the broker is sent a ping. Whole
+	// seconds. Default 30s, range 1s to 18h.
 	Keepalive time.Duration `yaml:"keepalive"`
-	// PersistentSession lets the broker keep messages while the node is away.
+	// PersistentSession makes the broker keep messages while the node is away.
 	// Default true; without it they are lost.
 	PersistentSession bool `yaml:"persistent_session"`
-	// QoS of subscriptions and of what is published: 0 or 1. With 0 nothing is
-	// acknowledged, so that what a crash interrupts is lost. Default 1.
+	// QoS of subscriptions and publications: 0 or 1. With 0 nothing is acknowledged,
+	// so that messages in progress are lost in a crash. Default 1.
 	QoS int `yaml:"qos"`
 	// MaxReconnectInterval bounds the growing pause between attempts to connect.
 	// Default 30s, range 100ms to 1h.
 	MaxReconnectInterval time.Duration `yaml:"max_reconnect_interval"`
-	// InflightWindow is how many messages may wait for one commit of the journal.
-	// A broker sends no more than its own window without an acknowledgement: stay below it (mosquitto: 20,
-	// max_inflight_messages). Default 16, range 1 to 1000.
+	// InflightWindow is the number of messages that may wait for one commit of the
+	// journal. A broker sends only a limited number of messages without an
+	// acknowledgement: stay below it (mosquitto: 20, max_inflight_messages). Default
+	// 16, range 1 to 1000.
 	InflightWindow int `yaml:"inflight_window"`
-	// BaseTopic begins every topic of the node's own: <base>/<node>/…. Default edge.
+	// BaseTopic begins all topics of the node: <base>/<node>/…. Default edge.
 	BaseTopic string `yaml:"base_topic"`
-	// Ring bounds the messages that have arrived and wait.
+	// Ring bounds the received messages that wait.
 	Ring Ring `yaml:"ring"`
 }
 
-// DefaultMQTT returns the defaults that configs/edge.yaml documents.
+// DefaultConfig returns the defaults that configs/edge.yaml documents.
 func DefaultConfig() Config {
 	return Config{
 		Servers:              []string{"tcp://127.0.0.1:1883"},
@@ -109,7 +110,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// serverPorts are the schemes of a server's address and their usual ports.
+// serverPorts are the schemes of a server's address and their default ports.
 var serverPorts = map[string]string{
 	"tcp": "1883", "mqtt": "1883", "ssl": "8883", "tls": "8883", "mqtts": "8883", "ws": "80", "wss": "443",
 }
@@ -154,8 +155,8 @@ func (m Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Outbox bounds what waits to be published. When it is full the oldest message
-// that is not retained makes room, and is counted.
+// OutboxConfig bounds the publications that wait. When it is full the oldest one
+// that is not retained is discarded and counted.
 type OutboxConfig struct {
 	// MaxMessages, default 10000, range 16 to 10000000.
 	MaxMessages int `yaml:"max_messages"`
@@ -165,7 +166,7 @@ type OutboxConfig struct {
 	Policy string `yaml:"policy"`
 }
 
-// DefaultOutbox returns the defaults that configs/edge.yaml documents.
+// DefaultOutboxConfig returns the defaults that configs/edge.yaml documents.
 func DefaultOutboxConfig() OutboxConfig {
 	return OutboxConfig{MaxMessages: 10000, MaxBytes: 8 * codec.MiB, Policy: "drop_oldest"}
 }

@@ -10,41 +10,41 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-const offlineWithin = time.Second // for the broker to acknowledge that the node is offline
+const offlineWithin = time.Second // wait for the acknowledgement of the offline message
 
-const disconnectWithin = 500 // milliseconds, closeFlush among them
+const disconnectWithin = 500 // milliseconds, includes closeFlush
 
-// connection is one life of the network connection.
+// Conn is one network connection to the broker; a reconnect makes another.
 type Conn struct {
 	client    *Client
 	paho      paho.Client
 	net       *frameConn
-	receipts  receipts // of publications
+	receipts  receipts // receipts of publications
 	cursor    *cursorState
-	cursors   []delivery // cursors on their way; the committer's
+	cursors   []delivery // unacknowledged cursors; owned by the caller of PublishCursor
 	since     time.Time
-	unsettled atomic.Int64 // messages of QoS 1 that were taken and are not acknowledged
-	granted   atomic.Bool  // every subscription
-	skipping  atomic.Bool  // a message of QoS 1 found the ring full: it and all that follow must be sent again
+	unacked   atomic.Int64 // received messages of QoS 1 and 2 that are not acknowledged
+	granted   atomic.Bool  // the broker granted all subscriptions
+	skipping  atomic.Bool  // a message of QoS 1 found the queue full: the broker must send it and its successors again
 	redeliver chan struct{}
 	redo      sync.Once
 	lost      chan struct{} // closed when the connection has ended
 	end       sync.Once
-	err       error // why; valid once lost is closed
+	err       error // cause of the end; valid once lost is closed
 }
 
-// take takes a message.
-func (conn *Conn) take(msg *Message) {
+// receive queues a message of this connection.
+func (conn *Conn) receive(msg *Message) {
 	msg.conn, msg.From = conn, conn
-	conn.accept(msg)
+	conn.enqueue(msg)
 }
 
-// accept lets a message wait for the worker. It never waits: nothing more is
-// read, not even an answer to a ping, until it returns.
-func (conn *Conn) accept(msg *Message) {
+// enqueue puts a message into the queue. It never waits: until it returns, no
+// packet is read, not even the answer to a ping.
+func (conn *Conn) enqueue(msg *Message) {
 	c := conn.client
 	if c.CursorTopic != "" && msg.Topic == c.CursorTopic {
-		conn.cursor.answer(msg.Payload)
+		conn.cursor.setPayload(msg.Payload)
 		msg.Free()
 		return
 	}
@@ -54,10 +54,10 @@ func (conn *Conn) accept(msg *Message) {
 	msg.Arrived, msg.Confirmed = time.Now(), conn.Confirmed()
 	if msg.QoS > 0 {
 		if conn.skipping.Load() {
-			c.skip(msg)
+			c.deferMessage(msg)
 			return
 		}
-		conn.unsettled.Add(1)
+		conn.unacked.Add(1)
 	}
 	var mayDrop func(*Message) bool
 	if msg.QoS == 0 {
@@ -73,52 +73,52 @@ func (conn *Conn) accept(msg *Message) {
 		c.Counters.Redeliveries.Add(1)
 		c.Event("overload", "the queue of messages is full; the broker will be asked to send again")
 		conn.skipping.Store(true)
-		c.skip(msg)
-		conn.settled()
+		c.deferMessage(msg)
+		conn.acknowledged()
 	}
 }
 
-// subscribed reports whether the broker has granted every subscription.
+// Subscribed reports whether the broker has granted all subscriptions.
 func (conn *Conn) Subscribed() bool { return conn.granted.Load() }
 
-// unacknowledged returns how many messages of QoS 1 and 2 came over the
-// connection and are not acknowledged.
-func (conn *Conn) Unacknowledged() int64 { return conn.unsettled.Load() }
+// Unacknowledged returns the number of received messages of QoS 1 and 2 that are
+// not acknowledged.
+func (conn *Conn) Unacknowledged() int64 { return conn.unacked.Load() }
 
-// settle acknowledges a message, unless its connection is gone: the broker
-// then sends it again.
-func (conn *Conn) settle(ack func()) {
+// acknowledge calls ack, unless the connection is lost: the broker then sends the
+// message again.
+func (conn *Conn) acknowledge(ack func()) {
 	select {
 	case <-conn.lost:
 		conn.client.Counters.StaleAcks.Add(1)
 	default:
 		ack()
 	}
-	conn.settled()
+	conn.acknowledged()
 }
 
-// settled counts a message of QoS 1 as done with. Once everything that came
-// before a skipped message is done with, the broker may repeat the rest.
-func (conn *Conn) settled() {
-	if conn.unsettled.Add(-1) == 0 && conn.skipping.Load() {
+// acknowledged counts a message of QoS 1 or 2 as done. Once all predecessors of a
+// skipped message are done, the broker may send the rest again.
+func (conn *Conn) acknowledged() {
+	if conn.unacked.Add(-1) == 0 && conn.skipping.Load() {
 		conn.redo.Do(func() { close(conn.redeliver) })
 	}
 }
 
-// publish hands a message to the network. It waits no longer than handOver.
+// publish hands a publication to the network. It waits no longer than publishWait.
 func (conn *Conn) publish(m *Publication) delivery {
 	r := conn.receipts.next()
 	if err := conn.net.publish(m, r.id); err != nil || m.QoS == 0 {
-		conn.receipts.settle(r.id, err)
+		conn.receipts.finish(r.id, err)
 	}
 	return r
 }
 
-// done is closed when the connection has ended.
+// done returns a channel that is closed when the connection has ended.
 func (conn *Conn) done() <-chan struct{} { return conn.lost }
 
-// fail ends the connection. Where the broker broke the protocol, that is why,
-// whatever was noticed first.
+// fail ends the connection. A protocol error of the broker takes precedence over
+// err as the cause.
 func (conn *Conn) fail(err error) {
 	if broken := conn.net.broken.Load(); broken != nil {
 		err = broken
@@ -130,42 +130,42 @@ func (conn *Conn) fail(err error) {
 	conn.paho.Disconnect(0)
 }
 
-// close ends the connection in good order; the broker sends no Last Will.
+// close ends the connection with DISCONNECT; the broker publishes no Last Will.
 func (conn *Conn) close() {
 	conn.paho.Disconnect(disconnectWithin)
 	conn.end.Do(func() {
-		conn.err = errors.New("stream: connection closed")
+		conn.err = errors.New("mqtt: connection closed")
 		close(conn.lost)
 	})
 }
 
-// announce publishes the node's state; nil if the client has none to announce.
-func (conn *Conn) announce(state string) delivery {
+// publishState publishes the state of the node; nil if the client has no state topic.
+func (conn *Conn) publishState(state string) delivery {
 	if conn.client.StateTopic == "" {
 		return nil
 	}
 	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: 1})
 }
 
-// confirm waits until the broker has read what was acknowledged. Whatever it has
-// not read when the connection ends comes again, and would take up the room that
-// was made for what follows.
-func (conn *Conn) confirm(ctx context.Context) {
-	read := conn.net.acks.all()
+// awaitAcks waits until the broker has read all acknowledgements. Messages whose
+// acknowledgement it has not read when the connection ends come again, and would
+// take the room in the queue that was made for their successors.
+func (conn *Conn) awaitAcks(ctx context.Context) {
+	read := conn.net.acks.allRead()
 	conn.net.ping()
-	conn.awaits(ctx, read, conn.client.PingTimeout)
+	conn.await(ctx, read, conn.client.PingTimeout)
 }
 
-// goodbye says that the node is offline, unless another follows, and ends the
-// connection. Where the broker has not acknowledged that in time, it may not
-// come at all: the connection then ends without DISCONNECT, so that the broker
-// publishes the Last Will, which says the same.
-func (conn *Conn) goodbye() {
+// publishOffline publishes that the node is offline, unless another node follows,
+// and ends the connection. If the broker does not acknowledge the message in time,
+// the connection ends without DISCONNECT, so that the broker publishes the Last
+// Will, which has the same content.
+func (conn *Conn) publishOffline() {
 	if conn.client.replaced.Load() {
 		conn.close()
 		return
 	}
-	if d := conn.announce("offline"); d != nil {
+	if d := conn.publishState("offline"); d != nil {
 		select {
 		case <-d.Done():
 		case <-conn.lost:
@@ -176,36 +176,36 @@ func (conn *Conn) goodbye() {
 	conn.close()
 }
 
-// CursorKnown implements origin.
+// CursorKnown implements Origin.
 func (conn *Conn) CursorKnown() <-chan struct{} { return conn.cursor.known }
 
-// Cursor implements origin.
+// Cursor implements Origin.
 func (conn *Conn) Cursor() Cursor { return conn.cursor.Cursor }
 
-// Written implements origin.
+// Written implements Origin.
 func (conn *Conn) Written() uint64 { return conn.net.position() }
 
-// Confirmed implements origin.
+// Confirmed implements Origin.
 func (conn *Conn) Confirmed() uint64 { return conn.net.acks.confirmed.Load() }
 
-// Hold implements origin.
+// Hold implements Origin.
 func (conn *Conn) Hold() { conn.net.hold() }
 
-// Release implements origin.
+// Release implements Origin.
 func (conn *Conn) Release() { conn.net.release() }
 
-// Lost implements origin.
+// Lost implements Origin.
 func (conn *Conn) Lost() <-chan struct{} { return conn.lost }
 
-// stillArriving is how many times as long as its quiet time a wait may last while
-// bytes arrive.
+// stillArriving bounds a wait during which bytes arrive, as a multiple of its quiet
+// time.
 const stillArriving = 30
 
-// awaits waits for an answer from the broker. A broker sends what is in flight
-// before it answers, and a link may be slow: as long as bytes arrive, the answer
-// may be on its way. It reports false once nothing has arrived for quiet, after
-// stillArriving times as long, and where the connection or ctx ends.
-func (conn *Conn) awaits(ctx context.Context, answer <-chan struct{}, quiet time.Duration) bool {
+// await waits for an answer from the broker. A broker sends queued messages before
+// an answer, and a link may be slow: as long as bytes arrive, the answer may
+// follow. It reports false if nothing arrived for quiet, after stillArriving times
+// quiet, and when the connection or ctx ends.
+func (conn *Conn) await(ctx context.Context, answer <-chan struct{}, quiet time.Duration) bool {
 	began, arrived := time.Now(), conn.net.arrived.Load()
 	late := time.NewTimer(quiet)
 	defer late.Stop()

@@ -29,32 +29,32 @@ func TestAcks(t *testing.T) {
 			t.Errorf("%d confirmed, want %d", got, n)
 		}
 	}
-	a.wrote()
-	a.published(40_000)
-	a.wrote()
-	a.ping()
-	a.wrote()
-	a.answered(1) // never left
+	a.ackWritten()
+	a.publishWritten(40_000)
+	a.ackWritten()
+	a.pingWritten()
+	a.ackWritten()
+	a.pubackRead(1) // never left
 	want(0)
-	a.pong()
+	a.pongRead()
 	want(2)
-	a.answered(40_000)
+	a.pubackRead(40_000)
 	want(2)
-	a.published(40_000)
-	a.answered(40_000)
+	a.publishWritten(40_000)
+	a.pubackRead(40_000)
 	want(3)
 	if a.position() != 3 {
 		t.Errorf("position %d, want 3", a.position())
 	}
-	a.wrote()
-	a.ping()
-	a.wrote()
-	a.ping()
-	a.pong() // to the first ping
+	a.ackWritten()
+	a.pingWritten()
+	a.ackWritten()
+	a.pingWritten()
+	a.pongRead() // to the first ping
 	want(4)
-	a.pong()
+	a.pongRead()
 	want(5)
-	a.pong() // to none
+	a.pongRead() // to none
 }
 
 // A connection that is being closed takes no acknowledgement any more, and
@@ -66,13 +66,13 @@ func TestWrittenUntilClosed(t *testing.T) {
 	conn := linked()
 	conn.net = newFrameConn(near, 1000, time.Second)
 	conn.net.acknowledge(1, 1)
-	conn.net.acks.ping()
+	conn.net.acks.pingWritten()
 	if n := conn.Written(); n != 1 {
 		t.Errorf("%d acknowledgements were written, want 1", n)
 	}
 	conn.net.Close()
 	conn.net.acknowledge(2, 1)
-	conn.net.acks.pong()
+	conn.net.acks.pongRead()
 	if written, confirmed := conn.Written(), conn.Confirmed(); written != 0 || confirmed != 1 {
 		t.Errorf("%d acknowledgements may be counted on after the end, and %d were read, want 0 and 1", written, confirmed)
 	}
@@ -106,7 +106,7 @@ func TestAwaits(t *testing.T) {
 			}()
 			late := time.AfterFunc(c.answer, func() { close(answer) })
 			defer late.Stop()
-			got := conn.awaits(ctx, answer, 2*time.Second)
+			got := conn.await(ctx, answer, 2*time.Second)
 			if took := time.Since(began); got != c.want || took != c.ends {
 				t.Errorf("%v after %v, want %v after %v", got, took, c.want, c.ends)
 			}
@@ -118,11 +118,11 @@ func TestAwaits(t *testing.T) {
 // acknowledgements.
 func TestAllAcknowledgementsAreRead(t *testing.T) {
 	var a acks
-	a.wrote()
-	a.published(40_000)
-	a.wrote()
-	read := a.all()
-	a.ping()
+	a.ackWritten()
+	a.publishWritten(40_000)
+	a.ackWritten()
+	read := a.allRead()
+	a.pingWritten()
 	isRead := func() bool {
 		select {
 		case <-read:
@@ -131,14 +131,14 @@ func TestAllAcknowledgementsAreRead(t *testing.T) {
 			return false
 		}
 	}
-	if a.answered(40_000); isRead() {
+	if a.pubackRead(40_000); isRead() {
 		t.Error("one of two is enough")
 	}
-	if a.pong(); !isRead() {
+	if a.pongRead(); !isRead() {
 		t.Error("the answer to a later ping is not enough")
 	}
 	select {
-	case <-a.all():
+	case <-a.allRead():
 	default:
 		t.Error("what was read already is waited for")
 	}
@@ -149,7 +149,7 @@ func TestAllAcknowledgementsAreRead(t *testing.T) {
 func TestMessageAnswersPing(t *testing.T) {
 	packet := "\x30\x04\x00\x01ax" // after a CONNACK
 	f := conversation(t, strings.NewReader("\x20\x02\x00\x00"+packet+packet), 100)
-	f.take = func(*Message) {}
+	f.onMessage = func(*Message) {}
 	f.Write([]byte{packetPingreq << 4, 0})
 	buf := make([]byte, 10)
 	io.ReadFull(f, buf[:4]) // CONNACK
@@ -165,7 +165,7 @@ func TestMessageAnswersPing(t *testing.T) {
 func TestUnknownCursor(t *testing.T) {
 	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {
 		c := newCursorState()
-		c.answer([]byte(payload))
+		c.setPayload([]byte(payload))
 		if c.Found != want || c.Fresh {
 			t.Errorf("cursor %s: found %v, fresh %v", payload, c.Found, c.Fresh)
 		}
@@ -175,7 +175,7 @@ func TestUnknownCursor(t *testing.T) {
 // A session that began after all commits keeps a cursor beyond them.
 func TestCursorOfASessionThatBegins(t *testing.T) {
 	c := newCursorState()
-	c.begin(3)
+	c.setNewSession(3)
 	if !c.Fresh || c.Cursor.Sequence <= 3 {
 		t.Errorf("%+v", c.Cursor)
 	}
@@ -216,7 +216,7 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 	conn := &Conn{client: c, lost: make(chan struct{}), redeliver: make(chan struct{})}
 	conn.net = newFrameConn(sink{Reader: &again{wire: packet}}, 1000, time.Second)
 	conn.net.protocol.accepted = true
-	conn.net.take, conn.net.acked = conn.take, conn.receipts.acknowledged
+	conn.net.onMessage, conn.net.onPuback = conn.receive, conn.receipts.pubackRead
 	carry := func() {
 		for queue.Len() == 0 {
 			if err := conn.net.next(); err != nil {
@@ -231,7 +231,7 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 		msg.Free()
 		answer, _ = out.Pop()
 		sent := conn.publish(answer)
-		conn.receipts.acknowledged(firstReceipt)
+		conn.receipts.pubackRead(firstReceipt)
 		<-sent.Done()
 		sent.Free()
 		answer.Free()

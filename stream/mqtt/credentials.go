@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// Credentials reads all that proves who the broker and the node are, as the next
-// connect will, and returns what differs if any of it does: a digest that tells
-// nothing about it. The error says which key cannot be used.
+// Credentials reads all secrets and certificates as the next connect will, and
+// returns a digest that changes with any of them and reveals nothing. The error names
+// the key that cannot be used.
 func (m Config) Credentials() (digest string, err error) {
 	password, err := m.Password.Resolve()
 	if err != nil {

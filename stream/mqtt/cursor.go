@@ -10,64 +10,65 @@ import (
 )
 
 const (
-	CursorLevel  = "cursor"        // of the topic below that of the node
-	cursorWithin = 2 * time.Second // without anything from the broker, and for the cursor once it has answered
-	maxCursors   = 64              // on their way at once; full, a later one has to do
+	CursorLevel  = "cursor"        // level of the topic, below that of the node
+	cursorWithin = 2 * time.Second // longest silence of the broker; wait for the cursor after the SUBACK
+	maxCursors   = 64              // unacknowledged cursors; above it, a cursor is skipped
 	MaxSequence  = 1 << 62
-	sessionGap   = 1 << 20 // in the sequence, at which a session begins: more than there are commits on their way
+	sessionGap   = 1 << 20 // a new session begins at this distance in the sequence, which exceeds the number of pending commits
 )
 
-// cursor is what the broker tells at the begin of a connection about the
-// messages that were acknowledged over the one before.
+// Cursor is the number of a commit that the broker keeps as a retained message. At
+// the begin of a connection it shows which acknowledgements of earlier connections
+// the broker has read.
 //
-// After each commit with a message that has no id, the node writes its
-// acknowledgements and then publishes the number of the commit, retained, on
-// <base>/<node>/cursor. A broker reads in order: the number that it keeps is
-// that of the last commit whose acknowledgements it has certainly read. After a
-// crash nothing else tells, where the broker uses identifiers again, whether
-// equal readings are repetitions or new ones.
+// After each commit with a message that has no id, the node writes the
+// acknowledgements and then publishes the number of the commit on
+// <base>/<node>/cursor, retained. A broker reads in order, so the number that it
+// keeps is that of the last commit whose acknowledgements it has certainly read.
+// After a crash nothing else shows, at a broker that uses packet identifiers again,
+// whether equal readings are repetitions or new ones.
 //
-// A broker that has no session of the node sends nothing again. It keeps a cursor
-// beyond all commits so far before it is asked for any message, so that what a
-// later start knows of the session before is not held against this one.
+// A broker without a session of the node sends nothing again. It keeps a cursor
+// beyond all commits so far before the first subscription, so that a later start
+// does not mistake new messages for those of the earlier session.
 type Cursor struct {
-	Fresh    bool   // the broker has no session of before
-	Found    bool   // it keeps a cursor
-	Sequence uint64 // of that
+	Fresh    bool   // the broker had no session of the node
+	Found    bool   // the broker keeps a cursor
+	Sequence uint64 // of the kept cursor
 }
 
-// cursorState is a cursor that becomes known once.
+// cursorState is a cursor that becomes known once, at the begin of a connection.
 type cursorState struct {
 	Cursor
-	known chan struct{} // closed once cursor is valid
+	known chan struct{} // closed once Cursor is valid
 	once  sync.Once
 }
 
 func newCursorState() *cursorState { return &cursorState{known: make(chan struct{})} }
 
-// settle sets the cursor; the first call decides.
-func (c *cursorState) settle(fresh, found bool, sequence uint64) {
+// set sets the cursor; the first call wins.
+func (c *cursorState) set(fresh, found bool, sequence uint64) {
 	c.once.Do(func() {
 		c.Cursor = Cursor{fresh, found, sequence}
 		close(c.known)
 	})
 }
 
-// begin is settle where the broker has no session of before; sequence is that of
-// the newest commit.
-func (c *cursorState) begin(sequence uint64) { c.settle(true, false, sequence+sessionGap) }
+// setNewSession sets the cursor at a broker without a session of the node; sequence
+// is that of the newest commit.
+func (c *cursorState) setNewSession(sequence uint64) { c.set(true, false, sequence+sessionGap) }
 
-// answer reads what the broker keeps. 0 is no commit's number: the cursor was
-// unknown when the connection before began, and no commit has followed.
-func (c *cursorState) answer(payload []byte) {
+// setPayload sets the cursor that the broker keeps. 0 is not the number of a commit:
+// the cursor was unknown when the previous connection began, and no commit followed.
+func (c *cursorState) setPayload(payload []byte) {
 	if n, err := strconv.ParseUint(string(payload), 10, 64); err == nil && n < MaxSequence {
-		c.settle(false, n > 0, n)
+		c.set(false, n > 0, n)
 	}
 }
 
-// readCursor asks for the cursor that the broker keeps. The answer to the request
-// comes after all that the broker sends again, and the cursor with it: a request
-// is waited for as long as something arrives, the cursor for cursorWithin.
+// readCursor subscribes to the cursor that the broker keeps. SUBACK and cursor come
+// after all messages that the broker sends again: the wait for SUBACK lasts as long
+// as bytes arrive, the wait for the cursor lasts cursorWithin.
 func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 	select {
 	case <-conn.cursor.known:
@@ -76,8 +77,8 @@ func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 	}
 	token := conn.paho.Subscribe(c.CursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.CursorTopic)
-	if conn.awaits(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.CursorTopic] > 2 {
-		c.Log.Debug("the broker does not let the node read its cursor", "topic", c.CursorTopic)
+	if conn.await(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.CursorTopic] > 2 {
+		c.Log.Debug("the broker refuses the subscription to the cursor", "topic", c.CursorTopic)
 		conn.unknownCursor()
 		return
 	}
@@ -85,33 +86,32 @@ func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 	defer late.Stop()
 	select {
 	case <-conn.cursor.known:
-	case <-late.C: // an error of the request alone may be that the connection is about to end
+	case <-late.C: // a failed request alone may mean that the connection is about to end
 		conn.unknownCursor()
 	case <-conn.lost:
 	case <-ctx.Done():
 	}
 }
 
-// unknownCursor is settle where the broker has sent no cursor. One that it keeps
-// all the same must not be read later, as one of a session that has begun since.
+// unknownCursor sets the cursor if the broker has sent none. It overwrites a kept
+// cursor, which a later connection would read as one of the current session.
 func (conn *Conn) unknownCursor() {
-	conn.keepCursor(0)
-	conn.cursor.settle(false, false, 0)
+	conn.sendCursor(0)
+	conn.cursor.set(false, false, 0)
 }
 
-// beginSession lets the broker keep a cursor before it is asked for messages,
-// where it has no session of before.
+// beginSession publishes the cursor of a new session before the first subscription.
 func (conn *Conn) beginSession() {
 	select {
 	case <-conn.cursor.known:
 		if conn.cursor.Fresh && conn.client.CursorTopic != "" {
-			conn.keepCursor(conn.cursor.Sequence)
+			conn.sendCursor(conn.cursor.Sequence)
 		}
 	default:
 	}
 }
 
-// newestCommit returns the sequence of the newest commit.
+// newestCommit returns the number of the newest commit.
 func (c *Client) newestCommit() uint64 {
 	if c.Sequence == nil {
 		return 0
@@ -119,7 +119,7 @@ func (c *Client) newestCommit() uint64 {
 	return c.Sequence.Load()
 }
 
-// PublishCursor implements origin.
+// PublishCursor implements Origin.
 func (conn *Conn) PublishCursor(sequence uint64) {
 	if conn.client.CursorTopic == "" {
 		return
@@ -142,9 +142,9 @@ func (conn *Conn) PublishCursor(sequence uint64) {
 	if len(conn.cursors) >= maxCursors {
 		return
 	}
-	conn.cursors = append(conn.cursors, conn.keepCursor(sequence))
+	conn.cursors = append(conn.cursors, conn.sendCursor(sequence))
 }
 
-func (conn *Conn) keepCursor(sequence uint64) delivery {
+func (conn *Conn) sendCursor(sequence uint64) delivery {
 	return conn.publish(&Publication{Topic: conn.client.CursorTopic, Payload: strconv.AppendUint(nil, sequence, 10), QoS: 1, Retained: true})
 }

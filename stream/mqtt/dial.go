@@ -17,21 +17,20 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-const plainPayload = 8 << 20 // largest payload that a client reads which is not the node's
+const plainPayload = 8 << 20 // largest payload that a client of the tools reads
 
-// ClientOptions are those of a client that reaches the broker as m says: MQTT
-// 3.1.1, messages in order, one attempt at a first connection. Password and
-// certificates are read now; no error contains them. A packet from the broker
-// that the standard forbids ends the connection with a ProtocolError; of a
-// message of more than 8 MiB the beginning comes.
+// ClientOptions returns the options of a paho client for the broker of m: MQTT 3.1.1,
+// messages in order, one attempt at the first connection. It reads password and
+// certificates; no error contains them. A packet from the broker that the standard
+// forbids ends the connection with a ProtocolError. A payload above 8 MiB is cut.
 func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 	password, err := m.Password.Resolve()
 	if err != nil {
-		return nil, fmt.Errorf("stream: mqtt.password: %w", err)
+		return nil, fmt.Errorf("mqtt: mqtt.password: %w", err)
 	}
 	tlsConfig, err := m.TLS.load()
 	if err != nil {
-		return nil, fmt.Errorf("stream: mqtt.tls: %w", err)
+		return nil, fmt.Errorf("mqtt: mqtt.tls: %w", err)
 	}
 	opts := paho.NewClientOptions().
 		SetClientID(id).
@@ -54,8 +53,8 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 	return opts, nil
 }
 
-// wayOut says what to do about a refusal by the broker.
-func wayOut(err error) string {
+// advice returns the remedy for a refusal by the broker, as the end of a sentence.
+func advice(err error) string {
 	switch {
 	case errors.As(err, new(*ProtocolError)):
 		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
@@ -67,11 +66,11 @@ func wayOut(err error) string {
 	return ""
 }
 
-// Dial opens a connection to a server within a time, or until ctx ends.
+// Dialer opens a connection to a server within a time, or until ctx ends.
 type Dialer func(ctx context.Context, server *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error)
 
-// dial opens the network connection to one server. It does what paho does by
-// itself, but ends with ctx and knows the usual ports.
+// Dial opens the network connection to one server. Unlike the function of paho, it
+// ends with ctx and knows the default ports.
 func Dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -118,9 +117,8 @@ func (t TLS) load() (*tls.Config, error) {
 	return cfg, nil
 }
 
-// noStore keeps nothing. paho would keep every message of QoS 1 that is not
-// acknowledged, to resume with after a reconnect; a connection here is never
-// resumed.
+// noStore stores nothing. paho would store every unacknowledged message of QoS 1 to
+// resume the connection; here, no connection is resumed.
 type noStore struct{}
 
 func (noStore) Open() {}

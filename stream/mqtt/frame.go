@@ -14,52 +14,52 @@ import (
 	"edge/stream/topic"
 )
 
-// frameConn is a connection that cuts a PUBLISH packet to a bounded length
-// while it is read. paho allocates whatever length a packet announces, up to
-// 256 MB: one message could end the process, and again after each restart,
-// because the broker sends it until it is acknowledged. What is left of a
-// packet that was cut is still longer than any stream allows, so that the
-// decoder refuses it and it is acknowledged like every other refusal.
+// frameConn is the network connection between paho and the broker. It reads and
+// writes messages and their acknowledgements itself, and passes all other packets
+// to and from paho (doc.go shows which). Reading through paho would take five
+// goroutines and about fifty allocations for a message that is answered, and a
+// message of QoS 1 could overtake an earlier one of QoS 2.
 //
-// Messages and their acknowledgements do not go through paho, which needs five
-// goroutines and some fifty allocations for one that is answered, and which lets a
-// message of QoS 1 overtake an earlier one of QoS 2: they are read and written here.
-// All else is paho's: the session, subscriptions, pings.
+// It cuts a PUBLISH packet to a bounded length while it reads it. paho allocates
+// the length that a packet announces, up to 256 MB: one message could end the
+// process, and again after each restart, because the broker sends it until it is
+// acknowledged. A packet that was cut is still longer than any stream allows, so
+// that the decoder refuses it, and it is acknowledged like every refused message.
 //
-// What is written while an earlier packet is on its way to the network is
-// collected and goes out at once, so that a busy connection needs fewer system
-// calls, and an idle one waits for nothing. Every write to the network has a
-// deadline; paho gives one to publications only.
+// Bytes that are written while an earlier write is in progress are collected and
+// leave in one write, so that a busy connection needs fewer system calls, and an
+// idle one has no delay. Every write to the network has a deadline; paho gives one
+// to publications only.
 type frameConn struct {
 	net.Conn
-	protocol protocol // checks each packet before paho or the node sees it
-	acks     acks     // that were written
+	protocol protocol // checks each packet before paho or the node reads it
+	acks     acks     // written acknowledgements
 	inbound
 	outbound
 }
 
-// inbound is the state of reading; the reader's goroutine owns it, atomics apart.
+// inbound is the state of reading. The reader's goroutine owns it, except the atomics.
 type inbound struct {
 	in       *bufio.Reader
 	limit    int // bytes of a PUBLISH packet after its fixed header
 	messages pool[Message]
 
-	// Set before the first Read; nil: such packets go to the reader.
-	take  func(*Message)       // takes a message; the reader's goroutine, which must not wait
-	acked func(id uint16) bool // hears of a PUBACK; false: it goes to the reader
+	// Set before the first Read. Where one is nil, paho reads the packets.
+	onMessage func(*Message)       // receives a message in the reader's goroutine, and must not wait
+	onPuback  func(id uint16) bool // receives a PUBACK; false: paho reads it
 
-	arrived atomic.Uint64 // bytes
-	pinged  atomic.Bool   // the reader has sent a ping, and waits for its answer
+	arrived atomic.Uint64 // bytes from the network
+	pinged  atomic.Bool   // paho has sent a ping that is not answered
 
-	topics map[string]string // texts of those that messages have come with
+	topics map[string]string // topics of earlier messages
 
-	head []byte // what goes to the reader of a packet and was checked
-	rest []byte // what is left of head
-	pass int    // bytes of the packet that still go to the reader
-	skip int    // bytes of the packet that are dropped after those
+	head []byte // checked beginning of a packet for paho
+	rest []byte // unread end of head
+	pass int    // bytes of the packet that paho still reads
+	skip int    // bytes of the packet that are discarded after those
 
-	broken  atomic.Pointer[ProtocolError] // that has ended reading; nil: none
-	closing atomic.Bool                   // what is read from now on is dropped
+	broken  atomic.Pointer[ProtocolError] // protocol error that ended reading; nil: none
+	closing atomic.Bool                   // the connection is being closed: what arrives is discarded
 }
 
 // outbound is the state of writing.
@@ -67,28 +67,28 @@ type outbound struct {
 	writeTimeout time.Duration
 
 	mu       sync.Mutex
-	written  sync.Cond     // of mu: something has left out, or writing has ended
-	out      []byte        // what waits to be written
-	spare    []byte        // becomes out
+	written  sync.Cond     // of mu: bytes of out were written, or writing has ended
+	out      []byte        // bytes that wait to be written
+	spare    []byte        // memory for the next out
 	writing  bool          // a goroutine writes until out is empty
-	held     bool          // nothing leaves: what is put into out meanwhile leaves in one piece
-	writeErr error         // that ended it
-	writer   func()        // write
-	room     chan struct{} // has an element once something has left out
+	held     bool          // out only grows, to leave in one piece at release
+	writeErr error         // error that ended writing
+	writer   func()        // the method write
+	room     chan struct{} // has an element once bytes of out were written
 }
 
 const (
-	maxKnownTopics = 1024 // texts in topics; one more, and all are forgotten
-	maxKnownTopic  = 256  // bytes of one of them
+	maxKnownTopics = 1024 // number of cached topics; at one more, the cache is cleared
+	maxKnownTopic  = 256  // bytes of a cached topic
 
 )
 
-// newFrameConn wraps conn; maxPayload is the largest payload that is of use.
+// newFrameConn wraps conn; maxPayload is the largest payload that a stream accepts.
 func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *frameConn {
 	const topicAndID = 2 + topic.MaxLength + 2
 	f := &frameConn{
 		Conn:     conn,
-		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], kept)},
+		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], pooled)},
 		outbound: outbound{writeTimeout: writeTimeout, room: make(chan struct{}, 1)},
 	}
 	f.in = bufio.NewReader(untilClosing{f})
@@ -96,7 +96,7 @@ func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *fr
 	return f
 }
 
-// untilClosing reads what the network brings before the connection is being closed.
+// untilClosing reads from the network until the connection is being closed.
 type untilClosing struct{ *frameConn }
 
 func (r untilClosing) Read(p []byte) (int, error) {
@@ -131,7 +131,7 @@ func (f *frameConn) Read(p []byte) (int, error) {
 	return n, f.cause(err)
 }
 
-// cause returns what ended the connection where reading fails because writing has.
+// cause returns the error of writing if that ended the connection, else err.
 func (f *frameConn) cause(err error) error {
 	if err == nil {
 		return nil
@@ -144,8 +144,8 @@ func (f *frameConn) cause(err error) error {
 	return err
 }
 
-// next reads the fixed header of the next packet (MQTT 3.1.1, section 2.2), and
-// the rest of one that is not for the reader.
+// next reads the fixed header of the next packet (MQTT 3.1.1, section 2.2), and the
+// rest of a packet that paho does not read.
 func (f *frameConn) next() error {
 	for f.skip > 0 {
 		n, err := f.in.Discard(min(f.skip, 1<<20))
@@ -170,7 +170,7 @@ func (f *frameConn) next() error {
 		length |= int(b&0x7f) << shift
 		more = b&0x80 != 0
 	}
-	if err := f.protocol.header(kind, length); err != nil {
+	if err := f.protocol.checkHeader(kind, length); err != nil {
 		return err
 	}
 	f.pass = length
@@ -178,29 +178,29 @@ func (f *frameConn) next() error {
 		f.pass, f.skip = f.limit, length-f.limit
 	}
 	switch {
-	case kind>>4 == packetPublish && f.take != nil:
-		return f.message(kind)
-	case kind>>4 == packetPubrel && f.take != nil:
-		return f.complete(kind)
-	case kind>>4 == packetPuback && length == 2 && f.acked != nil:
+	case kind>>4 == packetPublish && f.onMessage != nil:
+		return f.readMessage(kind)
+	case kind>>4 == packetPubrel && f.onMessage != nil:
+		return f.answerPubrel(kind)
+	case kind>>4 == packetPuback && length == 2 && f.onPuback != nil:
 		id, err := f.in.Peek(2)
 		if err != nil {
 			return truncated(err)
 		}
-		f.acks.answered(binary.BigEndian.Uint16(id))
-		if f.acked(binary.BigEndian.Uint16(id)) {
+		f.acks.pubackRead(binary.BigEndian.Uint16(id))
+		if f.onPuback(binary.BigEndian.Uint16(id)) {
 			f.pass = 0
 			_, err := f.in.Discard(2)
 			return err
 		}
 	case kind>>4 == packetPingresp:
-		f.acks.pong()
+		f.acks.pongRead()
 		f.pinged.Store(false)
 	}
 	return f.forward(kind)
 }
 
-// truncated returns the error of reading within a packet, where no end is expected.
+// truncated returns the error of a read that ends within a packet.
 func truncated(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -208,10 +208,10 @@ func truncated(err error) error {
 	return err
 }
 
-// forward gives the reader a packet: at once what has to be checked of it, and
-// what is left of a PUBLISH as it is read.
+// forward passes a packet to paho: the part that has to be checked at once, the
+// rest of a PUBLISH while paho reads it.
 func (f *frameConn) forward(kind byte) error {
-	f.head = binary.AppendUvarint(append(f.head[:0], kind), uint64(f.pass)) // the same as MQTT's
+	f.head = binary.AppendUvarint(append(f.head[:0], kind), uint64(f.pass)) // the encoding is that of MQTT
 	begin, size := len(f.head), f.pass
 	if kind>>4 == packetPublish {
 		topic, err := f.in.Peek(2)
@@ -230,7 +230,7 @@ func (f *frameConn) forward(kind byte) error {
 	if kind>>4 == packetPublish {
 		_, _, _, err = splitPublish(kind, body)
 	} else {
-		err = f.protocol.answer(kind, body)
+		err = f.protocol.checkAnswer(kind, body)
 	}
 	if err == nil {
 		f.rest = f.head
@@ -238,8 +238,8 @@ func (f *frameConn) forward(kind byte) error {
 	return err
 }
 
-// message reads a PUBLISH packet (MQTT 3.1.1, section 3.3).
-func (f *frameConn) message(kind byte) error {
+// readMessage reads a PUBLISH packet (MQTT 3.1.1, section 3.3).
+func (f *frameConn) readMessage(kind byte) error {
 	m := newMessage(f.messages)
 	m.packet = slices.Grow(m.packet[:0], f.pass)[:f.pass]
 	f.pass = 0
@@ -251,23 +251,23 @@ func (f *frameConn) message(kind byte) error {
 		return err
 	}
 	m.QoS, m.Retained, m.ID = kind>>1&3, kind&1 != 0, id
-	m.Dup = m.QoS > 0 && kind&8 != 0 // a message of QoS 0 is not sent again, whatever the flag says
-	m.Topic, m.Payload = f.text(topic), payload
-	f.take(m)
+	m.Dup = m.QoS > 0 && kind&8 != 0 // the flag means nothing at QoS 0
+	m.Topic, m.Payload = f.topicText(topic), payload
+	f.onMessage(m)
 	if f.pinged.Swap(false) {
 		f.rest = pong
 	}
 	return nil
 }
 
-// pong is a PINGRESP packet. The reader has it once a message arrives after its
-// ping, which shows as well that the broker is alive. The broker's own answer
-// comes after all that is in flight: the reader would take a slow connection for
-// lost, and does not send another ping until then, which the broker may need.
+// pong is a PINGRESP packet. paho reads it as soon as a message arrives after its
+// ping: the message shows as well that the broker is alive. The PINGRESP of the
+// broker comes after all queued messages; paho would take a slow connection for
+// lost, and sends no further ping until then, although the broker may need one.
 var pong = []byte{packetPingresp << 4, 0}
 
-// text returns a topic, which most likely has come before.
-func (f *frameConn) text(topic []byte) string {
+// topicText returns a topic as text; most topics are cached.
+func (f *frameConn) topicText(topic []byte) string {
 	if t, ok := f.topics[string(topic)]; ok {
 		return t
 	}
@@ -282,25 +282,25 @@ func (f *frameConn) text(topic []byte) string {
 	return t
 }
 
-// complete reads a PUBREL packet and answers it with PUBCOMP (MQTT 3.1.1, section
-// 4.3.3). The broker sends it once it has read the PUBREC packet, perhaps that of an
+// answerPubrel reads a PUBREL packet and answers it with PUBCOMP (MQTT 3.1.1, section
+// 4.3.3). The broker sends it once it has read the PUBREC packet, possibly that of an
 // earlier connection.
-func (f *frameConn) complete(kind byte) error {
+func (f *frameConn) answerPubrel(kind byte) error {
 	var body [2]byte
 	f.pass = 0
 	if _, err := io.ReadFull(f.in, body[:]); err != nil {
 		return truncated(err)
 	}
-	if err := f.protocol.answer(kind, body[:]); err != nil {
+	if err := f.protocol.checkAnswer(kind, body[:]); err != nil {
 		return err
 	}
 	id := binary.BigEndian.Uint16(body[:])
-	f.acks.released(id)
+	f.acks.pubrelRead(id)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.writeErr == nil {
 		f.out = binary.BigEndian.AppendUint16(append(f.out, packetPubcomp<<4, 2), id)
-		f.begin()
+		f.startWriter()
 	}
 	return nil
 }

@@ -105,15 +105,15 @@ func TestFrameConnTakes(t *testing.T) {
 	}
 	var got []string
 	f := admitted(&wire, 1000)
-	f.protocol.asked = map[uint16]asking{}
+	f.protocol.requests = map[uint16]request{}
 	for id := range uint16(firstReceipt) {
-		f.protocol.asked[id] = asking{kind: packetPublish, qos: 1}
+		f.protocol.requests[id] = request{kind: packetPublish, qos: 1}
 	}
-	f.take = func(m *Message) {
+	f.onMessage = func(m *Message) {
 		got = append(got, fmt.Sprintln(m.Topic, string(m.Payload), m.QoS, m.ID, m.Dup, m.Retained))
 		m.Free()
 	}
-	f.acked = func(id uint16) bool {
+	f.onPuback = func(id uint16) bool {
 		if id >= firstReceipt {
 			got = append(got, fmt.Sprintln(id))
 		}
@@ -146,7 +146,7 @@ func TestFrameConnTakes(t *testing.T) {
 func TestFrameConnMalformed(t *testing.T) {
 	for _, wire := range []string{"\x30\x00", "\x30\x01a", "\x30\x03\x00\x02a", "\x32\x03\x00\x01a", "\x32\x04\x00\x01a\x00", "\x30\x09\x00\x01"} {
 		f := admitted(strings.NewReader(wire), 10)
-		f.take = func(m *Message) { t.Errorf("%x became a message", wire) }
+		f.onMessage = func(m *Message) { t.Errorf("%x became a message", wire) }
 		if _, err := f.Read(make([]byte, 1)); err == nil || err == io.EOF {
 			t.Errorf("%x: %v, want that it is malformed", wire, err)
 		}
@@ -195,11 +195,11 @@ func TestFrameConnBusy(t *testing.T) {
 			synctest.Wait()
 		}
 		began := time.Now()
-		if err := f.publish(large, 0); err != errBusy || time.Since(began) != handOver {
-			t.Errorf("publish = %v after %v, want %v after %v", err, time.Since(began), errBusy, handOver)
+		if err := f.publish(large, 0); err != errBusy || time.Since(began) != publishWait {
+			t.Errorf("publish = %v after %v, want %v after %v", err, time.Since(began), errBusy, publishWait)
 		}
 		f.acknowledge(1, 1)
-		if time.Since(began) != handOver {
+		if time.Since(began) != publishWait {
 			t.Error("an acknowledgement waits")
 		}
 	})
@@ -214,7 +214,7 @@ func TestFrameConnExactlyOnce(t *testing.T) {
 	f := newFrameConn(ours, 100, time.Second)
 	f.protocol.accepted = true
 	taken := make(chan *Message, 3)
-	f.take = func(m *Message) { taken <- m }
+	f.onMessage = func(m *Message) { taken <- m }
 	go io.Copy(io.Discard, f)
 	for i, qos := range []byte{1, 2, 1} {
 		p := publishPacket("a/b", 1)
@@ -279,7 +279,7 @@ func TestReceipts(t *testing.T) {
 	if a.id != firstReceipt || b.id != firstReceipt+1 {
 		t.Fatalf("identifiers %d and %d", a.id, b.id)
 	}
-	if rs.acknowledged(7) || !rs.acknowledged(b.id) || !rs.acknowledged(b.id) || !rs.acknowledged(b.id+9) {
+	if rs.pubackRead(7) || !rs.pubackRead(b.id) || !rs.pubackRead(b.id) || !rs.pubackRead(b.id+9) {
 		t.Error("acknowledgements from the range of publications are theirs, and no other")
 	}
 	<-b.Done()
@@ -290,7 +290,7 @@ func TestReceipts(t *testing.T) {
 	if c := rs.next(); c != b {
 		t.Errorf("identifier %d, want %d again", c.id, b.id)
 	}
-	rs.settle(a.id, errBusy)
+	rs.finish(a.id, errBusy)
 	if <-a.Done(); a.Error() != errBusy {
 		t.Errorf("%v, want %v", a.Error(), errBusy)
 	}
@@ -307,12 +307,12 @@ func FuzzFrameConn(f *testing.F) {
 	f.Add([]byte{0xd0, 0x00, 0x40, 0x02, 0x00, 0x01})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		taking := admitted(bytes.NewReader(wire), 10)
-		taking.take = func(m *Message) {
+		taking.onMessage = func(m *Message) {
 			if n := len(m.Topic) + len(m.Payload); m.QoS > 1 || n > taking.limit {
 				t.Fatalf("QoS %d, %d bytes", m.QoS, n)
 			}
 		}
-		taking.acked = func(id uint16) bool { return id%2 == 0 }
+		taking.onPuback = func(id uint16) bool { return id%2 == 0 }
 		if _, err := io.ReadAll(taking); err == nil && len(taking.rest) > 0 {
 			t.Fatal("something is left")
 		}

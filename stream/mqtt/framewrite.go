@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-const maxUnwritten = 64 << 10 // bytes in out, at which Write waits
+const maxUnwritten = 64 << 10 // bytes in out at which writers wait
 
 const closeFlush = 250 * time.Millisecond
 
-var errBusy = errors.New("stream: publish: the network takes no more")
+var errBusy = errors.New("mqtt: publish: the network accepts no more data")
 
-// publish writes a PUBLISH packet, id being its identifier where its QoS is
-// above 0. It waits while too much waits already, but not long: errBusy.
+// publish writes a PUBLISH packet; id is its packet identifier at a QoS above 0. If
+// too many bytes wait, it waits for a limited time, and then returns errBusy.
 func (f *frameConn) publish(m *Publication, id uint16) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.out) >= maxUnwritten && f.writeErr == nil && !f.held {
-		if !f.await() {
+		if !f.awaitRoom() {
 			return errBusy
 		}
 	}
@@ -35,23 +35,23 @@ func (f *frameConn) publish(m *Publication, id uint16) error {
 	if m.Retained {
 		kind |= 1
 	}
-	f.out = binary.AppendUvarint(append(f.out, kind), uint64(length)) // the same as MQTT's
+	f.out = binary.AppendUvarint(append(f.out, kind), uint64(length)) // the encoding is that of MQTT
 	f.out = append(binary.BigEndian.AppendUint16(f.out, uint16(len(m.Topic))), m.Topic...)
 	if m.QoS > 0 {
 		f.out = binary.BigEndian.AppendUint16(f.out, id)
-		f.acks.published(id)
+		f.acks.publishWritten(id)
 	}
 	f.out = append(f.out, m.Payload...)
-	f.begin()
+	f.startWriter()
 	return nil
 }
 
-// await waits until something has left out. It gives mu up meanwhile, and
-// reports false if that took too long.
-func (f *frameConn) await() bool {
+// awaitRoom waits until bytes of out were written. It releases mu meanwhile, and
+// reports false after publishWait.
+func (f *frameConn) awaitRoom() bool {
 	f.mu.Unlock()
 	defer f.mu.Lock()
-	late := time.NewTimer(handOver)
+	late := time.NewTimer(publishWait)
 	defer late.Stop()
 	select {
 	case <-f.room:
@@ -62,8 +62,8 @@ func (f *frameConn) await() bool {
 }
 
 // acknowledge writes the PUBACK packet of a message of QoS 1, or the PUBREC packet
-// of one of QoS 2. It never waits: there are no more of them than messages that
-// the broker has sent.
+// of one of QoS 2. It never waits: the broker bounds the number of unacknowledged
+// messages.
 func (f *frameConn) acknowledge(id uint16, qos byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,18 +75,18 @@ func (f *frameConn) acknowledge(id uint16, qos byte) {
 		kind = packetPubrec << 4
 	}
 	f.out = binary.BigEndian.AppendUint16(append(f.out, kind, 2), id)
-	f.acks.wrote()
+	f.acks.ackWritten()
 	if qos == 2 {
-		f.acks.received(id)
+		f.acks.pubrecWritten(id)
 	}
-	f.begin()
+	f.startWriter()
 }
 
-// ping asks the broker for a sign that it has read all that was written before.
+// ping sends a ping; its answer proves that the broker has read all earlier packets.
 func (f *frameConn) ping() { f.Write([]byte{packetPingreq << 4, 0}) }
 
-// position returns how many acknowledgements were written; 0 if the connection
-// takes no more, so that the latest ones may not have been.
+// position returns the number of written acknowledgements; 0 if the connection
+// accepts no more, because the last ones may not have been written.
 func (f *frameConn) position() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,8 +96,8 @@ func (f *frameConn) position() uint64 {
 	return f.acks.position()
 }
 
-// hold keeps what is written from now on until release, so that it leaves in
-// one piece: a process that is killed has written all of it, or nothing.
+// hold delays all writes until release, so that they leave in one piece: a process
+// that is killed has written all of them or none.
 func (f *frameConn) hold() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,22 +109,22 @@ func (f *frameConn) release() {
 	defer f.mu.Unlock()
 	f.held = false
 	if len(f.out) > 0 {
-		f.begin()
+		f.startWriter()
 	}
 }
 
-// begin lets what is in out be written. The caller holds mu.
-func (f *frameConn) begin() {
+// startWriter starts the goroutine that writes out. The caller holds mu.
+func (f *frameConn) startWriter() {
 	if !f.writing && !f.held {
 		f.writing = true
 		go f.writer()
 	}
 }
 
-// Write implements net.Conn. What it has taken may still be on its way when it
-// returns; an error then comes from the next Write, and from Read.
+// Write implements net.Conn. The bytes may not have reached the network when it
+// returns; the next Write, and Read, then return the error.
 func (f *frameConn) Write(p []byte) (int, error) {
-	if err := f.protocol.sent(p); err != nil {
+	if err := f.protocol.recordSent(p); err != nil {
 		return 0, err
 	}
 	f.mu.Lock()
@@ -135,22 +135,22 @@ func (f *frameConn) Write(p []byte) (int, error) {
 	if f.writeErr != nil {
 		return 0, f.writeErr
 	}
-	if len(p) > 0 && p[0] == packetPingreq<<4 && len(p) == 2 { // paho writes a packet at once
-		f.acks.ping()
+	if len(p) > 0 && p[0] == packetPingreq<<4 && len(p) == 2 { // paho writes one packet at a time
+		f.acks.pingWritten()
 		f.pinged.Store(true)
 	}
 	f.out = append(f.out, p...)
-	f.begin()
+	f.startWriter()
 	return len(p), nil
 }
 
-// plainConn reads as a frameConn does and writes at once. It is for clients that
-// come and go: what they have written is the kernel's.
+// plainConn reads like a frameConn and writes directly. It is for short-lived clients:
+// after Write the kernel has the bytes.
 type plainConn struct{ *frameConn }
 
 // Write implements net.Conn.
 func (c plainConn) Write(p []byte) (int, error) {
-	if err := c.protocol.sent(p); err != nil {
+	if err := c.protocol.recordSent(p); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)
@@ -162,11 +162,11 @@ func (c plainConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteD
 // Close implements net.Conn.
 func (c plainConn) Close() error { return c.Conn.Close() }
 
-// SetWriteDeadline implements net.Conn, and does nothing: each write has the
-// deadline of the connection's own write timeout.
+// SetWriteDeadline implements net.Conn and does nothing: each write has a deadline
+// from writeTimeout.
 func (f *frameConn) SetWriteDeadline(time.Time) error { return nil }
 
-// write writes until nothing waits any more.
+// write writes until out is empty.
 func (f *frameConn) write() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,12 +182,12 @@ func (f *frameConn) write() {
 		if f.writeErr == nil {
 			f.writeErr = err
 		}
-		if err != nil { // Read fails, too, and finds the cause
+		if err != nil { // Read fails as well, and returns the cause
 			f.mu.Unlock()
 			f.Conn.Close()
 			f.mu.Lock()
 		}
-		if cap(batch) <= 2*maxUnwritten { // not after a packet that was larger
+		if cap(batch) <= 2*maxUnwritten { // not after a larger packet
 			f.spare = batch
 		}
 		f.written.Broadcast()
@@ -200,12 +200,10 @@ func (f *frameConn) write() {
 	f.written.Broadcast()
 }
 
-// Close implements net.Conn. What was written before goes out first, and what
-// the broker still sends is read and dropped until it ends the connection, too:
-// were bytes left unread, or did more come after the end, the kernel would
-// answer with a reset, upon which a broker throws the last acknowledgements
-// away without reading them. A network that is slower than closeFlush is not
-// waited for.
+// Close implements net.Conn. It first writes all waiting bytes, and then reads and
+// discards until the broker ends the connection: if bytes remained unread, or more
+// arrived after the end, the kernel would answer with a reset, upon which a broker
+// discards the last acknowledgements unread. The wait is bounded by closeFlush.
 func (f *frameConn) Close() error {
 	patience := time.AfterFunc(closeFlush, func() { f.Conn.Close() })
 	defer patience.Stop()

@@ -4,52 +4,53 @@ import (
 	"time"
 )
 
-// message is one PUBLISH packet from the broker.
+// Message is one PUBLISH packet from the broker.
 type Message struct {
 	Topic     string
 	Payload   []byte
 	QoS       byte
 	Dup       bool
 	Retained  bool
-	ID        uint16 // of the packet; 0 for QoS 0
+	ID        uint16 // packet identifier; 0 for QoS 0
 	Arrived   time.Time
-	From      Origin // the connection that it came over; nil if the broker did not send it
-	Confirmed uint64 // acknowledgements over from that the broker had read by then
+	From      Origin // the connection that it came over; nil if it did not come from the broker
+	Confirmed uint64 // number of acknowledgements over From that the broker had read by then
 	Ack       func() // acknowledges the message; any goroutine may call it, once
-	Attached  any    // data of the program that put the message into the queue; nil if the broker sent it
+	Attached  any    // data of the caller that put the message into the queue; nil for a message of the broker
 
-	conn   *Conn         // from
-	packet []byte        // holds the payload
-	home   pool[Message] // where the memory goes; nil: nowhere
+	conn   *Conn         // the connection behind From
+	packet []byte        // memory of the payload
+	home   pool[Message] // pool that the memory returns to; nil: the memory is not used again
 }
 
-// origin is a connection as the receiver of a message uses it. *connection
-// implements it.
+// Origin is a connection as the receiver of its messages uses it; *Conn is one.
 type Origin interface {
 	// Lost is closed when the connection has ended.
 	Lost() <-chan struct{}
 	// CursorKnown is closed once Cursor is valid.
 	CursorKnown() <-chan struct{}
-	// Cursor returns the cursor that the broker kept when the connection began.
+	// Cursor returns the cursor that the broker kept when the connection began. It
+	// is valid once CursorKnown is closed.
 	Cursor() Cursor
 	// PublishCursor publishes the number of a commit. One goroutine calls it, after
 	// the acknowledgements of that commit.
 	PublishCursor(sequence uint64)
-	// Written returns how many acknowledgements were written over the connection; 0
-	// if it takes no more, because the last ones may not have been written.
+	// Written returns the number of acknowledgements that were written over the
+	// connection; 0 if it accepts no more, because the last ones may not have been
+	// written.
 	Written() uint64
-	// Confirmed returns how many of them the broker has provably read.
+	// Confirmed returns the number of acknowledgements that the broker has provably
+	// read.
 	Confirmed() uint64
-	// Hold keeps what is written from now on until Release, so that it leaves in
-	// one piece.
+	// Hold delays all writes until Release, so that they leave in one piece.
 	Hold()
 	Release()
 }
 
-// messageSize is the size by which a queue of messages is bounded.
+// MessageSize is the size by which a queue of messages is bounded.
 func MessageSize(m *Message) int { return len(m.Topic) + len(m.Payload) }
 
-// newMessage returns a message whose packet may be read into.
+// newMessage returns a message with memory for a packet.
 func newMessage(home pool[Message]) *Message {
 	m := home.get()
 	if m == nil {
@@ -59,16 +60,16 @@ func newMessage(home pool[Message]) *Message {
 	return m
 }
 
-// acknowledge tells the broker that a message is done with.
+// acknowledge sends the acknowledgement of the message.
 func (m *Message) acknowledge() {
 	if m.QoS > 0 {
-		m.conn.settle(func() { m.conn.net.acknowledge(m.ID, m.QoS) })
+		m.conn.acknowledge(func() { m.conn.net.acknowledge(m.ID, m.QoS) })
 	}
 }
 
-// free lets another message have the memory of one that is done with.
+// Free returns the memory of an acknowledged message to its pool.
 func (m *Message) Free() {
-	if m.home == nil || cap(m.packet) > worthKeeping {
+	if m.home == nil || cap(m.packet) > maxPooledBytes {
 		return
 	}
 	m.conn, m.From, m.ID, m.Confirmed = nil, nil, 0, 0

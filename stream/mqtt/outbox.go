@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// outgoing is a message to publish. It is not changed once it is in the outbox.
+// Publication is a message to publish. It does not change once it is in the outbox.
 type Publication struct {
 	Topic    string
 	Payload  []byte
 	QoS      byte
 	Retained bool
-	home     pool[Publication] // nil: somebody else has the payload
-	tries    int               // connections that ended while it was the oldest on its way
+	home     pool[Publication] // pool that the memory returns to; nil: the payload has another owner
+	tries    int               // number of connections that ended while it was the oldest unacknowledged one
 }
 
-// newOutgoing returns a message whose payload may be appended to.
+// newPublication returns a publication whose payload may be appended to.
 func newPublication(home pool[Publication]) *Publication {
 	m := home.get()
 	if m == nil {
@@ -28,51 +28,52 @@ func newPublication(home pool[Publication]) *Publication {
 	return m
 }
 
-// free lets another message have the memory of one that has been published.
+// Free returns the memory of a publication that was published to its pool.
 func (m *Publication) Free() {
-	if m.home != nil && cap(m.Payload) <= worthKeeping {
+	if m.home != nil && cap(m.Payload) <= maxPooledBytes {
 		m.Retained, m.tries = false, 0
 		m.home.put(m)
 	}
 }
 
 const (
-	// publishWindow is how many publications may be on their way at once: enough
-	// that a round trip to a busy broker holds up nothing, few enough to be sent
+	// publishWindow is the number of publications that may be unacknowledged: enough
+	// that the round trip to a busy broker causes no delay, few enough to be sent
 	// again after a reconnect.
 	publishWindow = 64
 
-	maxTries     = 5                // a message that ends every connection must not be sent for ever
-	ackedWithin  = 30 * time.Second // a broker that takes longer is taken for dead
+	maxTries     = 5                // number of connections that one publication may end before it is discarded
+	ackedWithin  = 30 * time.Second // longest wait for an acknowledgement before the connection is ended
 	drainPolling = 5 * time.Millisecond
 )
 
-// outbox holds what waits to be published, bounded; it outlives connections.
+// Outbox is the bounded queue of publications. It outlives connections.
 type Outbox struct {
 	queue    *Queue[*Publication]
-	window   int          // publications on their way at once
-	flying   atomic.Int64 // of them
+	window   int          // number of publications that may be unacknowledged
+	inFlight atomic.Int64 // number of unacknowledged publications
 	counters *Counters
 	unused   pool[Publication]
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
 	size := func(m *Publication) int { return len(m.Topic) + len(m.Payload) }
-	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, size), window: publishWindow, counters: c, unused: make(pool[Publication], kept)}
+	return &Outbox{queue: NewQueue(cfg.MaxMessages, cfg.MaxBytes, size), window: publishWindow, counters: c, unused: make(pool[Publication], pooled)}
 }
 
-// newPublication returns a publication whose payload may be appended to. Its
-// memory is used again once it has been published.
+// New returns a publication whose payload may be appended to. Its memory is used
+// again after it was published.
 func (o *Outbox) New() *Publication { return newPublication(o.unused) }
 
-// len returns how many publications wait.
+// Len returns the number of waiting publications.
 func (o *Outbox) Len() int { return o.queue.Len() }
 
-// pop removes and returns the oldest publication that waits.
+// Pop removes and returns the oldest waiting publication.
 func (o *Outbox) Pop() (m *Publication, ok bool) { return o.queue.Pop() }
 
-// push takes a message and never waits. A retained message replaces one of the
-// same topic that was not sent yet. Full, it drops the oldest that is not retained.
+// Push queues a publication and never waits. A retained publication replaces a
+// waiting one of the same topic. If the queue is full, the oldest publication that
+// is not retained is discarded.
 func (o *Outbox) Push(m *Publication) {
 	if m.Retained && o.queue.replace(m, func(old *Publication) bool { return old.Retained && old.Topic == m.Topic }) {
 		return
@@ -84,7 +85,7 @@ func (o *Outbox) Push(m *Publication) {
 	o.counters.OutboxDropped.Add(uint64(dropped))
 }
 
-// link is what the outbox needs of a connection.
+// link is a connection as the outbox uses it.
 type link interface {
 	publish(*Publication) delivery
 	fail(error)
@@ -97,13 +98,13 @@ type flight struct {
 	sent time.Time
 }
 
-// serve publishes over one connection until that or ctx ends. What the broker
-// has not acknowledged by then goes back to the front of the queue.
+// Serve publishes over one connection until the connection or ctx ends. It returns
+// unacknowledged publications to the front of the queue.
 func (o *Outbox) Serve(ctx context.Context, conn link) {
-	var flying []flight // in the order of sending
+	var flying []flight // unacknowledged, in the order of sending
 	defer func() {
-		o.giveBack(flying)
-		o.flying.Store(0)
+		o.requeue(flying)
+		o.inFlight.Store(0)
 	}()
 	stuck := time.NewTimer(ackedWithin)
 	defer stuck.Stop()
@@ -114,7 +115,7 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 				break
 			}
 			flying = append(flying, flight{m, conn.publish(m), time.Now()})
-			o.flying.Store(int64(len(flying)))
+			o.inFlight.Store(int64(len(flying)))
 		}
 		var (
 			oldest <-chan struct{}
@@ -136,18 +137,18 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			return
 		case <-more:
 		case <-stuck.C:
-			conn.fail(errors.New("stream: publish: no acknowledgement from the broker"))
+			conn.fail(errors.New("mqtt: publish: no acknowledgement from the broker"))
 			return
 		case <-oldest:
 			if flying[0].d.Error() != nil {
-				// Either the connection is ending, or the network did not take the
-				// message in time.
+				// The connection is ending, or the network did not accept the
+				// publication in time.
 				select {
 				case <-conn.done():
 					return
 				case <-ctx.Done():
 					return
-				case <-time.After(handOver):
+				case <-time.After(publishWait):
 					flying[0].d.Free()
 					flying[0].d = conn.publish(flying[0].m)
 				}
@@ -157,14 +158,14 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			flying[0].d.Free()
 			flying[0].m.Free()
 			flying = slices.Delete(flying, 0, 1)
-			o.flying.Store(int64(len(flying)))
+			o.inFlight.Store(int64(len(flying)))
 		}
 	}
 }
 
-// giveBack returns unacknowledged messages to the queue. The oldest may be what
-// ended the connection, and is given up after maxTries.
-func (o *Outbox) giveBack(flying []flight) {
+// requeue returns unacknowledged publications to the queue. The oldest may have
+// caused the end of the connection, and is discarded after maxTries.
+func (o *Outbox) requeue(flying []flight) {
 	var back []*Publication
 	for _, f := range flying {
 		select {
@@ -183,14 +184,14 @@ func (o *Outbox) giveBack(flying []flight) {
 		}
 		back = append(back, f.m)
 	}
-	o.queue.unpop(back)
+	o.queue.pushFront(back)
 }
 
-// drain waits until everything is published, or ctx or the connection ends.
+// Drain waits until all publications are acknowledged, or ctx or the connection ends.
 func (o *Outbox) Drain(ctx context.Context, conn link) {
 	t := time.NewTicker(drainPolling)
 	defer t.Stop()
-	for o.queue.Len() > 0 || o.flying.Load() > 0 {
+	for o.queue.Len() > 0 || o.inFlight.Load() > 0 {
 		select {
 		case <-t.C:
 		case <-conn.done():

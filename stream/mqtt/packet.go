@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Types of packets, MQTT 3.1.1, table 2.1.
+// Types of packets (MQTT 3.1.1, table 2.1).
 const (
 	packetConnack     = 2
 	packetPublish     = 3
@@ -24,33 +24,32 @@ const (
 	packetDisconnect  = 14
 )
 
-// ProtocolError is a packet from the broker that MQTT 3.1.1 does not allow. It
+// ProtocolError reports a packet from the broker that MQTT 3.1.1 does not allow. It
 // ends the connection (section 4.8).
 type ProtocolError struct {
-	Packet string // its name in the standard
+	Packet string // name in the standard
 	Reason string
 }
 
 // Error names the packet and the reason.
 func (e *ProtocolError) Error() string {
-	return "stream: read a packet from the broker: " + e.Packet + " " + e.Reason
+	return "mqtt: read a packet from the broker: " + e.Packet + " " + e.Reason
 }
 
-// errDisconnected is an end of the connection that some brokers announce, as in
-// MQTT 5, to clients of MQTT 3.1.1 too: mochi does when another client takes the
-// session over.
-var errDisconnected = errors.New("stream: the broker has ended the connection, with a DISCONNECT packet")
+// errDisconnected reports a DISCONNECT packet. Some brokers send one, as in MQTT 5,
+// to clients of MQTT 3.1.1: mochi does when another client takes the session over.
+var errDisconnected = errors.New("mqtt: the broker has ended the connection with a DISCONNECT packet")
 
 func violation(kind byte, reason string, args ...any) error {
 	return &ProtocolError{Packet: packetRules[kind>>4].name, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// packetRules are what the standard says about each type of packet.
+// packetRules are the requirements of the standard for each type of packet.
 var packetRules = [16]struct {
 	name       string
 	fromServer bool
-	flags      byte // of the fixed header, table 2.2; those of PUBLISH mean something
-	min, max   int  // remaining length; the max of PUBLISH and SUBACK depends on more
+	flags      byte // of the fixed header, table 2.2; variable for PUBLISH
+	min, max   int  // remaining length; the max of PUBLISH and SUBACK varies
 }{
 	{name: "packet of the reserved type 0"},
 	{name: "CONNECT"},
@@ -70,38 +69,37 @@ var packetRules = [16]struct {
 	{name: "packet of the reserved type 15"},
 }
 
-// protocol checks what a broker sends on one connection against MQTT 3.1.1 and
-// against what the client has sent. It lets pass what brokers do without harm: a
-// length that is not in its shortest form, DUP of QoS 0, a second
-// acknowledgement of a publication, a refusal of a subscription by another code
-// above 0x80.
+// protocol checks the packets of a broker on one connection against MQTT 3.1.1 and
+// against the packets that the client has sent. It accepts harmless deviations: a
+// length that is not in its shortest form, DUP at QoS 0, a second acknowledgement of
+// a publication, a return code above 0x80 in a SUBACK.
 type protocol struct {
-	accepted bool // CONNACK has come and admits the client; the reader's goroutine only
+	accepted bool // a CONNACK has admitted the client; owned by the reader's goroutine
 
-	mu    sync.Mutex
-	asked map[uint16]asking // what each packet identifier was last used for
-	pings int               // PINGREQ packets that wait for their PINGRESP
+	mu       sync.Mutex
+	requests map[uint16]request // last use of each packet identifier
+	pings    int                // number of unanswered PINGREQ packets
 }
 
-// asking is a packet of the client that asks for an answer.
-type asking struct {
+// request is a packet of the client that the broker answers.
+type request struct {
 	kind    byte // type of the packet
 	qos     byte // of a PUBLISH packet
 	filters int  // of a SUBSCRIBE packet
 }
 
-// header checks the fixed header of a packet from the broker, before memory is
-// taken for the rest: only PUBLISH may be longer than its answer needs.
-func (p *protocol) header(kind byte, length int) error {
+// checkHeader checks the fixed header of a packet from the broker before memory is
+// allocated for the rest: only PUBLISH may be longer than necessary.
+func (p *protocol) checkHeader(kind byte, length int) error {
 	rule, packet := packetRules[kind>>4], kind>>4
 	most := rule.max
 	switch {
 	case packet == packetDisconnect && p.accepted:
 		return errDisconnected
 	case !rule.fromServer:
-		return violation(kind, "(first byte 0x%02x) is none that a broker sends", kind)
+		return violation(kind, "(first byte 0x%02x) is not a packet of a broker", kind)
 	case p.accepted && packet == packetConnack:
-		return violation(kind, "came a second time")
+		return violation(kind, "came twice")
 	case !p.accepted && packet != packetConnack:
 		return violation(kind, "(first byte 0x%02x) came before CONNACK", kind)
 	case packet != packetPublish && kind&15 != rule.flags:
@@ -119,24 +117,24 @@ func (p *protocol) header(kind byte, length int) error {
 	return nil
 }
 
-// mostFilters returns the size of the largest SUBSCRIBE without an answer.
+// mostFilters returns the number of topic filters of the largest unanswered SUBSCRIBE.
 func (p *protocol) mostFilters() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	most := 1 // so that a SUBACK to nothing is refused for that, not for its length
-	for _, r := range p.asked {
+	most := 1 // a SUBACK without a SUBSCRIBE is refused by its identifier, not by its length
+	for _, r := range p.requests {
 		most = max(most, r.filters)
 	}
 	return most
 }
 
-// answer checks what follows the fixed header of a packet that is no PUBLISH.
-func (p *protocol) answer(kind byte, body []byte) error {
+// checkAnswer checks the rest of a packet that is not a PUBLISH.
+func (p *protocol) checkAnswer(kind byte, body []byte) error {
 	switch kind >> 4 {
 	case packetPingresp:
-		return p.pong(kind)
+		return p.checkPong(kind)
 	case packetConnack:
-		return p.connack(kind, body[0], body[1])
+		return p.checkConnack(kind, body[0], body[1])
 	}
 	id := binary.BigEndian.Uint16(body)
 	if id == 0 {
@@ -144,24 +142,24 @@ func (p *protocol) answer(kind byte, body []byte) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := p.asked[id]
+	r := p.requests[id]
 	switch packet := kind >> 4; {
-	case packet == packetPubrel: // also of an earlier connection of the session
+	case packet == packetPubrel: // possibly of an earlier connection of the session
 	case packet == packetSuback && r.kind == packetSubscribe:
-		delete(p.asked, id)
+		delete(p.requests, id)
 		return checkReturnCodes(kind, id, body[2:], r.filters)
 	case packet == packetUnsuback && r.kind == packetUnsubscribe:
-		delete(p.asked, id)
-	case packet == packetPuback && r.kind == packetPublish: // RabbitMQ answers so to QoS 2, too
+		delete(p.requests, id)
+	case packet == packetPuback && r.kind == packetPublish: // RabbitMQ answers QoS 2 in this way as well
 	case (packet == packetPubrec || packet == packetPubcomp) && r.kind == packetPublish && r.qos == 2:
 	default:
-		return violation(kind, "has the packet identifier %d, under which the client asked for nothing that it answers", id)
+		return violation(kind, "has the packet identifier %d, which answers no request of the client", id)
 	}
 	return nil
 }
 
-// connack checks acknowledge flags and return code (MQTT 3.1.1, section 3.2.2).
-func (p *protocol) connack(kind, flags, code byte) error {
+// checkConnack checks acknowledge flags and return code (MQTT 3.1.1, section 3.2.2).
+func (p *protocol) checkConnack(kind, flags, code byte) error {
 	const lastCode = 5
 	switch {
 	case flags > 1:
@@ -173,7 +171,7 @@ func (p *protocol) connack(kind, flags, code byte) error {
 	return nil
 }
 
-func (p *protocol) pong(kind byte) error {
+func (p *protocol) checkPong(kind byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pings == 0 {
@@ -198,10 +196,10 @@ func checkReturnCodes(kind byte, id uint16, codes []byte, filters int) error {
 	return nil
 }
 
-// splitPublish splits what follows the fixed header of a PUBLISH packet (MQTT
+// splitPublish splits the rest of a PUBLISH packet after its fixed header (MQTT
 // 3.1.1, section 3.3); packet may end within the payload. id is 0 for QoS 0. The
-// topic may be one that the standard forbids: such a message can be acknowledged,
-// and has to be, or the broker would send it again on each connection.
+// topic may be one that the standard forbids: such a message has to be acknowledged,
+// or the broker would send it again on each connection.
 func splitPublish(kind byte, packet []byte) (topic []byte, id uint16, payload []byte, err error) {
 	if len(packet) < 2 {
 		return nil, 0, nil, violation(kind, "has %d bytes, not even the length of its topic", len(packet))
@@ -224,30 +222,30 @@ func splitPublish(kind byte, packet []byte) (topic []byte, id uint16, payload []
 	return topic, id, rest[2:], nil
 }
 
-// errPartial is a fault of this program: paho writes whole packets.
-var errPartial = errors.New("stream: write to the broker: not a whole packet")
+// errPartial reports a bug of this program: paho writes whole packets.
+var errPartial = errors.New("mqtt: write to the broker: not a whole packet")
 
-// sent takes note of packets that the client is about to send.
-func (p *protocol) sent(wire []byte) error {
+// recordSent records packets that the client is about to send.
+func (p *protocol) recordSent(wire []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(wire) > 0 {
-		length, n := binary.Uvarint(wire[1:]) // the same as MQTT's
+		length, n := binary.Uvarint(wire[1:]) // the encoding is that of MQTT
 		if n <= 0 || length > uint64(len(wire)-1-n) {
 			return errPartial
 		}
 		kind, body := wire[0], wire[1+n:][:length]
 		wire = wire[1+n+int(length):]
-		if err := p.note(kind, body); err != nil {
+		if err := p.recordPacket(kind, body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// note takes note of one packet of the client. The caller holds mu.
-func (p *protocol) note(kind byte, body []byte) error {
-	r := asking{kind: kind >> 4}
+// recordPacket records one packet of the client. The caller holds mu.
+func (p *protocol) recordPacket(kind byte, body []byte) error {
+	r := request{kind: kind >> 4}
 	switch r.kind {
 	case packetPingreq:
 		p.pings++
@@ -261,8 +259,8 @@ func (p *protocol) note(kind byte, body []byte) error {
 			return nil
 		}
 		body = body[min(topic, len(body)):]
-	case packetPubrel: // a publication of QoS 2 is on its way, perhaps since an earlier connection
-		r = asking{kind: packetPublish, qos: 2}
+	case packetPubrel: // of a publication of QoS 2, possibly of an earlier connection
+		r = request{kind: packetPublish, qos: 2}
 	case packetSubscribe:
 		for rest := body[min(2, len(body)):]; len(rest) >= 2; r.filters++ {
 			rest = rest[min(2+int(binary.BigEndian.Uint16(rest))+1, len(rest)):]
@@ -274,9 +272,9 @@ func (p *protocol) note(kind byte, body []byte) error {
 	if len(body) < 2 {
 		return errPartial
 	}
-	if p.asked == nil {
-		p.asked = map[uint16]asking{}
+	if p.requests == nil {
+		p.requests = map[uint16]request{}
 	}
-	p.asked[binary.BigEndian.Uint16(body)] = r
+	p.requests[binary.BigEndian.Uint16(body)] = r
 	return nil
 }

@@ -56,18 +56,18 @@ func TestProtocol(t *testing.T) {
 		"CONNACK, flags":                      {wire: "20020200", want: "CONNACK has the acknowledge flags 00000010"},
 		"CONNACK, too long":                   {wire: "2003000000", want: "CONNACK has a remaining length of 3, want 2 to 2"},
 		"CONNACK, reserved flags":             {wire: "21020000", want: "CONNACK has the flags 0001, want 0000"},
-		"CONNACK twice":                       {wire: "2002000020020000", want: "CONNACK came a second time"},
+		"CONNACK twice":                       {wire: "2002000020020000", want: "CONNACK came twice"},
 		"a packet after a refusal":            {wire: "20020005" + "d000", want: "PINGRESP (first byte 0xd0) came before CONNACK"},
 		"PUBLISH first":                       {wire: "!3003000161", want: "PUBLISH (first byte 0x30) came before CONNACK"},
 		"HTTP":                                {wire: "!" + hex.EncodeToString([]byte("HTTP/1.1 400 Bad Request")), want: "PUBACK (first byte 0x48) came before CONNACK"},
-		"TLS alert":                           {wire: "!15030100020246", want: "CONNECT (first byte 0x15) is none that a broker sends"},
+		"TLS alert":                           {wire: "!15030100020246", want: "CONNECT (first byte 0x15) is not a packet of a broker"},
 		"type 0":                              {wire: "0000", want: "reserved type 0"},
 		"type 15":                             {wire: "f000", want: "reserved type 15"},
-		"CONNECT":                             {wire: "1000", want: "CONNECT (first byte 0x10) is none that a broker sends"},
-		"SUBSCRIBE":                           {wire: "8200", want: "SUBSCRIBE (first byte 0x82) is none"},
-		"UNSUBSCRIBE":                         {wire: "a200", want: "UNSUBSCRIBE (first byte 0xa2) is none"},
-		"PINGREQ":                             {wire: "c000", want: "PINGREQ (first byte 0xc0) is none"},
-		"DISCONNECT first":                    {wire: "!e000", want: "DISCONNECT (first byte 0xe0) is none"},
+		"CONNECT":                             {wire: "1000", want: "CONNECT (first byte 0x10) is not a packet of a broker"},
+		"SUBSCRIBE":                           {wire: "8200", want: "SUBSCRIBE (first byte 0x82) is not a packet"},
+		"UNSUBSCRIBE":                         {wire: "a200", want: "UNSUBSCRIBE (first byte 0xa2) is not a packet"},
+		"PINGREQ":                             {wire: "c000", want: "PINGREQ (first byte 0xc0) is not a packet"},
+		"DISCONNECT first":                    {wire: "!e000", want: "DISCONNECT (first byte 0xe0) is not a packet"},
 		"endless length":                      {wire: "30ffffffff7f", want: "PUBLISH has a remaining length of more than four bytes"},
 		"length in a longer form":             {wire: "d08000"},
 		"PINGRESP":                            {wire: "d000"},
@@ -82,27 +82,27 @@ func TestProtocol(t *testing.T) {
 		"SUBACK, code 3":                      {wire: "90050001010003", want: "SUBACK 1 has the return code 3"},
 		"SUBACK, code 127":                    {wire: "9005000101007f", want: "SUBACK 1 has the return code 127"},
 		"SUBACK, 256 MB":                      {wire: "90ffffff7f", want: "SUBACK has a remaining length of 268435455, want 3 to 5"},
-		"SUBACK to nothing":                   {wire: "90050009000000", want: "SUBACK has the packet identifier 9, under which the client asked for nothing"},
+		"SUBACK to nothing":                   {wire: "90050009000000", want: "SUBACK has the packet identifier 9, which answers no request"},
 		"SUBACK to an UNSUBSCRIBE":            {wire: "9003000200", want: "SUBACK has the packet identifier 2"},
 		"SUBACK to a PUBLISH":                 {wire: "9003000300", want: "SUBACK has the packet identifier 3"},
-		"SUBACK twice":                        {wire: "90050001010002" + "9003000101", want: "SUBACK has the packet identifier 1, under which"},
+		"SUBACK twice":                        {wire: "90050001010002" + "9003000101", want: "SUBACK has the packet identifier 1, which answers no request"},
 		"SUBACK, identifier 0":                {wire: "9003000000", want: "SUBACK has the packet identifier 0"},
 		"SUBACK, flags":                       {wire: "92050001010002", want: "SUBACK has the flags 0010, want 0000"},
 		"UNSUBACK":                            {wire: "b0020002"},
-		"UNSUBACK to a SUBSCRIBE":             {wire: "b0020001", want: "UNSUBACK has the packet identifier 1, under which"},
-		"UNSUBACK twice":                      {wire: "b0020002b0020002", want: "UNSUBACK has the packet identifier 2, under which"},
+		"UNSUBACK to a SUBSCRIBE":             {wire: "b0020001", want: "UNSUBACK has the packet identifier 1, which answers no request"},
+		"UNSUBACK twice":                      {wire: "b0020002b0020002", want: "UNSUBACK has the packet identifier 2, which answers no request"},
 		"UNSUBACK, too long":                  {wire: "b003000200", want: "UNSUBACK has a remaining length of 3"},
 		"PUBACK":                              {wire: "40020003"},
 		"PUBACK twice":                        {wire: "4002000340020003"},
-		"PUBACK to a SUBSCRIBE":               {wire: "40020001", want: "PUBACK has the packet identifier 1, under which"},
+		"PUBACK to a SUBSCRIBE":               {wire: "40020001", want: "PUBACK has the packet identifier 1, which answers no request"},
 		"PUBACK to a PUBLISH of QoS 2":        {wire: "40020004"},
 		"PUBACK, identifier 0":                {wire: "40020000", want: "PUBACK has the packet identifier 0"},
 		"PUBACK, flags":                       {wire: "42020003", want: "PUBACK has the flags 0010, want 0000"},
 		"PUBACK, 256 MB":                      {wire: "40ffffff7f", want: "PUBACK has a remaining length of 268435455"},
 		"PUBREC and PUBCOMP":                  {wire: "5002000450020004" + "70020004"},
-		"PUBREC to a PUBLISH of QoS 1":        {wire: "50020003", want: "PUBREC has the packet identifier 3, under which"},
-		"PUBREC to nothing":                   {wire: "50020007", want: "PUBREC has the packet identifier 7, under which"},
-		"PUBCOMP to a SUBSCRIBE":              {wire: "70020001", want: "PUBCOMP has the packet identifier 1, under which"},
+		"PUBREC to a PUBLISH of QoS 1":        {wire: "50020003", want: "PUBREC has the packet identifier 3, which answers no request"},
+		"PUBREC to nothing":                   {wire: "50020007", want: "PUBREC has the packet identifier 7, which answers no request"},
+		"PUBCOMP to a SUBSCRIBE":              {wire: "70020001", want: "PUBCOMP has the packet identifier 1, which answers no request"},
 		"PUBREL, also of an earlier life":     {wire: "620201c8"},
 		"PUBREL, identifier 0":                {wire: "62020000", want: "PUBREL has the packet identifier 0"},
 		"PUBREL, flags":                       {wire: "60020004", want: "PUBREL has the flags 0000, want 0010"},
@@ -129,7 +129,7 @@ func TestProtocol(t *testing.T) {
 			for _, taking := range []bool{false, true} {
 				f := conversation(t, bytes.NewReader(wire), 100)
 				if taking {
-					f.take = func(m *Message) { m.Free() }
+					f.onMessage = func(m *Message) { m.Free() }
 				}
 				for err = error(nil); err == nil; {
 					_, err = packets.ReadPacket(f)
@@ -187,7 +187,7 @@ func TestProtocolMemory(t *testing.T) {
 			wire := []byte{0x20, 2, 0, 0, kind<<4 | packetRules[kind].flags, 0xff, 0xff, 0xff, 0x7f}
 			f := conversation(t, io.MultiReader(bytes.NewReader(wire), bytes.NewReader(make([]byte, 1<<20))), 1000)
 			if taking {
-				f.take = func(m *Message) {}
+				f.onMessage = func(m *Message) {}
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)

@@ -1,12 +1,12 @@
 package mqtt
 
 const (
-	kept         = 64       // things that a pool keeps
-	worthKeeping = 16 << 10 // bytes of one of them, at most
+	pooled         = 64       // items in a pool
+	maxPooledBytes = 16 << 10 // bytes of an item that returns to its pool
 )
 
-// pool keeps things whose memory is free again. Other than sync.Pool it keeps as
-// many after a collection of garbage, and never more.
+// pool keeps unused items. Unlike sync.Pool it keeps them over a garbage collection,
+// and never more than its capacity.
 type pool[T any] chan *T
 
 // get returns nil if the pool is empty.

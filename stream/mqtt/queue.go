@@ -7,38 +7,37 @@ import (
 	"edge/stream/codec"
 )
 
-// fifo is a queue that is bounded by messages and by bytes. One goroutine
-// waits on ready and pops; any may push. What has been popped and is kept for
-// later takes up room until it is released.
+// Queue is a queue that is bounded by number and by bytes. One goroutine receives
+// from Ready and calls Pop; any goroutine may call Push. An item that was popped and
+// is still held takes up room between Reserve and Release.
 type Queue[T any] struct {
 	maxItems int
 	maxBytes int
 	Size     func(T) int // bytes of an item
 
-	mu    sync.Mutex
-	items []T // items[head:] wait, the oldest first; a queue that has warmed up allocates nothing
-	head  int
-	bytes int
-	kept  struct{ items, bytes int } // popped, and not released
-	wakes chan struct{}              // has an element when there may be something to pop
+	mu       sync.Mutex
+	items    []T // items[head:] are queued, oldest first; a queue in steady use allocates nothing
+	head     int
+	bytes    int
+	reserved struct{ items, bytes int } // room of popped items
+	wakes    chan struct{}              // has an element when the queue may not be empty
 }
 
 func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Queue[T] {
 	return &Queue[T]{maxItems: maxItems, maxBytes: int(min(maxBytes, 1<<31-1)), Size: size, wakes: make(chan struct{}, 1)}
 }
 
-// push appends v. Where that goes beyond the bounds, the oldest items that
-// mayDrop allows make room; if they do not make enough, nothing is dropped and
-// v is not taken. Where mayDrop is nil nothing makes room, and what is kept
-// takes up room as well.
+// Push appends v. If that exceeds the bounds, it discards the oldest items that
+// mayDrop allows; if these are not enough, it discards nothing and does not take v.
+// If mayDrop is nil, no item is discarded, and reserved room counts.
 func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	items, bytes := len(q.items)-q.head+1, q.bytes+q.Size(v)
 	if mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes) {
-		return q.force(v, items, bytes, mayDrop)
+		return q.makeRoom(v, items, bytes, mayDrop)
 	}
-	if mayDrop == nil && (items+q.kept.items > q.maxItems || bytes+q.kept.bytes > q.maxBytes) {
+	if mayDrop == nil && (items+q.reserved.items > q.maxItems || bytes+q.reserved.bytes > q.maxBytes) {
 		return false, 0
 	}
 	q.append(v)
@@ -47,10 +46,10 @@ func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	return true, 0
 }
 
-// force makes room for v, or changes nothing. The arguments are what the queue
-// would be with v.
-func (q *Queue[T]) force(v T, items, bytes int, mayDrop func(T) bool) (taken bool, dropped int) {
-	last := q.head // item after the last one that goes
+// makeRoom appends v after discarding items, or changes nothing. items and bytes are
+// the totals with v.
+func (q *Queue[T]) makeRoom(v T, items, bytes int, mayDrop func(T) bool) (taken bool, dropped int) {
+	last := q.head // index after the last discarded item
 	for i := q.head; i < len(q.items) && (items > q.maxItems || bytes > q.maxBytes); i++ {
 		if mayDrop(q.items[i]) {
 			items, bytes = items-1, bytes-q.Size(q.items[i])
@@ -75,7 +74,7 @@ func (q *Queue[T]) force(v T, items, bytes int, mayDrop func(T) bool) (taken boo
 	return true, dropped
 }
 
-// append adds v at the end. Room that was left at the front is used again.
+// append adds v at the end. It uses free room at the front again.
 func (q *Queue[T]) append(v T) {
 	if q.head > 0 && len(q.items) == cap(q.items) && q.head >= len(q.items)/2 {
 		n := copy(q.items, q.items[q.head:])
@@ -85,7 +84,7 @@ func (q *Queue[T]) append(v T) {
 	q.items = append(q.items, v)
 }
 
-// replace puts v in the place of the item that same allows, if there is one.
+// Replace puts v in the position of the first item for which same is true.
 func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,9 +98,9 @@ func (q *Queue[T]) replace(v T, same func(T) bool) bool {
 	return false
 }
 
-// unpop puts items back at the front, in their order, whatever the bounds: they
-// were inside them a moment ago.
-func (q *Queue[T]) unpop(items []T) {
+// pushFront returns items to the front, in their order, without a check of the bounds:
+// they were popped from this queue.
+func (q *Queue[T]) pushFront(items []T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items, q.head = slices.Concat(items, q.items[q.head:]), 0
@@ -113,10 +112,10 @@ func (q *Queue[T]) unpop(items []T) {
 	}
 }
 
-// ready returns a channel that has an element when there may be something to pop.
+// Ready returns a channel that has an element when the queue may not be empty.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.wakes }
 
-// pop removes and returns the oldest item.
+// Pop removes and returns the oldest item.
 func (q *Queue[T]) Pop() (v T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -134,24 +133,24 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// keep lets an item that was popped take up room.
-func (q *Queue[T]) Keep(v T) { q.count(1, q.Size(v)) }
+// Reserve counts the room of a popped item as used.
+func (q *Queue[T]) Reserve(v T) { q.count(1, q.Size(v)) }
 
-// release ends keep, of an item of that size.
+// Release ends Reserve of an item of that size.
 func (q *Queue[T]) Release(size int) { q.count(-1, -size) }
 
-// crowded reports whether what is kept takes up more than half of the room.
+// Crowded reports whether reserved items take up more than half of the room.
 func (q *Queue[T]) Crowded() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return 2*q.kept.items > q.maxItems || 2*q.kept.bytes > q.maxBytes
+	return 2*q.reserved.items > q.maxItems || 2*q.reserved.bytes > q.maxBytes
 }
 
 func (q *Queue[T]) count(items, bytes int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.kept.items += items
-	q.kept.bytes += bytes
+	q.reserved.items += items
+	q.reserved.bytes += bytes
 }
 
 func (q *Queue[T]) Len() int {
@@ -163,6 +162,6 @@ func (q *Queue[T]) Len() int {
 func (q *Queue[T]) wake() {
 	select {
 	case q.wakes <- struct{}{}:
-	default: // whoever waits will see it anyway
+	default: // the receiver will check the queue anyway
 	}
 }

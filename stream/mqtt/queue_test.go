@@ -68,7 +68,7 @@ func TestFifo(t *testing.T) {
 			t.Error("replace")
 		}
 		a, _ := q.Pop()
-		q.unpop([]string{"0", a})
+		q.pushFront([]string{"0", a})
 		if q.bytes != 5 {
 			t.Errorf("%d bytes, want 5", q.bytes)
 		}
@@ -88,7 +88,7 @@ func TestFifoKeep(t *testing.T) {
 	}
 	for range 2 {
 		v, _ := q.Pop()
-		q.Keep(v)
+		q.Reserve(v)
 	}
 	if must("123456") {
 		t.Error("11 bytes are taken, of 10")

@@ -2,26 +2,26 @@ package mqtt
 
 import "sync"
 
-// delivery is a publication on its way.
+// delivery is a publication that was handed to the network.
 type delivery interface {
-	// Done has an element once the broker has acknowledged the publication, or it
-	// was not sent.
+	// Done has an element once the broker has acknowledged the publication, or once
+	// sending it has failed.
 	Done() <-chan struct{}
-	// Error says why it was not sent. It is valid once Done had its element.
+	// Error returns why sending failed. It is valid once Done had its element.
 	Error() error
 	// Free ends the use of a delivery whose Done had its element.
 	Free()
 }
 
-// firstReceipt is the smallest identifier of a publication. paho gives its own
-// packets, few as they are, numbers from 1 on.
+// firstReceipt is the smallest packet identifier of a publication. paho numbers its
+// own packets, which are few, from 1 on.
 const firstReceipt = 1 << 15
 
-// receipts are those of the publications of one connection. There are as many as
-// were ever on their way at once.
+// receipts are the deliveries of one connection. Their number is the largest number
+// of publications that were ever unacknowledged at one time.
 type receipts struct {
 	mu   sync.Mutex
-	all  []*receipt // by id
+	all  []*receipt // by packet identifier
 	free []*receipt
 }
 
@@ -29,7 +29,7 @@ type receipts struct {
 type receipt struct {
 	of   *receipts
 	id   uint16
-	open bool // the broker has not acknowledged it
+	open bool // not acknowledged yet
 	done chan struct{}
 	err  error
 }
@@ -49,23 +49,23 @@ func (rs *receipts) next() *receipt {
 	return r
 }
 
-// acknowledged hears of an acknowledgement. It reports false if that is none of
-// a publication.
-func (rs *receipts) acknowledged(id uint16) bool {
+// pubackRead records an acknowledgement. It reports false if the packet identifier
+// is not that of a publication.
+func (rs *receipts) pubackRead(id uint16) bool {
 	if id < firstReceipt {
 		return false
 	}
-	rs.settle(id, nil)
+	rs.finish(id, nil)
 	return true
 }
 
-// settle ends a publication; err says why it was not sent.
-func (rs *receipts) settle(id uint16, err error) {
+// finish ends a delivery; err is the error of sending, nil for an acknowledgement.
+func (rs *receipts) finish(id uint16, err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	at := int(id) - firstReceipt
 	if at >= len(rs.all) || !rs.all[at].open {
-		return // the broker acknowledges what it was not sent
+		return // the broker acknowledges a packet that it was not sent
 	}
 	r := rs.all[at]
 	r.open, r.err = false, err

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Secret says where a secret is; it never holds the secret itself, so that
-// printing a configuration cannot give it away. At most one field is set.
+// Secret is the location of a secret. It never holds the secret itself, so that a
+// printed configuration does not reveal it. At most one field is set.
 type Secret struct {
-	// File holds the secret; a final line break is not part of it. ${NAME} is
-	// replaced by that environment variable.
+	// File is the path of a file with the secret; a final line break is ignored.
+	// ${NAME} is replaced by that environment variable.
 	File string `yaml:"file"`
-	// Env is the name of an environment variable that holds the secret.
+	// Env is the name of an environment variable with the secret.
 	Env string `yaml:"env"`
 }
 
@@ -28,9 +28,9 @@ func (s Secret) Validate() error {
 	return nil
 }
 
-// Resolve reads the secret: whoever connects calls it each time, so that a
-// renewed secret is used at the next connection. It is empty where none is
-// configured. No error of it contains the secret.
+// Resolve reads the secret. It is called for each connection, so that a renewed
+// secret is used by the next one. The result is empty if no secret is configured. No
+// error contains the secret.
 func (s Secret) Resolve() (string, error) {
 	switch {
 	case s.File != "":

@@ -11,46 +11,46 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-const subscribeTimeout = 15 * time.Second // without anything from the broker
+const subscribeTimeout = 15 * time.Second // longest silence of the broker
 
-const resubscribeFirst = time.Second // pause before what the broker refused is asked for again; doubled
+const resubscribeFirst = time.Second // first pause before a refused subscription is requested again; doubled
 
 const resubscribeLast = time.Minute
 
-// Subscriptions remembers, over restarts, what the broker's session is
-// subscribed to. Filters returns what was remembered last, nil at first.
+// Subscriptions stores the subscriptions of the session at the broker, so that they
+// survive a restart. Filters returns the stored ones, nil at first.
 type Subscriptions interface {
 	Filters() ([]string, error)
 	RememberFilters([]string) error
 }
 
-// expect returns the filters that the session of an earlier configuration may
-// still have, and that this one has not; what is about to be asked for is
-// remembered before. A session that is not kept has none.
-func (c *Client) expect() (former []string) {
+// formerFilters returns the filters of an earlier configuration that the session may
+// still be subscribed to and that this client does not want. It stores all filters
+// before the client subscribes. A session that does not persist has no former filters.
+func (c *Client) formerFilters() (former []string) {
 	if c.Memory == nil || !c.Config.PersistentSession {
 		return nil
 	}
 	known, err := c.Memory.Filters()
 	if err != nil {
-		c.Log.Warn("cannot tell what an earlier configuration subscribed to; its topics may still arrive, as unrouted", "error", err)
+		c.Log.Warn("cannot read the subscriptions of an earlier configuration; messages on its topics may still arrive, as unrouted", "error", err)
 	}
 	for _, f := range known {
 		if !slices.Contains(c.Filters, f) {
 			former = append(former, f)
 		}
 	}
-	c.remember(known, append(slices.Clone(c.Filters), former...))
+	c.rememberFilters(known, append(slices.Clone(c.Filters), former...))
 	return former
 }
 
-// giveBack ends subscriptions, and forgets them once the broker has.
-func (c *Client) giveBack(conn *Conn, former []string) {
+// unsubscribe ends subscriptions, and removes them from the store on success.
+func (c *Client) unsubscribe(conn *Conn, former []string) {
 	if len(former) == 0 {
 		return
 	}
 	token := conn.paho.Unsubscribe(former...)
-	if !conn.awaits(context.Background(), token.Done(), subscribeTimeout) {
+	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
 		return // the next connection tries again
 	}
 	if err := token.Error(); err != nil {
@@ -58,22 +58,22 @@ func (c *Client) giveBack(conn *Conn, former []string) {
 		return
 	}
 	c.Log.Info("gave back the subscriptions of an earlier configuration", "filters", former)
-	c.remember(nil, c.Filters)
+	c.rememberFilters(nil, c.Filters)
 }
 
-// remember writes filters, unless they are known.
-func (c *Client) remember(known, filters []string) {
+// rememberFilters stores filters if they differ from the known ones.
+func (c *Client) rememberFilters(known, filters []string) {
 	known, filters = slices.Sorted(slices.Values(known)), slices.Sorted(slices.Values(filters))
 	if slices.Equal(known, filters) {
 		return
 	}
 	if err := c.Memory.RememberFilters(filters); err != nil {
-		c.Log.Warn("cannot remember what is subscribed to; should the topics change, old ones may still arrive, as unrouted", "error", err)
+		c.Log.Warn("cannot store the subscriptions; if the topics change, messages on the old ones may still arrive, as unrouted", "error", err)
 	}
 }
 
-// subscribe returns the filters that the broker refused. A failure of the
-// request itself ends the connection.
+// subscribe returns the filters that the broker refused. If the request itself
+// fails, it ends the connection.
 func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 	if len(filters) == 0 {
 		return nil
@@ -83,12 +83,12 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 		ask[f] = byte(c.Config.QoS)
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
-	if !conn.awaits(context.Background(), token.Done(), subscribeTimeout) {
-		conn.fail(errors.New("stream: subscribe: no answer from the broker"))
+	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
+		conn.fail(errors.New("mqtt: subscribe: no answer from the broker"))
 		return nil
 	}
 	if err := token.Error(); err != nil {
-		conn.fail(fmt.Errorf("stream: subscribe: %w", err))
+		conn.fail(fmt.Errorf("mqtt: subscribe: %w", err))
 		return nil
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {

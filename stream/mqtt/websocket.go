@@ -16,9 +16,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// maxHandshake is the most that a server may send, in bytes, before the websocket
-// is open: certificates and the headers of an HTTP response, which the HTTP
-// library reads without a bound.
+// maxHandshake bounds the bytes that a server may send before the websocket is open:
+// certificates, and the headers of an HTTP response, which the HTTP library reads
+// without a bound.
 const maxHandshake = 256 << 10
 
 // dialWebsocket opens a websocket to a broker (MQTT 3.1.1, section 6).
@@ -38,7 +38,7 @@ func dialWebsocket(ctx context.Context, u *url.URL, tlsConfig *tls.Config, withi
 	}
 	ws, _, err := d.DialContext(ctx, u.String(), nil)
 	if err != nil {
-		if opening != nil && opening.left.Load() <= 0 { // the HTTP library hides why it could not read on
+		if opening != nil && opening.left.Load() <= 0 { // the HTTP library hides the cause
 			err = errHandshake
 		}
 		return nil, err
@@ -47,13 +47,13 @@ func dialWebsocket(ctx context.Context, u *url.URL, tlsConfig *tls.Config, withi
 	return &websocketConn{Conn: ws}, nil
 }
 
-// openingConn is a connection over which only so much may be read.
+// openingConn is a connection that reads a bounded number of bytes.
 type openingConn struct {
 	net.Conn
-	left atomic.Int64 // bytes
+	left atomic.Int64 // bytes that may be read
 }
 
-var errHandshake = errors.New("stream: open a websocket: the server sends more than a handshake needs; is this the address of a broker's websocket?")
+var errHandshake = errors.New("mqtt: open a websocket: the server sends more than a handshake needs; is this the address of a broker's websocket?")
 
 func (c *openingConn) Read(p []byte) (int, error) {
 	left := c.left.Load()
@@ -67,10 +67,10 @@ func (c *openingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// websocketConn makes a stream of bytes of a websocket's messages.
+// websocketConn reads and writes the messages of a websocket as a stream of bytes.
 type websocketConn struct {
 	*websocket.Conn
-	message io.Reader // that is being read; nil: the next one is
+	message io.Reader // message that is being read; nil: between two
 	writing sync.Mutex
 }
 

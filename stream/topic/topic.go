@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxTopic is the largest topic or filter in bytes (MQTT 3.1.1, section 1.5.3).
+// MaxLength is the largest length of a topic or filter in bytes (MQTT 3.1.1, section 1.5.3).
 const MaxLength = 65535
 
-// matches reports whether filter matches topic (MQTT 3.1.1, section 4.7), and,
-// where topic is itself a filter, whether filter matches all that topic matches.
+// Matches reports whether filter matches topic (MQTT 3.1.1, section 4.7), and,
+// if topic is itself a filter, whether filter matches all topics that it matches.
 func Matches(filter, topic string) bool {
 	if strings.HasPrefix(topic, "$") && (strings.HasPrefix(filter, "+") || strings.HasPrefix(filter, "#")) {
 		return false
@@ -37,7 +37,7 @@ func Matches(filter, topic string) bool {
 	}
 }
 
-// overlap reports whether some topic matches both filters.
+// Overlap reports whether some topic matches both filters.
 func Overlap(a, b string) bool {
 	wild := func(s string) bool { return strings.HasPrefix(s, "+") || strings.HasPrefix(s, "#") }
 	if wild(a) && strings.HasPrefix(b, "$") || wild(b) && strings.HasPrefix(a, "$") {
@@ -65,7 +65,7 @@ func Overlap(a, b string) bool {
 	}
 }
 
-// unshare returns the filter inside a shared subscription, $share/<group>/<filter>.
+// Unshare returns the filter inside a shared subscription, $share/<group>/<filter>.
 func Unshare(filter string) (plain string, shared bool) {
 	rest, ok := strings.CutPrefix(filter, "$share/")
 	if !ok {
@@ -75,7 +75,7 @@ func Unshare(filter string) (plain string, shared bool) {
 	return plain, true
 }
 
-// checkFilter returns an error unless filter may be subscribed to.
+// CheckFilter returns an error unless filter may be subscribed to.
 func CheckFilter(filter string) error {
 	if rest, ok := strings.CutPrefix(filter, "$share/"); ok {
 		group, plain, _ := strings.Cut(rest, "/")
@@ -99,7 +99,7 @@ func CheckFilter(filter string) error {
 	return nil
 }
 
-// checkTopic returns an error unless topic may be published to.
+// Check returns an error unless a message may be published on topic.
 func Check(topic string) error {
 	if err := checkText(topic); err != nil {
 		return err
@@ -124,8 +124,8 @@ func checkText(s string) error {
 	return nil
 }
 
-// isName reports whether s may name a node, a stream or a model: [a-z0-9_-]+,
-// because it is a level of a topic.
+// IsName reports whether s may name a node, a stream or a model: [a-z0-9_-]+,
+// because the name is a level of a topic.
 func IsName(s string) bool {
 	for _, c := range []byte(s) {
 		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
@@ -135,14 +135,14 @@ func IsName(s string) bool {
 	return s != ""
 }
 
-// template is a topic with named levels: "factory/{device}/vibration".
+// Template is a topic with named levels: "factory/{device}/vibration".
 type Template struct {
-	levels []string // "+" where a level is captured or left open
+	levels []string // "+" for a captured or open level
 	Names  []string // of the captured levels, in order
 	at     []int    // index of each captured level
 }
 
-// parseTemplate reads a template. An empty one captures nothing and matches everything.
+// ParseTemplate reads a template. An empty one captures nothing and matches everything.
 func ParseTemplate(s string) (*Template, error) {
 	t := &Template{}
 	if s == "" {
@@ -167,7 +167,7 @@ func ParseTemplate(s string) (*Template, error) {
 
 func (t *Template) Filter() string { return strings.Join(t.levels, "/") }
 
-// capture returns the captured levels of a topic that the template matches.
+// Capture returns the captured levels of a topic that the template matches.
 func (t *Template) Capture(topic string) []string {
 	if len(t.at) == 0 {
 		return nil
@@ -182,8 +182,8 @@ func (t *Template) Capture(topic string) []string {
 	return captured
 }
 
-// arrange returns the levels that other captured under t's names, in t's
-// order; false if other has not captured all of them.
+// Arrange returns the levels that other captured under t's names, in t's order; false
+// if other has not captured all of them.
 func (t *Template) Arrange(other *Template, captured []string) ([]string, bool) {
 	arranged := make([]string, len(t.Names))
 	for i, name := range t.Names {
@@ -196,7 +196,7 @@ func (t *Template) Arrange(other *Template, captured []string) ([]string, bool) 
 	return arranged, true
 }
 
-// router finds the destinations of a topic.
+// Router finds the destinations of a topic.
 type Router[T comparable] struct {
 	routes []route[T]
 }
@@ -206,14 +206,14 @@ type route[T comparable] struct {
 	to     T
 }
 
-// add sends what the subscribed filter matches to a destination.
+// Add routes all topics that the subscribed filter matches to a destination.
 func (r *Router[T]) Add(filter string, to T) {
 	plain, _ := Unshare(filter)
 	r.routes = append(r.routes, route[T]{plain, to})
 }
 
-// find appends the destinations of topic to dst, each once. A topic that MQTT
-// forbids has none.
+// Find appends the destinations of topic to dst, each once. A topic that MQTT forbids
+// has no destination.
 func (r *Router[T]) Find(dst []T, topic string) []T {
 	if Check(topic) != nil {
 		return dst
@@ -227,9 +227,9 @@ func (r *Router[T]) Find(dst []T, topic string) []T {
 	return dst
 }
 
-// subscriptions returns the filters to subscribe to: each once, and none that
-// another one covers, because a broker may send a message once for every
-// subscription that matches it. The pairs that still overlap are returned too.
+// Subscriptions returns the filters to subscribe to: each once, and without those that
+// another one covers, because a broker may send a message once for every matching
+// subscription. It also returns the pairs that still overlap.
 func Subscriptions(filters []string) (subscribe []string, overlaps [][2]string) {
 	distinct := slices.Compact(slices.Sorted(slices.Values(filters)))
 	for _, f := range distinct {

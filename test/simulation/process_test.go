@@ -220,7 +220,7 @@ func (l *process) reload() {
 	}
 	l.cancelNode(stream.ErrReplaced)
 	<-l.nodeResult
-	next.TakeOver()
+	next.Inherit()
 	l.world.mu.Lock()
 	l.node = next
 	l.world.mu.Unlock()

@@ -3,12 +3,12 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"edge/online"
+	"edge/online/train"
 )
 
 // TrainingFlags adds the flags that say how a set is trained offline; the
 // function that it returns completes how once they are parsed.
-func TrainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
+func TrainingFlags(cmd *cobra.Command, how *train.Config) (finish func()) {
 	f := cmd.Flags()
 	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")
 	optimizer := f.String("optimizer", string(how.Optimizer), "adam, or sign with --batch 0")
@@ -22,7 +22,7 @@ func TrainingFlags(cmd *cobra.Command, how *online.Training) (finish func()) {
 	start := f.String("start", string(how.Start), "inducing points from kmeans, a random subset, or classes: half from the class itself")
 	f.Float64Var(&how.Length, "length", how.Length, "first lengthscale, in median distances of two samples")
 	return func() {
-		how.Optimizer, how.Sites = online.Optimizer(*optimizer), online.Sites(*sites)
-		how.Schedule, how.Scaling, how.Start = online.Schedule(*schedule), online.Scaling(*scaling), online.Start(*start)
+		how.Optimizer, how.Sites = train.Optimizer(*optimizer), train.Sites(*sites)
+		how.Schedule, how.Scaling, how.Start = train.Schedule(*schedule), train.Scaling(*scaling), train.Start(*start)
 	}
 }

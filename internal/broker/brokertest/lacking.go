@@ -12,23 +12,20 @@ import (
 	"edge/internal/broker"
 )
 
-// Lacking makes the embedded broker deliver less than it grants.
+// Lacking makes the embedded broker do less than it grants.
 type Lacking struct {
 	mochi.HookBase
-	Undelivered bool // shared subscriptions are granted and receive no message
-	Everybody   bool // each member of a shared subscription receives each message
-	Unretained  bool // retained messages are not sent to subscriptions with a wildcard
+	Undelivered bool // shared subscriptions are granted and sent nothing
+	Everybody   bool // each member of one is sent each message
+	Unretained  bool // what is retained is not sent to a subscription with a wildcard
 }
 
-// ID is the hook's name.
 func (h *Lacking) ID() string { return "lacking" }
 
-// Provides reports which callbacks the hook implements.
 func (h *Lacking) Provides(b byte) bool {
 	return b == mochi.OnSelectSubscribers || b == mochi.OnSubscribe
 }
 
-// OnSelectSubscribers changes the receivers of a message.
 func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet) *mochi.Subscribers {
 	if h.Everybody {
 		for _, members := range subs.Shared {
@@ -43,7 +40,6 @@ func (h *Lacking) OnSelectSubscribers(subs *mochi.Subscribers, _ packets.Packet)
 	return subs
 }
 
-// OnSubscribe keeps retained messages from subscriptions with a wildcard.
 func (h *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet {
 	const never = 2
 	for i := range p.Filters {
@@ -54,7 +50,7 @@ func (h *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet 
 	return p
 }
 
-// Start starts the embedded broker with these defects.
+// Start is a broker that lacks something.
 func (h *Lacking) Start(t *testing.T, addr string) (stop func()) {
 	t.Helper()
 	b, err := broker.StartServer(addr, slog.New(slog.DiscardHandler), h)

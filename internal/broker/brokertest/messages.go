@@ -10,15 +10,15 @@ import (
 	"edge/stream/mqtt"
 )
 
-// Await waits for a message on a topic, retained or not, for which good is true. It
-// returns that message, or else the newest.
+// Await waits for a message on a topic, retained or not, that is good, and
+// returns it, or else the newest.
 func Await(t *testing.T, b *Broker, topic string, good func(payload string) bool) (newest string, ok bool) {
 	t.Helper()
 	var mu sync.Mutex
 	pub := Subscribe(t, b.URL(), []string{topic}, func(_ string, payload []byte) {
 		mu.Lock()
 		defer mu.Unlock()
-		if !ok { // an older retained message may follow it
+		if !ok { // an older one that was retained may come after it
 			newest, ok = string(payload), good(string(payload))
 		}
 	})
@@ -33,8 +33,8 @@ func Await(t *testing.T, b *Broker, topic string, good func(payload string) bool
 	return newest, ok
 }
 
-// Retained returns the retained message of a topic, "" without one. A broker sends
-// retained messages before those that are published later.
+// Retained returns the message that a broker keeps on a topic, "" if there is
+// none: a broker sends those before what is published later.
 func Retained(t *testing.T, broker, topic string) string {
 	t.Helper()
 	var (
@@ -61,7 +61,7 @@ func Retained(t *testing.T, broker, topic string) string {
 		defer mu.Unlock()
 		return all
 	}) {
-		t.Fatalf("the broker does not send the message on %s", mark)
+		t.Fatalf("the broker does not send what was published on %s", mark)
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -69,11 +69,11 @@ func Retained(t *testing.T, broker, topic string) string {
 }
 
 // Subscribe subscribes at QoS 0 and publishes at QoS 1.
-func Subscribe(t *testing.T, connection string, filters []string, receive func(topic string, payload []byte)) *broker.Publisher {
+func Subscribe(t *testing.T, connection string, filters []string, heard func(topic string, payload []byte)) *broker.Publisher {
 	t.Helper()
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { receive(topic, payload) }, func() {})
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, filters, func(topic string, payload []byte, _ bool) { heard(topic, payload) }, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,6 @@
 
 package brokertest
 
-// Slow reports that the long tests run and the others have full length. It needs
-// the build tag slow.
+// slow reports that the long tests run too, and the others at full length. It
+// needs the build tag slow.
 const Slow = false

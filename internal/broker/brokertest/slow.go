@@ -2,5 +2,5 @@
 
 package brokertest
 
-// Slow reports that the long tests run and the others have full length.
+// Slow reports that the long tests run too, and the others at full length.
 const Slow = true

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Patience bounds every wait of these tests. No test passes by reaching it: on a
-// loaded machine an operation of milliseconds can take a minute. TestMain sets it
-// to a fifth of -timeout if that is longer.
+// Patience bounds every wait of these tests. It is never what passes them: a
+// machine may be so loaded that what takes milliseconds takes a minute. TestMain
+// sets it to a fifth of -timeout, where that is more.
 var Patience = 2 * time.Minute
 
-// Missing skips a test that lacks a prerequisite, and fails it in CI.
+// Missing skips a test for want of something; in CI that is a failure.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -21,7 +21,6 @@ func Missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// Eventually reports whether ok becomes true within Patience.
 func Eventually(ok func() bool) bool {
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
@@ -31,8 +30,8 @@ func Eventually(ok func() bool) bool {
 	return false
 }
 
-// Brief returns the size of a test: whole with the build tag slow, less without it
-// and with -short, which is for emulated processors.
+// Brief returns the size of a test: whole with the build tag slow, less without
+// it and with -short, as where a processor is emulated.
 func Brief(whole, less int) int {
 	if testing.Short() || !Slow {
 		return less

@@ -1,0 +1,3 @@
+// Package demo runs a broker, simulated sensors and a daemon in one process and
+// shows how the model learns.
+package demo

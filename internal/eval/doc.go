@@ -1,0 +1,20 @@
+// Package eval scores a model on data files without a broker, trains one offline,
+// and predicts the rows of a file.
+//
+//	Evaluation  the options of edge eval; Each evaluates a file
+//	Run         the loop: every row is predicted, judged and learnt by a Policy
+//	Training    the options of edge train; Run trains on a file
+//	Prediction  the options of edge predict; Run writes a line for each row
+//
+// Four policies decide when a label is learnt, and which prediction is judged:
+//
+//	prequential  each label right after its row; the learner's own prediction
+//	heldOut      each label right after its row; predictions of other rows, afterwards
+//	delayed      labels come rows later or never; the prediction at the row's arrival
+//	active       only the labels that a strategy requests; the prediction of every row
+//
+// Under the prequential policy the scores and the digest equal those of a daemon
+// that received the same rows with the same configuration.
+//
+// Read loop.go and prequential.go, then evaluation.go.
+package eval

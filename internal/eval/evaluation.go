@@ -1,0 +1,275 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/report"
+	"edge/internal/terminal"
+	"edge/online"
+	"edge/online/active"
+	"edge/online/conformal"
+	"edge/online/train"
+	"edge/stream/codec"
+)
+
+// Evaluation holds the options of edge eval.
+type Evaluation struct {
+	ConfigPath, Model string
+	Data              dataset.Options
+	Selection         dataset.Selection
+	Seeds             int // repeats, in mode prequential
+	Overrides
+	Mode    string // prequential, holdout or cv
+	Splits  Splits
+	Arrival Arrival
+	Queries Queries
+	Swap    int // rows after which features swap their columns; 0: never
+
+	config *config.Config // at ConfigPath; nil without
+	learnt online.Config  // of the model in it
+}
+
+// New returns the options of edge eval without flags.
+func New() *Evaluation {
+	return &Evaluation{
+		Seeds: 1, Mode: "prequential",
+		Overrides: Overrides{Noise: -1, Coverage: -1, Abstain: conformal.Abstain{NoveltyAbove: -1, ConfidenceBelow: -1}},
+		Splits:    Splits{Fraction: 0.9, Repeats: 20, Seed: 1, How: train.Default()},
+		Arrival:   Arrival{Fraction: 1},
+		Queries:   Queries{Budgets: []float64{active.Default().Budget}},
+	}
+}
+
+// check reports options that contradict each other or are out of range.
+func (e *Evaluation) check(files []string) error {
+	switch {
+	case e.Mode != "prequential" && e.Mode != "holdout" && e.Mode != "cv":
+		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.Mode)
+	case e.Mode == "prequential" && (e.Splits.Offline || e.Splits.Flips > 0):
+		return errors.New("--passes and --flip-labels need --mode holdout or cv")
+	case e.Mode != "prequential" && e.Seeds > 1:
+		return errors.New("--seeds is for --mode prequential; --mode holdout has --repeats and --seed")
+	case e.Arrival.check() != nil:
+		return e.Arrival.check()
+	case e.Mode != "prequential" && !e.Arrival.Plain():
+		return errors.New("--delay, --label-fraction and --missing are for --mode prequential")
+	case e.Splits.Repeats < 1 || e.Splits.Fraction <= 0 || e.Splits.Fraction >= 1 || e.Splits.Flips < 0 || e.Splits.Flips >= 1:
+		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
+	case e.Seeds < 1:
+		return errors.New("--seeds: want 1 or more")
+	case len(e.Queries.Strategies) > 0 && (e.Mode != "prequential" || !e.Arrival.Plain()):
+		return errors.New("--query is for --mode prequential, without late or missing labels")
+	case e.Queries.Full && len(e.Queries.Strategies) == 0:
+		return errors.New("--against-full needs --query")
+	case e.Selection.Within != nil && e.Selection.Shuffle == nil:
+		return errors.New("--shuffle-within needs --shuffle SEED")
+	case e.Selection.Within != nil && len(files) > 1:
+		return errors.New("--shuffle-within describes one file: give one file")
+	case slices.ContainsFunc(e.Selection.Within, func(n int) bool { return n < 1 }):
+		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
+	case e.Selection.First < 0 || e.Batch < 0 || e.Inducing < 0 || e.Swap < 0:
+		return errors.New("--first, --batch, --inducing and --abrupt: want a number above 0")
+	case e.Model != "" && e.ConfigPath == "":
+		return errors.New("--model names a model of a configuration: give -c FILE")
+	}
+	_, err := e.Queries.each()
+	return err
+}
+
+// Prepare checks the options and reads the configuration.
+func (e *Evaluation) Prepare(files []string) error {
+	e.Arrival.Seed = e.Splits.Seed
+	if err := e.check(files); err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	return e.configure()
+}
+
+// Each evaluates one file, once for each strategy and budget of active learning,
+// and passes every report to use.
+func (e *Evaluation) Each(ctx context.Context, file string, errOut io.Writer, use func(*report.Report) error) error {
+	queries, err := e.Queries.each()
+	if err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	for _, q := range queries {
+		r, err := e.file(ctx, file, q, errOut)
+		if errors.Is(err, ErrInterrupted) {
+			return fmt.Errorf("eval: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := use(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file evaluates one file, with as many shuffles as the options demand.
+func (e *Evaluation) file(ctx context.Context, path string, query active.Config, errOut io.Writer) (*report.Report, error) {
+	if e.Mode != "prequential" {
+		return e.splits(ctx, path, errOut)
+	}
+	columns, err := dataset.TakeCensus(path, e.Data.Of(e.learnt.Features))
+	if err != nil {
+		return nil, err
+	}
+	var reports []*report.Report
+	for i := range e.Seeds {
+		s := e.Selection
+		if s.Shuffle != nil {
+			seed := *s.Shuffle + uint64(i)
+			s.Shuffle = &seed
+		}
+		r, err := e.once(ctx, path, s, columns, query, i, errOut)
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, r)
+	}
+	if e.Seeds == 1 {
+		return reports[0], nil
+	}
+	return report.Mean(reports), nil
+}
+
+// stream returns the configuration of the model that learns d, and the rows of s
+// in the order in which it receives them.
+func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, columns dataset.Census) (cfg online.Config, rows dataset.Rows, err error) {
+	cfg = e.learnerConfig(d, columns)
+	all, err := s.Of(d)
+	return cfg, &swappedRows{rows: all, period: e.Swap}, err
+}
+
+// Usable opens a file and returns the rows of the first order that can be learnt,
+// and the configuration of the model that learns them. The caller closes the file.
+func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cfg online.Config, classes []string, err error) {
+	columns, err := dataset.TakeCensus(path, e.Data.Of(e.learnt.Features))
+	if err != nil {
+		return nil, nil, cfg, nil, err
+	}
+	if d, err = dataset.Open(path, e.Data.Of(e.learnt.Features)); err != nil {
+		return nil, nil, cfg, nil, err
+	}
+	cfg, all, err := e.stream(d, e.Selection, columns)
+	if err != nil {
+		return nil, nil, cfg, nil, errors.Join(err, d.Close())
+	}
+	return d, &usableRows{rows: all, how: e.Arrival.OnMissing}, cfg, columns.Classes, nil
+}
+
+// once evaluates one file in one order; repeat counts the earlier evaluations of
+// the file, which had other seeds.
+func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, columns dataset.Census, query active.Config, repeat int, errOut io.Writer) (*report.Report, error) {
+	d, err := dataset.Open(path, e.Data.Of(e.learnt.Features))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	e.Data.Warn(errOut, path, d)
+	cfg, rows, err := e.stream(d, s, columns)
+	if err != nil {
+		return nil, err
+	}
+	cfg.ApplyDefaults(query)
+	if s.Shuffle == nil {
+		cfg.Seed += uint64(repeat)
+	}
+	learner, err := online.NewLearner(cfg)
+	if err != nil {
+		return nil, exit.With(exit.Config, err)
+	}
+	total := columns.Rows
+	if s.First > 0 {
+		total = min(total, s.First)
+	}
+	bar := terminal.NewProgress(errOut, total, d.Name)
+	defer bar.Close()
+	policy, rows, leftOut := e.policy(learner, rows, query, total, columns.Gaps > 0)
+	result, err := runStream(ctx, d.Name, learner, rows, policy, bar.Add)
+	if err != nil {
+		return nil, err
+	}
+	if n := leftOut(); n == total {
+		return nil, fmt.Errorf("%s: %w", path, errNoRows)
+	} else if n > 0 {
+		fmt.Fprintf(errOut, "%s: %d of %d rows lack features or a label and are left out; on_missing is %s: --on-missing %s takes those that have some features\n",
+			d.Name, n, total, e.Arrival.OnMissing, codec.OnMissingMarginalise)
+	}
+	if c := learner.Counters(); c.StepsRefused+c.LabelsRefused > 0 {
+		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
+			d.Name, c.StepsRefused, c.LabelsRefused)
+	}
+	result.Charts.Settings = settings(learner.Config())
+	if result.Seed = cfg.Seed; s.Shuffle != nil {
+		result.Seed = *s.Shuffle
+	}
+	return result, nil
+}
+
+// policy returns the policy that the options demand, the rows as it receives them,
+// and a function that counts the rows left out for missing features or labels.
+func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query active.Config, total int, gaps bool) (streamPolicy, dataset.Rows, func() int) {
+	switch {
+	case query.Enabled():
+		size := max(e.Batch, 1)
+		if query.Strategy == report.EveryLabel {
+			size = learner.Config().Batch.MaxSize
+		}
+		usable := &usableRows{rows: rows, how: e.Arrival.OnMissing, means: func() []float64 { return meansOf(learner.Posterior()) }}
+		return newActive(query, learner, size, total), usable, func() int { return usable.leftOut }
+	case e.Arrival.Plain() && !gaps:
+		return newPrequential(learner, total), rows, func() int { return 0 }
+	}
+	p := newDelayed(e.Arrival, learner)
+	return p, rows, func() int { return p.rejected }
+}
+
+// configure reads the configuration, and takes on_missing from it unless a flag
+// sets it.
+func (e *Evaluation) configure() error {
+	if err := e.Data.Check(); err != nil {
+		return exit.With(exit.Usage, err)
+	}
+	if e.ConfigPath == "" {
+		e.Arrival.OnMissing = cmp.Or(e.Arrival.OnMissing, codec.OnMissingMarginalise)
+		return nil
+	}
+	c, err := config.Load(e.ConfigPath)
+	if err != nil {
+		return err
+	}
+	if e.learnt, err = c.Learner(e.Model); err != nil {
+		return exit.With(exit.Config, err)
+	}
+	e.config = c
+	e.Arrival.OnMissing = cmp.Or(e.Arrival.OnMissing, onMissing(c, e.Model))
+	return nil
+}
+
+// learnerConfig returns the configuration of the model that learns d.
+func (e *Evaluation) learnerConfig(d *dataset.File, columns dataset.Census) online.Config {
+	cfg := e.learnt
+	if e.config == nil {
+		cfg = online.DefaultConfig()
+		cfg.Inducing = 0 // the default depends on active learning
+		cfg.Features = d.Features
+		cfg.Classes.Names = columns.Classes
+		cfg.Classes.Max = max(cfg.Classes.Max, len(columns.Classes))
+	} else if c := e.config; len(e.Queries.Strategies) > 0 && c.Models[cmp.Or(e.Model, slices.Sorted(maps.Keys(c.Models))[0])].Learner.Inducing == 0 {
+		cfg.Inducing = 0 // the default depends on --query, not on the model
+	}
+	e.apply(&cfg, e.Splits.Offline)
+	return cfg
+}

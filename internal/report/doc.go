@@ -1,0 +1,18 @@
+// Package report describes how well a model classified a data file or a stream,
+// and prints it as a table, as JSON or as a page with charts.
+//
+//	Report     scores, curves and sizes of one data set: the object of --json
+//	Charts     confusion matrix and reliability bins, for the page alone
+//	Mean       the mean of several reports, with standard errors
+//	Curve      collects error and log loss over a stream in bounded memory
+//	Tenths     collects the scores of each tenth of a stream
+//	Asked      the labels that active learning requested
+//	Published  the latency of a daemon's predictions, for edge replay
+//	Training   what edge train prints
+//	Page       one self-contained HTML file: SVG charts, no external resource
+//
+// EventView, ModelSummary and CoursePoint are what the daemon's page, its API and
+// edge top show of a model.
+//
+// Read report.go, then curve.go; table.go prints, page.go and plot.go draw.
+package report

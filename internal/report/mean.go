@@ -1,0 +1,79 @@
+package report
+
+import (
+	"math"
+
+	"edge/online/score"
+)
+
+// Run is one repeat of several.
+type Run struct {
+	Seed     uint64     `json:"seed"` // of the shuffle or split; without either, of the model
+	Error    float64    `json:"error"`
+	NLL      float64    `json:"nll"`
+	Brier    float64    `json:"brier"`
+	ECE      float64    `json:"ece"`
+	MacroF1  float64    `json:"macro_f1"`
+	Balanced score.Real `json:"balanced_accuracy"`
+	Kappa    score.Real `json:"kappa"`
+	Digest   string     `json:"digest"`
+}
+
+// RunError returns the error of a run, for StandardError.
+func RunError(r Run) float64 { return r.Error }
+
+// RunNLL returns the log loss of a run, for StandardError.
+func RunNLL(r Run) float64 { return r.NLL }
+
+// StandardError returns the standard error of a figure's mean over the runs; 0
+// for a single run. Folds and splits of one set overlap, which makes the true
+// standard error larger.
+func StandardError(runs []Run, figure func(Run) float64) float64 {
+	n := float64(len(runs))
+	if n < 2 {
+		return 0
+	}
+	var mean, ss float64
+	for _, r := range runs {
+		mean += figure(r) / n
+	}
+	for _, r := range runs {
+		ss += (figure(r) - mean) * (figure(r) - mean)
+	}
+	return math.Sqrt(ss / (n - 1) / n)
+}
+
+// Mean returns the mean over repeats, with the speed and size of the last one and
+// the curve of the first. Scores that belong to one run alone are left out; the
+// charts pool the samples of all runs.
+func Mean(reports []*Report) *Report {
+	mean := *reports[len(reports)-1]
+	mean.Figures = Figures{}
+	mean.Seconds, mean.Digest, mean.Tenths, mean.Curve = 0, "", nil, reports[0].Curve
+	n := float64(len(reports))
+	for _, r := range reports {
+		mean.Error += r.Error / n
+		mean.NLL += r.NLL / n
+		mean.Brier += r.Brier / n
+		mean.ECE += r.ECE / n
+		mean.MacroF1 += r.MacroF1 / n
+		mean.Balanced += r.Balanced / score.Real(n)
+		mean.Kappa += r.Kappa / score.Real(n)
+		mean.Seconds += r.Seconds / n
+		mean.Runs = append(mean.Runs, Run{r.Seed, r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, r.Digest})
+	}
+	mean.StandardErrors = StandardErrors{
+		ErrorSE: StandardError(mean.Runs, RunError), NLLSE: StandardError(mean.Runs, RunNLL),
+		BrierSE:    StandardError(mean.Runs, func(r Run) float64 { return r.Brier }),
+		ECESE:      StandardError(mean.Runs, func(r Run) float64 { return r.ECE }),
+		MacroF1SE:  StandardError(mean.Runs, func(r Run) float64 { return r.MacroF1 }),
+		BalancedSE: score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Balanced) })),
+		KappaSE:    score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) })),
+	}
+	mean.Asked = meanAsked(reports)
+	mean.Charts = pool(reports)
+	if mean.Seconds > 0 {
+		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds
+	}
+	return &mean
+}

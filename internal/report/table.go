@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+
+	"edge/internal/terminal"
+	"edge/online/score"
+)
+
+// Figure formats a score of n samples, as – for n = 0.
+func Figure(n uint64, format string, v float64) string {
+	if n == 0 {
+		return "–"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// Print writes a table with a line for each report.
+func Print(w io.Writer, reports []*Report) error {
+	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
+	for _, r := range reports {
+		digest, state := r.Digest[:min(12, len(r.Digest))], terminal.Bytes(uint64(r.StateBytes))
+		if len(r.Runs) > 0 {
+			digest = fmt.Sprintf("mean of %d", len(r.Runs))
+		}
+		if r.Published != nil {
+			digest, state = "published", "–"
+		}
+		covered, size, kept := "–", "–", "–"
+		if s := r.Sets; s != nil {
+			covered, size = fmt.Sprintf("%.4f", s.Covered), fmt.Sprintf("%.3f", s.Size)
+		}
+		if a := r.Abstained; a != nil {
+			kept = fmt.Sprintf("%.3f (error %.4f)", a.Kept, a.Error)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t", r.Dataset, r.Samples, len(r.Classes))
+		for _, f := range [][2]float64{{r.Error, r.ErrorSE}, {r.NLL, r.NLLSE}, {r.Brier, r.BrierSE}, {r.ECE, r.ECESE}, {r.MacroF1, r.MacroF1SE},
+			{float64(r.Balanced), float64(r.BalancedSE)}, {float64(r.Kappa), float64(r.KappaSE)}} {
+			if len(r.Runs) > 1 {
+				fmt.Fprintf(t, "%.4f ± %.4f\t", f[0], f[1])
+			} else {
+				fmt.Fprintf(t, "%s\t", Figure(r.Samples, "%.4f", f[0]))
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\t\n", baseline(&r.Prior), baseline(&r.Last), covered, size, kept, r.SamplesPerSecond, state, digest)
+	}
+	return t.Flush()
+}
+
+// PrintPublished writes the table of Print, and a second one with requests,
+// abstentions and latency of the published predictions.
+func PrintPublished(w io.Writer, reports []*Report) error {
+	if err := Print(w, reports); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "node\tmodel\trows\tunanswered\tqueries\tabstained\tlatency mean\tp50\tp99\tround trip mean\tp50\tp99\t")
+	for _, r := range reports {
+		p := r.Published
+		var abstained float64
+		if a := r.Abstained; a != nil {
+			abstained = math.Round((1 - float64(a.Kept)) * float64(a.N))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%.0f", p.Node, p.Model, p.Rows, p.Unanswered, p.Queries, abstained)
+		for _, d := range []*Durations{&p.Latency, &p.RoundTrip} {
+			for _, s := range []float64{d.Mean, d.P50, d.P99} {
+				fmt.Fprintf(t, "\t%.2f ms", 1000*s)
+			}
+		}
+		fmt.Fprintln(t, "\t")
+	}
+	return t.Flush()
+}
+
+// baseline formats error and log loss of a baseline.
+func baseline(b *score.Baseline) string {
+	if b.N == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f/%.3f", b.Error, b.NLL)
+}

@@ -1,6 +1,0 @@
-//go:build blas && !openblas
-
-package dense
-
-// gonum has no exponential of vectors: the functions are plain Go here.
-func init() { vectorised = false }

@@ -1,0 +1,18 @@
+// Package mixture combines the answers of several forgetting horizons, and corrects
+// them by the order of the labels.
+//
+// A Mixture learns the parts of a model.Posterior that combine answers:
+//
+//   - Weights of the H horizons: a Bayesian mixture that forgets;
+//   - Pool.Weights of the pool's members, logarithmic opinion pools that sharpen
+//     the answer or weigh it with the chain of labels: another such mixture;
+//   - Pool.Moves, Pool.Last and Pool.Stack.Recent: the chain of labels;
+//   - Pool.Stack: two blends whose exponents follow Newton's steps, and a soft-max
+//     regression on the features.
+//
+// Every sample is judged first, and then learnt with its minibatch.
+//
+// References: Genest & Zidek (1986), "Combining probability distributions"; Wolpert
+// (1992), "Stacked generalization"; Duchi, Hazan & Singer (2011), "Adaptive
+// subgradient methods".
+package mixture

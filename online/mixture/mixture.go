@@ -1,0 +1,192 @@
+package mixture
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// Config holds the settings of a Mixture.
+type Config struct {
+	Features int  // D
+	Horizons int  // H
+	Chain    bool // the order of the labels counts
+	Always   bool // only members that use the chain answer
+
+	// FewLabels: labels are requested for selected samples. The members alone then
+	// answer for samples without a place in the order of the labels: exponents that
+	// were learnt from the hardest samples do not hold for the others.
+	FewLabels bool
+}
+
+const (
+	memory  = 500   // observations that the weights of horizons and members remember
+	minProb = 1e-12 // floor of a probability before its logarithm
+	earned  = -30   // log weight of a member that has to earn its weight
+)
+
+// Mixture learns how the answers of a posterior are combined. It is
+// single-threaded, and keeps Weights and Pool of the posterior that it was made
+// with up to date.
+type Mixture struct {
+	cfg  Config
+	view *model.Posterior
+
+	horizons, saved []float64 // H  log weights, the largest 0; their copy for Undo
+	members         []float64 // log weights of the pool's members, the largest 0
+	pending         []float64 // Σ log p_m(label) of the minibatch that is filling
+	ordered         blend     // of model.Stack
+	plain           blend
+	regression      regression
+}
+
+// New returns a mixture in which all members have the same weight.
+func New(cfg Config, view *model.Posterior) *Mixture {
+	floats := func(n int) []float64 { return make([]float64, n) }
+	m := &Mixture{cfg: cfg, view: view, members: floats(len(model.Members)), pending: floats(len(model.Members))}
+	view.Pool = model.Pool{Weights: floats(len(model.Members)), Last: -1}
+	m.setMembers()
+	m.startStack()
+	return m
+}
+
+// weigh updates the log weights of a mixture by evidence, the sum of each
+// member's log probabilities of n labels, and makes the largest 0: a Bayesian
+// mixture that forgets, with a memory in observations. The n samples were predicted
+// by the same model, so that the errors of neighbours are one error: they count as √n.
+func weigh(logw, evidence []float64, n int, memory float64) {
+	top, one := math.Inf(-1), 1/math.Sqrt(float64(n))
+	for h := range logw {
+		logw[h] = logw[h]*max(0, 1-float64(n)/memory) + one*evidence[h]
+		top = max(top, logw[h])
+	}
+	for h := range logw {
+		logw[h] -= top
+	}
+}
+
+// ResetHorizons gives every horizon the same weight.
+func (m *Mixture) ResetHorizons() {
+	m.horizons = make([]float64, m.cfg.Horizons)
+	m.view.Weights = make([]float64, m.cfg.Horizons)
+	m.setHorizons()
+}
+
+// WeighHorizons updates the weights of the horizons by evidence, the sums of their
+// log probabilities of the n labels of a minibatch.
+func (m *Mixture) WeighHorizons(evidence []float64, n int) {
+	weigh(m.horizons, evidence, n, memory)
+	m.setHorizons()
+}
+
+// setHorizons stores softmax(horizons) in the view.
+func (m *Mixture) setHorizons() {
+	weights := m.view.Weights
+	var sum float64
+	for h, v := range m.horizons {
+		weights[h] = math.Exp(v)
+		sum += weights[h]
+	}
+	for h := range weights {
+		weights[h] /= sum
+	}
+}
+
+// Save copies the weights of the horizons, for Undo.
+func (m *Mixture) Save() { m.saved = append(m.saved[:0], m.horizons...) }
+
+// Undo restores the weights of the last Save.
+func (m *Mixture) Undo() {
+	copy(m.horizons, m.saved)
+	m.setHorizons()
+}
+
+// Observe adds the evidence of a sample of a class, with that weight, of which the
+// last prediction of the view is in ws. The class has a latent function.
+func (m *Mixture) Observe(class int, weight float64, ws *model.Workspace) {
+	answers := ws.PerMember()
+	c := len(answers) / len(model.Members)
+	for i := range m.pending {
+		m.pending[i] += weight * math.Log(max(answers[i*c+class], minProb))
+	}
+	m.ordered.observe(ws.Ordered(), class, weight)
+	m.plain.observe(ws.Plain(m.view), class, weight)
+}
+
+// HorizonEvidence is log p_h(label) of horizon h for a sample whose last
+// prediction is in ws; latent is the latent function of its label.
+func (m *Mixture) HorizonEvidence(h, latent int, ws *model.Workspace) float64 {
+	return math.Log(max(ws.PerHorizon()[h*len(m.view.Latent)+latent], minProb))
+}
+
+// Learn updates the weights of the members and the exponents of the blends by the
+// n samples of the minibatch. It does so even if the model's step is refused: the
+// predictions were made.
+func (m *Mixture) Learn(n int) {
+	weigh(m.members, m.pending, n, memory)
+	clear(m.pending)
+	m.setMembers()
+	v := &m.view.Pool.Stack
+	m.ordered.learn(&v.Ordered, n)
+	m.plain.learn(&v.Plain, n)
+	m.setStack()
+}
+
+// Grow makes room for the classes that were added to the view since it had old.
+func (m *Mixture) Grow(old int) {
+	m.growChain(old)
+	m.growRecent(old)
+	m.growRegression()
+}
+
+// NextLabel appends a label to the chain.
+func (m *Mixture) NextLabel(class int) {
+	m.extendChain(class)
+	m.noteRecent(class)
+}
+
+// DropClass removes class k. To maps each class before to its index afterwards.
+func (m *Mixture) DropClass(k int, to []int) {
+	m.dropFromChain(k, to)
+	m.dropFromRecent(k, len(to))
+	m.dropFromRegression(k)
+}
+
+// TrustBank lets the bank's mixture alone answer, until the stream shows that it
+// should be corrected: for a model that was fitted to a set that is no stream.
+func (m *Mixture) TrustBank() {
+	for i, member := range model.Members {
+		if m.members[i] = earned; member == (model.Member{Sharpness: 1}) {
+			m.members[i] = 0
+		}
+	}
+	m.setMembers()
+	m.distrustStack()
+}
+
+// EncodeHorizons appends the log weights of the horizons.
+func (m *Mixture) EncodeHorizons(e *wire.Encoder) { e.Floats(m.horizons) }
+
+// DecodeHorizons reads the values that EncodeHorizons wrote.
+func (m *Mixture) DecodeHorizons(d *wire.Decoder) {
+	m.ResetHorizons()
+	d.Fill(m.horizons, "horizons' weights")
+	m.setHorizons()
+}
+
+// appendWithout appends s without element k of each row of c.
+func appendWithout(dst, s []float64, k, c int) []float64 {
+	for row := range slices.Chunk(s, c) {
+		dst = append(append(dst, row[:k]...), row[k+1:]...)
+	}
+	return dst
+}
+
+// scale multiplies x by f.
+func scale(f float64, x []float64) {
+	for i := range x {
+		x[i] *= f
+	}
+}

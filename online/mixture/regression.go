@@ -1,0 +1,132 @@
+package mixture
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// regression learns model.Stack.Linear by a step of stochastic gradient descent
+// for each label, in order. The rate of each weight w follows from its past
+// gradients, which fade:
+//
+//	g = x_j·(P(y=k | x) − [k is the label])·weight
+//	G ← (1 − 1/memory)·G + g²,     w ← w − rate·g/(√G + tiny)
+//
+// so that features of any scale, and any number of them, learn alike. Every build
+// of the model starts it again with all labels of the build.
+//
+// Source: Duchi, Hazan & Singer (2011), "Adaptive subgradient methods"; the
+// fading sum keeps the rate from vanishing.
+type regression struct {
+	squares []float64 // C×(D+1)  G
+	x       []float64 // D+1  scratch; the last is the constant 1
+	logs    []float64 // C  scratch
+}
+
+const (
+	linearRate   = 0.03
+	linearMemory = 5000 // labels
+	linearTiny   = 1e-4
+)
+
+// StartRegression begins with weights of 0.
+func (m *Mixture) StartRegression() {
+	m.regression, m.view.Pool.Stack.Linear = regression{}, model.Regression{D: m.cfg.Features}
+	m.growRegression()
+}
+
+// growRegression makes room for the classes that were added to the view, once the
+// model is built.
+func (m *Mixture) growRegression() {
+	r, v := &m.regression, &m.view.Pool.Stack.Linear
+	n := len(m.view.Names) * (m.cfg.Features + 1)
+	if !m.view.Built() || len(v.W) >= n {
+		return
+	}
+	v.D = m.cfg.Features
+	w, squares := make([]float64, n), make([]float64, n)
+	copy(w, v.W)
+	copy(squares, r.squares)
+	v.W, r.squares = w, squares
+	r.x, r.logs = append(make([]float64, m.cfg.Features), 1), make([]float64, len(m.view.Names))
+}
+
+// LearnRegression learns samples in order.
+//
+//	x        n×D  raw
+//	labels   n    classes
+//	weights  n
+func (m *Mixture) LearnRegression(x []float64, labels []int, weights []float64) {
+	r, v := &m.regression, &m.view.Pool.Stack.Linear
+	if len(v.W) == 0 {
+		return
+	}
+	d, fade := m.cfg.Features, 1-1./linearMemory
+	for i, label := range labels {
+		m.view.Scale.To(r.x[:d], x[i*d:(i+1)*d])
+		for j, v := range r.x {
+			if v-v != 0 { // missing
+				r.x[j] = 0
+			}
+		}
+		v.LogsTo(r.logs, r.x[:d])
+		for k, logp := range r.logs {
+			miss := math.Exp(logp)
+			if k == label {
+				miss--
+			}
+			miss *= weights[i]
+			row := k * (d + 1)
+			w, squares := v.W[row:row+d+1], r.squares[row:row+d+1]
+			for j, v := range r.x {
+				g := miss * v
+				squares[j] = fade*squares[j] + g*g
+				w[j] -= linearRate * g / (math.Sqrt(squares[j]) + linearTiny)
+			}
+		}
+	}
+}
+
+// dropFromRegression removes class k.
+func (m *Mixture) dropFromRegression(k int) {
+	r, v := &m.regression, &m.view.Pool.Stack.Linear
+	if len(v.W) == 0 {
+		return
+	}
+	from, to := k*(m.cfg.Features+1), (k+1)*(m.cfg.Features+1)
+	v.W, r.squares = slices.Concat(v.W[:from], v.W[to:]), slices.Concat(r.squares[:from], r.squares[to:])
+	r.logs = r.logs[:len(r.logs)-1]
+}
+
+// EncodeRegression appends weights and gradients.
+func (m *Mixture) EncodeRegression(e *wire.Encoder) {
+	if m.view.Built() { // otherwise the next build starts it again
+		e.Floats(m.view.Pool.Stack.Linear.W)
+		e.Floats(m.regression.squares)
+	}
+}
+
+// DecodeRegression reads the values that EncodeRegression wrote.
+func (m *Mixture) DecodeRegression(d *wire.Decoder) {
+	n := len(m.view.Names) * (m.cfg.Features + 1)
+	w, squares := d.Floats(n, "regression"), d.Floats(n, "regression")
+	for i, v := range w {
+		if v-v != 0 || !(squares[i] >= 0 && squares[i] <= math.MaxFloat64) {
+			d.Fail("regression holds a number that is not finite, or a negative square")
+			return
+		}
+	}
+	if d.Err() != nil {
+		return
+	}
+	if !m.view.Built() {
+		d.Fail("regression without a model")
+		return
+	}
+	m.growRegression()
+	copy(m.view.Pool.Stack.Linear.W, w)
+	copy(m.regression.squares, squares)
+}

@@ -1,0 +1,150 @@
+package sep
+
+import (
+	"edge/online/wire"
+)
+
+// EncodeScale appends the feature scaling, and once the warm-up is over the
+// standard deviations at its end.
+func (b *Bank) EncodeScale(e *wire.Encoder, warm bool) {
+	e.Floats(b.view.Scale.Mu)
+	e.Floats(b.view.Scale.Sd)
+	if warm {
+		e.Floats(b.sd0)
+	}
+}
+
+// DecodeScale reads the values that EncodeScale wrote.
+func (b *Bank) DecodeScale(d *wire.Decoder, warm bool) {
+	d.Fill(b.view.Scale.Mu, "scale")
+	d.Fill(b.view.Scale.Sd, "scale")
+	for _, sd := range b.view.Scale.Sd {
+		if !(sd > 0) {
+			d.Fail("a standard deviation is not positive")
+		}
+	}
+	if warm {
+		b.sd0 = d.Floats(b.cfg.Features, "scale")
+	}
+}
+
+// EncodeParams appends the sizes of the model, its parameters and the optimiser.
+func (b *Bank) EncodeParams(e *wire.Encoder) {
+	e.Int(len(b.winY))
+	e.Int(len(b.view.Latent))
+	e.Ints(b.view.Latent)
+	e.Floats(b.params.Theta)
+	e.Floats(b.opt.M)
+	e.Floats(b.opt.V)
+	e.Uint(b.opt.Steps)
+}
+
+// DecodeParams reads the values that EncodeParams wrote, and returns the size of
+// the window for DecodeSites.
+//
+//	classes  the number of classes
+//	window   the largest possible window
+//	pending  samples in the minibatch that is filling: as many have to fit
+func (b *Bank) DecodeParams(d *wire.Decoder, classes, window, pending int) (n int) {
+	scale := b.view.Scale
+	n = d.Int(window+Replay, "window")
+	// Minibatch and window of a larger minibatch size still fit.
+	b.makeRoom(max(b.cfg.Batch, pending+1), n)
+	b.allocate()
+	copy(b.view.Scale.Mu, scale.Mu)
+	copy(b.view.Scale.Sd, scale.Sd)
+	c := d.Int(classes, "number of latent functions")
+	b.reserve(c)
+	seen := make([]bool, classes)
+	for _, k := range d.Ints(c, classes, "class of a latent function") {
+		if d.Err() != nil {
+			return 0
+		}
+		if seen[k] {
+			d.Fail("two latent functions of one class")
+			return 0
+		}
+		seen[k] = true
+		b.Grow(k)
+	}
+	d.Fill(b.params.Theta, "parameters")
+	d.Fill(b.opt.M, "optimiser")
+	d.Fill(b.opt.V, "optimiser")
+	b.opt.Steps = d.Uint()
+	return n
+}
+
+// EncodeSites appends the window and the sites of every horizon: of A the lower
+// triangles alone.
+func (b *Bank) EncodeSites(e *wire.Encoder) {
+	m := b.cfg.Inducing
+	e.Floats(b.winX)
+	e.Ints(b.winY)
+	for h := range b.sites {
+		z := &b.sites[h]
+		for k := range b.view.Latent {
+			for i := range m {
+				at := (k*m + i) * m
+				e.Floats(z.A[at : at+i+1])
+			}
+			at := k * b.capacity
+			e.Floats(z.s1[at : at+len(b.winY)])
+			e.Floats(z.s2[at : at+len(b.winY)])
+		}
+		e.Floats(z.b)
+	}
+}
+
+// DecodeSites reads the values that EncodeSites wrote, with a window of n points
+// of weight 1, and computes the posteriors.
+func (b *Bank) DecodeSites(d *wire.Decoder, n int) {
+	m, c := b.cfg.Inducing, len(b.view.Latent)
+	b.winX = append(b.winX[:0], d.Floats(n*b.cfg.Features, "window")...)
+	b.winY = append(b.winY[:0], d.Ints(n, c, "label")...)
+	b.winW = b.winW[:0]
+	for range n {
+		b.winW = append(b.winW, 1)
+	}
+	for h := range b.sites {
+		z := &b.sites[h]
+		for k := range c {
+			for i := range m {
+				at := (k*m + i) * m
+				d.Fill(z.A[at:at+i+1], "absorbed sites")
+			}
+			at := k * b.capacity
+			d.Fill(z.s1[at:at+n], "sites")
+			d.Fill(z.s2[at:at+n], "sites")
+		}
+		d.Fill(z.b, "absorbed sites")
+	}
+	if d.Err() != nil {
+		return
+	}
+	err := b.setBases()
+	if err == nil {
+		err = b.Refresh()
+	}
+	if err != nil {
+		d.Abort(err)
+	}
+}
+
+// EncodeFiltered appends the number of filtered samples; nothing for none.
+func (b *Bank) EncodeFiltered(e *wire.Encoder) {
+	if b.filtered > 0 {
+		e.Int(b.filtered)
+	}
+}
+
+// DecodeFiltered reads the value that EncodeFiltered wrote, and computes the
+// posteriors anew.
+func (b *Bank) DecodeFiltered(d *wire.Decoder) {
+	b.filtered = d.Int(min(Replay-1, len(b.winY)), "number of filtered samples")
+	if d.Err() != nil {
+		return
+	}
+	if err := b.Refresh(); err != nil {
+		d.Abort(err)
+	}
+}

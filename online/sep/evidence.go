@@ -1,0 +1,168 @@
+package sep
+
+import (
+	"edge/model"
+	"edge/model/dense"
+)
+
+// Evidence turns the gradient of the new samples' log evidence with respect to
+// their whitened features into the gradient with respect to the parameters.
+//
+// The objective is F = Σ_i r_i Σ_{k≠y} log Φ(α_ik) with the whitened cavities
+// and r_i held fixed. In whitened coordinates the prior does not depend on the
+// parameters, so that the paper's gradient of log Z_q (eq. 12) has no prior
+// term and equals this one up to a factor.
+type Evidence struct {
+	W    []float64 // input: n×M  ∂F/∂w_i with q_i held fixed
+	Q    []float64 // input: n    ∂F/∂q_i
+	Grad []float64 // output: ∂F/∂Theta, as model.Params.Theta
+
+	kbar, hx          []float64 // n×M, M×D
+	lbar, phi, kk, t2 []float64 // M×M
+	colsum, rowsum    []float64 // M, n
+}
+
+// Resize makes room for n samples of d features and m inducing points, and clears W and Q.
+func (e *Evidence) Resize(n, m, d int) {
+	if e.lbar == nil {
+		e.Grad = make([]float64, m*d+d+3)
+		e.hx = make([]float64, m*d)
+		e.lbar, e.phi, e.kk, e.t2 = make([]float64, m*m), make([]float64, m*m), make([]float64, m*m), make([]float64, m*m)
+		e.colsum = make([]float64, m)
+	}
+	if cap(e.Q) < n {
+		e.W, e.kbar = make([]float64, n*m), make([]float64, n*m)
+		e.Q, e.rowsum = make([]float64, n), make([]float64, n)
+	}
+	e.W, e.kbar, e.Q, e.rowsum = e.W[:n*m], e.kbar[:n*m], e.Q[:n], e.rowsum[:n]
+	clear(e.W)
+	clear(e.Q)
+}
+
+// Backprop stores ∂F/∂Theta in Grad, all but the label noise, in O(n·M(M+D) + M³ + M²D).
+//
+//	x   n×D  the new samples, standardised
+//	kx  n×M  c(x, Z)
+//	w   n×M  their whitened features
+//
+// Source: reverse mode through w = L⁻¹c(Z,x), q = s − |w|² + v0 and the
+// Cholesky factor (Smith 1995; Murray 2016, "Differentiation of the Cholesky
+// decomposition", eq. 9).
+func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []float64) {
+	m, d := b.M, b.D
+	// kbar_i = L⁻ᵀ(wbar_i − 2 qbar_i w_i) = ∂F/∂c(Z,x_i); the second term because q = s − |w|² + v0
+	var qsum float64
+	for i, q := range e.Q {
+		row := e.kbar[i*m : (i+1)*m]
+		copy(row, e.W[i*m:(i+1)*m])
+		dense.Axpy(-2*q, w[i*m:(i+1)*m], row)
+		qsum += q
+	}
+	dense.SolveTri(n, m, b.L, m, e.kbar, m)
+	// Lbar = −Σ kbar_i w_iᵀ, lower; Kbar = sym(L⁻ᵀ Φ(LᵀLbar) L⁻¹)
+	dense.Gemm(true, false, m, m, n, -1, e.kbar, m, w, m, 0, e.lbar, m)
+	for i := range m {
+		clear(e.lbar[i*m+i+1 : (i+1)*m])
+		copy(e.t2[i*m:i*m+i+1], b.L[i*m:i*m+i+1])
+		clear(e.t2[i*m+i+1 : (i+1)*m])
+	}
+	dense.Gemm(true, false, m, m, m, 1, e.t2, m, e.lbar, m, 0, e.phi, m)
+	for i := range m {
+		e.phi[i*m+i] *= 0.5
+		clear(e.phi[i*m+i+1 : (i+1)*m])
+	}
+	dense.SolveTri(m, m, b.L, m, e.phi, m) // Φ·L⁻¹
+	transpose(e.kk, e.phi, m)
+	dense.SolveTri(m, m, b.L, m, e.kk, m) // (L⁻ᵀΦL⁻¹)ᵀ
+
+	sum, trace := e.hadamard(n, b, kx)
+	e.chain(b, p, n, x, &sum)
+	e.Grad[m*d+d] = sum + b.Jitter*b.Amp*trace + b.Amp*qsum
+	e.Grad[m*d+d+1] = b.Noise * qsum
+}
+
+// hadamard replaces lbar by J = sym(Kbar) ∘ c(Z,Z) and kbar by H = kbar ∘ kx. It
+// returns the sum of H, and the trace of Kbar.
+func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace float64) {
+	m := b.M
+	for i := range m {
+		trace += e.kk[i*m+i]
+	}
+	for i := range m { // J = sym(Kbar) ∘ c(Z,Z)
+		for j := range i + 1 {
+			v := 0.5 * (e.kk[i*m+j] + e.kk[j*m+i]) * b.K[i*m+j]
+			e.lbar[i*m+j], e.lbar[j*m+i] = v, v
+		}
+	}
+	for i := range n { // H = kbar ∘ kx
+		row, k := e.kbar[i*m:(i+1)*m], kx[i*m:(i+1)*m]
+		var s float64
+		for j, v := range row {
+			v *= k[j]
+			row[j] = v
+			s += v
+		}
+		e.rowsum[i] = s
+		sum += s
+	}
+	return sum, trace
+}
+
+// chain stores the gradient in Z and log ℓ, from J and H, and adds the sum of J to
+// sum.
+func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, sum *float64) {
+	m, d, z := b.M, b.D, p.Z()
+	dz, dl := e.Grad[:m*d], e.Grad[m*d:m*d+d]
+	clear(e.colsum)
+	for i := range n {
+		dense.Axpy(1, e.kbar[i*m:(i+1)*m], e.colsum)
+	}
+	// HᵀX + 2JZ − (colsum(H) + 2 rowsum(J))∘Z, and the squares likewise
+	dense.Gemm(true, false, m, d, n, 1, e.kbar, m, x, d, 0, e.hx, d)
+	dense.Gemm(false, false, m, d, m, 1, e.lbar, m, z, d, 0, dz, d)
+	clear(dl)
+	for j := range m {
+		var js float64
+		for _, v := range e.lbar[j*m : (j+1)*m] {
+			js += v
+		}
+		*sum += js
+		hs := e.colsum[j]
+		for i := range d {
+			zj, hx, jz := z[j*d+i], e.hx[j*d+i], dz[j*d+i]
+			dl[i] += zj * (zj*(hs+2*js) - 2*(hx+jz))
+			dz[j*d+i] = hx - hs*zj + 2*(jz-js*zj)
+		}
+	}
+	for i, s := range e.rowsum {
+		for j, v := range x[i*d : (i+1)*d] {
+			dl[j] += s * v * v
+		}
+	}
+	for j := range dl {
+		inv2 := b.InvEll[j] * b.InvEll[j]
+		dl[j] *= inv2
+		for i := range m {
+			dz[i*d+j] *= inv2
+		}
+	}
+}
+
+// Pull adds to grad the gradient of a normal prior of that precision on each log ℓ
+// around their mean.
+func Pull(grad, logEll []float64, precision float64) {
+	var mean float64
+	for _, v := range logEll {
+		mean += v / float64(len(logEll))
+	}
+	for j, v := range logEll {
+		grad[j] -= precision * (v - mean)
+	}
+}
+
+// Ignore leaves sample i out of the gradient.
+func (e *Evidence) Ignore(i int) {
+	m := len(e.W) / len(e.Q)
+	clear(e.W[i*m : (i+1)*m])
+	e.Q[i] = 0
+}

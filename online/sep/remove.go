@@ -1,0 +1,67 @@
+package sep
+
+import "slices"
+
+// Find returns the number of the latest window point with the standardised
+// features x and a label of latent function k; −1 if there is no such point.
+func (b *Bank) Find(x []float64, k int) int {
+	d := b.cfg.Features
+	for i := len(b.winY) - 1; i >= 0; i-- {
+		if b.winY[i] == k && slices.Equal(b.winX[i*d:(i+1)*d], x) {
+			return i
+		}
+	}
+	return -1
+}
+
+// DropPoint removes point i from the window, and its sites from the product:
+// exactly, because those of the window are kept one by one. Refresh follows it.
+func (b *Bank) DropPoint(i int) {
+	n, d := len(b.winY), b.cfg.Features
+	for h := range b.sites {
+		for _, sites := range [][]float64{b.sites[h].s1, b.sites[h].s2} {
+			for at := i; at < len(sites); at += b.capacity {
+				row := sites[at : at+n-i]
+				copy(row, row[1:])
+				row[len(row)-1] = 0
+			}
+		}
+	}
+	if i >= n-b.filtered {
+		b.filtered--
+	}
+	b.winX = slices.Delete(b.winX, i*d, (i+1)*d)
+	b.winY, b.winW = slices.Delete(b.winY, i, i+1), slices.Delete(b.winW, i, i+1)
+}
+
+// DropLatent removes latent function at and the window points of its class. The
+// numbers of the latent functions after it decrease by one. Refresh follows it.
+func (b *Bank) DropLatent(at int) {
+	for i := len(b.winY) - 1; i >= 0; i-- {
+		if b.winY[i] == at {
+			b.DropPoint(i)
+		}
+	}
+	for i, y := range b.winY {
+		if y > at {
+			b.winY[i]--
+		}
+	}
+	cut := func(s []float64, n int) []float64 { return slices.Delete(s, at*n, (at+1)*n) }
+	m := b.cfg.Inducing
+	b.Own()
+	for h := range b.sites {
+		z, g := &b.sites[h], &b.view.Bank[h]
+		z.A, z.b = cut(z.A, m*m), cut(z.b, m)
+		z.s1, z.s2 = cut(z.s1, b.capacity), cut(z.s2, b.capacity)
+		g.U, g.Mean = cut(g.U, m*m), cut(g.Mean, m)
+	}
+	b.view.Latent = slices.Delete(b.view.Latent, at, at+1)
+	if len(b.bases) > 1 {
+		one := len(b.params.Theta) / len(b.bases)
+		b.params.Theta, b.opt.M, b.opt.V = cut(b.params.Theta, one), cut(b.opt.M, one), cut(b.opt.V, one)
+		b.bases = slices.Delete(b.bases, at, at+1)
+		b.view.Bases = b.bases
+	}
+	b.Rest()
+}

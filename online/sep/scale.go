@@ -1,0 +1,141 @@
+package sep
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+)
+
+// RobustScale stores the standardisation of the n raw rows in x: per feature,
+// values are clipped to the median ± Clip·(q75−q25)/1.349 before mean and standard
+// deviation are taken, so that a few wild readings at the start do not flatten
+// a feature permanently. Missing values are left out. A constant feature gets
+// standard deviation 1.
+func RobustScale(s *model.Scale, x []float64, n, d int) {
+	for j := range d {
+		col := make([]float64, 0, n)
+		for i := range n {
+			if v := x[i*d+j]; v-v == 0 {
+				col = append(col, v)
+			}
+		}
+		if len(col) == 0 {
+			s.Mu[j], s.Sd[j] = 0, 1
+			continue
+		}
+		sorted := slices.Sorted(slices.Values(col))
+		q25, q50, q75 := quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
+		if iqr := q75 - q25; iqr > 1e-12 {
+			reach := s.Limit() * iqr / 1.349
+			for i, v := range col {
+				col[i] = min(max(v, q50-reach), q50+reach)
+			}
+		}
+		s.Mu[j], s.Sd[j] = meanSd(col)
+	}
+}
+
+// PlainScale stores the mean and standard deviation of each feature of the n raw
+// rows in x, or if common is true the root of their mean variance for all.
+// Missing values are left out.
+func PlainScale(s *model.Scale, x []float64, n int, common bool) {
+	d := len(s.Mu)
+	var total float64
+	for j := range d {
+		col := make([]float64, 0, n)
+		for i := range n {
+			if v := x[i*d+j]; v-v == 0 {
+				col = append(col, v)
+			}
+		}
+		if len(col) == 0 {
+			s.Mu[j], s.Sd[j] = 0, 1
+			continue
+		}
+		mu, sd := meanSd(col)
+		s.Mu[j], s.Sd[j] = mu, sd
+		if sd == 1 && slices.Min(col) == slices.Max(col) {
+			sd = 0 // constant: it has no part in the mean
+		}
+		total += sd * sd / float64(d)
+	}
+	if !common {
+		return
+	}
+	if total == 0 {
+		total = 1
+	}
+	for j := range s.Sd {
+		s.Sd[j] = math.Sqrt(total)
+	}
+}
+
+// meanSd returns mean and population standard deviation, 1 for a constant
+// column. It scales by the largest magnitude first: squares of 1e-200 underflow.
+func meanSd(col []float64) (mu, sd float64) {
+	var top float64
+	for _, v := range col {
+		top = max(top, math.Abs(v))
+	}
+	if top == 0 {
+		return 0, 1
+	}
+	n := float64(len(col))
+	for _, v := range col {
+		mu += v / top / n
+	}
+	var ss float64
+	for _, v := range col {
+		ss += (v/top - mu) * (v/top - mu)
+	}
+	mu, sd = mu*top, math.Sqrt(ss/n)*top
+	if !(sd > 1e-8*(min(1, top)+math.Abs(mu))) {
+		sd = 1
+	}
+	return mu, sd
+}
+
+// quantile interpolates linearly between order statistics (Hyndman & Fan, type 7).
+func quantile(sorted []float64, p float64) float64 {
+	at := p * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	f := at - float64(i)
+	return sorted[i]*(1-f) + sorted[i+1]*f
+}
+
+// track lets the standardisation follow the n raw rows of x with a memory of
+// memory observations, after they were predicted and before they are learnt. sd0
+// are the standard deviations at the end of the warm-up, of which at least a tenth stays.
+// It clips its own input: one outlier in 500 would otherwise distort it permanently.
+func track(s *model.Scale, sd0, x []float64, n int, memory float64) {
+	d := len(s.Mu)
+	for j := range d {
+		mu, sd := s.Mu[j], s.Sd[j]
+		lo, hi := mu-s.Limit()*sd, mu+s.Limit()*sd
+		var sum, known float64
+		for i := range n {
+			if v := x[i*d+j]; v-v == 0 {
+				sum += min(max(v, lo), hi)
+				known++
+			}
+		}
+		if known == 0 {
+			continue
+		}
+		a := min(known/memory, 0.5)
+		next := (1-a)*mu + a*sum/known
+		var ss float64
+		for i := range n {
+			if v := x[i*d+j]; v-v == 0 {
+				dev := min(max(v, lo), hi) - next
+				ss += dev * dev
+			}
+		}
+		s.Mu[j] = next
+		s.Sd[j] = max(math.Sqrt((1-a)*sd*sd+a*ss/known), 0.1*sd0[j])
+	}
+}

@@ -1,0 +1,245 @@
+package sep
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"edge/model"
+)
+
+// Minibatch is one minibatch of labelled samples.
+type Minibatch struct {
+	X       []float64 // n×D  raw
+	Classes []int     // n
+	Weights []float64 // n
+	Latents []int     // latent function of each class, not of each sample
+	Live    bool      // the warm-up is over: the scaling follows the samples if it tracks
+	Reach   float64   // bound on the length of every horizon; +Inf: none
+}
+
+// Save copies the state, for Undo.
+func (b *Bank) Save() {
+	b.ready()
+	b.backup.save(&b.state)
+}
+
+// Undo restores the state of the last Save after err, and returns err; a state
+// that does not factor any more adds its own error.
+func (b *Bank) Undo(err error) error {
+	b.backup.restore(&b.state)
+	if again := b.setBases(); again != nil {
+		return errors.Join(err, again)
+	}
+	return errors.Join(err, b.Refresh())
+}
+
+// Learn learns one minibatch, in one step or in several if it is large. Save
+// comes before it: an error, or a panic, leaves the state damaged until Undo.
+func (b *Bank) Learn(mb Minibatch) error {
+	b.live, b.reach = mb.Live, mb.Reach
+	n, d, w := len(mb.Classes), b.cfg.Features, &b.work.batch
+	if mb.Live && b.cfg.Track > 0 {
+		track(&b.scale, b.sd0, mb.X, n, b.cfg.Track)
+	}
+	if len(b.view.Latent) < 2 {
+		return nil
+	}
+	// Every parts-th sample makes a step: neighbours are alike, a step's samples
+	// should not be.
+	parts := (n + maxStep - 1) / maxStep
+	for first := range parts {
+		at := 0
+		for i := first; i < n; i += parts {
+			w.latents[at], w.weights[at] = mb.Latents[mb.Classes[i]], mb.Weights[i]
+			b.scale.To(w.x[at*d:(at+1)*d], mb.X[i*d:(i+1)*d])
+			at++
+		}
+		if err := b.step(at); err != nil {
+			return err
+		}
+	}
+	b.Counts.Steps++
+	return nil
+}
+
+// step learns the n samples in work.batch. A few of them are filtered only, until
+// there are enough for a step that refines them all: its rate is that of all the
+// minibatches for which it stands.
+func (b *Bank) step(n int) error {
+	recent := b.filtered + n
+	if recent < Replay {
+		return b.filter(n)
+	}
+	if err := b.sweeps(n); err != nil {
+		return err
+	}
+	if b.cfg.LearningRate > 0 {
+		b.gradient(b.gradientPoints(recent, len(b.winY)))
+		rate := b.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(recent) / float64(n)
+		if b.refit > 0 {
+			rate *= passRate
+		}
+		if err := b.move(rate); err != nil {
+			return err
+		}
+	}
+	return b.Refresh()
+}
+
+// BeginPass begins a later pass over the n observations of a build: every
+// observation is taken out of the model. The parameters stay; the inducing inputs
+// also lose their momentum, and do not move until EndPasses.
+func (b *Bank) BeginPass(n int) error {
+	b.refit = n
+	b.ready()
+	size := len(b.opt.M) / len(b.bases)
+	for g := range b.bases {
+		clear(b.opt.M[g*size:][:b.cfg.Inducing*b.cfg.Features])
+	}
+	b.winX, b.winY, b.winW, b.filtered = b.winX[:0], b.winY[:0], b.winW[:0], 0
+	for h := range b.sites {
+		z := &b.sites[h]
+		for _, sites := range [][]float64{z.A, z.b, z.s1, z.s2} {
+			clear(sites)
+		}
+	}
+	return b.refreshAll()
+}
+
+// EndPasses ends what BeginPass began.
+func (b *Bank) EndPasses() { b.refit = 0 }
+
+// gradientPoints is the number of samples whose evidence the gradient follows: the
+// recent ones, and in the warm-up the latest of the window before them up to the
+// configured number. Later, when many were learnt, repeating the same samples did
+// harm.
+func (b *Bank) gradientPoints(recent, window int) int {
+	if b.live {
+		return recent
+	}
+	return min(max(recent, b.cfg.Gradient), window)
+}
+
+// gradientRoom is the largest number that gradientPoints returns.
+func (b *Bank) gradientRoom() int { return max(b.recent, b.cfg.Gradient) }
+
+// gradient turns the evidence that the last sweeps left in work.grad.ev into the
+// gradient of the n latest samples' evidence with respect to the parameters.
+func (b *Bank) gradient(n int) {
+	w, f := &b.work.grad, &b.work.features
+	x := b.completeRows(n)
+	size := len(w.theta) / len(b.bases)
+	for g, basis := range b.bases {
+		p := b.params.Group(g)
+		w.ev[g].Backprop(basis, &p, n, x, f.kx[g], f.w[g])
+		into := w.theta[g*size : (g+1)*size]
+		copy(into, w.ev[g].Grad)
+		into[size-1] = 0
+		if b.refit > 0 {
+			inputs := b.cfg.Inducing * b.cfg.Features
+			clear(into[:inputs])
+			Pull(into[inputs:], p.LogEll(), passPrior*float64(n)/float64(b.refit))
+		}
+	}
+	if b.cfg.LearnNoise && b.bases[0].Eps > 0 {
+		w.theta[size-1] = w.eps
+	}
+}
+
+// completeRows returns the n latest samples' standardised features for the
+// gradient. Samples that lack a feature update the sites alone: their rows do not
+// count.
+func (b *Bank) completeRows(n int) []float64 {
+	w, d := &b.work, b.cfg.Features
+	x := b.winX[(len(b.winY)-n)*d:]
+	if !slices.Contains(x, model.Missing) {
+		return x
+	}
+	copy(w.batch.x, x)
+	x = w.batch.x[:n*d]
+	for i := range n {
+		row := x[i*d : (i+1)*d]
+		if !slices.Contains(row, model.Missing) {
+			continue
+		}
+		clear(row)
+		for g := range w.grad.ev {
+			w.grad.ev[g].Ignore(i)
+		}
+	}
+	return x
+}
+
+// move takes one ascent step of rate lr along the gradient, twice that for the logit
+// of the label noise, which may have a long way to go, and projects the absorbed
+// sites on the new basis. The sites of the window need nothing: they are scalars
+// in f.
+func (b *Bank) move(lr float64) error {
+	w := &b.work
+	copy(w.theta0, b.params.Theta)
+	b.opt.Ascend(b.params.Theta, w.grad.theta, lr)
+	if noise := len(b.params.Theta)/len(b.bases) - 1; b.bases[0].Eps > 0 { // all groups have the first one's ε
+		b.params.Theta[noise] += (b.noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
+	}
+	b.params.Clamp(b.cfg.NoiseMax)
+	return b.rebase()
+}
+
+// rebase computes the bases of the parameters, which were work.theta0 before,
+// and projects the absorbed sites on them.
+func (b *Bank) rebase() error {
+	w, m := &b.work, b.cfg.Inducing
+	old := model.Params{M: m, D: b.cfg.Features, Theta: w.theta0}
+	for g := range b.bases {
+		p, before := b.params.Group(g), old.Group(g)
+		if err := CheckFinite(&p); err != nil {
+			return err
+		}
+		retries, err := b.spares[g].Set(&p)
+		b.Counts.CholeskyRetries += uint64(retries)
+		if err != nil {
+			return fmt.Errorf("online: new basis: %w", err)
+		}
+		w.project.Between(b.bases[g], b.spares[g], before.Z())
+		for h := range b.sites {
+			z := &b.sites[h]
+			for k := range len(b.view.Latent) {
+				if b.basis(k) == g {
+					w.project.Site(z.A[k*m*m:(k+1)*m*m], z.b[k*m:(k+1)*m])
+				}
+			}
+		}
+	}
+	b.bases, b.spares = b.spares, b.bases
+	b.view.Bases = b.bases
+	return nil
+}
+
+// Reseed moves half of the inducing inputs, drawn at random, to centres of the
+// window, and projects the absorbed sites on the new basis. Moving all of them
+// there would forget too much: the window may hold samples of one kind. Save comes
+// before it, as before Learn.
+func (b *Bank) Reseed() error {
+	n, d, m := len(b.winY), b.cfg.Features, b.cfg.Inducing
+	rng := rand.New(rand.NewPCG(b.cfg.Seed, b.view.N))
+	copy(b.work.theta0, b.params.Theta)
+	for g := range b.bases {
+		p := b.params.Group(g)
+		fresh := make([]float64, min(n, (m+1)/2)*d)
+		KMeans(fresh, AtMean(b.winX), n, d, rng)
+		for i, at := range rng.Perm(m)[:len(fresh)/d] {
+			for f := range d {
+				p.Z()[at*d+f] = fresh[i*d+f] + centreNoise*rng.NormFloat64()
+			}
+		}
+	}
+	clear(b.opt.M)
+	clear(b.opt.V)
+	if err := b.rebase(); err != nil {
+		return err
+	}
+	return b.Refresh()
+}

@@ -1,0 +1,307 @@
+package sep
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"edge/model"
+	"edge/model/dense"
+
+	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/mat"
+)
+
+func TestFixedPointGolden(t *testing.T) {
+	var ref struct {
+		Cases []struct {
+			C                int
+			Eps              float64
+			Z, X             [][]float64
+			LogEll           []float64 `json:"log_ell"`
+			LogAmp           float64   `json:"log_amp"`
+			LogNoise         float64   `json:"log_noise"`
+			Y                []int
+			S1, S2           [][]float64
+			V                [][][]float64
+			Mean             [][]float64 `json:"m"`
+			LogZq            float64     `json:"log_zq"`
+			GradFixed, Total struct {
+				Z        [][]float64
+				LogEll   []float64 `json:"log_ell"`
+				LogAmp   float64   `json:"log_amp"`
+				LogNoise float64   `json:"log_noise"`
+			}
+			Gradient struct {
+				Z        [][]float64
+				LogEll   []float64 `json:"log_ell"`
+				LogAmp   float64   `json:"log_amp"`
+				LogNoise float64   `json:"log_noise"`
+			} `json:"gradient_fixed_cavity"`
+		}
+	}
+	reference(t, "ep_fixed_point.json", &ref)
+	if len(ref.Cases) == 0 {
+		t.Error("no cases")
+	}
+	for _, r := range ref.Cases {
+		p := model.NewParams(len(r.Z), len(r.LogEll))
+		copy(p.Z(), flat(r.Z))
+		copy(p.LogEll(), r.LogEll)
+		*p.LogAmp(), *p.LogNoise() = r.LogAmp, r.LogNoise
+		e := newOffline(t, p, flat(r.X), r.Y, r.C, r.Eps)
+		e.converge(t)
+		closeTo(t, "s1", e.s1, flat(r.S1), 1e-7)
+		closeTo(t, "s2", e.s2, flat(r.S2), 1e-7)
+		closeTo(t, "m", e.g.Mean, flat(r.Mean), 1e-7)
+		m := p.M
+		for k := range r.V {
+			v := make([]float64, m*m)
+			lower := make([]float64, m*m)
+			for i := range m {
+				copy(lower[i*m:i*m+i+1], e.g.U[(k*m+i)*m:(k*m+i)*m+i+1])
+			}
+			dense.Gemm(true, false, m, m, m, 1, lower, m, lower, m, 0, v, m)
+			closeTo(t, "V", v, flat(r.V[k]), 1e-7)
+		}
+		want := append(flat(r.Gradient.Z), r.Gradient.LogEll...)
+		want = append(want, r.Gradient.LogAmp, r.Gradient.LogNoise)
+		closeTo(t, "gradient", e.gradient(t), want, 1e-6)
+		closeTo(t, "log Z_q", []float64{e.logZq(t)}, []float64{r.LogZq}, 1e-9/math.Abs(r.LogZq))
+	}
+}
+
+// A converged site is a fixed point: one more sweep changes nothing.
+func TestConvergedSiteIsAFixedPoint(t *testing.T) {
+	e := randomBatch(t, 12, 5, 3, 4, 0, 3)
+	e.converge(t)
+	if _, change := e.sweep(t, nil); change > 1e-12 {
+		t.Errorf("a sweep after convergence moved a site by %g", change)
+	}
+}
+
+// With an inducing point at every training input the sparse posterior is the
+// full Gaussian process's: the oracle runs the same sites in function space
+// with explicit matrices.
+func TestInducingAtInputsIsTheFullProcess(t *testing.T) {
+	const n, d, c = 10, 2, 3
+	e := randomBatch(t, n, n, d, c, 0, 11)
+	copy(e.p.Z(), e.x)
+	e = newOffline(t, e.p, e.x, e.y, c, 0)
+	e.converge(t)
+
+	k := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			var s float64
+			for f := range d {
+				diff := (e.x[i*d+f] - e.x[j*d+f]) * math.Exp(-e.p.LogEll()[f])
+				s += diff * diff
+			}
+			k.SetSym(i, j, math.Exp(*e.p.LogAmp()-0.5*s))
+		}
+	}
+	noise := math.Exp(*e.p.LogNoise())
+	s1, s2 := mat.NewDense(n, c, nil), mat.NewDense(n, c, nil)
+	mean, variance := mat.NewDense(n, c, nil), mat.NewDense(n, c, nil)
+	for range 300 {
+		for cl := range c { // Σ = (K⁻¹ + S)⁻¹ = K − K(K + S⁻¹)⁻¹K, as K·(I + S·K)⁻¹
+			var isk, inv, cov mat.Dense
+			isk.Apply(func(i, j int, v float64) float64 {
+				v *= s1.At(i, cl)
+				if i == j {
+					v++
+				}
+				return v
+			}, k)
+			if err := inv.Inverse(&isk); err != nil {
+				t.Fatal(err)
+			}
+			cov.Mul(k, &inv)
+			for i := range n {
+				var mu float64
+				for j := range n {
+					mu += cov.At(i, j) * s2.At(j, cl)
+				}
+				mean.Set(i, cl, mu)
+				variance.Set(i, cl, cov.At(i, i))
+			}
+		}
+		for i, y := range e.y {
+			var st Site
+			st.Resize(c)
+			for cl := range c {
+				v := variance.At(i, cl)
+				cut := 1 - s1.At(i, cl)*v
+				st.A[cl], st.V[cl] = (mean.At(i, cl)-v*s2.At(i, cl))/cut, v/cut
+				st.T[cl] = st.V[cl] + noise
+			}
+			st.Update(y, 0, 1)
+			s1.SetRow(i, st.S1)
+			s2.SetRow(i, st.S2)
+		}
+	}
+	for i := range n {
+		for cl := range c {
+			m, v := e.marginal(i, cl)
+			if math.Abs(m-mean.At(i, cl)) > 2e-5 || math.Abs(v-variance.At(i, cl)) > 2e-5 {
+				t.Errorf("point %d class %d: N(%.7f, %.7f), full process N(%.7f, %.7f)", i, cl, m, v, mean.At(i, cl), variance.At(i, cl))
+			}
+		}
+	}
+}
+
+// The tilted moments of a pairwise factor, by adaptive quadrature in the reference.
+func TestPairSiteGolden(t *testing.T) {
+	var ref struct {
+		Rows []struct {
+			MeanY float64 `json:"mean_y"`
+			VY    float64 `json:"v_y"`
+			QY    float64 `json:"q_y"`
+			MeanK float64 `json:"mean_k"`
+			VK    float64 `json:"v_k"`
+			QK    float64 `json:"q_k"`
+			LogZ  float64 `json:"log_z"`
+			C1Y   float64 `json:"C1_y"`
+			C2Y   float64 `json:"C2_y"`
+			C1K   float64 `json:"C1_k"`
+			C2K   float64 `json:"C2_k"`
+		}
+	}
+	reference(t, "pair_site.json", &ref)
+	if len(ref.Rows) == 0 {
+		t.Error("no rows")
+	}
+	for i, r := range ref.Rows {
+		var s Site
+		s.Resize(2)
+		s.A[0], s.A[1], s.V[0], s.V[1] = r.MeanY, r.MeanK, r.VY, r.VK
+		s.T[0], s.T[1] = r.QY+r.VY, r.QK+r.VK
+		s.Update(0, 0, 1)
+		t.Logf("row %d: log Z %g", i, r.LogZ)
+		if math.Abs(s.LogZ()-r.LogZ) > max(1e-8*math.Abs(r.LogZ), 1e-15) {
+			t.Errorf("log Z = %v, want %v", s.LogZ(), r.LogZ)
+		}
+		if 1-s.H[0]*s.V[0] < minTilted || 1-s.H[1]*s.V[1] < minTilted {
+			continue // clipped here, not in the reference
+		}
+		closeTo(t, "C1, y", s.S1[:1], []float64{r.C1Y}, 1e-8)
+		closeTo(t, "C2, y", s.S2[:1], []float64{r.C2Y}, 1e-8)
+		closeTo(t, "C1, k", s.S1[1:], []float64{r.C1K}, 1e-8)
+		closeTo(t, "C2, k", s.S2[1:], []float64{r.C2K}, 1e-8)
+	}
+}
+
+// With two classes the model is binary probit on f_1 − f_2: the predictive
+// probability has the closed form, and the grid agrees with it.
+func TestTwoClassesAreBinaryProbit(t *testing.T) {
+	var g model.Grid
+	p := make([]float64, 2)
+	p3 := make([]float64, 3)
+	for _, r := range [][4]float64{{0, 0, 1, 1}, {1, -0.5, 0.3, 2}, {-3, 2, 1, 0.1}, {4, -4, 0.5, 0.5}} {
+		g.Probs(p, r[:2], r[2:], model.Fine)
+		want := 0.5 * math.Erfc(-(r[0]-r[1])/math.Sqrt(2*(r[2]+r[3])))
+		if math.Abs(p[0]-want) > 1e-14 || math.Abs(p[0]+p[1]-1) > 1e-15 {
+			t.Errorf("N(%g,%g) against N(%g,%g): %v, want %v", r[0], r[2], r[1], r[3], p, want)
+		}
+		// a third class far below leaves the other two alone, and goes through the grid
+		g.Probs(p3, []float64{r[0], r[1], -60}, []float64{r[2], r[3], 1}, model.Fine)
+		if math.Abs(p3[0]-want) > 6e-5 {
+			t.Errorf("grid: %v, want %v", p3, want)
+		}
+	}
+}
+
+// Every gradient against central differences: the new samples' evidence with
+// the whitened cavities (here the posterior before the sweep) held fixed.
+func TestGradientByDifferences(t *testing.T) {
+	t.Run("shared kernel", func(t *testing.T) { gradientByDifferences(t, false) })
+	t.Run("kernel per class", func(t *testing.T) { gradientByDifferences(t, true) })
+}
+
+func gradientByDifferences(t *testing.T, perClass bool) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	cfg := testConfig(4)
+	cfg.Inducing, cfg.Window, cfg.Sweeps, cfg.Batch = 6, 10, 1, 7
+	cfg.Horizons = []float64{math.Inf(1)}
+	cfg.PerClass = perClass
+	b := newTestBank(t, cfg, rng)
+	feed(t, b, rng, 60)
+	n, d, m, c := 7, cfg.Features, cfg.Inducing, len(b.view.Latent)
+	for i := range n * d {
+		b.work.batch.x[i] = rng.NormFloat64()
+	}
+	for i := range n {
+		b.work.batch.latents[i], b.work.batch.weights[i] = i%c, 1
+	}
+	g := b.view.Snapshot().Bank[0]
+	b.Share()
+	b.ready()
+	x := append([]float64(nil), b.work.batch.x[:n*d]...)
+	theta := append([]float64(nil), b.params.Theta...)
+	if err := b.sweeps(n); err != nil {
+		t.Fatal(err)
+	}
+	b.gradient(n)
+
+	at := fixedCavities{m: m, d: d, c: c, n: n, x: x, y: b.work.batch.latents[:n], g: g}
+	want := fd.Gradient(nil, func(theta []float64) float64 { return at.evidence(t, theta) }, theta, &fd.Settings{Formula: fd.Central})
+	size := len(theta) / len(b.bases)
+	for g := range b.bases {
+		closeTo(t, "gradient", b.work.grad.theta[g*size:(g+1)*size-1], want[g*size:(g+1)*size-1], 2e-7)
+	}
+
+	at.evidence(t, theta)
+	noise := func(logit []float64) (f float64) {
+		eps := 1 / (1 + math.Exp(-logit[0]))
+		for _, p := range at.probs {
+			f += math.Log((1-eps)*p+eps/float64(c)) / float64(n)
+		}
+		return f
+	}
+	want = fd.Gradient(nil, noise, theta[size-1:size], &fd.Settings{Formula: fd.Central})
+	closeTo(t, "∂/∂logit ε", b.work.grad.theta[size-1:size], want, 1e-7)
+}
+
+// fixedCavities is the objective of the gradient, put together anew for any
+// parameters: Σ log Z_i with the whitened cavities held fixed.
+type fixedCavities struct {
+	m, d, c, n int
+	x          []float64
+	y          []int
+	g          model.Gaussian
+	probs      []float64 // cavity probabilities of the labels
+}
+
+func (f *fixedCavities) evidence(t *testing.T, theta []float64) (total float64) {
+	t.Helper()
+	m, n := f.m, f.n
+	p := model.Params{M: m, D: f.d, Theta: theta}
+	groups := p.Groups()
+	w, q := make([][]float64, groups), make([][]float64, groups)
+	for g := range groups {
+		basis, group := model.NewBasis(m, f.d), p.Group(g)
+		if _, err := basis.Set(&group); err != nil {
+			t.Fatal(err)
+		}
+		w[g], q[g] = make([]float64, n*m), make([]float64, n)
+		basis.FeaturesTo(make([]float64, n*m), w[g], q[g], n, f.x, make([]float64, n*f.d), make([]float64, n))
+	}
+	var s Site
+	s.Resize(f.c)
+	u := make([]float64, m)
+	f.probs = f.probs[:0]
+	for i := range n {
+		for k := range f.c {
+			g := min(k, groups-1)
+			wi := w[g][i*m : (i+1)*m]
+			dense.MulTriTrans(1, m, wi, m, f.g.U[k*m*m:], m, u, m)
+			s.A[k], s.V[k] = dense.Dot(wi, f.g.Mean[k*m:(k+1)*m]), dense.Dot(u, u)
+			s.T[k] = q[g][i] + s.V[k]
+		}
+		f.probs = append(f.probs, s.Probability(f.y[i]))
+		s.Update(f.y[i], 0, 1)
+		total += s.LogZ()
+	}
+	return total
+}

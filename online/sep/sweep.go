@@ -1,0 +1,189 @@
+package sep
+
+import (
+	"math"
+
+	"edge/model/dense"
+)
+
+// sweeps forgets, absorbs the points that leave the window, and sweeps over the
+// window with the n new samples of work.batch at its end, for every horizon. The
+// recent samples are these and those that were filtered before them. It leaves the
+// posteriors without the last sweep's sites, and in work.grad the gradient with
+// respect to the features of the latest gradientPoints samples.
+func (b *Bank) sweeps(n int) error {
+	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
+	f := &w.features
+	if !f.current {
+		b.updateFeatures()
+	}
+	old, recent := len(b.winY), b.filtered+n
+	b.winX, b.winY, b.winW = append(b.winX, w.batch.x[:n*d]...), append(b.winY, w.batch.latents[:n]...), append(b.winW, w.batch.weights[:n]...)
+	total := old + n
+	out := max(0, total-max(b.cfg.Window, recent))
+	points := b.gradientPoints(recent, total-out)
+	for g := range b.bases {
+		b.featuresOf(g, old, n)
+		w.grad.ev[g].Resize(points, m, d)
+	}
+	b.winX, b.winY, b.winW = append(b.winX[:0], b.winX[out*d:]...), append(b.winY[:0], b.winY[out:]...), append(b.winW[:0], b.winW[out:]...)
+
+	w.grad.eps, w.grad.objective = 0, 0
+	for h := range b.sites {
+		z := &b.sites[h]
+		gamma := 1.0
+		if length := min(z.length, b.reach); !math.IsInf(length, 1) {
+			gamma = 1 - float64(recent)/max(length, float64(recent))
+			Scale(gamma, z.A)
+			Scale(gamma, z.b)
+		}
+		for k := range len(b.view.Latent) {
+			leaving := f.w[b.basis(k)][:out*m]
+			s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
+			dense.WeightedGram(out, m, s1, 1, leaving, m, z.A[k*m*m:], m)
+			dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, z.b[k*m:(k+1)*m])
+			copy(s1, s1[out:old])
+			copy(s2, s2[out:old])
+			clear(s1[max(old-out, 0):])
+			clear(s2[max(old-out, 0):])
+		}
+		if gamma != 1 { // otherwise the totals have not changed
+			if err := b.refresh(h, out, total); err != nil {
+				return err
+			}
+		}
+		for s := range b.cfg.Sweeps {
+			if s > 0 {
+				if err := b.refresh(h, out, total); err != nil {
+					return err
+				}
+			}
+			b.sweep(h, s, n, points, out, total)
+		}
+	}
+	// The gradient needs the features of its samples.
+	for g := range b.bases {
+		copy(f.kx[g], f.kx[g][(total-points)*m:total*m])
+		copy(f.w[g], f.w[g][(total-points)*m:total*m])
+	}
+	b.filtered = 0
+	return nil
+}
+
+// sweep updates the sites of horizon h's window points in parallel: those whose
+// features are rows from to to. The last n are new, and the gradient is taken of
+// the last points ones. In the first sweep (s = 0) a new point's cavity is the
+// posterior before it (assumed-density filtering), its site is taken whole, and
+// its label is believed; later sweeps are damped and weigh the label noise.
+//
+// The likelihood of a sample of weight w is taken to the power w: its site is
+// that of one copy to the power w, and the cavity of a copy leaves out that copy
+// alone, as if it had been learnt w times at once. A sample of a weight below 1
+// has a cavity without it.
+func (b *Bank) sweep(h, s, n, points, from, to int) {
+	w, m, capacity, keep := &b.work, b.cfg.Inducing, b.capacity, to-from
+	z, g := &b.sites[h], &b.view.Bank[h]
+	classes := len(b.view.Latent)
+	last := s == b.cfg.Sweeps-1
+	size := b.gradientRoom()
+	for k := range classes {
+		wk := w.features.w[b.basis(k)][from*m : to*m]
+		dense.MulTriTrans(keep, m, wk, m, g.U[k*m*m:], m, w.u, m)
+		dense.Gemv(false, keep, m, 1, wk, m, g.Mean[k*m:(k+1)*m], 0, w.mean[k*capacity:k*capacity+keep])
+		for i := range keep {
+			row := w.u[i*m : (i+1)*m]
+			w.variance[k*capacity+i] = dense.Dot(row, row)
+		}
+		if last {
+			copy(w.grad.fresh[k*size*m:], w.u[(keep-points)*m:keep*m])
+		}
+	}
+	eps := b.bases[0].Eps
+	st := &w.site
+	for i := range keep {
+		first, fresh := s == 0 && i >= keep-n, last && i >= keep-points
+		y, power := b.winY[i], b.winW[i]
+		copies := max(power, 1)
+		for k := range classes {
+			at := k*capacity + i
+			a, v, _ := Cavity(w.mean[at], w.variance[at], z.s1[at]/copies, z.s2[at]/copies)
+			st.A[k], st.V[k], st.T[k] = a, v, w.features.q[b.basis(k)][from+i]+v
+		}
+		robust, py := eps, 1.0
+		if first {
+			robust = 0
+		}
+		if eps > 0 && (robust > 0 || fresh) {
+			py = st.Probability(y)
+		}
+		st.Update(y, robust, py)
+		if fresh {
+			b.noteGradient(h, i, i-(keep-points), points, py)
+		}
+		rho := b.cfg.Damping
+		if first {
+			rho = 1
+		}
+		for k := range classes {
+			at := k*capacity + i
+			z.s1[at] += rho * (power*st.S1[k] - z.s1[at])
+			z.s2[at] += rho * (power*st.S2[k] - z.s2[at])
+		}
+	}
+	if last && b.view.Weights[h] > minWeight && b.cfg.LearningRate > 0 {
+		b.addFeatureGradient(h, points)
+	}
+}
+
+// noteGradient stores the derivatives of the site in work.site, of window point i
+// under horizon h, as those of sample at of the gradient's points. py is the cavity
+// probability of its label.
+func (b *Bank) noteGradient(h, i, at, points int, py float64) {
+	w, st, z := &b.work, &b.work.site, &b.sites[h]
+	weight, power, eps, size := b.view.Weights[h], b.winW[i], b.bases[0].Eps, b.gradientRoom()
+	copies, classes := max(power, 1), len(b.view.Latent)
+	w.grad.resp[at] = st.R
+	if w.grad.trace {
+		w.grad.objective += weight * power * st.R * st.LogZ()
+	}
+	if eps > 0 {
+		c := float64(classes)
+		w.grad.eps += weight * power / float64(points) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
+	}
+	for k := range classes {
+		j := k*b.capacity + i
+		s1, s2 := z.s1[j]/copies, z.s2[j]/copies
+		e := max(1-s1*w.variance[j], MinCavity)
+		w.grad.g[k*size+at] = power * st.G[k]
+		w.grad.coef[k*size+at] = power * (st.G[k]*(s1*w.mean[j]-s2) + 2*st.D[k]) / e
+		w.grad.ev[b.basis(k)].Q[at] += weight * power * st.D[k]
+	}
+}
+
+// addFeatureGradient adds horizon h's part of the gradient with respect to the
+// features of the points,
+//
+//	∂F/∂w_i = Σ_k G_ik·m_k + coef_ik·V_k·w_i
+//
+// so that the cavity is never formed.
+func (b *Bank) addFeatureGradient(h, points int) {
+	w, m, g, size := &b.work, b.cfg.Inducing, &b.view.Bank[h], b.gradientRoom()
+	weight := b.view.Weights[h]
+	for k := range b.view.Latent {
+		rows := w.grad.fresh[k*size*m : k*size*m+points*m]
+		dense.MulTri(points, m, rows, m, g.U[k*m*m:], m, w.u, m)
+		ev := &w.grad.ev[b.basis(k)]
+		for i := range points {
+			row := ev.W[i*m : (i+1)*m]
+			dense.Axpy(weight*w.grad.g[k*size+i], g.Mean[k*m:(k+1)*m], row)
+			dense.Axpy(weight*w.grad.coef[k*size+i], w.u[i*m:(i+1)*m], row)
+		}
+	}
+}
+
+// Scale multiplies x by f.
+func Scale(f float64, x []float64) {
+	for i := range x {
+		x[i] *= f
+	}
+}

@@ -1,0 +1,78 @@
+package sep
+
+import "edge/model"
+
+// work is the scratch memory of a step.
+type work struct {
+	features features
+	batch    batch
+	grad     gradient
+
+	u              []float64 // max(capacity, C)×M
+	mean, variance []float64 // C×capacity
+	bt, y          []float64 // M
+	theta0         []float64 // parameters before the gradient step
+	project        Projection
+	site           Site
+}
+
+// features are those of the window points in each basis.
+type features struct {
+	kx, w, q [][]float64 // of each basis: capacity×M, capacity×M, capacity
+	xs, xx   []float64   // capacity×D scaled; norms
+	current  bool        // they are those of the window
+}
+
+// batch holds the samples of a step.
+type batch struct {
+	x       []float64 // n×D standardised
+	latents []int     // latent functions of their labels
+	weights []float64
+}
+
+// gradient holds what a sweep leaves for the gradient step, and the gradient.
+type gradient struct {
+	fresh   []float64  // C×n×M  U_k·w of the samples in the last sweep
+	g, coef []float64  // C×n
+	resp    []float64  // n  responsibilities of the last sweep of the last horizon
+	ev      []Evidence // of each basis
+	eps     float64    // ∂F/∂logit ε
+	theta   []float64  // as model.Params.Theta
+
+	trace     bool // compute the objective, for tests
+	objective float64
+}
+
+// ready makes the memory that only a step needs, unless it is there, and calls
+// Own. Every method that learns calls it first.
+func (b *Bank) ready() {
+	b.Own()
+	if b.spares != nil {
+		return
+	}
+	b.backup = newBackup(&b.state)
+	m, d, n, c, points := b.cfg.Inducing, b.cfg.Features, b.capacity, len(b.view.Latent), b.gradientRoom()
+	floats := func(n int) []float64 { return make([]float64, n) }
+	b.work = work{
+		features: features{xs: floats(n * d), xx: floats(n)},
+		batch:    batch{x: floats(points * d), latents: make([]int, b.cfg.Batch), weights: floats(b.cfg.Batch)},
+		grad: gradient{
+			fresh: floats(c * points * m), g: floats(c * points), coef: floats(c * points), resp: floats(points),
+			ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
+		},
+		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
+		bt: floats(m), y: floats(m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d),
+	}
+	f := &b.work.features
+	for range b.bases {
+		b.spares = append(b.spares, model.NewBasis(m, d))
+		f.kx, f.w, f.q = append(f.kx, floats(n*m)), append(f.w, floats(n*m)), append(f.q, floats(n))
+	}
+	b.work.site.Resize(c)
+}
+
+// Rest releases the memory that only a step needs, half of the bank's; the next
+// step allocates it again.
+func (b *Bank) Rest() {
+	b.backup, b.spares, b.work = backup{}, nil, work{grad: gradient{trace: b.work.grad.trace}}
+}

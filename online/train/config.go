@@ -1,0 +1,140 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"edge/model"
+	"edge/online/sep"
+)
+
+// Optimizer says how the parameters follow the gradient of the log evidence.
+type Optimizer string
+
+const (
+	// Adam suits minibatches, and full batches with a shared kernel.
+	Adam Optimizer = "adam"
+	// SignRule gives each parameter a rate of its own, which grows while the
+	// gradient keeps its sign and halves when that changes. It needs full
+	// batches, and is the better one there with a kernel for each class.
+	SignRule Optimizer = "sign"
+)
+
+// Sites says what is kept of each sample's factor.
+type Sites string
+
+const (
+	// Tied keeps the product of all sites alone (stochastic EP): memory does not
+	// grow with the set.
+	Tied Sites = "tied"
+	// Explicit keeps a site for each sample and class (EP), N·C pairs of
+	// numbers: a cavity leaves out the sample's own site instead of the mean one.
+	Explicit Sites = "explicit"
+)
+
+// Schedule says how the learning rate falls.
+type Schedule string
+
+const (
+	// Constant does not fall.
+	Constant Schedule = "constant"
+	// Cosine falls to a hundredth along half a wave, over all passes.
+	Cosine Schedule = "cosine"
+	// InverseSqrt falls with the square root of the passes.
+	InverseSqrt Schedule = "sqrt"
+)
+
+// Scaling says how features are standardised.
+type Scaling string
+
+const (
+	// PerFeature gives each feature mean 0 and standard deviation 1.
+	PerFeature Scaling = "feature"
+	// Plain is PerFeature without clipping wild values before mean and standard
+	// deviation are taken, for sets that are known to hold none.
+	Plain Scaling = "plain"
+	// Common divides all features by one standard deviation, for features in one
+	// unit, such as pixels, where a rare one should not be blown up.
+	Common Scaling = "common"
+)
+
+// Start says where the inducing inputs begin.
+type Start string
+
+const (
+	// KMeans begins at centres of the samples.
+	KMeans Start = "kmeans"
+	// Subset begins at random samples.
+	Subset Start = "subset"
+	// PerClassKMeans begins at centres of the class's own samples and, in equal
+	// number, at centres of the others. It needs a kernel for each class.
+	PerClassKMeans Start = "classes"
+)
+
+// Config configures the training on a fixed set over many passes.
+type Config struct {
+	Passes    int       // over the set, at most. Default 20
+	Batch     int       // samples a minibatch; 0: all of them (a full batch). Default 100
+	Sites     Sites     // tied or explicit. Default tied
+	Optimizer Optimizer // adam or sign. Default adam
+	Rate      float64   // of the optimiser; 0 keeps the first parameters. Default 0.01
+	Schedule  Schedule  // constant, cosine or sqrt. Default cosine
+	Damping   float64   // of the sites: 1 replaces. Default 1, with full batches 0.5
+	Prior     float64   // precision of a normal prior on each log ℓ around their mean; 0: none. Default 0
+	Settle    int       // passes that update sites alone, before the first and after the last gradient step, with full batches. Default 4
+	Patience  int       // passes without a better log evidence before it ends; 0: never. Default 0
+	Tolerance float64   // nats a sample by which the log evidence has to get better. Default 1e-4
+	Scaling   Scaling   // feature, plain or common. Default feature
+	Start     Start     // kmeans, subset or classes. Default kmeans
+	Length    float64   // first lengthscale, in median distances of two samples. Default 1
+	Noise     float64   // first noise variance, the amplitude being 1. Default 0.1
+}
+
+// Default returns the defaults for minibatches.
+func Default() Config {
+	return Config{
+		Passes: 20, Batch: 100, Sites: Tied, Optimizer: Adam, Rate: 0.01, Schedule: Cosine, Damping: 1,
+		Settle: 4, Tolerance: 1e-4, Scaling: PerFeature, Start: KMeans, Length: 1, Noise: sep.StartNoise,
+	}
+}
+
+// Validate reports every field that is out of range, joined.
+func (t Config) Validate() error {
+	var errs []error
+	check := func(ok bool, what string, value any, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %v: want %s: %w", what, value, want, model.ErrConfig))
+		}
+	}
+	full := t.Batch == 0
+	check(t.Passes >= 1 && t.Passes <= 1e6, "passes", t.Passes, "1 to 1000000")
+	check(t.Batch >= 0 && t.Batch <= 1e6, "batch", t.Batch, "0 (all samples) to 1000000")
+	check(t.Sites == Tied || t.Sites == Explicit, "sites", t.Sites, "tied or explicit")
+	check(t.Optimizer == Adam || t.Optimizer == SignRule && full, "optimizer", t.Optimizer, "adam, or sign with full batches (batch 0)")
+	check(t.Rate >= 0 && t.Rate <= 1, "rate", t.Rate, "0 to 1")
+	check(t.Schedule == Constant || t.Schedule == Cosine || t.Schedule == InverseSqrt, "schedule", t.Schedule, "constant, cosine or sqrt")
+	check(t.Damping > 0 && t.Damping <= 1, "damping", t.Damping, "above 0, at most 1")
+	check(t.Prior >= 0 && !math.IsInf(t.Prior, 1), "prior", t.Prior, "a precision, 0 for none")
+	check(t.Settle >= 0 && t.Settle <= 1000, "settle", t.Settle, "0 to 1000 passes")
+	check(t.Patience >= 0, "patience", t.Patience, "a number of passes, 0 for none")
+	check(t.Tolerance >= 0, "tolerance", t.Tolerance, "nats a sample")
+	check(t.Scaling == PerFeature || t.Scaling == Plain || t.Scaling == Common, "scaling", t.Scaling, "feature, plain or common")
+	check(t.Start == KMeans || t.Start == Subset || t.Start == PerClassKMeans, "start", t.Start, "kmeans, subset or classes")
+	check(t.Length > 0.01 && t.Length < 100, "length", t.Length, "a factor, 0.01 to 100")
+	check(t.Noise > 1e-4 && t.Noise < 100, "noise", t.Noise, "a variance, 1e-4 to 100")
+	return errors.Join(errs...)
+}
+
+// rate is the learning rate after so many of all passes.
+func (t *Config) rate(passes float64) float64 {
+	switch t.Schedule {
+	case Cosine:
+		const least = 0.01
+		done := min(passes/float64(t.Passes), 1)
+		return t.Rate * (least + (1-least)*0.5*(1+math.Cos(math.Pi*done)))
+	case InverseSqrt:
+		return t.Rate / math.Sqrt(1+passes)
+	}
+	return t.Rate
+}

@@ -1,0 +1,79 @@
+package online
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"edge/model"
+	"edge/online/drift"
+)
+
+// Bounds of the configuration. They also bound the sizes in a state file.
+const (
+	maxInducing = 1000
+	maxHorizons = 8
+	maxWindow   = 10000
+	maxBatch    = 1000
+	maxClasses  = model.MaxClasses
+	maxFeatures = 10000
+	maxWarmup   = 100000
+)
+
+// Validate reports every field that is out of range, joined.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, key string, value any, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %v: want %s: %w", key, value, want, ErrConfig))
+		}
+	}
+	between := func(key string, v, lo, hi float64, what string) {
+		check(v >= lo && v <= hi, key, v, fmt.Sprintf("%s, %g to %g", what, lo, hi))
+	}
+	between("inducing", float64(c.Inducing), 2, maxInducing, "inducing points")
+	check(c.Kernel == Shared || c.Kernel == PerClass, "kernel", c.Kernel, "shared or per-class")
+	check(len(c.Horizons) >= 1 && len(c.Horizons) <= maxHorizons, "horizons", len(c.Horizons), "1 to 8 of them")
+	for _, h := range c.Horizons {
+		check(h >= 10, "horizons", float64(h), "at least 10 observations, or inf")
+	}
+	between("window", float64(c.Window), 0, maxWindow, "observations")
+	between("batch.max_size", float64(c.Batch.MaxSize), 1, maxBatch, "samples")
+	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
+	between("classes.max", float64(c.Classes.Max), 2, maxClasses, "classes")
+	between("classes.confirm", float64(c.Classes.Confirm), 1, maxConfirm, "samples")
+	check(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names")
+	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
+	for i, name := range c.Classes.Names {
+		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")
+		check(!slices.Contains(c.Classes.Names[:i], name), "classes.names", name, "no name twice")
+	}
+	between("warmup", float64(c.Warmup), 0, maxWarmup, "observations, 0 for 4 × inducing")
+	between("sweeps", float64(c.Sweeps), 1, 10, "sweeps")
+	check(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1")
+	between("learning_rate", c.LearningRate, 0, 1, "rate")
+	between("gradient", float64(c.Gradient), 0, maxBatch, "observations")
+	between("label_noise.start", c.LabelNoise.Start, 0, 0.5, "probability")
+	between("label_noise.max", c.LabelNoise.Max, 0.001, 0.5, "probability")
+	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
+	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
+	check(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on")
+	check(c.ClassWeights.Mode == Unweighted || c.ClassWeights.Mode == Balanced, "class_weights.mode", c.ClassWeights.Mode, "none or balanced")
+	between("class_weights.max", c.ClassWeights.Max, 1, MaxWeight, "weight")
+	between("abstain.novelty_above", c.Abstain.NoveltyAbove, 0, 1, "fraction of the prior variance")
+	between("abstain.confidence_below", c.Abstain.ConfidenceBelow, 0, 1, "probability")
+	check(c.Conformal.Coverage == 0 || c.Conformal.Coverage >= 0.5 && c.Conformal.Coverage <= 0.999, "conformal.coverage", c.Conformal.Coverage, "0 (no sets), or 0.5 to 0.999")
+	check(slices.Contains([]drift.Detector{drift.Off, drift.ADWIN, drift.PageHinkley}, c.Drift.Detector), "drift.detector", c.Drift.Detector, "adwin, page-hinkley or off")
+	check(slices.Contains([]drift.Signal{drift.OnLogLoss, drift.OnError, drift.OnNovelty}, c.Drift.On), "drift.on", c.Drift.On, "log_loss, error or novelty")
+	between("drift.delta", c.Drift.Delta, 1e-12, 0.5, "probability")
+	between("drift.lambda", c.Drift.Lambda, 1, 1e6, "standard deviations times samples")
+	between("drift.cooldown", float64(c.Drift.Cooldown), 1, 1e9, "labels")
+	check(slices.Contains([]drift.Action{drift.ActionNone, drift.ActionForget, drift.ActionReseed, drift.ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback")
+	between("clip", c.Clip, 1, 1000, "standard deviations")
+	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
+	return errors.Join(errs...)
+}
+
+// MaxLabel bounds a label's length in bytes.
+const MaxLabel = 256

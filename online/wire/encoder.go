@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Encoder appends values to Buf.
+type Encoder struct{ Buf []byte }
+
+// Uint appends an unsigned varint.
+func (e *Encoder) Uint(v uint64) { e.Buf = binary.AppendUvarint(e.Buf, v) }
+
+// Int appends a count, v ≥ 0, as an unsigned varint.
+func (e *Encoder) Int(v int) { e.Uint(uint64(v)) }
+
+// Float appends the 8 bytes of v.
+func (e *Encoder) Float(v float64) {
+	e.Buf = binary.LittleEndian.AppendUint64(e.Buf, math.Float64bits(v))
+}
+
+// Float32 appends the 4 bytes of v rounded to 32 bits.
+func (e *Encoder) Float32(v float64) {
+	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, math.Float32bits(float32(v)))
+}
+
+// Bool appends 1 or 0.
+func (e *Encoder) Bool(v bool) {
+	if v {
+		e.Uint(1)
+	} else {
+		e.Uint(0)
+	}
+}
+
+// String appends the length of s and s.
+func (e *Encoder) String(s string) {
+	e.Int(len(s))
+	e.Buf = append(e.Buf, s...)
+}
+
+// Block appends the length of b and b.
+func (e *Encoder) Block(b []byte) {
+	e.Int(len(b))
+	e.Buf = append(e.Buf, b...)
+}
+
+// Floats appends x without its length, which the reader has to know.
+func (e *Encoder) Floats(x []float64) {
+	for _, v := range x {
+		e.Float(v)
+	}
+}
+
+// Ints appends counts without their number, which the reader has to know.
+func (e *Encoder) Ints(x []int) {
+	for _, v := range x {
+		e.Int(v)
+	}
+}

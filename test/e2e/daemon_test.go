@@ -1,0 +1,383 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/replay"
+	"edge/stream/mqtt"
+	"edge/test/harness"
+)
+
+// What a daemon has learnt from a stream is, to the last bit, what eval learns
+// from the file.
+func TestDaemonEqualsEval(t *testing.T) {
+	data := harness.WaveformFile(t, 500)
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, store := harness.WaveformConfig(t, b.URL())
+		d := harness.Start(t, config)
+		harness.Replay(t, data, "--broker", b.URL())()
+		harness.AwaitSamples(t, b, 500)
+		final := d.Stop()
+		harness.SameAsEval(t, final, data, config)
+
+		code, out, errOut := harness.Run(t, "inspect", store, "--json")
+		if code != exit.OK {
+			t.Fatalf("edge inspect exits with %d: %s", code, errOut)
+		}
+		m := gjson.Get(out, "models.0")
+		if m.Get("digest").String() != final.Get("digest").String() || m.Get("samples").Uint() != 500 || m.Get("unlearnt").Uint() != 0 {
+			t.Errorf("edge inspect shows another state: %s", out)
+		}
+		if len(m.Get("relevance").Array()) != dataset.WaveformFeatures || m.Get("classes.2.count").Uint() == 0 {
+			t.Errorf("edge inspect shows no relevance, or no counts: %s", out)
+		}
+	})
+}
+
+// A daemon that is stopped carries on where it was.
+func TestStopAndStart(t *testing.T) {
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		data := harness.WaveformFile(t, 600)
+		config, _ := harness.WaveformConfig(t, b.URL())
+		first := harness.Start(t, config)
+		first.Await("connected to the broker")
+		rate := "150"
+		if len(harness.Emulator) > 0 {
+			rate = "30" // it learns no faster beside others
+		}
+		wait := harness.Replay(t, data, "--broker", b.URL(), "--rate", rate)
+		if metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 0 }); !ok {
+			t.Errorf("nothing is learnt: %s", metrics)
+		}
+		before := first.Stop()
+		for late := true; late; { // what a stop leaves to the next start has no digest yet
+			if _, late = first.Logged("the model is still learning what is committed; its final metrics are not published, and it carries on at the next start"); late {
+				first = harness.Start(t, config)
+				first.Await("connected to the broker")
+				before = first.Stop()
+			}
+		}
+		second := harness.Start(t, config)
+		wait()
+		harness.AwaitSamples(t, b, 600)
+		final := second.Stop()
+		ready := second.Await("model ready")
+		if n := before.Get("samples").Uint(); n == 0 || n == 600 || ready.Get("samples").Uint() != n {
+			t.Errorf("stopped after %d samples of 600, started again with %d", n, ready.Get("samples").Uint())
+		}
+		if before.Get("digest").String() != ready.Get("digest").String() {
+			t.Errorf("stopped with digest %s, started with %s", before.Get("digest"), ready.Get("digest"))
+		}
+		harness.SameAsEval(t, final, data, config)
+	})
+}
+
+// However often and whenever a daemon is killed, it learns every sample once,
+// in order.
+func TestKilledAtRandom(t *testing.T) {
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		kills := brokertest.Brief(20, 3)
+		data := harness.WaveformFile(t, 200*(kills+1))
+		config, _ := harness.WaveformConfig(t, b.URL())
+		wait := harness.Replay(t, data, "--broker", b.URL(), "--rate", "500")
+		for range kills {
+			d := harness.Start(t, config)
+			d.Await("connected to the broker")
+			time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond)
+			d.Kill()
+		}
+		last := harness.Start(t, config)
+		wait()
+		harness.AwaitSamples(t, b, 200*(kills+1))
+		final := last.Stop()
+		ready := last.Await("model ready")
+		t.Logf("last start: %d samples restored, %d records replayed", ready.Get("restored").Uint(), ready.Get("replayed").Uint())
+		harness.SameAsEval(t, final, data, config)
+	})
+}
+
+// A daemon that is killed has what it has acknowledged; what is sent to it
+// again teaches nothing.
+func TestKilledAndTaughtAgain(t *testing.T) {
+	data := harness.WaveformFile(t, 400)
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := harness.WaveformConfig(t, b.URL())
+		for _, rows := range []int{90, 200, 330} {
+			d := harness.Start(t, config)
+			harness.Replay(t, data, "--broker", b.URL(), "--first", fmt.Sprint(rows))()
+			harness.AwaitSamples(t, b, rows)
+			d.Kill()
+		}
+		d := harness.Start(t, config)
+		if n := d.Await("model ready").Get("samples").Uint(); n != 330 {
+			t.Errorf("the last start has %d samples, want 330", n)
+		}
+		harness.Replay(t, data, "--broker", b.URL())()
+		harness.AwaitSamples(t, b, 400)
+		harness.SameAsEval(t, d.Stop(), data, config)
+	})
+}
+
+// Learning that was switched off stays so, however the daemon ends; switched on
+// again, the state is that of a run that never heard what came meanwhile.
+func TestLearningStaysOff(t *testing.T) {
+	data := harness.WaveformFile(t, 200)
+	t.Setenv("EDGE_CONTROL_ENABLED", "true")
+	t.Setenv("EDGE_MODELS_WAVEFORM_OUTPUT", "cbor")
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := harness.WaveformConfig(t, b.URL())
+		d := harness.Start(t, config)
+		harness.Replay(t, data, "--broker", b.URL(), "--first", "90")()
+		request(t, b, "OFF")
+		d.Kill()
+		d = harness.Start(t, config)
+		d.Await("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on")
+		harness.Replay(t, data, "--broker", b.URL())()
+		request(t, b, "ON")
+		if m := brokertest.Retained(t, b.URL(), "edge/test/waveform/metrics"); gjson.Get(m, "frozen").Uint() != 200 || gjson.Get(m, "n").Uint() != 90 {
+			t.Errorf("metrics %s, want 90 samples learnt and 200 frozen", m)
+		}
+		d.Kill()
+		d = harness.Start(t, config)
+		harness.Replay(t, data, "--broker", b.URL())()
+		harness.AwaitSamples(t, b, 200)
+		harness.SameAsEval(t, d.Stop(), data, config)
+	})
+}
+
+// request asks a daemon to switch learning and waits for its answer.
+func request(t *testing.T, b *brokertest.Broker, word string) {
+	t.Helper()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	answered := make(chan string, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
+	defer cancel()
+	pub, err := broker.NewPublisher(ctx, cfg, 1, []string{"edge/test/response/learning/waveform"}, func(_ string, payload []byte, _ bool) { answered <- string(payload) }, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	if err := pub.Publish(ctx, "edge/test/request/learning/waveform", []byte(word)); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case answer := <-answered:
+		if gjson.Get(answer, "status").String() != "ok" {
+			t.Fatalf("asked for %s: %s", word, answer)
+		}
+	case <-ctx.Done():
+		t.Fatalf("no answer to %s", word)
+	}
+}
+
+// A daemon starts without a broker, and survives a broker that is restarted.
+func TestBrokerComesAndGoes(t *testing.T) {
+	data := harness.WaveformFile(t, 300)
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		b.Stop()
+		config, _ := harness.WaveformConfig(t, b.URL())
+		d := harness.Start(t, config)
+		d.Await("cannot connect to the broker; will keep trying")
+		b.Stop = b.Start(t, b.Addr)
+		harness.Replay(t, data, "--broker", b.URL(), "--first", "150")()
+		b.Restart(t)
+		harness.Replay(t, data, "--broker", b.URL(), "--prefix", "again")()
+		harness.AwaitSamples(t, b, 450)
+		if n := d.Stop().Get("samples").Uint(); n != 450 {
+			t.Errorf("%d samples were learnt, want 150 and then 300", n)
+		}
+	})
+}
+
+// Labels that come later, by their id, teach as much as those that come along,
+// and what they judge is the prediction of the day.
+func TestDelayedLabels(t *testing.T) {
+	data := harness.WaveformFile(t, 300)
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := harness.WaveformConfig(t, b.URL())
+		d := harness.Start(t, config)
+		code, out, errOut := harness.Run(t, "replay", data, "--broker", b.URL(), "--labels", "delayed", "--delay", "20", "--json")
+		if code != exit.OK {
+			t.Fatalf("replay exits with %d: %s", code, errOut)
+		}
+		published := gjson.Parse(out)
+		// The last labels follow the last row, whose prediction replay awaits.
+		harness.AwaitSamples(t, b, 300)
+		final := d.Stop()
+		if n, e := final.Get("samples").Uint(), final.Get("error").Float(); n != 300 || published.Get("samples").Uint() != 300 || e != published.Get("error").Float() {
+			t.Errorf("%d samples, error %g; what was published has %s", n, e, published.Get("error"))
+		}
+		if e := published.Get("nll").Float(); math.Abs(e-final.Get("nll").Float()) > 0.1 {
+			t.Errorf("log loss %g; what was published has %g", final.Get("nll").Float(), e)
+		}
+	})
+}
+
+// Broken messages are refused, and the stream goes on.
+func TestBrokenMessages(t *testing.T) {
+	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := harness.WaveformConfig(t, b.URL())
+		d := harness.Start(t, config)
+		var mu sync.Mutex
+		reasons := map[string]int{}
+		answered := 0
+		cfg := mqtt.DefaultConfig()
+		cfg.Servers = []string{b.URL()}
+		ready := make(chan struct{}, 10)
+		pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/#"}, func(topic string, payload []byte, _ bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch topic {
+			case "edge/test/info":
+				ready <- struct{}{}
+			case "edge/test/waveform/reject":
+				reasons[gjson.GetBytes(payload, "reason").String()]++
+			case "edge/test/waveform/prediction":
+				answered++
+			}
+		}, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pub.Close()
+		<-ready
+		x := strings.Repeat("0,", dataset.WaveformFeatures-1) + "0"
+		for _, payload := range []string{
+			"", "{", "hello", `[1,2]`, `{"features":[` + strings.Repeat("0,", dataset.WaveformFeatures-1) + `NaN]}`,
+			`{"features":[` + strings.Repeat("0,", dataset.WaveformFeatures-1) + `1e999]}`,
+			`{"x1":1,"crest":2}`, `{"features":[` + x + `],"label":7}`, `{"features":[` + x + `],"label":{"a":1}}`,
+			`{"features":[` + x + `]}` + strings.Repeat(" ", 10<<20),
+			`{"id":"good","features":[` + x + `],"label":"1"}`,
+		} {
+			if err := pub.Publish(t.Context(), "sensors/waveform", []byte(payload)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !brokertest.Eventually(func() bool { mu.Lock(); defer mu.Unlock(); return answered == 1 }) {
+			t.Errorf("%d predictions, want that of the good message; refused: %v", answered, reasons)
+		}
+		mu.Lock()
+		if len(reasons) < 3 { // the topic has a rate limit; the counters have them all
+			t.Errorf("reasons on the reject topic: %v", reasons)
+		}
+		mu.Unlock()
+		if n := d.Stop().Get("samples").Uint(); n != 1 {
+			t.Errorf("%d samples were learnt, want 1", n)
+		}
+	})
+}
+
+func TestReset(t *testing.T) {
+	data := harness.WaveformFile(t, 40)
+	b := brokertest.New(t, brokertest.Embedded)
+	config, store := harness.WaveformConfig(t, b.URL())
+	d := harness.Start(t, config)
+	harness.Replay(t, data, "--broker", b.URL())()
+	if code, _, errOut := harness.Run(t, "reset", "-c", config, "--all", "--yes"); code != exit.Store || !strings.Contains(errOut, "locked") {
+		t.Errorf("a reset beside the daemon exits with %d: %s", code, errOut)
+	}
+	if code, _, errOut := harness.Run(t, "inspect", store); code != exit.Store || !strings.Contains(errOut, "stop the daemon first") {
+		t.Errorf("inspect beside the daemon exits with %d: %s", code, errOut)
+	}
+	d.Stop()
+	if code, _, errOut := harness.RunWith(t, "n\n", "reset", "-c", config, "--model", "waveform"); code != exit.Runtime || !strings.Contains(errOut, "Forget all of model waveform") {
+		t.Errorf("a reset that is not confirmed exits with %d: %s", code, errOut)
+	}
+	if code, out, errOut := harness.RunWith(t, "y\n", "reset", "--state", store, "--model", "waveform"); code != exit.OK || !strings.Contains(out, "has forgotten 40 samples") {
+		t.Errorf("a reset that is confirmed exits with %d: %s%s", code, out, errOut)
+	}
+	if code, out, _ := harness.Run(t, "inspect", store, "--json"); code != exit.OK || len(gjson.Get(out, "models").Array()) != 0 {
+		t.Errorf("after the reset there are still models: %s", out)
+	}
+	if code, _, errOut := harness.Run(t, "reset", "--state", store, "--model", "waveform", "--yes"); code != exit.Store {
+		t.Errorf("a second reset exits with %d: %s", code, errOut)
+	}
+}
+
+// A configuration of another shape is refused before anything runs.
+func TestOtherShapeIsRefused(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	config, _ := harness.WaveformConfig(t, b.URL())
+	d := harness.Start(t, config)
+	d.Await("connected to the broker")
+	d.Stop()
+	t.Setenv("EDGE_MODELS_WAVEFORM_INDUCING", "30")
+	code, _, errOut := harness.Run(t, "run", "-c", config, "--for", "10s")
+	if code != exit.Store || !strings.Contains(errOut, "edge reset --model waveform") {
+		t.Errorf("exits with %d: %s", code, errOut)
+	}
+}
+
+// awaitOnline waits until the daemon's state says that it is online.
+func awaitOnline(t *testing.T, b *brokertest.Broker) {
+	t.Helper()
+	if state, ok := brokertest.Await(t, b, "edge/test/state", func(state string) bool { return state == "online" }); !ok {
+		t.Fatalf("the daemon is not online: %q", state)
+	}
+}
+
+// Without a daemon nothing is published: nobody would hear it.
+func TestReplayWaitsForADaemon(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
+	defer cancel()
+	var why string
+	p := replay.Player{
+		Rows: dataset.NewWaveform(1), Topic: "sensors/waveform", Prefix: "waveform", Labels: "inline", Fraction: 1, Ahead: 10,
+		Waiting: func(w string) { why = w; cancel() },
+	}
+	rows, err := p.Play(ctx, cfg)
+	if rows != 0 || !errors.Is(err, context.Canceled) || !strings.Contains(why, "no daemon is online under edge/") {
+		t.Errorf("published %d rows, %v; said %q", rows, err, why)
+	}
+}
+
+// A daemon gives back the topics that its configuration had before it was
+// restarted under another.
+func TestFormerTopicsAfterARestart(t *testing.T) {
+	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
+		config, _ := harness.WaveformConfig(t, b.URL())
+		t.Setenv("EDGE_STREAMS_WAVEFORM_TOPICS", "former/waveform")
+		d := harness.Start(t, config)
+		awaitOnline(t, b)
+		d.Stop()
+		t.Setenv("EDGE_STREAMS_WAVEFORM_TOPICS", "sensors/waveform")
+		d = harness.Start(t, config)
+		if line := d.Await("gave back the subscriptions of an earlier configuration"); line.Get("filters").String() != `["former/waveform"]` {
+			t.Errorf("gave back %s", line)
+		}
+		d.Stop()
+	})
+}
+
+// keep publishes a retained message.
+func keep(t *testing.T, b *brokertest.Broker, topic, payload string) {
+	t.Helper()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Publish(t.Context(), topic, 1, true, []byte(payload)); err != nil {
+		t.Fatalf("publish on %s: %v", topic, err)
+	}
+}

@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/stream/mqtt"
+	"edge/test/harness"
+)
+
+// residentMemory reads from /proc the largest resident set of a process so far, and how much
+// of it were at least no pages of files, in MB.
+func residentMemory(t *testing.T, pid int) (all, anonymous float64) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	field := func(name string) float64 {
+		_, rest, _ := strings.Cut(string(status), name+":")
+		kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		return kib * 1024 / 1e6
+	}
+	all = field("VmHWM")
+	return all, all - field("RssFile") // of which there are more and more while the program starts
+}
+
+// A publisher that invents names of classes, each of them again and again, does not
+// take two default models beyond what the unit allows.
+func TestInventedClasses(t *testing.T) {
+	if runtime.GOOS != "linux" || len(harness.Emulator) > 0 {
+		t.Skip("NOT TESTED: needs /proc of a process that is not emulated")
+	}
+	b := brokertest.New(t, brokertest.Mosquitto)
+	config := harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
+node: test
+mqtt: {servers: ["%s"]}
+streams: {rows: {topics: [sensors/rows], dimension: 8}}
+models: {a: {streams: [rows]}, b: {streams: [rows]}}
+store: {path: "%s"}
+metrics: {every: 1s}
+http: {listen: ""}
+`, b.URL(), filepath.Join(t.TempDir(), "edge.db")))
+	d := harness.StartWith(t, config, func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "GOMEMLIMIT=45MiB") })
+	d.Await("connected to the broker")
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	pub, err := broker.NewPublisher(ctx, cfg, 1, nil, nil, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	const names, rounds, most = 64, 12, 51.0 // MB: the goal of the heap and 4 more
+	for i := range names * rounds {
+		x := make([]float64, 8)
+		for j := range x {
+			x[j] = float64((i%names*(j+3))%17) + float64(i%5)/5
+		}
+		text := strings.ReplaceAll(fmt.Sprint(x), " ", ",")
+		if err := pub.Publish(ctx, "sensors/rows", fmt.Appendf(nil, `{"id":"%d","features":%s,"label":"name %d"}`, i, text, i%names)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pub.Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []string{"a", "b"} {
+		if !brokertest.Eventually(func() bool {
+			return gjson.Get(brokertest.Retained(t, b.URL(), "edge/test/"+m+"/metrics"), "n").Int() > 200
+		}) {
+			t.Fatalf("model %s has not learnt", m)
+		}
+	}
+	all, anonymous := residentMemory(t, d.Process.Pid)
+	t.Logf("resident at most %.1f MB, without files %.1f MB", all, anonymous)
+	if anonymous > most && !harness.RaceDetector { // which has memory of its own
+		t.Errorf("%.1f MB without the pages of files, want at most %g", anonymous, most)
+	}
+	d.Stop()
+}

@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/stream/mqtt"
+	"edge/test/harness"
+)
+
+// TestSecretsStaySecret looks for the broker's password in everything that a
+// daemon puts out over a life with samples, refusals, requests, a lost
+// connection and a restart: log, topics, pages, metrics, state file, and what
+// the other commands print.
+func TestSecretsStaySecret(t *testing.T) {
+	const secret = "correct-horse-battery-staple"
+	b := brokertest.New(t, brokertest.Mosquitto)
+	tap := harness.NewTap(t, b.Addr)
+	web := brokertest.FreeAddress(t)
+	passwordFile := harness.WriteFile(t, "password", secret+"\n")
+	config, store := harness.WaveformConfig(t, tap.URL())
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := strings.NewReplacer(
+		`http: {listen: ""}`, fmt.Sprintf("http: {listen: %q, pprof: true}\ncontrol: {enabled: true}\nhomeassistant: {enabled: true}\nlog: {level: debug}", web),
+		`mqtt: {`, fmt.Sprintf(`mqtt: {username: edge, password: {file: %q}, `, passwordFile),
+	).Replace(string(text))
+	if err := os.WriteFile(config, []byte(open), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	var mu sync.Mutex
+	said := map[string]string{} // by where
+	say := func(where, what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said[where] += what + "\n"
+	}
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { say("topic "+topic, string(payload)) }, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+
+	d := harness.Start(t, config)
+	d.Await("connected to the broker")
+	harness.Replay(t, harness.WaveformFile(t, 200), "--broker", b.URL())()
+	for topic, payload := range map[string]string{
+		"sensors/waveform":                 `{"broken":`,
+		"edge/test/request/health_check":   `{"transaction":"1"}`,
+		"edge/test/request/ping":           `{"transaction":"2"}`,
+		"edge/test/request/reload":         `{"transaction":"3"}`,
+		"edge/test/request/set_log_level":  `{"data":{"level":"debug"}}`,
+		"edge/test/request/nothing":        `{}`,
+		"edge/test/request/class_add/none": `{"data":{"class":"x"}}`,
+	} {
+		if err := listener.Publish(t.Context(), topic, []byte(payload)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	harness.AwaitSamples(t, b, 200)
+	for _, page := range []string{"/", "/metrics", "/healthz", "/readyz", "/api/v1/models", "/api/v1/models/waveform", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2", "/none"} {
+		r, err := http.Get("http://" + web + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		say("page "+page, fmt.Sprint(r.Header, string(body)))
+	}
+	http.DefaultClient.CloseIdleConnections()
+	tap.Cut()
+	harness.Replay(t, harness.WaveformFile(t, 10), "--broker", b.URL())()
+	d.Kill()
+	say("log", d.Log())
+	// The file of the secret goes away: what says so must not know it either.
+	again := harness.Start(t, config)
+	again.Await("connected to the broker")
+	if err := os.Remove(passwordFile); err != nil {
+		t.Fatal(err)
+	}
+	tap.Cut()
+	again.Await("cannot connect to the broker; will keep trying")
+	again.Kill()
+	say("log of another life", again.Log())
+	if err := os.WriteFile(passwordFile, []byte(secret), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"config", "show", "-c", config}, {"check", "-c", config}, {"doctor", "-c", config}, {"check", "-c", config, "--connect"},
+		{"inspect", store}, {"inspect", store, "--json"}, {"verify", store}, {"verify", store, "--json"}, {"version"},
+	} {
+		_, out, errOut := harness.Run(t, args...)
+		say("edge "+args[0], out+errOut)
+	}
+	file, err := os.ReadFile(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say("state file", string(file))
+
+	used := tap.Password()
+	if used != secret {
+		t.Errorf("the broker got the password %q: the test does not bite", used)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	bytes := 0
+	for where, what := range said {
+		bytes += len(what)
+		if strings.Contains(what, secret) {
+			at := strings.Index(what, secret)
+			t.Errorf("%s gives the password away: …%.120s", where, what[max(at-60, 0):])
+		}
+	}
+	for _, where := range []string{"topic edge/test/waveform/prediction", "topic edge/test/info", "topic edge/test/response/health_check", "page /metrics", "log"} {
+		if said[where] == "" {
+			t.Errorf("nothing was heard from %s", where)
+		}
+	}
+	t.Logf("%d bytes from %d places", bytes, len(said))
+}

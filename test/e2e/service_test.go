@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker/brokertest"
+	"edge/test/harness"
+)
+
+type manager struct {
+	mu    sync.Mutex
+	heard []string
+}
+
+func newManager(t *testing.T) (m *manager, socket string) {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "edge") // the address of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(folder, "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		os.RemoveAll(folder)
+	})
+	m = &manager{}
+	go func() {
+		for b := make([]byte, 4096); ; {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			m.hear(string(b[:n]))
+		}
+	}()
+	return m, socket
+}
+
+func (m *manager) hear(state string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = append(m.heard, state)
+}
+
+func (m *manager) count(state string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.heard {
+		if strings.HasPrefix(s, state) {
+			n++
+		}
+	}
+	return n
+}
+
+// A service manager hears that the daemon is ready, how it is, that it lives,
+// and that it stops.
+func TestServiceManagerHears(t *testing.T) {
+	m, socket := newManager(t)
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "400000")
+	b := brokertest.New(t, brokertest.Embedded)
+	config, _ := harness.WaveformConfig(t, b.URL())
+	d := harness.Start(t, config)
+	for state, times := range map[string]int{"READY=1": 1, "WATCHDOG=1": 5, "STATUS=connected; waveform: 0 samples": 1} {
+		if !brokertest.Eventually(func() bool { return m.count(state) >= times }) {
+			t.Errorf("%s is not said %d times, but: %q", state, times, m.heard)
+		}
+	}
+	if m.count("STOPPING=1") > 0 {
+		t.Error("it stops before it is told to")
+	}
+	d.Stop()
+	if m.count("READY=1") != 1 || m.count("STOPPING=1") != 1 || m.heard[0] != "READY=1" {
+		t.Errorf("said: %q", m.heard)
+	}
+}
+
+// proxy stands between a daemon and its broker, and can fall silent.
+type proxy struct {
+	net.Listener
+	silent sync.RWMutex // locked: nothing passes
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l}
+	t.Cleanup(func() { l.Close() })
+	pass := func(dst, src net.Conn) {
+		defer dst.Close()
+		for b := make([]byte, 4096); ; {
+			n, err := src.Read(b)
+			if err != nil {
+				return
+			}
+			p.silent.RLock()
+			_, err = dst.Write(b[:n])
+			p.silent.RUnlock()
+			if err != nil {
+				return
+			}
+		}
+	}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			go pass(in, out)
+			go pass(out, in)
+		}
+	}()
+	return p
+}
+
+// A daemon stops whatever the broker does: it has 5 seconds of its own for it, and
+// TimeoutStopSec of the unit kills it after 10. How long it takes is printed, and
+// says something on a machine that is not loaded.
+func TestStopInTime(t *testing.T) {
+	stop := func(t *testing.T, d *harness.Daemon) {
+		t.Helper()
+		began := time.Now()
+		d.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-d.Ended:
+			t.Logf("stopped within %v", time.Since(began).Round(time.Millisecond))
+		case <-time.After(brokertest.Patience):
+			t.Errorf("does not stop within %v:\n%s", brokertest.Patience, d.Log())
+		}
+	}
+	t.Run("while messages come", func(t *testing.T) {
+		b := brokertest.New(t, brokertest.Embedded)
+		config, _ := harness.WaveformConfig(t, b.URL())
+		d := harness.Start(t, config)
+		d.Await("connected to the broker")
+		flood := harness.Command(t, "replay", harness.WaveformFile(t, 200), "--loop", "--broker", b.URL(), "--qos", "0")
+		if err := flood.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer flood.Wait()
+		defer flood.Process.Kill()
+		if metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() > 100 }); !ok {
+			t.Errorf("nothing is learnt: %s", metrics)
+		}
+		stop(t, d)
+	})
+	t.Run("the broker has fallen silent", func(t *testing.T) {
+		b := brokertest.New(t, brokertest.Embedded)
+		p := newProxy(t, b.Addr)
+		config, _ := harness.WaveformConfig(t, "mqtt://"+p.Addr().String())
+		d := harness.Start(t, config)
+		d.Await("connected to the broker")
+		harness.Replay(t, harness.WaveformFile(t, 100), "--broker", b.URL())()
+		p.silent.Lock()
+		defer p.silent.Unlock()
+		stop(t, d)
+	})
+	t.Run("there is no broker", func(t *testing.T) {
+		config, _ := harness.WaveformConfig(t, "mqtt://"+brokertest.FreeAddress(t))
+		d := harness.Start(t, config)
+		d.Await("cannot connect to the broker; will keep trying")
+		stop(t, d)
+	})
+}
+
+// The unit is one that systemd accepts, and its limits fit each other.
+func TestUnit(t *testing.T) {
+	const path = "../../configs/edge.service"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Type=notify", "WatchdogSec=30", "MemoryMax=64M", "Environment=GOMEMLIMIT=45MiB" /* 70 % */, "StateDirectory=edge", "TimeoutStopSec=10"} {
+		if !slices.Contains(strings.Split(string(text), "\n"), want) {
+			t.Errorf("the unit has no line %s", want)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		brokertest.Missing(t, "systemd-analyze is not installed")
+	}
+	unit := harness.WriteFile(t, "edge.service", strings.ReplaceAll(string(text), "/usr/bin/edge", harness.Program(t)))
+	out, err := exec.CommandContext(t.Context(), analyze, "verify", unit).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "edge.service") {
+		t.Errorf("systemd-analyze verify: %v: %s", err, out)
+	}
+	out, err = exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=20", "--no-pager", unit).CombinedOutput()
+	score := regexp.MustCompile(`Overall exposure level.*`).Find(out)
+	if err != nil && len(score) > 0 { // older ones cannot look at a file
+		t.Errorf("systemd-analyze security: %v: %s, want 2.0 at most", err, score)
+	}
+	t.Logf("%s", score)
+}
+
+// The scripts of other service managers can be read by a shell.
+func TestServiceScripts(t *testing.T) {
+	for _, script := range []string{"edge.openrc", "edge.procd"} {
+		if out, err := exec.CommandContext(t.Context(), "sh", "-n", "../../configs/"+script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", script, err, out)
+		}
+	}
+}

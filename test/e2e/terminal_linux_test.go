@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"edge/internal/broker/brokertest"
+	"edge/test/harness"
+)
+
+// tty is a pseudo-terminal with a program in it.
+type tty struct {
+	master *os.File
+	cmd    *exec.Cmd
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// inTerminal runs edge in a terminal of 80 columns.
+func inTerminal(t *testing.T, environ []string, args ...string) *tty {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		brokertest.Missing(t, "no pseudo-terminals here: "+err.Error())
+	}
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	term := &tty{master: master, cmd: harness.Command(t, args...)}
+	term.resize(t, 80)
+	term.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "COLORTERM="), environ...)
+	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
+	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := term.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { term.cmd.Process.Kill() })
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			term.mu.Lock()
+			term.out.Write(buf[:n])
+			term.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return term
+}
+
+// resize makes the terminal that wide, and 24 lines high.
+func (term *tty) resize(t *testing.T, columns uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(term.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: 24}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (term *tty) said() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.out.String()
+}
+
+// await waits until the terminal shows a text. A program writes the cells that
+// change and no others, "125" where "0.000" becomes "0.125", so the window is
+// resized now and then, upon which it writes all of them.
+func (term *tty) await(t *testing.T, text string) {
+	t.Helper()
+	polls := 0
+	if !brokertest.Eventually(func() bool {
+		if polls++; polls%30 == 0 {
+			term.resize(t, 80+uint16(polls/30%2))
+		}
+		return strings.Contains(term.said(), text)
+	}) {
+		t.Fatalf("the terminal never showed %q, but %q", text, term.said())
+	}
+}
+
+// At a real terminal top draws on a screen of its own, obeys keys, and leaves
+// the terminal as it was; without colours if they are not wanted.
+func TestTopInATerminal(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	for name, environ := range map[string][]string{"coloured": nil, "plain": {"NO_COLOR=1"}} {
+		t.Run(name, func(t *testing.T) {
+			term := inTerminal(t, environ, "top", "--broker", b.URL(), "--node", name)
+			for _, want := range []string{"\x1b[?1049h", "no message of its models yet"} {
+				term.await(t, want)
+			}
+			for _, m := range [][3]string{ // and what it makes top show
+				{"state", "online", "online"},
+				{"info", `{"version":"v1","arch":"linux/arm","started":"2026-11-20T20:00:00Z","models":[{"name":"bearing","classes":["ok"]},{"name":"pump"}]}`, "bearing"},
+				{"bearing/metrics", `{"n":4711,"error":0.125,"log_loss":0.5,"window":{"n":100,"error":0.2,"log_loss":0.4},"classes":["ok"],"confusion":[[4711]]}`, "0.125"},
+			} {
+				keep(t, b, "edge/"+name+"/"+m[0], m[1])
+				term.await(t, m[2])
+			}
+			term.await(t, "4711")
+			term.master.Write([]byte("p"))
+			term.await(t, "paused")
+			term.master.Write([]byte("q"))
+			if err := term.cmd.Wait(); err != nil {
+				t.Errorf("top ends with %v: %q", err, term.said())
+			}
+			term.await(t, "\x1b[?1049l") // the usual screen is back
+			// Green for online: colour 2 of the terminal's own.
+			if coloured := strings.Contains(term.said(), "\x1b[32m"); coloured != (environ == nil) {
+				t.Errorf("colours: %v: %q", coloured, term.said())
+			}
+		})
+	}
+}

@@ -1,0 +1,345 @@
+//go:build slow && linux && (amd64 || arm64 || arm)
+
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/dataset"
+	"edge/stream/mqtt"
+	"edge/test/harness"
+)
+
+// failpoint is a place in the program where a test lets it panic, fail or wait.
+// The sources contain no failpoints: edgeWithFailpoints adds them for the tests.
+type failpoint struct {
+	name string
+	root string // folder, itself or below which one file matches
+	line string // regular expression that matches once, at the statement after the failpoint
+	fail string // statement that returns err; "": no error is possible here
+	when string // condition, which may use groups of line; "": always
+}
+
+// failpoints are between the steps that a sample passes: journal, commit,
+// acknowledgement, learning, snapshot, checkpoint, truncation, rename.
+var failpoints = []failpoint{
+	{"before the journal write", "persist", `\tseq = d\.ledger\.last \+ 1`, "return 0, err", ""},
+	{"after the journal write", "persist", `\td\.ledger\.last = seq`, "return 0, err", ""},
+	{"before the commit", "persist", `\t\treturn ds\.finish\(\)`, "return err", ""},
+	{"after the commit", "persist", `\tfor _, d := range ds\.list \{\n\t\td\.apply\(\)`, "", ""},
+	{"before the acknowledgement", "stream", `\tfor _, it := range g\.items \{\n\t\tit\.msg\.Ack\(\)`, "", ""},
+	{"after the acknowledgement", "stream", `\tfor _, f := range g\.\w+ \{\n\t\tf\(\)`, "", ""},
+	{"before learning", "online", `\t\tout := lp\.learner\.Add\(&r\.Event\)`, "", ""},
+	{"after learning", "online", `\t\tlp\.seq = r\.Seq`, "", ""},
+	{"after the snapshot", "online", `\tlp\.publish\w+\(\)\n\tlp\.stale = true`, "", ""},
+	{"before the checkpoint", "online", `\tif err := lp\.opts\.Checkpointer\.Checkpoint\(`, "", ""},
+	{"before the truncation", "persist", `\t\tif d\.slots\[kept\]\.generation > 0 \{`, "return err", ""},
+	{"after the truncation", "persist", `\t\td\.slots\[1-kept\] = slot\{c\.generation, seq\}`, "return err", ""},
+	{"after the checkpoint", "online", `\tlp\.checkpoints\.twice = lp\.checkpoints\.saved == lp\.seq`, "", ""},
+	{"before the rename", "persist", `\terr = s\.opts\.Fault\("rename"\)`, "return err", ""},
+	{"after the rename", "persist", `\tif s\.db != nil \{`, "", ""},
+}
+
+// inTheLearner are failpoints that a learner reaches again with the same samples.
+var inTheLearner = []failpoint{
+	{"in a step", "online", `\tif err := (\w+)\.sweeps\(n\); err != nil`, "return err", "${1}.view.N == 32"},
+	{"over a sample", "online", `\tlast, ahead := l\.view\.Pool\.Last, `, "", "failpoint.Poisonous(ev.X[0])"},
+}
+
+const (
+	// failpointVariable: NAME=ACTION, or NAME=ACTION@N for the N-th time only.
+	failpointVariable = "EDGE_TEST_FAILPOINT"
+	poisonVariable    = "EDGE_TEST_POISON" // bits of a sample's first feature
+)
+
+// failpointSource is a package that edgeWithFailpoints adds to the program.
+const failpointSource = `package failpoint
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+var hits atomic.Int64
+
+func At(name string) error {
+	at, do, _ := strings.Cut(os.Getenv("` + failpointVariable + `"), "=")
+	do, n, once := strings.Cut(do, "@")
+	if at != name || hits.Add(1) != 1 && !once || once && fmt.Sprint(hits.Load()) != n {
+		return nil
+	}
+	switch do {
+	case "panic":
+		panic("failpoint")
+	case "wait":
+		time.Sleep(300 * time.Millisecond)
+	case "fail":
+		return errors.New("failpoint")
+	}
+	return nil
+}
+
+func Poisonous(v float64) bool { return fmt.Sprint(math.Float64bits(v)) == os.Getenv("` + poisonVariable + `") }
+`
+
+// put adds the failpoint to the sources, which it reads as it needs them.
+func (p *failpoint) put(t *testing.T, root string, sources map[string]string) {
+	t.Helper()
+	line, found := regexp.MustCompile(`(?m)^`+p.line), 0
+	err := filepath.WalkDir(filepath.Join(root, p.root), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, ok := sources[path]
+		if !ok {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			source = string(data)
+		}
+		for _, at := range line.FindAllStringSubmatchIndex(source, -1) {
+			found++
+			call := fmt.Sprintf("failpoint.At(%q)", p.name)
+			if p.fail != "" {
+				call = fmt.Sprintf("if err := %s; err != nil { %s }", call, p.fail)
+			}
+			if p.when != "" {
+				call = fmt.Sprintf("if %s { %s }", line.ExpandString(nil, p.when, source, at), call)
+			}
+			sources[path] = source[:at[0]] + call + "\n" + source[at[0]:]
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found != 1 {
+		t.Fatalf("failpoint %s: %d lines below %s match %q, want one", p.name, found, p.root, p.line)
+	}
+}
+
+// edgeWithFailpoints builds edge from the sources with the failpoints added.
+func edgeWithFailpoints(t *testing.T) (path string) {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		brokertest.Missing(t, "go is not installed: "+err.Error())
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{}
+	for _, p := range slices.Concat(failpoints, inTheLearner) {
+		p.put(t, root, sources)
+	}
+	replace := map[string]string{filepath.Join(root, "internal/failpoint/failpoint.go"): harness.WriteFile(t, "failpoint.go", failpointSource)}
+	for name, source := range sources {
+		source = strings.Replace(source, "import (", "import (\n\"edge/internal/failpoint\"", 1)
+		replace[name] = harness.WriteFile(t, filepath.Base(name), source)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "edge")
+	build := exec.Command("go", "build", "-overlay", harness.WriteFile(t, "overlay.json", string(overlay)), "-o", path, "edge/cmd/edge")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// startWithFailpoint starts a daemon that was built with failpoints.
+func startWithFailpoint(t *testing.T, binary, config string, environment ...string) *harness.Daemon {
+	t.Helper()
+	return harness.StartWith(t, config, func(cmd *exec.Cmd) {
+		cmd.Path, cmd.Args[0] = binary, binary
+		cmd.Env = append(cmd.Env, environment...)
+	})
+}
+
+// TestFailpoints lets a daemon panic, fail or wait between any two steps of a
+// sample's way. What was taught is known at the end all the same, once and in
+// order, and no hand was needed but that of a service manager. Where
+// EDGE_OPERATIONS is 1 it does so in one life the first time, in another the
+// second; otherwise it panics and fails only, the first time.
+func TestFailpoints(t *testing.T) {
+	times, actions := 1, []string{"panic", "fail"}
+	if harness.Number(t, "EDGE_OPERATIONS", 9) == 1 {
+		times, actions = 2, []string{"panic", "wait", "fail"}
+	}
+	binary := edgeWithFailpoints(t)
+	s := newScenario(t)
+	lives := 0
+	for _, p := range failpoints {
+		for _, action := range actions {
+			for n := 1; n <= times; n++ {
+				if action == "fail" && p.fail == "" || n > 1 && strings.HasSuffix(p.name, "rename") {
+					continue
+				}
+				at := fmt.Sprintf("%s=%s=%s@%d", failpointVariable, p.name, action, n)
+				starts := 0
+				log := s.live(func(config, _ string) *harness.Daemon {
+					if starts++; starts == 1 {
+						return startWithFailpoint(t, binary, config, at)
+					}
+					return startWithFailpoint(t, binary, config)
+				})
+				if action == "panic" && starts == 1 && !strings.Contains(log, "failpoint") {
+					t.Errorf("%s: nothing happened:\n%s", at, log)
+				}
+				if action != "panic" && starts > 1 && !strings.HasSuffix(p.name, "rename") {
+					t.Errorf("%s: the daemon ended:\n%s", at, log)
+				}
+				if t.Failed() {
+					t.Fatal(at)
+				}
+				lives++
+			}
+		}
+	}
+	t.Logf("%d failpoints, %d lives", len(failpoints), lives)
+}
+
+// TestPanicInTheLearner: a step that panics whenever it is taught the same is
+// refused, by the daemon that lives on and by the one that replays it; a sample
+// that panics outside of a step ends the daemon once, and is left out by the
+// next one. Nothing else is lost.
+func TestPanicInTheLearner(t *testing.T) {
+	binary := edgeWithFailpoints(t)
+	s := newScenario(t)
+	// alive is the daemon, or where that has ended the next one.
+	alive := func(d *harness.Daemon, tap *harness.Tap, again func() *harness.Daemon) *harness.Daemon {
+		select {
+		case <-d.Ended:
+			tap.Settle()
+			return again()
+		default:
+			return d
+		}
+	}
+	teach := func(d *harness.Daemon, tap *harness.Tap, life int, again func() *harness.Daemon) *harness.Daemon {
+		t.Helper()
+		if !brokertest.Eventually(tap.Subscribed) {
+			t.Fatalf("the daemon never subscribes:\n%s", d.Log())
+		}
+		if err := s.publish(life, 1, operationRows); err != nil {
+			t.Fatal(err)
+		}
+		if !brokertest.Eventually(func() bool {
+			d = alive(d, tap, again)
+			return tap.Acknowledged() == operationRows
+		}) {
+			t.Fatalf("%d of %d samples are acknowledged:\n%s", tap.Acknowledged(), operationRows, d.Log())
+		}
+		return d
+	}
+	lifeOf := func(life int) (config, store string, tap *harness.Tap) {
+		tap = harness.NewTap(t, s.broker.Addr)
+		config, store = s.configure(t, tap.URL(), life)
+		data, err := os.ReadFile(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return harness.WriteFile(t, "edge.yaml", strings.Replace(string(data), "samples: 25", "samples: 1000", 1)), store, tap
+	}
+
+	t.Run("in a step", func(t *testing.T) {
+		fail := failpointVariable + "=in a step=panic"
+		config, _, tap := lifeOf(1)
+		d := teach(startWithFailpoint(t, binary, config, fail), tap, 1, nil)
+		lived := d.Stop()
+		if line, said := d.Logged("learning refused"); !said || !strings.Contains(line.Get("reason").String(), "panic: failpoint") {
+			t.Errorf("the daemon does not say that a step was refused:\n%s", d.Log())
+		}
+		if _, said := d.Logged("learning panicked, which is an error of this program"); !said {
+			t.Errorf("the daemon does not say where:\n%s", d.Log())
+		}
+		config, _, tap = lifeOf(2)
+		teach(startWithFailpoint(t, binary, config, fail), tap, 2, nil).Kill()
+		d = startWithFailpoint(t, binary, config, fail)
+		if ready := d.Await("model ready"); ready.Get("replayed").Int() != operationRows || ready.Get("digest").String() != lived.Get("digest").String() {
+			t.Errorf("the daemon that lived on ended with %s, the one that replays has %s", lived, ready)
+		}
+		d.Kill()
+		tap.Settle()
+		if n := lived.Get("samples").Int(); n != operationRows || lived.Get("digest").String() == s.truth {
+			t.Errorf("%d samples were judged, digest %s", n, lived.Get("digest"))
+		}
+	})
+
+	t.Run("over a sample", func(t *testing.T) {
+		const poison = 22
+		var row dataset.Row
+		for rows := dataset.NewWaveform(harness.RowsSeed); row.Number < poison; {
+			rows.Next(&row)
+		}
+		fail := []string{failpointVariable + "=over a sample=panic", poisonVariable + "=" + strconv.FormatUint(math.Float64bits(row.X[0]), 10)}
+		config, store, tap := lifeOf(3)
+		var events struct {
+			sync.Mutex
+			heard []string
+		}
+		cfg := mqtt.DefaultConfig()
+		cfg.Servers = []string{s.broker.URL()}
+		listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+			events.Lock()
+			defer events.Unlock()
+			events.heard = append(events.heard, gjson.GetBytes(payload, "event").String()+": "+gjson.GetBytes(payload, "detail").String())
+		}, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		starts := 1
+		again := func() *harness.Daemon {
+			starts++
+			return startWithFailpoint(t, binary, config, fail...)
+		}
+		d := teach(startWithFailpoint(t, binary, config, fail...), tap, 3, again)
+		if !brokertest.Eventually(func() bool {
+			d = alive(d, tap, again) // all may have been acknowledged before the sample was learnt
+			events.Lock()
+			defer events.Unlock()
+			return strings.Contains(strings.Join(events.heard, "\n"), "event_refused: left out: panic: failpoint")
+		}) {
+			t.Errorf("the events are %q", events.heard)
+		}
+		if starts > 2 {
+			t.Errorf("%d starts were needed", starts)
+		}
+		if line, said := d.Logged("a record of the journal is left out: learning it panics, which is an error of this program"); !said || line.Get("seq").Int() != poison {
+			t.Errorf("the daemon does not say what is left out:\n%s", d.Log())
+		}
+		lived := d.Stop()
+		if n := lived.Get("samples").Int(); n != operationRows-1 {
+			t.Errorf("%d samples are known, want all but one of %d", n, operationRows)
+		}
+		_, out, _ := harness.Run(t, "inspect", store, "--json")
+		if n := gjson.Get(out, "models.0.counters.StepsRefused").Int(); n != 1 {
+			t.Errorf("%d steps are counted as refused, want 1: %s", n, out)
+		}
+	})
+}

@@ -1,0 +1,263 @@
+//go:build linux && (amd64 || arm64 || arm)
+
+package faults
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/internal/daemon"
+	"edge/persist"
+	"edge/test/harness"
+)
+
+const sector = 512 // bytes that a disk writes at once
+
+// disk is what a power cut may leave of the operations that it was told.
+//
+// What was written before a sync of its file that has returned is there. Of
+// what was written since, any part may be: each sector as it was, or as it was
+// written, in any order. The same holds for a file's length, and for the names
+// in the folder since that was synced, except that they change in order.
+type disk struct {
+	now   map[string]*inode   // by name
+	names []map[string]*inode // as they were, one after the other, since the folder was synced; the first is safe
+}
+
+// inode is a file. Each sync of it begins another span of writes.
+type inode struct {
+	now   []byte
+	spans []span
+}
+
+// span is what was written from one sync on.
+type span struct {
+	safe    []byte         // what was there when it began
+	sectors map[int64]bool // may have been written since
+}
+
+func newInode() *inode { return &inode{spans: []span{{sectors: map[int64]bool{}}}} }
+
+func newDisk() *disk {
+	return &disk{now: map[string]*inode{}, names: []map[string]*inode{{}}}
+}
+
+// apply lets an operation happen.
+func (d *disk) apply(op operation, folder string) error {
+	name := func(path string) string { return strings.TrimPrefix(path, folder+"/") }
+	if op.path == folder {
+		d.names = d.names[len(d.names)-1:]
+		return nil
+	}
+	if strings.HasSuffix(op.path, " (deleted)") {
+		return nil
+	}
+	f := d.now[name(op.path)]
+	if f == nil && op.name == "ftruncate" { // it was created
+		f = newInode()
+		d.rename(func(names map[string]*inode) { names[name(op.path)] = f })
+	}
+	if f == nil && op.name != "unlink" {
+		return fmt.Errorf("%s of %s, which was never created", op.name, op.path)
+	}
+	switch op.name {
+	case "pwrite":
+		f.resize(max(int64(len(f.now)), op.at+int64(len(op.data))))
+		copy(f.now[op.at:], op.data)
+		for at := op.at / sector; at*sector < op.at+int64(len(op.data)); at++ {
+			f.spans[len(f.spans)-1].sectors[at] = true
+		}
+	case "ftruncate":
+		f.resize(op.at)
+	case "fsync", "fdatasync":
+		f.spans = append(f.spans, span{slices.Clone(f.now), map[int64]bool{}})
+	case "rename":
+		d.rename(func(names map[string]*inode) {
+			names[name(op.to)] = f
+			delete(names, name(op.path))
+		})
+	case "link":
+		d.rename(func(names map[string]*inode) { names[name(op.to)] = f })
+	case "unlink":
+		d.rename(func(names map[string]*inode) { delete(names, name(op.path)) })
+	}
+	return nil
+}
+
+func (d *disk) rename(change func(names map[string]*inode)) {
+	d.now = maps.Clone(d.now)
+	change(d.now)
+	d.names = append(d.names, d.now)
+}
+
+func (f *inode) resize(size int64) {
+	if size <= int64(len(f.now)) {
+		f.now = slices.Clone(f.now[:size])
+		return
+	}
+	f.now = append(slices.Clone(f.now), make([]byte, size-int64(len(f.now)))...)
+}
+
+// cut writes to a folder what one power cut has left. The last lies syncs of
+// each file, at most, were confirmed and not done.
+func (d *disk) cut(rng *rand.Rand, folder string, lies int) error {
+	for name, f := range d.names[rng.IntN(len(d.names))] {
+		if err := os.WriteFile(filepath.Join(folder, name), f.cut(rng, rng.IntN(lies+1)), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *inode) cut(rng *rand.Rand, lies int) []byte {
+	open := f.spans[max(len(f.spans)-1-lies, 0):]
+	safe, written := open[0].safe, map[int64]bool{}
+	for _, s := range open {
+		maps.Copy(written, s.sectors)
+	}
+	left := slices.Clone(safe)
+	if len(f.now) != len(safe) && rng.IntN(2) == 0 { // the new length was reached
+		left = left[:min(len(f.now), len(safe))]
+		left = append(left, make([]byte, len(f.now)-len(left))...)
+	}
+	// None, all, whole pages, or any sectors.
+	mode := rng.IntN(4)
+	page, kept := int64(-1), false
+	for _, at := range slices.Sorted(maps.Keys(written)) {
+		if this := at * sector / 4096; mode == 3 || mode == 2 && this != page {
+			page, kept = this, rng.IntN(2) == 0
+		}
+		from, to := at*sector, min((at+1)*sector, int64(len(left)), int64(len(f.now)))
+		if (mode == 1 || mode > 1 && kept) && from < to {
+			copy(left[from:to], f.now[from:to])
+		}
+	}
+	return left
+}
+
+// TestPowerLoss records what a daemon does to its folder from the first start
+// on, a commit whose sync fails and the new file after it included. Then it
+// cuts the power before each operation, and before each acknowledgement, in
+// several ways (EDGE_CUTS, default 1, each). What was acknowledged until then
+// must be known, and no more than what was published, once and in order. Where
+// the disk had confirmed syncs that it had not done, less may be known, but
+// nothing that never was. Without the build tag slow it cuts before every fifth
+// operation only.
+func TestPowerLoss(t *testing.T) {
+	cuts := int(harness.Number(t, "EDGE_CUTS", 1))
+	seed := harness.Number(t, "EDGE_CUTS_SEED", rand.Uint64())
+	t.Logf("EDGE_CUTS_SEED=%d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	s := newScenario(t)
+	done, folder := recordedLife(s)
+
+	config, store := s.configure(t, "mqtt://broker.lan", 0)
+	learner, truth := harness.NewTruth(t, config), []string{}
+	for n := range operationRows + 1 {
+		truth = append(truth, learner.Digest(n))
+	}
+	d, acked, renames := newDisk(), 0, 0
+	every := brokertest.Brief(1, 5)
+	var images, repaired, lost [2]int // by an honest disk and by another
+	for i := 0; i <= len(done); i++ {
+		for k := 0; k < 2*cuts && i%every == 0; k++ {
+			lies := k % 2 * 3
+			if err := emptied(filepath.Dir(store)); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.cut(rng, filepath.Dir(store), lies); err != nil {
+				t.Fatal(err)
+			}
+			n, recovery := survivors(t, config, truth)
+			images[k%2]++
+			if recovery != nil {
+				repaired[k%2]++
+			}
+			if n < acked {
+				lost[k%2]++
+			}
+			if lies == 0 && (n < acked || recovery != nil && recovery.Models["waveform"].Samples > 0) {
+				t.Fatalf("before operation %d of %d: %d samples were acknowledged, %d are known; %+v", i, len(done), acked, n, recovery)
+			}
+		}
+		if i == len(done) {
+			break
+		}
+		if n := acks(done[i]); n > 0 {
+			acked += n
+			continue
+		}
+		if done[i].name == "rename" {
+			renames++
+		}
+		if err := d.apply(done[i], folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d operations, %d renames, %d acknowledgements; an honest disk: %d power cuts, %d files repaired, %d times something was lost; one that lies about syncs: %d, %d, %d",
+		len(done), renames, acked, images[0], repaired[0], lost[0], images[1], repaired[1], lost[1])
+	if acked != operationRows || renames < 2 || lost[1] == 0 {
+		t.Errorf("%d acknowledgements, %d renames, %d times a lie cost something: the test does not bite", acked, renames, lost[1])
+	}
+}
+
+// recordedLife returns the operations of a daemon on its folder, in order, and
+// its acknowledgements. One that fails is left out.
+func recordedLife(s *scenario) (done []operation, folder string) {
+	failed := false
+	s.play(func(n int, op operation) verdict {
+		if op.name == "rename" && folder == "" {
+			folder = filepath.Dir(op.path)
+		}
+		// The sync of a meta page: the commit shows already.
+		if last := len(done) - 1; n > 50 && !failed && op.name == "fdatasync" && done[last].name == "pwrite" && done[last].at < 2*4096 {
+			failed = true
+			return verdict{errno: syscall.EIO}
+		}
+		done = append(done, op)
+		return verdict{}
+	})
+	return done, folder
+}
+
+// emptied removes what is in a folder.
+func emptied(folder string) error {
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	return os.Mkdir(folder, 0o700)
+}
+
+// survivors starts a daemon, as far as its models are ready, and returns how
+// many samples it knows, and what it had to repair.
+func survivors(t *testing.T, file string, truth []string) (n int, recovery *persist.Recovery) {
+	t.Helper()
+	cfg, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := daemon.New(cfg, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	n = int(d.Loop("waveform").Learner().Scores().N)
+	recovery = d.Recovery()
+	// Where both checkpoints are lost, what is left of the journal is learnt, and
+	// the loss is said.
+	said := recovery != nil && recovery.Models["waveform"].Samples > 0
+	if got := d.Loop("waveform").Learner().Digest(); got != truth[n] && !said {
+		t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; %+v", n, got, truth[n], recovery)
+	}
+	return n, recovery
+}

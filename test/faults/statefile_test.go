@@ -1,0 +1,281 @@
+//go:build linux
+
+package faults
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker"
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
+	"edge/persist"
+	"edge/stream/mqtt"
+	"edge/test/harness"
+)
+
+// takeAway are ways in which a user takes the state file away from a running daemon.
+var takeAway = map[string]func(store string) error{
+	"removed": os.Remove,
+	"moved":   func(store string) error { return os.Rename(store, store+".moved") },
+}
+
+// fileScenario is a daemon that has learnt a third of the samples.
+type fileScenario struct {
+	*scenario
+	tap           *harness.Tap
+	config, store string
+	daemon        *harness.Daemon
+}
+
+const fileThird = operationRows / 3
+
+func newFileScenario(t *testing.T) *fileScenario {
+	t.Helper()
+	f := &fileScenario{scenario: newScenario(t)}
+	f.tap = harness.NewTap(t, f.broker.Addr)
+	f.config, f.store = f.configure(t, f.tap.URL(), f.lives)
+	f.daemon = harness.Start(t, f.config)
+	f.teach(1, fileThird)
+	f.acknowledged(fileThird)
+	return f
+}
+
+func (f *fileScenario) teach(from, to int) {
+	f.t.Helper()
+	if !brokertest.Eventually(f.tap.Subscribed) {
+		f.t.Fatalf("the daemon never subscribes:\n%s", f.daemon.Log())
+	}
+	if err := f.publish(f.lives, from, to); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fileScenario) acknowledged(n int) {
+	f.t.Helper()
+	if !brokertest.Eventually(func() bool { return f.tap.Acknowledged() == n }) {
+		f.t.Fatalf("%d of %d samples are acknowledged:\n%s", f.tap.Acknowledged(), n, f.daemon.Log())
+	}
+}
+
+// ends waits for the daemon to end by itself, and returns its log.
+func (f *fileScenario) ends(code int) string {
+	f.t.Helper()
+	select {
+	case err := <-f.daemon.Ended:
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != code {
+			f.t.Errorf("the daemon ends with %v, want code %d:\n%s", err, code, f.daemon.Log())
+		}
+	case <-time.After(brokertest.Patience):
+		f.t.Fatalf("the daemon goes on:\n%s", f.daemon.Log())
+	}
+	f.tap.Settle()
+	return f.daemon.Log()
+}
+
+// knowsAll stops the daemon and reads from the file what it has left there.
+func (f *fileScenario) knowsAll() {
+	f.t.Helper()
+	f.daemon.Stop()
+	f.daemon = harness.Start(f.t, f.config)
+	ready := f.daemon.Await("model ready")
+	if n := ready.Get("samples").Int(); n != operationRows || ready.Get("digest").String() != f.truth {
+		f.t.Errorf("%d of %d samples are known, digest %s, that of an undisturbed learner %s:\n%s", n, operationRows, ready.Get("digest"), f.truth, f.daemon.Log())
+	}
+	f.daemon.Stop()
+	if _, r := harness.Verify(f.t, f.store); !r.Sound {
+		f.t.Errorf("the file is damaged: %q", r.Problems)
+	}
+	if err := f.tap.Err(); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// TestStateFileTakenAway: the state file is removed or moved while the daemon
+// runs, between labels, and again just before the stop. It is an event; nothing
+// that was acknowledged is missing afterwards.
+func TestStateFileTakenAway(t *testing.T) {
+	for name, take := range takeAway {
+		t.Run(name, func(t *testing.T) {
+			f := newFileScenario(t)
+			events := make(chan string, 100)
+			cfg := mqtt.DefaultConfig()
+			cfg.Servers = []string{f.broker.URL()}
+			listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/test/event"}, func(_ string, payload []byte, _ bool) {
+				events <- gjson.GetBytes(payload, "event").String() + " " + gjson.GetBytes(payload, "detail").String()
+			}, func() {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			next := func(event, detail string) {
+				t.Helper()
+				for after := time.After(brokertest.Patience); ; {
+					select {
+					case e := <-events:
+						if !strings.HasPrefix(e, "store_") {
+							continue
+						}
+						if !strings.HasPrefix(e, event) || !strings.Contains(e, detail) {
+							t.Errorf("event %q, want %q and %q", e, event, detail)
+						}
+						return
+					case <-after:
+						t.Fatalf("no event %s:\n%s", event, f.daemon.Log())
+					}
+				}
+			}
+			if err := take(f.store); err != nil { // no label comes meanwhile
+				t.Fatal(err)
+			}
+			next("store_degraded", f.store+" was removed or moved, and is written anew")
+			next("store_recovered", "")
+			f.teach(fileThird+1, 2*fileThird)
+			f.acknowledged(2 * fileThird)
+			if err := take(f.store); err != nil {
+				t.Fatal(err)
+			}
+			f.teach(2*fileThird+1, operationRows)
+			f.acknowledged(operationRows)
+			if err := take(f.store); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+			f.knowsAll()
+		})
+	}
+}
+
+// TestStateFileTakenAwayAtEachOperation: it is taken away before an operation of
+// the daemon on its folder, or an acknowledgement: in the middle of a commit,
+// between a commit and its acknowledgement, while it is written anew.
+func TestStateFileTakenAwayAtEachOperation(t *testing.T) {
+	if len(harness.Emulator) > 0 {
+		t.Skipf("NOT EMULATED: %s cannot let a test decide about system calls", harness.Emulator[0])
+	}
+	s := newScenario(t)
+	for name, take := range takeAway {
+		t.Run(name, func(t *testing.T) {
+			taken := 0
+			forOperations(t, func(at int) int {
+				store := ""
+				operations, _ := s.play(func(n int, op operation) verdict {
+					if store == "" && op.name != "write" {
+						store = filepath.Join(filepath.Dir(op.path), "edge.db")
+					}
+					if n == at || n == at+3 { // the second time while it is written anew
+						if err := take(store); err == nil {
+							taken++
+						} else if !errors.Is(err, os.ErrNotExist) {
+							t.Error(err)
+						}
+					}
+					return verdict{}
+				})
+				return operations
+			})
+			if taken == 0 {
+				t.Error("the file was never taken away")
+			}
+		})
+	}
+}
+
+// TestStateFolderIsAway: the folder of the state is moved away, and later back.
+func TestStateFolderIsAway(t *testing.T) {
+	s := newScenario(t)
+	aside := func(store string) string { return filepath.Dir(store) + ".aside" }
+	late := s.outage(func(config, store string) *harness.Daemon { return harness.Start(t, config) },
+		func(_ *harness.Daemon, store string) {
+			if err := os.Rename(filepath.Dir(store), aside(store)); err != nil {
+				t.Fatal(err)
+			}
+		}, func(_ *harness.Daemon, store string) {
+			if err := os.Rename(aside(store), filepath.Dir(store)); err != nil {
+				t.Fatal(err)
+			}
+		})
+	if late != 0 {
+		t.Errorf("%d samples are acknowledged although the state is not where the next start looks for it", late)
+	}
+}
+
+// TestStateFileReplaced: a backup is put over the state file of a running daemon
+// with mv. The daemon ends, the backup stays as it is, and what was acknowledged
+// is in the file that the message names; the rest stays with the broker.
+func TestStateFileReplaced(t *testing.T) {
+	f := newFileScenario(t)
+	backup := f.store + ".backup"
+	if _, err := persist.Backup(f.store, backup); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.teach(fileThird+1, 2*fileThird)
+	f.acknowledged(2 * fileThird)
+	if err := os.Rename(backup, f.store); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.publish(f.lives, 2*fileThird+1, operationRows); err != nil {
+		t.Fatal(err)
+	}
+	log := f.ends(exit.Store)
+	kept := f.store + ".replaced-1"
+	if advice := "edge restore " + kept + " " + f.store; !strings.Contains(log, advice) {
+		t.Errorf("nothing advises %q:\n%s", advice, log)
+	}
+	if n := f.tap.Acknowledged(); n != 2*fileThird {
+		t.Errorf("%d samples are acknowledged, %d before the file was replaced", n, 2*fileThird)
+	}
+	if after, err := os.ReadFile(f.store); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the backup was written to: %d bytes, %d before, %v", len(after), len(before), err)
+	}
+	if code, out, errOut := harness.Run(t, "restore", kept, f.store); code != exit.OK {
+		t.Fatalf("restore: %s%s", out, errOut)
+	}
+	f.daemon = harness.Start(t, f.config)
+	f.acknowledged(operationRows)
+	f.knowsAll()
+}
+
+// TestStateFileWrittenOver: another program writes over the state file of a
+// running daemon. It ends, and acknowledges nothing that comes afterwards.
+func TestStateFileWrittenOver(t *testing.T) {
+	f := newFileScenario(t)
+	older, err := os.ReadFile(f.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.teach(fileThird+1, 2*fileThird)
+	f.acknowledged(2 * fileThird)
+	if err := f.daemon.Process.Signal(syscall.SIGSTOP); err != nil { // while the file is half written
+		t.Fatal(err)
+	}
+	err = errors.Join(os.WriteFile(f.store, older, 0o600), f.daemon.Process.Signal(syscall.SIGCONT))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.publish(f.lives, 2*fileThird+1, operationRows); err != nil {
+		t.Fatal(err)
+	}
+	if log := f.ends(exit.Store); !strings.Contains(log, "another program wrote over "+f.store) {
+		t.Errorf("the reason is not logged:\n%s", log)
+	}
+	if n := f.tap.Acknowledged(); n != 2*fileThird {
+		t.Errorf("%d samples are acknowledged, %d before the file was written over", n, 2*fileThird)
+	}
+	if after, err := os.ReadFile(f.store); err != nil || !slices.Equal(after, older) {
+		t.Errorf("what was written was changed: %v", err)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package harness
+
+// RaceDetector reports whether tests and program are built with the race detector.
+const RaceDetector = true
