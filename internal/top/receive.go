@@ -75,21 +75,12 @@ func (n *nodeState) model(name string) *modelState {
 }
 
 func (n *nodeState) receiveInfo(payload []byte) {
-	var info struct {
-		Version string    `json:"version"`
-		Arch    string    `json:"arch"`
-		Started time.Time `json:"started"`
-		Control bool      `json:"control"`
-		Models  []struct {
-			Name    string   `json:"name"`
-			Classes []string `json:"classes"`
-		} `json:"models"`
-	}
+	var info stream.InfoPayload
 	if json.Unmarshal(payload, &info) != nil {
 		return
 	}
 	n.view.Version, n.view.Arch, n.view.Control = terminal.Plain(info.Version), terminal.Plain(info.Arch), info.Control
-	n.view.Started = &info.Started
+	n.view.Started = &info.Started.Time
 	known := map[string]bool{}
 	for _, of := range info.Models {
 		if m := n.model(of.Name); m != nil {
@@ -101,7 +92,7 @@ func (n *nodeState) receiveInfo(payload []byte) {
 }
 
 func (n *nodeState) receiveEvent(payload []byte) {
-	var e report.EventView
+	var e stream.EventPayload
 	if json.Unmarshal(payload, &e) == nil {
 		n.note(e.Model, e.Event, e.Detail)
 	}
@@ -113,32 +104,23 @@ func (n *nodeState) note(model, event, detail string) {
 }
 
 func (n *nodeState) receiveResponse(command string, payload []byte) {
-	var r struct {
-		Status string `json:"status"`
-		Error  string `json:"error"`
-	}
+	var r stream.ResponsePayload
 	if json.Unmarshal(payload, &r) == nil && r.Status == "error" {
 		n.note("", "request_refused", command+": "+r.Error)
 	}
 }
 
 func (n *nodeState) receiveReject(model string, payload []byte) {
-	var r struct {
-		Reason string `json:"reason"`
-		Error  string `json:"error"`
-	}
+	var r stream.RejectPayload
 	if m := n.model(model); m != nil && json.Unmarshal(payload, &r) == nil {
-		n.note(m.Model, "refused", r.Reason+": "+r.Error)
+		n.note(m.Model, "refused", string(r.Reason)+": "+r.Error)
 	}
 }
 
 // receiveQuery marks the sample whose label the node queries.
 func (n *nodeState) receiveQuery(model string, payload []byte) {
 	m := n.model(model)
-	var q struct {
-		stream.PredictionPayload
-		Reason string `json:"reason"`
-	}
+	var q stream.QueryPayload
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.UseNumber()
 	if m == nil || d.Decode(&q) != nil {
@@ -147,7 +129,7 @@ func (n *nodeState) receiveQuery(model string, payload []byte) {
 	asked := sampleView{ID: q.ID, Device: terminal.Plain(q.Device)}
 	for i := range slices.Backward(m.Samples) {
 		if s := &m.Samples[i]; s.ID != nil && s.idText() == asked.idText() && s.Device == asked.Device {
-			s.Asked = terminal.Plain(q.Reason)
+			s.Asked = terminal.Plain(string(q.Reason))
 			return
 		}
 	}
