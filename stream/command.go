@@ -35,8 +35,8 @@ type scope int
 
 const (
 	wholeNode scope = iota // no model
-	oneModel               // the model in the topic; the only model if the topic has none
-	anyModels              // the model in the topic; all models if the topic has none
+	oneModel               // the model in the topic; without one, the only model
+	anyModels              // the model in the topic; without one, all models
 )
 
 // command is one kind of request. Exactly one of mutate and background is set.

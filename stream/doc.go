@@ -1,42 +1,41 @@
-// Package stream is the MQTT edge: messages in, predictions out.
+// Package stream connects models to MQTT: messages in, predictions out.
 //
-//	MQTT ─► client ─► ring ─► worker: route, decode, predict ─► outbox ─► client ─► MQTT
-//	                            └─► committer: journal ─► acknowledge ─► Model.Learn
+//	MQTT ─► mqtt.Client ─► ring ─► worker: route, decode, predict ─► outbox ─► mqtt.Client ─► MQTT
+//	                                 └─► committer: journal ─► acknowledge ─► Model.Learn
 //
-// A Node wires it. Three goroutines carry a message: the connection's reader puts
-// it in a bounded ring and never waits; the worker decodes it and answers it from the
-// model's newest snapshot; the committer, the only writer of the journal, makes
-// what it teaches durable, acknowledges it and hands it to the learner, in the
-// order of receipt. A prediction never waits for learning nor for the disk: what
-// is answered and cannot be committed yet is held. What is not durable is not
-// acknowledged, so that the broker's window fills where the journal fails; an
-// observer then hears the streams over a second connection, to be answered only.
+// NewNode wires a Node from a Config and its collaborators (Deps); Run runs it. Three
+// goroutines carry a message. The reader of the connection puts it into a bounded
+// ring and never waits. The worker (worker.go, answer.go, batch.go) decodes it and
+// predicts from the newest snapshot of the model. The committer (committer.go,
+// group.go, learn.go), the only writer of the Journal, makes its labels and samples
+// durable, acknowledges it and hands the records to the learner, in the order of
+// receipt. A prediction waits neither for learning nor for the disk: answered
+// messages that cannot be committed yet are held. No message is acknowledged before
+// it is durable, so that the broker's window fills while the journal fails; a
+// fallback subscription (fallback.go) then receives the streams over a second
+// connection, only to answer them.
 //
-// Words: a stream maps topics to samples, a sample is one feature vector, a
-// reading is one entry of a payload, a label may come with its sample or later
-// by its id; a refusal is input that teaches nothing, with a reason that is
-// also a metric label.
+// Terms. A stream maps topics to samples; a sample is one feature vector; a reading
+// is one entry of a payload. A label comes with its sample, or later by the sample's
+// id (pending.go holds the samples that wait). A refusal is input that is not learnt,
+// with a reason that is also a metric label. A stream of single values has a joiner,
+// which makes samples of them.
 //
-// Formats. A codec for each reads payloads after their compression is undone;
-// all share one shape, so that they accept and refuse the same. A stream of
-// single values has a gatherer that makes samples of them.
+// Requests. With Control enabled, a node carries out the commands on request/#
+// (command.go): the worker prepares a mutation in the order of receipt, and the
+// committer makes it durable. Commands that take long run in the background
+// (background.go). For Home Assistant each model is a device (homeassistant.go).
 //
-// Requests. A node that may be controlled hears request/#; the worker carries a
-// request out in the order of receipt, and the committer makes it durable. What
-// takes long is an errand, outside the way of the messages. For
-// Home Assistant each model is a device (homeassistant.go).
+// Identity. A sample with an id is learnt once: the journal stores the key of
+// (stream, captured levels, id) with it. A message without an id is a repetition only
+// if the broker sends it again and the first one is in the set of unconfirmed
+// messages (unconfirmed.go): two equal readings are two samples. Senders that need
+// exactly-once learning send ids.
 //
-// Identity. A sample with an id is taught once: the key of (stream, captured
-// levels, id) is journalled with it. A sample without an id is identified by its
-// topic and payload, but only where the broker says that it may be a repetition
-// (DUP, or retained): two equal readings are two samples. Senders that need
-// exactly once give ids.
+// Bounds. Every queue has a limit and a counter (Stats). The clock of the payloads is
+// passed through and decides nothing; intervals are monotonic.
 //
-// Bounds: every queue has a limit and a counter (Stats). The clock of the
-// payloads is passed through and never decides; intervals are monotonic. The
-// age of a sample that waits for its label is the time that the node has run, as
-// far as the journal knows it.
-//
-// Only client.go knows paho, which keeps the session; messages of QoS 0 and 1 and
-// their acknowledgements go past it (frame.go). Reference: MQTT 3.1.1, OASIS Standard, 2014.
+// Everything that a node publishes is a struct of payload.go. Below this package are
+// stream/topic, stream/codec and stream/mqtt, in this order; each knows only those
+// before it. A good order of reading: doc.go, node.go, worker.go, committer.go.
 package stream

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"edge/model"
@@ -445,4 +447,47 @@ func (o *fakeOrigin) Confirmed() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.confirmed
+}
+
+const p7 = "factory/p7/vibration"
+
+// in runs a test in a bubble, where time passes only when nothing else happens.
+func in(name string, t *testing.T, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
+func one(t *testing.T) *rig {
+	cfg, m := testConfig()
+	return newRig(t, newFakeJournal(), cfg, m)
+}
+
+func equal(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s = %q, want %q", what, got, want)
+	}
+}
+
+func labelled(n int) string { return fmt.Sprintf(`{"features":[%d,0],"label":"ok"}`, n) }
+
+// events returns "kind: detail" of the events in the outbox, and empties it.
+func (r *rig) events() (all []string) {
+	for _, m := range r.published() {
+		var e struct{ Event, Detail string }
+		if m.Topic == "edge/n1/event" && json.Unmarshal(m.Payload, &e) == nil {
+			all = append(all, e.Event+": "+e.Detail)
+		}
+	}
+	return all
+}
+
+// rejects returns "reason" of the rejects in the outbox, and empties it.
+func (r *rig) rejects() (all []string) {
+	for _, m := range r.published() {
+		var e struct{ Reason string }
+		if m.Topic == "edge/n1/bearing/reject" && json.Unmarshal(m.Payload, &e) == nil {
+			all = append(all, e.Reason)
+		}
+	}
+	return all
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxUnconfirmed = 4096 // size of the set; when it is full, the oldest message leaves it
-	// maxAge is the number of later messages of QoS 1 and 2 after which a message of an
+	// maxAge is the age, in later messages of QoS 1 and 2, at which a message of an
 	// earlier connection leaves the set: a broker that keeps identifiers assigns them
 	// again after twice as many. A broker that renumbers sends again within its window,
 	// which maxAgeRenewed exceeds.

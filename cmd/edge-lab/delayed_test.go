@@ -98,7 +98,7 @@ func TestEmptyCells(t *testing.T) {
 		t.Errorf("on_missing: impute in the configuration: %d rows judged", r.Samples)
 	}
 	if _, _, errOut := edge(t, "eval", data, "-c", config("reject")); !strings.Contains(errOut, "lack features or a label and are left out; on_missing is reject: --on-missing marginalise takes") {
-		t.Errorf("what is left out is not reported: %s", errOut)
+		t.Errorf("the number of rows left out is not printed: %s", errOut)
 	}
 	for _, args := range [][]string{{"--mode", "holdout", "--repeats", "2"}, {"--query", "margin", "--budget", "0.5"}, {"--linear"}, {"--mode", "cv", "--repeats", "2", "--passes", "2"}} {
 		for _, how := range []string{"reject", "impute", "marginalise"} {

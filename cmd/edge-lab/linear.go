@@ -81,7 +81,7 @@ func linear(ctx context.Context, rows dataset.Rows, d int, classes []string, bat
 	p := newLinearPolicy(d, classes, batch)
 	c, err := eval.Run(ctx, rows, p, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("eval --linear: %w", err)
 	}
 	rate, s := p.best()
 	r := &report.Report{

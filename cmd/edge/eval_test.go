@@ -63,7 +63,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// The scores are those of a learner that is fed by hand.
+// The scores equal those of a learner that the test feeds itself.
 func TestEvalIsPlainLearning(t *testing.T) {
 	path := tableFile(t, "table.csv", 150)
 	d, err := dataset.Open(path, dataset.Format{})
@@ -166,7 +166,7 @@ func TestEvalReport(t *testing.T) {
 	}
 }
 
-// A class beyond the bound is not learnt; the daemon counts it and goes on.
+// A class above classes.max is not learnt; the daemon counts it and continues.
 func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
 	path := tableFile(t, "table.csv", 100)
 	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+

@@ -10,8 +10,8 @@ import (
 	"edge/online/score"
 )
 
-// streamCharts draws error and log loss over the stream, or where the report has
-// no stream over the runs.
+// streamCharts draws error and log loss over the stream; without a stream, of each
+// run.
 func streamCharts(r *Report) []*chart {
 	if len(r.Curve) < 2 {
 		return runCharts(r)
@@ -19,8 +19,13 @@ func streamCharts(r *Report) []*chart {
 	last := r.Curve[len(r.Curve)-1]
 	errors := &chart{ID: "error", Title: "Error over the stream", Note: "fraction of the samples whose predicted class is wrong"}
 	losses := &chart{ID: "loss", Title: "Log loss over the stream", Note: "nats a sample; lower is better, 0 is certain and right"}
-	errors.Sentence = fmt.Sprintf("After %s samples %s are predicted wrongly, of the last %s %s.", count(last.N), percent(last.Error), count(last.Window.N), percent(last.Window.Error))
-	losses.Sentence = fmt.Sprintf("After %s samples the mean log loss is %.4f nats, that of the last %s is %.4f.", count(last.N), last.NLL, count(last.Window.N), last.Window.NLL)
+	errors.Sentence = fmt.Sprintf("After %s samples, %s are predicted wrongly", count(last.N), percent(last.Error))
+	losses.Sentence = fmt.Sprintf("After %s samples, the mean log loss is %.4f nats", count(last.N), last.NLL)
+	if last.Window.N < last.N {
+		errors.Sentence += fmt.Sprintf("; of the last %s, %s", count(last.Window.N), percent(last.Window.Error))
+		losses.Sentence += fmt.Sprintf("; that of the last %s is %.4f", count(last.Window.N), last.Window.NLL)
+	}
+	errors.Sentence, losses.Sentence = errors.Sentence+".", losses.Sentence+"."
 	if r.Prior.N > 0 {
 		errors.Sentence += fmt.Sprintf(" The class prior is wrong for %s, the rule “same as the last label” for %s.", percent(r.Prior.Error), percent(r.Last.Error))
 		losses.Sentence += fmt.Sprintf(" The class prior has %.4f, the rule “same as the last label” %.4f.", r.Prior.NLL, r.Last.NLL)

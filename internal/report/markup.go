@@ -6,7 +6,7 @@ import (
 )
 
 // markup builds HTML. Every text and attribute value is escaped, names of elements
-// and attributes are constants of the program. (html/template would add 2.9 MiB to
+// and attributes are constants. (html/template would add 2.9 MiB to
 // the arm64 program: it calls methods by name, which keeps the linker from dropping
 // unused ones.)
 type markup struct{ b strings.Builder }

@@ -10,7 +10,7 @@ import (
 
 // plot is one SVG drawing in the units of its viewBox.
 type plot struct {
-	Label         string // what a screen reader reads
+	Label         string // for a screen reader
 	Width, Height px
 	XName, YName  string
 	XTicks        []tick
@@ -27,6 +27,7 @@ type plot struct {
 // px is a coordinate, written with one decimal.
 type px float64
 
+// String returns the coordinate with one decimal.
 func (v px) String() string { return strconv.FormatFloat(float64(v), 'f', 1, 64) }
 
 // axis maps values from lo to hi to coordinates.

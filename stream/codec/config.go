@@ -302,7 +302,7 @@ type Labels struct {
 	Model string `yaml:"model"`
 }
 
-// DefaultLabels returns the defaults that configs/edge.yaml documents. Topics has none.
+// DefaultLabels returns the defaults that configs/edge.yaml documents. Topics is empty.
 func DefaultLabels() Labels { return Labels{ID: "id", Label: "label"} }
 
 // UnmarshalYAML sets absent keys to their defaults.

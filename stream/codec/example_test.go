@@ -36,3 +36,20 @@ func ExampleNewDecoder() {
 	// wrong_dimension: 2 numbers, want 3
 	// not_a_number: NaN and Infinity are not JSON
 }
+
+func ExampleNewLabelDecoder() {
+	l := codec.DefaultLabels()
+	l.Last, l.Map = true, map[string]string{"1": "worn", "0": "ok"}
+	d := codec.NewLabelDecoder(l)
+	for _, payload := range []string{`{"id":"p7-000123","label":1}`, "0"} {
+		readings, err := d.Decode([]byte(payload))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("id %q, label %q\n", readings[0].ID, readings[0].Label)
+	}
+	// Output:
+	// id "p7-000123", label "worn"
+	// id "last", label "ok"
+}

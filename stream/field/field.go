@@ -1,4 +1,6 @@
-// Package field words errors about the fields of a configuration.
+// Package field makes the errors of configuration fields: key, value and allowed range,
+// as in "mqtt.ring.max_bytes 1B: want at least 64KiB". The packages below stream and
+// stream itself validate their configurations with it.
 package field
 
 import (

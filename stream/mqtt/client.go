@@ -93,7 +93,7 @@ type Counters struct {
 	OutboxDropped               atomic.Uint64 // publications that were discarded
 }
 
-// Conn returns the current connection, nil while there is none.
+// Conn returns the current connection, nil while disconnected.
 func (c *Client) Conn() *Conn { return c.current.Load() }
 
 // StopReceiving makes the client ignore new messages, which remain with the broker.

@@ -1,0 +1,263 @@
+package stream
+
+import (
+	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestLateLabels(t *testing.T) {
+	sample := func(id string, x int) string { return fmt.Sprintf(`{"id":%q,"features":[%d,0]}`, id, x) }
+	label := func(id, label string) string { return fmt.Sprintf(`{"id":%q,"label":%q}`, id, label) }
+	const own = "edge/n1/bearing/label"
+
+	for _, topic := range []string{own, own + "/p7", "factory/p7/label", p7} {
+		in("by id on "+topic, t, func(t *testing.T) {
+			r := one(t)
+			r.send(p7, labelled(9)) // so that a class is known
+			time.Sleep(time.Second)
+			r.send(p7, sample("a", 1), sample("b", 2))
+			time.Sleep(time.Second)
+			if got := r.node.Stats().Models["bearing"].Pending; got != 2 {
+				t.Errorf("%d wait, want 2", got)
+			}
+			r.send(topic, label("b", "worn"))
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 9", "worn 2"})
+			ev := r.models["bearing"].record(1)
+			if len(ev.Probs) != 1 || ev.Probs[0] != 1 {
+				t.Errorf("judged by %v, want the prediction when the features arrived, [1]", ev.Probs)
+			}
+			if got := r.journal.unlabelled("bearing"); got != 1 {
+				t.Errorf("%d wait in the journal, want 1", got)
+			}
+			if got := len(r.acks()); got != 4 {
+				t.Errorf("acknowledged %d, want 4", got)
+			}
+		})
+	}
+	in("sample and label in one group", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1))
+		r.send(own, label("a", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if n, _ := r.journal.committed(); n != 1 || r.journal.unlabelled("bearing") != 0 {
+			t.Errorf("%d commits, %d wait, want 1 and none", n, r.journal.unlabelled("bearing"))
+		}
+	})
+	in("a label is taught once", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1))
+		r.send("factory/p7/label", label("a", "ok"), label("a", "ok"))
+		time.Sleep(time.Second)
+		r.send(p7, sample("a", 1)) // both are sent again after a crash
+		r.send("factory/p7/label", label("a", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if s := r.node.Stats(); s.Redelivered != 3 || s.Models["bearing"].Pending != 0 || len(s.Rejected) != 0 {
+			t.Errorf("redelivered %d, %d wait, rejected %v, want 3, 0, none", s.Redelivered, s.Models["bearing"].Pending, s.Rejected)
+		}
+	})
+	in("unknown and ambiguous ids are refused", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1))
+		r.send("factory/p8/vibration", sample("a", 2))
+		r.send(own, label("z", "ok"), label("a", "ok"))
+		r.send("factory/p9/label", label("a", "ok"))
+		r.send(own+"/p8", label("a", "worn"))
+		r.send(own, label("a", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "ok 1"})
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "ambiguous_id", "unknown_id"})
+		if got := len(r.acks()); got != 7 {
+			t.Errorf("acknowledged %d, want 7", got)
+		}
+	})
+	in("the last sample", t, func(t *testing.T) {
+		r := one(t)
+		r.send(own, label("last", "ok"))
+		r.send(p7, "[1,0]", sample("a", 2), "[3,0]")
+		r.send(own, label("last", "ok"), label("last", "worn"))
+		r.send(p7, sample("b", 4))
+		r.send(own+"/p8", label("last", "ok"))
+		r.send(own+"/p7", label("last", "worn"))
+		time.Sleep(time.Second)
+		r.send(own, label("b", "ok"))
+		r.send(p7, "[6,0]", labelled(5)) // the last has its label
+		r.send(own, label("last", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn, not ok 3", "worn 4", "ok, not worn 4", "ok 5", "worn, not ok 5"})
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id"})
+		if s := r.node.Stats(); s.Models["bearing"].Pending != 1 {
+			t.Errorf("%d wait, want 1", s.Models["bearing"].Pending)
+		}
+	})
+	in("a sample waits for its time", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Pending = pendingFor(time.Hour, 2)
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2), sample("c", 3))
+		time.Sleep(time.Hour - time.Second)
+		r.send(own, label("a", "ok"), label("b", "ok"))
+		time.Sleep(time.Minute)
+		r.send(own, label("c", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
+		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[codec.UnknownID] != 2 || r.journal.unlabelled("bearing") != 0 {
+			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[codec.UnknownID], len(r.journal.waiting("bearing")))
+		}
+	})
+	in("off", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Pending.Max = 0
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2))
+		r.send(own, label("a", "ok"), label("last", "ok"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
+	})
+	in("after a restart", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2), sample("c", 3))
+		r.send("factory/p8/vibration", sample("c", 4))
+		time.Sleep(time.Second)
+		r.stop()
+		m.Waiting = r.journal.waiting("bearing")
+		again := newRig(t, r.journal, cfg, m)
+		again.send(own, label("a", "ok"), label("c", "ok")) // by id alone
+		again.send("factory/p7/label", label("b", "worn"), label("c", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", again.models["bearing"].learnt(), []string{"ok 1", "worn 2", "worn 3"})
+		equal(t, "rejects", again.rejects(), []string{"ambiguous_id"})
+	})
+	in("a sample that is labelled after all no longer waits", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, sample("a", 1), `{"id":"a","features":[1,0],"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		if got := r.journal.unlabelled("bearing"); got != 0 {
+			t.Errorf("%d wait, want none", got)
+		}
+	})
+	in("a second label corrects the first", t, func(t *testing.T) {
+		journal := newFakeJournal()
+		cfg, m := testConfig()
+		r := newRig(t, journal, cfg, m)
+		r.send(p7, labelled(9))
+		time.Sleep(time.Second)
+		r.send(p7, sample("a", 1), `{"id":"b","features":[2,0],"label":"ok"}`)
+		time.Sleep(time.Minute)
+		r.send(own, label("a", "ok"))
+		time.Sleep(time.Second)
+		r.send(own, label("a", "worn"))                        // by the id alone
+		r.send("factory/p7/label", label("b", "worn"))         // of a sample that brought its label
+		r.send(p7, `{"id":"b","features":[2,0],"label":"ok"}`) // which says again what was wrong
+		time.Sleep(time.Second)
+		want := []string{"ok 9", "ok 2", "ok 1", "worn, not ok 1", "worn, not ok 2", "ok, not worn 2"}
+		equal(t, "learnt", r.models["bearing"].learnt(), want)
+		if ev := r.models["bearing"].record(3); len(ev.Probs) == 0 || ev.Name != "ok" {
+			t.Errorf("the correction %+v lacks the prediction that was judged", ev)
+		}
+		// Both labels are delivered again, because their acknowledgements were lost.
+		for i, p := range []string{label("a", "ok"), label("a", "worn")} {
+			r.sendMessage(&mqtt.Message{ID: uint16(4 + i), Topic: own, Payload: []byte(p), QoS: 1, Dup: true})
+		}
+		time.Sleep(time.Second)
+		s := r.node.Stats()
+		if got := r.models["bearing"].learnt(); len(got) != len(want) || s.Models["bearing"].Corrected != 3 {
+			t.Errorf("%d corrections, learnt %q", s.Models["bearing"].Corrected, got)
+		}
+		if d := s.Models["bearing"].LabelDelay; d < time.Minute || d > time.Minute+time.Second {
+			t.Errorf("the label was %v late, want a minute", d)
+		}
+		// What waits for a correction survives a restart, if its label came late.
+		r.stop()
+		m.Waiting = journal.waiting("bearing")
+		again := newRig(t, journal, cfg, m)
+		again.send(own, label("a", "broken"), label("b", "broken"))
+		time.Sleep(time.Second)
+		equal(t, "learnt after a restart", again.models["bearing"].learnt()[len(want):], []string{"broken, not worn 1"})
+		equal(t, "rejects", again.rejects(), []string{"unknown_id"})
+	})
+	in("a second label that comes too late is refused", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Pending.Corrections = 1
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1), sample("b", 2))
+		r.send("factory/p7/label", label("a", "ok"), label("b", "ok"), label("a", "worn"), label("b", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 2", "worn, not ok 2"})
+		equal(t, "rejects", r.rejects(), []string{"too_late"})
+	})
+	in("late labels say how far ahead the next one is", t, func(t *testing.T) {
+		r := one(t)
+		for i := range 6 {
+			r.send(p7, sample(fmt.Sprint(i), i))
+		}
+		time.Sleep(time.Second)
+		for i := range 3 {
+			r.send("factory/p7/label", label(fmt.Sprint(i), "ok"))
+		}
+		time.Sleep(time.Second)
+		r.send(p7, sample("next", 7))
+		time.Sleep(time.Second)
+		r.send("factory/p7/label", label("next", "ok"))
+		time.Sleep(time.Second)
+		if ev := r.models["bearing"].record(3); ev.Ahead != 3 {
+			t.Errorf("%+v: want it 3 labels ahead, as the last one was", ev)
+		}
+	})
+}
+
+func TestClasses(t *testing.T) {
+	in("closed", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Classes = online.Classes{Names: []string{"ok", "worn"}, Max: 64}
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, `{"features":[1,0],"label":"wron"}`, `{"features":[2,0],"label":"worn"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2"})
+		if s := r.node.Stats(); s.Rejected[codec.UnknownClass] != 1 || s.Predictions != 2 || len(r.acks()) != 2 {
+			t.Errorf("refused %v, predicted %d, acknowledged %d", s.Rejected, s.Predictions, len(r.acks()))
+		}
+		learned := []bool{}
+		for _, m := range r.published() {
+			var p struct{ Learned *bool }
+			if json.Unmarshal(m.Payload, &p) == nil && p.Learned != nil {
+				learned = append(learned, *p.Learned)
+			}
+		}
+		if !slices.Equal(learned, []bool{false, true}) {
+			t.Errorf("learned = %v, want false, true", learned)
+		}
+	})
+	in("no more than max, in one group too", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		m.Classes.Max = 3
+		r := newRig(t, newFakeJournal(), cfg, m)
+		for i := range 5 {
+			r.send(p7, fmt.Sprintf(`{"features":[%d,0],"label":"c%d"}`, i, i))
+		}
+		r.send(p7, `{"features":[9,0],"label":"c1"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"c0 0", "c1 1", "c2 2", "c1 9"})
+		if got := r.node.Stats().Rejected[codec.TooManyClasses]; got != 2 {
+			t.Errorf("refused %d, want 2", got)
+		}
+	})
+	in("a label of the node's own is refused, the sample answered", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, `{"features":[1,0],"label":"ok","source":"n1"}`)
+		time.Sleep(time.Second)
+		if s := r.node.Stats(); s.Rejected[codec.BadLabel] != 1 || s.Predictions != 1 || s.Learned != 0 {
+			t.Errorf("refused %v, predicted %d, learnt %d", s.Rejected, s.Predictions, s.Learned)
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package stream
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+)
+
+// A message over which the program panics is refused: it would come again after
+// every restart.
+func TestPanicOverAMessage(t *testing.T) {
+	const words = "an error of the program"
+	hearing := func(d *Deps) {
+		d.OnPrediction = func(p *Prediction) {
+			if p.ID == "poison" {
+				panic(words)
+			}
+		}
+	}
+	committing := func(d *Deps) {
+		calls := 0
+		d.Journal = askedJournal{d.Journal, func() {
+			if calls++; calls == 2 {
+				panic(words)
+			}
+		}}
+	}
+	in("when it is answered: is counted, acknowledged and does not stop the stream", t, func(t *testing.T) { panicOverAMessage(t, words, hearing) })
+	in("when it is committed: the same", t, func(t *testing.T) { panicOverAMessage(t, words, committing) })
+}
+
+// askedJournal calls asked before it says what it has seen.
+type askedJournal struct {
+	Journal
+	asked func()
+}
+
+func (j askedJournal) Seen(model string, key uint64) bool {
+	j.asked()
+	return j.Journal.Seen(model, key)
+}
+
+// panicOverAMessage sends three messages, over the second of which poison panics.
+func panicOverAMessage(t *testing.T, words string, poison func(*Deps)) {
+	cfg, m := testConfig()
+	var log bytes.Buffer
+	r := &rig{t: t, journal: newFakeJournal(), models: map[string]*fakeModel{m.Name: m.Model.(*fakeModel)}}
+	deps := Deps{Models: []ModelConfig{m}, Journal: r.journal, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	poison(&deps)
+	r.node = newTestNode(t, cfg, deps)
+	r.start()
+	r.send(p7, `{"id":"a","features":[1,2],"label":"ok"}`, `{"id":"poison","features":[1,2],"label":"ok"}`, `{"id":"b","features":[3,4],"label":"ok"}`)
+	time.Sleep(time.Second)
+	r.stop()
+	if s := r.node.Stats(); s.Rejected[codec.Fault] != 1 || s.Predictions != 3 || len(r.acks()) != 3 {
+		t.Errorf("refused %v, %d predictions, acknowledged %q", s.Rejected, s.Predictions, r.acks())
+	}
+	equal(t, "learnt", r.models[m.Name].learnt(), []string{"ok 1", "ok 3"})
+	if !strings.Contains(log.String(), words) || !strings.Contains(log.String(), "stack=") {
+		t.Errorf("the log does not tell where:\n%s", &log)
+	}
+}
+
+func TestPoison(t *testing.T) {
+	in("is acknowledged, counted, sampled and does not stop the stream", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.MQTT.Ring.MaxBytes = 32 << 20 // holds the largest of them
+		r := newRig(t, newFakeJournal(), cfg, m)
+		want := map[codec.Reason]uint64{}
+		var sent []string
+		for _, c := range []struct {
+			payload string
+			reason  codec.Reason
+		}{
+			{"", codec.Empty}, {"{", codec.Malformed}, {"[1]", codec.WrongDimension}, {"[1,NaN]", codec.NotANumber}, {"[1,1e999]", codec.NotANumber}, {`{"f0":1}`, codec.MissingFeature},
+			{`{"f0":1,"f1":2,"f2":3}`, codec.UnknownFeature}, {`{"f0":1,"f0":1,"f1":2}`, codec.Repeated}, {`{"features":[1,2],"label":3.5}`, codec.BadLabel},
+			{`{"features":[1,2],"label":{}}`, codec.BadLabel}, {`{"features":[1,2],"id":[]}`, codec.BadID}, {strings.Repeat(" ", 10<<20), codec.TooLarge},
+			{`{"id":"z","label":"ok"}`, codec.UnknownID},
+		} {
+			r.send(p7, c.payload)
+			want[c.reason]++
+			sent = append(sent, c.payload)
+			r.send(p7, "[1,2]")
+			sent = append(sent, "[1,2]")
+		}
+		r.send("elsewhere", "[1,2]")
+		want[codec.Unrouted]++
+		r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte("[1,2]"), QoS: 1, Retained: true})
+		want[codec.Retained]++
+		sent = append(sent, "[1,2]", "[1,2]")
+		time.Sleep(time.Second)
+		s := r.node.Stats()
+		for _, reason := range codec.Reasons() {
+			if s.Rejected[reason] != want[reason] {
+				t.Errorf("%s: %d, want %d", reason, s.Rejected[reason], want[reason])
+			}
+		}
+		if s.Predictions != 13 {
+			t.Errorf("%d predictions, want 13", s.Predictions)
+		}
+		equal(t, "acknowledged", r.acks(), sent)
+		if got := r.rejects(); len(got) != 14 || s.RejectsDropped != 0 {
+			t.Errorf("%d rejects published and %d dropped, want every one of a kind: %v", len(got), s.RejectsDropped, got)
+		}
+		for range rejectBurst + 3 {
+			r.send(p7, "x")
+		}
+		time.Sleep(time.Second)
+		if got, dropped := len(r.rejects()), r.node.Stats().RejectsDropped; got < rejectBurst-1 || got > rejectBurst+1 || uint64(got)+dropped != rejectBurst+3 {
+			t.Errorf("of %d of a kind %d published, %d dropped", rejectBurst+3, got, dropped)
+		}
+		time.Sleep(10 * time.Second)
+		r.send(p7, "x")
+		time.Sleep(time.Second)
+		equal(t, "rejects after a while", r.rejects(), []string{"malformed"})
+	})
+}
+
+func TestQoS0(t *testing.T) {
+	in("is answered while the journal is stuck, and its lessons are counted as lost", t, func(t *testing.T) {
+		r := one(t)
+		block := make(chan struct{})
+		r.journal.set(nil, block)
+		const n = 1000
+		for i := range n {
+			r.sendMessage(&mqtt.Message{Topic: p7, Payload: []byte(labelled(i)), QoS: 0})
+			if i%100 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := r.node.Stats().Predictions; got != n {
+			t.Errorf("%d predictions, want %d", got, n)
+		}
+		close(block)
+		time.Sleep(time.Minute)
+		s := r.node.Stats()
+		if s.Learned+s.ExamplesDropped != n || s.ExamplesDropped == 0 || s.Learned < commitQueue {
+			t.Errorf("learnt %d, dropped %d, want both and together %d", s.Learned, s.ExamplesDropped, n)
+		}
+	})
+}
+
+// A topic that MQTT forbids, which some brokers let pass, is refused and
+// acknowledged: not acknowledged, it would come again on every connection.
+func TestForbiddenTopics(t *testing.T) {
+	cfg, m := testConfig()
+	r := newRig(t, newFakeJournal(), cfg, m)
+	topics := []string{"", "factory/+/vibration", "factory/#/vibration", "factory/\xff/vibration", "factory/\x00/vibration"}
+	for i, topic := range topics {
+		r.sendMessage(&mqtt.Message{Topic: topic, Payload: fmt.Appendf(nil, `{"id":"%d","features":[1,2],"label":"ok"}`, i), QoS: 1})
+	}
+	r.send("factory/p7/vibration", `{"id":"last","features":[1,2],"label":"ok"}`)
+	eventually(t, "all to be acknowledged", func() bool { return len(r.acks()) == len(topics)+1 })
+	if s := r.node.Stats(); s.Rejected[codec.BadTopic] != uint64(len(topics)) || s.Learned != 1 {
+		t.Errorf("%d refused, %d learnt, want %d and 1", s.Rejected[codec.BadTopic], s.Learned, len(topics))
+	}
+}
+
+// Names that are longer than those of any device take no memory for long.
+func TestLongNamesAreNotRemembered(t *testing.T) {
+	var in map[string]int
+	long := strings.Repeat("x", maxCachedName)
+	putBounded(&in, long, 1)
+	putBounded(&in, long+"x", 2)
+	if len(in) != 1 || in[long] != 1 {
+		t.Errorf("%d are remembered, want the first", len(in))
+	}
+}
