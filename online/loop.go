@@ -16,12 +16,7 @@ import (
 	"edge/online/score"
 )
 
-// Checkpointer makes a learner's state durable; seq is that of the last record in it.
-type Checkpointer interface {
-	Checkpoint(model string, seq uint64, state []byte) error
-}
-
-// Notice is something about a model that a person may want to know.
+// Notice reports an event of a model to its operator.
 type Notice struct {
 	Model  string
 	Kind   string
@@ -37,7 +32,7 @@ const (
 	NoticeCorrected        = "label_corrected"   //
 	NoticeReset            = "model_reset"       //
 	NoticeRolledBack       = "model_rolled_back" //
-	NoticeWarning          = "drift_warning"     // Detail: what rose, from where to where
+	NoticeWarning          = "drift_warning"     // Detail: the signal, before and after
 	NoticeDrift            = "drift"             // the same
 	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again
 	NoticeWarmedUp         = "warmed_up"         //
@@ -46,24 +41,24 @@ const (
 	NoticeCheckpointFailed = "checkpoint_failed" //
 )
 
-// LoopOptions say how a Loop does its work.
+// LoopOptions configure a Loop.
 type LoopOptions struct {
 	Model        string        // name, for the Checkpointer and the log
 	Seq          uint64        // of the last record in the learner's state
-	Saved        uint64        // of the last record in the newest checkpoint: what lies between came from the journal
+	Saved        uint64        // of the last record in the newest checkpoint; the records after it, up to Seq, came from the journal
 	Queue        int           // groups of records that may wait; a full queue makes Learn block; at least 1
 	Checkpointer Checkpointer  // nil: none
 	Every        time.Duration // between checkpoints; 0: never by time
 	Samples      uint64        // between checkpoints; 0: never by count
 	Bytes        uint64        // of records between checkpoints, about; 0: never by size
 	Unsaved      uint64        // bytes of the records between Saved and Seq, about
-	Linger       time.Duration // for what is queued when Run's ctx ends; the rest is left to the journal. 0: learn it all
+	Linger       time.Duration // to learn queued records after Run's ctx has ended; the rest is left to the journal. 0: no limit
 	Log          *slog.Logger
 	Notify       func(Notice)             // called from the loop's goroutine; nil: none
 	Learnt       func(took time.Duration) // called from the loop's goroutine with the time of each step; nil: none
 }
 
-// Status is a Loop's state at one moment.
+// Status is the state of a Loop at one moment.
 type Status struct {
 	Model      string
 	Seq        uint64 // last record learnt
@@ -83,39 +78,31 @@ type Loop struct {
 	learner     *Learner
 	opts        LoopOptions
 	in          chan []Record
-	room        chan struct{}                   // has an element while MakeRoom is asked for
-	errands     chan func()                     // for Run's goroutine
+	commands    chan func()                     // for Run's goroutine
 	snapshot    atomic.Pointer[model.Posterior] // replaced whole, never changed in place
 	status      atomic.Pointer[Status]
 	uncertainty atomic.Pointer[conformal.Uncertainty] // replaced whole, with every group of records
 	start       time.Time
-	beat        atomic.Int64 // nanoseconds from start to the last sign of life of Run
+	beat        atomic.Int64 // nanoseconds from start to the latest heartbeat of Run
 
-	mu      sync.Mutex // guards waiting and the condition that idle waits for
+	mu      sync.Mutex // guards waiting and drained
 	waiting int        // groups handed over and not yet learnt
 	drained *sync.Cond
 
-	due        *time.Ticker // of checkpoints; Run's goroutine only, as all below
-	seq        uint64       // of the last record learnt
-	saved      uint64       // seq of the last checkpoint
-	unsaved    uint64       // bytes of the records learnt since, about
-	twice      bool         // and of the one before
-	noRoom     time.Time    // when making room last failed
-	stateBytes int
-	stale      bool      // the status is older than the learner
-	published  time.Time // when the snapshot was replaced last
-	newer      bool      // the learner has stepped since
+	// The goroutine inside Run alone uses the fields below.
+	seq         uint64 // of the last record learnt
+	checkpoints checkpoints
+	stale       bool      // the status is older than the learner
+	published   time.Time // when the snapshot was replaced last
+	newer       bool      // the learner has stepped since
 }
 
-// statusEvery bounds how old the status may be while records keep coming.
+// statusEvery bounds the age of the status while records arrive.
 const statusEvery = 500 * time.Millisecond
 
-// snapshotEvery bounds how old the snapshot may be while more records wait: a
-// learner that shares nothing with a snapshot need not copy what a step changes.
+// snapshotEvery bounds the age of the snapshot while more records wait: a learner
+// that shares no memory with a snapshot need not copy before a step.
 const snapshotEvery = 10 * time.Millisecond
-
-// roomRetry is the pause after an attempt to make room that failed.
-const roomRetry = time.Minute
 
 // NewLoop returns a loop that owns l from now on.
 func NewLoop(l *Learner, opts LoopOptions) *Loop {
@@ -123,11 +110,11 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	lp := &Loop{
-		learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), room: make(chan struct{}, 1), errands: make(chan func()),
-		seq: opts.Seq, saved: opts.Saved, unsaved: opts.Unsaved, start: time.Now(),
+		learner: l, opts: opts, in: make(chan []Record, max(opts.Queue, 1)), commands: make(chan func()),
+		seq: opts.Seq, checkpoints: checkpoints{room: make(chan struct{}, 1), saved: opts.Saved, unsaved: opts.Unsaved}, start: time.Now(),
 	}
 	lp.drained = sync.NewCond(&lp.mu)
-	l.progress = lp.alive
+	l.progress = lp.heartbeat
 	lp.snapshot.Store(l.Posterior())
 	lp.publishUncertainty()
 	lp.publishStatus()
@@ -147,20 +134,19 @@ func (lp *Loop) publishUncertainty() {
 }
 
 // Status returns the newest status, at most half a second old while records
-// keep coming. Any goroutine may call it; it never waits.
+// arrive. Any goroutine may call it; it never waits.
 func (lp *Loop) Status() *Status { return lp.status.Load() }
 
-// Silence returns how long ago the loop gave its last sign of life, by the
-// monotonic clock. While Run runs that is half a second, or the time of the minibatch
-// or checkpoint at hand. Any goroutine may call it; it never waits.
+// Silence returns the time since the loop's latest heartbeat, by the monotonic
+// clock. While Run runs it is half a second at most, or the time of the present
+// minibatch or checkpoint. Any goroutine may call it; it never waits.
 func (lp *Loop) Silence() time.Duration { return time.Since(lp.start) - time.Duration(lp.beat.Load()) }
 
-func (lp *Loop) alive() { lp.beat.Store(int64(time.Since(lp.start))) }
+func (lp *Loop) heartbeat() { lp.beat.Store(int64(time.Since(lp.start))) }
 
 // Learn hands committed records over, in order. The loop keeps the slice. It
-// blocks while the queue is full (that is the back-pressure) and returns
-// ctx.Err() if ctx ends first; the records are then learnt from the journal
-// after the next start.
+// blocks while the queue is full (the back-pressure) and returns ctx.Err() if ctx
+// ends first; the records are then learnt from the journal after the next start.
 func (lp *Loop) Learn(ctx context.Context, records []Record) error {
 	lp.mu.Lock()
 	lp.waiting++
@@ -172,25 +158,6 @@ func (lp *Loop) Learn(ctx context.Context, records []Record) error {
 		lp.finished(1)
 		return ctx.Err()
 	}
-}
-
-// MakeRoom asks for checkpoints that are not due yet, because the journal is
-// full: it drops what two of them hold. Any goroutine may call it; it never waits.
-func (lp *Loop) MakeRoom() {
-	select {
-	case lp.room <- struct{}{}:
-	default:
-	}
-}
-
-// Checkpoint saves what has been learnt so far, unless the newest checkpoint has
-// it already. It waits for Run to do it, or for ctx to end.
-func (lp *Loop) Checkpoint(ctx context.Context) error {
-	var err error
-	if e := lp.do(ctx, func() { err = lp.checkpoint() }); e != nil {
-		return fmt.Errorf("online: checkpoint %s: %w", lp.opts.Model, e)
-	}
-	return err
 }
 
 // State returns the encoded learner and the seq of the last record in it. It
@@ -205,16 +172,16 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 	return seq, state, nil
 }
 
-// Rest gives up the memory that only learning needs, until something is learnt
-// again. It waits for Run to do it, or for ctx to end.
+// Rest releases the memory that only learning needs, until the next record. It
+// waits for Run to do it, or for ctx to end.
 func (lp *Loop) Rest(ctx context.Context) error {
 	return lp.do(ctx, lp.learner.Rest)
 }
 
-// Reconfigure lets the loop go on under another configuration of the same shape,
-// and with other times of checkpoints. What has been learnt so far is saved
-// first: a restart learns from the journal what came after it, under the new
-// configuration, and ends in the same bytes. It waits for Run, or for ctx to end.
+// Reconfigure changes the configuration, to another of the same shape, and the
+// intervals of checkpoints. The present state is saved first: a restart learns the
+// records after it from the journal, under the new configuration, and ends in the
+// same bytes. It waits for Run, or for ctx to end.
 //
 // Errors: those of Restore and of the Checkpointer. Nothing has changed then.
 func (lp *Loop) Reconfigure(ctx context.Context, cfg Config, every time.Duration, samples, bytes uint64) error {
@@ -238,7 +205,7 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 			}
 		}
 		lp.learner = learner
-		learner.progress = lp.alive
+		learner.progress = lp.heartbeat
 		lp.snapshot.Store(learner.Posterior())
 		lp.publishStatus()
 	}
@@ -247,23 +214,15 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 	return nil
 }
 
-// schedule lets checkpoints by time begin anew.
-func (lp *Loop) schedule() {
-	lp.due.Stop()
-	if lp.opts.Every > 0 {
-		lp.due.Reset(lp.opts.Every)
-	}
-}
-
-// Learner returns what the loop owns; nobody but Run may use it until Run has
-// returned.
+// Learner returns the learner that the loop owns. The caller may use it only after
+// Run has returned.
 func (lp *Loop) Learner() *Learner { return lp.learner }
 
-// do has fn called by Run's goroutine.
+// do calls fn in Run's goroutine.
 func (lp *Loop) do(ctx context.Context, fn func()) error {
 	done := make(chan struct{})
 	select {
-	case lp.errands <- func() { fn(); close(done) }:
+	case lp.commands <- func() { fn(); close(done) }:
 		<-done
 		return nil
 	case <-ctx.Done():
@@ -280,7 +239,7 @@ func (lp *Loop) finished(groups int) {
 	lp.mu.Unlock()
 }
 
-// Idle blocks until everything handed over so far has been learnt, or ctx ends.
+// Idle blocks until all records handed over have been learnt, or ctx ends.
 func (lp *Loop) Idle(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		lp.mu.Lock()
@@ -296,33 +255,32 @@ func (lp *Loop) Idle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run learns until ctx ends, then learns what is in its queue (as far as
-// Linger lets it), writes a last checkpoint and returns; the error is that of
-// the last checkpoint. Nobody may call Learn once ctx has ended. An earlier
-// checkpoint that fails is reported and tried again later: the journal keeps
-// what it would have held.
+// Run learns until ctx ends, then learns the queued records (for Linger at most),
+// writes a last checkpoint and returns; the error is that of the last checkpoint.
+// Learn must not be called once ctx has ended. An earlier checkpoint that fails is
+// reported and tried again later: the journal keeps its records.
 func (lp *Loop) Run(ctx context.Context) error {
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	if lp.opts.Linger > 0 {
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(lp.opts.Linger, giveUp) })()
 	}
-	lp.due = time.NewTicker(time.Hour)
-	defer lp.due.Stop()
+	lp.checkpoints.due = time.NewTicker(time.Hour)
+	defer lp.checkpoints.due.Stop()
 	lp.schedule()
 	status := time.NewTicker(statusEvery)
 	defer status.Stop()
-	lp.checkpointIfDue() // a daemon that never lives long must not replay an ever longer journal
+	lp.checkpointIfDue() // a daemon that restarts often must not replay an ever longer journal
 	for {
-		lp.alive()
+		lp.heartbeat()
 		select {
 		case records := <-lp.in:
 			lp.learn(patience, records)
-		case <-lp.due.C:
+		case <-lp.checkpoints.due.C:
 			lp.checkpoint()
-		case <-lp.room:
+		case <-lp.checkpoints.room:
 			lp.makeRoom()
-		case do := <-lp.errands:
+		case do := <-lp.commands:
 			do()
 		case <-status.C:
 			if lp.stale {
@@ -344,9 +302,8 @@ func (lp *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// learn teaches the learner the records. If patience ends first, the rest is
-// left to the journal, and so is whatever is still queued: the state is that of
-// an earlier moment.
+// learn learns the records. If patience ends first, the rest is left to the
+// journal, and with it the queue: the state is that of an earlier moment.
 func (lp *Loop) learn(patience context.Context, records []Record) {
 	stepped := false
 	for i := range records {
@@ -354,13 +311,13 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		if patience.Err() != nil {
 			break
 		}
-		lp.alive()
+		lp.heartbeat()
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
-		lp.unsaved += uint64(r.Size())
+		lp.checkpoints.unsaved += uint64(r.Size())
 		if out.Change != "" {
-			lp.snapshot.Store(lp.learner.Posterior()) // who hears of it finds it done
+			lp.snapshot.Store(lp.learner.Posterior()) // the reader of the notice finds the change done
 		}
 		if out.Stepped || out.ClassAdded != "" {
 			stepped = true
@@ -410,7 +367,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 	lp.publishUncertainty()
 	lp.stale = true
 	lp.checkpointIfDue()
-	if idle { // whoever waits for Idle reads the status next
+	if idle { // a caller of Idle reads the status next
 		lp.publishStatus()
 	}
 	lp.finished(1)
@@ -422,52 +379,11 @@ func (lp *Loop) notify(kind, detail string, seq uint64) {
 	}
 }
 
-func (lp *Loop) checkpointIfDue() {
-	if lp.opts.Samples > 0 && lp.seq-lp.saved >= lp.opts.Samples || lp.opts.Bytes > 0 && lp.unsaved >= lp.opts.Bytes {
-		lp.checkpoint()
-	}
-}
-
-// checkpoint saves the state if anything has been learnt since the last one.
-func (lp *Loop) checkpoint() error {
-	if lp.opts.Checkpointer == nil || lp.seq == lp.saved {
-		return nil
-	}
-	return lp.save()
-}
-
-// makeRoom saves the state in both generations, unless they have it already.
-func (lp *Loop) makeRoom() {
-	if lp.opts.Checkpointer == nil || lp.seq == 0 || !lp.noRoom.IsZero() && time.Since(lp.noRoom) < roomRetry {
-		return
-	}
-	lp.noRoom = time.Time{}
-	for lp.seq != lp.saved || !lp.twice {
-		if lp.save() != nil {
-			lp.noRoom = time.Now()
-			return
-		}
-	}
-}
-
-func (lp *Loop) save() error {
-	const more = 1 << 12 // than the last one: a state hardly grows once the warm-up is over
-	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.stateBytes+more))
-	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state); err != nil {
-		lp.opts.Log.Error("checkpoint failed; the journal keeps what it would have held", "model", lp.opts.Model, "seq", lp.seq, "error", err)
-		lp.notify(NoticeCheckpointFailed, err.Error(), lp.seq)
-		return err
-	}
-	lp.twice = lp.saved == lp.seq
-	lp.saved, lp.unsaved, lp.stateBytes = lp.seq, 0, len(state)
-	return nil
-}
-
 func (lp *Loop) publishStatus() {
 	l := lp.learner
 	lp.status.Store(&Status{
 		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
-		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.stateBytes,
+		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 	})
 	lp.stale = false
 }

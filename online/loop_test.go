@@ -142,8 +142,8 @@ func TestLoopCheckpointsBySize(t *testing.T) {
 		disk := &shelf{}
 		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Checkpointer: disk, Bytes: c.bytes, Unsaved: c.behind})
 		lp.learn(t.Context(), few)
-		if disk.saves != c.want || c.want > 0 && lp.unsaved != 0 {
-			t.Errorf("%s: %d checkpoints, want %d; %d bytes since", name, disk.saves, c.want, lp.unsaved)
+		if disk.saves != c.want || c.want > 0 && lp.checkpoints.unsaved != 0 {
+			t.Errorf("%s: %d checkpoints, want %d; %d bytes since", name, disk.saves, c.want, lp.checkpoints.unsaved)
 		}
 	}
 }

@@ -41,19 +41,19 @@ func appendCheckpoint(dst []byte, c *checkpoint) []byte {
 // decodeCheckpoint takes the payload of a checkpoint apart; its state aliases
 // the payload.
 func decodeCheckpoint(payload []byte) (*checkpoint, error) {
-	d := decoder{rest: payload}
-	c := &checkpoint{generation: d.uvarint(), seq: d.uvarint()}
-	if n := d.count(maxDedupe, 8); n > 0 {
+	d := newDecoder(payload)
+	c := &checkpoint{generation: d.Uint(), seq: d.Uint()}
+	if n := d.Count(maxDedupe, 8, "number of elements"); n > 0 {
 		c.keys = make([]uint64, n)
 		for i := range c.keys {
-			c.keys[i] = d.uint64()
+			c.keys[i] = d.Uint64()
 		}
 	}
-	c.state = d.bytes(len(d.rest))
-	if d.err == nil && (c.generation == 0 || len(c.state) == 0 || len(c.state) > maxState) {
-		d.fail("generation %d with a state of %d bytes", c.generation, len(c.state))
+	c.state = d.Bytes(d.Len(), "state")
+	if d.Err() == nil && (c.generation == 0 || len(c.state) == 0 || len(c.state) > maxState) {
+		d.Fail("generation %d with a state of %d bytes", c.generation, len(c.state))
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	return c, nil

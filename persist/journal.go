@@ -27,14 +27,14 @@ func appendRecord(dst []byte, ev *online.Event) []byte {
 
 // decodeRecord takes the payload of a record apart; nothing in the result aliases it.
 func decodeRecord(payload []byte) (online.Event, error) {
-	d := decoder{rest: payload}
-	ev := online.Event{Kind: online.Kind(d.byte()), Key: d.uint64()}
-	ev.Label = d.string()
-	ev.X = d.floats(d.count(maxFeatures, 8))
+	d := newDecoder(payload)
+	ev := online.Event{Kind: online.Kind(d.Byte()), Key: d.Uint64()}
+	ev.Label = d.String(maxLabel)
+	ev.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	ev.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofRecords)
 	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.State, ev.Meta = e.weight, e.ahead, e.last, e.epoch, e.name, e.state, e.said
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}
 	if err := checkEvent(&ev); err != nil {

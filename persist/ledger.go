@@ -39,12 +39,12 @@ func appendLedger(dst []byte, l ledger) []byte {
 }
 
 func decodeLedger(payload []byte) (ledger, error) {
-	d := decoder{rest: payload}
-	l := ledger{last: d.uvarint(), pending: d.uvarint(), entries: d.uvarint(), sum: d.uint64()}
-	if len(d.rest) > 0 {
-		l.mark = d.uvarint()
+	d := newDecoder(payload)
+	l := ledger{last: d.Uint(), pending: d.Uint(), entries: d.Uint(), sum: d.Uint64()}
+	if d.Len() > 0 {
+		l.mark = d.Uint()
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return ledger{}, fmt.Errorf("ledger: %w", err)
 	}
 	return l, nil
@@ -65,9 +65,9 @@ func stamp(tx *bbolt.Tx) error {
 }
 
 func decodeStamp(payload []byte) (uint64, error) {
-	d := decoder{rest: payload}
-	n := d.uint64()
-	if err := d.end(); err != nil {
+	d := newDecoder(payload)
+	n := d.Uint64()
+	if err := d.End(); err != nil {
 		return 0, fmt.Errorf("stamp: %w", err)
 	}
 	return n, nil

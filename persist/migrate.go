@@ -24,12 +24,12 @@ func sealFormat(version uint64) []byte {
 }
 
 func decodeFormat(payload []byte) (uint64, error) {
-	d := decoder{rest: payload}
-	version := d.uvarint()
+	d := newDecoder(payload)
+	version := d.Uint()
 	if version == 0 {
-		d.fail("version 0")
+		d.Fail("version 0")
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return 0, fmt.Errorf("format: %w", err)
 	}
 	return version, nil

@@ -20,14 +20,14 @@ func appendPending(dst []byte, p *online.Pending) []byte {
 
 // decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
 func decodePending(payload []byte) (online.Pending, error) {
-	d := decoder{rest: payload}
-	p := online.Pending{Key: d.uint64()}
-	p.X = d.floats(d.count(maxFeatures, 8))
+	d := newDecoder(payload)
+	p := online.Pending{Key: d.Uint64()}
+	p.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	p.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofPending)
 	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock, p.Meta = e.ahead, e.last, e.epoch, e.name, e.by, e.clock, e.said
 	p.Identity = e.identity
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
 	}
 	if err := checkPending(&p); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"edge/online/conformal"
+	"edge/online/wire"
 )
 
 // kind is the first byte of a sealed value.
@@ -102,117 +103,37 @@ func checksum(bucket string, key, body []byte) uint32 {
 	return crc32.Update(crc, castagnoli, body)
 }
 
-// decoder takes a payload apart. After the first error everything is zero.
-type decoder struct {
-	rest []byte
-	err  error
-}
+// decoder reads a payload. Each of its errors is errEncoding.
+type decoder struct{ *wire.Decoder }
 
-func (d *decoder) fail(format string, args ...any) {
-	if d.err == nil {
-		d.err = fmt.Errorf(format+": %w", append(args, errEncoding)...)
-	}
-	d.rest = nil
-}
-
-func (d *decoder) byte() byte {
-	if len(d.rest) < 1 {
-		d.fail("ends early")
-		return 0
-	}
-	b := d.rest[0]
-	d.rest = d.rest[1:]
-	return b
-}
-
-func (d *decoder) uint64() uint64 {
-	if len(d.rest) < 8 {
-		d.fail("ends early")
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(d.rest)
-	d.rest = d.rest[8:]
-	return v
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.fail("ends in a number")
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-// count reads a number of elements, each of size bytes, that must be in what follows.
-func (d *decoder) count(limit uint64, size int) int {
-	n := d.uvarint()
-	if n > limit || n > uint64(len(d.rest)/size) {
-		d.fail("%d elements", n)
-		return 0
-	}
-	return int(n)
-}
-
-// bytes reads n bytes; they alias the payload.
-func (d *decoder) bytes(n int) []byte {
-	if n > len(d.rest) {
-		d.fail("ends early")
-		return nil
-	}
-	b := d.rest[:n]
-	d.rest = d.rest[n:]
-	return b
-}
+func newDecoder(payload []byte) decoder { return decoder{wire.NewDecoder(payload, "", errEncoding)} }
 
 // floats reads n numbers; nil if there are none.
-func (d *decoder) floats(n int) []float64 {
-	if n == 0 || d.err != nil {
+func (d decoder) floats(n int) []float64 {
+	if n == 0 || d.Err() != nil {
 		return nil
 	}
 	v := make([]float64, n)
 	for i := range v {
-		v[i] = math.Float64frombits(d.uint64())
+		v[i] = d.Float()
 	}
 	return v
 }
 
-// optionalFloats reads what appendOptionalFloats wrote.
-func (d *decoder) optionalFloats(limit int) []float64 {
-	n := d.uvarint()
-	if n == 0 || d.err != nil {
+// optionalFloats reads the numbers that appendOptionalFloats wrote.
+func (d decoder) optionalFloats(limit int) []float64 {
+	n := d.Int(limit+1, "number of elements") - 1
+	if n < 0 {
 		return nil
 	}
-	n--
-	if n > uint64(limit) || n > uint64(len(d.rest)/8) {
-		d.fail("%d elements", n)
+	if n > d.Len()/8 {
+		d.Fail("truncated elements")
 		return nil
 	}
 	if n == 0 {
 		return []float64{}
 	}
-	return d.floats(int(n))
-}
-
-func (d *decoder) string() string { return string(d.bytes(d.count(maxLabel, 1))) }
-
-// int reads a number of at most limit.
-func (d *decoder) int(limit uint64) int {
-	n := d.uvarint()
-	if n > limit {
-		d.fail("%d is above %d", n, limit)
-		return 0
-	}
-	return int(n)
-}
-
-// end reports the first error, or that something is left over.
-func (d *decoder) end() error {
-	if d.err == nil && len(d.rest) > 0 {
-		d.fail("%d bytes left over", len(d.rest))
-	}
-	return d.err
+	return d.floats(n)
 }
 
 func appendString(dst []byte, s string) []byte {
@@ -312,37 +233,37 @@ func appendExtras(dst []byte, e extras) []byte {
 }
 
 // extras reads what is left of a payload; allowed are the tags' bits.
-func (d *decoder) extras(allowed uint) (e extras) {
-	for before := byte(0); len(d.rest) > 0; {
-		tag := d.byte()
+func (d decoder) extras(allowed uint) (e extras) {
+	for before := byte(0); d.Len() > 0; {
+		tag := d.Byte()
 		if tag <= before || tag > lastTag || allowed>>tag&1 == 0 {
-			d.fail("tag %d", tag)
+			d.Fail("tag %d", tag)
 			return extras{}
 		}
 		before = tag
 		switch tag {
 		case tagWeight:
-			e.weight = math.Float64frombits(d.uint64())
+			e.weight = math.Float64frombits(d.Uint64())
 		case tagChain:
-			e.ahead, e.last = d.int(maxAhead), d.int(maxClasses)
+			e.ahead, e.last = d.Int(maxAhead, "number"), d.Int(maxClasses, "number")
 		case tagEpoch:
-			e.epoch = d.uvarint()
+			e.epoch = d.Uint()
 		case tagName:
-			e.name = d.string()
+			e.name = d.String(maxLabel)
 		case tagBy:
-			e.by = d.uint64()
+			e.by = d.Uint64()
 		case tagState:
-			e.state = append([]byte(nil), d.bytes(d.count(maxState, 1))...) // nil if it is empty
+			e.state = append([]byte(nil), d.Block(maxState, "state")...) // nil if it is empty
 		case tagClock:
-			e.clock = time.Duration(d.uvarint())
+			e.clock = time.Duration(d.Uint())
 		case tagSaid:
-			flags := d.byte()
-			e.said = conformal.PredictionMeta{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.uint64())}
+			flags := d.Byte()
+			e.said = conformal.PredictionMeta{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.Uint64())}
 			if flags > 7 || math.IsNaN(e.said.Threshold) {
-				d.fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
+				d.Fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
 			}
 		case tagIdentity:
-			e.identity = d.uint64()
+			e.identity = d.Uint64()
 		}
 	}
 	return e

@@ -62,12 +62,12 @@ func (s *Store) RememberFilters(filters []string) error {
 }
 
 func decodeFilters(payload []byte) ([]string, error) {
-	d := decoder{rest: payload}
+	d := newDecoder(payload)
 	var filters []string
-	for range d.count(maxFilters, 1) {
-		filters = append(filters, string(d.bytes(d.count(maxFilter, 1))))
+	for range d.Count(maxFilters, 1, "number of elements") {
+		filters = append(filters, d.String(maxFilter))
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	return filters, nil

@@ -72,19 +72,19 @@ func appendTaken(dst []byte, t *online.Taken) []byte {
 }
 
 func decodeTaken(payload []byte) (online.Taken, error) {
-	d := decoder{rest: payload}
-	t := online.Taken{Sequence: d.uvarint()}
-	for range d.count(maxTaken, 2+8+1) {
-		id := d.bytes(2)
-		m := online.TakenMessage{Key: d.uint64()}
-		tail := d.uvarint()
+	d := newDecoder(payload)
+	t := online.Taken{Sequence: d.Uint()}
+	for range d.Count(maxTaken, 2+8+1, "number of elements") {
+		id := d.Bytes(2, "packet identifier")
+		m := online.TakenMessage{Key: d.Uint64()}
+		tail := d.Uint()
 		m.Named, m.Sequence = tail&1 != 0, tail>>1
-		if d.err == nil {
+		if d.Err() == nil {
 			m.ID = binary.LittleEndian.Uint16(id)
 			t.Messages = append(t.Messages, m)
 		}
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return online.Taken{}, fmt.Errorf("taken messages: %w", err)
 	}
 	return t, nil

@@ -33,17 +33,17 @@ func TestEvalQuery(t *testing.T) {
 		}
 	}
 	if reports[2].Digest != reports[5].Digest {
-		t.Error("asking for everything depends on the strategy")
+		t.Error("requests for every label depend on the strategy")
 	}
 	if again := evalJSON(t, path, "--inducing", "10", "--query", "margin", "--budget", "0.1")[0]; again.Digest != reports[0].Digest || again.NLL != reports[0].NLL {
 		t.Error("a second run gives another digest or log loss")
 	}
 	if reports[0].Digest == reports[3].Digest || reports[0].Digest == full.Digest {
-		t.Error("what is asked for makes no difference")
+		t.Error("different requests end in the same state")
 	}
 }
 
-// With budget 1 every label is taught, one by one: as if each came alone.
+// With budget 1 every label is learnt, in minibatches of one.
 func TestEvalQueryForEverything(t *testing.T) {
 	path := tableFile(t, "table.csv", 120)
 	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
@@ -77,7 +77,7 @@ func TestEvalQuerySeedsTableAndPlot(t *testing.T) {
 	}
 }
 
-// Beside every label, it is told how few are as good.
+// --against-full also learns every label and prints how many labels reach its error.
 func TestEvalQueryAgainstFull(t *testing.T) {
 	path := tableFile(t, "table.csv", 400)
 	code, out, errOut := edge(t, "eval", path, "--inducing", "10", "--query", "random", "--budget", "0.01,1", "--against-full", "--seeds", "2")
@@ -92,6 +92,6 @@ func TestEvalQueryAgainstFull(t *testing.T) {
 		t.Errorf("a hundredth of the labels is as good as all: %s", last)
 	}
 	if code, _, _ := edge(t, "eval", path, "--against-full"); code != exit.Usage {
-		t.Error("--against-full needs no questions")
+		t.Error("--against-full does not need --query")
 	}
 }

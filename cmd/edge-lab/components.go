@@ -13,16 +13,16 @@ import (
 	"edge/model/dense"
 )
 
-// principal are the directions in which the rows of a table vary most.
+// principal holds the principal components of a table's features.
 type principal struct {
 	mean       []float64 // D
 	directions []float64 // D×K, orthonormal, the largest variance first
 }
 
-// principalRows bounds the rows that the directions are found from.
+// principalRows bounds the rows that the components are computed from.
 const principalRows = 10000
 
-// inComponents returns rows, and judged if it is not nil, with the first k
+// inComponents returns rows, and judged unless it is nil, with the first k
 // principal components of rows in place of their features.
 func inComponents(k int, rows, judged *dataset.Part) (_, _ *dataset.Part, err error) {
 	p, err := findPrincipal(rows, min(k, len(rows.Table.Features)))
@@ -35,8 +35,8 @@ func inComponents(k int, rows, judged *dataset.Part) (_, _ *dataset.Part, err er
 	return rows.Of(p.apply(rows.Table)), judged, nil
 }
 
-// findPrincipal finds the first k principal components of the features as they
-// are, without scaling.
+// findPrincipal computes the first k principal components of the unscaled features:
+// the leading eigenvectors of their covariance over at most principalRows rows.
 func findPrincipal(p *dataset.Part, k int) (*principal, error) {
 	d, n := len(p.Table.Features), min(p.Len(), principalRows)
 	rows := rand.New(rand.NewPCG(1, 1)).Perm(p.Len())[:n]
@@ -56,7 +56,7 @@ func findPrincipal(p *dataset.Part, k int) (*principal, error) {
 	dense.Gemm(true, false, d, d, n, 1/float64(n), x, d, x, d, 0, vectors, d)
 	var l gonum.Implementation
 	values, work := make([]float64, d), make([]float64, 1)
-	l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, -1) // says how much work space is best
+	l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, -1) // stores the best size of the work space
 	work = make([]float64, int(work[0]))
 	if !l.Dsyev(lapack.EVCompute, blas.Upper, d, vectors, d, values, work, len(work)) {
 		return nil, errors.New("principal components: the eigenvalues did not converge")

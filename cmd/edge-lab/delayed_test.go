@@ -14,9 +14,9 @@ import (
 	"edge/internal/report"
 )
 
-// With labels that come at once, all of them, and nothing missing, a stream of
-// arrivals is what eval is anyway; whatever is late, rare or missing costs.
-func TestArrivals(t *testing.T) {
+// Late or rare labels and missing features raise the error; a second run gives the
+// same result.
+func TestArrival(t *testing.T) {
 	rows, size := brokertest.Brief(1500, 300), strconv.Itoa(brokertest.Brief(50, 10))
 	data := waveformFile(t, rows)
 	eval := func(args ...string) report.Report {
@@ -53,9 +53,9 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// Empty cells of a file are features that are missing, as --missing makes them,
-// and rows without a label are answered and not judged; the
-// configuration and --on-missing decide what becomes of them.
+// Empty cells of a file are missing features, as --missing makes them, and rows
+// without a label are predicted and not judged; the configuration and --on-missing
+// decide how they are treated.
 func TestEmptyCells(t *testing.T) {
 	var gaps strings.Builder
 	rows, size := brokertest.Brief(600, 300), strconv.Itoa(brokertest.Brief(50, 20))
@@ -82,7 +82,7 @@ func TestEmptyCells(t *testing.T) {
 		}
 	}
 	marginalised := evalJSON(t, data, "--on-missing", "marginalise", "--inducing", size)[0]
-	for i, r := range evalJSON(t, data, data, "--inducing", size) { // of which the second knows nothing of the first
+	for i, r := range evalJSON(t, data, data, "--inducing", size) { // the second starts with a new model
 		if r.Digest != marginalised.Digest || r.Samples != marginalised.Samples || r.Error != marginalised.Error {
 			t.Errorf("by default, time %d: %d rows judged, error %.3f; marginalised %d, %.3f", i+1, r.Samples, r.Error, marginalised.Samples, marginalised.Error)
 		}
@@ -98,7 +98,7 @@ func TestEmptyCells(t *testing.T) {
 		t.Errorf("on_missing: impute in the configuration: %d rows judged", r.Samples)
 	}
 	if _, _, errOut := edge(t, "eval", data, "-c", config("reject")); !strings.Contains(errOut, "lack features or a label and are left out; on_missing is reject: --on-missing marginalise takes") {
-		t.Errorf("what is left out is not reported: %s", errOut)
+		t.Errorf("the number of rows left out is not printed: %s", errOut)
 	}
 	for _, args := range [][]string{{"--mode", "holdout", "--repeats", "2"}, {"--query", "margin", "--budget", "0.5"}, {"--linear"}, {"--mode", "cv", "--repeats", "2", "--passes", "2"}} {
 		for _, how := range []string{"reject", "impute", "marginalise"} {

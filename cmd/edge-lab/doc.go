@@ -1,8 +1,9 @@
 // Edge-lab is the laboratory of edge: the experiments, comparisons and figures
 // that its documents show and a device does not need.
 //
-//	eval   every experiment on data files: drift, noise and missing features made
-//	       at will, splits, questions, soft-max regression beside, figures
+//	eval   experiments on data files: artificial drift, label noise and missing
+//	       features, splits, active learning, soft-max regression for comparison,
+//	       figures
 //	train  offline training with principal components or shifted images, figures
 //	paper  the batch experiments of the paper behind the model
 //	plot   figures of the reports that edge prints as JSON

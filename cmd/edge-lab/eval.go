@@ -15,9 +15,10 @@ import (
 	"edge/online/active"
 )
 
-// labEvaluation is an evaluation with what is drawn and compared beside it.
+// labEvaluation is an evaluation with figures and a comparison.
 type labEvaluation struct {
 	*eval.Evaluation
+	shuffle        uint64
 	asJSON         bool
 	plot, plotSets string
 	linear         bool
@@ -25,28 +26,27 @@ type labEvaluation struct {
 
 func newEvalCommand() *cobra.Command {
 	e := labEvaluation{Evaluation: eval.New()}
-	var shuffle uint64
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "eval FILE...",
 		Short: "Score data files without a broker",
-		Long: `eval teaches the rows of CSV files (gzip'd or not, with a header line) to a new
-model, one after the other, and judges each row before it is learnt. A daemon
-that has been sent the same rows under the same configuration (minibatches
+		Long: `eval gives the rows of CSV files (gzip'd or not, with a header line) to a new
+model, one after the other, and judges each row before its label is learnt. A
+daemon that received the same rows with the same configuration (minibatches
 closed by count: batch.max_wait 0) has the same scores and the same digest.
 
-Without -c the default configuration is used, the features are the file's
-columns and the classes its labels. With -c it is that of a model in the file,
-exactly as the daemon would run it.
+Without -c the model has the default configuration, the features are the file's
+columns and the classes its labels. With -c the configuration is that of a model
+in the configuration file, as the daemon runs it.
 
 --mode holdout learns a part of the rows and judges the others, --mode cv every
 fold once; both print the mean over the splits, and with --json every split and
 the standard errors. They learn the rows in one pass as the daemon does; with
---passes N offline, as train does (then --batch is that of train: 0 are all rows).
+--passes N offline, as train does (then --batch is that of train: 0 takes all rows).
 
---query STRATEGY teaches only the labels that the strategy asks for, within
---budget, and judges every row all the same; each is learnt before the next row
-(or in minibatches of --batch). Several strategies and budgets give a curve, and
+--query STRATEGY learns only the labels that the strategy requests, within
+--budget, and judges every row; each label is learnt before the next row (or in
+minibatches of --batch). Several strategies and budgets give a curve, and
 --against-full how many labels each strategy needs for the error of all labels.`,
 		Example: `  edge-lab eval gas.csv.gz
   edge-lab eval gas.csv.gz --first 6000 --json
@@ -64,7 +64,7 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 				e.Splits.How.Damping = 0.5
 			}
 			if cmd.Flags().Changed("shuffle") {
-				e.Selection.Shuffle = &shuffle
+				e.Selection.Shuffle = &e.shuffle
 			}
 			if err := e.checkFigures(); err != nil {
 				return exit.With(exit.Usage, err)
@@ -75,52 +75,71 @@ the standard errors. They learn the rows in one pass as the daemon does; with
 			return e.run(cmd.Context(), args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
-	f := cmd.Flags()
-	f.StringVarP(&e.ConfigPath, "config", "c", "", "take a model's configuration from this `FILE`")
-	f.StringVar(&e.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
-	f.IntVar(&e.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
-	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
-	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
-	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
-	f.StringSliceVar(&e.Queries.Strategies, "query", nil, "teach only labels that are asked for: `STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples that --query may ask for, or several")
-	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
-	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
-	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.Float64Var(&e.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
-	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
-	f.Float64Var(&e.Abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
-	f.Float64Var(&e.Abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Weights.Mode), Name: "MODE"}, "class-weights", "none or balanced (default as configured: none)")
-	f.BoolVar(&e.Undeclared, "undeclared", false, "no class is known from the start: each is new when its first label comes")
-	f.IntVar(&e.Confirm, "confirm", 0, "samples that must have a new label before it is a class (default as configured: 1)")
-	f.Float64Var(&e.Weights.Max, "class-weight-max", 0, "largest `WEIGHT` of a class (default as configured: 10)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Detector), Name: "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.On), Name: "SIGNAL"}, "drift-on", "what the detector watches: log_loss, error or novelty (default as configured: log_loss)")
-	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Action), Name: "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
-	f.Float64Var(&e.Drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
-	f.Float64Var(&e.Drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
-	f.IntVar(&e.Swap, "abrupt", 0, "after every `N` rows the features change their columns, and after as many they change them back: an abrupt drift, for measurements")
-	f.BoolVar(&e.Queries.Full, "against-full", false, "with --query: teach every label, too, in minibatches as without questions, and print how many labels are as good")
-	f.StringVar(&e.Mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
-	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
-	f.IntVar(&e.Splits.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
-	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split; others follow it; of what --label-fraction and --missing draw")
-	f.Float64Var(&e.Splits.Flips, "flip-labels", 0, "draw this `FRACTION` of the labels that are learnt anew from all classes, with --mode holdout or cv; scores are those of the true classes, the learnt label noise taken out of the probabilities")
-	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
-	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
-	f.Float64Var(&e.Arrival.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
-	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected ones are not judged (default as the model's stream has it, else marginalise)")
+	e.addModel(cmd)
+	e.addRows(cmd)
+	e.addPolicy(cmd)
 	finish = cli.TrainingFlags(cmd, &e.Splits.How)
-	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, labels after every minibatch, at the best of four learning rates")
+	f := cmd.Flags()
+	f.BoolVar(&e.linear, "linear", false, "also judge soft-max regression on the same rows, with labels after every minibatch, at the best of four learning rates")
 	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each file")
 	f.StringVar(&e.plot, "plot", "", "draw error and log loss over the stream into this SVG `FILE`")
 	f.StringVar(&e.plotSets, "plot-sets", "", "draw coverage and size of the prediction sets, by tenths of the stream, into this SVG `FILE`")
 	return cmd
 }
 
-// checkFigures reports what cannot be drawn or compared.
+// addModel adds the flags that replace keys of the model's configuration.
+func (e *labEvaluation) addModel(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVarP(&e.ConfigPath, "config", "c", "", "take a model's configuration from this `FILE`")
+	f.StringVar(&e.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
+	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
+	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
+	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
+	f.Float64Var(&e.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
+	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
+	f.Float64Var(&e.Abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
+	f.Float64Var(&e.Abstain.ConfidenceBelow, "abstain-confidence", -1, "abstain where the top probability is below this (default as configured: never)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Weights.Mode), Name: "MODE"}, "class-weights", "none or balanced (default as configured: none)")
+	f.Float64Var(&e.Weights.Max, "class-weight-max", 0, "largest `WEIGHT` of a class (default as configured: 10)")
+	f.BoolVar(&e.Undeclared, "undeclared", false, "start without classes: each is new at its first label")
+	f.IntVar(&e.Confirm, "confirm", 0, "samples that must have a new label before it is a class (default as configured: 1)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Detector), Name: "DETECTOR"}, "drift-detector", "adwin, page-hinkley or off (default as configured: adwin)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.On), Name: "SIGNAL"}, "drift-on", "input of the detector: log_loss, error or novelty (default as configured: log_loss)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Drift.Action), Name: "ACTION"}, "drift-action", "none, forget, reseed or rollback (default as configured: none)")
+	f.Float64Var(&e.Drift.Delta, "drift-delta", 0, "sensitivity of adwin (default as configured: 0.002)")
+	f.Float64Var(&e.Drift.Lambda, "drift-lambda", 0, "sensitivity of page-hinkley (default as configured: 50)")
+}
+
+// addRows adds the flags that select rows, their order and their columns.
+func (e *labEvaluation) addRows(cmd *cobra.Command) {
+	f := cmd.Flags()
+	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
+	f.IntVar(&e.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
+	f.Uint64Var(&e.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	f.IntSliceVar(&e.Selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
+	f.IntVar(&e.Swap, "abrupt", 0, "abrupt drift: after every `N` rows the features swap their columns, and after as many they return")
+}
+
+// addPolicy adds the flags that decide which rows are judged and which labels are
+// learnt.
+func (e *labEvaluation) addPolicy(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&e.Mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
+	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
+	f.IntVar(&e.Splits.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
+	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split, which others follow, and of --label-fraction and --missing")
+	f.Float64Var(&e.Splits.Flips, "flip-labels", 0, "replace this `FRACTION` of the learnt labels by random classes, with --mode holdout or cv; the true classes judge, by probabilities without the learnt label noise")
+	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every prediction is judged, even if its label never comes")
+	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the labels that come, drawn by --seed")
+	f.Float64Var(&e.Arrival.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")
+	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject, impute or marginalise; rejected rows are not judged (default on_missing of the model's stream, else marginalise)")
+	f.StringSliceVar(&e.Queries.Strategies, "query", nil, "learn only the labels that a `STRATEGY` requests: margin, entropy, bald or random, or several")
+	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label --query may request, or several")
+	f.BoolVar(&e.Queries.Full, "against-full", false, "with --query: also learn every label, and print how many labels each strategy needs for the same error")
+}
+
+// checkFigures reports options of figures and the comparison that contradict others.
 func (e *labEvaluation) checkFigures() error {
 	switch {
 	case e.linear && (e.Mode != "prequential" || e.Seeds > 1 || !e.Arrival.Plain()):
@@ -128,7 +147,7 @@ func (e *labEvaluation) checkFigures() error {
 	case e.Mode != "prequential" && (e.plot != "" || e.plotSets != ""):
 		return errors.New("--plot and --plot-sets are for --mode prequential")
 	case len(e.Queries.Strategies) > 0 && (e.plotSets != "" || e.linear):
-		return errors.New("--query is without --plot-sets and --linear")
+		return errors.New("--query does not combine with --plot-sets and --linear")
 	}
 	return nil
 }
@@ -147,7 +166,7 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 			return err
 		}
 		if e.linear {
-			r, err := e.beside(file)
+			r, err := e.compare(ctx, file)
 			if err != nil {
 				return err
 			}
@@ -176,12 +195,12 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 	return nil
 }
 
-// beside judges soft-max regression on the rows that the evaluation judges.
-func (e *labEvaluation) beside(path string) (*report.Report, error) {
+// compare judges soft-max regression on the rows that the evaluation judges.
+func (e *labEvaluation) compare(ctx context.Context, path string) (*report.Report, error) {
 	d, rows, cfg, classes, err := e.Usable(path)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	return linear(rows, len(cfg.Features), classes, cfg.Batch.MaxSize, d.Name)
+	return linear(ctx, rows, len(cfg.Features), classes, cfg.Batch.MaxSize, d.Name)
 }

@@ -32,8 +32,8 @@ func TestEvalTableAndPlot(t *testing.T) {
 	}
 }
 
-// Classes that are not declared come with their first labels, once they are
-// confirmed; until then their probability is 0.
+// Undeclared classes appear with their first labels, once they are confirmed; until
+// then their probability is 0.
 func TestEvalUndeclaredClasses(t *testing.T) {
 	rows := brokertest.Brief(300, 120)
 	path := tableFile(t, "table.csv", rows)

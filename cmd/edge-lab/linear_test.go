@@ -18,7 +18,7 @@ func TestSoftmaxGradient(t *testing.T) {
 	for range 50 {
 		s.learn([]float64{rng.NormFloat64(), 3 + 2*rng.NormFloat64()}, rng.IntN(3))
 	}
-	// From here on the same scaling, so that the step's is the loss's: its own sample moves the mean.
+	// The step's own sample moves the mean, so that the loss is that of the scaling after it.
 	x, class := []float64{0.7, 1.5}, 1
 	before := slices.Clone(s.W)
 	s.learn(x, class)

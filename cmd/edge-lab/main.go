@@ -27,9 +27,8 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "edge-lab",
 		Short: "Experiments with the classifier of edge",
-		Long: `edge-lab runs the experiments whose tables and figures docs/results has: it
-compares, draws and varies what edge itself leaves as it is. A device needs none
-of it.
+		Long: `edge-lab runs the experiments behind the tables and figures in docs/results:
+comparisons, figures and options that a device does not need.
 
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
 		SilenceErrors: true,

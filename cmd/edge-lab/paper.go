@@ -38,7 +38,7 @@ type paperSet struct {
 }
 
 // Source: Villacampa-Calvo & Hernández-Lobato (ICML 2017), Section 5.1. The
-// zeros of vehicle and svmguide2 stand for figures that are not at hand.
+// zeros of vehicle and svmguide2 stand for unknown figures.
 var paperSets = []paperSet{
 	{name: "glass", fraction: 0.9, err: [3]float64{.31, .30, .28}, loss: [3]float64{.77, .79, .81}},
 	{name: "new_thyroid", fraction: 0.9, err: [3]float64{.02, .03, .02}, loss: [3]float64{.06, .06, .05}},
@@ -52,7 +52,7 @@ var paperSets = []paperSet{
 
 var paperInducing = [3]float64{0.05, 0.10, 0.20}
 
-// paper is what the flags of paper ask for.
+// paper holds the options of the command.
 type paper struct {
 	repeats  int
 	seed     uint64
@@ -66,8 +66,8 @@ type paper struct {
 	figures     []PaperFigure
 }
 
-// PaperFigure is what the paper, or another source, has for one set, fraction of
-// inducing points and method.
+// PaperFigure is a published result of a method on one set, at one fraction of
+// inducing points.
 type PaperFigure struct {
 	set      string
 	fraction float64
@@ -122,11 +122,11 @@ func newPaperCommand() *cobra.Command {
 Process Classification using Expectation Propagation" (Villacampa-Calvo and
 Hernández-Lobato, ICML 2017): 20 random splits, 90 % of the rows learnt (satellite
 20 %; waveform 300 rows, judged by 700), 250 iterations over all samples, M of 5, 10
-and 20 % of the samples learnt. FOLDER holds NAME.csv or NAME.csv.gz; sets that are
-not there are left out, and said so.
+and 20 % of the samples learnt. FOLDER holds NAME.csv or NAME.csv.gz; missing sets
+are left out with a message.
 
-The paper's column SEP of six sets is known to the program. Who has others, GFITC,
-EP or VI, gives them in a CSV file:
+The program contains the paper's column SEP of six sets. --figures adds others,
+such as GFITC, EP or VI, from a CSV file:
 
   set,inducing,method,error,nll`,
 		Example: `  edge-lab paper data
@@ -158,7 +158,8 @@ EP or VI, gives them in a CSV file:
 	return cmd
 }
 
-// PaperCell is what paper --json prints for one set and number of inducing points.
+// PaperCell is the result on one set at one number of inducing points: the object
+// of paper --json.
 type PaperCell struct {
 	Dataset  string       `json:"dataset"`
 	Inducing int          `json:"inducing"`
@@ -221,7 +222,7 @@ func loadNamed(folder, name string) (*dataset.Table, error) {
 	return t, err
 }
 
-// sizes are the rows that are learnt, and those that are learnt or judge.
+// sizes returns the number of rows to learn, and of rows to learn or to judge.
 func (s *paperSet) sizes(n int) (learn, both int) {
 	if s.fraction > 0 {
 		return int(math.Round(s.fraction * float64(n))), n
@@ -274,7 +275,8 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 	return c, nil
 }
 
-// printPaper writes a line for each cell, and the mean of those that the paper has too.
+// printPaper writes a line for each cell, and the mean of those that the paper also
+// has.
 func printPaper(w io.Writer, cells []PaperCell) error {
 	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
 	var methods []string

@@ -30,7 +30,7 @@ func TestTrainImages(t *testing.T) {
 	}
 }
 
-// Moved images are learnt as well, but not in the online pass beside.
+// Shifted images are learnt offline and left out of the online pass.
 func TestTrainShifted(t *testing.T) {
 	path := idxFiles(t, 200, false)
 	r := trainJSON(t, path, "--test", path, "--shifted", "--online", "--inducing", "12", "--passes", "1", "--components", "3")
@@ -38,7 +38,7 @@ func TestTrainShifted(t *testing.T) {
 		t.Errorf("%d samples, %d points online", r.Samples, len(r.Online))
 	}
 	if last := r.Online[eval.OnlineParts-1]; last.Error > 0.02 {
-		t.Errorf("the online pass ends with an error of %g: it has learnt moved images", last.Error)
+		t.Errorf("the online pass ends with an error of %g: it has learnt shifted images", last.Error)
 	}
 	if code, _, errOut := edge(t, "train", tableFile(t, "table.csv", 60), "--shifted"); code != exit.Usage || !strings.Contains(errOut, "--shifted") {
 		t.Errorf("--shifted without images exits with %d: %s", code, errOut)

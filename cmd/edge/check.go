@@ -11,6 +11,7 @@ import (
 	"edge/internal/broker"
 	"edge/internal/config"
 	"edge/internal/doctor"
+	"edge/internal/statefile"
 	"edge/internal/terminal"
 )
 
@@ -40,6 +41,10 @@ with 1 if the broker does not do what the configuration needs.`,
 			doubts, err := doctor.Obstacles(c)
 			if err != nil {
 				return err
+			}
+			if store, err := statefile.Open(c.StorePath()); err == nil {
+				c = statefile.Effective(store, c)
+				store.Close()
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c)

@@ -16,8 +16,8 @@ import (
 	"edge/test/harness"
 )
 
-// check refuses what run would, before it connects, and doubts what depends on
-// the daemon's user and environment.
+// check refuses the configurations that run refuses, before it connects, and warns
+// where the outcome depends on the daemon's user and environment.
 func TestCheckLooksAtFiles(t *testing.T) {
 	folder := t.TempDir()
 	foreign := harness.WriteFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000))
@@ -74,7 +74,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	}
 }
 
-// remember makes a state file in which a model has a shape.
+// remember writes a state file in which a model has a shape.
 func remember(t *testing.T, path, model, shape string) {
 	t.Helper()
 	store, err := persist.Open(path, persist.Options{})
@@ -92,7 +92,7 @@ func remember(t *testing.T, path, model, shape string) {
 	}
 }
 
-// What a daemon cannot be made of is refused by check, and by config show.
+// A configuration that run refuses is refused by check and by config show.
 func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"all topics":          strings.Replace(minimal, "factory/+/vibration", `"#"`, 1),

@@ -17,7 +17,8 @@ import (
 	"edge/test/harness"
 )
 
-// However a file is written, eval, train, predict and replay read the same of it.
+// eval, train, predict and replay read the same rows from a file in any supported
+// format. Long: the formats are one table.
 func TestFilesAsPeopleHaveThem(t *testing.T) {
 	path := tableFile(t, "wave.csv", brokertest.Brief(400, 150))
 	plain, err := os.ReadFile(path)
@@ -117,7 +118,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 	})
 }
 
-// digestOf is that of what a command trains.
+// digestOf returns the digest of the learner that a command trains.
 func digestOf(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, errOut := edge(t, args...)
@@ -137,7 +138,7 @@ func withoutLabels(answers string) string {
 	return b.String()
 }
 
-// An error about a file has its place, its cause and the way out.
+// An error in a file names its position, its cause and the way out.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	file := harness.WriteFile(t, "house.csv", "time;temp;room;label\n2026-11-20;20,5;kitchen;warm\n2026-11-21;21,5;hall;warm\n")
 	for name, tc := range map[string]struct {
@@ -147,7 +148,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	}{
 		"a column of text":   {[]string{file}, exit.Runtime, `house.csv:2:1: column "time": "2026-11-20" is not a number; --ignore time leaves the column out`},
 		"another":            {[]string{file, "--ignore", "time"}, exit.Runtime, `house.csv:2:17: column "room": "kitchen" is not a number; --ignore room leaves the column out`},
-		"the label, too":     {[]string{file, "--columns", "temp,label"}, exit.Runtime, `column "label" is the label, so it cannot be a feature as well`},
+		"the label as well":  {[]string{file, "--columns", "temp,label"}, exit.Runtime, `column "label" is the label, so it cannot be a feature as well`},
 		"a column twice":     {[]string{file, "--columns", "temp,2"}, exit.Runtime, `column "temp" is given twice`},
 		"no such column":     {[]string{file, "--columns", "temperature"}, exit.Runtime, `no column is called "temperature"; --columns takes one of: time, temp, room, label`},
 		"no such number":     {[]string{file, "--ignore", "3-9"}, exit.Runtime, "--ignore 3-9: the file has the columns 1 to 4"},

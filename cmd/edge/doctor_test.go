@@ -15,8 +15,8 @@ import (
 	"edge/test/harness"
 )
 
-// check and doctor try by messages what a broker grants: what it does not do is a
-// failure where the configuration needs it.
+// check and doctor test by messages which functions a broker provides: a missing
+// one is a failure if the configuration needs it.
 func TestDelivery(t *testing.T) {
 	for name, tc := range map[string]struct {
 		broker   func(*testing.T, string) func()
@@ -79,7 +79,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// run and check say of a secret that everybody may read, and not what it is.
+// run and check warn of a secret that any user may read, without printing it.
 func TestExposedSecretIsTold(t *testing.T) {
 	secret := harness.WriteFile(t, "password", "hunter2")
 	if err := os.Chmod(secret, 0o644); err != nil {
@@ -88,17 +88,18 @@ func TestExposedSecretIsTold(t *testing.T) {
 	text := strings.Replace(minimal, "servers: [mqtt://broker.lan]", "servers: ['mqtt://127.0.0.1:1'], username: u, password: {file: "+secret+"}", 1)
 	config := harness.WriteFile(t, "edge.yaml", text+"\nstore: {path: "+filepath.Join(t.TempDir(), "edge.db")+"}\nhttp: {listen: ''}\n")
 	_, out, errOut := edge(t, "check", "-c", config)
-	if !strings.Contains(out, "everybody may read or change the password (chmod o= "+secret) {
-		t.Errorf("check says %s%s", out, errOut)
+	if !strings.Contains(out, "any user may read or change the password (chmod o= "+secret) {
+		t.Errorf("check prints %s%s", out, errOut)
 	}
 	_, _, errOut = edge(t, "run", "-c", config, "--for", "10ms")
-	if !strings.Contains(errOut, "everybody may read or change the password") || strings.Contains(errOut, "hunter2") {
-		t.Errorf("run says %s", errOut)
+	if !strings.Contains(errOut, "any user may read or change the password") || strings.Contains(errOut, "hunter2") {
+		t.Errorf("run prints %s", errOut)
 	}
 }
 
-// doctorFindings runs the command, with --json, until what it prints is good. Each run has
-// more patience than the one before: on a loaded machine a broker answers later.
+// doctorFindings runs the command with --json until good accepts its output. Each
+// run has more patience than the previous one: on a loaded machine a broker answers
+// later.
 func doctorFindings(t *testing.T, config string, good func(code int, out string) bool) (code int, out, errOut string) {
 	t.Helper()
 	for _, times := range []string{"1", "4", "16"} {
@@ -109,14 +110,14 @@ func doctorFindings(t *testing.T, config string, good func(code int, out string)
 	return code, out, errOut
 }
 
-// findingIs reports whether the doctor's finding on a check begins with these
-// words, the first of which is its grade.
+// findingIs reports whether the finding of a check begins with a text, whose first
+// word is the grade.
 func findingIs(out, check, words string) bool {
 	f := gjson.Get(out, `findings.#(check=="`+check+`")`)
 	return strings.HasPrefix(f.Get("grade").String()+" "+f.Get("detail").String(), words)
 }
 
-// Limits of a broker are found, and each comes with advice.
+// The limits of a broker are found, each with advice.
 func TestDoctorFindsLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		settings string

@@ -1,36 +1,54 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"edge/cmd/internal/cli"
 	"edge/internal/eval"
+	"edge/internal/process"
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online/active"
 )
 
-// evalFlags are the flags that eval, eval split and eval ask have in common.
+// evalFlags holds the options of eval, eval split and eval ask.
 type evalFlags struct {
 	*eval.Evaluation
 	shuffle uint64
 	asJSON  bool
+	page    string // path of --report
 }
 
-// add adds the flags.
+// add adds the flags that the three commands have in common; --help lists flags in
+// the order in which they are added.
 func (e *evalFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&e.page, "report", "", "also write an HTML page with charts into this `FILE`")
+	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each report")
 	f.StringVarP(&e.ConfigPath, "config", "c", "", "take a model's configuration from this `FILE`")
 	f.StringVar(&e.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
-	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
 	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
-	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject, impute or marginalise; rejected rows are not judged (default as the model's stream has it, else marginalise)")
-	f.BoolVar(&e.asJSON, "json", false, "print a JSON object a line for each report")
+	f.StringVar(&e.Kernel, "kernel", "", "`KIND`, shared or per-class (default as configured: shared)")
+	f.StringVar(&e.Arrival.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject, impute or marginalise; rejected rows are not judged (default on_missing of the model's stream, else marginalise)")
 }
 
-// addOrder adds the flags that select rows of a stream and their order.
+// addData adds the flags of the file's format, which --help lists last.
+func (e *evalFlags) addData(cmd *cobra.Command) {
+	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
+}
+
+// addOrder adds the flags that select the rows of a stream and their order.
 func (e *evalFlags) addOrder(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&e.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
@@ -38,13 +56,25 @@ func (e *evalFlags) addOrder(cmd *cobra.Command) {
 	f.IntVar(&e.Seeds, "seeds", 1, "repeat with `K` shuffles, seeds SEED, SEED+1, …, or without --shuffle with K seeds of the model, and print the means")
 }
 
-// run evaluates the files and prints the reports, as a table by table unless --json is given.
-func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) error {
+// run evaluates the files and prints the reports, as a table by table unless
+// --json is given; --report also writes them as a page.
+func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) (err error) {
 	if cmd.Flags().Changed("shuffle") {
 		e.Selection.Shuffle = &e.shuffle
 	}
 	if err := e.Prepare(files); err != nil {
 		return err
+	}
+	var page *os.File
+	if e.page != "" { // before the work: an error of the path appears at once
+		if page, err = os.Create(e.page); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+		defer func() {
+			if err = errors.Join(err, page.Close()); err != nil {
+				os.Remove(e.page)
+			}
+		}()
 	}
 	var reports []*report.Report
 	for _, file := range files {
@@ -59,10 +89,50 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 			return err
 		}
 	}
+	if page != nil {
+		if err := evalPage(cmd, files, reports).Write(page); err != nil {
+			return err
+		}
+	}
 	if e.asJSON {
 		return nil
 	}
 	return table(reports)
+}
+
+// evalPage returns the page of --report.
+func evalPage(cmd *cobra.Command, files []string, reports []*report.Report) *report.Page {
+	var names []string
+	for _, r := range reports {
+		if !slices.Contains(names, r.Dataset) {
+			names = append(names, r.Dataset)
+		}
+	}
+	return &report.Page{Title: "Evaluation of " + strings.Join(names, ", "), Command: commandLine(cmd, files), Version: process.Build().String(), Date: time.Now(), Reports: reports}
+}
+
+// commandLine returns the command with its files and the flags that were given.
+func commandLine(cmd *cobra.Command, files []string) string {
+	words := append([]string{cmd.CommandPath()}, files...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if budgets, err := cmd.Flags().GetFloat64Slice(f.Name); err == nil {
+			value = strings.Trim(strings.ReplaceAll(fmt.Sprint(budgets), " ", ","), "[]")
+		} else if many, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(many.GetSlice(), ",")
+		}
+		if f.Value.Type() != "bool" {
+			words = append(words, "--"+f.Name, value)
+		} else if value == "true" {
+			words = append(words, "--"+f.Name)
+		}
+	})
+	for i, w := range words[1:] {
+		if w == "" || strings.ContainsAny(w, " \t\"'$`\\&|;<>()*?") {
+			words[i+1] = strconv.Quote(w)
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func newEvalCommand() *cobra.Command {
@@ -72,18 +142,24 @@ func newEvalCommand() *cobra.Command {
 		Short: "Score data files without a broker",
 		Long: `eval gives the rows of CSV files (gzip'd or not, with a header line) to a new
 model, one after the other, and judges each row before its label is learnt. A
-daemon that has been sent the same rows under the same configuration (minibatches
+daemon that received the same rows with the same configuration (minibatches
 closed by count: batch.max_wait 0) has the same scores and the same digest.
 
-Without -c the default configuration is used, the features are the file's
-columns and the classes its labels. With -c it is that of a model in the file,
-exactly as the daemon would run it.
+Without -c the model has the default configuration, the features are the file's
+columns and the classes its labels. With -c the configuration is that of a model
+in the configuration file, as the daemon runs it.
+
+--report writes scores and charts of all files into one HTML page that needs no
+other file: error and log loss over the stream, reliability, confusion, precision
+and recall of each class, coverage of the prediction sets.
 
 eval split learns a part of the rows and judges the others; eval ask learns only
-the labels that a strategy asks for.`,
+the labels that a strategy requests. Experiments with other keys of the
+configuration need a configuration file, or edge-lab eval.`,
 		Example: `  edge eval gas.csv.gz
   edge eval gas.csv.gz --first 6000 --json
   edge eval iris.csv --shuffle 1 --seeds 5
+  edge eval gas.csv.gz --report gas.html
   edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --delay 100 --label-fraction 0.1`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
@@ -93,11 +169,13 @@ the labels that a strategy asks for.`,
 	e.add(cmd)
 	e.addOrder(cmd)
 	f := cmd.Flags()
-	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should hold the label; 0: no sets (default as configured: 0.9)")
-	f.BoolVar(&e.Undeclared, "undeclared", false, "no class is known from the start: each is new when its first label comes")
-	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every answer is judged, also those whose label never comes")
-	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all, drawn by --seed")
-	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` by which --label-fraction draws")
+	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
+	f.Lookup("coverage").DefValue = "0" // which --help does not show beside the text above
+	f.BoolVar(&e.Undeclared, "undeclared", false, "start without classes: each is new at its first label")
+	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every prediction is judged, even if its label never comes")
+	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the labels that come, drawn by --seed")
+	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of --label-fraction")
+	e.addData(cmd)
 	cmd.AddCommand(newEvalSplitCommand(), newEvalAskCommand())
 	return cmd
 }
@@ -137,6 +215,7 @@ that of train: 0 takes all rows in each step).`,
 	f.IntVar(&folds, "folds", 0, "cut the rows into `K` folds and judge each once, instead of random splits")
 	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split; others follow it")
 	f.IntVar(&e.Splits.How.Passes, "passes", e.Splits.How.Passes, "learn offline by at most `N` passes over the rows")
+	e.addData(cmd)
 	return cmd
 }
 
@@ -144,8 +223,8 @@ func newEvalAskCommand() *cobra.Command {
 	e := evalFlags{Evaluation: eval.New()}
 	cmd := &cobra.Command{
 		Use:   "ask FILE...",
-		Short: "Learn only the labels that a strategy asks for",
-		Long: `ask learns only the labels that a strategy asks for, within --budget, and judges
+		Short: "Learn only the labels that a strategy requests",
+		Long: `ask learns only the labels that a strategy requests, within --budget, and judges
 every row. Each label is learnt before the next row (or in minibatches of
 --batch). Several strategies and budgets give a curve, and --against-full how many
 labels each strategy needs for the error of all labels.`,
@@ -160,7 +239,8 @@ labels each strategy needs for the error of all labels.`,
 	e.addOrder(cmd)
 	f := cmd.Flags()
 	f.StringSliceVar(&e.Queries.Strategies, "query", []string{string(active.Margin)}, "`STRATEGY` margin, entropy, bald or random, or several")
-	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be asked for, or several")
-	f.BoolVar(&e.Queries.Full, "against-full", false, "also learn every label, in minibatches as without questions, and print how many labels are as good")
+	f.Float64SliceVar(&e.Queries.Budgets, "budget", []float64{active.Default().Budget}, "`FRACTION` of the samples whose label may be requested, or several")
+	f.BoolVar(&e.Queries.Full, "against-full", false, "also learn every label, and print how many labels each strategy needs for the same error")
+	e.addData(cmd)
 	return cmd
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,7 +63,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-// The scores are those of a learner that is fed by hand.
+// The scores equal those of a learner that the test feeds itself.
 func TestEvalIsPlainLearning(t *testing.T) {
 	path := tableFile(t, "table.csv", 150)
 	d, err := dataset.Open(path, dataset.Format{})
@@ -141,7 +143,30 @@ func TestEvalWithConfig(t *testing.T) {
 	}
 }
 
-// A class beyond the bound is not learnt; the daemon counts it and goes on.
+// --report writes a page with the command line, and leaves no file after an error.
+func TestEvalReport(t *testing.T) {
+	table, page := tableFile(t, "table.csv", 60), filepath.Join(t.TempDir(), "report.html")
+	for _, args := range [][]string{{"eval", table, "--first", "50"}, {"eval", "split", table, "--folds", "3"}, {"eval", "ask", table, "--budget", "0.2,0.5"}} {
+		if code, _, errOut := edge(t, append(args, "--report", page)...); code != exit.OK {
+			t.Fatalf("%v exits with %d: %s", args, code, errOut)
+		}
+		text, err := os.ReadFile(page)
+		if command := "edge " + strings.Join(args, " "); err != nil || !strings.Contains(string(text), command) || strings.Count(string(text), "<svg") < 4 {
+			t.Errorf("the page has %d bytes and not %q (%v)", len(text), command, err)
+		}
+	}
+	if code, _, _ := edge(t, "eval", table, "--report", filepath.Join(page, "none")); code != exit.Runtime {
+		t.Errorf("a path that cannot be written exits with %d", code)
+	}
+	if code, _, _ := edge(t, "eval", table+".none", "--report", page); code != exit.Runtime {
+		t.Errorf("a missing data file exits with %d", code)
+	}
+	if _, err := os.Stat(page); err == nil {
+		t.Error("an evaluation that fails leaves a page")
+	}
+}
+
+// A class above classes.max is not learnt; the daemon counts it and continues.
 func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
 	path := tableFile(t, "table.csv", 100)
 	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+

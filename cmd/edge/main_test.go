@@ -31,7 +31,7 @@ func edge(t testing.TB, args ...string) (code int, out, errOut string) {
 	return edgeWith(t, "", args...)
 }
 
-// edgeWith gives the command something to read.
+// edgeWith runs a command line with a standard input.
 func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -39,7 +39,7 @@ func edgeWith(t testing.TB, in string, args ...string) (code int, out, errOut st
 	return code, o.String(), e.String()
 }
 
-// TestHelp holds the help of every command; -update writes it anew.
+// The help of every command is in testdata; -update writes it.
 func TestHelp(t *testing.T) {
 	var b strings.Builder
 	var visit func(cmd *cobra.Command)
@@ -47,7 +47,7 @@ func TestHelp(t *testing.T) {
 		line := strings.Fields(cmd.CommandPath())
 		code, out, errOut := edge(t, append(line[1:], "--help")...)
 		if code != exit.OK || errOut != "" {
-			t.Errorf("%s --help exits with %d and says %q", cmd.CommandPath(), code, errOut)
+			t.Errorf("%s --help exits with %d and prints %q", cmd.CommandPath(), code, errOut)
 		}
 		b.WriteString("$ " + cmd.CommandPath() + " --help\n" + out + "\n")
 		for _, sub := range cmd.Commands() {
@@ -58,7 +58,7 @@ func TestHelp(t *testing.T) {
 	compareGolden(t, filepath.Join("testdata", "help.txt"), b.String())
 }
 
-// compareGolden holds a text equal to a file, or with -update the file to it.
+// compareGolden compares a text with a file; with -update it writes the file.
 func compareGolden(t *testing.T, path, now string) {
 	t.Helper()
 	if *update {
@@ -75,7 +75,7 @@ func compareGolden(t *testing.T, path, now string) {
 	}
 }
 
-// Every command that does something has an example, and no flag takes a secret.
+// Every command without subcommands has an example, and no flag takes a secret.
 func TestCommandsAreExplained(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
@@ -99,7 +99,7 @@ func TestExitCodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		code int
-		want string // in what it says
+		want string // in its output
 	}{
 		"no such command":          {[]string{"runn"}, exit.Usage, `unknown command "runn" for "edge"; did you mean run?`},
 		"nothing like a command":   {[]string{"xylophone"}, exit.Usage, "unknown command \"xylophone\" for \"edge\"\nTry `edge --help`."},
@@ -120,7 +120,7 @@ func TestExitCodes(t *testing.T) {
 		"configuration is wrong":   {[]string{"check", "-c", table}, exit.Config, "table.csv:1:1"},
 		"learner out of range":     {[]string{"eval", table, "--inducing", "1"}, exit.Config, "inducing"},
 		"features of other names":  {[]string{"eval", table, "-c", valid}, exit.Runtime, "no columns of the file: rms, kurtosis, peak_hz; the columns are x, y"},
-		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `there is none called "m"; there is bearing`},
+		"no such model":            {[]string{"eval", table, "-c", valid, "--model", "m"}, exit.Config, `no model is called "m"; the configuration has bearing`},
 		"no broker":                {[]string{"replay", table, "--broker", "mqtt://127.0.0.1:1"}, exit.Broker, "connect to the broker"},
 		"no broker to check":       {[]string{"check", "-c", harness.WriteFile(t, "e.yaml", strings.Replace(minimal, "mqtt://broker.lan", `"mqtt://127.0.0.1:1"`, 1)), "--connect"}, exit.Broker, "connect to the broker"},
 		"address with a password":  {[]string{"replay", table, "--broker", "mqtt://u:hunter2@127.0.0.1:1"}, exit.Usage, "want username and password as keys"},
@@ -137,9 +137,9 @@ func TestExitCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code, out, errOut := edge(t, tc.args...)
 			if code != tc.code || !strings.Contains(errOut, tc.want) {
-				t.Errorf("edge %s\nexits with %d and says %q\nwant %d and %q", strings.Join(tc.args, " "), code, errOut, tc.code, tc.want)
+				t.Errorf("edge %s\nexits with %d and prints %q\nwant %d and %q", strings.Join(tc.args, " "), code, errOut, tc.code, tc.want)
 			}
-			if out != "" && tc.args[0] != "check" { // which says what it knows before it connects
+			if out != "" && tc.args[0] != "check" { // which prints before it connects
 				t.Errorf("it prints on the standard output: %q", out)
 			}
 			if strings.Contains(errOut, "hunter2") {
@@ -163,7 +163,7 @@ func TestVersion(t *testing.T) {
 func TestCheckSaysWhatItWouldDo(t *testing.T) {
 	code, out, errOut := edge(t, "check", "-c", filepath.Join("..", "..", "configs", "edge.yaml"))
 	if code != exit.OK || errOut != "" {
-		t.Fatalf("exits with %d and says %q", code, errOut)
+		t.Fatalf("exits with %d and prints %q", code, errOut)
 	}
 	node := config.Default().Node // that of the host
 	for _, want := range []string{
@@ -208,7 +208,7 @@ func TestConfigCommands(t *testing.T) {
 	}
 }
 
-// What check says of the parts that a configuration may have.
+// The lines of check about the sections that a configuration may have.
 func TestCheckSaysWhatWouldBeDone(t *testing.T) {
 	config := harness.WriteFile(t, "edge.yaml", `
 mqtt: {servers: [mqtt://broker.lan]}
@@ -229,10 +229,10 @@ control: {enabled: true}
 		"stream   waves: 2 features from waves, as float32, compression zstd\n",
 		"predicts on edge/pi4/rooms/prediction, as cbor\n",
 		"home     each model is a device of Home Assistant, announced on homeassistant/device/…\n",
-		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by whoever may publish there\n",
+		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by any client that may publish there\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("edge check says\n%s\nwant %q", out, want)
+			t.Errorf("edge check prints\n%s\nwant %q", out, want)
 		}
 	}
 }

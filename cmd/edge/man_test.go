@@ -50,8 +50,8 @@ func writeManual(folder string, date time.Time, version string) error {
 	return os.WriteFile(filepath.Join(folder, "edge.yaml.5"), md2man.Render([]byte(b.String())), 0o644)
 }
 
-// markdown makes of a help text what the manual's formatter takes for the same:
-// what is indented stays as it is, and a < begins no tag.
+// markdown returns a help text in the form that the manual's formatter leaves
+// unchanged: indented lines stay, and a < begins no tag.
 func markdown(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -64,7 +64,7 @@ func markdown(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// manualDate is SOURCE_DATE_EPOCH, so that the same source gives the same
+// manualDate returns SOURCE_DATE_EPOCH, so that the same source gives the same
 // pages, or the first day of 1970.
 func manualDate(t *testing.T) time.Time {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
@@ -78,8 +78,8 @@ func manualDate(t *testing.T) time.Time {
 	return time.Unix(seconds, 0).UTC()
 }
 
-// The manual has a page for each command, with its examples, and is the same
-// whenever it is made. With -man it is kept.
+// The manual has a page for each command, with its examples, and two builds of it
+// are equal. With -man it is kept.
 func TestManPages(t *testing.T) {
 	version := "edge"
 	if v := os.Getenv("EDGE_VERSION"); v != "" {
@@ -129,12 +129,12 @@ func TestManPages(t *testing.T) {
 		// Long lines of the sample cannot be broken, which is no fault.
 		out, err := exec.Command(groff, "-man", "-Tutf8", "-K", "utf8", "-wall", "-Wbreak", "-z", filepath.Join(folder, name)).CombinedOutput()
 		if err != nil || len(out) > 0 {
-			t.Errorf("groff says of %s: %v %s", name, err, out)
+			t.Errorf("groff on %s: %v %s", name, err, out)
 		}
 	}
 }
 
-// pagesIn are the pages of a folder by name.
+// pagesIn returns the pages of a folder by name.
 func pagesIn(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	pages := map[string]string{}

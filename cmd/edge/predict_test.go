@@ -21,8 +21,9 @@ import (
 	"edge/test/harness"
 )
 
-// taughtState is a state file of one model that has learnt rows of the waveform.
-func taughtState(t *testing.T, name string, rows int) (path string, learner *online.Learner) {
+// learntState writes a state file of one model that has learnt rows of the
+// waveform.
+func learntState(t *testing.T, name string, rows int) (path string, learner *online.Learner) {
 	t.Helper()
 	w := dataset.NewWaveform(5)
 	cfg := online.DefaultConfig()
@@ -59,10 +60,10 @@ func answersOf(t *testing.T, out string) (list []eval.Answer) {
 	return list
 }
 
-// TestPredict: the rows of a file are answered as the posterior does, whatever
-// the order of its columns, other columns, and whether there are labels.
+// The rows of a file are predicted as by the posterior, for any order of the
+// columns, with other columns, and with or without labels.
 func TestPredict(t *testing.T) {
-	state, learner := taughtState(t, "wave", brokertest.Brief(400, 150))
+	state, learner := learntState(t, "wave", brokertest.Brief(400, 150))
 	data := harness.WaveformFile(t, 50)
 	text, err := os.ReadFile(data)
 	if err != nil {
@@ -120,9 +121,9 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictEmptyCells: what is missing is averaged over, and says so.
+// Missing features are marginalised, and the answer lists them.
 func TestPredictEmptyCells(t *testing.T) {
-	state, _ := taughtState(t, "wave", brokertest.Brief(400, 150))
+	state, _ := learntState(t, "wave", brokertest.Brief(400, 150))
 	w := dataset.NewWaveform(6)
 	var row dataset.Row
 	w.Next(&row)
@@ -142,7 +143,7 @@ func TestPredictEmptyCells(t *testing.T) {
 	}
 	a := answersOf(t, out.String())
 	if len(a) != 2 || !(a[1].Novelty > a[0].Novelty) {
-		t.Fatalf("novelty does not grow with what is missing: %+v", a)
+		t.Fatalf("novelty does not grow with the missing features: %+v", a)
 	}
 	sum := 0.0
 	for _, p := range a[1].Probs {
@@ -154,7 +155,7 @@ func TestPredictEmptyCells(t *testing.T) {
 }
 
 func TestPredictRefuses(t *testing.T) {
-	state, _ := taughtState(t, "wave", 100)
+	state, _ := learntState(t, "wave", 100)
 	good := harness.WaveformFile(t, 3)
 	for name, tc := range map[string]struct {
 		args []string
@@ -175,9 +176,9 @@ func TestPredictRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupCommand: a copy predicts and restores; what is in use does neither.
+// A copy can be used to predict and to restore; a file in use cannot.
 func TestBackupCommand(t *testing.T) {
-	state, _ := taughtState(t, "wave", 100)
+	state, _ := learntState(t, "wave", 100)
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	if code, out, errOut := edge(t, "backup", state, copied); code != exit.OK || !strings.Contains(out, "sound") {
 		t.Fatalf("exit %d: %s%s", code, out, errOut)
@@ -193,7 +194,7 @@ func TestBackupCommand(t *testing.T) {
 	}
 }
 
-// writeState makes a state file that holds one model's state.
+// writeState writes a state file with the state of one model.
 func writeState(path, model, shape string, state []byte) (err error) {
 	store, err := persist.Open(path, persist.Options{})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -57,22 +58,10 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			if cmd.Flags().Changed("shuffle") {
 				src.Selection.Shuffle = &shuffle
 			}
-			switch {
-			case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
-				return exit.With(exit.Usage, fmt.Errorf("--labels %s: want inline, delayed or none, or asked", p.Labels))
-			case p.Ahead == 0 && p.Labels == "asked":
-				return exit.With(exit.Usage, errors.New("--labels asked needs the daemon's predictions: give --ahead 1 or more"))
-			case format != "array" && format != "named":
-				return exit.With(exit.Usage, fmt.Errorf("--format %s: want array or named", format))
-			case !(p.Fraction >= 0 && p.Fraction <= 1):
-				return exit.With(exit.Usage, fmt.Errorf("--label-fraction %g: want 0 to 1", p.Fraction))
-			case !(p.Rate >= 0) || p.Ahead < 0 || src.Selection.First < 0:
-				return exit.With(exit.Usage, errors.New("--rate, --ahead and --first: want 0 or more"))
-			}
-			if err := src.Data.Check(); err != nil {
+			if err := checkReplay(&p, &src, format); err != nil {
 				return exit.With(exit.Usage, err)
 			}
-			mqtt, cfg, err := broker.Mqtt(os.Environ())
+			mqtt, cfg, err := broker.MQTT(os.Environ())
 			if err != nil {
 				return err
 			}
@@ -85,16 +74,7 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				for _, r := range reports {
-					if err := terminal.PrintJSON(cmd.OutOrStdout(), r); err != nil {
-						return err
-					}
-				}
-			} else if len(reports) > 0 {
-				return report.PrintPublished(cmd.OutOrStdout(), reports)
-			}
-			return nil
+			return printPublished(cmd.OutOrStdout(), reports, asJSON)
 		}),
 	}
 	broker.Add(cmd)
@@ -115,4 +95,36 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon, and print no scores)")
 	f.BoolVar(&asJSON, "json", false, "print the scores as a JSON object a line for each node and model")
 	return cmd
+}
+
+// checkReplay returns the error of a flag without a valid value, and completes the
+// data file's format.
+func checkReplay(p *replay.Player, src *replay.Source, format string) error {
+	switch {
+	case !slices.Contains([]string{"inline", "delayed", "asked", "none"}, p.Labels):
+		return fmt.Errorf("--labels %s: want inline, delayed or none, or asked", p.Labels)
+	case p.Ahead == 0 && p.Labels == "asked":
+		return errors.New("--labels asked needs the daemon's predictions: give --ahead 1 or more")
+	case format != "array" && format != "named":
+		return fmt.Errorf("--format %s: want array or named", format)
+	case !(p.Fraction >= 0 && p.Fraction <= 1):
+		return fmt.Errorf("--label-fraction %g: want 0 to 1", p.Fraction)
+	case !(p.Rate >= 0) || p.Ahead < 0 || src.Selection.First < 0:
+		return errors.New("--rate, --ahead and --first: want 0 or more")
+	}
+	return src.Data.Check()
+}
+
+// printPublished prints the scores of the published predictions; without a daemon
+// the list is empty.
+func printPublished(w io.Writer, reports []*report.Report, asJSON bool) error {
+	if !asJSON && len(reports) > 0 {
+		return report.PrintPublished(w, reports)
+	}
+	for _, r := range reports {
+		if err := terminal.PrintJSON(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }

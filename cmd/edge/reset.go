@@ -49,10 +49,10 @@ from the state file. The daemon must not be running. There is no way back.`,
 	return cmd
 }
 
-// reset drops one model, or all of them if model is "".
+// reset removes one model, or all of them if model is "".
 func reset(cmd *cobra.Command, state, model string, yes bool) error {
 	if _, err := os.Stat(state); err != nil {
-		return exit.With(exit.Store, fmt.Errorf("reset: %w", err)) // Open would create it
+		return exit.With(exit.Store, fmt.Errorf("reset: %w", err)) // persist.Open would create the file
 	}
 	store, err := persist.Open(state, persist.Options{})
 	if err != nil {
@@ -82,7 +82,7 @@ func reset(cmd *cobra.Command, state, model string, yes bool) error {
 	return nil
 }
 
-// confirmed asks a person.
+// confirmed asks the user a question and reports whether the answer is yes.
 func confirmed(cmd *cobra.Command, question string) bool {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')

@@ -13,11 +13,12 @@ import (
 	"edge/persist"
 )
 
-// hostileNames are names that would take over a terminal, or read otherwise than they are.
+// hostileNames are names that would control a terminal, or be displayed as other
+// text.
 var hostileNames = []string{"\u009b31mred", "\u202elaw", "\u2066x\u2069", "z\u200bero", "\x1b]0;title\x07"}
 
-// TestNamesAreEscaped: what a state file, a broker or a message brings along is
-// shown, not obeyed, by everything that prints it.
+// Every command escapes the names that it prints of a state file, a broker or a
+// message.
 func TestNamesAreEscaped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.db")
 	cfg := online.DefaultConfig()

@@ -42,7 +42,7 @@ EDGE_MQTT_PASSWORD_FILE.`,
 			if t.Interval < 100*time.Millisecond {
 				return exit.With(exit.Usage, errors.New("--interval: want at least 100ms"))
 			}
-			mqtt, cfg, err := broker.Mqtt(os.Environ())
+			mqtt, cfg, err := broker.MQTT(os.Environ())
 			if err != nil {
 				return err
 			}

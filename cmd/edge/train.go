@@ -15,20 +15,20 @@ func newTrainCommand() *cobra.Command {
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "train FILE",
-		Short: "Train offline, many passes; the daemon carries on from the result",
+		Short: "Train offline, many passes; the daemon continues from the result",
 		Long: `train learns a data file by many passes: CSV (gzip'd or not, with a header line),
 or images in the idx format with their labels beside them. With -c and -o the
-result is a state file of a model of that configuration: edge run carries on
-from it. Every horizon then begins with all that was learnt, with an empty
-window; the feature scaling is the training set's.
+result is a state file of a model of that configuration, from which edge run
+continues. Every horizon then starts with the whole training, with an empty
+window; the feature scaling is that of the training set.
 
 Minibatches learn large sets: their sites are tied to one (stochastic EP), so
 that memory does not grow with the set. --sites explicit keeps one for each sample
 and class (EP), which is better wherever memory allows it. --batch 0 takes all
 samples in each step, for small sets; then --optimizer sign is possible.
 
-An interrupted training, saved beside the output as FILE.training, goes on with
---resume, to the same result.`,
+--resume continues an interrupted training, saved beside the output as
+FILE.training, to the same result.`,
 		Example: `  edge train history.csv.gz -c edge.yaml -o edge.db --passes 20 --holdout 0.1
   edge train small.csv --batch 0 --passes 250 --rate 0.02 --schedule constant --sites explicit --holdout 0.1
   edge train train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz --kernel per-class --inducing 200 --batch 200 --scale common`,
@@ -57,16 +57,16 @@ An interrupted training, saved beside the output as FILE.training, goes on with
 	f.StringVar(&t.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
 	f.StringVarP(&t.Output, "output", "o", "", "state `FILE` to write; it must not hold that model yet")
 	cli.AddDataFlags(cmd, &t.Data, "`NAME` of the label's column (default the last one)")
-	f.StringVar(&t.OnMissing, "on-missing", "", "what becomes of rows that lack features: reject leaves them out, impute or marginalise learns them (default as the model's stream has it, else marginalise)")
+	f.StringVar(&t.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject leaves them out, impute or marginalise learns them (default on_missing of the model's stream, else marginalise)")
 	f.StringVar(&t.Test, "test", "", "judge by this `FILE` after each pass")
 	f.Float64Var(&t.Holdout, "holdout", 0, "keep this `FRACTION` of the rows back and judge by them after each pass")
 	f.IntVar(&t.Inducing, "inducing", 0, "`M` inducing points (default as configured: 50)")
 	f.StringVar(&t.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
-	f.Float64Var(&t.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: labels are believed (default as configured: 0.01)")
+	f.Float64Var(&t.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
 	f.IntVar(&t.How.Batch, "batch", t.How.Batch, "samples a minibatch; 0: all of them")
 	f.Uint64Var(&t.Seed, "seed", 0, "`SEED` of the first inducing points and of the order (default as configured: 1)")
 	finish = cli.TrainingFlags(cmd, &t.How)
-	f.BoolVar(&t.Resume, "resume", false, "go on where an earlier training was interrupted")
+	f.BoolVar(&t.Resume, "resume", false, "continue an interrupted training")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }

@@ -34,7 +34,7 @@ func trainJSON(t testing.TB, args ...string) (r report.Training) {
 	return r
 }
 
-// trainingConfig is a configuration whose one model takes the columns of tableFile.
+// trainingConfig writes a configuration of one model with the columns of tableFile.
 func trainingConfig(t testing.TB, table, more string) string {
 	t.Helper()
 	d, err := dataset.Open(table, dataset.Format{})
@@ -48,8 +48,8 @@ models: {m: {streams: [s], inducing: 10, window: 20%s}}
 `, strings.Join(d.Features, ", "), more))
 }
 
-// What train writes is what a daemon of the same configuration restores, and
-// goes on learning from.
+// A daemon of the same configuration restores the state that train writes, and
+// continues to learn from it.
 func TestTrainIsCarriedOn(t *testing.T) {
 	for _, kernel := range []string{"shared", "per-class"} {
 		t.Run(kernel, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 	}
 }
 
-// An interrupted training says how to go on, and goes on to the same result.
+// An interrupted training prints how to resume it, and resumes to the same result.
 func TestTrainResumes(t *testing.T) {
 	table := tableFile(t, "table.csv", 200)
 	config := trainingConfig(t, table, "")
@@ -153,7 +153,7 @@ func TestTrainRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		code int
-		says string
+		want string
 	}{
 		"output without config":    {[]string{"-o", db}, exit.Usage, "give -c FILE"},
 		"another shape":            {[]string{"-c", config, "-o", db, "--inducing", "20"}, exit.Usage, "change them there"},
@@ -165,13 +165,13 @@ func TestTrainRefuses(t *testing.T) {
 		"more inducing than there": {[]string{"--inducing", "5000"}, exit.Runtime, "inducing"},
 	} {
 		code, _, errOut := edge(t, append([]string{"train", table}, c.args...)...)
-		if code != c.code || !strings.Contains(errOut, c.says) {
-			t.Errorf("%s: exit %d, %q; want %d, %q", name, code, errOut, c.code, c.says)
+		if code != c.code || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: exit %d, %q; want %d, %q", name, code, errOut, c.code, c.want)
 		}
 	}
 }
 
-// idxFiles writes images of 2×2 pixels, the brightest of which is the label.
+// idxFiles writes images of 2×2 pixels; the label is the brightest one.
 func idxFiles(t testing.TB, n int, zip bool) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -200,7 +200,7 @@ func idxFiles(t testing.TB, n int, zip bool) string {
 	return filepath.Join(dir, "t-images-idx3-ubyte")
 }
 
-// Other seeds are other trainings, the same seed is the same.
+// The same seed gives the same training, another seed another one.
 func TestTrainSeed(t *testing.T) {
 	path := tableFile(t, "table.csv", 200)
 	digest := func(more ...string) string {
@@ -214,7 +214,7 @@ func TestTrainSeed(t *testing.T) {
 func TestIdxRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(images, labels []byte) ([]byte, []byte)
-		says  string
+		want  string
 	}{
 		"truncated":       {func(i, l []byte) ([]byte, []byte) { return i[:len(i)-1], l }, "unexpected EOF"},
 		"no header":       {func(i, l []byte) ([]byte, []byte) { return i[:7], l }, "idx header"},
@@ -235,8 +235,8 @@ func TestIdxRefuses(t *testing.T) {
 		images, labels = c.spoil(images, labels)
 		os.WriteFile(path, images, 0o600)
 		os.WriteFile(labelPath, labels, 0o600)
-		if _, err := dataset.LoadTable(path, dataset.Format{}); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v, want %q", name, err, c.says)
+		if _, err := dataset.LoadTable(path, dataset.Format{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"edge/persist"
 )
 
-// TestVerifyState: a state whose seal is right, but which no learner can carry on from.
+// verify finds a state whose checksum is right, but which no learner can restore.
 func TestVerifyState(t *testing.T) {
 	cfg := online.DefaultConfig()
 	cfg.Features = []string{"x", "y"}
@@ -47,7 +47,7 @@ func TestVerifyState(t *testing.T) {
 		"model empty: no checkpoint, an empty journal, 0 samples wait", "lost: 0 samples",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("verify does not say %q:\n%s", want, out)
+			t.Errorf("verify does not print %q:\n%s", want, out)
 		}
 	}
 	if code, _, errOut := edge(t, "verify", fmt.Sprint(path, ".none")); code != exit.Store || !strings.Contains(errOut, "no such file") {

@@ -10,8 +10,15 @@ folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 impls="dense gonum"
 go test -c -o "$folder/dense" ./online
-go test -tags blas -c -o "$folder/gonum" ./online
-if CGO_ENABLED=1 go test -tags blas,openblas -c -o "$folder/openblas" ./online 2>/dev/null; then
+overlay() { # NAME: the files of model/dense/bench in the place of dense.go and triangle.go
+	local dense=$PWD/model/dense
+	printf '{"Replace": {"%s": "%s", "%s": "%s", "%s": ""}}' "$dense/dense.go" "$dense/bench/blas.go" \
+		"$dense/triangle.go" "$dense/bench/$1.go" "$dense/bench/go.mod" >"$folder/$1.json"
+}
+overlay gonum
+go test -overlay "$folder/gonum.json" -c -o "$folder/gonum" ./online
+overlay useopenblas
+if CGO_ENABLED=1 go test -overlay "$folder/useopenblas.json" -tags openblas -c -o "$folder/openblas" ./online 2>/dev/null; then
 	impls="$impls openblas"
 fi
 for _ in $(seq "${ROUNDS:-5}"); do

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"flag"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,13 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/invopop/jsonschema"
 
-	"edge/configs"
-	"edge/internal/dataset"
 	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
@@ -31,70 +26,7 @@ streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, p
 models: {bearing: {streams: [vibration]}}
 `
 
-// The sample is equal to the defaults, apart from what has none.
-func TestSampleHoldsTheDefaults(t *testing.T) {
-	got, err := Parse("edge.yaml", configs.Sample, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Default()
-	s := codec.DefaultStream()
-	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
-	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
-	want.Streams["vibration"] = s
-	l := codec.DefaultLabels()
-	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
-	l.Map = map[string]string{}
-	want.Labels = []codec.Labels{l}
-	m := DefaultModel()
-	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
-	want.Models["bearing"] = m
-	if diff := cmp.Diff(&want, got); diff != "" {
-		t.Errorf("configs/edge.yaml (-default +sample):\n%s", diff)
-	}
-}
-
-// Every key of the schema stands in the sample, and has a description.
-func TestSampleHasEveryKey(t *testing.T) {
-	where, err := strictYAML("edge.yaml", configs.Sample, new(Config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, err := configSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := 0
-	var visit func(path string, s *jsonschema.Schema, described bool)
-	visit = func(path string, s *jsonschema.Schema, described bool) {
-		described = described || s.Description != ""
-		if s.Properties != nil {
-			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
-				inner := joinKey(path, p.Key)
-				keys++
-				if _, ok := where[inner]; !ok {
-					t.Errorf("the sample has no key %s", inner)
-				}
-				visit(inner, p.Value, described)
-			}
-			return
-		}
-		switch {
-		case path == "streams" || path == "models":
-			names := map[string]string{"streams": "vibration", "models": "bearing"}
-			visit(joinKey(path, names[path]), s.AdditionalProperties, described)
-		case path == "labels":
-			visit("labels[0]", s.Items, described)
-		case !described:
-			t.Errorf("%s has no comment, and nothing around it", path)
-		}
-	}
-	visit("", schema, false)
-	if keys < 60 {
-		t.Errorf("the schema has %d keys only; was it read rightly?", keys)
-	}
-}
-
+// A minimal file is valid, and the defaults complete it.
 func TestMinimalConfig(t *testing.T) {
 	c, err := Parse("edge.yaml", []byte(minimal), nil)
 	if err != nil {
@@ -117,6 +49,7 @@ func TestMinimalConfig(t *testing.T) {
 	}
 }
 
+// Every mistake is refused with position, key and way out. Long: one table.
 func TestConfigRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		yaml string
@@ -145,10 +78,10 @@ func TestConfigRefuses(t *testing.T) {
 		"no UTF-8":              {"node: \xff\n", nil, []string{"edge.yaml:1:7: the byte 0xff is no UTF-8: save the file as UTF-8"}},
 		"size":                  {"store: {max_size: 12MB}\n", nil, []string{`size "12MB": want a whole number with B, KiB, MiB or GiB, such as 64KiB`}},
 		"key of two words":      {"[a, b]: 1\n", nil, []string{"edge.yaml:1:1: the configuration: want one word as a key"}},
-		"key twice, merged":     {"outbox: &a {max_messages: 100}\nmqtt: {ring: {<<: *a, <<: *a}}\n", nil, []string{"edge.yaml:2:23: mqtt.ring.<< occurs twice: it is in line 2, too"}},
+		"key twice, merged":     {"outbox: &a {max_messages: 100}\nmqtt: {ring: {<<: *a, <<: *a}}\n", nil, []string{"edge.yaml:2:23: mqtt.ring.<< occurs twice: the first is in line 2"}},
 		"list for a word":       {"node: [a]\n", nil, []string{"edge.yaml:1:7: node: want one value"}},
-		"key twice":             {"node: a\nnode: b\n", nil, []string{"edge.yaml:2:1: node occurs twice: it is in line 1, too"}},
-		"no such anchor":        {"outbox: *o\n", nil, []string{"edge.yaml:1:9: *o: there is no &o before it"}},
+		"key twice":             {"node: a\nnode: b\n", nil, []string{"edge.yaml:2:1: node occurs twice: the first is in line 1"}},
+		"no such anchor":        {"outbox: *o\n", nil, []string{"edge.yaml:1:9: *o: no &o is before it"}},
 		"anchor within itself":  {"mqtt: &a {<<: *a}\n", nil, []string{"edge.yaml:1:15: *a: stands within &a itself"}},
 		"alias of another kind": {"mqtt: &a {qos: 1}\nnode: *a\n", nil, []string{"edge.yaml:1:7: node: want one value; put it in quotes if it has a colon"}},
 		"merge of a list":       {"mqtt: {<<: [{qos: 1}]}\n", nil, []string{"edge.yaml:1:12: mqtt: want keys and values"}},
@@ -181,7 +114,7 @@ func TestConfigRefuses(t *testing.T) {
 		"stream twice": {strings.Replace(minimal, "[vibration]", "[vibration, vibration]", 1), nil,
 			[]string{"edge.yaml:4:20: models.bearing.streams: vibration occurs twice"}},
 		"no such stream": {strings.Replace(minimal, "[vibration]", "[vibraton]", 1), nil,
-			[]string{`edge.yaml:4:20: models.bearing.streams: there is no stream called "vibraton"; there is vibration`}},
+			[]string{`edge.yaml:4:20: models.bearing.streams: no stream is called "vibraton"; the configuration has vibration`}},
 		"no such feature": {strings.Replace(minimal, "[vibration]", "[vibration], features: [rms, crest]", 1), nil,
 			[]string{`models.bearing.streams: stream vibration has no feature "crest"`}},
 		"labels of no model": {minimal + "labels: [{topics: [a], model: motor}]\n", nil, []string{"edge.yaml:5:24: labels[0].model: motor: there is no such model"}},
@@ -216,7 +149,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
-// YAML as people write it.
+// YAML in the forms that people write it.
 func TestConfigReads(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":           minimal,
@@ -252,6 +185,7 @@ func TestConfigReads(t *testing.T) {
 	}
 }
 
+// Environment variables override keys; an error names the variable.
 func TestConfigEnvironment(t *testing.T) {
 	c, err := Parse("edge.yaml", []byte(minimal), []string{
 		"EDGE_NODE=attic",
@@ -266,7 +200,7 @@ func TestConfigEnvironment(t *testing.T) {
 		"EDGE_MODELS_BEARING_HORIZONS=inf,500",
 		"EDGE_MODELS_BEARING_LABEL_NOISE_LEARN=false",
 		"EDGE_STREAMS_VIBRATION_MAX_BATCH=7",
-		"EDGE_PORT=tcp://10.0.0.1:80", // what a container's runtime may set is none of our business
+		"EDGE_PORT=tcp://10.0.0.1:80", // which a container runtime sets for a linked service
 		"PATH=/bin",
 	})
 	if err != nil {
@@ -296,151 +230,7 @@ func TestConfigEnvironment(t *testing.T) {
 	}
 }
 
-// What show prints is a configuration, and the same one.
-func TestConfigShowReadsBack(t *testing.T) {
-	for name, text := range map[string]string{"minimal": minimal, "sample": string(configs.Sample)} {
-		t.Run(name, func(t *testing.T) {
-			want, err := Parse("edge.yaml", []byte(text), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var b bytes.Buffer
-			if err := Write(&b, want); err != nil {
-				t.Fatal(err)
-			}
-			got, err := Parse("shown.yaml", b.Bytes(), nil)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, &b)
-			}
-			equalEmpty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			equalNoMap := cmp.FilterValues(func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			equalNoLabels := cmp.FilterValues(func(a, b []codec.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			if diff := cmp.Diff(want, got, equalEmpty, equalNoMap, equalNoLabels); diff != "" {
-				t.Errorf("(-configuration +shown):\n%s", diff)
-			}
-		})
-	}
-}
-
-// Anchors, merged mappings and tags of the core schema mean what they do
-// elsewhere; a key of one's own is stronger than a merged one.
-func TestConfigAnchors(t *testing.T) {
-	c, err := Parse("edge.yaml", []byte(`
-outbox: &queue {max_messages: 200, max_bytes: 1MiB}
-mqtt: {servers: ["mqtt://broker.lan"], ring: {max_messages: 100, <<: *queue}, client_id: !!str 5}
-streams:
-  left: &side {topics: [left], features: [rms, peak], join: {devices: 7}}
-  right: {<<: *side, topics: [right]}
-models: {wear: {streams: [left, right]}}
-`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != codec.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
-		t.Errorf("ring %+v, outbox %+v, client %q", c.MQTT.Ring, c.Outbox, c.MQTT.ClientID)
-	}
-	want := c.Streams["left"]
-	want.Topics = []string{"right"}
-	if diff := cmp.Diff(want, c.Streams["right"]); diff != "" || want.Join.Devices != 7 || want.MaxBatch != 1000 {
-		t.Errorf("streams (-left with other topics +right):\n%s", diff)
-	}
-}
-
-// Whatever a text is, it reads back from YAML that was written of it.
-func FuzzQuoteYAML(f *testing.F) {
-	for _, s := range []string{"", "plain", "two words", "off", "~", "007", "1e3", "-", "- a", "a: b", "a #b", "#a", "'", "\"", "[a", "a,b", "\n", "a\tb", "é", "\x00", "\\", "2026-01-01", "=", "<<", "mqtt://h:1", "c:/x", "---", "a:", "?", "? a", "!a"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		if !utf8.ValidString(s) {
-			return // YAML is text
-		}
-		type lists struct {
-			Word string            `yaml:"word"`
-			Flow []string          `yaml:"flow"`
-			List []string          `yaml:"list"`
-			Keys map[string]string `yaml:"keys"`
-		}
-		want := lists{s, []string{s, s}, []string{s, "x"}, map[string]string{"key": s}}
-		text := appendFields(nil, reflect.ValueOf(struct {
-			Word string            `yaml:"word"`
-			List []string          `yaml:"list"`
-			Keys map[string]string `yaml:"keys"`
-		}{want.Word, want.List, want.Keys}), "")
-		text = fmt.Appendf(text, "flow: %s\n", flow(want.Flow))
-		var got lists
-		if _, err := strictYAML("written.yaml", text, &got); err != nil {
-			t.Fatalf("%q: %v\n%s", s, err, text)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-written +read):\n%s\n%s", diff, text)
-		}
-	})
-}
-
-func TestSampleForDataFiles(t *testing.T) {
-	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse("sample.yaml", text, nil)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	cfg, err := c.Learner("room-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"x", "y"}; !reflect.DeepEqual(cfg.Features, want) {
-		t.Errorf("features %q, want %q", cfg.Features, want)
-	}
-	if want := []string{"class0", "class1", "class2"}; !reflect.DeepEqual(cfg.Classes.Names, want) {
-		t.Errorf("classes %q, want %q", cfg.Classes.Names, want)
-	}
-	if want := []string{"sensors/Room 1"}; !reflect.DeepEqual(c.Streams["room-1"].Topics, want) {
-		t.Errorf("topics %q, want %q", c.Streams["room-1"].Topics, want)
-	}
-}
-
-func TestNearest(t *testing.T) {
-	keys := []string{"keepalive", "servers", "qos", "tls"}
-	for word, want := range map[string]string{"keepaliv": "keepalive", "server": "servers", "Servers": "servers", "qs": "qos", "password": ""} {
-		if got := Nearest(word, keys); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
-		}
-	}
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}} {
-		if got := editDistance(c.a, c.b); got != c.want {
-			t.Errorf("editDistance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
-func FuzzConfig(f *testing.F) {
-	f.Add([]byte(minimal))
-	f.Add(configs.Sample)
-	f.Add([]byte("mqtt: &a {qos: 1}\nnode: *a\n<<: *a\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Parse("edge.yaml", data, nil)
-		if err != nil {
-			return // refusing is fine; panicking or accepting what cannot run is not
-		}
-		for name := range c.Models {
-			cfg, err := c.Learner(name)
-			if err != nil {
-				t.Fatalf("accepted a model without a learner: %v", err)
-			}
-			if err := cfg.Validate(); err != nil {
-				t.Fatalf("accepted a learner that is not valid: %v", err)
-			}
-		}
-	})
-}
-
-// parsed is a configuration whose state is in a folder of its own.
+// parsed returns a configuration with its state file in a temporary folder.
 func parsed(t *testing.T, text string) *Config {
 	t.Helper()
 	cfg, err := Parse("edge.yaml", []byte(text), nil)
@@ -453,7 +243,7 @@ func parsed(t *testing.T, text string) *Config {
 
 var update = flag.Bool("update", false, "write the golden files of this package anew")
 
-// writeFile writes a file in a folder of the test's own.
+// writeFile writes a file in a temporary folder.
 func writeFile(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -463,7 +253,7 @@ func writeFile(t testing.TB, name, text string) string {
 	return path
 }
 
-// compareGolden holds a text equal to a file, or with -update the file to it.
+// compareGolden compares a text with a file; with -update it writes the file.
 func compareGolden(t *testing.T, path, now string) {
 	t.Helper()
 	if *update {
@@ -478,29 +268,6 @@ func compareGolden(t *testing.T, path, now string) {
 	if diff := cmp.Diff(string(want), now); diff != "" {
 		t.Errorf("this has changed; if it should, run go test ./internal/config -update (-%s +now):\n%s", path, diff)
 	}
-}
-
-// tableFile writes a data file of n rows: two features and the class of the
-// waveform problem.
-func tableFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("x,y,label\n")
-	w := dataset.NewWaveform(1)
-	var row dataset.Row
-	for range n {
-		w.Next(&row)
-		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
-	if strings.HasSuffix(name, ".gz") {
-		data = gzipped(t, data)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func gzipped(t testing.TB, data []byte) []byte {

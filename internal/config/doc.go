@@ -1,13 +1,24 @@
-// Package config is the configuration file: its shape, defaults, validation,
-// environment variables, and how it is written and compared.
+// Package config is the configuration file: its shape, defaults, strict reading,
+// environment overrides, validation and writing.
 //
-// Config is the shape of the YAML; stream and online own their parts of it. Load
-// reads a file strictly: an unknown key, a value out of range and a wrong type are
-// errors with file, line and column. Default and DefaultModel are the defaults,
-// configs/edge.yaml documents them, and Write prints a configuration that reads
-// back as itself. Settings is a flat list of keys and values by which a reload
-// finds the changes.
+// Load reads a file; Config.Stream, Config.Learner and Config.Feed are the parts
+// that the packages stream and online take. A Config is not changed after Load:
+// Config.Effective returns a copy for the states that a file already holds.
 //
-// Read config.go (shape and validation), strict.go (decoder), yaml.go (encoder),
-// http.go (the page's part) and exposure.go (files that others may read).
+//	config.go       Config and its sections, with their defaults
+//	http.go         HTTP: the page, the metrics and the health checks
+//	load.go         Load, Parse: defaults, file, environment, validation
+//	decode.go       decoder: YAML to Go values, with every error and its position
+//	scalar.go       values written as one word, in YAML and in the environment
+//	environment.go  EDGE_* variables
+//	encode.go       Write: a configuration that reads back as itself
+//	validate.go     Config.Validate
+//	parts.go        the parts for stream and online; Effective
+//	settings.go     Settings: keys and values, to compare two configurations
+//	exposure.go     Exposure: files and addresses that too many users can reach
+//	sample.go       SampleFor: a configuration for data files
+//	nearest.go      Nearest: the known word closest to a misspelt one
+//
+// configs/edge.yaml documents every key; it and the JSON schema beside it are
+// tested against Config.
 package config

@@ -26,14 +26,14 @@ func TestExposures(t *testing.T) {
 		config, password, key, state, folder fs.FileMode
 		want                                 []string
 	}{
-		"as it should be":             {config: 0o644, password: 0o600, key: 0o600, state: 0o600, folder: 0o755},
-		"a group is trusted":          {config: 0o664, password: 0o640, key: 0o640, state: 0o600, folder: 0o775},
-		"everybody reads a password":  {config: 0o644, password: 0o644, key: 0o600, state: 0o600, folder: 0o755, want: []string{"password: everybody may read or change the password"}},
-		"everybody reads a key":       {config: 0o644, password: 0o600, key: 0o604, state: 0o600, folder: 0o755, want: []string{"key: everybody may read or change the private key"}},
-		"everybody configures":        {config: 0o646, password: 0o600, key: 0o600, state: 0o600, folder: 0o755, want: []string{"config: everybody may change the configuration"}},
-		"others read the state":       {config: 0o644, password: 0o600, key: 0o600, state: 0o640, folder: 0o755, want: []string{"state: others may read what the model was taught"}},
-		"everybody replaces it":       {config: 0o644, password: 0o600, key: 0o600, state: 0o600, folder: 0o777, want: []string{": everybody may put another file in the place of the state"}},
-		"everybody, but not replaces": {config: 0o644, password: 0o600, key: 0o600, state: 0o600, folder: 0o777 | fs.ModeSticky},
+		"as it should be":            {config: 0o644, password: 0o600, key: 0o600, state: 0o600, folder: 0o755},
+		"a group is trusted":         {config: 0o664, password: 0o640, key: 0o640, state: 0o600, folder: 0o775},
+		"any user reads a password":  {config: 0o644, password: 0o644, key: 0o600, state: 0o600, folder: 0o755, want: []string{"password: any user may read or change the password"}},
+		"any user reads a key":       {config: 0o644, password: 0o600, key: 0o604, state: 0o600, folder: 0o755, want: []string{"key: any user may read or change the private key"}},
+		"any user configures":        {config: 0o646, password: 0o600, key: 0o600, state: 0o600, folder: 0o755, want: []string{"config: any user may change the configuration"}},
+		"others read the state":      {config: 0o644, password: 0o600, key: 0o600, state: 0o640, folder: 0o755, want: []string{"state: other users may read what the model has learnt"}},
+		"any user replaces it":       {config: 0o644, password: 0o600, key: 0o600, state: 0o600, folder: 0o777, want: []string{": any user may replace the state file"}},
+		"any user, but not replaces": {config: 0o644, password: 0o600, key: 0o600, state: 0o600, folder: 0o777 | fs.ModeSticky},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Default()

@@ -12,35 +12,36 @@ import (
 	"edge/stream/mqtt"
 )
 
-// HTTP says where the page, the metrics and the health checks are served.
+// HTTP configures the server of the page, the metrics and the health checks.
 type HTTP struct {
 	// Listen is host:port; port 0 takes a free one. Empty: nowhere. Default
 	// 127.0.0.1:9107, for this machine alone.
 	Listen string `yaml:"listen"`
-	// Hosts are names by which requests may call the machine, besides its
-	// addresses, localhost, its own name and that with .local.
+	// Hosts are the names that requests may use for the machine, besides its
+	// addresses, localhost, its host name and that with .local.
 	Hosts []string `yaml:"hosts"`
-	// TLS is spoken if there is a certificate.
+	// TLS is the certificate of the server. Default none: the server speaks plain HTTP.
 	TLS Certificate `yaml:"tls"`
-	// Password is asked for, by every path but /healthz and /readyz, if there is one.
+	// Password is required on every path but /healthz and /readyz. Default none.
 	Password mqtt.Secret `yaml:"password"`
-	// ControlWithoutPassword lets anyone who reaches an address of the network give
-	// labels where control is enabled. Default false.
+	// ControlWithoutPassword accepts labels from any machine that reaches an address
+	// of the network, where control is enabled. Default false.
 	ControlWithoutPassword bool `yaml:"control_without_password"`
 	// Pprof serves Go's profiles under /debug/pprof/. Default false.
 	Pprof bool `yaml:"pprof"`
 }
 
-// Certificate says where the certificate and the key of a server are.
+// Certificate names the files of a server's certificate and key. ${NAME} in a
+// path is replaced by that environment variable.
 type Certificate struct {
-	// Cert is a PEM file of the certificate, followed by those that vouch for it.
-	// ${NAME} is replaced by that environment variable.
+	// Cert is a PEM file of the certificate, followed by its intermediate
+	// certificates.
 	Cert string `yaml:"cert"`
 	// Key is a PEM file of the certificate's key.
 	Key string `yaml:"key"`
 }
 
-// Enabled reports whether TLS is spoken.
+// Enabled reports whether the server has a certificate.
 func (c Certificate) Enabled() bool { return c != Certificate{} }
 
 // Files returns the paths of both files.
@@ -63,8 +64,8 @@ func (h HTTP) ReadPassword() (string, error) {
 	return text, err
 }
 
-// Validate reports every key that is wrong. Control says whether labels are
-// taken from whoever reaches the page.
+// Validate returns the error of every wrong key. control reports whether the page
+// accepts labels.
 func (h HTTP) Validate(control bool) error {
 	var errs []error
 	fail := func(key, format string, args ...any) {
@@ -73,7 +74,7 @@ func (h HTTP) Validate(control bool) error {
 	if h.Listen != "" {
 		host, port, err := net.SplitHostPort(h.Listen)
 		_, bad := strconv.ParseUint(port, 10, 16)
-		address := strings.Trim(host, "0123456789.") == "" && host != "" // which no name server knows
+		address := strings.Trim(host, "0123456789.") == "" && host != "" // not a host name
 		if err != nil || bad != nil || address && net.ParseIP(host) == nil || strings.ContainsAny(host, " /") {
 			fail("listen", "%s: want host:port, such as 127.0.0.1:9107, or nothing", h.Listen)
 		}
@@ -95,7 +96,8 @@ func (h HTTP) Validate(control bool) error {
 	return errors.Join(errs...)
 }
 
-// Readable reads the password and the certificate, as serving will.
+// Readable returns the errors of reading the password and the certificate, which
+// the server reads when it starts.
 func (h HTTP) Readable() error {
 	var errs []error
 	if !h.Password.IsZero() {
@@ -111,7 +113,8 @@ func (h HTTP) Readable() error {
 	return errors.Join(errs...)
 }
 
-// Exposures returns what other machines can do with the page that may not be meant.
+// Exposures returns the ways in which other machines can use the page that may
+// not be intended. control reports whether the page accepts labels.
 func (h HTTP) Exposures(control bool) (found []Exposure) {
 	at, open := openToNetwork(h.Listen)
 	if !open {
@@ -129,7 +132,8 @@ func (h HTTP) Exposures(control bool) (found []Exposure) {
 	return found
 }
 
-// openToNetwork reports whether an address takes connections of other machines.
+// openToNetwork reports whether an address accepts connections from other
+// machines.
 func openToNetwork(listen string) (host string, open bool) {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

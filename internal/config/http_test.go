@@ -16,7 +16,7 @@ func TestOpenToNetwork(t *testing.T) {
 	}
 }
 
-// Labels of anyone on the network have to be allowed twice.
+// Accepting labels from the network without a password takes two keys.
 func TestHTTPConfig(t *testing.T) {
 	secret := mqtt.Secret{Env: "HTTP_PASSWORD"}
 	pair := Certificate{"a.pem", "a.key"}
@@ -35,7 +35,7 @@ func TestHTTPConfig(t *testing.T) {
 		"network of IPv6, control":         {HTTP{Listen: "[::]:9107"}, true, "http.control_without_password: true", "labels are taken"},
 		"no host, control":                 {HTTP{Listen: ":9107"}, true, "http.control_without_password: true", "labels are taken"},
 		"a name, control":                  {HTTP{Listen: "edge.lan:9107"}, true, "http.control_without_password: true", "labels are taken"},
-		"network, control, told twice":     {HTTP{Listen: "0.0.0.0:9107", ControlWithoutPassword: true}, true, "", "labels are taken"},
+		"network, control, both keys":      {HTTP{Listen: "0.0.0.0:9107", ControlWithoutPassword: true}, true, "", "labels are taken"},
 		"network, control, password":       {HTTP{Listen: "0.0.0.0:9107", Password: secret}, true, "", "unencrypted"},
 		"network, control, both":           {HTTP{Listen: "0.0.0.0:9107", Password: secret, TLS: pair}, true, "", ""},
 		"two sources of a password":        {HTTP{Password: mqtt.Secret{File: "a", Env: "B"}}, false, "http.password: ", ""},
@@ -62,7 +62,7 @@ func TestHTTPConfig(t *testing.T) {
 	}
 }
 
-// A password or a key of the page that all users may read is warned of.
+// A password or a key of the page that any user may read is an exposure.
 func TestHTTPExposures(t *testing.T) {
 	c := Default()
 	c.HTTP.Password.File, c.HTTP.TLS.Key = writeFile(t, "password", "x"), writeFile(t, "key", "x")

@@ -10,12 +10,12 @@ import (
 	"edge/stream/codec"
 )
 
-// SampleFor writes a configuration that learns the streams which replay makes
-// of data files, each with a model of its own.
+// SampleFor returns a configuration with a stream and a model for each data file,
+// for the messages that `edge replay` publishes of it.
 func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	for _, path := range paths {
-		census, err := dataset.TakeCensus(path, format)
+		summary, err := dataset.Summarize(path, format)
 		if err != nil {
 			return nil, err
 		}
@@ -30,11 +30,11 @@ func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
 			features = fmt.Sprintf("dimension: %d", len(d.Features))
 		}
 		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, flow([]string{topic}), features)
-		if census.Gaps > 0 {
+		if summary.Gaps > 0 {
 			streams.WriteString("    on_missing: impute # the file has empty cells\n")
 		}
 		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
-		fmt.Fprintf(&models, "  %s:\n    streams: [%s]\n    classes: {names: %s}\n", name, name, flow(census.Classes))
+		fmt.Fprintf(&models, "  %s:\n    streams: [%s]\n    classes: {names: %s}\n", name, name, flow(summary.Classes))
 		models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
 	}
 	return fmt.Appendf(nil, `# Learns what this publishes: edge replay FILE

@@ -19,8 +19,8 @@ import (
 	"edge/stream/codec"
 )
 
-// The schema that the program prints is that of its configuration. It is made
-// here, since what makes it would be 0.4 MB of the binary.
+// The schema that the program prints is that of its configuration. The test
+// generates it, since the generator would add 0.4 MB to the binary.
 func TestSchema(t *testing.T) {
 	schema, err := configSchema()
 	if err != nil {
@@ -36,7 +36,7 @@ func TestSchema(t *testing.T) {
 	compareGolden(t, filepath.Join("..", "..", "configs", "edge.schema.json"), text.String())
 }
 
-// configSchema is the JSON schema of Config; its descriptions are the comments
+// configSchema returns the JSON schema of Config; its descriptions are the comments
 // of the sample.
 func configSchema() (*jsonschema.Schema, error) {
 	text := func(pattern string) *jsonschema.Schema {
@@ -68,7 +68,8 @@ func configSchema() (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// describe gives a schema the comments of a YAML tree of its shape.
+// describe sets the descriptions of a schema from the comments of a YAML tree of
+// the same shape.
 func describe(schema *jsonschema.Schema, node *yaml.Node) {
 	if node.Kind == yaml.SequenceNode && schema.Items != nil && len(node.Content) > 0 {
 		describe(schema.Items, node.Content[0])
@@ -93,8 +94,8 @@ func describe(schema *jsonschema.Schema, node *yaml.Node) {
 	}
 }
 
-// commentText is the comment that ends right above a key, without its signs,
-// one paragraph a line.
+// commentText returns the text of the comment directly above a key, one paragraph a
+// line.
 func commentText(comment string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(comment, "\n") {

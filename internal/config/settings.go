@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// Settings are a configuration, flat: each key and its value, without secrets,
-// of which a configuration has none.
+// Settings are the keys of a configuration with their values, flat. They hold no
+// secret: a configuration names the file or the variable of each.
 type Settings map[string]string
 
-// SettingsOf must be called before anybody else reads c.
-func SettingsOf(c *Config) Settings {
+// Settings returns the settings of c. It writes to c's maps, equal values in
+// place of the old ones, so c must not be read at the same time.
+func (c *Config) Settings() Settings {
 	s := Settings{}
 	add := func(key string, v reflect.Value) {
 		s[key] = fmt.Sprint(v.Interface())
@@ -27,7 +28,7 @@ func SettingsOf(c *Config) Settings {
 	return s
 }
 
-// Digest identifies the configuration. Its environment variables count as keys.
+// Digest returns an identifier of the settings.
 func (s Settings) Digest() string {
 	h := sha256.New()
 	for _, key := range slices.Sorted(maps.Keys(s)) {
@@ -36,8 +37,8 @@ func (s Settings) Digest() string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// group returns the thing with a name of its own that a key belongs to: a
-// stream, a model or an entry of labels; "" if it is none of them.
+// group returns the prefix of a key that names its stream, its model or its entry
+// of labels; "" for a key outside them.
 func group(key string) string {
 	if strings.HasPrefix(key, "labels[") {
 		return key[:strings.Index(key, "]")+1]
@@ -49,6 +50,7 @@ func group(key string) string {
 	return ""
 }
 
+// has reports whether a key of s is in a group.
 func (s Settings) has(name string) bool {
 	for key := range s {
 		if group(key) == name {
@@ -58,8 +60,9 @@ func (s Settings) has(name string) bool {
 	return false
 }
 
-// Changes returns the keys whose values are not the same in next, in order. A
-// stream or a model that comes or goes is one of them, with a word that says so.
+// Changes returns the keys whose values differ in next, sorted. A stream, a model
+// or an entry of labels that is added or removed counts as one key, followed by
+// "added" or "removed".
 func (s Settings) Changes(next Settings) []string {
 	var changed []string
 	add := func(change string) {
@@ -70,7 +73,7 @@ func (s Settings) Changes(next Settings) []string {
 	note := func(key, word string, other Settings) {
 		if g := group(key); g != "" && !other.has(g) {
 			key = g
-		} else if !strings.HasPrefix(key, "streams.") { // whose fields are keys of their own
+		} else if !strings.HasPrefix(key, "streams.") { // which have keys that users name
 			word = ""
 		}
 		add(strings.TrimSpace(key + " " + word))
@@ -91,8 +94,8 @@ func (s Settings) Changes(next Settings) []string {
 	return changed
 }
 
-// Joined writes changes for people, bounded.
-func Joined(changed []string) string {
+// JoinKeys returns changed keys in one text of bounded length.
+func JoinKeys(changed []string) string {
 	const most = 20
 	if len(changed) > most {
 		return strings.Join(changed[:most], ", ") + fmt.Sprintf(" and %d more", len(changed)-most)

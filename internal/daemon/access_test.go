@@ -29,19 +29,19 @@ func withPassword(t *testing.T) func(*config.Config) {
 	}
 }
 
-// basic is the Authorization header of a user with a password.
+// basic returns the Authorization header of a user with a password.
 func basic(user, password string) string {
 	r := http.Request{Header: http.Header{}}
 	r.SetBasicAuth(user, password)
 	return r.Header.Get("Authorization")
 }
 
-// All but the health checks needs the password, however it is given.
+// Every path but the health checks requires the password, in either scheme.
 func TestPassword(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), withPassword(t))
 	closed := []string{"/", "/metrics", "/api/v1/models", "/api/v1/models/wear", "/api/v1/events", "/debug/pprof/", "/debug/pprof/heap", "/none"}
-	forgive := s.web.ForgetAttempts // so that wrong passwords are not too many
+	forgive := s.web.ForgetAttempts // as if no password had been wrong
 	for name, tc := range map[string]struct {
 		authorization string
 		want          int
@@ -75,7 +75,7 @@ func TestPassword(t *testing.T) {
 					t.Errorf("%s answers %d, want %d", path, code, tc.want)
 				}
 				if code == http.StatusUnauthorized && strings.Contains(answer, "wear") {
-					t.Errorf("%s says too much: %s", path, answer)
+					t.Errorf("%s reveals too much: %s", path, answer)
 				}
 			}
 			want := tc.want == http.StatusOK
@@ -111,8 +111,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// Who tries many passwords has to wait, also with the right one, and is the only
-// one who has to.
+// After many wrong passwords an address has to wait, even with the right one; other
+// addresses do not.
 func TestTooManyAttempts(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), withPassword(t))
@@ -128,7 +128,7 @@ func TestTooManyAttempts(t *testing.T) {
 		t.Fatal("passwords can be tried without a limit")
 	}
 	if code, _ := s.do("GET", "/api/v1/models", "", right); code != http.StatusTooManyRequests {
-		t.Errorf("after too many attempts the right password is answered %d: each attempt tells whether it is right", code)
+		t.Errorf("after too many attempts the right password is answered %d: each attempt reveals whether it is right", code)
 	}
 	if code, answer := s.do("GET", "/healthz", "", right); code != http.StatusOK || gjson.Get(answer, "checks").Exists() {
 		t.Errorf("after too many attempts the health check answers %d %s", code, answer)
@@ -137,11 +137,12 @@ func TestTooManyAttempts(t *testing.T) {
 		t.Errorf("counted: %v", refused)
 	}
 	if !strings.Contains(s.log.String(), "too many wrong passwords") {
-		t.Error("the log does not say so")
+		t.Error("the log does not have it")
 	}
 }
 
-// A renewed password holds soon; one that cannot be read leaves the old one.
+// A renewed password applies within seconds; while it cannot be read, the old one
+// applies.
 func TestPasswordRenewed(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	file := writeFile(t, "password", "first")
@@ -169,7 +170,7 @@ func TestPasswordRenewed(t *testing.T) {
 	}
 }
 
-// What is not quite HTTP as browsers speak it is answered or closed, not more.
+// A request that is not quite valid HTTP is answered or its connection closed.
 func TestOddRequests(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) { c.HTTP.Hosts = []string{"edge.lan"} })
@@ -216,8 +217,8 @@ func TestOddRequests(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed is used for the next connection; one that cannot
-// be read leaves the old one.
+// A renewed certificate applies to the next connection; while it cannot be read,
+// the old one applies.
 func TestServeTLS(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	path := filepath.Join(t.TempDir(), "edge")
@@ -279,7 +280,7 @@ func TestServeTLS(t *testing.T) {
 	}
 }
 
-// plain asks without TLS.
+// plain sends a request without TLS.
 func plain(address string) (code int, err error) {
 	resp, err := http.Get("http://" + address + "/healthz")
 	if err != nil {

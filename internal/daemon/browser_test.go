@@ -22,7 +22,7 @@ import (
 	"edge/stream/codec"
 )
 
-// seen is what testdata/page.js saw of the page.
+// seen is the page as testdata/page.js found it.
 type seen struct {
 	Requests, Problems, Nameless, Landmarks []string
 	Text, Facts                             map[string]string
@@ -34,9 +34,10 @@ type seen struct {
 	Overflow                                int
 }
 
-// The page, in a real browser: it leads with the present class, shows the figures
-// of the metrics topic, a button and the entry for a new class teach, nothing is logged as an error, and nothing but the daemon is
-// asked for anything.
+// In a real browser the page leads with the present class, shows the figures of the
+// metrics topic and sends labels by its buttons and by the entry for a new class;
+// the console has no error, and every request goes to the daemon. Long: one visit
+// of the page, step by step.
 func TestPageInBrowser(t *testing.T) {
 	browser := os.Getenv("PAGE_BROWSER")
 	if browser == "" {
@@ -92,7 +93,7 @@ func TestPageInBrowser(t *testing.T) {
 		return gjson.Get(m, "n").Int() == int64(labelled) && gjson.Get(m, "pending").Int() == int64(unlabelled)
 	})
 	if !ok {
-		t.Fatalf("the metrics topic says %s", metrics)
+		t.Fatalf("the metrics topic has %s", metrics)
 	}
 
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/page.js")
@@ -123,7 +124,7 @@ func TestPageInBrowser(t *testing.T) {
 			want = fmt.Sprintf("%.1f %%", 100*gjson.Get(metrics, key).Float())
 		}
 		if v.Text[id] != want {
-			t.Errorf("the page shows %s %s, the metrics topic says %s", id, v.Text[id], want)
+			t.Errorf("the page shows %s %s, the metrics topic has %s", id, v.Text[id], want)
 		}
 	}
 	plain := func(s string) string { return strings.ReplaceAll(s, "\u202f", "") }
@@ -135,7 +136,7 @@ func TestPageInBrowser(t *testing.T) {
 	for i, cells := range gjson.Get(metrics, "confusion").Array() {
 		for j, n := range cells.Array() {
 			if i >= len(v.Confusion) || j >= len(v.Confusion[i]) || plain(v.Confusion[i][j]) != n.Raw {
-				t.Fatalf("the page shows confusion %q, the metrics topic says %s", v.Confusion, gjson.Get(metrics, "confusion"))
+				t.Fatalf("the page shows confusion %q, the metrics topic has %s", v.Confusion, gjson.Get(metrics, "confusion"))
 			}
 		}
 	}
@@ -147,11 +148,11 @@ func TestPageInBrowser(t *testing.T) {
 	}
 	_, api := s.get("/api/v1/models/bearing")
 	if at := gjson.Get(api, "present.devices.0"); !strings.HasPrefix(v.Present, "p7"+at.Get("class").String()) || !strings.Contains(v.Present, "sure") || v.Bands == 0 || !strings.Contains(v.Axis, ":") {
-		t.Errorf("the page leads with %q, %d bands and the times %q; the API says %s", v.Present, v.Bands, v.Axis, at)
+		t.Errorf("the page leads with %q, %d bands and the times %q; the API has %s", v.Present, v.Bands, v.Axis, at)
 	}
 	const most = 12 // features of a sample that waits for its label
 	if len(v.Values) != most || !strings.Contains(v.Values[0], " to ") {
-		t.Errorf("beside the question are the values %q, want %d with what is usual", v.Values, most)
+		t.Errorf("beside the query are the values %q, want %d with their usual range", v.Values, most)
 	}
 	if want := fmt.Sprintf("Learnt: s-%04d is worn.", p.Seq); v.Told != want {
 		t.Errorf("after the button: %q, want %q", v.Told, want)

@@ -9,8 +9,8 @@ import (
 	"edge/persist"
 )
 
-// An export removes what exports left that were killed, unless another one still
-// writes it.
+// An export removes the unfinished files of killed processes, but not those that
+// another process has open.
 func TestExportRemovesStaleFiles(t *testing.T) {
 	folder := t.TempDir()
 	left := func(name string) string {
@@ -19,7 +19,7 @@ func TestExportRemovesStaleFiles(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("half of it"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte("unfinished"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return path

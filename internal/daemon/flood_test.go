@@ -17,14 +17,14 @@ import (
 	"edge/internal/web"
 )
 
-// untimed switches off the timeouts of a web server, so that nothing but its
-// bounds ends a connection.
+// untimed switches off the timeouts of a web server, so that only its limits end a
+// connection.
 func untimed(w *web.Server) {
 	w.SetTimeouts(web.Timeouts{Header: time.Hour, Read: time.Hour, Write: time.Hour, Idle: time.Hour, ViewerReads: time.Hour, ViewerStays: w.Timeouts().ViewerStays})
 }
 
-// probeAll asks for both health checks and the metrics, each over a connection
-// of its own.
+// probeAll requests both health checks and the metrics, each over a new
+// connection.
 func probeAll(t *testing.T, s *served) {
 	t.Helper()
 	client := http.Client{Timeout: brokertest.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -44,7 +44,7 @@ func probeAll(t *testing.T, s *served) {
 }
 
 // flood opens connections, writes to each and reads nothing; they stay open until
-// the test ends, or the server ends them.
+// the test ends or the server closes them.
 func flood(t *testing.T, s *served, n int, request string) (open []net.Conn) {
 	t.Helper()
 	for range n {
@@ -66,8 +66,8 @@ func flood(t *testing.T, s *served, n int, request string) (open []net.Conn) {
 
 const floodHead = " HTTP/1.1\r\nHost: localhost\r\n"
 
-// Health checks and metrics are answered whatever other connections do, also
-// when they come from the same address and nothing but a new one ends them.
+// Health checks and metrics are answered during a flood of other connections, even
+// from the same address and without timeouts.
 func TestFloods(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	for _, f := range []struct {
@@ -98,9 +98,9 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// Connections that are opened again as fast as they are closed do not keep
-// health checks out either. One may be closed if its request comes late, as on a
-// machine that the flood keeps busy: it is tried again.
+// Connections that are reopened as fast as they are closed do not shut out health
+// checks either. On a machine that the flood keeps busy a health check may be late
+// and lose its connection: it is tried again.
 func TestFloodGoesOn(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serveTuned(t, b.URL(), nil, untimed).ready()
@@ -140,7 +140,7 @@ func TestFloodGoesOn(t *testing.T) {
 	}
 }
 
-// A viewer that does not read loses its stream once what was sent waits too long.
+// A viewer that does not read loses its stream once an event has waited too long.
 func TestUnreadViewer(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, 100*time.Millisecond, time.Hour) }).ready()
@@ -175,7 +175,7 @@ func TestUnreadViewer(t *testing.T) {
 	}
 }
 
-// A new viewer takes the place of one that has had it long enough.
+// A new viewer replaces one that has stayed long enough.
 func TestViewerTakesPlace(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { untimed(w); setViewers(w, time.Hour, 0) }).ready()

@@ -14,22 +14,22 @@ import (
 	"edge/stream/codec"
 )
 
-// ofCgroup is the part of a control group's memory that the heap may take; the
-// rest is for the program's text and for the pages of the state file.
-const ofCgroup = 0.7
+// heapFraction is the fraction of a control group's memory for the heap; the rest
+// is for the program's text and for the pages of the state file.
+const heapFraction = 0.7
 
-// collectAt is Go's GOGC for the daemon: how far, in percent, the heap may grow
-// before it is collected again. Half of Go's own takes 2 to 3 MB less and 7 %
-// more processor time. The environment variable GOGC comes first.
-const collectAt = 50
+// gcPercent is GOGC for the daemon: by how many percent the heap may grow before
+// it is collected again. Half of Go's default takes 2 to 3 MB less memory and 7 %
+// more processor time. The environment variable GOGC takes precedence.
+const gcPercent = 50
 
-// limitMemory tells the garbage collector what to stay within: limit, or else
-// what GOMEMLIMIT says, or else the control group. It is a goal: the heap grows
-// beyond it rather than fail. It returns the limit in bytes, and where it is
-// from; "" if there is none.
+// limitMemory sets the memory limit of the garbage collector: limit, or else
+// GOMEMLIMIT, or else heapFraction of the control group's limit. It is a soft
+// limit: the heap exceeds it rather than fail. It returns the limit in bytes and
+// its source, "" without a limit.
 func limitMemory(limit codec.ByteSize, log *slog.Logger) (bytes int64, from string) {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
+		debug.SetGCPercent(gcPercent)
 	}
 	switch {
 	case limit > 0:
@@ -39,9 +39,9 @@ func limitMemory(limit codec.ByteSize, log *slog.Logger) (bytes int64, from stri
 	default:
 		group, err := memlimit.FromCgroup()
 		if err != nil || group == 0 || group > math.MaxInt64/2 {
-			return 0, "" // no group has a limit here
+			return 0, "" // without a control group, or without a limit of it
 		}
-		bytes, from = int64(ofCgroup*float64(group)), "cgroup"
+		bytes, from = int64(heapFraction*float64(group)), "cgroup"
 	}
 	debug.SetMemoryLimit(bytes)
 	log.Info("memory is limited", "bytes", bytes, "from", from)
@@ -53,17 +53,17 @@ const (
 	trimAbove = 1 << 18 // bytes allocated since the last time
 )
 
-// trimMemory gives back to the system what learning has left behind, until ctx
-// ends; rest makes the models give up what only learning needs. Go by itself
-// keeps what the heap was at its largest, as it may be needed again: after a
-// burst of labels that is as much again as the model.
-func trimMemory(ctx context.Context, rest func()) {
+// trimMemory returns memory that learning has freed to the system, until ctx
+// ends; release makes the models free the memory that only learning needs. By
+// itself Go keeps the heap near its largest size: after a burst of labels that is
+// twice the size of the model.
+func trimMemory(ctx context.Context, release func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
 	every(ctx, trimEvery, func() {
 		metrics.Read(allocated)
 		if now := allocated[0].Value.Uint64(); now-before > trimAbove {
-			rest()
+			release()
 			debug.FreeOSMemory()
 			metrics.Read(allocated)
 			before = allocated[0].Value.Uint64()
@@ -71,7 +71,7 @@ func trimMemory(ctx context.Context, rest func()) {
 	})
 }
 
-// every calls f at once and then at intervals, until ctx ends.
+// every calls f immediately and then at intervals, until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

@@ -12,7 +12,8 @@ import (
 	"edge/stream/codec"
 )
 
-// The configuration comes before the environment, that before the control group.
+// The configuration takes precedence over the environment, and that over the
+// control group.
 func TestLimitMemory(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	percent := debug.SetGCPercent(100)
@@ -20,7 +21,7 @@ func TestLimitMemory(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 
 	if bytes, from := limitMemory(0, log); from != "" && from != "cgroup" || debug.SetMemoryLimit(-1) != bytes && from != "" {
-		t.Errorf("without a word about it: %d from %q, in effect %d", bytes, from, debug.SetMemoryLimit(-1))
+		t.Errorf("without a setting: %d from %q, in effect %d", bytes, from, debug.SetMemoryLimit(-1))
 	}
 	debug.SetMemoryLimit(123 << 20) // as the runtime does at the start
 	t.Setenv("GOMEMLIMIT", "123MiB")
@@ -30,16 +31,16 @@ func TestLimitMemory(t *testing.T) {
 	if bytes, from := limitMemory(200*codec.MiB, log); bytes != 200<<20 || from != "memory_limit" || debug.SetMemoryLimit(-1) != 200<<20 {
 		t.Errorf("memory_limit 200MiB: %d from %q", bytes, from)
 	}
-	if got := debug.SetGCPercent(100); got != collectAt {
-		t.Errorf("the heap may grow by %d %%, want %d", got, collectAt)
+	if got := debug.SetGCPercent(100); got != gcPercent {
+		t.Errorf("the heap may grow by %d %%, want %d", got, gcPercent)
 	}
 	t.Setenv("GOGC", "100")
 	if limitMemory(0, log); debug.SetGCPercent(100) != 100 {
-		t.Error("GOGC is not heeded")
+		t.Error("GOGC is ignored")
 	}
 }
 
-// What learning leaves behind goes back to the system soon.
+// Freed memory is returned to the system within seconds.
 func TestTrimMemory(t *testing.T) {
 	const left = 64 << 20
 	released := func() uint64 {

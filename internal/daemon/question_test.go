@@ -17,8 +17,8 @@ import (
 	"edge/stream/codec"
 )
 
-// A question comes over MQTT; the label that answers it teaches, and so does the
-// answer on the page, which shows what is asked first.
+// A query is published over MQTT; its label is learnt, whether it comes over MQTT
+// or from the page, which shows queries first.
 func TestQueryOverMQTT(t *testing.T) {
 	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
 		s := serve(t, b.URL(), func(c *config.Config) {
@@ -43,7 +43,7 @@ func TestQueryOverMQTT(t *testing.T) {
 					t.Errorf("want a question about %s: %s", id, q)
 				}
 			case <-time.After(brokertest.Patience):
-				t.Fatalf("nobody asks about %s", id)
+				t.Fatalf("no query for %s", id)
 			}
 		}
 		_, a := s.get("/api/v1/models/wear")
@@ -51,7 +51,7 @@ func TestQueryOverMQTT(t *testing.T) {
 			t.Errorf("the page does not show them: %s", open)
 		}
 		publish(t, b.URL(), "edge/test/wear/label/a", `{"id":"one","label":"ok"}`)
-		if !brokertest.Eventually(func() bool { return s.now().Node.Stats().Models["wear"].Answered == 1 }) {
+		if !brokertest.Eventually(func() bool { return s.current().Node.Stats().Models["wear"].Answered == 1 }) {
 			t.Fatal("the label over MQTT answers nothing")
 		}
 		code, answer := s.do("POST", "/api/v1/models/wear/label", `{"id":"three","device":"a","seq":3,"label":"worn"}`, map[string]string{"Content-Type": "application/json"})
@@ -64,7 +64,7 @@ func TestQueryOverMQTT(t *testing.T) {
 		_, metrics := s.get("/metrics")
 		for _, want := range []string{`edge_queries_total{model="wear",what="asked"} 2`, `edge_queries_total{model="wear",what="answered"} 2`, `edge_queries_open{model="wear"} 0`} {
 			if !strings.Contains(metrics, want) {
-				t.Errorf("/metrics does not say %s", want)
+				t.Errorf("/metrics does not have %s", want)
 			}
 		}
 		if m := brokertest.Retained(t, b.URL(), "edge/test/wear/metrics"); !gjson.Get(m, "queries.asked").Exists() {
@@ -73,12 +73,12 @@ func TestQueryOverMQTT(t *testing.T) {
 	})
 }
 
-// label gives a label on the page.
+// label sends a label from the page.
 func (s *served) label(id, device string, seq int, label string) (code int, answer string) {
 	return s.do("POST", "/api/v1/models/wear/label", fmt.Sprintf(`{"id":%q,"device":%q,"seq":%d,"label":%s}`, id, device, seq, jsonText(label)), map[string]string{"Content-Type": "application/json"})
 }
 
-// shown waits until what the API says of the model is good, and returns it.
+// shown waits until the API's view of the model satisfies good, and returns it.
 func (s *served) shown(what string, good func(a string) bool) (answer string) {
 	s.t.Helper()
 	s.await(what, "/api/v1/models/wear", func(_ int, a string) bool {
@@ -90,8 +90,8 @@ func (s *served) shown(what string, good func(a string) bool) (answer string) {
 
 func jsonText(s string) string { return string(gjson.AppendJSONString(nil, s)) }
 
-// The first class is given on the page, and so is any other while classes are
-// open; what the model refuses is refused with the reason.
+// The page creates the first class, and any other while classes are open; a label
+// that the model refuses is refused with the reason.
 func TestFirstClass(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) {
@@ -103,7 +103,7 @@ func TestFirstClass(t *testing.T) {
 	publish(t, b.URL(), "plant/a/pump", `{"id":"one","features":[1,2]}`, `{"id":"two","features":[3,4]}`, `{"id":"three","features":[5,6]}`)
 	model := s.shown("no sample waits", func(a string) bool { return gjson.Get(a, "pending").Int() == 3 })
 	if of := gjson.Get(model, "new_classes"); !of.Get("open").Bool() || of.Get("max").Int() != 2 || of.Get("bytes").Int() != online.MaxLabel || gjson.Get(model, "classes.#").Int() != 0 {
-		t.Errorf("the API says of classes %s", of)
+		t.Errorf("the API's classes are %s", of)
 	}
 	for _, tc := range []struct {
 		what, id, label string
@@ -127,7 +127,7 @@ func TestFirstClass(t *testing.T) {
 	})
 }
 
-// Classes that are closed take no other.
+// Closed classes accept no other.
 func TestClosedClasses(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) {
@@ -145,8 +145,8 @@ func TestClosedClasses(t *testing.T) {
 	}
 }
 
-// A sample that waits shows its values beside what is usual. One that has got its
-// label, whichever way, waits no longer.
+// A pending sample shows its values beside their usual range. Once it has its
+// label, over MQTT or from the page, it is no longer pending.
 func TestWaitingSamples(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) {

@@ -7,32 +7,31 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"edge/internal/config"
+	"edge/internal/statefile"
 	"edge/internal/terminal"
 	"edge/internal/web"
-	"edge/online"
 	"edge/stream"
 )
 
-// reload is the answer to whoever asked for one.
-type reload struct {
+// reloaded is the outcome of a request to reload.
+type reloaded struct {
 	changed []string
 	err     error
 }
 
-// Reload reads the configuration again, and lets the daemon work under it
-// without forgetting, losing or learning twice anything. It returns the keys that
-// have changed; a node that has to connect anew may still be on its way then. An
-// error says why the daemon goes on under the old configuration.
+// Reload reads the configuration again and puts it into effect; no sample is
+// lost or learnt twice. It returns the keys that have changed; a node that has to
+// connect again may still be connecting then. On an error the daemon keeps the
+// old configuration.
 func (d *Daemon) Reload(ctx context.Context) (changed []string, err error) {
 	if d.Source == nil {
 		return nil, errors.New("this program has no configuration that it could read again")
 	}
-	answer := make(chan reload, 1)
+	answer := make(chan reloaded, 1)
 	select {
-	case d.asks <- answer:
+	case d.reloads <- answer:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -44,33 +43,16 @@ func (d *Daemon) Reload(ctx context.Context) (changed []string, err error) {
 	}
 }
 
-// run is a daemon that runs: what only Run's goroutine knows.
-type run struct {
-	*Daemon
-	learning context.Context // of all that has to outlive the node
-	node     *task
-	page     *task // nil: not served
-}
-
-// serve starts the page, if there is one.
-func (r *run) serve() {
-	if web := r.web; web != nil {
-		r.page = begin(r.learning, func(ctx context.Context) error {
-			web.Run(ctx)
-			return nil
-		})
-	}
-}
-
-// reload works under the configuration of Source, or says why it does not. The
-// answer comes before the old node is stopped: it may have asked itself.
-func (r *run) reload(ctx context.Context, answer chan<- reload) {
-	old := r.now()
+// reload puts the configuration of Source into effect, or keeps the old one. The
+// answer is sent before the old node is stopped: the request may be one of its
+// own.
+func (r *run) reload(ctx context.Context, answer chan<- reloaded) {
+	old := r.current()
 	next, changed, err := r.prepare(ctx, old)
-	answer <- reload{changed, err}
+	answer <- reloaded{changed, err}
 	switch {
 	case err != nil:
-		r.log.Error("the configuration is not taken over; the old one goes on", "error", err)
+		r.log.Error("the new configuration is refused; the old one stays in effect", "error", err)
 		old.Node.Refused(err.Error())
 		return
 	case next == nil:
@@ -80,88 +62,73 @@ func (r *run) reload(ctx context.Context, answer chan<- reload) {
 	if old.Node != next.Node {
 		r.replace(old, next)
 	} else {
-		r.follow(next)
+		r.setCurrent(next)
 	}
-	r.log.Info("configuration reloaded", "changed", config.Joined(changed), "config", next.settings.Digest(), "reconnect", old.Node != next.Node)
-	next.Node.Reconfigured(next.settings.Digest(), config.Joined(changed))
+	r.log.Info("configuration reloaded", "changed", config.JoinKeys(changed), "config", next.settings.Digest(), "reconnect", old.Node != next.Node)
+	next.Node.Reconfigured(next.settings.Digest(), config.JoinKeys(changed))
 }
 
-// replace stops a node and lets another carry on.
+// replace stops the node of the old deployment and starts that of the next one,
+// together with the loops of new models; it stops those of removed models.
 func (r *run) replace(old, next *deployment) {
-	var why error
+	var cause error
 	if next.Config.Stream().Replaces(old.Config.Stream()) {
-		why = stream.ErrReplaced
+		cause = stream.ErrReplaced
 	}
-	if err := r.node.end(why); err != nil {
+	if err := r.node.stop(cause); err != nil {
 		r.log.Warn("not all was done when the node was replaced", "error", err)
 	}
 	next.Node.Inherit()
 	for _, m := range next.Models {
-		if next.work[m.Name] == nil {
-			next.work[m.Name] = begin(r.learning, m.Loop.Run)
+		if next.tasks[m.Name] == nil {
+			next.tasks[m.Name] = startTask(r.learning, m.Loop.Run)
 		}
 	}
-	r.follow(next)
-	r.node = begin(r.learning, next.Node.Run)
+	r.setCurrent(next)
+	r.node = startTask(r.learning, next.Node.Run)
 	for _, m := range old.Models {
 		if next.Model(m.Name) == nil { // its state stays in the store
-			if err := old.work[m.Name].end(nil); err != nil {
-				r.log.Error("the last checkpoint of a model that is not served any more failed; the journal has what it would have held", "model", m.Name, "error", err)
+			if err := old.tasks[m.Name].stop(nil); err != nil {
+				r.log.Error("the last checkpoint of a removed model failed; the journal keeps the records after the previous one", "model", m.Name, "error", err)
 			}
-			r.farewell(m)
+			r.logFinalState(m)
 		}
 	}
 }
 
-// prepare does all that may fail, and nothing that cannot be taken back. A nil
-// deployment says that nothing has changed.
+// prepare takes every step that can fail, and none that cannot be undone. It
+// returns a nil deployment if nothing has changed.
 func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, changed []string, err error) {
 	cfg, err := r.Source()
 	if err != nil {
 		return nil, nil, err
 	}
-	next = &deployment{Deployment: &web.Deployment{Config: cfg, Node: old.Node}, settings: config.SettingsOf(cfg), work: map[string]*task{}}
-	if next.secrets, err = cfg.MQTT.Credentials(); err != nil {
+	next = newDeployment(cfg)
+	next.Node = old.Node
+	if next.credentials, err = cfg.MQTT.Credentials(); err != nil {
 		return nil, nil, err
 	}
 	changed = old.settings.Changes(next.settings)
-	if next.secrets != old.secrets {
+	if next.credentials != old.credentials {
 		changed = append(changed, "mqtt.password or mqtt.tls renewed")
 	}
 	if len(changed) == 0 {
 		return nil, nil, nil
 	}
-	for _, was := range old.Models {
-		cfg.Adopt(was.Name, was.Config.Shape())
-	}
+	next.Config = r.effective(old, cfg)
 	if err := r.refusal(old, next, changed); err != nil {
 		return nil, nil, err
 	}
-	rebuild := next.secrets != old.secrets || !reflect.DeepEqual(old.Config.Stream(), cfg.Stream())
-	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		m, same, err := r.carryOver(old, cfg, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		rebuild = rebuild || !same
-		next.Models = append(next.Models, m)
-		if w := old.work[name]; w != nil {
-			next.work[name] = w
-		}
+	if err := r.prepareModels(old, next); err != nil {
+		return nil, nil, err
 	}
-	rebuild = rebuild || len(old.Models) != len(next.Models)
-	if rebuild {
-		if next.Node, err = r.newNode(next, old.Node); err != nil {
-			return nil, nil, err
-		}
-	}
-	takeBack, err := r.reconfigure(ctx, old, next)
+	undo, err := r.reconfigure(ctx, old, next)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !reflect.DeepEqual(old.Config.HTTP, cfg.HTTP) {
-		if err := r.move(cfg.HTTP); err != nil {
-			return nil, nil, errors.Join(err, takeBack())
+		if err := r.movePage(cfg.HTTP); err != nil {
+			return nil, nil, errors.Join(err, undo())
 		}
 	}
 	if level, ok := r.log.Handler().(terminal.AdjustableHandler); ok && old.Config.Log.Level != cfg.Log.Level {
@@ -171,13 +138,44 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 	return next, changed, nil
 }
 
-// carryOver returns a model under a configuration: with the loop that it has, or
-// recovered from the store if it is new. Same says that the node is to feed it as
-// before.
+// effective returns a configuration as it applies to the running models and, for
+// new ones, to the states that the store holds.
+func (r *run) effective(old *deployment, cfg *config.Config) *config.Config {
+	shapes := map[string]string{}
+	for _, m := range old.Models {
+		shapes[m.Name] = m.Config.Shape()
+	}
+	return statefile.Effective(r.store, cfg.Effective(shapes))
+}
+
+// prepareModels fills in the models of the next deployment, and a node of its own
+// where the old node cannot serve it.
+func (r *run) prepareModels(old, next *deployment) (err error) {
+	rebuild := next.credentials != old.credentials || !reflect.DeepEqual(old.Config.Stream(), next.Config.Stream())
+	for _, name := range slices.Sorted(maps.Keys(next.Config.Models)) {
+		m, same, err := r.carryOver(old, next.Config, name)
+		if err != nil {
+			return err
+		}
+		rebuild = rebuild || !same
+		next.Models = append(next.Models, m)
+		if t := old.tasks[name]; t != nil {
+			next.tasks[name] = t
+		}
+	}
+	if rebuild || len(old.Models) != len(next.Models) {
+		next.Node, err = r.newNode(next, old.Node)
+	}
+	return err
+}
+
+// carryOver returns a model under a configuration: with its running loop, or
+// recovered from the store if it is new. same reports whether the node feeds it
+// as before.
 func (r *run) carryOver(old *deployment, cfg *config.Config, name string) (m *web.Model, same bool, err error) {
 	was := old.Model(name)
 	if was == nil {
-		m, _, err = r.recover(cfg, name)
+		m, _, err = r.recoverModel(cfg, name)
 		return m, false, err
 	}
 	learner, err := cfg.Learner(name)
@@ -192,13 +190,17 @@ func (r *run) carryOver(old *deployment, cfg *config.Config, name string) (m *we
 	return m, reflect.DeepEqual(before, m.Feed), nil
 }
 
-// reconfigure tells the loops; takeBack tells them otherwise.
-func (r *run) reconfigure(ctx context.Context, old, next *deployment) (takeBack func() error, err error) {
+// reconfigure gives the running loops their new configuration. undo gives them
+// the old one again.
+func (r *run) reconfigure(ctx context.Context, old, next *deployment) (undo func() error, err error) {
+	apply := func(m *web.Model, c config.Checkpoint) error {
+		return m.Loop.Reconfigure(ctx, m.Config, c.Every, c.Samples, uint64(c.Size))
+	}
 	var done []*web.Model
-	takeBack = func() error {
+	undo = func() error {
 		var failed []error
 		for _, m := range done {
-			failed = append(failed, tell(ctx, m, old.Config.Store.Checkpoint))
+			failed = append(failed, apply(m, old.Config.Store.Checkpoint))
 		}
 		return errors.Join(failed...)
 	}
@@ -207,21 +209,17 @@ func (r *run) reconfigure(ctx context.Context, old, next *deployment) (takeBack 
 		if was == nil || reflect.DeepEqual(was.Config, m.Config) && old.Config.Store.Checkpoint == next.Config.Store.Checkpoint {
 			continue
 		}
-		if err := tell(ctx, m, next.Config.Store.Checkpoint); err != nil {
-			return nil, errors.Join(fmt.Errorf("models.%s: %w", m.Name, err), takeBack())
+		if err := apply(m, next.Config.Store.Checkpoint); err != nil {
+			return nil, errors.Join(fmt.Errorf("models.%s: %w", m.Name, err), undo())
 		}
 		done = append(done, was)
 	}
-	return takeBack, nil
+	return undo, nil
 }
 
-// tell lets a model's loop go on under the model's configuration.
-func tell(ctx context.Context, m *web.Model, c config.Checkpoint) error {
-	return m.Loop.Reconfigure(ctx, m.Config, c.Every, c.Samples, uint64(c.Size))
-}
-
-// move serves the page elsewhere, or as something else.
-func (r *run) move(to config.HTTP) error {
+// movePage serves the page under another configuration. On an error it stays as
+// it is.
+func (r *run) movePage(to config.HTTP) error {
 	var page *web.Server
 	if to.Listen != "" {
 		if err := to.Readable(); err != nil {
@@ -231,10 +229,10 @@ func (r *run) move(to config.HTTP) error {
 	elsewhere := r.web == nil || r.web.Config.Listen != to.Listen
 	if to.Listen != "" && elsewhere {
 		if page = web.NewServer(to, r.monitor, r.log); !page.Listening() {
-			return fmt.Errorf("http.listen %s: cannot be had; the log says why", to.Listen)
+			return fmt.Errorf("http.listen %s: cannot listen there; the log has the reason", to.Listen)
 		}
 	}
-	if err := r.page.end(nil); err != nil {
+	if err := r.page.stop(nil); err != nil {
 		return err
 	}
 	r.page = nil
@@ -242,70 +240,6 @@ func (r *run) move(to config.HTTP) error {
 		page = web.NewServer(to, r.monitor, r.log)
 	}
 	r.web = page
-	r.serve()
+	r.servePage()
 	return nil
-}
-
-// fixed are the keys that only a start reads, and why.
-var fixed = map[string]string{
-	"store.path":   "what was learnt is in the old file: stop the daemon, move the file, start it again",
-	"store.dedupe": "the messages that are remembered are counted from the start: start the daemon again",
-	"memory_limit": "it is measured against what the system gives at the start: start the daemon again",
-	"log.format":   "it is chosen at the start: start the daemon again",
-}
-
-// refusal returns why a daemon cannot go on from one deployment to the other
-// with all that it knows: each key and the way out.
-func (r *run) refusal(old, next *deployment, changed []string) error {
-	var errs []error
-	for _, key := range changed {
-		if why, ok := fixed[key]; ok {
-			errs = append(errs, fmt.Errorf("%s: %q cannot become %q while the daemon runs: %s", key, old.settings[key], next.settings[key], why))
-		}
-	}
-	for _, was := range old.Models {
-		if _, stays := next.Config.Models[was.Name]; !stays {
-			continue
-		}
-		to, err := next.Config.Learner(was.Name)
-		if err != nil {
-			return err
-		}
-		errs = append(errs, config.Prefixed("models."+was.Name, reinterpretation(&was.Config, &to, was.Loop.Posterior().Classes())))
-	}
-	return errors.Join(errs...)
-}
-
-// reinterpretation returns why a state that was learnt under one configuration
-// does not mean the same under another, with each key that differs.
-func reinterpretation(from, to *online.Config, classes []string) error {
-	var errs []error
-	differ := func(key string, from, to any) {
-		if !reflect.DeepEqual(from, to) {
-			errs = append(errs, fmt.Errorf("%s: what was learnt has %v and cannot become %v: restore it, or give the model another name; or stop, and give up what was learnt with `edge reset`", key, from, to))
-		}
-	}
-	differ("features", strings.Join(from.Features, ","), strings.Join(to.Features, ","))
-	differ("inducing", from.Inducing, to.Inducing)
-	differ("horizons", fmt.Sprint(from.Horizons), fmt.Sprint(to.Horizons))
-	differ("window", from.Window, to.Window)
-	differ("kernel", from.Kernel, to.Kernel)
-	if len(errs) == 0 && from.Shape() != to.Shape() {
-		differ("shape", from.Shape(), to.Shape())
-	}
-	last := -1
-	for _, name := range from.Classes.Names {
-		at := slices.Index(to.Classes.Names, name)
-		switch {
-		case at < 0 && slices.Contains(classes, name):
-			errs = append(errs, fmt.Errorf("classes.names: %q is a class that the model has: ask for class_remove or class_rename first, or put it back", name))
-		case at >= 0 && at < last:
-			errs = append(errs, fmt.Errorf("classes.names: %q has another place: the model has learnt the classes in the old order; new names go to the end", name))
-		}
-		last = max(last, at)
-	}
-	if len(classes) > to.Classes.Max && to.Classes.Max < from.Classes.Max {
-		errs = append(errs, fmt.Errorf("classes.max: the model has %d classes, which are more than %d", len(classes), to.Classes.Max))
-	}
-	return errors.Join(errs...)
 }

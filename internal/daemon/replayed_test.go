@@ -13,8 +13,8 @@ import (
 	"edge/stream/mqtt"
 )
 
-// replayed publishes a file in the background; wait returns when the daemon
-// has answered all of it.
+// replayed publishes a file in the background; wait returns when the daemon has
+// predicted every row.
 func replayed(t *testing.T, path, broker string) (wait func()) {
 	t.Helper()
 	mqtt := mqtt.DefaultConfig()

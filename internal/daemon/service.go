@@ -11,18 +11,20 @@ import (
 	"edge/internal/web"
 )
 
-// statusEvery is how often a service manager without a watchdog hears how the
-// daemon is.
+// statusEvery is the interval of the status line for a service manager without a
+// watchdog.
 const statusEvery = 10 * time.Second
 
-// service is the daemon as a service manager sees it. Without one it does nothing.
+// service notifies a service manager (systemd) of the daemon's state. Without a
+// service manager it does nothing.
 type service struct {
-	watchdog time.Duration // within which it has to hear of the daemon; 0: it does not watch
+	watchdog time.Duration // longest interval between two watchdog messages; 0: no watchdog
 	log      *slog.Logger
 	send     func(state string) // to the service manager
 }
 
-// newService asks the environment which service manager there is.
+// newService returns the service of the service manager that the environment
+// names.
 func newService(log *slog.Logger) *service {
 	s := &service{log: log}
 	var err error
@@ -31,15 +33,15 @@ func newService(log *slog.Logger) *service {
 	}
 	s.send = func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
-			log.Debug("the service manager does not hear", "state", state, "error", err)
+			log.Debug("the service manager was not notified", "state", state, "error", err)
 		}
 	}
 	return s
 }
 
-// run says that the daemon is ready, then feeds the watchdog for as long as the
-// loop of every model gives signs of life, until the daemon has stopped. Once
-// ctx ends, the service manager hears that it is stopping.
+// run sends READY, then feeds the watchdog for as long as the loop of every model
+// gives signs of life, until the daemon has stopped. Once ctx ends it sends
+// STOPPING.
 func (s *service) run(ctx context.Context, stopped <-chan struct{}, m *web.Monitor) {
 	s.send(daemon.SdNotifyReady)
 	interval, within := statusEvery, web.AliveWithin
@@ -74,14 +76,13 @@ func (s *service) run(ctx context.Context, stopped <-chan struct{}, m *web.Monit
 	}
 }
 
-// reloading says that the configuration is read again; the function that it
-// returns says that this is over.
-func (s *service) reloading() (over func()) {
+// reloading sends RELOADING; the function that it returns sends READY.
+func (s *service) reloading() (done func()) {
 	s.send(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 	return func() { s.send(daemon.SdNotifyReady) }
 }
 
-// stuckLoops names the models whose check fails.
+// stuckLoops lists the names of the models whose check fails.
 func stuckLoops(checks []web.Check) string {
 	var names []string
 	for _, c := range checks {

@@ -11,21 +11,22 @@ import (
 	"edge/internal/config"
 )
 
-type manager struct {
-	mu    sync.Mutex
-	heard []string
+// fakeManager records the notifications of a service.
+type fakeManager struct {
+	mu     sync.Mutex
+	states []string
 }
 
-func (m *manager) hear(state string) {
+func (m *fakeManager) notify(state string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.heard = append(m.heard, state)
+	m.states = append(m.states, state)
 }
 
-func (m *manager) count(state string) (n int) {
+func (m *fakeManager) count(state string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range m.heard {
+	for _, s := range m.states {
 		if strings.HasPrefix(s, state) {
 			n++
 		}
@@ -41,14 +42,14 @@ func TestWatchdogStarves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(cfg, slog.New(slog.DiscardHandler), nil) // and do not run it
+	d, err := New(cfg, slog.New(slog.DiscardHandler), nil) // not run: its loops are not alive
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	var m manager
+	var m fakeManager
 	var log lockedLog
-	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: m.hear}
+	s := &service{watchdog: 40 * time.Millisecond, log: slog.New(slog.NewTextHandler(&log, nil)), send: m.notify}
 	time.Sleep(s.watchdog)
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -59,9 +60,9 @@ func TestWatchdogStarves(t *testing.T) {
 	close(stopped)
 	<-done
 	if m.count("READY=1") != 1 || m.count("WATCHDOG=1") != 0 {
-		t.Errorf("said: %q", m.heard)
+		t.Errorf("notified: %q", m.states)
 	}
 	if strings.Count(log.String(), "no sign of life") != 1 || !strings.Contains(log.String(), "model=waveform") {
-		t.Errorf("the log says: %s", &log)
+		t.Errorf("the log has: %s", &log)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"edge/internal/dataset"
 )
 
-// waveformFile writes n rows of the demo's sensors.
+// waveformFile writes a data file of n samples of the demo's sensors.
 func waveformFile(t testing.TB, n int) string {
 	t.Helper()
 	w := dataset.NewWaveform(3)
@@ -30,9 +30,9 @@ func waveformFile(t testing.TB, n int) string {
 	return writeFile(t, "waveform.csv", b.String())
 }
 
-// waveformConfig writes the configuration of a daemon that learns it in
-// minibatches closed by count, with checkpoints that are far enough apart for
-// the journal to matter.
+// waveformConfig writes the configuration of a daemon that learns that file in
+// minibatches closed by count, with checkpoints so far apart that the journal is
+// used.
 func waveformConfig(t testing.TB, broker string) (path, store string) {
 	t.Helper()
 	store = filepath.Join(t.TempDir(), "edge.db")
@@ -54,16 +54,16 @@ http: {listen: ""}
 `, broker, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
 }
 
-// awaitSamples waits until the metrics say that so many samples were learnt.
+// awaitSamples waits until the metrics topic has n learnt samples.
 func awaitSamples(t *testing.T, b *brokertest.Broker, n int) {
 	t.Helper()
 	metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() == int64(n) })
 	if !ok {
-		t.Errorf("the metrics never say %d samples: %s", n, metrics)
+		t.Errorf("the metrics never have %d samples: %s", n, metrics)
 	}
 }
 
-// writeFile writes a file in a folder of the test's own.
+// writeFile writes a file in a temporary folder.
 func writeFile(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

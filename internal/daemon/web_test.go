@@ -2,241 +2,22 @@ package daemon
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/tidwall/gjson"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/web"
-	"edge/online"
-	"edge/stream/codec"
-	"edge/stream/mqtt"
 )
-
-// served is a daemon in this process, and what it has logged.
-type served struct {
-	*Daemon
-	t    *testing.T
-	url  string
-	log  *lockedLog
-	stop func()
-}
-
-// serve runs a daemon that learns two features, a and b, until the test ends.
-// The page has a free port of the loopback interface.
-func serve(t *testing.T, broker string, change func(*config.Config)) *served {
-	t.Helper()
-	return serveTuned(t, broker, change, nil)
-}
-
-// serveTuned is serve with other bounds of the web server, if tune is not nil.
-func serveTuned(t *testing.T, broker string, change func(*config.Config), tune func(*web.Server)) *served {
-	t.Helper()
-	c := config.Default()
-	c.Node, c.MQTT.Servers, c.MQTT.MaxReconnectInterval = "test", []string{broker}, 200*time.Millisecond
-	in, m := codec.DefaultStream(), config.DefaultModel()
-	in.Topics, in.TopicTemplate, in.Features = []string{"plant/+/pump"}, "plant/{device}/pump", []string{"a", "b"}
-	m.Streams, m.Learner.Inducing, m.Learner.Window = []string{"pump"}, 10, 20
-	m.Learner.Batch = online.Batch{MaxSize: 8, MaxWait: 50 * time.Millisecond}
-	c.Streams["pump"], c.Models["wear"] = in, m
-	c.Store.Path = t.TempDir() + "/edge.db"
-	c.HTTP.Listen = "127.0.0.1:0"
-	if change != nil {
-		change(&c)
-	}
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	s := &served{t: t, log: &lockedLog{}}
-	d, err := New(&c, slog.New(slog.NewTextHandler(s.log, nil)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Daemon, s.url = d, strings.TrimSuffix(d.web.URL(), "/")
-	if tune != nil {
-		tune(d.web)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	s.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the daemon ends with %v", err)
-		}
-	})
-	t.Cleanup(func() {
-		s.stop()
-		if t.Failed() {
-			t.Logf("the daemon logged:\n%s", s.log)
-		}
-	})
-	return s
-}
-
-// do asks for a path; header may be nil.
-func (s *served) do(method, path, body string, header map[string]string) (code int, answer string) {
-	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for k, v := range header {
-		if k == "Host" {
-			r.Host = v
-		}
-		r.Header.Set(k, v)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	all, err := io.ReadAll(resp.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return resp.StatusCode, string(all)
-}
-
-func (s *served) get(path string) (code int, answer string) {
-	s.t.Helper()
-	return s.do("GET", path, "", nil)
-}
-
-// await waits until what a path answers is good.
-func (s *served) await(what, path string, good func(code int, answer string) bool) {
-	s.t.Helper()
-	var code int
-	var answer string
-	if !brokertest.Eventually(func() bool { code, answer = s.get(path); return good(code, answer) }) {
-		s.t.Fatalf("%s: %s still answers %d %s", what, path, code, answer)
-	}
-}
-
-func (s *served) ready() *served {
-	s.t.Helper()
-	s.await("the daemon is not ready", "/readyz", func(code int, _ string) bool { return code == http.StatusOK })
-	return s
-}
-
-// publish sends messages, and returns when the broker has them.
-func publish(t *testing.T, connection, topic string, payloads ...string) {
-	t.Helper()
-	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{connection}
-	pub, err := broker.NewPublisher(t.Context(), cfg, 1, nil, nil, func() {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pub.Close()
-	for _, p := range payloads {
-		if err := pub.Publish(t.Context(), topic, []byte(p)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := pub.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pumpSamples are n samples with labels of two classes that are far apart.
-func pumpSamples(n int) (payloads []string) {
-	for i := range n {
-		class, at := "ok", 0.0
-		if i%3 == 0 {
-			class, at = "worn", 5
-		}
-		payloads = append(payloads, fmt.Sprintf(`{"id":"p-%d","features":[%g,%g],"label":%q}`, i, at+float64(i%7)/7, at, class))
-	}
-	return payloads
-}
-
-// The names that dashboards rely on.
-var metricNames = []string{
-	"edge_messages_received_total", "edge_messages_rejected_total", "edge_messages_dropped_total", "edge_redelivered_total",
-	"edge_predictions_total", "edge_learned_total", "edge_predict_seconds", "edge_learn_seconds", "edge_store_commit_seconds",
-	"edge_queue_length", "edge_unacked_messages", "edge_pending_labels", "edge_cholesky_retries_total", "edge_batch_rollbacks_total", "edge_labels_forgotten_total",
-	"edge_prequential_accuracy", "edge_log_loss", "edge_ece", "edge_store_bytes", "edge_store_written_bytes_total", "edge_connected",
-	"edge_last_message_timestamp_seconds", "edge_build_info", "edge_label_delay_seconds", "edge_label_corrections_total", "edge_features_missing_total",
-	"edge_features_clipped_total", "edge_conformal_coverage", "edge_conformal_sets_total", "edge_conformal_sets_covered_total", "edge_queries_total", "edge_drift_level",
-}
-
-// The metrics are complete, well named, and say what the daemon says elsewhere.
-func TestMetrics(t *testing.T) {
-	b := brokertest.New(t, brokertest.Embedded)
-	s := serve(t, b.URL(), nil).ready()
-	publish(t, b.URL(), "plant/a/pump", append(pumpSamples(120), "nonsense", `{"id":"u","features":[1,2]}`)...)
-	s.await("not all is learnt", "/api/v1/models/wear", func(_ int, a string) bool {
-		return gjson.Get(a, "n").Uint() == 120 && gjson.Get(a, "version").Uint() == 120 && gjson.Get(a, "pending").Uint() == 1
-	})
-
-	code, text := s.get("/metrics")
-	if code != http.StatusOK {
-		t.Fatalf("answers %d: %s", code, text)
-	}
-	if problems, err := promlint.New(strings.NewReader(text)).Lint(); err != nil || len(problems) > 0 {
-		t.Errorf("what is served: %v %v", problems, err)
-	}
-	for _, name := range metricNames {
-		if !strings.Contains(text, "\n# TYPE "+name+" ") {
-			t.Errorf("there is no %s", name)
-		}
-	}
-	status := s.now().Models[0].Loop.Status()
-	store, err := s.store.Stats()
-	if err != nil || store.FileBytes == 0 {
-		t.Fatal(store, err)
-	}
-	for _, want := range []string{
-		`edge_connected 1`, `edge_subscribed 1`, `edge_degraded 0`,
-		`edge_messages_received_total{stream="pump"} 122`,
-		`edge_messages_rejected_total{stream="pump",reason="malformed"} 1`,
-		`edge_messages_rejected_total{stream="none",reason="unrouted"} 0`,
-		`edge_learned_total{model="wear",class="ok"} 80`, `edge_learned_total{model="wear",class="worn"} 40`,
-		`edge_pending_labels{model="wear"} 1`, `edge_queue_length{queue="in"} 0`, `edge_unacked_messages 0`,
-		`edge_predict_seconds_count{model="wear"} 121`,
-		fmt.Sprintf(`edge_prequential_accuracy{model="wear"} %v`, 1-status.Scores.Error),
-		fmt.Sprintf(`edge_log_loss{model="wear"} %v`, status.Scores.NLL),
-		fmt.Sprintf(`edge_ece{model="wear"} %v`, status.Scores.ECE),
-		fmt.Sprintf(`edge_build_info{version=%q,commit=%q,goversion=%q} 1`, s.monitor.Build.Version, s.monitor.Build.Commit, s.monitor.Build.Go),
-	} {
-		if !strings.Contains(text, "\n"+want+"\n") {
-			t.Errorf("there is no %s in\n%s", want, text)
-			return
-		}
-	}
-	for _, name := range []string{"edge_store_commit_seconds_count", "edge_learn_seconds_count{model=\"wear\"}", "go_goroutines", "process_resident_memory_bytes"} {
-		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` [1-9]`).MatchString(text) {
-			t.Errorf("%s is not above 0", name)
-		}
-	}
-	predictions := 0
-	for _, found := range regexp.MustCompile(`(?m)^edge_predictions_total\{model="wear",class="[^"]*"\} ([0-9]+)$`).FindAllStringSubmatch(text, -1) {
-		n, _ := strconv.Atoi(found[1])
-		predictions += n
-	}
-	if predictions != 121 {
-		t.Errorf("%v predictions by class, want 121", predictions)
-	}
-}
 
 // Readiness follows the broker, liveness does not.
 func TestReadiness(t *testing.T) {
@@ -267,7 +48,7 @@ func TestReadiness(t *testing.T) {
 	s.await("it is ready without a broker", "/readyz", func(code int, _ string) bool { return code == http.StatusServiceUnavailable })
 }
 
-// What is asked for from elsewhere, or too large, or not there, is refused.
+// Requests from another origin, too large ones and unknown paths are refused.
 func TestRequestsRefused(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), nil)
@@ -332,14 +113,14 @@ func TestRequestsRefused(t *testing.T) {
 	})
 }
 
-// A label given on the page teaches what one from the broker does.
+// A label from the page is learnt as one from the broker is.
 func TestLabelOnThePage(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) { c.Control.Enabled = true }).ready()
 	publish(t, b.URL(), "plant/a/pump", `{"id":"one","features":[1,2]}`, `{"id":"two","features":[2,2]}`, `{"features":[3,2]}`)
 	s.await("no samples", "/api/v1/models/wear", func(_ int, a string) bool { return len(gjson.Get(a, "samples").Array()) == 3 })
 	if _, a := s.get("/api/v1/models"); !gjson.Get(a, "control").Bool() {
-		t.Errorf("control is not said to be enabled: %s", a)
+		t.Errorf("control is not shown as enabled: %s", a)
 	}
 	asJSON := map[string]string{"Content-Type": "application/json"}
 	with := func(more map[string]string) map[string]string {
@@ -375,10 +156,10 @@ func TestLabelOnThePage(t *testing.T) {
 			t.Errorf("%s: answers %d, want %d: %s", tc.name, code, tc.want, answer)
 		}
 		if code != http.StatusOK && gjson.Get(answer, "error").String() == "" && code != http.StatusForbidden {
-			t.Errorf("%s: says no reason: %s", tc.name, answer)
+			t.Errorf("%s: no reason: %s", tc.name, answer)
 		}
-		if !brokertest.Eventually(func() bool { return s.now().Node.Stats().Learned == tc.learned }) {
-			t.Fatalf("%s: %d labels were taught, want %d", tc.name, s.now().Node.Stats().Learned, tc.learned)
+		if !brokertest.Eventually(func() bool { return s.current().Node.Stats().Learned == tc.learned }) {
+			t.Fatalf("%s: %d labels were learnt, want %d", tc.name, s.current().Node.Stats().Learned, tc.learned)
 		}
 	}
 	_, a := s.get("/api/v1/models/wear")
@@ -391,11 +172,12 @@ func TestLabelOnThePage(t *testing.T) {
 		t.Errorf("while learning is off: answers %d %s", code, answer)
 	}
 	if got := gjson.Get(a, `samples.#(seq==2)`); got.Get("learned").Bool() {
-		t.Errorf("a sample that nobody has labelled shows: %s", got)
+		t.Errorf("an unlabelled sample shows: %s", got)
 	}
 }
 
-// Whoever follows hears what is, then what changes, until the daemon stops.
+// A viewer receives the present state, then its changes, until the daemon stops.
+// Long: one stream, event by event.
 func TestEventStream(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serveTuned(t, b.URL(), nil, func(w *web.Server) { setViewers(w, w.Timeouts().ViewerReads, time.Hour) }).ready()
@@ -482,7 +264,7 @@ func TestEventStream(t *testing.T) {
 	}
 }
 
-// A port that another program has keeps nothing from being learnt.
+// If another program has the page's port, the daemon learns without the page.
 func TestPortTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -491,20 +273,20 @@ func TestPortTaken(t *testing.T) {
 	defer l.Close()
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), func(c *config.Config) { c.HTTP.Listen = l.Addr().String() })
-	publishUntil := func() bool { return s.now().Node.Stats().Subscribed }
+	publishUntil := func() bool { return s.current().Node.Stats().Subscribed }
 	if !brokertest.Eventually(publishUntil) {
 		t.Fatal("the daemon does not subscribe")
 	}
 	publish(t, b.URL(), "plant/a/pump", pumpSamples(10)...)
-	if !brokertest.Eventually(func() bool { return s.now().Models[0].Loop.Status().Scores.N == 10 }) {
+	if !brokertest.Eventually(func() bool { return s.current().Models[0].Loop.Status().Scores.N == 10 }) {
 		t.Error("nothing is learnt")
 	}
 	if !strings.Contains(s.log.String(), "will keep trying") {
-		t.Error("the log does not say so")
+		t.Error("the log does not have it")
 	}
 }
 
-// The page is one small file that asks nobody but its own server.
+// The page is one small file that requests only from its own server.
 func TestPage(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), nil)
@@ -531,21 +313,4 @@ func TestPage(t *testing.T) {
 	if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Error("a browser may guess the type")
 	}
-}
-
-type lockedLog struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

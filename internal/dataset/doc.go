@@ -1,4 +1,16 @@
-// Package dataset reads labelled samples: a File row after row in bounded
-// memory, as a stream is taught and replayed; a Table at once, for training in
-// many passes and for splits; and the simulated sensors of Waveform.
+// Package dataset reads labelled samples.
+//
+// A File is read row after row in bounded memory, as a stream is learnt and
+// replayed; a Table is held in memory, for several passes and for splits; a
+// Waveform simulates the sensors of the demo. File and Waveform are Rows; a Part
+// of a Table is the samples of offline training.
+//
+//	file.go       File: the rows of a CSV file
+//	text.go       encoding, separator, comments and header of a file
+//	format.go     Format: the meaning of the columns; options.go has it from flags
+//	selection.go  Selection: first rows, shuffle; ReadAll
+//	summary.go    Summary: rows, classes and gaps of a file, in one pass
+//	table.go      Table, Part; idx.go and gaps.go belong to it: images,
+//	              missing values
+//	waveform.go   Waveform
 package dataset

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,23 +15,23 @@ import (
 
 // Row is one labelled sample of a data file.
 type Row struct {
-	Number int // 1, 2, 3, … in the order in which the rows are taught
+	Number int // 1, 2, 3, … in the order in which the rows are read
 	X      []float64
 	Label  string
 }
 
-// Rows is where samples come from. Next fills row, whose X it may reuse, and
-// returns io.EOF after the last one.
+// Rows is a source of samples. Next fills row, whose X it may reuse, and returns
+// io.EOF after the last one.
 type Rows interface {
 	Next(row *Row) error
 }
 
-// maxRecord bounds one line of a data file, so that a file that is no table
-// (or that opens a quote and never closes it) cannot fill the memory.
+// maxRecord bounds one line of a data file, so that a file that is no table, or
+// that opens a quote and never closes it, cannot fill the memory.
 const maxRecord = 4 << 20
 
 // File reads a CSV file row after row in bounded memory. The label may be any
-// text; features are numbers, NaN where one is missing.
+// text; features are numbers, NaN for a missing one.
 type File struct {
 	Name     string   // of the file, without folder, .gz and .csv
 	Features []string // D names, in the order of a row's X
@@ -42,20 +41,20 @@ type File struct {
 	file    io.Closer
 	budget  *recordLimit
 	csv     *csv.Reader
-	names   []string // of the columns; nil: there is no header
-	first   []string // line, which Next has not given yet; nil: none
+	names   []string // of the columns; nil: no header
+	first   []string // line, to be returned by Next; nil: none
 	roles   []int    // of each column: the index of a feature, ignored or label
-	decimal rune     // of the numbers; 0: none was broken so far
+	decimal rune     // sign of the numbers; 0: no number had a fraction so far
 	fixed   bool     // decimal was given
 	wanted  bool     // the features are those of a model: none can be left out
 	number  int
 }
 
 // Open opens path and reads its header.
-func Open(path string, f Format) (*File, error) { return OpenOr(path, nil, f) }
+func Open(path string, f Format) (*File, error) { return OpenInput(path, nil, f) }
 
-// OpenOr opens path, or takes in for -.
-func OpenOr(path string, in io.Reader, f Format) (*File, error) {
+// OpenInput opens path, or reads from in, if it is not nil, for the path "-".
+func OpenInput(path string, in io.Reader, f Format) (*File, error) {
 	file := io.NopCloser(in)
 	if path == "-" && in != nil {
 		path = "standard input"
@@ -75,13 +74,14 @@ func OpenOr(path string, in io.Reader, f Format) (*File, error) {
 	return d, nil
 }
 
-// newFile finds out how r is written and reads its header. Error messages call it path.
+// newFile detects the format of r and reads its header. path is its name in error
+// messages.
 func newFile(r io.Reader, path string, f Format) (*File, error) {
 	text, start, err := openText(r, path)
 	if err != nil {
 		return nil, err
 	}
-	d := &File{Name: baseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil}
+	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil}
 	sep := f.Separator
 	if sep == 0 {
 		sep = findSeparator(start)
@@ -105,11 +105,8 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	return d, err
 }
 
-// NameOf is what a file of that path is called, as File.Name.
-func NameOf(path string) string { return baseName(path) }
-
-// Has reports whether path has the columns that f names.
-func Has(path string, f Format) bool {
+// HasColumns reports whether the file at path has the columns that f names.
+func HasColumns(path string, f Format) bool {
 	d, err := Open(path, f)
 	if err != nil {
 		return false
@@ -118,13 +115,13 @@ func Has(path string, f Format) bool {
 	return true
 }
 
-// baseName is the base name of path without its endings.
-func baseName(path string) string {
+// BaseName returns the base name of path without .gz and .csv, as in File.Name.
+func BaseName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
 }
 
-// header reads the names of the columns. A separator at the end of the line
-// begins none.
+// header reads the names of the columns and returns their number. A separator at
+// the end of the line begins no column.
 func (d *File) header() (width int, err error) {
 	names, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
@@ -144,7 +141,8 @@ func (d *File) header() (width int, err error) {
 	return len(names), nil
 }
 
-// begin reads the first line of a file that has no header, and keeps it for Next.
+// begin reads the first line of a file without a header, keeps it for Next, and
+// returns its number of columns.
 func (d *File) begin() (width int, err error) {
 	first, err := d.csv.Read()
 	if errors.Is(err, io.EOF) {
@@ -161,6 +159,7 @@ func (d *File) begin() (width int, err error) {
 	return n, nil
 }
 
+// empty returns the error of a file without a line.
 func (d *File) empty() error {
 	return fmt.Errorf("%s: the file is empty; want one sample a line, and a header line before them", d.path)
 }
@@ -183,12 +182,12 @@ func (d *File) Next(row *Row) error {
 		case missing(cell):
 			row.X[role] = math.NaN()
 		default:
-			v, why := d.value(cell)
-			if why != "" {
+			v, reason := d.value(cell)
+			if reason != "" {
 				if !d.wanted {
-					why += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
+					reason += fmt.Sprintf("; --ignore %s leaves the column out", d.flagWord(i))
 				}
-				return d.at(i, fmt.Sprintf("column %s: %s", d.column(i), why))
+				return d.at(i, fmt.Sprintf("column %s: %s", d.column(i), reason))
 			}
 			row.X[role] = v
 		}
@@ -199,7 +198,7 @@ func (d *File) Next(row *Row) error {
 }
 
 // record reads the cells of the next line that is no comment. Empty cells at its
-// end, beyond the columns, are none.
+// end, beyond the columns, are dropped.
 func (d *File) record() ([]string, error) {
 	for {
 		record := d.first
@@ -232,7 +231,7 @@ func (d *File) record() ([]string, error) {
 	}
 }
 
-// separatorWord names a separator.
+// separatorWord returns a separator for an error message.
 func separatorWord(sep rune) string {
 	if sep == '\t' {
 		return "tabs"
@@ -240,9 +239,9 @@ func separatorWord(sep rune) string {
 	return string(sep)
 }
 
-// value reads a number; why is not empty if it is none. The first number with a
-// fraction fixes the decimal sign of the file.
-func (d *File) value(cell string) (v float64, why string) {
+// value reads a number, or returns the reason that it is none. The first number
+// with a fraction determines the decimal sign of the file.
+func (d *File) value(cell string) (v float64, reason string) {
 	point, comma := strings.ContainsRune(cell, '.'), strings.ContainsRune(cell, ',')
 	text := cell
 	if comma && !point {
@@ -278,7 +277,7 @@ func (d *File) Close() error {
 	return d.file.Close()
 }
 
-// column is a column in an error message.
+// column returns the name or number of a column for an error message.
 func (d *File) column(i int) string {
 	if d.names == nil {
 		return strconv.Itoa(i + 1)
@@ -286,7 +285,7 @@ func (d *File) column(i int) string {
 	return shorten(d.names[i])
 }
 
-// flagWord is how a flag names a column.
+// flagWord returns the name or number of a column as a flag accepts it.
 func (d *File) flagWord(i int) string {
 	if d.names == nil || d.names[i] == "" || strings.ContainsAny(d.names[i], " ,\"'$`\\") || len(d.names[i]) > 40 {
 		return strconv.Itoa(i + 1)
@@ -294,12 +293,13 @@ func (d *File) flagWord(i int) string {
 	return d.names[i]
 }
 
+// at returns an error with the position of a field of the current line.
 func (d *File) at(field int, problem string) error {
 	line, column := d.csv.FieldPos(field)
 	return fmt.Errorf("%s:%d:%d: %s", d.path, line, column, problem)
 }
 
-// explain adds the file, and the way out, to an error of the reader below.
+// explain adds file and position to an error of the CSV reader.
 func (d *File) explain(err error) error {
 	var parse *csv.ParseError
 	switch {
@@ -311,7 +311,7 @@ func (d *File) explain(err error) error {
 	return fmt.Errorf("%s: %w", d.path, err)
 }
 
-// shorten quotes a field for an error message.
+// shorten quotes at most 40 bytes of a field, for an error message.
 func shorten(s string) string {
 	const most = 40
 	if len(s) > most {
@@ -322,7 +322,7 @@ func shorten(s string) string {
 
 var errRecordTooLong = fmt.Errorf("a line is longer than %d MiB; is this a CSV file?", maxRecord>>20)
 
-// recordLimit refuses to read more than left bytes; Next refills it.
+// recordLimit returns an error once left bytes are read; Next resets left.
 type recordLimit struct {
 	r    io.Reader
 	left int
@@ -335,156 +335,4 @@ func (l *recordLimit) Read(p []byte) (int, error) {
 	n, err := l.r.Read(p[:min(len(p), l.left)])
 	l.left -= n
 	return n, err
-}
-
-// Selection says which rows of a file are taught, and in which order.
-type Selection struct {
-	First   int     // at most so many; 0: all
-	Shuffle *uint64 // seed of a permutation of the whole file; nil: in file order
-	Within  []int   // sizes of consecutive batches that are each shuffled in themselves; nil: no batches
-}
-
-// Of returns the selected rows of d. Without a shuffle they are read as they
-// are needed; with one, the whole file is held in memory.
-func (s Selection) Of(d *File) (Rows, error) {
-	var rows Rows = d
-	if s.Shuffle != nil {
-		all, err := ReadAll(d)
-		if err != nil {
-			return nil, err
-		}
-		batches := []int{len(all)}
-		if s.Within != nil {
-			batches = s.Within
-			sum := 0
-			for _, n := range batches {
-				sum += n
-			}
-			if sum != len(all) {
-				return nil, fmt.Errorf("%s: the batch sizes add up to %d rows, the file has %d", d.path, sum, len(all))
-			}
-		}
-		rng := rand.New(rand.NewPCG(*s.Shuffle, 0))
-		rest := all
-		for _, n := range batches {
-			batch := rest[:n]
-			rest = rest[n:]
-			rng.Shuffle(n, func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
-		}
-		rows = &heldRows{rows: all}
-	}
-	if s.First > 0 {
-		rows = &firstRows{Rows: rows, left: s.First}
-	}
-	return rows, nil
-}
-
-// maxValues bounds what is read into memory: 2 GiB of numbers.
-const maxValues = 1 << 28
-
-var errTooManyValues = fmt.Errorf("more than %d numbers, which would not fit into memory: give fewer rows or --columns", maxValues)
-
-// ReadAll reads what is left of rows.
-func ReadAll(rows Rows) ([]Row, error) {
-	var all []Row
-	for values := 0; ; {
-		var row Row
-		err := rows.Next(&row)
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if values += len(row.X); values > maxValues {
-			return nil, errTooManyValues
-		}
-		all = append(all, row)
-	}
-}
-
-// heldRows gives rows that are in memory, numbered in their order.
-type heldRows struct {
-	rows []Row
-	next int
-}
-
-func (h *heldRows) Next(row *Row) error {
-	if h.next == len(h.rows) {
-		return io.EOF
-	}
-	from := &h.rows[h.next]
-	h.next++
-	row.Number, row.X, row.Label = h.next, append(row.X[:0], from.X...), from.Label
-	return nil
-}
-
-// firstRows ends a stream of rows early.
-type firstRows struct {
-	Rows
-	left int
-}
-
-func (f *firstRows) Next(row *Row) error {
-	if f.left == 0 {
-		return io.EOF
-	}
-	f.left--
-	return f.Rows.Next(row)
-}
-
-// Census is what one pass over a file finds out.
-type Census struct {
-	Rows    int
-	Classes []string // sorted
-	Gaps    int      // rows that lack a feature or a label
-}
-
-// maxClasses bounds what a census remembers: more classes than any model may have.
-const maxClasses = 1000
-
-// TakeCensus counts the rows of a file and collects its labels.
-func TakeCensus(path string, f Format) (Census, error) {
-	d, err := Open(path, f)
-	if err != nil {
-		return Census{}, err
-	}
-	defer d.Close()
-	seen, gaps := map[string]bool{}, 0
-	var row Row
-	for {
-		err := d.Next(&row)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return Census{}, err
-		}
-		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
-			gaps++
-		}
-		if row.Label == "" {
-			continue
-		}
-		if seen[row.Label] = true; len(seen) > maxClasses {
-			return Census{}, tooManyClasses(path, f.Label)
-		}
-	}
-	if d.number == 0 {
-		return Census{}, fmt.Errorf("%s: a header and no rows", path)
-	}
-	c := Census{Rows: d.number, Gaps: gaps}
-	for class := range seen {
-		c.Classes = append(c.Classes, class)
-	}
-	slices.Sort(c.Classes)
-	return c, nil
-}
-
-func tooManyClasses(path, label string) error {
-	column := "last column"
-	if label != "" {
-		column = "column " + strconv.Quote(label)
-	}
-	return fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column", path, maxClasses, column)
 }

@@ -121,15 +121,15 @@ func TestDatasetGzip(t *testing.T) {
 	if err := os.WriteFile(path, gzipped(t, text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	census, err := TakeCensus(path, Format{})
+	summary, err := Summarize(path, Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Census{Rows: 60, Classes: []string{"class0", "class1", "class2"}}
-	if diff := cmp.Diff(want, census); diff != "" {
-		t.Errorf("census (-want +got):\n%s", diff)
+	want := Summary{Rows: 60, Classes: []string{"class0", "class1", "class2"}}
+	if diff := cmp.Diff(want, summary); diff != "" {
+		t.Errorf("summary (-want +got):\n%s", diff)
 	}
-	if name := baseName(path); name != "table" {
+	if name := BaseName(path); name != "table" {
 		t.Errorf("name %q, want table", name)
 	}
 	whole, err := os.ReadFile(path)
@@ -140,7 +140,7 @@ func TestDatasetGzip(t *testing.T) {
 	if err := os.WriteFile(cut, whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := TakeCensus(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := Summarize(cut, Format{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a cut file gives %v, want an unexpected end", err)
 	}
 }
@@ -148,7 +148,7 @@ func TestDatasetGzip(t *testing.T) {
 func TestSelection(t *testing.T) {
 	const text = "x,label\n1,a\n2,a\n3,a\n4,b\n5,b\n6,b\n7,b\n"
 	seed := func(n uint64) *uint64 { return &n }
-	taught := func(t *testing.T, s Selection) []float64 {
+	selected := func(t *testing.T, s Selection) []float64 {
 		t.Helper()
 		d, err := newFile(strings.NewReader(text), "data.csv", Format{})
 		if err != nil {
@@ -175,27 +175,27 @@ func TestSelection(t *testing.T) {
 		return x
 	}
 	whole := []float64{1, 2, 3, 4, 5, 6, 7}
-	if got := taught(t, Selection{}); !slices.Equal(got, whole) {
+	if got := selected(t, Selection{}); !slices.Equal(got, whole) {
 		t.Errorf("everything: %v", got)
 	}
-	if got := taught(t, Selection{First: 3}); !slices.Equal(got, whole[:3]) {
+	if got := selected(t, Selection{First: 3}); !slices.Equal(got, whole[:3]) {
 		t.Errorf("first 3: %v", got)
 	}
-	if got := taught(t, Selection{First: 30}); !slices.Equal(got, whole) {
+	if got := selected(t, Selection{First: 30}); !slices.Equal(got, whole) {
 		t.Errorf("first 30 of 7: %v", got)
 	}
-	one, again, two := taught(t, Selection{Shuffle: seed(1)}), taught(t, Selection{Shuffle: seed(1)}), taught(t, Selection{Shuffle: seed(2)})
+	one, again, two := selected(t, Selection{Shuffle: seed(1)}), selected(t, Selection{Shuffle: seed(1)}), selected(t, Selection{Shuffle: seed(2)})
 	if !slices.Equal(one, again) || slices.Equal(one, two) || slices.Equal(one, whole) {
 		t.Errorf("shuffles by seeds 1, 1, 2: %v, %v, %v", one, again, two)
 	}
-	if got := taught(t, Selection{Shuffle: seed(1), First: 4}); !slices.Equal(got, one[:4]) {
+	if got := selected(t, Selection{Shuffle: seed(1), First: 4}); !slices.Equal(got, one[:4]) {
 		t.Errorf("first 4 of shuffle 1 are %v, want %v", got, one[:4])
 	}
 	slices.Sort(one)
 	if !slices.Equal(one, whole) {
 		t.Errorf("the shuffle is no permutation: %v", one)
 	}
-	within := taught(t, Selection{Shuffle: seed(5), Within: []int{3, 4}})
+	within := selected(t, Selection{Shuffle: seed(5), Within: []int{3, 4}})
 	slices.Sort(within[:3])
 	slices.Sort(within[3:])
 	if !slices.Equal(within, whole) {
@@ -207,7 +207,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// Many columns are read; too many are refused before they take time.
+// Many columns are read; more than maxColumns are refused at once.
 func TestManyColumns(t *testing.T) {
 	table := func(n int) string {
 		var head, row strings.Builder
@@ -234,7 +234,7 @@ func TestManyColumns(t *testing.T) {
 	}
 }
 
-// wide is text as UTF-16.
+// wide returns text as UTF-16.
 func wide(text string, big bool) string {
 	var b []byte
 	for _, u := range utf16.Encode([]rune(text)) {
@@ -267,7 +267,7 @@ func FuzzDataset(f *testing.F) {
 				if len(err.Error()) > 2000 {
 					t.Fatalf("an error of %d bytes", len(err.Error()))
 				}
-				continue // refusing is fine; panicking or accepting what is no sample is not
+				continue // an error is fine; a panic or an invalid sample is not
 			}
 			var row Row
 			for d.Next(&row) == nil {

@@ -7,48 +7,48 @@ import (
 	"strings"
 )
 
-// Format is how a data file is written, and the meaning of its columns. The zero
-// value is found out from the file; its label is the last column, and all
-// others are features.
+// Format is the syntax of a data file and the meaning of its columns. With the
+// zero value the syntax is detected; the label is the last column, and all others
+// are features.
 //
-// A column is given by its name or, where none is called so, by its number, 1
+// A column is given by its name or, if no column has that name, by its number, 1
 // being the first; 3-7 are five columns.
 type Format struct {
 	Label     string   // the label's column; "": the last one
-	Unlabeled bool     // there is no label unless Label names it
+	Unlabeled bool     // the file has no label unless Label names it
 	Columns   []string // of the features, in their order; nil: all but the label
 	Ignore    []string // columns that are left out
 	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
-	Decimal   rune     // '.' or ','; 0: whichever the first broken number has
+	Decimal   rune     // '.' or ','; 0: whichever the first number with a fraction has
 	Header    Header   // whether the first line names the columns
 
-	// Features are the names of those that a model wants, in its order; nil: all.
-	// Other columns are left out. They are found by name, or by their order where
-	// Columns lists as many or the file has no header.
+	// Features are the names of a model's features, in its order; nil: all columns.
+	// Other columns are left out. They are matched by name, or by order if Columns
+	// lists as many or the file has no header.
 	Features []string
 }
 
-// Header is whether the first line names the columns.
+// Header selects whether the first line names the columns.
 type Header string
 
-// A header is found by itself, or is there or is not there.
+// The values of Header.
 const (
-	HeaderAuto Header = ""
+	HeaderAuto Header = "" // detected
 	HeaderYes  Header = "yes"
 	HeaderNo   Header = "no"
 )
 
-// What a column is, apart from the index of a feature.
+// Roles of a column, besides the index of a feature.
 const (
 	ignored = -1
 	label   = -2
 )
 
-// maxColumns bounds what a header can make the memory hold.
+// maxColumns bounds the memory that a header can take.
 const maxColumns = 100000
 
-// choose returns the role of each column. names are those of the header; nil: there is
-// none, and width columns. It returns the names of the features.
+// choose returns the role of each column and the names of the features. names are
+// those of the header, nil without one; width is the number of columns.
 func (f Format) choose(path string, names []string, width int) (roles []int, features []string, err error) {
 	c := chooser{path: path, names: names, width: width, roles: make([]int, width)}
 	for i := range c.roles {
@@ -91,7 +91,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	}
 	if len(picked) == 0 {
 		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label. "+
-			"The separator between the cells was found by itself; --separator gives another", path)
+			"The separator between the cells was detected; --separator gives another", path)
 	}
 	if f.Features != nil {
 		if picked, err = c.match(f, picked); err != nil {
@@ -127,12 +127,12 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 // chooser finds columns by name or number.
 type chooser struct {
 	path  string
-	names []string // nil: there is no header
+	names []string // nil: no header
 	width int
 	roles []int
 }
 
-// word is a column in an error message.
+// word returns a column for an error message.
 func (c *chooser) word(at int) string {
 	if c.names != nil && c.names[at] != "" {
 		return "column " + shorten(c.names[at])
@@ -163,7 +163,7 @@ func (c *chooser) find(flag string, words []string) (at []int, err error) {
 	return at, nil
 }
 
-// columnNumbers reads 3, or 3-7.
+// columnNumbers parses a number, 3, or a range, 3-7.
 func columnNumbers(word string) (first, last int, ok bool) {
 	from, to, several := strings.Cut(word, "-")
 	first, err := strconv.Atoi(from)
@@ -178,7 +178,7 @@ func columnNumbers(word string) (first, last int, ok bool) {
 	return first, last, true
 }
 
-// match returns which of the picked columns are the features of a model.
+// match returns the columns, of those picked, that are the features of a model.
 func (c *chooser) match(f Format, picked []int) ([]int, error) {
 	by := make(map[string]int, len(picked))
 	for _, at := range picked {
@@ -215,7 +215,7 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 	return nil, fmt.Errorf("%s: the model has features that are no columns of the file: %s; the columns are %s", c.path, listed(missing), listed(there))
 }
 
-// listed writes names for an error message, bounded.
+// listed returns at most 20 names, for an error message.
 func listed(names []string) string {
 	const most = 20
 	if len(names) > most {

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Lacking returns the rows that lack some features, and those that lack all.
+// Lacking returns the rows that lack at least one feature, and those that lack
+// all.
 func (t *Table) Lacking() (some, all []int) {
 	if t.pixels != nil {
 		return nil, nil
@@ -28,7 +29,7 @@ func (t *Table) Lacking() (some, all []int) {
 	return some, all
 }
 
-// Drop takes rows, in ascending order, out of the table. Classes stay.
+// Drop removes rows, given in ascending order, from the table. Classes stay.
 func (t *Table) Drop(rows []int) {
 	if len(rows) == 0 {
 		return
@@ -46,8 +47,8 @@ func (t *Table) Drop(rows []int) {
 	t.LeftOut += len(rows)
 }
 
-// Impute puts the mean of a feature in the place of what is missing of it. A row
-// without any feature stays as it is.
+// Impute replaces each missing value by the mean of its feature. A row without
+// any feature stays unchanged.
 func (t *Table) Impute() {
 	some, all := t.Lacking()
 	d := len(t.Features)

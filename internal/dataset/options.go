@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Options are the format of a data file and the meaning of its columns, as flags
-// give them. Check completes Format.
+// Options are a Format and the flags that complete it. Call Check once they are
+// parsed.
 type Options struct {
 	Format
 	HeaderWord    string // yes, no or auto
 	SeparatorWord string // one character, or its name; "": the one that the file has
 	DecimalWord   string // point or comma; "": the one that the file has
 
-	warned map[string]bool // files without a header, by their paths
+	warned map[string]bool // paths of files without a header
 }
 
-// Check completes the format once the flags are parsed.
+// Check validates the flags and sets the fields of Format.
 func (d *Options) Check() error {
 	switch d.HeaderWord {
 	case "yes", "no":
@@ -51,15 +51,15 @@ func (d *Options) Check() error {
 	return nil
 }
 
-// Of is the format of a file whose columns are these features of a model; nil: of
-// a file whose columns are the features.
+// Of returns the format of a file for a model with these features; with nil, for
+// a model whose features are the columns.
 func (d *Options) Of(features []string) Format {
 	f := d.Format
 	f.Features = features
 	return f
 }
 
-// Warn writes, once for each file, that no header was found.
+// Warn writes a warning, once for each file, that no header was detected.
 func (d *Options) Warn(w io.Writer, path string, file *File) {
 	if file.Header || d.HeaderWord != "auto" || d.warned[path] {
 		return
@@ -72,7 +72,7 @@ func (d *Options) Warn(w io.Writer, path string, file *File) {
 		path, first(file.Features))
 }
 
-// first writes the first names of a list.
+// first returns the first names of a list.
 func first(names []string) string {
 	const most = 3
 	if len(names) > most {

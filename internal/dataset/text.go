@@ -14,7 +14,8 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// sampled is how much of a file is looked at to find out how it is written.
+// sampled is the size of the beginning of a file from which its format is
+// detected.
 const sampled = 256 << 10
 
 // openText returns the text of a data file, as UTF-8 with \n at the end of each
@@ -37,7 +38,7 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 		wide := unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder()
 		buf = bufio.NewReaderSize(transform.NewReader(buf, wide), sampled)
 	}
-	head, _ := buf.Peek(sampled) // what fails here fails again when it is read
+	head, _ := buf.Peek(sampled) // an error here occurs again when the text is read
 	if bytes.ContainsRune(head, '\r') && !bytes.ContainsRune(head, '\n') {
 		buf = bufio.NewReaderSize(&carriageReturns{buf}, sampled)
 		head, _ = buf.Peek(sampled)
@@ -45,7 +46,7 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 	return buf, string(head), nil
 }
 
-// carriageReturns reads \n in the place of \r.
+// carriageReturns is a reader that replaces \r by \n.
 type carriageReturns struct{ r io.Reader }
 
 func (c *carriageReturns) Read(p []byte) (int, error) {
@@ -58,11 +59,12 @@ func (c *carriageReturns) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// separators are those that are found, the least likely part of a cell first:
-// a comma is a decimal sign where a semicolon separates.
+// separators are the detected separators, the least likely part of a cell first:
+// a comma is a decimal sign in a file separated by semicolons.
 const separators = "\t;|,"
 
-// findSeparator returns what most lines have as often as the first one.
+// findSeparator returns the separator that gives most lines as many cells as the
+// first one.
 func findSeparator(start string) rune {
 	best, score := ',', 0.0
 	for _, sep := range separators {
@@ -83,9 +85,9 @@ func findSeparator(start string) rune {
 	return best
 }
 
-// cellCounts returns how many cells the first lines of a text have, and whether
-// lines that begin with # are comments: at least one has another number of
-// cells than the first line that does not.
+// cellCounts returns the numbers of cells of the first lines of a text, and
+// whether lines that begin with # are comments: at least one of them has another
+// number of cells than the first line without #.
 func cellCounts(text string, sep byte) (counts []int, comments bool) {
 	const enough = 100
 	var hashes []int
@@ -126,13 +128,13 @@ func cellCounts(text string, sep byte) (counts []int, comments bool) {
 	return counts, comments
 }
 
-// newCSV reads the cells of text.
+// newCSV returns a reader of the cells of text.
 func newCSV(text io.Reader, sep rune, comments bool) *csv.Reader {
 	c := csv.NewReader(text)
 	c.Comma = sep
 	c.ReuseRecord = true
 	c.FieldsPerRecord = -1
-	c.TrimLeadingSpace = sep != '\t' && sep != ' ' // which would take empty cells for space
+	c.TrimLeadingSpace = sep != '\t' && sep != ' ' // where trimming would drop empty cells
 	if comments && sep != '#' {
 		c.Comment = '#'
 	}
@@ -159,7 +161,8 @@ func hasHeader(start string, sep rune, comments bool) bool {
 	return inFirst < inSecond
 }
 
-// numbers counts the cells that are numbers, and those that are not missing.
+// numbers returns the number of cells that are numbers, and of those that are not
+// missing.
 func numbers(record []string) (n, cells int) {
 	for _, cell := range record {
 		cell = strings.TrimSpace(cell)
@@ -174,7 +177,7 @@ func numbers(record []string) (n, cells int) {
 	return n, cells
 }
 
-// missing reports whether a cell stands for a value that is not there.
+// missing reports whether a cell stands for a missing value.
 func missing(cell string) bool {
 	if cell == "" {
 		return true
@@ -189,7 +192,8 @@ func missing(cell string) bool {
 	return false
 }
 
-// unlabelled reports whether a cell of the label's column stands for no label. Words that may well be classes, such as none and unknown, are labels.
+// unlabelled reports whether a cell of the label's column stands for no label.
+// Words that may be classes, such as none and unknown, are labels.
 func unlabelled(cell string) bool {
 	switch cell {
 	case "", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "?":

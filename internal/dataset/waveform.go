@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Waveform simulates the sensors of the demo: an endless stream of the
+// Waveform simulates the sensors of the demo: an endless stream of samples of the
 // waveform problem,
 //
 //	x_i = u·h_a(i) + (1−u)·h_b(i) + N(0, 1),   i = 1..21,   u uniform in [0, 1],
@@ -21,24 +21,24 @@ import (
 // Trees", 1984, Section 2.6.2.
 type Waveform struct {
 	rng    *rand.Rand
-	Number int
+	Number int // of the last sample
 }
 
+// WaveformFeatures is the number of features of a Waveform.
 const WaveformFeatures = 21
 
-// BayesError is that of the classifier that knows the generator, by drawing 10⁷
-// samples.
+// BayesError is the error of the optimal classifier, estimated from 10⁷ samples.
 const BayesError = 0.133
 
-// waveformPairs are the triangles that each class combines.
+// waveformPairs are the indices of the two triangles of each class.
 var waveformPairs = [3][2]int{{0, 1}, {0, 2}, {1, 2}}
 
-// NewWaveform returns a stream that seed determines.
+// NewWaveform returns the stream of a seed.
 func NewWaveform(seed uint64) *Waveform {
 	return &Waveform{rng: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Features names the 21 inputs.
+// Features returns the names of the features.
 func (w *Waveform) Features() []string {
 	names := make([]string, WaveformFeatures)
 	for i := range names {
@@ -47,10 +47,10 @@ func (w *Waveform) Features() []string {
 	return names
 }
 
-// Classes names the three classes, as the published data sets do.
+// Classes returns the names of the three classes in the published data sets.
 func (w *Waveform) Classes() []string { return []string{"0", "1", "2"} }
 
-// Next draws the next sample; it never ends.
+// Next draws the next sample. It never returns an error.
 func (w *Waveform) Next(row *Row) error {
 	class := w.rng.IntN(3)
 	pair, u := waveformPairs[class], w.rng.Float64()
@@ -63,7 +63,7 @@ func (w *Waveform) Next(row *Row) error {
 	return nil
 }
 
-// triangle is h1, h2 or h3 (which = 0, 1, 2) at i.
+// triangle returns h1, h2 or h3 (which = 0, 1, 2) at i.
 func triangle(which, i int) float64 {
 	centre := [3]int{11, 15, 7}[which]
 	return float64(max(6-max(i-centre, centre-i), 0))

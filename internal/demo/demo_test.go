@@ -12,20 +12,20 @@ import (
 	"edge/stream"
 )
 
-// slowLearner takes a minute for each group of ten samples that it is handed.
+// slowLearner takes a minute for each group of ten samples.
 type slowLearner struct {
-	groups int // still to be learnt
+	groups int // not yet learnt
 	status online.Status
 }
 
-// A demo waits for a learner that is busy, be it for minutes, and not for rows
-// that nobody has handed to it.
+// The demo waits for a busy learner, even for minutes, but not for rows that the
+// learner never receives.
 func TestDemoWaitsForTheLearner(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rows uint64
 		took time.Duration
 	}{
-		"all are judged": {30, 3 * time.Minute}, "two are refused": {32, 3*time.Minute + learntWait},
+		"all are scored": {30, 3 * time.Minute}, "two are refused": {32, 3*time.Minute + learntWait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestDemoWaitsForTheLearner(t *testing.T) {
 	}
 }
 
-// A demo on a busy machine may end before its last samples are learnt; nothing
-// else may go wrong.
+// A demo on a busy machine may end before its last samples are learnt; any other
+// error is reported.
 func TestUnfinishedDemo(t *testing.T) {
 	late := exit.With(exit.Runtime, stream.ErrUnfinished)
 	broken := exit.With(exit.Store, errors.New("the disk is gone"))

@@ -13,16 +13,16 @@ import (
 	"edge/stream"
 )
 
-// view shows a running demo: lines that are rewritten on a terminal, a line now
-// and then elsewhere.
+// view shows the figures of a running demo: lines that are rewritten on a
+// terminal, one line every plainEvery elsewhere.
 type view struct {
 	out     io.Writer
-	live    bool // a terminal
-	muted   bool
+	live    bool // out is a terminal
+	muted   bool // print nothing
 	sensors *sensors
 	start   time.Time
-	drawn   int // lines on the screen that the next update rewrites
-	errors  []float64
+	drawn   int       // lines that the next update rewrites
+	errors  []float64 // of the window, for the sparkline
 	last    uint64    // samples at the last update
 	at      time.Time // of the last update
 	rate    float64   // samples a second, smoothed
@@ -32,19 +32,20 @@ type view struct {
 }
 
 const (
-	lookEvery        = 250 * time.Millisecond
+	updateEvery      = 250 * time.Millisecond
 	plainEvery       = 2 * time.Second
-	keptErrors       = 1024 // for the sparkline; every other goes when they are so many
+	keptErrors       = 1024 // for the sparkline; when full, every other one is dropped
 	shownPredictions = 5
 	sparkWidth       = 40
 	viewWidth        = 78
 )
 
+// newView returns the view of sensors on out.
 func newView(out io.Writer, s *sensors) *view {
 	return &view{out: out, live: terminal.IsTerminal(out), sensors: s, start: time.Now(), at: time.Now()}
 }
 
-// predicted remembers a prediction. The daemon calls it; it does not wait.
+// predicted stores a prediction. The daemon calls it; it does not wait.
 func (v *view) predicted(p *stream.Prediction) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -56,7 +57,7 @@ func (v *view) predicted(p *stream.Prediction) {
 	v.predictions = append(v.predictions, kept)
 }
 
-// begin says what is about to be seen.
+// begin prints the addresses of broker and page.
 func (v *view) begin(broker, page string) {
 	if v.muted {
 		return
@@ -64,16 +65,16 @@ func (v *view) begin(broker, page string) {
 	port := broker[strings.LastIndex(broker, ":")+1:]
 	fmt.Fprintf(v.out, "edge demo: %s, %d features, %d classes; broker on %s\n", v.sensors.name, len(v.sensors.features), len(v.sensors.classes), broker)
 	if page != "" {
-		what := ""
+		hint := ""
 		if v.sensors.labels < 1 {
-			what = fmt.Sprintf(" (%.0f %% of the samples bring their label; label others there)", 100*v.sensors.labels)
+			hint = fmt.Sprintf(" (%.0f %% of the samples bring their label; label others there)", 100*v.sensors.labels)
 		}
-		fmt.Fprintf(v.out, "look at it: %s%s\n", page, what)
+		fmt.Fprintf(v.out, "look at it: %s%s\n", page, hint)
 	}
 	fmt.Fprintf(v.out, "watch it: mosquitto_sub -p %s -t 'edge/#' -v    end it: Ctrl-C\n", port)
 }
 
-// update shows the newest status.
+// update shows a status.
 func (v *view) update(s *online.Status) {
 	if v.muted || !v.live && time.Since(v.at) < plainEvery {
 		return
@@ -82,6 +83,7 @@ func (v *view) update(s *online.Status) {
 	v.draw(s)
 }
 
+// draw prints a status, on a terminal over the previous one.
 func (v *view) draw(s *online.Status) {
 	if !v.live {
 		fmt.Fprintln(v.out, v.plain(s))
@@ -98,7 +100,7 @@ func (v *view) draw(s *online.Status) {
 	}
 	var b strings.Builder
 	if v.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J", v.drawn) // up, and clear what is below
+		fmt.Fprintf(&b, "\x1b[%dA\r\x1b[J", v.drawn) // up, and clear to the end of the screen
 	}
 	lines := v.lines(s)
 	v.drawn = len(lines)
@@ -111,7 +113,7 @@ func (v *view) draw(s *online.Status) {
 	io.WriteString(v.out, b.String())
 }
 
-// measure keeps the rate, smoothed over a few updates.
+// measure updates the rate, smoothed over a few updates.
 func (v *view) measure(samples uint64) {
 	now := time.Now()
 	if d := now.Sub(v.at).Seconds(); d > 0.1 {
@@ -124,7 +126,7 @@ func (v *view) measure(samples uint64) {
 	}
 }
 
-// plain is a status on one line.
+// plain returns a status on one line.
 func (v *view) plain(s *online.Status) string {
 	sc, last := s.Scores, s.Scores.Window
 	line := fmt.Sprintf("%3.0fs  %6d samples  %5.0f/s  error %s (last %d: %s)  log loss %s",
@@ -137,7 +139,7 @@ func (v *view) plain(s *online.Status) string {
 	return line
 }
 
-// lines are a status for a terminal.
+// lines returns a status for a terminal.
 func (v *view) lines(s *online.Status) []string {
 	sc := s.Scores
 	lines := []string{
@@ -155,7 +157,7 @@ func (v *view) lines(s *online.Status) []string {
 	return lines
 }
 
-// predictionWords is a prediction on part of a line.
+// predictionWords returns a prediction in short.
 func predictionWords(p *stream.Prediction) string {
 	if p.Class < 0 {
 		return p.ID + ": no class known yet"
@@ -170,7 +172,7 @@ func predictionWords(p *stream.Prediction) string {
 	return words + ", was " + p.Label
 }
 
-// end shows the last status and leaves the screen to what comes next.
+// end shows the last status; later output goes below it.
 func (v *view) end(s *online.Status) {
 	if !v.muted {
 		v.draw(s)

@@ -84,7 +84,7 @@ func classesLearnt(cfg *config.Config) (map[string]int, error) {
 	defer store.Close()
 	counts := map[string]int{}
 	for name := range cfg.Models {
-		learner, _, _, err := statefile.Recall(store, name, nil)
+		learner, _, _, err := statefile.Restore(store, name, nil)
 		switch {
 		case err == nil:
 			counts[name] = len(learner.Posterior().Classes())

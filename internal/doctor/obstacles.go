@@ -12,6 +12,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/process"
+	"edge/internal/statefile"
 	"edge/online"
 	"edge/persist"
 	"edge/stream/mqtt"
@@ -82,10 +83,8 @@ func fits(c *config.Config, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	c = statefile.Effective(store, c)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		if info, err := store.Info(name); err == nil {
-			c.Adopt(name, info.Shape)
-		}
 		learner, err := c.Learner(name)
 		if err != nil {
 			return err

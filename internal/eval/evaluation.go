@@ -121,7 +121,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if e.Mode != "prequential" {
 		return e.splits(ctx, path, errOut)
 	}
-	columns, err := dataset.TakeCensus(path, e.Data.Of(e.learnt.Features))
+	columns, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 
 // stream returns the configuration of the model that learns d, and the rows of s
 // in the order in which it receives them.
-func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, columns dataset.Census) (cfg online.Config, rows dataset.Rows, err error) {
+func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, columns dataset.Summary) (cfg online.Config, rows dataset.Rows, err error) {
 	cfg = e.learnerConfig(d, columns)
 	all, err := s.Of(d)
 	return cfg, &swappedRows{rows: all, period: e.Swap}, err
@@ -155,7 +155,7 @@ func (e *Evaluation) stream(d *dataset.File, s dataset.Selection, columns datase
 // Usable opens a file and returns the rows of the first order that can be learnt,
 // and the configuration of the model that learns them. The caller closes the file.
 func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cfg online.Config, classes []string, err error) {
-	columns, err := dataset.TakeCensus(path, e.Data.Of(e.learnt.Features))
+	columns, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, nil, cfg, nil, err
 	}
@@ -171,7 +171,7 @@ func (e *Evaluation) Usable(path string) (d *dataset.File, rows dataset.Rows, cf
 
 // once evaluates one file in one order; repeat counts the earlier evaluations of
 // the file, which had other seeds.
-func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, columns dataset.Census, query active.Config, repeat int, errOut io.Writer) (*report.Report, error) {
+func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection, columns dataset.Summary, query active.Config, repeat int, errOut io.Writer) (*report.Report, error) {
 	d, err := dataset.Open(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (e *Evaluation) configure() error {
 }
 
 // learnerConfig returns the configuration of the model that learns d.
-func (e *Evaluation) learnerConfig(d *dataset.File, columns dataset.Census) online.Config {
+func (e *Evaluation) learnerConfig(d *dataset.File, columns dataset.Summary) online.Config {
 	cfg := e.learnt
 	if e.config == nil {
 		cfg = online.DefaultConfig()

@@ -16,8 +16,7 @@ import (
 	"edge/online"
 )
 
-// The label noise that was learnt is taken out of the probabilities where true
-// classes are asked for.
+// Probabilities of true classes are those of labels without the learnt label noise.
 func TestJudgeByTruth(t *testing.T) {
 	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), dataset.Format{})
 	if err != nil {

@@ -50,7 +50,7 @@ func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	p.Data.Unlabeled = true
-	d, err := dataset.OpenOr(path, in, p.Data.Of(learner.Config().Features))
+	d, err := dataset.OpenInput(path, in, p.Data.Of(learner.Config().Features))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	case !slices.Contains(names, name):
 		return nil, exit.With(exit.Usage, fmt.Errorf("predict: --model NAME: %s has %s", p.State, strings.Join(names, ", ")))
 	}
-	learner, kept, learnt, err := statefile.Recall(store, name, cfg)
+	learner, kept, learnt, err := statefile.Restore(store, name, cfg)
 	if err == nil && !learnt && len(kept.Records) > 0 {
 		err = fmt.Errorf("predict %s: the journal holds %d records after the checkpoint; -c FILE learns them first", name, len(kept.Records))
 	}

@@ -8,7 +8,7 @@ import (
 	"edge/persist"
 )
 
-// Saving a training removes what a killed one left.
+// Saving a training removes temporary files of a killed one.
 func TestTrainingRemovesStaleFiles(t *testing.T) {
 	folder := t.TempDir()
 	left := func(name string) string {

@@ -12,13 +12,14 @@ const (
 	Store   = 5
 )
 
-// Error is an error that decides the exit code.
+// Error is an error with an exit code.
 type Error struct {
 	Code int
 	Err  error
 }
 
-// With gives err an exit code, unless it has one already. Nil stays nil.
+// With returns err with an exit code, or err itself if it has one already. Nil
+// stays nil.
 func With(code int, err error) error {
 	var have *Error
 	if err == nil || errors.As(err, &have) {
@@ -27,6 +28,8 @@ func With(code int, err error) error {
 	return &Error{code, err}
 }
 
+// Error returns the text of the underlying error.
 func (e *Error) Error() string { return e.Err.Error() }
 
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }

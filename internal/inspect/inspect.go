@@ -103,7 +103,7 @@ func inspectModel(store *persist.Store, name string, running *config.Config) (*M
 	if err != nil {
 		return nil, err
 	}
-	learner, kept, exact, err := statefile.Recall(store, name, running)
+	learner, kept, exact, err := statefile.Restore(store, name, running)
 	if err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", name, err)
 	}

@@ -4,5 +4,5 @@ package process
 
 import "time"
 
-// CPUTime is 0: this system does not tell how much processor time was used.
+// CPUTime returns 0: this system does not report processor time.
 func CPUTime() time.Duration { return 0 }

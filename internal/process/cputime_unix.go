@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// CPUTime is the processor time that this process has used; 0 if the system
-// does not tell.
+// CPUTime returns the processor time used by this process, 0 if it is unknown.
 func CPUTime() time.Duration {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {

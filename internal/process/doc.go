@@ -1,4 +1,4 @@
-// Package process reads what the operating system and the Go linker know about
-// the running program: processor time, memory, whether a file can be written, and
-// the version that it was built from. Where a system has no such figure it returns 0.
+// Package process reads facts about the running process from the operating
+// system and from the build: processor time, memory, version, and whether a path
+// can be written. A system without a figure gives 0.
 package process

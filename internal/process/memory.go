@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// PeakRSS is the largest resident set of this process so far, in bytes; 0
-// where there is no /proc.
+// PeakRSS returns the largest resident set of this process so far, in bytes; 0 on
+// systems without /proc.
 func PeakRSS() uint64 { return Memory("VmHWM") }
 
-// Memory is a figure of /proc/self/status, in bytes; 0 if there is none.
+// Memory returns a field of /proc/self/status, such as RssAnon, in bytes; 0 if it
+// is absent.
 func Memory(name string) uint64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"runtime/debug"
 )
 
-// Version is what the build knows about itself.
+// Version describes the build.
 type Version struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"` // of the commit
-	Modified bool   `json:"modified"`       // built from a tree with changes
+	Modified bool   `json:"modified"`       // built from a tree with uncommitted changes
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 	ARM      string `json:"arm,omitempty"` // GOARM
 }
 
-// Build reads what the Go linker recorded.
+// Build returns the version that the Go linker recorded.
 func Build() Version {
 	v := Version{Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -41,6 +41,7 @@ func Build() Version {
 	return v
 }
 
+// String returns the version on one line, as `edge version` prints it.
 func (v Version) String() string {
 	arch := v.Arch
 	if v.ARM != "" {

@@ -383,19 +383,19 @@ type Source struct {
 func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
 	if p.Topic == "" {
 		var err error
-		if p.Topic, err = topicOf(dataset.NameOf(src.Path), cfg); err != nil {
+		if p.Topic, err = topicOf(dataset.BaseName(src.Path), cfg); err != nil {
 			return nil, err
 		}
 	}
 	format := src.Data.Of(nil)
-	if wanted := featuresOn(cfg, p.Topic); wanted != nil && dataset.Has(src.Path, src.Data.Of(wanted)) {
+	if wanted := featuresOn(cfg, p.Topic); wanted != nil && dataset.HasColumns(src.Path, src.Data.Of(wanted)) {
 		format = src.Data.Of(wanted)
 	}
-	census, err := dataset.TakeCensus(src.Path, format)
+	summary, err := dataset.Summarize(src.Path, format)
 	if err != nil {
 		return nil, err
 	}
-	total := census.Rows
+	total := summary.Rows
 	if src.Selection.First > 0 {
 		total = min(total, src.Selection.First)
 	}

@@ -15,7 +15,7 @@ type Charts struct {
 // Setting is one key of a model's configuration.
 type Setting struct{ Key, Value string }
 
-// fill copies what a chart needs from the scores.
+// fill copies the parts of the scores that charts draw.
 func (c *Charts) fill(s *score.Scores) {
 	c.Matrix, c.Reliability, c.PerClass = s.Matrix, s.Reliability, s.PerClass
 }

@@ -8,11 +8,12 @@
 //	Tenths     collects the scores of each tenth of a stream
 //	Asked      the labels that active learning requested
 //	Published  the latency of a daemon's predictions, for edge replay
-//	Training   what edge train prints
+//	Training   the result of edge train
 //	Page       one self-contained HTML file: SVG charts, no external resource
 //
-// EventView, ModelSummary and CoursePoint are what the daemon's page, its API and
-// edge top show of a model.
+// EventView, ModelSummary and CoursePoint describe a running model, for the daemon's
+// page, its API and edge top.
 //
-// Read report.go, then curve.go; table.go prints, page.go and plot.go draw.
+// Read report.go, then curve.go and mean.go. table.go prints; page.go arranges the
+// page, drawings.go makes its charts on plot.go, markup.go writes the HTML.
 package report

@@ -1,4 +1,10 @@
-// Package statefile reads the learners that a state file holds, without changing
-// it: Open opens a file that exists, and Recall restores one model from its
-// checkpoint and, under a configuration, from the journal behind it.
+// Package statefile reads the models of a state file under a configuration, for
+// the commands that look at a file while no daemon runs (inspect, predict,
+// doctor) and for the daemon's start.
+//
+//	Open       an existing file, read-only
+//	Effective  the configuration that applies beside the states in it
+//	Restore    the learner of one model
+//
+// The file itself is package persist's.
 package statefile

@@ -10,7 +10,8 @@ import (
 	"edge/persist"
 )
 
-// Open opens a state file that is there, to read it.
+// Open opens an existing state file for reading. A running daemon has it locked:
+// the error then names the way out.
 func Open(path string) (*persist.Store, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
@@ -22,32 +23,45 @@ func Open(path string) (*persist.Store, error) {
 	return store, err
 }
 
-// Recall returns a learner that has learnt what a state file holds of a model:
-// of its checkpoint and, learnt, of the records beyond it, if running configures
-// the model; without, they cannot be learnt as the daemon would.
-func Recall(store *persist.Store, name string, running *config.Config) (learner *online.Learner, kept *persist.Recovered, learnt bool, err error) {
+// Effective returns the configuration that a daemon with this state file applies:
+// see config.Config.Effective. A model that the store does not hold, or holds
+// damaged, keeps its configuration.
+func Effective(store *persist.Store, cfg *config.Config) *config.Config {
+	shapes := map[string]string{}
+	for name := range cfg.Models {
+		if info, err := store.Info(name); err == nil {
+			shapes[name] = info.Shape
+		}
+	}
+	return cfg.Effective(shapes)
+}
+
+// Restore returns the learner of a model in a state file, and the entries it was
+// restored from. If cfg, which may be nil, configures the model, the records of
+// the journal after the checkpoint are learnt as the daemon would learn them, and
+// replayed is true; without its configuration they cannot be.
+func Restore(store *persist.Store, name string, cfg *config.Config) (learner *online.Learner, kept *persist.Recovered, replayed bool, err error) {
 	info, err := store.Info(name)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	var cfg online.Config
-	if running != nil && running.Models[name].Streams != nil {
-		running.Adopt(name, info.Shape)
-		cfg, err = running.Learner(name)
-		learnt = true
+	var of online.Config
+	if cfg != nil && cfg.Models[name].Streams != nil {
+		of, err = cfg.Effective(map[string]string{name: info.Shape}).Learner(name)
+		replayed = true
 	} else {
-		cfg, err = online.ConfigOfShape(info.Shape)
+		of, err = online.ConfigOfShape(info.Shape)
 	}
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if kept, err = store.Load(name, cfg.Shape()); err != nil {
+	if kept, err = store.Load(name, of.Shape()); err != nil {
 		return nil, nil, false, err
 	}
 	records := kept.Records
-	if !learnt {
+	if !replayed {
 		records = nil
 	}
-	learner, _, err = online.Replay(func() (*online.Learner, error) { return online.RestoreOrNew(cfg, kept.State) }, records)
-	return learner, kept, learnt, err
+	learner, _, err = online.Replay(func() (*online.Learner, error) { return online.RestoreOrNew(of, kept.State) }, records)
+	return learner, kept, replayed, err
 }

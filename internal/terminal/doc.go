@@ -1,7 +1,9 @@
-// Package terminal writes for people: text whose control characters cannot act on
-// a terminal (Writer, Escaped, Plain), progress lines, logs, sizes, durations and
-// sparklines.
+// Package terminal writes to a terminal, a log or a pipe: text that cannot
+// control the terminal, logs, JSON, progress and short forms of numbers.
 //
-// Everything that prints a name from a file, a broker or a message writes it
-// through Writer. Begin with text.go.
+//	text.go      Writer, Escaped, Plain: control characters as escapes
+//	log.go       NewLogger; AdjustableHandler, whose level can be changed
+//	json.go      PrintJSON
+//	progress.go  Progress: one line that is rewritten
+//	format.go    Duration, Bytes, Sparkline
 package terminal

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Duration writes a duration in its two largest units.
+// Duration formats a duration in its two largest units.
 func Duration(d time.Duration) string {
 	d = max(d, 0).Round(time.Second)
 	day := 24 * time.Hour
@@ -21,7 +21,7 @@ func Duration(d time.Duration) string {
 	return d.String()
 }
 
-// Bytes writes n in the largest unit that keeps a digit before the point.
+// Bytes formats n in the largest unit in which it is at least 1.
 func Bytes(n uint64) string {
 	switch {
 	case n >= 1<<30:
@@ -34,8 +34,8 @@ func Bytes(n uint64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Sparkline draws the course of values between 0 and their largest, in width
-// characters.
+// Sparkline draws values as bars between 0 and the largest of them, in at most
+// width characters. Without a value above 0 it is empty.
 func Sparkline(values []float64, width int) string {
 	const bars = "▁▂▃▄▅▆▇█"
 	levels := []rune(bars)

@@ -9,12 +9,14 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// newTerminalHandler writes a log for somebody who reads along.
+// newTerminalHandler returns a handler for a person at a terminal: coloured, with
+// the time of day alone.
 func newTerminalHandler(w io.Writer, level slog.Leveler) slog.Handler {
 	return tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly})
 }
 
-// NewLogger returns a log of this level and format: text, json or auto.
+// NewLogger returns a logger with a level and a format: text, json, or auto, which
+// is coloured text on a terminal and text elsewhere.
 func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
 	level := new(slog.LevelVar)
 	level.Set(at)
@@ -29,13 +31,13 @@ func NewLogger(at slog.Level, format string, w io.Writer) *slog.Logger {
 	return slog.New(AdjustableHandler{handler, level})
 }
 
-// AdjustableHandler is a log's handler whose level can be set while it is in use.
+// AdjustableHandler is a log handler whose level can be changed while it is in use.
 type AdjustableHandler struct {
 	slog.Handler
 	Level *slog.LevelVar
 }
 
-// Set takes debug, info, warn or error, as the configuration does.
+// Set sets the level by its name: debug, info, warn or error.
 func (a AdjustableHandler) Set(name string) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(name)); err != nil {

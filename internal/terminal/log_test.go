@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLogsAreEscaped: names in a log line cannot act on a terminal.
+// Names in a log line cannot control the terminal.
 func TestLogsAreEscaped(t *testing.T) {
 	names := []string{"\u009b31mred", "\u202elaw", "\u2066x\u2069", "z\u200bero", "\x1b]0;title\x07"}
 	outputs := map[string]string{}

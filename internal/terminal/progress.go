@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// drawProgress is the least time between two looks of a line of progress.
+// drawProgress is the least time between two drawings of a progress line.
 const drawProgress = 100 * time.Millisecond
 
-// Progress is a line on a terminal that says how far a loop has come, or
-// nothing at all where nobody watches.
+// Progress is a line on a terminal that shows the progress of a loop. The zero
+// value, used where the output is no terminal, draws nothing.
 type Progress struct{ line *progressLine }
 
+// progressLine is the state of a Progress.
 type progressLine struct {
 	mu           sync.Mutex
 	w            io.Writer
@@ -22,7 +23,8 @@ type progressLine struct {
 	start, drawn time.Time
 }
 
-// NewProgress starts a line on w if that is a terminal; total −1 is unknown.
+// NewProgress starts a line on w if w is a terminal. A total of 0 or less is
+// unknown.
 func NewProgress(w io.Writer, total int, name string) Progress {
 	if !IsTerminal(w) {
 		return Progress{}
@@ -30,7 +32,7 @@ func NewProgress(w io.Writer, total int, name string) Progress {
 	return Progress{&progressLine{w: w, name: name, total: total, start: time.Now()}}
 }
 
-// Add counts n more.
+// Add counts n more steps.
 func (p Progress) Add(n int) {
 	if l := p.line; l != nil {
 		l.mu.Lock()
@@ -43,7 +45,7 @@ func (p Progress) Add(n int) {
 	}
 }
 
-// Describe changes the text before the numbers.
+// Describe changes the text before the figures.
 func (p Progress) Describe(text string) {
 	if l := p.line; l != nil {
 		l.mu.Lock()
@@ -52,7 +54,7 @@ func (p Progress) Describe(text string) {
 	}
 }
 
-// Close takes the line off the screen.
+// Close clears the line.
 func (p Progress) Close() {
 	if l := p.line; l != nil {
 		l.mu.Lock()
@@ -61,7 +63,7 @@ func (p Progress) Close() {
 	}
 }
 
-// text is the line after some time.
+// text returns the line after some time.
 func (l *progressLine) text(after time.Duration) string {
 	rate := float64(l.done) / max(after.Seconds(), 1e-3)
 	if l.total <= 0 {

@@ -6,8 +6,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// IsTerminal reports whether w is a terminal: lines may be rewritten there,
-// and somebody watches.
+// IsTerminal reports whether w is a terminal, where lines may be rewritten.
 func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())

@@ -9,14 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-const boardText = 256 // bytes of a name, an id or a detail
+const maxPlain = 256 // bytes of a name, an id or a detail
 
-// Plain makes of what others have published a text that is safe to print:
-// bounded, and with what a terminal would obey escaped.
+// Plain returns a received text in a form that is safe to print: cut to 256 bytes
+// and escaped.
 func Plain(s string) string {
-	return Escaped(strings.ToValidUTF8(s[:min(len(s), boardText)], ""))
+	return Escaped(strings.ToValidUTF8(s[:min(len(s), maxPlain)], ""))
 }
 
+// PlainAll returns the Plain form of each text of a list.
 func PlainAll(list []string) []string {
 	plain := make([]string, len(list))
 	for i, s := range list {
@@ -25,13 +26,14 @@ func PlainAll(list []string) []string {
 	return plain
 }
 
-// Writer passes text on with what a terminal would obey or not show written
-// as an escape: control characters but newline and tab (C0 and C1), those that
-// change the direction of text, and those without a width. Names of classes,
-// topics and models come from elsewhere. An escape is one of JSON, too, so that
-// JSON keeps its meaning. Each Write has to hold whole characters.
+// Writer passes text on with every character escaped that a terminal interprets
+// or does not show: control characters (C0 and C1) but newline and tab, those that
+// change the direction of text, and those without a width. Received names of
+// classes, topics and models can contain them. The escapes are those of JSON, so
+// that JSON keeps its meaning. Each Write has to end at a character boundary.
 type Writer struct{ To io.Writer }
 
+// Write implements io.Writer.
 func (w Writer) Write(p []byte) (int, error) {
 	if _, err := w.To.Write(appendEscaped(make([]byte, 0, len(p)), p, true)); err != nil {
 		return 0, err
@@ -39,10 +41,10 @@ func (w Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Escaped returns a name as Writer would write it, newline and tab escaped, too.
+// Escaped returns s as Writer writes it, with newline and tab escaped as well.
 func Escaped(s string) string { return string(appendEscaped(nil, []byte(s), false)) }
 
-// appendEscaped appends text; layout says whether newline and tab stay.
+// appendEscaped appends the escaped text; layout keeps newline and tab.
 func appendEscaped(dst, text []byte, layout bool) []byte {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
@@ -62,7 +64,7 @@ func appendEscaped(dst, text []byte, layout bool) []byte {
 	return dst
 }
 
-// shown reports whether a terminal shows a character, and does nothing else.
+// shown reports whether a terminal displays a character without further effect.
 func shown(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -1,5 +1,3 @@
-//go:build !blas
-
 package dense
 
 import "fmt"

@@ -75,10 +75,16 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 	transpose(e.kk, e.phi, m)
 	dense.SolveTri(m, m, b.L, m, e.kk, m) // (L⁻ᵀΦL⁻¹)ᵀ
 
-	ell, z := p.LogEll(), p.Z()
-	dz := e.Grad[:m*d]
-	dl := e.Grad[m*d : m*d+d]
-	var trace, sum float64
+	sum, trace := e.hadamard(n, b, kx)
+	e.chain(b, p, n, x, &sum)
+	e.Grad[m*d+d] = sum + b.Jitter*b.Amp*trace + b.Amp*qsum
+	e.Grad[m*d+d+1] = b.Noise * qsum
+}
+
+// hadamard replaces lbar by J = sym(Kbar) ∘ c(Z,Z) and kbar by H = kbar ∘ kx. It
+// returns the sum of H, and the trace of Kbar.
+func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace float64) {
+	m := b.M
 	for i := range m {
 		trace += e.kk[i*m+i]
 	}
@@ -99,6 +105,14 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 		e.rowsum[i] = s
 		sum += s
 	}
+	return sum, trace
+}
+
+// chain stores the gradient in Z and log ℓ, from J and H, and adds the sum of J to
+// sum.
+func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, sum *float64) {
+	m, d, z := b.M, b.D, p.Z()
+	dz, dl := e.Grad[:m*d], e.Grad[m*d:m*d+d]
 	clear(e.colsum)
 	for i := range n {
 		dense.Axpy(1, e.kbar[i*m:(i+1)*m], e.colsum)
@@ -112,7 +126,7 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 		for _, v := range e.lbar[j*m : (j+1)*m] {
 			js += v
 		}
-		sum += js
+		*sum += js
 		hs := e.colsum[j]
 		for i := range d {
 			zj, hx, jz := z[j*d+i], e.hx[j*d+i], dz[j*d+i]
@@ -125,15 +139,13 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 			dl[j] += s * v * v
 		}
 	}
-	for j := range ell {
+	for j := range dl {
 		inv2 := b.InvEll[j] * b.InvEll[j]
 		dl[j] *= inv2
 		for i := range m {
 			dz[i*d+j] *= inv2
 		}
 	}
-	e.Grad[m*d+d] = sum + b.Jitter*b.Amp*trace + b.Amp*qsum
-	e.Grad[m*d+d+1] = b.Noise * qsum
 }
 
 // Pull adds to grad the gradient of a normal prior of that precision on each log ℓ

@@ -15,8 +15,8 @@ import (
 	"edge/test/harness"
 )
 
-// The doctor finds a healthy pair of broker and configuration well, beside a
-// daemon that runs, and leaves neither file, nor message, nor session behind.
+// TestDoctor runs doctor beside a daemon, with a broker and a configuration that have
+// no fault. It must report none, and leave no file, message or session behind.
 func TestDoctor(t *testing.T) {
 	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
 		config, store := harness.WaveformConfig(t, b.URL())
@@ -61,8 +61,8 @@ func folderContent(t *testing.T, folder string) map[string]string {
 	return content
 }
 
-// doctorFindings runs the command, with --json, until what it prints is good. Each run has
-// more patience than the one before: on a loaded machine a broker answers later.
+// doctorFindings runs the command with --json until good accepts its output. Each run
+// is more patient than the one before: on a loaded machine a broker answers later.
 func doctorFindings(t *testing.T, config string, good func(code int, out string) bool) (code int, out, errOut string) {
 	t.Helper()
 	for _, times := range []string{"1", "4", "16"} {

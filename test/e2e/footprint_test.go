@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -20,8 +18,8 @@ import (
 	"edge/test/harness"
 )
 
-// residentMemory reads from /proc the largest resident set of a process so far, and how much
-// of it were at least no pages of files, in MB.
+// residentMemory reads from /proc the largest resident set of a process so far, and a
+// lower bound of its anonymous part, in MB.
 func residentMemory(t *testing.T, pid int) (all, anonymous float64) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -37,8 +35,8 @@ func residentMemory(t *testing.T, pid int) (all, anonymous float64) {
 	return all, all - field("RssFile") // of which there are more and more while the program starts
 }
 
-// A publisher that invents names of classes, each of them again and again, does not
-// take two default models beyond what the unit allows.
+// TestInventedClasses invents class names and repeats each of them: two default models
+// stay below the memory limit of the unit.
 func TestInventedClasses(t *testing.T) {
 	if runtime.GOOS != "linux" || len(harness.Emulator) > 0 {
 		t.Skip("NOT TESTED: needs /proc of a process that is not emulated")
@@ -57,8 +55,7 @@ http: {listen: ""}
 	d.Await("connected to the broker")
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	pub, err := broker.NewPublisher(ctx, cfg, 1, nil, nil, func() {})
 	if err != nil {
 		t.Fatal(err)
@@ -79,10 +76,11 @@ http: {listen: ""}
 		t.Fatal(err)
 	}
 	for _, m := range []string{"a", "b"} {
-		if !brokertest.Eventually(func() bool {
-			return gjson.Get(brokertest.Retained(t, b.URL(), "edge/test/"+m+"/metrics"), "n").Int() > 200
-		}) {
-			t.Fatalf("model %s has not learnt", m)
+		learnt := func() int {
+			return int(gjson.Get(brokertest.Retained(t, b.URL(), "edge/test/"+m+"/metrics"), "n").Int())
+		}
+		if !brokertest.Progress(learnt, 200) {
+			t.Fatalf("model %s has learnt %d samples, want 200", m, learnt())
 		}
 	}
 	all, anonymous := residentMemory(t, d.Process.Pid)

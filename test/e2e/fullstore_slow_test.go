@@ -11,8 +11,8 @@ import (
 	"edge/test/harness"
 )
 
-// A journal that has filled the state file makes room for itself, by
-// checkpoints that are not due for long; nothing is lost or learnt twice by that.
+// TestFullStoreMakesRoom fills the state file with the journal: the daemon then makes
+// checkpoints before they are due, and no sample is lost or learnt twice.
 func TestFullStoreMakesRoom(t *testing.T) {
 	rows := brokertest.Brief(8000, 6000)
 	data := harness.WaveformFile(t, rows)

@@ -14,8 +14,9 @@ import (
 	"edge/test/harness"
 )
 
-// New rates hold from the moment of the reload on: the state is that of a
-// learner that is restored under them there. A kill afterwards changes nothing.
+// TestReloadLearning changes learning rates by a reload: the state is that of a
+// learner that is restored under them at that sample. A kill afterwards changes
+// nothing.
 func TestReloadLearning(t *testing.T) {
 	const first, second = 300, 260
 	data := harness.WaveformFile(t, first+second)
@@ -61,8 +62,8 @@ func TestReloadLearning(t *testing.T) {
 	}
 }
 
-// learntUnder returns the digest of a learner that learns a file, and is restored
-// under another configuration after so many rows.
+// learntUnder returns the digest of a learner that learns a file and is restored under
+// another configuration after the first rows.
 func learntUnder(t *testing.T, from, to *config.Config, data string, rows int) string {
 	t.Helper()
 	a, err := from.Learner("")

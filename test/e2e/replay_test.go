@@ -14,7 +14,8 @@ import (
 	"edge/test/harness"
 )
 
-// Replay tells how what was published for its rows compares with the file.
+// TestReplayScores compares the scores that replay prints for the published
+// predictions with those of the daemon.
 func TestReplayScores(t *testing.T) {
 	data := harness.WaveformFile(t, 400)
 	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
@@ -41,8 +42,8 @@ func TestReplayScores(t *testing.T) {
 	})
 }
 
-// Asked for a label, replay gives the file's: so active learning is measured over
-// MQTT.
+// TestReplayAnswersQuestions lets replay answer queries with the labels of the file,
+// which measures active learning over MQTT.
 func TestReplayAnswersQuestions(t *testing.T) {
 	data := harness.WaveformFile(t, 300)
 	b := brokertest.New(t, brokertest.Embedded)

@@ -12,7 +12,7 @@ import (
 	"edge/test/harness"
 )
 
-// answerTo returns the answer to a request of a running daemon.
+// answerTo sends a request to a running daemon and returns the data of its answer.
 func answerTo(t *testing.T, config string, args ...string) gjson.Result {
 	t.Helper()
 	code, out, errOut := harness.Run(t, append([]string{"request", "-c", config, "--wait", brokertest.Patience.String()}, args...)...)
@@ -22,8 +22,8 @@ func answerTo(t *testing.T, config string, args ...string) gjson.Result {
 	return gjson.Get(out, "data")
 }
 
-// What a request has changed is there after a power cut, and a model goes back
-// to an export of before.
+// TestRequestsAreDurable kills the daemon after requests: their effects are kept. A
+// model then rolls back to an earlier export.
 func TestRequestsAreDurable(t *testing.T) {
 	data := harness.WaveformFile(t, 400)
 	t.Setenv("EDGE_CONTROL_ENABLED", "true")

@@ -15,10 +15,11 @@ import (
 	"edge/test/harness"
 )
 
-// TestSecretsStaySecret looks for the broker's password in everything that a
-// daemon puts out over a life with samples, refusals, requests, a lost
-// connection and a restart: log, topics, pages, metrics, state file, and what
-// the other commands print.
+// TestSecretsStaySecret searches all output of a daemon for the password of the
+// broker: log, topics, pages, metrics, state file, and the output of other commands.
+// The run has samples, rejected messages, requests, a lost connection and a restart.
+//
+// Long: one run, observed in every place.
 func TestSecretsStaySecret(t *testing.T) {
 	const secret = "correct-horse-battery-staple"
 	b := brokertest.New(t, brokertest.Mosquitto)
@@ -39,15 +40,15 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 
 	var mu sync.Mutex
-	said := map[string]string{} // by where
-	say := func(where, what string) {
+	output := map[string]string{} // by its place
+	note := func(place, text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		said[where] += what + "\n"
+		output[place] += text + "\n"
 	}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
-	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { say("topic "+topic, string(payload)) }, func() {})
+	listener, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"#"}, func(topic string, payload []byte, _ bool) { note("topic "+topic, string(payload)) }, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +81,14 @@ func TestSecretsStaySecret(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		say("page "+page, fmt.Sprint(r.Header, string(body)))
+		note("page "+page, fmt.Sprint(r.Header, string(body)))
 	}
 	http.DefaultClient.CloseIdleConnections()
 	tap.Cut()
 	harness.Replay(t, harness.WaveformFile(t, 10), "--broker", b.URL())()
 	d.Kill()
-	say("log", d.Log())
-	// The file of the secret goes away: what says so must not know it either.
+	note("log", d.Log())
+	// The file of the password is removed: the error must not contain it either.
 	again := harness.Start(t, config)
 	again.Await("connected to the broker")
 	if err := os.Remove(passwordFile); err != nil {
@@ -96,7 +97,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	tap.Cut()
 	again.Await("cannot connect to the broker; will keep trying")
 	again.Kill()
-	say("log of another life", again.Log())
+	note("log of another run", again.Log())
 	if err := os.WriteFile(passwordFile, []byte(secret), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -105,32 +106,32 @@ func TestSecretsStaySecret(t *testing.T) {
 		{"inspect", store}, {"inspect", store, "--json"}, {"verify", store}, {"verify", store, "--json"}, {"version"},
 	} {
 		_, out, errOut := harness.Run(t, args...)
-		say("edge "+args[0], out+errOut)
+		note("edge "+args[0], out+errOut)
 	}
 	file, err := os.ReadFile(store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	say("state file", string(file))
+	note("state file", string(file))
 
 	used := tap.Password()
 	if used != secret {
-		t.Errorf("the broker got the password %q: the test does not bite", used)
+		t.Errorf("the broker got the password %q: the test proves nothing", used)
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	bytes := 0
-	for where, what := range said {
-		bytes += len(what)
-		if strings.Contains(what, secret) {
-			at := strings.Index(what, secret)
-			t.Errorf("%s gives the password away: …%.120s", where, what[max(at-60, 0):])
+	for place, text := range output {
+		bytes += len(text)
+		if strings.Contains(text, secret) {
+			at := strings.Index(text, secret)
+			t.Errorf("%s contains the password: …%.120s", place, text[max(at-60, 0):])
 		}
 	}
-	for _, where := range []string{"topic edge/test/waveform/prediction", "topic edge/test/info", "topic edge/test/response/health_check", "page /metrics", "log"} {
-		if said[where] == "" {
-			t.Errorf("nothing was heard from %s", where)
+	for _, place := range []string{"topic edge/test/waveform/prediction", "topic edge/test/info", "topic edge/test/response/health_check", "page /metrics", "log"} {
+		if output[place] == "" {
+			t.Errorf("no output from %s", place)
 		}
 	}
-	t.Logf("%d bytes from %d places", bytes, len(said))
+	t.Logf("%d bytes from %d places", bytes, len(output))
 }

@@ -19,9 +19,10 @@ import (
 	"edge/test/harness"
 )
 
+// manager is a service manager: it collects the notifications of a daemon.
 type manager struct {
-	mu    sync.Mutex
-	heard []string
+	mu       sync.Mutex
+	received []string
 }
 
 func newManager(t *testing.T) (m *manager, socket string) {
@@ -46,22 +47,22 @@ func newManager(t *testing.T) (m *manager, socket string) {
 			if err != nil {
 				return
 			}
-			m.hear(string(b[:n]))
+			m.receive(string(b[:n]))
 		}
 	}()
 	return m, socket
 }
 
-func (m *manager) hear(state string) {
+func (m *manager) receive(state string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.heard = append(m.heard, state)
+	m.received = append(m.received, state)
 }
 
 func (m *manager) count(state string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range m.heard {
+	for _, s := range m.received {
 		if strings.HasPrefix(s, state) {
 			n++
 		}
@@ -69,8 +70,8 @@ func (m *manager) count(state string) (n int) {
 	return n
 }
 
-// A service manager hears that the daemon is ready, how it is, that it lives,
-// and that it stops.
+// TestServiceManagerHears expects the notifications of systemd from a daemon: ready,
+// status, watchdog, stopping.
 func TestServiceManagerHears(t *testing.T) {
 	m, socket := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", socket)
@@ -80,22 +81,22 @@ func TestServiceManagerHears(t *testing.T) {
 	d := harness.Start(t, config)
 	for state, times := range map[string]int{"READY=1": 1, "WATCHDOG=1": 5, "STATUS=connected; waveform: 0 samples": 1} {
 		if !brokertest.Eventually(func() bool { return m.count(state) >= times }) {
-			t.Errorf("%s is not said %d times, but: %q", state, times, m.heard)
+			t.Errorf("%s was not sent %d times: %q", state, times, m.received)
 		}
 	}
 	if m.count("STOPPING=1") > 0 {
-		t.Error("it stops before it is told to")
+		t.Error("it announces a stop before the signal")
 	}
 	d.Stop()
-	if m.count("READY=1") != 1 || m.count("STOPPING=1") != 1 || m.heard[0] != "READY=1" {
-		t.Errorf("said: %q", m.heard)
+	if m.count("READY=1") != 1 || m.count("STOPPING=1") != 1 || m.received[0] != "READY=1" {
+		t.Errorf("received: %q", m.received)
 	}
 }
 
-// proxy stands between a daemon and its broker, and can fall silent.
+// proxy is between a daemon and its broker, and can stop forwarding.
 type proxy struct {
 	net.Listener
-	silent sync.RWMutex // locked: nothing passes
+	silent sync.RWMutex // locked while no byte may pass
 }
 
 func newProxy(t *testing.T, to string) *proxy {
@@ -139,9 +140,9 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// A daemon stops whatever the broker does: it has 5 seconds of its own for it, and
-// TimeoutStopSec of the unit kills it after 10. How long it takes is printed, and
-// says something on a machine that is not loaded.
+// TestStopInTime stops a daemon in three states of the broker. The daemon gives itself
+// 5 seconds, and the unit kills it after 10 (TimeoutStopSec). The printed time is
+// meaningful on a machine without other load.
 func TestStopInTime(t *testing.T) {
 	stop := func(t *testing.T, d *harness.Daemon) {
 		t.Helper()
@@ -189,7 +190,7 @@ func TestStopInTime(t *testing.T) {
 	})
 }
 
-// The unit is one that systemd accepts, and its limits fit each other.
+// TestUnit checks the unit with systemd-analyze, and the values of its limits.
 func TestUnit(t *testing.T) {
 	const path = "../../configs/edge.service"
 	text, err := os.ReadFile(path)
@@ -218,7 +219,7 @@ func TestUnit(t *testing.T) {
 	t.Logf("%s", score)
 }
 
-// The scripts of other service managers can be read by a shell.
+// TestServiceScripts parses the scripts of other service managers with a shell.
 func TestServiceScripts(t *testing.T) {
 	for _, script := range []string{"edge.openrc", "edge.procd"} {
 		if out, err := exec.CommandContext(t.Context(), "sh", "-n", "../../configs/"+script).CombinedOutput(); err != nil {

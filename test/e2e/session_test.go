@@ -17,19 +17,20 @@ import (
 	"edge/test/harness"
 )
 
-// session is a person and a sensor at a broker.
+// session is a client that publishes as sensor and operator, and collects the daemon's
+// messages.
 type session struct {
 	t   *testing.T
 	pub *broker.Publisher
 	rng *rand.Rand
 
-	mu    sync.Mutex
-	heard map[string][]string // by topic
+	mu       sync.Mutex
+	received map[string][]string // payloads by topic
 }
 
 func newSession(t *testing.T, connection string) *session {
 	t.Helper()
-	s := &session{t: t, rng: rand.New(rand.NewPCG(1, 2)), heard: map[string][]string{}}
+	s := &session{t: t, rng: rand.New(rand.NewPCG(1, 2)), received: map[string][]string{}}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{connection}
 	var err error
@@ -37,7 +38,7 @@ func newSession(t *testing.T, connection string) *session {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !retained {
-			s.heard[topic] = append(s.heard[topic], string(payload))
+			s.received[topic] = append(s.received[topic], string(payload))
 		}
 	}, func() {})
 	if err != nil {
@@ -47,7 +48,7 @@ func newSession(t *testing.T, connection string) *session {
 	return s
 }
 
-func (s *session) say(topic, payload string) {
+func (s *session) publish(topic, payload string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), brokertest.Patience)
 	defer cancel()
@@ -56,21 +57,21 @@ func (s *session) say(topic, payload string) {
 	}
 }
 
-// sample publishes a reading around a point, with a label unless that is "".
+// sample publishes a reading near a point, with a label unless that is "".
 func (s *session) sample(id string, x, y float64, label string) {
 	s.t.Helper()
 	rest := ""
 	if label != "" {
 		rest = fmt.Sprintf(`,"label":%q`, label)
 	}
-	s.say("plant/valve", fmt.Sprintf(`{"id":%q,"flow":%.4f,"pressure":%.4f%s}`, id, x+0.5*s.rng.NormFloat64(), y+0.5*s.rng.NormFloat64(), rest))
+	s.publish("plant/valve", fmt.Sprintf(`{"id":%q,"flow":%.4f,"pressure":%.4f%s}`, id, x+0.5*s.rng.NormFloat64(), y+0.5*s.rng.NormFloat64(), rest))
 }
 
-// find returns the first message on a topic that fits.
+// find returns the first message on a topic that satisfies fits.
 func (s *session) find(topic string, fits func(gjson.Result) bool) (gjson.Result, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, payload := range s.heard[topic] {
+	for _, payload := range s.received[topic] {
 		if r := gjson.Parse(payload); fits(r) {
 			return r, true
 		}
@@ -78,7 +79,7 @@ func (s *session) find(topic string, fits func(gjson.Result) bool) (gjson.Result
 	return gjson.Result{}, false
 }
 
-// await waits for it.
+// await waits until find returns a message.
 func (s *session) await(what, topic string, fits func(gjson.Result) bool) (found gjson.Result) {
 	s.t.Helper()
 	if !brokertest.Eventually(func() bool {
@@ -88,7 +89,7 @@ func (s *session) await(what, topic string, fits func(gjson.Result) bool) (found
 	}) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		all := s.heard[topic]
+		all := s.received[topic]
 		s.t.Fatalf("no %s on %s; %d messages, the last %q", what, topic, len(all), all[max(0, len(all)-1):])
 	}
 	return found
@@ -105,9 +106,11 @@ func (s *session) answer(id string) gjson.Result {
 	return s.await("answer to "+id, "edge/test/valve/prediction", func(r gjson.Result) bool { return r.Get("id").Str == id })
 }
 
-// A day with a valve: the model asks for a label, the label is of a class that
-// it did not know, then the sensors are exchanged, the drift is noticed, and the
-// model is taken back to what it knew before.
+// TestSession is a day with a valve: the model asks for a label, the label adds a
+// class, the sensors are exchanged, the drift is detected, and the model rolls back to
+// an export.
+//
+// Long: each step needs those before it.
 func TestSession(t *testing.T) {
 	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
 		store := filepath.Join(t.TempDir(), "edge.db")
@@ -131,8 +134,8 @@ http: {listen: ""}
 		d := harness.Start(t, config)
 		d.Await("connected to the broker")
 		s := newSession(t, b.URL())
-		answerTo(t, config, "ping") // it hears
-		teach := func(prefix string, n int, open, closed [2]float64) {
+		answerTo(t, config, "ping") // it is subscribed
+		learn := func(prefix string, n int, open, closed [2]float64) {
 			for i := range n {
 				at, label := open, "open"
 				if s.rng.IntN(2) == 0 {
@@ -142,19 +145,19 @@ http: {listen: ""}
 			}
 		}
 		flow, pressure := [2]float64{3, 0}, [2]float64{0, 3}
-		teach("morning ", 300, flow, pressure) // beyond the warm-up of a model that asks
+		learn("morning ", 300, flow, pressure) // beyond the warm-up of active learning
 		s.await("scores", "edge/test/valve/metrics", func(r gjson.Result) bool { return r.Get("n").Int() == 300 })
 		answerTo(t, config, "export", "--data", `{"name":"good"}`)
 
-		// The valve does something that the model has never seen: it asks.
+		// The valve behaves in a new way: the model asks for a label.
 		for i := range 40 {
 			s.sample(fmt.Sprint("strange ", i), 7, 7, "")
 		}
 		question := s.await("question", "edge/test/valve/query", func(r gjson.Result) bool { return strings.HasPrefix(r.Get("id").Str, "strange") })
 		if !question.Get("features.flow").Exists() || question.Get("reason").Str != "margin" {
-			t.Errorf("the question does not say what it is about: %s", question)
+			t.Errorf("the query lacks features or reason: %s", question)
 		}
-		s.say("edge/test/valve/label", fmt.Sprintf(`{"id":%q,"label":"stuck","source":"operator"}`, question.Get("id").Str))
+		s.publish("edge/test/valve/label", fmt.Sprintf(`{"id":%q,"label":"stuck","source":"operator"}`, question.Get("id").Str))
 		if added := s.awaitEvent("class_added"); added.Get("detail").Str != "stuck" {
 			t.Errorf("%s, want the class of the answer", added)
 		}
@@ -167,13 +170,13 @@ http: {listen: ""}
 			t.Errorf("%s, want the new class", got)
 		}
 
-		// Somebody exchanges the sensors, and the change is noticed.
-		teach("evening ", 300, pressure, flow)
+		// The sensors are exchanged, and the drift is detected.
+		learn("evening ", 300, pressure, flow)
 		if drift := s.awaitEvent("drift"); drift.Get("model").Str != "valve" {
 			t.Errorf("%s, want it to name the model", drift)
 		}
 
-		// They are put right, and the model back to what it knew in the morning.
+		// They are exchanged back, and the model rolls back to its state of the morning.
 		back := answerTo(t, config, "rollback", "--data", `{"to":"good"}`)
 		if got := back.Get("classes").Raw; got != `["open","closed"]` {
 			t.Errorf("rolled back to classes %s", got)
@@ -181,7 +184,7 @@ http: {listen: ""}
 		s.awaitEvent("model_rolled_back")
 		s.sample("night", flow[0], flow[1], "")
 		if got := s.answer("night"); got.Get("class").Str != "open" || got.Get("probs.stuck").Exists() {
-			t.Errorf("%s, want what the morning says", got)
+			t.Errorf("%s, want the class of the morning", got)
 		}
 		stopped := d.Stop()
 		again := harness.Start(t, config)

@@ -78,15 +78,15 @@ func (term *tty) resize(t *testing.T, columns uint16) {
 	}
 }
 
-func (term *tty) said() string {
+func (term *tty) output() string {
 	term.mu.Lock()
 	defer term.mu.Unlock()
 	return term.out.String()
 }
 
-// await waits until the terminal shows a text. A program writes the cells that
-// change and no others, "125" where "0.000" becomes "0.125", so the window is
-// resized now and then, upon which it writes all of them.
+// await waits until the terminal shows a text. A program writes only the cells that
+// change, "125" where "0.000" becomes "0.125"; a regular resize makes it write all of
+// them.
 func (term *tty) await(t *testing.T, text string) {
 	t.Helper()
 	polls := 0
@@ -94,14 +94,14 @@ func (term *tty) await(t *testing.T, text string) {
 		if polls++; polls%30 == 0 {
 			term.resize(t, 80+uint16(polls/30%2))
 		}
-		return strings.Contains(term.said(), text)
+		return strings.Contains(term.output(), text)
 	}) {
-		t.Fatalf("the terminal never showed %q, but %q", text, term.said())
+		t.Fatalf("the terminal does not show %q: %q", text, term.output())
 	}
 }
 
-// At a real terminal top draws on a screen of its own, obeys keys, and leaves
-// the terminal as it was; without colours if they are not wanted.
+// TestTopInATerminal runs top in a pseudo-terminal: it draws on the alternate screen,
+// handles keys and restores the terminal, in colour or with NO_COLOR without.
 func TestTopInATerminal(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	for name, environ := range map[string][]string{"coloured": nil, "plain": {"NO_COLOR=1"}} {
@@ -110,7 +110,7 @@ func TestTopInATerminal(t *testing.T) {
 			for _, want := range []string{"\x1b[?1049h", "nothing heard"} {
 				term.await(t, want)
 			}
-			for _, m := range [][3]string{ // and what it makes top show
+			for _, m := range [][3]string{ // and the text that top shows then
 				{"state", "online", "online"},
 				{"info", `{"version":"v1","arch":"linux/arm","started":"2026-11-20T20:00:00Z","models":[{"name":"bearing","classes":["ok"]},{"name":"pump"}]}`, "bearing"},
 				{"bearing/metrics", `{"n":4711,"error":0.125,"log_loss":0.5,"window":{"n":100,"error":0.2,"log_loss":0.4},"classes":["ok"],"confusion":[[4711]]}`, "0.125"},
@@ -123,12 +123,12 @@ func TestTopInATerminal(t *testing.T) {
 			term.await(t, "paused")
 			term.master.Write([]byte("q"))
 			if err := term.cmd.Wait(); err != nil {
-				t.Errorf("top ends with %v: %q", err, term.said())
+				t.Errorf("top ends with %v: %q", err, term.output())
 			}
 			term.await(t, "\x1b[?1049l") // the usual screen is back
 			// Green for online: colour 2 of the terminal's own.
-			if coloured := strings.Contains(term.said(), "\x1b[32m"); coloured != (environ == nil) {
-				t.Errorf("colours: %v: %q", coloured, term.said())
+			if coloured := strings.Contains(term.output(), "\x1b[32m"); coloured != (environ == nil) {
+				t.Errorf("colours: %v: %q", coloured, term.output())
 			}
 		})
 	}

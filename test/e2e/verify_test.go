@@ -15,9 +15,9 @@ import (
 	"edge/test/harness"
 )
 
-// TestVerify: a daemon's file is sound while it runs and after it was killed;
-// with any page zeroed, overwritten or cut off, verify finds what the next start
-// then repairs, and foretells what that loses.
+// TestVerify runs verify on a daemon's file, which is sound beside the daemon and
+// after a kill. With any page zeroed, overwritten or cut off, verify reports the
+// damage that the next start repairs, and predicts the loss.
 func TestVerify(t *testing.T) {
 	data := harness.WaveformFile(t, 400)
 	b := brokertest.New(t, brokertest.Embedded)
@@ -69,17 +69,17 @@ func TestVerify(t *testing.T) {
 				continue
 			}
 			damaged++
-			foretold := map[string]persist.Loss{}
+			predicted := map[string]persist.Loss{}
 			for _, m := range r.Models {
 				lost += m.SamplesLost
-				foretold[m.Model] = persist.Loss{Samples: m.SamplesLost, Pending: m.PendingLost, Notes: m.Notes}
+				predicted[m.Model] = persist.Loss{Samples: m.SamplesLost, Pending: m.PendingLost, Notes: m.Notes}
 			}
-			if diff := cmp.Diff(recovery.Models, foretold); diff != "" {
-				t.Errorf("page %d %s: −repaired +foretold:\n%s", n, name, diff)
+			if diff := cmp.Diff(recovery.Models, predicted); diff != "" {
+				t.Errorf("page %d %s: −repaired +predicted:\n%s", n, name, diff)
 			}
 		}
 	}
-	if damaged == 0 || lost == 0 && step == 1 { // a few pages need not be ones that samples are lost with
-		t.Errorf("%d damaged files, %d samples lost: the damage does not bite", damaged, lost)
+	if damaged == 0 || lost == 0 && step == 1 { // a selection of pages may contain no samples
+		t.Errorf("%d damaged files, %d samples lost: the damage has no effect", damaged, lost)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestEachOperationIsSlow: every operation on the disk takes its time, some a lot.
+// TestEachOperationIsSlow delays every operation on the disk, some by 200 ms.
 func TestEachOperationIsSlow(t *testing.T) {
 	s := newScenario(t)
-	s.play(func(n int, op operation) verdict {
+	s.play(func(n int, op operation) decision {
 		switch {
 		case op.name == "write":
 		case n%29 == 0:
@@ -18,6 +18,6 @@ func TestEachOperationIsSlow(t *testing.T) {
 		default:
 			time.Sleep(2 * time.Millisecond)
 		}
-		return verdict{}
+		return decision{}
 	})
 }

@@ -30,16 +30,16 @@ import (
 	"edge/test/harness"
 )
 
-// operationRows are taught in each of these tests' lives: enough for two
-// checkpoints, and short enough for a life at each operation.
+// operationRows is the number of samples in each run: enough for two checkpoints, few
+// enough for a run per operation.
 const operationRows = 120
 
-// scenario teaches a daemon some samples, whatever befalls its operations.
+// scenario publishes samples to daemons whose operations are disturbed.
 type scenario struct {
 	t      *testing.T
 	broker *brokertest.Broker
 	truth  string // digest of an undisturbed learner at the end
-	lives  int    // so far
+	runs   int    // so far
 }
 
 func newScenario(t *testing.T) *scenario {
@@ -50,12 +50,12 @@ func newScenario(t *testing.T) *scenario {
 	return s
 }
 
-func (s *scenario) configure(t *testing.T, broker string, life int) (config, store string) {
+func (s *scenario) configure(t *testing.T, broker string, number int) (config, store string) {
 	t.Helper()
 	store = filepath.Join(t.TempDir(), "edge.db")
 	return harness.WriteFile(t, "edge.yaml", fmt.Sprintf(`
 node: test
-mqtt: {servers: ["%s"], client_id: life-%d, max_reconnect_interval: 200ms}
+mqtt: {servers: ["%s"], client_id: run-%d, max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/%d], features: [%s]}}
 models:
   waveform:
@@ -67,18 +67,18 @@ models:
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: 25}}
 http: {listen: ""}
-`, broker, life, life, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
+`, broker, number, number, strings.Join(new(dataset.Waveform).Features(), ", "), store)), store
 }
 
-// play runs one life. decide is told the number of each operation, from 1 on,
-// and judges it; a daemon that ends by that is started again.
-func (s *scenario) play(decide func(n int, op operation) verdict) (operations int, log string) {
+// play does one run with a supervised daemon. decide gets the number of each
+// operation, from 1 on, and returns its decision; a daemon that ends is started again.
+func (s *scenario) play(decide func(n int, op operation) decision) (operations int, log string) {
 	s.t.Helper()
 	var mu sync.Mutex // a killed daemon's supervisor may still be deciding when the next one starts
-	log = s.live(func(config, store string) *harness.Daemon {
-		return supervised(s.t, config, func(op operation) verdict {
+	log = s.run(func(config, store string) *harness.Daemon {
+		return supervised(s.t, config, func(op operation) decision {
 			if op.name == "write" && acks(op) == 0 || op.name != "write" && !strings.HasPrefix(op.path, filepath.Dir(store)) {
-				return verdict{}
+				return decision{}
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -91,14 +91,14 @@ func (s *scenario) play(decide func(n int, op operation) verdict) (operations in
 	return operations, log
 }
 
-// live teaches a daemon, and those that are started after it has ended. What it
-// knows at the end is held against the truth.
-func (s *scenario) live(start func(config, store string) *harness.Daemon) (log string) {
+// run publishes samples to a daemon, and to its successors if it ends, and compares
+// the final state with the truth.
+func (s *scenario) run(start func(config, store string) *harness.Daemon) (log string) {
 	t := s.t
 	t.Helper()
-	s.lives++
+	s.runs++
 	tap := harness.NewTap(t, s.broker.Addr)
-	config, store := s.configure(t, tap.URL(), s.lives)
+	config, store := s.configure(t, tap.URL(), s.runs)
 	d := start(config, store)
 	ended := func() bool {
 		select {
@@ -118,7 +118,7 @@ func (s *scenario) live(start func(config, store string) *harness.Daemon) (log s
 		}
 		if !begun && tap.Subscribed() {
 			begun = true
-			go func() { published <- s.publish(s.lives, 1, operationRows) }()
+			go func() { published <- s.publish(s.runs, 1, operationRows) }()
 		}
 		return tap.Acknowledged() == operationRows
 	}) {
@@ -148,8 +148,8 @@ func (s *scenario) live(start func(config, store string) *harness.Daemon) (log s
 	return log
 }
 
-// acks counts the messages that the operation acknowledges: packets leave
-// together when several wait.
+// acks counts the messages that an operation acknowledges: one write may contain
+// several packets.
 func acks(op operation) (n int) {
 	if !strings.HasPrefix(op.path, "socket:") {
 		return 0
@@ -165,9 +165,9 @@ func acks(op operation) (n int) {
 	}
 }
 
-// publish publishes the samples of these numbers with their labels, and others
-// that ask.
-func (s *scenario) publish(life, from, to int, asking ...string) error {
+// publish publishes the labelled samples from one number to another, and then
+// unlabelled samples with the ids of asking.
+func (s *scenario) publish(number, from, to int, asking ...string) error {
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{s.broker.URL()}
 	pub, err := broker.NewPublisher(s.t.Context(), cfg, 1, nil, nil, func() {})
@@ -181,7 +181,7 @@ func (s *scenario) publish(life, from, to int, asking ...string) error {
 		rows = dataset.NewWaveform(harness.RowsSeed)
 	)
 	send := func(id, label string) error {
-		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", life), p.AppendSample(nil, id, row.X, label))
+		return pub.Publish(s.t.Context(), fmt.Sprintf("sensors/%d", number), p.AppendSample(nil, id, row.X, label))
 	}
 	for rows.Number < to {
 		if rows.Next(&row); row.Number < from {
@@ -200,12 +200,12 @@ func (s *scenario) publish(life, from, to int, asking ...string) error {
 	return pub.Drain(s.t.Context())
 }
 
-// forOperations calls judge for every operation of a life that EDGE_OPERATIONS
-// (default 9: every ninth) divides, and ends when a life has no such operation.
-// Without the build tag slow a fifth of them will do.
+// forOperations calls try with every number of an operation that is one more than a
+// multiple of EDGE_OPERATIONS (default 9), until a run has fewer operations. Without
+// the build tag slow it uses a fifth of them.
 func forOperations(t *testing.T, judge func(n int) (operations int)) {
 	step := int(harness.Number(t, "EDGE_OPERATIONS", 9)) * brokertest.Brief(1, 5)
-	lives := 0
+	runs := 0
 	for n := 1; ; n += step {
 		operations := judge(n)
 		if t.Failed() {
@@ -214,20 +214,19 @@ func forOperations(t *testing.T, judge func(n int) (operations int)) {
 		if n > operations {
 			break
 		}
-		lives++
+		runs++
 	}
-	t.Logf("%d lives", lives)
-	if lives*step < 100 {
-		t.Errorf("a life has only %d operations", lives*step)
+	t.Logf("%d runs", runs)
+	if runs*step < 100 {
+		t.Errorf("a number has only %d operations", runs*step)
 	}
 }
 
-// TestEachOperationFails: the n-th operation of a daemon's life on its state
-// file and folder fails, for every n: a write, a sync, a rename, a link. Once;
-// and from then on for a third of a second, as where the disk is full or has
-// become read-only. What was taught is known at the end all the same, once and
-// in order, and no hand was needed but that of a service manager, if it
-// happened before the daemon had begun.
+// TestEachOperationFails lets the n-th operation of a run on the state file and its
+// folder fail, for every n: a write, a sync, a rename, a link. It fails once, or for a
+// third of a second, as on a full or read-only disk. At the end every sample is
+// learnt, once and in order, with no intervention but a restart by a service manager
+// if the daemon had not begun.
 func TestEachOperationFails(t *testing.T) {
 	s := newScenario(t)
 	reasons := []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EROFS, syscall.EDQUOT}
@@ -235,14 +234,14 @@ func TestEachOperationFails(t *testing.T) {
 	forOperations(t, func(at int) int {
 		reason, lasting := reasons[at/2%len(reasons)], at%2 == 1
 		var until time.Time
-		operations, log := s.play(func(n int, op operation) verdict {
+		operations, log := s.play(func(n int, op operation) decision {
 			if op.name == "write" || n < at || n > at && !(lasting && time.Now().Before(until)) {
-				return verdict{}
+				return decision{}
 			}
 			if n == at {
 				until = time.Now().Add(300 * time.Millisecond)
 			}
-			return verdict{errno: reason}
+			return decision{errno: reason}
 		})
 		if strings.Contains(log, "the journal cannot be written") {
 			degraded++
@@ -253,7 +252,7 @@ func TestEachOperationFails(t *testing.T) {
 		return operations
 	})
 	if degraded == 0 {
-		t.Error("no commit failed: the test does not bite")
+		t.Error("no commit failed: the test proves nothing")
 	}
 }
 
@@ -263,22 +262,24 @@ func TestEachOperationFails(t *testing.T) {
 func TestKilledAtEachOperation(t *testing.T) {
 	s := newScenario(t)
 	forOperations(t, func(at int) int {
-		operations, _ := s.play(func(n int, _ operation) verdict { return verdict{kill: n == at} })
+		operations, _ := s.play(func(n int, _ operation) decision { return decision{kill: n == at} })
 		return operations
 	})
 }
 
-// outage teaches a daemon a third of the samples, lets begin take its disk away,
-// teaches more, far more than the broker's window holds, and asks for answers,
-// which must come. When end has given the disk back, all of it is learnt, in
-// order. It returns how many samples were learnt after begin, before the disk
-// refused one.
+// outage publishes a third of the samples to a daemon and calls begin, which makes the
+// disk unusable. It publishes more samples than the window of the broker holds, and
+// unlabelled ones, which must be answered. When end has restored the disk, all samples
+// are learnt in order. late is the number of samples that were acknowledged after
+// begin.
+//
+// Long: a sequence of steps that share the observations.
 func (s *scenario) outage(start func(config, store string) *harness.Daemon, begin, end func(d *harness.Daemon, store string)) (late int) {
 	t := s.t
 	t.Helper()
-	s.lives++
+	s.runs++
 	tap := harness.NewTap(t, s.broker.Addr)
-	config, store := s.configure(t, tap.URL(), s.lives)
+	config, store := s.configure(t, tap.URL(), s.runs)
 	var mu sync.Mutex
 	answered, events := map[string]int{}, []string{}
 	cfg := mqtt.DefaultConfig()
@@ -312,12 +313,12 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 		}
 	}
 	must("subscribed", tap.Subscribed)
-	if err := s.publish(s.lives, 1, third); err != nil {
+	if err := s.publish(s.runs, 1, third); err != nil {
 		t.Fatal(err)
 	}
 	must("acknowledged", func() bool { return tap.Acknowledged() == third })
 	begin(d, store)
-	if err := s.publish(s.lives, third+1, operationRows-rest); err != nil {
+	if err := s.publish(s.runs, third+1, operationRows-rest); err != nil {
 		t.Fatal(err)
 	}
 	must("degraded", func() bool { return happened("store_degraded") })
@@ -328,14 +329,14 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 		asking = append(asking, fmt.Sprint("asking", i))
 	}
 	must("observing", func() bool { // the second connection may not have subscribed yet
-		if err := s.publish(s.lives, 1, 0, "first"); err != nil {
+		if err := s.publish(s.runs, 1, 0, "first"); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		return answered["first"] > 0
 	})
-	if err := s.publish(s.lives, 1, 0, asking...); err != nil {
+	if err := s.publish(s.runs, 1, 0, asking...); err != nil {
 		t.Fatal(err)
 	}
 	must("answered", func() bool {
@@ -347,7 +348,7 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 		t.Errorf("during the outage %d samples are acknowledged, %d before it was noticed, the events are %q", n, held, events)
 	}
 	end(d, store)
-	if err := s.publish(s.lives, operationRows-rest+1, operationRows); err != nil {
+	if err := s.publish(s.runs, operationRows-rest+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
 	must("all acknowledged", func() bool { return tap.Acknowledged() == operationRows })
@@ -359,17 +360,16 @@ func (s *scenario) outage(start func(config, store string) *harness.Daemon, begi
 	return held - third
 }
 
-// TestOutage: the file system of the state file becomes read-only, and later no
-// longer is.
+// TestOutage makes the file system of the state file read-only for a while.
 func TestOutage(t *testing.T) {
 	s := newScenario(t)
 	var readOnly atomic.Bool
 	late := s.outage(func(config, store string) *harness.Daemon {
-		return supervised(t, config, func(op operation) verdict {
+		return supervised(t, config, func(op operation) decision {
 			if readOnly.Load() && strings.HasPrefix(op.path, filepath.Dir(store)) {
-				return verdict{errno: syscall.EROFS}
+				return decision{errno: syscall.EROFS}
 			}
-			return verdict{}
+			return decision{}
 		})
 	}, func(*harness.Daemon, string) { readOnly.Store(true) }, func(*harness.Daemon, string) { readOnly.Store(false) })
 	if late != 0 {
@@ -377,31 +377,31 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestDamagedWhileItRuns: the state file is cut off behind the daemon's back. It
-// ends, as no repair is possible while it runs, and the next start repairs.
+// TestDamagedWhileItRuns truncates the state file of a running daemon. The daemon
+// ends, since it cannot repair the file while it runs, and the next start repairs it.
 func TestDamagedWhileItRuns(t *testing.T) {
 	s := newScenario(t)
 	tap := harness.NewTap(t, s.broker.Addr)
-	config, store := s.configure(t, tap.URL(), s.lives)
+	config, store := s.configure(t, tap.URL(), s.runs)
 	d := harness.Start(t, config)
 	const half = operationRows / 2
-	teach := func(from, to int) {
+	publish := func(from, to int) {
 		t.Helper()
 		if !brokertest.Eventually(tap.Subscribed) {
 			t.Fatalf("the daemon never subscribes:\n%s", d.Log())
 		}
-		if err := s.publish(s.lives, from, to); err != nil {
+		if err := s.publish(s.runs, from, to); err != nil {
 			t.Fatal(err)
 		}
 	}
-	teach(1, half)
+	publish(1, half)
 	if !brokertest.Eventually(func() bool { return tap.Acknowledged() == half }) {
 		t.Fatalf("%d samples are acknowledged:\n%s", tap.Acknowledged(), d.Log())
 	}
 	if err := os.Truncate(store, 2*4096); err != nil {
 		t.Fatal(err)
 	}
-	teach(half+1, operationRows)
+	publish(half+1, operationRows)
 	select {
 	case err := <-d.Ended:
 		if end := (*exec.ExitError)(nil); !errors.As(err, &end) || end.ExitCode() != exit.Store {
@@ -421,9 +421,8 @@ func TestDamagedWhileItRuns(t *testing.T) {
 	}
 }
 
-// TestDiskIsFull: somebody else fills the disk, a small one of the daemon's own,
-// and later clears up. What the file has room for inside is still learnt. It
-// needs root, for that disk.
+// TestDiskIsFull fills a small disk of the daemon and later frees it. Samples for
+// which the state file has free pages are still learnt. Mounting the disk needs root.
 func TestDiskIsFull(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT TESTED: only root can mount a small disk")

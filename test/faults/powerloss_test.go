@@ -23,12 +23,12 @@ import (
 
 const sector = 512 // bytes that a disk writes at once
 
-// disk is what a power cut may leave of the operations that it was told.
+// disk models the content of a disk after a power cut.
 //
-// What was written before a sync of its file that has returned is there. Of
-// what was written since, any part may be: each sector as it was, or as it was
-// written, in any order. The same holds for a file's length, and for the names
-// in the folder since that was synced, except that they change in order.
+// Data written before a completed sync of its file is durable. Of later writes any
+// part may be durable: each sector has its old or its new content, in any order. The
+// same holds for the length of a file, and for the names in the folder since its last
+// sync, except that names change in order.
 type disk struct {
 	now   map[string]*inode   // by name
 	names []map[string]*inode // as they were, one after the other, since the folder was synced; the first is safe
@@ -40,9 +40,9 @@ type inode struct {
 	spans []span
 }
 
-// span is what was written from one sync on.
+// span are the writes between two syncs of a file.
 type span struct {
-	safe    []byte         // what was there when it began
+	safe    []byte         // content at its begin
 	sectors map[int64]bool // may have been written since
 }
 
@@ -52,7 +52,7 @@ func newDisk() *disk {
 	return &disk{now: map[string]*inode{}, names: []map[string]*inode{{}}}
 }
 
-// apply lets an operation happen.
+// apply executes an operation.
 func (d *disk) apply(op operation, folder string) error {
 	name := func(path string) string { return strings.TrimPrefix(path, folder+"/") }
 	if op.path == folder {
@@ -108,8 +108,8 @@ func (f *inode) resize(size int64) {
 	f.now = append(slices.Clone(f.now), make([]byte, size-int64(len(f.now)))...)
 }
 
-// cut writes to a folder what one power cut has left. The last lies syncs of
-// each file, at most, were confirmed and not done.
+// cut writes a possible result of a power cut to a folder. Up to lies syncs of each
+// file, the last ones, were confirmed and not done.
 func (d *disk) cut(rng *rand.Rand, folder string, lies int) error {
 	for name, f := range d.names[rng.IntN(len(d.names))] {
 		if err := os.WriteFile(filepath.Join(folder, name), f.cut(rng, rng.IntN(lies+1)), 0o600); err != nil {
@@ -145,21 +145,20 @@ func (f *inode) cut(rng *rand.Rand, lies int) []byte {
 	return left
 }
 
-// TestPowerLoss records what a daemon does to its folder from the first start
-// on, a commit whose sync fails and the new file after it included. Then it
-// cuts the power before each operation, and before each acknowledgement, in
-// several ways (EDGE_CUTS, default 1, each). What was acknowledged until then
-// must be known, and no more than what was published, once and in order. Where
-// the disk had confirmed syncs that it had not done, less may be known, but
-// nothing that never was. Without the build tag slow it cuts before every fifth
-// operation only.
+// TestPowerLoss records the operations of a daemon on its folder from the first start
+// on, with a commit whose sync fails and the new file that follows. It then cuts the
+// power before each operation and each acknowledgement, in several ways (EDGE_CUTS,
+// default 1, each). All samples acknowledged until then must be kept, once and in
+// order, and none that was not published. On a disk that confirms syncs it has not
+// done, fewer may be kept, but the state must have existed. Without the build tag slow
+// it cuts before every fifth operation only.
 func TestPowerLoss(t *testing.T) {
 	cuts := int(harness.Number(t, "EDGE_CUTS", 1))
 	seed := harness.Number(t, "EDGE_CUTS_SEED", rand.Uint64())
 	t.Logf("EDGE_CUTS_SEED=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := newScenario(t)
-	done, folder := recordedLife(s)
+	done, folder := recordedRun(s)
 
 	config, store := s.configure(t, "mqtt://broker.lan", 0)
 	learner, truth := harness.NewTruth(t, config), []string{}
@@ -207,30 +206,30 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%d operations, %d renames, %d acknowledgements; an honest disk: %d power cuts, %d files repaired, %d times something was lost; one that lies about syncs: %d, %d, %d",
 		len(done), renames, acked, images[0], repaired[0], lost[0], images[1], repaired[1], lost[1])
 	if acked != operationRows || renames < 2 || lost[1] == 0 {
-		t.Errorf("%d acknowledgements, %d renames, %d times a lie cost something: the test does not bite", acked, renames, lost[1])
+		t.Errorf("%d acknowledgements, %d renames, %d times a lie cost something: the test proves nothing", acked, renames, lost[1])
 	}
 }
 
-// recordedLife returns the operations of a daemon on its folder, in order, and
-// its acknowledgements. One that fails is left out.
-func recordedLife(s *scenario) (done []operation, folder string) {
+// recordedRun returns the operations of a daemon on its folder, in order, with its
+// acknowledgements. A failed operation is left out.
+func recordedRun(s *scenario) (done []operation, folder string) {
 	failed := false
-	s.play(func(n int, op operation) verdict {
+	s.play(func(n int, op operation) decision {
 		if op.name == "rename" && folder == "" {
 			folder = filepath.Dir(op.path)
 		}
 		// The sync of a meta page: the commit shows already.
 		if last := len(done) - 1; n > 50 && !failed && op.name == "fdatasync" && done[last].name == "pwrite" && done[last].at < 2*4096 {
 			failed = true
-			return verdict{errno: syscall.EIO}
+			return decision{errno: syscall.EIO}
 		}
 		done = append(done, op)
-		return verdict{}
+		return decision{}
 	})
 	return done, folder
 }
 
-// emptied removes what is in a folder.
+// emptied removes the content of a folder.
 func emptied(folder string) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
@@ -238,8 +237,8 @@ func emptied(folder string) error {
 	return os.Mkdir(folder, 0o700)
 }
 
-// survivors starts a daemon, as far as its models are ready, and returns how
-// many samples it knows, and what it had to repair.
+// survivors opens a daemon and returns the number of samples in its state, and its
+// repair of the file.
 func survivors(t *testing.T, file string, truth []string) (n int, recovery *persist.Recovery) {
 	t.Helper()
 	cfg, err := config.Load(file)
@@ -253,10 +252,10 @@ func survivors(t *testing.T, file string, truth []string) (n int, recovery *pers
 	defer d.Close()
 	n = int(d.Loop("waveform").Learner().Scores().N)
 	recovery = d.Recovery()
-	// Where both checkpoints are lost, what is left of the journal is learnt, and
-	// the loss is said.
-	said := recovery != nil && recovery.Models["waveform"].Samples > 0
-	if got := d.Loop("waveform").Learner().Digest(); got != truth[n] && !said {
+	// If both checkpoints are lost, the rest of the journal is learnt, and the loss is
+	// reported.
+	reported := recovery != nil && recovery.Models["waveform"].Samples > 0
+	if got := d.Loop("waveform").Learner().Digest(); got != truth[n] && !reported {
 		t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; %+v", n, got, truth[n], recovery)
 	}
 	return n, recovery

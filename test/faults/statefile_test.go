@@ -44,19 +44,19 @@ func newFileScenario(t *testing.T) *fileScenario {
 	t.Helper()
 	f := &fileScenario{scenario: newScenario(t)}
 	f.tap = harness.NewTap(t, f.broker.Addr)
-	f.config, f.store = f.configure(t, f.tap.URL(), f.lives)
+	f.config, f.store = f.configure(t, f.tap.URL(), f.runs)
 	f.daemon = harness.Start(t, f.config)
-	f.teach(1, fileThird)
+	f.send(1, fileThird)
 	f.acknowledged(fileThird)
 	return f
 }
 
-func (f *fileScenario) teach(from, to int) {
+func (f *fileScenario) send(from, to int) {
 	f.t.Helper()
 	if !brokertest.Eventually(f.tap.Subscribed) {
 		f.t.Fatalf("the daemon never subscribes:\n%s", f.daemon.Log())
 	}
-	if err := f.publish(f.lives, from, to); err != nil {
+	if err := f.publish(f.runs, from, to); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -83,7 +83,7 @@ func (f *fileScenario) ends(code int) string {
 	return f.daemon.Log()
 }
 
-// knowsAll stops the daemon and reads from the file what it has left there.
+// knowsAll stops the daemon and starts it again: all samples must be in the file.
 func (f *fileScenario) knowsAll() {
 	f.t.Helper()
 	f.daemon.Stop()
@@ -101,9 +101,9 @@ func (f *fileScenario) knowsAll() {
 	}
 }
 
-// TestStateFileTakenAway: the state file is removed or moved while the daemon
-// runs, between labels, and again just before the stop. It is an event; nothing
-// that was acknowledged is missing afterwards.
+// TestStateFileTakenAway removes or moves the state file while the daemon runs,
+// between labels and just before the stop. The daemon publishes an event, and keeps
+// all acknowledged samples.
 func TestStateFileTakenAway(t *testing.T) {
 	for name, take := range takeAway {
 		t.Run(name, func(t *testing.T) {
@@ -140,12 +140,12 @@ func TestStateFileTakenAway(t *testing.T) {
 			}
 			next("store_degraded", f.store+" was removed or moved, and is written anew")
 			next("store_recovered", "")
-			f.teach(fileThird+1, 2*fileThird)
+			f.send(fileThird+1, 2*fileThird)
 			f.acknowledged(2 * fileThird)
 			if err := take(f.store); err != nil {
 				t.Fatal(err)
 			}
-			f.teach(2*fileThird+1, operationRows)
+			f.send(2*fileThird+1, operationRows)
 			f.acknowledged(operationRows)
 			if err := take(f.store); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
@@ -155,9 +155,9 @@ func TestStateFileTakenAway(t *testing.T) {
 	}
 }
 
-// TestStateFileTakenAwayAtEachOperation: it is taken away before an operation of
-// the daemon on its folder, or an acknowledgement: in the middle of a commit,
-// between a commit and its acknowledgement, while it is written anew.
+// TestStateFileTakenAwayAtEachOperation removes or moves the state file before an
+// operation of the daemon on its folder or an acknowledgement: in the middle of a
+// commit, between a commit and its acknowledgement, while the file is written again.
 func TestStateFileTakenAwayAtEachOperation(t *testing.T) {
 	if len(harness.Emulator) > 0 {
 		t.Skipf("NOT EMULATED: %s cannot let a test decide about system calls", harness.Emulator[0])
@@ -168,7 +168,7 @@ func TestStateFileTakenAwayAtEachOperation(t *testing.T) {
 			taken := 0
 			forOperations(t, func(at int) int {
 				store := ""
-				operations, _ := s.play(func(n int, op operation) verdict {
+				operations, _ := s.play(func(n int, op operation) decision {
 					if store == "" && op.name != "write" {
 						store = filepath.Join(filepath.Dir(op.path), "edge.db")
 					}
@@ -179,7 +179,7 @@ func TestStateFileTakenAwayAtEachOperation(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					return verdict{}
+					return decision{}
 				})
 				return operations
 			})
@@ -190,7 +190,7 @@ func TestStateFileTakenAwayAtEachOperation(t *testing.T) {
 	}
 }
 
-// TestStateFolderIsAway: the folder of the state is moved away, and later back.
+// TestStateFolderIsAway moves the folder of the state file away and back.
 func TestStateFolderIsAway(t *testing.T) {
 	s := newScenario(t)
 	aside := func(store string) string { return filepath.Dir(store) + ".aside" }
@@ -209,9 +209,9 @@ func TestStateFolderIsAway(t *testing.T) {
 	}
 }
 
-// TestStateFileReplaced: a backup is put over the state file of a running daemon
-// with mv. The daemon ends, the backup stays as it is, and what was acknowledged
-// is in the file that the message names; the rest stays with the broker.
+// TestStateFileReplaced moves a backup over the state file of a running daemon. The
+// daemon ends and leaves the backup unchanged. Acknowledged samples are in the file
+// that its message names; the broker keeps the others.
 func TestStateFileReplaced(t *testing.T) {
 	f := newFileScenario(t)
 	backup := f.store + ".backup"
@@ -222,12 +222,12 @@ func TestStateFileReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.teach(fileThird+1, 2*fileThird)
+	f.send(fileThird+1, 2*fileThird)
 	f.acknowledged(2 * fileThird)
 	if err := os.Rename(backup, f.store); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.publish(f.lives, 2*fileThird+1, operationRows); err != nil {
+	if err := f.publish(f.runs, 2*fileThird+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
 	log := f.ends(exit.Store)
@@ -249,15 +249,15 @@ func TestStateFileReplaced(t *testing.T) {
 	f.knowsAll()
 }
 
-// TestStateFileWrittenOver: another program writes over the state file of a
-// running daemon. It ends, and acknowledges nothing that comes afterwards.
+// TestStateFileWrittenOver overwrites the state file of a running daemon in place. The
+// daemon ends, and acknowledges no later sample.
 func TestStateFileWrittenOver(t *testing.T) {
 	f := newFileScenario(t)
 	older, err := os.ReadFile(f.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.teach(fileThird+1, 2*fileThird)
+	f.send(fileThird+1, 2*fileThird)
 	f.acknowledged(2 * fileThird)
 	if err := f.daemon.Process.Signal(syscall.SIGSTOP); err != nil { // while the file is half written
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestStateFileWrittenOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.publish(f.lives, 2*fileThird+1, operationRows); err != nil {
+	if err := f.publish(f.runs, 2*fileThird+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
 	if log := f.ends(exit.Store); !strings.Contains(log, "another program wrote over "+f.store) {

@@ -27,7 +27,7 @@ import (
 // through it, for the calls of supervisedCalls, and then becomes edge by exec.
 const beSupervised = "EDGE_TEST_SUPERVISED"
 
-// supervisedCalls are what changes a file, and what a socket is written with.
+// supervisedCalls are the calls that change a file or write to a socket.
 var supervisedCalls = map[int32]string{
 	unix.SYS_PWRITE64: "pwrite", unix.SYS_FTRUNCATE: "ftruncate", unix.SYS_FSYNC: "fsync", unix.SYS_FDATASYNC: "fdatasync",
 	unix.SYS_RENAMEAT: "rename", unix.SYS_RENAMEAT2: "rename", unix.SYS_LINKAT: "link", unix.SYS_UNLINKAT: "unlink", unix.SYS_WRITE: "write",
@@ -42,8 +42,8 @@ type operation struct {
 	at   int64  // where; the new length of a truncated file
 }
 
-// verdict is what becomes of an operation.
-type verdict struct {
+// decision is the test's decision about an operation.
+type decision struct {
 	errno syscall.Errno // 0: it is made
 	kill  bool          // the daemon is killed before it
 }
@@ -52,7 +52,7 @@ type verdict struct {
 // for one after the other. It skips the test where the kernel does not offer that.
 //
 // Source: seccomp_unotify(2).
-func supervised(t *testing.T, config string, decide func(operation) verdict) *harness.Daemon {
+func supervised(t *testing.T, config string, decide func(operation) decision) *harness.Daemon {
 	t.Helper()
 	if len(harness.Emulator) > 0 {
 		t.Skipf("NOT EMULATED: %s cannot let a test decide about system calls", harness.Emulator[0])
@@ -172,7 +172,7 @@ type (
 const goOn = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 
 // supervise decides until the process is gone.
-func supervise(listener int, process *os.Process, decide func(operation) verdict) error {
+func supervise(listener int, process *os.Process, decide func(operation) decision) error {
 	defer unix.Close(listener)
 	for {
 		poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
@@ -182,15 +182,15 @@ func supervise(listener int, process *os.Process, decide func(operation) verdict
 			return err
 		}
 		if poll[0].Revents&unix.POLLIN == 0 {
-			return nil // nobody has the filter any more
+			return nil // no process has the filter any more
 		}
 		var n notification
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
-			continue // it was killed meanwhile
+			continue // the process was killed
 		}
 		op, err := read(&n)
-		v := verdict{}
-		if err == nil { // else it was killed meanwhile
+		v := decision{}
+		if err == nil { // else the process was killed
 			v = decide(op)
 		}
 		if v.kill {

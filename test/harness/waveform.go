@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -65,7 +66,7 @@ http: {listen: ""}
 func Replay(t *testing.T, args ...string) (wait func()) {
 	t.Helper()
 	var errOut bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
+	ctx, cancel := context.WithDeadline(t.Context(), deadline())
 	plain := Command(t, append([]string{"replay"}, args...)...)
 	cmd := exec.CommandContext(ctx, plain.Path, plain.Args[1:]...)
 	cmd.Stderr = &errOut
@@ -88,12 +89,28 @@ func Replay(t *testing.T, args ...string) (wait func()) {
 	}
 }
 
-// AwaitSamples waits until the daemon's metrics count n learnt samples.
+// AwaitSamples waits until the metrics of the model waveform count n learnt samples.
 func AwaitSamples(t *testing.T, b *brokertest.Broker, n int) {
 	t.Helper()
-	metrics, ok := brokertest.Await(t, b, "edge/test/waveform/metrics", func(m string) bool { return gjson.Get(m, "n").Int() == int64(n) })
-	if !ok {
-		t.Errorf("the metrics do not reach %d samples: %s", n, metrics)
+	AwaitModelSamples(t, b, "waveform", n)
+}
+
+// AwaitModelSamples is AwaitSamples for another model.
+func AwaitModelSamples(t *testing.T, b *brokertest.Broker, model string, n int) {
+	t.Helper()
+	var samples atomic.Int64
+	pub := brokertest.Subscribe(t, b.URL(), []string{"edge/test/" + model + "/metrics"}, func(_ string, payload []byte) {
+		samples.Store(gjson.GetBytes(payload, "n").Int())
+	})
+	defer pub.Close()
+	read := func() int { // an earlier daemon's metrics may count more
+		if v := int(samples.Load()); v != n {
+			return min(v, n-1)
+		}
+		return n
+	}
+	if !brokertest.Progress(read, n) {
+		t.Errorf("the metrics of %s count %d samples, want %d", model, samples.Load(), n)
 	}
 }
 

@@ -23,13 +23,13 @@ import (
 	"edge/test/harness"
 )
 
-// TestLoad teaches a daemon samples twice as fast as it can learn them, for
-// EDGE_LOAD seconds (default 5). The broker has to hold what is too much, as many
-// as mosquitto does unless it is told otherwise; what it would drop is not sent.
-// What is acknowledged stays a bounded number of samples ahead of what is
-// learnt, what is not yet acknowledged is bounded, and memory stays what it
-// was. Who asks meanwhile gets every answer, and how long that takes is
-// printed. Then the daemon is killed: what it had acknowledged is known.
+// TestLoad offers a daemon samples twice as fast as it can learn them, for EDGE_LOAD
+// seconds (default 5). The broker holds the excess, as many as mosquitto does by
+// default; samples beyond that are not sent. The number of acknowledged samples that
+// are not learnt yet is bounded, as is the number of samples that are not
+// acknowledged, and memory stays constant. A client with unlabelled samples gets every
+// answer; the test prints its latencies. Then the daemon is killed: it keeps all
+// acknowledged samples.
 func TestLoad(t *testing.T) {
 	length := time.Duration(harness.Number(t, "EDGE_LOAD", 5)) * time.Second
 	if testing.Short() {
@@ -53,8 +53,8 @@ func TestLoad(t *testing.T) {
 	const looks = 20 // at least, however slow the machine
 	begun := time.Now()
 	for ; time.Since(begun) < length || len(s.samples) < looks || learnt < ahead && time.Since(begun) < brokertest.Patience; time.Sleep(50 * time.Millisecond) {
-		// What is known of learning may be old. When that changes, it is of a moment
-		// after the last look.
+		// The number of learnt samples may be old. If it changes, it was read after the
+		// last look.
 		acked, now := s.tap.Acknowledged(), int(s.learned())
 		if now > learnt {
 			most = max(most, before-now)
@@ -64,7 +64,7 @@ func TestLoad(t *testing.T) {
 		s.measure()
 		offer := max(2*learnt+2*ahead-offered, 0) // two for each that is learnt
 		offered += offer
-		s.teach(min(offer, queued-(s.taught-s.tap.Acknowledged())))
+		s.publishLabelled(min(offer, queued-(s.labelled-s.tap.Acknowledged())))
 		asking.one()
 	}
 	took := time.Since(begun).Round(time.Millisecond)
@@ -74,11 +74,11 @@ func TestLoad(t *testing.T) {
 	predictions, waited := s.metric(`edge_predict_seconds_count{model="waveform"}`), s.metric(`edge_predict_seconds_sum{model="waveform"}`)
 	s.daemon.Kill()
 	s.tap.Settle()
-	s.start() // which compares what it knows with what it had acknowledged, and with the truth
+	s.start() // start compares the state with the acknowledged samples and with the truth
 	t.Logf("%d samples were offered in %v, %d of them sent, %d learnt, %d acknowledged, %d known after the restart; at most %d acknowledged ahead of learning, %d not acknowledged at once; %.3g ms from arrival to prediction; %s",
-		offered, took, s.taught, learnt, acked, s.known, most, longest, 1000*waited/predictions, asking)
-	if s.taught-acked < queued/2 || offered < 3*learnt/2 || learnt == 0 {
-		t.Errorf("%d of %d samples are acknowledged, %d learnt: the load does not bite", acked, offered, learnt)
+		offered, took, s.labelled, learnt, acked, s.restored, most, longest, 1000*waited/predictions, asking)
+	if s.labelled-acked < queued/2 || offered < 3*learnt/2 || learnt == 0 {
+		t.Errorf("%d of %d samples are acknowledged, %d learnt: the load is too low", acked, offered, learnt)
 	}
 	if most > ahead {
 		t.Errorf("%d samples were acknowledged ahead of learning, want %d at most", most, ahead)
@@ -86,14 +86,15 @@ func TestLoad(t *testing.T) {
 	if longest > inside {
 		t.Errorf("%d messages were in the daemon at once, want %d at most", longest, inside)
 	}
-	heap, file := float64(12<<20), float64(2<<20) // what is inside grows with what the broker lets be on its way
+	heap, file := float64(12<<20), float64(2<<20) // messages in the daemon grow with the window of the broker
 	if length < time.Minute {
-		heap, file = math.Inf(1), 8<<20 // so short a life has not come to its level, which max_size bounds
+		heap, file = math.Inf(1), 8<<20 // a short run has not reached its level, which max_size bounds
 	}
 	s.flat(heap, file)
 }
 
-// asking is somebody who asks a loaded daemon, at QoS 0, and waits for each answer.
+// asking is a client of a loaded daemon that publishes unlabelled samples at QoS 0 and
+// awaits each answer.
 type asking struct {
 	t     *testing.T
 	rows  *dataset.Waveform
@@ -134,12 +135,12 @@ func (s *soak) ask() *asking {
 		}
 		return len(subscribed) > 0
 	}) {
-		s.t.Fatal("nobody can ask")
+		s.t.Fatal("the client does not receive its own messages")
 	}
 	return a
 }
 
-// one asks about one sample.
+// one publishes one sample.
 func (a *asking) one() {
 	var (
 		p   replay.Player
@@ -155,7 +156,7 @@ func (a *asking) one() {
 	}
 }
 
-// end waits for the answers that have not come.
+// end waits for the missing answers.
 func (a *asking) end() {
 	a.t.Helper()
 	if !brokertest.Eventually(func() bool {
@@ -170,11 +171,11 @@ func (a *asking) end() {
 func (a *asking) String() string {
 	slices.Sort(a.took)
 	at := func(q float64) float64 { return a.took[int(q*float64(len(a.took)-1))].Seconds() * 1000 }
-	return fmt.Sprintf("%d who asked had their answer after %.3g ms in the median, %.3g ms one in a hundred, %.3g ms at most", len(a.took), at(0.5), at(0.99), at(1))
+	return fmt.Sprintf("%d answers came after %.3g ms in the median, %.3g ms one in a hundred, %.3g ms at most", len(a.took), at(0.5), at(0.99), at(1))
 }
 
-// teach publishes more samples with their labels, n of them.
-func (s *soak) teach(n int) {
+// publishLabelled publishes n more labelled samples.
+func (s *soak) publishLabelled(n int) {
 	var (
 		p   replay.Player
 		row dataset.Row
@@ -184,12 +185,11 @@ func (s *soak) teach(n int) {
 		if err := s.publisher.Publish(s.t.Context(), "sensors/waveform", p.AppendSample(nil, strconv.Itoa(row.Number), row.X, row.Label)); err != nil {
 			s.t.Fatal(err)
 		}
-		s.taught++
+		s.labelled++
 	}
 }
 
-// learned is how many samples the learner has taken in, as the daemon knew half
-// a second ago at most.
+// learned returns the number of learnt samples, at most half a second old.
 func (s *soak) learned() (n float64) {
 	values, err := scrape(s.web)
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 	"edge/test/harness"
 )
 
-// beEcho makes the test program publish on answersTopic what it receives on
-// questionsTopic, and do nothing else: paho as it is, the least that any
-// program under it can cost.
+// beEcho makes the test program an echo: it publishes the messages of questionsTopic
+// on answersTopic. It is paho without additions, the lower bound of the cost of any
+// program built on it.
 const beEcho = "EDGE_TEST_IS_ECHO"
 
 const (
@@ -35,7 +35,7 @@ const (
 	outstanding    = 200 // messages on their way to an answer: mosquitto drops above 1000
 )
 
-// echo serves until it is killed.
+// echo serves until the process is killed.
 func echo(broker string) {
 	client := mqtt.NewClient(mqtt.NewClientOptions().AddBroker(broker).SetClientID("echo"))
 	if t := client.Connect(); t.Wait() && t.Error() != nil {
@@ -76,8 +76,8 @@ func gasPayloads(n, c, d int, label bool) [][]byte {
 	return payloads
 }
 
-// asker publishes questions with QoS 1 and receives the answers to them, which
-// come in their order. It costs little beside what is measured.
+// asker publishes questions with QoS 1 and receives the answers, which come in the
+// same order. It uses little processor time itself.
 type asker struct {
 	b       testing.TB
 	conn    net.Conn
@@ -107,7 +107,8 @@ func newAsker(b testing.TB, broker string) *asker {
 	return a
 }
 
-// listen tells of every PUBLISH packet, and skips the acknowledgements.
+// listen sends the time of every PUBLISH packet to answers, and skips
+// acknowledgements.
 func (a *asker) listen() {
 	in := bufio.NewReaderSize(a.conn, 1<<16)
 	for {
@@ -129,8 +130,8 @@ func (a *asker) listen() {
 	}
 }
 
-// ask publishes n questions, at so many a second or, with 0, as fast as they
-// are answered, and returns how long it took and the latency of every answer.
+// ask publishes n questions at a rate per second, or with 0 as fast as they are
+// answered. It returns the total time and the latency of every answer.
 func (a *asker) ask(payloads [][]byte, n int, rate float64) (took time.Duration, latencies []time.Duration) {
 	frames := make([][]byte, len(payloads))
 	at := make([]int, len(payloads)) // of the packet's identifier
@@ -227,7 +228,7 @@ func (p *answerer) resident() float64 {
 	return kib * 1024 / 1e6
 }
 
-// figures are what is measured, by unit, once for each round.
+// figures are measured values by unit, one for each round.
 type figures map[string][]float64
 
 func (f figures) add(unit string, v float64) { f[unit] = append(f[unit], v) }

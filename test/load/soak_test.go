@@ -34,15 +34,15 @@ import (
 	"edge/test/harness"
 )
 
-// TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four
-// teach, four ask, one is a sample that waits for a label in vain, and one is
-// hostile. Faults come in between, one in EDGE_SOAK_QUIET messages (default
-// 10,000) and at least twenty, by the seed EDGE_SOAK_SEED: connections cut and stalled, the client id
-// taken by another, the broker restarted, the disk refusing every write, the
-// process held, stopped and killed. At the end what was taught must be known, once and in order, to the
-// last bit. Half of the messages are one life's: in its second half neither
-// goroutines, file descriptors, memory nor the state file may be larger than in
-// its first.
+// TestSoak runs a daemon over EDGE_SOAK messages (default 10,000): of ten, four are
+// labelled, four unlabelled, one waits for a label that never comes, and one is
+// hostile. There is one fault in EDGE_SOAK_QUIET messages (default 10,000) and at
+// least twenty, chosen by the seed EDGE_SOAK_SEED: connections cut and stalled, the
+// client id taken over, the broker restarted, the disk refusing every write, the
+// process paused, stopped and killed. At the end every labelled sample is learnt, once
+// and in order, to the last bit. Half of the messages belong to one run: in its second
+// half it has no more goroutines, file descriptors, memory or state file than in its
+// first.
 func TestSoak(t *testing.T) {
 	messages := int(harness.Number(t, "EDGE_SOAK", 10_000))
 	if testing.Short() {
@@ -73,15 +73,15 @@ func TestSoak(t *testing.T) {
 	if err := s.publisher.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !brokertest.Eventually(func() bool { return s.tap.Acknowledged() == s.taught }) {
-		t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.Acknowledged(), s.taught, s.daemon.Log())
+	if !brokertest.Progress(s.tap.Acknowledged, s.labelled) {
+		t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.Acknowledged(), s.labelled, s.daemon.Log())
 	}
 	s.account()
 	final := s.daemon.Stop()
-	if n := int(final.Get("samples").Int()); n != s.taught {
-		t.Errorf("%d samples were taught, %d are known", s.taught, n)
+	if n := int(final.Get("samples").Int()); n != s.labelled {
+		t.Errorf("%d samples were labelled, %d are learnt", s.labelled, n)
 	}
-	if got, want := final.Get("digest").String(), s.truth.Digest(s.taught); got != want {
+	if got, want := final.Get("digest").String(), s.truth.Digest(s.labelled); got != want {
 		t.Errorf("the digest is %s, that of an undisturbed learner %s", got, want)
 	}
 	if err := s.tap.Err(); err != nil {
@@ -89,16 +89,16 @@ func TestSoak(t *testing.T) {
 	}
 	heap := float64(4 << 20)
 	if messages < 100_000 {
-		heap = math.Inf(1) // so short a life has not come to its level
+		heap = math.Inf(1) // a short run has not reached its level
 	}
 	s.flat(heap, 2<<20) // the file grows by half of that at once
 	took := time.Since(begun)
-	t.Logf("%d messages in %v, %d of them taught; faults: %v", s.published, took.Round(time.Second), s.taught, s.faults)
+	t.Logf("%d messages in %v, %d of them labelled; faults: %v", s.published, took.Round(time.Second), s.labelled, s.faults)
 	aDay := func(bytes float64) string {
 		return terminal.Bytes(uint64(bytes * (24 * time.Hour).Seconds() / took.Seconds()))
 	}
-	t.Logf("%s written in %d transactions, %.0f bytes for each sample taught: %s a day at this pace, doctor would have reckoned with %s",
-		terminal.Bytes(uint64(s.written)), s.transactions, float64(s.written)/float64(s.taught), aDay(float64(s.written)), aDay(s.reckoned()))
+	t.Logf("%s written in %d transactions, %.0f bytes for each labelled sample: %s a day at this pace, doctor estimates %s",
+		terminal.Bytes(uint64(s.written)), s.transactions, float64(s.written)/float64(s.labelled), aDay(float64(s.written)), aDay(s.estimated()))
 }
 
 const soakDuring = 300 // messages while a fault lasts
@@ -117,17 +117,17 @@ type soak struct {
 	publisher *broker.Publisher
 	rows      *dataset.Waveform
 
-	published, taught, acked, known int
-	faults                          map[string]int
-	latest                          []string // faults
-	samples                         []soakSample
-	written, transactions           int64 // of the state file
+	published, labelled, acked, restored int
+	faults                               map[string]int
+	latest                               []string // faults
+	samples                              []soakSample
+	written, transactions                int64 // of the state file
 }
 
-// soakSample is what a daemon takes up at one moment.
+// soakSample are the resources that a daemon uses at one moment.
 type soakSample struct{ goroutines, descriptors, resident, heap, file float64 }
 
-// newSoak makes a soak whose model has these settings.
+// newSoak returns a soak whose model has additional settings.
 func newSoak(t *testing.T, seed uint64, model string) *soak {
 	t.Helper()
 	s := &soak{t: t, rng: rand.New(rand.NewPCG(seed, 0)), faults: map[string]int{}, rows: dataset.NewWaveform(harness.RowsSeed), web: brokertest.FreeAddress(t)}
@@ -160,19 +160,19 @@ func (s *soak) start() {
 	s.daemon.Await("connected to the broker")
 	ready := s.daemon.Await("model ready")
 	n := int(ready.Get("samples").Int())
-	if n < s.acked || n < s.known {
-		s.t.Fatalf("%d samples were acknowledged and %d known, after the start there are %d:\n%s", s.acked, s.known, n, s.daemon.Log())
+	if n < s.acked || n < s.restored {
+		s.t.Fatalf("%d samples were acknowledged and %d restored before, this start restored %d:\n%s", s.acked, s.restored, n, s.daemon.Log())
 	}
 	if got, want := ready.Get("digest").String(), s.truth.Digest(n); got != want {
 		s.daemon.Kill()
 		s.t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; the last faults were %v; %s; %v",
 			n, got, want, s.latest[max(len(s.latest)-5, 0):], s.difference(), s.tap.Err())
 	}
-	s.known = n
+	s.restored = n
 }
 
-// difference says which of the journal's records is the first that is not what
-// was published.
+// difference describes the first record of the journal that is not the published
+// sample.
 func (s *soak) difference() string {
 	store, err := persist.OpenReadOnly(s.store, persist.Options{})
 	if err != nil {
@@ -195,7 +195,7 @@ func (s *soak) difference() string {
 	for _, r := range kept.Records {
 		if rows.Next(&row); r.Label != row.Label || !slices.Equal(r.X, row.X) {
 			found := 0
-			for again := dataset.NewWaveform(harness.RowsSeed); found == 0 && again.Number < s.taught; {
+			for again := dataset.NewWaveform(harness.RowsSeed); found == 0 && again.Number < s.labelled; {
 				if again.Next(&row); slices.Equal(r.X, row.X) {
 					found = row.Number
 				}
@@ -222,7 +222,7 @@ func (s *soak) connect() {
 	s.publisher = pub
 }
 
-// hostile are payloads that teach nothing and must cost little.
+// hostile are payloads without a sample to learn, which must cost little.
 var hostile = [][]byte{
 	[]byte(`{"features":[1,2`),
 	[]byte(`{"features":[` + strings.Repeat("1e400,", 20) + `0],"label":"0"}`),
@@ -231,12 +231,12 @@ var hostile = [][]byte{
 	[]byte("{\"x1\":1,\"label\":\"\xff\xfe\"}"),
 	[]byte(`{"features":[1,2,3],"features":[4,5,6],"label":"1"}`),
 	[]byte(`{"features":[` + strings.Repeat("0,", 20) + `0],"label":"another class"}`),
-	[]byte(`{"id":"nobody","label":"1"}`),
+	[]byte(`{"id":"unknown","label":"1"}`),
 	bytes.Repeat([]byte("x"), 100_000), // beyond max_payload
 	{},
 }
 
-// publish sends messages as fast as those that teach are acknowledged.
+// publish sends messages as fast as labelled ones are acknowledged.
 func (s *soak) publish(messages int) {
 	var (
 		p   replay.Player
@@ -252,14 +252,14 @@ func (s *soak) publish(messages int) {
 	for i := range messages {
 		switch kind := i % 10; {
 		case kind < 4:
-			for wait := time.Now(); s.taught-s.tap.Acknowledged() >= harness.Ahead; time.Sleep(time.Millisecond) {
+			for wait := time.Now(); s.labelled-s.tap.Acknowledged() >= harness.Ahead; time.Sleep(time.Millisecond) {
 				if time.Since(wait) > brokertest.Patience {
-					s.t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.Acknowledged(), s.taught, s.daemon.Log())
+					s.t.Fatalf("%d of %d samples are acknowledged:\n%s", s.tap.Acknowledged(), s.labelled, s.daemon.Log())
 				}
 			}
 			s.rows.Next(&row)
 			send(p.AppendSample(nil, strconv.Itoa(row.Number), row.X, row.Label))
-			s.taught++
+			s.labelled++
 		case kind < 9:
 			asking.Next(&row)
 			payload := p.AppendSample(nil, "w"+strconv.Itoa(s.published), row.X, "")
@@ -273,7 +273,8 @@ func (s *soak) publish(messages int) {
 	}
 }
 
-// fault lets something go wrong, and come right again.
+// fault disturbs the daemon, its broker or its disk for a while, during which messages
+// arrive.
 func (s *soak) fault(mortal bool) {
 	ms := func(from, to int) time.Duration { return time.Duration(from+s.rng.IntN(to-from)) * time.Millisecond }
 	kinds := []string{"cut", "stall", "clash", "broker", "disk", "held", "verify"}
@@ -282,8 +283,8 @@ func (s *soak) fault(mortal bool) {
 	}
 	kind := kinds[s.rng.IntN(len(kinds))]
 	s.faults[kind]++
-	s.latest = append(s.latest, fmt.Sprintf("%s at sample %d", kind, s.taught))
-	// Whatever it is, it shall meet messages.
+	s.latest = append(s.latest, fmt.Sprintf("%s at sample %d", kind, s.labelled))
+	// Messages arrive during every fault.
 	done := make(chan struct{})
 	after, short, long := ms(1, 100), ms(10, 500), ms(50, 1000)
 	go func() {
@@ -318,13 +319,13 @@ func (s *soak) fault(mortal bool) {
 	case "stopped":
 		s.restart(func(d *harness.Daemon) {
 			d.Process.Signal(syscall.SIGTERM)
-			<-d.Ended // what it could not commit in time the broker sends again
+			<-d.Ended // the broker sends uncommitted messages again
 		})
 	}
 }
 
-// refuseWrites lets every write to a file fail for a while: with EFBIG, as the
-// process may not write beyond the first byte.
+// refuseWrites lets every write to a file fail for a while, with EFBIG: it limits the
+// size of files to one byte.
 func (s *soak) refuseWrites(d time.Duration) {
 	limit := func(n uint64) {
 		if err := unix.Prlimit(s.daemon.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: unix.RLIM_INFINITY}, nil); err != nil {
@@ -353,15 +354,15 @@ func (s *soak) restart(end func(*harness.Daemon)) {
 	s.start()
 }
 
-// account adds up what the daemon's life has written.
+// account adds the bytes and transactions that the daemon has written since its start.
 func (s *soak) account() {
 	s.written += int64(s.metric("edge_store_written_bytes_total"))
 	s.transactions += int64(s.metric("edge_store_transactions_total"))
 }
 
-// reckoned is how many bytes the transactions should have written by what
-// doctor measures of a commit and a checkpoint.
-func (s *soak) reckoned() float64 {
+// estimated returns the bytes that the transactions should have written by the
+// measurement of doctor.
+func (s *soak) estimated() float64 {
 	cfg, err := config.Load(s.config)
 	if err != nil {
 		s.t.Fatal(err)
@@ -370,7 +371,7 @@ func (s *soak) reckoned() float64 {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	checkpoints := float64(s.taught / 500)
+	checkpoints := float64(s.labelled / 500)
 	return (float64(s.transactions)-checkpoints)*w.CommitBytes + checkpoints*w.CheckpointBytes
 }
 
@@ -405,7 +406,7 @@ func scrape(addr string) (map[string]string, error) {
 	return values, err
 }
 
-// measure notes what the daemon takes up.
+// measure records the resources of the daemon.
 func (s *soak) measure() {
 	info, err := os.Stat(s.store)
 	if err != nil {
@@ -417,8 +418,8 @@ func (s *soak) measure() {
 	})
 }
 
-// flat fails if the second half of the measurements exceeds the first; heap and
-// file may vary by so many bytes.
+// flat fails if the maxima of the second half exceed those of the first; heap and file
+// may do so by a number of bytes.
 func (s *soak) flat(heap, file float64) {
 	half := len(s.samples) / 2
 	most := func(of []soakSample) (m soakSample) {
@@ -435,7 +436,7 @@ func (s *soak) flat(heap, file float64) {
 	for _, v := range s.samples[half:] {
 		rest.goroutines, rest.descriptors = min(rest.goroutines, v.goroutines), min(rest.descriptors, v.descriptors)
 	}
-	s.t.Logf("one life's first half and its second: goroutines %g, %g; file descriptors %g, %g; resident MiB %.1f, %.1f; heap MiB %.1f, %.1f; file KiB %.0f, %.0f",
+	s.t.Logf("the first and the second half of one run: goroutines %g, %g; file descriptors %g, %g; resident MiB %.1f, %.1f; heap MiB %.1f, %.1f; file KiB %.0f, %.0f",
 		a.goroutines, b.goroutines, a.descriptors, b.descriptors, a.resident/(1<<20), b.resident/(1<<20), a.heap/(1<<20), b.heap/(1<<20), a.file/1024, b.file/1024)
 	var errs []error
 	for _, m := range []struct {

@@ -46,13 +46,13 @@ var anonymousRows = map[string]func(t *testing.T) []dataset.Row{
 	},
 }
 
-// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 10) for each
-// broker while labelled messages without ids come, equal ones among them. After
-// each start, and at the end, its state is bit for bit that of a learner which was
-// fed the first n rows, each once, and n never falls; at the end n is the number
-// of rows. Where the broker changes the order, the journal of the whole run has
-// each row as often as it was published, and the state at the end is that of a
-// learner which was fed the rows in the order of the journal.
+// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 10) for each broker
+// while labelled messages without ids arrive, some of them equal. After each start,
+// and at the end, its state equals to the last bit that of a learner of the first n
+// rows, each once; n never falls and ends at the number of rows. Where the broker
+// changes the order, the journal of the whole run contains each row as often as it was
+// published, and the final state is that of a learner of the rows in the order of the
+// journal.
 func TestKilledWithoutIDs(t *testing.T) {
 	for name, broker := range brokertest.Servers {
 		t.Run(name, func(t *testing.T) {
@@ -63,6 +63,7 @@ func TestKilledWithoutIDs(t *testing.T) {
 	}
 }
 
+// Long: one run with its checks.
 func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row, inOrder bool) {
 	kills, seed := harness.Number(t, "EDGE_KILLS", 10), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
@@ -109,7 +110,10 @@ func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row,
 	first.Await("connected to the broker")
 	stop, sent := make(chan struct{}), make(chan error, 1)
 	var published atomic.Int64
-	time.Sleep(time.Second) // the subscription has to stand before the first row: a broker keeps nothing for a session it does not know
+	// A broker keeps no message for a session without a subscription.
+	if !brokertest.Progress(func() int { return metric(t, page, "edge_subscribed") }, 1) {
+		t.Fatalf("the daemon does not subscribe:\n%s", first.Log())
+	}
 	go func() { sent <- publishAnonymous(t, broker.URL(), row, stop, &published) }()
 	d := first
 	for i := range int(kills) {
@@ -129,9 +133,10 @@ func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row,
 		t.Fatal(err)
 	}
 	total := int(published.Load())
-	// The daemon is stopped when it has not learnt anything for a while, so that
-	// rows which came twice have had their time as well.
+	// The daemon is stopped when it has learnt every row and then none for a while, so
+	// that it would also have learnt a repeated row.
 	last.Await("connected to the broker")
+	harness.AwaitModelSamples(t, broker, "room", total)
 	for before := -1; ; time.Sleep(3 * time.Second) {
 		now := learnedSoFar(t, page)
 		if now == before {
@@ -206,7 +211,7 @@ func publishAnonymous(t *testing.T, connection string, row func(int) *dataset.Ro
 	}
 }
 
-// loadRoom reads what a state file has of the only model.
+// loadRoom reads the state and journal of the only model of a state file.
 func loadRoom(t *testing.T, file, store string) *persist.Recovered {
 	t.Helper()
 	s, err := persist.OpenReadOnly(store, persist.Options{})
@@ -253,8 +258,11 @@ func differences(t *testing.T, config, store string, n int, row func(int) *datas
 	return "the journal holds the rows; the difference is older"
 }
 
-// learnedSoFar reads how many samples a daemon has learnt.
-func learnedSoFar(t *testing.T, page string) (n int) {
+// learnedSoFar counts the samples that a daemon has learnt since its start.
+func learnedSoFar(t *testing.T, page string) int { return metric(t, page, "edge_learned_total") }
+
+// metric sums the values that a daemon exposes under a name, over all labels.
+func metric(t *testing.T, page, name string) (sum int) {
 	t.Helper()
 	answer, err := http.Get("http://" + page + "/metrics")
 	if err != nil {
@@ -262,15 +270,16 @@ func learnedSoFar(t *testing.T, page string) (n int) {
 	}
 	defer answer.Body.Close()
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if name, value, _ := strings.Cut(lines.Text(), "} "); strings.HasPrefix(name, "edge_learned_total{") {
-			of, err := strconv.ParseFloat(value, 64)
+		series, value, _ := strings.Cut(lines.Text(), " ")
+		if family, _, _ := strings.Cut(series, "{"); family == name {
+			v, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			n += int(of)
+			sum += int(v)
 		}
 	}
-	return n
+	return sum
 }
 
 func anonymousConfig(t *testing.T, broker, store string, samples int, rows []dataset.Row) (config, page string) {
@@ -296,14 +305,15 @@ models:
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %d, size: 200MiB}}
 http: {listen: "%s"}
+metrics: {every: 1s}
 log: {level: debug}
 `, broker, len(rows[0].X), strings.Join(names, ", "), store, samples, page)), page
 }
 
-// TestBurstWithoutIDs sends bursts of 8000 labelled messages without ids, of
-// coarse readings, EDGE_BURSTS times (default 3), to a daemon whose queue has
-// room for 1024: it reconnects by itself, and mosquitto sends all that was on its
-// way again with the DUP flag. Connections are cut now and then, too.
+// TestBurstWithoutIDs sends bursts of 8000 labelled messages without ids, of coarse
+// readings, EDGE_BURSTS times (default 3), to a daemon with a queue for 1024. The
+// daemon reconnects by itself, and mosquitto repeats all messages in flight with the
+// DUP flag. The test also cuts connections.
 func TestBurstWithoutIDs(t *testing.T) {
 	bursts, seed := harness.Number(t, "EDGE_BURSTS", 3), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d bursts, EDGE_TORTURE_SEED=%d", bursts, seed)
@@ -345,7 +355,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 				if err := pub.Drain(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if !brokertest.Eventually(func() bool { return learnedSoFar(t, page) >= sent }) {
+				if !brokertest.Progress(func() int { return learnedSoFar(t, page) }, sent) {
 					t.Fatalf("%d of %d rows are learnt:\n%s", learnedSoFar(t, page), sent, d.Log())
 				}
 			}
@@ -371,7 +381,7 @@ func TestBurstWithoutIDs(t *testing.T) {
 	}
 }
 
-// coarseRows are readings of a sensor that knows few values.
+// coarseRows are readings of a sensor with few distinct values.
 func coarseRows(rng *rand.Rand) (rows []dataset.Row) {
 	for range 997 {
 		k := rng.IntN(2)

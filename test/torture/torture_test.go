@@ -18,22 +18,23 @@ import (
 )
 
 // TestTorture kills a daemon at random instants under load, EDGE_TORTURE times
-// (default 100, and 4 without the build tag slow), and holds what it knows after each start against the truth:
+// (default 100, and 4 without the build tag slow). After each start:
 //
 //   - it has every sample that it ever acknowledged, and acknowledged in order;
-//   - its state is, bit for bit, that of a learner which was fed exactly the
-//     first n samples, each once and undisturbed;
-//   - at the end n is the number of samples that were published.
+//   - its state is, bit for bit, that of a learner of exactly the first n samples,
+//     each once and undisturbed;
+//   - at the end n is the number of published samples.
 //
-// A quarter of the kills come at any time after the start of the process, so
-// that some meet it while it opens, compacts or replays; the others come once it
-// is connected and has acknowledged some more samples, so that a slow machine has
-// as many of them to repeat. Checkpoints come in tides: forty lives without any let the
-// journal grow, ten with one every few samples let it shrink, and the start
-// after that compacts the file.
+// A quarter of the kills come at any time after the start of the process, so that
+// some fall into opening, compaction or replay; the others come after the connection
+// and some more acknowledgements, so that they need no fast machine. The frequency of
+// checkpoints has phases: forty runs without any let the journal grow, ten with one
+// every few samples let it shrink, and the next start compacts the file.
 //
-// EDGE_TORTURE_SEED repeats the choice of the instants; where they fall in the
-// daemon's work remains the machine's choice.
+// EDGE_TORTURE_SEED repeats the choice of the instants; the step of the daemon at
+// which they fall depends on the machine.
+//
+// Long: one loop over kills with their checks and counts.
 func TestTorture(t *testing.T) {
 	kills := harness.Number(t, "EDGE_TORTURE", uint64(brokertest.Brief(100, 4)))
 	seed := harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
@@ -53,7 +54,7 @@ func TestTorture(t *testing.T) {
 		replayed, longest  int // records
 		fileSize           int64
 	)
-	// look checks what a daemon said at its start, if it came to that.
+	// look checks the state that a daemon logged at its start, if it came that far.
 	look := func(d *harness.Daemon) bool {
 		ready, ok := d.Logged("model ready")
 		if !ok {
@@ -64,7 +65,7 @@ func TestTorture(t *testing.T) {
 			t.Fatalf("%d samples were acknowledged, after the start there are %d:\n%s", acked, n, d.Log())
 		}
 		if n < known {
-			t.Fatalf("%d samples were known, after the next start %d:\n%s", known, n, d.Log())
+			t.Fatalf("%d samples were restored, after the next start %d:\n%s", known, n, d.Log())
 		}
 		if got, want := ready.Get("digest").String(), truth.Digest(n); got != want {
 			t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s:\n%s", n, got, want, d.Log())
@@ -94,12 +95,12 @@ func TestTorture(t *testing.T) {
 			time.Sleep(time.Duration(rng.Int64N(int64(200 * time.Millisecond))))
 		} else {
 			d.Await("connected to the broker")
-			life := 600     // samples
-			if i%50 >= 47 { // long enough for a checkpoint of what the tide has left
-				life = 3000
+			samples := 600  // until the kill, at most
+			if i%50 >= 47 { // enough for a checkpoint of the whole journal
+				samples = 3000
 			}
-			until := acked + rng.IntN(life)
-			if !brokertest.Eventually(func() bool { return tap.Acknowledged() >= until }) {
+			until := acked + rng.IntN(samples)
+			if !brokertest.Progress(tap.Acknowledged, until) {
 				t.Fatalf("%d samples are acknowledged, want %d:\n%s", tap.Acknowledged(), until, d.Log())
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Millisecond)))) // at any moment of what follows
@@ -122,7 +123,7 @@ func TestTorture(t *testing.T) {
 	if err := <-load.done; err != nil {
 		t.Fatal(err)
 	}
-	if !brokertest.Eventually(func() bool { return tap.Acknowledged() == load.rows }) {
+	if !brokertest.Progress(tap.Acknowledged, load.rows) {
 		t.Fatalf("%d of %d samples are acknowledged:\n%s", tap.Acknowledged(), load.rows, last.Log())
 	}
 	final := last.Stop()

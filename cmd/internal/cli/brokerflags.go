@@ -8,11 +8,12 @@ import (
 	"edge/stream/mqtt"
 )
 
-// BrokerFlags say how a tool reaches the broker.
+// BrokerFlags are the flags of a broker's address and credentials.
 type BrokerFlags struct {
 	config, url, username, passwordFile, ca, base string
 }
 
+// Add adds the flags to a command.
 func (b *BrokerFlags) Add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&b.config, "config", "c", "", "take the connection from the mqtt section of this `FILE`")
@@ -23,9 +24,9 @@ func (b *BrokerFlags) Add(cmd *cobra.Command) {
 	f.StringVar(&b.base, "base", "", "base `TOPIC` of the daemons (default edge)")
 }
 
-// Mqtt is the connection that the flags, the configuration and the environment
-// ask for; cfg is nil where no configuration is named.
-func (b *BrokerFlags) Mqtt(environ []string) (m mqtt.Config, cfg *config.Config, err error) {
+// MQTT returns the connection of the flags, the configuration and the
+// environment; cfg is nil without the flag --config.
+func (b *BrokerFlags) MQTT(environ []string) (m mqtt.Config, cfg *config.Config, err error) {
 	if b.config != "" {
 		if cfg, err = config.Load(b.config); err != nil {
 			return m, nil, err

@@ -14,8 +14,8 @@ import (
 	"edge/internal/terminal"
 )
 
-// KnownCommand refuses an argument of a command that only has others below it,
-// and names the one that was most likely meant.
+// KnownCommand is the Args of a command that only has subcommands: it refuses an
+// argument, and suggests the subcommand with the nearest name.
 func KnownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -26,10 +26,10 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant(args[0], "", names))
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), suggestion(args[0], "", names))
 }
 
-// nearestFlag names the flag that was most likely meant.
+// nearestFlag adds a suggestion to the error of an unknown flag.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
@@ -37,20 +37,20 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return fmt.Errorf("%w%s", err, meant(unknown.GetSpecifiedName(), "--", names))
+	return fmt.Errorf("%w%s", err, suggestion(unknown.GetSpecifiedName(), "--", names))
 }
 
-// meant is the question after an unknown word, if one of those that are known
-// is near.
-func meant(word, before string, known []string) string {
+// suggestion returns the text after an unknown word that names a similar known
+// one, or "". before is put in front of it.
+func suggestion(word, before string, known []string) string {
 	if near := config.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %s%s?", before, near)
 	}
 	return ""
 }
 
-// Action makes a cobra RunE of f: an error without a code of its own exits
-// with 1.
+// Action returns f as a cobra RunE: an error without an exit code gets
+// exit.Runtime.
 func Action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return exit.With(exit.Runtime, f(cmd, args))
@@ -69,8 +69,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 		return exit.OK
 	}
 	fmt.Fprintln(terminal.Writer{To: errOut}, root.Name()+":", err)
-	// What a command returns is coded by action; anything else comes from the
-	// parsing of flags and arguments.
+	// Errors of commands have a code by Action; one without is an error of flags or
+	// arguments.
 	if c := (*exit.Error)(nil); errors.As(err, &c) {
 		return c.Code
 	}

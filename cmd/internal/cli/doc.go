@@ -1,4 +1,4 @@
-// Package cli is the command line that edge and edge-lab have in common: execution
-// with exit codes, suggestions for misspelt words, and the flags that several
-// commands share.
+// Package cli is shared by the commands of edge and edge-lab: execution with exit
+// codes (cli.go) and groups of flags for a broker (brokerflags.go), a data file
+// (dataflags.go) and offline training (trainflags.go).
 package cli

@@ -6,8 +6,8 @@ import (
 	"edge/online/train"
 )
 
-// TrainingFlags adds the flags that say how a set is trained offline; the
-// function that it returns completes how once they are parsed.
+// TrainingFlags adds the flags of offline training. Call finish once they are
+// parsed: it sets the fields of how that are not plain values.
 func TrainingFlags(cmd *cobra.Command, how *train.Config) (finish func()) {
 	f := cmd.Flags()
 	f.IntVar(&how.Passes, "passes", how.Passes, "passes over the data, at most")

@@ -30,6 +30,21 @@ func Eventually(ok func() bool) bool {
 	return false
 }
 
+// Progress waits until read returns want or more. It gives up when the value has
+// stayed the same for Patience, so that the speed of the machine decides nothing.
+func Progress(read func() int, want int) bool {
+	for last, since := read(), time.Now(); time.Since(since) < Patience; time.Sleep(10 * time.Millisecond) {
+		now := read()
+		if now >= want {
+			return true
+		}
+		if now != last {
+			last, since = now, time.Now()
+		}
+	}
+	return false
+}
+
 // Brief returns the size of a test: whole with the build tag slow, less without
 // it and with -short, as where a processor is emulated.
 func Brief(whole, less int) int {

@@ -1,4 +1,4 @@
-//go:build blas && !openblas
+//go:build !openblas
 
 package dense
 

@@ -1,9 +1,3 @@
-//go:build blas
-
-// Built with -tags blas, the products, factors and substitutions are those of a
-// BLAS: gonum's, or with -tags blas,openblas OpenBLAS. This is to measure
-// against; nothing else uses it.
-
 package dense
 
 import (
@@ -36,7 +30,7 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 }
 
 // WeightedGram adds Aᵀ·diag(s)·A to the lower triangle of C: the rows are
-// weighed, then multiplied block by block of columns.
+// weighted, then multiplied block by block of columns.
 func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float64, ldc int) {
 	const block = 48
 	if n == 0 || m == 0 {

@@ -1,5 +1,6 @@
 //go:build openblas
 
+// Package openblas lets OpenBLAS, with one thread, serve gonum's blas64.
 package openblas
 
 // #cgo LDFLAGS: -lopenblas
@@ -16,8 +17,7 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// openBLAS does the operations of a step; the rest is gonum's. The exponential
-// and the normal distribution are this package's own.
+// openBLAS computes the operations of a step; the rest is gonum's.
 type openBLAS struct{ gonum.Implementation }
 
 // Use lets OpenBLAS, with one thread, serve blas64.

@@ -6,10 +6,11 @@ import (
 	"edge/internal/dataset"
 )
 
-// AddDataFlags adds the flags of a data file's format; labelled is what becomes of the label.
-func AddDataFlags(cmd *cobra.Command, d *dataset.Options, labelled string) {
+// AddDataFlags adds the flags of a data file's format; labelHelp is the help text
+// of --label.
+func AddDataFlags(cmd *cobra.Command, d *dataset.Options, labelHelp string) {
 	f := cmd.Flags()
-	f.StringVar(&d.Label, "label", "", labelled)
+	f.StringVar(&d.Label, "label", "", labelHelp)
 	f.StringSliceVar(&d.Columns, "columns", nil, "the features: `NAMES` or numbers of columns, such as a,b or 2-9 (default all but the label)")
 	f.StringSliceVar(&d.Ignore, "ignore", nil, "`NAMES` or numbers of columns that are left out")
 	f.StringVar(&d.SeparatorWord, "separator", "", "`CHARACTER` between the cells: , ; | or tab (default the one that the file has)")

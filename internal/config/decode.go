@@ -2,33 +2,28 @@ package config
 
 import (
 	"bytes"
-	"encoding"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// position is where a key stands in a YAML file.
+// position is the position of a key in a YAML file.
 type position struct{ line, column int }
 
 // strictYAML decodes data into the struct that dst points to, whose values are
-// the defaults of keys that are not there. It is as strict as a configuration
-// file deserves: an unknown key, a key without a value, a key that occurs twice,
-// a fraction where a whole number belongs and a name that YAML would read as a
-// number are errors. All errors are found at once, each with file, line and
-// column; dst is then of no use.
+// the defaults of absent keys. These are errors: an unknown key, a key without a
+// value, a key that occurs twice, a fraction in place of a whole number and a name
+// that YAML would read as a number. All errors are returned at once, each with
+// file, line and column; dst is then undefined.
 //
-// The positions of the keys that were given are returned by their dotted path.
+// It returns the positions of the keys in data, by their dotted path.
 func strictYAML(file string, data []byte, dst any) (map[string]position, error) {
 	d := decoder{file: file, where: map[string]position{}, inside: map[*yaml.Node]bool{}}
 	if err := d.unreadable(data); err != nil {
@@ -61,17 +56,17 @@ func strictYAML(file string, data []byte, dst any) (map[string]position, error) 
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// decoder sets Go values from a YAML tree. The library's own decoder would
-// stop at the first error, and forgive what is listed above.
+// decoder sets Go values from a YAML tree. The library's own decoder stops at the
+// first error, and accepts the mistakes that strictYAML refuses.
 type decoder struct {
 	file   string
 	where  map[string]position
-	inside map[*yaml.Node]bool // what aliases stand for, while that is decoded
+	inside map[*yaml.Node]bool // anchored nodes that are being decoded
 	errs   []error
 }
 
-// unreadable finds a character that YAML has not. Text of UTF-16 begins with its
-// mark, and is for the library.
+// unreadable returns an error at the first character that YAML does not allow.
+// UTF-16, which begins with a byte-order mark, is left to the library.
 func (d *decoder) unreadable(data []byte) error {
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return nil
@@ -92,7 +87,7 @@ func (d *decoder) unreadable(data []byte) error {
 	return nil
 }
 
-// syntax words an error of the YAML library.
+// syntax returns an error of the YAML library with position, cause and way out.
 func (d *decoder) syntax(err error, data []byte) error {
 	var e *yaml.LoadError
 	if !errors.As(err, &e) || e.Mark.Line == 0 {
@@ -103,7 +98,7 @@ func (d *decoder) syntax(err error, data []byte) error {
 	switch at := e.Mark.Index; {
 	case unknown:
 		name := strings.TrimPrefix(anchor, "unknown anchor '")
-		why = fmt.Sprintf("*%s: there is no &%s before it", name, name)
+		why = fmt.Sprintf("*%s: no &%s is before it", name, name)
 	case at >= 0 && at < len(data) && data[at] == '\t':
 		why = "a tab: YAML is indented by spaces alone"
 	case at >= len(data):
@@ -115,6 +110,7 @@ func (d *decoder) syntax(err error, data []byte) error {
 	return fmt.Errorf("%s:%d:%d: %s", d.file, e.Mark.Line, max(e.Mark.Column, 1), why)
 }
 
+// report adds an error at the position of node.
 func (d *decoder) report(node *yaml.Node, format string, args ...any) {
 	d.errs = append(d.errs, fmt.Errorf("%s:%d:%d: %s", d.file, node.Line, node.Column, fmt.Sprintf(format, args...)))
 }
@@ -185,7 +181,8 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// alias calls use with what an alias stands for, unless the alias is within it.
+// alias calls use with the node that an alias refers to, unless the alias is
+// within that node.
 func (d *decoder) alias(n *yaml.Node, use func(*yaml.Node)) {
 	if d.inside[n.Alias] {
 		d.report(n, "*%s: stands within &%s itself", n.Value, n.Value)
@@ -196,10 +193,9 @@ func (d *decoder) alias(n *yaml.Node, use func(*yaml.Node)) {
 	delete(d.inside, n.Alias)
 }
 
-// mapping calls set with the keys and values of a mapping, and those of the
-// mappings that are merged into it (<<) for keys that it has not itself. set
-// returns the keys that there are, for one that there is not. Keys in done are
-// left out.
+// mapping calls set with the keys and values of a mapping, then with those of the
+// mappings merged into it (<<) for keys that it does not have itself. Keys in done
+// are skipped. For an unknown key set returns the known ones, else nil.
 func (d *decoder) mapping(node *yaml.Node, path string, done map[string]bool, set func(key string, value *yaml.Node) (known []string)) {
 	if node.Kind == yaml.AliasNode {
 		d.alias(node, func(to *yaml.Node) { d.mapping(to, path, done, set) })
@@ -226,7 +222,7 @@ func (d *decoder) mapping(node *yaml.Node, path string, done map[string]bool, se
 		}
 		key := k.Value
 		if before := first[key]; before != nil {
-			d.report(k, "%s occurs twice: it is in line %d, too", joinKey(path, key), before.Line)
+			d.report(k, "%s occurs twice: the first is in line %d", joinKey(path, key), before.Line)
 			continue
 		}
 		first[key] = k
@@ -255,6 +251,7 @@ func (d *decoder) mapping(node *yaml.Node, path string, done map[string]bool, se
 	d.inside[node] = was
 }
 
+// orRoot returns path, or a name for the root.
 func orRoot(path string) string {
 	if path == "" {
 		return "the configuration"
@@ -262,10 +259,11 @@ func orRoot(path string) string {
 	return path
 }
 
+// scalar sets v, which is written as one word, from node.
 func (d *decoder) scalar(node *yaml.Node, v reflect.Value, path string) {
 	switch node.Kind {
 	case yaml.ScalarNode:
-	case yaml.MappingNode: // a: b within { }, for one
+	case yaml.MappingNode: // such as a: b within { }
 		d.report(node, "%s: want one value; put it in quotes if it has a colon", path)
 		return
 	default:
@@ -273,7 +271,7 @@ func (d *decoder) scalar(node *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	if tag := node.ShortTag(); v.Kind() == reflect.String && !isText(v.Type()) && node.Style == 0 && (tag == "!!int" || tag == "!!float") {
-		// 007, 1.0 or 0x10 as a name: YAML would make another text of it.
+		// 007, 1.0 or 0x10 as a name: other YAML readers would change the text.
 		var n any
 		if err := node.Decode(&n); err == nil && fmt.Sprint(n) != node.Value {
 			d.report(node, "%s: put %s in quotes, it would be read as the number %v", path, node.Value, n)
@@ -282,121 +280,4 @@ func (d *decoder) scalar(node *yaml.Node, v reflect.Value, path string) {
 	if err := parseScalar(v, node.Value); err != nil {
 		d.report(node, "%s: %v", path, err)
 	}
-}
-
-// isScalar reports whether a value of type t is written as one word.
-func isScalar(t reflect.Type) bool {
-	if isText(t) {
-		return true
-	}
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map, reflect.Slice:
-		return false
-	}
-	return true
-}
-
-// isText reports whether t reads itself from text.
-func isText(t reflect.Type) bool {
-	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-}
-
-// switches are the words of a switch: those of YAML 1.2, and of 1.1, which many
-// files are written in.
-var switches = map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}
-
-// parseScalar sets v from text, or says what would have been right. It serves
-// the values of the YAML file and those of environment variables.
-func parseScalar(v reflect.Value, text string) error {
-	if isText(v.Type()) {
-		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
-	}
-	if v.Type() == reflect.TypeFor[time.Duration]() {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("%s: want a duration with its unit, such as 250ms, 30s or 24h", text)
-		}
-		v.SetInt(int64(d))
-		return nil
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(text)
-	case reflect.Bool:
-		on, ok := switches[strings.ToLower(text)]
-		if !ok {
-			return fmt.Errorf("%s: want true or false", text)
-		}
-		v.SetBool(on)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		n, err := strconv.ParseInt(text, 10, v.Type().Bits())
-		if err != nil {
-			return fmt.Errorf("%s: want a whole number", text)
-		}
-		v.SetInt(n)
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		n, err := strconv.ParseUint(text, 10, v.Type().Bits())
-		if err != nil {
-			return fmt.Errorf("%s: want a whole number, not negative", text)
-		}
-		v.SetUint(n)
-	case reflect.Float32, reflect.Float64:
-		f, err := strconv.ParseFloat(text, v.Type().Bits())
-		if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
-			return fmt.Errorf("%s: want a number", text)
-		}
-		v.SetFloat(f)
-	default:
-		return fmt.Errorf("%s: a %s cannot be written as one word", text, v.Kind())
-	}
-	return nil
-}
-
-// visitFields calls visit with the fields of a struct that have a key, in their
-// order, those of inlined ones included.
-func visitFields(v reflect.Value, visit func(key string, field reflect.Value)) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case key == "-", !f.IsExported():
-		case options == "inline":
-			visitFields(v.Field(i), visit)
-		default:
-			visit(key, v.Field(i))
-		}
-	}
-}
-
-// Nearest returns the candidate that word was most likely meant to be, or "".
-func Nearest(word string, candidates []string) string {
-	best, at := "", len(word)/3+2
-	for _, c := range candidates {
-		if d := editDistance(word, c); d < at {
-			best, at = c, d
-		}
-	}
-	return best
-}
-
-// editDistance is the number of letters to insert, delete or replace
-// (Levenshtein) to make b of a.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

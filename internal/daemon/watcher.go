@@ -1,67 +1,27 @@
 package daemon
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 
 	"edge/internal/config"
 )
 
-// settleTime is how long files must be left alone before they are read: an
-// editor, or a program that renews a certificate, writes more than once.
-const settleTime = 500 * time.Millisecond
-
-// reloads lets the daemon reload whenever it is asked and, if it is to watch,
-// whenever a file of its configuration changes, until ctx ends.
-func reloads(ctx context.Context, asked <-chan os.Signal, d *Daemon, manager *service, path string, watch bool) {
-	var files watcher
-	if watch {
-		files = newWatcher(d.log)
-		defer files.close()
-		files.follow(path, d.now().Config)
-	}
-	var settled <-chan time.Time
-	reload := func(why string) {
-		defer manager.reloading()()
-		d.log.Info("reading the configuration again", "config", path, "reason", why)
-		_, _ = d.Reload(ctx) // which logs what came of it
-		files.follow(path, d.now().Config)
-	}
-	for {
-		select {
-		case <-asked:
-			reload("SIGHUP")
-		case e := <-files.events:
-			if files.concerns(e) {
-				settled = time.After(settleTime)
-			}
-		case err := <-files.errors:
-			d.log.Warn("a change of the configuration may have been missed; SIGHUP reads it in any case", "error", err)
-		case <-settled:
-			settled = nil
-			reload("a file has changed")
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// watcher hears of changes of files. It watches their directories: most programs
-// write another file and give it the name. One that watches nothing is of use, too.
+// watcher reports changes of files. It watches their directories, since most
+// programs write another file and rename it. The zero value reports nothing.
 type watcher struct {
 	notify  *fsnotify.Watcher
 	events  <-chan fsnotify.Event
 	errors  <-chan error
 	folders map[string]bool
-	files   map[string]bool // and what symbolic links on the way to them point at
+	files   map[string]bool // with the targets of symbolic links on the path
 	log     *slog.Logger
 }
 
+// newWatcher returns a watcher without files; follow adds them.
 func newWatcher(log *slog.Logger) watcher {
 	n, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -77,7 +37,8 @@ func (w *watcher) close() {
 	}
 }
 
-// follow watches the configuration at path and the files that it names.
+// follow watches the configuration at path and the files that it refers to, and
+// no others.
 func (w *watcher) follow(path string, cfg *config.Config) {
 	if w.notify == nil {
 		return
@@ -104,17 +65,18 @@ func (w *watcher) follow(path string, cfg *config.Config) {
 	w.folders = folders
 }
 
-// concerns reports whether a change is of one of the files, or of what leads there.
+// concerns reports whether an event is a change of one of the files, or of a
+// symbolic link to it.
 func (w *watcher) concerns(e fsnotify.Event) bool {
 	return e.Op != fsnotify.Chmod && w.files[filepath.Clean(e.Name)]
 }
 
-// maxLinks bounds the symbolic links that are followed from a file.
+// maxLinks bounds the number of symbolic links followed from a file.
 const maxLinks = 8
 
 // trail returns the absolute paths whose change changes a file: its own, and
-// those of the symbolic links on the way to it, as far as they are the file or
-// its directory. A mounted secret is changed by turning such a link.
+// those of the symbolic links on the path as far as they are the file or its
+// directory. A mounted secret is renewed by replacing such a link.
 func trail(file string) (names []string) {
 	file, err := filepath.Abs(file)
 	for len(names) < maxLinks && err == nil {

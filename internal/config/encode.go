@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// appendFields appends the keys and values of a struct, one below the other,
-// such that strictYAML reads them. indent begins each line but the first.
+// appendFields appends the keys and values of a struct, one below the other, in
+// the form that strictYAML reads. indent begins each line but the first.
 func appendFields(dst []byte, v reflect.Value, indent string) []byte {
 	first := true
 	visitFields(v, func(key string, field reflect.Value) {
@@ -28,8 +28,8 @@ func appendFields(dst []byte, v reflect.Value, indent string) []byte {
 	return dst
 }
 
-// appendValue appends what follows a key that is indented by indent, to the end
-// of its line or lines.
+// appendValue appends the value of a key that is indented by indent, with the
+// line breaks after it.
 func appendValue(dst []byte, v reflect.Value, indent string) []byte {
 	inner := indent + "  "
 	switch {
@@ -63,13 +63,13 @@ func appendValue(dst []byte, v reflect.Value, indent string) []byte {
 	return dst
 }
 
-// scalarYAML writes what parseScalar reads.
+// scalarYAML returns a scalar in the form that parseScalar reads.
 func scalarYAML(v reflect.Value) string {
 	switch s := v.Interface().(type) {
 	case encoding.TextMarshaler:
 		text, err := s.MarshalText()
 		if err != nil {
-			panic(err) // a value that is valid can be written
+			panic(err) // a valid value can be written
 		}
 		return quoteYAML(string(text))
 	case time.Duration:
@@ -88,7 +88,7 @@ func scalarYAML(v reflect.Value) string {
 	return fmt.Sprint(v)
 }
 
-// quoteYAML puts a text in quotes if YAML would read another value without.
+// quoteYAML returns s, in quotes if YAML would read another value without them.
 func quoteYAML(s string) string {
 	if plainYAML(s) {
 		return s
@@ -96,8 +96,8 @@ func quoteYAML(s string) string {
 	return strconv.Quote(s)
 }
 
-// plainYAML reports whether a text may stand without quotes, also in a list on
-// one line and for a reader of YAML 1.1. What might be a number may not.
+// plainYAML reports whether a text needs no quotes, also in a list on one line
+// and for a reader of YAML 1.1. A text that could be a number needs them.
 func plainYAML(s string) bool {
 	const signs = "_/+.$-:@ ()"
 	other := func(r rune) bool {
@@ -112,7 +112,7 @@ func plainYAML(s string) bool {
 	return !word && !slices.Contains([]string{"y", "n", "null"}, strings.ToLower(s))
 }
 
-// flow writes a list on one line.
+// flow returns a list on one line.
 func flow(list []string) string {
 	var quoted []string
 	for _, s := range list {
@@ -121,7 +121,7 @@ func flow(list []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// Write writes a configuration that reads back as itself.
+// Write writes c as YAML that reads back as c.
 func Write(w io.Writer, c *Config) error {
 	_, err := w.Write(appendFields(nil, reflect.ValueOf(c).Elem(), ""))
 	return err

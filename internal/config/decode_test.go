@@ -1,0 +1,55 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edge/configs"
+	"edge/stream/codec"
+)
+
+// Anchors, merged mappings and tags of the core schema have the meaning of the YAML
+// specification; a mapping's own key takes precedence over a merged one.
+func TestConfigAnchors(t *testing.T) {
+	c, err := Parse("edge.yaml", []byte(`
+outbox: &queue {max_messages: 200, max_bytes: 1MiB}
+mqtt: {servers: ["mqtt://broker.lan"], ring: {max_messages: 100, <<: *queue}, client_id: !!str 5}
+streams:
+  left: &side {topics: [left], features: [rms, peak], join: {devices: 7}}
+  right: {<<: *side, topics: [right]}
+models: {wear: {streams: [left, right]}}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.MQTT.Ring.MaxMessages != 100 || c.MQTT.Ring.MaxBytes != codec.MiB || c.Outbox.MaxMessages != 200 || c.MQTT.ClientID != "5" {
+		t.Errorf("ring %+v, outbox %+v, client %q", c.MQTT.Ring, c.Outbox, c.MQTT.ClientID)
+	}
+	want := c.Streams["left"]
+	want.Topics = []string{"right"}
+	if diff := cmp.Diff(want, c.Streams["right"]); diff != "" || want.Join.Devices != 7 || want.MaxBatch != 1000 {
+		t.Errorf("streams (-left with other topics +right):\n%s", diff)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(minimal))
+	f.Add(configs.Sample)
+	f.Add([]byte("mqtt: &a {qos: 1}\nnode: *a\n<<: *a\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("edge.yaml", data, nil)
+		if err != nil {
+			return // refusing is fine; panicking or accepting what cannot run is not
+		}
+		for name := range c.Models {
+			cfg, err := c.Learner(name)
+			if err != nil {
+				t.Fatalf("accepted a model without a learner: %v", err)
+			}
+			if err := cfg.Validate(); err != nil {
+				t.Fatalf("accepted a learner that is not valid: %v", err)
+			}
+		}
+	})
+}

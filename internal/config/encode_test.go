@@ -1,0 +1,72 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"edge/configs"
+	"edge/stream/codec"
+)
+
+// The output of `edge config show` reads back as the same configuration.
+func TestConfigShowReadsBack(t *testing.T) {
+	for name, text := range map[string]string{"minimal": minimal, "sample": string(configs.Sample)} {
+		t.Run(name, func(t *testing.T) {
+			want, err := Parse("edge.yaml", []byte(text), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			if err := Write(&b, want); err != nil {
+				t.Fatal(err)
+			}
+			got, err := Parse("shown.yaml", b.Bytes(), nil)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, &b)
+			}
+			equalEmpty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoMap := cmp.FilterValues(func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			equalNoLabels := cmp.FilterValues(func(a, b []codec.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+			if diff := cmp.Diff(want, got, equalEmpty, equalNoMap, equalNoLabels); diff != "" {
+				t.Errorf("(-configuration +shown):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Any text reads back from the YAML written for it.
+func FuzzQuoteYAML(f *testing.F) {
+	for _, s := range []string{"", "plain", "two words", "off", "~", "007", "1e3", "-", "- a", "a: b", "a #b", "#a", "'", "\"", "[a", "a,b", "\n", "a\tb", "é", "\x00", "\\", "2026-01-01", "=", "<<", "mqtt://h:1", "c:/x", "---", "a:", "?", "? a", "!a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) {
+			return // YAML is text
+		}
+		type lists struct {
+			Word string            `yaml:"word"`
+			Flow []string          `yaml:"flow"`
+			List []string          `yaml:"list"`
+			Keys map[string]string `yaml:"keys"`
+		}
+		want := lists{s, []string{s, s}, []string{s, "x"}, map[string]string{"key": s}}
+		text := appendFields(nil, reflect.ValueOf(struct {
+			Word string            `yaml:"word"`
+			List []string          `yaml:"list"`
+			Keys map[string]string `yaml:"keys"`
+		}{want.Word, want.List, want.Keys}), "")
+		text = fmt.Appendf(text, "flow: %s\n", flow(want.Flow))
+		var got lists
+		if _, err := strictYAML("written.yaml", text, &got); err != nil {
+			t.Fatalf("%q: %v\n%s", s, err, text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-written +read):\n%s\n%s", diff, text)
+		}
+	})
+}

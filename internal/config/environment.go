@@ -1,0 +1,112 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// envPrefix begins the environment variables that override keys: the key's path
+// in capitals, with _ for every other character. Lists are separated by commas.
+const envPrefix = "EDGE_"
+
+// ApplyEnviron overrides keys by environment variables of the form NAME=value.
+// It returns the variable of each key that it has set.
+func (c *Config) ApplyEnviron(environ []string) (from map[string]string, err error) {
+	values := map[string]string{}
+	for _, s := range environ {
+		if name, value, ok := strings.Cut(s, "="); ok && strings.HasPrefix(name, envPrefix) {
+			values[name] = value
+		}
+	}
+	from = map[string]string{}
+	var errs []error
+	visitKeys(reflect.ValueOf(c).Elem(), "", func(key string, v reflect.Value) {
+		name := envName(key)
+		text, ok := values[name]
+		if !ok {
+			return
+		}
+		from[key] = name
+		if err := setFromText(v, text); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s: %w", name, key, err))
+		}
+	})
+	return from, errors.Join(errs...)
+}
+
+// envName returns the environment variable that overrides a key.
+func envName(key string) string {
+	return envPrefix + strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(key))
+}
+
+// visitKeys calls visit with every key below v whose value is a scalar or a list
+// of scalars. visit may set the value.
+func visitKeys(v reflect.Value, path string, visit func(key string, v reflect.Value)) {
+	t := v.Type()
+	switch {
+	case isScalar(t), t.Kind() == reflect.Slice && isScalar(t.Elem()):
+		visit(path, v)
+	case t.Kind() == reflect.Struct:
+		visitFields(v, func(key string, field reflect.Value) { visitKeys(field, joinKey(path, key), visit) })
+	case t.Kind() == reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			value := reflect.New(t.Elem()).Elem() // an element of a map cannot be set in place
+			value.Set(v.MapIndex(key))
+			visitKeys(value, joinKey(path, key.String()), visit)
+			v.SetMapIndex(key, value)
+		}
+	}
+}
+
+func joinKey(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// setFromText sets a scalar, or a list of scalars separated by commas.
+func setFromText(v reflect.Value, text string) error {
+	if v.Kind() != reflect.Slice || isText(v.Type()) {
+		return parseScalar(v, text)
+	}
+	list := reflect.MakeSlice(v.Type(), 0, 4)
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		e := reflect.New(v.Type().Elem()).Elem()
+		if err := parseScalar(e, word); err != nil {
+			return err
+		}
+		list = reflect.Append(list, e)
+	}
+	v.Set(list)
+	return nil
+}
+
+// visitFields calls visit with the fields of a struct that have a key, in order,
+// and with those of inlined structs.
+func visitFields(v reflect.Value, visit func(key string, field reflect.Value)) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		key, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case key == "-", !f.IsExported():
+		case options == "inline":
+			visitFields(v.Field(i), visit)
+		default:
+			visit(key, v.Field(i))
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"edge/internal/exit"
+)
+
+// Load reads and validates a configuration: defaults, then the file, then
+// environment variables. Its errors have the exit code exit.Config.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, exit.With(exit.Config, fmt.Errorf("configuration: %w; `edge config sample` prints one to begin with", err))
+	}
+	c, err := Parse(path, data, os.Environ())
+	return c, exit.With(exit.Config, err)
+}
+
+// Parse returns the configuration of a file's content and an environment of the
+// form NAME=value. Errors begin with path, line and column, or with the variable.
+func Parse(path string, data []byte, environ []string) (*Config, error) {
+	c := Default()
+	where, err := strictYAML(path, data, &c)
+	if err != nil {
+		return nil, err
+	}
+	from, err := c.ApplyEnviron(environ)
+	if err != nil {
+		return nil, err
+	}
+	if c.Node == "" {
+		c.Node = Default().Node
+	}
+	var errs []error
+	for _, err := range flatten(c.Validate()) {
+		key, _, _ := strings.Cut(strings.Replace(err.Error(), ":", " ", 1), " ")
+		at := path
+		if p, ok := nearestPosition(where, key); ok {
+			at = fmt.Sprintf("%s:%d:%d", path, p.line, p.column)
+		}
+		if name, ok := from[key]; ok {
+			at = name
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", at, err))
+	}
+	return &c, errors.Join(errs...)
+}
+
+// nearestPosition returns the position of a key, or else of the innermost mapping
+// around it.
+func nearestPosition(where map[string]position, key string) (position, bool) {
+	for key != "" {
+		if p, ok := where[key]; ok {
+			return p, true
+		}
+		key = key[:max(strings.LastIndexAny(key, ".["), 0)]
+	}
+	return position{}, false
+}
+
+// flatten returns the errors that were joined into err.
+func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range joined.Unwrap() {
+			all = append(all, flatten(e)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/online"
+	"edge/stream"
+)
+
+// Stream returns the configuration of a stream.Node.
+func (c *Config) Stream() stream.Config {
+	var window time.Duration
+	if c.Store.Durability == "relaxed" {
+		window = c.Store.LossWindow
+	}
+	return stream.Config{
+		LossWindow: window,
+		Node:       c.Node, MQTT: c.MQTT, Outbox: c.Outbox, Streams: c.Streams, Labels: c.Labels,
+		Metrics: c.Metrics, HomeAssistant: c.HomeAssistant, Control: c.Control, JournalFlush: c.Store.JournalFlush,
+	}
+}
+
+// Learner returns the configuration of one model's learner, with the features of
+// its streams; "" names the only model.
+func (c *Config) Learner(name string) (online.Config, error) {
+	if name == "" {
+		if len(c.Models) != 1 {
+			return online.Config{}, fmt.Errorf("models: the configuration has %d of them: name one of %s", len(c.Models), strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
+		}
+		name = slices.Sorted(maps.Keys(c.Models))[0]
+	}
+	m, ok := c.Models[name]
+	if !ok {
+		return online.Config{}, fmt.Errorf("models: no model is called %q; the configuration has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Models)), ", "))
+	}
+	key := "models." + name + ".streams"
+	if len(m.Streams) == 0 {
+		return online.Config{}, fmt.Errorf("%s: want the name of at least one stream", key)
+	}
+	cfg := m.Learner
+	cfg.ApplyDefaults(m.Active)
+	cfg.Features = slices.Clone(m.Features)
+	for _, s := range m.Streams {
+		from, ok := c.Streams[s]
+		if !ok {
+			return online.Config{}, fmt.Errorf("%s: no stream is called %q; the configuration has %s", key, s, strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "))
+		}
+		names := from.FeatureNames()
+		if len(cfg.Features) == 0 {
+			cfg.Features = names
+		}
+		for _, f := range cfg.Features {
+			if !slices.Contains(names, f) {
+				return online.Config{}, fmt.Errorf("%s: stream %s has no feature %q", key, s, f)
+			}
+		}
+	}
+	return cfg, nil
+}
+
+// Effective returns the configuration that applies to models with learnt states
+// of these shapes (online.Config.Shape, by the model's name). A model without a
+// configured number of inducing points keeps the number of its state, so that
+// active learning can be enabled and disabled without discarding the state; its
+// default differs between the two. c is not changed.
+func (c *Config) Effective(shapes map[string]string) *Config {
+	e := *c
+	e.Models = maps.Clone(c.Models)
+	for name, m := range e.Models {
+		shape, ok := shapes[name]
+		if !ok || m.Learner.Inducing != 0 {
+			continue
+		}
+		if learnt, err := online.ConfigOfShape(shape); err == nil {
+			m.Learner.Inducing = learnt.Inducing
+			e.Models[name] = m
+		}
+	}
+	return &e
+}
+
+// StorePath returns store.path with environment variables expanded.
+func (c *Config) StorePath() string { return os.Expand(c.Store.Path, os.Getenv) }
+
+// Feed returns a node's configuration of a model whose learner has the
+// configuration learner, without the model itself.
+func (c *Config) Feed(name string, learner online.Config) stream.ModelConfig {
+	of := c.Models[name]
+	return stream.ModelConfig{
+		Name: name, Streams: of.Streams, Features: learner.Features, Classes: learner.Classes, Batch: learner.Batch,
+		Pending: of.Pending, Output: of.Output, Active: of.Active, Seed: learner.Seed,
+	}
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/invopop/jsonschema"
+
+	"edge/configs"
+	"edge/internal/dataset"
+	"edge/stream/codec"
+)
+
+// The sample is equal to the defaults, apart from keys without a default.
+func TestSampleHoldsTheDefaults(t *testing.T) {
+	got, err := Parse("edge.yaml", configs.Sample, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	s := codec.DefaultStream()
+	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
+	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
+	want.Streams["vibration"] = s
+	l := codec.DefaultLabels()
+	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
+	l.Map = map[string]string{}
+	want.Labels = []codec.Labels{l}
+	m := DefaultModel()
+	m.Streams, m.Features, m.Learner.Classes.Names = []string{"vibration"}, []string{}, []string{}
+	want.Models["bearing"] = m
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("configs/edge.yaml (-default +sample):\n%s", diff)
+	}
+}
+
+// Every key of the schema is in the sample, and has a description.
+func TestSampleHasEveryKey(t *testing.T) {
+	where, err := strictYAML("edge.yaml", configs.Sample, new(Config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := configSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := 0
+	var visit func(path string, s *jsonschema.Schema, described bool)
+	visit = func(path string, s *jsonschema.Schema, described bool) {
+		described = described || s.Description != ""
+		if s.Properties != nil {
+			for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+				inner := joinKey(path, p.Key)
+				keys++
+				if _, ok := where[inner]; !ok {
+					t.Errorf("the sample has no key %s", inner)
+				}
+				visit(inner, p.Value, described)
+			}
+			return
+		}
+		switch {
+		case path == "streams" || path == "models":
+			names := map[string]string{"streams": "vibration", "models": "bearing"}
+			visit(joinKey(path, names[path]), s.AdditionalProperties, described)
+		case path == "labels":
+			visit("labels[0]", s.Items, described)
+		case !described:
+			t.Errorf("%s has no comment, and nothing around it", path)
+		}
+	}
+	visit("", schema, false)
+	if keys < 60 {
+		t.Errorf("the schema has %d keys only; was it read rightly?", keys)
+	}
+}
+
+func TestSampleForDataFiles(t *testing.T) {
+	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("sample.yaml", text, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	cfg, err := c.Learner("room-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x", "y"}; !reflect.DeepEqual(cfg.Features, want) {
+		t.Errorf("features %q, want %q", cfg.Features, want)
+	}
+	if want := []string{"class0", "class1", "class2"}; !reflect.DeepEqual(cfg.Classes.Names, want) {
+		t.Errorf("classes %q, want %q", cfg.Classes.Names, want)
+	}
+	if want := []string{"sensors/Room 1"}; !reflect.DeepEqual(c.Streams["room-1"].Topics, want) {
+		t.Errorf("topics %q, want %q", c.Streams["room-1"].Topics, want)
+	}
+}
+
+// tableFile writes a data file of n rows: two features and the class of the
+// waveform problem.
+func tableFile(t testing.TB, name string, n int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("x,y,label\n")
+	w := dataset.NewWaveform(1)
+	var row dataset.Row
+	for range n {
+		w.Next(&row)
+		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	data := []byte(b.String())
+	if strings.HasSuffix(name, ".gz") {
+		data = gzipped(t, data)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

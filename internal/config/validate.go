@@ -1,0 +1,106 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"edge/stream"
+	"edge/stream/codec"
+)
+
+// Validate returns every error of the configuration, joined, each with its key.
+func (c *Config) Validate() error {
+	errs := []error{c.Stream().Validate()}
+	fail := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if len(c.Streams) == 0 {
+		fail("streams", "want at least one, with topics and features")
+	}
+	if len(c.Models) == 0 {
+		fail("models", "want at least one, with its streams")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		key, m := "models."+name, c.Models[name]
+		if name != stream.NodeName(name) {
+			fail(key, "the name is a level of topics: want [a-z0-9_-]")
+		}
+		learner, err := c.Learner(name)
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			errs = append(errs, Prefixed(key, learner.Validate()))
+		}
+		errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()))
+		if m.Active.Enabled() && m.Pending.Max == 0 {
+			errs = append(errs, fmt.Errorf("%s.active: queries are for samples that wait for a label: give pending.max above 0", key))
+		}
+		if err := stream.CheckOutput(m.Output); err != nil {
+			fail(key+".output", "%v", err)
+		}
+	}
+	for i, l := range c.Labels {
+		if _, ok := c.Models[l.Model]; l.Model != "" && !ok {
+			fail(fmt.Sprintf("labels[%d].model", i), "%s: there is no such model", l.Model)
+		}
+	}
+	s := c.Store
+	if s.Path == "" {
+		fail("store.path", "want the path of a file")
+	}
+	if s.MaxSize < codec.MiB {
+		fail("store.max_size", "%v: want at least 1MiB", s.MaxSize)
+	}
+	if s.Dedupe < 1 || s.Dedupe > 1e6 {
+		fail("store.dedupe", "%d: want 1 to 1000000 messages", s.Dedupe)
+	}
+	if c.MemoryLimit != 0 && c.MemoryLimit < 8*codec.MiB {
+		fail("memory_limit", "%v: want 0 or at least 8MiB", c.MemoryLimit)
+	}
+	if s.Durability != "strict" && s.Durability != "relaxed" {
+		fail("store.durability", "%s: want strict or relaxed", s.Durability)
+	}
+	if s.LossWindow < 100*time.Millisecond || s.LossWindow > time.Hour {
+		fail("store.loss_window", "%v: want 100ms to 1h", s.LossWindow)
+	}
+	if s.Checkpoint.Every < 0 || s.Checkpoint.Every > 0 && s.Checkpoint.Every < time.Second {
+		fail("store.checkpoint.every", "%v: want 0 (never by time) or at least 1s", s.Checkpoint.Every)
+	}
+	if s.Checkpoint.Every == 0 && s.Checkpoint.Samples == 0 {
+		fail("store.checkpoint", "every and samples are both 0: the journal would grow until the store is full")
+	}
+	errs = append(errs, c.HTTP.Validate(c.Control.Enabled))
+	if !slices.Contains([]string{"auto", "text", "json"}, c.Log.Format) {
+		fail("log.format", "%s: want auto, text or json", c.Log.Format)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return c.checkNode()
+}
+
+// checkNode returns the errors that a node would report for a configuration whose
+// sections are each valid.
+func (c *Config) checkNode() error {
+	var feeds []stream.ModelConfig
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		learner, err := c.Learner(name)
+		if err != nil {
+			return err
+		}
+		feeds = append(feeds, c.Feed(name, learner))
+	}
+	return stream.Check(c.Stream(), feeds)
+}
+
+// Prefixed returns err with a key's prefix before every joined error.
+func Prefixed(key string, err error) error {
+	var errs []error
+	for _, e := range flatten(err) {
+		errs = append(errs, fmt.Errorf("%s.%w", key, e))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,45 @@
+package daemon
+
+import (
+	"context"
+
+	"edge/internal/terminal"
+	"edge/online"
+	"edge/stream"
+)
+
+// commands returns the daemon's side of the commands that arrive on the request
+// topics.
+func (d *Daemon) commands() stream.Program {
+	p := stream.Program{
+		Reload: func(ctx context.Context) error {
+			_, err := d.Reload(ctx)
+			return err
+		},
+		Checkpoint: func(ctx context.Context, model string) error { return d.current().Model(model).Loop.Checkpoint(ctx) },
+		Export: func(ctx context.Context, model, name string) (map[string]any, error) {
+			m := d.current().Model(model)
+			_, state, err := m.Loop.State(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return d.exports.write(model, name, m.Config.Shape(), state)
+		},
+		Earlier: func(_ context.Context, model, name string) ([]byte, map[string]any, error) {
+			state, err := d.exports.read(model, name)
+			if err != nil {
+				return nil, nil, err
+			}
+			learner, err := online.Restore(d.current().Model(model).Config, state)
+			if err != nil {
+				return nil, nil, err
+			}
+			post := learner.Posterior()
+			return state, map[string]any{"samples": post.Version(), "classes": post.Classes()}, nil
+		},
+	}
+	if level, ok := d.log.Handler().(terminal.AdjustableHandler); ok {
+		p.LogLevel = level.Set
+	}
+	return p
+}

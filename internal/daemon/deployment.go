@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"maps"
+	"slices"
+
+	"edge/internal/config"
+	"edge/internal/exit"
+	"edge/internal/statefile"
+	"edge/internal/web"
+	"edge/online"
+	"edge/stream"
+)
+
+// deployment is a daemon under one configuration. It is never changed, only
+// replaced.
+type deployment struct {
+	*web.Deployment                  // its configuration is the effective one
+	settings        config.Settings  // of the configuration as it was read
+	credentials     string           // digest of password and certificates
+	tasks           map[string]*task // of the models' loops, by the model's name
+	leftOut         []online.Notice  // records of the journal left out at the start
+}
+
+// newDeployment returns a deployment of a configuration as it was read, without
+// models and node.
+func newDeployment(cfg *config.Config) *deployment {
+	return &deployment{Deployment: &web.Deployment{Config: cfg}, settings: cfg.Settings(), tasks: map[string]*task{}}
+}
+
+// current returns the deployment at work.
+func (d *Daemon) current() *deployment { return d.deployed.Load() }
+
+// setCurrent makes p the deployment at work.
+func (d *Daemon) setCurrent(p *deployment) {
+	d.monitor.Follow(p.Deployment)
+	d.deployed.Store(p)
+}
+
+// deploy makes the first deployment.
+func (d *Daemon) deploy(cfg *config.Config) (err error) {
+	p := newDeployment(cfg)
+	p.Config = statefile.Effective(d.store, cfg)
+	p.credentials, _ = cfg.MQTT.Credentials() // connecting reports an error in them
+	for _, name := range slices.Sorted(maps.Keys(p.Config.Models)) {
+		m, leftOut, err := d.recoverModel(p.Config, name)
+		if err != nil {
+			return err
+		}
+		p.Models, p.leftOut = append(p.Models, m), append(p.leftOut, leftOut...)
+	}
+	if p.Node, err = d.newNode(p, nil); err != nil {
+		return err
+	}
+	d.setCurrent(p)
+	for _, n := range p.leftOut {
+		d.handleNotice(n)
+	}
+	if cfg.HTTP.Listen != "" {
+		d.web = web.NewServer(cfg.HTTP, d.monitor, d.log)
+	}
+	return nil
+}
+
+// newNode wires the node of a deployment that is otherwise complete. after is the
+// node that it replaces, nil at the start.
+func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error) {
+	deps := stream.Deps{
+		Journal: web.TimedJournal{Journal: d.journal(), Took: d.monitor.OnCommit}, Log: d.log, Subscriptions: d.store,
+		Build:    stream.Build{Version: d.monitor.Build.Version, Commit: d.monitor.Build.Commit},
+		Settings: p.settings.Digest(), After: after,
+		Program: d.commands(),
+		Health:  d.monitor.HealthOfStore,
+		OnEvent: d.monitor.OnEvent,
+		OnLabel: d.monitor.Labelled,
+		OnPrediction: func(p *stream.Prediction) {
+			d.monitor.OnPrediction(p)
+			if d.onPrediction != nil {
+				d.onPrediction(p)
+			}
+		},
+	}
+	var err error
+	if deps.Taken, err = d.store.Taken(); err != nil {
+		return nil, err
+	}
+	for _, m := range p.Models {
+		deps.Models = append(deps.Models, m.Feed)
+	}
+	node, err := stream.NewNode(p.Config.Stream(), deps)
+	return node, exit.With(exit.Config, err)
+}

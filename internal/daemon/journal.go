@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"errors"
+
+	"edge/online"
+	"edge/persist"
+	"edge/stream"
+)
+
+// journal is the store as the node's journal. It reports when the store is full,
+// and when its file is damaged or replaced.
+type journal struct {
+	*persist.Store
+	onFull   func()
+	onFailed func(error)
+}
+
+// Commit implements stream.Journal.
+func (j journal) Commit(c *online.Commit) error {
+	err := j.Store.Commit(c)
+	switch {
+	case errors.Is(err, persist.ErrFull):
+		j.onFull()
+	case errors.Is(err, persist.ErrDamaged), errors.Is(err, persist.ErrReplaced):
+		j.onFailed(err)
+	}
+	return err
+}
+
+// journal returns the node's journal. When the store is full, checkpoints shorten
+// the journals: the next one may be due much later, or never while no commit
+// succeeds. A damaged file is repaired when it is opened, and a file that replaced
+// the store's must not be overwritten, so both end the daemon.
+func (d *Daemon) journal() stream.Journal {
+	return journal{d.store, func() {
+		for _, m := range d.current().Models {
+			m.Loop.MakeRoom()
+		}
+	}, func(err error) {
+		select {
+		case d.storeFailed <- err:
+		default:
+		}
+	}}
+}

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"edge/internal/broker/brokertest"
+)
+
+// A daemon that watches its files reads them after a write, a rename and a new
+// symbolic link.
+func TestReloadWatches(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	path, _ := waveformConfig(t, b.URL())
+	link := filepath.Join(t.TempDir(), "edge.yaml")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	d := startReloadable(t, link).ready()
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	manager := &fakeManager{}
+	watching.Go(func() {
+		handleTriggers(ctx, make(chan os.Signal), d.Daemon, &service{log: d.Daemon.log, send: manager.notify}, link, true)
+	})
+	defer watching.Wait()
+	defer cancel()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	every := func(s string) []byte { return []byte(strings.Replace(string(text), "every: 1s", "every: "+s, 1)) }
+	for _, change := range []struct {
+		want  time.Duration
+		write func()
+	}{
+		{2 * time.Second, func() { os.WriteFile(path, every("2s"), 0o600) }},
+		{3 * time.Second, func() { // as editors do
+			os.WriteFile(path+"~", every("3s"), 0o600)
+			os.Rename(path+"~", path)
+		}},
+		{4 * time.Second, func() { // as a mounted volume does
+			other := writeFile(t, "next.yaml", string(every("4s")))
+			os.Symlink(other, link+".new")
+			os.Rename(link+".new", link)
+		}},
+	} {
+		want, write := change.want, change.write
+		time.Sleep(50 * time.Millisecond) // for the watch to begin; more only makes the test slower
+		for end := time.Now().Add(brokertest.Patience); d.current().Config.Metrics.Every != want && time.Now().Before(end); time.Sleep(2 * settleTime) {
+			write()
+		}
+		if got := d.current().Config.Metrics.Every; got != want {
+			t.Errorf("metrics.every is %v, want %v", got, want)
+		}
+	}
+	if manager.count("RELOADING=1\nMONOTONIC_USEC=") == 0 || manager.count("READY=1") == 0 {
+		t.Errorf("the service manager received %q", manager.states)
+	}
+}

@@ -1,0 +1,104 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+)
+
+// Selection selects rows of a file and their order.
+type Selection struct {
+	First   int     // number of rows, after the shuffle; 0: all
+	Shuffle *uint64 // seed of a permutation of the whole file; nil: in file order
+	Within  []int   // sizes of consecutive batches, each shuffled by itself; nil: one batch
+}
+
+// Of returns the selected rows of d. Without a shuffle each is read when it is
+// needed; with one, the whole file is held in memory.
+func (s Selection) Of(d *File) (Rows, error) {
+	var rows Rows = d
+	if s.Shuffle != nil {
+		all, err := ReadAll(d)
+		if err != nil {
+			return nil, err
+		}
+		batches := []int{len(all)}
+		if s.Within != nil {
+			batches = s.Within
+			sum := 0
+			for _, n := range batches {
+				sum += n
+			}
+			if sum != len(all) {
+				return nil, fmt.Errorf("%s: the batch sizes add up to %d rows, the file has %d", d.path, sum, len(all))
+			}
+		}
+		rng := rand.New(rand.NewPCG(*s.Shuffle, 0))
+		rest := all
+		for _, n := range batches {
+			batch := rest[:n]
+			rest = rest[n:]
+			rng.Shuffle(n, func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
+		}
+		rows = &heldRows{rows: all}
+	}
+	if s.First > 0 {
+		rows = &firstRows{Rows: rows, left: s.First}
+	}
+	return rows, nil
+}
+
+// maxValues bounds the numbers held in memory: 2 GiB.
+const maxValues = 1 << 28
+
+var errTooManyValues = fmt.Errorf("more than %d numbers, which would not fit into memory: give fewer rows or --columns", maxValues)
+
+// ReadAll reads the remaining rows.
+func ReadAll(rows Rows) ([]Row, error) {
+	var all []Row
+	for values := 0; ; {
+		var row Row
+		err := rows.Next(&row)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if values += len(row.X); values > maxValues {
+			return nil, errTooManyValues
+		}
+		all = append(all, row)
+	}
+}
+
+// heldRows are Rows in memory, numbered in their order.
+type heldRows struct {
+	rows []Row
+	next int
+}
+
+func (h *heldRows) Next(row *Row) error {
+	if h.next == len(h.rows) {
+		return io.EOF
+	}
+	from := &h.rows[h.next]
+	h.next++
+	row.Number, row.X, row.Label = h.next, append(row.X[:0], from.X...), from.Label
+	return nil
+}
+
+// firstRows are the first rows of a source.
+type firstRows struct {
+	Rows
+	left int
+}
+
+func (f *firstRows) Next(row *Row) error {
+	if f.left == 0 {
+		return io.EOF
+	}
+	f.left--
+	return f.Rows.Next(row)
+}

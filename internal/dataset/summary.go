@@ -1,0 +1,66 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Summary is the result of one pass over a file.
+type Summary struct {
+	Rows    int
+	Classes []string // sorted
+	Gaps    int      // rows that lack a feature or a label
+}
+
+// maxClasses bounds the classes of a file: more than any model may have.
+const maxClasses = 1000
+
+// Summarize counts the rows of a file and collects its labels.
+func Summarize(path string, f Format) (Summary, error) {
+	d, err := Open(path, f)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer d.Close()
+	seen, gaps := map[string]bool{}, 0
+	var row Row
+	for {
+		err := d.Next(&row)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return Summary{}, err
+		}
+		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
+			gaps++
+		}
+		if row.Label == "" {
+			continue
+		}
+		if seen[row.Label] = true; len(seen) > maxClasses {
+			return Summary{}, tooManyClasses(path, f.Label)
+		}
+	}
+	if d.number == 0 {
+		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
+	}
+	s := Summary{Rows: d.number, Gaps: gaps}
+	for class := range seen {
+		s.Classes = append(s.Classes, class)
+	}
+	slices.Sort(s.Classes)
+	return s, nil
+}
+
+func tooManyClasses(path, label string) error {
+	column := "last column"
+	if label != "" {
+		column = "column " + strconv.Quote(label)
+	}
+	return fmt.Errorf("%s: more than %d different labels; is the label really the %s? --label NAME names another column", path, maxClasses, column)
+}

@@ -1,0 +1,74 @@
+package demo
+
+import (
+	"path/filepath"
+	"time"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/stream"
+	"edge/stream/codec"
+)
+
+// Labels of the simulated sensors: a fraction of the samples is sent without, so
+// that a person can label them on the page.
+const (
+	labelFraction = 0.6
+	pendingTTL    = time.Minute // that a sample waits for its label
+	pendingMax    = 10_000      // samples that wait
+)
+
+// sensors are the source of the demo's samples.
+type sensors struct {
+	name     string
+	rows     dataset.Rows
+	features []string
+	classes  []string
+	gaps     bool    // features or labels are missing
+	labels   float64 // fraction of the rows that is sent with its label
+	close    func() error
+}
+
+// sensors opens the data file, or returns the simulated sensors.
+func (d *Config) sensors() (*sensors, error) {
+	if d.File == "" {
+		w := dataset.NewWaveform(d.Seed)
+		return &sensors{"waveform", w, w.Features(), w.Classes(), false, labelFraction, func() error { return nil }}, nil
+	}
+	if err := d.Data.Check(); err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
+	summary, err := dataset.Summarize(d.File, d.Data.Format)
+	if err != nil {
+		return nil, err
+	}
+	file, err := dataset.Open(d.File, d.Data.Format)
+	if err != nil {
+		return nil, err
+	}
+	return &sensors{file.Name, file, file.Features, summary.Classes, summary.Gaps > 0, 1, file.Close}, nil
+}
+
+// config returns the configuration of a daemon that learns from the sensors.
+func (d *Config) config(s *sensors, broker, folder string) (*config.Config, error) {
+	c := config.Default()
+	name := stream.NodeName(s.name)
+	in, m := codec.DefaultStream(), config.DefaultModel()
+	in.Topics, in.Features = []string{"sensors/" + s.name}, s.features
+	if s.gaps {
+		in.OnMissing = codec.OnMissingImpute
+	}
+	in.MaxPayload = max(in.MaxPayload, codec.ByteSize(40*len(s.features))) // a number takes 25 bytes at most
+	m.Streams, m.Learner.Classes.Names = []string{name}, s.classes
+	m.Learner.Classes.Max = max(m.Learner.Classes.Max, len(s.classes))
+	if s.labels < 1 {
+		m.Pending.TTL, m.Pending.Max = pendingTTL, pendingMax
+	}
+	c.Node, c.MQTT.Servers = "demo", []string{broker}
+	c.Streams[name], c.Models[name] = in, m
+	c.Store.Path = filepath.Join(folder, "edge.db")
+	c.HTTP.Listen = "127.0.0.1:0"
+	c.Control.Enabled = true // the page accepts labels
+	return &c, c.Validate()
+}

@@ -1,0 +1,71 @@
+package demo
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"edge/online"
+	"edge/stream"
+)
+
+// unfinished reports whether the only error in err is stream.ErrUnfinished: the
+// daemon stopped before the last samples were learnt.
+func unfinished(err error) bool {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !unfinished(err) })
+	case interface{ Unwrap() error }:
+		return unfinished(e.Unwrap())
+	}
+	return err == stream.ErrUnfinished
+}
+
+// learner is the part of an online.Loop that the demo waits for.
+type learner interface {
+	Status() *online.Status
+	Idle(ctx context.Context) error
+}
+
+const (
+	learntPoll = 20 * time.Millisecond
+	learntWait = 2 * time.Second // until the demo stops waiting for samples of an idle learner, and for a busy one at its end
+)
+
+// learnt waits until a number of samples have been scored and learnt. The daemon
+// does not score rows that it refuses, so learnt also returns once an idle
+// learner has made no progress for learntWait; a busy one, which may be building
+// its first model, is waited for.
+func learnt(ctx context.Context, l learner, rows uint64) error {
+	last, since := uint64(0), time.Now()
+	for {
+		if err := l.Idle(ctx); err != nil {
+			return err
+		}
+		s := l.Status()
+		if s.Seq != last {
+			last, since = s.Seq, time.Now()
+		}
+		if s.Scores.N >= rows || time.Since(since) >= learntWait {
+			return nil
+		}
+		if err := sleep(ctx, learntPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

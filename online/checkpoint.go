@@ -1,0 +1,95 @@
+package online
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// checkpoints is the state of a Loop's checkpoints.
+type checkpoints struct {
+	room    chan struct{} // holds an element while MakeRoom is requested
+	due     *time.Ticker
+	saved   uint64    // seq of the newest checkpoint
+	unsaved uint64    // approximate bytes of the records learnt since
+	twice   bool      // the checkpoint before has the same seq
+	noRoom  time.Time // when making room last failed
+	size    int       // bytes of the newest checkpoint
+}
+
+// Checkpointer makes a learner's state durable; seq is that of the last record in it.
+type Checkpointer interface {
+	Checkpoint(model string, seq uint64, state []byte) error
+}
+
+// roomRetry is the pause after an attempt to make room that failed.
+const roomRetry = time.Minute
+
+// MakeRoom requests checkpoints that are not due yet, because the journal is full:
+// it drops the records that two of them hold. Any goroutine may call it; it never
+// waits.
+func (lp *Loop) MakeRoom() {
+	select {
+	case lp.checkpoints.room <- struct{}{}:
+	default:
+	}
+}
+
+// Checkpoint saves the state, unless the newest checkpoint has it. It waits for Run
+// to do it, or for ctx to end.
+func (lp *Loop) Checkpoint(ctx context.Context) error {
+	var err error
+	if e := lp.do(ctx, func() { err = lp.checkpoint() }); e != nil {
+		return fmt.Errorf("online: checkpoint %s: %w", lp.opts.Model, e)
+	}
+	return err
+}
+
+// schedule restarts the interval of checkpoints by time.
+func (lp *Loop) schedule() {
+	lp.checkpoints.due.Stop()
+	if lp.opts.Every > 0 {
+		lp.checkpoints.due.Reset(lp.opts.Every)
+	}
+}
+
+func (lp *Loop) checkpointIfDue() {
+	if lp.opts.Samples > 0 && lp.seq-lp.checkpoints.saved >= lp.opts.Samples || lp.opts.Bytes > 0 && lp.checkpoints.unsaved >= lp.opts.Bytes {
+		lp.checkpoint()
+	}
+}
+
+// checkpoint saves the state if a record has been learnt since the last one.
+func (lp *Loop) checkpoint() error {
+	if lp.opts.Checkpointer == nil || lp.seq == lp.checkpoints.saved {
+		return nil
+	}
+	return lp.save()
+}
+
+// makeRoom saves the state in both generations, unless they have it.
+func (lp *Loop) makeRoom() {
+	if lp.opts.Checkpointer == nil || lp.seq == 0 || !lp.checkpoints.noRoom.IsZero() && time.Since(lp.checkpoints.noRoom) < roomRetry {
+		return
+	}
+	lp.checkpoints.noRoom = time.Time{}
+	for lp.seq != lp.checkpoints.saved || !lp.checkpoints.twice {
+		if lp.save() != nil {
+			lp.checkpoints.noRoom = time.Now()
+			return
+		}
+	}
+}
+
+func (lp *Loop) save() error {
+	const growth = 1 << 12 // since the last one: a state hardly grows once the warm-up is over
+	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.checkpoints.size+growth))
+	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state); err != nil {
+		lp.opts.Log.Error("checkpoint failed; the journal keeps its records", "model", lp.opts.Model, "seq", lp.seq, "error", err)
+		lp.notify(NoticeCheckpointFailed, err.Error(), lp.seq)
+		return err
+	}
+	lp.checkpoints.twice = lp.checkpoints.saved == lp.seq
+	lp.checkpoints.saved, lp.checkpoints.unsaved, lp.checkpoints.size = lp.seq, 0, len(state)
+	return nil
+}

@@ -1,0 +1,239 @@
+// Package rules holds the tree to the rules of ARCHITECTURE.md: the direction of
+// imports, the package of each library, and the size of files, structs and functions.
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// layers are the packages of the program, the lowest first. A package imports
+// packages of lower layers alone.
+var layers = [][]string{
+	{"model/dense", "model/dense/openblas", "online/wire", "stream/field", "configs"},
+	{"model"},
+	{"online/sep", "online/mixture", "online/score", "online/drift", "online/active"},
+	{"online/conformal"},
+	{"online"},
+	{"online/train", "persist", "stream/topic"},
+	{"stream/codec"},
+	{"stream/mqtt"},
+	{"stream"},
+	{"internal/exit", "internal/terminal", "internal/process"},
+	{"internal/dataset"},
+	{"internal/config"},
+	{"internal/broker", "internal/report", "internal/statefile"},
+	{"internal/eval", "internal/replay", "internal/doctor", "internal/inspect", "internal/top", "internal/web", "internal/broker/brokertest"},
+	{"internal/daemon"},
+	{"internal/demo", "cmd/internal/cli"},
+	{"cmd/edge", "cmd/edge-lab"},
+}
+
+// libraries are the modules, and packages of the standard library, that a few
+// packages of the program may import. "" permits all of them.
+var libraries = map[string][]string{
+	"net/http":                              {"internal/web", "stream/mqtt"}, // the latter for WebSockets
+	"charm.land/bubbletea":                  {"internal/top"},
+	"github.com/KimMachineGun/automemlimit": {"internal/daemon"},
+	"github.com/cespare/xxhash":             {"stream"},
+	"github.com/charmbracelet/x":            {"internal/top"},
+	"github.com/coreos/go-systemd":          {"internal/daemon"},
+	"github.com/eclipse/paho.mqtt.golang":   {"stream/mqtt", "internal/broker"},
+	"github.com/fsnotify/fsnotify":          {"internal/daemon"},
+	"github.com/fxamacker/cbor":             {"stream", "stream/codec"},
+	"github.com/gorilla/websocket":          {"stream/mqtt"},
+	"github.com/influxdata/line-protocol":   {"stream/codec"},
+	"github.com/klauspost/compress":         {"stream/codec"},
+	"github.com/lmittmann/tint":             {"internal/terminal"},
+	"github.com/mattn/go-isatty":            {"internal/terminal"},
+	"github.com/mochi-mqtt/server":          {"internal/broker", "internal/broker/brokertest"},
+	"github.com/rivo/uniseg":                {"internal/top"},
+	"github.com/spf13":                      {"cmd/edge", "cmd/edge-lab", "cmd/internal/cli"},
+	"github.com/tidwall/gjson":              {""},
+	"go.etcd.io/bbolt":                      {"persist"},
+	"go.yaml.in/yaml":                       {"internal/config"},
+	"golang.org/x/net":                      {"stream/mqtt"},
+	"golang.org/x/sys":                      {""},
+	"golang.org/x/text":                     {"internal/dataset"},
+	"gonum.org/v1/gonum":                    {""},
+	"gonum.org/v1/plot":                     {"cmd/edge-lab"},
+}
+
+var root = filepath.Join("..", "..")
+
+const (
+	maxLines  = 500 // of a file
+	maxFields = 20  // of a struct
+	maxLength = 80  // lines of a function, unless its comment has a reason after "Long:"
+)
+
+func TestLayers(t *testing.T) {
+	layer := map[string]int{}
+	for i, names := range layers {
+		for _, name := range names {
+			layer[name] = i
+		}
+	}
+	for _, p := range read(t, packages) {
+		own, ok := layer[p.name()]
+		if !ok {
+			t.Errorf("%s has no layer: add it to the table", p.name())
+		}
+		for _, i := range p.Imports {
+			if name, inside := strings.CutPrefix(i, "edge/"); inside && layer[name] >= own {
+				t.Errorf("%s imports %s, which is not of a lower layer", p.name(), name)
+			}
+		}
+	}
+}
+
+func TestStoreAndStreamAreIndependent(t *testing.T) {
+	for _, p := range read(t, packages) {
+		for _, pair := range [][2]string{{"persist", "edge/stream"}, {"stream", "edge/persist"}} {
+			if below(p.name(), pair[0]) && slices.ContainsFunc(p.Imports, func(i string) bool { return below(i, pair[1]) }) {
+				t.Errorf("%s imports %s", p.name(), pair[1])
+			}
+		}
+	}
+}
+
+func TestLibraries(t *testing.T) {
+	for _, p := range read(t, packages) {
+		for _, i := range p.Imports {
+			known := !strings.Contains(strings.Split(i, "/")[0], ".") // else the standard library or the program
+			for library, users := range libraries {
+				if !below(i, library) {
+					continue
+				}
+				if known = true; users[0] != "" && !slices.Contains(users, p.name()) {
+					t.Errorf("%s imports %s, which is for %s", p.name(), i, strings.Join(users, ", "))
+				}
+			}
+			if !known {
+				t.Errorf("%s imports %s, which has no package: add it to the table", p.name(), i)
+			}
+		}
+	}
+}
+
+func TestFileSize(t *testing.T) {
+	for _, s := range read(t, sources) {
+		if n := s.set.File(s.file.Pos()).LineCount(); n > maxLines+1 { // the last ends after its newline
+			t.Errorf("%s has %d lines, want %d at most", s.path, n-1, maxLines)
+		}
+	}
+}
+
+func TestStructSize(t *testing.T) {
+	for _, s := range read(t, sources) {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if st, ok := n.(*ast.StructType); ok && st.Fields.NumFields() > maxFields {
+				t.Errorf("%s: a struct of %d fields, want %d at most", s.set.Position(st.Pos()), st.Fields.NumFields(), maxFields)
+			}
+			return true
+		})
+	}
+}
+
+func TestFunctionSize(t *testing.T) {
+	for _, s := range read(t, sources) {
+		for _, d := range s.file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Doc != nil && strings.Contains(f.Doc.Text(), "Long: ") {
+				continue
+			}
+			if n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1; n > maxLength {
+				t.Errorf("%s: %s has %d lines, want %d at most, or a reason after Long: in its comment", s.set.Position(f.Pos()), f.Name.Name, n, maxLength)
+			}
+		}
+	}
+}
+
+// goPackage is a package as go list prints it.
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func (p *goPackage) name() string { return strings.TrimPrefix(p.ImportPath, "edge/") }
+
+// read returns what packages or sources found.
+func read[T any](t *testing.T, find func() ([]T, error)) []T {
+	t.Helper()
+	list, err := find()
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip("go is not installed")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// packages are those of the program. The tests and the tools of ci have no rules for
+// their imports.
+var packages = sync.OnceValues(func() (list []goPackage, err error) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if !below(p.name(), "test") && !below(p.name(), "ci") {
+			list = append(list, p)
+		}
+	}
+})
+
+// below reports whether an import path or a folder is another one or in it.
+func below(path, folder string) bool {
+	return path == folder || strings.HasPrefix(path, folder+"/")
+}
+
+// source is a Go file of the tree.
+type source struct {
+	path string
+	set  *token.FileSet
+	file *ast.File
+}
+
+// sources are all Go files, tests included.
+var sources = sync.OnceValues(func() (list []source, err error) {
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (e.Name() == "dist" || e.Name() == "testdata" || e.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		if e.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		s := source{set: token.NewFileSet()}
+		if s.path, err = filepath.Rel(root, path); err != nil {
+			return err
+		}
+		s.file, err = parser.ParseFile(s.set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+})
