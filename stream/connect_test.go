@@ -72,7 +72,7 @@ func TestNewNodeRefuses(t *testing.T) {
 		change func(*Config, *ModelConfig)
 		want   string
 	}{
-		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models.state: want names`},
+		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models.state: want unique names`},
 		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing.streams []"},
 		{func(c *Config, m *ModelConfig) { m.Streams = []string{"x"} }, `there is no stream "x"; there are vibration`},
 		{func(c *Config, m *ModelConfig) { m.Features = []string{"f0", "f9"} }, `stream vibration has no feature "f9"`},
