@@ -54,9 +54,10 @@ func newStill(tb testing.TB, c, m, d int) (*still, [][]float64) {
 // array writes a sample as a payload.
 func array(x []float64) string { return strings.ReplaceAll(fmt.Sprint(x), " ", ",") }
 
-// What waits together is answered as if it had come alone, in the order of
-// receipt, whatever else is among it.
-func TestPredictedTogether(t *testing.T) {
+// Waiting messages are answered as if each had come alone, in the order of receipt,
+// whatever else is in the batch.
+// Its length is that of one story of messages.
+func TestPredictedInBatches(t *testing.T) {
 	const c, d = 3, 4
 	fixed, samples := newStill(t, c, 10, d)
 	cfg, m := testConfig()
@@ -105,7 +106,7 @@ func TestPredictedTogether(t *testing.T) {
 			}
 			ask(`{"batch":[`+strings.Join(parts, ",")+`]}`, answers...)
 		case 8:
-			ask(`{"id":"nobody","label":"c1"}`)
+			ask(`{"id":"unknown","label":"c1"}`)
 		default:
 			p, a := one(i)
 			ask(p, a)
@@ -145,9 +146,9 @@ func TestPredictedTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkTogether carries messages that are only asked about from the ring to
-// the outbox, one by one and as many as wait.
-func BenchmarkTogether(b *testing.B) {
+// BenchmarkBatch carries unlabelled messages from the ring to the outbox, one by one and in
+// batches.
+func BenchmarkBatch(b *testing.B) {
 	for _, size := range []struct{ c, m, d int }{{6, 50, 33}, {6, 100, 128}} {
 		fixed, samples := newStill(b, size.c, size.m, size.d)
 		for _, waiting := range []int{1, 2, 4, 16} {

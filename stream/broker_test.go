@@ -40,12 +40,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds every wait. It is never what passes a test: a machine may be so
-// loaded that what takes milliseconds takes a minute. TestMain sets it to a fifth
-// of -timeout, where that is more.
+// patience bounds every wait. No test passes because of it: on a loaded machine,
+// milliseconds may become a minute. TestMain sets it to a fifth of -timeout, if that
+// is more.
 var patience = 2 * time.Minute
 
-// eventually polls until ok; what says what was waited for.
+// eventually polls until ok; what names the condition.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
@@ -110,8 +110,8 @@ func newMochi(t *testing.T, secure *tls.Config, hook mochi.Hook) *broker {
 	return b
 }
 
-// newMosquitto returns a mosquitto that is not started yet. Its settings are
-// the defaults but for what config says.
+// newMosquitto returns a mosquitto that is not started yet. Its settings are the
+// defaults, except those in config.
 func newMosquitto(t *testing.T, config string) *broker {
 	t.Helper()
 	path, err := exec.LookPath("mosquitto")
@@ -192,11 +192,10 @@ func (b *lockedBuffer) tail(n int) []byte {
 	return slices.Clone(b.buf[max(0, len(b.buf)-n):])
 }
 
-// withBrokers runs a test against both brokers, started. What depends on
-// messages being sent again, in order, is for mosquitto alone: mochi 2.7.9
-// counts the packet identifiers of both directions as one set, so that a
-// publication of the node's can make it forget an unacknowledged message, and
-// sends again in any order.
+// withBrokers runs a test against both brokers, started. Tests of redelivery in order
+// use mosquitto alone: mochi 2.7.9 counts the packet identifiers of both directions as
+// one set, so that a publication of the node can make it forget an unacknowledged
+// message, and sends again in any order.
 func withBrokers(t *testing.T, test func(t *testing.T, b *broker)) {
 	t.Parallel()
 	t.Run("mochi", func(t *testing.T) {
@@ -359,10 +358,10 @@ func (d *dialled) last() net.Conn {
 	return d.conn
 }
 
-// cut ends the node's connection without a word, as when it is killed.
+// cut ends the node's connection without DISCONNECT, as when it is killed.
 func (d *daemon) cut() { d.dialled.last().SetReadDeadline(time.Now()) }
 
-// relay is a TCP proxy that can swallow what passes through it.
+// relay is a TCP proxy that can swallow the bytes that pass through it.
 type relay struct {
 	addr string
 	mute chan struct{} // closed: nothing passes any more
@@ -405,7 +404,7 @@ func newRelay(t *testing.T, to string) *relay {
 				return
 			}
 			select {
-			case <-r.mute: // accepts, and says nothing
+			case <-r.mute: // accepts and stays silent
 				mu.Lock()
 				conns = append(conns, in)
 				mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"edge/stream/codec"
 )
 
-// settings are what somebody may do to the wall clock between two looks at it.
+// settings are changes of the wall clock between two readings of it.
 var settings = map[string]func(time.Time) time.Time{
 	"untouched":          func(t time.Time) time.Time { return t },
 	"ten years ahead":    func(t time.Time) time.Time { return setWall(t, t.AddDate(10, 0, 0)) },
@@ -25,9 +25,9 @@ var settings = map[string]func(time.Time) time.Time{
 	"stopped since 1970": func(t time.Time) time.Time { return setWall(t, time.Unix(1, 0)) },
 }
 
-// setWall returns t, as far as the monotonic clock is concerned, read while the
-// wall clock says wall. A time with both readings holds the seconds since 1885
-// and the nanoseconds in its first word.
+// setWall returns t with its monotonic reading and the wall clock reading of wall. A
+// time with both readings holds the seconds since 1885 and the nanoseconds in its
+// first word.
 func setWall(t, wall time.Time) time.Time {
 	const hasMonotonic, since1885 = 1 << 63, -2682374400
 	word := (*uint64)(unsafe.Pointer(&t))
@@ -48,9 +48,9 @@ func TestSetWall(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the wall clock: samples wait for their label as long as
-// they should, limits let through what they should, and minibatches and commits
-// are due when they should be.
+// Under every change of the wall clock, samples wait for their label for the right
+// time, limits allow the right number, and minibatches and commits are due at the
+// right time.
 func TestWallClockJumps(t *testing.T) {
 	start := time.Now()
 	for name, set := range settings {
@@ -138,10 +138,10 @@ func TestStampsDecideNothing(t *testing.T) {
 	}
 }
 
-// Nothing takes the monotonic reading off a time, or makes one without it,
-// other than to print it.
+// No code removes the monotonic reading of a time, or makes a time without it, except
+// to print it.
 func TestTimesStayMonotonic(t *testing.T) {
-	printing := map[string]bool{"stamp": true, "appendTime": true, "appendTimestamp": true, "sameFiles": true} // the last compares, for equality
+	printing := map[string]bool{"stamp": true, "appendTime": true, "appendTimestamp": true, "timeName": true, "sameFiles": true} // the last compares, for equality
 	stripping := map[string]bool{
 		"Unix": true, "UnixMilli": true, "UnixMicro": true, "UnixNano": true, "UTC": true, "Local": true, "In": true, "AddDate": true,
 		"Parse": true, "ParseInLocation": true, "ModTime": true, "GobEncode": true, "Date": true,

@@ -19,7 +19,7 @@ import (
 
 const learningTopic = "edge/n1/request/learning/bearing"
 
-// controlled is a rig that hears requests, with what an earlier run left.
+// controlled returns a rig that carries out requests, with a mark of an earlier run.
 func controlled(t *testing.T, journal *fakeJournal, mark uint64) *rig {
 	cfg, m := testConfig()
 	cfg.Control.Enabled = true
@@ -37,8 +37,9 @@ func answers(all []*mqtt.Publication, topic string) (payloads []string) {
 	return payloads
 }
 
+// Its length is that of a list of independent cases.
 func TestLearningSwitchedOff(t *testing.T) {
-	in("what comes meanwhile teaches nothing, by its place among the messages", t, func(t *testing.T) {
+	in("later messages are not learnt, by their position among the messages", t, func(t *testing.T) {
 		r := controlled(t, newFakeJournal(), 0)
 		r.send(p7, labelled(1), `{"id":"early","features":[2,0]}`)
 		r.send(learningTopic, "OFF")
@@ -59,15 +60,15 @@ func TestLearningSwitchedOff(t *testing.T) {
 			t.Errorf("frozen %d, of the model %d, learning %v, predictions %d; want 4, 4, true, 7", s.Frozen, m.Frozen, m.Learning, s.Predictions)
 		}
 		all := r.published()
-		var taught []string
+		var learned []string
 		for _, p := range answers(all, "edge/n1/bearing/prediction/p7") {
 			var got struct{ Learned bool }
 			if err := json.Unmarshal([]byte(p), &got); err != nil {
 				t.Fatal(err)
 			}
-			taught = append(taught, fmt.Sprint(got.Learned))
+			learned = append(learned, fmt.Sprint(got.Learned))
 		}
-		equal(t, "learned, as predictions say", taught, []string{"true", "false", "false", "false", "false", "true", "true"})
+		equal(t, "learned, in the predictions", learned, []string{"true", "false", "false", "false", "false", "true", "true"})
 		equal(t, "answers", answers(all, "edge/n1/response/learning/bearing"), []string{
 			`{"data":{"learning":false},"status":"ok"}`, `{"data":{"learning":true},"status":"ok"}`})
 		var events []string
@@ -160,7 +161,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	})
 }
 
-// TestRequests goes through the verbs, one request after the other.
+// TestRequests sends every command, one request after the other.
+// Its length is that of a list of independent cases.
 func TestRequests(t *testing.T) {
 	in("each with its answer and its effect", t, func(t *testing.T) {
 		cfg, m := testConfig()
@@ -215,7 +217,7 @@ func TestRequests(t *testing.T) {
 		if level != "debug" {
 			t.Errorf("log level %q", level)
 		}
-		// What the broker sends again is carried out once, and answered as before.
+		// A repeated request is carried out once, and answered as before.
 		again := &mqtt.Message{ID: r.sent, Topic: "edge/n1/request/reset", QoS: 1, Dup: true}
 		before := len(r.models["bearing"].learnt())
 		r.sendMessage(again)
@@ -254,7 +256,7 @@ func TestRequests(t *testing.T) {
 			Reload:     func(context.Context) error { return nil },
 		}, m)
 		r.send("edge/n1/request/checkpoint", "")
-		time.Sleep(time.Millisecond) // it has begun, and is no longer among those that wait
+		time.Sleep(time.Millisecond) // it has begun, and left the queue
 		for range maxBackground + 1 {
 			r.send("edge/n1/request/reload", "")
 		}

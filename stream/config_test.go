@@ -96,7 +96,7 @@ func stream(change func(*codec.Stream)) func(*Config) {
 	}
 }
 
-// All that is wrong is said at once.
+// All errors are reported at once.
 func TestConfigJoinsErrors(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MQTT.QoS, cfg.Outbox.MaxMessages, cfg.Node = 7, 0, ""
@@ -105,8 +105,8 @@ func TestConfigJoinsErrors(t *testing.T) {
 	}
 }
 
-// What a file does not say keeps its default, inside lists and maps too, and an
-// unknown key is an error there as elsewhere.
+// Keys that a file lacks have their defaults, inside lists and maps as well, and an
+// unknown key is an error everywhere.
 func TestYAML(t *testing.T) {
 	type file struct {
 		MQTT    mqtt.Config             `yaml:"mqtt"`

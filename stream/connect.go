@@ -105,7 +105,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 // further checks.
 func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState, error) {
 	if !topic.IsName(c.Name) || slices.Contains(nodeTopics, c.Name) || n.model(c.Name) != nil {
-		return nil, fmt.Errorf("models.%s: want names of their own in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", "))
+		return nil, fmt.Errorf("models.%s: want unique names in [a-z0-9_-], and none of %s", c.Name, strings.Join(nodeTopics, ", "))
 	}
 	errs := []error{field.Within("models."+c.Name+".pending", c.Pending.Validate())}
 	if err := CheckOutput(cmp.Or(c.Output, codec.FormatJSON)); err != nil {
@@ -127,7 +127,7 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		m.learning.Store(!m.frozen)
 	}
 	if m.frozen {
-		n.log.Warn("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on", "model", c.Name,
+		n.log.Warn("learning is switched off by an earlier request; labels are ignored until another request switches it on", "model", c.Name,
 			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 	}
 	if c.Active.Enabled() {
@@ -188,10 +188,10 @@ func (m *modelState) knowClasses() {
 
 // addOwnSources adds the sources of requests and of Home Assistant.
 func (n *Node) addOwnSources(prefix string) {
-	own := func(name, filter string, heed func(*item, *source) error) {
+	own := func(name, filter string, handle func(*item, *source) error) {
 		n.sources = append(n.sources, n.withCounts(&source{
 			name: name, filters: []string{filter}, decoder: codec.NewLabelDecoder(codec.DefaultLabels()), template: &topic.Template{},
-			ownTopic: filter, handle: heed,
+			ownTopic: filter, handle: handle,
 		}))
 	}
 	if n.cfg.Control.Enabled {
@@ -218,7 +218,7 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 			continue
 		}
 		if slices.Contains(m.streams, src) {
-			errs = append(errs, fmt.Errorf("streams: %s is there twice", name))
+			errs = append(errs, fmt.Errorf("streams: %s occurs twice", name))
 			continue
 		}
 		if m.Features == nil {

@@ -53,7 +53,7 @@ func TestSeveralModelsAndStreams(t *testing.T) {
 }
 
 func TestRetainedAllowed(t *testing.T) {
-	in("is taught once however often the broker sends it", t, func(t *testing.T) {
+	in("is learnt once however often the broker sends it", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		s := cfg.Streams["vibration"]
 		s.AllowRetained = true
@@ -72,7 +72,7 @@ func TestNewNodeRefuses(t *testing.T) {
 		change func(*Config, *ModelConfig)
 		want   string
 	}{
-		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models.state: want names`},
+		{func(c *Config, m *ModelConfig) { m.Name = "state" }, `models.state: want unique names`},
 		{func(c *Config, m *ModelConfig) { m.Streams = nil }, "models.bearing.streams []"},
 		{func(c *Config, m *ModelConfig) { m.Streams = []string{"x"} }, `there is no stream "x"; there are vibration`},
 		{func(c *Config, m *ModelConfig) { m.Features = []string{"f0", "f9"} }, `stream vibration has no feature "f9"`},
@@ -105,7 +105,7 @@ func topics(filter string) func(*Config, *ModelConfig) {
 }
 
 // Two streams that read the features of the same message in another order do not
-// share the memory of what they read.
+// share the memory of their readings.
 func TestTwoStreamsOfOneTopic(t *testing.T) {
 	cfg, m := testConfig()
 	s := cfg.Streams["vibration"]

@@ -26,7 +26,7 @@ type fakeModel struct {
 	mu      sync.Mutex
 	post    *model.Posterior
 	records []online.Record
-	block   chan struct{} // Learn waits for it to be closed, if there is one
+	block   chan struct{} // Learn waits until it is closed; nil: no wait
 	busy    bool          // Idle waits for its context
 }
 
@@ -98,7 +98,7 @@ func (m *fakeModel) Idle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// forget takes classes away.
+// forget removes classes.
 func (m *fakeModel) forget(names ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +112,7 @@ func (m *fakeModel) forget(names ...string) {
 	m.post = &post
 }
 
-// record returns record i of those that were learnt.
+// record returns the learnt record i.
 func (m *fakeModel) record(i int) online.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ type fakeJournal struct {
 	pending map[recordKey]online.Pending
 	marks   map[string]uint64
 	fail    error         // of every commit
-	block   chan struct{} // Commit waits for it to be closed, if there is one
+	block   chan struct{} // Commit waits until it is closed; nil: no wait
 	tried   int           // commits that failed
 	entered chan struct{} // has an element once a Commit waits for block
 }
@@ -212,7 +212,7 @@ func (j *fakeJournal) set(fail error, block chan struct{}) {
 	j.fail, j.block = fail, block
 }
 
-// committed returns how many commits there were, and their records.
+// committed returns the number of commits and of their records.
 func (j *fakeJournal) committed() (commits, records int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -222,14 +222,14 @@ func (j *fakeJournal) committed() (commits, records int) {
 	return len(j.commits), records
 }
 
-// mark returns what a restart would recover of a model's mark.
+// mark returns the mark of a model after a restart.
 func (j *fakeJournal) mark(model string) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.marks[model]
 }
 
-// unlabelled returns how many samples wait for their label.
+// unlabelled returns the number of samples that wait for their label.
 func (j *fakeJournal) unlabelled(model string) (n int) {
 	for _, p := range j.waiting(model) {
 		if p.Label == "" {
@@ -239,7 +239,7 @@ func (j *fakeJournal) unlabelled(model string) (n int) {
 	return n
 }
 
-// waiting returns what a restart would recover for a model.
+// waiting returns the pending samples of a model after a restart.
 func (j *fakeJournal) waiting(model string) (all []online.Pending) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -288,7 +288,7 @@ func newRig(t *testing.T, journal *fakeJournal, cfg Config, models ...ModelConfi
 	return newProgrammedRig(t, journal, cfg, Program{}, models...)
 }
 
-// newProgrammedRig is newRig with what requests ask for.
+// newProgrammedRig is newRig with the functions of background commands.
 func newProgrammedRig(t *testing.T, journal *fakeJournal, cfg Config, program Program, models ...ModelConfig) *rig {
 	t.Helper()
 	r := &rig{t: t, journal: journal, models: map[string]*fakeModel{}}
@@ -310,7 +310,7 @@ func newTestNode(t *testing.T, cfg Config, deps Deps) *Node {
 	return node
 }
 
-// start runs what carries the messages.
+// start runs worker, committer and background commands.
 func (r *rig) start() {
 	node := r.node
 	ctx, cancel := context.WithCancel(context.Background())
@@ -361,8 +361,8 @@ func (r *rig) sendMessage(m *mqtt.Message) {
 	}
 }
 
-// reconnect lets what is sent from now on come over another connection. The
-// broker keeps a cursor, or has no session if c is nil.
+// reconnect makes later messages come over another connection. The broker keeps a
+// cursor, or has no session if c is nil.
 func (r *rig) reconnect(c *mqtt.Cursor) {
 	r.conn = newFakeOrigin()
 	if c == nil {
@@ -377,7 +377,7 @@ func (r *rig) acks() []string {
 	return slices.Clone(r.acked)
 }
 
-// published returns what is in the outbox and not on one of the given topics, and empties it.
+// published removes and returns all publications of the outbox.
 func (r *rig) published() []*mqtt.Publication { return drainOutbox(r.node.outbox) }
 
 func drainOutbox(o *mqtt.Outbox) (all []*mqtt.Publication) {

@@ -14,8 +14,8 @@ import (
 	"edge/stream/mqtt"
 )
 
-// succeed stops a rig's node and lets another carry on.
-func (r *rig) succeed(cfg Config, models ...ModelConfig) *rig {
+// handOver stops a rig's node and starts one that inherits its state.
+func (r *rig) handOver(cfg Config, models ...ModelConfig) *rig {
 	r.t.Helper()
 	next := &rig{t: r.t, journal: r.journal, models: r.models}
 	next.node = newTestNode(r.t, cfg, Deps{Models: models, Journal: r.journal, After: r.node})
@@ -25,7 +25,8 @@ func (r *rig) succeed(cfg Config, models ...ModelConfig) *rig {
 	return next
 }
 
-func TestSuccession(t *testing.T) {
+// Its length is that of one story of messages.
+func TestHandover(t *testing.T) {
 	in("samples wait on, predictions are counted on", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		r := newRig(t, newFakeJournal(), cfg, m)
@@ -33,7 +34,7 @@ func TestSuccession(t *testing.T) {
 		time.Sleep(time.Second)
 		cfg.Streams = map[string]codec.Stream{"shaking": cfg.Streams["vibration"]} // the same under another name
 		m.Streams = []string{"shaking"}
-		r = r.succeed(cfg, m)
+		r = r.handOver(cfg, m)
 		r.send("factory/a/label", `{"id":"2","label":"worn"}`)
 		r.sendMessage(&mqtt.Message{Topic: "factory/a/vibration", Payload: []byte(`{"id":"2","features":[2,0]}`), QoS: 1, Dup: true})
 		r.send("factory/a/vibration", `{"id":"3","features":[3,0],"label":"ok"}`)
@@ -62,7 +63,7 @@ func TestSuccession(t *testing.T) {
 		r.send("factory/a/label", `{"id":"1","label":"worn"}`)
 		r.send("factory/a/vibration", `{"id":"2","features":[2,0]}`)
 		time.Sleep(time.Second)
-		next := r.succeed(cfg, m)
+		next := r.handOver(cfg, m)
 		equal(t, "acknowledged", r.acks(), []string{`{"id":"1","features":[1,0]}`})
 		r.journal.set(nil, nil)
 		next.send("factory/a/label", `{"id":"1","label":"worn"}`) // the broker sends both again
@@ -80,7 +81,7 @@ func TestSuccession(t *testing.T) {
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.send("factory/a/vibration", labelled(1))
 		time.Sleep(time.Second)
-		next := r.succeed(cfg, m)
+		next := r.handOver(cfg, m)
 		equal(t, "learnt", model.learnt(), nil)
 		close(model.block)
 		next.send("factory/a/vibration", labelled(2))
@@ -93,7 +94,7 @@ func TestSuccession(t *testing.T) {
 		r := newRig(t, newFakeJournal(), cfg, m)
 		r.send("edge/n1/request/freeze", `{}`)
 		time.Sleep(time.Second)
-		r = r.succeed(cfg, m)
+		r = r.handOver(cfg, m)
 		r.send("factory/a/vibration", labelled(1))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), nil)
@@ -115,7 +116,7 @@ func TestSuccession(t *testing.T) {
 		r.send("plant/a", "1")
 		time.Sleep(time.Second)
 		cfg.Metrics.Samples++
-		r = r.succeed(cfg, m)
+		r = r.handOver(cfg, m)
 		r.send("plant/b", "2")
 		time.Sleep(time.Second)
 		if n := r.node.Stats().Predictions; n != 1 {
@@ -124,7 +125,7 @@ func TestSuccession(t *testing.T) {
 	})
 }
 
-func TestSuccessorClears(t *testing.T) {
+func TestHandoverClears(t *testing.T) {
 	cfg, m := testConfig()
 	cfg.HomeAssistant.Enabled = true
 	other := m

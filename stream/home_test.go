@@ -24,15 +24,15 @@ const discoveryTopic = "homeassistant/device/edge_n1_bearing/config"
 //
 //   - A component stays when an announcement leaves it out. It is removed when
 //     only its platform is left of it (home-assistant.io/integrations/mqtt).
-//   - A select or text without a state topic is optimistic: it shows what was
-//     chosen last (components/mqtt/select.py and text.py).
+//   - A select or text without a state topic is optimistic: it shows the last
+//     choice (components/mqtt/select.py and text.py).
 //   - A row sends no option or text that equals the state shown, no option that
 //     is not in the list, and no text "unknown" or "unavailable"
 //     (hui-select-entity-row.ts, hui-text-entity-row.ts). A button sends whenever
 //     it is pressed (hui-button-entity-row.ts).
 //   - A text that is shorter than min or longer than max, in characters, is
 //     refused, and so is a state (components/text/__init__.py).
-//   - What has expired or is offline is unavailable; its row is disabled.
+//   - An expired or offline entity is unavailable; its row is disabled.
 type home struct {
 	*probe
 	entities map[string]gjson.Result // by component key
@@ -45,8 +45,7 @@ func newHome(t *testing.T, b *broker) *home {
 	return &home{probe: newProbe(t, b, "homeassistant/device/+/config", "edge/#"), entities: map[string]gjson.Result{}, shown: map[string]string{}}
 }
 
-// discover takes in what was announced since the last call; false: there is no
-// device.
+// discover reads the announcements since the last call; false: no device exists.
 func (h *home) discover() bool {
 	h.t.Helper()
 	all := h.on(discoveryTopic)
@@ -97,12 +96,12 @@ func (h *home) names(platform string) (all []string) {
 	return all
 }
 
-// state is what an entity shows: "unknown" before its first message.
+// state returns the shown state of an entity: "unknown" before its first message.
 func (h *home) state(key string) string {
 	h.t.Helper()
 	h.discover()
 	all := h.on(h.entities[key].Get("state_topic").String())
-	h.discover() // what was announced before the state
+	h.discover() // announcements come before the state
 	e, ok := h.entities[key]
 	if shown, ok := h.shown[key]; ok && !e.Get("state_topic").Exists() {
 		return shown
@@ -124,7 +123,7 @@ func hasOption(options gjson.Result, option string) bool {
 	return slices.ContainsFunc(options.Array(), func(o gjson.Result) bool { return o.String() == option })
 }
 
-// available reports whether an entity is, so long after its last message.
+// available reports whether an entity is available at a time after its last message.
 func (h *home) available(key string, after time.Duration) bool {
 	h.t.Helper()
 	h.discover()
@@ -136,7 +135,7 @@ func (h *home) available(key string, after time.Duration) bool {
 	return len(all) > 0 && all[len(all)-1] == "online"
 }
 
-// command publishes what an entity sends.
+// command publishes the command of an entity.
 func (h *home) command(key string, e gjson.Result, payload string) {
 	h.t.Helper()
 	if e.Get("qos").Int() != 1 {
@@ -195,8 +194,8 @@ func (h *home) choose(name, option string) bool {
 	return true
 }
 
-// label labels the last sample as a person does who knows its class; false:
-// Home Assistant sends nothing.
+// label labels the last sample with its class, as a person would; false: Home
+// Assistant sends nothing.
 func (h *home) label(class string) bool {
 	h.t.Helper()
 	if _, _, ok := h.entity("select", "Label last sample"); ok {
@@ -306,7 +305,7 @@ var homeSchema = map[string]struct{ required, optional []string }{
 	"text":          {[]string{"platform", "unique_id", "name", "command_topic"}, []string{"command_template", "min", "max", "pattern", "mode", "state_topic", "value_template", "qos"}},
 }
 
-// checkDiscovery holds an announcement against what Home Assistant accepts.
+// checkDiscovery checks an announcement against the schema of Home Assistant.
 func checkDiscovery(t *testing.T, d gjson.Result) {
 	t.Helper()
 	check := func(schema string, v gjson.Result) {

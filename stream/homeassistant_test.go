@@ -50,12 +50,12 @@ func TestHomeAssistant(t *testing.T) {
 			return h.render(e.Get("json_attributes_template").String(), all[len(all)-1]) == `{"so \"ok\"":0.4,"worn":0.6}`
 		})
 
-		// A person says what the last sample was.
+		// A person labels the last sample.
 		h.label(`so "ok"`)
 		eventually(t, "the label to be learnt", func() bool { return d.Stats().Learned == 4 })
 		equal(t, "learnt", d.model.learnt(), []string{`so "ok" 1`, "worn 2", "worn 3", `so "ok" 4`})
 
-		// And that nothing is to be learnt for now.
+		// The person switches learning off.
 		h.toggle("Learning", "OFF")
 		eventually(t, "learning to be off", func() bool { return h.state("learning") == "OFF" })
 		h.send("factory/p7/vibration", `{"features":[5,0],"label":"worn"}`)
@@ -90,9 +90,9 @@ func TestHomeAssistant(t *testing.T) {
 	})
 }
 
-// A person teaches a model from Home Assistant alone, which knows no class at
-// first: by an entry for the first class and by buttons from then on, the same
-// class as often as it is the case. What goes is not offered any more.
+// A person labels for a model without classes from Home Assistant alone: by an entry
+// for the first class and by buttons from then on, the same class repeatedly. Removed
+// classes are not offered any more.
 func TestLabelsFromHomeAssistant(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		h := newHome(t, b)
@@ -164,8 +164,8 @@ func TestLabelsFromHomeAssistant(t *testing.T) {
 	})
 }
 
-// The class stays for a device that reports only what changes, unless the
-// configuration says how long it may.
+// The class of a device that reports only changes stays, unless the configuration
+// limits its time.
 func TestExpiryInHomeAssistant(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		for after, want := range map[time.Duration]bool{DefaultHomeAssistant().ExpireAfter: true, time.Minute: false} {
@@ -187,8 +187,8 @@ func TestExpiryInHomeAssistant(t *testing.T) {
 	})
 }
 
-// What is announced is bounded, however many classes come and go; a class without
-// a button can be entered.
+// The announcement is bounded, however many classes come and go; a class without a
+// button can be entered.
 func TestManyClassesInHomeAssistant(t *testing.T) {
 	cfg, m := testConfig()
 	cfg.HomeAssistant.Enabled = true
@@ -222,7 +222,7 @@ func TestManyClassesInHomeAssistant(t *testing.T) {
 	}
 }
 
-// A node that Home Assistant was never told about says nothing there.
+// A node that was never announced to Home Assistant publishes nothing there.
 func TestWithoutHomeAssistant(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		p := newProbe(t, b, "#")
@@ -268,7 +268,7 @@ func TestDiscoveryOfSeveralModels(t *testing.T) {
 	}
 }
 
-// A stream must not hear what the node says to Home Assistant.
+// A stream must not receive the node's announcements to Home Assistant.
 func TestOwnDiscoveryIsNotInput(t *testing.T) {
 	cfg, m := testConfig()
 	cfg.HomeAssistant.Enabled = true

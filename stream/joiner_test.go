@@ -19,7 +19,7 @@ func values() codec.Stream {
 	return s
 }
 
-func TestGatherer(t *testing.T) {
+func TestJoiner(t *testing.T) {
 	s := values()
 	s.Join = codec.Join{Window: time.Second, Devices: 2}
 	c := new(counters)
@@ -66,7 +66,7 @@ func TestGatherer(t *testing.T) {
 	}
 }
 
-func TestGathererOfOneFeature(t *testing.T) {
+func TestJoinerOfOneFeature(t *testing.T) {
 	s := codec.DefaultStream()
 	s.Topics, s.Format, s.Features = []string{"t/#"}, codec.FormatValue, []string{"temperature"}
 	g := newJoiner(s, new(counters))

@@ -15,7 +15,7 @@ func TestLabel(t *testing.T) {
 	label := func(id, class string) LateLabel {
 		return LateLabel{Model: "bearing", Device: "p7", ID: id, Label: class, Source: "page"}
 	}
-	in("teaches when it is durable", t, func(t *testing.T) {
+	in("is learnt when it is durable", t, func(t *testing.T) {
 		r := one(t)
 		r.send(p7, `{"id":"a","features":[1,0]}`, `{"id":7,"features":[2,0]}`, `{"features":[3,0]}`)
 		time.Sleep(time.Second)
@@ -30,10 +30,10 @@ func TestLabel(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "ok 1", "ok 3"})
 	})
-	in("says why it teaches nothing", t, func(t *testing.T) {
+	in("reports why it is refused", t, func(t *testing.T) {
 		r := one(t)
 		for l, want := range map[LateLabel]codec.Reason{
-			label("nobody", "ok"):               codec.UnknownID,
+			label("unknown", "ok"):              codec.UnknownID,
 			label("", "ok"):                     codec.BadID,
 			label("a", ""):                      codec.BadLabel,
 			{Model: "bearing", ID: "a"}:         codec.BadLabel,

@@ -11,6 +11,7 @@ import (
 	"time"
 )
 
+// Its length is that of a list of independent cases.
 func TestLateLabels(t *testing.T) {
 	sample := func(id string, x int) string { return fmt.Sprintf(`{"id":%q,"features":[%d,0]}`, id, x) }
 	label := func(id, label string) string { return fmt.Sprintf(`{"id":%q,"label":%q}`, id, label) }
@@ -51,7 +52,7 @@ func TestLateLabels(t *testing.T) {
 			t.Errorf("%d commits, %d wait, want 1 and none", n, r.journal.unlabelled("bearing"))
 		}
 	})
-	in("a label is taught once", t, func(t *testing.T) {
+	in("a label is learnt once", t, func(t *testing.T) {
 		r := one(t)
 		r.send(p7, sample("a", 1))
 		r.send("factory/p7/label", label("a", "ok"), label("a", "ok"))
@@ -158,7 +159,7 @@ func TestLateLabels(t *testing.T) {
 		time.Sleep(time.Second)
 		r.send(own, label("a", "worn"))                        // by the id alone
 		r.send("factory/p7/label", label("b", "worn"))         // of a sample that brought its label
-		r.send(p7, `{"id":"b","features":[2,0],"label":"ok"}`) // which says again what was wrong
+		r.send(p7, `{"id":"b","features":[2,0],"label":"ok"}`) // the wrong label again
 		time.Sleep(time.Second)
 		want := []string{"ok 9", "ok 2", "ok 1", "worn, not ok 1", "worn, not ok 2", "ok, not worn 2"}
 		equal(t, "learnt", r.models["bearing"].learnt(), want)

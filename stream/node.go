@@ -203,7 +203,7 @@ func (n *Node) Run(ctx context.Context) error {
 	requests.Wait()
 	for _, m := range n.models {
 		if err := m.Model.Idle(working); err != nil {
-			n.log.Warn("the model is still learning what is committed; its final metrics are not published, and it carries on at the next start", "model", m.Name)
+			n.log.Warn("the model is still learning committed records; its final metrics are not published, and it continues at the next start", "model", m.Name)
 		}
 	}
 	n.client.SetReplaced(errors.Is(context.Cause(ctx), ErrReplaced))

@@ -21,7 +21,7 @@ func withID(n int) string {
 	return fmt.Sprintf(`{"id":"s%d","features":[%d,0],"label":"ok"}`, n, n)
 }
 
-// upTo returns what the model learns from withID(0) to withID(n−1).
+// upTo returns the observations of withID(0) to withID(n−1).
 func upTo(n int) (all []string) {
 	for i := range n {
 		all = append(all, fmt.Sprintf("ok %d", i))
@@ -61,7 +61,7 @@ func TestFlow(t *testing.T) {
 		equal(t, "learnt", d.model.learnt(), upTo(n))
 		eventually(t, "all to be acknowledged", func() bool { return d.Stats().Unacked == 0 })
 
-		// What is retained is there for whoever comes later.
+		// A later client receives the retained messages.
 		eventually(t, "latest", func() bool { return len(p.on("edge/n1/bearing/latest")) > 0 })
 		late := newProbe(t, b, "edge/#")
 		eventually(t, "retained messages", func() bool {
@@ -112,8 +112,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// A broker sends again what was not acknowledged, and that is all that was not
-// committed.
+// A broker sends unacknowledged messages again, and these are the uncommitted ones.
 func TestAckOnlyAfterCommit(t *testing.T) {
 	withMosquitto(t, "", func(t *testing.T, b *broker) {
 		journal := newFakeJournal()
@@ -147,7 +146,7 @@ func TestAckOnlyAfterCommit(t *testing.T) {
 	})
 }
 
-// A stop is clean although the model has not learnt yet what is committed.
+// A stop is clean although the model has not yet learnt all committed records.
 func TestStopWhileLearning(t *testing.T) {
 	b := newMochi(t, nil, nil)
 	b.start(t)
@@ -195,7 +194,7 @@ func TestStopInMidStream(t *testing.T) {
 		eventually(t, "all to be learnt", func() bool { return len(first)+int(again.Stats().Learned) == n })
 		equal(t, "learnt", append(first, again.model.learnt()...), upTo(n))
 		// A broker that is slower than closeFlush reads the last acknowledgements no
-		// more: those few messages come again and teach nothing.
+		// more: those few messages come again and are not learnt.
 		if got := again.Stats().Redelivered + d.Stats().Redelivered; got > 20 {
 			t.Errorf("%d came twice, more than are ever in flight: a clean stop acknowledges what it has learnt", got)
 		}
@@ -283,8 +282,8 @@ func TestQoS0OverTheWire(t *testing.T) {
 	})
 }
 
-// The node adds nothing to what it is sent: after a stream its model is, byte
-// for byte, the one that a learner makes of the same samples.
+// The node does not change the stream: its model is, byte for byte, that of a learner
+// with the same samples.
 func TestLearnsTheStreamExactly(t *testing.T) {
 	withMosquitto(t, "", func(t *testing.T, b *broker) {
 		cfg := online.DefaultConfig()

@@ -7,8 +7,8 @@ import (
 	"edge/stream/codec"
 )
 
-// TestOnMissing: a stream's samples that lack features are answered and taught
-// as it says, and counted.
+// Samples with missing features are answered, learnt and counted as the stream's
+// configuration requires.
 func TestOnMissing(t *testing.T) {
 	for policy, want := range map[string][]string{
 		codec.OnMissingReject:      {"ok 1"},

@@ -50,9 +50,9 @@ func TestCommitFailureAndRecovery(t *testing.T) {
 	})
 }
 
-// While the journal cannot be written the broker's window fills, and no more
-// comes over it; what is published is answered all the same, and learnt once,
-// in order, when the journal works again.
+// While the journal cannot be written the broker's window fills. Later messages are
+// answered over the fallback subscription, and learnt once, in order, when the journal
+// works again.
 func TestAnsweredWhileTheJournalFails(t *testing.T) {
 	withBrokers(t, func(t *testing.T, b *broker) {
 		journal := newFakeJournal()
@@ -191,7 +191,7 @@ func TestStopWhileTheBrokerIsAway(t *testing.T) {
 	if err := d.stop(); err != nil {
 		t.Error(err)
 	}
-	// One that accepts and says nothing.
+	// A broker that accepts and stays silent.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

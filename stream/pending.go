@@ -176,12 +176,12 @@ func (w *pendingStore) get(key uint64) *pendingSample {
 // sameID returns the keys of the unlabelled samples with the id of key; without any,
 // those of the labelled ones.
 func (w *pendingStore) sameID(key uint64) (keys []uint64) {
-	taught := true
+	labelled := true
 	for _, k := range w.byID[idPart(key)] {
 		switch waits := w.get(k).sample.Label == ""; {
-		case waits && taught:
-			keys, taught = append(keys[:0], k), false
-		case waits || taught:
+		case waits && labelled:
+			keys, labelled = append(keys[:0], k), false
+		case waits || labelled:
 			keys = append(keys, k)
 		}
 	}

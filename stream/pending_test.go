@@ -67,7 +67,7 @@ func pendingFor(ttl time.Duration, n int) Pending {
 	return p
 }
 
-func TestWaiting(t *testing.T) {
+func TestPendingStore(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	sample := func(device, id, label string) pendingSample {
 		return pendingSample{sample: online.Pending{Model: "m", Key: waitKey("s", []string{device}, id), X: []float64{1}, Label: label}}
@@ -101,16 +101,16 @@ func TestWaiting(t *testing.T) {
 	if w.len() != 1 || len(w.byKey) != 1 || len(w.byID) != 1 {
 		t.Errorf("%d samples, %d keys, %d ids, want 1 of each", w.len(), len(w.byKey), len(w.byID))
 	}
-	// A sample that was taught waits no longer, and makes room first.
+	// A labelled sample is not pending any more, and makes room first.
 	w.add(sample("p1", "3", "ok"), now.Add(4*time.Second))
 	if w.len() != 0 || w.get(d.sample.Key).sample.Label != "ok" || len(w.byID) != 1 {
 		t.Errorf("%d wait, want none", w.len())
 	}
 	for i := range 3 {
-		w.add(sample("p1", fmt.Sprint("taught ", i), "ok"), now.Add(5*time.Second))
+		w.add(sample("p1", fmt.Sprint("labelled ", i), "ok"), now.Add(5*time.Second))
 	}
 	if w.get(d.sample.Key) != nil || w.labelled.Len() != 2 {
-		t.Errorf("%d taught samples are kept, want the 2 latest", w.labelled.Len())
+		t.Errorf("%d labelled samples are kept, want the 2 latest", w.labelled.Len())
 	}
 	wide := sample("p1", "wide", "")
 	wide.sample.X = make([]float64, 1000)
@@ -121,7 +121,7 @@ func TestWaiting(t *testing.T) {
 	}
 	wide.sample.Key++
 	if _, dropped := w.add(wide, now.Add(6*time.Second)); len(dropped) != 4 || dropped[0].sample.Label == "" || w.len() != 1 || w.get(wide.sample.Key) == nil {
-		t.Errorf("dropped %d at %d bytes, %d wait: want the taught ones first, then the oldest", len(dropped), w.bytes, w.len())
+		t.Errorf("dropped %d at %d bytes, %d wait: want the labelled ones first, then the oldest", len(dropped), w.bytes, w.len())
 	}
 	for _, e := range w.byKey {
 		w.remove(e)
@@ -131,7 +131,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-func TestWaitingRecovered(t *testing.T) {
+func TestPendingStoreRecovered(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	var recovered []online.Pending
 	for i := range 5 {

@@ -35,7 +35,7 @@ func TestPredictionWithoutClasses(t *testing.T) {
 	}
 }
 
-// CBOR says what JSON says, number by number.
+// CBOR and JSON have the same members and numbers.
 func TestPredictionCBOR(t *testing.T) {
 	encoder, err := newCBOREncoder()
 	if err != nil {
@@ -97,7 +97,7 @@ func decodedJSON(t *testing.T, data []byte) (v any) {
 	return v
 }
 
-// Whatever is published as a prediction is read, or refused.
+// Every payload on a prediction topic is read or refused.
 func FuzzReadPublished(f *testing.F) {
 	p := Prediction{ID: "p7", Node: "n", Model: "m", Classes: []string{"ok", "worn"}, Probs: []float64{0.25, 0.75}, PredictionSet: PredictionSet{[]int{0, 1}, 0.9}}
 	p.judge()

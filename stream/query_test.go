@@ -42,8 +42,9 @@ func sampleOf(i int) string { return fmt.Sprintf(`{"id":"s%d","features":[%d,0.5
 
 var everything = active.Config{Strategy: active.Margin, Budget: 1}
 
+// Its length is that of a list of independent cases.
 func TestQuery(t *testing.T) {
-	in("is about a sample that waits, and its label teaches", t, func(t *testing.T) {
+	in("is about a pending sample, and its label is learnt", t, func(t *testing.T) {
 		r := questioning(t, everything, nil)
 		r.send(p7, `{"features":[9,0],"label":"ok"}`)
 		time.Sleep(time.Second)
@@ -102,7 +103,7 @@ func TestQuery(t *testing.T) {
 			t.Errorf("%d questions in 3 hours, want 18", n)
 		}
 	})
-	in("no more while nobody answers", t, func(t *testing.T) {
+	in("no more without answers", t, func(t *testing.T) {
 		r := questioning(t, everything, func(_ *Config, m *ModelConfig) { m.Pending.TTL = time.Hour })
 		for i := range 200 {
 			r.send(p7, sampleOf(i))

@@ -10,7 +10,7 @@ import (
 	"edge/stream/mqtt"
 )
 
-// What was not committed when a node ends leaves no trace in what it hands over.
+// Messages that were not committed when a node ends leave no trace in the next one.
 func TestUncommittedLeavesNoTrace(t *testing.T) {
 	for name, fail := range map[string]error{"the journal fails": errDiskFull, "the group waits": nil} {
 		in(name, t, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestUncommittedLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// A request that switches learning off applies in its turn, also where what came
-// before it comes again after it.
+// A request that switches learning off applies in its turn, also if earlier messages
+// come again after it.
 func TestLearningOffKeepsItsPlace(t *testing.T) {
 	in("the connection is lost before anything was committed", t, func(t *testing.T) {
 		cfg, m := testConfig()
@@ -75,9 +75,9 @@ func TestLearningOffKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// A message of a connection that was lost while the cursor was waited for comes
-// again, whatever became known first.
-func TestMeetLostConnection(t *testing.T) {
+// A message of a connection that was lost before its cursor was known comes again,
+// whichever of the two is noticed first.
+func TestAwaitCursorOfALostConnection(t *testing.T) {
 	in("known and lost", t, func(t *testing.T) {
 		for range 20 { // select takes either
 			r := one(t)
@@ -114,8 +114,8 @@ func TestCursorOfANewSession(t *testing.T) {
 	}
 }
 
-// What taught nothing is in the set, and is acknowledged without a commit. The
-// next commit has it, and a cursor follows that proves it.
+// A message that was not learnt is in the set, and is acknowledged without a commit.
+// The next commit has it, and a cursor follows that proves it.
 func TestTakenBeforeTheCommit(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, QoS: 1, From: conn} }
@@ -183,8 +183,8 @@ func TestRemovedClassStaysRemoved(t *testing.T) {
 	}
 }
 
-// What the broker has read by the end of a connection, also after the last message
-// that came over it, is not held against the next one.
+// Acknowledgements that the broker has read by the end of a connection, also after the
+// last message of it, free their messages for the next connection.
 func TestReadByTheEndOfAConnection(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := &mqtt.Message{ID: 1, QoS: 1, From: conn}

@@ -41,7 +41,7 @@ func count(all []*mqtt.Publication, topic string) (n int) {
 	return n
 }
 
-// collector takes what is published as it comes.
+// collector receives publications.
 type collector struct {
 	mu  sync.Mutex
 	all []*mqtt.Publication
@@ -64,7 +64,7 @@ func collect(ctx context.Context, o *mqtt.Outbox) *collector {
 	return c
 }
 
-// take returns what was published since the last call.
+// take returns the publications since the last call.
 func (c *collector) take() []*mqtt.Publication {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// orderHook remembers in which order a broker was asked what.
+// orderHook records the order of subscriptions and state messages at a broker.
 type orderHook struct {
 	auth.AllowHook
 	mu   sync.Mutex

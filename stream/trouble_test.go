@@ -18,19 +18,19 @@ import (
 	"edge/stream/mqtt"
 )
 
-// says waits until a node that is not connected says why, in its log and to
-// whoever asks for its health.
-func (d *daemon) says(t *testing.T, why string) {
+// reports waits until a disconnected node reports the reason, in its log and in its
+// Stats.
+func (d *daemon) reports(t *testing.T, why string) {
 	t.Helper()
-	eventually(t, "the node to say "+why, func() bool {
+	eventually(t, "the node to report "+why, func() bool {
 		s := d.Stats()
 		return !s.Connected && strings.Contains(s.Failure, why) && strings.Contains(string(d.log.tail(1<<20)), why)
 	})
 }
 
 // A node's certificate, and then the broker's, expire while they are connected.
-// That ends nothing. The next connection is refused, which both say; with
-// renewed files the node connects by itself.
+// Their connection stays. The next one is refused, which both log; with renewed files
+// the node connects by itself.
 func TestCertificateExpires(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -74,9 +74,9 @@ func TestCertificateExpires(t *testing.T) {
 		t.Errorf("the connection ended with the certificate: %+v", s)
 	}
 	d.cut()
-	d.says(t, "certificate has expired")
+	d.reports(t, "certificate has expired")
 	a.sign("broker", &x509.Certificate{DNSNames: []string{"broker.lan"}})
-	d.says(t, "expired certificate") // the broker's word about the node's, which is still the old one
+	d.reports(t, "expired certificate") // the broker's word about the node's, which is still the old one
 	a.sign("edge", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	eventually(t, "a new connection", func() bool { s := d.Stats(); return s.Connected && s.Failure == "" })
 }
@@ -88,12 +88,12 @@ type changingHook struct {
 }
 
 func (h *changingHook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
-	return len(pk.Connect.Password) == 0 || string(pk.Connect.Password) == h.password.Load() // the test's own client has none
+	return len(pk.Connect.Password) == 0 || string(pk.Connect.Password) == h.password.Load() // the test's own client
 }
 
 // A password that is revoked while a node is connected is refused at the next
 // connection; once the file holds the new one the node connects by itself, and
-// gets what was published meanwhile.
+// receives the messages that were published meanwhile.
 func TestPasswordRevoked(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/password"
@@ -112,7 +112,7 @@ func TestPasswordRevoked(t *testing.T) {
 	}).ready(t)
 	hook.password.Store("swordfish-2")
 	d.cut()
-	d.says(t, "check mqtt.username and mqtt.password")
+	d.reports(t, "check mqtt.username and mqtt.password")
 	newProbe(t, b).send("factory/p7/vibration", each(20, withID)...)
 	write("swordfish-2")
 	eventually(t, "all to be learnt", func() bool { return d.Stats().Learned == 20 })
@@ -144,8 +144,8 @@ func TestSlowBroker(t *testing.T) {
 	})
 }
 
-// What a broker's queue could not hold while the node was away is gone; what it
-// held is learnt in order, and so is what comes after.
+// Messages that overflow the broker's queue while the node is away are lost; those in
+// the queue are learnt in order, and so are later ones.
 func TestQueueOverflowWhileAway(t *testing.T) {
 	withMosquitto(t, "max_queued_messages 30\n", func(t *testing.T, b *broker) {
 		startNode(t, b, newFakeJournal(), nil).ready(t).stop()
@@ -179,8 +179,8 @@ func TestWindowOfOne(t *testing.T) {
 	})
 }
 
-// However far learning is behind, whatever the broker sends is answered: nobody
-// waits for a learner that stands still, and nothing is lost by that.
+// However far learning is behind, every message of the broker is answered: no answer
+// waits for a blocked learner, and no message is lost.
 func TestAnswersDoNotWaitForLearning(t *testing.T) {
 	withMosquitto(t, "max_inflight_messages 0\n", func(t *testing.T, b *broker) {
 		d := startNode(t, b, newFakeJournal(), nil).ready(t)
@@ -201,9 +201,8 @@ func TestAnswersDoNotWaitForLearning(t *testing.T) {
 	})
 }
 
-// What is held between answer and commit takes up half of the ring's room: as
-// many more wait in the ring, beyond that messages wait with the broker, and are
-// answered.
+// Held messages, between answer and commit, take up half of the ring. The same number
+// waits in the ring; further messages wait at the broker, and are answered later.
 func TestHeldIsBounded(t *testing.T) {
 	withMosquitto(t, "max_inflight_messages 0\n", func(t *testing.T, b *broker) {
 		d := startNode(t, b, newFakeJournal(), func(c *Config, _ *ModelConfig) { c.MQTT.Ring.MaxMessages = 20 }).ready(t)

@@ -207,7 +207,7 @@ func (u *unconfirmed) prune(confirmed uint64) {
 // add adds a message; named if all its labels have an id. A message that was not learnt
 // needs no commit of its own: until the next commit nothing has changed, and a repetition
 // would not be learnt either.
-func (u *unconfirmed) add(msg *mqtt.Message, named, taught bool) {
+func (u *unconfirmed) add(msg *mqtt.Message, named, learnt bool) {
 	if msg.QoS == 0 || msg.From == nil {
 		return
 	}
@@ -218,7 +218,7 @@ func (u *unconfirmed) add(msg *mqtt.Message, named, taught bool) {
 	u.messages = append(u.messages, unconfirmedMessage{
 		id: msg.ID, key: keyOf(msg), named: named, staged: true, conn: msg.From, at: u.count,
 	})
-	u.needsCommit = u.needsCommit || taught
+	u.needsCommit = u.needsCommit || learnt
 	u.changed = true
 }
 

@@ -17,12 +17,13 @@ type step struct {
 	again   *mqtt.Cursor // not nil: a new connection comes first
 	crash   bool         // the node ends before, and its set is read from the journal
 	confirm bool         // before, the broker has read all acknowledgements
-	learnt  bool         // what has to become of it
+	learnt  bool         // expected
 }
 
 func brokerKeeps(sequence uint64) *mqtt.Cursor { return &mqtt.Cursor{Found: true, Sequence: sequence} }
 
 // A message is learnt unless the broker sends it again after it was learnt.
+// Its length is that of a list of independent cases.
 func TestUnconfirmed(t *testing.T) {
 	unknown, fresh := &mqtt.Cursor{}, &mqtt.Cursor{Fresh: true}
 	for name, steps := range map[string][]step{
@@ -120,7 +121,7 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// What was not committed is forgotten, and what it repeated is in the set again.
+// Uncommitted messages leave the set, and the messages that they repeated return to it.
 func TestUnconfirmedUndo(t *testing.T) {
 	u, conn := testSet(), newFakeOrigin()
 	msg := func(id uint16) *mqtt.Message { return &mqtt.Message{ID: id, Dup: true, QoS: 1, From: conn} }
@@ -168,7 +169,7 @@ func testSet() *unconfirmed {
 	return &unconfirmed{dropped: new(atomic.Uint64), size: new(atomic.Int64), newest: new(atomic.Uint64)}
 }
 
-// acknowledge does what acknowledged does, where there is no connection.
+// acknowledge is acknowledged without a connection.
 func acknowledge(u *unconfirmed) {
 	for i := range u.messages {
 		u.messages[i].staged = false
@@ -176,8 +177,8 @@ func acknowledge(u *unconfirmed) {
 	u.removed = u.removed[:0]
 }
 
-// A connection that is being closed takes no acknowledgement any more, some time
-// before it is known to be lost. What was not written proves nothing.
+// A connection that is being closed accepts no acknowledgement, some time before it is
+// known to be lost. An unwritten acknowledgement proves nothing.
 func TestUnwrittenAcknowledgements(t *testing.T) {
 	conn := newFakeOrigin()
 	u := testSet()

@@ -35,7 +35,7 @@ func TestPanicOverAMessage(t *testing.T) {
 	in("when it is committed: the same", t, func(t *testing.T) { panicOverAMessage(t, words, committing) })
 }
 
-// askedJournal calls asked before it says what it has seen.
+// askedJournal calls asked at the begin of Seen.
 type askedJournal struct {
 	Journal
 	asked func()
@@ -123,7 +123,7 @@ func TestPoison(t *testing.T) {
 }
 
 func TestQoS0(t *testing.T) {
-	in("is answered while the journal is stuck, and its lessons are counted as lost", t, func(t *testing.T) {
+	in("is answered while the journal is stuck, and its examples are counted as lost", t, func(t *testing.T) {
 		r := one(t)
 		block := make(chan struct{})
 		r.journal.set(nil, block)
@@ -147,8 +147,8 @@ func TestQoS0(t *testing.T) {
 	})
 }
 
-// A topic that MQTT forbids, which some brokers let pass, is refused and
-// acknowledged: not acknowledged, it would come again on every connection.
+// A message on a topic that MQTT forbids, which some brokers forward, is refused and
+// acknowledged: without the acknowledgement it would come again on every connection.
 func TestForbiddenTopics(t *testing.T) {
 	cfg, m := testConfig()
 	r := newRig(t, newFakeJournal(), cfg, m)
@@ -157,13 +157,13 @@ func TestForbiddenTopics(t *testing.T) {
 		r.sendMessage(&mqtt.Message{Topic: topic, Payload: fmt.Appendf(nil, `{"id":"%d","features":[1,2],"label":"ok"}`, i), QoS: 1})
 	}
 	r.send("factory/p7/vibration", `{"id":"last","features":[1,2],"label":"ok"}`)
-	eventually(t, "all to be acknowledged", func() bool { return len(r.acks()) == len(topics)+1 })
+	eventually(t, "all to be acknowledged, and one to be learnt", func() bool { return len(r.acks()) == len(topics)+1 && r.node.Stats().Learned == 1 })
 	if s := r.node.Stats(); s.Rejected[codec.BadTopic] != uint64(len(topics)) || s.Learned != 1 {
 		t.Errorf("%d refused, %d learnt, want %d and 1", s.Rejected[codec.BadTopic], s.Learned, len(topics))
 	}
 }
 
-// Names that are longer than those of any device take no memory for long.
+// A cache of names ignores names that are longer than those of any device.
 func TestLongNamesAreNotRemembered(t *testing.T) {
 	var in map[string]int
 	long := strings.Repeat("x", maxCachedName)

@@ -72,8 +72,8 @@ func raw[T float32 | float64](numbers ...T) string {
 	return b.String()
 }
 
-// inEveryFormat is one content as each format has it; "" where a format cannot
-// say it. CBOR says what JSON says. The streams are those of conforming.
+// inEveryFormat is one content in each format; "" if a format cannot express it. CBOR
+// has the members of JSON. The streams are those of conforming.
 type inEveryFormat struct {
 	name                                string
 	json, float32, float64, influx, csv string
@@ -150,7 +150,7 @@ var conformance = []inEveryFormat{
 		influx: "#" + strings.Repeat(" ", 70000), csv: strings.Repeat(" ", 70000), refused: TooLarge},
 }
 
-// payloads returns what a case is in each format that can say it.
+// payloads returns a case in each format that can express it.
 func (c *inEveryFormat) payloads(t testing.TB) map[string]string {
 	all := map[string]string{FormatJSON: c.json, formatFloat32: c.float32, formatFloat64: c.float64, formatInflux: c.influx, formatCSV: c.csv}
 	if c.name == "nothing" {
@@ -177,7 +177,7 @@ func conforming(format string) Stream {
 	return s
 }
 
-// compressed returns a payload as each compression has it.
+// compressed returns a payload in each compression.
 func compressed(t testing.TB, payload string) map[string]string {
 	t.Helper()
 	var b bytes.Buffer
@@ -196,7 +196,7 @@ func compressed(t testing.TB, payload string) map[string]string {
 	return map[string]string{compressionNone: payload, compressionGzip: b.String(), compressionZstd: string(e.EncodeAll([]byte(payload), nil))}
 }
 
-// Every format says the same and is refused for the same, compressed or not.
+// Every format has the same readings and refusals, compressed or not.
 func TestConformance(t *testing.T) {
 	for _, c := range conformance {
 		for format, payload := range c.payloads(t) {
@@ -231,7 +231,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// What JSON is refused for, CBOR is refused for.
+// CBOR is refused for the same contents as JSON.
 func TestCBORRefusesWhatJSONRefuses(t *testing.T) {
 	d := mustDecoder(t, conforming(FormatCBOR))
 	compared := 0
@@ -337,7 +337,8 @@ func TestDecodeValue(t *testing.T) {
 	}
 }
 
-// What unpacks to more than is allowed is refused without being unpacked.
+// A payload that decompresses to more than the limit is refused before it is
+// decompressed.
 func TestCompressionBombs(t *testing.T) {
 	s := bearing()
 	s.Compression, s.MaxPayload = compressionAuto, 4*KiB

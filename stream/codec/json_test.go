@@ -213,8 +213,7 @@ func TestDecodeLabels(t *testing.T) {
 	}
 }
 
-// What is accepted is finite, complete, and what encoding/json reads in the
-// same payload.
+// An accepted payload is finite, complete, and equal to the result of encoding/json.
 func FuzzDecodeJSON(f *testing.F) {
 	for _, c := range refusals {
 		if len(c.payload) < 1000 {
@@ -289,8 +288,8 @@ func FuzzDecodeJSON(f *testing.F) {
 	})
 }
 
-// Whatever a scanner reads, the decoder that knows everything reads in the same
-// way; and it does read what most senders write.
+// The scanner and the general decoder read a payload in the same way, and the scanner
+// reads the payloads of most senders.
 func FuzzScan(f *testing.F) {
 	ordinary := []string{
 		`[1,2.5,-3e2]`, ` [ 0.1 , -0 , 1e-300 ] `, `{"features":[1,2,3],"label":"ok"}`, `{"id":"a-1","ts":"2026-11-20T20:29:45.120Z","features":[1,2,3]}`,

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDecodeMissing: what lacks features is NaN there where a stream lets it be,
-// in every format, and refused otherwise.
+// Missing features are NaN if the stream permits them, in every format, and refused
+// otherwise.
 func TestDecodeMissing(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {

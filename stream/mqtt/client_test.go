@@ -16,9 +16,8 @@ func TestDefaultClientID(t *testing.T) {
 
 var _ net.Conn = (*frameConn)(nil)
 
-// What must be sent again has its answer now as far as there is room: the oldest
-// make room for the newest, and are counted.
-func TestSkippedAreBounded(t *testing.T) {
+// Deferred messages are bounded: the oldest make room for the newest, and are counted.
+func TestDeferredAreBounded(t *testing.T) {
 	c := NewClient(Options{Deferred: NewQueue(3, 1<<20, func(*Message) int { return 1 }), Counters: new(Counters)})
 	for i := range 5 {
 		c.deferMessage(&Message{ID: uint16(i)})

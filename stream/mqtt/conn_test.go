@@ -20,7 +20,7 @@ func linked() *Conn {
 	}
 }
 
-// A broker has read what was written before a packet that it answers.
+// An answer of the broker proves that it has read all earlier packets.
 func TestAcks(t *testing.T) {
 	var a acks
 	want := func(n uint64) {
@@ -161,7 +161,7 @@ func TestMessageAnswersPing(t *testing.T) {
 	}
 }
 
-// A cursor of 0 is that of no commit. It does not tell which messages come again.
+// A cursor of 0 is that of no commit. It does not show which messages come again.
 func TestUnknownCursor(t *testing.T) {
 	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {
 		c := newCursorState()
@@ -242,7 +242,7 @@ func TestMessagesWithoutAllocations(t *testing.T) {
 	}
 }
 
-// wire is what has been written.
+// wire holds the written bytes.
 type wire []byte
 
 func (w *wire) Write(p []byte) (int, error) {

@@ -36,8 +36,8 @@ func publishPacket(topic string, payload int) *packets.PublishPacket {
 	return p
 }
 
-// Packets of every kind and size come out as they went in, but those that are
-// too long are cut, and what follows them is intact.
+// Packets of every kind and size pass unchanged, except that long ones are cut; their
+// successors are intact.
 func TestFrameConn(t *testing.T) {
 	const limit = 100
 	var wire bytes.Buffer
@@ -149,9 +149,9 @@ func TestFrameConnMalformed(t *testing.T) {
 	}
 }
 
-// A message of QoS 2 is taken in its turn among those of QoS 1. PUBREC says that it
-// was taken; PUBREL proves that the broker has read that, and is answered with
-// PUBCOMP, also where it comes for the PUBREC of an earlier connection.
+// A message of QoS 2 is received in its turn among those of QoS 1. PUBREC acknowledges
+// it; PUBREL proves that the broker has read the PUBREC, and is answered with PUBCOMP,
+// also if it answers the PUBREC of an earlier connection.
 func TestFrameConnExactlyOnce(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -228,7 +228,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// Whatever a broker sends, reading ends, and what is cut is the only difference.
+// Whatever a broker sends, reading ends, and the cut of long packets is the only
+// difference.
 func FuzzFrameConn(f *testing.F) {
 	var wire bytes.Buffer
 	publishPacket("a/b", 70000).Write(&wire)

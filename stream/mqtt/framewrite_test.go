@@ -15,7 +15,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// What is published and acknowledged is on the wire as paho would write it.
+// Publications and acknowledgements are on the wire as paho would write them.
 func TestFrameConnPublishes(t *testing.T) {
 	slow := newSlowConn()
 	f := newFrameConn(slow, 100, time.Second)
@@ -44,7 +44,7 @@ func TestFrameConnPublishes(t *testing.T) {
 	}
 }
 
-// A network that takes nothing holds up nobody for long.
+// A network that accepts no data delays no caller for long.
 func TestFrameConnBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFrameConn(newSlowConn(), 100, time.Hour)
@@ -67,8 +67,8 @@ func TestFrameConnBusy(t *testing.T) {
 	})
 }
 
-// Who reads is told why writing failed: paho takes no notice of a connection
-// that was closed at this end.
+// Read returns the error of writing: paho ignores the end of a connection that was
+// closed at this side.
 func TestFrameConnReadTellsWhyWritingFailed(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -114,7 +114,7 @@ func (c *slowConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What is written while the network is busy goes out together, in order, and
+// Bytes that are written while the network is busy leave in one write, in order, and
 // before the connection is closed.
 func TestFrameConnWrite(t *testing.T) {
 	slow := newSlowConn()
@@ -148,8 +148,8 @@ func TestFrameConnWrite(t *testing.T) {
 	}
 }
 
-// What waits for the network is bounded; its error ends the connection and
-// comes from a later write.
+// The bytes that wait for the network are bounded; an error of the network ends the
+// connection and is returned by a later write.
 func TestFrameConnWriteFails(t *testing.T) {
 	slow := newSlowConn()
 	f := newFrameConn(slow, 100, time.Second)
@@ -212,7 +212,7 @@ func TestFrameConnCloseLingers(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		conn.Write(bytes.Repeat([]byte{'x'}, 5000)) // nobody has read it when Close is called
+		conn.Write(bytes.Repeat([]byte{'x'}, 5000)) // unread when Close is called
 		close(unread)
 		first := make([]byte, 4)
 		if _, err := io.ReadFull(conn, first); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// longWait bounds every wait. It is never what passes a test.
+// longWait bounds every wait. No test passes because of it.
 const longWait = 2 * time.Minute
 
 // bubble runs a test on a clock of its own.

@@ -57,7 +57,7 @@ func (l *fakeLink) all() []string {
 	return slices.Clone(l.sent)
 }
 
-// take returns what was sent since the last call.
+// take returns the publications since the last call.
 func (l *fakeLink) take() []*Publication {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,6 +85,7 @@ func newTestOutbox(window int) *Outbox {
 	return o
 }
 
+// Its length is that of a list of independent cases.
 func TestOutbox(t *testing.T) {
 	bubble("sends in order", t, func(t *testing.T) {
 		o, l := newTestOutbox(4), newFakeLink(true)
@@ -183,7 +184,7 @@ func TestOutbox(t *testing.T) {
 }
 
 func payloads(o *Outbox) (all []string) {
-	for _, m := range drainFifo(o.queue) {
+	for _, m := range drain(o.queue) {
 		all = append(all, string(m.Payload))
 	}
 	return all

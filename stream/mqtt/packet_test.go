@@ -29,8 +29,8 @@ func asked() []packets.ControlPacket {
 	return []packets.ControlPacket{packets.NewControlPacket(packets.Pingreq), sub, unsub, once, exactly}
 }
 
-// conversation is a connection on which a client has sent what asked returns, and
-// a broker sends r.
+// conversation is a connection on which a client has sent the packets of asked, and
+// that reads from r.
 func conversation(t testing.TB, r io.Reader, maxPayload int) *frameConn {
 	f := newFrameConn(sink{Reader: r}, maxPayload, time.Second)
 	for _, p := range asked() {
@@ -43,8 +43,9 @@ func conversation(t testing.TB, r io.Reader, maxPayload int) *frameConn {
 
 const connack = "20020000"
 
-// What a broker may send reaches paho, packet by packet; what it may not ends
-// the connection with an error that names the packet and the reason.
+// Permitted packets of a broker reach paho one by one; a forbidden one ends the
+// connection with an error that names the packet and the reason.
+// Its length is that of a list of independent cases.
 func TestProtocol(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire string // hexadecimal, after a CONNACK unless it begins with one or with !
@@ -170,7 +171,7 @@ func TestProtocolIdentifierUsedAgain(t *testing.T) {
 	}
 }
 
-// What paho writes is followed only in whole packets, as it writes them.
+// The protocol follows whole packets of paho only.
 func TestProtocolPartialWrite(t *testing.T) {
 	for _, wire := range []string{"\x82", "\x82\x05\x00\x01", "\x82\x01\x00", "\x32\x01a", "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		f := newFrameConn(sink{}, 100, time.Second)
@@ -216,8 +217,8 @@ func addConversations(f *testing.F) {
 	}
 }
 
-// Whatever a broker sends, what passes is read by paho without an error, and no
-// packet is larger than it needs to be.
+// Whatever a broker sends, paho reads the accepted packets without an error, and no
+// packet is larger than necessary.
 func FuzzProtocol(f *testing.F) {
 	addConversations(f)
 	f.Fuzz(func(t *testing.T, wire []byte) {

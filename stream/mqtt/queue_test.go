@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func drainFifo[T any](q *Queue[T]) (all []T) {
+func drain[T any](q *Queue[T]) (all []T) {
 	for v, ok := q.Pop(); ok; v, ok = q.Pop() {
 		all = append(all, v)
 	}
@@ -15,7 +15,7 @@ func drainFifo[T any](q *Queue[T]) (all []T) {
 
 func anyItem(string) bool { return true }
 
-func TestFifo(t *testing.T) {
+func TestQueue(t *testing.T) {
 	size := func(s string) int { return len(s) }
 	t.Run("drops the oldest for a message too many", func(t *testing.T) {
 		q := NewQueue(2, 100, size)
@@ -24,7 +24,7 @@ func TestFifo(t *testing.T) {
 		if taken, dropped := q.Push("c", anyItem); !taken || dropped != 1 {
 			t.Errorf("push = %v, %d, want true, 1", taken, dropped)
 		}
-		if got := drainFifo(q); !slices.Equal(got, []string{"b", "c"}) {
+		if got := drain(q); !slices.Equal(got, []string{"b", "c"}) {
 			t.Errorf("left %q", got)
 		}
 	})
@@ -36,7 +36,7 @@ func TestFifo(t *testing.T) {
 		if taken, dropped := q.Push("dddddd", anyItem); !taken || dropped != 2 {
 			t.Errorf("push = %v, %d, want true, 2", taken, dropped)
 		}
-		if got := drainFifo(q); !slices.Equal(got, []string{"ccc", "dddddd"}) {
+		if got := drain(q); !slices.Equal(got, []string{"ccc", "dddddd"}) {
 			t.Errorf("left %q", got)
 		}
 	})
@@ -56,7 +56,7 @@ func TestFifo(t *testing.T) {
 		q.Push("keep", keep)
 		q.Push("b", keep)
 		q.Push("c", keep)
-		if got := drainFifo(q); !slices.Equal(got, []string{"keep", "c"}) {
+		if got := drain(q); !slices.Equal(got, []string{"keep", "c"}) {
 			t.Errorf("left %q", got)
 		}
 	})
@@ -72,15 +72,14 @@ func TestFifo(t *testing.T) {
 		if q.bytes != 5 {
 			t.Errorf("%d bytes, want 5", q.bytes)
 		}
-		if got := drainFifo(q); !slices.Equal(got, []string{"0", "a", "BBB"}) {
+		if got := drain(q); !slices.Equal(got, []string{"0", "a", "BBB"}) {
 			t.Errorf("left %q", got)
 		}
 	})
 }
 
-// What was popped and is kept takes up room for what must not be dropped, until
-// it is released.
-func TestFifoKeep(t *testing.T) {
+// A reserved item takes up room, for items that must not be dropped, until Release.
+func TestQueueReserve(t *testing.T) {
 	q := NewQueue(3, 10, func(s string) int { return len(s) })
 	must := func(s string) bool { taken, _ := q.Push(s, nil); return taken }
 	if !must("aaaa") || !must("b") {
@@ -109,8 +108,8 @@ func TestFifoKeep(t *testing.T) {
 	}
 }
 
-// Whatever is done to it, a fifo keeps its bounds, its order and its sums.
-func TestFifoBounds(t *testing.T) {
+// Under any sequence of calls, a queue keeps its bounds, its order and its sums.
+func TestQueueBounds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	const maxItems, maxBytes = 7, 50
 	q := NewQueue(maxItems, maxBytes, func(v [2]int) int { return v[1] })
@@ -147,8 +146,8 @@ func TestFifoBounds(t *testing.T) {
 	if out == 0 || dropped == 0 || refused == 0 {
 		t.Errorf("popped %d, dropped %d, refused %d: the test did not reach everything", out, dropped, refused)
 	}
-	drainFifo(q)
+	drain(q)
 	if q.bytes != 0 {
-		t.Errorf("%d bytes in an empty fifo", q.bytes)
+		t.Errorf("%d bytes in an empty queue", q.bytes)
 	}
 }

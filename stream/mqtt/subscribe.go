@@ -54,10 +54,10 @@ func (c *Client) unsubscribe(conn *Conn, former []string) {
 		return // the next connection tries again
 	}
 	if err := token.Error(); err != nil {
-		c.Log.Warn("cannot give back the subscriptions of an earlier configuration; the next connection tries again", "filters", former, "error", err)
+		c.Log.Warn("cannot end the subscriptions of an earlier configuration; the next connection tries again", "filters", former, "error", err)
 		return
 	}
-	c.Log.Info("gave back the subscriptions of an earlier configuration", "filters", former)
+	c.Log.Info("ended the subscriptions of an earlier configuration", "filters", former)
 	c.rememberFilters(nil, c.Filters)
 }
 

@@ -41,15 +41,15 @@ func TestWebsocketHandshakeIsBounded(t *testing.T) {
 				t.Errorf("%v, want %v", err, errHandshake)
 			}
 			l.Close()
-			if n := <-sent; n > 64<<20 { // what the sockets hold
+			if n := <-sent; n > 64<<20 { // the buffers of the sockets
 				t.Errorf("%d bytes were sent", n)
 			}
 		})
 	}
 }
 
-// A websocket's messages are a stream of bytes, however they are cut, also
-// beyond what a handshake may bring.
+// A websocket's messages are a stream of bytes, however they are cut, also beyond the
+// bound of a handshake.
 func TestWebsocketIsAStream(t *testing.T) {
 	const size = 3 * maxHandshake
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

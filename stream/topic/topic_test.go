@@ -113,7 +113,7 @@ func TestCoverAndOverlapByEnumeration(t *testing.T) {
 }
 
 // deep reports whether a common topic of a and b may need more levels than the
-// enumeration has: a/+/+ with a/+/+/# has none.
+// enumeration has: a/+/+ and a/+/+/# have no common topic in it.
 func deep(a, b string) bool {
 	return strings.Count(a, "/") == 2 && strings.HasSuffix(b, "#") || strings.Count(b, "/") == 2 && strings.HasSuffix(a, "#")
 }

@@ -66,7 +66,7 @@ func TestStopAndStart(t *testing.T) {
 		}
 		before := first.Stop()
 		for late := true; late; { // the digest is missing while learning lags behind the journal
-			if _, late = first.Logged("the model is still learning what is committed; its final metrics are not published, and it carries on at the next start"); late {
+			if _, late = first.Logged("the model is still learning committed records; its final metrics are not published, and it continues at the next start"); late {
 				first = harness.Start(t, config)
 				first.Await("connected to the broker")
 				before = first.Stop()
@@ -148,7 +148,7 @@ func TestLearningStaysOff(t *testing.T) {
 		request(t, b, "OFF")
 		d.Kill()
 		d = harness.Start(t, config)
-		d.Await("learning is switched off, as an earlier request asked; labels teach nothing until another switches it on")
+		d.Await("learning is switched off by an earlier request; labels are ignored until another request switches it on")
 		harness.Replay(t, data, "--broker", b.URL())()
 		request(t, b, "ON")
 		if m := brokertest.Retained(t, b.URL(), "edge/test/waveform/metrics"); gjson.Get(m, "frozen").Uint() != 200 || gjson.Get(m, "n").Uint() != 90 {
@@ -365,7 +365,7 @@ func TestFormerTopicsAfterARestart(t *testing.T) {
 		d.Stop()
 		t.Setenv("EDGE_STREAMS_WAVEFORM_TOPICS", "sensors/waveform")
 		d = harness.Start(t, config)
-		if line := d.Await("gave back the subscriptions of an earlier configuration"); line.Get("filters").String() != `["former/waveform"]` {
+		if line := d.Await("ended the subscriptions of an earlier configuration"); line.Get("filters").String() != `["former/waveform"]` {
 			t.Errorf("gave back %s", line)
 		}
 		d.Stop()
