@@ -57,15 +57,6 @@ func (l *fakeLink) all() []string {
 	return slices.Clone(l.sent)
 }
 
-// take returns the publications since the last call.
-func (l *fakeLink) take() []*Publication {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	msgs := l.msgs
-	l.msgs = nil
-	return msgs
-}
-
 func plain(s string) *Publication { return &Publication{Topic: "t", Payload: []byte(s), QoS: 1} }
 
 func startOutbox(t *testing.T, o *Outbox, l *fakeLink) (stop func()) {
