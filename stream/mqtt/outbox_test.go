@@ -17,7 +17,6 @@ import (
 type fakeLink struct {
 	mu   sync.Mutex
 	sent []string // payloads
-	msgs []*Publication
 	out  []*fakeDelivery
 	auto bool // acknowledge at once
 	lost chan struct{}
@@ -41,7 +40,7 @@ func (l *fakeLink) publish(of *Publication) delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := &fakeDelivery{done: make(chan struct{}), err: l.err}
-	l.sent, l.msgs, l.out = append(l.sent, string(m.Payload)), append(l.msgs, &m), append(l.out, d)
+	l.sent, l.out = append(l.sent, string(m.Payload)), append(l.out, d)
 	if l.auto || l.err != nil {
 		close(d.done)
 	}
@@ -55,15 +54,6 @@ func (l *fakeLink) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.sent)
-}
-
-// take returns the publications since the last call.
-func (l *fakeLink) take() []*Publication {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	msgs := l.msgs
-	l.msgs = nil
-	return msgs
 }
 
 func plain(s string) *Publication { return &Publication{Topic: "t", Payload: []byte(s), QoS: 1} }
