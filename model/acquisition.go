@@ -13,8 +13,8 @@ func Entropy(probs []float64) (h float64) {
 	return h
 }
 
-// Margin returns by how much the most probable class is ahead of the next: 1
-// when sure, 0 when two are equal. One class is certain.
+// Margin returns the probability of the most probable class minus that of the next:
+// 1 when sure, 0 when two are equal. One class is certain.
 func Margin(probs []float64) float64 {
 	first, second := 0.0, 0.0
 	for _, p := range probs {
@@ -27,9 +27,9 @@ func Margin(probs []float64) float64 {
 	return first - second
 }
 
-// Disagreement returns how much the horizons contradict each other about the
-// last sample that was predicted, in nats: the mutual information between its
-// label and the horizon that is right,
+// Disagreement returns the disagreement of the horizons about the last sample that
+// was predicted, in nats: the mutual information between its label and the horizon
+// that is right,
 //
 //	I(y; h) = H[Σ_h π_h·p_h] − Σ_h π_h·H[p_h]
 //
@@ -48,24 +48,24 @@ func (ws *Workspace) Disagreement(p *Posterior) float64 {
 }
 
 const (
-	negligible   = 1e-3 // probability below which a class has no say in BALD
-	maxContested = 6    // classes that have
+	negligible   = 1e-3 // probability below which BALD leaves a class out
+	maxContested = 6    // classes that BALD considers
 	draws        = 64   // of BALD's quasi-random rule
 	lineNodes    = 32   // of its quadrature for two classes
 )
 
-// BALD returns how much the label of the last sample that was predicted would
-// tell about the model, in nats: the mutual information between the label and
-// what the model is still unsure of (Bayesian active learning by disagreement),
+// BALD returns the information about the model in the label of the last sample that
+// was predicted, in nats: the mutual information between the label and the latent
+// functions (Bayesian active learning by disagreement),
 //
 //	I(y; e, h) = H[E p(y|e,h)] − E H[p(y|e,h)],   e_k ~ N(m_k, V_k) under horizon h
 //
 // The likelihood itself, the class whose noisy latent value is largest, is
-// certain up to ε once that value is known, so that entropy of the label and
-// doubt about f are the same thing there. What labels can teach are the whitened
-// inducing values e; what they cannot is the noise v0, and the variance that the
-// inducing points do not explain, which every sample has of its own. So the
-// latent variance t_k = v_k + q_k is split,
+// certain up to ε once that value is known, so that the entropy of the label and
+// the uncertainty about f coincide there. Labels inform about the whitened inducing
+// values e, but not about the noise v0 and the variance that the inducing points do
+// not explain, which every sample has of its own. So the latent variance
+// t_k = v_k + q_k is split,
 //
 //	a_k ~ N(w·m_k, v_k)      v_k = w·V_k·w, can be learnt
 //	p(y|a) = (1−ε)·P(y = argmax_k N(a_k, q_k)) + ε/C      q_k = s − |w|² + v0, cannot
@@ -125,18 +125,18 @@ func (ws *Workspace) bald(p *Posterior, h int) float64 {
 	for i, k := range b.class[:b.n] {
 		q := ws.q[min(k, len(p.Bases)-1)*ws.rows+ws.row]
 		b.mean[i] = mean[k]
-		b.doubt[i] = max(variance[k]-q, 0)
+		b.spread[i] = max(variance[k]-q, 0)
 		b.noise[i] = q
 	}
 	return b.info(&ws.grid, eps, float64(c))
 }
 
-// contest is the contest between the classes that can win under one horizon.
+// contest holds the classes that can be the most probable under one horizon.
 type contest struct {
 	n         int
 	class     [maxContested]int           // most probable first
 	mean      [maxContested]float64       // of a
-	doubt     [maxContested]float64       // variance of a, which labels reduce
+	spread    [maxContested]float64       // variance of a, which labels reduce
 	noise     [maxContested]float64       // variance of the latent value about a
 	a, p, sum [maxContested]float64       // scratch
 	quasi     [maxContested + 1][]float64 // draws×n standard normal values for n classes
@@ -165,7 +165,7 @@ func (b *contest) entropy(p []float64, eps, classes float64) (h float64) {
 
 // pair is the mutual information with two classes: only d = a_1 − a_2 counts.
 func (b *contest) pair(eps, classes float64) float64 {
-	mean, sd := b.mean[0]-b.mean[1], math.Sqrt(b.doubt[0]+b.doubt[1])
+	mean, sd := b.mean[0]-b.mean[1], math.Sqrt(b.spread[0]+b.spread[1])
 	width := math.Sqrt(b.noise[0] + b.noise[1])
 	if sd < 1e-6*width {
 		return 0
@@ -175,7 +175,7 @@ func (b *contest) pair(eps, classes float64) float64 {
 		p := [2]float64{0.5 * math.Erfc(-z), 0.5 * math.Erfc(z)}
 		return b.entropy(p[:], eps, classes)
 	}
-	// Far from 0 the label is certain up to ε: only what is above that entropy is
+	// Far from 0 the label is certain up to ε: only the excess over that entropy is
 	// integrated, where both it and the density of d are not negligible.
 	certain := b.entropy([]float64{1, 0}, eps, classes)
 	lo, hi := max(mean-6*sd, -6*width), min(mean+6*sd, 6*width)
@@ -203,7 +203,7 @@ func (b *contest) many(grid *Grid, eps, classes float64) float64 {
 	for s := range draws {
 		z := b.quasi[n][s*n : (s+1)*n]
 		for i := range n {
-			b.a[i] = b.mean[i] + math.Sqrt(b.doubt[i])*z[i]
+			b.a[i] = b.mean[i] + math.Sqrt(b.spread[i])*z[i]
 		}
 		grid.Probs(p, b.a[:n], b.noise[:n], Coarse)
 		for i, v := range p {

@@ -30,16 +30,16 @@ func TestEntropyAndMargin(t *testing.T) {
 }
 
 // infoByMonteCarlo is I(y; a) by its definition: a is drawn, and the label's
-// distribution given a is counted out by drawing the latent values about it.
+// distribution given a is estimated by drawing the latent values about it.
 // The entropy of counts is biased by (C−1)/(2·inner), which is added.
-func infoByMonteCarlo(mean, doubt, noise []float64, eps float64, rng *rand.Rand) float64 {
+func infoByMonteCarlo(mean, spread, noise []float64, eps float64, rng *rand.Rand) float64 {
 	const outer, inner = 2000, 600
 	c := len(mean)
 	total, expected := make([]float64, c), 0.0
 	for range outer {
 		a, p := make([]float64, c), make([]float64, c)
 		for k := range a {
-			a[k] = mean[k] + math.Sqrt(doubt[k])*rng.NormFloat64()
+			a[k] = mean[k] + math.Sqrt(spread[k])*rng.NormFloat64()
 		}
 		for range inner {
 			best, top := 0, math.Inf(-1)
@@ -65,8 +65,8 @@ func infoByMonteCarlo(mean, doubt, noise []float64, eps float64, rng *rand.Rand)
 
 func TestBALDAgainstMonteCarlo(t *testing.T) {
 	for i, c := range []struct {
-		mean, doubt, noise []float64
-		eps, within        float64
+		mean, spread, noise []float64
+		eps, within         float64
 	}{
 		{[]float64{0.3, 0}, []float64{0.5, 0.2}, []float64{0.1, 0.1}, 0, 0.01},
 		{[]float64{0.3, 0}, []float64{5, 2}, []float64{0.01, 0.01}, 0.05, 0.02},
@@ -78,14 +78,14 @@ func TestBALDAgainstMonteCarlo(t *testing.T) {
 		n := len(c.mean)
 		b := contest{n: n}
 		copy(b.mean[:], c.mean)
-		copy(b.doubt[:], c.doubt)
+		copy(b.spread[:], c.spread)
 		copy(b.noise[:], c.noise)
 		got := b.info(&Grid{}, c.eps, float64(n))
-		want := infoByMonteCarlo(c.mean, c.doubt, c.noise, c.eps, rand.New(rand.NewPCG(1, uint64(i))))
+		want := infoByMonteCarlo(c.mean, c.spread, c.noise, c.eps, rand.New(rand.NewPCG(1, uint64(i))))
 		if math.Abs(got-want) > c.within {
 			t.Errorf("case %d: I = %.4f nats, want %.4f (error %.4f)", i, got, want, got-want)
 		}
-		if n == 2 { // the rule for many classes knows two as well
+		if n == 2 { // the rule for many classes holds for two as well
 			if many := b.many(&Grid{}, c.eps, 2); math.Abs(many-got) > 0.02 {
 				t.Errorf("case %d: I = %.4f by the rule for many classes, %.4f by that for two", i, many, got)
 			}
@@ -93,26 +93,26 @@ func TestBALDAgainstMonteCarlo(t *testing.T) {
 	}
 }
 
-// Two classes by a fine rule over ±12 standard deviations, written another way.
+// Two classes by a fine rule over ±12 standard deviations, in another form.
 func TestBALDOfTwoClassesIsExact(t *testing.T) {
 	binary := func(p float64) float64 { return Entropy([]float64{p, 1 - p}) }
 	for _, mean := range []float64{0, 0.5, -3, 9} {
-		for _, doubt := range []float64{1e-4, 0.3, 20} {
+		for _, spread := range []float64{1e-4, 0.3, 20} {
 			for _, noise := range []float64{1e-3, 0.2, 4} {
 				for _, eps := range []float64{0, 0.07} {
 					b := contest{n: 2}
-					b.mean[0], b.doubt[0], b.noise[0], b.noise[1] = mean, doubt, noise/2, noise/2
+					b.mean[0], b.spread[0], b.noise[0], b.noise[1] = mean, spread, noise/2, noise/2
 					right := func(d, v float64) float64 {
 						return (1-eps)*0.5*math.Erfc(-d/math.Sqrt(2*v)) + eps/2
 					}
 					const nodes = 40000
-					want, step := binary(right(mean, doubt+noise)), 24.0/nodes
+					want, step := binary(right(mean, spread+noise)), 24.0/nodes
 					for i := range nodes {
 						z := -12 + (float64(i)+0.5)*step
-						want -= binary(right(mean+math.Sqrt(doubt)*z, noise)) * math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) * step
+						want -= binary(right(mean+math.Sqrt(spread)*z, noise)) * math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) * step
 					}
 					if got := b.info(&Grid{}, eps, 2); math.Abs(got-want) > 1e-6 {
-						t.Errorf("mean %g, doubt %g, noise %g, eps %g: I = %.9f, want %.9f (error %.1e)", mean, doubt, noise, eps, got, want, got-want)
+						t.Errorf("mean %g, spread %g, noise %g, eps %g: I = %.9f, want %.9f (error %.1e)", mean, spread, noise, eps, got, want, got-want)
 					}
 				}
 			}
@@ -120,8 +120,8 @@ func TestBALDOfTwoClassesIsExact(t *testing.T) {
 	}
 }
 
-// asked is a small posterior with two horizons and c classes.
-func asked(t testing.TB, c int, eps float64) *Posterior {
+// uncertain is a small posterior with two horizons and c classes.
+func uncertain(t testing.TB, c int, eps float64) *Posterior {
 	t.Helper()
 	const m, d = 5, 2
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -157,12 +157,12 @@ func asked(t testing.TB, c int, eps float64) *Posterior {
 	return p
 }
 
-// BALD of a posterior is what the horizons' difference and each horizon's doubt
-// tell, the latter here by Monte Carlo over the latent values.
+// BALD of a posterior is the sum of the disagreement of the horizons and the
+// information of each horizon, the latter here by Monte Carlo over the latent values.
 func TestBALDOfPosterior(t *testing.T) {
 	const eps = 0.02
 	for _, c := range []int{2, 3, 5} {
-		p, ws := asked(t, c, eps), NewWorkspace()
+		p, ws := uncertain(t, c, eps), NewWorkspace()
 		x := []float64{0.3, -0.4}
 		if _, _, err := p.PredictTo(nil, x, ws); err != nil {
 			t.Fatal(err)
@@ -176,12 +176,12 @@ func TestBALDOfPosterior(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(8, uint64(c)))
 		for h, weight := range p.Weights {
-			doubt, noise := make([]float64, c), make([]float64, c)
+			spread, noise := make([]float64, c), make([]float64, c)
 			for k := range c {
 				noise[k] = ws.q[0]
-				doubt[k] = ws.variance[h*c+k] - ws.q[0]
+				spread[k] = ws.variance[h*c+k] - ws.q[0]
 			}
-			want += weight * infoByMonteCarlo(ws.mean[h*c:(h+1)*c], doubt, noise, eps, rng)
+			want += weight * infoByMonteCarlo(ws.mean[h*c:(h+1)*c], spread, noise, eps, rng)
 		}
 		if got := ws.BALD(p); math.Abs(got-want) > 0.02 {
 			t.Errorf("%d classes: BALD %.4f, want %.4f", c, got, want)
@@ -189,8 +189,8 @@ func TestBALDOfPosterior(t *testing.T) {
 	}
 }
 
-// Where nothing is left to learn, however uncertain the label, BALD is zero;
-// where nothing but the latent values is uncertain, it is the label's entropy.
+// Where the latent values are certain and the label is not, BALD is zero; where
+// the latent values alone are uncertain, it is the label's entropy.
 func TestBALDLimits(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b := contest{n: n}
@@ -198,11 +198,11 @@ func TestBALDLimits(t *testing.T) {
 			b.mean[k], b.noise[k] = 0.1*float64(k), 1
 		}
 		if got := b.info(&Grid{}, 0.01, float64(n)); math.Abs(got) > 1e-12 {
-			t.Errorf("%d classes without doubt: %v, want 0", n, got)
+			t.Errorf("%d classes without spread: %v, want 0", n, got)
 		}
 	}
 	b := contest{n: 2}
-	b.mean[0], b.doubt[0], b.noise[0] = 0.4, 1, 1e-8
+	b.mean[0], b.spread[0], b.noise[0] = 0.4, 1, 1e-8
 	p := 0.5 * math.Erfc(-0.4/math.Sqrt2)
 	if got, want := b.info(&Grid{}, 0, 2), Entropy([]float64{p, 1 - p}); math.Abs(got-want) > 1e-3 {
 		t.Errorf("without noise: %v, want the label's entropy %v", got, want)
@@ -215,7 +215,7 @@ func TestBALDLimits(t *testing.T) {
 
 // Of many classes the six most probable count, in any order.
 func TestBALDOfManyClasses(t *testing.T) {
-	p, ws := asked(t, 30, 0.01), NewWorkspace()
+	p, ws := uncertain(t, 30, 0.01), NewWorkspace()
 	for i := range 50 {
 		x := []float64{math.Sin(float64(i)), math.Cos(1.7 * float64(i))}
 		if _, _, err := p.PredictTo(nil, x, ws); err != nil {
@@ -236,7 +236,7 @@ func TestBALDOfManyClasses(t *testing.T) {
 
 func TestBALDAllocatesNothing(t *testing.T) {
 	for _, c := range []int{2, 5} {
-		p, ws := asked(t, c, 0.01), NewWorkspace()
+		p, ws := uncertain(t, c, 0.01), NewWorkspace()
 		dst, x := make([]float64, c), []float64{0.3, -0.4}
 		run := func() {
 			p.PredictTo(dst, x, ws)
@@ -253,7 +253,7 @@ func TestBALDAllocatesNothing(t *testing.T) {
 func BenchmarkBALD(b *testing.B) {
 	for _, c := range []int{2, 3, 6, 10} {
 		b.Run(fmt.Sprintf("C=%d", c), func(b *testing.B) {
-			p, ws := asked(b, c, 0.01), NewWorkspace()
+			p, ws := uncertain(b, c, 0.01), NewWorkspace()
 			if _, _, err := p.PredictTo(nil, []float64{0.3, -0.4}, ws); err != nil {
 				b.Fatal(err)
 			}

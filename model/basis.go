@@ -13,10 +13,10 @@ import (
 var (
 	// ErrDimension: an input has another number of features than the model.
 	ErrDimension = errors.New("wrong number of features")
-	// ErrNotFinite: an input holds NaN or an infinity.
+	// ErrNotFinite: a feature is infinite, no feature is known, or a result is not finite.
 	ErrNotFinite = errors.New("a feature is not a finite number")
-	// ErrFactor: a matrix that should be positive definite is not, whatever
-	// jitter is added.
+	// ErrFactor: a matrix that should be positive definite is not, with any
+	// jitter.
 	ErrFactor = errors.New("matrix is not positive definite")
 	// ErrConfig: a setting is outside its range.
 	ErrConfig = errors.New("configuration out of range")
@@ -57,7 +57,7 @@ func NewBasis(m, d int) *Basis {
 
 // Set computes the basis of p, in place, in O(M²D + M³). It returns the number
 // of times that the jitter had to be raised, and ErrFactor, with the basis
-// spoilt, if no jitter up to 1e-3·s helped.
+// overwritten, if no jitter up to 1e-3·s is enough.
 func (b *Basis) Set(p *Params) (retries int, err error) {
 	m, d := b.M, b.D
 	for j, v := range p.LogEll() {
@@ -93,9 +93,9 @@ func (b *Basis) Clone() *Basis {
 // FeaturesTo computes the whitened features of n standardised inputs.
 //
 // A feature that is Missing is averaged over: c(x, Z) is then its expectation
-// with that feature drawn from N(0, 1), which is what it is once standardised.
+// with that feature drawn from N(0, 1), the distribution of a standardised feature.
 // The latent mean is then exact; q keeps the prior's variance, of which less is
-// explained by what is known.
+// explained by the known features.
 //
 //	kx   n×M  c(x, Z)
 //	w    n×M  L⁻¹c(Z, x), a row per input

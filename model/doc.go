@@ -10,8 +10,13 @@
 //	q(x) = s − |w|² + v0              1     variance that Z does not explain, plus noise
 //	f_k(x) ~ N(w·m_k, q + |U_k·w|²)         U_k = chol(I + Σ site precisions)⁻¹
 //
-// A Pool corrects the probabilities that follow: their sharpness, and the order
-// of the labels.
+// A Pool corrects the resulting probabilities: their sharpness, and the order of the
+// labels.
+//
+// Posterior holds a frozen state, made of Params, Basis, Gaussian, Scale and Pool;
+// PredictTo and Load with AnswerTo predict with a Workspace of the caller. Margin,
+// Entropy and Workspace.BALD rate the worth of a label. Read posterior.go first, then
+// predict.go, basis.go and pool.go; the matrix kernels are in package dense.
 //
 // Symbols: C classes, D features, M inducing points, n rows of a minibatch,
 // s amplitude (variance), v0 noise variance, ℓ lengthscales. Matrices are

@@ -10,8 +10,8 @@ import (
 	"edge/model/dense"
 )
 
-// reference reads a file of golden vectors, computed with 40 to 60 digits and
-// kept in ../../shared/reference beside the repository.
+// reference reads a file of golden vectors, which were computed with 40 to 60 digits
+// and are kept in shared/reference beside the repository.
 func reference(t *testing.T, name string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "shared", "reference", name))

@@ -101,7 +101,7 @@ func scaleRows(dst, norms, x, invEll []float64, n int) {
 //	a n×D with norms aa, b m×D with norms bb, dst n×m
 //
 // The squared distance is |a|²+|b|²−2a·b: its absolute error is a few ulp of
-// |a|²+|b|², which is what the exponential sees.
+// |a|²+|b|², and so is the argument of the exponential.
 func covariance(dst []float64, n, m, d int, amp float64, a, aa, b, bb []float64) {
 	dense.Gemm(false, true, n, m, d, 1, a, d, b, d, 0, dst, m)
 	for i := range n {

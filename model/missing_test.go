@@ -31,7 +31,7 @@ func features(b *Basis, x []float64) (kx, w []float64, q float64) {
 	return kx, w, one[0]
 }
 
-// TestMissingFeature holds the covariance with a missing feature to its
+// TestMissingFeature compares the covariance with a missing feature with its
 // definition, the integral over a standard normal, by the trapezoidal rule,
 // which converges geometrically for such integrands.
 func TestMissingFeature(t *testing.T) {
@@ -64,7 +64,7 @@ func TestMissingFeature(t *testing.T) {
 			explained += v * v
 		}
 		if want := b.Amp - explained + b.Noise; math.Abs(q-want) > 1e-12 {
-			t.Errorf("variance %v, want what is left of the prior's, %v", q, want)
+			t.Errorf("variance %v, want the remainder of the prior variance, %v", q, want)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestPredictMissing(t *testing.T) {
 	p.Bank[0].Grow()
 	p.Bank[0].Grow()
 	for i := range p.Bank[0].U {
-		p.Bank[0].U[i] *= 0.2 // much was learnt
+		p.Bank[0].U[i] *= 0.2 // much is learnt already
 	}
 	for i := range p.Bank[0].Mean {
 		p.Bank[0].Mean[i] = rng.NormFloat64()

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Pool corrects what the Gaussian process answers by what the stream has shown
-// about its answers and its labels: they may be too timid or too bold, and
-// labels may follow each other in an order of their own, which no classifier
-// of x alone can know. Each Member m answers by a logarithmic opinion pool,
+// Pool corrects the answer of the Gaussian process by the evidence of the stream:
+// answers may be too timid or too bold, and labels may follow each other in an order
+// of their own, which no classifier of x alone can use. Each Member m answers by a
+// logarithmic opinion pool,
 //
 //	p_m(y=k) ∝ p_k^a · (c_k/π_k)^b,     p(y=k) = Σ_m Weights_m · p_m(y=k)
 //
-// with p the bank's mixture, π the frequencies of the classes and c what the
-// chain of labels expects: the row of the last known label in the g-th power of
-// the transition matrix, g samples after it. For large g, c tends to π for a
-// chain that mixes, so that a label from long ago says nothing.
+// with p the bank's mixture, π the frequencies of the classes and c the distribution
+// that the chain of labels expects: the row of the last known label in the g-th power
+// of the transition matrix, g samples after it. For large g, c tends to π for a
+// chain that mixes, so that an old label has no effect.
 //
 // Source: Genest & Zidek (1986), "Combining probability distributions", for the
 // pool; a = 1, b = 1 is the forward step of a hidden Markov model.
@@ -23,7 +23,7 @@ type Pool struct {
 	Weights []float64 // of the Members, sum 1; nil: the bank's mixture is the answer
 	Moves   []float64 // C×C, Moves[i·C+j] counts label j right after label i; nil: no chain
 	Last    int       // class of the last known label, −1: none
-	Stack   Stack     // a second opinion beside the Members'
+	Stack   Stack     // blends of experts, mixed with the answer of the Members
 }
 
 // Member is one way to correct the mixture: the exponents a and b above.
@@ -32,9 +32,9 @@ type Member struct {
 	Persistence float64 // b, how much the chain of labels counts
 }
 
-// Members are those of every Pool; new ones go to the end, where states of
-// before are read without them. The chain alone, without the process, is not
-// among them: with p flat it is what (1, 1) says.
+// Members are the members of every Pool; new ones are added at the end, so that
+// earlier states are read without them. The chain alone, without the process, is not
+// among them: with a flat p it is the answer of (1, 1).
 var Members = [...]Member{
 	{1, 0}, {0.7, 0}, {1.4, 0}, {2, 0},
 	{1, 0.5}, {0.7, 0.5}, {1.4, 0.5}, {2, 0.5},
@@ -48,10 +48,10 @@ const (
 	floorProb  = 1e-12 // of a probability before its logarithm
 )
 
-// forecast is what the chain of one posterior expects, kept between predictions:
-// the next sample is one step further.
+// forecast is the distribution that the chain of one posterior expects, kept between
+// predictions: the next sample is one step further.
 type forecast struct {
-	of          *float64 // the first of the posterior's own Pool.Weights, so that none is kept alive
+	of          *float64 // the first of the posterior's own Pool.Weights, which identifies it without keeping it alive
 	version     uint64
 	epoch       uint64
 	last, ahead int
@@ -59,13 +59,13 @@ type forecast struct {
 	next        []float64 // C  scratch
 	pi          []float64 // C  frequencies of the classes
 	logp, ratio []float64 // C  log p, log c/π
-	members     []float64 // Members×C  what each member alone answers
-	chained     bool      // the chain expected something, ratio is of now
+	members     []float64 // Members×C  the answer of each member alone
+	chained     bool      // the chain has a forecast, and ratio is that of the last prediction
 }
 
 // expect returns the chain's distribution of the label that comes ahead samples
-// after one of class last; nil if it expects nothing. O(C²) for the next
-// sample, O(ahead·C²) at most.
+// after one of class last; nil if the chain or the place is unknown. O(C²) for the
+// next sample, O(ahead·C²) at most.
 func (b *forecast) expect(p *Posterior, last, ahead int) []float64 {
 	c := len(p.Names)
 	if ahead < 1 || ahead > farAhead || last < 0 || last >= c || len(p.Pool.Moves) != c*c {
@@ -101,8 +101,8 @@ func (b *forecast) expect(p *Posterior, last, ahead int) []float64 {
 }
 
 // pool replaces the mixture's probabilities in dst by the pool's, for a sample
-// that comes ahead samples after one of class last (0: nobody knows), and leaves
-// what each member says in b.members.
+// that comes ahead samples after one of class last (0: unknown), and leaves the
+// answer of each member in b.members.
 func (p *Posterior) pool(dst []float64, last, ahead int, b *forecast) {
 	c := len(dst)
 	b.pi, b.logp, b.ratio = grow(b.pi, c), grow(b.logp, c), grow(b.ratio, c)

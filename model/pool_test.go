@@ -18,7 +18,8 @@ func chained(moves []float64, last int, counts ...uint64) *Posterior {
 	return p
 }
 
-// The member that changes nothing leaves the mixture as it is, known order or not.
+// The member with exponents 1 and 0 leaves the mixture unchanged, with and without a
+// known order.
 func TestPoolNeutral(t *testing.T) {
 	p := chained([]float64{8, 1, 0, 0, 5, 4, 3, 0, 3}, 1, 8, 9, 7)
 	for ahead := range 3 {
@@ -28,8 +29,8 @@ func TestPoolNeutral(t *testing.T) {
 	}
 }
 
-// A cycle a → b → c → a is predicted as far ahead as one looks, forwards and
-// from the start again; beyond, or with no label known, nothing is.
+// A cycle a → b → c → a is predicted at every distance, forwards and from the start
+// again; beyond the limit, or without a known label, it is not used.
 func TestChainExpects(t *testing.T) {
 	p := chained([]float64{0, 1e9, 0, 0, 0, 1e9, 1e9, 0, 0}, 0, 5, 5, 5)
 	var b forecast
@@ -82,8 +83,8 @@ func TestPoolMembers(t *testing.T) {
 	closeTo(t, "pool", got, want, 1e-12)
 }
 
-// What a prediction leaves in its workspace keeps no posterior alive: a new one
-// comes with every step.
+// The forecast that a prediction leaves in its workspace keeps no posterior alive:
+// every step makes a new one.
 func TestWorkspaceLetsPosteriorsGo(t *testing.T) {
 	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
 	ws, old := NewWorkspace(), weak.Make(p)

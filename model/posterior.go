@@ -16,10 +16,10 @@ type Gaussian struct {
 	Mean []float64 // C×M
 }
 
-// Classes is C, the number of latent functions.
+// Classes is C: one latent function for each class.
 func (g *Gaussian) Classes() int { return len(g.Mean) / g.M }
 
-// Reserve makes room for just so many latent functions.
+// Reserve makes room for exactly that many latent functions.
 func (g *Gaussian) Reserve(classes int) {
 	m := g.M
 	if cap(g.U) < classes*m*m {
@@ -68,7 +68,7 @@ func (g *Gaussian) Factor(k int, b, y []float64) error {
 	return nil
 }
 
-// Include takes one site exp(−½·s1·f² + s2·f) in f = w·e_k, s1 ≥ 0, into class
+// Include includes one site exp(−½·s1·f² + s2·f) in f = w·e_k, s1 ≥ 0, in class
 // k's posterior, in O(M²): with a = U·w, v = |a|², t_i = 1 + s1·Σ_{j≤i} a_j²,
 //
 //	Mean ← Mean + Uᵀa·(s2 − s1·w·Mean)/(1 + s1·v)
@@ -114,15 +114,15 @@ type Scale struct {
 	Clip   float64   // in standard deviations; 0: DefaultClip
 }
 
-// Missing stands for a feature that is not known, once it is standardised. In
-// raw features it is NaN, or Missing as well where a state holds them.
+// Missing stands for an unknown feature, once it is standardised. A raw feature that
+// is missing is NaN, or Missing in a state.
 var Missing = math.Inf(1)
 
 const (
 	// DefaultClip bounds a standardised feature, in standard deviations.
 	DefaultClip = 8
-	// MaxFeature bounds the magnitude of a raw feature: larger ones are taken
-	// for it, so that no square of a finite feature overflows.
+	// MaxFeature bounds the magnitude of a raw feature: larger ones are replaced by
+	// it, so that no square of a finite feature overflows.
 	MaxFeature = 1e100
 )
 
@@ -134,7 +134,7 @@ func (s *Scale) Limit() float64 {
 	return s.Clip
 }
 
-// To stores the standardised x in dst, Missing where a feature is.
+// To stores the standardised x in dst, with Missing for a missing feature.
 func (s *Scale) To(dst, x []float64) {
 	limit := s.Limit()
 	for j, v := range x {
@@ -147,21 +147,21 @@ func (s *Scale) To(dst, x []float64) {
 	}
 }
 
-// Posterior is one frozen state of the classifier: safe for any number of
-// readers, once whoever built it has stopped changing it. Its fields are for
-// the learner that builds it; readers use the methods.
+// Posterior is one frozen state of the classifier: safe for any number of readers
+// once its learner has stopped changing it. Its fields are for that learner; readers
+// use the methods.
 type Posterior struct {
 	Names   []string   // classes, in the order of the probabilities; within an epoch it only grows at its end
-	Aliases []string   // names that classes had before, and still answer to
-	Epoch   uint64     // of Names: counts the times that a class left it
+	Aliases []string   // former names of classes, which still refer to them
+	Epoch   uint64     // of Names: the number of classes that were removed
 	Counts  []uint64   // samples learnt of each class
 	N       uint64     // samples learnt
 	Latent  []int      // class of each latent function
-	Bases   []*Basis   // one that all latent functions share, or one each; none before the model is built: class frequencies answer then
+	Bases   []*Basis   // one that all latent functions share, or one each; empty before the model is built: class frequencies answer then
 	Scale   Scale      //
 	Bank    []Gaussian // one a horizon
 	Weights []float64  // of the horizons, sum 1
-	Pool    Pool       // how the mixture of the horizons is corrected
+	Pool    Pool       // the correction of the mixture of the horizons
 }
 
 // Classes are the names of the classes, in the order of the probabilities. It
@@ -174,14 +174,14 @@ func (p *Posterior) Dim() int { return len(p.Scale.Mu) }
 // Version counts the samples that the posterior has learnt.
 func (p *Posterior) Version() uint64 { return p.N }
 
-// frequency returns how often class k was learnt, as a probability: with one
-// sample of each class before the first. learnt is Σ Counts.
+// frequency returns the relative frequency of class k, with one more sample of each
+// class. learnt is Σ Counts.
 func (p *Posterior) frequency(k int, learnt uint64) float64 {
 	return (float64(p.Counts[k]) + 1) / (float64(learnt) + float64(len(p.Names)))
 }
 
-// learnt is the number of samples of the classes that there are; those of a
-// class that was removed count in N alone.
+// learnt is the number of samples of the present classes; those of a removed class
+// count in N alone.
 func (p *Posterior) learnt() (n uint64) {
 	for _, v := range p.Counts {
 		n += v
@@ -192,10 +192,10 @@ func (p *Posterior) learnt() (n uint64) {
 // Built reports whether the Gaussian process answers; class frequencies do before.
 func (p *Posterior) Built() bool { return len(p.Bases) > 0 }
 
-// Basis returns the basis of latent function k.
+// Basis returns latent function k's basis.
 func (p *Posterior) Basis(k int) *Basis { return p.Bases[min(k, len(p.Bases)-1)] }
 
-// Eps is the probability that a label is wrong, as learnt; 0 before the model is built.
+// Eps is the learnt probability that a label is wrong; 0 before the model is built.
 func (p *Posterior) Eps() float64 {
 	if !p.Built() {
 		return 0
@@ -204,8 +204,8 @@ func (p *Posterior) Eps() float64 {
 }
 
 // Snapshot returns a copy that shares the bases and the means and factors of the
-// bank, by far the largest part: whoever builds p replaces them from then on, and
-// changes none in place. All else is copied.
+// bank, by far the largest part: the learner that builds p replaces them from then
+// on, and changes none in place. All else is copied.
 func (p *Posterior) Snapshot() *Posterior {
 	c := *p
 	c.Names = slices.Clone(p.Names)
@@ -219,9 +219,9 @@ func (p *Posterior) Snapshot() *Posterior {
 	return &c
 }
 
-// Relevance returns 1/ℓ² for each feature: how fast the latent functions vary
-// along it, in units of its standard deviation, on average over the kernels.
-// Nil before the model is built.
+// Relevance returns 1/ℓ² for each feature, with ℓ in units of its standard
+// deviation, averaged over the kernels: latent functions vary fast along a relevant
+// feature. Nil before the model is built.
 func (p *Posterior) Relevance() []float64 {
 	if !p.Built() {
 		return nil
@@ -236,7 +236,7 @@ func (p *Posterior) Relevance() []float64 {
 }
 
 // CheckInput returns an error that names the feature if x cannot be predicted.
-// A feature may be NaN, which says that it is not known; not all of them.
+// A feature may be NaN, which means that it is missing; not all of them.
 func (p *Posterior) CheckInput(x []float64) error {
 	if len(x) != p.Dim() {
 		return fmt.Errorf("model: input has %d features, want %d: %w", len(x), p.Dim(), ErrDimension)

@@ -8,7 +8,7 @@ import (
 )
 
 // Workspace is scratch memory for predictions, one per goroutine. The zero
-// value is ready; it grows to what predictions need and then stays.
+// value is ready; it grows to the size that predictions need and then stays.
 type Workspace struct {
 	x, xs, xx      []float64 // n×D, n×D, n
 	kx, w, q, u    []float64 // n×M, G×n×M, G×n, n×M
@@ -50,13 +50,13 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 
 // PredictNextTo is PredictTo for a sample that comes ahead samples after the
 // last one that the posterior has learnt, 1 being the next: the order in which
-// labels follow each other then counts, too. 0: nobody knows.
+// labels follow each other then counts as well. ahead 0: unknown.
 func (p *Posterior) PredictNextTo(dst, x []float64, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
 	return p.PredictAfterTo(dst, x, p.Pool.Last, ahead, ws)
 }
 
 // PredictAfterTo is PredictTo for a sample that comes ahead samples after one
-// of class last. ahead 0, or last −1: nobody knows.
+// of class last. ahead 0, or last −1: unknown.
 func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
@@ -66,13 +66,14 @@ func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Worksp
 	return probs, novelty, nil
 }
 
-// Load takes n inputs together, for AnswerTo: what several predictions share is
-// computed once, by products of matrices.
+// Load prepares n inputs for AnswerTo (batch prediction): the part that their
+// predictions share is computed once, by products of matrices.
 //
 //	x    n×D raw features, one input behind the other
 //	ws   scratch, one per goroutine; holds the inputs until the next Load or prediction
 //
-// On ErrDimension or ErrNotFinite, of which input is said, ws holds none.
+// On ErrDimension or ErrNotFinite, whose text has the number of the input, ws holds
+// no input.
 func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
 	d := p.Dim()
 	if len(x) != n*d {
@@ -87,7 +88,7 @@ func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
 	return nil
 }
 
-// AnswerTo is PredictAfterTo for input i of those that Load took in.
+// AnswerTo is PredictAfterTo for input i of the last Load.
 func (p *Posterior) AnswerTo(dst []float64, i, last, ahead int, ws *Workspace) (probs []float64, novelty float64) {
 	classes := len(p.Names)
 	dst = grow(dst, classes)
@@ -100,7 +101,7 @@ func (p *Posterior) AnswerTo(dst []float64, i, last, ahead int, ws *Workspace) (
 	}
 	ws.row, ws.clipped = i, ws.clips[i]
 	latent := p.latentProbs(ws)
-	clear(dst) // a class that was declared a moment ago has no latent function yet
+	clear(dst) // a class that was just declared has no latent function yet
 	for k, class := range p.Latent {
 		dst[class] = latent[k]
 	}
@@ -208,7 +209,7 @@ func (ws *Workspace) novelty(p *Posterior) float64 {
 	return min(max(sum/float64(c), 0), 1)
 }
 
-// Resolution says how finely a Grid integrates.
+// Resolution is the number of nodes of a Grid.
 type Resolution struct {
 	min, max int
 	width    float64 // distance of the nodes in the smallest standard deviation

@@ -6,12 +6,12 @@ import "math"
 //
 //	P(y=k | x) ∝ exp(Σ_j w_kj·x_j + w_kD)
 //
-// It knows trends that go on through the whole space, which a stationary kernel
-// forgets at a few lengthscales from its inducing points, and nothing else. A
-// feature that is missing counts as its mean, 0.
+// It represents trends through the whole space, which a stationary kernel forgets
+// at a few lengthscales from its inducing points. A missing feature counts as its
+// mean, 0.
 type Regression struct {
 	D int       // features
-	W []float64 // C×(D+1), the last of each class for the constant 1; empty: there is none
+	W []float64 // C×(D+1), the last of each class for the constant 1; empty: no regression
 }
 
 // LogsTo stores log P(y=k | x) in dst, C.

@@ -5,28 +5,28 @@ import (
 	"slices"
 )
 
-// Stack is a second opinion beside a Pool's members: experts, multiplied with
-// exponents that are learnt,
+// Stack is mixed with the answer of a Pool's members: a product of experts with
+// learnt exponents,
 //
 //	p(y=k) ∝ Π_j e_jk^Exponents_j
 //
 // Expert j is a horizon of the bank (e_jk = p_jk), a Regression on the features,
 // the chain of labels (c_k/π_k), or how often a class came among the latest
-// labels (r_k/π_k), for each of RecentMemories. What the members have for all
-// horizons together and in fixed steps, this has for each expert and in between:
-// horizons that are too bold, trends, classes that come in waves.
+// labels (r_k/π_k), for each of RecentMemories. The members have fixed exponents for
+// all horizons together; the stack has a learnt one for each expert, for horizons that
+// are too bold, for trends, and for classes that come in waves.
 //
 // Source: Genest & Zidek (1986) for the pool, Wolpert (1992), "Stacked
 // generalization", for learning it; it is a logistic regression on log
 // probabilities.
 type Stack struct {
-	Ordered Blend // of all experts: where the chain expects something
-	Plain   Blend // of the horizons and the regression: where nobody knows the order of the labels
+	Ordered Blend // of all experts: where the chain has a forecast
+	Plain   Blend // of the horizons and the regression: where the order of the labels is unknown
 	Linear  Regression
-	Recent  []float64 // len(RecentMemories)×C: labels of each class, which fade; nil: there is no chain
+	Recent  []float64 // len(RecentMemories)×C: labels of each class, which fade; nil: without the chain
 }
 
-// Blend is how much each of the first experts counts, and all of them together.
+// Blend holds the exponents of the first experts and the weight of their product.
 type Blend struct {
 	Exponents []float64 // of the bank's horizons, the regression, the chain, the recent labels; nil: the members alone answer
 	Weight    float64   // of the answer, 0 to 1; the members have the rest
@@ -49,21 +49,21 @@ func (s *Stack) Clone() Stack {
 	return c
 }
 
-// blends is what the stack said in the last prediction.
+// blends holds the output of the stack in the last prediction.
 type blends struct {
 	experts []float64 // log e_jk, C for each expert of the blend
-	opinion BlendOutput
+	output  BlendOutput
 	plain   BlendOutput
 }
 
-// BlendOutput is what a blend and the members said in a prediction.
+// BlendOutput holds the answers of a blend and of the members in a prediction.
 type BlendOutput struct {
 	Experts []float64 // len(Exponents)×C  log e_jk
-	Answer  []float64 // C  the blend's; empty: it said nothing
-	Members []float64 // C  what the members said
+	Answer  []float64 // C  of the blend; empty: the blend was not used
+	Members []float64 // C  of the members
 }
 
-// stack mixes the stack's answer into dst, what the members say, after a
+// stack mixes the stack's answer into dst, the answer of the members, after a
 // prediction whose inputs, horizons and chain are still in ws.
 func (p *Posterior) stack(dst []float64, ws *Workspace) {
 	s, b, out := &p.Pool.Stack, &ws.forecast, &ws.blends
@@ -71,26 +71,26 @@ func (p *Posterior) stack(dst []float64, ws *Workspace) {
 	if b.chained {
 		blend = &s.Ordered
 	}
-	out.opinion.Answer = out.opinion.Answer[:0]
+	out.output.Answer = out.output.Answer[:0]
 	if blend.Exponents == nil {
 		return
 	}
 	out.experts = grow(out.experts, len(blend.Exponents)*len(dst))
-	p.consult(out.experts, ws)
-	out.opinion.Members = append(out.opinion.Members[:0], dst...)
-	out.opinion.weigh(blend, out.experts)
-	for k, v := range out.opinion.Answer {
+	p.expertsTo(out.experts, ws)
+	out.output.Members = append(out.output.Members[:0], dst...)
+	out.output.weigh(blend, out.experts)
+	for k, v := range out.output.Answer {
 		dst[k] += blend.Weight * (v - dst[k])
 	}
 }
 
-// consult asks as many experts as dst has room for.
-func (p *Posterior) consult(dst []float64, ws *Workspace) {
+// expertsTo stores log e_jk of the first experts in dst, as many as it has room for.
+func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 	s, b := &p.Pool.Stack, &ws.forecast
 	c, horizons, latents := len(p.Names), len(p.Bank), len(p.Latent)
 	for h := range horizons {
 		row := dst[h*c : (h+1)*c]
-		for k := range row { // a class that was declared a moment ago has no latent function yet
+		for k := range row { // a class that was just declared has no latent function yet
 			row[k] = math.Log(floorExpert)
 		}
 		for i, k := range p.Latent {
@@ -123,7 +123,7 @@ func (p *Posterior) consult(dst []float64, ws *Workspace) {
 	}
 }
 
-// weigh makes the blend's answer from what the first experts say.
+// weigh computes the blend's answer from the first experts.
 func (o *BlendOutput) weigh(blend *Blend, experts []float64) {
 	c := len(o.Members)
 	o.Experts = experts[:len(blend.Exponents)*c]
@@ -149,33 +149,31 @@ func softmax(x []float64) {
 	}
 }
 
-// Ordered returns what Stack.Ordered and the members said in the last prediction;
-// its Answer is empty if nobody knew the order of the labels. Valid until the
-// next call.
+// Ordered returns the output of Stack.Ordered in the last prediction; its Answer is
+// empty if the order of the labels was unknown. Valid until the next call.
 func (ws *Workspace) Ordered() BlendOutput {
-	if len(ws.blends.opinion.Answer) == 0 || !ws.forecast.chained {
+	if len(ws.blends.output.Answer) == 0 || !ws.forecast.chained {
 		return BlendOutput{}
 	}
-	return ws.blends.opinion
+	return ws.blends.output
 }
 
-// Plain returns what Stack.Plain and p's members said in the last prediction, of
-// p, or would have said had nobody known the order of the labels. Valid until the
-// next call.
+// Plain returns the output of Stack.Plain in the last prediction, of p, as if the
+// order of the labels had been unknown. Valid until the next call.
 func (ws *Workspace) Plain(p *Posterior) BlendOutput {
 	out := &ws.blends
-	if len(out.opinion.Answer) == 0 {
+	if len(out.output.Answer) == 0 {
 		return BlendOutput{}
 	}
 	if !ws.forecast.chained {
-		return out.opinion
+		return out.output
 	}
 	c := len(p.Names)
 	out.plain.Members = grow(out.plain.Members, c)
 	clear(out.plain.Members)
 	for m, member := range Members {
-		said := ws.forecast.members[member.unordered()*c:][:c]
-		for k, v := range said {
+		answer := ws.forecast.members[member.unordered()*c:][:c]
+		for k, v := range answer {
 			out.plain.Members[k] += p.Pool.Weights[m] * v
 		}
 	}

@@ -41,13 +41,13 @@ func TestStack(t *testing.T) {
 		}
 		experts = append(experts, linear)
 		plain := blended(experts, p.Pool.Stack.Plain.Exponents)
-		said := ws.Plain(p)
-		closeTo(t, "plain answer", said.Answer, plain, 1e-12)
-		closeTo(t, "members who know no order", said.Members, alone, 1e-14)
-		if len(said.Experts) != 3*3 {
-			t.Errorf("%d logarithms, want 9", len(said.Experts))
+		out := ws.Plain(p)
+		closeTo(t, "plain answer", out.Answer, plain, 1e-12)
+		closeTo(t, "members without an order", out.Members, alone, 1e-14)
+		if len(out.Experts) != 3*3 {
+			t.Errorf("%d logarithms, want 9", len(out.Experts))
 		}
-		if ahead == 0 { // nobody knows where the sample is in the order of the labels
+		if ahead == 0 { // the place of the sample in the order of the labels is unknown
 			for k := range plain {
 				plain[k] = 0.25*members[k] + 0.75*plain[k]
 			}
@@ -75,11 +75,11 @@ func TestStack(t *testing.T) {
 			experts = append(experts, recent)
 		}
 		want := blended(experts, p.Pool.Stack.Ordered.Exponents)
-		said = ws.Ordered()
-		closeTo(t, "answer", said.Answer, want, 1e-12)
-		closeTo(t, "members", said.Members, members, 0)
-		if len(said.Experts) != 7*3 {
-			t.Errorf("%d logarithms, want 21", len(said.Experts))
+		out = ws.Ordered()
+		closeTo(t, "answer", out.Answer, want, 1e-12)
+		closeTo(t, "members", out.Members, members, 0)
+		if len(out.Experts) != 7*3 {
+			t.Errorf("%d logarithms, want 21", len(out.Experts))
 		}
 		for k := range want {
 			want[k] = 0.75*members[k] + 0.25*want[k]
@@ -103,7 +103,7 @@ func blended(experts [][]float64, exponents []float64) []float64 {
 	return product
 }
 
-// A clone shares nothing with what it was made from.
+// A clone shares no memory with its original.
 func TestStackClone(t *testing.T) {
 	p, _ := stacked()
 	s := p.Pool.Stack.Clone()
@@ -113,7 +113,7 @@ func TestStackClone(t *testing.T) {
 	}
 }
 
-// Before the regression has weights its exponent counts for nothing.
+// Before the regression has weights its exponent has no effect.
 func TestStackWithoutRegression(t *testing.T) {
 	p, ws := stacked()
 	p.Pool.Stack.Linear.W = nil

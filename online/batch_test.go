@@ -9,7 +9,7 @@ import (
 	"edge/model"
 )
 
-// Inputs that are loaded together are answered as each of them alone.
+// A batch prediction of inputs is the prediction of each of them.
 func TestLoadIsOneByOne(t *testing.T) {
 	for _, kernel := range []Kernel{Shared, PerClass} {
 		cfg := testConfig(3, "a", "b", "c", "declared")
@@ -26,7 +26,7 @@ func TestLoadIsOneByOne(t *testing.T) {
 	}
 }
 
-// loadedAlike compares the answers and returns how many features were clipped.
+// loadedAlike compares the answers and returns the number of clipped features.
 func loadedAlike(t *testing.T, l *Learner, rng *rand.Rand) (clipped int) {
 	t.Helper()
 	p, together, alone := l.Posterior(), model.NewWorkspace(), model.NewWorkspace()

@@ -17,7 +17,7 @@ func benchLearner(b *testing.B, c, m, d, size int, rate float64) (*Learner, []Ev
 	return learnerAfter(b, c, m, d, size, rate, max(4*size, 2*m), max(8*size, 4*m))
 }
 
-// learnerAfter is a learner with so many samples of warm-up, after that many.
+// learnerAfter is a learner with a warm-up of that length, after that many samples.
 func learnerAfter(b *testing.B, c, m, d, size int, rate float64, warmup, samples int) (*Learner, []Event) {
 	cfg := DefaultConfig()
 	cfg.Inducing, cfg.Batch.MaxSize, cfg.LearningRate, cfg.Warmup = m, size, rate, warmup
@@ -49,8 +49,8 @@ func learnerAfter(b *testing.B, c, m, d, size int, rate float64, warmup, samples
 	return l, events
 }
 
-// timed runs op, of n samples, again and again, and reports processor time,
-// which other programs on the machine lengthen far less than they do the clock's.
+// timed repeats op, of n samples, and reports processor time, which other programs on
+// the machine affect far less than the clock.
 func timed(b *testing.B, n int, op func()) {
 	b.ReportAllocs()
 	start := processorTime(b)
@@ -62,7 +62,7 @@ func timed(b *testing.B, n int, op func()) {
 	b.ReportMetric(taken*1e6/float64(b.N*n), "cpu-µs/sample")
 }
 
-// processorTime is what this program has used so far, in seconds.
+// processorTime is the processor time of this program up to now, in seconds.
 func processorTime(b *testing.B) float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -100,7 +100,7 @@ func minibatches(b *testing.B, l *Learner, events []Event) {
 }
 
 // BenchmarkPredict is one prediction, of the whole model and of a single
-// posterior; BenchmarkPredictBatch one of n that wait and are loaded together.
+// posterior; BenchmarkPredictBatch is one of n that are loaded as a batch.
 func BenchmarkPredict(b *testing.B) {
 	for _, s := range sizes[1:] {
 		b.Run(fmt.Sprintf("C=%d/M=%d/D=%d", s.c, s.m, s.d), func(b *testing.B) {

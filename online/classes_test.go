@@ -13,7 +13,7 @@ import (
 	"edge/model"
 )
 
-// TestClassesByRequest walks through what requests do to the list of classes.
+// TestClassesByRequest walks through the effects of commands on the list of classes.
 func TestClassesByRequest(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.Classes.Open, cfg.Classes.Max = false, 4
@@ -32,7 +32,7 @@ func TestClassesByRequest(t *testing.T) {
 		{Event{Kind: ClassRename, Label: "a", Name: "b"}, []string{"a", "b", "c"}, ErrClass},
 		{Event{Kind: ClassRename, Label: "z", Name: "y"}, []string{"a", "b", "c"}, ErrClass},
 		{Event{Kind: ClassRename, Label: "a", Name: "A"}, []string{"A", "b", "c"}, nil},
-		{Event{Kind: Observe, X: x, Label: "a"}, []string{"A", "b", "c"}, nil}, // the old name goes on meaning it
+		{Event{Kind: Observe, X: x, Label: "a"}, []string{"A", "b", "c"}, nil}, // the old name still refers to it
 		{Event{Kind: ClassAdd, Label: "a"}, []string{"A", "b", "c", "a"}, nil}, // until it is a class of its own
 		{Event{Kind: ClassAdd, Label: "d"}, []string{"A", "b", "c", "a"}, ErrClass},
 		{Event{Kind: ClassRemove, Label: "b"}, []string{"A", "c", "a"}, nil},
@@ -60,7 +60,7 @@ func TestClassesByRequest(t *testing.T) {
 	}
 }
 
-// TestRemoveClass: what is left is what the other classes are.
+// TestRemoveClass: the other classes are unchanged.
 func TestRemoveClass(t *testing.T) {
 	for _, kernel := range []Kernel{Shared, PerClass} {
 		t.Run(string(kernel), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRemoveClass(t *testing.T) {
 				t.Errorf("%d errors of 400 with a removed class behind it, %d without", wrong, freshWrong)
 			}
 			checkSound(t, l)
-			// Down to one class, and no further.
+			// One class remains at least.
 			if out := l.Add(&Event{Kind: ClassRemove, Label: "a"}); out.Refused != nil {
 				t.Fatal(out.Refused)
 			}
@@ -119,8 +119,8 @@ func TestRemoveClass(t *testing.T) {
 	}
 }
 
-// TestConfirm: a label is a class when as many samples as asked for have it;
-// they are judged and learnt then, and other labels are forgotten in time.
+// TestConfirm: a label is a class when the configured number of samples carry it;
+// they are judged and learnt then, and other labels are dropped in time.
 func TestConfirm(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.Classes.Confirm = 3
@@ -159,8 +159,10 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestCorrect: a wrong label in the window is taken out as if it had never
-// been; one that has left it is outvoted only.
+// TestCorrect: a wrong label in the window is removed without a trace; one that has
+// left the window is only outvoted.
+//
+// Long: three cases share a stream.
 func TestCorrect(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.LearningRate, cfg.Window, cfg.Inducing = 0, 60, 16
@@ -204,7 +206,7 @@ func TestCorrect(t *testing.T) {
 	}{{"in the window", 20, true}, {"absorbed", 200, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			clean, dirty := run(c.after, false), run(c.after, true)
-			taught := wrongAt(dirty)
+			learnt := wrongAt(dirty)
 			want := Event{Kind: Observe, X: odd.X, Label: "a"}
 			clean.Add(&want)
 			clean.Add(&Event{Kind: Boundary})
@@ -216,9 +218,9 @@ func TestCorrect(t *testing.T) {
 			ideal, got := wrongAt(clean), wrongAt(dirty)
 			switch {
 			case c.exact && math.Abs(got-ideal) > 0.002:
-				t.Errorf("p(wrong) was %.4f, is %.4f, and %.4f had it never been taught", taught, got, ideal)
-			case !c.exact && !(got < taught):
-				t.Errorf("p(wrong) was %.4f, is %.4f", taught, got)
+				t.Errorf("p(wrong) was %.4f, is %.4f, and %.4f if it had not been learnt", learnt, got, ideal)
+			case !c.exact && !(got < learnt):
+				t.Errorf("p(wrong) was %.4f, is %.4f", learnt, got)
 			}
 			if n := dirty.Counters(); (n.CorrectionsExact == 1) != c.exact || n.CorrectionsExact+n.CorrectionsAdded != 1 {
 				t.Errorf("counters %+v", n)
@@ -255,12 +257,12 @@ func TestCorrect(t *testing.T) {
 	})
 }
 
-// TestPredictionsOfBefore: a label that comes after its prediction's classes
-// have changed is judged over the classes of today.
-func TestPredictionsOfBefore(t *testing.T) {
+// TestEarlierPredictions: a label that comes after its prediction's classes have
+// changed is judged over the present classes.
+func TestEarlierPredictions(t *testing.T) {
 	var r registry
-	r.change([]int{0, -1, 1}) // b of a, b, c goes
-	r.change([]int{-1, 0})    // a of a, c goes
+	r.change([]int{0, -1, 1}) // b of a, b, c is removed
+	r.change([]int{-1, 0})    // a of a, c is removed
 	for _, c := range []struct {
 		epoch uint64
 		probs []float64
@@ -287,8 +289,8 @@ func TestPredictionsOfBefore(t *testing.T) {
 	}
 }
 
-// TestReplaceAndReset: a rolled-back model is the one of before, but knows what
-// was predicted meanwhile.
+// TestReplaceAndReset: a rolled-back model is the earlier one, but can read the
+// predictions made meanwhile.
 func TestReplaceAndReset(t *testing.T) {
 	cfg := testConfig(3)
 	l := newTestLearner(t, cfg)
@@ -308,7 +310,7 @@ func TestReplaceAndReset(t *testing.T) {
 	}
 	l.Add(&Event{Kind: Observe, X: []float64{1, 1, 1}, Label: l.classes.names[0], Probs: []float64{0.7, 0.1, 0.1, 0.1}, Epoch: 0})
 	if s := l.Scores(); s.N != 301 || len(s.Classes) != 3 {
-		t.Errorf("a prediction of before: %+v", s)
+		t.Errorf("an earlier prediction: %+v", s)
 	}
 	checkSound(t, l)
 	if out := l.Add(&Event{Kind: Replace, State: state[:100]}); !errors.Is(out.Refused, ErrState) {
@@ -320,8 +322,8 @@ func TestReplaceAndReset(t *testing.T) {
 	}
 }
 
-// TestEveryKindCarriesOnExactly plays random events of every kind: whenever the
-// learner is encoded and decoded, the rest goes on as if it had not been.
+// TestEveryKindCarriesOnExactly plays random events of every kind: encoding and
+// decoding the learner in between has no effect on the rest.
 func TestEveryKindCarriesOnExactly(t *testing.T) {
 	for _, kernel := range []Kernel{Shared, PerClass} {
 		for seed := range uint64(4) {
@@ -330,7 +332,7 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 			straight, broken := newTestLearner(t, cfg), newTestLearner(t, cfg)
 			rng := rand.New(rand.NewPCG(seed, 77))
 			var states [][]byte
-			var taught []Event
+			var learnt []Event
 			labels := []string{"a", "b", "c", "d", "e", "f", "g"}
 			label := func() string { return labels[rng.IntN(len(labels))] }
 			for i := range 500 {
@@ -353,8 +355,8 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 					ev = Event{Kind: ClassRemove, Label: label()}
 				case n < 91:
 					ev = Event{Kind: ClassRename, Label: label(), Name: label()}
-				case n < 97 && len(taught) > 0:
-					ev = taught[max(0, len(taught)-1-rng.IntN(30))]
+				case n < 97 && len(learnt) > 0:
+					ev = learnt[max(0, len(learnt)-1-rng.IntN(30))]
 					ev.Kind, ev.Name, ev.Label, ev.Probs = Correct, ev.Label, label(), []float64{1}
 				case n == 98 && i > 300 && len(states) > 0:
 					ev = Event{Kind: Replace, State: states[rng.IntN(len(states))]}
@@ -362,7 +364,7 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 					ev = Event{Kind: Reset}
 				}
 				if ev.Kind == Observe {
-					taught = append(taught, ev)
+					learnt = append(learnt, ev)
 				}
 				straight.Add(&ev)
 				broken.Add(&ev)

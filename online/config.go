@@ -55,7 +55,7 @@ type Batch struct {
 // Classes configures the labels.
 type Classes struct {
 	// Names are the labels known from the start. They have a probability
-	// before their first sample; a label that is not among them has none.
+	// before their first sample; other labels have not.
 	Names []string `yaml:"names"`
 	// Open accepts labels that are not in Names, as new classes. Default true.
 	Open bool `yaml:"open"`
@@ -110,7 +110,7 @@ type Temporal string
 
 const (
 	TemporalOff  Temporal = "off"  // never: only the features count
-	TemporalAuto Temporal = "auto" // as far as it has predicted the labels better
+	TemporalAuto Temporal = "auto" // to the degree that it has predicted the labels better
 	TemporalOn   Temporal = "on"   // always
 )
 

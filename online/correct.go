@@ -49,7 +49,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 		l.counters.CorrectionsExact++
 	} else {
 		l.counters.CorrectionsAdded++
-		out.Detail += "; the wrong one is part of what was learnt long ago and fades with it"
+		out.Detail += "; the wrong one is part of the absorbed sites and fades with them"
 	}
 }
 

@@ -2,27 +2,24 @@
 // time, by stochastic expectation propagation (SEP), and judges it before each
 // sample is learnt.
 //
-// The sites of all observations older than a window of R are tied: only their
-// product is kept, as Σ s1·w·wᵀ (C×M×M) and Σ s2·w (C×M) in whitened
-// coordinates, so that memory is O(H·C·M²) for H forgetting horizons however
-// long the stream runs. The R latest observations keep a site each, s1 and s2
-// per class, and are refined with every minibatch.
+// A Learner is made by NewLearner from a Config, learns from Events by Add, and
+// answers by Predict, or by Posterior for any number of goroutines. AppendBinary and
+// Restore carry it over a restart, byte for byte. A Loop owns a Learner in a
+// goroutine of its own, with checkpoints; Replay learns a journal.
 //
-// One minibatch step: horizons' weights by their evidence; forget; absorb what
-// leaves the window; two parallel sweeps over the window; one Adam step along
-// the gradient of the new samples' evidence; projection of the absorbed sites
-// on the new basis. A large minibatch makes several such steps, each of samples
-// spread over all of it.
+// The Learner is composed of parts that own their state and their encoding: the bank
+// of posteriors (package sep), the mixture of their answers (mixture), scores
+// (score), drift detection (drift), prediction sets (conformal), the class registry,
+// the warm-up buffer and the minibatch. Package active selects samples whose label is
+// requested, train fits a fixed set in many passes, wire encodes.
 //
-// What the horizons say is mixed by their evidence, and then corrected by a
-// model.Pool: its members sharpen the answer or weigh it with the order in which
-// labels follow each other, and they, too, are mixed by their evidence; beside
-// them stands a model.Stack, which learns what each horizon, the order, the latest
-// labels and a soft-max regression on the features should count.
+// One minibatch: the horizons are weighted by their evidence; the bank takes a step,
+// which is rolled back if it fails; the mixture and the regression learn. Before the
+// warm-up is over the model is built from a buffer of raw observations, several
+// times. Read learner.go first, then warmup.go, sep/step.go and sep/sweep.go.
 //
-// Symbols: H horizons, C classes seen, M inducing points, D features, R window,
-// n new samples; s1, s2 natural parameters of a site; a, v mean and variance of
-// a cavity.
+// Symbols: H horizons, C classes, M inducing points, D features, R window, n new
+// samples.
 //
 // References: Villacampa-Calvo & Hernández-Lobato (ICML 2017); Li, Hernández-
 // Lobato & Turner, "Stochastic Expectation Propagation" (NIPS 2015); Bui, Nguyen

@@ -57,7 +57,7 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 		if straight.Digest() != broken.Digest() {
 			t.Errorf("%+v: digests differ", d)
 		}
-		if d.On != drift.OnNovelty && (len(drifts) != 1 || drifts[0] < 800 || drifts[0] > 900) { // features that stay are no novelty
+		if d.On != drift.OnNovelty && (len(drifts) != 1 || drifts[0] < 800 || drifts[0] > 900) { // features that stay are not novel
 			t.Errorf("%+v: drifts at %v, want one soon after 800", d, drifts)
 		}
 		if level := straight.Uncertainty().Drift; level != drift.Steady {
@@ -69,12 +69,11 @@ func TestDriftCarriesOnExactly(t *testing.T) {
 		state, _ := straight.AppendBinary(nil)
 		other := cfg
 		other.Drift.Delta, other.Drift.Lambda = 0.1, 77 // of either
-		l, err := Restore(other, state)
-		if err != nil {
+		if _, err := Restore(other, state); err != nil {
 			t.Fatal(err)
 		}
 		other.Drift.Detector = drift.Off
-		if l, err = Restore(other, state); err != nil || l.drift.Level() != drift.Steady {
+		if l, err := Restore(other, state); err != nil || l.drift.Level() != drift.Steady {
 			t.Errorf("without a detector: %v", err)
 		}
 	}
@@ -96,7 +95,7 @@ func TestReplaceOnlyTheModel(t *testing.T) {
 		t.Errorf("scores of %d, want %d; %+v, want %+v", l.Scores().N, scores.N, l.Uncertainty(), rules)
 	}
 	if p := l.Posterior(); p.Version() != before.Version() || !slices.Equal(p.Bank[0].Mean, before.Bank[0].Mean) {
-		t.Error("the model is not that of before")
+		t.Error("the model is not the earlier one")
 	}
 	checkSound(t, l)
 }

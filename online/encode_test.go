@@ -16,8 +16,8 @@ import (
 	"edge/online/wire"
 )
 
-// oldState is an element of testdata/states_v1.json; testdata/make_states.go
-// says how it was made.
+// oldState is an element of testdata/states_v1.json, which testdata/make_states.go
+// made.
 type oldState struct {
 	Name     string
 	Kernel   Kernel
@@ -54,7 +54,7 @@ func (s *oldState) config() Config {
 // States of version 1 are read, and carry on to the results of version 1, if the
 // label noise is learnt at its rate.
 func TestRestoreVersion1(t *testing.T) {
-	const tol = 1e-9 // other processors round otherwise
+	const tol = 1e-9 // other processors round differently
 	for _, old := range oldStates(t) {
 		t.Run(old.Name, func(t *testing.T) {
 			l, err := Restore(old.config(), old.State)
@@ -79,7 +79,7 @@ func TestRestoreVersion1(t *testing.T) {
 					t.Errorf("%s %v, want %v", name, v[0], v[1])
 				}
 			}
-			if got.Window.N != uint64(len(old.Then)) { // that of version 1 knew too little to carry on
+			if got.Window.N != uint64(len(old.Then)) { // that of version 1 had too few numbers to carry on
 				t.Errorf("the window holds %d samples, want the %d since", got.Window.N, len(old.Then))
 			}
 			ws := model.NewWorkspace()
@@ -175,7 +175,7 @@ func FuzzRestore(f *testing.F) {
 				}
 				continue
 			}
-			feed(l, rand.New(rand.NewPCG(2, 2)), 12) // whatever was accepted can be used
+			feed(l, rand.New(rand.NewPCG(2, 2)), 12) // an accepted state can be used
 			l.Posterior()
 		}
 	})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// enduranceSamples is how many samples a long test takes: EDGE_ENDURE times as
-// many as usual.
+// enduranceSamples is the number of samples of a long test: EDGE_ENDURE times the
+// usual one.
 func enduranceSamples(t *testing.T, usual int) int {
 	t.Helper()
 	text := os.Getenv("EDGE_ENDURE")
@@ -23,9 +23,9 @@ func enduranceSamples(t *testing.T, usual int) int {
 	return usual * times
 }
 
-// endure feeds n samples, looks at the state now and then, and at the end
-// compares what was counted: a sample is judged, a minibatch learnt or counted
-// as refused, and nothing is in between.
+// endure feeds n samples, checks the state ten times, and at the end compares the
+// counters: every sample is judged, and every minibatch is learnt or counted as
+// refused.
 func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (label string)) *Learner {
 	t.Helper()
 	l := newTestLearner(t, cfg)
@@ -86,8 +86,8 @@ func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (labe
 	return l
 }
 
-// A model that forgets is, after a million single-sample steps, as sound and as
-// good as after a thousand.
+// A model that forgets is as sound and as accurate after a million single-sample steps
+// as after a thousand.
 func TestEndureForgetting(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.Inducing, cfg.Window, cfg.Batch.MaxSize = 5, 5, 1
@@ -110,9 +110,8 @@ func TestEndureForgetting(t *testing.T) {
 	}
 }
 
-// A hundred thousand labels of one class do not drive the evidence for it to
-// where numbers end, and do not stop the other class from being learnt
-// afterwards.
+// A hundred thousand labels of one class do not make the evidence for it overflow,
+// and do not prevent the other class from being learnt afterwards.
 func TestEndureOneClass(t *testing.T) {
 	for name, horizons := range map[string][]Horizon{"forgetting": {100}, "never forgetting": {Horizon(math.Inf(1))}, "the default bank": DefaultConfig().Horizons} {
 		t.Run(name, func(t *testing.T) {

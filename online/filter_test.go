@@ -12,7 +12,7 @@ import (
 	"edge/online/wire"
 )
 
-// filtered is the number of window points that no sweep has seen yet.
+// filtered is the number of window points that have not been swept.
 func filtered(l *Learner) int {
 	var e wire.Encoder
 	if l.bank.EncodeFiltered(&e); len(e.Buf) == 0 {
@@ -126,11 +126,11 @@ func TestFilterRollsBack(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	if filtered(l) != 1 || l.bank.Window() != points || !slices.Equal(l.view.Bases[0].Zs, params) {
-		t.Error("the window did not come back")
+		t.Error("the window was not restored")
 	}
 	for h, g := range bank(l) {
 		if !slices.Equal(g.Mean, before[h].Mean) || !slices.Equal(lower(&g), lower(&before[h])) {
-			t.Errorf("horizon %d: the posterior did not come back", h)
+			t.Errorf("horizon %d: the posterior was not restored", h)
 		}
 	}
 }

@@ -28,7 +28,7 @@ var (
 	ErrClass = errors.New("label is not accepted")
 	// ErrWeight: a sample's weight is not a number from 0 to MaxWeight.
 	ErrWeight = errors.New("weight is out of range")
-	// ErrKind: an event of a kind that this learner does not know.
+	// ErrKind: an event has an unknown kind.
 	ErrKind = errors.New("kind of event is not known")
 )
 
@@ -113,7 +113,7 @@ func (l *Learner) publishClasses() {
 	l.mix.Grow(old)
 }
 
-// ensureLatent gives class k a latent function at its prior if it has none.
+// ensureLatent gives class k a latent function at its prior, unless it has one.
 // Declared classes get theirs with the first model, a class that appears later
 // when its first sample is learnt.
 func (l *Learner) ensureLatent(k int) {
@@ -127,7 +127,7 @@ type Outcome struct {
 	Closed     bool   // the minibatch was closed, by count or by a Boundary
 	Stepped    bool   // and learnt: Posterior is new
 	Built      bool   // the model was (re)built from the warm-up buffer
-	ClassAdded string // a class seen for the first time
+	ClassAdded string // a new class
 	Change     string // for an event that is not a sample: the kind of its Notice; "" for none
 	Detail     string // and its detail
 	Since      uint64 // for NoticeDrift, the labels since the change, by the detector's estimate

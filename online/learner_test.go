@@ -49,7 +49,7 @@ func feed(l *Learner, rng *rand.Rand, n int) {
 	}
 }
 
-// checkSound asserts the invariants that hold after whatever was learnt.
+// checkSound asserts the invariants that hold after every event.
 func checkSound(t *testing.T, l *Learner) {
 	t.Helper()
 	state, err := l.AppendBinary(nil)
@@ -104,7 +104,7 @@ func TestLearns(t *testing.T) {
 	checkSound(t, l)
 }
 
-// Features that are missing cost some accuracy, and no more than that.
+// Missing features cost some accuracy, and learning continues.
 func TestLearnsWithMissingFeatures(t *testing.T) {
 	l := newTestLearner(t, testConfig(3))
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -125,8 +125,8 @@ func TestLearnsWithMissingFeatures(t *testing.T) {
 	checkSound(t, l)
 }
 
-// Encoding and decoding at any moment changes nothing that follows; the same
-// seed and events give the same bytes.
+// Encoding and decoding at any moment has no effect on the rest; the same seed and
+// events give the same bytes.
 func TestRestoreCarriesOnExactly(t *testing.T) {
 	for _, c := range []struct {
 		track float64
@@ -154,7 +154,7 @@ func TestRestoreCarriesOnExactly(t *testing.T) {
 				}
 				again, _ := broken.AppendBinary(nil)
 				if !bytes.Equal(state, again) {
-					t.Fatalf("after %d events: encoding what was decoded gives other bytes", i+1)
+					t.Fatalf("after %d events: encoding the decoded state gives other bytes", i+1)
 				}
 			}
 			if a, b := straight.Digest(), broken.Digest(); a != b {
@@ -168,7 +168,7 @@ func TestRestoreCarriesOnExactly(t *testing.T) {
 	}
 }
 
-// A minibatch size changed between runs is no reason to refuse the state.
+// A state is accepted with another minibatch size.
 func TestRestoreWithOtherSettings(t *testing.T) {
 	cfg := testConfig(3)
 	cfg.Window, cfg.Batch.MaxSize = 2, 40

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shelf is a Checkpointer in memory that can be told to fail.
+// shelf is a Checkpointer in memory that can be made to fail.
 type shelf struct {
 	mu    sync.Mutex
 	seq   uint64
@@ -39,8 +39,8 @@ func records(rng *rand.Rand, from, n int) []Record {
 	return out
 }
 
-// Whatever the grouping and the checkpoints in between, the loop ends in the
-// state of a learner that was fed directly.
+// For any grouping and any checkpoints in between, the loop ends in the state of a
+// learner that was fed directly.
 func TestLoopEqualsLearner(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	cfg := testConfig(3, "a", "b", "c")
@@ -99,7 +99,7 @@ func TestLoopBackPressure(t *testing.T) {
 		if err := lp.Learn(ctx, records(rng, 1, 1)); err != nil {
 			t.Fatal(err)
 		}
-		// Nobody learns: the queue is full, and Learn waits for its context.
+		// Run has not started: the queue is full, and Learn waits for its context.
 		if err := lp.Learn(ctx, records(rng, 2, 1)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a full queue gave %v", err)
 		}
@@ -109,7 +109,7 @@ func TestLoopBackPressure(t *testing.T) {
 	})
 }
 
-// A loop that begins with much journal behind it saves its state at once.
+// A loop that begins after a long journal saves its state immediately.
 func TestLoopCheckpointsWhatWasReplayed(t *testing.T) {
 	l := newTestLearner(t, testConfig(3))
 	feed(l, rand.New(rand.NewPCG(1, 1)), 70)
@@ -125,7 +125,7 @@ func TestLoopCheckpointsWhatWasReplayed(t *testing.T) {
 	}
 }
 
-// Few large records are as much of a journal as many small ones.
+// A few large records fill a journal as many small ones do.
 func TestLoopCheckpointsBySize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	few := records(rng, 1, 10)
@@ -134,10 +134,10 @@ func TestLoopCheckpointsBySize(t *testing.T) {
 		bytes, behind uint64
 		want          int
 	}{
-		"never":                  {0, 1 << 40, 0},
-		"not yet":                {10*size + 1, 0, 0},
-		"in time":                {10 * size, 0, 1},
-		"with what was replayed": {20 * size, 10 * size, 1},
+		"never":                 {0, 1 << 40, 0},
+		"not yet":               {10*size + 1, 0, 0},
+		"in time":               {10 * size, 0, 1},
+		"with replayed records": {20 * size, 10 * size, 1},
 	} {
 		disk := &shelf{}
 		lp := NewLoop(newTestLearner(t, testConfig(3)), LoopOptions{Model: "m", Checkpointer: disk, Bytes: c.bytes, Unsaved: c.behind})
@@ -186,9 +186,9 @@ func TestLoopCheckpointsByTime(t *testing.T) {
 	})
 }
 
-// A journal that is full gets two checkpoints, which is what it takes to shorten
-// it, and no third while nothing is learnt; on a disk that refuses them the loop
-// tries again a minute later.
+// A full journal gets two checkpoints, after which it can be shortened, and no third
+// while nothing is learnt; on a disk that refuses them the loop tries again a minute
+// later.
 func TestLoopMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &shelf{}
@@ -205,7 +205,7 @@ func TestLoopMakesRoom(t *testing.T) {
 				t.Errorf("%d checkpoints, the last at %d, want %d and %d", disk.saves, disk.seq, saves, seq)
 			}
 		}
-		ask(0, 0) // there is nothing to save
+		ask(0, 0) // the state is empty
 		if err := lp.Learn(ctx, records(rng, 1, 20)); err != nil {
 			t.Fatal(err)
 		}
@@ -229,14 +229,14 @@ func TestLoopMakesRoom(t *testing.T) {
 	})
 }
 
-// A loop that may not linger leaves what is queued to the journal; its state is
-// that of a learner that was fed what came before.
+// A loop that may not linger leaves the queue to the journal; its state is that of a
+// learner that was fed the records before it.
 func TestLoopLingersNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := testConfig(3, "a", "b", "c")
 		disk := &shelf{}
 		lp := NewLoop(newTestLearner(t, cfg), LoopOptions{Model: "m", Queue: 10, Checkpointer: disk, Linger: time.Second,
-			// A slow board.
+			// A slow processor.
 			Learnt: func(time.Duration) { time.Sleep(300 * time.Millisecond) }})
 		all := records(rand.New(rand.NewPCG(1, 1)), 1, 500)
 		ctx, stop := context.WithCancel(t.Context())
@@ -264,12 +264,12 @@ func TestLoopLingersNoLonger(t *testing.T) {
 			t.Errorf("the state after %d records differs from that of a learner fed directly", disk.seq)
 		}
 		if err := lp.Idle(t.Context()); err != nil {
-			t.Errorf("whoever waits for the loop waits for ever: %v", err)
+			t.Errorf("a caller that waits for the loop is not released: %v", err)
 		}
 	})
 }
 
-// The loop gives signs of life, idle and at work, until it is stuck.
+// The loop has a heartbeat, idle and at work, until it is stuck.
 func TestLoopSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})

@@ -24,7 +24,7 @@ const (
 type registry struct {
 	names  []string       // every class; those of the last snapshot are in the view
 	index  map[string]int // index in names, of names and aliases
-	latent []int          // class → latent function, −1 if it has none yet
+	latent []int          // class → latent function, −1 before it has one
 
 	epoch       uint64          // as in model.Posterior
 	past        []remap         // oldest first

@@ -77,8 +77,8 @@ func TestSnapshotsStay(t *testing.T) {
 	}
 }
 
-// TestRest rests before every event, and takes a snapshot after it: what is
-// learnt is the same as without either, and a learner that rests is smaller.
+// TestRest rests before every event, and takes a snapshot after it: the learnt state
+// is the same as without either.
 func TestRest(t *testing.T) {
 	for name, r := range runs(rand.New(rand.NewPCG(3, 3))) {
 		t.Run(name, func(t *testing.T) {
@@ -98,8 +98,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestLoopRests reads snapshots and rests while the loop learns; the race
-// detector says whether a step writes to what a reader has.
+// TestLoopRests reads snapshots and rests while the loop learns; the race detector
+// finds a step that writes to a snapshot.
 func TestLoopRests(t *testing.T) {
 	cfg := testConfig(3, "a", "b", "c")
 	direct := newTestLearner(t, cfg)

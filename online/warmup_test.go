@@ -10,7 +10,7 @@ import (
 )
 
 // built returns a learner at the end of a warm-up of n samples, of which the
-// first of six features alone says the class: by a line on which they alternate.
+// first of six features alone determines the class: by a line on which they alternate.
 func built(t *testing.T, n int, change func(*Config)) *Learner {
 	t.Helper()
 	cfg := testConfig(6, "even", "odd")
@@ -36,8 +36,8 @@ func striped(rng *rand.Rand) *Event {
 	return &Event{Kind: Observe, X: x, Label: []string{"even", "odd"}[int(x[0]/1.5)%2]}
 }
 
-// A second pass begins without what the first has learnt: where no parameter
-// moves, ten passes leave the state of one, byte for byte.
+// A second pass begins without the sites of the first: where no parameter moves, ten
+// passes leave the state of one, byte for byte.
 func TestBuildLearnsItsObservationsOnce(t *testing.T) {
 	var digests []string
 	for _, passes := range []int{1, 2, 10} {
@@ -122,19 +122,19 @@ func TestLaterPassesKeepTheInducingInputs(t *testing.T) {
 	closeTo(t, "inducing inputs after five passes", z(5), one, 1e-12)
 }
 
-// A build that takes long gives signs of life, also after the learner was reset.
-func TestBuildGivesSignsOfLife(t *testing.T) {
+// A long build calls progress, also after the learner was reset.
+func TestBuildReportsProgress(t *testing.T) {
 	cfg := testConfig(6, "even", "odd")
 	cfg.Warmup, cfg.Passes = 60, 3 // with 8 inducing points
 	l := newTestLearner(t, cfg)
-	signs := 0
-	l.progress = func() { signs++ }
+	calls := 0
+	l.progress = func() { calls++ }
 	l.Add(&Event{Kind: Reset})
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 60 {
 		l.Add(striped(rng))
 	}
-	if least := 3 * 60 / cfg.Batch.MaxSize; signs < least {
-		t.Errorf("%d signs of life, want %d or more", signs, least)
+	if least := 3 * 60 / cfg.Batch.MaxSize; calls < least {
+		t.Errorf("%d calls, want %d or more", calls, least)
 	}
 }

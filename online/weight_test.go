@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// weightConfig learns sites alone: nothing that counts minibatches or samples,
+// weightConfig learns sites alone, without the parts that count minibatches or samples,
 // so that a sample of weight 2 and the sample twice are the same likelihood.
 func weightConfig() Config {
 	cfg := testConfig(3, "a", "b", "c")
@@ -16,8 +16,8 @@ func weightConfig() Config {
 	return cfg
 }
 
-// gap is the largest difference of what the Gaussian processes of two learners
-// say at some points, before the pool corrects it, which counts samples.
+// gap is the largest difference of the answers of the Gaussian processes of two
+// learners at some points, before the pool corrects them, which counts samples.
 func gap(t *testing.T, a, b *Learner) (largest float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -35,11 +35,11 @@ func gap(t *testing.T, a, b *Learner) (largest float64) {
 	return largest
 }
 
-// A sample of weight 2 teaches what the sample does twice in one minibatch: the
-// copies see the same cavity, and the sites add up. Taught one after the other
-// they differ by what the approximation does to the order of samples, which is
-// far less than what the weight does.
-func TestWeightTwoIsTeachingTwice(t *testing.T) {
+// A sample of weight 2 has the effect of the sample twice in one minibatch: the copies
+// have the same cavity, and the sites add up. Learnt one after the other they differ
+// by the effect of the order of samples on the approximation, which is far smaller
+// than that of the weight.
+func TestWeightTwoIsLearningTwice(t *testing.T) {
 	cfg := weightConfig()
 	cfg.Batch.MaxSize = 10
 	heavy, pair, sequel, plain := newTestLearner(t, cfg), newTestLearner(t, cfg), newTestLearner(t, cfg), newTestLearner(t, cfg)
@@ -74,14 +74,15 @@ func TestWeightTwoIsTeachingTwice(t *testing.T) {
 	}
 	same, near, far := gap(t, heavy, pair), gap(t, heavy, sequel), gap(t, heavy, plain)
 	if same > 1e-9 {
-		t.Errorf("probabilities of weight 2 and of teaching twice at once differ by %g", same)
+		t.Errorf("probabilities of weight 2 and of learning twice at once differ by %g", same)
 	}
 	if near > far/3 {
-		t.Errorf("probabilities differ by %g from teaching twice in sequence, by %g from teaching once", near, far)
+		t.Errorf("probabilities differ by %g from learning twice in sequence, by %g from learning once", near, far)
 	}
 }
 
-// A weight below 1 is between not teaching and teaching, and rises with itself.
+// A weight below 1 has an effect between none and that of weight 1, and it rises with
+// the weight.
 func TestSmallWeights(t *testing.T) {
 	x := []float64{13, 10, 10}
 	var last float64
@@ -123,8 +124,7 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
-// Weights are kept with the samples they are of, in the window and in both
-// buffers.
+// Weights are kept with their samples, in the window and in both buffers.
 func TestWeightsCarryOnExactly(t *testing.T) {
 	cfg := testConfig(3)
 	cfg.ClassWeights.Mode = Balanced

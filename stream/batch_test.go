@@ -56,7 +56,7 @@ func array(x []float64) string { return strings.ReplaceAll(fmt.Sprint(x), " ", "
 
 // Waiting messages are answered as if each had come alone, in the order of receipt,
 // whatever else is in the batch.
-// Its length is that of one story of messages.
+// Long: one sequence of messages.
 func TestPredictedInBatches(t *testing.T) {
 	const c, d = 3, 4
 	fixed, samples := newStill(t, c, 10, d)

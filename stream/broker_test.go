@@ -26,6 +26,7 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
+	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
 	"edge/stream/mqtt"
@@ -104,10 +105,23 @@ func newMochi(t *testing.T, secure *tls.Config, hook mochi.Hook) *broker {
 		if err := server.Serve(); err != nil {
 			t.Fatal(err)
 		}
-		b.stop = sync.OnceFunc(func() { server.Close() })
+		b.stop = sync.OnceFunc(func() { closeMochi(server) })
 		t.Cleanup(b.stop)
 	}
 	return b
+}
+
+// closeMochi disconnects the clients and stops the broker. A client that leaves while
+// mochi looks for the clients to disconnect blocks mochi forever
+// (Clients.GetByListener of v2.7.9 locks twice).
+func closeMochi(server *mochi.Server) {
+	for _, c := range server.Clients.GetAll() {
+		_ = server.DisconnectClient(c, packets.ErrServerShuttingDown)
+	}
+	for late := time.Now().Add(time.Second); atomic.LoadInt64(&server.Info.ClientsConnected) > 0 && time.Now().Before(late); {
+		time.Sleep(time.Millisecond)
+	}
+	server.Close()
 }
 
 // newMosquitto returns a mosquitto that is not started yet. Its settings are the

@@ -37,7 +37,7 @@ func answers(all []*mqtt.Publication, topic string) (payloads []string) {
 	return payloads
 }
 
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestLearningSwitchedOff(t *testing.T) {
 	in("later messages are not learnt, by their position among the messages", t, func(t *testing.T) {
 		r := controlled(t, newFakeJournal(), 0)
@@ -162,7 +162,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 }
 
 // TestRequests sends every command, one request after the other.
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestRequests(t *testing.T) {
 	in("each with its answer and its effect", t, func(t *testing.T) {
 		cfg, m := testConfig()

@@ -11,7 +11,7 @@ import (
 
 // Many devices send their own id with each sample: other features make another
 // sample, the same features a repetition, another label a correction.
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestDeviceIDs(t *testing.T) {
 	sample := func(x int, label string) string {
 		return fmt.Sprintf(`{"id":"A4:C1","features":[%d,0],"label":%q}`, x, label)

@@ -25,7 +25,7 @@ func (r *rig) handOver(cfg Config, models ...ModelConfig) *rig {
 	return next
 }
 
-// Its length is that of one story of messages.
+// Long: one sequence of messages.
 func TestHandover(t *testing.T) {
 	in("samples wait on, predictions are counted on", t, func(t *testing.T) {
 		cfg, m := testConfig()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestLateLabels(t *testing.T) {
 	sample := func(id string, x int) string { return fmt.Sprintf(`{"id":%q,"features":[%d,0]}`, id, x) }
 	label := func(id, label string) string { return fmt.Sprintf(`{"id":%q,"label":%q}`, id, label) }

@@ -42,7 +42,7 @@ func sampleOf(i int) string { return fmt.Sprintf(`{"id":"s%d","features":[%d,0.5
 
 var everything = active.Config{Strategy: active.Margin, Budget: 1}
 
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestQuery(t *testing.T) {
 	in("is about a pending sample, and its label is learnt", t, func(t *testing.T) {
 		r := questioning(t, everything, nil)

@@ -158,7 +158,7 @@ func TestWebsocket(t *testing.T) {
 	if err := server.Serve(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Close() })
+	t.Cleanup(func() { closeMochi(server) })
 	d := startNode(t, &broker{addr: tcp.Address()}, newFakeJournal(), func(c *Config, _ *ModelConfig) {
 		c.MQTT.Servers = []string{"ws://" + ws.Address()}
 	}).ready(t)

@@ -23,7 +23,7 @@ type step struct {
 func brokerKeeps(sequence uint64) *mqtt.Cursor { return &mqtt.Cursor{Found: true, Sequence: sequence} }
 
 // A message is learnt unless the broker sends it again after it was learnt.
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestUnconfirmed(t *testing.T) {
 	unknown, fresh := &mqtt.Cursor{}, &mqtt.Cursor{Fresh: true}
 	for name, steps := range map[string][]step{

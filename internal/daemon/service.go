@@ -61,7 +61,7 @@ func (s *service) run(ctx context.Context, stopped <-chan struct{}, m *web.Monit
 			s.log.Error("a loop that learns gives no sign of life; the watchdog is not fed", "model", stuck)
 		}
 		starved = stuck != ""
-		if now := m.Words(); now != status {
+		if now := m.Summary(); now != status {
 			status = now
 			s.send("STATUS=" + status)
 		}

@@ -12,7 +12,7 @@ import (
 const (
 	OK   = "ok"
 	Warn = "warn" // works, and the user should know or change something
-	Fail = "fail" // does not work, or loses what it should not
+	Fail = "fail" // does not work, or loses data
 )
 
 // Finding is the result of one check.

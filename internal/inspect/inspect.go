@@ -18,38 +18,48 @@ import (
 	"edge/persist"
 )
 
-// Report is what a state file holds.
+// Report describes a state file.
 type Report struct {
 	File      string        `json:"file"`
 	FileBytes int64         `json:"file_bytes"`
-	FreeBytes int64         `json:"free_bytes"` // in the file, to be used again
+	FreeBytes int64         `json:"free_bytes"` // in the file, reused by later transactions
 	Models    []ModelReport `json:"models"`
 }
 
-// ModelReport is what one model has learnt.
+// ModelReport describes the state of one model.
 type ModelReport struct {
-	Model        string                    `json:"model"`
-	Samples      uint64                    `json:"samples"` // learnt or in the minibatch that is filling
-	Built        bool                      `json:"built"`   // the Gaussian process answers; before, class frequencies do
-	WarmedUp     bool                      `json:"warmed_up"`
-	Inducing     int                       `json:"inducing"`
-	Window       int                       `json:"window"`
-	Classes      []ClassReport             `json:"classes"`
-	Horizons     []HorizonReport           `json:"horizons"`
-	Relevance    []report.FeatureRelevance `json:"relevance"` // most relevant first
-	LabelNoise   float64                   `json:"label_noise"`
-	Scores       *score.Scores             `json:"scores"` // null: none judged yet
-	Counters     online.Counters           `json:"counters"`
-	StateBytes   int                       `json:"state_bytes"`
-	FormulaBytes uint64                    `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)]
-	Parts        []online.SectionSize      `json:"state_parts"`   // what StateBytes consist of
-	Checkpoints  []GenerationReport        `json:"checkpoints"`   // newest first
-	JournalFirst uint64                    `json:"journal_first"`
-	JournalLast  uint64                    `json:"journal_last"`
-	Unlearnt     int                       `json:"unlearnt"` // records after the newest checkpoint that the figures do not include
-	Pending      uint64                    `json:"pending"`  // samples that wait for their label
-	Dedupe       int                       `json:"dedupe"`   // messages that are remembered
-	Digest       string                    `json:"digest"`
+	Model      string                    `json:"model"`
+	Samples    uint64                    `json:"samples"` // learnt or in the open minibatch
+	Built      bool                      `json:"built"`   // the Gaussian process predicts; before, the class frequencies
+	WarmedUp   bool                      `json:"warmed_up"`
+	Inducing   int                       `json:"inducing"`
+	Window     int                       `json:"window"`
+	Classes    []ClassReport             `json:"classes"`
+	Horizons   []HorizonReport           `json:"horizons"`
+	Relevance  []report.FeatureRelevance `json:"relevance"` // most relevant first
+	LabelNoise float64                   `json:"label_noise"`
+	Scores     *score.Scores             `json:"scores"` // null before the first judged sample
+	Counters   online.Counters           `json:"counters"`
+	SizeReport
+	Checkpoints []GenerationReport `json:"checkpoints"` // newest first
+	JournalReport
+	Digest string `json:"digest"`
+}
+
+// SizeReport is the size of a model's state.
+type SizeReport struct {
+	StateBytes   int                  `json:"state_bytes"`
+	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)]
+	Parts        []online.SectionSize `json:"state_parts"`   // the parts of StateBytes
+}
+
+// JournalReport describes the journal of a model.
+type JournalReport struct {
+	JournalFirst uint64 `json:"journal_first"`
+	JournalLast  uint64 `json:"journal_last"`
+	Unlearnt     int    `json:"unlearnt"` // records after the newest checkpoint, without effect on the figures
+	Pending      uint64 `json:"pending"`  // samples that wait for their label
+	Dedupe       int    `json:"dedupe"`   // remembered messages
 }
 
 // ClassReport is one class.
@@ -72,7 +82,7 @@ type GenerationReport struct {
 	Bytes      int    `json:"bytes"`
 }
 
-// File reads the state file at path; cfg may be nil.
+// File reads the state file at path. cfg may be nil.
 func File(path string, cfg *config.Config) (*Report, error) {
 	store, err := statefile.Open(path)
 	if err != nil {
@@ -110,8 +120,8 @@ func inspectModel(store *persist.Store, name string, running *config.Config) (*M
 	cfg := learner.Config()
 	r := &ModelReport{
 		Model: name, Inducing: cfg.Inducing, Window: cfg.Window,
-		Checkpoints: generationReports(info.Checkpoints), JournalFirst: info.First, JournalLast: info.Last,
-		Unlearnt: len(kept.Records), Pending: info.Pending, Dedupe: info.Dedupe,
+		Checkpoints:   generationReports(info.Checkpoints),
+		JournalReport: JournalReport{JournalFirst: info.First, JournalLast: info.Last, Unlearnt: len(kept.Records), Pending: info.Pending, Dedupe: info.Dedupe},
 	}
 	if exact {
 		r.Unlearnt = 0
@@ -127,7 +137,7 @@ func generationReports(list []persist.Generation) []GenerationReport {
 	return reports
 }
 
-// describe fills in what the learner knows.
+// describe fills in the figures of the learner.
 func (r *ModelReport) describe(learner *online.Learner) error {
 	state, err := learner.AppendBinary(nil)
 	if err != nil {
@@ -164,6 +174,7 @@ const (
 	barWidth      = 30
 )
 
+// Print writes the report as text.
 func (s *Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s, %s of it free\n", s.File, terminal.Bytes(uint64(s.FileBytes)), terminal.Bytes(uint64(s.FreeBytes)))
 	for i := range s.Models {
@@ -235,7 +246,7 @@ func (r *ModelReport) printRelevance(w io.Writer) {
 	}
 }
 
-// onlyFirst is the title of a list's first line.
+// onlyFirst returns the title of a list on its first line.
 func onlyFirst(i int, title string) string {
 	if i == 0 {
 		return title
@@ -243,7 +254,7 @@ func onlyFirst(i int, title string) string {
 	return ""
 }
 
-// onlyAfter separates the elements of a list.
+// onlyAfter returns the separator before all elements of a list but the first.
 func onlyAfter(i int, separator string) string {
 	if i == 0 {
 		return ""

@@ -1,7 +1,10 @@
-// Package replay publishes a data file as a stream of sensor messages and judges
-// the predictions that a daemon publishes for them.
+// Package replay publishes a data file as a stream of sensor messages and scores the
+// predictions that daemons publish for its rows. It serves `edge replay`.
 //
-// Player paces and publishes rows, with their labels inline, delayed or when asked;
-// follower watches the daemon's topics, so that the broker's queue does not
-// overflow; File replays one file and returns a report for each model.
+//   - Source is the file and File replays it with a Player (source.go).
+//   - Player publishes rows in order, with labels inline, delayed or on request
+//     (player.go, delay.go, pacer.go).
+//   - follower reads the messages of the daemons, so that the player is never more
+//     than Ahead rows before them (follower.go).
+//   - publishedScores judges the predictions by the file's labels (published.go).
 package replay

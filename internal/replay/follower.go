@@ -12,48 +12,48 @@ import (
 	"edge/stream"
 )
 
-// follower watches how far daemons are with a replayed stream, so that it can
-// be held back: a broker keeps a limited number of messages for a client that
-// is behind (mosquitto 1000) and drops the rest without a word.
+// follower follows the progress of daemons with a replayed stream, so that the player
+// can hold rows back: a broker keeps a limited number of messages for a client that is
+// behind (mosquitto 1000) and drops the rest silently.
 type follower struct {
 	base    string // topic of all nodes
 	prefix  string // of the ids of the rows
 	changed chan struct{}
-	scores  *publishedScores // of what is heard; nil: none
+	scores  *publishedScores // of the predictions; nil for no scores
 
 	mu    sync.Mutex
 	nodes map[string]*nodeState
-	last  int      // highest row that was predicted
-	open  []wanted // not answered yet, oldest first
+	last  int          // highest row that was predicted
+	open  []labelQuery // not answered yet, oldest first
 
 	learners map[[2]string]*learnerState
 }
 
-// learnerState is how far a model is with learning: mosquitto 2.0 sends more than
-// its window while acknowledgements wait for a slow disk, so that answers alone do
-// not say what it has still to keep.
+// learnerState is the progress of a model's learning. mosquitto 2.0 sends more than
+// its window while acknowledgements wait for a slow disk, so predictions alone do not
+// show how many messages it still keeps.
 type learnerState struct {
-	version uint64    // samples that it has learnt
-	behind  int       // labels that were sent and are not among them
+	version uint64    // samples learnt
+	behind  int       // labels sent and not learnt
 	since   time.Time // of that version
 }
 
 const (
-	maxBehind   = 500                    // labels that are sent and not learnt: half of what mosquitto keeps
-	idleLearner = 500 * time.Millisecond // without learning, after which the labels that were sent teach nothing
+	maxBehind   = 500                    // labels sent and not learnt: half the number that mosquitto keeps
+	idleLearner = 500 * time.Millisecond // without learning, after which the sent labels count as learnt or refused
 )
 
-// wanted is the label of a row.
-type wanted struct {
-	node, model string // that asks
+// labelQuery is a query for the label of a row.
+type labelQuery struct {
+	node, model string
 	row         int
-	topic       string // for the answer
+	topic       string // of the answer
 }
 
-// nodeState is what a node has said about itself. It subscribes before it
-// publishes its info, and after it says that it is online.
+// nodeState is the published state of a node. A node publishes that it is online,
+// subscribes, and publishes its info.
 type nodeState struct {
-	online, onlineKept bool // Kept: the message had been retained
+	online, onlineKept bool // Kept: the message was retained
 	info, infoKept     bool
 }
 
@@ -64,7 +64,7 @@ func newFollower(base, prefix string, scores *publishedScores) *follower {
 	return &follower{base: base, prefix: prefix, scores: scores, changed: make(chan struct{}, 1), nodes: map[string]*nodeState{}, learners: map[[2]string]*learnerState{}}
 }
 
-// topics are what to subscribe to.
+// topics returns the filters of the messages that receive handles.
 func (f *follower) topics() []string {
 	all := []string{f.base + "/+/state", f.base + "/+/info", f.base + "/+/+/prediction/#"}
 	if f.scores != nil {
@@ -73,15 +73,15 @@ func (f *follower) topics() []string {
 	return all
 }
 
-// reconnected forgets what a broker before may have said.
+// reconnected discards the states of an earlier connection.
 func (f *follower) reconnected() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.nodes)
 }
 
-// hear takes in a message on one of the topics.
-func (f *follower) hear(topic string, payload []byte, retained bool) {
+// receive handles a message on one of the topics.
+func (f *follower) receive(topic string, payload []byte, retained bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	levels := strings.Split(strings.TrimPrefix(topic, f.base+"/"), "/")
@@ -117,7 +117,7 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 		if device != "" {
 			topic += "/" + device
 		}
-		f.open = append(keepLast(f.open, keptRows-1), wanted{levels[0], levels[1], row, topic})
+		f.open = append(keepLast(f.open, keptRows-1), labelQuery{levels[0], levels[1], row, topic})
 	case len(levels) >= 3:
 		p, err := stream.ReadPrediction(payload)
 		if err != nil {
@@ -140,7 +140,7 @@ func (f *follower) hear(topic string, payload []byte, retained bool) {
 	}
 }
 
-// state returns whether a node is ready, and the highest row that was predicted.
+// state returns whether a node is ready, and the highest predicted row.
 func (f *follower) state() (ready bool, last int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -150,7 +150,7 @@ func (f *follower) state() (ready bool, last int) {
 	return ready, f.last
 }
 
-// learnt takes notice of what a model has learnt.
+// learnt records the number of samples that a model has learnt.
 func (f *follower) learnt(model [2]string, version uint64) {
 	m := f.learners[model]
 	switch now := time.Now(); {
@@ -164,8 +164,8 @@ func (f *follower) learnt(model [2]string, version uint64) {
 	}
 }
 
-// teach notes that a label was sent with its row.
-func (f *follower) teach() {
+// labelSent records that a label was sent with its row.
+func (f *follower) labelSent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, m := range f.learners {
@@ -173,10 +173,10 @@ func (f *follower) teach() {
 	}
 }
 
-// behind reports whether a model has still to learn half of what a broker keeps:
-// rows should come slowly then, and not stop, because the answers to them say how
-// far it is. One that does not learn at all, because it knows the labels or refuses them, is
-// not waited for.
+// behind reports whether a model has yet to learn half the number of messages that a
+// broker keeps. Rows then continue slowly, because their predictions carry the
+// progress. A model that does not learn, because it knows or refuses the labels, is
+// not behind.
 func (f *follower) behind() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,17 +192,16 @@ func (f *follower) behind() bool {
 	return false
 }
 
-// rowOf returns the row that an id stands for.
+// rowOf returns the row of an id.
 func (f *follower) rowOf(id string) (row int, ok bool) {
 	number, ok := strings.CutPrefix(id, f.prefix+"-")
 	row, err := strconv.Atoi(number)
 	return row, ok && err == nil
 }
 
-// questions returns the questions that have come since it was called last, and
-// counts them: the report has those that could be answered, and none that came
-// after the last answer.
-func (f *follower) questions() []wanted {
+// newQueries returns and counts the queries since its last call. The report therefore
+// has the queries that could be answered, and none after the last answer.
+func (f *follower) newQueries() []labelQuery {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	open := f.open
@@ -213,11 +212,11 @@ func (f *follower) questions() []wanted {
 	return open
 }
 
-const boardModels = 64 // that a board remembers, whatever is published
+const maxModels = 64 // with scores, whatever is published
 
-const keptEvents = 40 // of the node
+const keptDrifts = 40 // of a model
 
-// keepLast drops all but the last n, in place.
+// keepLast drops all but the last n elements, in place.
 func keepLast[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list

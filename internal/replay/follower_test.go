@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// The follower knows when a daemon listens, and how far it is.
+// The follower reports when a daemon is subscribed, and its progress.
 func TestFollower(t *testing.T) {
 	f := newFollower("edge", "gas", nil)
 	step := func(topic, payload string, kept, ready bool, last int) {
 		t.Helper()
-		f.hear(topic, []byte(payload), kept)
+		f.receive(topic, []byte(payload), kept)
 		if r, l := f.state(); r != ready || l != last {
 			t.Errorf("after %s %s (kept: %v): ready %v, row %d; want %v, %d", topic, payload, kept, r, l, ready, last)
 		}
 	}
-	step("edge/a/info", "{}", true, false, 0) // of an earlier life
+	step("edge/a/info", "{}", true, false, 0) // of an earlier run
 	step("edge/a/state", "offline", true, false, 0)
 	step("edge/a/state", "online", false, false, 0) // connected, not yet subscribed
 	step("edge/a/info", "{}", false, true, 0)
@@ -29,31 +29,30 @@ func TestFollower(t *testing.T) {
 	step("edge/a/gas/prediction", `nonsense`, false, true, 9)
 	step("edge/a/state", "offline", false, false, 9)
 	step("edge/b/state", "online", true, false, 9)
-	step("edge/b/info", "{}", true, true, 9) // was there before us
+	step("edge/b/info", "{}", true, true, 9) // was online before
 	f.reconnected()
 	if ready, _ := f.state(); ready {
 		t.Error("a daemon that the broker before knew is ready")
 	}
 }
 
-// Whoever has many labels to learn is given time; whoever learns none is not
-// waited for.
+// A model with many labels to learn is behind. A model that learns none is not.
 func TestFollowerOfALearner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFollower("edge", "gas", nil)
-		hear := func(row, version int) {
-			f.hear("edge/a/gas/prediction", fmt.Appendf(nil, `{"id":"gas-%06d","version":%d}`, row, version), false)
+		predict := func(row, version int) {
+			f.receive("edge/a/gas/prediction", fmt.Appendf(nil, `{"id":"gas-%06d","version":%d}`, row, version), false)
 		}
 		teach := func(n int) {
 			for range n {
-				f.teach()
+				f.labelSent()
 			}
 		}
 		teach(2 * maxBehind)
 		if f.behind() {
-			t.Error("nobody is behind before anybody was heard")
+			t.Error("a model is behind before the first prediction")
 		}
-		hear(1, 1000) // it knew something before
+		predict(1, 1000) // it has learnt before
 		teach(maxBehind)
 		if f.behind() {
 			t.Errorf("behind with %d labels", maxBehind)
@@ -62,7 +61,7 @@ func TestFollowerOfALearner(t *testing.T) {
 		if !f.behind() {
 			t.Errorf("not behind with %d labels", maxBehind+1)
 		}
-		hear(2, 1016)
+		predict(2, 1016)
 		if f.behind() {
 			t.Error("still behind after a minibatch")
 		}
@@ -75,7 +74,7 @@ func TestFollowerOfALearner(t *testing.T) {
 			t.Error("a model that learns nothing is waited for")
 		}
 		teach(maxBehind)
-		hear(3, 10) // it was reset
+		predict(3, 10) // it was reset
 		if f.behind() {
 			t.Error("a model that was reset is behind")
 		}

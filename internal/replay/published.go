@@ -13,14 +13,14 @@ import (
 	"edge/stream"
 )
 
-// publishedScores judges the predictions that daemons publish for the rows of a
-// file, by the file's labels. Its methods may be called from any goroutine.
+// publishedScores judges the predictions that daemons publish for the rows of a file,
+// by the file's labels. Any goroutine may call its methods.
 type publishedScores struct {
-	Total int // rows that will be sent, for the tenths; 0: not known
+	Total int // rows to be sent, for the tenths; 0 if unknown
 
 	mu     sync.Mutex
 	rows   int
-	sent   []sentRow // the latest, a ring
+	sent   []sentRow // the latest, a ring buffer
 	begun  time.Time
 	models map[[2]string]*publishedModel // by node and model
 }
@@ -46,13 +46,13 @@ type publishedModel struct {
 }
 
 const (
-	keptRows = 10_000 // that may wait for their prediction
-	maxKnown = 1000   // classes, whatever is published
+	keptRows   = 10_000 // without their prediction
+	maxClasses = 1000   // whatever is published
 
-	publishedFirst = 1e-9 // of probability, by which the published class is before those that four decimals make its equals
+	publishedFirst = 1e-9 // added to the published class, whose probability may equal others after rounding to four decimals
 )
 
-// expect remembers a row before it is sent.
+// expect records a row before it is sent.
 func (s *publishedScores) expect(row int, label string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *publishedScores) expect(row int, label string) {
 	s.sent[row%keptRows] = sentRow{row, label, now}
 }
 
-// labelOf returns the label of a row that was sent lately.
+// labelOf returns the label of a recently sent row.
 func (s *publishedScores) labelOf(row int) (label string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,15 +80,15 @@ func (s *publishedScores) model(node, model string) *publishedModel {
 		s.models = map[[2]string]*publishedModel{}
 	}
 	m := s.models[[2]string{node, model}]
-	if m == nil && len(s.models) < boardModels {
+	if m == nil && len(s.models) < maxModels {
 		m = &publishedModel{drifts: []report.Drift{}}
 		s.models[[2]string{node, model}] = m
 	}
 	return m
 }
 
-// predicted judges the first prediction of a row. Anybody may publish what looks
-// like one: what holds no probabilities is none.
+// predicted judges the first prediction of a row. It ignores messages of other clients
+// that are no predictions: those with numbers that are no probabilities.
 func (s *publishedScores) predicted(node, model string, row int, p *stream.PredictionPayload) {
 	for _, v := range p.Probs {
 		if !(v >= 0 && v <= 1) {
@@ -98,7 +98,7 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Predi
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.model(node, model)
-	if m == nil || s.rows == 0 || row <= m.last || s.sent[row%keptRows].row != row || len(m.book.Names)+len(p.Probs) > maxKnown {
+	if m == nil || s.rows == 0 || row <= m.last || s.sent[row%keptRows].row != row || len(m.book.Names)+len(p.Probs) > maxClasses {
 		return
 	}
 	sent := &s.sent[row%keptRows]
@@ -130,7 +130,7 @@ func (s *publishedScores) predicted(node, model string, row int, p *stream.Predi
 	}
 }
 
-// asked counts a question about a row.
+// asked counts a query about a row.
 func (s *publishedScores) asked(node, model string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,16 +139,16 @@ func (s *publishedScores) asked(node, model string) {
 	}
 }
 
-// drifted notes a drift that a daemon tells of.
+// drifted records a drift that a daemon has published.
 func (s *publishedScores) drifted(node, model, detail string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.model(node, model); m != nil {
-		m.drifts = append(keepLast(m.drifts, keptEvents-1), report.Drift{N: m.judged, Detail: terminal.Plain(detail)})
+		m.drifts = append(keepLast(m.drifts, keptDrifts-1), report.Drift{N: m.judged, Detail: terminal.Plain(detail)})
 	}
 }
 
-// reports are those of the models that have predicted a row.
+// reports returns the reports of the models that have predicted a row.
 func (s *publishedScores) reports(dataset string) (list []*report.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"edge/stream"
 )
 
-// The scores of published predictions are those of the predictions, each row's
-// first one, whatever else is heard.
+// The published scores are those of the first prediction of each row, whatever else is
+// published.
 func TestPublishedScores(t *testing.T) {
 	s := publishedScores{Total: 20}
 	var want score.Judge
@@ -21,14 +21,14 @@ func TestPublishedScores(t *testing.T) {
 		k := rng.IntN(2)
 		s.expect(row, classes[k])
 		if row == 7 {
-			continue // is never answered
+			continue // without a prediction
 		}
 		p := 0.5 + 0.5*rng.Float64()
 		set := []string{"worn"}
-		heard := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Abstain: row%5 == 0, Latency: 1500}
-		s.predicted("a", "m", row, heard)
-		s.predicted("a", "m", row, heard)   // of a message that came twice
-		s.predicted("a", "m", row+5, heard) // of a row that was not sent
+		payload := &stream.PredictionPayload{Probs: map[string]float64{"ok": 1 - p, "worn": p}, Set: &set, Abstain: row%5 == 0, Latency: 1500}
+		s.predicted("a", "m", row, payload)
+		s.predicted("a", "m", row, payload)   // repeated
+		s.predicted("a", "m", row+5, payload) // of an unsent row
 		want.AddPublished([]float64{1 - p, p}, k, score.Decision{Ruled: true, Abstained: row%5 == 0, Sets: true, Size: 1, Holds: k == 1})
 	}
 	s.asked("a", "m")

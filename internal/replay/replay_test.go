@@ -47,7 +47,7 @@ func TestPacerStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// Rows go where a stream of the configuration takes them, or nowhere.
+// Rows go to a topic of a stream of the configuration, or replay refuses to start.
 func TestTopicOfAReplay(t *testing.T) {
 	stream := func(topics string) *config.Config {
 		return parsed(t, strings.Replace(minimal, "topics: [factory/+/vibration]", "topics: "+topics, 1))
@@ -76,7 +76,7 @@ streams: {vibration: {topics: [factory/+/vibration], features: [rms, kurtosis, p
 models: {bearing: {streams: [vibration]}}
 `
 
-// parsed is a configuration whose state is in a folder of its own.
+// parsed returns a configuration whose state is in a folder of its own.
 func parsed(t *testing.T, text string) *config.Config {
 	t.Helper()
 	cfg, err := config.Parse("edge.yaml", []byte(text), nil)

@@ -1,6 +1,10 @@
-// Package top shows a node at a terminal, from the messages that it publishes.
+// Package top is `edge top`: it shows a node at a terminal from its messages over
+// MQTT, and sends labels and requests.
 //
-// board collects messages into the state of a node, panel lays that state out as
-// lines of text, screen is the interactive program. Viewer runs it, or prints plain
-// text or JSON where the output is not a terminal.
+//   - Viewer has the flags and runs the command (top.go).
+//   - nodeState collects the messages of a node (receive.go) and returns snapshots,
+//     the views that --json prints (state.go).
+//   - layout writes a view as lines of text of a given size (layout.go, text.go).
+//   - program is the interactive display, a bubbletea model (program.go).
+//   - client is a nodeState with its connection (client.go).
 package top

@@ -18,20 +18,21 @@ import (
 )
 
 const (
-	lookForNodes = 2 * time.Second // for their retained states
+	lookForNodes = 2 * time.Second // waits for the retained states
 	measureEvery = time.Second     // the rates
 	sendWithin   = 5 * time.Second // a label or a request
-	plainWidth   = 78              // of a panel that is not on a terminal
+	plainWidth   = 78              // of a layout outside of a terminal
 )
 
-// Viewer is what the flags of `edge top` ask for.
+// Viewer watches a node over MQTT. Its fields are the flags of `edge top`.
 type Viewer struct {
 	Node, Model  string
 	Interval     time.Duration
 	Once, AsJSON bool
 }
 
-// Run watches the node until ctx or the user ends it.
+// Run watches the node until ctx ends or the user quits. Without Node it finds the
+// only node of the broker.
 func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.Writer) error {
 	if t.Node == "" {
 		var err error
@@ -39,82 +40,31 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 			return err
 		}
 	}
-	w := &watch{board: newBoard(cfg.BaseTopic, t.Node)}
+	w := &client{state: newNodeState(cfg.BaseTopic, t.Node)}
 	var err error
-	w.publisher, err = broker.NewPublisher(ctx, cfg, 1, w.board.topics(), w.board.hear, func() {})
+	w.publisher, err = broker.NewPublisher(ctx, cfg, 1, w.state.topics(), w.state.receive, func() {})
 	if err != nil {
 		return err
 	}
 	defer w.publisher.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	var measuring sync.WaitGroup
-	measuring.Go(func() { every(ctx, measureEvery, func() { w.board.tick(time.Now()) }) })
+	measuring.Go(func() { every(ctx, measureEvery, func() { w.state.tick(time.Now()) }) })
 	defer measuring.Wait()
 	defer cancel()
 	if terminal.IsTerminal(out) && !t.Once && !t.AsJSON {
-		return showScreen(ctx, w, t.Model, in, out)
+		return runProgram(ctx, w, t.Model, in, out)
 	}
 	return t.print(ctx, w, out)
 }
 
-// watch is a board and the connection that it hears and speaks by.
-type watch struct {
-	board     *board
-	publisher *broker.Publisher
-	speak     sync.Mutex
-}
-
-func (w *watch) look() *boardView { return w.board.look(w.publisher.Connected()) }
-
-// label says what a sample is; the node refuses or teaches it.
-func (w *watch) label(ctx context.Context, model string, s boardSample, class string) error {
-	id := s.ID
-	if id == nil {
-		id = "last"
-	}
-	payload, err := json.Marshal(map[string]any{"id": id, "label": class, "source": "edge top"})
-	if err != nil {
-		return fmt.Errorf("label: %w", err)
-	}
-	topic := model + "/label"
-	if s.Device != "" {
-		topic += "/" + s.Device
-	}
-	if err := w.send(ctx, topic, payload); err != nil {
-		return err
-	}
-	w.board.labelled(model, s.Seq, class)
-	return nil
-}
-
-// learn asks for learning to be switched on or off.
-func (w *watch) learn(ctx context.Context, model string, on bool) error {
-	word := "OFF"
-	if on {
-		word = "ON"
-	}
-	return w.send(ctx, "request/learning/"+model, []byte(word))
-}
-
-// send publishes below the node's topic and waits for the broker.
-func (w *watch) send(ctx context.Context, topic string, payload []byte) error {
-	w.speak.Lock()
-	defer w.speak.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, sendWithin)
-	defer cancel()
-	if err := w.publisher.Publish(ctx, w.board.base+"/"+w.board.node+"/"+topic, payload); err != nil {
-		return err
-	}
-	return w.publisher.Drain(ctx)
-}
-
-// print looks at intervals until ctx ends, or once.
-func (t *Viewer) print(ctx context.Context, w *watch, out io.Writer) error {
+// print prints a snapshot at intervals until ctx ends, or once.
+func (t *Viewer) print(ctx context.Context, w *client, out io.Writer) error {
 	for first := true; ; first = false {
 		if err := sleep(ctx, t.Interval); err != nil {
 			return nil
 		}
-		v := w.look()
+		v := w.snapshot()
 		if err := t.printView(v, out, first); err != nil || !t.Once {
 			if err != nil {
 				return err
@@ -122,13 +72,14 @@ func (t *Viewer) print(ctx context.Context, w *watch, out io.Writer) error {
 			continue
 		}
 		if v.State == "" && v.Started == nil && len(v.Models) == 0 {
-			return fmt.Errorf("nothing was heard of node %s: is its name right, and may this user read %s/%s/#?", t.Node, w.board.base, t.Node)
+			return fmt.Errorf("no message came from node %s: is its name right, and may this user read %s/%s/#?", t.Node, w.state.base, t.Node)
 		}
 		return nil
 	}
 }
 
-func (t *Viewer) printView(v *boardView, out io.Writer, first bool) error {
+// printView prints one snapshot.
+func (t *Viewer) printView(v *view, out io.Writer, first bool) error {
 	if t.AsJSON {
 		return json.NewEncoder(out).Encode(v)
 	}
@@ -142,7 +93,7 @@ func (t *Viewer) printView(v *boardView, out io.Writer, first bool) error {
 		if t.Model != "" && (i >= len(v.Models) || v.Models[i].Model != t.Model) {
 			continue
 		}
-		p := panel{width: plainWidth, model: i, paint: unpainted}
+		p := layout{width: plainWidth, model: i, paint: unpainted}
 		lines := p.lines(v)
 		if shown > 0 {
 			lines = append([]string{""}, lines[1:]...)
@@ -151,22 +102,22 @@ func (t *Viewer) printView(v *boardView, out io.Writer, first bool) error {
 		shown++
 	}
 	if shown == 0 {
-		fmt.Fprintf(&b, "node %s: nothing heard of a model %q\n", v.Node, t.Model)
+		fmt.Fprintf(&b, "node %s: no message came from a model %q\n", v.Node, t.Model)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-// onlyNode finds the node of a broker that has only one.
+// onlyNode returns the node of a broker with a single one.
 func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 	var mu sync.Mutex
 	states := map[string]string{}
-	const most = 1000
+	const limit = 1000
 	p, err := broker.NewPublisher(ctx, cfg, 0, []string{cfg.BaseTopic + "/+/state"}, func(topic string, payload []byte, _ bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		name := strings.TrimSuffix(strings.TrimPrefix(topic, cfg.BaseTopic+"/"), "/state")
-		if len(states) < most && len(payload) > 0 {
+		if len(states) < limit && len(payload) > 0 {
 			states[terminal.Plain(name)] = terminal.Plain(string(payload))
 		}
 	}, func() {})
@@ -184,22 +135,12 @@ func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 		return names[0], nil
 	}
 	if len(names) == 0 {
-		return "", exit.With(exit.Broker, fmt.Errorf("no node has said on %s/+/state that it is there: name it with --node, its base topic with --base", cfg.BaseTopic))
+		return "", exit.With(exit.Broker, fmt.Errorf("no node has published its state on %s/+/state: name it with --node, its base topic with --base", cfg.BaseTopic))
 	}
 	for i, name := range names {
 		names[i] = name + " (" + states[name] + ")"
 	}
-	return "", exit.With(exit.Usage, fmt.Errorf("there are %d nodes: name one with --node: %s", len(names), strings.Join(names, ", ")))
-}
-
-const keptEvents = 40 // of the node
-
-// keepLast drops all but the last n, in place.
-func keepLast[T any](list []T, n int) []T {
-	if len(list) <= n {
-		return list
-	}
-	return append(list[:0], list[len(list)-n:]...)
+	return "", exit.With(exit.Usage, fmt.Errorf("the broker has %d nodes: name one with --node: %s", len(names), strings.Join(names, ", ")))
 }
 
 // every calls f at once and then at intervals, until ctx ends.

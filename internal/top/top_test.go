@@ -27,10 +27,10 @@ import (
 	"edge/stream/mqtt"
 )
 
-// heardBoard has heard a node with two models.
-func heardBoard(t testing.TB) *board {
+// receivedState returns the state of a node with two models.
+func receivedState(t testing.TB) *nodeState {
 	t.Helper()
-	b := newBoard("edge", "hall")
+	b := newNodeState("edge", "hall")
 	for _, m := range [][2]string{
 		{"state", "online"},
 		{"info", `{"v":1,"version":"v1.2.3","arch":"linux/arm64","started":"2026-11-20T20:00:00.000Z","control":true,"models":[{"name":"bearing","classes":["ok","worn"]},{"name":"pump","classes":[]}]}`},
@@ -46,16 +46,16 @@ func heardBoard(t testing.TB) *board {
 		{"event", `{"ts":"2026-11-20T20:00:01.000Z","event":"class_added","model":"bearing","detail":"worn"}`},
 		{"health", `{"status":"ok","received":500,"learned":120,"rejected":{"malformed":2,"duplicate":1},"dropped":{"in":1,"frozen":9},"queues":{"in":1,"out":2},"rss_bytes":30000000}`},
 	} {
-		b.hear("edge/hall/"+m[0], []byte(m[1]), false)
+		b.receive("edge/hall/"+m[0], []byte(m[1]), false)
 	}
 	return b
 }
 
-func TestBoardHears(t *testing.T) {
-	b := heardBoard(t)
-	v := b.look(true)
+func TestStateReceives(t *testing.T) {
+	b := receivedState(t)
+	v := b.snapshot(true)
 	if v.State != "online" || v.Version != "v1.2.3" || !v.Control || !v.Connected || len(v.Models) != 2 {
-		t.Fatalf("the board knows %+v", v)
+		t.Fatalf("the state is %+v", v)
 	}
 	m, empty := &v.Models[0], &v.Models[1]
 	if m.N != 120 || m.Error != 0.25 || m.Window.LogLoss != 0.4 || m.Pending != 7 || m.ECE != 0.03 || m.Confusion[1][0] != 20 || !m.Learning {
@@ -88,32 +88,32 @@ func TestBoardHears(t *testing.T) {
 	}
 }
 
-func TestBoardReadsCBOR(t *testing.T) {
-	b := newBoard("edge", "hall")
+func TestStateReadsCBOR(t *testing.T) {
+	b := newNodeState("edge", "hall")
 	payload, err := cbor.Marshal(map[string]any{"v": 1, "id": uint64(7), "seq": 3, "class": "ok", "confidence": 0.5, "probs": map[string]float64{"ok": 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.hear("edge/hall/bearing/prediction", payload, false)
-	s := b.look(true).Models[0].Samples
+	b.receive("edge/hall/bearing/prediction", payload, false)
+	s := b.snapshot(true).Models[0].Samples
 	if len(s) != 1 || s[0].idText() != "7" || s[0].Class != "ok" || s[0].Confidence != 0.5 {
 		t.Errorf("CBOR is read as %+v", s)
 	}
 }
 
-// A node that starts again counts from 1; a board that was far ahead follows.
-func TestBoardFollowsARestart(t *testing.T) {
-	b := newBoard("edge", "hall")
+// The state follows a node that starts again and counts from 1.
+func TestStateFollowsARestart(t *testing.T) {
+	b := newNodeState("edge", "hall")
 	predict := func(seq int, kind string) {
-		b.hear("edge/hall/bearing/"+kind, fmt.Appendf(nil, `{"seq":%d,"class":"ok","confidence":1,"probs":{"ok":1}}`, seq), false)
+		b.receive("edge/hall/bearing/"+kind, fmt.Appendf(nil, `{"seq":%d,"class":"ok","confidence":1,"probs":{"ok":1}}`, seq), false)
 	}
 	start := time.Unix(1000, 0)
 	predict(100, "prediction")
 	b.tick(start)
 	predict(140, "prediction")
-	predict(139, "latest") // late, and told already
+	predict(139, "latest") // late, and label already
 	b.tick(start.Add(2 * time.Second))
-	if m := b.look(true).Models[0]; m.Rate != 20 || len(m.Samples) != 2 {
+	if m := b.snapshot(true).Models[0]; m.Rate != 20 || len(m.Samples) != 2 {
 		t.Errorf("rate %v with %d samples, want 20 a second and 2", m.Rate, len(m.Samples))
 	}
 	predict(1, "prediction")
@@ -121,53 +121,53 @@ func TestBoardFollowsARestart(t *testing.T) {
 	b.tick(start.Add(3 * time.Second))
 	predict(5, "prediction")
 	b.tick(start.Add(4 * time.Second))
-	if m := b.look(true).Models[0]; m.Rate != 3 || len(m.Samples) != 3 || m.Samples[0].Seq != 5 {
+	if m := b.snapshot(true).Models[0]; m.Rate != 3 || len(m.Samples) != 3 || m.Samples[0].Seq != 5 {
 		t.Errorf("after a restart: rate %v, samples %+v", m.Rate, m.Samples)
 	}
 }
 
-// Whoever publishes below the node's topic can neither fill the memory nor
-// speak to the terminal.
-func TestBoardIsBounded(t *testing.T) {
-	b := newBoard("edge", "hall")
-	for i := range 10 * boardModels {
-		b.hear(fmt.Sprintf("edge/hall/m%d/metrics", i), []byte(`{"n":1}`), true)
+// A client that publishes below the node's topic can neither fill the memory nor send
+// control characters to the terminal.
+func TestStateIsBounded(t *testing.T) {
+	b := newNodeState("edge", "hall")
+	for i := range 10 * maxModels {
+		b.receive(fmt.Sprintf("edge/hall/m%d/metrics", i), []byte(`{"n":1}`), true)
 	}
 	long := strings.Repeat("x", 1<<16)
-	for i := range 2 * boardSamples {
-		b.hear("edge/hall/m0/prediction", fmt.Appendf(nil, `{"id":"%s","seq":%d,"class":"\u001b[31m%s","confidence":1}`, long, i+1, long), false)
-		b.hear("edge/hall/m0/metrics", fmt.Appendf(nil, `{"n":%d,"error":0.1,"log_loss":0.1,"window":{"n":1,"error":0.1,"log_loss":0.1}}`, i+1), false)
-		b.hear("edge/hall/event", []byte(`{"event":"`+long+`","detail":"\u001b]0;title\u0007"}`), false)
+	for i := range 2 * keptSamples {
+		b.receive("edge/hall/m0/prediction", fmt.Appendf(nil, `{"id":"%s","seq":%d,"class":"\u001b[31m%s","confidence":1}`, long, i+1, long), false)
+		b.receive("edge/hall/m0/metrics", fmt.Appendf(nil, `{"n":%d,"error":0.1,"log_loss":0.1,"window":{"n":1,"error":0.1,"log_loss":0.1}}`, i+1), false)
+		b.receive("edge/hall/event", []byte(`{"event":"`+long+`","detail":"\u001b]0;title\u0007"}`), false)
 	}
-	v := b.look(true)
-	if len(v.Models) != boardModels || len(v.Models[0].Samples) != boardSamples || len(v.Models[0].Course) > report.CoursePoints || len(v.Events) != keptEvents {
+	v := b.snapshot(true)
+	if len(v.Models) != maxModels || len(v.Models[0].Samples) != keptSamples || len(v.Models[0].Course) > report.CoursePoints || len(v.Events) != keptEvents {
 		t.Errorf("it remembers %d models, %d samples, %d points, %d events", len(v.Models), len(v.Models[0].Samples), len(v.Models[0].Course), len(v.Events))
 	}
-	for _, line := range append((&panel{width: 120, paint: unpainted}).lines(v), v.Models[0].Samples[0].idText(), v.Events[0].Event) {
+	for _, line := range append((&layout{width: 120, paint: unpainted}).lines(v), v.Models[0].Samples[0].idText(), v.Events[0].Event) {
 		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) || len(line) > 1024 {
-			t.Errorf("a line would speak to the terminal, or is too long: %.200q", line)
+			t.Errorf("a line has control characters, or is too long: %.200q", line)
 		}
 	}
-	b.hear("edge/hall/info", []byte(`{"models":[{"name":"m3"}]}`), true)
-	if v := b.look(true); len(v.Models) != 1 || v.Models[0].Model != "m3" {
+	b.receive("edge/hall/info", []byte(`{"models":[{"name":"m3"}]}`), true)
+	if v := b.snapshot(true); len(v.Models) != 1 || v.Models[0].Model != "m3" {
 		t.Errorf("after the node's info there are %d models, want m3 alone", len(v.Models))
 	}
 }
 
-func FuzzBoard(f *testing.F) {
+func FuzzState(f *testing.F) {
 	f.Add("bearing/metrics", []byte(`{"n":3,"classes":["a"],"confusion":[[1]],"window":{"n":2,"error":null,"log_loss":1e308}}`))
 	f.Add("bearing/prediction/d", []byte(`{"id":{"a":[]},"seq":1,"class":"ok","confidence":0.5,"probs":{"ok":0.5}}`))
 	f.Add("info", []byte(`{"models":[{"name":"bearing","classes":["a","b"]}]}`))
 	f.Add("health", []byte(`{"rejected":{"x":1}}`))
 	f.Add("x/prediction", []byte{0xa1, 0x63, 's', 'e', 'q', 0x01})
 	f.Fuzz(func(t *testing.T, topic string, payload []byte) {
-		b := heardBoard(t)
-		b.hear("edge/hall/"+topic, payload, false)
+		b := receivedState(t)
+		b.receive("edge/hall/"+topic, payload, false)
 		b.tick(time.Now())
-		v := b.look(true)
+		v := b.snapshot(true)
 		for i := range v.Models {
-			p := panel{width: 80, height: 24, model: i, paint: unpainted}
-			checkPanel(t, &p, p.lines(v))
+			p := layout{width: 80, height: 24, model: i, paint: unpainted}
+			checkLayout(t, &p, p.lines(v))
 		}
 		if _, err := json.Marshal(v); err != nil {
 			t.Errorf("the view of %q has no JSON: %v", payload, err)
@@ -175,8 +175,8 @@ func FuzzBoard(f *testing.F) {
 	})
 }
 
-// checkPanel fails unless lines fill the panel and no more.
-func checkPanel(t *testing.T, p *panel, lines []string) {
+// checkLayout fails unless lines fill the layout and no more.
+func checkLayout(t *testing.T, p *layout, lines []string) {
 	t.Helper()
 	if p.height > 0 && len(lines) != p.height {
 		t.Errorf("%d×%d: %d lines", p.width, p.height, len(lines))
@@ -188,21 +188,21 @@ func checkPanel(t *testing.T, p *panel, lines []string) {
 	}
 }
 
-func TestPanel(t *testing.T) {
-	v := heardBoard(t).look(true)
+func TestLayout(t *testing.T) {
+	v := receivedState(t).snapshot(true)
 	v.Models[0].Classes = []string{"ok", "磨耗した軸受け"} // wide characters
 	keys := []string{"note", "keys"}
 	for _, size := range [][2]int{{80, 24}, {40, 10}, {200, 60}, {80, 0}, {60, 6}} {
 		for i := range v.Models {
-			p := panel{width: size[0], height: size[1], model: i, selected: 8, last: keys, paint: unpainted}
+			p := layout{width: size[0], height: size[1], model: i, selected: 8, last: keys, paint: unpainted}
 			lines := p.lines(v)
-			checkPanel(t, &p, lines)
+			checkLayout(t, &p, lines)
 			if got := lines[len(lines)-2:]; !slices.Equal(got, keys) {
 				t.Errorf("%v: the last lines are %q", size, got)
 			}
 		}
 	}
-	p := panel{width: 100, height: 24, selected: 8, last: keys, paint: unpainted}
+	p := layout{width: 100, height: 24, selected: 8, last: keys, paint: unpainted}
 	text := strings.Join(p.lines(v), "\n")
 	for _, want := range []string{
 		"hall  online", "[bearing]  pump  no better than a baseline", "120 samples judged", "7 wait for a label", "error     0.250   last 100: 0.200",
@@ -210,13 +210,13 @@ func TestPanel(t *testing.T) {
 		"    70", "    10", "class_added bearing worn", "refused bearing malformed: not",
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the panel lacks %q:\n%s", want, text)
+			t.Errorf("the layout lacks %q:\n%s", want, text)
 		}
 	}
-	nothing := newBoard("edge", "hall").look(false)
+	nothing := newNodeState("edge", "hall").snapshot(false)
 	p.width = 120
-	if text := strings.Join(p.lines(nothing), "\n"); !strings.Contains(text, "no connection to the broker") || !strings.Contains(text, "nothing heard of its models yet") {
-		t.Errorf("an empty board says:\n%s", text)
+	if text := strings.Join(p.lines(nothing), "\n"); !strings.Contains(text, "no connection to the broker") || !strings.Contains(text, "no message of its models yet") {
+		t.Errorf("an empty state shows:\n%s", text)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestTop(t *testing.T) {
 		startDaemon(t, cfg)
 		replayUnlabelled(t, waveformFile(t, 40), cfg)
 
-		// It finds the node by itself, and shows what the retained topics hold.
+		// It finds the only node and shows the retained messages.
 		var v gjson.Result
 		out, err := topOnce(t, cfg.MQTT, Viewer{AsJSON: true}, func(out string) bool {
 			v = gjson.Parse(out)
@@ -263,22 +263,22 @@ func TestTop(t *testing.T) {
 			t.Errorf("top shows %s; the metrics are %s", out, metrics)
 		}
 
-		w := watching(t, b, node)
+		w := newClient(t, b, node)
 		model := v.Get("models.0.model").String()
-		sample := boardSample{ID: v.Get("models.0.samples.0.id").String(), Seq: 1}
+		sample := sampleView{ID: v.Get("models.0.samples.0.id").String(), Seq: 1}
 		if err := w.label(t.Context(), model, sample, "1"); err != nil {
 			t.Fatal(err)
 		}
 		if !brokertest.Eventually(func() bool {
-			v := w.look()
+			v := w.snapshot()
 			return len(v.Models) == 1 && v.Models[0].N == 1
 		}) {
-			t.Errorf("the label is not learnt: %+v", w.look())
+			t.Errorf("the label is not learnt: %+v", w.snapshot())
 		}
 		if err := w.learn(t.Context(), model, false); err != nil {
 			t.Fatal(err)
 		}
-		if !brokertest.Eventually(func() bool { return !w.look().Models[0].Learning }) {
+		if !brokertest.Eventually(func() bool { return !w.snapshot().Models[0].Learning }) {
 			t.Error("learning was not switched off")
 		}
 
@@ -289,8 +289,8 @@ func TestTop(t *testing.T) {
 		if out, err = topOnce(t, cfg.MQTT, Viewer{}, func(out string) bool { return !lacks(out) }); err != nil || lacks(out) {
 			t.Errorf("top --once: %v, want all of %q:\n%s", err, want, out)
 		}
-		absent := Viewer{Node: "nobody", Once: true, Interval: 200 * time.Millisecond}
-		if err := absent.Run(t.Context(), cfg.MQTT, strings.NewReader(""), io.Discard); err == nil || !strings.Contains(err.Error(), "nothing was heard of node nobody") {
+		absent := Viewer{Node: "absent", Once: true, Interval: 200 * time.Millisecond}
+		if err := absent.Run(t.Context(), cfg.MQTT, strings.NewReader(""), io.Discard); err == nil || !strings.Contains(err.Error(), "no message came from node absent") {
 			t.Errorf("top of an absent node: %v", err)
 		}
 	})
@@ -327,7 +327,7 @@ func replayUnlabelled(t *testing.T, path string, cfg *config.Config) {
 	}
 }
 
-// topOnce looks once, until the output is good; it looks longer each time.
+// topOnce runs top --once with longer intervals until the output is good.
 func topOnce(t *testing.T, mqtt mqtt.Config, v Viewer, good func(out string) bool) (string, error) {
 	t.Helper()
 	v.Once = true
@@ -340,14 +340,14 @@ func topOnce(t *testing.T, mqtt mqtt.Config, v Viewer, good func(out string) boo
 	}
 }
 
-// watching is what top hears and speaks by.
-func watching(t *testing.T, b *brokertest.Broker, node string) *watch {
+// newClient returns a connected client.
+func newClient(t *testing.T, b *brokertest.Broker, node string) *client {
 	t.Helper()
 	cfg := config.Default().MQTT
 	cfg.Servers = []string{b.URL()}
-	w := &watch{board: newBoard(cfg.BaseTopic, node)}
+	w := &client{state: newNodeState(cfg.BaseTopic, node)}
 	var err error
-	if w.publisher, err = broker.NewPublisher(t.Context(), cfg, 1, w.board.topics(), w.board.hear, func() {}); err != nil {
+	if w.publisher, err = broker.NewPublisher(t.Context(), cfg, 1, w.state.topics(), w.state.receive, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.publisher.Close)

@@ -6,15 +6,15 @@ import (
 	"edge/stream"
 )
 
-// Deployment is what a daemon serves under one configuration. It is not changed,
-// only replaced.
+// Deployment is the node and the models of a daemon under one configuration. A reload
+// replaces it whole.
 type Deployment struct {
 	Config *config.Config
 	Node   *stream.Node
 	Models []*Model // in the order of their names
 }
 
-// Model is one model of a Deployment. Others may share its loop.
+// Model is one model of a Deployment. Several models may share a loop.
 type Model struct {
 	Name   string
 	Config online.Config
@@ -22,7 +22,7 @@ type Model struct {
 	Loop   *online.Loop
 }
 
-// Model returns a model by its name, nil if there is none.
+// Model returns a model by its name, nil if it does not exist.
 func (d *Deployment) Model(name string) *Model {
 	for _, m := range d.Models {
 		if m.Name == name {

@@ -1,10 +1,17 @@
-// Package web serves a daemon over HTTP: the page, its API and event stream, the
-// metrics and the health checks.
+// Package web serves the page, the API, the metrics and the health checks of a
+// running daemon over HTTP.
 //
-// Monitor remembers recent samples, events and scores, from the hooks that the
-// daemon connects to the node; Server serves them. Deployment is the view of the
-// daemon that both have: configuration, node and models.
-//
-// Requests pass places.go (connections), guard.go (Host, password, turns) and then
-// the handlers: page.go, api.go, metrics.go, health.go.
+//   - Deployment is the daemon under one configuration: node, models and loops.
+//   - Monitor keeps the figures beside the deployment's own snapshots: the last
+//     samples and events, the course of the scores, durations, and the timelines of
+//     the devices (timelines.go). The daemon calls its On… methods.
+//   - Server routes requests (server.go) behind the checks of guard.go: host names
+//     (hosts.go), password (password.go), bounds of connections (listener.go),
+//     requests (concurrency.go) and event streams (viewers.go).
+//   - The API: its schema in api.go, filled in describe.go, followed in
+//     eventstream.go; POST of a label in label.go; checks in health.go.
+//   - The metrics: tables of families in metricfamilies.go, read by metrics.go and
+//     written in the text format of Prometheus by exposition.go.
+//   - The page: page.html, page.css and page.js, joined by page.go. It loads nothing
+//     from other servers.
 package web

@@ -17,8 +17,8 @@ type metric struct {
 	read       reader
 }
 
-// exposition is a page of metrics in the text format of Prometheus, version
-// 0.0.4. A library would bring thirty packages and 2 MB for it.
+// exposition is a page of metrics in the text format of Prometheus, version 0.0.4.
+// The client library would add thirty packages and 2 MB.
 type exposition struct {
 	families []*metric
 	lines    map[*metric][]byte
@@ -47,7 +47,7 @@ func (e *exposition) sendHistogram(m *metric, h *histogram, labels ...string) {
 	e.line(m, "_count", float64(n), labels, "")
 }
 
-// line adds a line; le is the upper end of a bucket, or "".
+// line adds a line; le is the upper bound of a bucket, or "".
 func (e *exposition) line(m *metric, suffix string, value float64, labels []string, le string) {
 	if len(labels) != len(m.labels) {
 		panic(fmt.Sprintf("%s has the labels %v, not %v", m.name, m.labels, labels))
@@ -78,12 +78,12 @@ func (e *exposition) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// metricValue is a value as Prometheus reads it: +Inf, -Inf and NaN among them.
+// metricValue writes a value in the format of Prometheus, with +Inf, -Inf and NaN.
 func metricValue(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // histogram counts observations in buckets. The caller locks it.
 type histogram struct {
-	bounds []float64 // upper ends, rising; a last bucket without end follows
+	bounds []float64 // upper bounds, rising; a last bucket without bound follows
 	counts []uint64
 	sum    float64
 }
@@ -93,7 +93,7 @@ func newHistogram(bounds []float64) *histogram {
 }
 
 func (h *histogram) observe(v float64) {
-	i, _ := slices.BinarySearch(h.bounds, v) // a bucket holds its upper end
+	i, _ := slices.BinarySearch(h.bounds, v) // a bucket includes its upper bound
 	h.counts[i]++
 	h.sum += v
 }

@@ -40,7 +40,7 @@ func TestExposition(t *testing.T) {
 	wantCounter.Add(12345678)
 	h := newHistogram(bounds)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, v := range append(bounds, 0, 3, math.Inf(1)) { // the ends of buckets belong to them
+	for _, v := range append(bounds, 0, 3, math.Inf(1)) { // buckets include their bounds
 		h.observe(v)
 		wantTimes.WithLabelValues("w").Observe(v)
 	}
@@ -62,7 +62,7 @@ func TestExposition(t *testing.T) {
 	for i, want := range strings.Split(answer.Body.String(), "\n") {
 		if line := strings.Split(got.String()+strings.Repeat("\n", i), "\n")[i]; line != want && !strings.HasPrefix(want, "g{") {
 			t.Errorf("line %d is %q, want %q", i+1, line, want)
-		} else if strings.HasPrefix(want, "g{") && !strings.Contains(got.String(), "\n"+want+"\n") { // in an order of its own
+		} else if strings.HasPrefix(want, "g{") && !strings.Contains(got.String(), "\n"+want+"\n") { // in any order
 			t.Errorf("there is no %q in\n%s", want, got.String())
 		}
 	}

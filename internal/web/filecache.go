@@ -8,46 +8,46 @@ import (
 	"time"
 )
 
-// lookAtFiles is how often the files of a fileCache are looked at, at most.
-const lookAtFiles = time.Second
+// checkInterval is the shortest time between two checks of a fileCache's files.
+const checkInterval = time.Second
 
-// fileCache is a value that is made of files, and made again when one of them
-// has changed. When that fails, the value before stays.
+// fileCache is a value that is loaded from files, and loaded again when one of them
+// has changed. If that fails, the former value stays.
 type fileCache[T any] struct {
-	name  string // of the configuration's key, for the log
+	name  string // key of the configuration, for the log
 	files []string
 	load  func() (T, error)
 	log   *slog.Logger
 
-	mu     sync.Mutex
-	value  T
-	made   bool
-	looked time.Time
-	seen   []fs.FileInfo // of the files when they were read; nil where there is none
+	mu      sync.Mutex
+	value   T
+	loaded  bool
+	checked time.Time
+	seen    []fs.FileInfo // of the files when they were loaded; nil for a missing file
 }
 
-// get returns the value; the error says why there is none yet.
+// get returns the value, or the error of the first load.
 func (c *fileCache[T]) get() (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if c.made && now.Sub(c.looked) < lookAtFiles {
+	if c.loaded && now.Sub(c.checked) < checkInterval {
 		return c.value, nil
 	}
-	c.looked = now
+	c.checked = now
 	seen := statAll(c.files)
-	if c.made && sameFiles(c.seen, seen) {
+	if c.loaded && sameFiles(c.seen, seen) {
 		return c.value, nil
 	}
 	value, err := c.load()
 	switch {
-	case err == nil && c.made:
+	case err == nil && c.loaded:
 		c.log.Info("read again", "key", c.name)
 		c.value = value
 	case err == nil:
-		c.value, c.made = value, true
-	case c.made:
-		c.log.Error("cannot be read again; what was read before is still used", "key", c.name, "error", err)
+		c.value, c.loaded = value, true
+	case c.loaded:
+		c.log.Error("cannot be read again; the former value stays in use", "key", c.name, "error", err)
 	default:
 		return value, err
 	}
@@ -55,7 +55,7 @@ func (c *fileCache[T]) get() (T, error) {
 	return c.value, nil
 }
 
-// statAll returns what is known of files; nil for one that is not there.
+// statAll returns the properties of files, nil for a missing file.
 func statAll(files []string) []fs.FileInfo {
 	seen := make([]fs.FileInfo, len(files))
 	for i, file := range files {

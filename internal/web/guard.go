@@ -12,44 +12,44 @@ import (
 	"time"
 )
 
-// placeKey is the key of a connection's place in the context of its requests.
-type placeKey struct{}
+// connKey is the key of a connection in the context of its requests.
+type connKey struct{}
 
-// withPlace is the ConnContext of a server that listens on places.
-func withPlace(ctx context.Context, c net.Conn) context.Context {
+// withConn is the ConnContext of a server on a boundedListener.
+func withConn(ctx context.Context, c net.Conn) context.Context {
 	if encrypted, ok := c.(*tls.Conn); ok {
 		c = encrypted.NetConn()
 	}
-	return context.WithValue(ctx, placeKey{}, c)
+	return context.WithValue(ctx, connKey{}, c)
 }
 
-// placeOf returns the place of a request's connection, nil if it has none.
-func placeOf(r *http.Request) *place {
-	c, _ := r.Context().Value(placeKey{}).(*place)
+// connOf returns the connection of a request, nil on another kind of listener.
+func connOf(r *http.Request) *boundedConn {
+	c, _ := r.Context().Value(connKey{}).(*boundedConn)
 	return c
 }
 
-// guard sets what holds for every request and its answer: it keeps the place of
-// the connection, its Host is a name of this machine, its body is bounded.
+// guard handles the rules of every request: its connection is not replaced meanwhile,
+// its Host is a name of this machine, and its body is bounded.
 func (w *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if c := placeOf(r); c != nil {
+		if c := connOf(r); c != nil {
 			defer c.serve()()
 		}
 		h := rw.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		body := &body{ReadCloser: http.MaxBytesReader(rw, r.Body, maxBody)}
+		body := &requestBody{ReadCloser: http.MaxBytesReader(rw, r.Body, maxBody)}
 		r.Body = body
 		if r.ContentLength != 0 {
 			defer func() {
-				if !body.ended { // else the server would wait for the rest of it
+				if !body.ended { // otherwise the server would wait for the rest
 					_ = http.NewResponseController(rw).SetReadDeadline(time.Now().Add(-time.Second))
 				}
 			}()
 		}
-		if !w.hosts.has(r.Host) && !(r.Host == "" && isProbe(r)) { // HTTP/1.0 has no Host, as some load balancers speak it
+		if !w.hosts.has(r.Host) && !(r.Host == "" && isProbe(r)) { // some load balancers use HTTP/1.0, which has no Host
 			w.monitor.http.refuse(refusedHost)
 			h.Set("Connection", "close")
 			refuseRequest(rw, http.StatusForbidden, fmt.Sprintf("%.100q is not a name of this machine: use its address, or add the name to http.hosts", r.Host))
@@ -59,13 +59,14 @@ func (w *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// body is that of a request.
-type body struct {
+// requestBody notes the end of a request's body.
+type requestBody struct {
 	io.ReadCloser
 	ended bool
 }
 
-func (b *body) Read(p []byte) (int, error) {
+// Read notes the end of the body.
+func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.ended = b.ended || err == io.EOF
 	return n, err
@@ -74,21 +75,21 @@ func (b *body) Read(p []byte) (int, error) {
 // isProbe reports whether a request asks for a health check.
 func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// probe serves a health check. Where there is a password, its details need it;
-// whether the check fails does not.
+// probe serves a health check. A configured password is required for the details, not
+// for the result.
 func (w *Server) probe(examine func() health) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		h := examine()
 		if a, _ := w.admit(r); a != admitted {
 			h.Checks = nil
 		}
-		rw.Header().Set("Connection", "close") // a client cannot ask for more than it reads
+		rw.Header().Set("Connection", "close") // a client that does not read cannot send further requests
 		reply(rw, h.code(), h)
-		_ = http.NewResponseController(rw).Flush() // while the connection keeps its place
+		_ = http.NewResponseController(rw).Flush() // while the connection cannot be replaced
 	}
 }
 
-// admit checks the password of a request and counts what is wrong with it.
+// admit checks the password of a request and counts refusals.
 func (w *Server) admit(r *http.Request) (a admission, wait time.Duration) {
 	a, wait = w.password.check(r)
 	switch {
@@ -102,7 +103,7 @@ func (w *Server) admit(r *http.Request) (a admission, wait time.Duration) {
 	return a, wait
 }
 
-// authorised serves requests that bring the password, if there is one.
+// authorised serves requests with the password, if one is configured.
 func (w *Server) authorised(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		switch a, wait := w.admit(r); a {
@@ -118,20 +119,20 @@ func (w *Server) authorised(next http.Handler) http.Handler {
 	})
 }
 
-// inTurn serves a request if there is a turn for it.
-func (w *Server) inTurn(t *turns, reason string, next http.HandlerFunc) http.HandlerFunc {
+// limited serves a request within the bounds of t.
+func (w *Server) limited(t *concurrency, reason string, next http.HandlerFunc) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		giveBack, ok := t.take(sourceOf(r.RemoteAddr))
+		release, ok := t.acquire(sourceOf(r.RemoteAddr))
 		if !ok {
 			w.busy(rw, reason, time.Second, "too many requests at a time")
 			return
 		}
-		defer giveBack()
+		defer release()
 		next(rw, r)
 	}
 }
 
-// busy refuses a request that may be granted later.
+// busy refuses a request that may succeed later.
 func (w *Server) busy(rw http.ResponseWriter, reason string, wait time.Duration, why string) {
 	w.monitor.http.refuse(reason)
 	retryAfter(rw, wait)

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	AliveWithin = 20 * time.Second // silence of a loop that learns; a step or a checkpoint is much shorter
-	storeWithin = 10 * time.Second // age of what is known about the store
+	AliveWithin = 20 * time.Second // silence of a learning loop; a step or a checkpoint is much shorter
+	storeWithin = 10 * time.Second // age of the newest sample of the store
 )
 
-// Check is one condition, in words.
+// Check is one condition and its description.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -26,7 +26,7 @@ type Check struct {
 // health is the answer to /healthz and /readyz.
 type health struct {
 	Status string  `json:"status"`           // ok or failing
-	Checks []Check `json:"checks,omitempty"` // not for those who have to give a password and do not
+	Checks []Check `json:"checks,omitempty"` // empty without a required password
 }
 
 // healthOf is failing if one of the checks is.
@@ -47,10 +47,10 @@ func (h health) code() int {
 	return http.StatusOK
 }
 
-// Alive reports whether the loop of every model has given a sign of life lately.
+// Alive checks that the loop of every model has shown activity recently.
 func (m *Monitor) Alive(within time.Duration) []Check {
 	var checks []Check
-	for _, served := range m.now().Models {
+	for _, served := range m.deployment().Models {
 		silence := served.Loop.Silence()
 		checks = append(checks, Check{
 			"model " + served.Name, silence < within,
@@ -60,9 +60,9 @@ func (m *Monitor) Alive(within time.Duration) []Check {
 	return checks
 }
 
-// ready reports whether what arrives is answered, and what it teaches kept.
+// ready checks that messages arrive and are answered, and labels are stored.
 func (m *Monitor) ready() []Check {
-	s := m.now().Node.Stats()
+	s := m.deployment().Node.Stats()
 	broker := Check{"broker", s.Connected, "connected"}
 	if !s.Connected {
 		broker.Detail = "not connected: " + cmp.Or(s.Failure, "not tried yet")
@@ -89,7 +89,7 @@ func (m *Monitor) storeReady(s *stream.Stats) Check {
 	case s.Degraded:
 		return Check{"store", false, "the journal cannot be written; nothing is learnt or acknowledged until it can: " + s.CommitError}
 	case st == nil:
-		return Check{"store", false, "not looked at yet"}
+		return Check{"store", false, "not read yet"}
 	case st.err != nil:
 		return Check{"store", false, st.err.Error()}
 	}

@@ -33,7 +33,7 @@ func TestHealthChecks(t *testing.T) {
 		ok       bool
 		detail   string
 	}{
-		"unknown":    {nil, false, false, "not looked at yet"},
+		"unknown":    {nil, false, false, "not read yet"},
 		"fine":       {&storeSample{at: time.Now()}, false, true, "writable"},
 		"degraded":   {&storeSample{at: time.Now()}, true, false, "nothing is learnt"},
 		"unreadable": {&storeSample{at: time.Now(), err: io.ErrUnexpectedEOF}, false, false, "unexpected EOF"},

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// Why the web server refused something: a value of a metric's label.
+// Reasons for refusals, the values of a metric's label.
 const (
-	refusedPlace    = "connections" // a connection was closed for a new one
-	refusedBusy     = "requests"    // too many at a time
-	refusedViewer   = "viewers"     // too many of them
-	refusedScrape   = "scrapes"     // too many readers of the metrics
-	refusedHost     = "host"        // a name that is not this machine's
-	refusedNone     = "no_password"
-	refusedPassword = "wrong_password"
-	refusedAttempt  = "attempts" // too many wrong passwords before
+	refusedConnection = "connections" // a connection was replaced by a new one
+	refusedBusy       = "requests"    // too many in progress
+	refusedViewer     = "viewers"     // too many event streams
+	refusedScrape     = "scrapes"     // too many concurrent scrapes
+	refusedHost       = "host"        // the Host header names another machine
+	refusedNone       = "no_password"
+	refusedPassword   = "wrong_password"
+	refusedAttempt    = "attempts" // too many wrong passwords before
 )
 
-// httpStats counts what a web server does. It outlives the server, which a
-// reload replaces.
+// httpStats counts connections and refusals of a web server. It outlives the server,
+// which a reload replaces.
 type httpStats struct {
 	mu      sync.Mutex
 	open    int               // connections
@@ -27,7 +27,7 @@ type httpStats struct {
 
 func newHTTPStats() *httpStats {
 	s := &httpStats{refused: map[string]uint64{}}
-	for _, reason := range []string{refusedPlace, refusedBusy, refusedViewer, refusedScrape, refusedHost, refusedNone, refusedPassword, refusedAttempt} {
+	for _, reason := range []string{refusedConnection, refusedBusy, refusedViewer, refusedScrape, refusedHost, refusedNone, refusedPassword, refusedAttempt} {
 		s.refused[reason] = 0
 	}
 	return s
@@ -45,6 +45,7 @@ func (s *httpStats) refuse(reason string) {
 	s.refused[reason]++
 }
 
+// snapshot returns the open connections and the refusals by reason.
 func (s *httpStats) snapshot() (open int, refused map[string]uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,7 +52,7 @@ type modelScrape struct {
 
 // collect reads the state of the daemon once and every family from that state.
 func (c *collector) collect() *exposition {
-	d := c.monitor.now()
+	d := c.monitor.deployment()
 	s := &scrape{monitor: c.monitor, node: d.Node.Stats(), observed: c.monitor.observations(), now: time.Now()}
 	for _, m := range d.Models {
 		s.models = append(s.models, modelScrape{m, s.node.Models[m.Name], m.Loop.Status(), m.Loop.Posterior()})

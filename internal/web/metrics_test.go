@@ -14,7 +14,7 @@ import (
 	"edge/configs"
 )
 
-// A class that is not valid text does not take the metrics away.
+// A class that is not valid UTF-8 does not break the metrics.
 func TestMetricLabel(t *testing.T) {
 	for class, want := range map[string]string{"ok": "ok", "größer": "größer", "\xff\xfe": `"\xff\xfe"`} {
 		if got := metricLabel(class); got != want {

@@ -18,25 +18,25 @@ import (
 	"edge/stream"
 )
 
-const lookAtStore = time.Second
+const storeInterval = time.Second // between two reads of the store's figures
 
-const keptSamples = 24 // of each model, to be looked at
+const keptSamples = 24 // of each model, for display
 
 const keptEvents = 40 // of the node
 
-const courseMinStep = 1 // seconds between two of them, before any went
+const courseMinStep = 1 // seconds between two points, before any was dropped
 
-// Monitor remembers what the page, the metrics and the health checks say of a
-// running daemon beyond the snapshots that its parts offer: the last samples
-// and events, the course of the scores, how long things took. Its methods may
-// be called from any goroutine and do not wait for the disk or for learning.
+// Monitor keeps the figures of a running daemon that the page, the metrics and the
+// health checks need beside the snapshots of its parts: the last samples and events,
+// the course of the scores, and durations. Any goroutine may call its methods; they
+// do not wait for the disk or for learning.
 type Monitor struct {
 	started time.Time
 	Build   process.Version
 	http    *httpStats
 
-	at    atomic.Pointer[Deployment]
-	store atomic.Pointer[storeSample]
+	current atomic.Pointer[Deployment]
+	store   atomic.Pointer[storeSample]
 
 	mu         sync.Mutex
 	recent     map[string]*recent // by model
@@ -44,35 +44,35 @@ type Monitor struct {
 	commitTime *histogram
 }
 
-// storeSample is how the store was at a moment.
+// storeSample is the state of the store at one time.
 type storeSample struct {
 	persist.Stats
 	at  time.Time
-	err error // why it cannot be read or written
+	err error // reason why it cannot be read or written
 }
 
-// recent is what a monitor remembers of one model.
+// recent is the history of one model.
 type recent struct {
-	samples []sample // latest last
-	present present
-	course  []report.CoursePoint
-	skip    int // looks between two points of the course
-	skipped int
+	samples   []sample // latest last
+	timelines timelines
+	course    []report.CoursePoint
+	skip      int // traces between two points of the course
+	skipped   int
 
-	predicted              map[string]uint64 // by the most probable class; "" while none is known
+	predicted              map[string]uint64 // by the most probable class; "" while no class is known
 	predictTime, learnTime *histogram
 }
 
-// sample is a prediction and when it was made. Its label is there once it is
-// known, whichever way it came.
+// sample is a prediction, its time, and its label once that is known, from any
+// source.
 type sample struct {
 	*stream.Prediction
 	at    time.Time
 	label string
 }
 
-// NewMonitor returns the monitor of a daemon, which lets it follow a deployment
-// before anything runs.
+// NewMonitor returns the monitor of a daemon. The daemon calls Follow before anything
+// runs.
 func NewMonitor() *Monitor {
 	return &Monitor{started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
 }
@@ -83,11 +83,11 @@ var (
 	slowTimes = []float64{500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 0.1, 0.25, 0.5, 1, 2.5, 10}
 )
 
-// now returns the deployment that it follows.
-func (m *Monitor) now() *Deployment { return m.at.Load() }
+// deployment returns the present deployment.
+func (m *Monitor) deployment() *Deployment { return m.current.Load() }
 
-// Follow takes a deployment for the present one. What is remembered of a model
-// that has gone is kept: it may come back.
+// Follow replaces the present deployment. The history of a removed model is kept,
+// because another deployment may have the model again.
 func (m *Monitor) Follow(p *Deployment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,10 +98,10 @@ func (m *Monitor) Follow(p *Deployment) {
 			}
 		}
 	}
-	m.at.Store(p)
+	m.current.Store(p)
 }
 
-// OnPrediction is the node's hook.
+// OnPrediction records a prediction of the node.
 func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	class := ""
 	if p.Class >= 0 {
@@ -114,31 +114,31 @@ func (m *Monitor) OnPrediction(p *stream.Prediction) {
 	r.predictTime.observe(p.Latency.Seconds())
 	var kept *stream.Prediction
 	if len(r.samples) == keptSamples {
-		kept = r.samples[0].Prediction // whose turn to go it is
+		kept = r.samples[0].Prediction // the oldest, which is dropped
 	} else {
 		kept = new(stream.Prediction)
 	}
 	p.CopyTo(kept)
 	now := time.Now()
 	r.samples = append(keepLast(r.samples, keptSamples-1), sample{kept, now, p.Label})
-	r.present.add(p.Device, class, kept, now)
+	r.timelines.add(p.Device, class, kept, now)
 }
 
-// OnLearnt is the hook of the loops.
+// OnLearnt records the duration of a learning step of a loop.
 func (m *Monitor) OnLearnt(model string, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recent[model].learnTime.observe(took.Seconds())
 }
 
-// OnCommit is the hook of the journal.
+// OnCommit records the duration of a commit.
 func (m *Monitor) OnCommit(took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.commitTime.observe(took.Seconds())
 }
 
-// OnEvent is the node's other hook.
+// OnEvent records an event of the node.
 func (m *Monitor) OnEvent(e stream.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,7 +153,7 @@ func keepLast[T any](list []T, n int) []T {
 	return append(list[:0], list[len(list)-n:]...)
 }
 
-// newest returns the newest sample of a model.
+// newest returns the sequence number of a model's newest sample.
 func (m *Monitor) newest(model string) (seq uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +163,7 @@ func (m *Monitor) newest(model string) (seq uint64, ok bool) {
 	return 0, false
 }
 
-// Labelled remembers the label of a sample. It is the node's hook, too.
+// Labelled records the label of a sample, from the node or from the page.
 func (m *Monitor) Labelled(model string, seq uint64, label string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,8 +179,8 @@ func (m *Monitor) Labelled(model string, seq uint64, label string) {
 	}
 }
 
-// remembered returns copies of what is remembered of a model.
-func (m *Monitor) remembered(model string) (samples []sample, course []report.CoursePoint) {
+// history returns copies of the last samples and the course of a model.
+func (m *Monitor) history(model string) (samples []sample, course []report.CoursePoint) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]
@@ -193,11 +193,11 @@ func (m *Monitor) remembered(model string) (samples []sample, course []report.Co
 	return samples, slices.Clone(r.course)
 }
 
-// devices returns what the devices of a model are doing.
-func (m *Monitor) devices(model string) presentView {
+// devices returns the timelines of a model's devices.
+func (m *Monitor) devices(model string) timelinesView {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.recent[model].present.view(time.Now())
+	return m.recent[model].timelines.view(time.Now())
 }
 
 // observations are copies of the counts and times that a monitor has observed.
@@ -224,30 +224,30 @@ func (m *Monitor) observations() observations {
 	return o
 }
 
-func (m *Monitor) lastEvents() []stream.Event {
+func (m *Monitor) recentEvents() []stream.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.events)
 }
 
-// Run follows the store and the scores until ctx ends. A disk that does not
-// answer holds up nothing else: the sample of the store grows old.
+// Run samples the store and the scores until ctx ends. A disk that does not answer
+// delays only the samples of the store.
 func (m *Monitor) Run(ctx context.Context, store *persist.Store, path string) {
-	var looks sync.WaitGroup
-	defer looks.Wait()
-	looks.Go(func() {
+	var tracing sync.WaitGroup
+	defer tracing.Wait()
+	tracing.Go(func() {
 		every(ctx, time.Second, func() {
-			for _, served := range m.now().Models {
+			for _, served := range m.deployment().Models {
 				m.trace(served.Name, &served.Loop.Status().Scores)
 			}
 		})
 	})
-	every(ctx, lookAtStore, func() {
+	every(ctx, storeInterval, func() {
 		s := storeSample{}
 		if s.Stats, s.err = store.Stats(); s.err == nil {
 			s.err = process.Writable(path)
 		} else {
-			m.now().Node.CheckJournal()
+			m.deployment().Node.CheckJournal()
 		}
 		s.at = time.Now()
 		m.store.Store(&s)
@@ -268,7 +268,7 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// trace adds a point to the course of a model's scores, if there is news.
+// trace adds a point to the course of a model's scores if they have changed.
 func (m *Monitor) trace(model string, s *score.Scores) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -296,7 +296,7 @@ type TimedJournal struct {
 	Took func(time.Duration)
 }
 
-// Commit is that of the journal.
+// Commit calls the journal's Commit and reports the duration of a success to Took.
 func (j TimedJournal) Commit(c *online.Commit) error {
 	began := time.Now()
 	err := j.Journal.Commit(c)
@@ -306,7 +306,8 @@ func (j TimedJournal) Commit(c *online.Commit) error {
 	return err
 }
 
-// HealthOfStore is what the store adds to the health that the node publishes.
+// HealthOfStore returns the figures of the store for the health that the node
+// publishes.
 func (m *Monitor) HealthOfStore() map[string]any {
 	st := m.store.Load()
 	if st == nil || st.err != nil {
@@ -315,9 +316,9 @@ func (m *Monitor) HealthOfStore() map[string]any {
 	return map[string]any{"store_bytes": st.FileBytes, "store_written_bytes": st.WrittenBytes}
 }
 
-// Words is how the daemon is, on one line.
-func (m *Monitor) Words() string {
-	s := m.now().Node.Stats()
+// Summary describes the state of the daemon on one line.
+func (m *Monitor) Summary() string {
+	s := m.deployment().Node.Stats()
 	b := strings.Builder{}
 	switch {
 	case !s.Connected:
@@ -327,7 +328,7 @@ func (m *Monitor) Words() string {
 	default:
 		b.WriteString("connected")
 	}
-	for _, served := range m.now().Models {
+	for _, served := range m.deployment().Models {
 		sc := served.Loop.Status().Scores
 		fmt.Fprintf(&b, "; %s: %d samples", served.Name, sc.N)
 		if sc.N > 0 {
@@ -337,6 +338,5 @@ func (m *Monitor) Words() string {
 	return b.String()
 }
 
-// Connections returns the open connections to the page and the requests that were
-// refused, by the reason.
+// Connections returns the open connections to the page and the refusals by reason.
 func (m *Monitor) Connections() (open int, refused map[string]uint64) { return m.http.snapshot() }

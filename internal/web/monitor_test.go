@@ -8,7 +8,7 @@ import (
 	"edge/online/score"
 )
 
-// A course of any length fits, and keeps its ends.
+// A course of any length keeps its ends and a bounded number of points.
 func TestCourseIsBounded(t *testing.T) {
 	cfg := config.Default()
 	cfg.Models["m"] = config.DefaultModel()
@@ -16,9 +16,9 @@ func TestCourseIsBounded(t *testing.T) {
 	m.Follow(&Deployment{Config: &cfg})
 	for n := range 10000 {
 		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}})
-		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}}) // no news
+		m.trace("m", &score.Scores{Figures: score.Figures{N: uint64(n), Error: 0.5}}) // unchanged
 	}
-	_, course := m.remembered("m")
+	_, course := m.history("m")
 	if len(course) >= report.CoursePoints || len(course) < report.CoursePoints/4 {
 		t.Errorf("%d points", len(course))
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// The page that shows a running daemon.
+// The parts of the page that shows a running daemon.
 var (
 	//go:embed page.html
 	pageBody string
@@ -20,14 +20,14 @@ var (
 	pageProgram string
 )
 
-// page is all of it in one file.
+// page returns the page as one file.
 var page = sync.OnceValue(func() string {
 	styled := strings.Replace(pageBody, "<style></style>", "<style>\n"+pageStyle+"</style>", 1)
 	return strings.Replace(styled, "<script></script>", "<script>\n"+pageProgram+"</script>", 1)
 })
 
-// pagePolicy lets a browser run what is in the page, ask the server that it
-// came from, and nothing else.
+// pagePolicy lets a browser run the page's own program and style, connect to the
+// server of the page, and nothing else.
 var pagePolicy = sync.OnceValue(func() string {
 	hash := func(tag string) string {
 		_, rest, _ := strings.Cut(page(), "<"+tag+">")

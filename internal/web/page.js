@@ -36,7 +36,7 @@ function span(seconds) {
   return `${(seconds / 86400).toFixed(1)} days`;
 }
 
-// ticks are round numbers from 0 or lo to hi, about n of them.
+// ticks returns round numbers from 0 or lo to hi, about n of them.
 function ticks(lo, hi, n) {
   const raw = (hi - lo) / n || 1, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(f => f * power).find(s => s >= raw);
@@ -45,7 +45,7 @@ function ticks(lo, hi, n) {
   return all;
 }
 
-// moments are round times from lo to hi, about n of them, and how to write them.
+// moments returns about n round times from lo to hi, and a function that writes them.
 function moments(lo, hi, n) {
   const s = 1e3, min = 60 * s, h = 60 * min, day = 24 * h;
   const steps = [s, 2 * s, 5 * s, 10 * s, 15 * s, 30 * s, min, 2 * min, 5 * min, 10 * min, 15 * min, 30 * min, h, 2 * h, 3 * h, 6 * h, 12 * h, day, 2 * day, 7 * day];
@@ -55,7 +55,7 @@ function moments(lo, hi, n) {
   return {at, text: t => step >= day ? new Date(t).toLocaleDateString([], {day: "numeric", month: "short"}) : clock(t, step < min)};
 }
 
-// frame begins a plot that is as wide as its place, with axes, and returns the scales.
+// frame begins a plot with axes, as wide as its element, and returns the scales.
 function frame(id, title, height, [x0, x1], [y0, y1], xTicks, yTicks, xText, yText, xName, xTime) {
   const place = $(id), width = Math.max(place.clientWidth, 200);
   const left = 42, right = 10, top = 8, bottom = (xName ? 36 : 22) + (xTime ? 14 : 0);
@@ -83,7 +83,7 @@ function frame(id, title, height, [x0, x1], [y0, y1], xTicks, yTicks, xText, yTe
 function plotCourse(id, name, course, first, second, yText) {
   const values = course.flatMap(p => [p[first], p[second]]);
   const hi = Math.max(...values, .01) * 1.08, n = course.map(p => p.n), last = course.at(-1);
-  const title = last ? `${name} over ${whole(last.n)} samples: ${yText(last[first])} over the last ones, ${yText(last[second])} over all` : `${name}: nothing judged yet`;
+  const title = last ? `${name} over ${whole(last.n)} samples: ${yText(last[first])} over the last samples, ${yText(last[second])} over all` : `${name}: nothing judged yet`;
   const lo = course.length > 1 ? n[0] : 0, end = course.length ? n.at(-1) : 100;
   const when = course.map(p => +new Date(p.ts)), close = when.at(-1) - when[0] < 6e5;
   const time = v => {
@@ -119,15 +119,15 @@ const hueOf = c => model.classes.includes(c) ? colour(model.classes.indexOf(c)) 
 const nameOf = c => c || "no class known yet";
 const ago = t => Math.max(0, Date.now() - new Date(t)) / 1e3;
 
-// dot is the mark of a class's colour.
+// dot returns a mark in the colour of a class.
 function dot(c) {
   const mark = make("i");
   mark.style.background = hueOf(c);
   return mark;
 }
 
-// showPresent shows what the model is for: the class of each device, since when,
-// how sure, and the classes before.
+// showPresent shows the class of each device, its time and probability, and the
+// classes before.
 function showPresent() {
   const {others, at_least, from} = model.present, alone = model.present.devices.length === 1;
   const devices = model.present.devices.toSorted((a, b) => a.device.localeCompare(b.device, undefined, {numeric: true})); // no row jumps
@@ -139,7 +139,7 @@ function showPresent() {
   else $("devices").removeAttribute("tabindex");
   $("devices").replaceChildren(...devices.map(d => {
     const sure = d.class ? `${percent(d.confidence)} sure` : "";
-    const since = !d.class ? "Label a first sample below, and there is a class to learn." : ago(d.since) < 2 ? "just now" : `for ${span(ago(d.since))}, since ${clock(d.since)}`;
+    const since = !d.class ? "Label a first sample below to add a class." : ago(d.since) < 2 ? "just now" : `for ${span(ago(d.since))}, since ${clock(d.since)}`;
     const quiet = ago(d.ts) > 60 ? `last sample ${span(ago(d.ts))} ago` : "";
     const lately = d.timeline.length && Object.keys(d.timeline.at(-1).shares).length > 1 ? `lately ${inWords(d.timeline.at(-1).shares)}` : "";
     const doubts = [d.abstain ? "the model abstains" : "", d.class && d.novelty > .9 ? "unlike anything learnt" : ""].filter(Boolean);
@@ -168,8 +168,8 @@ function showPresent() {
 const shares = s => Object.entries(s).sort((a, b) => model.classes.indexOf(a[0]) - model.classes.indexOf(b[0]));
 const inWords = s => shares(s).sort((a, b) => b[1] - a[1]).map(([c, v]) => v === 1 ? nameOf(c) : `${nameOf(c)} ${percent(v)}`).join(", ");
 
-// lane draws the timeline of a device: where several classes follow each other
-// within a piece of it, their shares above each other.
+// lane draws the timeline of a device. The shares of several classes within a piece
+// stand above each other.
 function lane(d, lo, hi, height) {
   const last = d.timeline.slice(-3).map(b => `from ${clock(b.ts)} ${inWords(b.shares)}`).join("; ");
   const svg = draw("svg", {viewBox: `0 0 1000 ${height}`, height, preserveAspectRatio: "none", role: "img", class: "lane", "aria-label": `Classes${d.device ? ` of ${d.device}` : ""}: ${last}`});
@@ -235,7 +235,7 @@ function showRelevance(m) {
   }));
 }
 
-// measure follows the rate of predictions; without news it falls to 0.
+// measure computes the rate of predictions, which falls to 0 without new ones.
 function measure() {
   const now = performance.now(), m = model;
   if (!rateOf || rateOf.model !== m.model) {
@@ -248,7 +248,7 @@ function measure() {
   }
 }
 
-// showBaselines says whether the model earns its place against rules that know no features.
+// showBaselines compares the model with rules that use no features.
 function showBaselines(w) {
   const names = {class_prior: "the class frequencies", last_label: "“same as last label”"};
   const all = Object.entries(w.baselines).map(([k, b]) => ({name: names[k], error: b.error, loss: b.log_loss}));
@@ -258,11 +258,11 @@ function showBaselines(w) {
   set("baselines", `${w.beats_baselines ? "Beats the baselines" : `Does not beat ${better.join(" or ")}`} over the last ${whole(w.n)}: ${percent(w.error, 1)} wrong with log loss ${digits(w.log_loss)}, against ${figures}.`);
 }
 
-// showDoubts says what a person should know before relying on the answers.
-function showDoubts(m) {
-  const drift = {warning: "The stream may be changing.", drift: "The stream has changed: answers may be worse for a while."}[m.drift];
+// showWarnings shows drift, coverage and abstention.
+function showWarnings(m) {
+  const drift = {warning: "The stream may be changing.", drift: "The stream has changed: predictions may be worse for a while."}[m.drift];
   const s = m.window_scores.sets, a = m.window_scores.abstention;
-  set("doubts", [drift, s && `Prediction sets hold the label in ${percent(s.coverage)}, with ${digits(s.size, 2)} classes on average.`,
+  set("warnings", [drift, s && `Prediction sets hold the label in ${percent(s.coverage)}, with ${digits(s.size, 2)} classes on average.`,
     a && `Abstains from ${percent(1 - a.kept)}; ${percent(a.error, 1)} of the others are wrong.`].filter(Boolean).join(" "));
 }
 
@@ -272,7 +272,7 @@ function showModel() {
   set("n", whole(m.n));
   set("error", percent(m.error, 1)); set("window-error", percent(m.window.error, 1));
   set("loss", digits(m.log_loss)); set("window-loss", digits(m.window.log_loss));
-  showBaselines(m.window_scores); showDoubts(m);
+  showBaselines(m.window_scores); showWarnings(m);
   set("ece", percent(m.ece, 1)); set("pending", whole(m.pending));
   for (const e of document.querySelectorAll(".window")) e.textContent = m.window.n || 500;
   set("stage", !m.learning ? "learning is switched off" : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
@@ -302,11 +302,11 @@ function showNode() {
   if (last) $("models").value = last;
   const up = (Date.now() - new Date(v.started)) / 1e3, facts = [];
   if (v.store) {
-    facts.push(["State file", bytes(v.store.bytes)], ["of it free", bytes(v.store.free_bytes)], ["Written since the start", bytes(v.store.written_bytes)]);
+    facts.push(["State file", bytes(v.store.bytes)], ["Free in the file", bytes(v.store.free_bytes)], ["Written since the start", bytes(v.store.written_bytes)]);
     if (up > 60) facts.push(["At this rate, a day", bytes(v.store.written_bytes / up * 86400)]);
     facts.push(["Commits", whole(v.store.transactions)]);
   }
-  if (model) facts.push(["Checkpoint", model.state_bytes ? bytes(model.state_bytes) : "none yet"], ["Samples in the model", whole(model.version)], ["Steps, of them taken back", `${whole(model.steps)}, ${whole(model.rollbacks)}`]);
+  if (model) facts.push(["Checkpoint", model.state_bytes ? bytes(model.state_bytes) : "none yet"], ["Samples in the model", whole(model.version)], ["Steps, rolled back", `${whole(model.steps)}, ${whole(model.rollbacks)}`]);
   facts.push(["Messages", whole(v.received)], ["Refused", whole(Object.values(v.rejected).reduce((a, b) => a + b, 0))], ["Dropped", whole(v.dropped)],
     ["Last message", v.last_message ? `${span(Math.max(0, Date.now() - new Date(v.last_message)) / 1e3)} ago` : "none yet"], ["Running for", span(up)]);
   $("facts").replaceChildren(...facts.flatMap(([k, t]) => [make("dt", {}, k), make("dd", {}, t)]));
@@ -316,12 +316,12 @@ function showNode() {
   $("closed").hidden = v.control;
 }
 
-const keptFor = 45e3; // that a sample is on offer before a newer one takes its place
+const keptFor = 45e3; // milliseconds before a newer sample replaces the offered one
 const title = s => `Sample ${s.id || "#" + s.seq}${s.device ? ` of ${s.device}` : ""}, ${clock(s.ts)}`;
-const reasons = {margin: "two classes are close", entropy: "several classes are close", bald: "its label would tell much", random: "chosen at random"};
+const reasons = {margin: "two classes are close", entropy: "several classes are close", bald: "its label would be informative", random: "chosen at random"};
 
-// choose decides which sample is on offer: one that the model asks about, or else
-// the newest that waits. It stays until it is answered, while a person is at it.
+// choose selects the offered sample: one that the model queries, or else the newest
+// without a label. While the form is in use the sample stays until it is answered.
 function choose() {
   const waiting = [...model.queries.open, ...model.samples.filter(s => s.waits)].filter(s => !skipped.has(s.seq));
   const now = Date.now(), held = $("teach").matches(":hover, :focus-within");
@@ -339,7 +339,7 @@ function showOffer() {
   choose();
   if (!model.learning) offered = undefined;
   const s = offered, more = model.queries.open.filter(q => !skipped.has(q.seq) && (!s || q.seq !== s.seq)).length;
-  const guess = s && (s.class ? `The model says ${s.class}, ${percent(s.confidence)} sure.` : "The model knows no class yet.");
+  const guess = s && (s.class ? `The model predicts ${s.class}, ${percent(s.confidence)} sure.` : "The model knows no class yet.");
   const asks = s && s.reason ? ` It asks: ${reasons[s.reason] || s.reason}.` : "";
   set("offer", !model.learning ? "Learning is switched off." : s ? `${title(s)}. ${guess}${asks}${more ? ` ${whole(more)} more to answer.` : ""}` : "No sample waits for a label.");
   $("offer").className = s ? "" : "none";
@@ -357,14 +357,14 @@ function showOffer() {
   for (const b of document.querySelectorAll("#choices button, #new button, #skip")) b.disabled = !s;
 }
 
-// showValues shows the values of a sample beside what is usual: the mean and two
-// standard deviations to either side.
+// showValues shows the values of a sample with their usual range: the mean and two
+// standard deviations on either side.
 function showValues(values) {
   const text = JSON.stringify(values);
   if ($("values").dataset.shown === text) return;
   $("values").dataset.shown = text;
   if (!values.length) return $("values").replaceChildren();
-  const note = make("p", {class: "soft"}, values[0].low === null ? "Its values:" : `Its values${model.features > values.length ? `, the ${values.length} of ${model.features} that are furthest from usual` : ""}; the band is what is usual:`);
+  const note = make("p", {class: "soft"}, values[0].low === null ? "Its values:" : `Its values${model.features > values.length ? `, the ${values.length} of ${model.features} that are furthest from usual` : ""}; the band is the usual range:`);
   $("values").replaceChildren(note, make("ul", {class: values[0].low === null ? "values plain" : "values"}, ...values.map(v => {
     const known = v.value !== null, z = known ? (v.value - (v.low + v.high) / 2) / ((v.high - v.low) / 4 || 1) : 0;
     const x = 50 + 12.5 * Math.min(Math.max(z, -3.7), 3.7), far = Math.abs(z) > 2;
@@ -373,12 +373,12 @@ function showValues(values) {
     svg.append(draw("line", {class: "rail", x1: 0, x2: 100, y1: 8, y2: 8}));
     svg.append(draw("rect", {class: "usual", x: 25, width: 50, y: 3, height: 10, rx: 3}));
     if (known) svg.append(draw("circle", {class: far ? "value far" : "value", cx: x, cy: 8, r: 5}));
-    const value = make("b", {class: far ? "odd" : "", title: far ? z > 0 ? "above what is usual" : "below what is usual" : undefined}, `${far ? z > 0 ? "↑ " : "↓ " : ""}${number(v.value)}`);
+    const value = make("b", {class: far ? "odd" : "", title: far ? z > 0 ? "above the usual range" : "below the usual range" : undefined}, `${far ? z > 0 ? "↑ " : "↓ " : ""}${number(v.value)}`);
     return make("li", {}, make("span", {class: "name", title: v.feature}, v.feature), svg, value, make("small", {}, `${number(v.low)} to ${number(v.high)}`));
   })));
 }
 
-// answer sends a label for the sample on offer.
+// answer sends a label for the offered sample.
 async function answer(label) {
   const s = offered;
   if (!s) return false;
@@ -393,29 +393,29 @@ async function answer(label) {
   } catch (e) {
     text = `Not learnt: ${e.message}.`;
   }
-  set("told", text);
-  if (good || model.classes.includes(label)) skipped.add(s.seq); // another name may do for a new class
+  set("answered", text);
+  if (good || model.classes.includes(label)) skipped.add(s.seq); // another name may be accepted for a new class
   showOffer();
   return good;
 }
 
-// refusal says why a name cannot be that of a class, "" if it can.
+// refusal returns the reason why a name cannot be that of a class, "" if it can.
 function refusal(name) {
   const size = new TextEncoder().encode(name).length, most = model.new_classes.bytes;
   if (!name) return "Type the name of the class first.";
   if (size > most) return `The name takes ${size} bytes; at most ${most} are allowed.`;
-  return /[\u0000-\u001f\u007f]/.test(name) ? "The name has a character in it that cannot be printed." : "";
+  return /[\u0000-\u001f\u007f]/.test(name) ? "The name contains a character that cannot be printed." : "";
 }
 
 $("new").addEventListener("submit", async e => {
   e.preventDefault();
   const name = $("name").value.trim(), why = refusal(name);
-  if (why) return set("told", why);
+  if (why) return set("answered", why);
   if (await answer(name)) $("name").value = "";
 });
 $("skip").addEventListener("click", () => {
   if (offered) skipped.add(offered.seq);
-  set("told", "");
+  set("answered", "");
   showOffer();
 });
 
@@ -425,10 +425,10 @@ function follow(name) {
   skipped = new Set();
   last = name;
   source = new EventSource(`api/v1/events?model=${encodeURIComponent(name)}`);
-  source.addEventListener("node", e => { node = JSON.parse(e.data); showNode(); set("said", ""); });
+  source.addEventListener("node", e => { node = JSON.parse(e.data); showNode(); set("connection", ""); });
   source.addEventListener("model", e => { model = JSON.parse(e.data); showModel(); });
   source.addEventListener("error", () => {
-    set("said", "The connection to edge is lost; it is tried again.");
+    set("connection", "The connection to edge is lost; reconnecting.");
     $("pills").replaceChildren(make("li", {class: "bad"}, "no answer from edge"));
     if (source.readyState === EventSource.CLOSED) setTimeout(begin, 5000);
   });
@@ -448,7 +448,7 @@ async function begin() {
 $("models").addEventListener("change", e => { location.hash = e.target.value; });
 addEventListener("hashchange", begin);
 addEventListener("resize", () => { if (model) showModel(); });
-setInterval(() => { // ages and rates change without news
+setInterval(() => { // ages and rates change without events
   if (!node || !source || source.readyState !== EventSource.OPEN) return;
   showNode();
   if (!model) return;

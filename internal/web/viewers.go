@@ -11,34 +11,33 @@ import (
 )
 
 const (
-	MaxViewers   = 8                // that follow the events at a time
-	viewerStays  = 10 * time.Second // before another may take its place
-	viewerReads  = 10 * time.Second // what is sent, or its stream ends
-	viewerBuffer = 8 << 10          // bytes on their way to a viewer, as far as the system keeps to it
+	MaxViewers   = 8                // open event streams
+	viewerStays  = 10 * time.Second // before another may replace it
+	viewerReads  = 10 * time.Second // to read a message, or its stream ends
+	viewerBuffer = 8 << 10          // bytes of the send buffer, as far as the system obeys
 )
 
-// viewers bounds the streams of events. When there are so many, a new one ends
-// the oldest of the address that has most, unless that is younger than stays. A
-// browser follows again by itself; a client that does not read its stream cannot
-// keep others away.
+// viewers bounds the event streams. At the bound a new stream ends the oldest of the
+// address with the most, unless that is younger than stays. A browser reconnects by
+// itself; a client that does not read its stream cannot keep others out.
 type viewers struct {
 	max     int
 	stays   time.Duration
-	timeout time.Duration // for what is sent to be read
+	timeout time.Duration // for a viewer to read a message
 
 	mu   sync.Mutex
 	open []*viewer // oldest first
 }
 
-// viewer is a stream of events.
+// viewer is an event stream.
 type viewer struct {
 	from  netip.Prefix
 	since time.Time
 	end   func() // ends the stream; it does not wait
 }
 
-// enter adds a viewer; leave takes it out again. If there is no place, leave is
-// nil and wait is how long it takes until there may be one.
+// enter adds a viewer, which leave removes. At the bound leave is nil, and wait is the
+// time until a viewer may be replaced.
 func (v *viewers) enter(from netip.Prefix, end func()) (leave func(), wait time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +59,7 @@ func (v *viewers) enter(from netip.Prefix, end func()) (leave func(), wait time.
 	}, 0
 }
 
-// oldest returns the oldest viewer of the address that has most.
+// oldest returns the oldest viewer of the address with the most.
 func (v *viewers) oldest() *viewer {
 	held := map[netip.Prefix]int{}
 	for _, w := range v.open {
@@ -79,22 +78,23 @@ func (v *viewers) remove(w *viewer) {
 	v.open = slices.DeleteFunc(v.open, func(other *viewer) bool { return other == w })
 }
 
+// len returns the number of open event streams.
 func (v *viewers) len() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.open)
 }
 
-// viewed lets a stream of events be sent while there is a place for its viewer.
+// viewed serves an event stream within the bound.
 func (w *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		connection := placeOf(r)
+		connection := connOf(r)
 		leave, wait := w.viewers.enter(sourceOf(r.RemoteAddr), func() {
 			cancel()
 			if connection != nil {
-				connection.Close() // a write to it may be waiting
+				connection.Close() // a write to it may block
 			}
 		})
 		if leave == nil {
@@ -103,7 +103,7 @@ func (w *Server) viewed(next http.HandlerFunc) http.HandlerFunc {
 		}
 		defer leave()
 		if connection != nil {
-			_ = connection.SetWriteBuffer(viewerBuffer) // else it takes longer to notice one that does not read
+			_ = connection.SetWriteBuffer(viewerBuffer) // a small buffer shows earlier that a viewer does not read
 		}
 		rw.Header().Set("Connection", "close")
 		next(rw, r.WithContext(ctx))

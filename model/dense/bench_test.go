@@ -9,10 +9,12 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// BenchmarkKernels sets every kernel beside the reference at the sizes of a
+// BenchmarkKernels compares every kernel with the reference at the sizes of a
 // step: M inducing points and a window of n rows. The columns to compare are
 // impl=dense and impl=gonum; GFLOP/s counts multiplications and additions that
-// the mathematics needs, not those that a kernel does.
+// the mathematics needs, not those that a kernel executes.
+//
+// Long: a table of operations.
 func BenchmarkKernels(b *testing.B) {
 	for _, size := range []struct{ m, n int }{{50, 116}, {100, 200}, {200, 300}} {
 		m, n := size.m, size.n
@@ -46,7 +48,7 @@ func BenchmarkKernels(b *testing.B) {
 			{"WeightedGram", fn * fm * fm,
 				func() { WeightedGram(n, m, s.data, 1, a.data, m, t.data, m) },
 				func() {
-					// The reference's way: weigh the rows, then one product.
+					// The reference: weight the rows, then one product.
 					for i := range n {
 						for j, v := range a.data[i*m : i*m+m] {
 							w.data[i*m+j] = s.data[i] * v
@@ -137,7 +139,7 @@ func BenchmarkKernels(b *testing.B) {
 	}
 }
 
-// BenchmarkFunctions sets the elementary functions beside the standard
+// BenchmarkFunctions compares the elementary functions with the standard
 // library's, at the lengths of a predictive grid and of a row of the kernel.
 func BenchmarkFunctions(b *testing.B) {
 	for _, n := range []int{16, 32, 100} {

@@ -9,7 +9,7 @@ func need(name string, x []float64, rows, cols, ld int) {
 	}
 }
 
-// scale multiplies a matrix by beta; zero overwrites whatever was there.
+// scale multiplies a matrix by beta; zero overwrites its content.
 func scale(beta float64, m, n int, c []float64, ldc int) {
 	for i := range m {
 		row := c[i*ldc:][:n]
@@ -73,7 +73,7 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 }
 
 // WeightedGram adds Aᵀ·diag(s)·A to the lower triangle of C; the strict upper
-// triangle is left alone.
+// triangle is not written.
 //
 //	a  n×m
 //	s  n weights, one every ss elements
@@ -100,7 +100,7 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 }
 
 // SymmetricProduct computes the lower triangle of C = Aᵀ·B where that is known
-// to be symmetric; what is above is undefined.
+// to be symmetric; the strict upper triangle is undefined.
 //
 //	a, b  k×m
 //	c     m×m

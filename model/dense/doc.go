@@ -1,5 +1,5 @@
-// Package dense holds the few dense kernels that the posterior and its update
-// spend their time in. Every matrix is row-major in a []float64 with a leading
+// Package dense holds the dense kernels in which the posterior and its update spend
+// their time. Every matrix is row-major in a []float64 with a leading
 // dimension; every function works in place or into caller-owned memory, does
 // not allocate and does not start a goroutine. A slice that is too short for
 // the shape panics with both; elements outside of the shape are neither read

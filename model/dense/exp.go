@@ -4,14 +4,14 @@ import "math"
 
 // The exponential: x = k·log 2 + r with |r| ≤ ½·log 2, a polynomial of degree
 // 11 in r, times 2^k in two factors, so that results below the normal range
-// are rounded once. Arguments are first clamped to where the result is 0 or
-// infinite anyway.
+// are rounded once. Arguments are first clamped to the range outside of which the
+// result is 0 or infinite.
 //
 // The polynomial 1 + c₁r + … + c₁₁r¹¹ was fitted in 50 digits to e^r on 120
 // Chebyshev nodes, by linear least squares for the relative error, reweighted
 // until the largest error, 4e-18, stopped falling (Lawson).
 //
-// The assembly reads this table too: keep the order.
+// The assembly also reads this table: keep the order.
 var expTable = [...]float64{
 	expLo, expHi, math.Log2E, ln2Hi, ln2Lo,
 	// from r¹¹ down

@@ -27,7 +27,7 @@ func bigExp(x *big.Float) *big.Float {
 	return sum
 }
 
-// relative is |got/want − 1|, want rounded only for the quotient.
+// relative is |got/want − 1|; want is rounded only for the quotient.
 func relative(got float64, want *big.Float) float64 {
 	g := new(big.Float).SetPrec(precision).SetFloat64(got)
 	g.Sub(g, want)
@@ -67,7 +67,7 @@ func TestExpEdges(t *testing.T) {
 			{-708.4, 2.21712e-308}, {-720, 2.032230802424294e-313}, {-740, 4.2e-322},
 			{math.NaN(), math.NaN()},
 		} {
-			// Every position of a vector, and what is left over.
+			// Every position of a vector, and the remainder.
 			for n := 1; n < 10; n++ {
 				x := make([]float64, n)
 				for at := range x {

@@ -3,15 +3,15 @@ package dense
 import "unsafe"
 
 // Every product is cut into panels of at most 12 columns. A panel of B is
-// packed where its rows are not contiguous, carry weights, or stand beside
-// elements that must not be read; then the tile kernel runs down the rows of A.
+// packed where its rows are not contiguous, have weights, or are next to elements
+// that must not be read; then the tile kernel runs down the rows of A.
 const (
 	width = 12  // columns of a panel
 	depth = 132 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
-	few   = 4   // rows that are not worth packing a panel for
+	few   = 4   // rows for which packing a panel is not worth its cost
 )
 
-// size is that of an element, in bytes.
+// size is the size of an element, in bytes.
 const size = unsafe.Sizeof(float64(0))
 
 type (
@@ -77,7 +77,7 @@ func diagonal(nc, k int, alpha float64, a []float64, rsa, csa int, b []float64, 
 	}
 }
 
-// one is the weight of rows that have none.
+// one is the weight of rows without weights.
 var one = [1]float64{1}
 
 // packRows lays k rows of nc ≤ 12 columns, each times its weight, one behind
@@ -120,14 +120,14 @@ func packColsGo(k, nc int, a []float64, lda int, dst []float64) {
 	}
 }
 
-// clearUpper sets what lies above the diagonal of a packed block to zero.
+// clearUpper sets the elements above the diagonal of a packed block to zero.
 func clearUpper(nc int, dst []float64) {
 	for i := range nc {
 		clear(dst[i*width+i+1 : i*width+nc])
 	}
 }
 
-// clearLower sets what lies below the diagonal of a packed block to zero.
+// clearLower sets the elements below the diagonal of a packed block to zero.
 func clearLower(nc int, dst []float64) {
 	for i := range nc {
 		clear(dst[i*width : i*width+i])
@@ -170,9 +170,9 @@ func tileGo(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64,
 
 // tile2x4 stores the product of two rows of A and four columns of B, of depth
 // k > 0, in t. The distances between A's rows and columns and B's rows are in
-// bytes. Pointers save what a check of bounds at every step would cost; the
+// bytes. Pointers save the cost of a check of bounds at every step; the
 // exported functions have checked the shapes. The loop ends in the middle so
-// that the sums have one use in it, which lets the compiler join
+// that the sums have one use in it, and the compiler can join
 // multiplications and additions on 32-bit ARM, and no pointer leaves its slice.
 func tile2x4(k int, a *float64, row, col uintptr, b *float64, next uintptr, t *[8]float64) {
 	var t0, t1, t2, t3, t4, t5, t6, t7 float64
@@ -197,7 +197,7 @@ func tile2x4(k int, a *float64, row, col uintptr, b *float64, next uintptr, t *[
 }
 
 // pivots prepares the forward substitution with the nc×nc lower triangular L:
-// row k of n holds what x_k takes from the later elements, d the reciprocal
+// row k of n holds the multiples of x_k for the later elements, d the reciprocal
 // pivots, x = a∘d − Σ x_k·n_k.
 func pivots(nc int, l []float64, ldl int, n *block, d *[width]float64) {
 	for j := range nc {
@@ -210,8 +210,8 @@ func pivots(nc int, l []float64, ldl int, n *block, d *[width]float64) {
 	}
 }
 
-// pivotsBack prepares the backward substitution with Lᵀ: row k of n holds what
-// x_k takes from the earlier elements.
+// pivotsBack prepares the backward substitution with Lᵀ: row k of n holds the
+// multiples of x_k for the earlier elements.
 func pivotsBack(nc int, l []float64, ldl int, n *block, d *[width]float64) {
 	for k := range nc {
 		row := l[k*ldl:][:k+1]
@@ -223,9 +223,9 @@ func pivotsBack(nc int, l []float64, ldl int, n *block, d *[width]float64) {
 	}
 }
 
-// eliminateGo takes multiples of every row of the upper triangle of a block
-// from the rows below it: A = L·D·Lᵀ becomes D·Lᵀ. What is below the diagonal
-// is spoilt.
+// eliminateGo subtracts multiples of every row of the upper triangle of a block
+// from the rows below it: A = L·D·Lᵀ becomes D·Lᵀ. The elements below the diagonal
+// are overwritten.
 func eliminateGo(n int, f *block) {
 	for k := range n {
 		row := f[k*width:][:n]
@@ -241,8 +241,8 @@ func eliminateGo(n int, f *block) {
 }
 
 // solveGo replaces every row of A, m×nc, by the x of pivots; two rows at a time
-// where all 12 columns are there: what earlier groups of four columns take from
-// a group is a tile, and the rest is written out.
+// where all 12 columns are there: the multiples of earlier groups of four columns
+// are a tile, and the rest is written out.
 func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 	if nc == width && m >= 2 {
 		for i := 0; i+2 <= m; i += 2 {

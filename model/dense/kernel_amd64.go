@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// vectorised says that the assembly can run here. Only tests change it.
+// vectorised reports whether the assembly can run here. Only tests change it.
 var vectorised = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
 //go:noescape

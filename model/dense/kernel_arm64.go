@@ -2,7 +2,7 @@ package dense
 
 import "unsafe"
 
-// vectorised says whether to use NEON, which every arm64 has. Only tests change it.
+// vectorised reports whether NEON is used, which every arm64 has. Only tests change it.
 var vectorised = true
 
 //go:noescape
@@ -148,10 +148,10 @@ func axpyTriangle(m int, a []float64, lda int, x, y []float64) {
 	}
 }
 
-// gridNEON is where normalGridNEON stands, four nodes at a time.
+// gridNEON is the state of normalGridNEON, four nodes at a time.
 type gridNEON struct {
 	z, dz, scale float64
-	growth       float64    // what next is multiplied by at each step: e^(−16·dz²)
+	growth       float64    // factor of next at each step: e^(−16·dz²)
 	phi, next    [4]float64 // φ(z), φ(z+4dz)/φ(z)
 }
 

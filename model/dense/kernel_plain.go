@@ -2,7 +2,7 @@
 
 package dense
 
-// vectorised says that assembly is in use: there is none here.
+// vectorised reports whether assembly is used: this processor has no assembly.
 var vectorised = false
 
 func tile(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {

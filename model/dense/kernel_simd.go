@@ -4,7 +4,7 @@ package dense
 
 import "unsafe"
 
-// What both processors have in assembly: AVX2 on amd64, NEON on arm64.
+// The functions that both processors have in assembly: AVX2 on amd64, NEON on arm64.
 
 //go:noescape
 func tile12SIMD(m, k int, alpha float64, a *float64, rsa, csa int, b *float64, ldb int, c *float64, ldc int, add bool, shape int)
@@ -70,8 +70,8 @@ func packRows12(k int, s []float64, ss int, a []float64, lda int, dst []float64)
 	}
 }
 
-// The vector functions below run on four elements; what is left over goes
-// through four of its own.
+// The vector functions below run on four elements; the remainder is copied to four
+// elements of its own.
 
 func expTo(dst, x []float64) {
 	if !vectorised {

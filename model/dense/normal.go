@@ -8,7 +8,7 @@ import "math"
 //	φ(−x)/Φ(−x) = x + D(x)/P(x) = Q(x)/P(x),   x ≥ 0,   Q = x·P + D,
 //
 // with monic polynomials of degree 8 and 9. Their coefficients are positive, so
-// that nothing cancels, and D/P is right to 4.5e-14 relative on the whole
+// that nothing cancels, and D/P is accurate to 4.5e-14 relative on the whole
 // half-line: β, β − x and β·(β − x) all are. To the right of zero
 // Φ(x) = 1 − φ(x)·P/Q.
 //
@@ -16,7 +16,7 @@ import "math"
 // of (x−4)/(x+4), by linear least squares for the relative error, reweighted
 // until the largest error stopped falling (Lawson).
 //
-// The assembly reads this table too: keep the order.
+// The assembly also reads this table: keep the order.
 var millsTable = [...]float64{
 	// D, from x⁷ down
 	22.998525967208254005, 265.49252476481403435, 1960.3274332441760995,
@@ -47,12 +47,12 @@ func mills(z float64) (x, d, p, q float64) {
 	return x, d, p, x*p + d
 }
 
-// NormalGrid goes along an equidistant grid z_i = z + i·dz:
+// NormalGrid evaluates an equidistant grid z_i = z + i·dz:
 //
 //	prod_i ← prod_i·Φ(z_i),   ratio_i ← scale·φ(z_i)/Φ(z_i)
 //
 // Relative error of both below 1e-13 + 3e-16·z² while Φ is a normal number
-// (z > −37.5); φ/Φ is right further left too, down to z = −1e15.
+// (z > −37.5); φ/Φ is accurate further left as well, down to z = −1e15.
 func NormalGrid(ratio, prod []float64, z, dz, scale float64) {
 	normalGrid(ratio, prod[:len(ratio)], z, dz, scale)
 }
@@ -61,7 +61,7 @@ func NormalGrid(ratio, prod []float64, z, dz, scale float64) {
 //
 //	φ(z+dz) = φ(z)·g(z),   g(z+dz) = g(z)·q,   g(z) = e^(−(z+dz/2)·dz),   q = e^(−dz²)
 //
-// anew every 16 nodes, so that the error stays below 2e-14, and at every
+// started again every 16 nodes, so that the error stays below 2e-14, and at every
 // node where it would start from zero.
 func normalGridGo(ratio, prod []float64, z0, dz, scale float64) {
 	t := &millsTable

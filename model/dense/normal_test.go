@@ -52,7 +52,7 @@ func halfPi() *big.Float {
 	return mul(bigFloat(2), sub(mul(bigFloat(4), atan(5)), atan(239)))
 }
 
-// normalReference holds φ(z), Φ(z), β = φ/Φ, β·(β+z) and log Φ, right to more
+// normalReference holds φ(z), Φ(z), β = φ/Φ, β·(β+z) and log Φ, with more
 // digits than a float64 has.
 type normalReference struct{ pdf, cdf, beta, t *big.Float }
 
@@ -217,8 +217,8 @@ func TestNormalGrid(t *testing.T) {
 	})
 }
 
-// Grids of all steps from all places, against their nodes one by one; what leaves
-// the normal range on the right is as good as zero.
+// Grids of all steps from all places, against their nodes one by one; values beyond
+// the normal range on the right count as zero.
 func TestNormalGridAnywhere(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		for _, z0 := range []float64{-60, -37, -20.3, -5, -1, 0, 3, 30, 50} {

@@ -84,7 +84,7 @@ func solveRowsBack(n, nc int, l []float64, ldl int, a []float64, lda int) {
 }
 
 // Cholesky replaces the lower triangle of A by its Cholesky factor, A = L·Lᵀ.
-// It reports false, with A spoilt, if A is not positive definite or not
+// It reports false, with A overwritten, if A is not positive definite or not
 // finite. The strict upper triangle is neither read nor written.
 func Cholesky(n int, a []float64, lda int) bool {
 	if n == 0 {
@@ -115,8 +115,8 @@ func Cholesky(n int, a []float64, lda int) bool {
 	return true
 }
 
-// factor is Cholesky for n ≤ 12. It prepares the forward substitution with the
-// factor too, in f and d, as pivots does.
+// factor is Cholesky for n ≤ 12. It also prepares the forward substitution with the
+// factor, in f and d, as pivots does.
 //
 // It works on the transpose, whose rows are contiguous, and takes the square
 // roots last: A = L'·D·L'ᵀ first.
@@ -178,7 +178,7 @@ func InvertTri(n int, l []float64, ldl int) {
 	}
 }
 
-// invert is InvertTri for n ≤ 12; it leaves the inverse in d too, with zeros
+// invert is InvertTri for n ≤ 12; it also stores the inverse in d, with zeros
 // above the diagonal. f is scratch that was zero before its first use.
 func invert(n int, l []float64, ldl int, f, d *block) {
 	var p [width]float64

@@ -51,8 +51,7 @@ func TestADWINAgainstAList(t *testing.T) {
 	}
 }
 
-// Where nothing changes adwin hardly ever says that something did, and it needs
-// little more than its bound to see a jump.
+// On a stream without a change adwin rarely gives an alarm.
 func TestADWINFalseAlarms(t *testing.T) {
 	alarms := 0
 	for seed := range uint64(100) {

@@ -135,7 +135,7 @@ func (m *Monitor) Encode(e *wire.Encoder) {
 const maxName = 64
 
 // Decode reads the state that Encode wrote, perhaps under another configuration:
-// the detector then begins anew.
+// the detector then begins again.
 func (m *Monitor) Decode(d *wire.Decoder) {
 	c := Config{Detector: Detector(d.String(maxName)), On: Signal(d.String(maxName)), Delta: d.Number("detector"), Lambda: d.Number("detector")}
 	was := New(c)

@@ -52,7 +52,7 @@ func (p *pageHinkley) add(x float64) alarm {
 		}
 	}
 	switch rise := p.sum - p.lowest; {
-	case rise > p.lambda: // and begins anew
+	case rise > p.lambda: // and begins again
 		found.level = Drifted
 		*p = pageHinkley{lambda: p.lambda}
 	case rise > p.lambda/2:

@@ -52,7 +52,7 @@ type horizon struct {
 	s1, s2 []float64 // C×capacity  explicit sites of the window
 }
 
-// state is the part of a Bank that a step may change and that Undo gives back.
+// state is the part of a Bank that a step may change and that Undo restores.
 type state struct {
 	params model.Params
 	opt    Adam
@@ -62,7 +62,7 @@ type state struct {
 	winY   []int     // latent function of each window point's label
 	winW   []float64 // its weight
 
-	filtered int // latest window points that no sweep has seen yet
+	filtered int // latest window points that have not been swept
 }
 
 // Counts are the steps of a Bank since it was made.
@@ -95,7 +95,7 @@ type Bank struct {
 	bases  []*model.Basis // one that all latent functions share, or one each
 	shared bool           // a snapshot has bases and view.Bank too
 
-	// What only a step needs, see ready.
+	// Memory that only a step needs, see ready.
 	backup backup
 	spares []*model.Basis
 	work   work
@@ -242,7 +242,7 @@ func (b *Bank) setBases() error {
 	return nil
 }
 
-// basis is the number of latent function k's basis.
+// basis returns the index of latent function k's basis.
 func (b *Bank) basis(k int) int { return min(k, len(b.bases)-1) }
 
 // Share declares that a snapshot of view shares bases and view.Bank: the next

@@ -119,7 +119,7 @@ func TestDecodeCarriesOn(t *testing.T) {
 	}
 }
 
-// Undo restores the state of before a step that failed half way.
+// Undo restores the state before a step that failed half way.
 func TestUndo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	b := newTestBank(t, testConfig(3), rng)
@@ -142,10 +142,10 @@ func TestUndo(t *testing.T) {
 		}
 	}
 	if len(before) != len(after) || differ > len(e.Buf) {
-		t.Errorf("%d bytes of the state did not come back", differ)
+		t.Errorf("%d bytes of the state were not restored", differ)
 	}
 	if !slices.Equal(mean, b.view.Bank[1].Mean) {
-		t.Error("the posterior did not come back")
+		t.Error("the posterior was not restored")
 	}
 	feed(t, b, rng, 20)
 }
@@ -178,8 +178,8 @@ func TestDropLatent(t *testing.T) {
 	}
 }
 
-// A step with fewer new samples than the gradient is to follow takes those of the
-// window as well, but only while the model warms up.
+// A step with fewer new samples than the gradient follows uses those of the window as
+// well, but only while the model warms up.
 func TestGradientFollowsTheWindow(t *testing.T) {
 	for _, c := range []struct {
 		gradient int

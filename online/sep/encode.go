@@ -53,7 +53,7 @@ func (b *Bank) DecodeParams(d *wire.Decoder, classes, window, pending int) (n in
 	b.allocate()
 	copy(b.view.Scale.Mu, scale.Mu)
 	copy(b.view.Scale.Sd, scale.Sd)
-	c := d.Int(classes, "number of latent functions")
+	c := d.Int(classes, "latent functions")
 	b.reserve(c)
 	seen := make([]bool, classes)
 	for _, k := range d.Ints(c, classes, "class of a latent function") {
@@ -138,7 +138,7 @@ func (b *Bank) EncodeFiltered(e *wire.Encoder) {
 }
 
 // DecodeFiltered reads the value that EncodeFiltered wrote, and computes the
-// posteriors anew.
+// posteriors again.
 func (b *Bank) DecodeFiltered(d *wire.Decoder) {
 	b.filtered = d.Int(min(Replay-1, len(b.winY)), "number of filtered samples")
 	if d.Err() != nil {

@@ -93,17 +93,6 @@ func TestFilterMatchesMoments(t *testing.T) {
 	}
 }
 
-// lower returns the lower triangles of U.
-func lower(g *model.Gaussian) (u []float64) {
-	for k := range g.Classes() {
-		for i := range g.M {
-			at := (k*g.M + i) * g.M
-			u = append(u, g.U[at:at+i+1]...)
-		}
-	}
-	return u
-}
-
 func TestFilterDoesNotAllocate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	b := singles(t, rng)

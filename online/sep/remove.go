@@ -3,7 +3,7 @@ package sep
 import "slices"
 
 // Find returns the number of the latest window point with the standardised
-// features x and a label of latent function k; −1 if there is no such point.
+// features x and the latent function k; −1 if no point has them.
 func (b *Bank) Find(x []float64, k int) int {
 	d := b.cfg.Features
 	for i := len(b.winY) - 1; i >= 0; i-- {

@@ -109,7 +109,7 @@ func (b *Bank) BeginPass(n int) error {
 	return b.refreshAll()
 }
 
-// EndPasses ends what BeginPass began.
+// EndPasses ends the later passes that BeginPass began.
 func (b *Bank) EndPasses() { b.refit = 0 }
 
 // gradientPoints is the number of samples whose evidence the gradient follows: the

@@ -71,7 +71,7 @@ func TestFixedPointGolden(t *testing.T) {
 	}
 }
 
-// A converged site is a fixed point: one more sweep changes nothing.
+// A converged site is a fixed point: one more sweep does not move it.
 func TestConvergedSiteIsAFixedPoint(t *testing.T) {
 	e := randomBatch(t, 12, 5, 3, 4, 0, 3)
 	e.converge(t)
@@ -263,7 +263,7 @@ func gradientByDifferences(t *testing.T, perClass bool) {
 	closeTo(t, "∂/∂logit ε", b.work.grad.theta[size-1:size], want, 1e-7)
 }
 
-// fixedCavities is the objective of the gradient, put together anew for any
+// fixedCavities is the objective of the gradient, computed again for any
 // parameters: Σ log Z_i with the whitened cavities held fixed.
 type fixedCavities struct {
 	m, d, c, n int

@@ -30,7 +30,7 @@ type batch struct {
 	weights []float64
 }
 
-// gradient holds what a sweep leaves for the gradient step, and the gradient.
+// gradient holds the derivatives of a sweep for the gradient step, and the gradient.
 type gradient struct {
 	fresh   []float64  // C×n×M  U_k·w of the samples in the last sweep
 	g, coef []float64  // C×n

@@ -1,12 +1,12 @@
 //go:build ignore
 
 // Command make_states wrote states_v1.json, learners' states of format version
-// 1 and what became of them, with:
+// 1 and their results, with:
 //
 //	go run online/testdata/make_states.go > online/testdata/states_v1.json
 //
-// The file stays as it is for good: later versions must read it. Its figures
-// were computed on amd64.
+// The file never changes: later versions must read it. Its figures were computed on
+// amd64, by a program of version 1.
 package main
 
 import (
@@ -17,22 +17,23 @@ import (
 
 	"edge/model"
 	"edge/online"
+	"edge/online/score"
 )
 
-// Golden is a state and what follows from it.
+// Golden is a state and its results.
 type Golden struct {
 	Name     string          `json:"name"`
 	Kernel   online.Kernel   `json:"kernel"`
 	Temporal online.Temporal `json:"temporal"`
 	State    []byte          `json:"state"`
-	Then     []Taught        `json:"then"`   // what is learnt after the state was written
-	Scores   online.Scores   `json:"scores"` // after that
+	Then     []Example       `json:"then"`   // what is learnt after the state was written
+	Scores   score.Scores    `json:"scores"` // after that
 	X        [][]float64     `json:"x"`
 	Probs    [][]float64     `json:"probs"` // predictions for X after that
 }
 
-// Taught is one labelled sample.
-type Taught struct {
+// Example is one labelled sample.
+type Example struct {
 	X     []float64 `json:"x"`
 	Label string    `json:"label"`
 }
@@ -57,13 +58,13 @@ func main() {
 		l, err := online.NewLearner(cfg)
 		check(err)
 		rng := rand.New(rand.NewPCG(7, 7))
-		sample := func() Taught {
+		sample := func() Example {
 			k := rng.IntN(3)
 			x := []float64{3 * rng.NormFloat64(), 3 * rng.NormFloat64()}
 			x[k%2] += float64(4 - 8*(k/2))
-			return Taught{x, string(rune('a' + k))}
+			return Example{x, string(rune('a' + k))}
 		}
-		teach := func(s Taught) { l.Add(&online.Event{Kind: online.Observe, X: s.X, Label: s.Label}) }
+		teach := func(s Example) { l.Add(&online.Event{Kind: online.Observe, X: s.X, Label: s.Label}) }
 		for range c.events {
 			teach(sample())
 		}

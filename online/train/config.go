@@ -9,7 +9,7 @@ import (
 	"edge/online/sep"
 )
 
-// Optimizer says how the parameters follow the gradient of the log evidence.
+// Optimizer moves the parameters along the gradient of the log evidence.
 type Optimizer string
 
 const (
@@ -17,11 +17,11 @@ const (
 	Adam Optimizer = "adam"
 	// SignRule gives each parameter a rate of its own, which grows while the
 	// gradient keeps its sign and halves when that changes. It needs full
-	// batches, and is the better one there with a kernel for each class.
+	// batches, and is better there with a kernel for each class.
 	SignRule Optimizer = "sign"
 )
 
-// Sites says what is kept of each sample's factor.
+// Sites is the form in which the samples' factors are kept.
 type Sites string
 
 const (
@@ -33,11 +33,11 @@ const (
 	Explicit Sites = "explicit"
 )
 
-// Schedule says how the learning rate falls.
+// Schedule is the decrease of the learning rate.
 type Schedule string
 
 const (
-	// Constant does not fall.
+	// Constant does not decrease.
 	Constant Schedule = "constant"
 	// Cosine falls to a hundredth along half a wave, over all passes.
 	Cosine Schedule = "cosine"
@@ -45,21 +45,21 @@ const (
 	InverseSqrt Schedule = "sqrt"
 )
 
-// Scaling says how features are standardised.
+// Scaling is the standardisation of the features.
 type Scaling string
 
 const (
 	// PerFeature gives each feature mean 0 and standard deviation 1.
 	PerFeature Scaling = "feature"
-	// Plain is PerFeature without clipping wild values before mean and standard
-	// deviation are taken, for sets that are known to hold none.
+	// Plain is PerFeature without clipping outliers before mean and standard
+	// deviation are taken, for sets without outliers.
 	Plain Scaling = "plain"
 	// Common divides all features by one standard deviation, for features in one
-	// unit, such as pixels, where a rare one should not be blown up.
+	// unit, such as pixels, where a rare one should not be amplified.
 	Common Scaling = "common"
 )
 
-// Start says where the inducing inputs begin.
+// Start is the choice of the first inducing inputs.
 type Start string
 
 const (
@@ -126,7 +126,7 @@ func (t Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// rate is the learning rate after so many of all passes.
+// rate is the learning rate after that number of passes.
 func (t *Config) rate(passes float64) float64 {
 	switch t.Schedule {
 	case Cosine:

@@ -14,9 +14,9 @@ import (
 	"gonum.org/v1/gonum/diff/fd"
 )
 
-// The gradients of all four ways of training against central differences of
+// The gradients of all four kinds of training against central differences of
 // the evidence with the cavities held fixed. Explicit sites are converged
-// first: there the cavities of all samples differ, and each is removed anew.
+// first: there the cavities of all samples differ, and each is computed again.
 func TestTrainerGradient(t *testing.T) {
 	for _, kernel := range []online.Kernel{online.Shared, online.PerClass} {
 		t.Run("tied "+string(kernel), func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestPriorGradient(t *testing.T) {
 	}
 }
 
-// fixedCavities is the objective of the gradient, put together anew for any
+// fixedCavities is the objective of the gradient, computed again for any
 // parameters: Σ log Z_i with the whitened cavities held fixed.
 type fixedCavities struct {
 	m, d, c, n int

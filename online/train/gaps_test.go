@@ -8,9 +8,8 @@ import (
 	"edge/online"
 )
 
-// Samples that lack features are trained on: the sites take what is known, and
-// kernel and inducing points stay finite, whatever the scaling, the sites and
-// the start.
+// Samples that lack features are trained on: the sites use the known features, and
+// kernel and inducing points stay finite, for every scaling, form of sites and start.
 func TestTrainerTakesGaps(t *testing.T) {
 	const n, d, c = 400, 4, 3
 	set, whole := newCloud(n, d, c, 5), newCloud(n, d, c, 5)

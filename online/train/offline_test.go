@@ -10,7 +10,7 @@ import (
 )
 
 // offlineEP is expectation propagation on a fixed set with explicit sites for
-// every observation, composed of Site, Cavity and Evidence.
+// every observation, composed of sep.Site and sep.Cavity.
 type offlineEP struct {
 	p      model.Params
 	b      *model.Basis

@@ -9,7 +9,7 @@ import (
 	"edge/online/sep"
 )
 
-// scoreBatch is how many samples are predicted together.
+// scoreBatch is the number of samples that are predicted together.
 const scoreBatch = 256
 
 // Predict calls each with the class probabilities of every sample of set, in

@@ -134,15 +134,15 @@ func (t *Trainer) update(rows []int, learn bool) error {
 	return t.move()
 }
 
-// maxOwn bounds the part of a marginal's precision that a minibatch takes for
-// the sample's own site: A has lost some of it where it was projected.
+// maxOwn bounds the part of a marginal's precision that a minibatch attributes to
+// the sample's own site: A has lost some of it in projections.
 const maxOwn = 0.3
 
 // updateSites computes the new sites of rows, whose marginals are known, and
 // adds to the log evidence. It returns the gradient in logit ε.
 //
-// Labels are believed in the first pass: as long as little is known, everything
-// looks like a wrong label.
+// Labels are believed in the first pass: while the model is poor, most labels look
+// wrong.
 func (t *Trainer) updateSites(rows []int) (epsGrad float64) {
 	w, n, c := &t.work, len(rows), t.c
 	st, eps, rho := &w.sites.site, t.bases[0].Eps, t.how.Damping
@@ -215,7 +215,7 @@ func (t *Trainer) gradient(n int) {
 			}
 		}
 		p := t.params.Group(g)
-		w.grad.ev.Backprop(b, &p, n, t.knownRows(n), w.kx[g], w.w[g])
+		w.grad.ev.Backprop(b, &p, n, t.completeRows(n), w.kx[g], w.w[g])
 		into := w.grad.theta[g*size : (g+1)*size]
 		copy(into, w.grad.ev.Grad)
 		into[size-1] = 0
@@ -225,10 +225,9 @@ func (t *Trainer) gradient(n int) {
 	}
 }
 
-// knownRows returns the n samples loaded for the gradient of work.ev. Those that
-// lack a feature update the sites alone, as in Learner: their rows count for
-// nothing.
-func (t *Trainer) knownRows(n int) []float64 {
+// completeRows returns the n samples loaded, for the gradient. Samples that lack a
+// feature update the sites alone, as in sep: their rows do not count.
+func (t *Trainer) completeRows(n int) []float64 {
 	w, d := &t.work, t.d
 	x := w.batch.x[:n*d]
 	if !slices.Contains(x, model.Missing) {
@@ -267,7 +266,7 @@ func (t *Trainer) move() error {
 			return fmt.Errorf("online: train: new basis: %w", err)
 		}
 		if t.summed() {
-			continue // the sites are numbers in f: gather adds them up anew
+			continue // the sites are scalars in f: gather adds them up again
 		}
 		w.project.Between(t.bases[g], t.spares[g], before.Z())
 		for k := range t.c {

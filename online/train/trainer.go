@@ -17,7 +17,7 @@ import (
 type Samples interface {
 	Len() int
 	Row(i int, dst []float64) // stores sample i's D raw features, finite, or NaN where one is missing
-	Class(i int) int          // index of its label in the names that came with the set
+	Class(i int) int          // index of its label in the names of the classes
 }
 
 // optimiser moves parameters along a gradient.
@@ -33,16 +33,16 @@ type optimiser interface {
 //	update  A ← (1 − ρn/N)·A + ρ Σ s1·w·wᵀ, b likewise, ρ the damping
 //
 // without the first factor in the first pass. With explicit sites every sample
-// keeps its own, which its cavity leaves out, and A is their sum: added up anew
-// in each step of a full batch, and before each pass of minibatches, in which
-// it fades and is renewed as tied sites are. Kernel and inducing inputs take a
+// keeps its own, which its cavity leaves out, and A is their sum: recomputed in
+// each step of a full batch, and before each pass of minibatches, in which it fades
+// and is renewed as tied sites are. Kernel and inducing inputs take a
 // step along the gradient after every update, and A is projected on the new basis.
 //
 // It is single-threaded, and a function of its configuration, the set and the
 // number of steps: a restored trainer ends in the same numbers.
 //
 // Source: Villacampa-Calvo & Hernández-Lobato (2017), Section 3; one site per
-// sample and class, as online.
+// sample and class, as in package sep.
 type Trainer struct {
 	cfg   online.Config
 	how   Config
@@ -61,12 +61,12 @@ type Trainer struct {
 	work          work
 }
 
-// trained is what a step changes, besides the bases, which follow from it.
+// trained is the state that a step changes; the bases are derived from it.
 type trained struct {
 	params model.Params
-	adam   sep.Adam  // of the two optimisers one has content
+	adam   sep.Adam  // one of the two optimisers is used
 	sign   *signRule //
-	A, b   []float64 // C×M×M lower triangles, C×M: Σ of the sites, as in horizon
+	A, b   []float64 // C×M×M lower triangles, C×M: Σ of the sites, as in sep
 	s1, s2 []float64 // N×C explicit sites, nil if tied
 	pass   int       // passes that are complete
 	next   int       // samples of this pass that have been learnt
@@ -108,9 +108,8 @@ type gradient struct {
 	theta, theta0 []float64 // as model.Params.Theta; parameters before the step
 }
 
-// New returns a trainer at its start: standardisation, inducing inputs
-// and kernel from the set, no sites. It keeps set, and names, which the
-// classes of set index.
+// New returns a trainer at its start: standardisation, inducing inputs and kernel from
+// the set, without sites. It keeps set; names are the classes that set indexes.
 func New(cfg online.Config, how Config, names []string, set Samples) (*Trainer, error) {
 	t, err := allocated(cfg, how, names, set)
 	if err != nil {
@@ -123,6 +122,7 @@ func New(cfg online.Config, how Config, names []string, set Samples) (*Trainer, 
 // maxFull bounds the memory of a full batch, N·C·M numbers, and of explicit sites, N·C.
 const maxFull = 1 << 27
 
+// allocated returns a trainer with its memory, without a start.
 func allocated(cfg online.Config, how Config, names []string, set Samples) (*Trainer, error) {
 	if err := errors.Join(cfg.Validate(), how.Validate()); err != nil {
 		return nil, fmt.Errorf("online: %w", err)
@@ -194,7 +194,7 @@ func (t *Trainer) allocate() {
 // startRows bounds the samples that scaling and inducing inputs start from.
 const startRows = 5000
 
-// begin finds the standardisation and the first parameters.
+// begin computes the standardisation and the first parameters.
 func (t *Trainer) begin() {
 	rng := rand.New(rand.NewPCG(t.cfg.Seed, 0))
 	rows := rng.Perm(t.n)
@@ -285,8 +285,8 @@ func (t *Trainer) Done() bool {
 func (t *Trainer) Passes() float64 { return float64(t.pass) + float64(t.next)/float64(t.n) }
 
 // Evidence is the log evidence a sample in the last complete pass: the mean log
-// probability of each label under its leave-one-out cavity. NaN before there
-// is one.
+// probability of each label under its leave-one-out cavity. NaN before the end of the
+// first pass.
 func (t *Trainer) Evidence() float64 {
 	if len(t.curve) == 0 {
 		return math.NaN()
@@ -296,7 +296,7 @@ func (t *Trainer) Evidence() float64 {
 
 // Step learns one minibatch and returns the number of its samples. A step that
 // fails leaves the trainer as it was before the sites moved; the error is
-// ErrFactor or ErrNotFinite of model, and training cannot go on.
+// ErrFactor or ErrNotFinite of model, and training cannot continue.
 func (t *Trainer) Step() (n int, err error) {
 	if t.next == 0 {
 		t.shuffle()
@@ -341,8 +341,8 @@ func (t *Trainer) shuffle() {
 	}
 }
 
-// current makes A and b those of the present bases; within a pass of
-// minibatches they are.
+// current computes A and b in the present bases; within a pass of minibatches they
+// are up to date.
 func (t *Trainer) current() {
 	if t.how.Sites == Explicit && t.next == 0 && !t.gathered {
 		t.shuffle()

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -90,7 +89,7 @@ func run(t *testing.T, tr *Trainer, steps int) {
 	}
 }
 
-// slowStep is the tied step of one minibatch as the formula has it, with
+// slowStep is the tied step of one minibatch by its formula, with
 // explicit matrices and inverses: A ← (1 − ρn/N)A + ρ Σ s1·w·wᵀ, with
 // cavities from (1 − 1/N)A.
 func slowStep(tr *Trainer, rows []int, first bool) (a []*mat.SymDense, b []*mat.VecDense) {
@@ -261,7 +260,7 @@ func TestExplicitStep(t *testing.T) {
 	}
 }
 
-// Where the tied sites are the sum of what they would become, nothing moves.
+// Where the tied sites are the sum of their updates, nothing moves.
 func TestTiedFixedPoint(t *testing.T) {
 	how := fullBatch(400)
 	how.Rate = 0
@@ -274,8 +273,8 @@ func TestTiedFixedPoint(t *testing.T) {
 	closeTo(t, "A", tr.A, before, 1e-9)
 }
 
-// Explicit sites end where the slow expectation propagation of the structure
-// tests ends, and with its log evidence.
+// Explicit sites converge to those of the slow expectation propagation, and to its
+// log evidence.
 func TestExplicitFixedPoint(t *testing.T) {
 	how := fullBatch(400)
 	how.Rate, how.Sites, how.Noise = 0, Explicit, 1
@@ -350,102 +349,8 @@ func TestKernelPerClassThatIsShared(t *testing.T) {
 	closeTo(t, "probabilities", probs[1], probs[0], 1e-12)
 }
 
-// A training that is interrupted at any step and restored ends in the same bytes.
-func TestTrainerResume(t *testing.T) {
-	set := newCloud(50, 3, 3, 8)
-	minibatch := Default()
-	minibatch.Batch, minibatch.Passes = 16, 3
-	sign := fullBatch(12)
-	sign.Optimizer, sign.Sites = SignRule, Explicit
-	explicit := minibatch
-	explicit.Sites = Explicit
-	for name, how := range map[string]Config{
-		"minibatches, Adam": minibatch, "minibatches, explicit sites": explicit, "full batch, sign rule, explicit sites": sign,
-	} {
-		for _, kernel := range []online.Kernel{online.Shared, online.PerClass} {
-			t.Run(name+", "+string(kernel), func(t *testing.T) {
-				cfg := trainConfig(3, 6, kernel)
-				cfg.LabelNoise.Start = 0.02
-				whole := newTestTrainer(t, cfg, how, 3, set)
-				run(t, whole, 1000)
-				want, _ := whole.AppendBinary(nil)
-				for _, cut := range []int{0, 1, 5, 11} {
-					part := newTestTrainer(t, cfg, how, 3, set)
-					run(t, part, cut)
-					saved, _ := part.AppendBinary(nil)
-					again, err := Restore(cfg, how, names(3), set, saved)
-					if err != nil {
-						t.Fatal(err)
-					}
-					run(t, again, 1000)
-					if got, _ := again.AppendBinary(nil); !bytes.Equal(got, want) {
-						t.Errorf("restored after %d steps: another state in the end", cut)
-					}
-				}
-			})
-		}
-	}
-}
-
-func TestRestoreRefuses(t *testing.T) {
-	set := newCloud(40, 2, 2, 8)
-	cfg, how := trainConfig(2, 4, online.Shared), Default()
-	tr := newTestTrainer(t, cfg, how, 2, set)
-	run(t, tr, 1)
-	data, _ := tr.AppendBinary(nil)
-	other := newCloud(40, 2, 2, 9)
-	faster := how
-	faster.Rate = 0.02
-	for _, c := range []struct {
-		name string
-		how  Config
-		set  Samples
-		data []byte
-		want error
-	}{
-		{"other data", how, other, data, online.ErrShape},
-		{"other rate", faster, set, data, online.ErrShape},
-		{"truncated", how, set, data[:len(data)-3], online.ErrState},
-		{"longer", how, set, append(slices.Clone(data), 0), online.ErrState},
-		{"a learner's state", how, set, []byte(stateMagic + "\x01"), online.ErrState},
-		{"empty", how, set, nil, online.ErrState},
-	} {
-		if _, err := Restore(cfg, c.how, names(2), c.set, c.data); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, err, c.want)
-		}
-	}
-}
-
-func FuzzRestore(f *testing.F) {
-	set := newCloud(40, 2, 2, 8)
-	cfg, how := trainConfig(2, 4, online.Shared), Default()
-	tr, err := New(cfg, how, names(2), set)
-	if err != nil {
-		f.Fatal(err)
-	}
-	for range 2 {
-		state, _ := tr.AppendBinary(nil)
-		f.Add(state)
-		if _, err := tr.Step(); err != nil {
-			f.Fatal(err)
-		}
-	}
-	f.Fuzz(func(t *testing.T, state []byte) {
-		tr, err := Restore(cfg, how, names(2), set, state)
-		if err != nil {
-			if !errors.Is(err, online.ErrState) && !errors.Is(err, online.ErrShape) {
-				t.Errorf("refused with %v", err)
-			}
-			return
-		}
-		if !tr.Done() { // whatever was accepted can be used
-			_, _ = tr.Step()
-		}
-	})
-}
-
-// The learner that a training ends in answers as the trainer does, survives a
-// restart byte for byte, and goes on learning, new classes included.
+// The learner of a finished training gives the answers of the trainer, survives a
+// restart byte for byte, and continues to learn, new classes included.
 func TestLearnerCarriesOn(t *testing.T) {
 	all := newCloud(360, 3, 4, 12)
 	// the last class is not trained on

@@ -49,7 +49,7 @@ func (d *Decoder) Fail(format string, args ...any) {
 	d.rest = nil
 }
 
-// Abort records an error of another kind beside d's own, unless there was one before.
+// Abort records an error of another package as d's error, unless there was one before.
 func (d *Decoder) Abort(err error) {
 	if d.err == nil {
 		d.err = fmt.Errorf("%s%w: %w", d.prefix, d.kind, err)
@@ -83,7 +83,7 @@ func (d *Decoder) Uint() uint64 {
 	return v
 }
 
-// Int reads a count of at most limit; what names it in an error.
+// Int reads a count of at most limit. What is its name in an error.
 func (d *Decoder) Int(limit int, what string) int {
 	v := d.Uint()
 	if limit < 0 || v > uint64(limit) {

@@ -10,7 +10,7 @@ import (
 )
 
 // In every format a label of any kind becomes the class that the map has for it.
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestLabelMap(t *testing.T) {
 	machine := map[string]string{"true": "running", "false": "idle", "ON": "running", "1": "fault", "2.0": "hot", "0.5": "half"}
 	for _, tc := range []struct {

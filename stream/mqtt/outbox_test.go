@@ -75,7 +75,7 @@ func newTestOutbox(window int) *Outbox {
 	return o
 }
 
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestOutbox(t *testing.T) {
 	bubble("sends in order", t, func(t *testing.T) {
 		o, l := newTestOutbox(4), newFakeLink(true)

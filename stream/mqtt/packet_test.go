@@ -45,7 +45,7 @@ const connack = "20020000"
 
 // Permitted packets of a broker reach paho one by one; a forbidden one ends the
 // connection with an error that names the packet and the reason.
-// Its length is that of a list of independent cases.
+// Long: a list of independent cases.
 func TestProtocol(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire string // hexadecimal, after a CONNACK unless it begins with one or with !

@@ -107,7 +107,7 @@ func TestTopInATerminal(t *testing.T) {
 	for name, environ := range map[string][]string{"coloured": nil, "plain": {"NO_COLOR=1"}} {
 		t.Run(name, func(t *testing.T) {
 			term := inTerminal(t, environ, "top", "--broker", b.URL(), "--node", name)
-			for _, want := range []string{"\x1b[?1049h", "nothing heard"} {
+			for _, want := range []string{"\x1b[?1049h", "no message of its models yet"} {
 				term.await(t, want)
 			}
 			for _, m := range [][3]string{ // and the text that top shows then

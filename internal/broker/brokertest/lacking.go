@@ -15,9 +15,9 @@ import (
 // Lacking makes the embedded broker do less than it grants.
 type Lacking struct {
 	mochi.HookBase
-	Undelivered bool // shared subscriptions are granted and sent nothing
+	Undelivered bool // shared subscriptions are granted and receive no message
 	Everybody   bool // each member of one is sent each message
-	Unretained  bool // what is retained is not sent to a subscription with a wildcard
+	Unretained  bool // retained messages are not sent to subscriptions with a wildcard
 }
 
 func (h *Lacking) ID() string { return "lacking" }

@@ -33,8 +33,8 @@ func Await(t *testing.T, b *Broker, topic string, good func(payload string) bool
 	return newest, ok
 }
 
-// Retained returns the message that a broker keeps on a topic, "" if there is
-// none: a broker sends those before what is published later.
+// Retained returns the retained message of a topic, "" without one. A broker sends
+// retained messages before those that are published later.
 func Retained(t *testing.T, broker, topic string) string {
 	t.Helper()
 	var (

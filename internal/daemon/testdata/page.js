@@ -48,19 +48,19 @@ async function look(browser, name, options, act) {
       for (let i = 0; i < 50 && !await button.evaluate(b => b === document.activeElement); i++) await page.keyboard.press("Tab");
       seen.offer = await page.locator("#offer").textContent();
       await page.keyboard.press("Enter");
-      await page.waitForFunction(() => document.getElementById("told").textContent);
-      seen.told = await page.locator("#told").textContent();
+      await page.waitForFunction(() => document.getElementById("answered").textContent);
+      seen.told = await page.locator("#answered").textContent();
       // A new class, by keyboard alone: what cannot be a name is refused at once.
       seen.newTold = [];
       const name = page.getByLabel("New class");
       for (let i = 0; i < 50 && !await name.evaluate(e => e === document.activeElement); i++) await page.keyboard.press("Tab");
       for (const text of ["", "x".repeat(300), "cracked"]) {
-        const before = await page.locator("#told").textContent();
+        const before = await page.locator("#answered").textContent();
         await page.keyboard.press("Control+A");
         await page.keyboard.insertText(text);
         await page.keyboard.press("Enter");
-        await page.waitForFunction(was => document.getElementById("told").textContent !== was, before);
-        seen.newTold.push(await page.locator("#told").textContent());
+        await page.waitForFunction(was => document.getElementById("answered").textContent !== was, before);
+        seen.newTold.push(await page.locator("#answered").textContent());
       }
       await page.evaluate(() => document.activeElement.blur());
       await page.mouse.move(0, 0);

@@ -10,13 +10,13 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// fakeSender remembers what was to be sent.
+// fakeSender records the messages.
 type fakeSender struct {
 	sent []string
 	err  error
 }
 
-func (f *fakeSender) label(_ context.Context, model string, s boardSample, class string) error {
+func (f *fakeSender) label(_ context.Context, model string, s sampleView, class string) error {
 	f.sent = append(f.sent, fmt.Sprintf("%s: %v is %s", model, s.ID, class))
 	return f.err
 }
@@ -26,7 +26,7 @@ func (f *fakeSender) learn(_ context.Context, model string, on bool) error {
 	return f.err
 }
 
-// pressed is a key as a terminal sends it.
+// pressed returns the message of a key.
 func pressed(name string) tea.KeyPressMsg {
 	codes := map[string]rune{"tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft, "right": tea.KeyRight, "enter": tea.KeyEnter, "esc": tea.KeyEscape}
 	if code, ok := codes[name]; ok {
@@ -35,27 +35,27 @@ func pressed(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: rune(name[0]), Text: name}
 }
 
-func TestScreen(t *testing.T) {
+func TestProgram(t *testing.T) {
 	for name, tc := range map[string]struct {
-		keys string
-		hear func(*board) // before the keys
-		err  error
-		sent string
-		want string // in what is shown then
-		quit bool
+		keys    string
+		receive func(*nodeState) // before the keys
+		err     error
+		sent    string
+		want    string // in the display after the keys
+		quit    bool
 	}{
 		"shows the first model":            {keys: "", want: "[bearing]"},
 		"next model":                       {keys: "tab", want: "[pump]"},
-		"and round":                        {keys: "tab tab", want: "[bearing]"},
+		"and around":                       {keys: "tab tab", want: "[bearing]"},
 		"and back":                         {keys: "left", want: "[pump]"},
 		"quit":                             {keys: "q", quit: true},
 		"pause":                            {keys: "p", want: "paused"},
-		"choosing stands still":            {keys: "down", want: "paused"},
+		"choosing pauses":                  {keys: "down", want: "paused"},
 		"label the newest, which has none": {keys: "l 2", sent: "bearing: <nil> is worn", want: "sent: #10 is worn"},
 		"label by number":                  {keys: "down down l 1", sent: "bearing: 12345678901234567890 is ok", want: "sent: 12345678901234567890 is ok"},
 		"the prediction is offered":        {keys: "down down l", want: "[2 worn]"},
 		"label by choice":                  {keys: "down down down l right enter", sent: "bearing: p7-8 is worn"},
-		"changed one's mind":               {keys: "down down l esc 1", want: "q quit"},
+		"question left":                    {keys: "down down l esc 1", want: "q quit"},
 		"no such number":                   {keys: "down down l 7", want: "esc leave"},
 		"what is asked for":                {keys: "a 1", sent: "bearing: p7-8 is ok", want: "sent: p7-8 is ok"},
 		"nothing is asked for":             {keys: "tab a", want: "asks for no label"},
@@ -63,22 +63,22 @@ func TestScreen(t *testing.T) {
 		"learning off":                     {keys: "s", sent: "bearing: learning false", want: "asked: learning of bearing off"},
 		"learning on":                      {keys: "tab s", sent: "pump: learning true"},
 		"no classes yet":                   {keys: "tab l", want: "there is no sample yet"},
-		"without control": {keys: "l", want: "control is not enabled", hear: func(b *board) {
-			b.hear("edge/hall/info", []byte(`{"models":[{"name":"bearing","classes":["ok"]}]}`), true)
+		"without control": {keys: "l", want: "control is not enabled", receive: func(b *nodeState) {
+			b.receive("edge/hall/info", []byte(`{"models":[{"name":"bearing","classes":["ok"]}]}`), true)
 		}},
-		"an older one without an id": {keys: "down down l", want: "only the newest can be labelled", hear: func(b *board) {
+		"an older one without an id": {keys: "down down l", want: "only the newest can be labelled", receive: func(b *nodeState) {
 			for seq := range 2 {
-				b.hear("edge/hall/bearing/prediction", fmt.Appendf(nil, `{"seq":%d,"class":"ok","confidence":1}`, 11+seq), false)
+				b.receive("edge/hall/bearing/prediction", fmt.Appendf(nil, `{"seq":%d,"class":"ok","confidence":1}`, 11+seq), false)
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := heardBoard(t)
-			if tc.hear != nil {
-				tc.hear(b)
+			b := receivedState(t)
+			if tc.receive != nil {
+				tc.receive(b)
 			}
 			send := &fakeSender{err: tc.err}
-			s := &screen{ctx: t.Context(), look: func() *boardView { return b.look(true) }, send: send}
+			s := &program{ctx: t.Context(), snapshot: func() *view { return b.snapshot(true) }, send: send}
 			s.Init()
 			s.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
 			quit := false
@@ -98,37 +98,37 @@ func TestScreen(t *testing.T) {
 				t.Errorf("quit is %v", quit)
 			}
 			if text := s.View().Content; !strings.Contains(text, tc.want) || strings.Count(text, "\n") != 23 {
-				t.Errorf("the screen lacks %q, or has not 24 lines:\n%s", tc.want, text)
+				t.Errorf("the display lacks %q, or has not 24 lines:\n%s", tc.want, text)
 			}
 		})
 	}
 }
 
-// A sample without an id is the last one, or none: what comes while the answer
-// is thought about must not get it.
-func TestScreenLabelsNoOtherSample(t *testing.T) {
-	b := heardBoard(t)
+// A label for a sample without an id must not reach a newer sample that arrives
+// before the answer.
+func TestProgramLabelsNoOtherSample(t *testing.T) {
+	b := receivedState(t)
 	send := &fakeSender{}
-	s := &screen{ctx: t.Context(), look: func() *boardView { return b.look(true) }, send: send}
+	s := &program{ctx: t.Context(), snapshot: func() *view { return b.snapshot(true) }, send: send}
 	s.Init()
 	s.Update(pressed("l"))
-	b.hear("edge/hall/bearing/prediction", []byte(`{"seq":11,"class":"ok","confidence":1}`), false)
+	b.receive("edge/hall/bearing/prediction", []byte(`{"seq":11,"class":"ok","confidence":1}`), false)
 	if _, cmd := s.Update(pressed("1")); cmd != nil || len(send.sent) > 0 || !strings.Contains(s.View().Content, "nothing was sent") {
 		t.Errorf("sent %q", send.sent)
 	}
 }
 
-// What is paused does not move; resumed, it is of the present.
-func TestScreenPauses(t *testing.T) {
-	b := heardBoard(t)
-	s := &screen{ctx: t.Context(), look: func() *boardView { return b.look(true) }, send: &fakeSender{}}
+// A paused display does not change; a resumed one shows the present state.
+func TestProgramPauses(t *testing.T) {
+	b := receivedState(t)
+	s := &program{ctx: t.Context(), snapshot: func() *view { return b.snapshot(true) }, send: &fakeSender{}}
 	s.Init()
 	s.Update(pressed("p"))
-	b.hear("edge/hall/bearing/prediction", []byte(`{"id":"newcomer","seq":11,"class":"ok","confidence":1}`), false)
+	b.receive("edge/hall/bearing/prediction", []byte(`{"id":"newcomer","seq":11,"class":"ok","confidence":1}`), false)
 	if s.Update(drawMsg{}); strings.Contains(s.View().Content, "newcomer") {
-		t.Error("a paused screen shows a new sample")
+		t.Error("a paused program shows a new sample")
 	}
 	if s.Update(pressed("p")); !strings.Contains(s.View().Content, "newcomer") {
-		t.Error("a resumed screen does not show the new sample")
+		t.Error("a resumed program does not show the new sample")
 	}
 }

@@ -3,9 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"crypto/tls"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -16,45 +14,13 @@ import (
 	"edge/internal/config"
 )
 
-// hosts are the names, in lower case, by which requests may call this machine. A
-// page of another site whose name was made to point here calls it by that name
-// (DNS rebinding) and gets nothing. Addresses are allowed: no such page has one.
-type hosts map[string]bool
-
-// newHosts returns localhost, the machine's own name and others.
-func newHosts(others []string) hosts {
-	h := hosts{"localhost": true}
-	if name, err := os.Hostname(); err == nil && name != "" {
-		name = strings.ToLower(name)
-		h[name], h[name+".local"] = true, true
-	}
-	for _, name := range others {
-		h[strings.ToLower(strings.TrimSuffix(name, "."))] = true
-	}
-	return h
-}
-
-// has reports whether a Host header is an address or one of the names, with or
-// without a port.
-func (h hosts) has(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	} else if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
-		host = strings.TrimSuffix(inner, "]")
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return true
-	}
-	return h[strings.ToLower(strings.TrimSuffix(host, "."))]
-}
-
 const (
-	freeAttempts = 10 // wrong passwords from one address before it has to wait
+	freeAttempts = 10 // wrong passwords from one address before it must wait
 	attemptPause = 6 * time.Second
-	maxAttackers = 1000 // addresses that are remembered
+	maxAttackers = 1000 // remembered addresses
 )
 
-// admission is what a password check says of a request.
+// admission is the result of a password check.
 type admission int
 
 const (
@@ -64,17 +30,17 @@ const (
 	tooManyAttempts
 )
 
-// password checks the password of requests. A nil one lets all requests pass.
+// password checks the password of requests. A nil password admits all requests.
 type password struct {
 	digest *fileCache[[sha256.Size]byte]
 	log    *slog.Logger
 
 	mu     sync.Mutex
-	until  map[netip.Prefix]time.Time // when the last wrong password of an address is forgotten
+	until  map[netip.Prefix]time.Time // when the wrong passwords of an address are forgotten
 	warned time.Time
 }
 
-// newPassword returns nil where no password is configured.
+// newPassword returns nil if no password is configured.
 func newPassword(cfg config.HTTP, log *slog.Logger) *password {
 	secret := cfg.Password
 	if secret.IsZero() {
@@ -94,9 +60,9 @@ func newPassword(cfg config.HTTP, log *slog.Logger) *password {
 	return p
 }
 
-// check reports whether a request brings the password, as that of any user
-// (Basic) or as a token (Bearer), and for how long its address has to wait if it
-// gave too many wrong ones.
+// check checks the password of a request, which is that of any user (Basic) or a
+// token (Bearer). After too many wrong passwords wait is the time that the address
+// must wait.
 func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 	if p == nil {
 		return admitted, 0
@@ -107,7 +73,7 @@ func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 	}
 	want, err := p.digest.get()
 	if err != nil {
-		return wrongPassword, 0 // there is none yet: nothing is right
+		return wrongPassword, 0 // no password is loaded yet: every password is wrong
 	}
 	got := sha256.Sum256([]byte(given))
 	from := sourceOf(r.RemoteAddr)
@@ -124,7 +90,7 @@ func (p *password) check(r *http.Request) (a admission, wait time.Duration) {
 	return wrongPassword, 0
 }
 
-// fail notes a wrong password.
+// fail records a wrong password.
 func (p *password) fail(from netip.Prefix, now time.Time) {
 	if len(p.until) >= maxAttackers {
 		var first netip.Prefix
@@ -147,11 +113,11 @@ func (p *password) fail(from netip.Prefix, now time.Time) {
 	p.until[from] = until
 	if until.Sub(now) > (freeAttempts-1)*attemptPause && now.Sub(p.warned) > time.Minute {
 		p.warned = now
-		p.log.Warn("an address gave too many wrong passwords and has to wait between attempts", "address", from.Addr().String())
+		p.log.Warn("an address gave too many wrong passwords and must wait between attempts", "address", from.Addr().String())
 	}
 }
 
-// passwordOf returns the password or token that a request brings.
+// passwordOf returns the password or token of a request.
 func passwordOf(r *http.Request) (text string, ok bool) {
 	if _, text, ok = r.BasicAuth(); ok {
 		return text, true
@@ -161,12 +127,4 @@ func passwordOf(r *http.Request) (text string, ok bool) {
 		return "", r.Header.Get("Authorization") != ""
 	}
 	return strings.TrimSpace(token), true
-}
-
-// newCertificate reads the certificate now, and again when a file has changed.
-func newCertificate(c config.Certificate, log *slog.Logger) *fileCache[*tls.Certificate] {
-	return &fileCache[*tls.Certificate]{name: "http.tls", files: c.Files(), log: log, load: func() (*tls.Certificate, error) {
-		pair, err := c.Load()
-		return &pair, err
-	}}
 }

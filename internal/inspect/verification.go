@@ -10,18 +10,18 @@ import (
 	"edge/persist"
 )
 
-// Verification is what a check of a state file found.
+// Verification is the result of the check of a state file.
 type Verification struct {
 	File      string          `json:"file"`
 	FileBytes int64           `json:"file_bytes"`
-	InUse     bool            `json:"in_use"` // a copy of one moment was checked
+	InUse     bool            `json:"in_use"` // a consistent copy was checked
 	Readable  bool            `json:"readable_by_others"`
 	Sound     bool            `json:"sound"`
 	Problems  []string        `json:"problems"`
 	Models    []VerifiedModel `json:"models"`
 }
 
-// VerifiedModel is what the file holds of one model, and what a repair would lose.
+// VerifiedModel describes the state of one model and the loss of a repair.
 type VerifiedModel struct {
 	Model        string             `json:"model"`
 	Checkpoints  []GenerationReport `json:"checkpoints"` // newest first
@@ -30,10 +30,10 @@ type VerifiedModel struct {
 	Pending      uint64             `json:"pending"`
 	SamplesLost  uint64             `json:"samples_lost"`
 	PendingLost  uint64             `json:"pending_lost"`
-	Notes        []string           `json:"notes"` // what is wrong with it, in words
+	Notes        []string           `json:"notes"` // descriptions of the damage
 }
 
-// DecodeState reports whether a learner can carry on from a state.
+// DecodeState returns an error if a learner cannot continue from a state.
 func DecodeState(_, shape string, state []byte) error {
 	cfg, err := online.ConfigOfShape(shape)
 	if err != nil {
@@ -43,6 +43,7 @@ func DecodeState(_, shape string, state []byte) error {
 	return err
 }
 
+// NewVerification describes the outcome of persist's check of the file at path.
 func NewVerification(path string, v *persist.Outcome) *Verification {
 	r := &Verification{
 		File: path, FileBytes: v.Bytes, InUse: v.InUse, Readable: v.Others,
@@ -57,6 +58,7 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 	return r
 }
 
+// Print writes the verification as text.
 func (r *Verification) Print(w io.Writer) {
 	state := "sound"
 	if !r.Sound {

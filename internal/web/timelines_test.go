@@ -9,7 +9,7 @@ import (
 	"edge/stream"
 )
 
-// predictionOf is a prediction of one class, or of none.
+// predictionOf returns a prediction of one class, or without a class.
 func predictionOf(class string) *stream.Prediction {
 	if class == "" {
 		return &stream.Prediction{Class: -1}
@@ -17,10 +17,10 @@ func predictionOf(class string) *stream.Prediction {
 	return &stream.Prediction{Classes: []string{class}, Probs: []float64{0.75}}
 }
 
-// A device that reports only what changes has its class until it says another.
-func TestPresent(t *testing.T) {
+// A device that reports changes only keeps its class until the next report.
+func TestTimelines(t *testing.T) {
 	begin := time.Now()
-	var p present
+	var p timelines
 	add := func(device, class string, after time.Duration) {
 		p.add(device, class, predictionOf(class), begin.Add(after))
 	}
@@ -42,7 +42,7 @@ func TestPresent(t *testing.T) {
 		t.Errorf("its second band begins %v off", off)
 	}
 
-	// A day later, of what was before the timeline only the last class is left.
+	// Two days later only the last class before the timeline is left.
 	v = p.view(begin.Add(48 * time.Hour))
 	if got := v.Devices[1].Timeline; len(got) != 1 || got[0].Shares["washing"] != 1 || !got[0].Time.Equal(v.From) {
 		t.Errorf("after two days of silence the timeline is %+v from %v", got, v.From)
@@ -58,11 +58,11 @@ func TestPresent(t *testing.T) {
 	}
 }
 
-// What is remembered and shown is bounded, however many devices and classes there
-// are and however long they go on; the shares of a band are of all its samples.
-func TestPresentIsBounded(t *testing.T) {
+// The kept and shown devices, classes and bands are bounded. The shares of a band are
+// of all its samples.
+func TestTimelinesIsBounded(t *testing.T) {
 	begin := time.Now()
-	var p present
+	var p timelines
 	at := begin
 	for i := range 20_000 {
 		at = at.Add(time.Duration(i%7) * 10 * time.Second) // nine days
@@ -74,7 +74,7 @@ func TestPresentIsBounded(t *testing.T) {
 		t.Errorf("%d devices are shown of %d, others: %d, at least: %v", len(v.Devices), len(p.devices), v.Others, v.AtLeast)
 	}
 	if len(p.names) != maxNames+1 {
-		t.Errorf("%d classes are told apart, want %d", len(p.names)-1, maxNames)
+		t.Errorf("%d classes are distinguished, want %d", len(p.names)-1, maxNames)
 	}
 	if p.width > longestBand {
 		t.Errorf("a band is %v long", p.width)
@@ -97,9 +97,9 @@ func TestPresentIsBounded(t *testing.T) {
 	}
 }
 
-// No class is known at first; that is a band of its own.
-func TestPresentWithoutClass(t *testing.T) {
-	var p present
+// Before the first class is known the band has no class.
+func TestTimelinesWithoutClass(t *testing.T) {
+	var p timelines
 	now := time.Now()
 	if v := p.view(now); v.Devices == nil || len(v.Devices) != 0 {
 		t.Errorf("before the first sample: %+v", v)

@@ -17,9 +17,9 @@ func labelled(k, d int, name string) *Event {
 	return &Event{Kind: Observe, X: x, Label: name}
 }
 
-// TestNamesThatNeverComeAgain: they take half of the room at most; labels that
-// come again, in turn, find the rest.
-func TestNamesThatNeverComeAgain(t *testing.T) {
+// TestNamesThatOccurOnce: they use half of the classes at most; labels that occur
+// again can use the rest.
+func TestNamesThatOccurOnce(t *testing.T) {
 	l := newTestLearner(t, testConfig(2))
 	for i := range 500 {
 		l.Add(labelled(i, 2, fmt.Sprint("once ", i)))
@@ -28,7 +28,7 @@ func TestNamesThatNeverComeAgain(t *testing.T) {
 		t.Errorf("%d classes of 500 names that came once, want %d", n, cautiousFrom)
 	}
 	if want := uint64(500 - cautiousFrom - maxUnconfirmed); l.Counters().CandidatesDropped != want {
-		t.Errorf("%d names were forgotten, want %d", l.Counters().CandidatesDropped, want)
+		t.Errorf("%d names were dropped, want %d", l.Counters().CandidatesDropped, want)
 	}
 	for range 2 {
 		for i := range 48 {
@@ -44,9 +44,9 @@ func TestNamesThatNeverComeAgain(t *testing.T) {
 	checkSound(t, l)
 }
 
-// TestWaitingIsBounded: the samples of labels that are no classes yet are bounded
-// together, however many each may have.
-func TestWaitingIsBounded(t *testing.T) {
+// TestUnconfirmedAreBounded: the samples of unconfirmed labels are bounded together,
+// for any number that each may have.
+func TestUnconfirmedAreBounded(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
 	cfg.Classes.Confirm = maxConfirm
 	l := newTestLearner(t, cfg)
@@ -59,12 +59,12 @@ func TestWaitingIsBounded(t *testing.T) {
 		}
 	}
 	if l.Counters().CandidatesDropped == 0 {
-		t.Error("nothing was forgotten: the test met no bound")
+		t.Error("no label was dropped: the test met no bound")
 	}
 }
 
-// TestMemoryOfClasses: a default model whose classes are as many as anybody can
-// invent stays within what two of them may take in 64 MiB, with both snapshots.
+// TestMemoryOfClasses: a default model with the largest number of classes stays within
+// its part of 64 MiB, with both snapshots.
 func TestMemoryOfClasses(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Features = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -94,8 +94,8 @@ func TestMemoryOfClasses(t *testing.T) {
 	}
 }
 
-// TestDeclaredHaveRoom: names that are declared are classes, however many; others
-// are none where these are more than the bound.
+// TestDeclaredHaveRoom: all declared names are classes; other labels are refused where
+// these are more than the bound.
 func TestDeclaredHaveRoom(t *testing.T) {
 	var names []string
 	for i := range 40 {

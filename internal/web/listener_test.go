@@ -20,8 +20,8 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// The oldest silent connection of the address that has most goes first; one
-// whose request is handled, or has arrived, does not go.
+// The oldest silent connection of the address with the most is closed first. A
+// connection whose request is in progress or has arrived is not closed.
 func TestPlaces(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,9 +29,9 @@ func TestPlaces(t *testing.T) {
 	}
 	defer l.Close()
 	stats := newHTTPStats()
-	p := newPlaces(l, 4, 3, stats)
-	began := time.Now().Add(-time.Hour) // so long ago that arrived bytes do not count
-	add := func(from string, minute int) *place {
+	p := newBoundedListener(l, 4, 3, stats)
+	began := time.Now().Add(-time.Hour) // longer ago than unreadWithin
+	add := func(from string, minute int) *boundedConn {
 		t.Helper()
 		client, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -42,16 +42,16 @@ func TestPlaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &place{TCPConn: accepted.(*net.TCPConn), of: p, from: sourceOf(from + ":1"), spoke: true, heard: began.Add(time.Duration(minute) * time.Minute)}
+		c := &boundedConn{TCPConn: accepted.(*net.TCPConn), of: p, from: sourceOf(from + ":1"), received: true, active: began.Add(time.Duration(minute) * time.Minute)}
 		t.Cleanup(func() { c.Close() })
 		p.open[c] = struct{}{}
 		return c
 	}
-	newcomer := func(from string) *place { return &place{of: p, from: sourceOf(from + ":1")} }
-	want := func(what string, from string, victim *place) {
+	newcomer := func(from string) *boundedConn { return &boundedConn{of: p, from: sourceOf(from + ":1")} }
+	want := func(what string, from string, victim *boundedConn) {
 		t.Helper()
 		if ok, got := p.admit(newcomer(from)); ok || got != victim {
-			t.Errorf("%s: admitted %v, %p is to go, want %p", what, ok, got, victim)
+			t.Errorf("%s: admitted %v, %p would be closed, want %p", what, ok, got, victim)
 		}
 	}
 	oldest := add("10.0.0.2", 0)
@@ -67,12 +67,12 @@ func TestPlaces(t *testing.T) {
 	want("all of an address are handled", "10.0.0.1", nil)
 	done()
 	want("a request was handled", "10.0.0.1", a1)
-	a1.spoke, a1.heard = false, time.Now().Add(time.Minute) // in whose future the test is not
+	a1.received, a1.active = false, time.Now().Add(time.Minute) // in the future of the test
 	want("one is new", "10.0.0.1", nil)
 	a1.Close()
 	a1.Close()
 	if ok, _ := p.admit(newcomer("10.0.0.3")); !ok {
-		t.Error("a place that is free is not given")
+		t.Error("a boundedConn that is free is not given")
 	}
 	if open, _ := stats.snapshot(); open != 0 { // one admitted, one closed
 		t.Errorf("%d connections are counted, want 0", open)

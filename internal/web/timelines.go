@@ -11,54 +11,54 @@ import (
 )
 
 const (
-	keptDevices  = 64 // of each model; the one that was silent longest makes room
+	keptDevices  = 64 // of each model; a new one replaces the one that was silent longest
 	shownDevices = 32 // of them, the most recent ones
 	maxBands     = 96 // of a device's timeline
-	bandShares   = 4  // classes that are told apart within a band, the first ones
+	bandShares   = 4  // classes that are distinguished within a band, the first ones
 	maxNames     = 255
 	shortestBand = time.Second
 	longestBand  = 1024 * time.Second // 96 of them are a day and three hours
 )
 
-// present is what the devices of a model are doing: the class of each, since
-// when, and how the classes of its predictions followed each other. Its memory
-// is bounded: bands get longer as the timeline does, up to longestBand; then the
-// oldest go.
-type present struct {
-	devices map[string]*device
-	gone    bool      // a device has made room
-	start   time.Time // of the first band
-	width   time.Duration
-	names   []string // of classes, by their number in a band; the first stands for all beyond maxNames
+// timelines keeps the class of each device of a model, the time of its last change,
+// and the sequence of the predicted classes. Its memory is bounded: bands get longer
+// with the timeline, up to longestBand; then the oldest are dropped.
+type timelines struct {
+	devices  map[string]*device
+	replaced bool      // a device was replaced by a new one
+	start    time.Time // of the first band
+	width    time.Duration
+	names    []string // of classes, by their number in a band; the first is for all beyond maxNames
 }
 
-// device is one of those that a model classifies. Its name is "" where topics
-// name none.
+// device is a device that a model classifies. Its name is "" where topics do not
+// contain one.
 type device struct {
 	name        string
-	class       string // "" while none is known
+	class       string // "" while no class is known
 	since, last time.Time
 	confidence  float64
 	novelty     float64
 	abstain     bool
 	samples     uint64
-	bands       []band // that have samples, oldest first
+	bands       []band // with samples, oldest first
 }
 
 // band counts the classes of the predictions in one piece of the timeline.
 type band struct {
-	at     int // start + at·width is when it begins
+	at     int // its beginning is start + at·width
 	shares [bandShares]share
 	last   uint8 // class of the last prediction
 }
 
+// share is the number of predictions of one class in a band.
 type share struct {
 	n     uint32 // 0: no class
 	class uint8
 }
 
-// add takes a prediction up.
-func (p *present) add(name, class string, s *stream.Prediction, now time.Time) {
+// add adds a prediction.
+func (p *timelines) add(name, class string, s *stream.Prediction, now time.Time) {
 	if p.devices == nil {
 		p.devices, p.start, p.width, p.names = map[string]*device{}, now, shortestBand, []string{"other classes"}
 	}
@@ -79,9 +79,9 @@ func (p *present) add(name, class string, s *stream.Prediction, now time.Time) {
 	d.count(p.at(now), p.number(class))
 }
 
-// at returns the band of a moment, which is not before an earlier one. It makes
-// the bands longer if the timeline would have too many of them.
-func (p *present) at(now time.Time) int {
+// at returns the band of a time, which never decreases. It makes the bands longer if
+// the timeline would have too many.
+func (p *timelines) at(now time.Time) int {
 	at := int(now.Sub(p.start) / p.width)
 	for at >= maxBands && p.width < longestBand {
 		p.width *= 2
@@ -93,8 +93,8 @@ func (p *present) at(now time.Time) int {
 	return at
 }
 
-// makeRoom lets the device go that was silent longest, if there are too many.
-func (p *present) makeRoom() {
+// makeRoom removes the device that was silent longest if there are too many.
+func (p *timelines) makeRoom() {
 	if len(p.devices) < keptDevices {
 		return
 	}
@@ -105,11 +105,11 @@ func (p *present) makeRoom() {
 		}
 	}
 	delete(p.devices, oldest.name)
-	p.gone = true
+	p.replaced = true
 }
 
-// number returns that of a class in the bands.
-func (p *present) number(class string) uint8 {
+// number returns the number of a class in the bands.
+func (p *timelines) number(class string) uint8 {
 	i := slices.Index(p.names, class)
 	if i < 0 && len(p.names) <= maxNames {
 		i = len(p.names)
@@ -118,10 +118,10 @@ func (p *present) number(class string) uint8 {
 	return uint8(max(i, 0))
 }
 
-// count adds a prediction to the band at a place, which is not before the last.
+// count adds a prediction to the band with number at, which is not before the last.
 func (d *device) count(at int, class uint8) {
 	if n := len(d.bands); n == 0 || d.bands[n-1].at < at {
-		oldest := at - maxBands + 1 // the class before it is still known from the last band before it
+		oldest := at - maxBands + 1 // one band before it stays for the class at its beginning
 		for len(d.bands) > 1 && d.bands[1].at <= oldest {
 			d.bands = append(d.bands[:0], d.bands[1:]...)
 		}
@@ -149,7 +149,7 @@ func (b *band) add(class uint8, n uint32) {
 	}
 }
 
-// merge makes one band of two.
+// merge joins pairs of bands.
 func (d *device) merge() {
 	merged := d.bands[:0]
 	for _, b := range d.bands {
@@ -169,17 +169,18 @@ func (d *device) merge() {
 	d.bands = merged
 }
 
-// presentView is what the devices of a model are doing, as the API says it.
-type presentView struct {
+// timelinesView is the state of a model's devices in the API.
+type timelinesView struct {
 	From    time.Time    `json:"from"`     // when the timelines begin
 	Devices []deviceView `json:"devices"`  // the most recent first, 32 at most
 	Others  int          `json:"others"`   // devices that are not shown
-	AtLeast bool         `json:"at_least"` // there are more of them than others says
+	AtLeast bool         `json:"at_least"` // more devices than Others were seen
 }
 
+// deviceView is one device in a timelinesView.
 type deviceView struct {
-	Device     string     `json:"device"` // "" where topics name none
-	Class      string     `json:"class"`  // "" while none is known
+	Device     string     `json:"device"` // "" where topics do not contain one
+	Class      string     `json:"class"`  // "" while no class is known
 	Since      time.Time  `json:"since"`  // of the class
 	Last       time.Time  `json:"ts"`     // of the last sample
 	Confidence float64    `json:"confidence"`
@@ -196,10 +197,10 @@ type bandView struct {
 }
 
 // view describes the devices as they are now.
-func (p *present) view(now time.Time) presentView {
-	// Moments are kept on the clock that never jumps; what is shown is that of now.
+func (p *timelines) view(now time.Time) timelinesView {
+	// Times are kept on the monotonic clock and shown on the present wall clock.
 	wall := func(t time.Time) time.Time { return now.Add(-now.Sub(t)).Round(100 * time.Millisecond) }
-	v := presentView{From: wall(now), Devices: []deviceView{}}
+	v := timelinesView{From: wall(now), Devices: []deviceView{}}
 	if p.devices == nil {
 		return v
 	}
@@ -211,7 +212,7 @@ func (p *present) view(now time.Time) presentView {
 	}
 	slices.SortFunc(all, func(a, b *device) int { return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.name, b.name)) })
 	shown := all[:min(len(all), shownDevices)]
-	v.Others, v.AtLeast = len(all)-len(shown), p.gone
+	v.Others, v.AtLeast = len(all)-len(shown), p.replaced
 	for _, d := range shown {
 		of := deviceView{
 			Device: d.name, Class: d.class, Since: wall(d.since), Last: wall(d.last),
@@ -232,9 +233,10 @@ func (p *present) view(now time.Time) presentView {
 	return v
 }
 
-func (p *present) moment(at int) time.Time { return p.start.Add(time.Duration(at) * p.width) }
+// moment returns the beginning of a band.
+func (p *timelines) moment(at int) time.Time { return p.start.Add(time.Duration(at) * p.width) }
 
-// append adds a band, unless it goes on as the last one.
+// append adds a band, unless it has the same class as the last one.
 func (v *deviceView) append(at time.Time, shares map[string]float64) {
 	if n := len(v.Timeline); n > 0 && len(shares) == 1 && maps.Equal(v.Timeline[n-1].Shares, shares) {
 		return
@@ -242,8 +244,8 @@ func (v *deviceView) append(at time.Time, shares map[string]float64) {
 	v.Timeline = append(v.Timeline, bandView{at, shares})
 }
 
-// shares are the fractions of a band's classes.
-func (p *present) shares(b band) map[string]float64 {
+// shares returns the fractions of a band's classes.
+func (p *timelines) shares(b band) map[string]float64 {
 	total := 0.
 	for _, s := range b.shares {
 		total += float64(s.n)

@@ -22,37 +22,37 @@ const (
 	noteLasts = 10 * time.Second
 )
 
-// screen is `edge top` on a terminal: a bubbletea model of a watch.
-type screen struct {
-	ctx  context.Context // of what it sends
-	look func() *boardView
-	send sender
+// program is `edge top` on a terminal, a bubbletea model.
+type program struct {
+	ctx      context.Context // of sent messages
+	snapshot func() *view
+	send     sender
 
-	shown         *boardView
-	model         string // name of the one that is shown
+	shown         *view
+	model         string // name of the shown one
 	width, height int
-	selected      uint64 // sample, by its sequence number; 0 for the newest
+	selected      uint64 // sequence number of the chosen sample; 0 for the newest
 	paused        bool
 	asking        *question
 	note          string
 	noted         time.Time
 }
 
-// sender is the part of a watch that speaks.
+// sender sends the messages of the program. *client is one.
 type sender interface {
-	label(ctx context.Context, model string, s boardSample, class string) error
+	label(ctx context.Context, model string, s sampleView, class string) error
 	learn(ctx context.Context, model string, on bool) error
 }
 
-// question asks what class a sample is.
+// question asks the user for the class of a sample.
 type question struct {
 	model   string
-	sample  boardSample
+	sample  sampleView
 	classes []string
-	at      int // chosen
+	at      int // index of the chosen class
 }
 
-// Messages of the screen to itself.
+// Messages of the program to itself.
 type (
 	drawMsg time.Time
 	doneMsg struct {
@@ -61,9 +61,9 @@ type (
 	}
 )
 
-// showScreen runs until ctx or the user ends it.
-func showScreen(ctx context.Context, w *watch, model string, in io.Reader, out io.Writer) error {
-	s := &screen{ctx: ctx, look: w.look, send: w, model: model}
+// runProgram runs until ctx ends or the user quits.
+func runProgram(ctx context.Context, w *client, model string, in io.Reader, out io.Writer) error {
+	s := &program{ctx: ctx, snapshot: w.snapshot, send: w, model: model}
 	_, err := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return nil
@@ -71,9 +71,9 @@ func showScreen(ctx context.Context, w *watch, model string, in io.Reader, out i
 	return err
 }
 
-// Init begins to draw.
-func (s *screen) Init() tea.Cmd {
-	s.shown = s.look()
+// Init takes the first snapshot and begins to draw.
+func (s *program) Init() tea.Cmd {
+	s.shown = s.snapshot()
 	return nextDraw()
 }
 
@@ -81,20 +81,20 @@ func nextDraw() tea.Cmd {
 	return tea.Tick(drawEvery, func(t time.Time) tea.Msg { return drawMsg(t) })
 }
 
-// Update takes a key, a look or the answer to what was sent.
-func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+// Update handles a key, a redraw, or the result of a sent message.
+func (s *program) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = msg.Width, msg.Height
 	case drawMsg:
 		if !s.paused {
-			s.shown = s.look()
+			s.shown = s.snapshot()
 		}
 		return s, nextDraw()
 	case doneMsg:
-		s.say("%s", msg.note)
+		s.notify("%s", msg.note)
 		if msg.err != nil {
-			s.say("not sent: %v", msg.err)
+			s.notify("not sent: %v", msg.err)
 		}
 	case tea.KeyPressMsg:
 		if s.asking != nil {
@@ -105,19 +105,19 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-func (s *screen) say(format string, args ...any) {
+func (s *program) notify(format string, args ...any) {
 	s.note, s.noted = terminal.Plain(fmt.Sprintf(format, args...)), time.Now()
 }
 
-// press carries a key out.
-func (s *screen) press(key string) tea.Cmd {
+// press handles a key.
+func (s *program) press(key string) tea.Cmd {
 	models := s.shown.Models
 	switch key {
 	case "q", "ctrl+c", "esc":
 		return tea.Quit
 	case "p", "space":
 		if s.paused = !s.paused; !s.paused {
-			s.shown, s.selected = s.look(), 0
+			s.shown, s.selected = s.snapshot(), 0
 		}
 	case "tab", "right", "shift+tab", "left":
 		if n := len(models); n > 0 {
@@ -139,27 +139,27 @@ func (s *screen) press(key string) tea.Cmd {
 	return nil
 }
 
-// at is the place of the model that is shown.
-func (s *screen) at() int {
-	return max(slices.IndexFunc(s.shown.Models, func(m boardModelView) bool { return m.Model == s.model }), 0)
+// at returns the index of the shown model.
+func (s *program) at() int {
+	return max(slices.IndexFunc(s.shown.Models, func(m modelView) bool { return m.Model == s.model }), 0)
 }
 
-// current is the model that is shown; nil if there is none.
-func (s *screen) current() *boardModelView {
+// current returns the shown model, nil without models.
+func (s *program) current() *modelView {
 	if len(s.shown.Models) == 0 {
 		return nil
 	}
 	return &s.shown.Models[s.at()]
 }
 
-// choose moves the choice among the samples, which stand still from then on;
-// above the first there is none.
-func (s *screen) choose(step int) {
+// choose moves the choice among the samples and pauses the display. Above the first
+// sample it ends the choice.
+func (s *program) choose(step int) {
 	m := s.current()
 	if m == nil || len(m.Samples) == 0 {
 		return
 	}
-	at := slices.IndexFunc(m.Samples, func(b boardSample) bool { return b.Seq == s.selected }) + step
+	at := slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Seq == s.selected }) + step
 	if at < 0 {
 		s.selected = 0
 		return
@@ -168,46 +168,46 @@ func (s *screen) choose(step int) {
 	s.selected = m.Samples[min(at, len(m.Samples)-1)].Seq
 }
 
-// ask begins the question what class a sample is.
-func (s *screen) ask() {
+// ask begins the question for the class of the chosen sample.
+func (s *program) ask() {
 	m := s.current()
 	switch {
 	case m == nil || len(m.Samples) == 0:
-		s.say("there is no sample yet")
+		s.notify("there is no sample yet")
 		return
 	case !s.shown.Control:
-		s.say("control is not enabled on this node: control: {enabled: true}")
+		s.notify("control is not enabled on this node: control: {enabled: true}")
 		return
 	case len(m.Classes) == 0:
-		s.say("the model knows no class yet: the first labels have to come with samples")
+		s.notify("the model knows no class yet: the first labels must come with samples")
 		return
 	}
-	at := max(slices.IndexFunc(m.Samples, func(b boardSample) bool { return b.Seq == s.selected }), 0)
+	at := max(slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Seq == s.selected }), 0)
 	sample := m.Samples[at]
 	if sample.ID == nil && at > 0 {
-		s.say("this sample has no id; of those only the newest can be labelled")
+		s.notify("this sample has no id; of those only the newest can be labelled")
 		return
 	}
 	s.asking = &question{model: m.Model, sample: sample, classes: m.Classes, at: max(slices.Index(m.Classes, sample.Class), 0)}
 }
 
-// askNext asks about the newest sample that the node asks about.
-func (s *screen) askNext() {
+// askNext asks about the newest sample whose label the node queries.
+func (s *program) askNext() {
 	m := s.current()
 	if m == nil {
 		return
 	}
-	at := slices.IndexFunc(m.Samples, func(b boardSample) bool { return b.Asked != "" && b.Label == "" && !b.Learned })
+	at := slices.IndexFunc(m.Samples, func(b sampleView) bool { return b.Asked != "" && b.Label == "" && !b.Learned })
 	if at < 0 {
-		s.say("the node asks for no label among the samples that are shown here")
+		s.notify("the node asks for no label among the samples that are shown here")
 		return
 	}
 	s.selected, s.paused = m.Samples[at].Seq, true
 	s.ask()
 }
 
-// answer carries a key out while a question is asked.
-func (s *screen) answer(key string) tea.Cmd {
+// answer handles a key during a question.
+func (s *program) answer(key string) tea.Cmd {
 	q := s.asking
 	n := len(q.classes)
 	switch key {
@@ -220,24 +220,24 @@ func (s *screen) answer(key string) tea.Cmd {
 	case "right", "down", "tab":
 		q.at = (q.at + 1) % n
 	case "enter":
-		return s.tell(q.classes[q.at])
+		return s.sendLabel(q.classes[q.at])
 	default:
 		if len(key) == 1 && key[0] >= '1' && key[0] <= '9' && int(key[0]-'1') < n {
-			return s.tell(q.classes[key[0]-'1'])
+			return s.sendLabel(q.classes[key[0]-'1'])
 		}
 	}
 	return nil
 }
 
-// tell sends the answer.
-func (s *screen) tell(class string) tea.Cmd {
+// sendLabel sends the answer of a question.
+func (s *program) sendLabel(class string) tea.Cmd {
 	q := s.asking
 	s.asking = nil
 	if q.sample.ID == nil {
-		if now := s.look(); !slices.ContainsFunc(now.Models, func(m boardModelView) bool {
+		if now := s.snapshot(); !slices.ContainsFunc(now.Models, func(m modelView) bool {
 			return m.Model == q.model && len(m.Samples) > 0 && m.Samples[0].Seq == q.sample.Seq
 		}) {
-			s.say("another sample has come meanwhile, and this one has no id: nothing was sent")
+			s.notify("another sample has come meanwhile, and this one has no id: nothing was sent")
 			return nil
 		}
 	}
@@ -246,13 +246,13 @@ func (s *screen) tell(class string) tea.Cmd {
 	}
 }
 
-func (s *screen) switchLearning() tea.Cmd {
+func (s *program) switchLearning() tea.Cmd {
 	m := s.current()
 	if m == nil {
 		return nil
 	}
 	if !s.shown.Control {
-		s.say("control is not enabled on this node: control: {enabled: true}")
+		s.notify("control is not enabled on this node: control: {enabled: true}")
 		return nil
 	}
 	name, on := m.Model, !m.Learning
@@ -261,10 +261,10 @@ func (s *screen) switchLearning() tea.Cmd {
 	}
 }
 
-// View draws.
-func (s *screen) View() tea.View {
-	p := panel{width: s.width, height: s.height, model: s.at(), selected: s.selected, paused: s.paused, paint: coloured}
-	if s.width == 0 || s.height == 0 { // the terminal has not said
+// View draws the program.
+func (s *program) View() tea.View {
+	p := layout{width: s.width, height: s.height, model: s.at(), selected: s.selected, paused: s.paused, paint: coloured}
+	if s.width == 0 || s.height == 0 { // the terminal's size is not known yet
 		p.width, p.height = 80, 24
 	}
 	p.last = s.lastLines(p.width)
@@ -274,24 +274,24 @@ func (s *screen) View() tea.View {
 	return v
 }
 
-// lastLines are a question or a note, and the keys.
-func (s *screen) lastLines(width int) []string {
+// lastLines returns a question or a note, and the keys.
+func (s *program) lastLines(width int) []string {
 	if q := s.asking; q != nil {
-		p := panel{width: width, paint: coloured}
-		segments := []segment{{titleLook, q.sample.idText() + " is"}}
+		p := layout{width: width, paint: coloured}
+		segments := []segment{{titleStyle, q.sample.idText() + " is"}}
 		const shown = 9
 		first := max(q.at-shown+1, 0)
 		for i := first; i < min(len(q.classes), first+shown); i++ {
-			as, name := plainLook, q.classes[i]
+			as, name := plainStyle, q.classes[i]
 			if i < shown {
 				name = fmt.Sprintf("%d %s", i+1, name)
 			}
 			if i == q.at {
-				as, name = chosenLook, "["+name+"]"
+				as, name = chosenStyle, "["+name+"]"
 			}
 			segments = append(segments, segment{as, name})
 		}
-		return []string{p.row(segments...), coloured(faintLook, fit("←→ choose  enter send  1-9 send at once  esc leave", width))}
+		return []string{p.row(segments...), coloured(faintStyle, fit("←→ choose  enter send  1-9 send at once  esc leave", width))}
 	}
 	note := ""
 	if time.Since(s.noted) < noteLasts {
@@ -301,23 +301,23 @@ func (s *screen) lastLines(width int) []string {
 	if s.shown.Control {
 		keys += moreKeys
 	}
-	return []string{fit(note, width), coloured(faintLook, fit(keys, width))}
+	return []string{fit(note, width), coloured(faintStyle, fit(keys, width))}
 }
 
-// coloured gives texts their look by the terminal's own sixteen colours; what
-// matters is also said in words, for terminals that have none.
-func coloured(as look, text string) string {
+// coloured styles a text with the terminal's own sixteen colours. No information is in
+// the colour alone, for terminals without colours.
+func coloured(as textStyle, text string) string {
 	var style ansi.Style
 	switch as {
-	case titleLook:
+	case titleStyle:
 		style = style.Bold()
-	case faintLook:
+	case faintStyle:
 		style = style.Faint()
-	case goodLook:
+	case goodStyle:
 		style = style.ForegroundColor(ansi.Green)
-	case badLook:
+	case badStyle:
 		style = style.Bold().ForegroundColor(ansi.Red)
-	case chosenLook:
+	case chosenStyle:
 		style = style.Reverse(true)
 	default:
 		return text

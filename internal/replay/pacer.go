@@ -1,0 +1,42 @@
+package replay
+
+import (
+	"context"
+	"time"
+)
+
+// pacer spaces events evenly. After a pause it catches up for at most catchUp.
+type pacer struct {
+	rate float64 // events a second; 0: no limit
+	next time.Time
+}
+
+const catchUp = 100 * time.Millisecond
+
+func (p *pacer) wait(ctx context.Context) error {
+	if p.rate <= 0 {
+		return ctx.Err()
+	}
+	now := time.Now()
+	if p.next.Before(now.Add(-catchUp)) {
+		p.next = now
+	}
+	due := p.next
+	p.next = due.Add(time.Duration(float64(time.Second) / p.rate))
+	return sleep(ctx, due.Sub(now))
+}
+
+// sleep waits for d, or for the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

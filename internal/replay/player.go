@@ -1,0 +1,292 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker"
+	"edge/internal/dataset"
+	"edge/stream/mqtt"
+)
+
+// Player publishes rows as a stream of sensor messages.
+type Player struct {
+	Rows     dataset.Rows
+	Features []string
+	Topic    string
+	Prefix   string  // of the ids: <prefix>-<row number>
+	Rate     float64 // rows a second; 0: no limit
+	Labels   string  // inline, delayed, asked or none
+	Delay    Delay   // of delayed labels
+	Fraction float64 // of the rows that have a label
+	Seed     uint64  // of the choice of those rows
+	Named    bool    // features as an object instead of an array
+	Ahead    int     // rows that may be published before their prediction; 0: any number
+
+	// Scores, if set, judges the published predictions of the rows, unless Ahead is
+	// 0.
+	Scores *publishedScores
+
+	// Waiting, if set, is called with the reason when rows are held back for long.
+	Waiting func(reason string)
+	// Sent, if set, is called after each row.
+	Sent func(row int)
+
+	explained bool // Waiting was called in this pause
+}
+
+const (
+	holdPatience = 3 * time.Second       // without a daemon, before Waiting is called
+	behindPause  = 10 * time.Millisecond // before each row, while learning is behind
+	probeAfter   = 2 * time.Second       // of silence, before one row is published without its prediction
+	lastPatience = 10 * time.Second      // of silence after the last row
+	askPatience  = 3 * time.Second       // of silence after it, for queries
+)
+
+// delayedLabel is a label that will be published on its own.
+type delayedLabel struct {
+	row   int
+	at    time.Time
+	label string
+}
+
+// playback is one run of a Player.
+type playback struct {
+	*Player
+	publisher *broker.Publisher
+	follower  *follower
+	choose    *rand.Rand
+	late      []delayedLabel
+	rows      int // published
+	last      int // number of the last row
+}
+
+// Play connects, publishes the rows and waits until the broker has acknowledged them
+// and, unless Ahead is 0, the last one is predicted.
+func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, err error) {
+	follow := newFollower(connection.BaseTopic, p.Prefix, p.Scores)
+	var filters []string
+	if p.Ahead > 0 {
+		filters = follow.topics()
+	}
+	pub, err := broker.NewPublisher(ctx, connection, byte(connection.QoS), filters, follow.receive, follow.reconnected)
+	if err != nil {
+		return 0, err
+	}
+	defer pub.Close()
+	b := &playback{Player: p, publisher: pub, follower: follow, choose: rand.New(rand.NewPCG(p.Seed, 1))}
+	if err := b.publishRows(ctx); err != nil {
+		return b.rows, err
+	}
+	return b.rows, b.finish(ctx)
+}
+
+// publishRows publishes every row, and the delayed labels that are due.
+func (b *playback) publishRows(ctx context.Context) error {
+	pace := pacer{rate: b.Rate}
+	var row dataset.Row
+	for {
+		if err := b.Rows.Next(&row); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		b.last = row.Number
+		if err := b.await(ctx, b.follower, row.Number-b.Ahead, probeAfter); err != nil {
+			return err
+		}
+		if err := pace.wait(ctx); err != nil {
+			return err
+		}
+		if b.Ahead > 0 && b.follower.behind() {
+			if err := sleep(ctx, behindPause); err != nil {
+				return err
+			}
+		}
+		if err := b.publishRow(ctx, &row); err != nil {
+			return err
+		}
+		for len(b.late) > 0 && row.Number-b.late[0].row >= b.Delay.Rows && !time.Now().Before(b.late[0].at) {
+			if err := b.publishDelayed(ctx); err != nil {
+				return err
+			}
+		}
+		if _, err := b.answerQueries(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// publishRow publishes one row.
+func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
+	labelled := (b.Labels == "inline" || b.Labels == "delayed") && row.Label != "" && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction)
+	inline := ""
+	if labelled && b.Labels == "inline" {
+		inline = row.Label
+	}
+	if b.Scores != nil {
+		b.Scores.expect(row.Number, row.Label)
+	}
+	if err := b.publisher.Publish(ctx, b.Topic, b.AppendSample(nil, b.id(row.Number), row.X, inline)); err != nil {
+		return err
+	}
+	b.rows++
+	if inline != "" {
+		b.follower.labelSent()
+	}
+	if b.Sent != nil {
+		b.Sent(row.Number)
+	}
+	if labelled && b.Labels == "delayed" {
+		b.late = append(b.late, delayedLabel{row.Number, time.Now().Add(b.Delay.Time), row.Label})
+	}
+	return nil
+}
+
+// finish publishes the remaining labels, waits for the last prediction and answers
+// the last queries.
+func (b *playback) finish(ctx context.Context) error {
+	for len(b.late) > 0 {
+		if err := sleep(ctx, time.Until(b.late[0].at)); err != nil {
+			return err
+		}
+		if err := b.publishDelayed(ctx); err != nil {
+			return err
+		}
+	}
+	if err := b.publisher.Drain(ctx); err != nil {
+		return err
+	}
+	if err := b.await(ctx, b.follower, b.last, lastPatience); err != nil {
+		return err
+	}
+	if b.Labels != "asked" {
+		_, err := b.answerQueries(ctx) // counts the last queries
+		return err
+	}
+	for more := true; more; { // an answer makes room for another query
+		if err := sleep(ctx, askPatience); err != nil {
+			return err
+		}
+		var err error
+		if more, err = b.answerQueries(ctx); err != nil {
+			return err
+		}
+	}
+	return b.publisher.Drain(ctx)
+}
+
+// id returns the id of a row.
+func (p *Player) id(row int) string { return fmt.Sprintf("%s-%06d", p.Prefix, row) }
+
+// publishDelayed publishes the oldest delayed label.
+func (b *playback) publishDelayed(ctx context.Context) error {
+	l := b.late[0]
+	b.late = b.late[1:]
+	return b.publishLabel(ctx, b.Topic+"/label", l.row, l.label)
+}
+
+func (b *playback) publishLabel(ctx context.Context, topic string, row int, label string) error {
+	payload := gjson.AppendJSONString([]byte(`{"id":`), b.id(row))
+	payload = gjson.AppendJSONString(append(payload, `,"label":`...), label)
+	return b.publisher.Publish(ctx, topic, append(payload, '}'))
+}
+
+// answerQueries counts the new queries for labels. It answers them if Labels is
+// asked, and reports whether it has answered any.
+func (b *playback) answerQueries(ctx context.Context) (answered bool, err error) {
+	if b.Scores == nil {
+		return false, nil
+	}
+	for _, q := range b.follower.newQueries() {
+		label, known := b.Scores.labelOf(q.row)
+		if !known || label == "" || b.Labels != "asked" {
+			continue
+		}
+		if err := b.publishLabel(ctx, q.topic, q.row, label); err != nil {
+			return answered, err
+		}
+		answered = true
+	}
+	return answered, nil
+}
+
+// AppendSample appends the message of one row to dst.
+func (p *Player) AppendSample(dst []byte, id string, x []float64, label string) []byte {
+	dst = gjson.AppendJSONString(append(dst, `{"id":`...), id)
+	if p.Named {
+		dst = append(dst, `,"features":{`...)
+	} else {
+		dst = append(dst, `,"features":[`...)
+	}
+	for i, v := range x {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if p.Named {
+			dst = append(gjson.AppendJSONString(dst, p.Features[i]), ':')
+		}
+		if math.IsNaN(v) {
+			dst = append(dst, "null"...)
+		} else {
+			dst = strconv.AppendFloat(dst, v, 'g', -1, 64)
+		}
+	}
+	if p.Named {
+		dst = append(dst, '}')
+	} else {
+		dst = append(dst, ']')
+	}
+	if label != "" {
+		dst = gjson.AppendJSONString(append(dst, `,"label":`...), label)
+	}
+	return append(dst, '}')
+}
+
+// await waits until a daemon is ready and has predicted the row. A daemon that was
+// killed may never predict rows that it had received, so await returns after this
+// silence of a ready daemon.
+func (p *Player) await(ctx context.Context, follow *follower, row int, silence time.Duration) error {
+	if p.Ahead == 0 {
+		return nil
+	}
+	since, seen := time.Now(), -1 // of the last change
+	for {
+		ready, last := follow.state()
+		switch {
+		case ready && last >= row:
+			p.explained = false
+			return nil
+		case last != seen:
+			since, seen = time.Now(), last
+		case ready && time.Since(since) > silence:
+			p.explain(fmt.Sprintf("the daemon has predicted nothing on %s since row %d; going on slowly", p.Topic, last))
+			return nil
+		case !ready && time.Since(since) > holdPatience:
+			p.explain(fmt.Sprintf("no daemon is online under %s/; --ahead 0 publishes all the same", follow.base))
+			since = time.Now()
+		}
+		select {
+		case <-follow.changed:
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// explain calls Waiting with the reason for a pause, once in each pause.
+func (p *Player) explain(reason string) {
+	if !p.explained && p.Waiting != nil {
+		p.Waiting(reason)
+	}
+	p.explained = true
+}

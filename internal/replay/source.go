@@ -1,0 +1,165 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/report"
+	"edge/internal/terminal"
+	"edge/stream/mqtt"
+)
+
+// topicOf returns the topic for the rows of a file: sensors/<name> or, if no stream of
+// cfg subscribes to that, the only topic of its streams. cfg may be nil.
+func topicOf(name string, cfg *config.Config) (string, error) {
+	topic := "sensors/" + name
+	if cfg == nil {
+		return topic, nil
+	}
+	var named []string
+	for _, key := range slices.Sorted(maps.Keys(cfg.Streams)) {
+		s := cfg.Streams[key]
+		if s.Takes(topic) {
+			return topic, nil
+		}
+		named = append(named, s.Topics...)
+	}
+	if len(named) == 1 && !strings.ContainsAny(named[0], "+#$") {
+		return named[0], nil
+	}
+	return "", exit.With(exit.Usage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
+}
+
+// featuresOn returns the features of the stream that subscribes to topic, in its
+// order; nil without such a stream.
+func featuresOn(c *config.Config, topic string) []string {
+	if c == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Streams)) {
+		if s := c.Streams[key]; s.Takes(topic) {
+			return s.FeatureNames()
+		}
+	}
+	return nil
+}
+
+// Source is a selection of rows of a data file.
+type Source struct {
+	Path      string
+	Data      dataset.Options
+	Selection dataset.Selection
+	Loop      bool // begin again at the end, until interrupted
+}
+
+// File publishes the rows of a source and returns a report on the predictions that
+// daemons publish for them, one for each node and model. A loop ends with ctx.
+func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
+	if p.Topic == "" {
+		var err error
+		if p.Topic, err = topicOf(dataset.BaseName(src.Path), cfg); err != nil {
+			return nil, err
+		}
+	}
+	format := src.Data.Of(nil)
+	if wanted := featuresOn(cfg, p.Topic); wanted != nil && dataset.HasColumns(src.Path, src.Data.Of(wanted)) {
+		format = src.Data.Of(wanted)
+	}
+	summary, err := dataset.Summarize(src.Path, format)
+	if err != nil {
+		return nil, err
+	}
+	total := summary.Rows
+	if src.Selection.First > 0 {
+		total = min(total, src.Selection.First)
+	}
+	if src.Loop {
+		total = -1
+	}
+	if p.Ahead > 0 {
+		p.Scores = &publishedScores{Total: max(total, 0)}
+	}
+	rows := &fileRows{path: src.Path, format: format, selection: src.Selection, loop: src.Loop}
+	if err := rows.open(); err != nil {
+		return nil, err
+	}
+	defer func() { rows.file.Close() }()
+	src.Data.Warn(errOut, src.Path, rows.file)
+	p.Rows, p.Features = rows, rows.file.Features
+	if p.Prefix == "" {
+		p.Prefix = rows.file.Name
+	}
+	bar := terminal.NewProgress(errOut, total, rows.file.Name)
+	p.Sent = func(int) { bar.Add(1) }
+	p.Waiting = func(why string) { fmt.Fprintln(errOut, "replay: waiting:", why) }
+	start := time.Now()
+	n, err := p.Play(ctx, mqtt)
+	bar.Close()
+	taken := time.Since(start)
+	if ctx.Err() != nil {
+		err = nil // interrupted: report the rows so far
+	}
+	if err == nil && terminal.IsTerminal(errOut) {
+		fmt.Fprintf(errOut, "published %d rows on %s in %v, %.0f a second\n", n, p.Topic, taken.Round(time.Millisecond), float64(n)/taken.Seconds())
+	}
+	if p.Scores == nil || err != nil {
+		return nil, err
+	}
+	reports := p.Scores.reports(rows.file.Name)
+	for _, r := range reports {
+		if of := r.Published; of.Unanswered > 0 && !src.Loop {
+			fmt.Fprintf(errOut, "replay: model %s of node %s has not answered %d of %d rows: was the daemon interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",
+				of.Model, of.Node, of.Unanswered, of.Rows)
+		}
+	}
+	return reports, nil
+}
+
+// fileRows reads a selection of a file. A loop continues the row numbers.
+type fileRows struct {
+	path       string
+	format     dataset.Format
+	selection  dataset.Selection
+	loop       bool
+	file       *dataset.File
+	rows       dataset.Rows
+	base, last int // of the row numbers
+}
+
+// open opens the file at its beginning.
+func (f *fileRows) open() (err error) {
+	if f.file != nil {
+		f.file.Close()
+	}
+	if f.file, err = dataset.Open(f.path, f.format); err != nil {
+		return err
+	}
+	f.rows, err = f.selection.Of(f.file)
+	return err
+}
+
+// Next reads the next row.
+func (f *fileRows) Next(row *dataset.Row) error {
+	err := f.rows.Next(row)
+	if errors.Is(err, io.EOF) && f.loop && f.last > f.base {
+		f.base = f.last
+		if err := f.open(); err != nil {
+			return err
+		}
+		err = f.rows.Next(row)
+	}
+	if err == nil {
+		row.Number += f.base
+		f.last = row.Number
+	}
+	return err
+}

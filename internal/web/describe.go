@@ -1,0 +1,165 @@
+package web
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"edge/internal/report"
+	"edge/model"
+	"edge/online"
+	"edge/online/score"
+	"edge/stream"
+)
+
+// model returns a model of the present deployment, nil if it does not exist.
+func (m *Monitor) model(name string) *Model { return m.deployment().Model(name) }
+
+// describeNode returns the answer to /api/v1/models.
+func (m *Monitor) describeNode() *nodeView {
+	s := m.deployment().Node.Stats()
+	v := &nodeView{
+		V: 1, Node: m.deployment().Config.Node, Version: m.Build.Version, Commit: m.Build.Commit, Started: m.started,
+		Connected: s.Connected, Subscribed: s.Subscribed, Refused: append([]string{}, s.Refused...), Degraded: s.Degraded,
+		Received: s.Received, Rejected: s.Rejected, Dropped: s.RingDropped + s.ExamplesDropped + s.OutboxDropped + s.PendingEvicted,
+		Queues:  map[string]int{"in": s.Ring, "commit": s.Commit, "out": s.Outbox},
+		Control: m.deployment().Config.Control.Enabled, Events: []report.EventView{}, Models: []report.ModelSummary{},
+	}
+	if s.Received > 0 {
+		at := time.Now().Add(-s.SinceMessage).Round(100 * time.Millisecond)
+		v.LastMessage = &at
+	}
+	if st := m.store.Load(); st != nil && st.err == nil {
+		v.Store = &storeView{st.FileBytes, st.FreeBytes, st.WrittenBytes, st.Transactions}
+	}
+	for _, e := range slices.Backward(m.recentEvents()) {
+		v.Events = append(v.Events, report.EventView{Time: e.Time, Model: e.Model, Event: e.Kind, Detail: e.Detail})
+	}
+	for _, served := range m.deployment().Models {
+		v.Models = append(v.Models, summarise(served, s.Models[served.Name]))
+	}
+	return v
+}
+
+// judged returns a score, NaN before the first judged sample.
+func judged(n uint64, v float64) score.Real {
+	if n == 0 {
+		return score.Real(math.NaN())
+	}
+	return score.Real(v)
+}
+
+func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
+	st := served.Loop.Status()
+	sc := &st.Scores
+	return report.ModelSummary{
+		Model: served.Name, N: sc.N, Error: judged(sc.N, sc.Error), LogLoss: judged(sc.N, sc.NLL),
+		Window:  report.WindowScore{N: sc.Window.N, Error: judged(sc.N, sc.Window.Error), LogLoss: judged(sc.N, sc.Window.NLL)},
+		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning, Drift: st.Drift.String(),
+	}
+}
+
+// describeModel returns the answer to /api/v1/models/{model}.
+func (m *Monitor) describeModel(served *Model) *modelView {
+	s, st := m.deployment().Node.Stats().Models[served.Name], served.Loop.Status()
+	sc := &st.Scores
+	v := &modelView{
+		V: 1, ModelSummary: summarise(served, s), Version: st.Learned,
+		scoresView: scoresView{judged(sc.N, 1-sc.Error), judged(sc.N, sc.Brier), judged(sc.N, sc.ECE), judged(sc.N, sc.MacroF1)},
+		Scores:     stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
+		Reliability: append([]score.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
+		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}},
+		Present:    m.devices(served.Name),
+		Open:       classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
+		countsView: countsView{s.Predictions, s.Learned, st.Counters.Steps, st.Counters.StepsRefused, st.StateBytes},
+	}
+	if len(sc.Classes) <= report.MaxConfusion {
+		v.Confusion = sc.Matrix
+	}
+	for j, r := range served.Loop.Posterior().Relevance() {
+		v.Relevance = append(v.Relevance, report.FeatureRelevance{Feature: served.Config.Features[j], Relevance: r})
+	}
+	slices.SortStableFunc(v.Relevance, func(a, b report.FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
+	v.Relevance = v.Relevance[:min(len(v.Relevance), maxRelevances)]
+	samples, course := m.history(served.Name)
+	v.Course = append([]report.CoursePoint{}, course...)
+	post, labels := served.Loop.Posterior(), map[uint64]bool{}
+	valued := 0
+	for i, p := range slices.Backward(samples) {
+		of := describeSample(p)
+		of.Waits = p.label == "" && (p.ID != "" && served.Feed.Pending.Max > 0 || i == len(samples)-1)
+		if of.Waits && valued < valuedSamples {
+			of.Values = describeValues(served.Config.Features, p.X, post)
+			valued++
+		}
+		labels[p.Seq] = p.label != ""
+		v.Samples = append(v.Samples, of)
+	}
+	for _, q := range m.deployment().Node.Queries(served.Name) {
+		if labels[q.Prediction.Seq] {
+			continue // the query is being closed
+		}
+		of := describeSample(sample{q.Prediction, q.Asked, ""})
+		of.Waits = true
+		if len(v.Queries.Open) < valuedSamples {
+			of.Values = describeValues(served.Config.Features, q.Features, post)
+		}
+		v.Queries.Open = append(v.Queries.Open, queryView{of, q.Reason, q.Expires})
+	}
+	return v
+}
+
+func describeSample(p sample) sampleView {
+	v := sampleView{
+		Time: p.at, Seq: p.Seq, ID: p.ID, Device: p.Device, Probs: map[string]float64{},
+		Novelty: p.Novelty, Label: p.label, Learned: p.Learned || p.label != "" && p.Label == "",
+	}
+	v.Abstain = p.Abstain
+	if p.Coverage > 0 {
+		v.Set = []string{}
+		for _, k := range p.Set {
+			v.Set = append(v.Set, p.Classes[k])
+		}
+	}
+	for k, prob := range p.Probs {
+		v.Probs[p.Classes[k]] = prob
+	}
+	if p.Class >= 0 {
+		v.Class, v.Confidence = p.Classes[p.Class], p.Probs[p.Class]
+	}
+	return v
+}
+
+// describeValues returns the features that are furthest from their usual range, in
+// the model's order.
+func describeValues(names []string, x []float64, post *model.Posterior) []valueView {
+	if len(x) != len(names) || len(x) != post.Dim() {
+		return nil
+	}
+	known, scale := post.Version() > 0, &post.Scale
+	order := make([]int, len(x))
+	for j := range order {
+		order[j] = j
+	}
+	if known {
+		distance := func(j int) float64 {
+			if z := math.Abs(x[j]-scale.Mu[j]) / scale.Sd[j]; z == z {
+				return z
+			}
+			return math.Inf(1) // missing
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance(b), distance(a)) })
+	}
+	order = order[:min(len(order), maxValues)]
+	slices.Sort(order)
+	values := []valueView{}
+	for _, j := range order {
+		v := valueView{Feature: names[j], Value: score.Real(x[j]), Low: score.Real(math.NaN()), High: score.Real(math.NaN())}
+		if known {
+			v.Low, v.High = score.Real(scale.Mu[j]-2*scale.Sd[j]), score.Real(scale.Mu[j]+2*scale.Sd[j])
+		}
+		values = append(values, v)
+	}
+	return values
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	followEvery = time.Second      // between two checks for changes
+	quietWithin = 15 * time.Second // without changes, before a comment is sent
+)
+
+// follow sends server-sent events: node, a nodeView, and for ?model=NAME also model, a
+// modelView; first the present state, then each change, once a second.
+func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("model")
+	served := w.monitor.model(name)
+	if name != "" && served == nil {
+		refuseRequest(rw, http.StatusNotFound, "there is no such model")
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(w.closing, cancel)()
+	rw.Header().Set("Content-Type", "text/event-stream")
+	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
+	every(ctx, followEvery, func() {
+		node := w.monitor.describeNode()
+		s.send("node", node)
+		if served != nil {
+			s.send("model", w.monitor.describeModel(served))
+		}
+		if s.flush() != nil {
+			cancel()
+		}
+	})
+}
+
+// eventStream writes server-sent events, except repetitions of the last one of their
+// kind.
+type eventStream struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration // for a viewer to read an event
+	last    map[string][]byte
+	quiet   time.Time // the time of the last event or comment
+	wrote   bool
+}
+
+func (s *eventStream) send(kind string, v any) {
+	text, err := json.Marshal(v)
+	if err != nil || bytes.Equal(text, s.last[kind]) {
+		return
+	}
+	if s.last == nil {
+		s.last = map[string][]byte{}
+	}
+	s.last[kind], s.wrote = text, true
+	s.control.SetWriteDeadline(time.Now().Add(s.timeout))
+	fmt.Fprintf(s.to, "event: %s\ndata: %s\n\n", kind, text)
+}
+
+// flush sends the written events. An error means that the viewer has gone.
+func (s *eventStream) flush() error {
+	now := time.Now()
+	if !s.wrote && now.Sub(s.quiet) < quietWithin {
+		return nil
+	}
+	if !s.wrote {
+		fmt.Fprint(s.to, ": nothing new\n\n")
+	}
+	s.quiet, s.wrote = now, false
+	s.control.SetWriteDeadline(now.Add(s.timeout))
+	return s.control.Flush()
+}

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"time"
+
+	"edge/stream"
+	"edge/stream/codec"
+)
+
+const labelTimeout = 5 * time.Second // for a label to become durable
+
+// labelRequest is the body of a POST to …/label.
+type labelRequest struct {
+	ID     string `json:"id"`     // of the sample; "" for the newest one
+	Device string `json:"device"` // of the sample
+	Seq    uint64 `json:"seq"`    // of the sample's prediction
+	Label  string `json:"label"`
+}
+
+// label passes the label of a sample to the node, if the configuration allows it.
+func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
+	model := r.PathValue("model")
+	switch media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
+	case !w.monitor.deployment().Config.Control.Enabled:
+		refuseRequest(rw, http.StatusForbidden, "labels are not taken here: control.enabled is false")
+		return
+	case media != "application/json":
+		refuseRequest(rw, http.StatusUnsupportedMediaType, "want application/json")
+		return
+	case w.monitor.model(model) == nil:
+		refuseRequest(rw, http.StatusNotFound, "there is no such model")
+		return
+	}
+	if !w.monitor.deployment().Node.Stats().Models[model].Learning {
+		refuseRequest(rw, http.StatusConflict, "learning is switched off")
+		return
+	}
+	var ask labelRequest
+	body := json.NewDecoder(r.Body)
+	body.DisallowUnknownFields()
+	if err := body.Decode(&ask); err != nil {
+		refuseRequest(rw, http.StatusBadRequest, err.Error())
+		return
+	}
+	if ask.ID == "" { // a sample without an id can be labelled while it is the newest
+		if seq, ok := w.monitor.newest(model); !ok || seq != ask.Seq {
+			refuseRequest(rw, http.StatusConflict, "a newer sample has come, and this one has no id to find it by")
+			return
+		}
+		ask.ID = "last"
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
+	defer cancel()
+	err := w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Label: ask.Label, Source: "page"})
+	var refusal *codec.Refusal
+	switch {
+	case err == nil:
+		w.monitor.Labelled(model, ask.Seq, ask.Label)
+		reply(rw, http.StatusOK, map[string]string{"status": "ok"})
+	case errors.As(err, &refusal):
+		refuseRequest(rw, http.StatusUnprocessableEntity, refusal.Err.Error())
+	default:
+		refuseRequest(rw, http.StatusServiceUnavailable, err.Error())
+	}
+}

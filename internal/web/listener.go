@@ -1,0 +1,180 @@
+package web
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	maxConnections  = 128 // open ones
+	MaxFromAddress  = 96  // of them from one address
+	sendBuffer      = 64 << 10
+	firstByteWithin = 20 * time.Millisecond  // for the first byte to arrive
+	unreadWithin    = 250 * time.Millisecond // for bytes that have arrived to be read
+	retryAdmission  = 5 * time.Millisecond
+)
+
+// boundedListener is a TCP listener that bounds its open connections, in total and
+// for each address. At the bound a new connection replaces one without a request in
+// progress: of the address with the most connections, the one that has been silent
+// longest. No client can therefore keep others out by connections that it does not
+// use, not even others at its own address.
+type boundedListener struct {
+	net.Listener
+	max, each int // connections: in total, from one address
+	stats     *httpStats
+
+	mu     sync.Mutex
+	open   map[*boundedConn]struct{}
+	closed chan struct{} // by Close
+	once   sync.Once
+}
+
+// boundedConn is an open connection of a boundedListener.
+type boundedConn struct {
+	*net.TCPConn
+	of   *boundedListener
+	from netip.Prefix
+
+	// Guarded by of.mu.
+	active   time.Time // when it was opened, the last byte arrived or a request ended
+	received bool      // a byte has arrived
+	serving  bool      // a request is in progress
+}
+
+// newBoundedListener bounds the connections of l to limit, and to each from one
+// address.
+func newBoundedListener(l net.Listener, limit, each int, stats *httpStats) *boundedListener {
+	return &boundedListener{Listener: l, max: limit, each: each, stats: stats, open: map[*boundedConn]struct{}{}, closed: make(chan struct{})}
+}
+
+// Accept returns the next connection once it is admitted. That takes no longer than
+// unreadWithin while fewer requests are in progress than connections are allowed.
+func (p *boundedListener) Accept() (net.Conn, error) {
+	conn, err := p.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		conn.Close()
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Addr: p.Addr(), Err: net.UnknownNetworkError(conn.LocalAddr().Network())}
+	}
+	_ = tcp.SetWriteBuffer(sendBuffer) // else the system's own bound holds
+	c := &boundedConn{TCPConn: tcp, of: p, from: sourceOf(conn.RemoteAddr().String())}
+	for {
+		admitted, silent := p.admit(c)
+		switch {
+		case admitted:
+			return c, nil
+		case silent != nil:
+			p.stats.refuse(refusedConnection)
+			silent.Close()
+			continue
+		}
+		select {
+		case <-time.After(retryAdmission):
+		case <-p.closed:
+			conn.Close()
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// Close stops listening. Connections stay open.
+func (p *boundedListener) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return p.Listener.Close()
+}
+
+// admit adds a connection if the bounds allow it. Otherwise it returns the connection
+// to close first, nil if no connection may be closed now.
+func (p *boundedListener) admit(c *boundedConn) (admitted bool, silent *boundedConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	held := map[netip.Prefix]int{}
+	for other := range p.open {
+		held[other.from]++
+	}
+	own := held[c.from] >= p.each // then it replaces one of its own address
+	now := time.Now()
+	if !own && len(p.open) < p.max {
+		c.active = now
+		p.open[c] = struct{}{}
+		p.stats.connected(1)
+		return true, nil
+	}
+	var waiting []*boundedConn
+	for other := range p.open {
+		if !other.serving && (!own || other.from == c.from) {
+			waiting = append(waiting, other)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *boundedConn) int {
+		return cmp.Or(cmp.Compare(held[b.from], held[a.from]), a.active.Compare(b.active))
+	})
+	for _, other := range waiting {
+		if !other.arriving(now) {
+			return false, other
+		}
+	}
+	return false, nil
+}
+
+// arriving reports whether a request may be on its way: a new connection has
+// firstByteWithin to send one, and arrived bytes are read first. c.of.mu is held.
+func (c *boundedConn) arriving(now time.Time) bool {
+	age := now.Sub(c.active)
+	return !c.received && age < firstByteWithin || age < unreadWithin && unread(c.TCPConn)
+}
+
+// Read notes the time of the last byte.
+func (c *boundedConn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	if n > 0 {
+		c.of.mu.Lock()
+		c.active, c.received = time.Now(), true
+		c.of.mu.Unlock()
+	}
+	return n, err
+}
+
+// Close removes the connection from the listener.
+func (c *boundedConn) Close() error {
+	c.of.mu.Lock()
+	if _, ok := c.of.open[c]; ok {
+		delete(c.of.open, c)
+		c.of.stats.connected(-1)
+	}
+	c.of.mu.Unlock()
+	return c.TCPConn.Close()
+}
+
+// serve protects the connection from replacement until done is called.
+func (c *boundedConn) serve() (done func()) {
+	set := func(serving bool) {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		c.serving, c.active = serving, time.Now()
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// sourceOf returns the network of one client at host:port: an IPv4 address, or a /64
+// of IPv6. The zero value is an unknown address.
+func sourceOf(hostport string) netip.Prefix {
+	at, err := netip.ParseAddrPort(hostport)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr, bits := at.Addr().Unmap().WithZone(""), 64
+	if addr.Is4() {
+		bits = 32
+	}
+	return netip.PrefixFrom(addr, bits).Masked()
+}

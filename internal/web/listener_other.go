@@ -1,0 +1,9 @@
+//go:build !unix
+
+package web
+
+import "net"
+
+// unread is unknown on this system: a request may be lost while all connections are
+// in use.
+func unread(*net.TCPConn) bool { return false }

@@ -1,0 +1,25 @@
+// Package sep approximates the posterior of a sparse multi-class Gaussian process on
+// a stream by stochastic expectation propagation (SEP).
+//
+// A Bank holds the posterior under H forgetting horizons that share kernel, inducing
+// inputs and window. The sites of all observations older than the window of R are
+// tied: only their product is kept, as Σ s1·w·wᵀ (C×M×M) and Σ s2·w (C×M) in
+// whitened coordinates, so that memory is O(H·C·M²), independent of the length of the
+// stream. The R latest observations keep a site each, s1 and s2 per class, and are
+// refined with every minibatch.
+//
+// One step of Learn: forget; absorb the points that leave the window; two parallel
+// sweeps over the window; one Adam step along the gradient of the new samples'
+// evidence; projection of the absorbed sites on the new basis. A large minibatch
+// makes several such steps, each of samples spread over all of it; of few samples a
+// rank-one update includes each (filter).
+//
+// Save and Undo roll a failed step back. Site, Evidence, Projection, Adam and the
+// feature scaling are exported for package train.
+//
+// Symbols: H horizons, C latent functions, M inducing points, D features, R window,
+// n new samples; s1, s2 natural parameters of a site; a, v mean and variance of a
+// cavity.
+//
+// References: as of package online.
+package sep
