@@ -17,7 +17,6 @@ import (
 type fakeLink struct {
 	mu   sync.Mutex
 	sent []string // payloads
-	msgs []*Publication
 	out  []*fakeDelivery
 	auto bool // acknowledge at once
 	lost chan struct{}
@@ -41,7 +40,7 @@ func (l *fakeLink) publish(of *Publication) delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := &fakeDelivery{done: make(chan struct{}), err: l.err}
-	l.sent, l.msgs, l.out = append(l.sent, string(m.Payload)), append(l.msgs, &m), append(l.out, d)
+	l.sent, l.out = append(l.sent, string(m.Payload)), append(l.out, d)
 	if l.auto || l.err != nil {
 		close(d.done)
 	}
