@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
+	"github.com/charmbracelet/x/ansi"
+
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online/score"
@@ -18,29 +22,28 @@ type layout struct {
 	selected      uint64   // sequence number of a sample; 0 without a choice
 	paused        bool     // the shown view is not the present one
 	last          []string // lines at the bottom: a question, a note, the keys
-	paint         func(style textStyle, text string) string
+	styles        styles
 }
 
-// textStyle is the emphasis of a text.
-type textStyle int
+// styles are the emphases of a layout. The zero value leaves a text as it is.
+type styles struct{ title, faint, good, bad, chosen lipgloss.Style }
 
-const (
-	plainStyle textStyle = iota
-	titleStyle
-	faintStyle
-	goodStyle
-	badStyle
-	chosenStyle
-)
-
-// unpainted returns a text without style.
-func unpainted(_ textStyle, text string) string { return text }
+// coloured returns styles of the terminal's own sixteen colours. No information is in
+// the colour alone, for terminals without colours.
+func coloured() styles {
+	none := lipgloss.NewStyle()
+	return styles{
+		title: none.Bold(true), faint: none.Faint(true), good: none.Foreground(lipgloss.Green),
+		bad: none.Bold(true).Foreground(lipgloss.Red), chosen: none.Reverse(true),
+	}
+}
 
 const (
 	minWidth        = 40
 	minLowerLines   = 4
 	maxLowerLines   = 14
 	minSampleLines  = 2
+	columnGap       = 2
 	plainSamples    = 8  // where the height has no bound
 	figureColumns   = 10 // of a figure's name
 	cellColumns     = 6  // of a count in the confusion matrix
@@ -50,38 +53,30 @@ const (
 
 // segment is a part of a line.
 type segment struct {
-	style textStyle
+	style lipgloss.Style
 	text  string
 }
 
-// row joins the segments that fit into the width by two spaces.
+// row joins the segments by two spaces and cuts them to the width.
 func (p *layout) row(segments ...segment) string {
-	var b strings.Builder
-	used := 0
+	var parts []string
 	for _, s := range segments {
-		if s.text == "" {
-			continue
+		if s.text != "" {
+			parts = append(parts, s.style.Render(s.text))
 		}
-		gap := "  "
-		if used == 0 {
-			gap = ""
-		}
-		text := fit(s.text, p.width-used-len(gap))
-		if text == "" {
-			break
-		}
-		b.WriteString(gap + p.paint(s.style, text))
-		used += len(gap) + columns(text)
 	}
-	return b.String()
+	return fit(strings.Join(parts, "  "), p.width)
 }
+
+// fit cuts a text to a width.
+func fit(s string, width int) string { return ansi.Truncate(s, width, "…") }
 
 // lines returns the lines of v.
 func (p *layout) lines(v *view) []string {
 	p.width = max(p.width, minWidth)
 	lines := []string{p.title(v)}
 	if len(v.Models) == 0 {
-		lines = append(lines, "", p.row(segment{plainStyle, "no message of its models yet"}), "")
+		lines = append(lines, "", p.row(segment{text: "no message of its models yet"}), "")
 		return p.finish(append(lines, p.events(v, p.rest(len(lines)), p.width)...))
 	}
 	p.model = min(p.model, len(v.Models)-1)
@@ -118,47 +113,47 @@ func (p *layout) finish(lines []string) []string {
 }
 
 func (p *layout) title(v *view) string {
-	state := segment{badStyle, v.State}
+	state := segment{p.styles.bad, v.State}
 	switch {
 	case !v.Connected:
 		state.text = "no connection to the broker"
 	case v.State == "online":
-		state.style = goodStyle
+		state.style = p.styles.good
 	case v.State == "":
 		state.text = "state unknown: is the node's name right, and may this user read its topics?"
 	}
-	segments := []segment{{titleStyle, "edge top"}, {titleStyle, v.Node}, state}
+	segments := []segment{{p.styles.title, "edge top"}, {p.styles.title, v.Node}, state}
 	if p.paused {
-		segments = append(segments, segment{chosenStyle, "paused"})
+		segments = append(segments, segment{p.styles.chosen, "paused"})
 	}
 	if v.Started != nil && v.State == "online" {
-		segments = append(segments, segment{faintStyle, "up " + terminal.Duration(v.Time.Sub(*v.Started))})
+		segments = append(segments, segment{p.styles.faint, "up " + terminal.Duration(v.Time.Sub(*v.Started))})
 	}
-	return p.row(append(segments, segment{faintStyle, strings.TrimSpace(v.Version + " " + v.Arch)})...)
+	return p.row(append(segments, segment{p.styles.faint, strings.TrimSpace(v.Version + " " + v.Arch)})...)
 }
 
 // figures returns the figures of a model and of the node, with the courses.
 func (p *layout) figures(v *view, m *modelView) []string {
-	model := []segment{{plainStyle, "model"}}
+	model := []segment{{text: "model"}}
 	for i := range v.Models {
-		as, name := faintStyle, v.Models[i].Model
+		as, name := p.styles.faint, v.Models[i].Model
 		if i == p.model && len(v.Models) > 1 {
-			as, name = chosenStyle, "["+name+"]"
+			as, name = p.styles.chosen, "["+name+"]"
 		}
 		model = append(model, segment{as, name})
 	}
 	if !m.Learning {
-		model = append(model, segment{badStyle, "learning is off"})
+		model = append(model, segment{p.styles.bad, "learning is off"})
 	}
 	if m.Received && !m.WarmedUp {
-		model = append(model, segment{faintStyle, "warming up"})
+		model = append(model, segment{p.styles.faint, "warming up"})
 	}
 	if m.Beats != nil && !*m.Beats {
-		model = append(model, segment{badStyle, "no better than a baseline"})
+		model = append(model, segment{p.styles.bad, "no better than a baseline"})
 	}
 	now := []segment{
-		{plainStyle, fmt.Sprintf("%d samples judged", m.N)}, {plainStyle, number(m.Rate, "%.1f") + " predictions/s"},
-		{plainStyle, fmt.Sprintf("%d wait for a label", m.Pending)}, {faintStyle, "ece " + number(m.ECE, "%.3f")},
+		{text: fmt.Sprintf("%d samples judged", m.N)}, {text: number(m.Rate, "%.1f") + " predictions/s"},
+		{text: fmt.Sprintf("%d wait for a label", m.Pending)}, {p.styles.faint, "ece " + number(m.ECE, "%.3f")},
 	}
 	course := func(name string, all, window score.Real, of func(*report.CoursePoint) float64) string {
 		head := fmt.Sprintf("%-*s%s   last %d: %s   ", figureColumns, name, number(all, "%.3f"), m.Window.N, number(window, "%.3f"))
@@ -166,7 +161,7 @@ func (p *layout) figures(v *view, m *modelView) []string {
 		for i := range values {
 			values[i] = of(&m.Course[i])
 		}
-		return p.row(segment{plainStyle, head + terminal.Sparkline(values, max(p.width-columns(head), 0))})
+		return p.row(segment{text: head + terminal.Sparkline(values, max(p.width-lipgloss.Width(head), 0))})
 	}
 	lines := []string{
 		p.row(model...), p.row(now...),
@@ -174,15 +169,15 @@ func (p *layout) figures(v *view, m *modelView) []string {
 		course("log loss", m.LogLoss, m.Window.LogLoss, func(c *report.CoursePoint) float64 { return c.WindowLogLoss }),
 	}
 	if head := fmt.Sprintf("%-*s%s/s   ", figureColumns, "rate", number(m.Rate, "%.1f")); len(m.Rates) > 0 {
-		lines = append(lines, p.row(segment{plainStyle, head + terminal.Sparkline(m.Rates, max(p.width-columns(head), 0))}))
+		lines = append(lines, p.row(segment{text: head + terminal.Sparkline(m.Rates, max(p.width-lipgloss.Width(head), 0))}))
 	}
 	if h := v.Health; h != nil {
-		lines = append(lines, p.row(healthSegments(h)...))
+		lines = append(lines, p.row(p.health(h)...))
 	}
 	return lines
 }
 
-func healthSegments(h *healthView) []segment {
+func (p *layout) health(h *healthView) []segment {
 	rejected, dropped := uint64(0), uint64(0)
 	for _, n := range h.Rejected {
 		rejected += n
@@ -192,142 +187,157 @@ func healthSegments(h *healthView) []segment {
 			dropped += n
 		}
 	}
-	trouble := func(n uint64) textStyle {
+	trouble := func(n uint64) lipgloss.Style {
 		if n > 0 {
-			return badStyle
+			return p.styles.bad
 		}
-		return plainStyle
+		return lipgloss.NewStyle()
 	}
 	queued := 0
 	for _, n := range h.Queues {
 		queued += n
 	}
 	segments := []segment{
-		{plainStyle, fmt.Sprintf("%d received", h.Received)}, {plainStyle, fmt.Sprintf("%d learnt", h.Learned)},
+		{text: fmt.Sprintf("%d received", h.Received)}, {text: fmt.Sprintf("%d learnt", h.Learned)},
 		{trouble(rejected), fmt.Sprintf("%d refused", rejected)}, {trouble(dropped), fmt.Sprintf("%d dropped", dropped)},
-		{plainStyle, fmt.Sprintf("%d queued", queued)}, {faintStyle, "memory " + terminal.Bytes(h.RSS)}, {faintStyle, "state " + terminal.Bytes(h.StoreBytes)},
+		{text: fmt.Sprintf("%d queued", queued)}, {p.styles.faint, "memory " + terminal.Bytes(h.RSS)}, {p.styles.faint, "state " + terminal.Bytes(h.StoreBytes)},
 	}
 	if h.Status != "ok" {
-		segments = append([]segment{{badStyle, terminal.Plain(h.Status)}}, segments...)
+		segments = append([]segment{{p.styles.bad, terminal.Plain(h.Status)}}, segments...)
 	}
 	return segments
 }
 
 // samples returns the last n samples, newest first, below a heading.
 func (p *layout) samples(m *modelView, n int) []string {
-	device := false
-	for i := range m.Samples {
-		device = device || m.Samples[i].Device != ""
-	}
 	class := len("class")
 	for _, c := range m.Classes {
-		class = min(max(class, columns(c)), maxClassColumns)
+		class = min(max(class, lipgloss.Width(c)), maxClassColumns)
 	}
-	const time, sure, novelty, label = len("15:04:05"), len("conf."), len("novelty"), len("came with it")
-	names := p.width - (2 + time + 2 + 2 + class + 2 + sure + 2 + novelty + 2 + label)
-	id, from := max(names, 8), 0
-	if device {
-		from = max(names/3, 6)
-		id = max(names-from-2, 8)
+	// Widths of the columns: time with the mark of the chosen sample, id, device,
+	// class, confidence, novelty, label.
+	widths := []int{len("> 15:04:05"), 0, 0, class, len("conf."), len("novelty"), len("came with it")}
+	const id, device = 1, 2
+	names := p.width - columnGap*(len(widths)-2)
+	for _, w := range widths {
+		names -= w
 	}
-	line := func(as textStyle, mark, at, name, device_, class_, sure_, novelty_, label_ string) string {
-		text := mark + " " + at + "  " + pad(name, id)
-		if device {
-			text += "  " + pad(device_, from)
-		}
-		return p.paint(as, fit(fmt.Sprintf("%s  %s  %*s  %*s  %s", text, pad(class_, class), sure, sure_, novelty, novelty_, label_), p.width))
-	}
-	lines := []string{line(faintStyle, " ", "time    ", "sample", "device", "class", "conf.", "novelty", "label")}
-	if len(m.Samples) == 0 {
-		return append(lines, p.row(segment{faintStyle, "  none yet"}))
+	widths[id] = max(names, 8)
+	devices := slices.ContainsFunc(m.Samples, func(s sampleView) bool { return s.Device != "" })
+	if devices {
+		widths[device] = max(names/3, 6)
+		widths[id] = max(names-widths[device]-columnGap, 8)
 	}
 	first := 0 // so that the chosen one is shown
 	if at := slices.IndexFunc(m.Samples, func(s sampleView) bool { return s.Seq == p.selected }); at >= n {
 		first = at - n + 1
 	}
-	for i := first; i < min(len(m.Samples), first+n); i++ {
-		s := &m.Samples[i]
-		as, mark := plainStyle, " "
-		if s.Seq == p.selected {
-			as, mark = chosenStyle, ">"
+	shown := m.Samples[first:min(len(m.Samples), first+n)]
+	cells := [][]string{{"  time", "sample", "device", "class", "conf.", "novelty", "label"}}
+	for i := range shown {
+		cells = append(cells, p.cells(&shown[i]))
+	}
+	if !devices {
+		widths = slices.Delete(widths, device, device+1)
+		for i := range cells {
+			cells[i] = slices.Delete(cells[i], device, device+1)
 		}
-		label := s.Label
+	}
+	t := unbordered().Headers(cells[0]...).Rows(cells[1:]...).StyleFunc(func(row, column int) lipgloss.Style {
+		var style lipgloss.Style
 		switch {
-		case label != "":
-		case s.Learned:
-			label = "came with it"
-		case s.Asked != "":
-			label = "is asked for"
+		case row == table.HeaderRow:
+			style = p.styles.faint
+		case shown[row].Seq == p.selected:
+			style = p.styles.chosen
 		}
-		lines = append(lines, line(as, mark, s.Time.Format("15:04:05"), s.idText(), s.Device, cmp.Or(s.Class, "none yet"),
-			fmt.Sprintf("%.3f", s.Confidence), fmt.Sprintf("%.3f", s.Novelty), label))
+		switch last := len(widths) - 1; column {
+		case last:
+			return style.Width(widths[last])
+		case last - 1, last - 2: // novelty, confidence
+			style = style.Align(lipgloss.Right)
+		}
+		return style.Width(widths[column] + columnGap).PaddingRight(columnGap)
+	})
+	lines := strings.Split(t.String(), "\n")
+	for i := range lines {
+		lines[i] = fit(lines[i], p.width)
+	}
+	if len(m.Samples) == 0 {
+		lines = append(lines, p.row(segment{p.styles.faint, "  none yet"}))
 	}
 	return lines
+}
+
+// cells returns a sample's line in the table of samples.
+func (p *layout) cells(s *sampleView) []string {
+	mark, label := "  ", s.Label
+	if s.Seq == p.selected {
+		mark = "> "
+	}
+	switch {
+	case label != "":
+	case s.Learned:
+		label = "came with it"
+	case s.Asked != "":
+		label = "is asked for"
+	}
+	return []string{
+		mark + s.Time.Format("15:04:05"), s.idText(), s.Device, cmp.Or(s.Class, "none yet"),
+		fmt.Sprintf("%.3f", s.Confidence), fmt.Sprintf("%.3f", s.Novelty), label,
+	}
+}
+
+// unbordered returns an empty table without lines, in which a long cell is cut.
+func unbordered() *table.Table {
+	return table.New().BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).
+		BorderHeader(false).BorderColumn(false).Wrap(false)
 }
 
 // lower returns the confusion matrix and, right of it, the events.
 func (p *layout) lower(v *view, m *modelView, n int) []string {
 	left := p.confusion(m, n)
-	width := 0
-	for _, line := range left {
-		width = max(width, columns(line))
+	if left == "" {
+		return p.events(v, n, p.width)
 	}
-	const gap = 3
-	right := p.events(v, n, p.width-width-gap)
-	if len(left) == 0 {
-		return right
-	}
-	var lines []string
-	for i := range max(len(left), len(right)) {
-		var line string
-		if i < len(left) {
-			line = left[i]
-		}
-		if i < len(right) {
-			line = pad(line, width+gap) + right[i]
-		}
-		lines = append(lines, strings.TrimRight(line, " "))
-	}
-	return lines
+	left = lipgloss.NewStyle().PaddingRight(3).Render(left)
+	right := strings.Join(p.events(v, n, p.width-lipgloss.Width(left)), "\n")
+	return strings.Split(lipgloss.JoinHorizontal(lipgloss.Top, left, right), "\n")
 }
 
 // confusion returns the part of a model's confusion matrix that fits into n lines and
 // three fifths of the width.
-func (p *layout) confusion(m *modelView, n int) []string {
-	if len(m.Confusion) == 0 || n < 3 {
-		return nil
-	}
+func (p *layout) confusion(m *modelView, n int) string {
 	shown := min(len(m.Confusion), n-2, (p.width*3/5-nameColumns-2)/cellColumns)
 	if shown < 1 {
-		return nil
+		return ""
 	}
 	head := "confusion: label down, class across"
 	if shown < len(m.Confusion) {
 		head = fmt.Sprintf("confusion, %d of %d classes", shown, len(m.Confusion))
 	}
-	name := func(i int) string {
-		if i < len(m.Classes) {
-			return m.Classes[i]
+	names := slices.Clone(m.Classes[:min(shown, len(m.Classes))])
+	for len(names) < shown {
+		names = append(names, "?")
+	}
+	t := unbordered().Headers(append([]string{""}, names...)...).StyleFunc(func(_, column int) lipgloss.Style {
+		if column == 0 {
+			return lipgloss.NewStyle().Width(nameColumns)
 		}
-		return "?"
-	}
-	across := pad("", nameColumns)
-	for j := range shown {
-		across += " " + padLeft(fit(name(j), cellColumns-1), cellColumns-1)
-	}
-	lines := []string{head, across}
-	for i := range shown {
-		line := pad(name(i), nameColumns)
+		return lipgloss.NewStyle().Width(cellColumns).PaddingLeft(1).Align(lipgloss.Right)
+	})
+	for i, name := range names {
+		row := []string{name}
 		for j := range shown {
 			count := uint64(0)
 			if j < len(m.Confusion[i]) {
 				count = m.Confusion[i][j]
 			}
-			line += " " + padLeft(shortCount(count), cellColumns-1)
+			row = append(row, shortCount(count))
 		}
-		lines = append(lines, line)
+		t.Row(row...)
 	}
-	return lines
+	return head + "\n" + t.String()
 }
 
 // events returns the last n-1 events, newest first, below a heading.
@@ -336,9 +346,9 @@ func (p *layout) events(v *view, n, width int) []string {
 	if n < 2 || width < narrowest {
 		return nil
 	}
-	lines := []string{p.paint(faintStyle, fit("events", width))}
+	lines := []string{p.styles.faint.Render(fit("events", width))}
 	if len(v.Events) == 0 {
-		return append(lines, p.paint(faintStyle, fit("none since this program started", width)))
+		return append(lines, p.styles.faint.Render(fit("none since this program started", width)))
 	}
 	for _, e := range v.Events[:min(len(v.Events), n-1)] {
 		words := e.Time.Format("15:04:05") + " " + e.Event

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
+	"charm.land/lipgloss/v2"
 
 	"edge/internal/terminal"
 )
@@ -173,7 +173,7 @@ func (s *program) ask() {
 	m := s.current()
 	switch {
 	case m == nil || len(m.Samples) == 0:
-		s.notify("there is no sample yet")
+		s.notify("the model has no sample yet")
 		return
 	case !s.shown.Control:
 		s.notify("control is not enabled on this node: control: {enabled: true}")
@@ -263,7 +263,7 @@ func (s *program) switchLearning() tea.Cmd {
 
 // View draws the program.
 func (s *program) View() tea.View {
-	p := layout{width: s.width, height: s.height, model: s.at(), selected: s.selected, paused: s.paused, paint: coloured}
+	p := layout{width: s.width, height: s.height, model: s.at(), selected: s.selected, paused: s.paused, styles: coloured()}
 	if s.width == 0 || s.height == 0 { // the terminal's size is not known yet
 		p.width, p.height = 80, 24
 	}
@@ -276,22 +276,22 @@ func (s *program) View() tea.View {
 
 // lastLines returns a question or a note, and the keys.
 func (s *program) lastLines(width int) []string {
+	p := layout{width: width, styles: coloured()}
 	if q := s.asking; q != nil {
-		p := layout{width: width, paint: coloured}
-		segments := []segment{{titleStyle, q.sample.idText() + " is"}}
+		segments := []segment{{p.styles.title, q.sample.idText() + " is"}}
 		const shown = 9
 		first := max(q.at-shown+1, 0)
 		for i := first; i < min(len(q.classes), first+shown); i++ {
-			as, name := plainStyle, q.classes[i]
+			as, name := lipgloss.NewStyle(), q.classes[i]
 			if i < shown {
 				name = fmt.Sprintf("%d %s", i+1, name)
 			}
 			if i == q.at {
-				as, name = chosenStyle, "["+name+"]"
+				as, name = p.styles.chosen, "["+name+"]"
 			}
 			segments = append(segments, segment{as, name})
 		}
-		return []string{p.row(segments...), coloured(faintStyle, fit("←→ choose  enter send  1-9 send at once  esc leave", width))}
+		return []string{p.row(segments...), p.row(segment{p.styles.faint, "←→ choose  enter send  1-9 send at once  esc leave"})}
 	}
 	note := ""
 	if time.Since(s.noted) < noteLasts {
@@ -301,26 +301,5 @@ func (s *program) lastLines(width int) []string {
 	if s.shown.Control {
 		keys += moreKeys
 	}
-	return []string{fit(note, width), coloured(faintStyle, fit(keys, width))}
-}
-
-// coloured styles a text with the terminal's own sixteen colours. No information is in
-// the colour alone, for terminals without colours.
-func coloured(as textStyle, text string) string {
-	var style ansi.Style
-	switch as {
-	case titleStyle:
-		style = style.Bold()
-	case faintStyle:
-		style = style.Faint()
-	case goodStyle:
-		style = style.ForegroundColor(ansi.Green)
-	case badStyle:
-		style = style.Bold().ForegroundColor(ansi.Red)
-	case chosenStyle:
-		style = style.Reverse(true)
-	default:
-		return text
-	}
-	return style.Styled(text)
+	return []string{p.row(segment{text: note}), p.row(segment{p.styles.faint, keys})}
 }

@@ -62,7 +62,7 @@ func TestProgram(t *testing.T) {
 		"broker is away":                   {keys: "down down l 1", err: errors.New("no answer"), sent: "bearing: 12345678901234567890 is ok", want: "not sent: no answer"},
 		"learning off":                     {keys: "s", sent: "bearing: learning false", want: "asked: learning of bearing off"},
 		"learning on":                      {keys: "tab s", sent: "pump: learning true"},
-		"no classes yet":                   {keys: "tab l", want: "there is no sample yet"},
+		"no classes yet":                   {keys: "tab l", want: "the model has no sample yet"},
 		"without control": {keys: "l", want: "control is not enabled", receive: func(b *nodeState) {
 			b.receive("edge/hall/info", []byte(`{"models":[{"name":"bearing","classes":["ok"]}]}`), true)
 		}},

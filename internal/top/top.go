@@ -93,12 +93,14 @@ func (t *Viewer) printView(v *view, out io.Writer, first bool) error {
 		if t.Model != "" && (i >= len(v.Models) || v.Models[i].Model != t.Model) {
 			continue
 		}
-		p := layout{width: plainWidth, model: i, paint: unpainted}
+		p := layout{width: plainWidth, model: i}
 		lines := p.lines(v)
 		if shown > 0 {
 			lines = append([]string{""}, lines[1:]...)
 		}
-		b.WriteString(strings.Join(lines, "\n") + "\n")
+		for _, line := range lines {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
 		shown++
 	}
 	if shown == 0 {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"charm.land/lipgloss/v2"
 	"github.com/fxamacker/cbor/v2"
 	"github.com/tidwall/gjson"
 
@@ -143,7 +144,7 @@ func TestStateIsBounded(t *testing.T) {
 	if len(v.Models) != maxModels || len(v.Models[0].Samples) != keptSamples || len(v.Models[0].Course) > report.CoursePoints || len(v.Events) != keptEvents {
 		t.Errorf("it remembers %d models, %d samples, %d points, %d events", len(v.Models), len(v.Models[0].Samples), len(v.Models[0].Course), len(v.Events))
 	}
-	for _, line := range append((&layout{width: 120, paint: unpainted}).lines(v), v.Models[0].Samples[0].idText(), v.Events[0].Event) {
+	for _, line := range append((&layout{width: 120}).lines(v), v.Models[0].Samples[0].idText(), v.Events[0].Event) {
 		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) || len(line) > 1024 {
 			t.Errorf("a line has control characters, or is too long: %.200q", line)
 		}
@@ -166,7 +167,7 @@ func FuzzState(f *testing.F) {
 		b.tick(time.Now())
 		v := b.snapshot(true)
 		for i := range v.Models {
-			p := layout{width: 80, height: 24, model: i, paint: unpainted}
+			p := layout{width: 80, height: 24, model: i}
 			checkLayout(t, &p, p.lines(v))
 		}
 		if _, err := json.Marshal(v); err != nil {
@@ -182,8 +183,8 @@ func checkLayout(t *testing.T, p *layout, lines []string) {
 		t.Errorf("%d×%d: %d lines", p.width, p.height, len(lines))
 	}
 	for _, line := range lines {
-		if columns(line) > p.width {
-			t.Errorf("%d×%d: a line is %d wide: %q", p.width, p.height, columns(line), line)
+		if lipgloss.Width(line) > p.width {
+			t.Errorf("%d×%d: a line is %d wide: %q", p.width, p.height, lipgloss.Width(line), line)
 		}
 	}
 }
@@ -194,7 +195,7 @@ func TestLayout(t *testing.T) {
 	keys := []string{"note", "keys"}
 	for _, size := range [][2]int{{80, 24}, {40, 10}, {200, 60}, {80, 0}, {60, 6}} {
 		for i := range v.Models {
-			p := layout{width: size[0], height: size[1], model: i, selected: 8, last: keys, paint: unpainted}
+			p := layout{width: size[0], height: size[1], model: i, selected: 8, last: keys}
 			lines := p.lines(v)
 			checkLayout(t, &p, lines)
 			if got := lines[len(lines)-2:]; !slices.Equal(got, keys) {
@@ -202,7 +203,7 @@ func TestLayout(t *testing.T) {
 			}
 		}
 	}
-	p := layout{width: 100, height: 24, selected: 8, last: keys, paint: unpainted}
+	p := layout{width: 100, height: 24, selected: 8, last: keys}
 	text := strings.Join(p.lines(v), "\n")
 	for _, want := range []string{
 		"hall  online", "[bearing]  pump  no better than a baseline", "120 samples judged", "7 wait for a label", "error     0.250   last 100: 0.200",

@@ -46,6 +46,7 @@ var layers = [][]string{
 var libraries = map[string][]string{
 	"net/http":                              {"internal/web", "stream/mqtt"}, // the latter for WebSockets
 	"charm.land/bubbletea":                  {"internal/top"},
+	"charm.land/lipgloss":                   {"internal/top"},
 	"github.com/KimMachineGun/automemlimit": {"internal/daemon"},
 	"github.com/cespare/xxhash":             {"stream"},
 	"github.com/charmbracelet/x":            {"internal/top"},
@@ -59,7 +60,6 @@ var libraries = map[string][]string{
 	"github.com/lmittmann/tint":             {"internal/terminal"},
 	"github.com/mattn/go-isatty":            {"internal/terminal"},
 	"github.com/mochi-mqtt/server":          {"internal/broker", "internal/broker/brokertest"},
-	"github.com/rivo/uniseg":                {"internal/top"},
 	"github.com/spf13":                      {"cmd/edge", "cmd/edge-lab", "cmd/internal/cli"},
 	"github.com/tidwall/gjson":              {""},
 	"go.etcd.io/bbolt":                      {"persist"},
