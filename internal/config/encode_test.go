@@ -3,7 +3,7 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"reflect"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -39,9 +39,11 @@ func TestConfigShowReadsBack(t *testing.T) {
 	}
 }
 
-// Any text reads back from the YAML written for it.
+// Any text reads back from the YAML written for it, which has no invisible
+// characters.
 func FuzzQuoteYAML(f *testing.F) {
-	for _, s := range []string{"", "plain", "two words", "off", "~", "007", "1e3", "-", "- a", "a: b", "a #b", "#a", "'", "\"", "[a", "a,b", "\n", "a\tb", "é", "\x00", "\\", "2026-01-01", "=", "<<", "mqtt://h:1", "c:/x", "---", "a:", "?", "? a", "!a"} {
+	for _, s := range []string{"", "plain", "two words", "off", "~", "007", "1e3", "-", "- a", "a: b", "a #b", "#a", "'", "\"", "[a", "a,b", "\n", "a\tb", "é", "\x00", "\\", "2026-01-01", "=", "<<", "mqtt://h:1", "c:/x", "---", "a:", "?", "? a", "!a",
+		"y", "NO", "0o17", "1_000", "1:30", "a\n", "\n a\n\n", "a\r", "\u0085", "\u2028", "\ufeff", "a\u202eb", "\u00a0", "é\u200b", "a\n\tb", "a\n\u202eb\n", "\U000e0001", "\x7f", "%a", "@a", "`a", "}", strings.Repeat("long word ", 20)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -55,12 +57,18 @@ func FuzzQuoteYAML(f *testing.F) {
 			Keys map[string]string `yaml:"keys"`
 		}
 		want := lists{s, []string{s, s}, []string{s, "x"}, map[string]string{"key": s}}
-		text := appendFields(nil, reflect.ValueOf(struct {
+		text, err := marshalYAML(struct {
 			Word string            `yaml:"word"`
 			List []string          `yaml:"list"`
 			Keys map[string]string `yaml:"keys"`
-		}{want.Word, want.List, want.Keys}), "")
+		}{want.Word, want.List, want.Keys})
+		if err != nil {
+			t.Fatal(err)
+		}
 		text = fmt.Appendf(text, "flow: %s\n", flow(want.Flow))
+		if i := bytes.IndexFunc(text, isInvisible); i >= 0 {
+			t.Errorf("%q: an invisible character at byte %d of %q", s, i, text)
+		}
 		var got lists
 		if _, err := strictYAML("written.yaml", text, &got); err != nil {
 			t.Fatalf("%q: %v\n%s", s, err, text)
