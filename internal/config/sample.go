@@ -34,7 +34,7 @@ func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
 			streams.WriteString("    on_missing: impute # the file has empty cells\n")
 		}
 		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
-		fmt.Fprintf(&models, "  %s:\n    streams: [%s]\n    classes: {names: %s}\n", name, name, flow(summary.Classes))
+		fmt.Fprintf(&models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, flow([]string{name}), flow(summary.Classes))
 		models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
 	}
 	return fmt.Appendf(nil, `# Learns what this publishes: edge replay FILE

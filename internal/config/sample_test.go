@@ -126,3 +126,21 @@ func tableFile(t testing.TB, name string, n int) string {
 	}
 	return path
 }
+
+// TestSampleForNames checks files whose names YAML reads as another type of value.
+func TestSampleForNames(t *testing.T) {
+	for _, name := range []string{"007", "on", "null", "1e3", "true"} {
+		path := filepath.Join(t.TempDir(), name+".csv")
+		if err := os.WriteFile(path, []byte("a,label\n1,x\n2,y\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := SampleFor([]string{path}, dataset.Format{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := Parse("sample.yaml", text, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
