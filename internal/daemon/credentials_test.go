@@ -21,12 +21,13 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/test/harness"
 )
 
 // A reload changes password and certificate, or is refused with the reason.
 func TestReloadHTTP(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	config, _ := waveformConfig(t, b.URL())
+	config, _ := harness.WaveformConfig(t, b.URL())
 	text, err := os.ReadFile(config)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestReloadHTTP(t *testing.T) {
 	if _, err := r.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "http.password") {
 		t.Errorf("a password that is not there: %v", err)
 	}
-	write(fmt.Sprintf("password: {file: %q}", writeFile(t, "password", secretForTests)))
+	write(fmt.Sprintf("password: {file: %q}", harness.WriteFile(t, "password", secretForTests)))
 	changed, err := r.Reload(t.Context())
 	slices.Sort(changed)
 	if err != nil || !slices.Contains(changed, "http.password.file") {
@@ -90,7 +91,7 @@ func TestReloadCredentials(t *testing.T) {
 			file("users"), file("ca.pem"), file("server.pem"), file("server.key")))
 	}
 	b := brokertest.New(t, start)
-	path, _ := waveformConfig(t, "mqtts://"+b.Addr)
+	path, _ := harness.WaveformConfig(t, "mqtts://"+b.Addr)
 	d := &reloadable{t: t, path: path}
 	d.edit("mqtt: {", fmt.Sprintf("mqtt: {username: edge, password: {file: %s}, tls: {ca: %s, cert: %s, key: %s}, ", file("secret"), file("ca.pem"), file("client.pem"), file("client.key")))
 	d = startReloadable(t, path).ready()

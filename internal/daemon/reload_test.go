@@ -15,14 +15,15 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/internal/inspect"
+	"edge/test/harness"
 )
 
 // Changes of keys that do not concern learning leave the learnt state equal to the
 // last bit to that of a daemon without reloads.
 func TestReloadDisturbsNothing(t *testing.T) {
-	data := waveformFile(t, 900)
+	data := harness.WaveformFile(t, 900)
 	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
-		path, _ := waveformConfig(t, b.URL())
+		path, _ := harness.WaveformConfig(t, b.URL())
 		want := undisturbed(t, data, path)
 		d := startReloadable(t, path).ready()
 		wait := replayed(t, data, b.URL())
@@ -69,13 +70,13 @@ func TestReloadDisturbsNothing(t *testing.T) {
 // its key, and so is an invalid file. The daemon stays as it was.
 func TestReloadRefuses(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	path, _ := waveformConfig(t, b.URL())
+	path, _ := harness.WaveformConfig(t, b.URL())
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := startReloadable(t, path).ready()
-	replayed(t, waveformFile(t, 60), b.URL())()
+	replayed(t, harness.WaveformFile(t, 60), b.URL())()
 	before, taken := d.current(), brokertest.FreeAddress(t)
 	busy, err := net.Listen("tcp", taken)
 	if err != nil {
@@ -132,7 +133,7 @@ func TestReloadRefuses(t *testing.T) {
 // name.
 func TestReloadIsPublished(t *testing.T) {
 	brokertest.WithMosquitto(t, func(t *testing.T, b *brokertest.Broker) {
-		path, _ := waveformConfig(t, b.URL())
+		path, _ := harness.WaveformConfig(t, b.URL())
 		published := record(t, b.URL(), "edge/#")
 		d := startReloadable(t, path)
 		d.ready()
@@ -178,7 +179,7 @@ func TestReloadIsPublished(t *testing.T) {
 // active learning is enabled, over a reload and a restart; a new one has more.
 func TestActiveLearningKeepsState(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	path, store := waveformConfig(t, b.URL())
+	path, store := harness.WaveformConfig(t, b.URL())
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -188,8 +189,8 @@ func TestActiveLearningKeepsState(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startReloadable(t, path).ready()
-	replayed(t, waveformFile(t, 60), b.URL())()
-	awaitSamples(t, b, 60)
+	replayed(t, harness.WaveformFile(t, 60), b.URL())()
+	harness.AwaitSamples(t, b, 60)
 	d.change("models.waveform.active.strategy", "'off'", "margin")
 	if m := d.current().Models[0].Config; m.Inducing != 50 || m.Passes != 4 {
 		t.Errorf("after the reload M = %d, %d passes, want 50, 4", m.Inducing, m.Passes)
@@ -219,9 +220,9 @@ func TestActiveLearningKeepsState(t *testing.T) {
 // has it again when it is added.
 func TestReloadModels(t *testing.T) {
 	b := brokertest.New(t, brokertest.Mosquitto)
-	path, _ := waveformConfig(t, b.URL())
+	path, _ := harness.WaveformConfig(t, b.URL())
 	d := startReloadable(t, path).ready()
-	replayed(t, waveformFile(t, 100), b.URL())()
+	replayed(t, harness.WaveformFile(t, 100), b.URL())()
 	digest := func() string {
 		_, state, err := d.current().Model("waveform").Loop.State(t.Context())
 		if err != nil {
@@ -256,9 +257,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	data := waveformFile(t, rows)
+	data := harness.WaveformFile(t, rows)
 	b := brokertest.New(t, brokertest.Mosquitto)
-	path, _ := waveformConfig(t, b.URL())
+	path, _ := harness.WaveformConfig(t, b.URL())
 	want := undisturbed(t, data, path)
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"edge/internal/config"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 // TestRestoredCountsCheckpointsAlone repairs a file without a readable checkpoint:
 // the log must count every sample as replayed and none as restored.
 func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "edge.db")
-	cfg, err := config.Load(writeFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+	cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {m: {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

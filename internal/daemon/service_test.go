@@ -9,6 +9,7 @@ import (
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
+	"edge/test/harness"
 )
 
 // fakeManager records the notifications of a service.
@@ -37,7 +38,7 @@ func (m *fakeManager) count(state string) (n int) {
 // A daemon whose loops give no sign of life does not feed the watchdog.
 func TestWatchdogStarves(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	file, _ := waveformConfig(t, b.URL())
+	file, _ := harness.WaveformConfig(t, b.URL())
 	cfg, err := config.Load(file)
 	if err != nil {
 		t.Fatal(err)

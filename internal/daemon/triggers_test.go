@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"edge/internal/broker/brokertest"
+	"edge/test/harness"
 )
 
 // A daemon that watches its files reads them after a write, a rename and a new
 // symbolic link.
 func TestReloadWatches(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	path, _ := waveformConfig(t, b.URL())
+	path, _ := harness.WaveformConfig(t, b.URL())
 	link := filepath.Join(t.TempDir(), "edge.yaml")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)
@@ -45,7 +46,7 @@ func TestReloadWatches(t *testing.T) {
 			os.Rename(path+"~", path)
 		}},
 		{4 * time.Second, func() { // as a mounted volume does
-			other := writeFile(t, "next.yaml", string(every("4s")))
+			other := harness.WriteFile(t, "next.yaml", string(every("4s")))
 			os.Symlink(other, link+".new")
 			os.Rename(link+".new", link)
 		}},

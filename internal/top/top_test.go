@@ -26,6 +26,7 @@ import (
 	"edge/internal/replay"
 	"edge/internal/report"
 	"edge/stream/mqtt"
+	"edge/test/harness"
 )
 
 // receivedState returns the state of a node with two models.
@@ -240,14 +241,14 @@ func TestFit(t *testing.T) {
 // is learnt.
 func TestTop(t *testing.T) {
 	brokertest.ForEach(t, func(t *testing.T, b *brokertest.Broker) {
-		path, _ := waveformConfig(t, b.URL())
+		path, _ := harness.WaveformConfig(t, b.URL())
 		appendTo(t, path, "control: {enabled: true}\n")
 		cfg, err := config.Load(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		startDaemon(t, cfg)
-		replayUnlabelled(t, waveformFile(t, 40), cfg)
+		replayUnlabelled(t, harness.WaveformFile(t, 40), cfg)
 
 		// It finds the only node and shows the retained messages.
 		var v gjson.Result
