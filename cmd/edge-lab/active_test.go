@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 func TestEvalQuery(t *testing.T) {
-	path := tableFile(t, "table.csv", 400)
+	path := harness.TableFile(t, "table.csv", 400)
 	full := evalJSON(t, path, "--inducing", "10")[0]
 	reports := evalJSON(t, path, "--inducing", "10", "--query", "margin,random", "--budget", "0.1,0.3,1")
 	if len(reports) != 6 {
@@ -45,7 +46,7 @@ func TestEvalQuery(t *testing.T) {
 
 // With budget 1 every label is learnt, in minibatches of one.
 func TestEvalQueryForEverything(t *testing.T) {
-	path := tableFile(t, "table.csv", 120)
+	path := harness.TableFile(t, "table.csv", 120)
 	config := writeFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\n"+
 		"models: {m: {streams: [s], inducing: 8, temporal: off, batch: {max_size: 1}, classes: {names: [class0, class1, class2]}}}\n")
@@ -57,7 +58,7 @@ func TestEvalQueryForEverything(t *testing.T) {
 }
 
 func TestEvalQuerySeedsTableAndPlot(t *testing.T) {
-	path := tableFile(t, "table.csv", 100)
+	path := harness.TableFile(t, "table.csv", 100)
 	r := evalJSON(t, path, "--query", "entropy", "--budget", "0.2", "--seeds", "2")[0]
 	if len(r.Runs) != 2 || r.Runs[0].Seed != 1 || r.Runs[1].Seed != 2 || r.Runs[0].Digest == r.Runs[1].Digest {
 		t.Errorf("runs %+v", r.Runs)
@@ -79,7 +80,7 @@ func TestEvalQuerySeedsTableAndPlot(t *testing.T) {
 
 // --against-full also learns every label and prints how many labels reach its error.
 func TestEvalQueryAgainstFull(t *testing.T) {
-	path := tableFile(t, "table.csv", 400)
+	path := harness.TableFile(t, "table.csv", 400)
 	code, out, errOut := edge(t, "eval", path, "--inducing", "10", "--query", "random", "--budget", "0.01,1", "--against-full", "--seeds", "2")
 	if code != exit.OK {
 		t.Fatalf("exits with %d: %s", code, errOut)

@@ -10,10 +10,11 @@ import (
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/internal/report"
+	"edge/test/harness"
 )
 
 func TestEvalTableAndPlot(t *testing.T) {
-	a, b := tableFile(t, "a.csv", 60), tableFile(t, "b.csv.gz", 60)
+	a, b := harness.TableFile(t, "a.csv", 60), harness.TableFile(t, "b.csv.gz", 60)
 	svg := filepath.Join(t.TempDir(), "curves.svg")
 	code, out, errOut := edge(t, "eval", a, b, "--plot", svg)
 	if code != exit.OK || errOut != "" {
@@ -36,7 +37,7 @@ func TestEvalTableAndPlot(t *testing.T) {
 // then their probability is 0.
 func TestEvalUndeclaredClasses(t *testing.T) {
 	rows := brokertest.Brief(300, 120)
-	path := tableFile(t, "table.csv", rows)
+	path := harness.TableFile(t, "table.csv", rows)
 	declared, open := evalJSON(t, path)[0], evalJSON(t, path, "--undeclared")[0]
 	confirmed := evalJSON(t, path, "--undeclared", "--confirm", "10")[0]
 	if len(open.Classes) != 3 || open.Samples != uint64(rows) || confirmed.Samples != uint64(rows) {

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 func TestExitCodes(t *testing.T) {
-	table := tableFile(t, "table.csv", 40)
+	table := harness.TableFile(t, "table.csv", 40)
 	config := trainingConfig(t, table, "")
 	db := filepath.Join(t.TempDir(), "x.db")
 	for name, tc := range map[string]struct {

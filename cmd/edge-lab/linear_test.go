@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 // A step of soft-max regression goes down the numerical gradient of the log loss.
@@ -39,7 +40,7 @@ func TestSoftmaxGradient(t *testing.T) {
 }
 
 func TestEvalLinear(t *testing.T) {
-	path := tableFile(t, "table.csv", 600)
+	path := harness.TableFile(t, "table.csv", 600)
 	r := evalJSON(t, path, "--inducing", "10", "--linear")
 	if len(r) != 2 || !strings.HasPrefix(r[1].Dataset, "table, soft-max regression at rate 0.0") || r[1].Samples != 600 {
 		t.Fatalf("%d reports, the second of %+v", len(r), r[len(r)-1])

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,38 +48,4 @@ func writeFile(t testing.TB, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// tableFile writes a data file of n rows: two features and the class of the
-// waveform problem.
-func tableFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("x,y,label\n")
-	w := dataset.NewWaveform(1)
-	var row dataset.Row
-	for range n {
-		w.Next(&row)
-		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
-	if strings.HasSuffix(name, ".gz") {
-		data = gzipped(t, data)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(data)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"edge/internal/exit"
+	"edge/test/harness"
 )
 
 func TestPaper(t *testing.T) {
-	folder := filepath.Dir(tableFile(t, "wine.csv", 100))
+	folder := filepath.Dir(harness.TableFile(t, "wine.csv", 100))
 	args := []string{"paper", folder, "--repeats", "3", "--passes", "20", "--inducing", "0.05,0.2"}
 	code, out, errOut := edge(t, append(args, "--json")...)
 	if code != exit.OK || !strings.Contains(errOut, "glass: not in") {
@@ -45,7 +46,7 @@ func TestPaper(t *testing.T) {
 
 // Methods from --figures are printed in columns of their own.
 func TestPaperFigures(t *testing.T) {
-	folder := filepath.Dir(tableFile(t, "wine.csv", 100))
+	folder := filepath.Dir(harness.TableFile(t, "wine.csv", 100))
 	args := []string{"paper", folder, "--repeats", "2", "--passes", "5", "--inducing", "0.05,0.2", "--figures"}
 	figures := writeFile(t, "figures.csv", "set,inducing,method,error,nll\nwine,0.05,EP,0.031,0.125\nwine,0.2,VI,.02,.5\nglass,0.05,GFITC,.3,.8\n")
 	code, out, errOut := edge(t, append(args, figures)...)

@@ -3,10 +3,12 @@ package main
 import (
 	"math"
 	"testing"
+
+	"edge/test/harness"
 )
 
 func TestEvalHoldout(t *testing.T) {
-	path := tableFile(t, "table.csv", 200)
+	path := harness.TableFile(t, "table.csv", 200)
 	for _, mode := range []string{"holdout", "cv"} {
 		for _, how := range [][]string{nil, {"--passes", "5", "--batch", "50"}, {"--passes", "20", "--sites", "explicit", "--schedule", "constant"}} {
 			args := append([]string{path, "--mode", mode, "--repeats", "4", "--inducing", "10"}, how...)

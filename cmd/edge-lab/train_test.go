@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,11 +13,12 @@ import (
 	"edge/internal/eval"
 	"edge/internal/exit"
 	"edge/internal/report"
+	"edge/test/harness"
 )
 
 func TestTrainImages(t *testing.T) {
 	for _, zip := range []bool{false, true} {
-		path := idxFiles(t, 200, zip)
+		path := harness.IdxFiles(t, 200, zip)
 		for _, more := range [][]string{nil, {"--components", "3"}} {
 			r := trainJSON(t, append([]string{path, "--test", path, "--inducing", "12", "--kernel", "per-class", "--scale", "common",
 				"--start", "classes", "--batch", "50", "--passes", "5", "--rate", "0.02"}, more...)...)
@@ -32,7 +31,7 @@ func TestTrainImages(t *testing.T) {
 
 // Shifted images are learnt offline and left out of the online pass.
 func TestTrainShifted(t *testing.T) {
-	path := idxFiles(t, 200, false)
+	path := harness.IdxFiles(t, 200, false)
 	r := trainJSON(t, path, "--test", path, "--shifted", "--online", "--inducing", "12", "--passes", "1", "--components", "3")
 	if r.Samples != 1000 || len(r.Online) != eval.OnlineParts {
 		t.Errorf("%d samples, %d points online", r.Samples, len(r.Online))
@@ -40,13 +39,13 @@ func TestTrainShifted(t *testing.T) {
 	if last := r.Online[eval.OnlineParts-1]; last.Error > 0.02 {
 		t.Errorf("the online pass ends with an error of %g: it has learnt shifted images", last.Error)
 	}
-	if code, _, errOut := edge(t, "train", tableFile(t, "table.csv", 60), "--shifted"); code != exit.Usage || !strings.Contains(errOut, "--shifted") {
+	if code, _, errOut := edge(t, "train", harness.TableFile(t, "table.csv", 60), "--shifted"); code != exit.Usage || !strings.Contains(errOut, "--shifted") {
 		t.Errorf("--shifted without images exits with %d: %s", code, errOut)
 	}
 }
 
 func TestTrainOnlineBeside(t *testing.T) {
-	path := tableFile(t, "table.csv", 600)
+	path := harness.TableFile(t, "table.csv", 600)
 	svg := filepath.Join(t.TempDir(), "train.svg")
 	code, out, errOut := edge(t, "train", path, "--holdout", "0.25", "--passes", "2", "--inducing", "10", "--online", "--json", "--plot", svg)
 	if code != exit.OK {
@@ -98,33 +97,4 @@ func trainingConfig(t testing.TB, table, more string) string {
 streams: {s: {topics: [t], features: [%s]}}
 models: {m: {streams: [s], inducing: 10, window: 20%s}}
 `, strings.Join(d.Features, ", "), more))
-}
-
-// idxFiles writes images of 2×2 pixels, the brightest of which is the label.
-func idxFiles(t testing.TB, n int, zip bool) string {
-	t.Helper()
-	dir := t.TempDir()
-	var images, labels bytes.Buffer
-	binary.Write(&images, binary.BigEndian, []uint32{dataset.IdxImages, uint32(n), 2, 2})
-	binary.Write(&labels, binary.BigEndian, []uint32{dataset.IdxLabels, uint32(n)})
-	for i := range n {
-		for p := range 4 {
-			v := byte((i*37 + p*11) % 60)
-			if p == i%4 {
-				v += 150
-			}
-			images.WriteByte(v)
-		}
-		labels.WriteByte(byte(i % 4))
-	}
-	for name, b := range map[string]*bytes.Buffer{"t-images-idx3-ubyte": &images, "t-labels-idx1-ubyte": &labels} {
-		data := b.Bytes()
-		if zip {
-			data = gzipped(t, data)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, "t-images-idx3-ubyte")
 }

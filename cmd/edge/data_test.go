@@ -20,7 +20,7 @@ import (
 // eval, train, predict and replay read the same rows from a file in any supported
 // format. Long: the formats are one table.
 func TestFilesAsPeopleHaveThem(t *testing.T) {
-	path := tableFile(t, "wave.csv", brokertest.Brief(400, 150))
+	path := harness.TableFile(t, "wave.csv", brokertest.Brief(400, 150))
 	plain, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func evalJSON(t testing.TB, args ...string) (reports []report.Report) {
 }
 
 func TestEval(t *testing.T) {
-	path := tableFile(t, "table.csv", 300)
+	path := harness.TableFile(t, "table.csv", 300)
 	r := evalJSON(t, path, "--inducing", "10")[0]
 	if r.Dataset != "table" || r.Mode != "prequential" || r.Samples != 300 || strings.Join(r.Classes, " ") != "class0 class1 class2" {
 		t.Errorf("dataset %q, mode %q, %d samples of %q", r.Dataset, r.Mode, r.Samples, r.Classes)
@@ -65,7 +65,7 @@ func TestEval(t *testing.T) {
 
 // The scores equal those of a learner that the test feeds itself.
 func TestEvalIsPlainLearning(t *testing.T) {
-	path := tableFile(t, "table.csv", 150)
+	path := harness.TableFile(t, "table.csv", 150)
 	d, err := dataset.Open(path, dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestEvalIsPlainLearning(t *testing.T) {
 }
 
 func TestEvalSeeds(t *testing.T) {
-	path := tableFile(t, "table.csv", 80)
+	path := harness.TableFile(t, "table.csv", 80)
 	r := evalJSON(t, path, "--shuffle", "5", "--seeds", "3")[0]
 	if len(r.Runs) != 3 || r.Runs[0].Seed != 5 || r.Runs[2].Seed != 7 || r.Digest != "" {
 		t.Fatalf("runs %+v, digest %q", r.Runs, r.Digest)
@@ -121,7 +121,7 @@ func TestEvalSeeds(t *testing.T) {
 }
 
 func TestEvalWithConfig(t *testing.T) {
-	path := tableFile(t, "table.csv", 100)
+	path := harness.TableFile(t, "table.csv", 100)
 	config := func(features, more string) string {
 		return harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 			"streams: {s: {topics: [t], features: "+features+"}}\n"+
@@ -145,7 +145,7 @@ func TestEvalWithConfig(t *testing.T) {
 
 // --report writes a page with the command line, and leaves no file after an error.
 func TestEvalReport(t *testing.T) {
-	table, page := tableFile(t, "table.csv", 60), filepath.Join(t.TempDir(), "report.html")
+	table, page := harness.TableFile(t, "table.csv", 60), filepath.Join(t.TempDir(), "report.html")
 	for _, args := range [][]string{{"eval", table, "--first", "50"}, {"eval", "split", table, "--folds", "3"}, {"eval", "ask", table, "--budget", "0.2,0.5"}} {
 		if code, _, errOut := edge(t, append(args, "--report", page)...); code != exit.OK {
 			t.Fatalf("%v exits with %d: %s", args, code, errOut)
@@ -168,7 +168,7 @@ func TestEvalReport(t *testing.T) {
 
 // A class above classes.max is not learnt; the daemon counts it and continues.
 func TestEvalSkipsWhatTheDaemonRefuses(t *testing.T) {
-	path := tableFile(t, "table.csv", 100)
+	path := harness.TableFile(t, "table.csv", 100)
 	config := harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
 		"streams: {s: {topics: [t], features: [x, y]}}\n"+
 		"models: {m: {streams: [s], classes: {names: [class0, class1], open: false}}}\n")

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"edge/internal/config"
-	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/process"
 	"edge/test/harness"
@@ -93,7 +90,7 @@ func TestCommandsAreExplained(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	table := tableFile(t, "table.csv", 40)
+	table := harness.TableFile(t, "table.csv", 40)
 	valid := harness.WriteFile(t, "edge.yaml", minimal)
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, tc := range map[string]struct {
@@ -188,7 +185,7 @@ func TestConfigCommands(t *testing.T) {
 	if code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "edge.yaml", sample)); code != exit.OK {
 		t.Errorf("the sample is not valid: %s%s", out, errOut)
 	}
-	code, forFile, errOut := edge(t, "config", "sample", "--from", tableFile(t, "room.csv", 20))
+	code, forFile, errOut := edge(t, "config", "sample", "--from", harness.TableFile(t, "room.csv", 20))
 	if code != exit.OK {
 		t.Fatalf("config sample --from exits with %d: %s", code, errOut)
 	}
@@ -235,40 +232,6 @@ control: {enabled: true}
 			t.Errorf("edge check prints\n%s\nwant %q", out, want)
 		}
 	}
-}
-
-// tableFile writes a data file of n rows: two features and the class of the
-// waveform problem.
-func tableFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("x,y,label\n")
-	w := dataset.NewWaveform(1)
-	var row dataset.Row
-	for range n {
-		w.Next(&row)
-		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
-	if strings.HasSuffix(name, ".gz") {
-		data = gzipped(t, data)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(data)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 const minimal = `

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -53,7 +52,7 @@ models: {m: {streams: [s], inducing: 10, window: 20%s}}
 func TestTrainIsCarriedOn(t *testing.T) {
 	for _, kernel := range []string{"shared", "per-class"} {
 		t.Run(kernel, func(t *testing.T) {
-			table := tableFile(t, "table.csv", 300)
+			table := harness.TableFile(t, "table.csv", 300)
 			file := trainingConfig(t, table, ", kernel: "+kernel)
 			db := filepath.Join(t.TempDir(), "edge.db")
 			r := trainJSON(t, table, "-c", file, "-o", db, "--passes", "4", "--batch", "50", "--holdout", "0.2")
@@ -109,7 +108,7 @@ func TestTrainIsCarriedOn(t *testing.T) {
 }
 
 func TestTrainDoesNotOverwrite(t *testing.T) {
-	table := tableFile(t, "table.csv", 60)
+	table := harness.TableFile(t, "table.csv", 60)
 	config := trainingConfig(t, table, "")
 	db := filepath.Join(t.TempDir(), "edge.db")
 	args := []string{"train", table, "-c", config, "-o", db, "--passes", "1"}
@@ -123,7 +122,7 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 
 // An interrupted training prints how to resume it, and resumes to the same result.
 func TestTrainResumes(t *testing.T) {
-	table := tableFile(t, "table.csv", 200)
+	table := harness.TableFile(t, "table.csv", 200)
 	config := trainingConfig(t, table, "")
 	whole := trainJSON(t, table, "-c", config, "-o", filepath.Join(t.TempDir(), "a.db"), "--passes", "3", "--batch", "30")
 
@@ -147,7 +146,7 @@ func TestTrainResumes(t *testing.T) {
 }
 
 func TestTrainRefuses(t *testing.T) {
-	table := tableFile(t, "table.csv", 60)
+	table := harness.TableFile(t, "table.csv", 60)
 	config := trainingConfig(t, table, "")
 	db := filepath.Join(t.TempDir(), "x.db")
 	for name, c := range map[string]struct {
@@ -171,38 +170,9 @@ func TestTrainRefuses(t *testing.T) {
 	}
 }
 
-// idxFiles writes images of 2×2 pixels; the label is the brightest one.
-func idxFiles(t testing.TB, n int, zip bool) string {
-	t.Helper()
-	dir := t.TempDir()
-	var images, labels bytes.Buffer
-	binary.Write(&images, binary.BigEndian, []uint32{dataset.IdxImages, uint32(n), 2, 2})
-	binary.Write(&labels, binary.BigEndian, []uint32{dataset.IdxLabels, uint32(n)})
-	for i := range n {
-		for p := range 4 {
-			v := byte((i*37 + p*11) % 60)
-			if p == i%4 {
-				v += 150
-			}
-			images.WriteByte(v)
-		}
-		labels.WriteByte(byte(i % 4))
-	}
-	for name, b := range map[string]*bytes.Buffer{"t-images-idx3-ubyte": &images, "t-labels-idx1-ubyte": &labels} {
-		data := b.Bytes()
-		if zip {
-			data = gzipped(t, data)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return filepath.Join(dir, "t-images-idx3-ubyte")
-}
-
 // The same seed gives the same training, another seed another one.
 func TestTrainSeed(t *testing.T) {
-	path := tableFile(t, "table.csv", 200)
+	path := harness.TableFile(t, "table.csv", 200)
 	digest := func(more ...string) string {
 		return trainJSON(t, append([]string{path, "--inducing", "10", "--passes", "1"}, more...)...).Digest
 	}
@@ -222,7 +192,7 @@ func TestIdxRefuses(t *testing.T) {
 		"too many images": {func(i, l []byte) ([]byte, []byte) { i[4] = 0xff; return i, l }, "out of range"},
 		"fewer labels":    {func(i, l []byte) ([]byte, []byte) { l[7]--; return i, l }, "labels"},
 	} {
-		path := idxFiles(t, 20, false)
+		path := harness.IdxFiles(t, 20, false)
 		labelPath := strings.Replace(path, "images-idx3", "labels-idx1", 1)
 		images, err := os.ReadFile(path)
 		if err != nil {

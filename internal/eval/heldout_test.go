@@ -1,24 +1,19 @@
 package eval
 
 import (
-	"bytes"
-	"compress/gzip"
-	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"edge/internal/dataset"
 	"edge/model"
 	"edge/online"
+	"edge/test/harness"
 )
 
 // Probabilities of true classes are those of labels without the learnt label noise.
 func TestJudgeByTruth(t *testing.T) {
-	table, err := dataset.LoadTable(tableFile(t, "table.csv", 200), dataset.Format{})
+	table, err := dataset.LoadTable(harness.TableFile(t, "table.csv", 200), dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +75,7 @@ func TestSplits(t *testing.T) {
 }
 
 func TestFlip(t *testing.T) {
-	table, err := dataset.LoadTable(tableFile(t, "table.csv", 3000), dataset.Format{})
+	table, err := dataset.LoadTable(harness.TableFile(t, "table.csv", 3000), dataset.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,38 +90,4 @@ func TestFlip(t *testing.T) {
 	if share := float64(changed) / 3000; math.Abs(share-0.3*2/3) > 0.03 { // a third is drawn as it was
 		t.Errorf("%.3f of the labels have changed, want about 0.2", share)
 	}
-}
-
-// tableFile writes a data file of n rows: two features and the class of the
-// waveform problem.
-func tableFile(t testing.TB, name string, n int) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("x,y,label\n")
-	w := dataset.NewWaveform(1)
-	var row dataset.Row
-	for range n {
-		w.Next(&row)
-		fmt.Fprintf(&b, "%v,%v,class%s\n", row.X[6], row.X[14], row.Label)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	data := []byte(b.String())
-	if strings.HasSuffix(name, ".gz") {
-		data = gzipped(t, data)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func gzipped(t testing.TB, data []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write(data)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
