@@ -16,7 +16,7 @@
 // Posterior holds a frozen state, made of Params, Basis, Gaussian, Scale and Pool;
 // PredictTo and Load with AnswerTo predict with a Workspace of the caller. Margin,
 // Entropy and Workspace.BALD rate the worth of a label. Read posterior.go first, then
-// predict.go, basis.go and pool.go; the matrix kernels are in package dense.
+// predict.go, basis.go, pool.go and order.go; the matrix kernels are in package dense.
 //
 // Symbols: C classes, D features, M inducing points, n rows of a minibatch,
 // s amplitude (variance), v0 noise variance, ℓ lengthscales. Matrices are

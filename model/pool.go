@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -13,17 +14,15 @@ import (
 //	p_m(y=k) ∝ p_k^a · (c_k/π_k)^b,     p(y=k) = Σ_m Weights_m · p_m(y=k)
 //
 // with p the bank's mixture, π the frequencies of the classes and c the distribution
-// that the chain of labels expects: the row of the last known label in the g-th power
-// of the transition matrix, g samples after it. For large g, c tends to π for a
-// chain that mixes, so that an old label has no effect.
+// that the order of the labels expects, a known number of labels after the last one.
 //
 // Source: Genest & Zidek (1986), "Combining probability distributions", for the
 // pool; a = 1, b = 1 is the forward step of a hidden Markov model.
 type Pool struct {
 	Weights []float64 // of the Members, sum 1; nil: the bank's mixture is the answer
-	Moves   []float64 // C×C, Moves[i·C+j] counts label j right after label i; nil: no chain
-	Last    int       // class of the last known label, −1: none
+	Order   Order     // of the labels
 	Stack   Stack     // blends of experts, mixed with the answer of the Members
+	Prior   float64   // weight of the class frequencies in the answer, 0 to 1
 }
 
 // Member is one way to correct the mixture: the exponents a and b above.
@@ -42,85 +41,89 @@ var Members = [...]Member{
 	{1, 2}, {2, 2},
 }
 
-const (
-	chainPrior = 0.5   // pseudo-count of a row of the transition matrix, spread as the frequencies are
-	farAhead   = 1000  // samples after which the last known label is forgotten
-	floorProb  = 1e-12 // of a probability before its logarithm
-)
+const floorProb = 1e-12 // of a probability before its logarithm
 
-// forecast is the distribution that the chain of one posterior expects, kept between
-// predictions: the next sample is one step further.
+// forecast is what the members of a pool combine, and their answers.
 type forecast struct {
-	of          *float64 // the first of the posterior's own Pool.Weights, which identifies it without keeping it alive
-	version     uint64
-	epoch       uint64
-	last, ahead int
-	probs       []float64 // C  distribution of the label, ahead samples after the last known one
+	paths       []float64 // Paths×C  distributions of the label by the order of the labels
 	next        []float64 // C  scratch
 	pi          []float64 // C  frequencies of the classes
 	logp, ratio []float64 // C  log p, log c/π
 	members     []float64 // Members×C  the answer of each member alone
-	chained     bool      // the chain has a forecast, and ratio is that of the last prediction
+	chained     bool      // the place of the sample in the order is known: paths and ratio are those of the last prediction
 }
 
-// expect returns the chain's distribution of the label that comes ahead samples
-// after one of class last; nil if the chain or the place is unknown. O(C²) for the
-// next sample, O(ahead·C²) at most.
-func (b *forecast) expect(p *Posterior, last, ahead int) []float64 {
-	c := len(p.Names)
-	if ahead < 1 || ahead > farAhead || last < 0 || last >= c || len(p.Pool.Moves) != c*c {
-		return nil
+// expect stores the distributions of the label that comes ahead labels after the last
+// one in b.paths; false if the order or the place is unknown.
+//
+// The first goes there by steps of powers of two, the longest first, each with the
+// moves that were counted at its own distance: at most MaxSteps products of O(C²). The
+// second knows how long a label a dwells and nothing else,
+//
+//	λ^ahead·[b = a] + (1 − λ^ahead)·π_b,   λ = (R_aa − π_a)/(1 − π_a)
+//
+// with R that of the distance 1.
+func (b *forecast) expect(o *Order, ahead int) bool {
+	c := len(b.pi)
+	if ahead < 1 || ahead > FarAhead || c < 2 || o.Last < 0 || o.Last >= c || len(o.Steps) < bits.Len(uint(ahead)) {
+		return false
 	}
-	if of := &p.Pool.Weights[0]; b.of != of || b.version != p.N || b.epoch != p.Epoch || b.last != last || b.ahead > ahead || len(b.probs) != c {
-		b.of, b.version, b.epoch, b.last, b.ahead = of, p.N, p.Epoch, last, 0
-		b.probs, b.next = grow(b.probs, c), grow(b.next, c)
-		clear(b.probs)
-		b.probs[last] = 1
-	}
-	for ; b.ahead < ahead; b.ahead++ {
-		var spread float64
-		clear(b.next)
-		for i, v := range b.probs {
-			row := p.Pool.Moves[i*c : (i+1)*c]
-			total := chainPrior
-			for _, n := range row {
-				total += n
-			}
-			v /= total
-			spread += v * chainPrior
-			for j, n := range row {
-				b.next[j] += v * n
-			}
+	b.paths, b.next = grow(b.paths, Paths*c), grow(b.next, c)
+	counted, dwelt := b.paths[:c], b.paths[c:]
+	clear(counted)
+	counted[o.Last] = 1
+	o.Steps[0].stepTo(dwelt, counted, b.pi)
+	for j := bits.Len(uint(ahead)) - 1; j >= 0; j-- {
+		if ahead>>j&1 == 1 {
+			o.Steps[j].stepTo(b.next, counted, b.pi)
+			copy(counted, b.next)
 		}
-		for j := range b.next {
-			b.next[j] += spread * b.pi[j]
-		}
-		b.probs, b.next = b.next, b.probs
 	}
-	return b.probs
+	pi := b.pi[o.Last]
+	stays := math.Pow(max((dwelt[o.Last]-pi)/(1-pi), 0), float64(ahead))
+	for k, v := range b.pi {
+		dwelt[k] = (1 - stays) * v
+	}
+	dwelt[o.Last] += stays
+	return true
+}
+
+// weighPaths sets b.ratio by the mixture of the paths.
+func (b *forecast) weighPaths(o *Order) {
+	c := len(b.pi)
+	for k, pi := range b.pi {
+		b.ratio[k] = math.Log(max(o.Paths[0]*b.paths[k]+o.Paths[1]*b.paths[c+k], floorProb) / pi)
+	}
 }
 
 // pool replaces the mixture's probabilities in dst by the pool's, for a sample
-// that comes ahead samples after one of class last (0: unknown), and leaves the
-// answer of each member in b.members.
-func (p *Posterior) pool(dst []float64, last, ahead int, b *forecast) {
-	c := len(dst)
-	b.pi, b.logp, b.ratio = grow(b.pi, c), grow(b.logp, c), grow(b.ratio, c)
-	b.members = grow(b.members, len(Members)*c)
-	n := p.learnt()
+// that comes ahead labels after the last one (0: unknown), and leaves the answer of
+// each member in b.members.
+func (p *Posterior) pool(dst []float64, ahead int, b *forecast) {
+	b.reserve(len(dst))
+	b.pi = p.FrequenciesTo(b.pi)
 	for k := range dst {
-		b.pi[k] = p.frequency(k, n)
 		b.logp[k] = math.Log(max(dst[k], floorProb))
 	}
-	chain := b.expect(p, last, ahead)
-	b.chained = chain != nil
-	for k, v := range chain {
-		b.ratio[k] = math.Log(max(v, floorProb) / b.pi[k])
+	if b.chained = b.expect(&p.Pool.Order, ahead); b.chained {
+		b.weighPaths(&p.Pool.Order)
 	}
+	p.combine(dst, b)
+}
+
+// reserve makes room for c classes.
+func (b *forecast) reserve(c int) {
+	b.pi, b.logp, b.ratio = grow(b.pi, c), grow(b.logp, c), grow(b.ratio, c)
+	b.members = grow(b.members, len(Members)*c)
+}
+
+// combine stores the mixture of the members' answers in dst.
+func (p *Posterior) combine(dst []float64, b *forecast) {
+	c := len(dst)
 	clear(dst)
 	for m, member := range Members {
 		q := b.members[m*c : (m+1)*c]
-		if chain == nil && member.Persistence > 0 { // as the member that ignores the chain
+		if !b.chained && member.Persistence > 0 { // as the member that ignores the chain
 			copy(q, b.members[member.unordered()*c:][:c])
 		} else {
 			member.answer(q, b.logp, b.ratio)

@@ -2,9 +2,7 @@ package model
 
 import (
 	"math"
-	"runtime"
 	"testing"
-	"weak"
 )
 
 // chained is a posterior with three classes, no features and a chain of labels.
@@ -13,7 +11,15 @@ func chained(moves []float64, last int, counts ...uint64) *Posterior {
 	for _, n := range counts {
 		p.N += n
 	}
-	p.Pool = Pool{Weights: make([]float64, len(Members)), Moves: moves, Last: last}
+	p.Pool = Pool{Weights: make([]float64, len(Members)), Order: Order{Last: last, Paths: [Paths]float64{0.75, 0.25}, Steps: make([]Moves, MaxSteps)}}
+	for j := range p.Pool.Order.Steps { // as if every distance had the same moves
+		m := &p.Pool.Order.Steps[j]
+		for _, n := range moves {
+			m.Counts = append(m.Counts, uint32(n))
+		}
+		m.Recount(3)
+		m.Evidence[j%Priors] = 2
+	}
 	p.Pool.Weights[0] = 1
 	return p
 }
@@ -24,36 +30,8 @@ func TestPoolNeutral(t *testing.T) {
 	p := chained([]float64{8, 1, 0, 0, 5, 4, 3, 0, 3}, 1, 8, 9, 7)
 	for ahead := range 3 {
 		dst := []float64{0.2, 0.7, 0.1}
-		p.pool(dst, p.Pool.Last, ahead, &forecast{})
+		p.pool(dst, ahead, &forecast{})
 		closeTo(t, "pool", dst, []float64{0.2, 0.7, 0.1}, 1e-14)
-	}
-}
-
-// A cycle a → b → c → a is predicted at every distance, forwards and from the start
-// again; beyond the limit, or without a known label, it is not used.
-func TestChainExpects(t *testing.T) {
-	p := chained([]float64{0, 1e9, 0, 0, 0, 1e9, 1e9, 0, 0}, 0, 5, 5, 5)
-	var b forecast
-	p.pool([]float64{1, 0, 0}, p.Pool.Last, 0, &b)
-	for _, ahead := range []int{1, 2, 3, 7, 2, 30} {
-		got := b.expect(p, p.Pool.Last, ahead)
-		want := make([]float64, 3)
-		want[ahead%3] = 1
-		for k := range want {
-			if math.Abs(got[k]-want[k]) > 1e-6 {
-				t.Errorf("%d ahead: %v, want %v", ahead, got, want)
-				break
-			}
-		}
-	}
-	for _, ahead := range []int{0, farAhead + 1} {
-		if got := b.expect(p, p.Pool.Last, ahead); got != nil {
-			t.Errorf("%d ahead: %v, want nothing", ahead, got)
-		}
-	}
-	p.Pool.Last = -1
-	if got := b.expect(p, p.Pool.Last, 1); got != nil {
-		t.Errorf("without a last label: %v, want nothing", got)
 	}
 }
 
@@ -63,8 +41,13 @@ func TestPoolMembers(t *testing.T) {
 	prob := []float64{0.5, 0.3, 0.2}
 	pi := []float64{9. / 28, 10. / 28, 9. / 28}
 	chain := make([]float64, 3)
+	row := transitions(&p.Pool.Order.Steps[0], pi)[6:] // one label ahead
 	for k := range chain {
-		chain[k] = (p.Pool.Moves[6+k] + chainPrior*pi[k]) / (8 + chainPrior)
+		dwelt := (1 - (row[2]-pi[2])/(1-pi[2])) * pi[k]
+		if k == 2 {
+			dwelt += (row[2] - pi[2]) / (1 - pi[2])
+		}
+		chain[k] = 0.75*row[k] + 0.25*dwelt
 	}
 	want := make([]float64, 3)
 	for m, member := range Members {
@@ -79,20 +62,6 @@ func TestPoolMembers(t *testing.T) {
 		}
 	}
 	got := append([]float64(nil), prob...)
-	p.pool(got, p.Pool.Last, 1, &forecast{})
+	p.pool(got, 1, &forecast{})
 	closeTo(t, "pool", got, want, 1e-12)
-}
-
-// The forecast that a prediction leaves in its workspace keeps no posterior alive:
-// every step makes a new one.
-func TestWorkspaceLetsPosteriorsGo(t *testing.T) {
-	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
-	ws, old := NewWorkspace(), weak.Make(p)
-	p.pool([]float64{1, 0, 0}, p.Pool.Last, 1, &ws.forecast)
-	p = nil
-	runtime.GC()
-	if old.Value() != nil {
-		t.Error("the posterior is still there")
-	}
-	runtime.KeepAlive(ws)
 }

@@ -108,45 +108,6 @@ func (g *Gaussian) Include(k int, s1, s2 float64, w, a, y []float64) error {
 	return nil
 }
 
-// Scale standardises raw features: x ← clip((x−Mu)/Sd, ±Clip).
-type Scale struct {
-	Mu, Sd []float64 // D, in the units of each feature
-	Clip   float64   // in standard deviations; 0: DefaultClip
-}
-
-// Missing stands for an unknown feature, once it is standardised. A raw feature that
-// is missing is NaN, or Missing in a state.
-var Missing = math.Inf(1)
-
-const (
-	// DefaultClip bounds a standardised feature, in standard deviations.
-	DefaultClip = 8
-	// MaxFeature bounds the magnitude of a raw feature: larger ones are replaced by
-	// it, so that no square of a finite feature overflows.
-	MaxFeature = 1e100
-)
-
-// Limit is the bound of a standardised feature.
-func (s *Scale) Limit() float64 {
-	if s.Clip == 0 {
-		return DefaultClip
-	}
-	return s.Clip
-}
-
-// To stores the standardised x in dst, with Missing for a missing feature.
-func (s *Scale) To(dst, x []float64) {
-	limit := s.Limit()
-	for j, v := range x {
-		if v-v != 0 {
-			dst[j] = Missing
-			continue
-		}
-		v = min(max(v, -MaxFeature), MaxFeature)
-		dst[j] = min(max((v-s.Mu[j])/s.Sd[j], -limit), limit)
-	}
-}
-
 // Posterior is one frozen state of the classifier: safe for any number of readers
 // once its learner has stopped changing it. Its fields are for that learner; readers
 // use the methods.
@@ -162,6 +123,7 @@ type Posterior struct {
 	Bank    []Gaussian // one a horizon
 	Weights []float64  // of the horizons, sum 1
 	Pool    Pool       // the correction of the mixture of the horizons
+	Record  uint64     // number of the journal's record of the latest label that it knows; 0: not known
 }
 
 // Classes are the names of the classes, in the order of the probabilities. It
@@ -178,6 +140,17 @@ func (p *Posterior) Version() uint64 { return p.N }
 // class. learnt is Σ Counts.
 func (p *Posterior) frequency(k int, learnt uint64) float64 {
 	return (float64(p.Counts[k]) + 1) / (float64(learnt) + float64(len(p.Names)))
+}
+
+// FrequenciesTo stores π, the relative frequencies of the classes with one more sample
+// of each, in dst and returns it: C, grown if needed.
+func (p *Posterior) FrequenciesTo(dst []float64) []float64 {
+	dst = grow(dst, len(p.Names))
+	n := p.learnt()
+	for k := range dst {
+		dst[k] = p.frequency(k, n)
+	}
+	return dst
 }
 
 // learnt is the number of samples of the present classes; those of a removed class
@@ -203,20 +176,25 @@ func (p *Posterior) Eps() float64 {
 	return p.Bases[0].Eps
 }
 
-// Snapshot returns a copy that shares the bases and the means and factors of the
-// bank, by far the largest part: the learner that builds p replaces them from then
-// on, and changes none in place. All else is copied.
+// Snapshot returns a copy that shares the bases, the means and factors of the bank, by
+// far the largest part, and the ranks of the scale: the learner that builds p replaces
+// them from then on, and changes none in place. All else is copied.
 func (p *Posterior) Snapshot() *Posterior {
 	c := *p
 	c.Names = slices.Clone(p.Names)
 	c.Aliases = slices.Clone(p.Aliases)
 	c.Counts = slices.Clone(p.Counts)
 	c.Latent = slices.Clone(p.Latent)
-	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip}
+	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip, Ranks: p.Scale.Ranks}
 	c.Weights = slices.Clone(p.Weights)
-	c.Pool.Weights, c.Pool.Moves, c.Pool.Stack = slices.Clone(p.Pool.Weights), slices.Clone(p.Pool.Moves), p.Pool.Stack.Clone()
+	c.Pool = Pool{slices.Clone(p.Pool.Weights), p.Pool.Order.Clone(), p.Pool.Stack.Clone(), p.Pool.Prior}
 	c.Bases, c.Bank = slices.Clone(p.Bases), slices.Clone(p.Bank)
 	return &c
+}
+
+// SameInputs reports whether inputs that were loaded for p can be answered by q.
+func (p *Posterior) SameInputs(q *Posterior) bool {
+	return p == q || len(p.Bank) > 0 && len(q.Bank) > 0 && &p.Bank[0] == &q.Bank[0]
 }
 
 // Relevance returns 1/ℓ² for each feature, with ℓ in units of its standard

@@ -11,16 +11,18 @@ import (
 // value is ready; it grows to the size that predictions need and then stays.
 type Workspace struct {
 	x, xs, xx      []float64 // n×D, n×D, n
+	raw            []float32 // n×D  for the forest
 	kx, w, q, u    []float64 // n×M, G×n×M, G×n, n×M
 	mean, variance []float64 // n×H×C
 	latent         []float64
 	perHorizon     []float64
 	clips          []int // n
 	rows           int   // n, the inputs that are loaded
-	clipped, row   int   // of the last answer; its input
+	row            int   // input of the last answer
 	grid           Grid
 	forecast       forecast
 	blends         blends
+	answer         answer
 	contest        contest
 }
 
@@ -48,21 +50,15 @@ func (p *Posterior) PredictTo(dst, x []float64, ws *Workspace) (probs []float64,
 	return p.PredictNextTo(dst, x, 0, ws)
 }
 
-// PredictNextTo is PredictTo for a sample that comes ahead samples after the
-// last one that the posterior has learnt, 1 being the next: the order in which
-// labels follow each other then counts as well. ahead 0: unknown.
+// PredictNextTo is PredictTo for a sample whose label comes ahead labels after the
+// last one that the posterior knows, 1 being the next: the order in which labels
+// follow each other then counts as well. ahead 0: unknown.
 func (p *Posterior) PredictNextTo(dst, x []float64, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
-	return p.PredictAfterTo(dst, x, p.Pool.Last, ahead, ws)
-}
-
-// PredictAfterTo is PredictTo for a sample that comes ahead samples after one
-// of class last. ahead 0, or last −1: unknown.
-func (p *Posterior) PredictAfterTo(dst, x []float64, last, ahead int, ws *Workspace) (probs []float64, novelty float64, err error) {
 	if err := p.CheckInput(x); err != nil {
 		return dst, 0, err
 	}
 	p.load(x, 1, ws)
-	probs, novelty = p.AnswerTo(dst, 0, last, ahead, ws)
+	probs, novelty = p.AnswerTo(dst, 0, ahead, ws)
 	return probs, novelty, nil
 }
 
@@ -88,28 +84,27 @@ func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
 	return nil
 }
 
-// AnswerTo is PredictAfterTo for input i of the last Load.
-func (p *Posterior) AnswerTo(dst []float64, i, last, ahead int, ws *Workspace) (probs []float64, novelty float64) {
+// AnswerTo is PredictNextTo for input i of the last Load.
+func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs []float64, novelty float64) {
 	classes := len(p.Names)
 	dst = grow(dst, classes)
-	if ws.clipped = 0; !p.Built() {
-		n := p.learnt()
-		for k := range dst {
-			dst[k] = p.frequency(k, n)
-		}
-		return dst, 1
+	if ws.answer = (answer{novelty: 1}); !p.Built() {
+		return p.FrequenciesTo(dst), 1
 	}
-	ws.row, ws.clipped = i, ws.clips[i]
+	ws.row, ws.answer.clipped = i, ws.clips[i]
 	latent := p.latentProbs(ws)
 	clear(dst) // a class that was just declared has no latent function yet
 	for k, class := range p.Latent {
 		dst[class] = latent[k]
 	}
 	if p.Pool.Weights != nil {
-		p.pool(dst, last, ahead, &ws.forecast)
+		p.pool(dst, ahead, &ws.forecast)
 		p.stack(dst, ws)
+		p.mixFrequencies(dst, ws)
+		ws.answer.combined = p.Pool.Stack.Plain.Exponents != nil
 	}
-	return dst, ws.novelty(p)
+	ws.answer.novelty = ws.novelty(p)
+	return dst, ws.answer.novelty
 }
 
 // load leaves mean and variance of the latent functions at n inputs in ws.
@@ -126,16 +121,16 @@ func (p *Posterior) load(x []float64, n int, ws *Workspace) {
 		ws.clips = make([]int, n)
 	}
 	ws.clips, ws.rows = ws.clips[:n], n
-	limit := p.Scale.Limit()
+	if p.Pool.Stack.Forest != nil {
+		if cap(ws.raw) < n*d {
+			ws.raw = make([]float32, n*d)
+		}
+		ws.raw = ws.raw[:n*d]
+		RawTo(ws.raw, x)
+	}
 	for i := range n {
 		row := ws.x[i*d : (i+1)*d]
-		p.Scale.To(row, x[i*d:(i+1)*d])
-		ws.clips[i] = 0
-		for _, v := range row {
-			if v == limit || v == -limit {
-				ws.clips[i]++
-			}
-		}
+		ws.clips[i] = p.Scale.To(row, x[i*d:(i+1)*d])
 	}
 	for g, b := range p.Bases {
 		b.FeaturesTo(ws.kx, ws.w[g*n*m:(g+1)*n*m], ws.q[g*n:(g+1)*n], n, ws.x, ws.xs, ws.xx)
@@ -184,7 +179,7 @@ func (ws *Workspace) moments(h int, p *Posterior) (mean, variance []float64) {
 
 // Clipped is the number of features that the last prediction found further from
 // their mean than the scale lets them be.
-func (ws *Workspace) Clipped() int { return ws.clipped }
+func (ws *Workspace) Clipped() int { return ws.answer.clipped }
 
 // PerHorizon returns what each horizon alone would have answered in the last
 // PredictTo: H×C over the latent functions. Valid until the next call.

@@ -1,7 +1,5 @@
 package model
 
-import "math"
-
 // Regression is soft-max regression on the standardised features,
 //
 //	P(y=k | x) ∝ exp(Σ_j w_kj·x_j + w_kD)
@@ -18,7 +16,6 @@ type Regression struct {
 //
 //	x  D standardised features
 func (r *Regression) LogsTo(dst, x []float64) {
-	top := math.Inf(-1)
 	for k := range dst {
 		w := r.W[k*(r.D+1) : (k+1)*(r.D+1)]
 		a := w[r.D]
@@ -28,14 +25,6 @@ func (r *Regression) LogsTo(dst, x []float64) {
 			}
 		}
 		dst[k] = a
-		top = max(top, a)
 	}
-	var sum float64
-	for _, a := range dst {
-		sum += math.Exp(a - top)
-	}
-	top += math.Log(sum)
-	for k := range dst {
-		dst[k] -= top
-	}
+	logSoftmax(dst)
 }

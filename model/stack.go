@@ -10,8 +10,8 @@ import (
 //
 //	p(y=k) ∝ Π_j e_jk^Exponents_j
 //
-// Expert j is a horizon of the bank (e_jk = p_jk), a Regression on the features,
-// the chain of labels (c_k/π_k), or how often a class came among the latest
+// Expert j is a horizon of the bank (e_jk = p_jk), a Regression on the features, a
+// Forest where there is one, the chain of labels (c_k/π_k), or how often a class came among the latest
 // labels (r_k/π_k), for each of RecentMemories. The members have fixed exponents for
 // all horizons together; the stack has a learnt one for each expert, for horizons that
 // are too bold, for trends, and for classes that come in waves.
@@ -21,18 +21,18 @@ import (
 // probabilities.
 type Stack struct {
 	Ordered Blend // of all experts: where the chain has a forecast
-	Plain   Blend // of the horizons and the regression: where the order of the labels is unknown
+	Plain   Blend // of the horizons, the regression and the forest: where the order of the labels is unknown
 	Linear  Regression
-	Recent  []float64 // len(RecentMemories)×C: labels of each class, which fade; nil: without the chain
+	Forest  *Forest // nil: it is not among the experts
 }
 
 // Blend holds the exponents of the first experts and the weight of their product.
 type Blend struct {
-	Exponents []float64 // of the bank's horizons, the regression, the chain, the recent labels; nil: the members alone answer
+	Exponents []float64 // of the bank's horizons, the regression, the forest, the chain, the recent labels; nil: the members alone answer
 	Weight    float64   // of the answer, 0 to 1; the members have the rest
 }
 
-// RecentMemories are the times, in labels, by which Stack.Recent fades.
+// RecentMemories are the times, in labels, by which Order.Recent fades.
 var RecentMemories = [...]float64{50, 150, 500}
 
 const (
@@ -41,9 +41,9 @@ const (
 	floorChained = -8   // of the chain's logarithm
 )
 
-// Clone returns a deep copy.
+// Clone returns a copy that shares the forest alone.
 func (s *Stack) Clone() Stack {
-	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Recent: slices.Clone(s.Recent)}
+	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest}
 	c.Ordered.Exponents, c.Plain.Exponents = slices.Clone(s.Ordered.Exponents), slices.Clone(s.Plain.Exponents)
 	c.Linear.W = slices.Clone(s.Linear.W)
 	return c
@@ -51,9 +51,10 @@ func (s *Stack) Clone() Stack {
 
 // blends holds the output of the stack in the last prediction.
 type blends struct {
-	experts []float64 // log e_jk, C for each expert of the blend
-	output  BlendOutput
-	plain   BlendOutput
+	experts  []float64 // log e_jk, C for each expert of the blend
+	output   BlendOutput
+	plain    BlendOutput
+	informed []float64 // C  the answer without the weight of the class frequencies
 }
 
 // BlendOutput holds the answers of a blend and of the members in a prediction.
@@ -66,17 +67,27 @@ type BlendOutput struct {
 // stack mixes the stack's answer into dst, the answer of the members, after a
 // prediction whose inputs, horizons and chain are still in ws.
 func (p *Posterior) stack(dst []float64, ws *Workspace) {
-	s, b, out := &p.Pool.Stack, &ws.forecast, &ws.blends
-	blend := &s.Plain
-	if b.chained {
-		blend = &s.Ordered
-	}
-	out.output.Answer = out.output.Answer[:0]
+	blend := p.blend(ws)
+	ws.blends.output.Answer = ws.blends.output.Answer[:0]
 	if blend.Exponents == nil {
 		return
 	}
-	out.experts = grow(out.experts, len(blend.Exponents)*len(dst))
-	p.expertsTo(out.experts, ws)
+	ws.blends.experts = grow(ws.blends.experts, len(blend.Exponents)*len(dst))
+	p.expertsTo(ws.blends.experts, ws)
+	p.mix(dst, ws)
+}
+
+// blend returns the blend for a sample whose place in the order is that of ws.
+func (p *Posterior) blend(ws *Workspace) *Blend {
+	if ws.forecast.chained {
+		return &p.Pool.Stack.Ordered
+	}
+	return &p.Pool.Stack.Plain
+}
+
+// mix mixes the blend of the experts in ws into dst.
+func (p *Posterior) mix(dst []float64, ws *Workspace) {
+	out, blend := &ws.blends, p.blend(ws)
 	out.output.Members = append(out.output.Members[:0], dst...)
 	out.output.weigh(blend, out.experts)
 	for k, v := range out.output.Answer {
@@ -97,15 +108,18 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 			row[k] = math.Log(max(ws.perHorizon[h*latents+i], floorExpert))
 		}
 	}
-	linear := dst[horizons*c : (horizons+1)*c]
+	linear, rest := dst[horizons*c:(horizons+1)*c], dst[(horizons+1)*c:]
 	if clear(linear); len(s.Linear.W) > 0 {
 		d := s.Linear.D
 		s.Linear.LogsTo(linear, ws.x[ws.row*d:(ws.row+1)*d])
-		for k, v := range linear {
-			linear[k] = max(v, math.Log(floorExpert))
-		}
+		floor(linear)
 	}
-	rest := dst[(horizons+1)*c:]
+	if s.Forest != nil {
+		d := p.Dim()
+		s.Forest.LogsTo(rest[:c], ws.raw[ws.row*d:(ws.row+1)*d])
+		floor(rest[:c])
+		rest = rest[c:]
+	}
 	if len(rest) == 0 {
 		return
 	}
@@ -113,13 +127,20 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 		rest[k] = max(b.ratio[k], floorChained)
 	}
 	for j := range RecentMemories {
-		row, n := s.Recent[j*c:(j+1)*c], 0.0
+		row, n := p.Pool.Order.Recent[j*c:(j+1)*c], 0.0
 		for _, v := range row {
 			n += v
 		}
 		for k, v := range row {
 			rest[(j+1)*c+k] = math.Log((v + recentPrior*b.pi[k]) / ((n + recentPrior) * b.pi[k]))
 		}
+	}
+}
+
+// floor bounds an expert's logarithms.
+func floor(logs []float64) {
+	for k, v := range logs {
+		logs[k] = max(v, math.Log(floorExpert))
 	}
 }
 
@@ -146,6 +167,18 @@ func softmax(x []float64) {
 	}
 	for k := range x {
 		x[k] /= sum
+	}
+}
+
+// logSoftmax replaces logits by logarithms of probabilities that sum to 1.
+func logSoftmax(x []float64) {
+	top, sum := slices.Max(x), 0.0
+	for _, v := range x {
+		sum += math.Exp(v - top)
+	}
+	top += math.Log(sum)
+	for k := range x {
+		x[k] -= top
 	}
 }
 

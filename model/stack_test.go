@@ -12,11 +12,11 @@ func stacked() (*Posterior, *Workspace) {
 	p := chained([]float64{6, 2, 0, 1, 6, 1, 0, 2, 6}, 2, 8, 9, 8)
 	p.Bank, p.Latent = make([]Gaussian, 2), []int{2, 0}
 	p.Pool.Weights[0], p.Pool.Weights[2], p.Pool.Weights[9] = 0.5, 0.2, 0.3
+	p.Pool.Order.Recent = []float64{5, 0, 1, 9, 1, 2, 20, 0, 3}
 	p.Pool.Stack = Stack{
 		Ordered: Blend{Exponents: []float64{0.5, 0.7, 0.6, 0.9, 0.2, -0.1, 0.3}, Weight: 0.25},
 		Plain:   Blend{Exponents: []float64{0.8, -0.2, 0.4}, Weight: 0.75},
 		Linear:  Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
-		Recent:  []float64{5, 0, 1, 9, 1, 2, 20, 0, 3},
 	}
 	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, x: []float64{9, 9, 0.8, 0.4}, row: 1}
 }
@@ -27,9 +27,9 @@ func TestStack(t *testing.T) {
 	for _, ahead := range []int{1, 0, 3} {
 		bank := []float64{0.5, 0.3, 0.2}
 		alone := slices.Clone(bank)
-		p.pool(alone, p.Pool.Last, 0, &forecast{})
+		p.pool(alone, 0, &forecast{})
 		dst := slices.Clone(bank)
-		p.pool(dst, p.Pool.Last, ahead, &ws.forecast)
+		p.pool(dst, ahead, &ws.forecast)
 		members := slices.Clone(dst)
 		p.stack(dst, ws)
 
@@ -59,12 +59,14 @@ func TestStack(t *testing.T) {
 		}
 
 		var chain []float64
-		for k, v := range (&forecast{pi: pi}).expect(p, p.Pool.Last, ahead) {
-			chain = append(chain, v/pi[k])
+		f := &forecast{pi: pi}
+		f.expect(&p.Pool.Order, ahead)
+		for k := range pi {
+			chain = append(chain, (0.75*f.paths[k]+0.25*f.paths[3+k])/pi[k])
 		}
 		experts = append(experts, chain)
 		for j := range RecentMemories {
-			row, n := p.Pool.Stack.Recent[3*j:3*j+3], 0.0
+			row, n := p.Pool.Order.Recent[3*j:3*j+3], 0.0
 			for _, v := range row {
 				n += v
 			}
@@ -107,8 +109,8 @@ func blended(experts [][]float64, exponents []float64) []float64 {
 func TestStackClone(t *testing.T) {
 	p, _ := stacked()
 	s := p.Pool.Stack.Clone()
-	s.Ordered.Exponents[0], s.Plain.Exponents[0], s.Recent[0], s.Linear.W[0] = 3, 3, 3, 3
-	if of := p.Pool.Stack; of.Ordered.Exponents[0] == 3 || of.Plain.Exponents[0] == 3 || of.Recent[0] == 3 || of.Linear.W[0] == 3 {
+	s.Ordered.Exponents[0], s.Plain.Exponents[0], s.Linear.W[0] = 3, 3, 3
+	if of := p.Pool.Stack; of.Ordered.Exponents[0] == 3 || of.Plain.Exponents[0] == 3 || of.Linear.W[0] == 3 {
 		t.Error("the clone's numbers are those of the original")
 	}
 }
@@ -120,7 +122,7 @@ func TestStackWithoutRegression(t *testing.T) {
 	answers := make([][]float64, 2)
 	for i := range answers {
 		dst := []float64{0.5, 0.3, 0.2}
-		p.pool(dst, p.Pool.Last, 1, &ws.forecast)
+		p.pool(dst, 1, &ws.forecast)
 		p.stack(dst, ws)
 		answers[i] = dst
 		p.Pool.Stack.Ordered.Exponents[2] = 5

@@ -7,15 +7,16 @@ import (
 
 // Uncertainty returns the rules for predictions from now on.
 func (l *Learner) Uncertainty() conformal.Uncertainty {
-	return conformal.Uncertainty{
-		Abstain: l.cfg.Abstain, Coverage: l.sets.Coverage(), Threshold: l.sets.Value(), Quantile: l.sets.Quantile(), Drift: l.drift.Level(),
-	}
+	u := l.sets.Uncertainty()
+	u.Abstain, u.Drift = l.cfg.Abstain, l.drift.Level()
+	return u
 }
 
 // assess judges the published prediction of a sample of class k: probabilities,
 // abstention and set. late is the metadata that was published with a prediction
 // whose label came late; nil: the learner's present rules apply. The threshold
-// always learns by the present rules: a sum that counted old errors would oscillate.
+// learns when the minibatch is closed, as the posterior does, and always from the
+// set by the present rules: an integral that counted old errors would oscillate.
 func (l *Learner) assess(x, probs []float64, novelty float64, late *conformal.PredictionMeta, k int, out *Outcome) {
 	var meta conformal.PredictionMeta
 	if late != nil {
@@ -24,13 +25,12 @@ func (l *Learner) assess(x, probs []float64, novelty float64, late *conformal.Pr
 		u := l.Uncertainty()
 		meta = u.Meta(probs, novelty)
 	}
-	decision, nonconforming := meta.Decide(probs, x, k)
-	o := l.judge.AddPublished(probs, k, decision)
+	o := l.judge.AddPublished(probs, k, meta.Decide(probs, x, k))
 	if c, changed := l.drift.Add(drift.Sample{LogLoss: o.NLL, Wrong: o.Top != o.Label, Novelty: novelty}, l.warmup.done); changed {
 		out.Change, out.Detail, out.Since = NoticeWarning, c.Detail, c.Since
 		if c.Level == drift.Drifted {
 			out.Change = NoticeDrift
 		}
 	}
-	l.sets.Learn(nonconforming)
+	l.sets.Judge(probs, x, k)
 }

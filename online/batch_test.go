@@ -48,9 +48,9 @@ func loadedAlike(t *testing.T, l *Learner, rng *rand.Rand) (clipped int) {
 		var got, want []float64
 		var one, other float64
 		for _, i := range rng.Perm(n) {
-			got, one = p.AnswerTo(got, i, 1, i%3, together)
+			got, one = p.AnswerTo(got, i, i%3, together)
 			var err error
-			if want, other, err = p.PredictAfterTo(want, x[i*3:(i+1)*3], 1, i%3, alone); err != nil {
+			if want, other, err = p.PredictNextTo(want, x[i*3:(i+1)*3], i%3, alone); err != nil {
 				t.Fatal(err)
 			}
 			closeTo(t, "probabilities", got, want, 1e-12)

@@ -141,7 +141,7 @@ func BenchmarkPredictBatch(b *testing.B) {
 							b.Fatal(err)
 						}
 						for i := range n {
-							dst, _ = p.AnswerTo(dst, i, -1, 0, ws)
+							dst, _ = p.AnswerTo(dst, i, 0, ws)
 						}
 						next = (next + n) % (len(events) &^ 63)
 					})

@@ -107,6 +107,7 @@ func (l *Learner) removeClass(name string) error {
 	l.view.Names = nil
 	l.view.Counts = slices.Delete(l.view.Counts, k, k+1)
 	l.mix.DropClass(k, to)
+	l.forest.DropClass(k, to)
 	l.shareNames()
 	l.judge.DropClass(k)
 	l.warmup.dropClass(k, to)
@@ -164,6 +165,7 @@ func (l *Learner) replace(ev *Event, out *Outcome) {
 	fresh.view.Epoch = l.classes.epoch
 	// Scores are by class: they fit a model whose classes are the first of these.
 	if ev.Name == OnlyModel && slices.Equal(fresh.classes.names, names[:min(len(fresh.classes.names), len(names))]) {
+		l.sets.Learn() // the minibatch that is filling is dropped, its labels are known
 		fresh.judge, fresh.sets, fresh.drift = l.judge, l.sets, l.drift
 	}
 	fresh.progress = l.progress

@@ -154,13 +154,8 @@ type Config struct {
 	// Track lets the feature scaling follow the stream with this memory in
 	// observations; 0 freezes it after the warm-up. Default 0; 3000 for slow,
 	// 1000 for strong sensor drift.
-	Track float64 `yaml:"track"`
-	// Temporal lets a prediction use the label of the sample before, where that
-	// is known: labels may persist or follow each other in some order. It counts
-	// for samples that bring their label; the order is learnt from late labels as
-	// well. The latest labels and a soft-max regression on the features count under
-	// the same condition. Default auto; off, auto or on.
-	Temporal Temporal `yaml:"temporal"`
+	Track  float64 `yaml:"track"`
+	Mixing `yaml:",inline"`
 	// ClassWeights configures the weight of a sample of each class.
 	ClassWeights ClassWeights `yaml:"class_weights"`
 	Monitoring   `yaml:",inline"`
@@ -180,6 +175,18 @@ type Config struct {
 
 	// Features names the D inputs in order, those of the streams.
 	Features []string `yaml:"-"`
+}
+
+// Mixing holds the settings for what answers together with the Gaussian process.
+type Mixing struct {
+	// Temporal lets a prediction use the label of the sample before, where that
+	// is known: labels may persist or follow each other in some order. It counts
+	// for samples that bring their label; the order is learnt from late labels as
+	// well. The latest labels count under the same condition. Default auto; off, auto
+	// or on.
+	Temporal Temporal `yaml:"temporal"`
+	// Experts configures the models beside the Gaussian process.
+	Experts Experts `yaml:"experts"`
 }
 
 // Monitoring holds the settings for the uncertainty of predictions and for drift.
@@ -233,7 +240,7 @@ func DefaultConfig() Config {
 		Damping:      0.5,
 		LearningRate: 0.02,
 		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
-		Temporal:     TemporalAuto,
+		Mixing:       Mixing{Temporal: TemporalAuto, Experts: Experts{Regression: On, Forest: FullForest}},
 		ClassWeights: ClassWeights{Mode: Unweighted, Max: 10},
 		Clip:         model.DefaultClip,
 		Monitoring: Monitoring{
@@ -264,6 +271,8 @@ func (c *Config) mixture() mixture.Config {
 	return mixture.Config{
 		Features: len(c.Features), Horizons: len(c.Horizons),
 		Chain: c.Temporal != TemporalOff, Always: c.Temporal == TemporalOn, FewLabels: c.Passes > 0,
+		Regression: c.Experts.Regression == On, Forest: c.Experts.Forest.exists(),
+		Weighted: c.ClassWeights.Mode == Balanced,
 	}
 }
 

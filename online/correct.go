@@ -38,7 +38,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 		}
 	}
 	if len(samples) > 0 {
-		l.closeMinibatch(out, false)
+		l.closeMinibatch(out)
 	}
 	if was, ok := l.classes.index[ev.Name]; ok && len(samples) > 0 && ev.Probs != nil {
 		if probs := l.classes.translate(ev.Probs, ev.Epoch); probs != nil {
@@ -68,6 +68,7 @@ func (l *Learner) unlearn(ev *Event) (exact bool) {
 	for j, v := range ev.X {
 		x[j] = bounded(v)
 	}
+	l.forest.Forget(x, was)
 	exact = l.warmup.remove(x, was)
 	if !l.view.Built() || r.latent[was] < 0 {
 		return exact

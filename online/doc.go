@@ -8,15 +8,15 @@
 // goroutine of its own, with checkpoints; Replay learns a journal.
 //
 // The Learner is composed of parts that own their state and their encoding: the bank
-// of posteriors (package sep), the mixture of their answers (mixture), scores
-// (score), drift detection (drift), prediction sets (conformal), the class registry,
-// the warm-up buffer and the minibatch. Package active selects samples whose label is
+// of posteriors (package sep), the forest (forest), the mixture of the answers of both
+// (mixture), scores (score), drift detection (drift), prediction sets (conformal), the
+// class registry, the warm-up buffer and the minibatch. Package active selects samples whose label is
 // requested, train fits a fixed set in many passes, wire encodes.
 //
 // One minibatch: the horizons are weighted by their evidence; the bank takes a step,
-// which is rolled back if it fails; the mixture and the regression learn. Before the
-// warm-up is over the model is built from a buffer of raw observations, several
-// times. Read learner.go first, then warmup.go, sep/step.go and sep/sweep.go.
+// which is rolled back if it fails; the mixture, the regression and the forest learn.
+// Before the warm-up is over the model is built from a buffer of raw observations,
+// several times. Read learner.go first, then warmup.go, sep/step.go and sep/sweep.go.
 //
 // Symbols: H horizons, C classes, M inducing points, D features, R window, n new
 // samples.

@@ -21,8 +21,10 @@ const (
 // always nil.
 //
 // Size in bytes, after the warm-up: 8·[H·C·(M(M+1)/2 + M) + R·(D + 2HC) +
-// 3(MD + D + 3) + C²] plus the sections, of which the regression's 8·2C(D+1) is
-// the largest; StateSize returns it part by part.
+// 3(MD + D + 3)] plus the sections, of which the forest (see forest.Sizes.Bytes), the
+// pairs' 8·2RH(C−1), the regression's 8·2C(D+1), 8·33·D for ranks in the scaling and the
+// order of labels, 10 to 50 bytes for each of C² pairs, are the largest; StateSize
+// returns it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
 	e := &wire.Encoder{Buf: append(dst, stateMagic...)}
 	e.Uint(stateVersion)
@@ -91,12 +93,16 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 		return nil, fmt.Errorf("online: state was made with %s, configuration has %s: %w", shape, cfg.Shape(), ErrShape)
 	}
 	l.decodeCore(d, version)
+	if d.Err() == nil {
+		l.orderMinibatch()
+	}
 	if version > 1 {
 		l.decodeSections(d)
 	}
 	if err := d.End(); err != nil {
 		return nil, err
 	}
+	l.forest.Grow()
 	// Classes declared since the state was written.
 	r := &l.classes
 	for _, name := range cfg.Classes.Names {
@@ -154,6 +160,17 @@ func (l *Learner) decodeCore(d *wire.Decoder, version uint64) {
 	l.bank.DecodeSites(d, window)
 	if d.Err() == nil {
 		l.classes.setLatent(l.view.Latent)
+	}
+}
+
+// orderMinibatch extends the order of the labels by the minibatch that is filling,
+// which earlier programs did when it was closed. The section of the order, where a
+// state has it, replaces the result.
+func (l *Learner) orderMinibatch() {
+	for _, k := range l.batch.y {
+		if k < len(l.view.Names) {
+			l.mix.NextLabel(k)
+		}
 	}
 }
 

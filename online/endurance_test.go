@@ -54,11 +54,19 @@ func endure(t *testing.T, cfg Config, n int, draw func(i int, x []float64) (labe
 		}
 		if (i+1)%(n/10) == 0 {
 			checkSound(t, l)
-			var state, drift int
+			var state, drift, forest int
 			for _, part := range l.StateSize() {
-				if state += part.Bytes; part.Name == "drift" { // grows with the logarithm of n, up to a bound
-					state, drift = state-part.Bytes, part.Bytes
+				switch part.Name {
+				case "drift": // grows with the logarithm of n, up to a bound
+					drift = part.Bytes
+				case "forest": // grows until its ring and its trees are full
+					forest = part.Bytes
+				default:
+					state += part.Bytes
 				}
+			}
+			if most := FullForest.sizes(len(x)).Bytes(len(x), len(l.classes.names)); uint64(forest) > most+most/20 {
+				t.Errorf("the forest takes %d bytes, want at most %d", forest, most)
 			}
 			if size == 0 {
 				size = state

@@ -52,12 +52,12 @@ type Event struct {
 	// Weight is the number of samples that this one counts for, above 0 and at most
 	// MaxWeight; 0 means 1.
 	Weight float64
-	// Ahead and Last are the place in the order of the labels that Probs assumed:
-	// Ahead labels after one of class Last. Ahead 0: none.
-	Ahead, Last int
+	// Parts are those of the prediction Probs (model.Workspace.AppendParts): horizons,
+	// members and experts are weighed by them. Nil: the sample does not weigh them.
+	Parts []float32
 	// Meta was published with Probs.
 	Meta conformal.PredictionMeta
-	// Epoch is the version of the list of classes that Probs and Last are indexed
+	// Epoch is the version of the list of classes that Probs and Parts are indexed
 	// by: within one, the list only grows at its end.
 	Epoch uint64
 	// Name is the new name for ClassRename, the label that was wrong for Correct.
@@ -68,5 +68,5 @@ type Event struct {
 
 // Size is the approximate size of the event in a journal, in bytes.
 func (e *Event) Size() int {
-	return 64 + 8*(len(e.X)+len(e.Probs)) + len(e.Label) + len(e.Name) + len(e.State)
+	return 64 + 8*(len(e.X)+len(e.Probs)) + 4*len(e.Parts) + len(e.Label) + len(e.Name) + len(e.State)
 }

@@ -70,8 +70,10 @@ func TestFilteredCarryOnExactly(t *testing.T) {
 			if broken, err = Restore(cfg, state); err != nil {
 				t.Fatal(err)
 			}
-			if a, b := straight.Digest(), broken.Digest(); a != b {
-				t.Fatalf("digests differ after %d events: %s, %s", i+1, a, b)
+			if i%10 == 9 { // a difference stays
+				if a, b := straight.Digest(), broken.Digest(); a != b {
+					t.Fatalf("digests differ after %d events: %s, %s", i+1, a, b)
+				}
 			}
 			a, b := bank(straight), bank(broken)
 			for h := range a {

@@ -20,9 +20,9 @@ type Pending struct {
 	X     []float64 // D raw features, NaN where one is missing
 	Probs []float64 // the prediction that was published for it
 
-	Ahead, Last int                      // as in Event
-	Meta        conformal.PredictionMeta // as in Event
-	Epoch       uint64                   // as in Event
+	Parts []float32                // as in Event
+	Meta  conformal.PredictionMeta // as in Event
+	Epoch uint64                   // as in Event
 
 	Clock time.Duration // when it came, on the clock of the node's running time
 	Label string        // its latest label; "" while it waits for one

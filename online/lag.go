@@ -1,24 +1,44 @@
 package online
 
-// Lag estimates the distance of a sample whose label comes late from the last
-// learnt label: the distance of the last late label. Labels of a steady stream come
-// at a steady distance. The zero value has no estimate yet.
-type Lag struct{ labels int }
+import (
+	"math"
 
-// maxLag is the distance beyond which the order of the labels is not used: at
-// 10 labels it still helped or did no harm on four streams, at 100 the log loss
-// grew on two.
-const maxLag = 20
+	"edge/model"
+)
 
-// Observe replaces the estimate by the distance of a late label: place is its
-// number among all labels of the model, version the number of labels that had been
-// learnt when its sample was predicted.
-func (l *Lag) Observe(place, version uint64) {
-	l.labels = 0
-	if place > version && place-version <= maxLag {
-		l.labels = int(place - version)
-	}
+// Lag tells how far ahead of the latest label a sample is whose label comes late. The
+// labels come in the order of the samples. The zero value knows no label yet.
+type Lag struct {
+	place  uint64  // of the latest late label, among all labels
+	sample uint64  // number of its sample
+	gap    float64 // mean number of samples from one label to the next; 0: no label yet
 }
 
-// Ahead is the estimated distance in labels; 0: unknown.
-func (l *Lag) Ahead() int { return l.labels }
+const (
+	lagRate = 0.05
+	maxGaps = 10 // mean gaps that one gap counts for, at most: a pause is no rate of labels
+)
+
+// Observe notes a late label: place is its number among all labels, sample that of
+// its sample among all samples.
+func (l *Lag) Observe(place, sample uint64) {
+	if l.gap == 0 {
+		l.gap = 1
+	} else if sample > l.sample {
+		l.gap += lagRate * (min(float64(sample-l.sample), maxGaps*l.gap) - l.gap)
+	}
+	l.place, l.sample = place, sample
+}
+
+// Ahead returns how many labels after the latest of those known a sample's label
+// comes, if its label comes late; 0: unknown.
+func (l *Lag) Ahead(sample, known uint64) int {
+	if l.gap == 0 || sample <= l.sample {
+		return 0
+	}
+	ahead := float64(l.place) - float64(known) + math.Round(float64(sample-l.sample)/l.gap)
+	if ahead < 1 || ahead > model.FarAhead {
+		return 0
+	}
+	return int(ahead)
+}

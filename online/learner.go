@@ -10,6 +10,7 @@ import (
 	"edge/model"
 	"edge/online/conformal"
 	"edge/online/drift"
+	"edge/online/forest"
 	"edge/online/mixture"
 	"edge/online/score"
 	"edge/online/sep"
@@ -56,6 +57,7 @@ type Learner struct {
 	batch   minibatch
 	bank    *sep.Bank
 	mix     *mixture.Mixture
+	forest  *forest.Learner // nil: there is none
 	judge   score.Judge
 	sets    conformal.Threshold
 	drift   drift.Monitor
@@ -78,6 +80,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	l := &Learner{cfg: cfg, view: &model.Posterior{}, classes: newRegistry(), warmup: warmup{d: len(cfg.Features)}}
 	l.bank = sep.New(cfg.bank(), l.view)
 	l.mix = mixture.New(cfg.mixture(), l.view)
+	l.startForest()
 	l.sets, l.drift = conformal.NewThreshold(cfg.Conformal), drift.New(cfg.Drift)
 	for _, name := range cfg.Classes.Names {
 		l.classes.add(name)
@@ -111,6 +114,7 @@ func (l *Learner) publishClasses() {
 		l.view.Counts = append(l.view.Counts, 0)
 	}
 	l.mix.Grow(old)
+	l.forest.Grow()
 }
 
 // ensureLatent gives class k a latent function at its prior, unless it has one.
@@ -138,9 +142,9 @@ type Outcome struct {
 // prediction under the state before its minibatch (or by ev.Probs, if its label
 // came late), then waits until its minibatch is full. Nothing of ev is kept.
 //
-// A sample whose label came late is judged by ev.Probs, and the pool's members
-// by the answers that they would have given then with the order of the labels. A
-// new label becomes a class when classes.confirm samples carry it; they are learnt
+// A sample whose label came late is judged by ev.Probs, and horizons, members and
+// experts by ev.Parts. The label extends the order of the labels at once. A new label
+// becomes a class when classes.confirm samples carry it; they are learnt
 // then.
 //
 // Refused is ErrDimension, ErrNotFinite, ErrClass, ErrKind, ErrShape or ErrState
@@ -190,14 +194,10 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 	}
 }
 
-// example judges a sample of class k and adds it to the minibatch.
+// example judges a sample of class k, adds it to the minibatch and extends the order
+// of the labels by it.
 func (l *Learner) example(ev *Event, k int, out *Outcome) {
-	last, ahead := l.view.Pool.Last, l.batch.len()+1
-	if ev.Probs != nil { // its label came late
-		last, ahead = l.classes.now(ev.Last, ev.Epoch), ev.Ahead
-	}
-	var novelty float64
-	l.probs, novelty, _ = l.view.PredictAfterTo(l.probs, ev.X, last, ahead, &l.ws)
+	novelty, weighs := l.answer(ev)
 	if ev.Probs == nil {
 		l.assess(ev.X, l.probs, novelty, nil, k, out)
 	} else if probs := l.classes.translate(ev.Probs, ev.Epoch); probs != nil {
@@ -205,32 +205,51 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 	weight := l.weightOf(ev, k)
 	l.batch.add(ev.X, k, weight)
-	latent, built := l.classes.latent[k], l.view.Built()
+	weighs = weighs && l.classes.latent[k] >= 0 // a class without a latent function is no evidence about the horizons
 	for h := range l.cfg.Horizons {
-		var ll float64 // a class without a latent function is no evidence about the horizons
-		if built && latent >= 0 {
-			ll = weight * l.mix.HorizonEvidence(h, latent, &l.ws)
+		var ll float64
+		if weighs {
+			ll = weight * l.mix.HorizonEvidence(h, k, &l.ws)
 		}
 		l.batch.ll = append(l.batch.ll, ll)
 	}
-	if built && latent >= 0 {
+	if weighs {
 		l.mix.Observe(k, weight, &l.ws)
 	}
-	if l.batch.len() >= l.cfg.Batch.MaxSize {
-		l.closeMinibatch(out, true)
+	if k >= len(l.view.Names) {
+		l.publishClasses()
 	}
+	l.mix.NextLabel(k)
+	if l.batch.len() >= l.cfg.Batch.MaxSize {
+		l.closeMinibatch(out)
+	}
+}
+
+// answer leaves the prediction of a sample in the workspace: the present one, of the
+// label after the latest, or for a label that came late the one that was published.
+// It returns the novelty, and whether the answers of horizons and experts can be
+// judged: not if the published ones are not known, or had other classes.
+func (l *Learner) answer(ev *Event) (novelty float64, weighs bool) {
+	if ev.Probs == nil {
+		l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, 1, &l.ws)
+		return novelty, l.view.Built()
+	}
+	if ev.Epoch == l.classes.epoch && l.view.Recall(ev.Parts, &l.ws) {
+		return l.ws.Novelty(), true
+	}
+	_, novelty, _ = l.view.PredictTo(nil, ev.X, &l.ws)
+	return novelty, false
 }
 
 // flush closes the minibatch that is filling, unless it is empty.
 func (l *Learner) flush(out *Outcome) {
 	if l.batch.len() > 0 {
-		l.closeMinibatch(out, true)
+		l.closeMinibatch(out)
 	}
 }
 
-// closeMinibatch learns the samples that have been judged; inOrder reports whether
-// their labels follow each other in the stream.
-func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
+// closeMinibatch learns the samples that have been judged.
+func (l *Learner) closeMinibatch(out *Outcome) {
 	b := &l.batch
 	n := b.len()
 	out.Closed = true
@@ -249,6 +268,7 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	}
 	l.publishClasses()
 	l.mix.Learn(n)
+	l.sets.Learn()
 	switch {
 	case err != nil || !l.view.Built():
 	case out.Built:
@@ -257,17 +277,16 @@ func (l *Learner) closeMinibatch(out *Outcome, inOrder bool) {
 	default:
 		l.mix.LearnRegression(b.x, b.y, b.w)
 	}
+	l.forest.Learn(b.x, b.y, b.w) // even if the step is refused: the samples are sound
 	for _, k := range b.y {
 		l.view.Counts[k]++
-		if inOrder {
-			l.mix.NextLabel(k)
-		}
 	}
 	l.view.N += uint64(n)
 	b.clear()
 	if !l.warmup.done && l.warmup.len() >= l.cfg.warmup() && l.view.Built() {
 		l.warmup.end()
 		l.bank.EndWarmup()
+		l.mix.EndWarmup()
 	}
 }
 
@@ -352,11 +371,16 @@ func (l *Learner) Rest() { l.bank.Rest() }
 // on copies of its large parts.
 func (l *Learner) Posterior() *model.Posterior {
 	l.bank.Share()
+	l.forest.Share()
 	return l.view.Snapshot()
 }
 
 // Scores returns the prequential scores up to now.
 func (l *Learner) Scores() score.Scores { return l.judge.Scores(slices.Clone(l.classes.names)) }
+
+// Coverage returns the results of the prediction sets up to now; they are in Scores
+// too, which costs more.
+func (l *Learner) Coverage() score.Coverage { return l.judge.Coverage() }
 
 // Digest is the SHA-256 of AppendBinary's bytes, in hexadecimal.
 func (l *Learner) Digest() string {

@@ -157,6 +157,9 @@ func TestRestoreCarriesOnExactly(t *testing.T) {
 					t.Fatalf("after %d events: encoding the decoded state gives other bytes", i+1)
 				}
 			}
+			if i > 100 && i%10 != 9 {
+				continue // a difference stays
+			}
 			if a, b := straight.Digest(), broken.Digest(); a != b {
 				t.Fatalf("%+v: digests differ after %d events: %s, %s", c, i+1, a, b)
 			}
@@ -353,6 +356,8 @@ func TestConfigValidate(t *testing.T) {
 		"label_noise.start": func(c *Config) { c.LabelNoise.Start = 0.3 },
 		"track":             func(c *Config) { c.Track = 1 },
 		"temporal":          func(c *Config) { c.Temporal = "sometimes" },
+		"regression":        func(c *Config) { c.Experts.Regression = "linear" },
+		"forest":            func(c *Config) { c.Experts.Forest = "large" },
 		"features":          func(c *Config) { c.Features = nil },
 	} {
 		cfg := testConfig(3)

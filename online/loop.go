@@ -34,7 +34,7 @@ const (
 	NoticeRolledBack       = "model_rolled_back" //
 	NoticeWarning          = "drift_warning"     // Detail: the signal, before and after
 	NoticeDrift            = "drift"             // the same
-	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again
+	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again; Detail: the observations, the scaling, the time
 	NoticeWarmedUp         = "warmed_up"         //
 	NoticeStepRefused      = "step_refused"      // a minibatch could not be learnt
 	NoticeEventRefused     = "event_refused"     // an event of the journal could not be carried out
@@ -95,6 +95,7 @@ type Loop struct {
 	stale       bool      // the status is older than the learner
 	published   time.Time // when the snapshot was replaced last
 	newer       bool      // the learner has stepped since
+	label       uint64    // record of the latest label
 }
 
 // statusEvery bounds the age of the status while records arrive.
@@ -115,7 +116,7 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	}
 	lp.drained = sync.NewCond(&lp.mu)
 	l.progress = lp.heartbeat
-	lp.snapshot.Store(l.Posterior())
+	lp.publish()
 	lp.publishUncertainty()
 	lp.publishStatus()
 	return lp
@@ -206,7 +207,8 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 		}
 		lp.learner = learner
 		learner.progress = lp.heartbeat
-		lp.snapshot.Store(learner.Posterior())
+		lp.newer = true
+		lp.publish()
 		lp.publishStatus()
 	}
 	lp.opts.Every, lp.opts.Samples, lp.opts.Bytes = every, samples, bytes
@@ -315,9 +317,13 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
+		if r.Kind == Observe {
+			lp.label = r.Seq
+		}
 		lp.checkpoints.unsaved += uint64(r.Size())
 		if out.Change != "" {
-			lp.snapshot.Store(lp.learner.Posterior()) // the reader of the notice finds the change done
+			lp.newer = true
+			lp.publish() // the reader of the notice finds the change done
 		}
 		if out.Stepped || out.ClassAdded != "" {
 			stepped = true
@@ -339,7 +345,9 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 			lp.notify(out.Change, out.Detail, r.Seq)
 		}
 		if out.Built {
-			lp.notify(NoticeBuilt, "", r.Seq)
+			detail := fmt.Sprintf("%s, in %v", lp.learner.describeBuild(), time.Since(began).Round(time.Millisecond))
+			lp.opts.Log.Info("model built", "model", lp.opts.Model, "seq", r.Seq, "detail", detail)
+			lp.notify(NoticeBuilt, detail, r.Seq)
 		}
 		if !wasWarm && lp.learner.WarmedUp() {
 			lp.notify(NoticeWarmedUp, "", r.Seq)
@@ -360,9 +368,9 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 	lp.mu.Lock()
 	idle := lp.waiting == 1
 	lp.mu.Unlock()
-	if now := time.Now(); lp.newer && (idle || now.Sub(lp.published) >= snapshotEvery) {
-		lp.snapshot.Store(lp.learner.Posterior())
-		lp.published, lp.newer = now, false
+	if now := time.Now(); idle || now.Sub(lp.published) >= snapshotEvery {
+		lp.publish()
+		lp.published = now
 	}
 	lp.publishUncertainty()
 	lp.stale = true
@@ -371,6 +379,22 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		lp.publishStatus()
 	}
 	lp.finished(1)
+}
+
+// publish replaces the snapshot: by that of a learner which has stepped, or by the same
+// one with the labels that have come since.
+func (lp *Loop) publish() {
+	post := lp.snapshot.Load()
+	switch {
+	case lp.newer || post == nil:
+		post = lp.learner.Posterior()
+	case post.Record != lp.label:
+		post = lp.learner.Ordered(post)
+	default:
+		return
+	}
+	post.Record, lp.newer = lp.label, false
+	lp.snapshot.Store(post)
 }
 
 func (lp *Loop) notify(kind, detail string, seq uint64) {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"edge/model"
 )
 
 // shelf is a Checkpointer in memory that can be made to fail.
@@ -48,9 +51,14 @@ func TestLoopEqualsLearner(t *testing.T) {
 	feed(direct, rand.New(rand.NewPCG(1, 1)), 500)
 
 	var kinds []string
+	built := ""
 	disk := &shelf{}
 	l := newTestLearner(t, cfg)
-	lp := NewLoop(l, LoopOptions{Model: "m", Queue: 2, Checkpointer: disk, Samples: 64, Notify: func(n Notice) { kinds = append(kinds, n.Kind) }})
+	lp := NewLoop(l, LoopOptions{Model: "m", Queue: 2, Checkpointer: disk, Samples: 64, Notify: func(n Notice) {
+		if kinds = append(kinds, n.Kind); n.Kind == NoticeBuilt {
+			built = n.Detail
+		}
+	}})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- lp.Run(ctx) }()
@@ -87,6 +95,9 @@ func TestLoopEqualsLearner(t *testing.T) {
 	}
 	if len(kinds) == 0 || kinds[0] != "model_built" {
 		t.Errorf("notices %v", kinds)
+	}
+	if !strings.HasPrefix(built, "from 35 observations, features by mean") || !strings.Contains(built, ", in ") {
+		t.Errorf("the last build is described as %q", built)
 	}
 }
 
@@ -299,6 +310,70 @@ func TestLoopSilence(t *testing.T) {
 		stop()
 		if err := <-done; err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// While the loop builds the model, however long that takes, predictions are answered
+// from the snapshot before, records are taken until the queue is full, and the
+// heartbeat goes on between the pieces of the build.
+func TestPredictionsDoNotWaitForABuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLearner(t, testConfig(3, "a", "b", "c"))
+		lp := NewLoop(l, LoopOptions{Model: "m", Queue: 2})
+		const piece = time.Minute
+		pieces, first := 0, make(chan struct{})
+		l.progress = func() {
+			if pieces++; pieces == 1 {
+				close(first)
+			}
+			time.Sleep(piece)
+			lp.heartbeat()
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- lp.Run(ctx) }()
+		rng := rand.New(rand.NewPCG(1, 1))
+		if err := lp.Learn(ctx, records(rng, 1, 64)); err != nil { // the whole warm-up
+			t.Fatal(err)
+		}
+		<-first
+		began := time.Now()
+		for _, from := range []int{65, 70} {
+			if err := lp.Learn(ctx, records(rng, from, 5)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ws := model.NewWorkspace()
+		for range 100 {
+			ev := blob(rng, 3)
+			if probs, _, err := lp.Posterior().PredictTo(nil, ev.X, ws); err != nil || len(probs) != 3 {
+				t.Fatalf("prediction %v, error %v", probs, err)
+			}
+		}
+		if lp.Posterior().Built() || time.Since(began) > 0 {
+			t.Errorf("the answers waited for the build: %v passed", time.Since(began))
+		}
+		short, cancel := context.WithTimeout(ctx, piece)
+		defer cancel()
+		if err := lp.Learn(short, records(rng, 75, 5)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a full queue gave %v", err)
+		}
+		for range 10 {
+			time.Sleep(piece)
+			if s := lp.Silence(); s > piece {
+				t.Errorf("silent for %v, one piece takes %v", s, piece)
+			}
+		}
+		if err := lp.Idle(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if p := lp.Posterior(); !p.Built() || p.Version() != 70 {
+			t.Errorf("built %v, version %d; want 70 samples learnt", p.Built(), p.Version())
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -31,10 +31,12 @@ func scored(t *testing.T, temporal Temporal, step func(int) int, late bool) floa
 	l := newTestLearner(t, cfg)
 	rng := rand.New(rand.NewPCG(4, 4))
 	var last int
+	var ws model.Workspace
 	for range 2000 {
 		ev := walk(rng, &last, step)
 		if late {
-			ev.Probs, _, _ = l.Posterior().PredictTo(nil, ev.X, &l.ws)
+			ev.Probs, _, _ = l.Posterior().PredictTo(nil, ev.X, &ws)
+			ev.Parts = ws.AppendParts(nil)
 		}
 		l.Add(&ev)
 	}
@@ -110,11 +112,12 @@ func TestStackLearnsWaves(t *testing.T) {
 		t.Error("the restored learner carries on in another way")
 	}
 	l.Add(&Event{Kind: Boundary})
-	kept := []float64{s.Recent[0], s.Recent[2]}
+	recent := l.view.Pool.Order.Recent
+	kept := []float64{recent[0], recent[2]}
 	if out := l.Add(&Event{Kind: ClassRemove, Label: "b"}); out.Refused != nil {
 		t.Fatal(out.Refused)
 	}
-	if got := l.view.Pool.Stack.Recent; len(got) != 2*len(model.RecentMemories) || !slices.Equal(got[:2], kept) {
+	if got := l.view.Pool.Order.Recent; len(got) != 2*len(model.RecentMemories) || !slices.Equal(got[:2], kept) {
 		t.Errorf("latest labels %v, want %v first", got, kept)
 	}
 	checkSound(t, l)
@@ -123,7 +126,7 @@ func TestStackLearnsWaves(t *testing.T) {
 	if l, err = Restore(off, data); err != nil {
 		t.Fatal(err)
 	}
-	if l.view.Pool.Stack.Recent != nil {
+	if l.view.Pool.Order.Recent != nil {
 		t.Error("the latest labels count although their order does not")
 	}
 }
@@ -178,6 +181,7 @@ func trend(l *Learner, from, n int) {
 // the order of labels does not count any more.
 func TestRegressionLearnsTrends(t *testing.T) {
 	cfg := testConfig(2, "a", "b")
+	cfg.Experts.Forest = NoForest // it learns trends as well
 	l := newTestLearner(t, cfg)
 	trend(l, 0, 1500)
 	s := &l.view.Pool.Stack
@@ -197,7 +201,7 @@ func TestRegressionLearnsTrends(t *testing.T) {
 		t.Error("the restored learner carries on in another way")
 	}
 	checkSound(t, l)
-	off := testConfig(2, "a", "b")
+	off := cfg
 	off.Temporal = TemporalOff
 	if l, err = Restore(off, data); err != nil {
 		t.Fatal(err)

@@ -185,7 +185,7 @@ func (r *registry) hold(ev *Event, needed int) (confirmed []Event, dropped uint6
 		r.unconfirmed = slices.Delete(r.unconfirmed, at, at+1)
 	}
 	kept := *ev
-	kept.X, kept.Probs, kept.Meta = slices.Clone(ev.X), slices.Clone(ev.Probs), conformal.PredictionMeta{}
+	kept.X, kept.Probs, kept.Parts, kept.Meta = slices.Clone(ev.X), slices.Clone(ev.Probs), nil, conformal.PredictionMeta{}
 	u.samples = append(u.samples, kept)
 	if len(u.samples) >= needed {
 		return u.samples, 0
@@ -272,8 +272,8 @@ func (r *registry) encode(e *wire.Encoder) {
 			e.Int(len(s.Probs))
 			e.Floats(s.Probs)
 			e.Float(s.Weight)
-			e.Int(s.Ahead)
-			e.Int(s.Last)
+			e.Int(0) // place in the order of the labels, of earlier programs
+			e.Int(0)
 			e.Uint(s.Epoch)
 		}
 	}
@@ -325,7 +325,9 @@ func (r *registry) decode(d *wire.Decoder, features int) {
 				s.Probs = nil
 			}
 			s.Weight = d.Float()
-			s.Ahead, s.Last, s.Epoch = d.Int(math.MaxInt32, "distance"), d.Int(maxClasses, "class"), d.Uint()
+			d.Int(math.MaxInt32, "distance")
+			d.Int(maxClasses, "class")
+			s.Epoch = d.Uint()
 		}
 	}
 }

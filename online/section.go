@@ -1,6 +1,7 @@
 package online
 
 import (
+	"edge/online/conformal"
 	"edge/online/wire"
 )
 
@@ -25,13 +26,20 @@ var sections = [...]section{
 	{"scores", func(l *Learner, e *wire.Encoder) { l.judge.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.judge.Decode(d) }},
 	{"classes", func(l *Learner, e *wire.Encoder) { l.classes.encode(e) }, (*Learner).decodeClasses},
 	{"corrections", (*Learner).encodeCorrections, (*Learner).decodeCorrections},
-	{"conformal", func(l *Learner, e *wire.Encoder) { l.sets.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.sets.Decode(d) }},
+	{"conformal", func(*Learner, *wire.Encoder) {}, func(_ *Learner, d *wire.Decoder) { conformal.DecodeLogOdds(d) }}, // not written any more
 	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
 	{"drift", func(l *Learner, e *wire.Encoder) { l.drift.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.drift.Decode(d) }},
 	{"filtered", func(l *Learner, e *wire.Encoder) { l.bank.EncodeFiltered(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeFiltered(d) }},
 	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }}, // not written any more
 	{"blends", func(l *Learner, e *wire.Encoder) { l.mix.EncodeBlends(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeBlends(d) }},
+	{"experts", func(l *Learner, e *wire.Encoder) { l.mix.EncodeExperts(e) }, (*Learner).decodeExperts},
 	{"regression", func(l *Learner, e *wire.Encoder) { l.mix.EncodeRegression(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeRegression(d) }},
+	{"sets", func(l *Learner, e *wire.Encoder) { l.sets.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.sets.Decode(d, maxBatch) }},
+	{"forest", func(l *Learner, e *wire.Encoder) { l.forest.Encode(e) }, (*Learner).decodeForest},
+	{"ranks", func(l *Learner, e *wire.Encoder) { l.bank.EncodeRanks(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeRanks(d) }},
+	{"frequencies", func(l *Learner, e *wire.Encoder) { l.mix.EncodeFrequencies(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFrequencies(d) }},
+	{"order", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOrder(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeOrder(d) }},
+	{"pairs", func(l *Learner, e *wire.Encoder) { l.bank.EncodePairs(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodePairs(d) }},
 }
 
 // SectionSize is the size of one part of an encoded state.

@@ -37,7 +37,7 @@ func ConfigOfShape(shape string) (Config, error) {
 		cfg.Kernel = PerClass
 	}
 	cfg.Features = strings.Split(names, ",")
-	cfg.Horizons = nil
+	cfg.Horizons, cfg.Experts.Forest = nil, StoredForest
 	for word := range strings.SplitSeq(horizons, ",") {
 		var h Horizon
 		if err := h.UnmarshalText([]byte(word)); err != nil {
@@ -61,7 +61,11 @@ func cutLast(s, sep string) (before, after string, found bool) {
 // EncodedSize returns the size in bytes of a model's encoded state with C classes,
 // once the warm-up is over:
 //
-//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C) + 3·(M·D + D + 3) + C² + 2·C·(D+1)]
+//	8·[H·C·(M(M+1)/2 + M) + R·(D + 2·H·C + 2·H·(C−1)) + 3·(M·D + D + 3) + 2·C·(D+1)] + order
+//
+// and those of a forest, see forest.Sizes.Bytes. The pairs' 2·H·(C−1) are for more than
+// two classes. The order of labels has 10 counts for each of C² pairs, of about 2 bytes,
+// and 1.5 kB.
 func (cfg Config) EncodedSize(classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	r, d := uint64(cfg.Window), uint64(len(cfg.Features))
@@ -69,7 +73,15 @@ func (cfg Config) EncodedSize(classes int) uint64 {
 	if cfg.Kernel == PerClass {
 		kernels = max(c, 1)
 	}
-	return 8 * (h*c*(m*(m+1)/2+m) + r*(d+2*h*c) + 3*kernels*(m*d+d+3) + c*c + 2*c*(d+1))
+	sites := 2 * h * c
+	if c > 2 {
+		sites += 2 * h * (c - 1)
+	}
+	size := 8*(h*c*(m*(m+1)/2+m)+r*(d+sites)+3*kernels*(m*d+d+3)+2*c*(d+1)) + 20*c*c + 1536
+	if f := cfg.Experts.Forest.sizes(len(cfg.Features)); f.Trees > 0 {
+		size += f.Bytes(len(cfg.Features), classes)
+	}
+	return size
 }
 
 // RestoreOrNew returns a learner restored from a state, or a new one if state is nil.

@@ -59,6 +59,8 @@ func (c Config) Validate() error {
 	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
 	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
 	check(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on")
+	check(c.Experts.Regression == On || c.Experts.Regression == Off, "experts.regression", c.Experts.Regression, "on or off")
+	check(slices.Contains([]ForestSize{FullForest, SmallForest, NoForest, StoredForest}, c.Experts.Forest), "experts.forest", c.Experts.Forest, "on, small or off")
 	check(c.ClassWeights.Mode == Unweighted || c.ClassWeights.Mode == Balanced, "class_weights.mode", c.ClassWeights.Mode, "none or balanced")
 	between("class_weights.max", c.ClassWeights.Max, 1, MaxWeight, "weight")
 	between("abstain.novelty_above", c.Abstain.NoveltyAbove, 0, 1, "fraction of the prior variance")

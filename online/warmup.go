@@ -1,6 +1,7 @@
 package online
 
 import (
+	"fmt"
 	"slices"
 
 	"edge/online/active"
@@ -100,15 +101,15 @@ func (l *Learner) buildDue() bool {
 	return n >= full || float64(n) >= growth*float64(w.last)
 }
 
-// build makes a new model from the whole warm-up buffer and learns the buffer in
-// order, Config.Passes times where it has an observation for each inducing point:
-// every pass begins without the sites of the pass before, under its parameters, and
-// all but the first move the kernel alone.
+// build makes a new model from the whole warm-up buffer, under the scaling that
+// preferRanks takes, and learns the buffer in order, Config.Passes times where it has
+// an observation for each inducing point: every pass begins without the sites of the
+// pass before, under its parameters, and all but the first move the kernel alone.
 func (l *Learner) build() error {
 	w := &l.warmup
 	n := w.len()
 	w.last = n
-	if err := l.beginModel(n); err != nil {
+	if err := l.beginModel(l.preferRanks()); err != nil {
 		l.view.Bases = nil // class frequencies answer until the next attempt
 		return err
 	}
@@ -137,13 +138,23 @@ func (l *Learner) build() error {
 	return nil
 }
 
-// beginModel makes an empty model for the n observations of the warm-up buffer,
-// with a latent function for each class.
-func (l *Learner) beginModel(n int) (err error) {
+// describeBuild says for people from what the latest build was made, and how its
+// features are scaled.
+func (l *Learner) describeBuild() string {
+	scaling := "features by mean and standard deviation"
+	if l.view.Scale.Ranks != nil {
+		scaling = "features by mean, standard deviation and rank"
+	}
+	return fmt.Sprintf("from %d observations, %s", l.warmup.last, scaling)
+}
+
+// beginModel makes an empty model for the observations of the warm-up buffer, with
+// their ranks in the scaling if ranked is true, and a latent function for each class.
+func (l *Learner) beginModel(ranked bool) (err error) {
 	defer Recover(&err)
 	l.classes.clearLatent()
 	l.mix.ResetHorizons()
-	if err := l.bank.Begin(l.warmup.x, n, len(l.classes.names)); err != nil {
+	if err := l.bank.Begin(l.warmup.x, l.warmup.len(), len(l.classes.names), ranked); err != nil {
 		return err
 	}
 	for k := range l.classes.names {

@@ -3,6 +3,7 @@ package persist
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"edge/online"
 )
@@ -21,7 +22,7 @@ func appendRecord(dst []byte, ev *online.Event) []byte {
 	dst = appendFloats(dst, ev.X)
 	dst = appendOptionalFloats(dst, ev.Probs)
 	return appendExtras(dst, extras{
-		weight: ev.Weight, ahead: ev.Ahead, last: ev.Last, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta,
+		weight: ev.Weight, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta, parts: ev.Parts,
 	})
 }
 
@@ -33,7 +34,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	ev.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	ev.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofRecords)
-	ev.Weight, ev.Ahead, ev.Last, ev.Epoch, ev.Name, ev.State, ev.Meta = e.weight, e.ahead, e.last, e.epoch, e.name, e.state, e.said
+	ev.Weight, ev.Epoch, ev.Name, ev.State, ev.Meta, ev.Parts = e.weight, e.epoch, e.name, e.state, e.said, e.parts
 	if err := d.End(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}
@@ -55,13 +56,13 @@ func checkEvent(ev *online.Event) error {
 	case len(ev.State) > maxState:
 		return fmt.Errorf("state of %d bytes, at most %d: %w", len(ev.State), maxState, errTooLarge)
 	}
-	return checkSample(ev.X, ev.Probs, ev.Ahead, ev.Last)
+	return checkSample(ev.X, ev.Probs, ev.Parts)
 }
 
-func checkSample(x, probs []float64, ahead, last int) error {
+func checkSample(x, probs []float64, parts []float32) error {
 	switch {
-	case ahead < 0 || ahead > maxAhead || last < 0 || last >= maxClasses:
-		return fmt.Errorf("%d labels after one of class %d: %w", ahead, last, errEncoding)
+	case len(parts) > maxParts || slices.ContainsFunc(parts, func(v float32) bool { return v-v != 0 }):
+		return fmt.Errorf("%d parts of a prediction, want at most %d, all finite: %w", len(parts), maxParts, errEncoding)
 	case len(x) > maxFeatures:
 		return fmt.Errorf("%d features, at most %d: %w", len(x), maxFeatures, errTooLarge)
 	case len(probs) > maxClasses:

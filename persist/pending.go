@@ -15,7 +15,7 @@ func appendPending(dst []byte, p *online.Pending) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.Key)
 	dst = appendFloats(dst, p.X)
 	dst = appendOptionalFloats(dst, p.Probs)
-	return appendExtras(dst, extras{ahead: p.Ahead, last: p.Last, epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity})
+	return appendExtras(dst, extras{epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity, parts: p.Parts})
 }
 
 // decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
@@ -25,8 +25,7 @@ func decodePending(payload []byte) (online.Pending, error) {
 	p.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	p.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofPending)
-	p.Ahead, p.Last, p.Epoch, p.Label, p.By, p.Clock, p.Meta = e.ahead, e.last, e.epoch, e.name, e.by, e.clock, e.said
-	p.Identity = e.identity
+	p.Epoch, p.Label, p.By, p.Clock, p.Meta, p.Identity, p.Parts = e.epoch, e.name, e.by, e.clock, e.said, e.identity, e.parts
 	if err := d.End(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
 	}
@@ -44,7 +43,7 @@ func checkPending(p *online.Pending) error {
 	case p.Clock < 0:
 		return fmt.Errorf("arrival at %v, want 0 or later: %w", p.Clock, errEncoding)
 	}
-	return checkSample(p.X, p.Probs, p.Ahead, p.Last)
+	return checkSample(p.X, p.Probs, p.Parts)
 }
 
 // arrivalOf returns the arrival of a pending sample, 0 if it is not pending.

@@ -32,6 +32,7 @@ const (
 const (
 	maxFeatures = 10_000
 	maxClasses  = 1_000
+	maxParts    = 64 * maxClasses // 64 rows of one value a class
 	maxLabel    = 256
 	maxName     = 64
 	maxShape    = 4 << 20   // bytes; 10,000 feature names of 400 bytes
@@ -136,6 +137,19 @@ func (d decoder) optionalFloats(limit int) []float64 {
 	return d.floats(n)
 }
 
+// parts reads the parts of a prediction; nil if there are none.
+func (d decoder) parts() []float32 {
+	n := d.Count(maxParts, 4, "number of parts")
+	if n == 0 || d.Err() != nil {
+		return nil
+	}
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(d.Float32("part"))
+	}
+	return v
+}
+
 func appendString(dst []byte, s string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(s)))
 	return append(dst, s...)
@@ -166,20 +180,20 @@ func appendBits(dst []byte, v []float64) []byte {
 // stands at the end of a payload behind a tag; the tags rise. Payloads of
 // format version 1 have none.
 type extras struct {
-	weight      float64
-	ahead, last int
-	epoch       uint64
-	name        string
-	by          uint64
-	state       []byte
-	clock       time.Duration
-	said        conformal.PredictionMeta
-	identity    uint64
+	weight   float64
+	epoch    uint64
+	name     string
+	by       uint64
+	state    []byte
+	clock    time.Duration
+	said     conformal.PredictionMeta
+	identity uint64
+	parts    []float32
 }
 
 const (
 	tagWeight byte = 1 + iota
-	tagChain       // ahead and last
+	tagChain       // a place in the order of the labels, of earlier programs: it is read and not written
 	tagEpoch
 	tagName
 	tagBy
@@ -187,19 +201,26 @@ const (
 	tagClock
 	tagSaid // flags and threshold
 	tagIdentity
-	lastTag = tagIdentity
+	tagParts // of the prediction
+	lastTag  = tagParts
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid | 1<<tagParts
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity | 1<<tagParts
+)
+
+// Flags of tagSaid.
+const (
+	saidRuled byte = 1 << iota
+	saidAbstained
+	saidOldSet // a set of an earlier program, whose threshold had another unit: it is not judged
+	saidSet
+	saidNeverEmpty
+	saidAll = saidRuled | saidAbstained | saidOldSet | saidSet | saidNeverEmpty
 )
 
 func appendExtras(dst []byte, e extras) []byte {
 	if e.weight != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, tagWeight), math.Float64bits(e.weight))
-	}
-	if e.ahead != 0 || e.last != 0 {
-		dst = binary.AppendUvarint(append(dst, tagChain), uint64(e.ahead))
-		dst = binary.AppendUvarint(dst, uint64(e.last))
 	}
 	if e.epoch != 0 {
 		dst = binary.AppendUvarint(append(dst, tagEpoch), e.epoch)
@@ -219,7 +240,7 @@ func appendExtras(dst []byte, e extras) []byte {
 	}
 	if e.said != (conformal.PredictionMeta{}) {
 		var flags byte
-		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, e.said.Sets} {
+		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, false, e.said.Sets, e.said.NeverEmpty} {
 			if set {
 				flags |= 1 << bit
 			}
@@ -228,6 +249,12 @@ func appendExtras(dst []byte, e extras) []byte {
 	}
 	if e.identity != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, tagIdentity), e.identity)
+	}
+	if len(e.parts) > 0 {
+		dst = binary.AppendUvarint(append(dst, tagParts), uint64(len(e.parts)))
+		for _, v := range e.parts {
+			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+		}
 	}
 	return dst
 }
@@ -245,7 +272,8 @@ func (d decoder) extras(allowed uint) (e extras) {
 		case tagWeight:
 			e.weight = math.Float64frombits(d.Uint64())
 		case tagChain:
-			e.ahead, e.last = d.Int(maxAhead, "number"), d.Int(maxClasses, "number")
+			d.Int(maxAhead, "number")
+			d.Int(maxClasses, "number")
 		case tagEpoch:
 			e.epoch = d.Uint()
 		case tagName:
@@ -258,12 +286,20 @@ func (d decoder) extras(allowed uint) (e extras) {
 			e.clock = time.Duration(d.Uint())
 		case tagSaid:
 			flags := d.Byte()
-			e.said = conformal.PredictionMeta{Ruled: flags&1 != 0, Abstained: flags&2 != 0, Sets: flags&4 != 0, Threshold: math.Float64frombits(d.Uint64())}
-			if flags > 7 || math.IsNaN(e.said.Threshold) {
+			e.said = conformal.PredictionMeta{
+				Ruled: flags&saidRuled != 0, Abstained: flags&saidAbstained != 0, Sets: flags&saidSet != 0, NeverEmpty: flags&saidNeverEmpty != 0,
+				Threshold: math.Float64frombits(d.Uint64()),
+			}
+			if flags&saidOldSet != 0 {
+				e.said.Threshold = 0
+			}
+			if flags > saidAll || math.IsNaN(e.said.Threshold) {
 				d.Fail("what was said: flags %d, threshold %g", flags, e.said.Threshold)
 			}
 		case tagIdentity:
 			e.identity = d.Uint64()
+		case tagParts:
+			e.parts = d.parts()
 		}
 	}
 	return e

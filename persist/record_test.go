@@ -25,12 +25,13 @@ var events = map[string]online.Event{
 	"before any class":    {Kind: online.Observe, X: []float64{0}, Label: "worn", Probs: []float64{}},
 	"every bit of floats": {Kind: online.Observe, X: []float64{math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.Inf(-1)}, Label: "é"},
 	"weighted":            {Kind: online.Observe, Key: 8, X: []float64{1}, Label: "ok", Weight: 2.5},
-	"everything late":     {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Weight: 0.5, Ahead: 17, Last: 3, Epoch: 4},
+	"everything late":     {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Weight: 0.5, Epoch: 4, Parts: []float32{0.5, -3}},
 	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Sets: true, Threshold: -1.5}},
+	"never empty":         {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Sets: true, NeverEmpty: true, Threshold: 0.9}},
 	"class added":         {Kind: online.ClassAdd, Label: "broken"},
 	"class removed":       {Kind: online.ClassRemove, Label: "broken"},
 	"class renamed":       {Kind: online.ClassRename, Key: 3, Label: "broken", Name: "defekt"},
-	"corrected":           {Kind: online.Correct, Key: 10, X: []float64{1}, Label: "worn", Probs: []float64{0.5, 0.5}, Ahead: 1, Name: "ok"},
+	"corrected":           {Kind: online.Correct, Key: 10, X: []float64{1}, Label: "worn", Probs: []float64{0.5, 0.5}, Name: "ok"},
 	"reset":               {Kind: online.Reset},
 	"replaced":            {Kind: online.Replace, State: []byte("a state")},
 	"largest":             {Kind: online.Observe, X: make([]float64, maxFeatures), Label: strings.Repeat("l", maxLabel), Probs: make([]float64, maxClasses)},
@@ -38,12 +39,12 @@ var events = map[string]online.Event{
 
 // pendingSamples are the cases of the tests of pending samples.
 var pendingSamples = map[string]online.Pending{
-	"nothing":   {},
-	"plain":     {Key: 3, X: []float64{1, 2}, Probs: []float64{1}},
-	"in order":  {Key: 3, X: []float64{1, 2}, Probs: []float64{1}, Ahead: 300, Last: 2, Epoch: 1, Clock: time.Hour},
-	"labelled":  {Key: 3, X: []float64{1, 2}, Probs: []float64{}, Clock: 1, Label: "ok", By: math.MaxUint64},
-	"said":      {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
-	"one class": {Key: 3, Ahead: 1},
+	"nothing":  {},
+	"plain":    {Key: 3, X: []float64{1, 2}, Probs: []float64{1}},
+	"in order": {Key: 3, X: []float64{1, 2}, Probs: []float64{1}, Parts: []float32{1, -1e30}, Epoch: 1, Clock: time.Hour},
+	"labelled": {Key: 3, X: []float64{1, 2}, Probs: []float64{}, Clock: 1, Label: "ok", By: math.MaxUint64},
+	"said":     {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
+	"parts":    {Key: 3, Parts: make([]float32, maxParts)},
 }
 
 func TestPendingRoundTrip(t *testing.T) {
@@ -134,7 +135,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"weight NaN":           appendExtras(record[:len(record):len(record)], extras{weight: math.NaN()}),
 		"weight below 0":       appendExtras(record[:len(record):len(record)], extras{weight: -1}),
 		"said NaN":             appendExtras(record[:len(record):len(record)], extras{said: conformal.PredictionMeta{Sets: true, Threshold: math.NaN()}}),
-		"said too much":        append(append(record[:len(record):len(record)], byte(tagSaid), 8), make([]byte, 8)...),
+		"said too much":        append(append(record[:len(record):len(record)], byte(tagSaid), 32), make([]byte, 8)...),
 		"weight too large":     appendExtras(record[:len(record):len(record)], extras{weight: online.MaxWeight + 1}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -297,4 +298,17 @@ func sameBits(a, b []float64) bool {
 		}
 	}
 	return true
+}
+
+// A set of an earlier program, whose threshold had another unit, is read and not
+// judged; the decision about abstention stays.
+func TestRecordOfOlderSet(t *testing.T) {
+	payload := appendExtras(nil, extras{epoch: 1})
+	payload = append(payload, byte(tagSaid), saidRuled|saidAbstained|saidOldSet)
+	payload = binary.LittleEndian.AppendUint64(payload, math.Float64bits(-1.5))
+	d := newDecoder(payload)
+	got, want := d.extras(ofRecords).said, conformal.PredictionMeta{Ruled: true, Abstained: true}
+	if d.Err() != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, d.Err(), want)
+	}
 }

@@ -39,11 +39,13 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 		}
 		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
 		ahead := 0
-		switch behind := m.behind(post.Version()); {
+		switch behind := m.behind(post.Pool.Order.Labels); {
 		case learned:
 			ahead = behind + 1
-		case l.wait != 0 && !m.frozen && m.asker == nil: // its label may be as late as the last late one; requested labels have no order
-			ahead = int(m.lag.Load())
+		case l.wait != 0 && !m.frozen && m.asker == nil: // requested labels have no order
+			if lag := m.lag.Load(); lag != nil {
+				ahead = lag.Ahead(m.seq+1, post.Record)
+			}
 		}
 		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
 		if err != nil {
@@ -56,7 +58,10 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 		}
 		doubt := m.aim.Threshold(*m.Model.Uncertainty())
 		l.probs, l.said = probs, doubt.Meta(probs, novelty)
-		l.ahead, l.last = ahead, max(post.Pool.Last, 0)
+		l.parts = it.spareParts()
+		if r.Label == "" { // the label may come late
+			l.parts = ws.AppendParts(l.parts)
+		}
 		l.epoch, l.version = post.Epoch, post.Version()
 		m.seq++
 		l.seq = m.seq
@@ -123,13 +128,14 @@ func missing(x []float64) (n int) {
 	return n
 }
 
-// behind returns the number of labelled samples that this version of the posterior
-// has not learnt yet. Repetitions are handed over and never learnt. The estimate is
-// biased towards 0: late labels count as if they had come with their samples.
-func (m *modelState) behind(version uint64) int {
+// behind returns the number of labelled samples of which the order of labels in the
+// newest posterior, with that many labels, does not know yet. Repetitions are handed over
+// and never learnt. The estimate is biased towards 0: late labels count as if they had
+// come with their samples.
+func (m *modelState) behind(labels uint64) int {
 	repeated := m.redelivered.Load()
-	m.inFlight -= min(version-m.version+repeated-m.repetitions, m.inFlight)
-	m.version, m.repetitions = version, repeated
+	m.inFlight -= min(labels-m.labels+repeated-m.repetitions, m.inFlight)
+	m.labels, m.repetitions = labels, repeated
 	return int(m.inFlight)
 }
 

@@ -121,8 +121,8 @@ func (s *batch) load() {
 // predict predicts a sample, at a row of the batch or −1. It also returns the
 // workspace that it used.
 func (w *worker) predict(dst, x []float64, m *modelState, post *model.Posterior, ahead, row int) (probs []float64, novelty float64, ws *model.Workspace, err error) {
-	if s := &w.batch; row >= 0 && s.by == m && s.post == post {
-		probs, novelty = post.AnswerTo(dst, row, post.Pool.Last, ahead, s.ws)
+	if s := &w.batch; row >= 0 && s.by == m && s.post.SameInputs(post) {
+		probs, novelty = post.AnswerTo(dst, row, ahead, s.ws)
 		return probs, novelty, s.ws, nil
 	}
 	probs, novelty, err = post.PredictNextTo(dst, x, ahead, w.ws)

@@ -262,6 +262,7 @@ func (c *committer) commitGroup(ctx context.Context) {
 	for _, f := range g.afterCommit {
 		f()
 	}
+	g.observeLags()
 	byModel := map[string][]online.Record{}
 	for _, r := range g.records {
 		byModel[r.Model] = append(byModel[r.Model], r)

@@ -83,6 +83,8 @@ func (m *fakeModel) Learn(ctx context.Context, records []online.Record) error {
 		}
 		post.Counts[k]++
 		post.N++
+		post.Pool.Order.Labels++
+		post.Record = r.Seq
 	}
 	m.post = &post
 	return nil

@@ -15,6 +15,7 @@ type group struct {
 	unacked       int       // number of messages of QoS 1 and 2
 	due           time.Time // time of the commit; zero if no commit is needed
 	records       []online.Record
+	late          []lateLabel
 	keys          map[recordKey]bool
 	pending       map[recordKey]*online.Pending // nil: forget
 	order         []recordKey                   // keys of pending, in order of their first change
@@ -26,6 +27,22 @@ type group struct {
 type recordKey struct {
 	model string
 	key   uint64
+}
+
+// lateLabel is a record of a late label in a group.
+type lateLabel struct {
+	of     *modelState
+	record int    // its index
+	sample uint64 // number of its sample
+}
+
+// observeLags notes how late the labels of a committed group are.
+func (g *group) observeLags() {
+	for _, l := range g.late {
+		l.of.late.Observe(g.records[l.record].Seq, l.sample)
+		lag := l.of.late
+		l.of.lag.Store(&lag)
+	}
 }
 
 func (g *group) needsCommit() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
@@ -60,7 +77,7 @@ func (g *group) reset() {
 	}
 	clear(g.keys)
 	clear(g.pending)
-	*g = group{items: g.items[:0], keys: g.keys, pending: g.pending}
+	*g = group{items: g.items[:0], late: g.late[:0], keys: g.keys, pending: g.pending}
 }
 
 func (g *group) commit() *online.Commit {

@@ -100,9 +100,10 @@ func (n *Node) Inherit() {
 		if o == nil {
 			continue
 		}
-		m.seq, m.inFlight, m.version, m.repetitions, m.frozen = o.seq, o.inFlight, o.version, o.repetitions, o.learningOff()
+		m.seq, m.inFlight, m.labels, m.repetitions, m.frozen = o.seq, o.inFlight, o.labels, o.repetitions, o.learningOff()
 		m.pendingStore, m.last, m.committedLast, m.open, m.Mark, m.owed = o.pendingStore, o.last, o.committedLast, o.open, o.mark, o.owed
 		m.late, m.delays = o.late, o.delays
+		m.lag.Store(o.lag.Load())
 		if reflect.DeepEqual(m.Active, o.Active) {
 			m.asker = o.asker
 		}

@@ -24,10 +24,10 @@ type example struct {
 	wait      uint64 // key of the pending sample; 0: the sample has no id
 	query     *Query // query for the label; nil: none
 
-	ahead, last int    // as in online.Pending
-	epoch       uint64 // of the classes of probs
-	version     uint64 // number of labels that the model had learnt
-	seq         uint64 // of the prediction
+	parts   []float32 // as in online.Pending; empty if the label came with the sample
+	epoch   uint64    // of the classes of probs
+	version uint64    // number of labels that the model had learnt
+	seq     uint64    // of the prediction
 
 	id      string // of the sample of a label
 	targets []labelTarget
@@ -87,6 +87,14 @@ func (it *item) free() {
 func (it *item) spare() []float64 {
 	if n := len(it.examples); n < cap(it.examples) {
 		return it.examples[:n+1][n].probs
+	}
+	return nil
+}
+
+// spareParts is spare for the parts of the prediction.
+func (it *item) spareParts() []float32 {
+	if n := len(it.examples); n < cap(it.examples) {
+		return it.examples[:n+1][n].parts[:0]
 	}
 	return nil
 }

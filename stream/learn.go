@@ -74,13 +74,13 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		c.ignoreLabel(m)
 		return
 	}
-	x, probs := l.x, l.probs
+	x, probs, parts := l.x, l.probs, l.parts
 	waits := l.wait != 0 && m.Pending.Max > 0
 	if l.label != "" || waits { // another item will use the memory
-		x, probs = slices.Clone(x), slices.Clone(probs)
+		x, probs, parts = slices.Clone(x), slices.Clone(probs), slices.Clone(parts)
 	}
 	one := pendingSample{
-		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Meta: l.said, Ahead: l.ahead, Last: l.last, Epoch: l.epoch},
+		sample:  online.Pending{Model: m.Name, Key: l.wait, X: x, Probs: probs, Parts: parts, Meta: l.said, Epoch: l.epoch},
 		version: l.version, seq: l.seq, fresh: true,
 	}
 	before := m.pendingStore.get(l.wait)
@@ -134,7 +134,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 // setLabel notes that a sample was labelled, so that another label can correct it.
 // before is the pending sample, nil if it was not pending.
 func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSample, l *example, by uint64, now time.Time) {
-	one.sample.Label, one.sample.By = l.label, by
+	one.sample.Label, one.sample.By, one.sample.Parts = l.label, by, nil
 	one.stored = before != nil && before.stored
 	if before != nil && before.fresh && c.onLabel != nil {
 		seq, label := before.seq, l.label
@@ -196,8 +196,7 @@ func (c *committer) reused(it *item, l *example) {
 func (c *committer) correct(before *pendingSample, l *example, m *modelState, by uint64, now time.Time) {
 	p := before.sample
 	c.group.record(m, online.Event{
-		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Meta: p.Meta, Weight: l.weight,
-		Ahead: p.Ahead, Last: p.Last, Epoch: p.Epoch,
+		Kind: online.Correct, Key: by, X: p.X, Label: l.label, Name: p.Label, Probs: p.Probs, Meta: p.Meta, Weight: l.weight, Epoch: p.Epoch,
 	})
 	m.corrected.Add(1)
 	c.setLabel(m, *before, before, l, p.By, now)
@@ -268,7 +267,7 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 			s.Probs = []float64{}
 		}
 		c.group.record(m, online.Event{
-			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Meta: s.Meta, Weight: l.weight, Ahead: s.Ahead, Last: s.Last, Epoch: s.Epoch,
+			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Parts: s.Parts, Meta: s.Meta, Weight: l.weight, Epoch: s.Epoch,
 		})
 		c.setLabel(m, *p, p, l, l.key, now)
 	}
@@ -286,8 +285,7 @@ func (c *committer) recordDelay(m *modelState, p *pendingSample, now time.Time) 
 	}
 	m.delay.Store(int64(m.delays.value()))
 	if p.fresh {
-		m.late.Observe(m.labelCount+1, p.version)
-		m.lag.Store(int64(m.late.Ahead()))
+		c.group.late = append(c.group.late, lateLabel{m, len(c.group.records), p.seq})
 	}
 }
 

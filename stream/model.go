@@ -39,8 +39,8 @@ func newTopicNames(prefix string) topicNames {
 // workerState is the state of a model that only the worker's goroutine uses.
 type workerState struct {
 	seq         uint64            // sequence of the last prediction
-	inFlight    uint64            // estimated number of labelled samples that the newest posterior has not learnt
-	version     uint64            // of the newest posterior
+	inFlight    uint64            // estimated number of labelled samples that the newest posterior does not know
+	labels      uint64            // that it knows
 	repetitions uint64            // value of redelivered in the estimate
 	frozen      bool              // labels are expected to be ignored
 	cbor        *cborEncoder      // encoder of predictions; nil: JSON

@@ -17,8 +17,9 @@ type lastSample struct {
 // set stores a copy of a sample.
 func (n *lastSample) set(p pendingSample, device string, at time.Time) {
 	x, probs := append(n.sample.X[:0], p.sample.X...), append(n.sample.Probs[:0], p.sample.Probs...)
+	parts := append(n.sample.Parts[:0], p.sample.Parts...)
 	n.pendingSample, n.device, n.at, n.none = p, device, at, false
-	n.sample.X, n.sample.Probs = x, probs
+	n.sample.X, n.sample.Probs, n.sample.Parts = x, probs, parts
 }
 
 // copyFrom stores a copy of other.
@@ -30,7 +31,7 @@ func (n *lastSample) copyFrom(other *lastSample) {
 // pending returns a copy of the sample.
 func (n *lastSample) pending() *pendingSample {
 	p := n.pendingSample
-	p.sample.X, p.sample.Probs = slices.Clone(p.sample.X), slices.Clone(p.sample.Probs)
+	p.sample.X, p.sample.Probs, p.sample.Parts = slices.Clone(p.sample.X), slices.Clone(p.sample.Probs), slices.Clone(p.sample.Parts)
 	return &p
 }
 

@@ -75,7 +75,7 @@ func (w *pendingStore) list(p *pendingSample) *list.List {
 }
 
 func (p *pendingSample) size() int {
-	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + len(p.sample.Label)
+	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + 4*len(p.sample.Parts) + len(p.sample.Label)
 }
 
 func (w *pendingStore) insert(p *pendingSample) {

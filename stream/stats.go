@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"edge/online"
 	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -101,10 +102,10 @@ type modelCounts struct {
 	corrected        atomic.Uint64
 	missing, clipped atomic.Uint64 // features
 	pending          atomic.Int64
-	lag              atomic.Int64 // in labels, from late
-	delay            atomic.Int64 // in nanoseconds, from delays
-	learning         atomic.Bool  // as in the journal
-	queries          queries      // open queries
+	lag              atomic.Pointer[online.Lag] // copy of late, for the worker; nil: no late label yet
+	delay            atomic.Int64               // in nanoseconds, from delays
+	learning         atomic.Bool                // as in the journal
+	queries          queries                    // open queries
 }
 
 // Stats are the counters and the state of a node and its predecessors.

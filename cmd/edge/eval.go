@@ -143,7 +143,10 @@ func newEvalCommand() *cobra.Command {
 		Long: `eval gives the rows of CSV files (gzip'd or not, with a header line) to a new
 model, one after the other, and judges each row before its label is learnt. A
 daemon that received the same rows with the same configuration (minibatches
-closed by count: batch.max_wait 0) has the same scores and the same digest.
+closed by count: batch.max_wait 0) has the same scores and the same digest. With
+--batch N the labels of N rows come together, after the last of them, as for
+learners that learn after every N rows; --labels at-once gives each before the
+next row.
 
 Without -c the model has the default configuration, the features are the file's
 columns and the classes its labels. With -c the configuration is that of a model
@@ -169,6 +172,7 @@ configuration need a configuration file, or edge-lab eval.`,
 	e.add(cmd)
 	e.addOrder(cmd)
 	f := cmd.Flags()
+	f.StringVar(&e.Labels, "labels", "", "`WHEN` labels come: at-once (before the next row) or per-batch (after each minibatch); default at-once, with --batch per-batch")
 	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
 	f.Lookup("coverage").DefValue = "0" // which --help does not show beside the text above
 	f.BoolVar(&e.Undeclared, "undeclared", false, "start without classes: each is new at its first label")

@@ -168,7 +168,7 @@ func TestCheckSaysWhatItWouldDo(t *testing.T) {
 		"stream   vibration: 3 features from factory/+/vibration",
 		"labels   for every model from factory/+/vibration/label",
 		"model    bearing: learns vibration in minibatches of 16, or after 250ms; predicts on edge/" + node + "/bearing/prediction",
-		"state of 77.6 KiB with 2 classes",
+		"forest on: state of 176.7 KiB with 2 classes",
 		"edge.db (will be created), at most 256MiB; checkpoint every 5m0s or after 5000 samples",
 	} {
 		if !strings.Contains(out, want) {

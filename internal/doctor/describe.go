@@ -41,7 +41,7 @@ func Describe(w io.Writer, path string, c *config.Config) {
 		most := max(known, cfg.Classes.Max)
 		fmt.Fprintf(w, "model    %s: learns %s in minibatches of %d, %s; predicts on %s/%s/prediction, as %s\n",
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
-		fmt.Fprintf(w, "         M = %d, %d horizons: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons),
+		fmt.Fprintf(w, "         M = %d, %d horizons, forest %s: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons), cfg.Experts.Forest,
 			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.EncodedSize(most)), most)
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"

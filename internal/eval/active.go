@@ -57,6 +57,7 @@ type activePolicy struct {
 	ws       *model.Workspace
 	selector *active.Selector
 	probs    []float64
+	parts    []float32
 	all, end score.Judge // of all rows, of the second half
 }
 
@@ -77,7 +78,8 @@ func (a *activePolicy) Row(row *dataset.Row) (err error) {
 	class := classOf(a.post, row.Label)
 	if ask {
 		a.asked++
-		out := a.learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label, Probs: a.probs})
+		a.parts = a.ws.AppendParts(a.parts[:0])
+		out := a.learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label, Probs: a.probs, Parts: a.parts, Epoch: a.post.Epoch})
 		if !out.Closed && a.learner.Pending() >= a.size {
 			out = a.learner.Add(&online.Event{Kind: online.Boundary})
 		}
@@ -92,6 +94,8 @@ func (a *activePolicy) Row(row *dataset.Row) (err error) {
 	a.rows++
 	return nil
 }
+
+func (a *activePolicy) finish() {}
 
 func (a *activePolicy) Position() uint64 { return uint64(a.rows) }
 

@@ -40,6 +40,7 @@ func (a *Arrival) check() error {
 // file has the row's label; the learner receives the label Delay rows later.
 type delayed struct {
 	Arrival
+	hold     int // rows after which their labels come together; 0: each comes Delay rows later
 	learner  *online.Learner
 	post     *model.Posterior
 	ws       model.Workspace
@@ -47,6 +48,7 @@ type delayed struct {
 	lag      online.Lag
 	pending  []delayedLabel // oldest first
 	judge    score.Judge
+	worst    report.Worst
 	aim      conformal.CoverageController
 	set      []int // scratch
 	classes  report.ClassBook
@@ -56,17 +58,17 @@ type delayed struct {
 
 // delayedLabel is a row that waits for its label.
 type delayedLabel struct {
-	due     int    // the row after which the label comes
-	version uint64 // of the model that predicted the row
-	known   uint64 // labels at that time
-	event   online.Event
-	sets    bool // the prediction has a set,
-	holds   bool // which contains the label,
-	size    int  // and this number of classes
+	due   int    // index of the row after which the label comes
+	row   int    // its number, from 1
+	known uint64 // labels at that time
+	event online.Event
+	sets  bool // the prediction has a set,
+	holds bool // which contains the label,
+	size  int  // and this number of classes
 }
 
-func newDelayed(a Arrival, learner *online.Learner) *delayed {
-	return &delayed{Arrival: a, learner: learner, post: learner.Posterior(), rng: rand.New(rand.NewPCG(a.Seed, 0))}
+func newDelayed(a Arrival, learner *online.Learner, hold int) *delayed {
+	return &delayed{Arrival: a, hold: hold, learner: learner, post: learner.Posterior(), rng: rand.New(rand.NewPCG(a.Seed, 0))}
 }
 
 // remove makes features missing and treats all missing ones as OnMissing demands;
@@ -101,14 +103,17 @@ func (d *delayed) Row(row *dataset.Row) error {
 		d.rejected++
 		return nil
 	}
-	ahead := 0
-	if d.Delay == 0 && labelled {
-		ahead = d.learner.Pending() + 1
-	} else if d.Delay > 0 {
-		ahead = d.lag.Ahead()
+	due, ahead := n+d.Delay, 0
+	if d.hold > 0 {
+		due = n - n%d.hold + d.hold - 1
 	}
-	last := d.post.Pool.Last
-	probs, novelty, err := d.post.PredictAfterTo(nil, row.X, last, ahead, &d.ws)
+	switch {
+	case d.Delay == 0 && labelled:
+		ahead = len(d.pending) + 1
+	case d.Delay > 0:
+		ahead = d.lag.Ahead(uint64(n)+1, d.post.Pool.Order.Labels)
+	}
+	probs, novelty, err := d.post.PredictNextTo(nil, row.X, ahead, &d.ws)
 	if err != nil {
 		return err
 	}
@@ -120,13 +125,14 @@ func (d *delayed) Row(row *dataset.Row) error {
 		d.judge.AddPublished(d.classes.InOrder(d.post.Classes(), probs), d.classes.ClassOf(row.Label), score.Decision{
 			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(d.set), Holds: holds,
 		})
+		d.worst.Follow(d.judge.Coverage())
 	}
 	if labelled {
 		ev := online.Event{Kind: online.Observe, X: append([]float64(nil), row.X...), Label: row.Label}
-		if d.Delay > 0 {
-			ev.Probs, ev.Ahead, ev.Last, ev.Epoch, ev.Meta = probs, ahead, max(last, 0), d.post.Epoch, said
+		if due > n {
+			ev.Probs, ev.Parts, ev.Epoch, ev.Meta = probs, d.ws.AppendParts(nil), d.post.Epoch, said
 		}
-		d.pending = append(d.pending, delayedLabel{n + d.Delay, d.post.Version(), d.post.Version() + uint64(d.learner.Pending()), ev, said.Sets, holds, len(d.set)})
+		d.pending = append(d.pending, delayedLabel{due, n + 1, d.post.Version() + uint64(d.learner.Pending()), ev, said.Sets, holds, len(d.set)})
 	}
 	return d.learn(n)
 }
@@ -134,9 +140,8 @@ func (d *delayed) Row(row *dataset.Row) error {
 // learn passes the labels that are due after row n to the learner.
 func (d *delayed) learn(n int) error {
 	for len(d.pending) > 0 && d.pending[0].due <= n {
-		t := &d.pending[0]
+		t := d.pending[0]
 		place := d.post.Version() + uint64(d.learner.Pending()) + 1
-		d.lag.Observe(place, t.version)
 		if t.sets {
 			d.aim.Judge(t.holds, t.size, t.known, place)
 		}
@@ -147,13 +152,22 @@ func (d *delayed) learn(n int) error {
 		}
 		if out.Closed {
 			d.post = d.learner.Posterior()
+		} else {
+			d.post = d.learner.Ordered(d.post)
 		}
+		d.lag.Observe(d.post.Pool.Order.Labels, uint64(t.row))
 	}
 	return nil
 }
+
+// finish leaves the labels that have not come: their rows are judged.
+func (d *delayed) finish() {}
 
 func (d *delayed) Position() uint64 { return uint64(d.rows) }
 
 func (d *delayed) Scores() score.Scores { return d.judge.Scores(d.classes.Names) }
 
-func (d *delayed) complete(r *report.Report, curve report.Curve) { r.Judged(d.Scores(), curve) }
+func (d *delayed) complete(r *report.Report, curve report.Curve) {
+	r.Judged(d.Scores(), curve)
+	r.SetsWorst = d.worst.Coverage()
+}

@@ -32,7 +32,8 @@ type Evaluation struct {
 	Splits  Splits
 	Arrival Arrival
 	Queries Queries
-	Swap    int // rows after which features swap their columns; 0: never
+	Labels  string // LabelsAtOnce or LabelsPerBatch; "": per minibatch of Batch, if that is given
+	Swap    int    // rows after which features swap their columns; 0: never
 
 	config *config.Config // at ConfigPath; nil without
 	learnt online.Config  // of the model in it
@@ -80,6 +81,9 @@ func (e *Evaluation) check(files []string) error {
 		return errors.New("--first, --batch, --inducing and --abrupt: want a number above 0")
 	case e.Model != "" && e.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE")
+	}
+	if err := e.checkLabels(); err != nil {
+		return err
 	}
 	_, err := e.Queries.each()
 	return err
@@ -211,6 +215,7 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",
 			d.Name, c.StepsRefused, c.LabelsRefused)
 	}
+	result.Labels = e.protocol(&cfg, &query)
 	result.Charts.Settings = settings(learner.Config())
 	if result.Seed = cfg.Seed; s.Shuffle != nil {
 		result.Seed = *s.Shuffle
@@ -221,6 +226,8 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 // policy returns the policy that the options demand, the rows as it receives them,
 // and a function that counts the rows left out for missing features or labels.
 func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query active.Config, total int, gaps bool) (streamPolicy, dataset.Rows, func() int) {
+	cfg := learner.Config()
+	hold := e.hold(&cfg)
 	switch {
 	case query.Enabled():
 		size := max(e.Batch, 1)
@@ -230,9 +237,9 @@ func (e *Evaluation) policy(learner *online.Learner, rows dataset.Rows, query ac
 		usable := &usableRows{rows: rows, how: e.Arrival.OnMissing, means: func() []float64 { return meansOf(learner.Posterior()) }}
 		return newActive(query, learner, size, total), usable, func() int { return usable.leftOut }
 	case e.Arrival.Plain() && !gaps:
-		return newPrequential(learner, total), rows, func() int { return 0 }
+		return newPrequential(learner, total, hold), rows, func() int { return 0 }
 	}
-	p := newDelayed(e.Arrival, learner)
+	p := newDelayed(e.Arrival, learner, hold)
 	return p, rows, func() int { return p.rejected }
 }
 

@@ -241,7 +241,7 @@ func judgeAll(p *model.Posterior, classes []string, judge *dataset.Part, truth b
 				return score.Scores{}, err
 			}
 		}
-		probs, _ = p.AnswerTo(probs, i%batch, -1, 0, ws)
+		probs, _ = p.AnswerTo(probs, i%batch, 0, ws)
 		if eps := p.Eps(); truth && eps > 0 {
 			for i, v := range probs {
 				probs[i] = max((v-eps/float64(len(p.Latent)))/(1-eps), 0)

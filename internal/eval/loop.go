@@ -63,6 +63,8 @@ func Run(ctx context.Context, rows dataset.Rows, p Policy, progress func(int)) (
 // streamPolicy is a policy whose scores make a report.
 type streamPolicy interface {
 	Policy
+	// finish learns the labels that have not come when the rows end.
+	finish()
 	// complete adds the results of the policy to the report of the learner.
 	complete(r *report.Report, curve report.Curve)
 }
@@ -73,6 +75,7 @@ func runStream(ctx context.Context, name string, learner *online.Learner, rows d
 	if err != nil {
 		return nil, err
 	}
+	p.finish()
 	r, err := report.New(name, learner, c.Curve, c.Taken)
 	if err != nil {
 		return nil, err

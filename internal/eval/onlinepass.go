@@ -47,9 +47,11 @@ func (p *onlinePass) Row(row *dataset.Row) error {
 }
 
 // onlinePass trains a learner online for comparison: as in the daemon, for a
-// stream that does not drift and whose labels follow in no order.
+// stream that does not drift and whose labels follow in no order, and without the forest,
+// which offline training does not have.
 func (t *Training) onlinePass(ctx context.Context, cfg online.Config, table *dataset.Table, rows, judged *dataset.Part, progress func(int)) ([]report.TrainingPoint, error) {
 	cfg.Kernel, cfg.Temporal, cfg.Horizons = online.Shared, online.TemporalOff, []online.Horizon{online.Horizon(math.Inf(1))}
+	cfg.Experts.Forest = online.NoForest
 	if t.How.Batch > 0 {
 		cfg.Batch.MaxSize = min(t.How.Batch, 1000)
 	}

@@ -11,9 +11,11 @@ import (
 // Overrides replace keys of a model's configuration. A value outside a key's range
 // (see New) leaves the key as it is.
 type Overrides struct {
-	Batch      int     // samples of a minibatch
-	Inducing   int     // inducing points; the window becomes twice as large
-	Kernel     string  // shared or per-class
+	Batch      int    // samples of a minibatch
+	Inducing   int    // inducing points; the window becomes twice as large
+	Kernel     string // shared or per-class
+	Mixing     online.Mixing
+	Alone      bool    // the Gaussian process answers alone: no experts, and the order of the labels does not count
 	Noise      float64 // first probability of a wrong label; below 0: as configured
 	Coverage   float64 // of the prediction sets; below 0: as configured
 	Abstain    conformal.Abstain
@@ -33,6 +35,13 @@ func (o *Overrides) apply(cfg *online.Config, offline bool) {
 	}
 	if o.Kernel != "" {
 		cfg.Kernel = online.Kernel(o.Kernel)
+	}
+	m := &cfg.Mixing
+	m.Temporal = cmp.Or(o.Mixing.Temporal, m.Temporal)
+	m.Experts.Regression = cmp.Or(o.Mixing.Experts.Regression, m.Experts.Regression)
+	m.Experts.Forest = cmp.Or(o.Mixing.Experts.Forest, m.Experts.Forest)
+	if o.Alone {
+		*m = online.Mixing{Temporal: online.TemporalOff, Experts: online.Experts{Regression: online.Off, Forest: online.NoForest}}
 	}
 	if o.Noise >= 0 {
 		cfg.LabelNoise.Start = o.Noise

@@ -2,35 +2,77 @@ package eval
 
 import (
 	"errors"
+	"slices"
 
 	"edge/internal/dataset"
 	"edge/internal/report"
+	"edge/model"
 	"edge/online"
 	"edge/online/drift"
 	"edge/online/score"
 )
 
-// prequential learns each row after the learner has judged its own prediction of
-// it. A minibatch that is not full at the end stays open, as in the daemon.
+// prequential judges and learns each row. Its label is known before the next row, and
+// the learner judges its own prediction; or the labels come after every minibatch,
+// and the learner judges the predictions that were made without them. A minibatch that
+// is not full at the end stays open, as in the daemon.
 type prequential struct {
 	learner *online.Learner
 	total   int // rows, for the tenths
-	rows    int // so far
+	rows    int // learnt so far
 	judged  uint64
 	tenths  report.Tenths
+	worst   report.Worst
 	drifts  []report.Drift
 	states  rollback
 	event   online.Event // reused
+
+	hold int // rows of a minibatch whose labels come after it; 0: every label comes at once
+	held []online.Event
+	post *model.Posterior // predicts held rows
+	ws   model.Workspace
 }
 
-func newPrequential(learner *online.Learner, total int) *prequential {
-	return &prequential{learner: learner, total: total, drifts: []report.Drift{}, event: online.Event{Kind: online.Observe}}
+func newPrequential(learner *online.Learner, total, hold int) *prequential {
+	return &prequential{learner: learner, total: total, drifts: []report.Drift{}, event: online.Event{Kind: online.Observe}, hold: hold, post: learner.Posterior()}
 }
 
 func (p *prequential) Row(row *dataset.Row) error {
+	if p.hold == 0 {
+		p.event.X, p.event.Label = row.X, row.Label
+		p.learn(&p.event)
+		return nil
+	}
+	probs, novelty, err := p.post.PredictNextTo(nil, row.X, len(p.held)+1, &p.ws)
+	if err != nil {
+		return err
+	}
+	u := p.learner.Uncertainty()
+	p.held = append(p.held, online.Event{
+		Kind: online.Observe, X: slices.Clone(row.X), Label: row.Label,
+		Probs: probs, Parts: p.ws.AppendParts(nil), Meta: u.Meta(probs, novelty), Epoch: p.post.Epoch,
+	})
+	if len(p.held) == p.hold {
+		p.finish()
+	}
+	return nil
+}
+
+// finish passes the labels that have not come yet to the learner.
+func (p *prequential) finish() {
+	if len(p.held) == 0 {
+		return
+	}
+	for i := range p.held {
+		p.learn(&p.held[i])
+	}
+	p.held, p.post = p.held[:0], p.learner.Posterior()
+}
+
+func (p *prequential) learn(ev *online.Event) {
 	p.rows++
-	p.event.X, p.event.Label = row.X, row.Label
-	out := p.learner.Add(&p.event)
+	out := p.learner.Add(ev)
+	p.worst.Follow(p.learner.Coverage())
 	if p.rows*10/p.total > len(p.tenths.List) {
 		p.tenths.Add(p.learner.Scores())
 	}
@@ -43,7 +85,6 @@ func (p *prequential) Row(row *dataset.Row) error {
 	if !errors.Is(out.Refused, online.ErrClass) { // the daemon counts a refused class and continues
 		p.judged++
 	}
-	return nil
 }
 
 func (p *prequential) Position() uint64 { return p.judged }
@@ -51,7 +92,7 @@ func (p *prequential) Position() uint64 { return p.judged }
 func (p *prequential) Scores() score.Scores { return p.learner.Scores() }
 
 func (p *prequential) complete(r *report.Report, _ report.Curve) {
-	r.Tenths, r.Drifts = p.tenths.List, p.drifts
+	r.Tenths, r.Drifts, r.SetsWorst = p.tenths.List, p.drifts, p.worst.Coverage()
 }
 
 // rollback keeps states of a learner and restores one after a drift.

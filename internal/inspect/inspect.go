@@ -49,7 +49,7 @@ type ModelReport struct {
 // SizeReport is the size of a model's state.
 type SizeReport struct {
 	StateBytes   int                  `json:"state_bytes"`
-	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)]
+	FormulaBytes uint64               `json:"formula_bytes"` // 8·[H·C·(M(M+1)/2+M) + R·(D+2HC) + 3(MD+D+3) + C² + 2C(D+1)] and the forest
 	Parts        []online.SectionSize `json:"state_parts"`   // the parts of StateBytes
 }
 

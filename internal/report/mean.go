@@ -43,6 +43,28 @@ func StandardError(runs []Run, figure func(Run) float64) float64 {
 	return math.Sqrt(ss / (n - 1) / n)
 }
 
+// meanSets returns the mean results of prediction sets; nil if a report has none.
+func meanSets(reports []*Report) (sets *score.Coverage, worst *score.Real) {
+	sets, worst = new(score.Coverage), new(score.Real)
+	n := score.Real(len(reports))
+	for _, r := range reports {
+		if s := r.Sets; s == nil {
+			sets = nil
+		} else if sets != nil {
+			sets.N += s.N
+			sets.Covered += s.Covered / n
+			sets.Size += s.Size / n
+			sets.Empty += s.Empty / n
+		}
+		if w := r.SetsWorst; w == nil {
+			worst = nil
+		} else if worst != nil {
+			*worst += *w / n
+		}
+	}
+	return sets, worst
+}
+
 // Mean returns the mean over repeats, with the speed and size of the last one and
 // the curve of the first. Scores that belong to one run alone are left out; the
 // charts pool the samples of all runs.
@@ -71,6 +93,7 @@ func Mean(reports []*Report) *Report {
 		KappaSE:    score.Real(StandardError(mean.Runs, func(r Run) float64 { return float64(r.Kappa) })),
 	}
 	mean.Asked = meanAsked(reports)
+	mean.Sets, mean.SetsWorst = meanSets(reports)
 	mean.Charts = pool(reports)
 	if mean.Seconds > 0 {
 		mean.SamplesPerSecond = float64(mean.Samples) / mean.Seconds

@@ -211,6 +211,9 @@ func summary(r *Report) string {
 		b.WriteString("Each prediction is judged as the daemon published it.")
 	default:
 		b.WriteString("Each sample is judged by a prediction that was made before its label was learnt.")
+		if r.Labels != "" {
+			fmt.Fprintf(&b, " Labels came %s.", r.Labels)
+		}
 		if len(r.Runs) > 0 {
 			fmt.Fprintf(&b, " Mean of %d runs; the curves are those of the first run, the other charts pool all runs.", len(r.Runs))
 		}
@@ -251,6 +254,9 @@ func facts(r *Report) []fact {
 	}
 	if s := r.Sets; s != nil {
 		all = append(all, fact{"Coverage of the sets", "sets.coverage", formatScore(float64(s.Covered))}, fact{"Classes in a set", "sets.size", formatScore(float64(s.Size))})
+	}
+	if w := r.SetsWorst; w != nil {
+		all = append(all, fact{"Lowest coverage of 250 rows", "sets_worst_250", formatScore(float64(*w))})
 	}
 	if a := r.Abstained; a != nil {
 		all = append(all, fact{"Answered, fraction", "abstention.kept", formatScore(float64(a.Kept))}, fact{"Error of the answers", "abstention.error", formatScore(float64(a.Error))})

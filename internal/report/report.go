@@ -15,6 +15,7 @@ import (
 type Report struct {
 	Dataset string   `json:"dataset"`
 	Mode    string   `json:"mode"`
+	Labels  string   `json:"labels,omitempty"` // when they came, in mode prequential
 	Samples uint64   `json:"samples"`
 	Classes []string `json:"classes"`
 	Figures
@@ -49,6 +50,7 @@ type Figures struct {
 	Beats     *bool              `json:"beats_baselines"` // lower error and log loss than both
 	Abstained *score.Abstentions `json:"abstention,omitempty"`
 	Sets      *score.Coverage    `json:"sets,omitempty"`
+	SetsWorst *score.Real        `json:"sets_worst_250,omitempty"` // lowest coverage of the sets of 250 consecutive rows
 	PerClass  []score.ClassScore `json:"per_class"`
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -21,7 +22,7 @@ func Figure(n uint64, format string, v float64) string {
 // Print writes a table with a line for each report.
 func Print(w io.Writer, reports []*Report) error {
 	t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "data set\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
+	fmt.Fprintln(t, "data set\tlabels\tsamples\tclasses\terror\tnll\tbrier\tece\tmacro-f1\tbalanced\tkappa\tprior\tlast\tcoverage\tset\tkept\tsamples/s\tstate\tdigest\t")
 	for _, r := range reports {
 		digest, state := r.Digest[:min(12, len(r.Digest))], terminal.Bytes(uint64(r.StateBytes))
 		if len(r.Runs) > 0 {
@@ -37,7 +38,7 @@ func Print(w io.Writer, reports []*Report) error {
 		if a := r.Abstained; a != nil {
 			kept = fmt.Sprintf("%.3f (error %.4f)", a.Kept, a.Error)
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t", r.Dataset, r.Samples, len(r.Classes))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t", r.Dataset, cmp.Or(r.Labels, "–"), r.Samples, len(r.Classes))
 		for _, f := range [][2]float64{{r.Error, r.ErrorSE}, {r.NLL, r.NLLSE}, {r.Brier, r.BrierSE}, {r.ECE, r.ECESE}, {r.MacroF1, r.MacroF1SE},
 			{float64(r.Balanced), float64(r.BalancedSE)}, {float64(r.Kappa), float64(r.KappaSE)}} {
 			if len(r.Runs) > 1 {

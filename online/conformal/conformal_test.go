@@ -6,99 +6,137 @@ import (
 	"slices"
 	"sort"
 	"testing"
+
+	"edge/online/wire"
 )
 
-// The threshold follows its definition, computed from a list of all labels.
-func TestConformalThreshold(t *testing.T) {
-	for _, coverage := range []float64{0.5, 0.9, 0.99} {
-		rng := rand.New(rand.NewPCG(1, 2))
-		c := NewThreshold(Config{Coverage: coverage})
-		if want := math.Log(coverage / (1 - coverage)); math.Abs(c.value-want) > 1e-12 {
-			t.Errorf("first threshold %v, want %v", c.value, want)
-		}
-		var all []float64
-		missed := 0
-		for i := range 1200 {
-			s := float64(float32(5 * rng.NormFloat64()))
-			if s > c.value {
-				missed++
+// coverages are those of the tests below.
+var coverages = []float64{0.5, 0.9, 0.99}
+
+// sample makes a prediction of two classes whose label 0 has about the score s.
+func sample(s float64, i int) (probs, x []float64, class int) {
+	x = []float64{float64(i)}
+	p := 1 - s // the label is the second class of two
+	if class = 1; s < 0.5 {
+		class = 0
+	}
+	return []float64{max(s, p), min(s, p)}, x, class
+}
+
+// The threshold follows its definition, computed from a list of all labels: the
+// labels of a minibatch count when it is closed.
+func TestThreshold(t *testing.T) {
+	for _, coverage := range coverages {
+		for _, size := range []int{1, 16, 100} {
+			rng := rand.New(rand.NewPCG(1, 2))
+			c := NewThreshold(Config{Coverage: coverage})
+			if u := c.Uncertainty(); u.Threshold != coverage || u.Quantile != coverage || u.Coverage != coverage {
+				t.Errorf("before the first label %+v, want the threshold %v", u, coverage)
 			}
-			all = append(all, s)
-			c.Learn(s)
-			last := slices.Clone(all[max(0, len(all)-windowLabels):])
-			sort.Float64s(last)
-			n := len(last)
-			at := min(max(coverage*float64(n+1)-1, 0), float64(n-1))
-			low := int(at)
-			q := last[low]
-			if low+1 < n {
-				q = q*(1-(at-float64(low))) + last[low+1]*(at-float64(low))
-			}
-			want := q + integralGain*(float64(missed)-float64(i+1)*(1-coverage))
-			if math.Abs(c.value-want) > 1e-9 {
-				t.Fatalf("coverage %v: threshold %v after %d labels, want %v", coverage, c.value, i+1, want)
+			var all []float64
+			var missed, shift float64
+			for i := range 1200 {
+				probs, x, class := sample(rng.Float64(), i)
+				_, scores := slowScores(probs, dither(x))
+				before := c.Uncertainty()
+				c.Judge(probs, x, class)
+				if c.Uncertainty() != before {
+					t.Fatal("a label counts before its minibatch is closed")
+				}
+				if scores[class] > before.Threshold {
+					missed++
+				}
+				all = append(all, float64(float32(scores[class])))
+				if (i+1)%size > 0 {
+					continue
+				}
+				c.Learn()
+				shift += 0.05 * (missed - float64(size)*(1-coverage)) / float64(max(size, 2))
+				missed = 0
+				last := slices.Clone(all[max(0, len(all)-windowLabels):])
+				sort.Float64s(last)
+				n := float64(len(last))
+				at := min(max(coverage*(n+1)-1, 0), n-1)
+				low := int(at)
+				q := last[low]
+				if low+1 < len(last) {
+					q = q*(1-(at-float64(low))) + last[low+1]*(at-float64(low))
+				}
+				want := (n*q+20*coverage)/(n+20) + shift
+				if u := c.Uncertainty(); math.Abs(u.Threshold-want) > 1e-9 || math.Abs(u.Threshold-u.Quantile-shift) > 1e-9 {
+					t.Fatalf("coverage %v, minibatches of %d: %+v after %d labels, want %v", coverage, size, u, i+1, want)
+				}
 			}
 		}
 	}
 }
 
 // Whatever the stream does, the achieved coverage is the configured one up to a
-// constant over the number of labels: here the score jumps adversarially, just above and just below the threshold, and drifts.
-func TestConformalCoverageOfAnyStream(t *testing.T) {
-	const n = 5000
-	bound := 2*math.Log(1/minOdds) + noiseWidth // range of the score
-	for name, next := range map[string]func(i int, c *Threshold) float64{
-		"just above": func(_ int, c *Threshold) float64 { return c.value + 1e-3 },
-		"just below": func(_ int, c *Threshold) float64 { return c.value - 1e-3 },
-		"drift":      func(i int, _ *Threshold) float64 { return -15 + 30*float64(i)/n },
-		"jumps":      func(i int, _ *Threshold) float64 { return float64(i/500%2*20 - 10) },
-		"all alike":  func(int, *Threshold) float64 { return 0 },
+// constant times the size of the minibatch over the number of labels: here the score
+// is just above and just below the threshold, drifts and jumps. A set that is never
+// empty covers more, not less.
+func TestCoverageOfAnyStream(t *testing.T) {
+	const n = 6400
+	for name, next := range map[string]func(i int, threshold float64) float64{
+		"just above": func(_ int, threshold float64) float64 { return threshold + 1e-3 },
+		"just below": func(_ int, threshold float64) float64 { return threshold - 1e-3 },
+		"drift":      func(i int, _ float64) float64 { return float64(i) / n },
+		"jumps":      func(i int, _ float64) float64 { return 0.05 + 0.9*float64(i/500%2) },
+		"all alike":  func(int, float64) float64 { return 0.5 },
+		"sure":       func(int, float64) float64 { return 0 },
 	} {
-		c := NewThreshold(Config{Coverage: 0.9})
-		covered := 0
-		for i := range n {
-			s := min(max(next(i, &c), -bound/2), bound/2)
-			if s <= c.value {
-				covered++
+		for _, size := range []int{1, 16, 100} {
+			for _, never := range []bool{false, true} {
+				c := NewThreshold(Config{Coverage: 0.9, NeverEmpty: never})
+				covered := 0
+				for i := range n {
+					u := c.Uncertainty()
+					probs, x, class := withScore(min(max(next(i, u.Threshold), 0), 1))
+					m := u.Meta(probs, 0)
+					if m.Holds(probs, x, class) {
+						covered++
+					}
+					if c.Judge(probs, x, class); (i+1)%size == 0 {
+						c.Learn()
+					}
+				}
+				got, bound := float64(covered)/n-0.9, (1/integralGain+1)*float64(max(size, 2))/n
+				if got < -bound || got > bound && !never {
+					t.Errorf("%s, minibatches of %d, never empty %v: coverage off by %v, bound %v", name, size, never, got, bound)
+				}
+				if u := c.Uncertainty(); never && u.Threshold < 0 {
+					t.Errorf("%s: threshold %v", name, u.Threshold)
+				}
 			}
-			c.Learn(s)
-		}
-		if got := float64(covered) / n; math.Abs(got-0.9) > (bound/integralGain+1)/n {
-			t.Errorf("%s: coverage %v of %d, want 0.9 within %v", name, got, n, (bound/integralGain+1)/n)
 		}
 	}
 }
 
-// A set holds the most probable classes first.
-func TestSets(t *testing.T) {
-	d := Uncertainty{Coverage: 0.9, Threshold: nonconformity(0.2)}
-	x := []float64{1, 2}
-	probs := []float64{0.21, 0.02, 0.5, 0.27}
-	if got := d.AppendSet(nil, probs, x); !slices.Equal(got, []int{2, 3, 0}) {
-		t.Errorf("set %v, want 2 3 0", got)
+// dithers are those of the features 0, 1, 2, ….
+var dithers = func() (all []float64) {
+	for i := range 4000 {
+		all = append(all, dither([]float64{float64(i)}))
 	}
-	if n := setSize(d.Threshold, probs, tieNoise(x)); n != 3 {
-		t.Errorf("size %d, want 3", n)
+	return all
+}()
+
+// withScore returns a prediction whose label has about the given nonconformity
+// score: the score is the dither of its only class, or the mass above the second.
+func withScore(s float64) (probs, x []float64, class int) {
+	probs, u := []float64{1}, s
+	if s > 0.5 && s < 1 {
+		probs, u, class = []float64{s, 1 - s}, 0, 1
 	}
-	d.Threshold = nonconformity(0.6)
-	if got := d.AppendSet(nil, probs, x); len(got) != 0 {
-		t.Errorf("set %v, want none", got)
-	}
-	// Equal predictions get different noise by their features, evenly.
-	var sum float64
-	seen := map[float64]bool{}
-	const n = 4000
-	for i := range n {
-		v := tieNoise([]float64{float64(i), 3}) / noiseWidth
-		if !(v >= 0 && v < 1) {
-			t.Fatalf("tie-breaking noise %v", v)
+	nearest := 0
+	for i, v := range dithers {
+		if math.Abs(v-u) < math.Abs(dithers[nearest]-u) {
+			nearest = i
 		}
-		sum += v
-		seen[v] = true
+		if math.Abs(v-u) < 1e-3 {
+			break
+		}
 	}
-	if mean := sum / n; math.Abs(mean-0.5) > 0.03 || len(seen) != n {
-		t.Errorf("%d different values of the noise, mean %v", len(seen), mean)
-	}
+	return probs, []float64{float64(nearest)}, class
 }
 
 func TestAbstains(t *testing.T) {
@@ -124,24 +162,25 @@ func TestAbstains(t *testing.T) {
 
 // Published sets keep the coverage although the learner's threshold is behind the
 // stream, with labels that are known at once to the same bound as the learner's
-// own sets, with late ones nearly.
+// own sets, with late ones nearly. Every published set counts, from the first.
 func TestCoverageController(t *testing.T) {
 	const n, target = 10_000, 0.9
 	for _, late := range []int{0, 30, 200} {
 		rng := rand.New(rand.NewPCG(1, 2))
 		var a CoverageController
-		u := Uncertainty{Coverage: target, Quantile: -2, Threshold: -2.5} // out of date
+		u := Uncertainty{Coverage: target, Quantile: 0.2, Threshold: 0.15} // out of date
 		type published struct {
 			holds bool
 			known uint64
 		}
 		var waiting []published
 		covered, learner := 0, 0
+		at := func(i int) float64 { return 0.5 + 0.3*math.Sin(float64(i)/2000) }
 		for i := range n {
-			s := 3*math.Sin(float64(i)/2000) + rng.NormFloat64()
+			s := at(i) + 0.1*rng.NormFloat64()
 			if late > 0 { // the quantile lags behind the stream
-				u.Quantile = 1.28 + 3*math.Sin(float64(i-late-250)/2000)
-				u.Threshold = u.Quantile - 0.5
+				u.Quantile = 0.128 + at(i-late-250)
+				u.Threshold = u.Quantile - 0.05
 			}
 			holds := s <= a.Threshold(u).Threshold
 			if holds {
@@ -159,22 +198,98 @@ func TestCoverageController(t *testing.T) {
 				waiting = waiting[1:]
 			}
 		}
-		got, margin := float64(covered)/n, 0.001
+		got, margin := float64(covered)/n, 0.003
 		if late > 0 {
 			margin = 0.015
 		}
 		if math.Abs(got-target) > margin {
 			t.Errorf("late by %d: coverage %.4f, the learner's threshold %.4f", late, got, float64(learner)/n)
 		}
-		judged := n
-		if late > 0 {
-			judged = n - 2*late // the others knew no label, or their label has not come yet
-		}
-		if c := a.Coverage(); math.Abs(float64(int(c.N)-judged)) > 1 || c.Size != 1 || c.Empty != 0 || late == 0 && float64(c.Covered) != got {
+		if c := a.Coverage(); int(c.N) != n-late || c.Size != 1 || c.Empty != 0 || late == 0 && float64(c.Covered) != got {
 			t.Errorf("late by %d: %+v, coverage %.4f", late, c, got)
 		}
-		if other := a.Threshold(Uncertainty{Coverage: 0.5, Quantile: 1, Threshold: 1.25}); other.Threshold != 1.25 {
+		if other := a.Threshold(Uncertainty{Coverage: 0.5, Quantile: 0.6, Threshold: 0.75}); math.Abs(other.Threshold-0.75) > 1e-12 {
 			t.Errorf("another target begins with the threshold %v", other.Threshold)
 		}
+	}
+}
+
+// Sets that knew no label count as often as the others, and once: the integral is
+// 0.05 times the misses above the target over the distance.
+func TestFirstLateLabels(t *testing.T) {
+	const late = 100
+	var a CoverageController
+	u := Uncertainty{Coverage: 0.9, Quantile: 0.5, Threshold: 0.5}
+	a.Threshold(u)
+	misses := 0.0
+	for i := range 3 * late {
+		holds := i%3 > 0
+		misses += excess(!holds, 0.9)
+		a.Judge(holds, 1, uint64(max(i-late+1, 0)), uint64(i)+1)
+		want := 0.5 + 0.05*misses/late
+		if i < late {
+			want = 0.5
+		}
+		if got := a.Threshold(u).Threshold; math.Abs(got-want) > 1e-12 {
+			t.Fatalf("threshold %v after %d labels, want %v", got, i+1, want)
+		}
+	}
+	u.NeverEmpty, u.Quantile = true, -9
+	if got := a.Threshold(u).Threshold; got != 0 {
+		t.Errorf("threshold %v of sets that are never empty, want 0", got)
+	}
+}
+
+// The state carries the window, the integral and the open minibatch on to the bit;
+// another coverage keeps the window, and a state of log odds is read and dropped.
+func TestThresholdState(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	feed := func(c *Threshold, from, to int) {
+		for i := from; i < to; i++ {
+			probs, x, class := sample(float64(i*7%100)/100, i)
+			if c.Judge(probs, x, class); (i+1)%16 == 0 {
+				c.Learn()
+			}
+		}
+	}
+	for _, n := range []int{0, 5, 700} {
+		c := NewThreshold(Config{Coverage: 0.9})
+		feed(&c, 0, n)
+		var e wire.Encoder
+		c.Encode(&e)
+		read := NewThreshold(Config{Coverage: 0.9})
+		d := wire.NewDecoder(e.Buf, "", wire.ErrState)
+		if read.Decode(d, 16); d.End() != nil {
+			t.Fatal(d.End())
+		}
+		feed(&c, n, n+40)
+		feed(&read, n, n+40)
+		if c.Uncertainty() != read.Uncertainty() {
+			t.Errorf("after %d labels: %+v, want %+v", n, read.Uncertainty(), c.Uncertainty())
+		}
+		other := NewThreshold(Config{Coverage: 0.8})
+		d = wire.NewDecoder(e.Buf, "", wire.ErrState)
+		if other.Decode(d, 16); d.End() != nil || other.shift != 0 || len(other.ring) != min(n/16*16, windowLabels) {
+			t.Errorf("another coverage: %v, %+v", d.End(), other.Uncertainty())
+		}
+		if n%16 == 0 {
+			continue
+		}
+		d = wire.NewDecoder(e.Buf, "", wire.ErrState)
+		if other.Decode(d, n%16-1); d.Err() == nil {
+			t.Errorf("a minibatch of %d labels was read, of at most %d", n%16, n%16-1)
+		}
+	}
+	var old wire.Encoder
+	old.Float(0.9)
+	old.Float(-3.5)
+	old.Int(3)
+	for range 3 {
+		old.Float32(float64(float32(rng.NormFloat64())))
+	}
+	old.Int(0)
+	d := wire.NewDecoder(old.Buf, "", wire.ErrState)
+	if DecodeLogOdds(d); d.End() != nil {
+		t.Errorf("a state of log odds: %v", d.End())
 	}
 }

@@ -1,7 +1,6 @@
 package conformal
 
 import (
-	"math"
 	"slices"
 
 	"edge/online/drift"
@@ -26,16 +25,21 @@ type Config struct {
 	// Coverage is the fraction of sets that should hold the label, in the long
 	// run and whatever the stream does. Default 0.9; range 0.5 to 0.999, 0: no sets.
 	Coverage float64 `yaml:"coverage"`
+	// NeverEmpty puts the most probable class into a set that would have none. The
+	// coverage is then the target or the fraction of right predictions, whichever is
+	// larger. Default false.
+	NeverEmpty bool `yaml:"never_empty"`
 }
 
 // Uncertainty holds the rules by which predictions are published with their
 // uncertainty. It is immutable; any goroutine may use it.
 type Uncertainty struct {
-	Abstain   Abstain
-	Coverage  float64     // target of the sets; 0: no sets
-	Threshold float64     // largest nonconformity score of a class in the set
-	Quantile  float64     // the quantile in Threshold; the rest is the integral term
-	Drift     drift.Level // of the stream
+	Abstain    Abstain
+	Coverage   float64     // target of the sets; 0: no sets
+	Threshold  float64     // largest nonconformity score of a class in the set
+	Quantile   float64     // the quantile in Threshold; the rest is the integral term
+	NeverEmpty bool        // the most probable class is in the set, whatever its score
+	Drift      drift.Level // of the stream
 }
 
 // PredictionMeta is published with the probabilities of a prediction, and kept
@@ -44,6 +48,7 @@ type PredictionMeta struct {
 	Ruled, Abstained bool    // a rule of abstention was in force; it applied
 	Sets             bool    // a prediction set was published
 	Threshold        float64 // of the set
+	NeverEmpty       bool    // of the set
 }
 
 // Meta returns the metadata of a prediction.
@@ -52,23 +57,15 @@ func (u *Uncertainty) Meta(probs []float64, novelty float64) PredictionMeta {
 	ruled := a.enabled()
 	return PredictionMeta{
 		Ruled: ruled, Abstained: ruled && (novelty > a.NoveltyAbove || len(probs) == 0 || slices.Max(probs) < a.ConfidenceBelow),
-		Sets: u.Coverage > 0, Threshold: u.Threshold,
+		Sets: u.Coverage > 0, Threshold: u.Threshold, NeverEmpty: u.NeverEmpty,
 	}
 }
 
 // AppendSet appends the prediction set of x, given its probabilities: classes,
-// the most probable first.
+// the most probable first. Sets of a larger threshold begin with it.
 func (u *Uncertainty) AppendSet(dst []int, probs, x []float64) []int {
-	noise := tieNoise(x)
-	first := len(dst)
-	for k, p := range probs {
-		if nonconformity(p)+noise > u.Threshold {
-			continue
-		}
-		at := len(dst)
-		for dst = append(dst, k); at > first && probs[dst[at-1]] < p; at-- {
-			dst[at], dst[at-1] = dst[at-1], dst[at]
-		}
+	for r := newRanking(probs, x); r.nextOfSet(u.Threshold, u.NeverEmpty); {
+		dst = append(dst, r.class)
 	}
 	return dst
 }
@@ -76,62 +73,25 @@ func (u *Uncertainty) AppendSet(dst []int, probs, x []float64) []int {
 // Holds reports whether the set that was published with a prediction of x holds a
 // class; a class beyond the probabilities is not in it.
 func (m *PredictionMeta) Holds(probs, x []float64, class int) bool {
-	return class < len(probs) && nonconformity(probs[class])+tieNoise(x) <= m.Threshold
+	for r := newRanking(probs, x); r.nextOfSet(m.Threshold, m.NeverEmpty); {
+		if r.class == class {
+			return true
+		}
+	}
+	return false
 }
 
 // Size is the number of classes in the set that was published with a prediction of x.
 func (m *PredictionMeta) Size(probs, x []float64) int {
-	return setSize(m.Threshold, probs, tieNoise(x))
+	return setSize(m.Threshold, m.NeverEmpty, probs, x)
 }
 
 // Decide returns the decision that was published with a prediction of x, now that
-// its label is known, and the nonconformity score of the label, for Threshold.Learn.
-// A class beyond the probabilities has probability 0.
-func (m *PredictionMeta) Decide(probs, x []float64, class int) (d score.Decision, nonconforming float64) {
-	noise := tieNoise(x)
-	nonconforming = nonconformity(0) + noise
-	if class < len(probs) {
-		nonconforming = nonconformity(probs[class]) + noise
-	}
-	d = score.Decision{Ruled: m.Ruled, Abstained: m.Abstained, Sets: m.Sets}
+// its label is known.
+func (m *PredictionMeta) Decide(probs, x []float64, class int) score.Decision {
+	d := score.Decision{Ruled: m.Ruled, Abstained: m.Abstained, Sets: m.Sets}
 	if m.Sets {
-		d.Size = setSize(m.Threshold, probs, noise)
-		d.Holds = class < len(probs) && nonconforming <= m.Threshold
+		d.Size, d.Holds = m.Size(probs, x), m.Holds(probs, x, class)
 	}
-	return d, nonconforming
-}
-
-// setSize is the length of the set that AppendSet would append.
-func setSize(threshold float64, probs []float64, noise float64) (size int) {
-	for _, p := range probs {
-		if nonconformity(p)+noise <= threshold {
-			size++
-		}
-	}
-	return size
-}
-
-const (
-	minOdds    = 1e-9 // smallest distance of a probability from 0 and from 1
-	noiseWidth = 1e-3 // of the tie-breaking noise
-)
-
-// nonconformity is the score of a class of probability p: its log odds against.
-func nonconformity(p float64) float64 {
-	p = min(max(p, minOdds), 1-minOdds)
-	return math.Log((1 - p) / p)
-}
-
-// tieNoise returns a number in [0, noiseWidth) that is uniform over different x:
-// it breaks the ties between equal predictions, as before the model is built. It is
-// a function of x alone, so that a replay repeats it.
-func tieNoise(x []float64) float64 {
-	h := uint64(14695981039346656037)
-	for _, v := range x {
-		h = (h ^ math.Float64bits(v)) * 1099511628211
-		h ^= h >> 29
-	}
-	h *= 0xbf58476d1ce4e5b9
-	h ^= h >> 32
-	return noiseWidth * float64(h>>11) / (1 << 53)
+	return d
 }

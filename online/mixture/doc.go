@@ -6,7 +6,7 @@
 //   - Weights of the H horizons: a Bayesian mixture that forgets;
 //   - Pool.Weights of the pool's members, logarithmic opinion pools that sharpen
 //     the answer or weigh it with the chain of labels: another such mixture;
-//   - Pool.Moves, Pool.Last and Pool.Stack.Recent: the chain of labels;
+//   - Pool.Order: the chain of labels and the latest labels, when each label comes;
 //   - Pool.Stack: two blends whose exponents follow Newton's steps, and a soft-max
 //     regression on the features.
 //

@@ -19,7 +19,7 @@ func ExampleNew() {
 	for _, class := range []int{0, 0, 1, 0} {
 		m.NextLabel(class)
 	}
-	fmt.Println("transitions:", view.Pool.Moves)
+	fmt.Println("transitions:", view.Pool.Order.Steps[0].Counts)
 	// Output:
 	// weights of the horizons: [0.73 0.27]
 	// transitions: [1 1 1 0]

@@ -15,10 +15,17 @@ type Config struct {
 	Chain    bool // the order of the labels counts
 	Always   bool // only members that use the chain answer
 
+	Regression bool // on the features, learnt by the mixture
+	Forest     bool // is among the experts; package forest learns it
+
 	// FewLabels: labels are requested for selected samples. The members alone then
 	// answer for samples without a place in the order of the labels: exponents that
 	// were learnt from the hardest samples do not hold for the others.
 	FewLabels bool
+
+	// Weighted: samples weigh by their class, so that rare classes are found. The class
+	// frequencies, which never find one, then have no weight.
+	Weighted bool
 }
 
 const (
@@ -40,15 +47,20 @@ type Mixture struct {
 	ordered         blend     // of model.Stack
 	plain           blend
 	regression      regression
+	frequencies     frequencies
+	order           order
 }
 
 // New returns a mixture in which all members have the same weight.
 func New(cfg Config, view *model.Posterior) *Mixture {
 	floats := func(n int) []float64 { return make([]float64, n) }
 	m := &Mixture{cfg: cfg, view: view, members: floats(len(model.Members)), pending: floats(len(model.Members))}
-	view.Pool = model.Pool{Weights: floats(len(model.Members)), Last: -1}
+	view.Pool = model.Pool{Weights: floats(len(model.Members)), Order: model.Order{Last: -1}}
 	m.setMembers()
+	m.setPaths()
 	m.startStack()
+	m.frequencies.odds = firstOdds
+	m.setFrequencies()
 	return m
 }
 
@@ -67,6 +79,19 @@ func weigh(logw, evidence []float64, n int, memory float64) {
 	}
 }
 
+// weightsTo stores the weights of a mixture, softmax(logw), in dst. The largest log
+// weight is 0.
+func weightsTo(dst, logw []float64) {
+	var sum float64
+	for i, v := range logw {
+		dst[i] = math.Exp(v)
+		sum += dst[i]
+	}
+	for i := range dst {
+		dst[i] /= sum
+	}
+}
+
 // ResetHorizons gives every horizon the same weight.
 func (m *Mixture) ResetHorizons() {
 	m.horizons = make([]float64, m.cfg.Horizons)
@@ -82,17 +107,7 @@ func (m *Mixture) WeighHorizons(evidence []float64, n int) {
 }
 
 // setHorizons stores softmax(horizons) in the view.
-func (m *Mixture) setHorizons() {
-	weights := m.view.Weights
-	var sum float64
-	for h, v := range m.horizons {
-		weights[h] = math.Exp(v)
-		sum += weights[h]
-	}
-	for h := range weights {
-		weights[h] /= sum
-	}
-}
+func (m *Mixture) setHorizons() { weightsTo(m.view.Weights, m.horizons) }
 
 // Save copies the weights of the horizons, for Undo.
 func (m *Mixture) Save() { m.saved = append(m.saved[:0], m.horizons...) }
@@ -108,17 +123,23 @@ func (m *Mixture) Undo() {
 func (m *Mixture) Observe(class int, weight float64, ws *model.Workspace) {
 	answers := ws.PerMember()
 	c := len(answers) / len(model.Members)
+	if paths := ws.PerPath(); paths != nil {
+		for i := range m.order.pending {
+			m.order.pending[i] += weight * math.Log(max(paths[i*c+class], minProb))
+		}
+	}
 	for i := range m.pending {
 		m.pending[i] += weight * math.Log(max(answers[i*c+class], minProb))
 	}
 	m.ordered.observe(ws.Ordered(), class, weight)
 	m.plain.observe(ws.Plain(m.view), class, weight)
+	m.frequencies.observe(class, weight, ws)
 }
 
-// HorizonEvidence is log p_h(label) of horizon h for a sample whose last
-// prediction is in ws; latent is the latent function of its label.
-func (m *Mixture) HorizonEvidence(h, latent int, ws *model.Workspace) float64 {
-	return math.Log(max(ws.PerHorizon()[h*len(m.view.Latent)+latent], minProb))
+// HorizonEvidence is log p_h(label) of horizon h for a sample of a class, whose last
+// prediction is in ws.
+func (m *Mixture) HorizonEvidence(h, class int, ws *model.Workspace) float64 {
+	return ws.Experts()[h*len(m.view.Names)+class]
 }
 
 // Learn updates the weights of the members and the exponents of the blends by the
@@ -128,29 +149,26 @@ func (m *Mixture) Learn(n int) {
 	weigh(m.members, m.pending, n, memory)
 	clear(m.pending)
 	m.setMembers()
+	weigh(m.order.paths[:], m.order.pending[:], n, pathMemory)
+	clear(m.order.pending[:])
+	m.setPaths()
 	v := &m.view.Pool.Stack
 	m.ordered.learn(&v.Ordered, n)
 	m.plain.learn(&v.Plain, n)
 	m.setStack()
+	m.frequencies.learn()
+	m.setFrequencies()
 }
 
 // Grow makes room for the classes that were added to the view since it had old.
 func (m *Mixture) Grow(old int) {
-	m.growChain(old)
-	m.growRecent(old)
+	m.growOrder(old)
 	m.growRegression()
-}
-
-// NextLabel appends a label to the chain.
-func (m *Mixture) NextLabel(class int) {
-	m.extendChain(class)
-	m.noteRecent(class)
 }
 
 // DropClass removes class k. To maps each class before to its index afterwards.
 func (m *Mixture) DropClass(k int, to []int) {
-	m.dropFromChain(k, to)
-	m.dropFromRecent(k, len(to))
+	m.dropFromOrder(k, to)
 	m.dropFromRegression(k)
 }
 
@@ -163,7 +181,9 @@ func (m *Mixture) TrustBank() {
 		}
 	}
 	m.setMembers()
+	m.RestartForest()
 	m.distrustStack()
+	m.distrustFrequencies()
 }
 
 // EncodeHorizons appends the log weights of the horizons.
@@ -177,7 +197,7 @@ func (m *Mixture) DecodeHorizons(d *wire.Decoder) {
 }
 
 // appendWithout appends s without element k of each row of c.
-func appendWithout(dst, s []float64, k, c int) []float64 {
+func appendWithout[T any](dst, s []T, k, c int) []T {
 	for row := range slices.Chunk(s, c) {
 		dst = append(append(dst, row[:k]...), row[k+1:]...)
 	}

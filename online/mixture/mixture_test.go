@@ -20,7 +20,7 @@ func newTestMixture() *Mixture {
 		Names: []string{"a", "b", "c"}, Counts: make([]uint64, 3), Bases: []*model.Basis{model.NewBasis(2, 2)},
 		Scale: model.Scale{Mu: []float64{0.3, -0.1}, Sd: []float64{1.2, 0.7}},
 	}
-	m := New(Config{Features: 2, Horizons: 3, Chain: true}, view)
+	m := New(Config{Features: 2, Horizons: 3, Chain: true, Regression: true}, view)
 	m.ResetHorizons()
 	m.Grow(0)
 	return m
@@ -80,24 +80,6 @@ func TestMembers(t *testing.T) {
 		if bank := member == (model.Member{Sharpness: 1}); bank != (w[i] > 0.999) {
 			t.Errorf("member %v has the weight %v", member, w[i])
 		}
-	}
-}
-
-// Transitions are counted, and a class that is removed takes its row and column
-// along.
-func TestChain(t *testing.T) {
-	m := newTestMixture()
-	for _, k := range []int{0, 1, 1, 2, 0} {
-		m.NextLabel(k)
-	}
-	p := &m.view.Pool
-	closeTo(t, "transition", p.Moves, []float64{0, 1, 0, 0, 1, 1, 1, 0, 0}, 0)
-	recent := slices.Clone(p.Stack.Recent[:3])
-	m.DropClass(1, []int{0, -1, 1})
-	closeTo(t, "transition without b", p.Moves, []float64{0, 0, 1, 0}, 0)
-	closeTo(t, "latest labels", p.Stack.Recent[:2], []float64{recent[0], recent[2]}, 0)
-	if p.Last != 0 {
-		t.Errorf("last label %d", p.Last)
 	}
 }
 
@@ -234,7 +216,7 @@ func TestDecodeStack(t *testing.T) {
 		}
 	}
 	e.Bool(true)
-	e.Floats(v.Recent)
+	e.Floats(m.view.Pool.Order.Recent)
 
 	old := newTestMixture()
 	d := wire.NewDecoder(e.Buf, "", wire.ErrState)
@@ -244,7 +226,7 @@ func TestDecodeStack(t *testing.T) {
 	s, want := &old.view.Pool.Stack, slices.Clone(v.Ordered.Exponents)
 	want[out] = 0
 	closeTo(t, "exponent", s.Ordered.Exponents, want, 0)
-	closeTo(t, "latest label", s.Recent, v.Recent, 0)
+	closeTo(t, "latest label", old.view.Pool.Order.Recent, m.view.Pool.Order.Recent, 0)
 	if s.Ordered.Weight != v.Ordered.Weight {
 		t.Errorf("weight %v, want %v", s.Ordered.Weight, v.Ordered.Weight)
 	}
@@ -253,6 +235,117 @@ func TestDecodeStack(t *testing.T) {
 			if i != out && j != out && old.ordered.fisher[i*n+j] != b.fisher[i*n+j] {
 				t.Errorf("curvature %d %d is %v, want %v", i, j, old.ordered.fisher[i*n+j], b.fisher[i*n+j])
 			}
+		}
+	}
+}
+
+// withForest returns a mixture as newTestMixture, with a forest among the experts and
+// random exponents.
+func withForest(rng *rand.Rand) *Mixture {
+	m := newTestMixture()
+	m.AddForest()
+	for b, v := range m.blends() {
+		randomBlend(b, rng)
+		for i := range v.Exponents {
+			v.Exponents[i] = rng.NormFloat64()
+		}
+		for i := range b.fisher {
+			b.fisher[i] = rng.NormFloat64()
+		}
+	}
+	m.NextLabel(1)
+	return m
+}
+
+// The forest begins with its share of the exponents, and under the precision of its
+// prior.
+func TestForestShare(t *testing.T) {
+	m := newTestMixture()
+	m.AddForest()
+	s := &m.view.Pool.Stack
+	closeTo(t, "ordered exponent", s.Ordered.Exponents, []float64{0.2, 0.2, 0.2, 0, 0.4, 1, 0, 0, 0}, 1e-15)
+	closeTo(t, "plain exponent", s.Plain.Exponents, []float64{0.2, 0.2, 0.2, 0, 0.4}, 1e-15)
+	if got := m.plain.fisher[4*5+4]; got != forestPrior {
+		t.Errorf("precision %v, want %v", got, forestPrior)
+	}
+	m.RestartForest()
+	closeTo(t, "plain exponent", s.Plain.Exponents, []float64{1. / 3, 1. / 3, 1. / 3, 0, 0}, 1e-15)
+}
+
+// Blends are carried over between mixtures with and without a forest: the exponents of
+// the others stay, and the horizons inherit that of a forest that is lost.
+func TestDecodeWithAndWithoutForest(t *testing.T) {
+	const at = 4
+	rng := rand.New(rand.NewPCG(5, 5))
+	without := func(x []float64) []float64 { return slices.Delete(slices.Clone(x), at, at+1) }
+	decode := func(m *Mixture, data []byte, read func(m *Mixture, d *wire.Decoder)) *Mixture {
+		t.Helper()
+		d := wire.NewDecoder(data, "", wire.ErrState)
+		if read(m, d); d.End() != nil {
+			t.Fatal(d.Err())
+		}
+		return m
+	}
+	same := func(what string, large, small *Mixture, inherited bool) {
+		t.Helper()
+		big := &large.view.Pool.Stack
+		for b, v := range small.blends() {
+			of, exponents := &large.ordered, slices.Clone(big.Ordered.Exponents)
+			if b == &small.plain {
+				of, exponents = &large.plain, slices.Clone(big.Plain.Exponents)
+			}
+			for h := range 3 {
+				if inherited {
+					exponents[h] += exponents[at] / 3
+				}
+			}
+			closeTo(t, what+": exponent", v.Exponents, without(exponents), 1e-15)
+			closeTo(t, what+": gradient", b.pendGrad, without(of.pendGrad), 0)
+			n := len(b.mean)
+			for i := range n {
+				for j := range i + 1 {
+					k, l := i, j
+					if i >= at {
+						k++
+					}
+					if j >= at {
+						l++
+					}
+					if b.fisher[i*n+j] != of.fisher[k*(n+1)+l] || b.pendFisher[i*n+j] != of.pendFisher[k*(n+1)+l] {
+						t.Errorf("%s: curvature %d %d differs", what, i, j)
+					}
+				}
+			}
+		}
+	}
+
+	m := withForest(rng)
+	var e wire.Encoder
+	if m.EncodeBlends(&e); len(e.Buf) > 0 {
+		t.Errorf("blends with a forest take %d bytes of the section without", len(e.Buf))
+	}
+	m.EncodeExperts(&e)
+	kept := newTestMixture()
+	kept.AddForest()
+	decode(kept, e.Buf, (*Mixture).DecodeExperts)
+	var again wire.Encoder
+	if kept.EncodeExperts(&again); !slices.Equal(again.Buf, e.Buf) {
+		t.Error("decoding and encoding changes the bytes")
+	}
+	same("lost", m, decode(newTestMixture(), e.Buf, (*Mixture).DecodeExperts), true)
+
+	old := newTestMixture()
+	randomBlend(&old.ordered, rng)
+	old.Learn(3)
+	var o wire.Encoder
+	old.EncodeBlends(&o)
+	added := newTestMixture()
+	added.AddForest()
+	decode(added, o.Buf, (*Mixture).DecodeBlends)
+	same("added", added, old, false)
+	for b, v := range added.blends() {
+		if n := len(b.mean); v.Exponents[at] != 0 || b.fisher[at*n+at] != forestPrior || b.fisher[at*n] != 0 {
+			t.Errorf("the added forest has the exponent %v and the precision %v", v.Exponents[at], b.fisher[at*n+at])
 		}
 	}
 }
@@ -277,6 +370,7 @@ func TestEncode(t *testing.T) {
 		m.EncodeHorizons(&e)
 		m.EncodeBlends(&e)
 		m.EncodeRegression(&e)
+		m.EncodeOrder(&e)
 		return e.Buf
 	}
 	decode := func(m *Mixture, data []byte) error {
@@ -285,25 +379,74 @@ func TestEncode(t *testing.T) {
 		m.DecodeHorizons(d)
 		m.DecodeBlends(d)
 		m.DecodeRegression(d)
+		m.DecodeOrder(d)
 		return d.End()
 	}
 	data, again := encode(m), newTestMixture()
 	if err := decode(again, data); err != nil || !slices.Equal(encode(again), data) {
 		t.Errorf("%v; decoding and encoding changes the bytes", err)
 	}
-	w, squares := m.view.Pool.Stack.Linear.W, m.regression.squares
+	w, squares, evidence := m.view.Pool.Stack.Linear.W, m.regression.squares, &m.view.Pool.Order.Steps[3].Evidence
 	for name, spoil := range map[string]func(){
-		"weight":      func() { w[4] = math.Inf(1) },
-		"square":      func() { squares[4] = -1 },
-		"squares":     func() { squares[4] = math.Inf(1) },
-		"exponent":    func() { m.view.Pool.Stack.Plain.Exponents[0] = math.Inf(-1) },
-		"transitions": func() { m.view.Pool.Moves[1] = -1 },
+		"weight":   func() { w[4] = math.Inf(1) },
+		"square":   func() { squares[4] = -1 },
+		"squares":  func() { squares[4] = math.Inf(1) },
+		"exponent": func() { m.view.Pool.Stack.Plain.Exponents[0] = math.Inf(-1) },
+		"evidence": func() { evidence[2] = math.NaN() },
 	} {
-		weight, square, exponent, moves := w[4], squares[4], m.view.Pool.Stack.Plain.Exponents[0], m.view.Pool.Moves[1]
+		weight, square, exponent, one := w[4], squares[4], m.view.Pool.Stack.Plain.Exponents[0], evidence[2]
 		spoil()
 		if err := decode(newTestMixture(), encode(m)); !errors.Is(err, wire.ErrState) {
 			t.Errorf("%s: %v, want %v", name, err, wire.ErrState)
 		}
-		w[4], squares[4], m.view.Pool.Stack.Plain.Exponents[0], m.view.Pool.Moves[1] = weight, square, exponent, moves
+		w[4], squares[4], m.view.Pool.Stack.Plain.Exponents[0], evidence[2] = weight, square, exponent, one
+	}
+}
+
+// At the end of the warm-up members that differ in sharpness alone have the mean of
+// their weights, and the experts of the features their first exponents; what each use of
+// the chain is worth stays.
+func TestEndWarmup(t *testing.T) {
+	m := newTestMixture()
+	for i := range m.members {
+		m.members[i] = -0.3 * float64(i*i%11)
+	}
+	m.setMembers()
+	worth := func() map[float64]float64 {
+		sums := map[float64]float64{}
+		for i, member := range model.Members {
+			sums[member.Persistence] += m.view.Pool.Weights[i]
+		}
+		return sums
+	}
+	randomBlend(&m.ordered, rand.New(rand.NewPCG(4, 4)))
+	m.Learn(4)
+	before := worth()
+	ordered := slices.Clone(m.view.Pool.Stack.Ordered.Exponents)
+	m.EndWarmup()
+	fresh, features := newTestMixture(), m.cfg.Horizons+1
+	if m.cfg.Forest {
+		features++
+	}
+	now, n := m.view.Pool.Stack.Ordered.Exponents, len(ordered)
+	closeTo(t, "exponent of a feature", now[:features], fresh.view.Pool.Stack.Ordered.Exponents[:features], 0)
+	closeTo(t, "exponent of the order", now[features:], ordered[features:], 0)
+	for i := range features {
+		closeTo(t, "curvature", m.ordered.fisher[i*n:i*n+i+1], fresh.ordered.fisher[i*n:i*n+i+1], 0)
+	}
+	for persistence, want := range before {
+		if got := worth()[persistence]; !(math.Abs(got-want) < 1e-12) {
+			t.Errorf("members of persistence %g have the weight %v, want %v", persistence, got, want)
+		}
+	}
+	for i, a := range model.Members {
+		for j, b := range model.Members {
+			if v, w := m.view.Pool.Weights[i], m.view.Pool.Weights[j]; a.Persistence == b.Persistence && v != w {
+				t.Errorf("members %d and %d have the weights %v and %v", i, j, v, w)
+			}
+		}
+	}
+	if top := slices.Max(m.members); top != 0 {
+		t.Errorf("the largest log weight is %v, want 0", top)
 	}
 }

@@ -2,6 +2,7 @@ package mixture
 
 import (
 	"math"
+	"slices"
 
 	"edge/model"
 	"edge/online/wire"
@@ -24,55 +25,38 @@ func (m *Mixture) setMembers() {
 	}
 }
 
-// growChain makes room for the classes that were added to the view since it had old.
-func (m *Mixture) growChain(old int) {
-	c := len(m.view.Names)
-	if !m.cfg.Chain || (c == old && m.view.Pool.Moves != nil) {
-		return
+// EndWarmup gives members that differ in their sharpness alone the same weight, the
+// mean of theirs: the models of the warm-up had few observations, and how bold or timid
+// their answers were says nothing about the last one. For the same reason the experts of
+// the features begin anew. What the order of the labels is worth stays.
+func (m *Mixture) EndWarmup() {
+	m.restartFeatures()
+	mean := make([]float64, len(model.Members))
+	for i, member := range model.Members {
+		var sum, alike float64
+		for j, other := range model.Members {
+			if other.Sharpness = member.Sharpness; other == member {
+				sum += math.Exp(m.members[j])
+				alike++
+			}
+		}
+		mean[i] = math.Log(max(sum/alike, minProb))
 	}
-	moves := make([]float64, c*c)
-	for i := range old {
-		copy(moves[i*c:], m.view.Pool.Moves[i*old:(i+1)*old])
+	top := slices.Max(mean)
+	for i, v := range mean {
+		m.members[i] = v - top
 	}
-	m.view.Pool.Moves = moves
-}
-
-// extendChain appends a label of class k to the chain.
-func (m *Mixture) extendChain(k int) {
-	p := &m.view.Pool
-	if p.Moves == nil {
-		return
-	}
-	if p.Last >= 0 {
-		p.Moves[p.Last*len(m.view.Names)+k]++
-	}
-	p.Last = k
-}
-
-// dropFromChain removes class k from the transition counts.
-func (m *Mixture) dropFromChain(k int, to []int) {
-	p := &m.view.Pool
-	if p.Last >= 0 {
-		p.Last = to[p.Last]
-	}
-	if p.Moves == nil {
-		return
-	}
-	c := len(to)
-	moves := make([]float64, 0, (c-1)*(c-1))
-	moves = appendWithout(moves, p.Moves[:k*c], k, c)
-	p.Moves = appendWithout(moves, p.Moves[(k+1)*c:], k, c)
+	m.setMembers()
 }
 
 // EncodePool appends the weights of the members, the evidence of the minibatch that
-// is filling, and the chain of labels.
+// is filling, and a place for the moves of earlier programs, which are in a section now.
 func (m *Mixture) EncodePool(e *wire.Encoder) {
 	e.Int(len(m.members))
 	e.Floats(m.members)
 	e.Floats(m.pending)
-	e.Bool(m.view.Pool.Moves != nil)
-	e.Floats(m.view.Pool.Moves)
-	e.Int(m.view.Pool.Last + 1)
+	e.Bool(false)
+	e.Int(m.view.Pool.Order.Last + 1)
 }
 
 // firstMembers is the number of members in states of version 1, which do not hold it.
@@ -85,32 +69,45 @@ func (m *Mixture) DecodePool(d *wire.Decoder, version uint64) {
 	if version > 1 {
 		members = d.Int(len(model.Members), "number of the pool's members")
 	}
-	c, p := len(m.view.Names), &m.view.Pool
+	c := len(m.view.Names)
 	d.Fill(m.members[:members], "weights of the pool")
 	d.Fill(m.pending[:members], "evidence of the pool")
 	for i := members; i < len(m.members); i++ {
 		m.members[i] = earned
 	}
-	p.Moves = nil
+	var moves []float64
 	if d.Bool() {
-		p.Moves = d.Floats(c*c, "chain of labels")
+		moves = d.Floats(c*c, "chain of labels")
 	}
-	for _, v := range p.Moves {
-		if v < 0 {
-			d.Fail("a transition has a negative count")
-		}
-	}
-	p.Last = d.Int(c, "last label") - 1
-	switch {
-	case d.Err() != nil:
+	last := d.Int(c, "last label") - 1
+	if d.Err() != nil {
 		return
-	case !m.cfg.Chain:
-		p.Moves, p.Last = nil, -1
-	case p.Moves == nil: // the order of labels counts from now on
-		p.Moves = make([]float64, c*c)
 	}
 	m.setMembers()
-	p.Stack.Recent = nil
-	m.growRecent(0)
+	m.readMoves(d, moves, last)
 	m.distrustStack() // unless the state has it
+	m.distrustFrequencies()
+}
+
+// readMoves begins the order of the labels with moves from one label to the next, all
+// that earlier programs counted. Moves nil: the order counts from now on.
+func (m *Mixture) readMoves(d *wire.Decoder, moves []float64, last int) {
+	m.order, m.view.Pool.Order = order{}, model.Order{Last: -1}
+	m.setPaths()
+	if !m.cfg.Chain {
+		return
+	}
+	m.growOrder(0)
+	v := &m.view.Pool.Order
+	for i, n := range moves {
+		if !(n >= 0 && n <= math.MaxUint32) {
+			d.Fail("a transition has the count %g", n)
+			return
+		}
+		v.Steps[0].Counts[i] = uint32(n)
+	}
+	v.Steps[0].Recount(len(m.view.Names))
+	if last >= 0 {
+		m.order.ring[0], m.order.known, v.Labels, v.Last = int16(last), 1, 1, last
+	}
 }

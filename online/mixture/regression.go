@@ -43,7 +43,7 @@ func (m *Mixture) StartRegression() {
 func (m *Mixture) growRegression() {
 	r, v := &m.regression, &m.view.Pool.Stack.Linear
 	n := len(m.view.Names) * (m.cfg.Features + 1)
-	if !m.view.Built() || len(v.W) >= n {
+	if !m.cfg.Regression || !m.view.Built() || len(v.W) >= n {
 		return
 	}
 	v.D = m.cfg.Features
@@ -124,6 +124,9 @@ func (m *Mixture) DecodeRegression(d *wire.Decoder) {
 	}
 	if !m.view.Built() {
 		d.Fail("regression without a model")
+		return
+	}
+	if !m.cfg.Regression {
 		return
 	}
 	m.growRegression()

@@ -1,7 +1,9 @@
 package mixture
 
 import (
+	"iter"
 	"math"
+	"slices"
 
 	"edge/model"
 	"edge/model/dense"
@@ -17,6 +19,7 @@ import (
 //
 // The factor is n^−½ because the errors of the n samples of a minibatch are alike, as in weigh.
 type blend struct {
+	prior  float64   // precision of the exponents' start
 	fisher []float64 // F×F  lower triangle
 	logw   []float64 // of the members' answer and of the blend's, the larger 0
 
@@ -29,36 +32,114 @@ type blend struct {
 const (
 	stackMemory  = 5000 // labels that the exponents and the weight of their answer remember
 	stackPrior   = 30   // precision of the exponents' start
+	forestPrior  = 10   // the same with a forest, of which the worth differs more between streams
+	forestShare  = 0.4  // the forest's first exponent
 	maxStackStep = 0.2  // of an exponent in one minibatch
 )
 
-// newBlend begins with the geometric mean of the horizons and, if the chain is
-// among the n experts, with the whole chain. The other exponents are 0.
-func newBlend(n, horizons int) (blend, model.Blend) {
+// newBlend begins with the geometric mean of the horizons, and of the forest where
+// there is one, and, if the chain is among the experts, with the whole chain. The
+// other exponents are 0. A forest whose exponent began at 0 would give a third less on
+// streams of a few thousand labels.
+func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 	floats := func(n int) []float64 { return make([]float64, n) }
+	n, horizons, share, prior := m.cfg.Horizons+1, m.cfg.Horizons, 1., float64(stackPrior)
+	if m.cfg.Forest {
+		n, share, prior = n+1, 1-forestShare, forestPrior
+	}
+	if chain {
+		n += 1 + len(model.RecentMemories)
+	}
 	b := blend{
-		fisher: floats(n * n), logw: floats(2), pendGrad: floats(n), pendFisher: floats(n * n), pendLL: floats(2),
+		prior: prior, fisher: floats(n * n), logw: floats(2), pendGrad: floats(n), pendFisher: floats(n * n), pendLL: floats(2),
 		mean: floats(n), step: floats(n), chol: floats(n * n),
 	}
 	v := model.Blend{Exponents: floats(n)}
 	for i := range n {
-		b.fisher[i*n+i] = stackPrior
+		b.fisher[i*n+i] = prior
 		switch {
 		case i < horizons:
-			v.Exponents[i] = 1 / float64(horizons)
-		case i == horizons+1:
+			v.Exponents[i] = share / float64(horizons)
+		case i == m.forestExpert() && m.cfg.Forest:
+			v.Exponents[i] = forestShare
+		case i == m.forestExpert() || i == m.forestExpert()+1 && m.cfg.Forest:
 			v.Exponents[i] = 1
 		}
 	}
 	return b, v
 }
 
+// forestExpert is the index of the forest among the experts, if it is one.
+func (m *Mixture) forestExpert() int { return m.cfg.Horizons + 1 }
+
+// restartFeatures starts the exponents of the experts that use the features again.
+func (m *Mixture) restartFeatures() {
+	features := m.forestExpert()
+	if m.cfg.Forest {
+		features++
+	}
+	for b, v := range m.blends() {
+		n := len(b.mean)
+		_, start := m.newBlend(n > features)
+		copy(v.Exponents[:features], start.Exponents)
+		for j := range features {
+			for i := range n {
+				for _, at := range [2]int{j*n + i, i*n + j} {
+					b.fisher[at], b.pendFisher[at] = 0, 0
+				}
+			}
+			b.fisher[j*n+j], b.pendGrad[j] = b.prior, 0
+		}
+	}
+}
+
+// RestartForest prepares the blends for a forest that begins empty: the horizons
+// inherit its exponent, and it begins with 0.
+func (m *Mixture) RestartForest() {
+	if !m.cfg.Forest {
+		return
+	}
+	f := m.forestExpert()
+	for b, v := range m.blends() {
+		n := len(b.mean)
+		inherit(v.Exponents[:m.cfg.Horizons], v.Exponents[f])
+		v.Exponents[f], b.pendGrad[f] = 0, 0
+		for i := range n {
+			for _, at := range [2]int{f*n + i, i*n + f} {
+				b.fisher[at], b.pendFisher[at] = 0, 0
+			}
+		}
+		b.fisher[f*n+f] = b.prior
+	}
+}
+
+// AddForest begins the blends anew, with a forest among the experts.
+func (m *Mixture) AddForest() {
+	m.cfg.Forest = true
+	m.startStack()
+}
+
+// inherit spreads an exponent over others.
+func inherit(exponents []float64, exponent float64) {
+	for h := range exponents {
+		exponents[h] += exponent / float64(len(exponents))
+	}
+}
+
+// blends are both blends with their places in the view.
+func (m *Mixture) blends() iter.Seq2[*blend, *model.Blend] {
+	return func(yield func(*blend, *model.Blend) bool) {
+		s := &m.view.Pool.Stack
+		_ = yield(&m.ordered, &s.Ordered) && yield(&m.plain, &s.Plain)
+	}
+}
+
 // startStack begins with two blends: of all experts, and of those that do not use
 // the order of the labels.
 func (m *Mixture) startStack() {
-	hs, v := m.cfg.Horizons, &m.view.Pool.Stack
-	m.ordered, v.Ordered = newBlend(hs+2+len(model.RecentMemories), hs)
-	m.plain, v.Plain = newBlend(hs+1, hs)
+	v := &m.view.Pool.Stack
+	m.ordered, v.Ordered = m.newBlend(true)
+	m.plain, v.Plain = m.newBlend(false)
 	m.setStack()
 }
 
@@ -122,7 +203,7 @@ func (b *blend) learn(v *model.Blend, n int) {
 	fade := 1 - float64(n)/stackMemory
 	scale(fade, b.fisher)
 	for i := range size {
-		b.fisher[i*size+i] += (1 - fade) * stackPrior
+		b.fisher[i*size+i] += (1 - fade) * b.prior
 	}
 	weigh(b.logw, b.pendLL, n, stackMemory)
 	clear(b.pendGrad)
@@ -130,50 +211,27 @@ func (b *blend) learn(v *model.Blend, n int) {
 	clear(b.pendLL)
 }
 
-// growRecent makes room for the classes that were added to the view since it had old.
-func (m *Mixture) growRecent(old int) {
-	c, s := len(m.view.Names), &m.view.Pool.Stack
-	if !m.cfg.Chain || (c == old && s.Recent != nil) {
-		return
-	}
-	recent := make([]float64, len(model.RecentMemories)*c)
-	if s.Recent != nil {
-		for j := range model.RecentMemories {
-			copy(recent[j*c:(j+1)*c], s.Recent[j*old:(j+1)*old])
-		}
-	}
-	s.Recent = recent
-}
-
-// noteRecent counts a label of class k among the latest.
-func (m *Mixture) noteRecent(k int) {
-	recent, c := m.view.Pool.Stack.Recent, len(m.view.Names)
-	if recent == nil {
-		return
-	}
-	for j, memory := range model.RecentMemories {
-		row := recent[j*c : (j+1)*c]
-		scale(1-1/memory, row)
-		row[k]++
-	}
-}
-
-// dropFromRecent removes class k of c from the latest labels.
-func (m *Mixture) dropFromRecent(k, c int) {
-	s := &m.view.Pool.Stack
-	if s.Recent == nil {
-		return
-	}
-	s.Recent = appendWithout(nil, s.Recent, k, c)
-}
-
-// EncodeBlends appends both blends and the latest labels.
+// EncodeBlends appends both blends, and a place for the latest labels of earlier
+// programs, which are in a section now, unless a forest is among the experts.
 func (m *Mixture) EncodeBlends(e *wire.Encoder) {
-	v := &m.view.Pool.Stack
-	m.ordered.encode(e, &v.Ordered)
-	m.plain.encode(e, &v.Plain)
-	e.Bool(v.Recent != nil)
-	e.Floats(v.Recent)
+	if !m.cfg.Forest {
+		m.encodeBlends(e)
+	}
+}
+
+// EncodeExperts appends what EncodeBlends does, if a forest is among the
+// experts.
+func (m *Mixture) EncodeExperts(e *wire.Encoder) {
+	if m.cfg.Forest {
+		m.encodeBlends(e)
+	}
+}
+
+func (m *Mixture) encodeBlends(e *wire.Encoder) {
+	for b, blend := range m.blends() {
+		b.encode(e, blend)
+	}
+	e.Bool(false)
 }
 
 func (b *blend) encode(e *wire.Encoder, v *model.Blend) {
@@ -187,39 +245,78 @@ func (b *blend) encode(e *wire.Encoder, v *model.Blend) {
 	}
 }
 
-// DecodeBlends reads the values that EncodeBlends wrote.
+// DecodeBlends reads the values that EncodeBlends wrote. A forest, which these blends
+// lack, has to show its worth first: their exponents were learnt without it, and its own
+// begins with 0.
 func (m *Mixture) DecodeBlends(d *wire.Decoder) {
-	v := &m.view.Pool.Stack
-	m.ordered.decode(d, &v.Ordered, -1)
-	m.plain.decode(d, &v.Plain, -1)
+	m.RestartForest()
+	for b, v := range m.blends() {
+		m.decodeBlend(d, b, v, m.experts(b, m.forestExpert()))
+	}
+	m.setStack()
+	m.decodeRecent(d)
+}
+
+// DecodeExperts reads the values that EncodeExperts wrote. The horizons inherit the
+// exponent of a forest that is not among the experts any more.
+func (m *Mixture) DecodeExperts(d *wire.Decoder) {
+	for b, v := range m.blends() {
+		stored := m.experts(b)
+		if !m.cfg.Forest {
+			stored = slices.Insert(stored, m.forestExpert(), -1)
+		}
+		m.decodeBlend(d, b, v, stored)
+	}
 	m.setStack()
 	m.decodeRecent(d)
 }
 
 // DecodeStack reads the section of earlier programs, which had one blend, with the
-// chain and without the regression.
+// chain and without regression and forest.
 func (m *Mixture) DecodeStack(d *wire.Decoder) {
-	m.ordered.decode(d, &m.view.Pool.Stack.Ordered, m.cfg.Horizons)
+	m.RestartForest()
+	m.decodeBlend(d, &m.ordered, &m.view.Pool.Stack.Ordered, m.experts(&m.ordered, m.cfg.Horizons, m.forestExpert()))
 	m.setStack()
 	m.decodeRecent(d)
 }
 
-// decode reads the values that encode wrote; without is an expert that they lack,
-// −1 if they are complete.
-func (b *blend) decode(d *wire.Decoder, v *model.Blend, without int) {
-	n := len(b.mean)
-	for i, x := range [][]float64{v.Exponents, b.logw, b.pendLL, b.pendGrad} {
-		for j := range x {
-			if j != without || i == 1 || i == 2 {
-				x[j] = d.Number("exponents")
-			}
+// experts are the indices of a blend's experts; lacking are left out, but for the place
+// of a forest that is not among them.
+func (m *Mixture) experts(b *blend, lacking ...int) (all []int) {
+	for i := range b.mean {
+		if i == m.forestExpert() && !m.cfg.Forest || !slices.Contains(lacking, i) {
+			all = append(all, i)
 		}
 	}
-	for i := range n {
+	return all
+}
+
+// decodeBlend reads the values that encode wrote for the stored experts, given by their
+// indices, −1 for one that is dropped.
+func (m *Mixture) decodeBlend(d *wire.Decoder, b *blend, v *model.Blend, stored []int) {
+	n := len(b.mean)
+	vector := func(dst []float64) (dropped float64) {
+		for _, at := range stored {
+			if x := d.Number("exponents"); at >= 0 {
+				dst[at] = x
+			} else {
+				dropped = x
+			}
+		}
+		return dropped
+	}
+	inherit(v.Exponents[:m.cfg.Horizons], vector(v.Exponents))
+	for _, x := range [][]float64{b.logw, b.pendLL} {
+		for i := range x {
+			x[i] = d.Number("exponents")
+		}
+	}
+	vector(b.pendGrad)
+	for i, row := range stored {
 		for _, rows := range [][]float64{b.fisher, b.pendFisher} {
-			for j := range i + 1 {
-				if i != without && j != without {
-					rows[i*n+j] = d.Number("curvature")
+			for _, column := range stored[:i+1] {
+				if x := d.Number("curvature"); row >= 0 && column >= 0 {
+					rows[row*n+column] = x
 				}
 			}
 		}
@@ -230,7 +327,7 @@ func (m *Mixture) decodeRecent(d *wire.Decoder) {
 	if d.Bool() {
 		recent := d.Floats(len(model.RecentMemories)*len(m.view.Names), "latest labels")
 		if m.cfg.Chain {
-			m.view.Pool.Stack.Recent = recent
+			m.view.Pool.Order.Recent = recent
 		}
 	}
 }

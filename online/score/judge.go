@@ -202,6 +202,9 @@ func (j *Judge) Scores(names []string) Scores {
 	return s
 }
 
+// Coverage returns the results of the prediction sets up to now.
+func (j *Judge) Coverage() Coverage { return j.sets.coverage() }
+
 // numbers are the numbers of an outcome that need no more than 32 bits.
 func (o *Outcome) numbers() [5]*float64 {
 	return [5]*float64{&o.NLL, &o.brier, &o.conf, &o.prior.nll, &o.last.nll}

@@ -22,7 +22,9 @@ func newBackup(s *state) backup {
 	for h := range b.sites {
 		to, from := &b.sites[h], &s.sites[h]
 		to.A, to.b = nil, slices.Clone(from.b)
-		to.s1, to.s2 = slices.Clone(from.s1), slices.Clone(from.s2)
+		for i, sites := range from.window() {
+			*to.window()[i] = slices.Clone(*sites)
+		}
 		b.A = append(b.A, make([]float64, len(from.A)/(m*m)*(m*(m+1)/2)))
 	}
 	b.save(s)
@@ -68,7 +70,8 @@ func copyState(to, from *state) {
 	for h := range to.sites {
 		t, f := &to.sites[h], &from.sites[h]
 		copy(t.b, f.b)
-		copy(t.s1, f.s1)
-		copy(t.s2, f.s2)
+		for i, sites := range f.window() {
+			copy(*t.window()[i], *sites)
+		}
 	}
 }

@@ -50,7 +50,11 @@ type horizon struct {
 	length float64   // in observations, may be +Inf
 	A, b   []float64 // C×M×M, C×M  absorbed sites: Σ s1·w·wᵀ and Σ s2·w
 	s1, s2 []float64 // C×capacity  explicit sites of the window
+	p1, p2 []float64 // C×capacity  the label's side of each pair; their sums are the sites of the label's class
 }
+
+// window are the explicit sites, C×capacity each.
+func (z *horizon) window() [4]*[]float64 { return [...]*[]float64{&z.s1, &z.s2, &z.p1, &z.p2} }
 
 // state is the part of a Bank that a step may change and that Undo restores.
 type state struct {
@@ -137,13 +141,17 @@ func (b *Bank) EstimateScale(x []float64, n int) { RobustScale(&b.view.Scale, x,
 // stay above a tenth of them.
 func (b *Bank) EndWarmup() { b.sd0 = slices.Clone(b.view.Scale.Sd) }
 
-// Begin makes an empty model for n raw observations: their scaling, inducing
-// inputs and a kernel at its start. Latent functions are added by Grow; room is
-// the number of them to make room for.
-func (b *Bank) Begin(x []float64, n, room int) error {
+// Begin makes an empty model for n raw observations: their scaling, with their ranks
+// if ranked is true, inducing inputs and a kernel at its start. Latent functions are
+// added by Grow; room is the number of them to make room for.
+func (b *Bank) Begin(x []float64, n, room int, ranked bool) error {
 	d, m := b.cfg.Features, b.cfg.Inducing
 	b.allocate()
 	RobustScale(&b.scale, x, n, d)
+	if ranked {
+		b.scale.Ranks = ranks(x, n, d)
+		b.view.Scale.Ranks = b.scale.Ranks
+	}
 	scaled := make([]float64, len(x))
 	for i := range n {
 		b.scale.To(scaled[i*d:(i+1)*d], x[i*d:(i+1)*d])
@@ -188,7 +196,9 @@ func (b *Bank) reserve(c int) {
 	for h := range b.sites {
 		z := &b.sites[h]
 		z.A, z.b = withRoom(z.A, c*m*m), withRoom(z.b, c*m)
-		z.s1, z.s2 = withRoom(z.s1, c*b.capacity), withRoom(z.s2, c*b.capacity)
+		for _, sites := range z.window() {
+			*sites = withRoom(*sites, c*b.capacity)
+		}
 		b.view.Bank[h].Reserve(c)
 	}
 }
@@ -214,7 +224,9 @@ func (b *Bank) Grow(class int) int {
 	for h := range b.sites {
 		z := &b.sites[h]
 		z.A, z.b = z.A[:c*m*m], z.b[:c*m] // the memory beyond the length is always zero
-		z.s1, z.s2 = z.s1[:c*b.capacity], z.s2[:c*b.capacity]
+		for _, sites := range z.window() {
+			*sites = (*sites)[:c*b.capacity]
+		}
 		b.view.Bank[h].Grow()
 	}
 	b.Rest()

@@ -39,7 +39,7 @@ func newTestBank(t *testing.T, cfg Config, rng *rand.Rand) *Bank {
 		row, _ := blob(rng, cfg.Features)
 		x = append(x, row...)
 	}
-	if err := b.Begin(x, 20, 3); err != nil {
+	if err := b.Begin(x, 20, 3, false); err != nil {
 		t.Fatal(err)
 	}
 	for k := range 3 {
@@ -79,6 +79,7 @@ func encoded(b *Bank) []byte {
 	b.EncodeScale(&e, true)
 	b.EncodeParams(&e)
 	b.EncodeSites(&e)
+	b.EncodePairs(&e)
 	b.EncodeFiltered(&e)
 	return e.Buf
 }
@@ -96,6 +97,7 @@ func TestDecodeCarriesOn(t *testing.T) {
 		d := wire.NewDecoder(data, "", wire.ErrState)
 		again.DecodeScale(d, true)
 		again.DecodeSites(d, again.DecodeParams(d, 3, 100, 0))
+		again.DecodePairs(d)
 		if err := d.End(); err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +114,7 @@ func TestDecodeCarriesOn(t *testing.T) {
 			other := New(cfg, &model.Posterior{Weights: slices.Clone(b.view.Weights)})
 			other.DecodeScale(d, true)
 			other.DecodeSites(d, other.DecodeParams(d, 3, 100, 0))
+			other.DecodePairs(d)
 			if !errors.Is(d.Err(), wire.ErrState) {
 				t.Errorf("%d of %d bytes: %v", cut, len(data), d.Err())
 			}

@@ -5,8 +5,8 @@
 // inputs and window. The sites of all observations older than the window of R are
 // tied: only their product is kept, as Σ s1·w·wᵀ (C×M×M) and Σ s2·w (C×M) in
 // whitened coordinates, so that memory is O(H·C·M²), independent of the length of the
-// stream. The R latest observations keep a site each, s1 and s2 per class, and are
-// refined with every minibatch.
+// stream. The R latest observations keep a site for each pair of their label with
+// another class, as in expectation propagation, and are refined with every minibatch.
 //
 // One step of Learn: forget; absorb the points that leave the window; two parallel
 // sweeps over the window; one Adam step along the gradient of the new samples'

@@ -1,6 +1,7 @@
 package sep
 
 import (
+	"edge/model"
 	"edge/online/wire"
 )
 
@@ -25,6 +26,23 @@ func (b *Bank) DecodeScale(d *wire.Decoder, warm bool) {
 	}
 	if warm {
 		b.sd0 = d.Floats(b.cfg.Features, "scale")
+	}
+}
+
+// EncodeRanks appends the ranks of the feature scaling; nothing where it has none.
+func (b *Bank) EncodeRanks(e *wire.Encoder) { e.Floats(b.view.Scale.Ranks) }
+
+// DecodeRanks reads the values that EncodeRanks wrote.
+func (b *Bank) DecodeRanks(d *wire.Decoder) {
+	ranks := d.Floats(b.cfg.Features*model.RankPoints, "ranks")
+	for i, v := range ranks {
+		if v-v != 0 || i%model.RankPoints > 0 && v < ranks[i-1] {
+			d.Fail("the ranks of a feature do not rise, or are not finite")
+			return
+		}
+	}
+	if d.Err() == nil {
+		b.scale.Ranks, b.view.Scale.Ranks = ranks, ranks
 	}
 }
 
@@ -121,12 +139,73 @@ func (b *Bank) DecodeSites(d *wire.Decoder, n int) {
 	if d.Err() != nil {
 		return
 	}
+	b.sharePairs()
 	err := b.setBases()
 	if err == nil {
 		err = b.Refresh()
 	}
 	if err != nil {
 		d.Abort(err)
+	}
+}
+
+// EncodePairs appends the label's side of every pair of the window; nothing for two
+// classes, whose one pair is the label's site.
+func (b *Bank) EncodePairs(e *wire.Encoder) {
+	if len(b.view.Latent) == 2 {
+		return
+	}
+	for h := range b.sites {
+		z := &b.sites[h]
+		for i, y := range b.winY {
+			for k := range b.view.Latent {
+				if k != y {
+					e.Float(z.p1[k*b.capacity+i])
+					e.Float(z.p2[k*b.capacity+i])
+				}
+			}
+		}
+	}
+}
+
+// DecodePairs reads the values that EncodePairs wrote.
+func (b *Bank) DecodePairs(d *wire.Decoder) {
+	for h := range b.sites {
+		z := &b.sites[h]
+		for i, y := range b.winY {
+			for k := range b.view.Latent {
+				if at := k*b.capacity + i; k != y {
+					z.p1[at], z.p2[at] = d.Number("pairs"), d.Number("pairs")
+				}
+			}
+		}
+	}
+}
+
+// sharePairs shares the site of each label in the window out among its pairs, in
+// proportion to the precisions of the other classes' sites: for two classes exactly,
+// and for states of programs that kept the label's site alone.
+func (b *Bank) sharePairs() {
+	for h := range b.sites {
+		z := &b.sites[h]
+		for i, y := range b.winY {
+			var total float64
+			for k := range b.view.Latent {
+				if k != y {
+					total += z.s1[k*b.capacity+i]
+				}
+			}
+			own := y*b.capacity + i
+			for k := range b.view.Latent {
+				if at := k*b.capacity + i; k != y {
+					share := 1 / float64(len(b.view.Latent)-1)
+					if total > 0 {
+						share = z.s1[at] / total
+					}
+					z.p1[at], z.p2[at] = share*z.s1[own], share*z.s2[own]
+				}
+			}
+		}
 	}
 }
 

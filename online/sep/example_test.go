@@ -20,7 +20,7 @@ func ExampleNew() {
 	mb := sep.Minibatch{
 		X: x, Classes: []int{0, 0, 0, 0, 1, 1, 1, 1}, Weights: []float64{1, 1, 1, 1, 1, 1, 1, 1}, Latents: []int{0, 1}, Reach: math.Inf(1),
 	}
-	if err := b.Begin(x, len(x), 2); err != nil { // scaling, inducing inputs, kernel
+	if err := b.Begin(x, len(x), 2, false); err != nil { // scaling, inducing inputs, kernel
 		fmt.Println(err)
 		return
 	}

@@ -28,9 +28,14 @@ func (b *Bank) filter(n int) error {
 				st.A[k], st.V[k] = dense.Dot(g.Mean[k*m:(k+1)*m], x), dense.Dot(u, u)
 				st.T[k] = f.q[b.basis(k)][at] + st.V[k]
 			}
-			st.Update(y, 0, 1)
 			for k := range b.view.Latent {
-				z.s1[k*b.capacity+at], z.s2[k*b.capacity+at] = power*st.S1[k], power*st.S2[k]
+				st.LA[k], st.LV[k], st.LT[k] = st.A[y], st.V[y], st.T[y]
+			}
+			st.Update(y, true, 0, 1)
+			for k := range b.view.Latent {
+				j := k*b.capacity + at
+				z.s1[j], z.s2[j] = power*st.S1[k], power*st.S2[k]
+				z.p1[j], z.p2[j] = power*st.P1[k], power*st.P2[k]
 			}
 			if err := b.include(h, at); err != nil {
 				return err

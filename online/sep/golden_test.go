@@ -141,6 +141,8 @@ type stepReference struct {
 		WinY      []int         `json:"win_y"`
 		S1        [][]float64   `json:"win_s1"`
 		S2        [][]float64   `json:"win_s2"`
+		P1        [][]float64   `json:"win_p1"`
+		P2        [][]float64   `json:"win_p2"`
 		V         [][][]float64 `json:"V"`
 		Mean      [][]float64   `json:"m"`
 		LogZ      []float64     `json:"log_z_new"`
@@ -199,6 +201,7 @@ func loadStep(t *testing.T, ref *stepReference) (b *Bank, n int) {
 	}
 	ones := slices.Repeat([]float64{1}, max(len(in.WinY), len(in.Y)))
 	b.winX, b.winY, b.winW = append(b.winX, flat(in.WinX)...), append(b.winY, in.WinY...), append(b.winW, ones[:len(in.WinY)]...)
+	b.sharePairs() // the reference has merged sites and shares them out likewise
 	if err := b.Refresh(); err != nil {
 		t.Fatal(err)
 	}
@@ -237,10 +240,16 @@ func compareAbsorbed(t *testing.T, what string, b *Bank, a [][][]float64, absorb
 }
 
 func TestStepGolden(t *testing.T) {
-	for _, name := range []string{"step_from_prior.json", "step_from_state.json"} {
+	for _, name := range []string{"step_pairs_from_prior.json", "step_pairs_from_state.json"} {
 		t.Run(name, func(t *testing.T) {
 			var ref stepReference
-			reference(t, name, &ref)
+			data, err := os.ReadFile(filepath.Join("testdata", name)) // computed by step_pairs.py there
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(data, &ref); err != nil {
+				t.Fatal(err)
+			}
 			b, n := loadStep(t, &ref)
 			b.work.grad.trace = true
 			if err := b.sweeps(n); err != nil {
@@ -253,12 +262,19 @@ func TestStepGolden(t *testing.T) {
 				t.Errorf("window labels %v, want %v", b.winY, out.WinY)
 			}
 			for k := range ref.Input.C {
-				var s1, s2 []float64
-				for i := range out.S1 {
-					s1, s2 = append(s1, out.S1[i][k]), append(s2, out.S2[i][k])
+				for _, s := range []struct {
+					what string
+					got  []float64
+					want [][]float64
+				}{
+					{"s1", b.sites[0].s1, out.S1}, {"s2", b.sites[0].s2, out.S2}, {"p1", b.sites[0].p1, out.P1}, {"p2", b.sites[0].p2, out.P2},
+				} {
+					var want []float64
+					for i := range s.want {
+						want = append(want, s.want[i][k])
+					}
+					closeTo(t, s.what, s.got[k*b.capacity:][:len(want)], want, 1e-9)
 				}
-				closeTo(t, "s1", b.sites[0].s1[k*b.capacity:][:len(s1)], s1, 1e-9)
-				closeTo(t, "s2", b.sites[0].s2[k*b.capacity:][:len(s2)], s2, 1e-9)
 			}
 			closeTo(t, "r", b.work.grad.resp[:n], out.R, 1e-9)
 			closeTo(t, "objective", []float64{b.work.grad.objective}, []float64{out.Objective}, 1e-9)

@@ -19,9 +19,9 @@ func (b *Bank) Find(x []float64, k int) int {
 func (b *Bank) DropPoint(i int) {
 	n, d := len(b.winY), b.cfg.Features
 	for h := range b.sites {
-		for _, sites := range [][]float64{b.sites[h].s1, b.sites[h].s2} {
-			for at := i; at < len(sites); at += b.capacity {
-				row := sites[at : at+n-i]
+		for _, sites := range b.sites[h].window() {
+			for at := i; at < len(*sites); at += b.capacity {
+				row := (*sites)[at : at+n-i]
 				copy(row, row[1:])
 				row[len(row)-1] = 0
 			}
@@ -34,7 +34,8 @@ func (b *Bank) DropPoint(i int) {
 	b.winY, b.winW = slices.Delete(b.winY, i, i+1), slices.Delete(b.winW, i, i+1)
 }
 
-// DropLatent removes latent function at and the window points of its class. The
+// DropLatent removes latent function at, the window points of its class, and its
+// pair from the site of every other point's label. The
 // numbers of the latent functions after it decrease by one. Refresh follows it.
 func (b *Bank) DropLatent(at int) {
 	for i := len(b.winY) - 1; i >= 0; i-- {
@@ -53,7 +54,16 @@ func (b *Bank) DropLatent(at int) {
 	for h := range b.sites {
 		z, g := &b.sites[h], &b.view.Bank[h]
 		z.A, z.b = cut(z.A, m*m), cut(z.b, m)
-		z.s1, z.s2 = cut(z.s1, b.capacity), cut(z.s2, b.capacity)
+		for _, sites := range z.window() {
+			*sites = cut(*sites, b.capacity)
+		}
+		for i, y := range b.winY {
+			var s1, s2 float64
+			for pair := i; pair < len(z.p1); pair += b.capacity {
+				s1, s2 = s1+z.p1[pair], s2+z.p2[pair]
+			}
+			z.s1[y*b.capacity+i], z.s2[y*b.capacity+i] = s1, s2
+		}
 		g.U, g.Mean = cut(g.U, m*m), cut(g.Mean, m)
 	}
 	b.view.Latent = slices.Delete(b.view.Latent, at, at+1)

@@ -107,6 +107,33 @@ func quantile(sorted []float64, p float64) float64 {
 	return sorted[i]*(1-f) + sorted[i+1]*f
 }
 
+// ranks returns model.Scale.Ranks of the n raw rows in x, without missing values. A
+// quantile between two equal values is exactly that value, so that the values of a
+// feature that has few of them are found again.
+func ranks(x []float64, n, d int) []float64 {
+	all := make([]float64, 0, d*model.RankPoints)
+	col := make([]float64, 0, n)
+	for j := range d {
+		col = col[:0]
+		for i := range n {
+			if v := x[i*d+j]; v-v == 0 {
+				col = append(col, v)
+			}
+		}
+		if len(col) == 0 {
+			col = append(col, 0)
+		}
+		slices.Sort(col)
+		for i := range model.RankPoints {
+			at := float64(i) / (model.RankPoints - 1) * float64(len(col)-1)
+			low := int(at)
+			high := min(low+1, len(col)-1)
+			all = append(all, col[low]+(at-float64(low))*(col[high]-col[low]))
+		}
+	}
+	return all
+}
+
 // track lets the standardisation follow the n raw rows of x with a memory of
 // memory observations, after they were predicted and before they are learnt. sd0
 // are the standard deviations at the end of the warm-up, of which at least a tenth stays.

@@ -26,30 +26,70 @@ func Cavity(mean, v, s1, s2 float64) (a, vcav, e float64) {
 	return (mean - v*s2) / e, v / e, e
 }
 
-// Site is one observation's likelihood factor, approximated by one Gaussian
-// factor exp(−½·s1·f² + s2·f) in f = w·e_k for each class. Its slices hold C
-// values each.
-type Site struct {
-	A, V, T []float64 // input: cavity means and variances of w·e_k; T = q + V
-	G, H, D []float64 // ∂log Z/∂a, −∂²log Z/∂a², ∂log Z/∂t, before clipping
-	S1, S2  []float64 // output: the new site
-	R       float64   // output: probability that the label is right
-
-	p       []float64 // cavity probabilities, scratch
-	alpha   []float64 // +Inf at the label
-	beta, c []float64 // derivatives of log Φ(α)
-	grid    model.Grid
+// factors are the pairwise likelihood factors of one observation, with the part of
+// the work that both kinds of sites share. Its slices hold C values each.
+type factors struct {
+	A, V, T   []float64 // input: cavity means and variances of w·e_k without the observation; T = q + V
+	S1, S2    []float64 // output: the new site of each class
+	R         float64   // output: probability that the label is right
+	p         []float64 // cavity probabilities, scratch
+	alpha     []float64 // +Inf at the label
+	beta, cut []float64 // derivatives of log Φ(α)
+	grid      model.Grid
 }
 
-// Resize makes room for c classes.
-func (s *Site) Resize(c int) {
-	for _, f := range []*[]float64{&s.A, &s.V, &s.T, &s.G, &s.H, &s.D, &s.S1, &s.S2, &s.p, &s.alpha, &s.beta, &s.c} {
+// resize makes room for c classes, in more slices too.
+func (s *factors) resize(c int, more ...*[]float64) {
+	for _, f := range append(more, &s.A, &s.V, &s.T, &s.S1, &s.S2, &s.p, &s.alpha, &s.beta, &s.cut) {
 		if cap(*f) < c {
 			*f = make([]float64, c, c+c/4)
 		}
 		*f = (*f)[:c]
 	}
 }
+
+// judge sets R from the cavity probability py of the label, which is wrong with
+// probability eps.
+func (s *factors) judge(eps, py float64) {
+	s.R = 1
+	if eps > 0 {
+		right := (1 - eps) * py
+		s.R = right / (right + eps/float64(len(s.A)))
+	}
+}
+
+// LogZ returns log Z = Σ_{k≠y} log Φ(α_k) of the last update, without label noise.
+func (s *factors) LogZ() (sum float64) {
+	dense.LogPhi(s.beta, s.alpha)
+	for _, v := range s.beta {
+		sum += v
+	}
+	return sum
+}
+
+// Probability returns the probability of label y under the cavities without the
+// observation. For two classes it is Z itself.
+func (s *factors) Probability(y int) float64 {
+	s.Probs(s.p, s.A, s.T, model.Coarse)
+	return s.p[y]
+}
+
+// Probs stores the probability that each class has the largest latent value; see
+// model.Grid.
+func (s *factors) Probs(dst, mean, variance []float64, res model.Resolution) {
+	s.grid.Probs(dst, mean, variance, res)
+}
+
+// Site is one observation's likelihood factor, approximated by one Gaussian
+// factor exp(−½·s1·f² + s2·f) in f = w·e_k for each class. Its slices hold C
+// values each.
+type Site struct {
+	factors
+	G, H, D []float64 // ∂log Z/∂a, −∂²log Z/∂a², ∂log Z/∂t, before clipping
+}
+
+// Resize makes room for c classes.
+func (s *Site) Resize(c int) { s.resize(c, &s.G, &s.H, &s.D) }
 
 // Update computes the site of label y from the cavity in A, V and T.
 //
@@ -74,22 +114,19 @@ func (s *Site) Update(y int, eps, py float64) {
 		s.alpha[k] = (s.A[y] - s.A[k]) * math.Sqrt(s.D[k])
 	}
 	s.alpha[y] = math.Inf(1)
-	dense.Probit(s.beta, s.c, s.alpha)
+	dense.Probit(s.beta, s.cut, s.alpha)
 	var gy, hy, dy float64
 	for k := range c {
 		if k == y {
 			continue
 		}
 		inv := s.D[k]
-		g, h, d := s.beta[k]*math.Sqrt(inv), s.c[k]*inv, -0.5*s.beta[k]*s.alpha[k]*inv
+		g, h, d := s.beta[k]*math.Sqrt(inv), s.cut[k]*inv, -0.5*s.beta[k]*s.alpha[k]*inv
 		s.G[k], s.H[k], s.D[k] = -g, h, d
 		gy, hy, dy = gy+g, hy+h, dy+d
 	}
 	s.G[y], s.H[y], s.D[y] = gy, hy, dy
-	s.R = 1
-	if eps > 0 {
-		right := (1 - eps) * py
-		s.R = right / (right + eps/float64(c))
+	if s.judge(eps, py); eps > 0 {
 		for k := range c {
 			s.H[k] = s.R*s.H[k] - s.R*(1-s.R)*s.G[k]*s.G[k]
 			s.G[k] *= s.R
@@ -102,26 +139,4 @@ func (s *Site) Update(y int, eps, py float64) {
 		s.S1[k] = h / e
 		s.S2[k] = (s.G[k] + h*s.A[k]) / e
 	}
-}
-
-// LogZ returns log Z = Σ_{k≠y} log Φ(α_k) of the last update, without label noise.
-func (s *Site) LogZ() (sum float64) {
-	dense.LogPhi(s.beta, s.alpha)
-	for _, v := range s.beta {
-		sum += v
-	}
-	return sum
-}
-
-// Probability returns the cavity probability of label y. For two classes it is
-// Z itself.
-func (s *Site) Probability(y int) float64 {
-	s.Probs(s.p, s.A, s.T, model.Coarse)
-	return s.p[y]
-}
-
-// Probs stores the probability that each class has the largest latent value; see
-// model.Grid.
-func (s *Site) Probs(dst, mean, variance []float64, res model.Resolution) {
-	s.grid.Probs(dst, mean, variance, res)
 }

@@ -102,8 +102,10 @@ func (b *Bank) BeginPass(n int) error {
 	b.winX, b.winY, b.winW, b.filtered = b.winX[:0], b.winY[:0], b.winW[:0], 0
 	for h := range b.sites {
 		z := &b.sites[h]
-		for _, sites := range [][]float64{z.A, z.b, z.s1, z.s2} {
-			clear(sites)
+		clear(z.A)
+		clear(z.b)
+		for _, sites := range z.window() {
+			clear(*sites)
 		}
 	}
 	return b.refreshAll()

@@ -42,10 +42,11 @@ func (b *Bank) sweeps(n int) error {
 			s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
 			dense.WeightedGram(out, m, s1, 1, leaving, m, z.A[k*m*m:], m)
 			dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, z.b[k*m:(k+1)*m])
-			copy(s1, s1[out:old])
-			copy(s2, s2[out:old])
-			clear(s1[max(old-out, 0):])
-			clear(s2[max(old-out, 0):])
+			for _, sites := range z.window() {
+				row := (*sites)[k*b.capacity : (k+1)*b.capacity]
+				copy(row, row[out:old])
+				clear(row[max(old-out, 0):])
+			}
 		}
 		if gamma != 1 { // otherwise the totals have not changed
 			if err := b.refresh(h, out, total); err != nil {
@@ -109,6 +110,12 @@ func (b *Bank) sweep(h, s, n, points, from, to int) {
 			a, v, _ := Cavity(w.mean[at], w.variance[at], z.s1[at]/copies, z.s2[at]/copies)
 			st.A[k], st.V[k], st.T[k] = a, v, w.features.q[b.basis(k)][from+i]+v
 		}
+		label, qy := y*capacity+i, w.features.q[b.basis(y)][from+i]
+		for k := range classes {
+			at := k*capacity + i
+			a, v, _ := Cavity(w.mean[label], w.variance[label], z.p1[at]/copies, z.p2[at]/copies)
+			st.LA[k], st.LV[k], st.LT[k] = a, v, qy+v
+		}
 		robust, py := eps, 1.0
 		if first {
 			robust = 0
@@ -116,7 +123,7 @@ func (b *Bank) sweep(h, s, n, points, from, to int) {
 		if eps > 0 && (robust > 0 || fresh) {
 			py = st.Probability(y)
 		}
-		st.Update(y, robust, py)
+		st.Update(y, first, robust, py)
 		if fresh {
 			b.noteGradient(h, i, i-(keep-points), points, py)
 		}
@@ -128,6 +135,8 @@ func (b *Bank) sweep(h, s, n, points, from, to int) {
 			at := k*capacity + i
 			z.s1[at] += rho * (power*st.S1[k] - z.s1[at])
 			z.s2[at] += rho * (power*st.S2[k] - z.s2[at])
+			z.p1[at] += rho * (power*st.P1[k] - z.p1[at])
+			z.p2[at] += rho * (power*st.P2[k] - z.p2[at])
 		}
 	}
 	if last && b.view.Weights[h] > minWeight && b.cfg.LearningRate > 0 {
@@ -150,14 +159,27 @@ func (b *Bank) noteGradient(h, i, at, points int, py float64) {
 		c := float64(classes)
 		w.grad.eps += weight * power / float64(points) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
 	}
+	y := b.winY[i]
+	label := y*b.capacity + i
+	var g, coef, d float64 // of the label's class: sums over its pairs
 	for k := range classes {
+		if k == y {
+			continue
+		}
 		j := k*b.capacity + i
 		s1, s2 := z.s1[j]/copies, z.s2[j]/copies
 		e := max(1-s1*w.variance[j], MinCavity)
-		w.grad.g[k*size+at] = power * st.G[k]
-		w.grad.coef[k*size+at] = power * (st.G[k]*(s1*w.mean[j]-s2) + 2*st.D[k]) / e
+		w.grad.g[k*size+at] = -power * st.G[k]
+		w.grad.coef[k*size+at] = power * (2*st.D[k] - st.G[k]*(s1*w.mean[j]-s2)) / e
 		w.grad.ev[b.basis(k)].Q[at] += weight * power * st.D[k]
+		s1, s2 = z.p1[j]/copies, z.p2[j]/copies
+		e = max(1-s1*w.variance[label], MinCavity)
+		g += st.G[k]
+		coef += (2*st.D[k] + st.G[k]*(s1*w.mean[label]-s2)) / e
+		d += st.D[k]
 	}
+	w.grad.g[y*size+at], w.grad.coef[y*size+at] = power*g, power*coef
+	w.grad.ev[b.basis(y)].Q[at] += weight * power * d
 }
 
 // addFeatureGradient adds horizon h's part of the gradient with respect to the

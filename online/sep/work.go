@@ -13,7 +13,7 @@ type work struct {
 	bt, y          []float64 // M
 	theta0         []float64 // parameters before the gradient step
 	project        Projection
-	site           Site
+	site           PairSite
 }
 
 // features are those of the window points in each basis.

@@ -22,8 +22,8 @@ func (t *Trainer) fingerprint() []byte {
 	c, h := &t.cfg, sha256.New()
 	fmt.Fprintf(h, "%s {Inducing:%v Kernel:%v Horizons:%v Window:%v Batch:%+v Classes:%+v Warmup:%v Sweeps:%v Damping:%v LearningRate:%v Gradient:%v LabelNoise:%+v ",
 		c.Shape(), c.Inducing, c.Kernel, c.Horizons, c.Window, c.Batch, c.Classes, c.Warmup, c.Sweeps, c.Damping, c.LearningRate, c.Gradient, c.LabelNoise)
-	fmt.Fprintf(h, "Track:%v Temporal:%v ClassWeights:%+v Abstain:%+v Conformal:%+v Drift:%+v Clip:%v Seed:%v Passes:%v Features:%v} %+v %q %d\n",
-		c.Track, c.Temporal, c.ClassWeights, c.Abstain, c.Conformal, c.Drift, c.Clip, c.Seed, c.Passes, c.Features, t.how, t.names, t.n)
+	fmt.Fprintf(h, "Track:%v Temporal:%v ClassWeights:%+v Abstain:%+v Conformal:{Coverage:%v} Drift:%+v Clip:%v Seed:%v Passes:%v Features:%v} %+v %q %d\n",
+		c.Track, c.Temporal, c.ClassWeights, c.Abstain, c.Conformal.Coverage, c.Drift, c.Clip, c.Seed, c.Passes, c.Features, t.how, t.names, t.n)
 	var word [8]byte
 	for i := range t.n {
 		binary.LittleEndian.PutUint64(word[:], uint64(t.set.Class(i)))

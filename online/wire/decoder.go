@@ -173,6 +173,18 @@ func (d *Decoder) Float32(what string) float64 {
 	return float64(v)
 }
 
+// Fill32 reads len(dst) 32-bit values, whatever they are.
+func (d *Decoder) Fill32(dst []float32, what string) {
+	if len(d.rest)/4 < len(dst) {
+		d.Fail("truncated %s", what)
+		return
+	}
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(d.rest[4*i:]))
+	}
+	d.rest = d.rest[4*len(dst):]
+}
+
 // Fill reads len(dst) values, none of them NaN.
 func (d *Decoder) Fill(dst []float64, what string) {
 	if len(d.rest)/8 < len(dst) {

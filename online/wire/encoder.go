@@ -14,6 +14,9 @@ func (e *Encoder) Uint(v uint64) { e.Buf = binary.AppendUvarint(e.Buf, v) }
 // Int appends a count, v ≥ 0, as an unsigned varint.
 func (e *Encoder) Int(v int) { e.Uint(uint64(v)) }
 
+// Uint64 appends the 8 bytes of v.
+func (e *Encoder) Uint64(v uint64) { e.Buf = binary.LittleEndian.AppendUint64(e.Buf, v) }
+
 // Float appends the 8 bytes of v.
 func (e *Encoder) Float(v float64) {
 	e.Buf = binary.LittleEndian.AppendUint64(e.Buf, math.Float64bits(v))
@@ -22,6 +25,13 @@ func (e *Encoder) Float(v float64) {
 // Float32 appends the 4 bytes of v rounded to 32 bits.
 func (e *Encoder) Float32(v float64) {
 	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, math.Float32bits(float32(v)))
+}
+
+// Floats32 appends x without its length, which the reader has to know.
+func (e *Encoder) Floats32(x []float32) {
+	for _, v := range x {
+		e.Buf = binary.LittleEndian.AppendUint32(e.Buf, math.Float32bits(v))
+	}
 }
 
 // Bool appends 1 or 0.

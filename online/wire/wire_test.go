@@ -40,6 +40,8 @@ func TestRoundTrip(t *testing.T) {
 	e.String("é")
 	e.Floats([]float64{1, math.Inf(1)})
 	e.Ints([]int{0, 300})
+	e.Uint64(1 << 63)
+	e.Floats32([]float32{1.1, float32(math.Inf(1))})
 	d := NewDecoder(e.Buf, "", ErrState)
 	if v := d.Uint(); v != 1<<40 {
 		t.Errorf("uint %d", v)
@@ -68,6 +70,13 @@ func TestRoundTrip(t *testing.T) {
 	if x := d.Ints(2, 301, "ints"); !slices.Equal(x, []int{0, 300}) {
 		t.Errorf("ints %v", x)
 	}
+	if v := d.Uint64(); v != 1<<63 {
+		t.Errorf("64 bits %x", v)
+	}
+	x := make([]float32, 2)
+	if d.Fill32(x, "floats"); !slices.Equal(x, []float32{1.1, float32(math.Inf(1))}) {
+		t.Errorf("32-bit floats %v", x)
+	}
 	if err := d.End(); err != nil {
 		t.Error(err)
 	}
@@ -93,6 +102,7 @@ func TestDecoderErrors(t *testing.T) {
 		"not finite":     {slices.Repeat([]byte{255}, 8), func(d *Decoder) { d.Number("scores") }, "scores hold a number that is not finite"},
 		"NaN":            {slices.Repeat([]byte{255}, 8), func(d *Decoder) { d.Fill(make([]float64, 1), "scores") }, "scores holds NaN"},
 		"32 bits":        {slices.Repeat([]byte{255}, 4), func(d *Decoder) { d.Float32("scores") }, "scores holds a number that is not finite"},
+		"many 32 bits":   {make([]byte, 7), func(d *Decoder) { d.Fill32(make([]float32, 2), "weights") }, "truncated weights"},
 		"left over":      {[]byte{1, 2}, func(d *Decoder) { d.Byte() }, "1 bytes too many"},
 		"of a part":      {[]byte{1}, func(d *Decoder) { p := d.Part([]byte{2}, "section a: "); p.Bool(); d.Join(p) }, "section a: flag 2"},
 		"only the first": {[]byte{9}, func(d *Decoder) { d.Int(8, "class"); d.Fail("second") }, "class 9"},

@@ -59,7 +59,7 @@ var failpoints = []failpoint{
 // inTheLearner are failpoints that a learner reaches again with the same samples.
 var inTheLearner = []failpoint{
 	{"in a step", "online", `\tif err := (\w+)\.sweeps\(n\); err != nil`, "return err", "${1}.view.N == 32"},
-	{"over a sample", "online", `\tlast, ahead := l\.view\.Pool\.Last, `, "", "failpoint.Poisonous(ev.X[0])"},
+	{"over a sample", "online", `\tnovelty, weighs := l\.answer\(ev\)`, "", "failpoint.Poisonous(ev.X[0])"},
 }
 
 const (

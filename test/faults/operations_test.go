@@ -63,6 +63,7 @@ models:
     inducing: 5
     window: 10
     horizons: [inf, 100]
+    experts: {forest: off}
     classes: {names: ["0", "1", "2"]}
     batch: {max_size: 16, max_wait: 0s}
 store: {path: "%s", journal_flush: 5ms, checkpoint: {every: 0s, samples: 25}}

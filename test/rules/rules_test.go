@@ -24,7 +24,7 @@ import (
 var layers = [][]string{
 	{"model/dense", "model/dense/openblas", "online/wire", "stream/field", "configs"},
 	{"model"},
-	{"online/sep", "online/mixture", "online/score", "online/drift", "online/active"},
+	{"online/sep", "online/mixture", "online/forest", "online/score", "online/drift", "online/active"},
 	{"online/conformal"},
 	{"online"},
 	{"online/train", "persist", "stream/topic"},
@@ -38,6 +38,10 @@ var layers = [][]string{
 	{"internal/eval", "internal/replay", "internal/doctor", "internal/inspect", "internal/top", "internal/web", "internal/broker/brokertest"},
 	{"internal/daemon"},
 	{"internal/demo", "cmd/internal/cli"},
+	{"lab"},
+	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact"},
+	{"lab/fullep", "lab/binary"},
+	{"lab/compare"},
 	{"cmd/edge", "cmd/edge-lab"},
 }
 
@@ -68,6 +72,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sys":                      {""},
 	"golang.org/x/text":                     {"internal/dataset"},
 	"gonum.org/v1/gonum":                    {""},
+	"gonum.org/v1/gonum/optimize":           {"lab"},
 	"gonum.org/v1/plot":                     {"cmd/edge-lab"},
 }
 
@@ -105,6 +110,17 @@ func TestStoreAndStreamAreIndependent(t *testing.T) {
 			if below(p.name(), pair[0]) && slices.ContainsFunc(p.Imports, func(i string) bool { return below(i, pair[1]) }) {
 				t.Errorf("%s imports %s", p.name(), pair[1])
 			}
+		}
+	}
+}
+
+func TestLaboratoryIsNotOnTheDevice(t *testing.T) {
+	for _, p := range read(t, packages) {
+		if below(p.name(), "lab") || p.name() == "cmd/edge-lab" {
+			continue
+		}
+		if slices.ContainsFunc(p.Imports, func(i string) bool { return below(i, "edge/lab") }) {
+			t.Errorf("%s imports the laboratory, which is for cmd/edge-lab", p.name())
 		}
 	}
 }

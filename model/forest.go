@@ -1,0 +1,136 @@
+package model
+
+import (
+	"math"
+	"slices"
+)
+
+// Forest is an ensemble of random partitions of the raw features, whose leaf weights
+// are those of one logistic model,
+//
+//	P(y=k | x) ∝ exp(Bias_k + Σ_t Weights[t, leaf_t(x), k])
+//
+// It represents thresholds on single features and their interactions, for which a
+// stationary kernel would need an inducing point for each cell. A missing feature is
+// above every threshold.
+//
+// A nil Forest answers nothing. A Forest that a snapshot shares is not changed any more.
+type Forest struct {
+	Leaves  int       // of a tree, at most 256
+	Classes int       // C
+	Bias    []float32 // C
+	Weights []float32 // trees×Leaves×C
+	Used    []uint16  // leaves of each tree; its inner nodes are one fewer
+	Nodes   []Node    // trees×(Leaves−1); the first of a tree is its root, if it has an inner node
+}
+
+// Node is an inner node of a tree. A branch is the index of an inner node of the tree,
+// or ^leaf.
+type Node struct {
+	Threshold float32
+	Feature   uint16
+	Branch    [2]int16 // for a feature up to the threshold, and for one above it or missing
+}
+
+// NewForest returns a forest of trees of one leaf, with weights of 0.
+func NewForest(trees, leaves, classes int) *Forest {
+	return &Forest{
+		Leaves: leaves, Classes: classes, Bias: make([]float32, classes), Weights: make([]float32, trees*leaves*classes),
+		Used: slices.Repeat([]uint16{1}, trees), Nodes: make([]Node, trees*(leaves-1)),
+	}
+}
+
+// Clone returns a deep copy.
+func (f *Forest) Clone() *Forest {
+	c := *f
+	c.Bias, c.Weights, c.Used, c.Nodes = slices.Clone(f.Bias), slices.Clone(f.Weights), slices.Clone(f.Used), slices.Clone(f.Nodes)
+	return &c
+}
+
+var missing = float32(math.NaN())
+
+// RawTo stores raw features in dst as a forest compares them: as 32-bit numbers,
+// within their range, and NaN where one is missing.
+func RawTo(dst []float32, x []float64) {
+	for j, v := range x {
+		if dst[j] = missing; v-v == 0 {
+			dst[j] = float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
+		}
+	}
+}
+
+// Leaf returns the leaf of tree t in which x is, as RawTo stored it.
+func (f *Forest) Leaf(t int, x []float32) uint8 {
+	if f.Used[t] == 1 {
+		return 0
+	}
+	nodes, at := f.Nodes[t*(f.Leaves-1):(t+1)*(f.Leaves-1)], int16(0)
+	for at >= 0 {
+		n, side := &nodes[at], 0
+		if Above(x[n.Feature], n.Threshold) {
+			side = 1
+		}
+		at = n.Branch[side]
+	}
+	return uint8(^at)
+}
+
+// Above reports whether a feature is above a threshold, or missing.
+func Above(v, threshold float32) bool { return !(v <= threshold) }
+
+// Split makes two leaves of one of tree t, which has room for it, and returns the
+// second, which holds the samples above the threshold. Both have the weights of the
+// one, so that the answers stay as they are.
+func (f *Forest) Split(t int, leaf uint8, feature int, threshold float32) (second uint8) {
+	used := f.Used[t]
+	nodes := f.Nodes[t*(f.Leaves-1):][:used]
+	added := int16(used) - 1
+	for i := range added {
+		for side, branch := range nodes[i].Branch {
+			if branch == ^int16(leaf) {
+				nodes[i].Branch[side] = added
+			}
+		}
+	}
+	second = uint8(used)
+	nodes[added] = Node{Threshold: threshold, Feature: uint16(feature), Branch: [2]int16{^int16(leaf), ^int16(second)}}
+	copy(f.LeafWeights(t, second), f.LeafWeights(t, leaf))
+	f.Used[t]++
+	return second
+}
+
+// LeafWeights returns the weights of a leaf, C.
+func (f *Forest) LeafWeights(t int, leaf uint8) []float32 {
+	at := (t*f.Leaves + int(leaf)) * f.Classes
+	return f.Weights[at : at+f.Classes]
+}
+
+// LogsTo stores log P(y=k | x) in dst, C.
+//
+//	x  D features, as RawTo stored them
+//
+// Cost O(trees·(log Leaves + C)).
+func (f *Forest) LogsTo(dst []float64, x []float32) {
+	for k, v := range f.Bias {
+		dst[k] = float64(v)
+	}
+	for t := range f.Used {
+		for k, v := range f.LeafWeights(t, f.Leaf(t, x)) {
+			dst[k] += float64(v)
+		}
+	}
+	logSoftmax(dst)
+}
+
+// LeafLogsTo is LogsTo for a sample that is in leaves, one a tree.
+func (f *Forest) LeafLogsTo(dst []float64, leaves []uint8) {
+	for k, v := range f.Bias {
+		dst[k] = float64(v)
+	}
+	for t, leaf := range leaves {
+		for k, v := range f.LeafWeights(t, leaf) {
+			dst[k] += float64(v)
+		}
+	}
+	logSoftmax(dst)
+}

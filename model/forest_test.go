@@ -1,0 +1,169 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// bound is one side of a threshold.
+type bound struct {
+	feature   int
+	threshold float32
+	above     bool
+}
+
+// randomForest has trees of every number of leaves, and random weights. Leaf l of tree t
+// has the bounds boxes[t][l].
+func randomForest(rng *rand.Rand, trees, leaves, classes, d int) (f *Forest, boxes [][][]bound) {
+	f = NewForest(trees, leaves, classes)
+	for i := range f.Weights {
+		f.Weights[i] = float32(rng.NormFloat64())
+	}
+	for k := range f.Bias {
+		f.Bias[k] = float32(rng.NormFloat64())
+	}
+	for t := range trees {
+		box := [][]bound{nil}
+		for len(box) < 1+t%leaves {
+			leaf, feature, threshold := rng.IntN(len(box)), rng.IntN(d), float32(rng.NormFloat64())
+			if second := f.Split(t, uint8(leaf), feature, threshold); int(second) != len(box) {
+				panic("the leaves are not numbered in order")
+			}
+			side := func(above bool) []bound { return append(slices.Clone(box[leaf]), bound{feature, threshold, above}) }
+			box = append(box, side(true))
+			box[leaf] = side(false)
+		}
+		boxes = append(boxes, box)
+	}
+	return f, boxes
+}
+
+// holds reports whether a sample is within bounds; a missing feature is above all
+// thresholds.
+func holds(bounds []bound, x []float64) bool {
+	for _, b := range bounds {
+		if (math.IsNaN(x[b.feature]) || x[b.feature] > float64(b.threshold)) != b.above {
+			return false
+		}
+	}
+	return true
+}
+
+// randomInput has missing features, and some that 32 bits cannot hold.
+func randomInput(rng *rand.Rand, d int) []float64 {
+	x := make([]float64, d)
+	for j := range x {
+		switch x[j] = float64(float32(rng.NormFloat64())); rng.IntN(12) {
+		case 0:
+			x[j] = math.NaN()
+		case 1:
+			x[j] *= 1e90
+		}
+	}
+	return x
+}
+
+// Logarithms of probabilities against the sum over all leaves that hold the sample.
+func TestForestLogs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	const d, classes = 3, 4
+	f, boxes := randomForest(rng, 30, 9, classes, d)
+	raw, got := make([]float32, d), make([]float64, classes)
+	for range 500 {
+		x := randomInput(rng, d)
+		want := make([]float64, classes)
+		for k, v := range f.Bias {
+			want[k] = float64(v)
+		}
+		var leaves []uint8
+		for tree, box := range boxes {
+			for leaf, bounds := range box {
+				if !holds(bounds, x) {
+					continue
+				}
+				leaves = append(leaves, uint8(leaf))
+				for k := range want {
+					want[k] += float64(f.Weights[(tree*f.Leaves+leaf)*classes+k])
+				}
+			}
+		}
+		if len(leaves) != len(boxes) {
+			t.Fatalf("%v is in %d leaves of %d trees", x, len(leaves), len(boxes))
+		}
+		var sum float64
+		for _, a := range want {
+			sum += math.Exp(a)
+		}
+		for k := range want {
+			want[k] -= math.Log(sum)
+		}
+		RawTo(raw, x)
+		f.LogsTo(got, raw)
+		closeTo(t, "log probability", got, want, 1e-12)
+		f.LeafLogsTo(got, leaves)
+		closeTo(t, "log probability by leaves", got, want, 1e-12)
+	}
+}
+
+// A split gives freedom, and changes no answer.
+func TestForestSplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	f, _ := randomForest(rng, 10, 12, 3, 2)
+	raw, before, after := make([]float32, 2), make([]float64, 3), make([]float64, 3)
+	for range 100 {
+		RawTo(raw, randomInput(rng, 2))
+		f.LogsTo(before, raw)
+		g := f.Clone()
+		for tree, used := range f.Used {
+			g.Split(tree, uint8(rng.IntN(int(used))), rng.IntN(2), float32(rng.NormFloat64()))
+		}
+		g.LogsTo(after, raw)
+		closeTo(t, "answer after a split", after, before, 0)
+		f.LogsTo(after, raw)
+		closeTo(t, "answer of the original", after, before, 0)
+	}
+}
+
+// The forest is an expert behind the regression, in both blends.
+func TestStackForest(t *testing.T) {
+	p, ws := stacked()
+	rng := rand.New(rand.NewPCG(3, 3))
+	p.Scale.Mu = make([]float64, 2)
+	f, _ := randomForest(rng, 8, 4, 3, 2)
+	f.Bias[1] = -40 // below the floor
+	p.Pool.Stack.Forest, ws.raw = f, []float32{9, 9, 0.3, -0.2}
+	s := &p.Pool.Stack
+	s.Ordered.Exponents = slices.Insert(s.Ordered.Exponents, 3, 0.35)
+	s.Plain.Exponents = append(s.Plain.Exponents, 0.45)
+	dst := []float64{0.5, 0.3, 0.2}
+	p.pool(dst, 1, &ws.forecast)
+	p.stack(dst, ws)
+	logs := make([]float64, 3)
+	f.LogsTo(logs, ws.raw[2:])
+	logs[1] = math.Log(floorExpert)
+	for name, c := range map[string]struct {
+		out       BlendOutput
+		exponents []float64
+	}{"ordered": {ws.Ordered(), s.Ordered.Exponents}, "plain": {ws.Plain(p), s.Plain.Exponents}} {
+		closeTo(t, name+": logarithms of the forest", c.out.Experts[9:12], logs, 1e-12)
+		want := make([]float64, 3)
+		for j, exponent := range c.exponents {
+			for k := range want {
+				want[k] += exponent * c.out.Experts[3*j+k]
+			}
+		}
+		softmax(want)
+		closeTo(t, name+": answer", c.out.Answer, want, 1e-12)
+	}
+}
+
+// A prediction of the forest does not allocate.
+func TestForestAllocations(t *testing.T) {
+	f, _ := randomForest(rand.New(rand.NewPCG(4, 4)), 20, 16, 3, 2)
+	x, raw, logs := []float64{0.3, -0.1}, make([]float32, 2), make([]float64, 3)
+	if n := testing.AllocsPerRun(100, func() { RawTo(raw, x); f.LogsTo(logs, raw) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,88 @@
+package model
+
+import (
+	"math"
+	"slices"
+)
+
+// Scale standardises raw features:
+//
+//	z = clip((x−Mu)/Sd, ±Clip),     x ← z, or with Ranks  x ← z/2 + √12·(F(x)−1/2)/2
+//
+// F is the empirical distribution function of the observations from which the model
+// was built, and √12·(F−1/2) has variance 1 as z has. The ranks spread values that z
+// keeps close together, such as those of a skewed feature; z keeps the order of values
+// beyond all observations.
+type Scale struct {
+	Mu, Sd []float64 // D, in the units of each feature
+	Clip   float64   // in standard deviations; 0: DefaultClip
+	Ranks  []float64 // D×RankPoints quantiles of each feature at equal distances from 0 to 1, in its unit; nil: without ranks
+}
+
+// RankPoints is the number of quantiles of a feature in Scale.Ranks.
+const RankPoints = 33
+
+// Missing stands for an unknown feature, once it is standardised. A raw feature that
+// is missing is NaN, or Missing in a state.
+var Missing = math.Inf(1)
+
+const (
+	// DefaultClip bounds a standardised feature, in standard deviations.
+	DefaultClip = 8
+	// MaxFeature bounds the magnitude of a raw feature: larger ones are replaced by
+	// it, so that no square of a finite feature overflows.
+	MaxFeature = 1e100
+)
+
+// Limit is the bound of a standardised feature.
+func (s *Scale) Limit() float64 {
+	if s.Clip == 0 {
+		return DefaultClip
+	}
+	return s.Clip
+}
+
+// To stores the standardised x in dst, with Missing for a missing feature, and
+// returns the number of features that were clipped.
+func (s *Scale) To(dst, x []float64) (clipped int) {
+	limit := s.Limit()
+	for j, v := range x {
+		if v-v != 0 {
+			dst[j] = Missing
+			continue
+		}
+		v = min(max(v, -MaxFeature), MaxFeature)
+		z := min(max((v-s.Mu[j])/s.Sd[j], -limit), limit)
+		if z == limit || z == -limit {
+			clipped++
+		}
+		if s.Ranks != nil {
+			z = z/2 + math.Sqrt(12)/2*(rank(s.Ranks[j*RankPoints:(j+1)*RankPoints], v)-0.5)
+		}
+		dst[j] = z
+	}
+	return clipped
+}
+
+// rank returns the distribution function at v of a feature with these quantiles, by
+// linear interpolation: 0 below all of them, 1 above. A value that several quantiles
+// share has half of its own frequency counted as below it.
+func rank(quantiles []float64, v float64) float64 {
+	steps := float64(len(quantiles) - 1)
+	from, found := slices.BinarySearch(quantiles, v)
+	if found {
+		to := from
+		for to+1 < len(quantiles) && quantiles[to+1] == v {
+			to++
+		}
+		return float64(from+to) / 2 / steps
+	}
+	if from == 0 {
+		return 0
+	}
+	if from == len(quantiles) {
+		return 1
+	}
+	low, high := quantiles[from-1], quantiles[from]
+	return (float64(from-1) + (v-low)/(high-low)) / steps
+}

@@ -1,0 +1,68 @@
+package forest
+
+import "edge/model"
+
+// ring holds the latest labelled samples. A sample keeps its slot until it is the
+// oldest of a full ring.
+type ring struct {
+	d, n, next int       // features; samples; slot of the next one
+	x          []float32 // W×D  as model.RawTo stores them
+	label      []uint8   // W  classes
+	weight     []float32 // W
+}
+
+func newRing(stored, features int) ring {
+	return ring{d: features, x: make([]float32, stored*features), label: make([]uint8, stored), weight: make([]float32, stored)}
+}
+
+// row returns the features of a sample.
+func (r *ring) row(slot int) []float32 { return r.x[slot*r.d : (slot+1)*r.d] }
+
+// put stores a sample in place of the oldest of a full ring, and returns its slot.
+func (r *ring) put(x []float64, label int, weight float64) int {
+	slot := r.next
+	model.RawTo(r.row(slot), x)
+	r.label[slot], r.weight[slot] = uint8(label), float32(weight)
+	r.next = (slot + 1) % len(r.label)
+	r.n = max(r.n, slot+1)
+	return slot
+}
+
+// retain keeps the samples for which keep reports true, the oldest in the first slot.
+func (r *ring) retain(keep func(slot int) bool) {
+	kept := newRing(len(r.label), r.d)
+	for i := range r.n {
+		slot := i
+		if r.n == len(r.label) {
+			slot = (r.next + i) % r.n
+		}
+		if keep(slot) {
+			copy(kept.row(kept.next), r.row(slot))
+			kept.label[kept.next], kept.weight[kept.next] = r.label[slot], r.weight[slot]
+			kept.n++
+			kept.next = kept.n % len(kept.label)
+		}
+	}
+	*r = kept
+}
+
+// find returns the latest sample with those features and class, −1 if there is none.
+func (r *ring) find(x []float32, label int) int {
+	for i := range r.n {
+		slot := (r.next - 1 - i + len(r.label)) % len(r.label)
+		if int(r.label[slot]) == label && same(r.row(slot), x) {
+			return slot
+		}
+	}
+	return -1
+}
+
+// same reports whether features are equal, missing ones included.
+func same(a, b []float32) bool {
+	for j, v := range a {
+		if v != b[j] && (v == v || b[j] == b[j]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,193 @@
+package forest
+
+import (
+	"bytes"
+	"math"
+
+	"edge/model"
+)
+
+const (
+	minSplit = 12           // stored samples of a leaf that is split
+	retry    = minSplit / 2 // samples after which a leaf that could not be split is tried again
+	inherits = 0.25         // part of the squares of a leaf that its children begin with
+	noClass  = -1           // of a leaf without samples
+	mixed    = -2           // of a leaf with samples of several classes
+)
+
+// growth is the progress of a leaf towards its split.
+type growth struct {
+	wait  uint8 // samples until it may be split
+	class int16 // of its samples; noClass or mixed
+}
+
+// note adds a sample of a class.
+func (g *growth) note(class int) {
+	switch g.class {
+	case noClass:
+		g.class = int16(class)
+	case int16(class):
+	default:
+		g.class = mixed
+	}
+}
+
+// visit notes a sample of a class in a leaf, and splits the leaf if that is due: it
+// has samples of several classes, and the tree has room.
+func (l *Learner) visit(t int, leaf uint8, class int) {
+	g := &l.growth[t*l.cfg.Leaves+int(leaf)]
+	if g.wait > 0 {
+		g.wait--
+	}
+	g.note(class)
+	if g.wait == 0 && g.class == mixed && int(l.forest.Used[t]) < l.cfg.Leaves {
+		l.try(t, leaf)
+	}
+}
+
+// try splits a leaf by its stored samples, if they are enough and of several classes
+// and a feature separates them. Both children begin with the leaf's weights, so that the
+// answers stay as they are, and with a part of its squares, so that they soon differ:
+// what the leaf has learnt says less about each of them.
+func (l *Learner) try(t int, leaf uint8) {
+	g, s, f := &l.growth[t*l.cfg.Leaves+int(leaf)], &l.split, l.forest
+	places := l.places[t*l.cfg.Stored:][:l.ring.n]
+	s.collect(places, leaf)
+	if !s.choose(&l.ring, &l.random) {
+		*g = growthOf(s.slots, &l.ring)
+		g.wait = retry
+		return
+	}
+	other := f.Split(t, leaf, s.feature, s.threshold)
+	from, to := (t*f.Leaves+int(leaf))*f.Classes, (t*f.Leaves+int(other))*f.Classes
+	for k := range f.Classes {
+		l.squares[from+k] *= inherits
+		l.squares[to+k] = l.squares[from+k]
+	}
+	left := s.slots[:0]
+	right := s.right[:0]
+	for _, slot := range s.slots {
+		if model.Above(l.ring.row(int(slot))[s.feature], s.threshold) {
+			places[slot] = other
+			right = append(right, slot)
+		} else {
+			left = append(left, slot)
+		}
+	}
+	*g = growthOf(left, &l.ring)
+	l.growth[t*l.cfg.Leaves+int(other)] = growthOf(right, &l.ring)
+}
+
+// growthOf is the growth of a leaf with these stored samples.
+func growthOf(slots []uint16, r *ring) growth {
+	g := growth{wait: uint8(max(minSplit-len(slots), 0)), class: noClass}
+	for _, slot := range slots {
+		g.note(int(r.label[slot]))
+	}
+	return g
+}
+
+// splitter draws the split of a leaf.
+type splitter struct {
+	slots, right []uint16 // of the samples in the leaf; of those of its second child
+	feature      int      // drawn
+	threshold    float32
+
+	candidates int       // K, features among which the split is chosen
+	order      []uint16  // D  features, shuffled as far as they were drawn
+	sides      []float64 // 2×C  weight of each class on both sides
+}
+
+// newSplitter returns a splitter with memory for all samples in one leaf. Of D
+// features it draws a third, or √D where that is more.
+func newSplitter(cfg Config) splitter {
+	d := cfg.Features
+	return splitter{
+		slots: make([]uint16, 0, cfg.Stored), right: make([]uint16, 0, cfg.Stored),
+		candidates: max(d/3, int(math.Round(math.Sqrt(float64(d))))), order: make([]uint16, d),
+	}
+}
+
+// collect finds the samples in a leaf.
+func (s *splitter) collect(places []uint8, leaf uint8) {
+	s.slots = s.slots[:0]
+	for from := 0; ; {
+		i := bytes.IndexByte(places[from:], leaf)
+		if i < 0 {
+			return
+		}
+		s.slots = append(s.slots, uint16(from+i))
+		from += i + 1
+	}
+}
+
+// choose draws K features that are not constant in the leaf, and for each a threshold
+// between its extremes, and keeps the candidate with the least entropy of the labels,
+// whatever it gains: a first threshold gains nothing where two features decide together.
+// It reports whether there is one.
+func (s *splitter) choose(r *ring, random *random) bool {
+	if len(s.slots) < minSplit || growthOf(s.slots, r).class != mixed {
+		return false
+	}
+	for j := range s.order {
+		s.order[j] = uint16(j)
+	}
+	best := math.Inf(1)
+	for i, left := 0, s.candidates; i < len(s.order) && left > 0; i++ {
+		j := i + random.below(len(s.order)-i)
+		s.order[i], s.order[j] = s.order[j], s.order[i]
+		feature := int(s.order[i])
+		lo, hi := s.extremes(r, feature)
+		if !(lo < hi) {
+			continue
+		}
+		left--
+		threshold := min(float32(float64(lo)+random.fraction()*(float64(hi)-float64(lo))), math.Nextafter32(hi, lo))
+		if e := s.entropy(r, feature, threshold); e < best {
+			best, s.feature, s.threshold = e, feature, threshold
+		}
+	}
+	return !math.IsInf(best, 1)
+}
+
+// extremes returns the least and the largest known value of a feature.
+func (s *splitter) extremes(r *ring, feature int) (lo, hi float32) {
+	lo, hi = float32(math.Inf(1)), float32(math.Inf(-1))
+	for _, slot := range s.slots {
+		v := r.x[int(slot)*r.d+feature]
+		if v < lo { // false for a missing one
+			lo = v
+		}
+		if v > hi {
+			hi = v
+		}
+	}
+	return lo, hi
+}
+
+// entropy returns the entropy of the labels on both sides of a threshold, in nats times
+// the weight of the samples,
+//
+//	Σ_sides (n log n − Σ_k n_k log n_k)
+func (s *splitter) entropy(r *ring, feature int, threshold float32) (sum float64) {
+	clear(s.sides)
+	c := len(s.sides) / 2
+	for _, slot := range s.slots {
+		at := int(r.label[slot])
+		if model.Above(r.x[int(slot)*r.d+feature], threshold) {
+			at += c
+		}
+		s.sides[at] += float64(r.weight[slot])
+	}
+	for side := range 2 {
+		var n float64
+		for _, v := range s.sides[side*c : (side+1)*c] {
+			if v > 0 {
+				n += v
+				sum -= v * math.Log(v)
+			}
+		}
+		sum += n * math.Log(n)
+	}
+	return sum
+}

@@ -1,0 +1,47 @@
+package forest
+
+import "math"
+
+const (
+	rate   = 0.1
+	memory = 5000 // labels of a leaf
+	tiny   = 0.01
+	least  = 1e-6 // of a gradient: no step is taken for a smaller one
+)
+
+// step moves the weights of a sample's leaves, and the bias, down the gradient of
+// −weight·log P(label | x) in the logits,
+//
+//	m_k = weight·(P(k | x) − [k is the label])
+//	s ← (1 − 1/memory)·s + m_k²,     w ← w − rate·m_k/(√s + tiny)
+//
+// A class with |m_k| < least keeps its w and s: most of many classes, of which the
+// squares would underflow.
+func (l *Learner) step(leaves []uint8, label int, weight float64) {
+	f := l.forest
+	f.LeafLogsTo(l.logs, leaves)
+	for k, logp := range l.logs {
+		miss := math.Exp(logp)
+		if k == label {
+			miss--
+		}
+		l.miss[k] = float32(weight * miss)
+	}
+	descend(f.Bias, l.biasSquares, l.miss)
+	for t, leaf := range leaves {
+		at := (t*f.Leaves + int(leaf)) * f.Classes
+		descend(f.Weights[at:at+f.Classes], l.squares[at:at+f.Classes], l.miss)
+	}
+}
+
+// descend takes the step of one row of weights.
+func descend(w, squares, miss []float32) {
+	for k, m := range miss {
+		if m < least && m > -least {
+			continue
+		}
+		s := (1-1./memory)*squares[k] + m*m
+		squares[k] = s
+		w[k] -= rate * m / (float32(math.Sqrt(float64(s))) + tiny)
+	}
+}

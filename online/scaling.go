@@ -1,0 +1,81 @@
+package online
+
+import (
+	"math"
+
+	"edge/model"
+)
+
+const (
+	// rankMargin is the evidence in nats by which the scaling with ranks has to be
+	// better than the one without. Streams that gain by ranks show 7 nats and more.
+	rankMargin = 5
+	// evidencePiece is the number of observations that are predicted before they are
+	// learnt, at most: large minibatches would leave few predictions by a model that
+	// has learnt something.
+	evidencePiece = 16
+	// minEvidence bounds a probability before its logarithm.
+	minEvidence = 1e-12
+)
+
+// preferRanks reports whether the model that is built from the warm-up buffer scales
+// its features with ranks (see model.Scale). The last build, whose scaling stays,
+// tries both scalings and takes the one under which the buffer had been predicted
+// better, observation by observation. Earlier builds go without, and so does a
+// scaling that follows the stream: its ranks would stand still.
+//
+// The bank then holds the model of the last trial; beginModel replaces it. A scaling
+// under which the model cannot be built or learnt is not taken.
+func (l *Learner) preferRanks() bool {
+	if l.warmup.len() < l.cfg.warmup() || l.cfg.Track > 0 {
+		return false
+	}
+	counts := l.bank.Counts // without the steps of the trials
+	defer func() { l.bank.Counts = counts }()
+	plain, err := l.evidence(false)
+	if err != nil {
+		return false
+	}
+	ranked, err := l.evidence(true)
+	return err == nil && ranked > plain+rankMargin
+}
+
+// evidence returns the prequential log evidence of the warm-up buffer, in nats, under
+// one of the scalings: a new model predicts each piece of it by the mixture of its
+// horizons, and then learns it. The order of the labels and the blends have no part.
+//
+//	Σ_i weight_i · log Σ_h π_h·p_h(y_i | x_i)
+func (l *Learner) evidence(ranked bool) (sum float64, err error) {
+	defer Recover(&err)
+	if err := l.beginModel(ranked); err != nil {
+		return 0, err
+	}
+	w, size := &l.warmup, min(evidencePiece, l.cfg.Batch.MaxSize)
+	var ws model.Workspace
+	x := make([]float64, 0, size*w.d)
+	for i := 0; i < w.len(); i += size {
+		if l.progress != nil {
+			l.progress()
+		}
+		end := min(i+size, w.len())
+		x = append(x[:0], w.x[i*w.d:end*w.d]...)
+		for j, v := range x {
+			if v == model.Missing {
+				x[j] = math.NaN()
+			}
+		}
+		mixture := *l.view
+		mixture.Pool = model.Pool{}
+		if err := mixture.Load(x, end-i, &ws); err != nil {
+			return 0, err
+		}
+		for j := i; j < end; j++ {
+			l.probs, _ = mixture.AnswerTo(l.probs, j-i, 0, &ws)
+			sum += w.w[j] * math.Log(max(l.probs[w.y[j]], minEvidence))
+		}
+		if err := l.learn(w.x[i*w.d:end*w.d], w.y[i:end], w.w[i:end], false); err != nil {
+			return 0, err
+		}
+	}
+	return sum, nil
+}
