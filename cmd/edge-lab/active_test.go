@@ -52,7 +52,7 @@ func TestEvalQueryForEverything(t *testing.T) {
 		"models: {m: {streams: [s], inducing: 8, temporal: off, batch: {max_size: 1}, classes: {names: [class0, class1, class2]}}}\n")
 	one := evalJSON(t, path, "-c", config)[0]
 	all := evalJSON(t, path, "-c", config, "--query", "bald", "--budget", "1")[0]
-	if all.Asked.Labels != 120 || all.Error != one.Error || math.Abs(all.NLL-one.NLL) > 1e-12 {
+	if all.Asked.Labels != 120 || all.Error != one.Error || math.Abs(all.NLL-one.NLL) > 1e-7 { // what was said is kept in 32 bits
 		t.Errorf("%g labels, error %g, log loss %g; without asking %g, %g", all.Asked.Labels, all.Error, all.NLL, one.Error, one.NLL)
 	}
 }

@@ -6,8 +6,11 @@
 //	       figures
 //	train  offline training with principal components or shifted images, figures
 //	paper  the batch experiments of the paper behind the model
+//	compare  the methods of the literature on the same splits
 //	plot   figures of the reports that edge prints as JSON
 //	cost   the figure of the cost of a step and a prediction, from benchmarks
+//	generate  artificial streams whose best prediction is known
+//	rows   the rows of a file in the order of eval, for other learners
 //
 // Read main.go, then one file for each command.
 package main

@@ -15,7 +15,6 @@ import (
 
 // drawCurves draws two figures side by side into an SVG file.
 func drawCurves(path, leftTitle, rightTitle, xLabel string, curves []scoreCurve) error {
-	const width, height = 11 * vg.Inch, 4.5 * vg.Inch
 	left, err := curvePlot(leftTitle, xLabel, curves, func(c *scoreCurve) []float64 { return c.left })
 	if err != nil {
 		return err
@@ -24,6 +23,12 @@ func drawCurves(path, leftTitle, rightTitle, xLabel string, curves []scoreCurve)
 	if err != nil {
 		return err
 	}
+	return drawPair(path, left, right)
+}
+
+// drawPair draws two figures side by side into an SVG file.
+func drawPair(path string, left, right *plot.Plot) error {
+	const width, height = 11 * vg.Inch, 4.5 * vg.Inch
 	canvas := vgsvg.New(width, height)
 	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Millimeter * 8, PadTop: vg.Millimeter * 2, PadRight: vg.Millimeter * 4}
 	plots := [][]*plot.Plot{{left, right}}

@@ -33,7 +33,10 @@ func newEvalCommand() *cobra.Command {
 		Long: `eval gives the rows of CSV files (gzip'd or not, with a header line) to a new
 model, one after the other, and judges each row before its label is learnt. A
 daemon that received the same rows with the same configuration (minibatches
-closed by count: batch.max_wait 0) has the same scores and the same digest.
+closed by count: batch.max_wait 0) has the same scores and the same digest. With
+--batch N the labels of N rows come together, after the last of them, as for
+learners that learn after every N rows; --labels at-once gives each before the
+next row.
 
 Without -c the model has the default configuration, the features are the file's
 columns and the classes its labels. With -c the configuration is that of a model
@@ -95,6 +98,10 @@ func (e *labEvaluation) addModel(cmd *cobra.Command) {
 	f.IntVar(&e.Batch, "batch", 0, "minibatches of `N` samples (default as configured: 16)")
 	f.IntVar(&e.Inducing, "inducing", 0, "`M` inducing points and a window of 2·M (default as configured: 50)")
 	f.StringVar(&e.Kernel, "kernel", "", "shared or per-class (default as configured: shared)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Temporal), Name: "USE"}, "temporal", "use of the order of the labels: off, auto or on (default as configured: auto)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Experts.Forest), Name: "SIZE"}, "forest", "the forest among the experts: on, small or off (default as configured: on)")
+	f.Var(cli.TextFlag{Text: (*string)(&e.Mixing.Experts.Regression), Name: "SWITCH"}, "regression", "the regression among the experts: on or off (default as configured: on)")
+	f.BoolVar(&e.Alone, "alone", false, "the Gaussian process answers alone: no experts, and --temporal off")
 	f.Float64Var(&e.Noise, "label-noise", -1, "`PROBABILITY` of a wrong label to start with; 0: every label is right (default as configured: 0.01)")
 	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
 	f.Float64Var(&e.Abstain.NoveltyAbove, "abstain-novelty", -1, "abstain where the novelty is above this `FRACTION` (default as configured: never)")
@@ -130,6 +137,7 @@ func (e *labEvaluation) addPolicy(cmd *cobra.Command) {
 	f.IntVar(&e.Splits.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
 	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split, which others follow, and of --label-fraction and --missing")
 	f.Float64Var(&e.Splits.Flips, "flip-labels", 0, "replace this `FRACTION` of the learnt labels by random classes, with --mode holdout or cv; the true classes judge, by probabilities without the learnt label noise")
+	f.StringVar(&e.Labels, "labels", "", "`WHEN` labels come: at-once (before the next row) or per-batch (after each minibatch); default at-once, with --batch per-batch")
 	f.IntVar(&e.Arrival.Delay, "delay", 0, "labels come `N` rows after their row; every prediction is judged, even if its label never comes")
 	f.Float64Var(&e.Arrival.Fraction, "label-fraction", 1, "`FRACTION` of the labels that come, drawn by --seed")
 	f.Float64Var(&e.Arrival.Missing, "missing", 0, "each feature of a row is missing with this `PROBABILITY`")

@@ -43,7 +43,7 @@ func TestEvalUndeclaredClasses(t *testing.T) {
 	if len(open.Classes) != 3 || open.Samples != uint64(rows) || confirmed.Samples != uint64(rows) {
 		t.Errorf("%d classes, %d and %d samples", len(open.Classes), open.Samples, confirmed.Samples)
 	}
-	if !(declared.NLL < open.NLL && open.NLL < confirmed.NLL) {
+	if !(declared.NLL < min(open.NLL, confirmed.NLL)) {
 		t.Errorf("log loss %g declared, %g undeclared, %g to be confirmed", declared.NLL, open.NLL, confirmed.NLL)
 	}
 	if code, _, _ := edge(t, "eval", path, "--confirm", "-1"); code != exit.Config {

@@ -37,6 +37,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 		Example:       "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab paper data",
 	}
-	root.AddCommand(newEvalCommand(), newTrainCommand(), newPaperCommand(), newPlotCommand(), newCostCommand())
+	root.AddCommand(newEvalCommand(), newTrainCommand(), newPaperCommand(), newCompareCommand(), newPlotCommand(), newCostCommand(),
+		newGenerateCommand(), newRowsCommand())
 	return root
 }

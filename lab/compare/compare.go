@@ -1,0 +1,184 @@
+// Package compare runs the methods of the laboratory on the same splits of a data set, from
+// the same inducing points and kernel, with the same number of updates.
+//
+//	methods.go  the methods by name
+//	compare.go  Config, Run: one method on one split
+//	journal.go  Journal: the runs that are done, so that a comparison continues
+//	table.go    Cell: the mean over the splits; tables
+//
+// A comparison of methods from different starts says nothing: Split and Start of a number
+// are the same for all of them.
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"edge/internal/dataset"
+	"edge/internal/process"
+	"edge/lab"
+)
+
+// Config are the conditions of a comparison.
+type Config struct {
+	Inducing float64 `json:"inducing_fraction"` // M, as a fraction of the rows learnt
+	Train    float64 `json:"train_fraction"`    // of the rows that is learnt; the others judge
+	Seed     uint64  `json:"seed"`              // of the first split
+	Updates  int     `json:"updates"`           // of the parameters: iterations, or evaluations of L-BFGS
+	Shared   bool    `json:"shared_kernel"`     // one kernel for all classes
+}
+
+// Default are the conditions of the published tables.
+func Default() Config { return Config{Inducing: 0.1, Train: 0.9, Seed: 1, Updates: 250} }
+
+// Validate reports settings out of range.
+func (c *Config) Validate() error {
+	switch {
+	case !(c.Inducing > 0 && c.Inducing <= 1):
+		return errors.New("--inducing: want a fraction of the rows learnt above 0, at most 1")
+	case !(c.Train > 0 && c.Train < 1):
+		return errors.New("--train-fraction: want a number between 0 and 1")
+	case c.Updates < 1:
+		return errors.New("--updates: want 1 or more")
+	}
+	return nil
+}
+
+// Run is the result of one method on one split.
+type Run struct {
+	Dataset string `json:"dataset"`
+	Method  string `json:"method"`
+	Split   int    `json:"split"`
+	Config
+	M       int     `json:"inducing"`
+	Error   float64 `json:"error"`
+	NLL     float64 `json:"nll"`     // nats
+	Seconds float64 `json:"seconds"` // of processor time, training alone
+	Failure string  `json:"failure,omitempty"`
+}
+
+// same reports whether two runs are of the same method on the same split.
+func (r *Run) same(o *Run) bool {
+	return r.Dataset == o.Dataset && r.Method == o.Method && r.Split == o.Split && r.Config == o.Config
+}
+
+// Split is one division of a data set, standardised by the rows to learn.
+type Split struct {
+	Learn, Judge *lab.Data
+}
+
+// Set is the rows of a table without missing features.
+func Set(t *dataset.Table) (d *lab.Data, leftOut int) {
+	d = &lab.Data{D: len(t.Features), C: len(t.Classes)}
+	part, row := t.Samples(t.All()), make([]float64, len(t.Features))
+	for i := range part.Len() {
+		part.Row(i, row)
+		complete := true
+		for _, v := range row {
+			complete = complete && !math.IsNaN(v) && !math.IsInf(v, 0)
+		}
+		if !complete {
+			leftOut++
+			continue
+		}
+		d.X, d.Y = append(d.X, row...), append(d.Y, part.Class(i))
+	}
+	return d, leftOut
+}
+
+// NewSplit divides d by a permutation of the seed, the same that edge-lab paper takes.
+func NewSplit(d *lab.Data, cfg Config, split int) (*Split, error) {
+	n := d.N()
+	learn := int(math.Round(cfg.Train * float64(n)))
+	if learn < 2 || learn >= n {
+		return nil, fmt.Errorf("compare: %d rows cannot be divided into rows to learn and rows to judge", n)
+	}
+	order := rand.New(rand.NewPCG(cfg.Seed+uint64(split), 0)).Perm(n)
+	s := &Split{d.Rows(order[:learn]), d.Rows(order[learn:])}
+	standardise(s.Learn, s.Judge)
+	return s, nil
+}
+
+// standardise gives each feature mean 0 and standard deviation 1 in the rows to learn.
+func standardise(learn, judge *lab.Data) {
+	n := float64(learn.N())
+	for j := range learn.D {
+		var mean, square float64
+		for i := range learn.Y {
+			mean += learn.Row(i)[j] / n
+		}
+		for i := range learn.Y {
+			square += (learn.Row(i)[j] - mean) * (learn.Row(i)[j] - mean) / n
+		}
+		sd := math.Sqrt(square)
+		if sd < 1e-12*(1+math.Abs(mean)) {
+			sd = 1
+		}
+		for _, d := range []*lab.Data{learn, judge} {
+			for i := range d.Y {
+				d.Row(i)[j] = (d.Row(i)[j] - mean) / sd
+			}
+		}
+	}
+}
+
+// Fit runs one method on one split. A method that fails numerically is a run with a
+// Failure; an error is an interruption or a wrong set.
+func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, split int) (*Run, error) {
+	s, err := NewSplit(d, cfg, split)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Dataset: name, Method: m.Name, Split: split, Config: cfg}
+	r.M = min(max(2, int(math.Round(cfg.Inducing*float64(s.Learn.N())))), s.Learn.N())
+	kernels := d.C
+	if cfg.Shared {
+		kernels = 1
+	}
+	p := &lab.Problem{
+		Data: s.Learn, Updates: cfg.Updates, Seed: cfg.Seed + uint64(split),
+		Start: lab.Start(s.Learn, r.M, kernels, rand.New(rand.NewPCG(cfg.Seed+uint64(split), 1))),
+	}
+	before := process.CPUTime()
+	c, err := m.Fit(ctx, p)
+	r.Seconds = (process.CPUTime() - before).Seconds()
+	if ctx.Err() != nil {
+		return nil, errors.New("compare: interrupted")
+	}
+	if err == nil {
+		err = r.judge(c, s.Judge)
+	}
+	if err != nil {
+		r.Failure = err.Error()
+	}
+	return r, nil
+}
+
+// judge scores a classifier.
+func (r *Run) judge(c lab.Classifier, d *lab.Data) error {
+	p, err := c.Predict(d.X)
+	if err != nil {
+		return err
+	}
+	const least = 1e-12 // a probability below counts as this
+	n := float64(d.N())
+	for i, y := range d.Y {
+		row, best := p.RawRowView(i), 0
+		for k, v := range row {
+			if math.IsNaN(v) {
+				return errors.New("a probability is not a number")
+			}
+			if v > row[best] {
+				best = k
+			}
+		}
+		if best != y {
+			r.Error += 1 / n
+		}
+		r.NLL -= math.Log(max(row[y], least)) / n
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+
+	"edge/lab"
+	"edge/lab/binary"
+	"edge/lab/ep"
+	"edge/lab/fullep"
+	"edge/lab/gfitc"
+	"edge/lab/rep"
+	"edge/lab/tied"
+	"edge/lab/vi"
+)
+
+// Method is a method of the laboratory by its name. A new one is a lab.Method in a package
+// below lab and a line in Methods.
+type Method struct {
+	Name, About string
+	Classes     int // it needs this number of classes; 0: any
+	Rows        int // it learns at most so many rows; 0: any
+	fit         lab.Method
+}
+
+// Largest numbers of rows of the methods without inducing points, whose cost is N³.
+const fullRows = 500
+
+// Methods are all methods, in the order of the tables.
+func Methods() []Method {
+	return []Method{
+		{"sep", "stochastic EP with the sites of the learner: all pairs of an observation in one", 0, 0, tied.Train(tied.Merged)},
+		{"sep-pairs", "stochastic EP as published: a factor for each pair, tied sites", 0, 0, tied.Train(tied.Total)},
+		{"sep-touched", "sep-pairs, each class counting the factors that touch it", 0, 0, tied.Train(tied.Touched)},
+		{"sep-robust", "stochastic EP with robust factors", 0, 0, tied.Train(tied.Robust)},
+		{"ep", "EP with a site for each pair, one sweep between steps of the parameters", 0, 0, ep.Inner},
+		{"ep-exact", "ep along the exact gradient", 0, 0, ep.InnerExact},
+		{"ep-outer", "EP to convergence between steps of the parameters", 0, 0, ep.Outer},
+		{"ep-merged", "EP with the sites of the learner, kept one by one", 0, 0, rep.TrainMerged},
+		{"rep", "EP on the robust likelihood, exact probability", 0, 0, rep.Train},
+		{"gfitc", "EP on the marginal prior (generalised FITC), L-BFGS", 0, 0, gfitc.Train},
+		{"vi", "variational inference, L-BFGS", 0, 0, vi.Batch},
+		{"vi-stochastic", "variational inference, Adam on minibatches", 0, 0, vi.Stochastic},
+		{"vi-natural", "variational inference, natural gradients", 0, 0, vi.Natural},
+		{"full-ep", "EP without inducing points", 0, fullRows, fullep.Train},
+		{"laplace", "Laplace with one latent function, probit", 2, 0, binary.TrainLaplace(binary.Probit)},
+		{"ep-binary", "EP with one latent function, probit", 2, 0, binary.TrainEP(binary.Probit)},
+		{"vi-binary", "variational inference with one latent function, probit", 2, 0, binary.TrainVI(binary.Probit)},
+		{"laplace-logistic", "laplace, logistic", 2, 0, binary.TrainLaplace(binary.Logistic)},
+		{"ep-logistic", "ep-binary, logistic", 2, 0, binary.TrainEP(binary.Logistic)},
+		{"vi-logistic", "vi-binary, logistic", 2, 0, binary.TrainVI(binary.Logistic)},
+	}
+}
+
+// Defaults are the names of the methods that are compared if none are named.
+func Defaults() []string {
+	return []string{"sep", "sep-pairs", "ep", "ep-outer", "rep", "gfitc", "vi", "vi-natural"}
+}
+
+// Named returns the methods of these names.
+func Named(names []string) ([]Method, error) {
+	var out []Method
+	for _, name := range names {
+		found := false
+		for _, m := range Methods() {
+			if m.Name == name {
+				out, found = append(out, m), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("compare: there is no method %q", name)
+		}
+	}
+	return out, nil
+}
+
+// Unfit returns why a method cannot learn that many rows of so many classes, or "".
+func (m *Method) Unfit(rows, classes int) string {
+	switch {
+	case m.Classes > 0 && classes != m.Classes:
+		return fmt.Sprintf("it separates %d classes, not %d", m.Classes, classes)
+	case m.Rows > 0 && rows > m.Rows:
+		return fmt.Sprintf("it learns %d rows at most, not %d", m.Rows, rows)
+	}
+	return ""
+}
+
+// Fit fits the method.
+func (m *Method) Fit(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
+	c, err := m.fit(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name, err)
+	}
+	return c, nil
+}

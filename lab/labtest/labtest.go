@@ -1,0 +1,221 @@
+// Package labtest holds what the tests of the laboratory share: golden vectors, problems
+// and comparisons.
+package labtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+
+	"edge/lab"
+	"edge/model"
+)
+
+// Reference reads a file of golden vectors, which are kept in shared/reference beside the
+// repository, and skips the test where they are missing.
+func Reference(t *testing.T, name string, into any) {
+	t.Helper()
+	for _, up := range []string{"../..", "../../.."} {
+		data, err := os.ReadFile(filepath.Join(up, "shared", "reference", name))
+		if os.IsNotExist(err) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, into); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("golden vectors are missing")
+	}
+	t.Skipf("needs the golden vectors in ../shared/reference: %s is missing", name)
+}
+
+// Parameters are those of a golden vector, with a first index for the kernel.
+type Parameters struct {
+	Z        [][][]float64
+	LogEll   [][]float64 `json:"log_ell"`
+	LogAmp   []float64   `json:"log_amp"`
+	LogNoise []float64   `json:"log_noise"`
+}
+
+// Theta is the parameters, or their gradient, in the order of model.Params.
+func (p *Parameters) Theta() []float64 {
+	var theta []float64
+	for g := range p.Z {
+		theta = append(theta, Flat(p.Z[g])...)
+		theta = append(theta, p.LogEll[g]...)
+		theta = append(theta, p.LogAmp[g], p.LogNoise[g], 0)
+	}
+	return theta
+}
+
+// Params are the parameters of the model.
+func (p *Parameters) Params() model.Params {
+	return model.Params{M: len(p.Z[0]), D: len(p.Z[0][0]), Theta: p.Theta()}
+}
+
+// Problem is the data of a golden file.
+type Problem struct {
+	X    [][]float64
+	Y    []int
+	C    int
+	XNew [][]float64 `json:"X_new"`
+}
+
+// Data are the rows of the problem.
+func (p *Problem) Data() *lab.Data { return &lab.Data{D: len(p.X[0]), C: p.C, X: Flat(p.X), Y: p.Y} }
+
+// PairSites are the sites of all pairs in a golden vector.
+type PairSites struct {
+	S1Y [][]float64 `json:"s1_y"`
+	S2Y [][]float64 `json:"s2_y"`
+	S1K [][]float64 `json:"s1_k"`
+	S2K [][]float64 `json:"s2_k"`
+}
+
+// Check compares sites.
+func (s *PairSites) Check(t *testing.T, got *lab.PairSites, rel float64) {
+	t.Helper()
+	Close(t, "s1_y", got.S1Y.RawMatrix().Data, Flat(s.S1Y), rel)
+	Close(t, "s2_y", got.S2Y.RawMatrix().Data, Flat(s.S2Y), rel)
+	Close(t, "s1_k", got.S1K.RawMatrix().Data, Flat(s.S1K), rel)
+	Close(t, "s2_k", got.S2K.RawMatrix().Data, Flat(s.S2K), rel)
+}
+
+// Posterior is what a fixed point ends in.
+type Posterior struct {
+	V       [][][]float64
+	M       [][]float64
+	MeanNew [][]float64 `json:"mean_new"`
+	VarNew  [][]float64 `json:"var_new"`
+	PNew    [][]float64 `json:"p_new"`
+}
+
+// Check compares a posterior and its predictions, in which eps is 0.
+func (p *Posterior) Check(t *testing.T, s *lab.Sparse, x [][]float64, rel float64) {
+	t.Helper()
+	for k := range p.V {
+		Close(t, fmt.Sprintf("V of class %d", k), s.V[k].RawMatrix().Data, Flat(p.V[k]), rel)
+	}
+	Close(t, "m", s.M.RawMatrix().Data, Flat(p.M), rel)
+	mean, variance := s.Latent(Flat(x))
+	Close(t, "mean of new rows", mean.RawMatrix().Data, Flat(p.MeanNew), rel)
+	Close(t, "variance of new rows", variance.RawMatrix().Data, Flat(p.VarNew), rel)
+	Close(t, "probabilities of new rows", lab.Probabilities(mean, variance).RawMatrix().Data, Flat(p.PNew), max(rel, 1e-8))
+}
+
+// Converged runs sweeps of a new approximation to its fixed point: at most that many,
+// until no site changes by more than tol.
+func Converged[T interface {
+	Run(sweeps int, damping, tol float64) error
+}](t *testing.T, a T, err error, sweeps int, damping, tol float64) T {
+	t.Helper()
+	if err == nil {
+		err = a.Run(sweeps, damping, tol)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// Flat puts rows behind each other.
+func Flat(rows [][]float64) []float64 {
+	var out []float64
+	for _, r := range rows {
+		out = append(out, r...)
+	}
+	return out
+}
+
+// Table is a matrix of rows.
+func Table(rows [][]float64) *mat.Dense { return mat.NewDense(len(rows), len(rows[0]), Flat(rows)) }
+
+// Close compares arrays: max |difference| over max |expected|.
+func Close(t *testing.T, what string, got, want []float64, rel float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s has %d values, want %d", what, len(got), len(want))
+		return
+	}
+	var diff, top float64
+	for i := range want {
+		if d := math.Abs(got[i] - want[i]); !(d <= diff) { // NaN counts as the largest
+			diff = d
+		}
+		top = max(top, math.Abs(want[i]))
+	}
+	if !(diff <= rel*top) {
+		t.Errorf("%s: error %.3g of the largest value, want at most %.3g\n got %v\nwant %v", what, diff/top, rel, got, want)
+	}
+}
+
+// Near compares numbers by their absolute difference.
+func Near(t *testing.T, what string, got, want, abs float64) {
+	t.Helper()
+	if d := math.Abs(got - want); !(d <= abs) {
+		t.Errorf("%s = %.15g, want %.15g (error %.2g, want at most %.2g)", what, got, want, d, abs)
+	}
+}
+
+// Differences are central differences of f in every element of x.
+func Differences(x []float64, step float64, f func(x []float64) float64) []float64 {
+	out, at := make([]float64, len(x)), append([]float64(nil), x...)
+	for i := range x {
+		at[i] = x[i] + step
+		up := f(at)
+		at[i] = x[i] - step
+		out[i], at[i] = (up-f(at))/(2*step), x[i]
+	}
+	return out
+}
+
+// Twelve is the problem of twelve points in the golden files, with their parameters for
+// one kernel, so that properties are tested without the files, too.
+func Twelve() (*lab.Data, model.Params) {
+	d := &lab.Data{D: 2, C: 3, Y: []int{1, 2, 2, 0, 2, 0, 0, 1, 2, 2, 1, 1}, X: []float64{
+		0.0012301533574825742, 0.2987455375084699,
+		-0.2741378553622176, -0.8905918387572742,
+		-0.45467078517172255, -0.9916465549964624,
+		0.060143602597438485, 1.3402152455545335,
+		-0.49220651855132963, -0.6204748998199404,
+		0.4898420501851982, 0.35688700816006075,
+		0.10541424899789856, -0.9304680447082047,
+		-0.02925182246327349, 0.6953031944582878,
+		-1.344214547285082, -0.45761576104021817,
+		-1.901222739800844, -1.289537739784976,
+		-1.8417350377917323, -0.23509113107468127,
+		-1.2674464814437032, 0.2712643588217015,
+	}}
+	p := Parameters{
+		Z:        [][][]float64{{{0.15675108662422516, -0.18693094462995438}, {-2.516759710820513, -0.5386928958466366}, {-0.048500945401071985, 0.11330898600330756}, {-1.5301357655053935, -0.47775327603393064}}},
+		LogEll:   [][]float64{{0.1, -0.2}},
+		LogAmp:   []float64{0.35},
+		LogNoise: []float64{-1.6},
+	}
+	return d, p.Params()
+}
+
+// PerClass gives every class a kernel of its own near p, by fixed shifts.
+func PerClass(p model.Params, classes int) model.Params {
+	out := model.Params{M: p.M, D: p.D}
+	for range classes {
+		out.Theta = append(out.Theta, p.Theta...)
+	}
+	for i := range out.Theta {
+		out.Theta[i] += 0.1 * math.Sin(float64(7*i)+0.3)
+	}
+	for g := range classes {
+		group := out.Group(g)
+		*group.LogitEps() = 0
+	}
+	return out
+}

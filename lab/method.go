@@ -1,0 +1,29 @@
+package lab
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/mat"
+
+	"edge/model"
+)
+
+// Jitter is what the methods add to the diagonal of c(Z, Z), in units of the amplitude.
+const Jitter = model.Jitter
+
+// Problem is what every method starts from: the same rows, kernel and inducing points.
+type Problem struct {
+	Data    *Data
+	Start   model.Params // one kernel for each class, or one for all
+	Updates int          // of the parameters
+	Seed    uint64       // of minibatches
+}
+
+// Classifier is a fitted approximation.
+type Classifier interface {
+	// Predict returns the class probabilities, n×C, of n rows of standardised features.
+	Predict(x []float64) (*mat.Dense, error)
+}
+
+// Method fits one approximation. It stops early, with an error, when ctx ends.
+type Method func(ctx context.Context, p *Problem) (Classifier, error)
