@@ -23,6 +23,12 @@ type Method struct {
 	fit         lab.Method
 }
 
+// Minibatches of the stochastic methods.
+const (
+	batch = 100  // rows
+	rate  = 0.01 // of Adam
+)
+
 // Largest numbers of rows of the methods without inducing points, whose cost is N³.
 const fullRows = 500
 
@@ -39,8 +45,10 @@ func Methods() []Method {
 		{"ep-merged", "EP with the sites of the learner, kept one by one", 0, 0, rep.TrainMerged},
 		{"rep", "EP on the robust likelihood, exact probability", 0, 0, rep.Train},
 		{"gfitc", "EP on the marginal prior (generalised FITC), L-BFGS", 0, 0, gfitc.Train},
+		{"sep-stochastic", "sep-pairs, Adam on minibatches", 0, 0, tied.Stochastic(tied.Total, batch, rate)},
+		{"ep-stochastic", "ep, Adam on minibatches", 0, 0, ep.Stochastic(batch, rate)},
 		{"vi", "variational inference, L-BFGS", 0, 0, vi.Batch},
-		{"vi-stochastic", "variational inference, Adam on minibatches", 0, 0, vi.Stochastic},
+		{"vi-stochastic", "variational inference, Adam on minibatches", 0, 0, vi.Stochastic(batch, rate)},
 		{"vi-natural", "variational inference, natural gradients", 0, 0, vi.Natural},
 		{"full-ep", "EP without inducing points", 0, fullRows, fullep.Train},
 		{"laplace", "Laplace with one latent function, probit", 2, 0, binary.TrainLaplace(binary.Probit)},
