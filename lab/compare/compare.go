@@ -26,9 +26,12 @@ import (
 type Config struct {
 	Inducing float64 `json:"inducing_fraction"` // M, as a fraction of the rows learnt
 	Train    float64 `json:"train_fraction"`    // of the rows that is learnt; the others judge
+	Judge    int     `json:"judge,omitempty"`   // the first so many of them; 0: all
 	Seed     uint64  `json:"seed"`              // of the first split
 	Updates  int     `json:"updates"`           // of the parameters: iterations, or evaluations of L-BFGS
 	Shared   bool    `json:"shared_kernel"`     // one kernel for all classes
+
+	Settings string `json:"settings,omitempty"` // of the method, if not its defaults
 }
 
 // Default are the conditions of the published tables.
@@ -89,7 +92,7 @@ func Set(t *dataset.Table) (d *lab.Data, leftOut int) {
 	return d, leftOut
 }
 
-// NewSplit divides d by a permutation of the seed, the same that edge-lab paper takes.
+// NewSplit divides d by a permutation of the seed, the same for every method.
 func NewSplit(d *lab.Data, cfg Config, split int) (*Split, error) {
 	n := d.N()
 	learn := int(math.Round(cfg.Train * float64(n)))
@@ -97,7 +100,11 @@ func NewSplit(d *lab.Data, cfg Config, split int) (*Split, error) {
 		return nil, fmt.Errorf("compare: %d rows cannot be divided into rows to learn and rows to judge", n)
 	}
 	order := rand.New(rand.NewPCG(cfg.Seed+uint64(split), 0)).Perm(n)
-	s := &Split{d.Rows(order[:learn]), d.Rows(order[learn:])}
+	judge := order[learn:]
+	if cfg.Judge > 0 && cfg.Judge < len(judge) {
+		judge = judge[:cfg.Judge]
+	}
+	s := &Split{d.Rows(order[:learn]), d.Rows(judge)}
 	standardise(s.Learn, s.Judge)
 	return s, nil
 }
@@ -149,7 +156,7 @@ func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, s
 		return nil, errors.New("compare: interrupted")
 	}
 	if err == nil {
-		err = r.judge(c, s.Judge)
+		r.Error, r.NLL, err = Judge(c, s.Judge)
 	}
 	if err != nil {
 		r.Failure = err.Error()
@@ -157,11 +164,11 @@ func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, s
 	return r, nil
 }
 
-// judge scores a classifier.
-func (r *Run) judge(c lab.Classifier, d *lab.Data) error {
+// Judge returns the error and the mean negative log probability, nats, of the rows of d.
+func Judge(c lab.Classifier, d *lab.Data) (wrong, nll float64, err error) {
 	p, err := c.Predict(d.X)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	const least = 1e-12 // a probability below counts as this
 	n := float64(d.N())
@@ -169,16 +176,16 @@ func (r *Run) judge(c lab.Classifier, d *lab.Data) error {
 		row, best := p.RawRowView(i), 0
 		for k, v := range row {
 			if math.IsNaN(v) {
-				return errors.New("a probability is not a number")
+				return 0, 0, errors.New("a probability is not a number")
 			}
 			if v > row[best] {
 				best = k
 			}
 		}
 		if best != y {
-			r.Error += 1 / n
+			wrong += 1 / n
 		}
-		r.NLL -= math.Log(max(row[y], least)) / n
+		nll -= math.Log(max(row[y], least)) / n
 	}
-	return nil
+	return wrong, nll, nil
 }

@@ -9,6 +9,7 @@ import (
 	"edge/lab/ep"
 	"edge/lab/fullep"
 	"edge/lab/gfitc"
+	"edge/lab/own"
 	"edge/lab/rep"
 	"edge/lab/tied"
 	"edge/lab/vi"
@@ -23,6 +24,13 @@ type Method struct {
 	fit         lab.Method
 }
 
+// With is the method with other settings, for which Config has a name.
+func (m *Method) With(fit lab.Method) *Method {
+	other := *m
+	other.fit = fit
+	return &other
+}
+
 // Minibatches of the stochastic methods.
 const (
 	batch = 100  // rows
@@ -35,6 +43,7 @@ const fullRows = 500
 // Methods are all methods, in the order of the tables.
 func Methods() []Method {
 	return []Method{
+		{"edge", "edge's own training, explicit sites (edge train --sites explicit --batch 0)", 0, 0, own.Train},
 		{"sep", "stochastic EP with the sites of the learner: all pairs of an observation in one", 0, 0, tied.Train(tied.Merged)},
 		{"sep-pairs", "stochastic EP as published: a factor for each pair, tied sites", 0, 0, tied.Train(tied.Total)},
 		{"sep-touched", "sep-pairs, each class counting the factors that touch it", 0, 0, tied.Train(tied.Touched)},
