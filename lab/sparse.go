@@ -95,6 +95,9 @@ func (s *Sparse) SetParams(p model.Params) error {
 	return nil
 }
 
+// Parameters are those of the posterior.
+func (s *Sparse) Parameters() model.Params { return s.Params }
+
 // setBasis computes a basis with a jitter below model.Jitter where that is enough, else with
 // model.Jitter or more.
 func setBasis(b *model.Basis, p *model.Params, jitter float64) error {

@@ -75,21 +75,24 @@ type Split struct {
 
 // Set is the rows of a table without missing features.
 func Set(t *dataset.Table) (d *lab.Data, leftOut int) {
-	d = &lab.Data{D: len(t.Features), C: len(t.Classes)}
-	part, row := t.Samples(t.All()), make([]float64, len(t.Features))
+	d = Complete(t.Samples(t.All()))
+	return d, len(t.Labels) - d.N()
+}
+
+// Complete is the rows of a part of a table without missing features.
+func Complete(part *dataset.Part) *lab.Data {
+	d, row := &lab.Data{D: len(part.Table.Features), C: len(part.Table.Classes)}, make([]float64, len(part.Table.Features))
 	for i := range part.Len() {
 		part.Row(i, row)
 		complete := true
 		for _, v := range row {
 			complete = complete && !math.IsNaN(v) && !math.IsInf(v, 0)
 		}
-		if !complete {
-			leftOut++
-			continue
+		if complete {
+			d.X, d.Y = append(d.X, row...), append(d.Y, part.Class(i))
 		}
-		d.X, d.Y = append(d.X, row...), append(d.Y, part.Class(i))
 	}
-	return d, leftOut
+	return d
 }
 
 // NewSplit divides d by a permutation of the seed, the same for every method.
@@ -105,12 +108,12 @@ func NewSplit(d *lab.Data, cfg Config, split int) (*Split, error) {
 		judge = judge[:cfg.Judge]
 	}
 	s := &Split{d.Rows(order[:learn]), d.Rows(judge)}
-	standardise(s.Learn, s.Judge)
+	Standardise(s.Learn, s.Judge)
 	return s, nil
 }
 
-// standardise gives each feature mean 0 and standard deviation 1 in the rows to learn.
-func standardise(learn, judge *lab.Data) {
+// Standardise gives each feature mean 0 and standard deviation 1 in the rows to learn.
+func Standardise(learn, judge *lab.Data) {
 	n := float64(learn.N())
 	for j := range learn.D {
 		var mean, square float64
@@ -132,6 +135,20 @@ func standardise(learn, judge *lab.Data) {
 	}
 }
 
+// Problem is what every method learns on the rows of a split.
+func (c *Config) Problem(learn *lab.Data, split int) *lab.Problem {
+	m := min(max(2, int(math.Round(c.Inducing*float64(learn.N())))), learn.N())
+	kernels := learn.C
+	if c.Shared {
+		kernels = 1
+	}
+	seed := c.Seed + uint64(split)
+	return &lab.Problem{
+		Data: learn, Updates: c.Updates, Seed: seed,
+		Start: lab.Start(learn, m, kernels, rand.New(rand.NewPCG(seed, 1))),
+	}
+}
+
 // Fit runs one method on one split. A method that fails numerically is a run with a
 // Failure; an error is an interruption or a wrong set.
 func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, split int) (*Run, error) {
@@ -139,16 +156,8 @@ func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, s
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dataset: name, Method: m.Name, Split: split, Config: cfg}
-	r.M = min(max(2, int(math.Round(cfg.Inducing*float64(s.Learn.N())))), s.Learn.N())
-	kernels := d.C
-	if cfg.Shared {
-		kernels = 1
-	}
-	p := &lab.Problem{
-		Data: s.Learn, Updates: cfg.Updates, Seed: cfg.Seed + uint64(split),
-		Start: lab.Start(s.Learn, r.M, kernels, rand.New(rand.NewPCG(cfg.Seed+uint64(split), 1))),
-	}
+	p := cfg.Problem(s.Learn, split)
+	r := &Run{Dataset: name, Method: m.Name, Split: split, Config: cfg, M: p.Start.M}
 	before := process.CPUTime()
 	c, err := m.Fit(ctx, p)
 	r.Seconds = (process.CPUTime() - before).Seconds()
