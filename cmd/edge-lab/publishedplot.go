@@ -90,9 +90,10 @@ func plotPlane(path string, plane *published.Plane) error {
 	return drawGrid(path, rows, 2*vg.Inch, 2.2*vg.Inch)
 }
 
-// boundaries adds the curves where a class stops being the largest.
+// boundaries adds the curves where a class stops being the largest. Each lies between two
+// classes, so that those of all but one are enough.
 func boundaries(p *plot.Plot, axis []float64, regions []*mat.Dense, c color.Color, width vg.Length) {
-	for _, r := range regions {
+	for _, r := range regions[:max(len(regions)-1, 0)] {
 		lines := plotter.NewContour(grid{axis, r}, []float64{0}, one{c})
 		lines.LineStyles = []draw.LineStyle{{Color: c, Width: width}}
 		p.Add(lines)

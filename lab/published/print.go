@@ -59,6 +59,7 @@ func Means(cells []Cell) (means []Mean, places int) {
 		fraction float64
 	}
 	var order []place
+	var ours, theirs []string
 	at := map[place][]*Cell{}
 	for i := range cells {
 		c := &cells[i]
@@ -67,45 +68,41 @@ func Means(cells []Cell) (means []Mean, places int) {
 			order = append(order, p)
 		}
 		at[p] = append(at[p], c)
-		for _, m := range append([]Mean{{Column: c.Method}}, publishedMeans(c)...) {
-			if !slices.Contains(means, m) {
-				means = append(means, m)
-			}
+		ours = append(ours, c.Method)
+		for _, f := range c.Published {
+			theirs = append(theirs, f.Method)
 		}
 	}
-	slices.SortStableFunc(means, func(a, b Mean) int { return before(a.published, b.published) })
-	sums := slices.Clone(means)
+	for _, name := range distinct(ours) {
+		means = append(means, Mean{Column: name})
+	}
+	for _, name := range distinct(theirs) {
+		means = append(means, Mean{Column: name, published: true})
+	}
 	for _, p := range order {
-		some, whole := slices.Clone(sums), true
+		some, whole := slices.Clone(means), true
 		for i := range some {
 			wrong, nll, ok := some[i].at(at[p])
 			some[i].Error, some[i].NLL, whole = some[i].Error+wrong, some[i].NLL+nll, whole && ok
 		}
 		if whole {
-			sums, places = some, places+1
+			means, places = some, places+1
 		}
 	}
-	for i := range sums {
-		sums[i].Error /= float64(max(places, 1))
-		sums[i].NLL /= float64(max(places, 1))
+	for i := range means {
+		means[i].Error /= float64(max(places, 1))
+		means[i].NLL /= float64(max(places, 1))
 	}
-	return sums, places
+	return means, places
 }
 
-func before(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
-
-func publishedMeans(c *Cell) []Mean {
-	var out []Mean
-	for _, f := range c.Published {
-		out = append(out, Mean{Column: f.Method, published: true})
+// distinct leaves out repetitions.
+func distinct(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
 	}
 	return out
 }
