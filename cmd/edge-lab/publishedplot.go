@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
@@ -94,29 +93,48 @@ func plotPlane(path string, plane *published.Plane) error {
 // classes, so that those of all but one are enough.
 func boundaries(p *plot.Plot, axis []float64, regions []*mat.Dense, c color.Color, width vg.Length) {
 	for _, r := range regions[:max(len(regions)-1, 0)] {
-		lines := plotter.NewContour(grid{axis, r}, []float64{0}, one{c})
-		lines.LineStyles = []draw.LineStyle{{Color: c, Width: width}}
-		p.Add(lines)
+		p.Add(zeros{axis, r, draw.LineStyle{Color: c, Width: width}})
 	}
 }
 
-// grid implements plotter.GridXYZ.
-type grid struct {
-	axis []float64
-	z    *mat.Dense
+// zeros draws where a function on a grid, linear along the edges of its cells, is 0.
+type zeros struct {
+	axis  []float64
+	z     *mat.Dense // [first coordinate][second coordinate]
+	style draw.LineStyle
 }
 
-func (g grid) Dims() (c, r int)   { return len(g.axis), len(g.axis) }
-func (g grid) X(c int) float64    { return g.axis[c] }
-func (g grid) Y(r int) float64    { return g.axis[r] }
-func (g grid) Z(c, r int) float64 { return g.z.At(c, r) }
-
-// one is a palette of one colour.
-type one struct{ color.Color }
-
-func (o one) Colors() []color.Color { return []color.Color{o.Color} }
-
-var _ palette.Palette = one{}
+// Plot implements plot.Plotter.
+func (l zeros) Plot(c draw.Canvas, p *plot.Plot) {
+	toX, toY := p.Transforms(&c)
+	var path vg.Path
+	for i := range len(l.axis) - 1 {
+		for j := range len(l.axis) - 1 {
+			corners := [5][2]int{{i, j}, {i + 1, j}, {i + 1, j + 1}, {i, j + 1}, {i, j}}
+			var ends []vg.Point
+			for e, a := range corners[:4] {
+				b := corners[e+1]
+				from, to := l.z.At(a[0], a[1]), l.z.At(b[0], b[1])
+				if from > 0 == (to > 0) {
+					continue
+				}
+				t := from / (from - to)
+				ends = append(ends, vg.Point{
+					X: toX(l.axis[a[0]] + t*(l.axis[b[0]]-l.axis[a[0]])),
+					Y: toY(l.axis[a[1]] + t*(l.axis[b[1]]-l.axis[a[1]])),
+				})
+			}
+			for e := 0; e+1 < len(ends); e += 2 {
+				path.Move(ends[e])
+				path.Line(ends[e+1])
+			}
+		}
+	}
+	c.SetLineStyle(l.style)
+	if len(path) > 0 {
+		c.Stroke(path)
+	}
+}
 
 // squares draws points, M×2, as one path.
 type squares []float64

@@ -109,12 +109,10 @@ func (m *Minibatch) Step(rows []int, p model.Params, rho float64) (grad []float6
 	s1.Sub(s1, old1)
 	s2.Sub(s2, old2)
 	m.add(s1, s2)
-	if err := m.posterior(); errors.Is(err, model.ErrFactor) {
+	if err = m.posterior(); errors.Is(err, model.ErrFactor) {
 		err = m.again(rows, p)
-		if err != nil {
-			return nil, err
-		}
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, err
 	}
 	grad = m.Gradient()
@@ -146,6 +144,9 @@ func Stochastic(size int, rate float64) lab.Method {
 		}
 		at := model.Params{M: p.Start.M, D: p.Start.D, Theta: append([]float64(nil), p.Start.Theta...)}
 		begin := func(pass int) error {
+			if pass == 0 {
+				return nil // there are no sites yet
+			}
 			lab.Clamp(&at)
 			return m.Rebuild(at)
 		}
