@@ -27,7 +27,7 @@ type PlaneConfig struct {
 
 // DefaultPlane are the published conditions with fewer updates and numbers M.
 func DefaultPlane() PlaneConfig {
-	return PlaneConfig{Methods: []string{"ep", "sep-pairs", "gfitc", "vi"}, Inducing: []int{1, 4, 16, 64}, Rows: 1000, Updates: 100, Seed: 1, Grid: 32}
+	return PlaneConfig{Methods: []string{"ep", "sep-pairs", "gfitc", "vi"}, Inducing: []int{1, 4, 16, 64}, Rows: 1000, Updates: 100, Seed: 1, Grid: 24}
 }
 
 // Validate reports settings out of range.

@@ -62,7 +62,7 @@ func (r *Recorder) Run(ctx context.Context, fit lab.Method, p lab.Problem) ([]Po
 	ours, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if r.clock == nil {
-		r.clock = process.CPUTime
+		r.clock = clock()
 	}
 	r.start, r.spent, r.updates, r.next, r.points, r.err, r.end = r.clock(), 0, 0, 0, nil, nil, cancel
 	p.Watch = r.watch
@@ -83,6 +83,15 @@ func (r *Recorder) Run(ctx context.Context, fit lab.Method, p lab.Problem) ([]Po
 		r.add(last, scores)
 	}
 	return r.points, err
+}
+
+// clock is the processor time, or the wall clock on a system that does not report it.
+func clock() func() time.Duration {
+	if process.CPUTime() > 0 {
+		return process.CPUTime
+	}
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
 }
 
 func (r *Recorder) seconds() float64 { return (r.clock() - r.start - r.spent).Seconds() }
