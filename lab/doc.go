@@ -10,7 +10,10 @@
 //	fullep   expectation propagation without inducing points, classes correlated
 //	binary   one latent function for two classes: Laplace, EP, VI
 //	exact    log evidences of tiny problems by orthant probabilities
+//	own      edge's own offline training
+//	linear   soft-max regression, the simplest alternative
 //	compare  all of them on the same splits
+//	published  the experiments of the paper behind the model
 //
 // A method is a function from a Problem to a Classifier (method.go). Another one is a package
 // below lab, built on the parts here, and a line in compare.Methods.
@@ -32,7 +35,7 @@
 //	likelihood.go    Likelihood: Joint, built on it, and Product, of the learner
 //	classfactors.go  factors of all classes of an observation, with label noise
 //	optimise.go      sign rule, Adam, L-BFGS
-//	learn.go         Alternate, Maximise: learning the parameters with them
+//	learn.go         Alternate, Maximise, Minibatches: learning the parameters with them
 //	method.go        Problem, Method, Classifier
 //
 // Symbols: N observations i, C classes k, M inducing points, D features, G kernels (1 or C).

@@ -15,8 +15,23 @@ const Jitter = model.Jitter
 type Problem struct {
 	Data    *Data
 	Start   model.Params // one kernel for each class, or one for all
-	Updates int          // of the parameters
+	Updates int          // of the parameters, or passes of minibatches
 	Seed    uint64       // of minibatches
+
+	Hold  func(grad []float64) // clears the elements of a gradient that are not learnt; nil: all are
+	Watch func(now Classifier) // called after each update, with what the method would end with; nil: not
+}
+
+func (p *Problem) hold(grad []float64) {
+	if p.Hold != nil {
+		p.Hold(grad)
+	}
+}
+
+func (p *Problem) watch(now Classifier) {
+	if p.Watch != nil {
+		p.Watch(now)
+	}
 }
 
 // Classifier is a fitted approximation.

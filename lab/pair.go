@@ -26,6 +26,29 @@ func (p *PairSites) Clone() PairSites {
 	return PairSites{mat.DenseCopyOf(p.S1Y), mat.DenseCopyOf(p.S2Y), mat.DenseCopyOf(p.S1K), mat.DenseCopyOf(p.S2K)}
 }
 
+// Rows returns the sites of those observations, copied.
+func (p *PairSites) Rows(rows []int) PairSites {
+	_, c := p.S1Y.Dims()
+	var out [4]*mat.Dense
+	for j, from := range p.tables() {
+		out[j] = mat.NewDense(len(rows), c, nil)
+		for at, i := range rows {
+			out[j].SetRow(at, from.RawRowView(i))
+		}
+	}
+	return PairSites{out[0], out[1], out[2], out[3]}
+}
+
+// SetRows stores the sites of those observations.
+func (p *PairSites) SetRows(rows []int, sites *PairSites) {
+	from := sites.tables()
+	for j, to := range p.tables() {
+		for at, i := range rows {
+			to.SetRow(i, from[j].RawRowView(at))
+		}
+	}
+}
+
 // Totals adds up the sites on each latent, N×C.
 func (p *PairSites) Totals(y []int) (s1, s2 *mat.Dense) {
 	s1, s2 = mat.DenseCopyOf(p.S1K), mat.DenseCopyOf(p.S2K)

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -34,23 +35,37 @@ type Sparse struct {
 
 // NewSparse returns the prior of data under the parameters, which it copies.
 func NewSparse(data *Data, p model.Params, jitter float64) (*Sparse, error) {
-	n, c := data.N(), data.C
-	s := &Sparse{
-		Data: data, Jitter: jitter,
-		B: mat.NewDense(c, p.M, nil), M: mat.NewDense(c, p.M, nil), LogN: make([]float64, c),
-		Mean: NewTable(data), Var: NewTable(data), Q: NewTable(data),
-	}
+	c := data.C
+	s := &Sparse{Jitter: jitter, B: mat.NewDense(c, p.M, nil), M: mat.NewDense(c, p.M, nil), LogN: make([]float64, c)}
 	for range c {
-		s.V, s.VW = append(s.V, mat.NewDense(p.M, p.M, nil)), append(s.VW, mat.NewDense(n, p.M, nil))
+		s.V = append(s.V, mat.NewDense(p.M, p.M, nil))
 	}
 	for range p.Groups() {
 		s.bases = append(s.bases, model.NewBasis(p.M, p.D))
-		s.kx, s.w = append(s.kx, mat.NewDense(n, p.M, nil)), append(s.w, mat.NewDense(n, p.M, nil))
 	}
+	s.Params.M = p.M
+	s.SetRows(data)
 	if err := s.SetParams(p); err != nil {
 		return nil, err
 	}
 	return s, s.Solve(NewTable(data), NewTable(data))
+}
+
+// SetRows replaces the rows, by a minibatch for example. The posterior stays; the features of
+// the new rows come with the next SetParams, their marginals with the posterior after it.
+func (s *Sparse) SetRows(data *Data) {
+	if s.Data == nil || data.N() != s.N() {
+		n, m := data.N(), s.Params.M
+		s.Mean, s.Var, s.Q = NewTable(data), NewTable(data), NewTable(data)
+		s.VW, s.kx, s.w = nil, nil, nil
+		for range s.V {
+			s.VW = append(s.VW, mat.NewDense(n, m, nil))
+		}
+		for range s.bases {
+			s.kx, s.w = append(s.kx, mat.NewDense(n, m, nil)), append(s.w, mat.NewDense(n, m, nil))
+		}
+	}
+	s.Data = data
 }
 
 // NewTable returns a table of zeros.
@@ -59,11 +74,15 @@ func NewTable(d *Data) *mat.Dense { return mat.NewDense(d.N(), d.C, nil) }
 // SetParams moves the parameters. Sites are numbers in f and stay; the posterior has to be
 // solved again.
 func (s *Sparse) SetParams(p model.Params) error {
-	s.Params = model.Params{M: p.M, D: p.D, Theta: append([]float64(nil), p.Theta...)}
+	moved := !slices.Equal(s.Params.Theta, p.Theta)
+	s.Params = model.Params{M: p.M, D: p.D, Theta: slices.Clone(p.Theta)}
 	for g, b := range s.bases {
 		group := s.Params.Group(g)
-		if err := setBasis(b, &group, s.Jitter); err != nil {
-			return err
+		if moved {
+			if err := setBasis(b, &group, s.Jitter); err != nil {
+				s.Params.Theta = nil // the next ones are moved to from nowhere
+				return err
+			}
 		}
 		q := make([]float64, s.N())
 		features(b, s.X, s.kx[g], s.w[g], q)
@@ -75,6 +94,9 @@ func (s *Sparse) SetParams(p model.Params) error {
 	}
 	return nil
 }
+
+// Parameters are those of the posterior.
+func (s *Sparse) Parameters() model.Params { return s.Params }
 
 // setBasis computes a basis with a jitter below model.Jitter where that is enough, else with
 // model.Jitter or more.

@@ -28,12 +28,21 @@ func drawCurves(path, leftTitle, rightTitle, xLabel string, curves []scoreCurve)
 
 // drawPair draws two figures side by side into an SVG file.
 func drawPair(path string, left, right *plot.Plot) error {
-	const width, height = 11 * vg.Inch, 4.5 * vg.Inch
-	canvas := vgsvg.New(width, height)
-	tiles := draw.Tiles{Rows: 1, Cols: 2, PadX: vg.Millimeter * 8, PadTop: vg.Millimeter * 2, PadRight: vg.Millimeter * 4}
-	plots := [][]*plot.Plot{{left, right}}
-	for j, c := range plot.Align(plots, tiles, draw.New(canvas))[0] {
-		plots[0][j].Draw(c)
+	return drawGrid(path, [][]*plot.Plot{{left, right}}, 5.5*vg.Inch, 4.5*vg.Inch)
+}
+
+// drawGrid draws rows of figures of that size each into an SVG file.
+func drawGrid(path string, plots [][]*plot.Plot, width, height vg.Length) error {
+	rows, cols := len(plots), len(plots[0])
+	canvas := vgsvg.New(width*vg.Length(cols), height*vg.Length(rows))
+	tiles := draw.Tiles{
+		Rows: rows, Cols: cols, PadX: vg.Millimeter * 8, PadTop: vg.Millimeter * 2, PadRight: vg.Millimeter * 4,
+		PadY: vg.Millimeter * 4 * vg.Length(min(rows-1, 1)),
+	}
+	for i, line := range plot.Align(plots, tiles, draw.New(canvas)) {
+		for j, c := range line {
+			plots[i][j].Draw(c)
+		}
 	}
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {

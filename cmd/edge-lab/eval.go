@@ -210,5 +210,5 @@ func (e *labEvaluation) compare(ctx context.Context, path string) (*report.Repor
 		return nil, err
 	}
 	defer d.Close()
-	return linear(ctx, rows, len(cfg.Features), classes, cfg.Batch.MaxSize, d.Name)
+	return softmaxReport(ctx, rows, len(cfg.Features), classes, cfg.Batch.MaxSize, d.Name)
 }

@@ -7,6 +7,7 @@ import (
 	"edge/internal/dataset"
 	"edge/internal/eval"
 	"edge/internal/report"
+	"edge/lab/linear"
 	"edge/online/score"
 )
 
@@ -16,7 +17,7 @@ var linearRates = []float64{0.001, 0.003, 0.01, 0.03}
 // linearPolicy evaluates soft-max regression at each learning rate on the same
 // rows; their labels arrive after every batch of predictions.
 type linearPolicy struct {
-	learners []*softmax
+	learners []*linear.Softmax
 	judges   []score.Judge // of each learner
 	classes  []string
 	index    map[string]int // of the classes
@@ -31,8 +32,8 @@ func newLinearPolicy(d int, classes []string, batch int) *linearPolicy {
 		p.index[class] = k
 	}
 	for _, rate := range linearRates {
-		s := newSoftmax(d, rate)
-		s.grow(len(classes) - 1)
+		s := linear.New(d, rate)
+		s.Grow(len(classes) - 1)
 		p.learners = append(p.learners, s)
 	}
 	return p
@@ -42,7 +43,7 @@ func newLinearPolicy(d int, classes []string, batch int) *linearPolicy {
 func (p *linearPolicy) Row(row *dataset.Row) error {
 	k := p.index[row.Label]
 	for i, s := range p.learners {
-		p.judges[i].Add(s.predict(row.X), k)
+		p.judges[i].Add(s.Probs(row.X), k)
 	}
 	p.rows, p.labels = append(p.rows, append([]float64(nil), row.X...)), append(p.labels, k)
 	if len(p.rows) < p.batch {
@@ -50,7 +51,7 @@ func (p *linearPolicy) Row(row *dataset.Row) error {
 	}
 	for i, x := range p.rows {
 		for _, s := range p.learners {
-			s.learn(x, p.labels[i])
+			s.Learn(x, p.labels[i])
 		}
 	}
 	p.rows, p.labels = p.rows[:0], p.labels[:0]
@@ -76,8 +77,8 @@ func (p *linearPolicy) best() (rate float64, best score.Scores) {
 	return rate, best
 }
 
-// linear reports on soft-max regression at the best learning rate.
-func linear(ctx context.Context, rows dataset.Rows, d int, classes []string, batch int, name string) (*report.Report, error) {
+// softmaxReport reports on soft-max regression at the best learning rate.
+func softmaxReport(ctx context.Context, rows dataset.Rows, d int, classes []string, batch int, name string) (*report.Report, error) {
 	p := newLinearPolicy(d, classes, batch)
 	c, err := eval.Run(ctx, rows, p, nil)
 	if err != nil {

@@ -2,42 +2,12 @@ package main
 
 import (
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	"edge/internal/exit"
 	"edge/test/harness"
 )
-
-// A step of soft-max regression goes down the numerical gradient of the log loss.
-func TestSoftmaxGradient(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	s := newSoftmax(2, 1e-3)
-	s.grow(2)
-	for range 50 {
-		s.learn([]float64{rng.NormFloat64(), 3 + 2*rng.NormFloat64()}, rng.IntN(3))
-	}
-	// The step's own sample moves the mean, so that the loss is that of the scaling after it.
-	x, class := []float64{0.7, 1.5}, 1
-	before := slices.Clone(s.W)
-	s.learn(x, class)
-	after := s.W
-	for j := range before {
-		const h = 1e-6
-		var loss [2]float64
-		for side, sign := range []float64{1, -1} {
-			s.W = slices.Clone(before)
-			s.W[j] += sign * h
-			loss[side] = -math.Log(s.predict(x)[class])
-		}
-		want := before[j] - s.rate*(loss[0]-loss[1])/(2*h)
-		if math.Abs(after[j]-want) > 1e-10 {
-			t.Errorf("weight %d is %g after the step, want %g", j, after[j], want)
-		}
-	}
-}
 
 func TestEvalLinear(t *testing.T) {
 	path := harness.TableFile(t, "table.csv", 600)

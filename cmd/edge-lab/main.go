@@ -35,9 +35,9 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
 		SilenceUsage:  true,
 		Args:          cli.KnownCommand,
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
-		Example:       "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab paper data",
+		Example:       "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab published tables data",
 	}
-	root.AddCommand(newEvalCommand(), newTrainCommand(), newPaperCommand(), newCompareCommand(), newPlotCommand(), newCostCommand(),
+	root.AddCommand(newEvalCommand(), newTrainCommand(), newPublishedCommand(), newCompareCommand(), newPlotCommand(), newCostCommand(),
 		newGenerateCommand(), newRowsCommand())
 	return root
 }

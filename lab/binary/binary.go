@@ -145,7 +145,7 @@ func train(start func(*lab.Data, model.Params) (approximation, error)) lab.Metho
 			}
 			return a.Run(sweeps, closeTo)
 		}
-		best, err := lab.Maximise(ctx, &one, func(at model.Params) (float64, []float64, error) {
+		best, err := lab.Maximise(ctx, &one, a, func(at model.Params) (float64, []float64, error) {
 			if err := converge(at); err != nil {
 				return 0, nil, err
 			}

@@ -26,9 +26,12 @@ import (
 type Config struct {
 	Inducing float64 `json:"inducing_fraction"` // M, as a fraction of the rows learnt
 	Train    float64 `json:"train_fraction"`    // of the rows that is learnt; the others judge
+	Judge    int     `json:"judge,omitempty"`   // the first so many of them; 0: all
 	Seed     uint64  `json:"seed"`              // of the first split
 	Updates  int     `json:"updates"`           // of the parameters: iterations, or evaluations of L-BFGS
 	Shared   bool    `json:"shared_kernel"`     // one kernel for all classes
+
+	Settings string `json:"settings,omitempty"` // of the method, if not its defaults
 }
 
 // Default are the conditions of the published tables.
@@ -72,24 +75,27 @@ type Split struct {
 
 // Set is the rows of a table without missing features.
 func Set(t *dataset.Table) (d *lab.Data, leftOut int) {
-	d = &lab.Data{D: len(t.Features), C: len(t.Classes)}
-	part, row := t.Samples(t.All()), make([]float64, len(t.Features))
+	d = Complete(t.Samples(t.All()))
+	return d, len(t.Labels) - d.N()
+}
+
+// Complete is the rows of a part of a table without missing features.
+func Complete(part *dataset.Part) *lab.Data {
+	d, row := &lab.Data{D: len(part.Table.Features), C: len(part.Table.Classes)}, make([]float64, len(part.Table.Features))
 	for i := range part.Len() {
 		part.Row(i, row)
 		complete := true
 		for _, v := range row {
 			complete = complete && !math.IsNaN(v) && !math.IsInf(v, 0)
 		}
-		if !complete {
-			leftOut++
-			continue
+		if complete {
+			d.X, d.Y = append(d.X, row...), append(d.Y, part.Class(i))
 		}
-		d.X, d.Y = append(d.X, row...), append(d.Y, part.Class(i))
 	}
-	return d, leftOut
+	return d
 }
 
-// NewSplit divides d by a permutation of the seed, the same that edge-lab paper takes.
+// NewSplit divides d by a permutation of the seed, the same for every method.
 func NewSplit(d *lab.Data, cfg Config, split int) (*Split, error) {
 	n := d.N()
 	learn := int(math.Round(cfg.Train * float64(n)))
@@ -97,13 +103,17 @@ func NewSplit(d *lab.Data, cfg Config, split int) (*Split, error) {
 		return nil, fmt.Errorf("compare: %d rows cannot be divided into rows to learn and rows to judge", n)
 	}
 	order := rand.New(rand.NewPCG(cfg.Seed+uint64(split), 0)).Perm(n)
-	s := &Split{d.Rows(order[:learn]), d.Rows(order[learn:])}
-	standardise(s.Learn, s.Judge)
+	judge := order[learn:]
+	if cfg.Judge > 0 && cfg.Judge < len(judge) {
+		judge = judge[:cfg.Judge]
+	}
+	s := &Split{d.Rows(order[:learn]), d.Rows(judge)}
+	Standardise(s.Learn, s.Judge)
 	return s, nil
 }
 
-// standardise gives each feature mean 0 and standard deviation 1 in the rows to learn.
-func standardise(learn, judge *lab.Data) {
+// Standardise gives each feature mean 0 and standard deviation 1 in the rows to learn.
+func Standardise(learn, judge *lab.Data) {
 	n := float64(learn.N())
 	for j := range learn.D {
 		var mean, square float64
@@ -125,6 +135,20 @@ func standardise(learn, judge *lab.Data) {
 	}
 }
 
+// Problem is what every method learns on the rows of a split.
+func (c *Config) Problem(learn *lab.Data, split int) *lab.Problem {
+	m := min(max(2, int(math.Round(c.Inducing*float64(learn.N())))), learn.N())
+	kernels := learn.C
+	if c.Shared {
+		kernels = 1
+	}
+	seed := c.Seed + uint64(split)
+	return &lab.Problem{
+		Data: learn, Updates: c.Updates, Seed: seed,
+		Start: lab.Start(learn, m, kernels, rand.New(rand.NewPCG(seed, 1))),
+	}
+}
+
 // Fit runs one method on one split. A method that fails numerically is a run with a
 // Failure; an error is an interruption or a wrong set.
 func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, split int) (*Run, error) {
@@ -132,16 +156,8 @@ func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, s
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dataset: name, Method: m.Name, Split: split, Config: cfg}
-	r.M = min(max(2, int(math.Round(cfg.Inducing*float64(s.Learn.N())))), s.Learn.N())
-	kernels := d.C
-	if cfg.Shared {
-		kernels = 1
-	}
-	p := &lab.Problem{
-		Data: s.Learn, Updates: cfg.Updates, Seed: cfg.Seed + uint64(split),
-		Start: lab.Start(s.Learn, r.M, kernels, rand.New(rand.NewPCG(cfg.Seed+uint64(split), 1))),
-	}
+	p := cfg.Problem(s.Learn, split)
+	r := &Run{Dataset: name, Method: m.Name, Split: split, Config: cfg, M: p.Start.M}
 	before := process.CPUTime()
 	c, err := m.Fit(ctx, p)
 	r.Seconds = (process.CPUTime() - before).Seconds()
@@ -149,7 +165,7 @@ func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, s
 		return nil, errors.New("compare: interrupted")
 	}
 	if err == nil {
-		err = r.judge(c, s.Judge)
+		r.Error, r.NLL, err = Judge(c, s.Judge)
 	}
 	if err != nil {
 		r.Failure = err.Error()
@@ -157,11 +173,11 @@ func Fit(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, s
 	return r, nil
 }
 
-// judge scores a classifier.
-func (r *Run) judge(c lab.Classifier, d *lab.Data) error {
+// Judge returns the error and the mean negative log probability, nats, of the rows of d.
+func Judge(c lab.Classifier, d *lab.Data) (wrong, nll float64, err error) {
 	p, err := c.Predict(d.X)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	const least = 1e-12 // a probability below counts as this
 	n := float64(d.N())
@@ -169,16 +185,16 @@ func (r *Run) judge(c lab.Classifier, d *lab.Data) error {
 		row, best := p.RawRowView(i), 0
 		for k, v := range row {
 			if math.IsNaN(v) {
-				return errors.New("a probability is not a number")
+				return 0, 0, errors.New("a probability is not a number")
 			}
 			if v > row[best] {
 				best = k
 			}
 		}
 		if best != y {
-			r.Error += 1 / n
+			wrong += 1 / n
 		}
-		r.NLL -= math.Log(max(row[y], least)) / n
+		nll -= math.Log(max(row[y], least)) / n
 	}
-	return nil
+	return wrong, nll, nil
 }

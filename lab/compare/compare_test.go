@@ -139,11 +139,11 @@ func TestJournal(t *testing.T) {
 }
 
 func TestFailedRunsAreCountedAndLeftOut(t *testing.T) {
-	c := mean([]Run{{Error: 0.1, NLL: 0.5, Seconds: 2}, {Failure: "no factor"}, {Error: 0.3, NLL: 0.7, Seconds: 4}})
+	c := Mean([]Run{{Error: 0.1, NLL: 0.5, Seconds: 2}, {Failure: "no factor"}, {Error: 0.3, NLL: 0.7, Seconds: 4}})
 	if c.Splits != 2 || c.Failed != 1 || math.Abs(c.NLL-0.6) > 1e-12 || math.Abs(c.NLLSE-0.1) > 1e-12 || c.Seconds != 3 {
 		t.Errorf("%+v", c)
 	}
-	if c := mean([]Run{{Failure: "no factor"}}); c.Splits != 0 || c.Failed != 1 {
+	if c := Mean([]Run{{Failure: "no factor"}}); c.Splits != 0 || c.Failed != 1 {
 		t.Errorf("%+v", c)
 	}
 }

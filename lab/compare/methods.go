@@ -9,6 +9,7 @@ import (
 	"edge/lab/ep"
 	"edge/lab/fullep"
 	"edge/lab/gfitc"
+	"edge/lab/own"
 	"edge/lab/rep"
 	"edge/lab/tied"
 	"edge/lab/vi"
@@ -23,12 +24,26 @@ type Method struct {
 	fit         lab.Method
 }
 
+// With is the method with other settings, for which Config has a name.
+func (m *Method) With(fit lab.Method) *Method {
+	other := *m
+	other.fit = fit
+	return &other
+}
+
+// Minibatches of the stochastic methods.
+const (
+	batch = 100  // rows
+	rate  = 0.01 // of Adam
+)
+
 // Largest numbers of rows of the methods without inducing points, whose cost is N³.
 const fullRows = 500
 
 // Methods are all methods, in the order of the tables.
 func Methods() []Method {
 	return []Method{
+		{"edge", "edge's own training, explicit sites (edge train --sites explicit --batch 0)", 0, 0, own.Train},
 		{"sep", "stochastic EP with the sites of the learner: all pairs of an observation in one", 0, 0, tied.Train(tied.Merged)},
 		{"sep-pairs", "stochastic EP as published: a factor for each pair, tied sites", 0, 0, tied.Train(tied.Total)},
 		{"sep-touched", "sep-pairs, each class counting the factors that touch it", 0, 0, tied.Train(tied.Touched)},
@@ -39,8 +54,10 @@ func Methods() []Method {
 		{"ep-merged", "EP with the sites of the learner, kept one by one", 0, 0, rep.TrainMerged},
 		{"rep", "EP on the robust likelihood, exact probability", 0, 0, rep.Train},
 		{"gfitc", "EP on the marginal prior (generalised FITC), L-BFGS", 0, 0, gfitc.Train},
+		{"sep-stochastic", "sep-pairs, Adam on minibatches", 0, 0, tied.Stochastic(tied.Total, batch, rate)},
+		{"ep-stochastic", "ep, Adam on minibatches", 0, 0, ep.Stochastic(batch, rate)},
 		{"vi", "variational inference, L-BFGS", 0, 0, vi.Batch},
-		{"vi-stochastic", "variational inference, Adam on minibatches", 0, 0, vi.Stochastic},
+		{"vi-stochastic", "variational inference, Adam on minibatches", 0, 0, vi.Stochastic(batch, rate)},
 		{"vi-natural", "variational inference, natural gradients", 0, 0, vi.Natural},
 		{"full-ep", "EP without inducing points", 0, fullRows, fullep.Train},
 		{"laplace", "Laplace with one latent function, probit", 2, 0, binary.TrainLaplace(binary.Probit)},

@@ -28,7 +28,15 @@ type Cell struct {
 // Compare runs a method on the first splits of d, but those that the journal has, and
 // returns the mean. done is called with each run.
 func Compare(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, splits int, j *Journal, done func(*Run)) (*Cell, error) {
-	var runs []Run
+	runs, err := Splits(ctx, name, d, cfg, m, splits, j, done)
+	if err != nil {
+		return nil, err
+	}
+	return Mean(runs), nil
+}
+
+// Splits is Compare before the mean.
+func Splits(ctx context.Context, name string, d *lab.Data, cfg Config, m *Method, splits int, j *Journal, done func(*Run)) (runs []Run, err error) {
 	for split := range splits {
 		r := j.Find(&Run{Dataset: name, Method: m.Name, Split: split, Config: cfg})
 		if r == nil {
@@ -43,11 +51,11 @@ func Compare(ctx context.Context, name string, d *lab.Data, cfg Config, m *Metho
 		runs = append(runs, *r)
 		done(r)
 	}
-	return mean(runs), nil
+	return runs, nil
 }
 
-// mean leaves out the runs that failed.
-func mean(runs []Run) *Cell {
+// Mean is that of the runs of one method on one set, without those that failed.
+func Mean(runs []Run) *Cell {
 	c := &Cell{Dataset: runs[0].Dataset, Method: runs[0].Method, Inducing: runs[0].M}
 	var errors, losses []float64
 	for _, r := range runs {
@@ -60,13 +68,14 @@ func mean(runs []Run) *Cell {
 	}
 	if c.Splits = len(errors); c.Splits > 0 {
 		c.Seconds /= float64(c.Splits)
-		c.Error, c.ErrorSE = meanAndSE(errors)
-		c.NLL, c.NLLSE = meanAndSE(losses)
+		c.Error, c.ErrorSE = MeanAndSE(errors)
+		c.NLL, c.NLLSE = MeanAndSE(losses)
 	}
 	return c
 }
 
-func meanAndSE(v []float64) (mean, se float64) {
+// MeanAndSE returns the mean and its standard error, 0 for one value.
+func MeanAndSE(v []float64) (mean, se float64) {
 	n := float64(len(v))
 	for _, x := range v {
 		mean += x / n

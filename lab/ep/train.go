@@ -51,7 +51,7 @@ func train(ctx context.Context, p *lab.Problem, refine func(*EP) error, gradient
 		}
 		return gradient(e), nil
 	}
-	if err := lab.Alternate(ctx, p, step, e.SetParams); err != nil {
+	if err := lab.Alternate(ctx, p, e, step, e.SetParams); err != nil {
 		return nil, err
 	}
 	return e, e.Run(lastSweeps, between, lastClose)

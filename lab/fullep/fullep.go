@@ -28,13 +28,14 @@ import (
 func Train(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 	full := *p
 	full.Start = lab.AtRows(p.Data, p.Start)
-	return gfitc.Learn(ctx, &full, func(grad []float64) {
+	full.Hold = func(grad []float64) {
 		gradient := model.Params{M: full.Start.M, D: full.Start.D, Theta: grad}
 		for g := range gradient.Groups() {
 			group := gradient.Group(g)
 			clear(group.Z())
 		}
-	})
+	}
+	return gfitc.Train(ctx, &full)
 }
 
 // Correlated is EP with one site for each pair, on the difference of its latents. With

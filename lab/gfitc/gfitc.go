@@ -146,28 +146,21 @@ const (
 	lastClose  = 1e-6
 )
 
-// Train learns inducing points and kernels by L-BFGS on the evidence.
+// Train learns inducing points and kernels by L-BFGS on the evidence, with EP from the sites
+// of the last evaluation to convergence.
 func Train(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-	return Learn(ctx, p, func([]float64) {})
-}
-
-// Learn maximises the evidence by L-BFGS, with EP from the sites of the last evaluation to
-// convergence. hold clears the elements of a gradient that are not learnt.
-func Learn(ctx context.Context, p *lab.Problem, hold func(grad []float64)) (*GFITC, error) {
 	g, err := New(p.Data, p.Start, lab.Jitter)
 	if err != nil {
 		return nil, err
 	}
-	best, err := lab.Maximise(ctx, p, func(at model.Params) (float64, []float64, error) {
+	best, err := lab.Maximise(ctx, p, g, func(at model.Params) (float64, []float64, error) {
 		if err := g.SetParams(at); err != nil {
 			return 0, nil, err
 		}
 		if err := g.Run(sweeps, damping, closeTo); err != nil {
 			return 0, nil, err
 		}
-		grad := g.Gradient()
-		hold(grad)
-		return g.LogZ(), grad, nil
+		return g.LogZ(), g.Gradient(), nil
 	})
 	if err == nil {
 		err = g.SetParams(best)

@@ -150,7 +150,7 @@ func train(ctx context.Context, p *lab.Problem, l lab.Likelihood, eps float64) (
 		r.Factors = robust
 		return r.Gradient(), nil
 	}
-	if err := lab.Alternate(ctx, p, step, r.SetParams); err != nil {
+	if err := lab.Alternate(ctx, p, r, step, r.SetParams); err != nil {
 		return nil, err
 	}
 	return r, r.Run(lastSweeps, damping, lastClose)

@@ -15,6 +15,7 @@ package tied
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -41,6 +42,7 @@ type SEP struct {
 	Count       []float64 // n_k
 
 	factors factors
+	room    func(*lab.Data) factors // makes room for the factors of some rows
 	eps     float64
 }
 
@@ -56,34 +58,40 @@ func New(data *lab.Data, p model.Params, jitter float64, kind Kind, eps float64,
 	if err != nil {
 		return nil, err
 	}
-	s := &SEP{Sparse: sparse}
+	s := &SEP{Sparse: sparse, Count: counts(data, kind)}
 	for range data.C {
 		s.A, s.B = append(s.A, mat.NewDense(p.M, p.M, nil)), append(s.B, mat.NewVecDense(p.M, nil))
 	}
-	n := float64(data.N())
-	s.Count = make([]float64, data.C)
-	switch none := lab.NewTable(data); kind {
-	case Robust:
-		s.eps, s.factors = eps, &classes{lab.NewClassFactors(data, lab.NewJoint(nodes), eps), none}
-	case Merged:
-		s.factors = &classes{lab.NewClassFactors(data, new(lab.Product), 0), none}
-	default:
-		s.factors = &pairs{lab.NewPairFactors(data), lab.NewPairSites(data)}
-	}
-	for k := range s.Count {
-		switch kind {
-		case Total:
-			s.Count[k] = n * float64(data.C-1)
+	s.room = func(d *lab.Data) factors {
+		switch none := lab.NewTable(d); kind {
+		case Robust:
+			return &classes{lab.NewClassFactors(d, lab.NewJoint(nodes), eps), none}
+		case Merged:
+			return &classes{lab.NewClassFactors(d, new(lab.Product), 0), none}
 		default:
-			s.Count[k] = n
+			return &pairs{lab.NewPairFactors(d), lab.NewPairSites(d)}
 		}
 	}
+	if kind == Robust {
+		s.eps = eps
+	}
+	s.factors = s.room(data)
+	return s, nil
+}
+
+// counts are n_k of those rows.
+func counts(data *lab.Data, kind Kind) []float64 {
+	n := float64(data.N())
+	if kind == Total {
+		n *= float64(data.C - 1)
+	}
+	out := slices.Repeat([]float64{n}, data.C)
 	if kind == Touched {
 		for _, y := range data.Y {
-			s.Count[y] += float64(data.C - 2)
+			out[y] += float64(data.C - 2)
 		}
 	}
-	return s, nil
+	return out
 }
 
 type pairs struct {
@@ -150,6 +158,11 @@ func (s *SEP) Settle() error {
 // A ← (1−rho) A + rho Σ s1 w wᵀ. It returns the relative change, and the gradient of Σ log Z
 // at that cavity, which is the derivative of LogZ with A and b held fixed.
 func (s *SEP) Sweep(rho float64) (change float64, grad []float64, err error) {
+	return s.blend(1-rho, rho)
+}
+
+// blend is Sweep with A ← keep A + rho Σ s1 w wᵀ.
+func (s *SEP) blend(keep, rho float64) (change float64, grad []float64, err error) {
 	if err := s.cavity(); err != nil {
 		return 0, nil, err
 	}
@@ -163,9 +176,9 @@ func (s *SEP) Sweep(rho float64) (change float64, grad []float64, err error) {
 		d, top = largest(b.RawVector().Data, s.B[k].RawVector().Data)
 		diffB, topB = max(diffB, d), max(topB, top)
 		a.Scale(rho, a)
-		s.A[k].Scale(1-rho, s.A[k])
+		s.A[k].Scale(keep, s.A[k])
 		s.A[k].Add(s.A[k], a)
-		s.B[k].ScaleVec(1-rho, s.B[k])
+		s.B[k].ScaleVec(keep, s.B[k])
 		s.B[k].AddScaledVec(s.B[k], rho, b)
 	}
 	return diffA/(1+topA) + diffB/(1+topB), grad, nil
@@ -224,8 +237,11 @@ func (s *SEP) LogZ() (logZ float64, grad []float64, err error) {
 	return logZ + sum, grad, s.Settle()
 }
 
-// Predict returns class probabilities, n×C.
+// Predict settles, and returns class probabilities, n×C.
 func (s *SEP) Predict(x []float64) (*mat.Dense, error) {
+	if err := s.Settle(); err != nil {
+		return nil, err
+	}
 	mean, variance := s.Latent(x)
 	return lab.Robust(lab.Probabilities(mean, variance), s.eps), nil
 }
@@ -249,7 +265,7 @@ func Train(kind Kind) lab.Method {
 			_, grad, err := s.Sweep(damping)
 			return grad, err
 		}
-		if err := lab.Alternate(ctx, p, step, s.SetParams); err != nil {
+		if err := lab.Alternate(ctx, p, s, step, s.SetParams); err != nil {
 			return nil, err
 		}
 		return s, s.Run(lastSweeps, damping, lastClose)

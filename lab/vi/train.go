@@ -3,7 +3,6 @@ package vi
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 
 	"edge/lab"
 	"edge/model"
@@ -15,8 +14,6 @@ const (
 	naturalStep  = 0.3
 	naturalLast  = 50   // steps after the last one of the parameters
 	naturalClose = 1e-6 // change at which they end
-	batch        = 100  // rows of a minibatch
-	rate         = 0.01 // of Adam
 )
 
 // Batch maximises the bound over q and the parameters together by L-BFGS.
@@ -25,10 +22,7 @@ func Batch(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	best, err := lab.LBFGS(v.Vector(), p.Updates, func(x []float64) (float64, []float64, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, nil, err
-		}
+	best, err := lab.Search(ctx, p, v, v.Vector(), func(x []float64) (float64, []float64, error) {
 		bound, err := v.SetVector(x)
 		if err != nil {
 			return 0, nil, err
@@ -36,9 +30,6 @@ func Batch(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 		elbo, grad := bound()
 		return elbo, grad, nil
 	})
-	if err == nil {
-		err = ctx.Err()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -46,35 +37,32 @@ func Batch(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 	return v, err
 }
 
-// Stochastic maximises it by Adam on minibatches; the updates of the problem are passes.
-func Stochastic(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-	whole, err := New(p.Data, p.Start, lab.Jitter, 1, eps, lab.TrainNodes)
-	if err != nil {
-		return nil, err
-	}
-	x, adam, r := whole.Vector(), lab.Adam{Rate: rate}, rand.New(rand.NewPCG(p.Seed, 1))
-	n := p.Data.N()
-	for range p.Updates {
-		order := r.Perm(n)
-		for from := 0; from < n; from += batch {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			rows := order[from:min(from+batch, n)]
-			v, err := New(p.Data.Rows(rows), p.Start, lab.Jitter, float64(n)/float64(len(rows)), eps, lab.TrainNodes)
-			if err != nil {
-				return nil, err
-			}
+// Stochastic returns a method that maximises it by Adam on minibatches; the updates of a problem
+// are passes.
+func Stochastic(size int, rate float64) lab.Method {
+	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
+		n := p.Data.N()
+		v, err := New(p.Data.Rows(make([]int, min(size, n))), p.Start, lab.Jitter, 1, eps, lab.TrainNodes)
+		if err != nil {
+			return nil, err
+		}
+		x := v.Vector()
+		step := func(rows []int) ([]float64, error) {
+			v.setRows(p.Data.Rows(rows), float64(n)/float64(len(rows)))
 			bound, err := v.SetVector(x)
 			if err != nil {
 				return nil, err
 			}
 			_, grad := bound()
-			adam.Ascend(x, grad)
+			return grad, nil
 		}
+		if err := lab.Minibatches(ctx, p, size, rate, v, x, func(int) error { return nil }, step); err != nil {
+			return nil, err
+		}
+		v.setRows(p.Data, 1)
+		_, err = v.SetVector(x)
+		return v, err
 	}
-	_, err = whole.SetVector(x)
-	return whole, err
 }
 
 // Natural takes one natural step of q and one step of the parameters by the sign rule in
@@ -103,7 +91,7 @@ func Natural(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 		}
 		return err
 	}
-	if err := lab.Alternate(ctx, p, step, move); err != nil {
+	if err := lab.Alternate(ctx, p, v, step, move); err != nil {
 		return nil, err
 	}
 	return v, v.RunNatural(sites, naturalLast, naturalStep, naturalClose)

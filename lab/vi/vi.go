@@ -43,10 +43,8 @@ func New(data *lab.Data, p model.Params, jitter, weight, eps float64, nodes int)
 	if err != nil {
 		return nil, err
 	}
-	v := &VI{
-		Sparse: s, Weight: weight, Eps: eps,
-		expected: make([]float64, data.N()), g: lab.NewTable(data), t: lab.NewTable(data), win: lab.NewWin(nodes),
-	}
+	v := &VI{Sparse: s, Weight: weight, Eps: eps, win: lab.NewWin(nodes)}
+	v.setRows(data, weight)
 	for range data.C {
 		r := mat.NewDense(p.M, p.M, nil)
 		for j := range p.M {
@@ -55,6 +53,15 @@ func New(data *lab.Data, p model.Params, jitter, weight, eps float64, nodes int)
 		v.R = append(v.R, r)
 	}
 	return v, nil
+}
+
+// setRows moves to other rows, each of which stands for weight rows.
+func (v *VI) setRows(data *lab.Data, weight float64) {
+	v.Weight = weight
+	v.SetRows(data)
+	if len(v.expected) != data.N() {
+		v.expected, v.g, v.t = make([]float64, data.N()), lab.NewTable(data), lab.NewTable(data)
+	}
 }
 
 // SetQ stores m_k and computes V_k and the marginals from it and R_k.
@@ -78,6 +85,13 @@ func (v *VI) expect() {
 			g[k], dt[k] = p*g[k], p*dt[k]
 		}
 	}
+}
+
+// ExpectedLog is E[log p(y)] of a label that is the largest with probability p: what the bound
+// sees, in contrast to log E[p(y)], which predictions are scored by.
+func (v *VI) ExpectedLog(p float64) float64 {
+	least, span := levels(v.Eps, v.C)
+	return least + span*p
 }
 
 // levels are log(ε/C) and Λ.

@@ -172,7 +172,7 @@ func TestTrainingImprovesTheBound(t *testing.T) {
 	problem := &lab.Problem{Data: d, Start: p, Updates: 60, Seed: 1}
 	start, _ := optimum(t, d, p, eps, lab.TrainNodes)
 	before, _ := start.Bound()
-	for name, method := range map[string]lab.Method{"batch": Batch, "stochastic": Stochastic, "natural": Natural} {
+	for name, method := range map[string]lab.Method{"batch": Batch, "stochastic": Stochastic(100, 0.01), "natural": Natural} {
 		c, err := method(t.Context(), problem)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

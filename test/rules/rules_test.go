@@ -39,9 +39,10 @@ var layers = [][]string{
 	{"internal/daemon"},
 	{"internal/demo", "cmd/internal/cli"},
 	{"lab"},
-	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact"},
+	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact", "lab/own", "lab/linear"},
 	{"lab/fullep", "lab/binary"},
 	{"lab/compare"},
+	{"lab/published"},
 	{"cmd/edge", "cmd/edge-lab"},
 }
 

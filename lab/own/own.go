@@ -1,0 +1,91 @@
+// Package own is edge's own offline training, package online/train, as a method of the
+// laboratory.
+package own
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"edge/lab"
+	"edge/online"
+	"edge/online/train"
+)
+
+// Default are the settings for small sets: full batches, explicit sites, Adam, and a prior
+// that holds the log lengthscales of a class together.
+func Default() train.Config {
+	how := train.Default()
+	how.Batch, how.Passes, how.Sites, how.Schedule, how.Rate, how.Damping, how.Prior = 0, 250, train.Explicit, train.Constant, 0.02, 0.5, 0.3
+	return how
+}
+
+// Train learns with the default settings; the updates of a problem are passes.
+func Train(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
+	how := Default()
+	how.Passes = p.Updates
+	return With(how)(ctx, p)
+}
+
+// With returns a method that learns with those settings, whose Passes replace the updates of
+// a problem. It has the problem's number of inducing points and of kernels, and a start of
+// its own. Problem.Hold is not for it.
+func With(how train.Config) lab.Method {
+	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
+		if p.Hold != nil {
+			return nil, errors.New("own: edge learns all parameters")
+		}
+		cfg := online.DefaultConfig()
+		cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start = names(p.Data.D), p.Start.M, online.PerClass, 0
+		if p.Start.Groups() == 1 {
+			cfg.Kernel = online.Shared
+		}
+		t, err := train.New(cfg, how, names(p.Data.C), samples{p.Data})
+		if err != nil {
+			return nil, err
+		}
+		for !t.Done() {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if _, err := t.Step(); err != nil {
+				return nil, err
+			}
+			if p.Watch != nil {
+				p.Watch(classifier{t, p.Data})
+			}
+		}
+		return classifier{t, p.Data}, nil
+	}
+}
+
+func names(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = strconv.Itoa(i)
+	}
+	return out
+}
+
+// samples are rows as the training takes them.
+type samples struct{ *lab.Data }
+
+func (s samples) Len() int                 { return s.N() }
+func (s samples) Row(i int, dst []float64) { copy(dst, s.Data.Row(i)) }
+func (s samples) Class(i int) int          { return s.Y[i] }
+
+type classifier struct {
+	*train.Trainer
+	learnt *lab.Data
+}
+
+// Predict returns class probabilities, n×C.
+func (c classifier) Predict(x []float64) (*mat.Dense, error) {
+	n := len(x) / c.learnt.D
+	out := mat.NewDense(n, c.learnt.C, nil)
+	rows := samples{&lab.Data{D: c.learnt.D, C: c.learnt.C, X: x, Y: make([]int, n)}}
+	err := c.Trainer.Predict(rows, func(i int, probs []float64) { out.SetRow(i, probs) })
+	return out, err
+}
