@@ -25,6 +25,7 @@
 //	data.go          Data, Start, AtRows: rows, labels and first parameters
 //	covariance.go    covariances of rows, for the methods without inducing points
 //	sparse.go        Sparse: the posterior of e_k from sites, one class after the other
+//	gaussians.go     Gaussians: variational posteriors, their derivatives and coordinates
 //	gradient.go      from derivatives of the latent marginals to those of the parameters
 //	site.go          cavity, site and normaliser of one scalar
 //	pair.go          factors of all pairs of classes of an observation
