@@ -9,6 +9,7 @@
 //	vi       variational inference: L-BFGS, Adam, natural gradients
 //	fullep   expectation propagation without inducing points, classes correlated
 //	binary   one latent function for two classes: Laplace, EP, VI
+//	studentt Student-t processes: bounds, EP, and the published objectives
 //	exact    log evidences of tiny problems by orthant probabilities
 //	compare  all of them on the same splits
 //

@@ -81,7 +81,7 @@ func TestGradientsAtFixedPoints(t *testing.T) {
 	check := func(name string, theta []float64, value func(theta []float64) float64, gradient func() []float64) {
 		value(theta)
 		got := gradient()
-		labtest.Close(t, name, got, labtest.Differences(theta, 1e-5, value), 2e-6)
+		labtest.Close(t, name, got, labtest.Differences(theta, 1e-4, value), 1e-6)
 	}
 	e, err := NewEP(two, p, NewScale(3, 3))
 	if err != nil {
@@ -98,16 +98,17 @@ func TestGradientsAtFixedPoints(t *testing.T) {
 	}
 	check("EP", p.Theta, func(theta []float64) float64 {
 		shape.Theta = theta
-		return move(func() error { return e.SetParams(shape) }, func() error { return e.Run(1000, 0.7, 1e-13) }, e.LogZ)
+		return move(func() error { return e.SetParams(shape) }, func() error { return e.Run(1000, 0.7, 1e-8) }, e.LogZ)
 	}, e.Gradient)
 	for link, d := range map[Link]*lab.Data{Logistic: two, Pairs: three} {
-		g, err := NewGrid(d, p, link, NewScale(3, 3))
+		s := &Scale{[]float64{-1.5, -0.5}, LogWeights(3, []float64{-1.5, -0.5})}
+		g, err := NewGrid(d, p, link, s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		check(fmt.Sprintf("grid %d", link), p.Theta, func(theta []float64) float64 {
 			shape.Theta = theta
-			return move(func() error { return g.SetParams(shape) }, func() error { return g.Run(1000, 1e-12) }, g.LogZ)
+			return move(func() error { return g.SetParams(shape) }, func() error { return g.Run(40, 1e-12) }, g.LogZ)
 		}, g.Gradient)
 	}
 }

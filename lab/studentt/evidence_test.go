@@ -43,7 +43,7 @@ func TestBoundsAreBelowTheEvidence(t *testing.T) {
 		nonCentred := best(NewNonCentred(d, p, Logistic, NewScale(nu, nodes)))
 		g, err := NewGrid(d, p, Logistic, NewScale(nu, nodes))
 		if err == nil {
-			err = g.Run(500, 1e-12)
+			err = g.Run(50, 1e-13)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestManyDegreesOfFreedomAreTheGaussianProcess(t *testing.T) {
 		bound := func(nu float64) float64 {
 			g, err := NewGrid(d, p, link, NewScale(nu, OwnNodes))
 			if err == nil {
-				err = g.Run(500, 1e-10)
+				err = g.Run(50, 1e-9)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -25,9 +25,17 @@ func (l Link) growth() float64 {
 	return 2
 }
 
+// width is the distance of differences within which a factor bends.
+func (l Link) width(noise float64) float64 {
+	if l == Logistic {
+		return 1
+	}
+	return math.Sqrt(noise)
+}
+
 // factors computes log p and its derivative at the differences d. noise is the variance of a
-// difference; the logistic link has its own.
-func (l Link) factors(logP, slope, d []float64, noise float64) {
+// difference; the logistic link has its own. scratch is as long as d, twice.
+func (l Link) factors(logP, slope, d []float64, noise float64, scratch []float64) {
 	if l == Logistic {
 		for i, v := range d {
 			e := math.Exp(-math.Abs(v))
@@ -39,7 +47,7 @@ func (l Link) factors(logP, slope, d []float64, noise float64) {
 		return
 	}
 	root := math.Sqrt(noise)
-	alpha, curvature := make([]float64, len(d)), make([]float64, len(d))
+	alpha, curvature := scratch[:len(d)], scratch[len(d):2*len(d)]
 	for i, v := range d {
 		alpha[i] = v / root
 	}
@@ -88,14 +96,17 @@ type term struct {
 // differences calls f with the latents whose sum each factor depends on: that of the label
 // less that of another class, or the one latent with the sign of the label.
 func (m *marginals) differences(f func(i int, terms []term)) {
+	var pair [2]term
 	for i, y := range m.y {
 		if m.link == Logistic {
-			f(i, []term{{2*float64(y) - 1, 0}})
+			pair[0] = term{2*float64(y) - 1, 0}
+			f(i, pair[:1])
 			continue
 		}
 		for k := range m.c {
 			if k != y {
-				f(i, []term{{1, y}, {-1, k}})
+				pair = [2]term{{1, y}, {-1, k}}
+				f(i, pair[:])
 			}
 		}
 	}
@@ -110,7 +121,7 @@ func (m *marginals) differences(f func(i int, terms []term)) {
 //	in log v_k   −½ E[p' d] v_k/(v_y + v_k)
 func (m *marginals) expect(r *rules, t, location, scale float64) *expected {
 	e := newExpected(m)
-	var d, logP, slope []float64
+	var d, logP, slope, scratch []float64
 	m.differences(func(i int, terms []term) {
 		var mean, b, noise float64
 		for _, u := range terms {
@@ -119,15 +130,15 @@ func (m *marginals) expect(r *rules, t, location, scale float64) *expected {
 			noise += m.noise[u.k]
 		}
 		sd := math.Sqrt(scale * b)
-		rule := r.at(sd)
+		rule := r.at(sd / m.link.width(noise))
 		if n := len(rule.x); cap(d) < n {
-			d, logP, slope = make([]float64, n), make([]float64, n), make([]float64, n)
+			d, logP, slope, scratch = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, 2*n)
 		}
 		d, logP, slope = d[:len(rule.x)], logP[:len(rule.x)], slope[:len(rule.x)]
 		for j, x := range rule.x {
 			d[j] = location*mean + sd*x
 		}
-		m.link.factors(logP, slope, d, noise)
+		m.link.factors(logP, slope, d, noise, scratch)
 		relax(t, logP, slope)
 		var g, gx, gd float64
 		for j, w := range rule.w {

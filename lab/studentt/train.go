@@ -85,8 +85,8 @@ func linkAndKernel(p *lab.Problem, full bool) (Link, model.Params) {
 
 // Convergence of an evaluation of Grid.
 const (
-	gridSteps = 100
-	gridClose = 1e-7
+	gridRounds = 5
+	gridClose  = 1e-6
 )
 
 // TrainGrid learns the kernel by L-BFGS, with the optimal q of each of 9 nodes.
@@ -103,7 +103,7 @@ func TrainGrid(nu float64, o Options) lab.Method {
 			if err := g.SetParams(at); err != nil {
 				return err
 			}
-			return g.Run(gridSteps, gridClose)
+			return g.Run(gridRounds, gridClose)
 		}
 		best, err := lab.Maximise(ctx, &one, func(at model.Params) (float64, []float64, error) {
 			if err := converge(at); err != nil {

@@ -41,7 +41,9 @@ var layers = [][]string{
 	{"lab"},
 	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact"},
 	{"lab/fullep", "lab/binary"},
+	{"lab/studentt"},
 	{"lab/compare"},
+	{"lab/published/studentt"},
 	{"cmd/edge", "cmd/edge-lab"},
 }
 
