@@ -149,6 +149,9 @@ func setNoise(s *lab.Sparse, theta []float64, e *expected) {
 	}
 }
 
+// Kernel are the parameters.
+func (b *Bound) Kernel() model.Params { return b.Params }
+
 // Vector is q, the parameters and those of the family as the optimiser sees them.
 func (b *Bound) Vector() []float64 { return append(b.Gaussians.Vector(), b.family.own()...) }
 

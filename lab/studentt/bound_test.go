@@ -12,15 +12,20 @@ import (
 	"edge/model"
 )
 
+// kernelLogs are the logs of lengthscale, amplitude and noise, or derivatives in them.
+type kernelLogs struct {
+	LogEll   float64 `json:"log_ell"`
+	LogAmp   float64 `json:"log_amp"`
+	LogNoise float64 `json:"log_noise"`
+}
+
 // golden is a case of bounds.json.
 type golden struct {
 	Kind, Link string
 	C          int
 	Nu         *float64
 	Z, X, Mu   [][]float64
-	LogEll     float64 `json:"log_ell"`
-	LogAmp     float64 `json:"log_amp"`
-	LogNoise   float64 `json:"log_noise"`
+	kernelLogs
 	Y          []int
 	S          [][][]float64
 	A, B       float64
@@ -31,13 +36,11 @@ type golden struct {
 	XNew       [][]float64 `json:"X_new"`
 	PNew       []float64   `json:"p_new"`
 	Gradient   struct {
-		Mu, Z    [][]float64
-		S        [][][]float64 `json:"S_lower"`
-		LogEll   float64       `json:"log_ell"`
-		LogAmp   float64       `json:"log_amp"`
-		LogNoise float64       `json:"log_noise"`
-		LogA     float64       `json:"log_a"`
-		LogB     float64       `json:"log_b"`
+		Mu, Z [][]float64
+		S     [][][]float64 `json:"S_lower"`
+		kernelLogs
+		LogA float64 `json:"log_a"`
+		LogB float64 `json:"log_b"`
 	}
 }
 

@@ -47,6 +47,9 @@ func scaled(p model.Params, logS float64) model.Params {
 	return out
 }
 
+// Kernel are the parameters, at s = 1.
+func (g *Grid) Kernel() model.Params { return scaled(g.nodes[0].Params, -g.Log[0]) }
+
 // SetParams moves the parameters and computes each q from its stored sites.
 func (g *Grid) SetParams(p model.Params) error {
 	for i, n := range g.nodes {

@@ -43,7 +43,7 @@ var layers = [][]string{
 	{"lab/fullep", "lab/binary"},
 	{"lab/studentt"},
 	{"lab/compare"},
-	{"lab/published/studentt"},
+	{"lab/published/tprocess"},
 	{"cmd/edge", "cmd/edge-lab"},
 }
 
