@@ -12,6 +12,7 @@
 //	studentt Student-t processes: bounds, EP, and the published objectives
 //	exact    log evidences of tiny problems by orthant probabilities
 //	compare  all of them on the same splits
+//	published/tprocess  the published experiments with Student-t processes
 //
 // A method is a function from a Problem to a Classifier (method.go). Another one is a package
 // below lab, built on the parts here, and a line in compare.Methods.

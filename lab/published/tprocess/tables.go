@@ -41,6 +41,7 @@ func (c *Conditions) Validate() error {
 const (
 	learnt   = 0.6 // of the rows
 	fullRows = 300 // that a full process learns at most, as in the published tables
+	gridRows = 100 // that the grid learns at most: it takes ten times as long as the others
 )
 
 // config are the conditions of a set of n rows.
@@ -57,7 +58,8 @@ func rowsLearnt(n int) int { return int(learnt*float64(n) + 0.5) }
 // Methods are those for a set of n rows: full processes, or sparse ones with a name that
 // begins with s.
 func Methods(n int) []compare.Method {
-	full := rowsLearnt(n) <= fullRows
+	learnt := rowsLearnt(n)
+	full := learnt <= fullRows
 	o := studentt.Options{Full: full, Isotropic: true}
 	prefix, divergence, printed := "", studentt.VTP2, studentt.VTP2Printed
 	if !full {
@@ -72,7 +74,7 @@ func Methods(n int) []compare.Method {
 	add("TP tied", studentt.Tied(nu, false).Train(o))
 	add("TP tied free", studentt.Tied(nu, true).Train(o))
 	add("TP", studentt.NonCentred(nu).Train(o))
-	if full {
+	if learnt <= gridRows {
 		add("TP grid", studentt.TrainGrid(nu, o))
 	}
 	add("VTP1", studentt.Published(nu, studentt.VTP1).Train(o))
