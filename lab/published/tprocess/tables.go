@@ -133,7 +133,11 @@ func Print(w io.Writer, rows []Row) error {
 			fmt.Fprintf(t, "%s\t%s\t%d\t0\tfailed\tfailed\t–\t%s\t%s\t\n", r.Dataset, r.Method, r.Inducing, e, l)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.3f\t%.3f ± %.3f\t%.1f\t%s\t%s\t\n", r.Dataset, r.Method, r.Inducing, r.Splits, r.Error, r.NLL, r.NLLSE, r.Seconds, e, l)
+		loss := fmt.Sprintf("%.3f", r.NLL)
+		if r.Splits > 1 {
+			loss += fmt.Sprintf(" ± %.3f", r.NLLSE)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.3f\t%s\t%.1f\t%s\t%s\t\n", r.Dataset, r.Method, r.Inducing, r.Splits, r.Error, loss, r.Seconds, e, l)
 	}
 	return t.Flush()
 }
