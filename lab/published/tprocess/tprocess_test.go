@@ -125,7 +125,7 @@ func TestSample(t *testing.T) {
 
 // On one set the sound bounds find the kernel, and VTP2 predicts 1/2.
 func TestSimulation(t *testing.T) {
-	s := Simulation{Sets: 1, Updates: 20, Seed: 3}
+	s := Simulation{Sets: 1, Updates: 12, Seed: 3}
 	calls := 0
 	all, err := s.Run(t.Context(), func() { calls++ })
 	if err != nil {
