@@ -9,11 +9,13 @@
 //	vi       variational inference: L-BFGS, Adam, natural gradients
 //	fullep   expectation propagation without inducing points, classes correlated
 //	binary   one latent function for two classes: Laplace, EP, VI
+//	studentt Student-t processes: bounds, EP, and the published objectives
 //	exact    log evidences of tiny problems by orthant probabilities
 //	own      edge's own offline training
 //	linear   soft-max regression, the simplest alternative
 //	compare  all of them on the same splits
 //	published  the experiments of the paper behind the model
+//	published/tprocess  the published experiments with Student-t processes
 //
 // A method is a function from a Problem to a Classifier (method.go). Another one is a package
 // below lab, built on the parts here, and a line in compare.Methods.
@@ -28,6 +30,7 @@
 //	data.go          Data, Start, AtRows: rows, labels and first parameters
 //	covariance.go    covariances of rows, for the methods without inducing points
 //	sparse.go        Sparse: the posterior of e_k from sites, one class after the other
+//	gaussians.go     Gaussians: variational posteriors, their derivatives and coordinates
 //	gradient.go      from derivatives of the latent marginals to those of the parameters
 //	site.go          cavity, site and normaliser of one scalar
 //	pair.go          factors of all pairs of classes of an observation

@@ -127,6 +127,9 @@ func (s *Sparse) group(k int) int {
 	return k
 }
 
+// Basis is the basis of class k. It is not to be changed.
+func (s *Sparse) Basis(k int) *model.Basis { return s.bases[s.group(k)] }
+
 // W is the whitened features of class k, N×M.
 func (s *Sparse) W(k int) *mat.Dense { return s.w[s.group(k)] }
 

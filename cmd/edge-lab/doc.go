@@ -10,6 +10,7 @@
 //	plot   figures of the reports that edge prints as JSON
 //	cost   the figure of the cost of a step and a prediction, from benchmarks
 //	generate  artificial streams whose best prediction is known
+//	published  repeats published experiments
 //	rows   the rows of a file in the order of eval, for other learners
 //
 // Read main.go, then one file for each command.

@@ -14,6 +14,7 @@ func newPublishedCommand() *cobra.Command {
 		Args:  cli.KnownCommand,
 		RunE:  func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTablesCommand(), newSchedulesCommand(), newPlaneCommand(), newOverTimeCommand(), newMinibatchesCommand(), newObjectivesCommand())
+	cmd.AddCommand(newTablesCommand(), newSchedulesCommand(), newPlaneCommand(), newOverTimeCommand(), newMinibatchesCommand(), newObjectivesCommand(),
+		newStudentTablesCommand(), newFlippedLabelsCommand())
 	return cmd
 }

@@ -27,7 +27,7 @@ func waveform(classes, n int) *lab.Data {
 }
 
 // Every method learns: its loss on held-back rows is far below that of the class
-// frequencies.
+// frequencies. That of VTP2 does not: its largest value is at predictions of 1/2.
 func TestMethodsLearn(t *testing.T) {
 	cfg := Config{Inducing: 0.1, Train: 0.5, Seed: 1, Updates: 15, Shared: true}
 	for _, m := range Methods() {
@@ -36,9 +36,19 @@ func TestMethodsLearn(t *testing.T) {
 			if m.Classes > 0 {
 				classes = m.Classes
 			}
+			cfg := cfg
+			if m.Name == "tp-grid" { // the slowest one, and the one that needs fewest updates
+				cfg.Updates = 4
+			}
 			r, err := Fit(t.Context(), "waveform", waveform(classes, 120), cfg, &m, 0)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if strings.HasPrefix(m.Name, "vtp2") {
+				if r.Failure != "" || math.Abs(r.NLL-math.Ln2) > 0.1 {
+					t.Errorf("%+v, want the loss of a coin", r)
+				}
+				return
 			}
 			if r.Failure != "" || r.M != 6 || !(r.NLL > 0 && r.NLL < 0.9*math.Log(float64(classes))) || !(r.Error < 0.35) || r.Seconds < 0 {
 				t.Errorf("%+v", r)

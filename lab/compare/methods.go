@@ -11,6 +11,7 @@ import (
 	"edge/lab/gfitc"
 	"edge/lab/own"
 	"edge/lab/rep"
+	"edge/lab/studentt"
 	"edge/lab/tied"
 	"edge/lab/vi"
 )
@@ -40,9 +41,14 @@ const (
 // Largest numbers of rows of the methods without inducing points, whose cost is N³.
 const fullRows = 500
 
+// NewMethod is a method for any rows and classes, for experiments of their own.
+func NewMethod(name, about string, fit lab.Method) Method {
+	return Method{Name: name, About: about, fit: fit}
+}
+
 // Methods are all methods, in the order of the tables.
 func Methods() []Method {
-	return []Method{
+	return append([]Method{
 		{"edge", "edge's own training, explicit sites (edge train --sites explicit --batch 0)", 0, 0, own.Train},
 		{"sep", "stochastic EP with the sites of the learner: all pairs of an observation in one", 0, 0, tied.Train(tied.Merged)},
 		{"sep-pairs", "stochastic EP as published: a factor for each pair, tied sites", 0, 0, tied.Train(tied.Total)},
@@ -66,6 +72,27 @@ func Methods() []Method {
 		{"laplace-logistic", "laplace, logistic", 2, 0, binary.TrainLaplace(binary.Logistic)},
 		{"ep-logistic", "ep-binary, logistic", 2, 0, binary.TrainEP(binary.Logistic)},
 		{"vi-logistic", "vi-binary, logistic", 2, 0, binary.TrainVI(binary.Logistic)},
+	}, studentT()...)
+}
+
+// studentT are the Student-t processes. Two classes have the logistic link, more that of
+// pairs.
+func studentT() []Method {
+	full, sparse := studentt.Options{Full: true}, studentt.Options{}
+	published := func(o studentt.Objective) studentt.Approximation { return studentt.Published(studentt.Nu, o) }
+	return []Method{
+		{"tp", "Student-t process, non-centred bound, L-BFGS", 0, 0, studentt.NonCentred(studentt.Nu).Train(sparse)},
+		{"tp-full", "tp with the rows as inducing points", 0, fullRows, studentt.NonCentred(studentt.Nu).Train(full)},
+		{"tp-grid", "Student-t process, a Gaussian bound for each of 9 amplitudes", 0, 0, studentt.TrainGrid(studentt.Nu, sparse)},
+		{"tp-tied", "Student-t process, the published family of posteriors with a sound bound", 0, 0, studentt.Tied(studentt.Nu, false).Train(sparse)},
+		{"tp-tied-free", "tp-tied with free degrees of freedom", 0, 0, studentt.Tied(studentt.Nu, true).Train(sparse)},
+		{"tp-ep", "Student-t process, EP for each of 9 amplitudes", 0, 0, studentt.TrainEP(studentt.Nu)},
+		{"vtp1", "published objective by Jensen's inequality, the rows as inducing points", 2, fullRows, published(studentt.VTP1).Train(full)},
+		{"vtp2", "published t-divergence, constants corrected, the rows as inducing points", 2, fullRows, published(studentt.VTP2).Train(full)},
+		{"vtp2-printed", "vtp2 as printed", 2, fullRows, published(studentt.VTP2Printed).Train(full)},
+		{"svtp1", "sparse vtp1", 2, 0, published(studentt.VTP1).Train(sparse)},
+		{"svtp2", "published sparse t-divergence, constants corrected", 2, 0, published(studentt.SVTP2).Train(sparse)},
+		{"svtp2-printed", "svtp2 as printed", 2, 0, published(studentt.SVTP2Printed).Train(sparse)},
 	}
 }
 

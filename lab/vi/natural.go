@@ -2,7 +2,6 @@ package vi
 
 import (
 	"errors"
-	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -53,7 +52,7 @@ func (v *VI) setSites(s *Sites) error {
 	}
 	for k, r := range v.R {
 		var c mat.Cholesky
-		if !c.Factorize(symmetric(v.V[k])) {
+		if !c.Factorize(mat.NewSymDense(v.Params.M, v.V[k].RawMatrix().Data)) {
 			return model.ErrFactor
 		}
 		var l mat.TriDense
@@ -76,12 +75,3 @@ func (v *VI) RunNatural(s *Sites, steps int, step, tolerance float64) error {
 
 // NewSites are those of the prior.
 func NewSites(d *lab.Data) *Sites { return &Sites{lab.NewTable(d), lab.NewTable(d)} }
-
-// Largest is the largest absolute derivative of the bound in q.
-func (d *Derivatives) Largest() float64 {
-	most := math.Max(mat.Max(d.M), -mat.Min(d.M))
-	for _, r := range d.R {
-		most = max(most, mat.Max(r), -mat.Min(r))
-	}
-	return most
-}

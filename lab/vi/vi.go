@@ -27,10 +27,9 @@ import (
 
 // VI is the approximation on all rows, or on a minibatch of them.
 type VI struct {
-	*lab.Sparse              // V = R Rᵀ and m are those of q
-	R           []*mat.Dense // C of M×M, lower triangular with a positive diagonal
-	Weight      float64      // N/n
-	Eps         float64
+	*lab.Gaussians
+	Weight float64 // N/n
+	Eps    float64
 
 	expected []float64  // E_i
 	g, t     *mat.Dense // its derivatives in mean and variance of the latents
@@ -39,19 +38,12 @@ type VI struct {
 
 // New returns q = N(0, I) on data that stands for weight times as many rows.
 func New(data *lab.Data, p model.Params, jitter, weight, eps float64, nodes int) (*VI, error) {
-	s, err := lab.NewSparse(data, p, jitter)
+	q, err := lab.NewGaussians(data, p, jitter)
 	if err != nil {
 		return nil, err
 	}
-	v := &VI{Sparse: s, Weight: weight, Eps: eps, win: lab.NewWin(nodes)}
+	v := &VI{Gaussians: q, Eps: eps, win: lab.NewWin(nodes)}
 	v.setRows(data, weight)
-	for range data.C {
-		r := mat.NewDense(p.M, p.M, nil)
-		for j := range p.M {
-			r.Set(j, j, 1)
-		}
-		v.R = append(v.R, r)
-	}
 	return v, nil
 }
 
@@ -62,12 +54,6 @@ func (v *VI) setRows(data *lab.Data, weight float64) {
 	if len(v.expected) != data.N() {
 		v.expected, v.g, v.t = make([]float64, data.N()), lab.NewTable(data), lab.NewTable(data)
 	}
-}
-
-// SetQ stores m_k and computes V_k and the marginals from it and R_k.
-func (v *VI) SetQ(k int, mean []float64) {
-	v.V[k].Mul(v.R[k], v.R[k].T())
-	v.SetMoments(k, append([]float64(nil), mean...))
 }
 
 // expect computes E, G and T of all rows under q.
@@ -100,75 +86,36 @@ func levels(eps float64, c int) (least, span float64) {
 	return math.Log(e), math.Log(1-eps+e) - math.Log(e)
 }
 
-// KL is Σ_k ½(|R_k|² + |m_k|² − M) − Σ_j log R_jj, of q from the prior.
+// KL is the divergence of q from the prior.
 func (v *VI) KL() float64 {
-	var sum float64
-	for k, r := range v.R {
-		norm := mat.Norm(r, 2)
-		m := v.M.RowView(k)
-		sum += 0.5 * (norm*norm + mat.Dot(m, m) - float64(v.Params.M))
-		for j := range v.Params.M {
-			sum -= math.Log(r.At(j, j))
-		}
-	}
-	return sum
+	n := v.Norms()
+	return n.KL()
 }
 
-// Derivatives of the bound.
-type Derivatives struct {
-	M     *mat.Dense   // C×M
-	R     []*mat.Dense // C of M×M, lower triangles, of the elements as they are
-	Theta []float64    // as model.Params
-}
-
-// Bound returns the ELBO and its derivatives:
-//
-//	∂/∂m_k = (N/n) Σ G w − m
-//	∂/∂R_k = lower triangle of (N/n) Σ 2T w (Rᵀw)ᵀ − R + diag(1/R_jj)
-//	∂/∂w_ik = (N/n)(G m + 2T S w),  ∂/∂q_ik = (N/n) T
-func (v *VI) Bound() (elbo float64, d Derivatives) {
+// Bound returns the ELBO and its derivatives.
+func (v *VI) Bound() (elbo float64, d lab.Derivatives) {
 	v.expect()
 	for _, e := range v.expected {
 		elbo += v.Weight * e
 	}
 	elbo -= v.KL()
-	var g, t, twice mat.Dense
+	var g, t mat.Dense
 	g.Scale(v.Weight, v.g)
 	t.Scale(v.Weight, v.t)
-	twice.Scale(2, &t)
-	d.M = mat.NewDense(v.C, v.Params.M, nil)
-	for k, r := range v.R {
-		gram, b := v.Natural(k, &twice, &g)
-		b.SubVec(b, v.M.RowView(k))
-		d.M.SetRow(k, b.RawVector().Data)
-		dr := mat.NewDense(v.Params.M, v.Params.M, nil)
-		dr.Mul(symmetric(gram), r)
-		dr.Apply(func(i, j int, x float64) float64 {
-			switch {
-			case i < j:
-				return 0
-			case i == j:
-				return x - r.At(i, j) + 1/r.At(i, j)
-			default:
-				return x - r.At(i, j)
-			}
-		}, dr)
-		d.R = append(d.R, dr)
-	}
-	d.Theta = v.Gradient(lab.Features{W: v.AlongPosterior(&g, &twice), Q: &t})
-	return elbo, d
+	return elbo, v.Derivatives(&g, &t, lab.FromPrior())
 }
 
-// symmetric is the matrix of a lower triangle.
-func symmetric(lower *mat.Dense) mat.Symmetric {
-	n := lower.RawMatrix().Rows
-	s := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := range i + 1 {
-			s.SetSym(i, j, lower.At(i, j))
-		}
+// SetVector moves q and the parameters to a vector of the optimisers. The function that it
+// returns is Bound in the same coordinates.
+func (v *VI) SetVector(x []float64) (bound func() (float64, []float64), err error) {
+	flat, err := v.Gaussians.SetVector(x)
+	if err != nil {
+		return nil, err
 	}
-	return s
+	return func() (float64, []float64) {
+		elbo, d := v.Bound()
+		return elbo, flat(d)
+	}, nil
 }
 
 // Predict returns the probabilities of the labels as they are reported, n×C.

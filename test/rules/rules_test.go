@@ -41,8 +41,9 @@ var layers = [][]string{
 	{"lab"},
 	{"lab/labtest", "lab/ep", "lab/rep", "lab/tied", "lab/gfitc", "lab/vi", "lab/exact", "lab/own", "lab/linear"},
 	{"lab/fullep", "lab/binary"},
+	{"lab/studentt"},
 	{"lab/compare"},
-	{"lab/published"},
+	{"lab/published", "lab/published/tprocess"},
 	{"cmd/edge", "cmd/edge-lab"},
 }
 
