@@ -113,7 +113,7 @@ func loadFigures(path string) ([]PaperFigure, error) {
 func newPaperCommand() *cobra.Command {
 	p := paper{how: train.Default()}
 	h := &p.how
-	h.Batch, h.Passes, h.Sites, h.Schedule, h.Rate, h.Damping, h.Prior = 0, 250, train.Explicit, train.Constant, 0.02, 0.5, 0.3
+	h.Batch, h.Passes, h.Sites, h.Schedule, h.Rate, h.Damping, h.Prior = 0, 250, train.Merged, train.Constant, 0.02, 0.5, 0.3
 	var finish func()
 	cmd := &cobra.Command{
 		Use:   "paper FOLDER",

@@ -34,7 +34,7 @@ type VI struct {
 
 	expected []float64  // E_i
 	g, t     *mat.Dense // its derivatives in mean and variance of the latents
-	win      *lab.Win
+	win      *model.Win
 }
 
 // New returns q = N(0, I) on data that stands for weight times as many rows.
@@ -45,7 +45,7 @@ func New(data *lab.Data, p model.Params, jitter, weight, eps float64, nodes int)
 	}
 	v := &VI{
 		Sparse: s, Weight: weight, Eps: eps,
-		expected: make([]float64, data.N()), g: lab.NewTable(data), t: lab.NewTable(data), win: lab.NewWin(nodes),
+		expected: make([]float64, data.N()), g: lab.NewTable(data), t: lab.NewTable(data), win: model.NewWin(nodes),
 	}
 	for range data.C {
 		r := mat.NewDense(p.M, p.M, nil)
