@@ -22,11 +22,10 @@ result is a state file of a model of that configuration, from which edge run
 continues. Every horizon then starts with the whole training, with an empty
 window; the feature scaling is that of the training set.
 
-Minibatches learn large sets: their sites are tied to one (stochastic EP), so
-that memory does not grow with the set. --sites merged, pairs (EP) or rep
-keep them for each sample, which is better wherever memory allows it; rep uses the
-joint probability and costs more. explicit is a former name of merged. --batch 0 takes all
-samples in each step, for small sets; then --optimizer sign is possible.
+Minibatches learn large sets: their sites are tied to one (stochastic EP), so that
+memory does not grow with the set. --sites merged, pairs (EP) or rep (at more cost)
+keep them for each sample, which is better wherever memory allows it. --batch 0 takes
+all samples in each step, for small sets; then --optimizer sign is possible.
 
 --resume continues an interrupted training, saved beside the output as
 FILE.training, to the same result.`,
