@@ -59,6 +59,7 @@ type paper struct {
 	only     []string
 	inducing []float64
 	kernel   string
+	stack    train.Stacking
 	asJSON   bool
 	how      train.Config
 
@@ -152,6 +153,8 @@ such as GFITC, EP or VI, from a CSV file:
 	f.StringSliceVar(&p.only, "only", nil, "`NAMES` of the sets (default all)")
 	f.Float64SliceVar(&p.inducing, "inducing", paperInducing[:], "inducing points as `FRACTIONS` of the samples learnt")
 	f.StringVar(&p.kernel, "kernel", string(online.PerClass), "shared or per-class")
+	f.IntVar(&p.stack.Members, "members", 3, "models whose probabilities are averaged; with a kernel per class, every third shares one. 1: the model that edge train stores")
+	f.IntVar(&p.stack.Folds, "folds", 3, "of the samples learnt, to weigh per-class and shared kernels; 0: members are equal")
 	f.StringVar(&p.figuresPath, "figures", "", "`FILE` of other columns to print beside")
 	f.BoolVar(&p.asJSON, "json", false, "print a JSON object a line for each cell")
 	finish = cli.TrainingFlags(cmd, h)
@@ -253,14 +256,12 @@ func (p *paper) cell(ctx context.Context, set *paperSet, table *dataset.Table, f
 		}
 		rows := rand.New(rand.NewPCG(p.seed+r, 0)).Perm(n)
 		start := process.CPUTime()
-		t, err := train.New(cfg, p.how, table.Classes, table.Samples(rows[:learn]))
+		t, err := train.NewEnsemble(cfg, p.how, table.Classes, table.Samples(rows[:learn]), p.stack)
 		if err != nil {
 			return nil, exit.With(exit.Config, err)
 		}
-		for !t.Done() {
-			if _, err := t.Step(); err != nil {
-				return nil, err
-			}
+		if err := t.Train(ctx.Err); err != nil {
+			return nil, fmt.Errorf("paper: %w", err)
 		}
 		c.CPU += (process.CPUTime() - start).Seconds() / float64(p.repeats)
 		s, err := t.Score(table.Samples(rows[learn:both]))
