@@ -12,33 +12,27 @@ import (
 // maxMembers bounds the memory and the time of an ensemble.
 const maxMembers = 20
 
-// Constants of the ensembles.
-const (
-	sharedPrior = 1   // precision of the prior on the log lengthscales of a kernel that the classes share
-	pseudo      = 1   // observations that count for each kind before any
-	weightSteps = 200 // of expectation maximisation
-)
+// sharedPrior is the precision of the prior on the log lengthscales of a kernel that the
+// classes share.
+const sharedPrior = 1
 
-// Ensemble trains several models on one set and averages their probabilities. There are
+// Ensemble trains several models on one set and combines their probabilities. There are
 // two kinds of members, with a kernel for each class and with one that all share; a set
-// of few samples may be too small for the first, and no log evidence shows it. With
-// folds, the kinds' weights v are those of
-//
-//	max_v Σ_i log Σ_j v_j p_j(y_i | x_i),   Σ_j v_j = 1
-//
-// where p_j comes from a model of kind j that has learnt the other folds; one more
-// observation counts for each kind. Members of a kind have equal parts of its weight. Two
-// of three members have a kernel for each class. Samples to predict have no influence.
+// of few samples may be too small for the first, and no log evidence shows it. Members of
+// a kind are averaged. With folds, the kinds are combined by a pool, whose exponents are
+// fitted to the probabilities of models that have learnt the other folds; without, all
+// members are averaged. Two of three members have a kernel for each class. Samples to
+// predict have no influence.
 //
 // Memory is the sum of the members'; K folds train 2K models on (K−1)/K of the samples
-// besides them. The daemon continues from one model, so that an Ensemble has no Learner.
+// besides them, and keep 2·N·C numbers. The daemon continues from one model, so that an
+// Ensemble has no Learner.
 //
-// Source: Breiman (1996), "Stacked regressions"; Smyth & Wolpert (1999), "Linearly
-// combining density estimators via stacking".
+// Source: Breiman (1996), "Stacked regressions".
 type Ensemble struct {
 	members []*Trainer
-	kinds   []int     // of the members: 0 as configured, 1 shared
-	weights []float64 // of the members, sum 1
+	kinds   []int // of the members: 0 as configured, 1 shared
+	pool    *pool // nil: all are averaged
 	names   []string
 	options Stacking
 	set     Samples
@@ -47,7 +41,7 @@ type Ensemble struct {
 // Stacking is the size of an ensemble.
 type Stacking struct {
 	Members int // 1: a single model as configured. Every third one shares a kernel
-	Folds   int // to weigh the kinds by; 0: members are equal
+	Folds   int // to combine the kinds by; 0: members are averaged
 }
 
 // Validate reports the field that is out of range.
@@ -56,7 +50,7 @@ func (s Stacking) Validate() error {
 		return fmt.Errorf("online: train %d members: want 1 to %d: %w", s.Members, maxMembers, online.ErrConfig)
 	}
 	if s.Folds < 0 || s.Folds == 1 || s.Folds > 20 {
-		return fmt.Errorf("online: weigh members by %d folds: want 0, or 2 to 20: %w", s.Folds, online.ErrConfig)
+		return fmt.Errorf("online: combine members by %d folds: want 0, or 2 to 20: %w", s.Folds, online.ErrConfig)
 	}
 	return nil
 }
@@ -78,7 +72,6 @@ func NewEnsemble(cfg online.Config, how Config, names []string, set Samples, opt
 			return nil, err
 		}
 		e.members, e.kinds = append(e.members, t), append(e.kinds, kind)
-		e.weights = append(e.weights, 1/float64(options.Members))
 	}
 	return e, nil
 }
@@ -95,7 +88,7 @@ func newMember(cfg online.Config, how Config, names []string, set Samples, kind 
 	return New(cfg, how, names, set)
 }
 
-// Train runs all passes of all members, and of the models that weigh them. It calls
+// Train runs all passes of all members, and of the models that the pool is fitted to. It calls
 // interrupted before each step, and ends with the error that this returns.
 func (e *Ensemble) Train(interrupted func() error) error {
 	for _, t := range e.members {
@@ -106,20 +99,12 @@ func (e *Ensemble) Train(interrupted func() error) error {
 	if e.options.Folds == 0 || !slices.Contains(e.kinds, 1) {
 		return nil
 	}
-	held, err := e.cross(interrupted)
+	held, y, err := e.cross(interrupted)
 	if err != nil {
 		return err
 	}
-	v := stack(held)
-	for j, kind := range e.kinds {
-		same := 0
-		for _, k := range e.kinds {
-			if k == kind {
-				same++
-			}
-		}
-		e.weights[j] = v[kind] / float64(same)
-	}
+	e.pool = new(pool)
+	e.pool.fit(held, y)
 	return nil
 }
 
@@ -136,11 +121,14 @@ func finish(t *Trainer, interrupted func() error) error {
 	return nil
 }
 
-// cross returns the probability that a model of each kind, which has learnt the other
-// folds, gives the label of each sample.
-func (e *Ensemble) cross(interrupted func() error) (held [2][]float64, err error) {
+// cross returns the probabilities, N×C, that a model of each kind which has learnt the
+// other folds gives each sample, and the samples' labels.
+func (e *Ensemble) cross(interrupted func() error) (held [2][]float64, y []int, err error) {
 	first := e.members[0]
 	rows := rand.New(rand.NewPCG(first.cfg.Seed, 0)).Perm(e.set.Len())
+	for _, r := range rows {
+		y = append(y, e.set.Class(r))
+	}
 	for fold := range e.options.Folds {
 		from, to := fold*len(rows)/e.options.Folds, (fold+1)*len(rows)/e.options.Folds
 		learn, judge := subset{e.set, slices.Concat(rows[:from], rows[to:])}, subset{e.set, rows[from:to]}
@@ -150,33 +138,14 @@ func (e *Ensemble) cross(interrupted func() error) (held [2][]float64, err error
 				err = finish(t, interrupted)
 			}
 			if err == nil {
-				err = t.Predict(judge, func(i int, p []float64) { held[kind] = append(held[kind], p[judge.Class(i)]) })
+				err = t.Predict(judge, func(_ int, p []float64) { held[kind] = append(held[kind], p...) })
 			}
 			if err != nil {
-				return held, err
+				return held, nil, err
 			}
 		}
 	}
-	return held, nil
-}
-
-// stack returns the weights of the most probable mixture by expectation maximisation,
-// which raises the concave objective in each step.
-func stack(held [2][]float64) (v [2]float64) {
-	v = [2]float64{0.5, 0.5}
-	n := len(held[0])
-	for range weightSteps {
-		next := [2]float64{pseudo, pseudo}
-		for i := range n {
-			if all := v[0]*held[0][i] + v[1]*held[1][i]; all > 0 {
-				next[0] += v[0] * held[0][i] / all
-				next[1] += v[1] * held[1][i] / all
-			}
-		}
-		all := next[0] + next[1]
-		v = [2]float64{next[0] / all, next[1] / all}
-	}
-	return v
+	return held, y, nil
 }
 
 // subset are rows of samples.
@@ -189,26 +158,43 @@ func (s subset) Len() int                 { return len(s.rows) }
 func (s subset) Row(i int, dst []float64) { s.of.Row(s.rows[i], dst) }
 func (s subset) Class(i int) int          { return s.of.Class(s.rows[i]) }
 
-// Weights are those of the members, sum 1.
-func (e *Ensemble) Weights() []float64 { return slices.Clone(e.weights) }
-
-// Predict calls each with the averaged class probabilities of every sample of set, in
+// Predict calls each with the combined class probabilities of every sample of set, in
 // its order; probs is valid until each returns.
 func (e *Ensemble) Predict(set Samples, each func(i int, probs []float64)) error {
 	c := len(e.names)
-	sum := make([]float64, set.Len()*c)
+	var sums [2][]float64 // of each kind
+	var counts [2]float64
+	for _, kind := range e.kinds {
+		counts[kind]++
+	}
+	for kind := range sums {
+		sums[kind] = make([]float64, set.Len()*c)
+		if e.pool == nil {
+			counts[kind] = float64(len(e.kinds))
+		}
+	}
 	for j, t := range e.members {
+		sum, weight := sums[e.kinds[j]], 1/counts[e.kinds[j]]
 		err := t.Predict(set, func(i int, probs []float64) {
 			for k, p := range probs {
-				sum[i*c+k] += e.weights[j] * p
+				sum[i*c+k] += weight * p
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
+	probs := make([]float64, c)
 	for i := range set.Len() {
-		each(i, sum[i*c:(i+1)*c])
+		p0, p1 := sums[0][i*c:(i+1)*c], sums[1][i*c:(i+1)*c]
+		if e.pool != nil {
+			e.pool.probsTo(probs, p0, p1)
+		} else {
+			for k := range probs {
+				probs[k] = p0[k] + p1[k]
+			}
+		}
+		each(i, probs)
 	}
 	return nil
 }

@@ -49,39 +49,9 @@ func TestEnsembleIsTheMean(t *testing.T) {
 	}
 }
 
-// The weights of the kinds are the best of a search over all, with the pseudo-observations.
-func TestStack(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 5))
-	for name, scale := range map[string]float64{"alike": 1, "first better": 0.3, "second better": 3} {
-		t.Run(name, func(t *testing.T) {
-			var held [2][]float64
-			for range 60 {
-				held[0] = append(held[0], math.Pow(rng.Float64(), scale))
-				held[1] = append(held[1], rng.Float64())
-			}
-			objective := func(v float64) float64 {
-				sum := math.Log(v) + math.Log(1-v)
-				for i, p := range held[0] {
-					sum += math.Log(v*p + (1-v)*held[1][i])
-				}
-				return sum
-			}
-			got, best := stack(held), 0.5
-			for v := 0.001; v < 1; v += 0.001 {
-				if objective(v) > objective(best) {
-					best = v
-				}
-			}
-			if math.Abs(got[0]-best) > 2e-3 || math.Abs(got[0]+got[1]-1) > 1e-12 {
-				t.Errorf("weights %v, want %.3f of the first", got, best)
-			}
-		})
-	}
-}
-
-// Folds weigh the kinds by samples that their models have not learnt: the labels of a fold
-// do not change the models that predict it.
-func TestCrossPredictsHeldOut(t *testing.T) {
+// Folds fit the pool to samples that the models have not learnt, and it combines the
+// means of the kinds.
+func TestEnsembleOfFolds(t *testing.T) {
 	set, cfg, how := newCloud(30, 3, 3, 4), trainConfig(3, 5, online.PerClass), fullBatch(3)
 	how.Sites = Merged
 	e, err := NewEnsemble(cfg, how, names(3), set, Stacking{Members: 3, Folds: 3})
@@ -92,14 +62,10 @@ func TestCrossPredictsHeldOut(t *testing.T) {
 	if err := e.Train(never); err != nil {
 		t.Fatal(err)
 	}
-	w := e.Weights()
-	closeTo(t, "sum of the weights", []float64{w[0] + w[1] + w[2]}, []float64{1}, 1e-12)
-	closeTo(t, "second member", w[1:2], w[:1], 1e-12)
-	held, err := e.cross(never)
+	held, y, err := e.cross(never)
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "weight of the shared kernel", w[2:], []float64{stack(held)[1]}, 1e-12)
 	rows := rand.New(rand.NewPCG(cfg.Seed, 0)).Perm(30)
 	learn := &cloud{d: 3}
 	for _, r := range rows[10:] {
@@ -108,11 +74,39 @@ func TestCrossPredictsHeldOut(t *testing.T) {
 	tr := newTestTrainer(t, cfg, how, 3, learn)
 	run(t, tr, 1000)
 	var want []float64
-	fold := subset{set, rows[:10]}
-	if err := tr.Predict(fold, func(i int, p []float64) { want = append(want, p[fold.Class(i)]) }); err != nil {
+	if err := tr.Predict(subset{set, rows[:10]}, func(_ int, p []float64) { want = append(want, p...) }); err != nil {
 		t.Fatal(err)
 	}
-	closeTo(t, "probabilities of the first fold", held[0][:10], want, 1e-12)
+	closeTo(t, "probabilities of the first fold", held[0][:30], want, 1e-12)
+	for i, r := range rows {
+		if y[i] != set.y[r] {
+			t.Fatalf("label %d is %d, want %d", i, y[i], set.y[r])
+		}
+	}
+	var p pool
+	p.fit(held, y)
+	var parts [3][]float64
+	for j, m := range e.members {
+		if err := m.Predict(set, func(_ int, p []float64) { parts[j] = append(parts[j], p...) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []float64
+	if err := e.Predict(set, func(_ int, p []float64) { got = append(got, p...) }); err != nil {
+		t.Fatal(err)
+	}
+	want = make([]float64, len(got))
+	for i := 0; i < len(got); i += 3 {
+		var sum float64
+		for k := i; k < i+3; k++ {
+			want[k] = math.Pow((parts[0][k]+parts[1][k])/2, p.a[0]) * math.Pow(parts[2][k], p.a[1])
+			sum += want[k]
+		}
+		for k := i; k < i+3; k++ {
+			want[k] /= sum
+		}
+	}
+	closeTo(t, "combined probabilities", got, want, 1e-10)
 }
 
 func TestEnsembleEnds(t *testing.T) {
