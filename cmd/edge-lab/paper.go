@@ -123,7 +123,8 @@ func newPaperCommand() *cobra.Command {
 Process Classification using Expectation Propagation" (Villacampa-Calvo and
 Hernández-Lobato, ICML 2017): 20 random splits, 90 % of the rows learnt (satellite
 20 %; waveform 300 rows, judged by 700), 250 iterations over all samples, M of 5, 10
-and 20 % of the samples learnt. FOLDER holds NAME.csv or NAME.csv.gz; missing sets
+and 20 % of the samples learnt. Three models are combined (--members, --folds), by the
+rows learnt alone. FOLDER holds NAME.csv or NAME.csv.gz; missing sets
 are left out with a message.
 
 The program contains the paper's column SEP of six sets. --figures adds others,
