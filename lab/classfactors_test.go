@@ -9,6 +9,7 @@ import (
 
 	"edge/lab"
 	"edge/lab/labtest"
+	"edge/model"
 )
 
 // The derivatives of a robust factor are those of log((1−ε) p + ε/C).
@@ -23,7 +24,7 @@ func TestRobustFactorsAreDifferences(t *testing.T) {
 		return f
 	}
 	f := at(mean, variance)
-	logP := lab.NewWin(nodes).LogProb(mean, []float64{0.7, 1.8, 0.8}, 1, nil, nil)
+	logP := model.NewWin(nodes).LogProb(mean, []float64{0.7, 1.8, 0.8}, 1, nil, nil)
 	labtest.Near(t, "log Z", f.LogZ[0], math.Log((1-eps)*math.Exp(logP)+eps/3), 1e-12)
 	labtest.Close(t, "G", f.G.RawRowView(0), labtest.Differences(mean, 1e-5, func(m []float64) float64 { return at(m, variance).LogZ[0] }), 1e-8)
 	labtest.Close(t, "T", f.T.RawRowView(0), labtest.Differences(variance, 1e-5, func(v []float64) float64 { return at(mean, v).LogZ[0] }), 1e-8)

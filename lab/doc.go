@@ -34,7 +34,7 @@
 //	gradient.go      from derivatives of the latent marginals to those of the parameters
 //	site.go          cavity, site and normaliser of one scalar
 //	pair.go          factors of all pairs of classes of an observation
-//	win.go           probability that a class is the largest, by quadrature
+//	probabilities.go probabilities of all classes, by quadrature
 //	likelihood.go    Likelihood: Joint, built on it, and Product, of the learner
 //	classfactors.go  factors of all classes of an observation, with label noise
 //	optimise.go      sign rule, Adam, L-BFGS

@@ -3,6 +3,7 @@ package lab
 import (
 	"math"
 
+	"edge/model"
 	"edge/model/dense"
 )
 
@@ -15,10 +16,10 @@ type Likelihood interface {
 
 // Joint is 1 where the label has the largest latent, else 0. Its log Z is log-concave in a,
 // and h = g² − 2 dt, the textbook identity of a factor of Gaussian latents.
-type Joint struct{ win *Win }
+type Joint struct{ win *model.Win }
 
 // NewJoint uses that number of nodes.
-func NewJoint(nodes int) *Joint { return &Joint{NewWin(nodes)} }
+func NewJoint(nodes int) *Joint { return &Joint{model.NewWin(nodes)} }
 
 // LogZ implements Likelihood.
 func (j *Joint) LogZ(a, t []float64, y int, g, h, dt []float64) float64 {

@@ -54,7 +54,7 @@ minibatches of --batch). Several strategies and budgets give a curve, and
 		Example: `  edge-lab eval gas.csv.gz
   edge-lab eval gas.csv.gz --first 6000 --json
   edge-lab eval iris.csv --shuffle 1 --seeds 5
-  edge-lab eval iris.csv --mode holdout --train-fraction 0.9 --repeats 20 --passes 250 --sites explicit --schedule constant --rate 0.02
+  edge-lab eval iris.csv --mode holdout --train-fraction 0.9 --repeats 20 --passes 250 --sites merged --schedule constant --rate 0.02
   edge-lab eval drift.csv --shuffle 1 --shuffle-within 445,1244,1586
   edge-lab eval gas.csv.gz --query margin,random --budget 0.01,0.02,0.05,0.1,0.2,1 --seeds 3 --plot gas.svg
   edge-lab eval bearing.csv -c /etc/edge/edge.yaml --model bearing --plot bearing.svg`,

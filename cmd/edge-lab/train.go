@@ -29,15 +29,15 @@ result is a state file of a model of that configuration, from which edge run
 continues. Every horizon then starts with the whole training, with an empty
 window; the feature scaling is that of the training set.
 
-Minibatches learn large sets: their sites are tied to one (stochastic EP), so
-that memory does not grow with the set. --sites explicit keeps one for each sample
-and class (EP), which is better wherever memory allows it. --batch 0 takes all
-samples in each step, for small sets; then --optimizer sign is possible.
+Minibatches learn large sets: their sites are tied to one (stochastic EP), so that
+memory does not grow with the set. --sites merged, pairs (EP) or rep (at more cost)
+keep them for each sample, which is better wherever memory allows it. --batch 0 takes
+all samples in each step, for small sets; then --optimizer sign is possible.
 
 --resume continues an interrupted training, saved beside the output as
 FILE.training, to the same result.`,
 		Example: `  edge-lab train history.csv.gz -c edge.yaml -o edge.db --passes 20 --holdout 0.1
-  edge-lab train small.csv --batch 0 --passes 250 --rate 0.02 --schedule constant --sites explicit --holdout 0.1
+  edge-lab train small.csv --batch 0 --passes 250 --rate 0.02 --schedule constant --sites merged --holdout 0.1
   edge-lab train train-images-idx3-ubyte.gz --test t10k-images-idx3-ubyte.gz --kernel per-class --inducing 200 --batch 200 --scale common`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {

@@ -14,11 +14,11 @@ import (
 	"edge/online/train"
 )
 
-// Default are the settings for small sets: full batches, explicit sites, Adam, and a prior
+// Default are the settings for small sets: full batches, merged sites, Adam, and a prior
 // that holds the log lengthscales of a class together.
 func Default() train.Config {
 	how := train.Default()
-	how.Batch, how.Passes, how.Sites, how.Schedule, how.Rate, how.Damping, how.Prior = 0, 250, train.Explicit, train.Constant, 0.02, 0.5, 0.3
+	how.Batch, how.Passes, how.Sites, how.Schedule, how.Rate, how.Damping, how.Prior = 0, 250, train.Merged, train.Constant, 0.02, 0.5, 0.3
 	return how
 }
 
@@ -29,18 +29,30 @@ func Train(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
 	return With(how)(ctx, p)
 }
 
+// TrainEnsemble learns three models with the default settings and combines them by three
+// folds of the rows learnt.
+func TrainEnsemble(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
+	how := Default()
+	how.Passes = p.Updates
+	cfg, err := config(p)
+	if err != nil {
+		return nil, err
+	}
+	e, err := train.NewEnsemble(cfg, how, names(p.Data.C), samples{p.Data}, train.Stacking{Members: 3, Folds: 3})
+	if err != nil {
+		return nil, err
+	}
+	return classifier{e, p.Data}, e.Train(ctx.Err)
+}
+
 // With returns a method that learns with those settings, whose Passes replace the updates of
 // a problem. It has the problem's number of inducing points and of kernels, and a start of
 // its own. Problem.Hold is not for it.
 func With(how train.Config) lab.Method {
 	return func(ctx context.Context, p *lab.Problem) (lab.Classifier, error) {
-		if p.Hold != nil {
-			return nil, errors.New("own: edge learns all parameters")
-		}
-		cfg := online.DefaultConfig()
-		cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start = names(p.Data.D), p.Start.M, online.PerClass, 0
-		if p.Start.Groups() == 1 {
-			cfg.Kernel = online.Shared
+		cfg, err := config(p)
+		if err != nil {
+			return nil, err
 		}
 		t, err := train.New(cfg, how, names(p.Data.C), samples{p.Data})
 		if err != nil {
@@ -61,6 +73,19 @@ func With(how train.Config) lab.Method {
 	}
 }
 
+// config returns the configuration for a problem.
+func config(p *lab.Problem) (online.Config, error) {
+	cfg := online.DefaultConfig()
+	if p.Hold != nil {
+		return cfg, errors.New("own: edge learns all parameters")
+	}
+	cfg.Features, cfg.Inducing, cfg.Kernel, cfg.LabelNoise.Start = names(p.Data.D), p.Start.M, online.PerClass, 0
+	if p.Start.Groups() == 1 {
+		cfg.Kernel = online.Shared
+	}
+	return cfg, nil
+}
+
 func names(n int) []string {
 	out := make([]string, n)
 	for i := range out {
@@ -76,8 +101,11 @@ func (s samples) Len() int                 { return s.N() }
 func (s samples) Row(i int, dst []float64) { copy(dst, s.Data.Row(i)) }
 func (s samples) Class(i int) int          { return s.Y[i] }
 
+// classifier predicts with a trained model, or several.
 type classifier struct {
-	*train.Trainer
+	trained interface {
+		Predict(set train.Samples, each func(i int, probs []float64)) error
+	}
 	learnt *lab.Data
 }
 
@@ -86,6 +114,6 @@ func (c classifier) Predict(x []float64) (*mat.Dense, error) {
 	n := len(x) / c.learnt.D
 	out := mat.NewDense(n, c.learnt.C, nil)
 	rows := samples{&lab.Data{D: c.learnt.D, C: c.learnt.C, X: x, Y: make([]int, n)}}
-	err := c.Trainer.Predict(rows, func(i int, probs []float64) { out.SetRow(i, probs) })
+	err := c.trained.Predict(rows, func(i int, probs []float64) { out.SetRow(i, probs) })
 	return out, err
 }

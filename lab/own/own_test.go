@@ -61,3 +61,33 @@ func TestTrainIsTheTraining(t *testing.T) {
 		t.Error("parameters were to be kept, and no error")
 	}
 }
+
+func TestEnsemblePredicts(t *testing.T) {
+	w, d := dataset.NewWaveform(3), &lab.Data{D: dataset.WaveformFeatures, C: 3}
+	for row := (dataset.Row{}); d.N() < 60; {
+		w.Next(&row)
+		d.X, d.Y = append(d.X, row.X...), append(d.Y, int(row.Label[0]-'0'))
+	}
+	p := &lab.Problem{Data: d, Start: lab.Start(d, 6, 3, rand.New(rand.NewPCG(1, 1))), Updates: 20}
+	c, err := TrainEnsemble(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Predict(d.X)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := 0
+	for i, y := range d.Y {
+		probs := got.RawRowView(i)
+		if sum := probs[0] + probs[1] + probs[2]; math.Abs(sum-1) > 1e-9 {
+			t.Errorf("row %d: probabilities %v", i, probs)
+		}
+		if probs[y] == slices.Max(probs) {
+			right++
+		}
+	}
+	if right < 50 {
+		t.Errorf("%d of 60 rows learnt are right", right)
+	}
+}

@@ -5,7 +5,7 @@
 //
 // A REP has one site for each observation and class, all from one cavity. Tied sites with
 // the same factor are in package tied. With lab.Product as likelihood these are the sites of
-// the learner, kept one by one (edge train --sites explicit).
+// the learner, kept one by one (edge train --sites merged).
 //
 // Memory 2 NC + C M²; a sweep costs C(N M² + 3 M³) and about 50 N(C−1) log Φ.
 //

@@ -33,7 +33,7 @@ type VI struct {
 
 	expected []float64  // E_i
 	g, t     *mat.Dense // its derivatives in mean and variance of the latents
-	win      *lab.Win
+	win      *model.Win
 }
 
 // New returns q = N(0, I) on data that stands for weight times as many rows.
@@ -42,7 +42,7 @@ func New(data *lab.Data, p model.Params, jitter, weight, eps float64, nodes int)
 	if err != nil {
 		return nil, err
 	}
-	v := &VI{Gaussians: q, Eps: eps, win: lab.NewWin(nodes)}
+	v := &VI{Gaussians: q, Eps: eps, win: model.NewWin(nodes)}
 	v.setRows(data, weight)
 	return v, nil
 }

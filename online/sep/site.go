@@ -126,14 +126,38 @@ func (s *Site) Update(y int, eps, py float64) {
 		gy, hy, dy = gy+g, hy+h, dy+d
 	}
 	s.G[y], s.H[y], s.D[y] = gy, hy, dy
+	s.match(eps, py)
+}
+
+// UpdateJoint computes the site of label y from the cavity in A, V and T, with the joint
+// probability that f_y is the largest instead of the product of pairs, and returns its
+// log:
+//
+//	log Z = log p,   h = g² − 2·∂log p/∂t
+//
+// The derivatives with eps > 0 are those of Update, with p itself in r.
+//
+// Source: Hernández-Lobato, Hernández-Lobato & Dupont (2011), with p by quadrature.
+func (s *Site) UpdateJoint(y int, eps float64, win *model.Win) (logP float64) {
+	logP = win.LogProb(s.A, s.T, y, s.G, s.D)
+	for k, g := range s.G {
+		s.H[k] = g*g - 2*s.D[k]
+	}
+	s.match(eps, math.Exp(logP))
+	return logP
+}
+
+// match makes the derivatives in G, H and D those with label noise, and computes the
+// sites.
+func (s *Site) match(eps, py float64) {
 	if s.judge(eps, py); eps > 0 {
-		for k := range c {
+		for k := range s.H {
 			s.H[k] = s.R*s.H[k] - s.R*(1-s.R)*s.G[k]*s.G[k]
 			s.G[k] *= s.R
 			s.D[k] *= s.R
 		}
 	}
-	for k := range c {
+	for k := range s.H {
 		h := max(s.H[k], 0)
 		e := max(1-h*s.V[k], minTilted)
 		s.S1[k] = h / e

@@ -1,6 +1,7 @@
 // Package train fits the model to a fixed set of labelled samples over many passes,
 // by stochastic expectation propagation with tied sites, or by expectation
-// propagation with a site for each sample.
+// propagation with sites of each sample: for its pairs of classes, for their product, or
+// for the joint probability of the label (sites.go).
 //
 // A Trainer is made by New from the configuration of package online, a Config of the
 // training, and Samples. Step learns one minibatch until Done; Predict and Score use

@@ -19,11 +19,14 @@ const (
 // fingerprint distinguishes sets and configurations. Its text never changes: a
 // state of an earlier program must be recognised.
 func (t *Trainer) fingerprint() []byte {
-	c, h := &t.cfg, sha256.New()
+	c, how, h := &t.cfg, t.how, sha256.New()
+	if how.Sites == Merged {
+		how.Sites = explicitName
+	}
 	fmt.Fprintf(h, "%s {Inducing:%v Kernel:%v Horizons:%v Window:%v Batch:%+v Classes:%+v Warmup:%v Sweeps:%v Damping:%v LearningRate:%v Gradient:%v LabelNoise:%+v ",
 		c.Shape(), c.Inducing, c.Kernel, c.Horizons, c.Window, c.Batch, c.Classes, c.Warmup, c.Sweeps, c.Damping, c.LearningRate, c.Gradient, c.LabelNoise)
 	fmt.Fprintf(h, "Track:%v Temporal:%v ClassWeights:%+v Abstain:%+v Conformal:{Coverage:%v} Drift:%+v Clip:%v Seed:%v Passes:%v Features:%v} %+v %q %d\n",
-		c.Track, c.Temporal, c.ClassWeights, c.Abstain, c.Conformal.Coverage, c.Drift, c.Clip, c.Seed, c.Passes, c.Features, t.how, t.names, t.n)
+		c.Track, c.Temporal, c.ClassWeights, c.Abstain, c.Conformal.Coverage, c.Drift, c.Clip, c.Seed, c.Passes, c.Features, how, t.names, t.n)
 	var word [8]byte
 	for i := range t.n {
 		binary.LittleEndian.PutUint64(word[:], uint64(t.set.Class(i)))
@@ -65,7 +68,7 @@ func (t *Trainer) AppendBinary(dst []byte) ([]byte, error) {
 
 // parts are the numbers of a trained state.
 func (t *trained) parts() [][]float64 {
-	parts := [][]float64{t.params.Theta, t.adam.M, t.adam.V, t.A, t.b, t.s1, t.s2}
+	parts := [][]float64{t.params.Theta, t.adam.M, t.adam.V, t.A, t.b, t.s1, t.s2, t.p1, t.p2}
 	if t.sign != nil {
 		parts = append(parts, t.sign.rate, t.sign.sign)
 	}

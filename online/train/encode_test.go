@@ -41,11 +41,14 @@ func TestTrainerResume(t *testing.T) {
 	minibatch := Default()
 	minibatch.Batch, minibatch.Passes = 16, 3
 	sign := fullBatch(12)
-	sign.Optimizer, sign.Sites = SignRule, Explicit
+	sign.Optimizer, sign.Sites = SignRule, Merged
 	explicit := minibatch
-	explicit.Sites = Explicit
+	explicit.Sites = Merged
+	pairs, joint := minibatch, sign
+	pairs.Sites, joint.Sites = Pairs, Rep
 	for name, how := range map[string]Config{
 		"minibatches, Adam": minibatch, "minibatches, explicit sites": explicit, "full batch, sign rule, explicit sites": sign,
+		"minibatches, pairs": pairs, "full batch, sign rule, joint sites": joint,
 	} {
 		for _, kernel := range []online.Kernel{online.Shared, online.PerClass} {
 			t.Run(name+", "+string(kernel), func(t *testing.T) {

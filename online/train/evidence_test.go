@@ -39,7 +39,7 @@ func TestTrainerGradient(t *testing.T) {
 		})
 		t.Run("explicit "+string(kernel), func(t *testing.T) {
 			how := fullBatch(30)
-			how.Rate, how.Sites = 0, Explicit
+			how.Rate, how.Sites = 0, Merged
 			set := newCloud(21, 3, 3, 3)
 			tr := newTestTrainer(t, trainConfig(3, 5, kernel), how, 3, set)
 			run(t, tr, 30)
@@ -200,7 +200,7 @@ func (t *Trainer) logEvidence() (float64, error) {
 	}
 	w, n, c := &t.work, t.n, t.c
 	t.shuffle()
-	explicit := t.how.Sites == Explicit
+	explicit := t.how.Sites == Merged
 	if explicit {
 		t.gather()
 	} else {

@@ -21,7 +21,7 @@ func TestTrainerTakesGaps(t *testing.T) {
 	}
 	for name, change := range map[string]func(*online.Config, *Config){
 		"tied":      func(*online.Config, *Config) {},
-		"explicit":  func(_ *online.Config, how *Config) { how.Sites, how.Scaling = Explicit, Plain },
+		"explicit":  func(_ *online.Config, how *Config) { how.Sites, how.Scaling = Merged, Plain },
 		"common":    func(_ *online.Config, how *Config) { how.Scaling, how.Start = Common, Subset },
 		"per class": func(cfg *online.Config, how *Config) { cfg.Kernel, how.Start = online.PerClass, PerClassKMeans },
 	} {

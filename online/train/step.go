@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"edge/model"
@@ -13,6 +12,7 @@ import (
 // load standardises samples and computes their features.
 func (t *Trainer) load(set Samples, rows []int) {
 	w, n := &t.work, len(rows)
+	t.loaded = n
 	for i, r := range rows {
 		set.Row(r, w.batch.raw)
 		t.scale.To(w.batch.x[i*t.d:(i+1)*t.d], w.batch.raw)
@@ -91,7 +91,7 @@ func (t *Trainer) include(n int) {
 func (t *Trainer) update(rows []int, learn bool) error {
 	w, n, c := &t.work, len(rows), t.c
 	all, rho := float64(t.n), t.how.Damping
-	explicit, summed := t.how.Sites == Explicit, t.summed()
+	explicit, summed := t.explicit(), t.summed()
 	cavities := 1 - 1/all
 	if explicit {
 		cavities = 1
@@ -132,65 +132,6 @@ func (t *Trainer) update(rows []int, learn bool) error {
 		return nil
 	}
 	return t.move()
-}
-
-// maxOwn bounds the part of a marginal's precision that a minibatch attributes to
-// the sample's own site: A has lost some of it in projections.
-const maxOwn = 0.3
-
-// updateSites computes the new sites of rows, whose marginals are known, and
-// adds to the log evidence. It returns the gradient in logit ε.
-//
-// Labels are believed in the first pass: while the model is poor, most labels look
-// wrong.
-func (t *Trainer) updateSites(rows []int) (epsGrad float64) {
-	w, n, c := &t.work, len(rows), t.c
-	st, eps, rho := &w.sites.site, t.bases[0].Eps, t.how.Damping
-	explicit, summed := t.how.Sites == Explicit, t.summed()
-	left := math.Pow(1-rho*float64(t.batch)/float64(t.n), float64(t.next/t.batch)) // in A, of the sites at the pass's start
-	for i, r := range rows {
-		for k := range c {
-			at := k*n + i
-			st.A[k], st.V[k] = w.mean[at], w.variance[at]
-			if explicit {
-				own := 1.0
-				if !summed {
-					own = min(left, maxOwn/max(t.s1[r*c+k]*w.variance[at], maxOwn))
-				}
-				w.sites.s1[i*c+k], w.sites.s2[i*c+k] = own*t.s1[r*c+k], own*t.s2[r*c+k]
-				st.A[k], st.V[k], _ = sep.Cavity(w.mean[at], w.variance[at], w.sites.s1[i*c+k], w.sites.s2[i*c+k])
-			}
-			st.T[k] = w.q[t.basis(k)][i] + st.V[k]
-		}
-		robust, py := 0.0, 1.0
-		if eps > 0 && t.pass > 0 {
-			robust, py = eps, st.Probability(w.batch.y[i])
-		}
-		st.Update(w.batch.y[i], robust, py)
-		if robust > 0 {
-			right := (1-eps)*py + eps/float64(c)
-			t.sum += math.Log(right)
-			epsGrad += (1/float64(c) - py) / right * eps * (1 - eps)
-		}
-		for k := range c {
-			at := k*n + i
-			w.grad.g[at], w.grad.d[at] = st.G[k], st.D[k]
-			w.grad.coef[at] = 2 * st.D[k]
-			if explicit {
-				own1, own2 := w.sites.s1[i*c+k], w.sites.s2[i*c+k]
-				e := max(1-own1*w.variance[at], sep.MinCavity)
-				w.grad.coef[at] = (st.G[k]*(own1*w.mean[at]-own2) + 2*st.D[k]) / e
-				s1, s2 := &t.s1[r*c+k], &t.s2[r*c+k]
-				*s1 += rho * (st.S1[k] - *s1)
-				*s2 += rho * (st.S2[k] - *s2)
-			}
-			w.sites.s1[i*c+k], w.sites.s2[i*c+k] = st.S1[k], st.S2[k]
-		}
-		if robust == 0 {
-			t.sum += st.LogZ()
-		}
-	}
-	return epsGrad
 }
 
 // gradient stores the gradient of the n samples' log evidence in work.grad, with

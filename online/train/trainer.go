@@ -56,6 +56,7 @@ type Trainer struct {
 	trained
 	bases, spares []*model.Basis
 	order         []int // of this pass
+	loaded        int   // samples in work
 	gathered      bool  // A and b are the sum of the explicit sites in these bases
 	counts        sep.Counts
 	work          work
@@ -68,6 +69,7 @@ type trained struct {
 	sign   *signRule //
 	A, b   []float64 // C×M×M lower triangles, C×M: Σ of the sites, as in sep
 	s1, s2 []float64 // N×C explicit sites, nil if tied
+	p1, p2 []float64 // N×C the label's side of each pair, nil unless there is a site for each; s1 and s2 of the label are their sums
 	pass   int       // passes that are complete
 	next   int       // samples of this pass that have been learnt
 	sum    float64   // of their log evidence
@@ -96,8 +98,10 @@ type batch struct {
 
 // sites holds the new sites of a step.
 type sites struct {
-	s1, s2 []float64 // n×C
+	s1, s2 []float64 // n×C; before the update those that the cavities lack
 	site   sep.Site
+	pair   sep.PairSite
+	win    *model.Win
 }
 
 // gradient holds the derivatives of a step's samples, and the gradient.
@@ -147,8 +151,8 @@ func allocated(cfg online.Config, how Config, names []string, set Samples) (*Tra
 		return nil, fmt.Errorf("online: train on batches of %d samples of %d classes with %d inducing points: too much memory; use smaller minibatches: %w",
 			t.batch, t.c, t.m, online.ErrConfig)
 	}
-	if how.Sites == Explicit && int64(t.n)*int64(t.c) > maxFull {
-		return nil, fmt.Errorf("online: train on %d samples of %d classes with explicit sites: too much memory; tie them: %w", t.n, t.c, online.ErrConfig)
+	if t.explicit() && int64(t.n)*int64(t.c) > maxFull {
+		return nil, fmt.Errorf("online: train on %d samples of %d classes with a site for each: too much memory; tie them: %w", t.n, t.c, online.ErrConfig)
 	}
 	t.allocate()
 	return t, nil
@@ -162,8 +166,11 @@ func (t *Trainer) allocate() {
 	floats := func(n int) []float64 { return make([]float64, n) }
 	t.params = model.Params{M: m, D: d, Theta: floats(groups * (m*d + d + 3))}
 	t.A, t.b = floats(c*m*m), floats(c*m)
-	if t.how.Sites == Explicit {
+	if t.explicit() {
 		t.s1, t.s2 = floats(t.n*c), floats(t.n*c)
+	}
+	if t.how.Sites == Pairs {
+		t.p1, t.p2 = floats(t.n*c), floats(t.n*c)
 	}
 	if t.how.Optimizer == SignRule {
 		t.sign = newSignRule(len(t.params.Theta))
@@ -181,6 +188,8 @@ func (t *Trainer) allocate() {
 		gauss: model.Gaussian{M: m}, bt: floats(m), y: floats(m), project: sep.NewProjection(m, d),
 	}
 	w.sites.site.Resize(c)
+	w.sites.pair.Resize(c)
+	w.sites.win = model.NewWin(winNodes)
 	for range groups {
 		t.bases, t.spares = append(t.bases, model.NewBasis(m, d)), append(t.spares, model.NewBasis(m, d))
 		w.kx, w.w, w.q = append(w.kx, floats(n*m)), append(w.w, floats(n*m)), append(w.q, floats(n))
@@ -309,6 +318,7 @@ func (t *Trainer) Step() (n int, err error) {
 				return 0, err
 			}
 		}
+		t.sum = 0
 	}
 	if err := t.update(rows, t.how.Rate > 0); err != nil {
 		return 0, err
@@ -344,11 +354,8 @@ func (t *Trainer) shuffle() {
 // current computes A and b in the present bases; within a pass of minibatches they
 // are up to date.
 func (t *Trainer) current() {
-	if t.how.Sites == Explicit && t.next == 0 && !t.gathered {
+	if t.explicit() && t.next == 0 && !t.gathered {
 		t.shuffle()
 		t.gather()
 	}
 }
-
-// summed reports whether A and b are the sum of the explicit sites in every step.
-func (t *Trainer) summed() bool { return t.how.Sites == Explicit && t.batch == t.n }

@@ -203,7 +203,7 @@ func TestExplicitStep(t *testing.T) {
 	for _, kernel := range []online.Kernel{online.Shared, online.PerClass} {
 		t.Run(string(kernel), func(t *testing.T) {
 			how := Default()
-			how.Batch, how.Rate, how.Sites = batch, 0, Explicit
+			how.Batch, how.Rate, how.Sites = batch, 0, Merged
 			tr := newTestTrainer(t, trainConfig(3, m, kernel), how, c, set)
 			run(t, tr, n/batch)
 			tr.current()
@@ -277,7 +277,7 @@ func TestTiedFixedPoint(t *testing.T) {
 // log evidence.
 func TestExplicitFixedPoint(t *testing.T) {
 	how := fullBatch(400)
-	how.Rate, how.Sites, how.Noise = 0, Explicit, 1
+	how.Rate, how.Sites, how.Noise = 0, Merged, 1
 	set := newCloud(12, 2, 3, 7)
 	tr := newTestTrainer(t, trainConfig(2, 4, online.Shared), how, 3, set)
 	run(t, tr, 400)

@@ -1,4 +1,4 @@
-package lab_test
+package model
 
 import (
 	"fmt"
@@ -6,8 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"edge/lab"
-	"edge/lab/labtest"
+	"gonum.org/v1/gonum/diff/fd"
 )
 
 func TestWinGolden(t *testing.T) {
@@ -22,7 +21,7 @@ func TestWinGolden(t *testing.T) {
 			Forty []float64 `json:"error_40_nodes"`
 		}
 	}
-	labtest.Reference(t, "comparators/win.json", &ref)
+	reference(t, "comparators/win.json", &ref)
 	for i, r := range ref.Rows {
 		t.Run(fmt.Sprintf("row %d, C = %d", i, len(r.A)), func(t *testing.T) {
 			g, dt := make([]float64, len(r.A)), make([]float64, len(r.A))
@@ -30,11 +29,11 @@ func TestWinGolden(t *testing.T) {
 				nodes         int
 				logP, dg, ddt float64
 			}{{1001, 1e-11, 1e-11, 1e-11}, {40, 2*r.Forty[0] + 1e-11, 2*r.Forty[1] + 1e-11, 2*r.Forty[2] + 1e-11}} {
-				logP := lab.NewWin(c.nodes).LogProb(r.A, r.T, r.Y, g, dt)
-				labtest.Near(t, "log p", logP, r.LogP, c.logP)
+				logP := NewWin(c.nodes).LogProb(r.A, r.T, r.Y, g, dt)
+				within(t, "log p", logP, r.LogP, 0, c.logP)
 				for k := range g {
-					labtest.Near(t, fmt.Sprintf("g of class %d with %d nodes", k, c.nodes), g[k], r.G[k], c.dg)
-					labtest.Near(t, fmt.Sprintf("T of class %d with %d nodes", k, c.nodes), dt[k], r.DT[k], c.ddt)
+					within(t, fmt.Sprintf("g of class %d with %d nodes", k, c.nodes), g[k], r.G[k], 0, c.dg)
+					within(t, fmt.Sprintf("T of class %d with %d nodes", k, c.nodes), dt[k], r.DT[k], 0, c.ddt)
 				}
 			}
 		})
@@ -43,35 +42,24 @@ func TestWinGolden(t *testing.T) {
 
 func TestWinDerivativesAreDifferences(t *testing.T) {
 	a, v := []float64{0.3, -0.8, 1.1, 0.2}, []float64{0.7, 1.3, 0.4, 2.1}
-	w := lab.NewWin(200)
+	w := NewWin(200)
 	for y := range a {
 		g, dt := make([]float64, len(a)), make([]float64, len(a))
 		w.LogProb(a, v, y, g, dt)
-		labtest.Close(t, "g", g, labtest.Differences(a, 1e-5, func(a []float64) float64 { return w.LogProb(a, v, y, nil, nil) }), 1e-8)
-		labtest.Close(t, "T", dt, labtest.Differences(v, 1e-5, func(v []float64) float64 { return w.LogProb(a, v, y, nil, nil) }), 1e-8)
+		central := &fd.Settings{Formula: fd.Central}
+		closeTo(t, "g", g, fd.Gradient(nil, func(a []float64) float64 { return w.LogProb(a, v, y, nil, nil) }, a, central), 1e-8)
+		closeTo(t, "T", dt, fd.Gradient(nil, func(v []float64) float64 { return w.LogProb(a, v, y, nil, nil) }, v, central), 1e-8)
 	}
 }
 
 // Two classes have a closed form, log Φ((a_0 − a_1)/√(t_0 + t_1)), also far in the tail.
 func TestWinOfTwoClasses(t *testing.T) {
-	w := lab.NewWin(100)
+	w := NewWin(100)
 	for _, c := range []struct{ a, t0, t1 float64 }{{0.5, 1, 2}, {-3, 0.1, 0.2}, {-25, 1, 0.5}, {4, 1e-3, 1}, {-2, 1, 1e-3}} {
 		z := c.a / math.Sqrt(c.t0+c.t1)
 		want := math.Log(0.5 * math.Erfc(-z/math.Sqrt2))
 		got := w.LogProb([]float64{c.a, 0}, []float64{c.t0, c.t1}, 0, nil, nil)
-		labtest.Near(t, fmt.Sprintf("log p of %+v", c), got, want, 1e-11*(1+math.Abs(want)))
-	}
-}
-
-func TestProbabilitiesSumToOne(t *testing.T) {
-	mean, variance := labtest.Table([][]float64{{0, 1, -1}, {5, -5, 0}}), labtest.Table([][]float64{{1, 2, 0.3}, {0.1, 0.1, 0.1}})
-	p := lab.Probabilities(mean, variance)
-	for i := range 2 {
-		var sum float64
-		for k := range 3 {
-			sum += p.At(i, k)
-		}
-		labtest.Near(t, "sum of the probabilities", sum, 1, 1e-12)
+		within(t, fmt.Sprintf("log p of %+v", c), got, want, 0, 1e-11*(1+math.Abs(want)))
 	}
 }
 
@@ -79,7 +67,7 @@ func TestProbabilitiesSumToOne(t *testing.T) {
 // probabilities of all classes add up to nearly 1.
 func TestWinIsFinite(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	w := lab.NewWin(lab.ScoreNodes)
+	w := NewWin(64)
 	for range 2000 {
 		c := 2 + r.IntN(8)
 		a, v, g, dt := make([]float64, c), make([]float64, c), make([]float64, c), make([]float64, c)

@@ -1,25 +1,22 @@
-package lab
+package model
 
 import (
 	"math"
 
-	"gonum.org/v1/gonum/mat"
-
 	"edge/model/dense"
 )
 
-// Constants of the quadrature.
+// Constants of the quadrature of Win.
 const (
-	winDrop    = 32.0 // the integrand is followed down to e^−32 of its maximum
-	winWidth   = 0.3  // to which the end of the range is found, in u
-	winNewton  = 40   // steps towards the mode at most
-	winClose   = 1e-6 // last step towards the mode, in standard deviations
-	TrainNodes = 32   // errors of log p below 1e-4 where variances differ by less than a factor of 100
-	ScoreNodes = 64   // for predictions and figures
+	winDrop   = 32.0 // the integrand is followed down to e^−32 of its maximum
+	winWidth  = 0.3  // to which the end of the range is found, in u
+	winNewton = 40   // steps towards the mode at most
+	winClose  = 1e-6 // last step towards the mode, in standard deviations
 )
 
-// Win computes the probability that one of C independent Gaussians is the largest. It is
-// scratch for one goroutine.
+// Win computes the log probability that one of C independent Gaussians is the largest,
+// and its derivatives, also where the probability is too small for Grid. It is scratch
+// for one goroutine.
 type Win struct {
 	nodes          int
 	other          []int     // the classes but y
@@ -30,7 +27,8 @@ type Win struct {
 	ratio, squared []float64 // others: scratch of the derivatives
 }
 
-// NewWin uses that number of nodes, TrainNodes or ScoreNodes for example.
+// NewWin uses that number of nodes: 32 to train, where the errors of log p are below 1e-4 if
+// variances differ by less than a factor of 100; 64 for figures.
 func NewWin(nodes int) *Win {
 	return &Win{nodes: nodes, f: make([]float64, nodes), weight: make([]float64, nodes)}
 }
@@ -184,30 +182,4 @@ func (w *Win) derivatives(sum float64, y int, g, dt []float64) {
 		g[k], dt[k] = -w.ratio[j], 0.5*w.squared[j]
 	}
 	g[y], dt[y] = all, 0.5*own
-}
-
-// Probabilities are the probabilities of all classes, n×C, from the means and variances of
-// the latents. They are divided by their sum, which the quadrature leaves near 1.
-func Probabilities(mean, variance *mat.Dense) *mat.Dense {
-	n, c := mean.Dims()
-	w, out := NewWin(ScoreNodes), mat.NewDense(n, c, nil)
-	for i := range n {
-		row := out.RawRowView(i)
-		var sum float64
-		for k := range row {
-			row[k] = math.Exp(w.LogProb(mean.RawRowView(i), variance.RawRowView(i), k, nil, nil))
-			sum += row[k]
-		}
-		for k := range row {
-			row[k] /= sum
-		}
-	}
-	return out
-}
-
-// Robust mixes probabilities with those of a wrong label: (1−ε) p + ε/C.
-func Robust(p *mat.Dense, eps float64) *mat.Dense {
-	_, c := p.Dims()
-	p.Apply(func(_, _ int, v float64) float64 { return (1-eps)*v + eps/float64(c) }, p)
-	return p
 }
