@@ -1,0 +1,103 @@
+package signal
+
+import (
+	"math"
+	"strings"
+
+	"edge/stream/signal/formula"
+)
+
+// device is what a stage keeps of one device.
+type device struct {
+	name string
+
+	inputs  []int64 // time of the last row of each input; 0: none
+	last    int64   // time of the last row
+	rows    int     // since the device, or its window, began
+	late    int     // messages in succession with a row that was late by more than the largest gap
+	arrival bool    // some of its times are those of arrival
+	near    bool    // its times are near those of arrival, so that the clock may close windows
+	due     int64   // when Clock has work for it; 0: never
+
+	memory *formula.Memory // of derived signals; nil: none
+
+	// Last values of several inputs.
+	held          []float64 // S
+	came, changed []int64   // of each, when it came and when it last changed
+	label         string    // of the last row that had one
+	tick          int64     // the last row at a fixed time; 0: none
+	heard         int64     // time of the last value
+
+	window window
+	row    []float64 // V values of the last row, of a stream with windows
+
+	sampled    bool // sampleAt is that of a sample
+	sampleAt   int64
+	sameMoment int // further samples of that millisecond
+}
+
+// device returns what is kept of a device, and makes it the latest one.
+func (s *Stage) device(name string) *device {
+	if e := s.devices[name]; e != nil {
+		s.order.MoveToBack(e)
+		return e.Value.(*device)
+	}
+	for s.order.Len() >= s.cfg.Window.Devices {
+		old := s.order.Remove(s.order.Front()).(*device)
+		delete(s.devices, old.name)
+		s.counts.Evicted.Add(1)
+		s.opts.Windows.remove(old.name)
+	}
+	d := s.newDevice(strings.Clone(name))
+	s.devices[d.name] = s.order.PushBack(d)
+	s.counts.Devices.Store(int64(s.order.Len()))
+	return d
+}
+
+func (s *Stage) newDevice(name string) *device {
+	d := &device{name: name, inputs: make([]int64, len(s.opts.Inputs))}
+	if s.formulas != nil {
+		d.memory = s.formulas.NewMemory()
+	}
+	if s.cfg.Hold.Set() {
+		n := len(s.signals)
+		d.held, d.came, d.changed = make([]float64, n), make([]int64, n), make([]int64, n)
+		for i := range d.held {
+			d.held[i] = math.NaN()
+		}
+	}
+	if s.windowed != nil {
+		d.row = make([]float64, len(s.layout.values))
+		d.window.width = len(s.windowed)
+		if n := s.cfg.Window.Length.Rows; n > 0 {
+			d.window.values = make([]float64, 0, n*d.window.width)
+		}
+	}
+	return d
+}
+
+// beginAnew forgets the rows in the window and what derived signals remember.
+func (d *device) beginAnew() {
+	d.rows = 0
+	d.window.clear()
+	if d.memory != nil {
+		d.memory.Reset()
+	}
+}
+
+// note notes the time of a row.
+func (d *device) note(t int64) {
+	d.last = t
+	d.rows++
+}
+
+// latest returns the devices, longest silence first.
+func (s *Stage) latest(yield func(*device) bool) {
+	for e := s.order.Front(); e != nil; {
+		next := e.Next()
+		if !yield(e.Value.(*device)) {
+			return
+		}
+		e = next
+	}
+}

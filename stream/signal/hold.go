@@ -1,0 +1,110 @@
+package signal
+
+import (
+	"math"
+)
+
+// longestSilence is the number of rows at fixed times after which a silence is jumped
+// over.
+const longestSilence = 1000
+
+// hold takes the values of an input, and makes the rows that are due.
+func (s *Stage) hold(d *device, m *Message, r *Row) {
+	s.ticks(d, r.Time, true)
+	d.heard = max(d.heard, r.Time)
+	for _, i := range s.opts.Inputs[m.Input].Signals {
+		if r.Absent != nil && r.Absent[i] {
+			continue
+		}
+		v := r.X[i]
+		if d.came[i] == 0 || v != d.held[i] && !(math.IsNaN(v) && math.IsNaN(d.held[i])) {
+			d.changed[i] = r.Time
+		}
+		d.held[i], d.came[i] = v, r.Time
+	}
+	if r.Label != "" {
+		d.label = r.Label
+	}
+	every := int64(s.cfg.Hold.Every)
+	switch {
+	case every == 0:
+		if s.opts.Inputs[m.Input].On && !m.Kept {
+			s.heldRow(d, max(r.Time, d.last), r.Label)
+		}
+	case d.tick == 0:
+		d.tick = ceilTo(r.Time, every) - every
+		fallthrough
+	default:
+		if r.Time == d.tick+every {
+			s.tickRow(d, r.Time)
+		}
+	}
+}
+
+// ticks makes the rows at fixed times up to t, or with before those before t alone.
+func (s *Stage) ticks(d *device, t int64, before bool) {
+	every := int64(s.cfg.Hold.Every)
+	if every == 0 || d.tick == 0 {
+		return
+	}
+	if before {
+		t--
+	}
+	for next := d.tick + every; next <= t; next += every {
+		if next-d.heard > longestSilence*every {
+			d.tick = t - mod(t, every)
+			return
+		}
+		s.tickRow(d, next)
+	}
+}
+
+func (s *Stage) tickRow(d *device, t int64) {
+	d.tick = t
+	s.heldRow(d, t, d.label)
+}
+
+// nextTick returns the time of the next row at a fixed time; 0: none is due without
+// another value.
+func (s *Stage) nextTick(d *device) int64 {
+	every := int64(s.cfg.Hold.Every)
+	if every == 0 || d.tick == 0 || d.tick+every-d.heard > longestSilence*every {
+		return 0
+	}
+	return d.tick + every
+}
+
+// heldRow makes a row of the values that are known at t.
+func (s *Stage) heldRow(d *device, t int64, label string) {
+	s.aged = append(s.aged[:0], d.held...)
+	known := false
+	for _, in := range s.opts.Inputs {
+		for _, i := range in.Signals {
+			if in.MaxAge > 0 && t-d.came[i] > int64(in.MaxAge) {
+				s.aged[i] = math.NaN()
+			}
+			known = known || !math.IsNaN(s.aged[i])
+		}
+	}
+	if !known {
+		s.counts.Unvalued.Add(1)
+		return
+	}
+	s.row(d, t, s.aged, label)
+}
+
+// mod is the remainder of t by d, at least 0.
+func mod(t, d int64) int64 {
+	if m := t % d; m >= 0 {
+		return m
+	}
+	return t%d + d
+}
+
+// ceilTo returns the smallest multiple of d that is not below t.
+func ceilTo(t, d int64) int64 {
+	if m := mod(t, d); m > 0 {
+		return t + d - m
+	}
+	return t
+}

@@ -1,0 +1,169 @@
+package signal
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// unsettled begins the label of a row during which a state was changing. No label begins
+// with it: it is no character.
+const unsettled = "\x00"
+
+// run is a number of successive rows with one label.
+type run struct {
+	label string
+	rows  int
+}
+
+func pushRun(runs []run, label string) []run {
+	if n := len(runs); n > 0 && runs[n-1].label == label {
+		runs[n-1].rows++
+		return runs
+	}
+	return append(runs, run{label, 1})
+}
+
+// popRuns drops the first n rows.
+func popRuns(runs []run, n int) []run {
+	i := 0
+	for ; n > 0 && i < len(runs); i++ {
+		if runs[i].rows > n {
+			runs[i].rows -= n
+			break
+		}
+		n -= runs[i].rows
+	}
+	return append(runs[:0], runs[i:]...)
+}
+
+// windowLabel returns the label of the last n rows of a device's window.
+func (s *Stage) windowLabel(d *device, n int) string {
+	s.tally = s.tally[:0]
+	labelled := false
+	left := n
+	last := ""
+	for i := len(d.window.runs) - 1; i >= 0 && left > 0; i-- {
+		r := d.window.runs[i]
+		r.rows = min(r.rows, left)
+		left -= r.rows
+		if i == len(d.window.runs)-1 {
+			last = r.label
+		}
+		if r.label == "" {
+			continue
+		}
+		labelled = true
+		if strings.HasPrefix(r.label, unsettled) {
+			return s.noLabel(labelled)
+		}
+		s.count(r)
+	}
+	switch {
+	case !labelled:
+		return ""
+	case s.cfg.Window.Label == LabelLast:
+		if last == "" {
+			return s.noLabel(labelled)
+		}
+		return last
+	}
+	most := s.tally[0] // of several, the latest
+	for _, r := range s.tally[1:] {
+		if r.rows > most.rows {
+			most = r
+		}
+	}
+	if s.cfg.Window.Label == LabelPure && (len(s.tally) > 1 || 10*most.rows < 9*n) || 2*most.rows <= n && s.cfg.Window.Label == LabelMajority {
+		return s.noLabel(labelled)
+	}
+	return most.label
+}
+
+func (s *Stage) noLabel(labelled bool) string {
+	if labelled {
+		s.counts.Mixed.Add(1)
+	}
+	return ""
+}
+
+// count adds a run to the rows of its label.
+func (s *Stage) count(r run) {
+	for i := range s.tally {
+		if s.tally[i].label == r.label {
+			s.tally[i].rows += r.rows
+			return
+		}
+	}
+	s.tally = append(s.tally, r)
+}
+
+// State configures labels that are a state: the last word counts until another comes.
+type State struct {
+	MaxAge time.Duration // after which the last word is none; 0: never
+	Settle time.Duration // after a change, rows have no label, and no window with them
+}
+
+// states are the last words of the devices.
+type states struct {
+	State
+	most int // devices
+	of   map[string]*state
+}
+
+type state struct {
+	label string
+	since int64 // of the last change
+	at    int64 // of the last word
+}
+
+func newStates(config State, most int) states { return states{config, most, map[string]*state{}} }
+
+// set sets the word of a device, or with "" of all devices that have none of their own.
+func (s *states) set(device, label string, now int64) {
+	st := s.of[device]
+	if st == nil {
+		if len(s.of) > s.most {
+			s.dropOldest()
+		}
+		st = &state{since: now}
+		s.of[strings.Clone(device)] = st
+	}
+	if st.label != label {
+		st.label, st.since = strings.Clone(label), now
+	}
+	st.at = now
+}
+
+// names returns the devices with a word, sorted.
+func (s *states) names() []string { return slices.Sorted(maps.Keys(s.of)) }
+
+// dropOldest drops the word that was not heard for longest, but not that of all devices.
+func (s *states) dropOldest() {
+	oldest := ""
+	for _, name := range s.names() {
+		if name != "" && (oldest == "" || s.of[name].at < s.of[oldest].at) {
+			oldest = name
+		}
+	}
+	delete(s.of, oldest)
+}
+
+// at returns the label of a row of a device at t, and whether there is one.
+func (s *states) at(device string, t int64) (label string, sticky bool) {
+	if len(s.of) == 0 {
+		return "", false
+	}
+	st := s.of[device]
+	if st == nil {
+		st = s.of[""]
+	}
+	switch {
+	case st == nil || st.label == "" || t < st.since || s.MaxAge > 0 && t-st.at > int64(s.MaxAge):
+		return "", false
+	case t-st.since < int64(s.Settle):
+		return unsettled, true
+	}
+	return st.label, true
+}

@@ -1,0 +1,84 @@
+package signal
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+)
+
+func TestParseTime(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no time zones on this machine: ", err)
+	}
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC).UnixNano()
+	for raw, want := range map[string]int64{
+		`"2026-11-22T12:00:00Z"`:           noon,
+		`2026-11-22T12:00:00Z`:             noon,
+		`"2026-11-22T13:00:00+01:00"`:      noon,
+		`"2026-11-22T13:00:00\u002b01:00"`: noon,
+		`"2026-11-22T13:00:00+0100"`:       noon,
+		`"2026-11-22T10:00:00-02:00"`:      noon,
+		`"2026-11-22T13:00:00"`:            noon, // as Tasmota
+		`"2026-11-22 13:00:00"`:            noon, // as rtl_433
+		`"2026-11-22 13:00:00.25"`:         noon + 25e7,
+		`"2026-07-01T14:00:00"`:            time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC).UnixNano(),
+		`"2026-11-22T12:00:00.123456789Z"`: noon + 123456789,
+		`1795348800`:                       noon,
+		`"1795348800"`:                     noon,
+		` 1795348800.5 `:                   noon + 5e8,
+		`1795348800.1234567894`:            noon + 123456789,
+		`1795348800.1234567895`:            noon + 123456790,
+		`1795348800000`:                    noon,
+		`1795348800000.25`:                 noon + 250000,
+		`1795348800000000`:                 noon,
+		`1795348800000000000`:              noon,
+		`1.7953488e9`:                      noon,
+		`0`:                                0,
+		`0.00008`:                          80000,
+		`1300876758.031`:                   1300876758031000000,
+		`"1970-01-01T00:00:00Z"`:           0,
+	} {
+		if got, ok := ParseTime(raw, berlin); !ok || got != want {
+			t.Errorf("ParseTime(%s) = %d, %t, want %d", raw, got, ok, want)
+		}
+	}
+	for _, raw := range []string{``, `""`, `"`, `null`, `-1`, `"-1"`, `1e30`, `99999999999`, `9223372036854775808`, `"1969-12-31T23:59:59Z"`, `"2300-01-01T00:00:00Z"`,
+		`"0000-00-00T00:00:00"`, `"2026-13-01T00:00:00Z"`, `"noon"`, `"2026-11-22"`, `0x10`, `1_0`, `NaN`, `Inf`, `.5`, `5.`, `"2026-11-22T12:00:00Q"`, `{"s":1}`, `"\q"`} {
+		if got, ok := ParseTime(raw, berlin); ok {
+			t.Errorf("ParseTime(%s) = %d, want none", raw, got)
+		}
+	}
+}
+
+// A time of any precision reads as itself.
+func TestParseTimeReadsBack(t *testing.T) {
+	for _, ns := range []int64{0, 1, 999999999, 1e18, 1763827200123456789, math.MaxInt64 - 2e9} {
+		at := time.Unix(0, ns)
+		for _, raw := range []string{at.UTC().Format(`"` + time.RFC3339Nano + `"`), fmt.Sprintf("%d.%09d", ns/1e9, ns%1e9)} {
+			if got, ok := ParseTime(raw, time.UTC); !ok || got != ns {
+				t.Errorf("ParseTime(%s) = %d, %t, want %d", raw, got, ok, ns)
+			}
+		}
+	}
+}
+
+func FuzzParseTime(f *testing.F) {
+	for _, raw := range []string{`"2026-11-22T12:00:00+01:00"`, `1795348800.5`, `1e12`, `"\u0031"`, `"2026-11-22 1"`} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		if ns, ok := ParseTime(raw, time.UTC); ns < 0 || !ok && ns != 0 {
+			t.Errorf("ParseTime(%q) = %d, %t", raw, ns, ok)
+		}
+	})
+}
+
+func TestParseTimeAllocatesNothing(t *testing.T) {
+	for _, raw := range []string{`"2026-11-22T12:00:00Z"`, `1795348800.5`, `"2026-11-22T12:00:00"`} {
+		if n := testing.AllocsPerRun(100, func() { ParseTime(raw, time.UTC) }); n > 0 {
+			t.Errorf("ParseTime(%s) allocates %v times", raw, n)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package signal
+
+import "time"
+
+// Hop returns the distance between two windows: as configured, or half of their length.
+// It is zero without windows, and for windows that are messages.
+func (c Config) Hop() Span {
+	if c.Window.Length.Message {
+		return Span{}
+	}
+	return c.hop()
+}
+
+// Overlaps reports whether windows share rows with the one before.
+func (c Config) Overlaps() bool {
+	length, hop := c.Window.Length, c.Hop()
+	return hop.Rows < length.Rows || hop.Time < length.Time
+}
+
+// Size is what a device takes.
+type Size struct {
+	Signals  int     // W windowed ones
+	Rows     int     // that the windows of a device usually hold; 0: not known
+	Most     int     // rows that they may hold
+	PerHour  float64 // samples of a device; 0: not known
+	RowBytes int     // of one row in a window
+
+	Uncorrelated bool // correlations are configured, and the signals are too many for them
+}
+
+// Size returns what a device takes that sends a number of rows a second; 0: not known.
+// The configuration is valid.
+func (c Config) Size(rate float64) Size {
+	l, err := newLayout(c, nil)
+	if err != nil {
+		return Size{}
+	}
+	n := len(l.windowed)
+	s := Size{Signals: n, RowBytes: 8 * n, Uncorrelated: c.Window.Correlations && n > maxCorrelated}
+	if every := c.Hold.Every; every > 0 {
+		rate = float64(time.Second) / float64(every)
+	}
+	length, hop := c.Window.Length, c.Hop()
+	switch {
+	case length.Time > 0:
+		s.Most, s.RowBytes = c.Window.MaxRows, s.RowBytes+8
+		s.Rows = min(int(rate*length.Time.Seconds()+0.5), s.Most)
+		s.PerHour = float64(time.Hour) / float64(hop.Time)
+	case length.Rows > 0:
+		s.Rows, s.Most = length.Rows, length.Rows
+		s.PerHour = 3600 * rate / float64(hop.Rows)
+	case !length.Message:
+		s.PerHour = 3600 * rate
+	}
+	return s
+}

@@ -1,0 +1,101 @@
+package signal
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// The begin of a sample is that of its window, and survives a restart.
+func TestStart(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts Options
+		want []int64 // begin and end of each sample, in seconds
+	}{
+		{"rows", Options{Config: config([]string{"x"}, nil)}, []int64{100, 100, 101, 101, 102, 102, 103, 103, 104, 104, 105, 105, 106, 106, 107, 107, 108, 108, 109, 109}},
+		{"by count", Options{Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop = Span{Rows: 5}, Span{Rows: 2} })}, []int64{100, 104, 102, 106, 104, 108}},
+		{"by count, apart", Options{Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop = Span{Rows: 3}, Span{Rows: 3} })}, []int64{100, 102, 103, 105, 106, 108}},
+		{"by time", Options{Config: config([]string{"x"}, func(w *Window) {
+			w.Length, w.Hop, w.MinRows = Span{Time: 4 * time.Second}, Span{Time: 2 * time.Second}, 1
+		})}, []int64{100, 104, 102, 106, 104, 108}},
+		{"by message", Options{Config: config([]string{"x"}, func(w *Window) { w.Length = Span{Message: true} })}, []int64{100, 100, 101, 101, 102, 102, 103, 103, 104, 104, 105, 105, 106, 106, 107, 107, 108, 108, 109, 109}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, c.opts)
+			var got []int64
+			for i := range int64(10) {
+				for _, sample := range s.Take(one("p", (100+i)*second, "", float64(i))) {
+					got = append(got, sample.Start/second, sample.Time/second)
+				}
+				after := newStage(t, c.opts)
+				if err := after.Restore(s.Save()); err != nil {
+					t.Fatal(err)
+				}
+				s = after
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("begins and ends %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// The rows of one message begin its window, and are not kept.
+func TestStartOfMessage(t *testing.T) {
+	opts := Options{Config: config([]string{"x"}, func(w *Window) { w.Length, w.MaxRows = Span{Message: true}, 8 })}
+	s := newStage(t, opts)
+	m := &Message{Device: "p", Own: true}
+	for i := range int64(20) { // more than max_rows, which bounds windows by time
+		m.Rows = append(m.Rows, Row{Time: (100 + i) * second, X: []float64{1}})
+	}
+	if got := s.Take(m); len(got) != 1 || got[0].Start != 100*second || got[0].Time != 119*second {
+		t.Errorf("samples %+v", got)
+	}
+	if err := newStage(t, opts).Restore(s.Save()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A redelivered message of many rows is one late message: it does not set the clock back.
+func TestLateRowsOfOneMessage(t *testing.T) {
+	s := newStage(t, Options{LateMessages: 2, Config: config([]string{"x"}, func(w *Window) { w.Length, w.MaxGap = Span{Rows: 4}, time.Second })})
+	s.Take(one("p", 10000*second, "", 1))
+	m := &Message{Device: "p", Own: true}
+	for i := range int64(50) {
+		m.Rows = append(m.Rows, Row{Time: (100 + i) * second, X: []float64{1}})
+	}
+	for range 2 {
+		s.Take(m)
+	}
+	if n := s.Counts(); n.SetBack.Load() != 0 || n.Late.Load() != 100 {
+		t.Errorf("set back %d, late %d", n.SetBack.Load(), n.Late.Load())
+	}
+	m.Again = true // the broker may send any number of messages again
+	for range 50 {
+		s.Take(m)
+	}
+	if n := s.Counts().SetBack.Load(); n != 0 {
+		t.Errorf("set back %d times by repetitions", n)
+	}
+	m.Again = false
+	if s.Take(m); s.Counts().SetBack.Load() != 1 {
+		t.Error("the third message in succession does not set the clock back")
+	}
+}
+
+// A value that the broker kept is held and makes no row of its own.
+func TestKeptValueMakesNoRow(t *testing.T) {
+	c := config([]string{"a", "b"}, nil)
+	c.Hold.On = []string{"any"}
+	s := newStage(t, Options{Config: c, Inputs: []Input{{Signals: []int{0}, On: true}, {Signals: []int{1}, On: true}}})
+	nan := []bool{true, false}
+	kept := &Message{Input: 1, Kept: true, Rows: []Row{{Time: second, X: []float64{0, 7}, Absent: nan}}}
+	if got := s.Take(kept); len(got) != 0 {
+		t.Errorf("samples %v", copies(got))
+	}
+	got := copies(s.Take(&Message{Rows: []Row{{Time: 2 * second, X: []float64{5, 0}, Absent: []bool{false, true}}}}))
+	if len(got) != 1 || got[0].X != "[5 7]" {
+		t.Errorf("samples %v", got)
+	}
+}

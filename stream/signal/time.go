@@ -1,0 +1,111 @@
+package signal
+
+import "time"
+
+const (
+	// nearArrival is the largest distance of a row's own time from its arrival at which
+	// the daemon's clock may close the device's windows.
+	nearArrival = int64(10 * time.Second)
+	// shortestGrace is the shortest time that the clock waits beyond the end of a window.
+	shortestGrace = time.Second
+
+	defaultGap          = time.Minute
+	defaultLateMessages = 32
+)
+
+// FromTime returns a moment of the wall clock in ns since 1970, the form of all times of
+// this package: they are compared with those of payloads.
+func FromTime(t time.Time) int64 { return t.UnixNano() }
+
+// ToTime is the reverse of FromTime.
+func ToTime(ns int64) time.Time { return time.Unix(0, ns) }
+
+// Gap returns the silence after which a window begins anew, in a stream of that many
+// rows a second, or 0 where it is unknown. Without a window it is 0: none.
+func (c Config) Gap(rate float64) time.Duration {
+	w := &c.Window
+	switch {
+	case !w.Length.Set() || w.Length.Message:
+		return 0
+	case w.MaxGap > 0:
+		return w.MaxGap
+	case rate > 0:
+		return time.Duration(10 / rate * float64(time.Second))
+	case w.Length.Time > 0:
+		return w.Length.Time / 4
+	}
+	return defaultGap
+}
+
+// inOrder reports whether a row is later than the last one of its input. A row that is
+// not is dropped: most often it is a repetition. last is the time of the input's last row
+// before the message: rows of one message may share a time.
+func (s *Stage) inOrder(d *device, m *Message, t, last int64) bool {
+	newest := d.inputs[m.Input]
+	switch {
+	case newest == 0 || t > newest, t == newest && t > last, t == newest && !m.Own:
+	case !m.Own: // the node's clock was set back
+		s.setBack(d)
+	default:
+		if newest-t > max(s.gap, int64(defaultGap)) || s.gap > 0 && newest-t > s.gap {
+			if !s.behind && !m.Again {
+				d.late++
+			}
+			s.behind = true
+		}
+		if d.late <= s.opts.LateMessages {
+			s.counts.Late.Add(1)
+			return false
+		}
+		s.setBack(d)
+	}
+	d.late = 0
+	d.inputs[m.Input] = t
+	return true
+}
+
+// setBack begins a device anew whose clock was set back.
+func (s *Stage) setBack(d *device) {
+	s.counts.SetBack.Add(1)
+	d.beginAnew()
+	clear(d.inputs)
+	clear(d.came)
+	clear(d.changed)
+	d.last, d.tick, d.heard = 0, 0, 0
+}
+
+// beginsAnew reports whether a row comes after a silence that ends the window.
+func (s *Stage) beginsAnew(d *device, t int64) bool {
+	if s.gap == 0 || d.rows == 0 || t-d.last <= s.gap {
+		return false
+	}
+	s.counts.Gaps.Add(1)
+	return true
+}
+
+// grace returns how long the clock waits beyond the end of a window or the moment of a
+// row before it closes or makes it without a later value.
+func (s *Stage) grace() int64 {
+	if every := s.cfg.Hold.Every; every > 0 {
+		return int64(max(shortestGrace, every/10))
+	}
+	return int64(max(shortestGrace, s.cfg.Window.Length.Time/4))
+}
+
+// schedule notes when the clock has work for a device, and reports its window.
+func (s *Stage) schedule(d *device) {
+	s.report(d)
+	d.due = 0
+	if d.near {
+		at := s.nextEnd(d)
+		if s.cfg.Hold.Every > 0 {
+			at = s.nextTick(d)
+		}
+		if at != 0 {
+			d.due = at + s.grace()
+		}
+	}
+	if d.due != 0 && (s.due == 0 || d.due < s.due) {
+		s.due = d.due
+	}
+}
