@@ -166,15 +166,23 @@ type Config struct {
 	// Seed of the initial inducing points. Default 1.
 	Seed uint64 `yaml:"seed"`
 
+	Derived `yaml:",inline"`
+
+	// Features names the D inputs in order, those of the streams.
+	Features []string `yaml:"-"`
+}
+
+// Derived is what other keys of a configuration determine.
+type Derived struct {
 	// Passes over its observations that a build makes in the warm-up once it has one
 	// for each inducing point; set by ApplyDefaults. 0 means 1. All but the first move
 	// the kernel alone, at three times the learning rate and under a normal prior of
 	// precision 10 on each log ℓ around their mean: moving the inducing inputs as well
 	// would fit the few observations better and others worse.
 	Passes int `yaml:"-"`
-
-	// Features names the D inputs in order, those of the streams.
-	Features []string `yaml:"-"`
+	// Signals identifies how the streams make the features of signals; "": they are
+	// those of the payloads. A state that learnt others cannot go on.
+	Signals string `yaml:"-"`
 }
 
 // Mixing holds the settings for what answers together with the Gaussian process.

@@ -60,6 +60,9 @@ type Event struct {
 	// Epoch is the version of the list of classes that Probs and Parts are indexed
 	// by: within one, the list only grows at its end.
 	Epoch uint64
+	// Known: the label is a state that was known before the sample. The order of the
+	// labels neither predicts it nor learns from it.
+	Known bool
 	// Name is the new name for ClassRename, the label that was wrong for Correct.
 	Name string
 	// State is an encoded learner, for Replace.

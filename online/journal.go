@@ -27,6 +27,10 @@ type Pending struct {
 	Clock time.Duration // when it came, on the clock of the node's running time
 	Label string        // its latest label; "" while it waits for one
 	By    uint64        // identity of the message that brought the first one
+	// Device, From and To locate the sample: the device and the begin and end of its
+	// window, in ns since 1970. To 0: not known.
+	Device   string
+	From, To int64
 	// Identity identifies the sample with its features: a sample with the same Key
 	// and another Identity is another sample. 0: not known.
 	Identity uint64
@@ -45,6 +49,15 @@ type Commit struct {
 	Forget  []Pending // samples that no longer wait (labelled or expired); only Model and Key count
 	Marks   []Mark    // replace the earlier ones
 	Taken   *Taken    // replaces the earlier one; nil: it stays
+	Windows []Windows // replace the earlier ones of their streams
+}
+
+// Windows are the windows in progress of one stream, stored by an orderly stop. They
+// are removed before a row that came later is acknowledged, so that a crash never
+// revives them beside newer rows.
+type Windows struct {
+	Stream string
+	State  []byte // empty: none
 }
 
 // Taken lists the messages of the broker's session that a node has taken and whose

@@ -219,19 +219,25 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	if k >= len(l.view.Names) {
 		l.publishClasses()
 	}
-	l.mix.NextLabel(k)
+	if !ev.Known {
+		l.mix.NextLabel(k)
+	}
 	if l.batch.len() >= l.cfg.Batch.MaxSize {
 		l.closeMinibatch(out)
 	}
 }
 
 // answer leaves the prediction of a sample in the workspace: the present one, of the
-// label after the latest, or for a label that came late the one that was published.
-// It returns the novelty, and whether the answers of horizons and experts can be
+// label after the latest, without the order for a label that was known before its
+// sample, or for a label that came late the one that was published. It returns the novelty, and whether the answers of horizons and experts can be
 // judged: not if the published ones are not known, or had other classes.
 func (l *Learner) answer(ev *Event) (novelty float64, weighs bool) {
 	if ev.Probs == nil {
-		l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, 1, &l.ws)
+		ahead := 1
+		if ev.Known {
+			ahead = 0
+		}
+		l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
 		return novelty, l.view.Built()
 	}
 	if ev.Epoch == l.classes.epoch && l.view.Recall(ev.Parts, &l.ws) {

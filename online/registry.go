@@ -19,6 +19,10 @@ const (
 	maxConfirm     = 100  // samples after which a new label is a class
 )
 
+// knownBefore, as the place of a held sample, marks a label that was known before it.
+// Earlier programs wrote places of at most 2^30.
+const knownBefore = math.MaxInt32
+
 // registry holds the classes of a learner: their names, their latent functions, and
 // the history that is needed to read predictions of earlier lists of classes.
 type registry struct {
@@ -272,7 +276,11 @@ func (r *registry) encode(e *wire.Encoder) {
 			e.Int(len(s.Probs))
 			e.Floats(s.Probs)
 			e.Float(s.Weight)
-			e.Int(0) // place in the order of the labels, of earlier programs
+			if s.Known {
+				e.Int(knownBefore)
+			} else {
+				e.Int(0) // place in the order of the labels, of earlier programs
+			}
 			e.Int(0)
 			e.Uint(s.Epoch)
 		}
@@ -325,7 +333,7 @@ func (r *registry) decode(d *wire.Decoder, features int) {
 				s.Probs = nil
 			}
 			s.Weight = d.Float()
-			d.Int(math.MaxInt32, "distance")
+			s.Known = d.Int(knownBefore, "distance") == knownBefore
 			d.Int(maxClasses, "class")
 			s.Epoch = d.Uint()
 		}

@@ -5,8 +5,12 @@ import (
 	"strings"
 )
 
-// perClassShape ends the Shape of a configuration with a kernel for each class.
-const perClassShape = " kernel=per-class"
+// perClassShape ends the Shape of a configuration with a kernel for each class, and
+// signalsShape comes before Signals, at the end.
+const (
+	perClassShape = " kernel=per-class"
+	signalsShape  = " signals="
+)
 
 // Shape describes the part of the configuration that shapes the state;
 // configurations with the same Shape can carry on from each other's states.
@@ -21,7 +25,22 @@ func (c Config) Shape() string {
 	if c.Kernel == PerClass {
 		shape += perClassShape
 	}
+	if c.Signals != "" {
+		shape += signalsShape + c.Signals
+	}
 	return shape
+}
+
+// ShapeChange describes the difference of a stored Shape from that of a configuration.
+func ShapeChange(stored, now string) string {
+	without := func(shape string) string {
+		shape, _, _ = cutLast(shape, signalsShape)
+		return shape
+	}
+	if without(stored) == without(now) {
+		return "the state was learnt with features that the streams made otherwise of their signals: signals, values, hold, derive, calendar or window have changed"
+	}
+	return fmt.Sprintf("the state was learnt with %q, the configuration now has %q", stored, now)
 }
 
 // ConfigOfShape returns a configuration with the given Config.Shape.
@@ -33,6 +52,7 @@ func ConfigOfShape(shape string) (Config, error) {
 	if _, err := fmt.Sscanf(rest, "%d horizons=%s window=%d", &cfg.Inducing, &horizons, &cfg.Window); !ok || !prefix || err != nil {
 		return cfg, fmt.Errorf("the state's shape %q cannot be read", shape)
 	}
+	rest, cfg.Signals, _ = cutLast(rest, signalsShape)
 	if strings.HasSuffix(rest, perClassShape) {
 		cfg.Kernel = PerClass
 	}

@@ -16,14 +16,15 @@ type contents struct {
 	version     uint64 // format version; 0: not found
 	models      map[string]*modelContents
 	problems    []string
-	known       bool   // the tree contains a valid seal of this package
-	visited     int    // values, with or without a valid seal
-	sound       bool   // bbolt can read the tree
-	stamp       uint64 // low 32 bits of the number of the transaction that wrote the tree; 0: not found
-	stale       bool   // the tree is older than its meta page
-	taken       []byte // sealed; nil: not found
-	filters     []byte // sealed; nil: not found
-	pages, used int64  // pages up to the high-water mark, and those that the tree uses
+	known       bool              // the tree contains a valid seal of this package
+	visited     int               // values, with or without a valid seal
+	sound       bool              // bbolt can read the tree
+	stamp       uint64            // low 32 bits of the number of the transaction that wrote the tree; 0: not found
+	stale       bool              // the tree is older than its meta page
+	taken       []byte            // sealed; nil: not found
+	filters     []byte            // sealed; nil: not found
+	windows     map[string][]byte // sealed, by key
+	pages, used int64             // pages up to the high-water mark, and those that the tree uses
 }
 
 // modelContents are the valid entries of one model. Values are nil where survey
@@ -73,7 +74,7 @@ func (h *modelContents) missing() error {
 // survey reads the tree of m and checks its structure, seals and ledgers. It keeps
 // the sealed values if keep is true.
 func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
-	c := &contents{models: make(map[string]*modelContents)}
+	c := &contents{models: make(map[string]*modelContents), windows: make(map[string][]byte)}
 	var structure, pr problems
 	p := newPages(file, size, m, &structure)
 	p.entries(m.root, func(bucket string, key, value []byte) {
@@ -127,23 +128,23 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *modelC
 	generation := ""
 	switch class {
 	case bucketMeta:
-		if string(key) == keyFormat {
+		switch class, name, _ = strings.Cut(string(key), "/"); class {
+		case keyFormat:
 			c.version, err = c.readNumber(kindFormat, bucket, key, value, decodeFormat)
 			return nil, err
-		}
-		if string(key) == keySession {
+		case keySession:
 			return nil, c.addSession(bucket, key, value)
+		case classWindows:
+			return nil, c.addWindows(key, value, keep)
 		}
-		class, name, _ = strings.Cut(string(key), "/")
 	case bucketLedger:
-		if string(key) == keyStamp {
+		switch name = string(key); name {
+		case keyStamp:
 			c.stamp, err = c.readNumber(kindStamp, bucket, key, value, decodeStamp)
 			return nil, err
-		}
-		if string(key) == keyTaken {
+		case keyTaken:
 			return nil, c.addTaken(bucket, key, value)
 		}
-		name = string(key)
 	case "checkpoint":
 		name, generation, _ = strings.Cut(name, "/")
 	}
@@ -166,41 +167,45 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *modelC
 		return h, err
 	}
 	c.known = true
-	kept := value
 	if !keep {
-		kept = nil
+		return h, h.add(k, generation, key, value, payload, nil)
 	}
+	return h, h.add(k, generation, key, value, payload, value)
+}
+
+// add adds a checked value of a model; kept is the value, or nil if it is not kept.
+func (h *modelContents) add(k kind, generation string, key, value, payload, kept []byte) error {
 	switch k {
 	case kindLedger:
 		l, err := decodeLedger(payload)
 		if err != nil {
-			return h, err
+			return err
 		}
 		h.ledger = &l
-		return h, nil // the ledger does not count itself
+		return nil // the ledger does not count itself
 	case kindShape:
 		h.shape = value
 	case kindRecord:
 		if _, err := decodeRecord(payload); err != nil {
-			return h, err
+			return err
 		}
 		h.journal[keyNumber(key)] = kept
 	case kindPending:
 		p, err := decodePending(payload)
 		if err != nil {
-			return h, err
+			return err
 		}
 		h.pending[keyNumber(key)] = pendingEntry{p.Key, kept}
 	case kindCheckpoint:
 		cp, err := decodeCheckpoint(payload)
 		if err != nil {
-			return h, err
+			return err
 		}
 		i := int(generation[0] - '0')
 		h.slots[i], h.states[i] = slot{cp.generation, cp.seq}, kept
 	}
 	h.counted.add(value)
-	return h, nil
+	return nil
 }
 
 // addSession checks the filters of the broker's session, which belong to no model,

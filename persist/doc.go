@@ -11,7 +11,8 @@
 // has it open.
 //
 //	meta                  "format" → version; "shape/<model>" → the configuration's shape;
-//	                      "session" → filters of the broker's session, optional
+//	                      "session" → filters of the broker's session, optional;
+//	                      "windows/<stream>" → its windows in progress, after an orderly stop
 //	ledger                model → last seq, pending samples, number and checksum of all its
 //	                      entries, online.Mark if not 0; "/tx" → the transaction that wrote
 //	                      the tree; "/taken" → list of taken messages, optional

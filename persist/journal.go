@@ -22,7 +22,7 @@ func appendRecord(dst []byte, ev *online.Event) []byte {
 	dst = appendFloats(dst, ev.X)
 	dst = appendOptionalFloats(dst, ev.Probs)
 	return appendExtras(dst, extras{
-		weight: ev.Weight, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta, parts: ev.Parts,
+		weight: ev.Weight, epoch: ev.Epoch, name: ev.Name, state: ev.State, said: ev.Meta, parts: ev.Parts, known: ev.Known,
 	})
 }
 
@@ -34,7 +34,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 	ev.X = d.floats(d.Count(maxFeatures, 8, "number of elements"))
 	ev.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofRecords)
-	ev.Weight, ev.Epoch, ev.Name, ev.State, ev.Meta, ev.Parts = e.weight, e.epoch, e.name, e.state, e.said, e.parts
+	ev.Weight, ev.Epoch, ev.Name, ev.State, ev.Meta, ev.Parts, ev.Known = e.weight, e.epoch, e.name, e.state, e.said, e.parts, e.known
 	if err := d.End(); err != nil {
 		return online.Event{}, fmt.Errorf("record: %w", err)
 	}
@@ -108,7 +108,7 @@ func (s *Store) Commit(c *online.Commit) error {
 	switch {
 	case err != nil:
 		s.unreported = nil
-	case len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks) == 0 && c.Taken == nil:
+	case len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks)+len(c.Windows) == 0 && c.Taken == nil:
 		err = s.ensureFile()
 	default:
 		err = s.commit(c)
@@ -170,6 +170,11 @@ func (s *Store) commit(c *online.Commit) error {
 				return err
 			}
 			d.ledger.mark = m.Bits
+		}
+		for i := range c.Windows {
+			if err := ds.putWindows(&c.Windows[i]); err != nil {
+				return err
+			}
 		}
 		if c.Taken != nil {
 			return ds.putTaken(c.Taken)

@@ -56,8 +56,8 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	case *stored == "" && shape != "" && !s.readOnly: // a repair has lost it
 		err = s.replaceShape(name, shape)
 	case *stored != shape && *stored != "":
-		err = fmt.Errorf("%w: the state was learnt with %q, the configuration now has %q; restore the configuration, or discard the state with: edge reset --model %s",
-			ErrShape, *stored, shape, name)
+		err = fmt.Errorf("%w: %s; restore the configuration, or discard the state with: edge reset --model %s",
+			ErrShape, online.ShapeChange(*stored, shape), name)
 	}
 	if err != nil {
 		return nil, err

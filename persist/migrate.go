@@ -14,10 +14,12 @@ import (
 //	   the file may contain the filters of the broker's session
 //	3  the file contains the messages that the broker may send again, and pending
 //	   samples may have an identity
+//	4  the file may contain windows in progress, records of labels that were known
+//	   before their samples, and the windows of pending samples
 //
 // Later versions keep the bucket "meta" and the sealed form of "format", so that every
 // version can read the version of a file.
-const formatVersion = 3
+const formatVersion = 4
 
 func sealFormat(version uint64) []byte {
 	return seal(nil, kindFormat, bucketMeta, []byte(keyFormat), binary.AppendUvarint(nil, version))

@@ -15,7 +15,10 @@ func appendPending(dst []byte, p *online.Pending) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.Key)
 	dst = appendFloats(dst, p.X)
 	dst = appendOptionalFloats(dst, p.Probs)
-	return appendExtras(dst, extras{epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity, parts: p.Parts})
+	return appendExtras(dst, extras{
+		epoch: p.Epoch, name: p.Label, by: p.By, clock: p.Clock, said: p.Meta, identity: p.Identity, parts: p.Parts,
+		device: p.Device, from: p.From, to: p.To,
+	})
 }
 
 // decodePending takes the payload of a pending sample apart; nothing in the result aliases it.
@@ -26,6 +29,7 @@ func decodePending(payload []byte) (online.Pending, error) {
 	p.Probs = d.optionalFloats(maxClasses)
 	e := d.extras(ofPending)
 	p.Epoch, p.Label, p.By, p.Clock, p.Meta, p.Identity, p.Parts = e.epoch, e.name, e.by, e.clock, e.said, e.identity, e.parts
+	p.Device, p.From, p.To = e.device, e.from, e.to
 	if err := d.End(); err != nil {
 		return online.Pending{}, fmt.Errorf("pending sample: %w", err)
 	}
@@ -40,6 +44,8 @@ func checkPending(p *online.Pending) error {
 	switch {
 	case len(p.Label) > maxLabel:
 		return fmt.Errorf("label of %d bytes, at most %d: %w", len(p.Label), maxLabel, errTooLarge)
+	case len(p.Device) > maxDevice:
+		return fmt.Errorf("device of %d bytes, at most %d: %w", len(p.Device), maxDevice, errTooLarge)
 	case p.Clock < 0:
 		return fmt.Errorf("arrival at %v, want 0 or later: %w", p.Clock, errEncoding)
 	}

@@ -25,6 +25,7 @@ const (
 	kindCheckpoint kind = 'C'
 	kindSession    kind = 'B'
 	kindTaken      kind = 'M'
+	kindWindows    kind = 'W'
 )
 
 // Bounds of the stored values. Encoding and decoding return an error beyond them,
@@ -35,6 +36,7 @@ const (
 	maxParts    = 64 * maxClasses // 64 rows of one value a class
 	maxLabel    = 256
 	maxName     = 64
+	maxDevice   = 256
 	maxShape    = 4 << 20   // bytes; 10,000 feature names of 400 bytes
 	maxState    = 128 << 20 // bytes; bbolt's limit on 32-bit ARM is 256 MiB
 	maxDedupe   = 1 << 20   // keys
@@ -189,6 +191,9 @@ type extras struct {
 	said     conformal.PredictionMeta
 	identity uint64
 	parts    []float32
+	known    bool
+	device   string
+	from, to int64
 }
 
 const (
@@ -202,10 +207,13 @@ const (
 	tagSaid // flags and threshold
 	tagIdentity
 	tagParts // of the prediction
-	lastTag  = tagParts
+	tagKnown // nothing follows
+	tagDevice
+	tagWindow // its begin and end
+	lastTag   = tagWindow
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid | 1<<tagParts
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity | 1<<tagParts
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid | 1<<tagParts | 1<<tagKnown
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow
 )
 
 // Flags of tagSaid.
@@ -256,6 +264,16 @@ func appendExtras(dst []byte, e extras) []byte {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
 		}
 	}
+	if e.known {
+		dst = append(dst, tagKnown)
+	}
+	if e.device != "" {
+		dst = appendString(append(dst, tagDevice), e.device)
+	}
+	if e.to != 0 {
+		dst = binary.LittleEndian.AppendUint64(append(dst, tagWindow), uint64(e.from))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(e.to))
+	}
 	return dst
 }
 
@@ -300,6 +318,12 @@ func (d decoder) extras(allowed uint) (e extras) {
 			e.identity = d.Uint64()
 		case tagParts:
 			e.parts = d.parts()
+		case tagKnown:
+			e.known = true
+		case tagDevice:
+			e.device = d.String(maxDevice)
+		case tagWindow:
+			e.from, e.to = int64(d.Uint64()), int64(d.Uint64())
 		}
 	}
 	return e

@@ -28,6 +28,7 @@ var events = map[string]online.Event{
 	"everything late":     {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Weight: 0.5, Epoch: 4, Parts: []float32{0.5, -3}},
 	"what was said":       {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Sets: true, Threshold: -1.5}},
 	"never empty":         {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Probs: []float64{1}, Meta: conformal.PredictionMeta{Sets: true, NeverEmpty: true, Threshold: 0.9}},
+	"known before":        {Kind: online.Observe, Key: 9, X: []float64{1}, Label: "ok", Parts: []float32{2}, Known: true},
 	"class added":         {Kind: online.ClassAdd, Label: "broken"},
 	"class removed":       {Kind: online.ClassRemove, Label: "broken"},
 	"class renamed":       {Kind: online.ClassRename, Key: 3, Label: "broken", Name: "defekt"},
@@ -45,6 +46,8 @@ var pendingSamples = map[string]online.Pending{
 	"labelled": {Key: 3, X: []float64{1, 2}, Probs: []float64{}, Clock: 1, Label: "ok", By: math.MaxUint64},
 	"said":     {Key: 3, X: []float64{1}, Probs: []float64{1}, Meta: conformal.PredictionMeta{Ruled: true, Abstained: true}},
 	"parts":    {Key: 3, Parts: make([]float32, maxParts)},
+	"window":   {Key: 3, X: []float64{1}, Device: "hall/p7", From: -5, To: math.MaxInt64},
+	"of a day": {Key: 3, X: []float64{1}, Clock: 1, Parts: []float32{2}, From: 1, To: 2},
 }
 
 func TestPendingRoundTrip(t *testing.T) {

@@ -38,7 +38,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	models, taken, note := salvage(file, size)
 	r := &Recovery{Problems: problems, Models: reconcile(models, note)}
 	err := s.build(func(db *bbolt.DB) error {
-		if err := restore(db, models, taken, nil); err != nil {
+		if err := restore(db, nil, models, taken); err != nil {
 			return err
 		}
 		aside, err := keepAside(file, s.path, "damaged")
@@ -237,9 +237,10 @@ func (h *modelContents) reconcile() Loss {
 	return loss
 }
 
-// restore writes reconciled models to an empty database, and the sealed lists of
-// taken messages and of the session's filters unless they are nil.
-func restore(db *bbolt.DB, models map[string]*modelContents, taken, filters []byte) error {
+// restore writes reconciled models to an empty database, the sealed list of taken
+// messages unless it is nil, and what belongs to no model of a sound tree, nil for a
+// repair: the session's filters and the windows.
+func restore(db *bbolt.DB, sound *contents, models map[string]*modelContents, taken []byte) error {
 	if err := initialise(db); err != nil {
 		return err
 	}
@@ -249,15 +250,31 @@ func restore(db *bbolt.DB, models map[string]*modelContents, taken, filters []by
 				return err
 			}
 		}
-		var err error
 		if taken != nil {
-			err = tx.Bucket([]byte(bucketLedger)).Put([]byte(keyTaken), taken)
+			if err := tx.Bucket([]byte(bucketLedger)).Put([]byte(keyTaken), taken); err != nil {
+				return err
+			}
 		}
-		if filters != nil && err == nil {
-			err = tx.Bucket([]byte(bucketMeta)).Put([]byte(keySession), filters)
+		if sound == nil {
+			return nil
 		}
-		return err
+		return sound.restoreOthers(tx.Bucket([]byte(bucketMeta)))
 	})
+}
+
+// restoreOthers writes what belongs to no model.
+func (c *contents) restoreOthers(meta *bbolt.Bucket) error {
+	if c.filters != nil {
+		if err := meta.Put([]byte(keySession), c.filters); err != nil {
+			return err
+		}
+	}
+	for key, value := range c.windows {
+		if err := meta.Put([]byte(key), value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *modelContents) restore(tx *bbolt.Tx, name string) error {

@@ -106,7 +106,7 @@ func (s *Store) rollBack() error {
 		if len(c.problems) > 0 {
 			return fmt.Errorf("roll back to the last good transaction: %s: %w", c.problems[0], ErrDamaged)
 		}
-		if err := s.build(func(db *bbolt.DB) error { return restore(db, c.models, c.taken, c.filters) }); err != nil {
+		if err := s.build(func(db *bbolt.DB) error { return restore(db, c, c.models, c.taken) }); err != nil {
 			return fmt.Errorf("roll back to the last good transaction: %w", err)
 		}
 		s.rollBackDue = false

@@ -8,17 +8,20 @@ import (
 	"time"
 )
 
-// sample predicts for every model of the stream. row is the row of the sample in the
-// batch, or −1.
-func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, entry, row int) {
-	msg := it.msg
-	l := example{from: src, label: r.Label, weight: r.Weight, device: at.device, entry: entry, mayRepeat: msg.Retained}
+// sample predicts a reading, of which l is the begin of an example, for every model of the
+// stream. row is the row of the sample in the batch, or −1.
+func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, row int) {
+	msg, src := it.msg, l.from
+	course := l.course
+	l.course = nil // the committer does not read it
 	var sample uint64
 	if r.ID != "" {
 		sample, l.mayRepeat = sampleKey(src.identity, at.levels, r.ID), true
-		l.wait = waitKey(src.identity, at.levels, r.ID)
+		if !l.thin {
+			l.wait = waitKey(src.identity, at.levels, r.ID)
+		}
 	} else if r.Label != "" {
-		l.key = messageKey(msg.Topic, msg.Payload, entry)
+		l.key = messageKey(msg.Topic, msg.Payload, l.entry)
 	}
 	for _, f := range src.feeds {
 		m := f.to
@@ -29,7 +32,10 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 				l.x[j] = r.X[at]
 			}
 		}
-		if r.ID != "" {
+		switch {
+		case l.own: // whatever was known when the sample was formed
+			l.key = exampleKey(sample, nil)
+		case r.ID != "":
 			l.key = exampleKey(sample, l.x)
 		}
 		post := m.Model.Posterior()
@@ -37,23 +43,15 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
-		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || len(w.held) == 0 && len(w.out) < cap(w.out))
-		ahead := 0
-		switch behind := m.behind(post.Pool.Order.Labels); {
-		case learned:
-			ahead = behind + 1
-		case l.wait != 0 && !m.frozen && m.asker == nil: // requested labels have no order
-			if lag := m.lag.Load(); lag != nil {
-				ahead = lag.Ahead(m.seq+1, post.Record)
-			}
-		}
+		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || len(w.held) == 0 && len(w.out) < cap(w.out))
+		ahead := m.ahead(&l, post, learned)
 		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
 		if err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
 			continue
 		}
 		m.clipped.Add(uint64(ws.Clipped()))
-		if learned {
+		if learned && !l.known {
 			m.inFlight++
 		}
 		doubt := m.aim.Threshold(*m.Model.Uncertainty())
@@ -70,8 +68,11 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived},
+			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived},
 			PredictionSet: PredictionSet{set, doubt.Coverage},
+		}
+		if course != nil {
+			p.raw.course = *course
 		}
 		if doubt.Coverage > 0 {
 			p.Set = doubt.AppendSet(set, probs, l.x)
@@ -84,6 +85,22 @@ func (w *worker) sample(it *item, src *source, r *codec.Reading, at topicMatch, 
 		w.publish(m, p)
 		it.examples = append(it.examples, l)
 	}
+}
+
+// ahead returns how many labels after the last known one that of a sample comes; 0: it
+// is predicted without their order.
+func (m *modelState) ahead(l *example, post *model.Posterior, learned bool) int {
+	behind := m.behind(post.Pool.Order.Labels)
+	switch {
+	case l.known: // before the sample: the order would repeat it
+	case learned:
+		return behind + 1
+	case l.wait != 0 && !m.frozen && m.asker == nil: // requested labels have no order
+		if lag := m.lag.Load(); lag != nil {
+			return lag.Ahead(m.seq+1, post.Record)
+		}
+	}
+	return 0
 }
 
 // classOf returns the index of the class of a label; that of the next class for a new

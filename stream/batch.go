@@ -72,7 +72,7 @@ func (w *worker) predecode(it *item) (err error) {
 		return nil
 	}
 	src := w.routes[0]
-	if src.handle != nil || src.joiner != nil || len(src.feeds) == 0 || it.msg.Retained && !src.allowRetained {
+	if src.handle != nil || src.joiner != nil || src.stage != nil || len(src.feeds) == 0 || it.msg.Retained && !src.allowRetained {
 		return nil
 	}
 	readings, err := src.decoder.DecodeTo(&it.scratch, it.msg.Payload)

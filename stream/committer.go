@@ -58,6 +58,8 @@ type committer struct {
 
 	unconfirmed unconfirmed
 	group       group
+	stages      []*stage // of the worker, which has ended when clean is set
+	clean       bool     // all that the stages made is committed
 }
 
 // run commits until its queue is closed, then commits the rest. If ctx ends first,
@@ -78,6 +80,7 @@ func (c *committer) run(ctx context.Context) {
 		case it, ok := <-c.in:
 			if !ok {
 				c.commitGroup(ctx)
+				c.storeWindows(ctx)
 				return
 			}
 			if c.awaitCursor(ctx, it) {
@@ -121,6 +124,10 @@ func (c *committer) awaitCursor(ctx context.Context, it *item) bool {
 	select {
 	case <-msg.From.Lost():
 		msg.Ack()
+		if it.detached() {
+			it.detach()
+			return true
+		}
 		it.free()
 		return false
 	default:
@@ -213,6 +220,7 @@ func (c *committer) mark(m *modelState, bits uint64) {
 func (c *committer) add(it *item) {
 	now := time.Now()
 	c.group.items = append(c.group.items, it)
+	c.outdate(it.outdated)
 	repeated, records := c.unconfirmed.isRepetition(it.msg), len(c.group.records)
 	if it.mutation != nil {
 		c.apply(it.mutation, repeated)
@@ -222,7 +230,7 @@ func (c *committer) add(it *item) {
 	}
 	for i := range it.examples {
 		l := &it.examples[i]
-		if repeated {
+		if repeated && !l.detached {
 			c.countRepetitions(l)
 			continue
 		}

@@ -40,6 +40,14 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 	if err := n.connectModels(deps.Models); err != nil {
 		return nil, nil, err
 	}
+	for _, st := range n.stages() {
+		if deps.Courses {
+			st.opts.Courses, st.opts.Windows = true, &st.filling
+		}
+	}
+	if err := n.startStages(deps.Windows); err != nil {
+		return nil, nil, err
+	}
 	filters, err := n.filters()
 	return n, filters, err
 }
@@ -66,7 +74,7 @@ func (n *Node) connectModels(configs []ModelConfig) error {
 			n.log.Warn("no model uses this stream; it is not subscribed to", "stream", name)
 			continue
 		}
-		n.sources = append(n.sources, n.withCounts(streams[name]))
+		n.addStream(streams[name])
 	}
 	if err := n.addLabelSources(errors.Join(errs...) == nil); err != nil {
 		errs = append(errs, err)
@@ -80,25 +88,47 @@ func (n *Node) newStreams() (map[string]*source, error) {
 	streams, identities := map[string]*source{}, n.identities()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
 		s := n.cfg.Streams[name]
-		decoder, err := codec.NewDecoder(s)
+		src, err := n.newSource(name, s)
 		if err != nil {
 			return nil, err
 		}
-		src := &source{
-			name: name, key: "streams." + name + ".topics", filters: s.Topics, decoder: decoder,
-			allowRetained: s.AllowRetained, impute: s.OnMissing == codec.OnMissingImpute, identity: identities[name],
-		}
-		tmpl := s.TopicTemplate
-		if s.Format == codec.FormatValue {
-			src.joiner = newJoiner(s, n.counts)
-			tmpl = strings.Replace(tmpl, codec.FeatureLevel, "+", 1) // the other levels name the device
-		}
-		if src.template, err = topic.ParseTemplate(tmpl); err != nil {
+		if src.decoder, err = codec.NewDecoder(s); err != nil {
 			return nil, err
+		}
+		src.identity = identities[name]
+		if err := n.newStage(s, src); err != nil {
+			return nil, err
+		}
+		if s.Format == codec.FormatValue && src.stage == nil {
+			src.joiner = newJoiner(s, n.counts)
 		}
 		streams[name] = src
 	}
 	return streams, nil
+}
+
+// newSource returns the source of a stream's topics, or of those of an input, without its
+// decoder.
+func (n *Node) newSource(name string, s codec.Stream) (src *source, err error) {
+	src = &source{
+		name: name, key: "streams." + name + ".topics", filters: s.Topics, features: s.FeatureNames(),
+		allowRetained: s.AllowRetained, impute: s.OnMissing == codec.OnMissingImpute, qos: s.Raw.QoS,
+	}
+	src.template, err = topic.ParseTemplate(s.DeviceTemplate())
+	return src, err
+}
+
+// addStream adds the source of a stream, or those of its inputs.
+func (n *Node) addStream(src *source) {
+	n.withCounts(src)
+	if src.stage == nil || len(src.stage.inputs) == 0 {
+		n.sources = append(n.sources, src)
+		return
+	}
+	for _, in := range src.stage.inputs {
+		in.models = src.models
+		n.sources = append(n.sources, n.withCounts(in))
+	}
 }
 
 // newModel returns a model that its streams feed. The model is nil if the error prevents
@@ -165,6 +195,9 @@ func (n *Node) addLabelSources(allModels bool) error {
 			errs = append(errs, fmt.Errorf("labels[%d].model %s: there is no such model", i, l.Model))
 			allModels = false
 		}
+		if l.Sticky {
+			errs = append(errs, n.addSticky(src, l))
+		}
 		n.sources = append(n.sources, n.withCounts(src))
 	}
 	for _, m := range n.models {
@@ -222,13 +255,13 @@ func (m *modelState) feedFrom(streams map[string]*source) error {
 			continue
 		}
 		if m.Features == nil {
-			m.Features = slices.Clone(src.decoder.Features())
+			m.Features = slices.Clone(src.features)
 		}
 		f := feed{to: m}
-		if !slices.Equal(m.Features, src.decoder.Features()) {
+		if !slices.Equal(m.Features, src.features) {
 			for _, feature := range m.Features {
-				at, ok := src.decoder.FeatureIndex(feature)
-				if !ok {
+				at := slices.Index(src.features, feature)
+				if at < 0 {
 					errs = append(errs, fmt.Errorf("features: stream %s has no feature %q", name, feature))
 				}
 				f.pick = append(f.pick, at)
@@ -305,7 +338,7 @@ func (n *Node) maxPayload() (largest int) {
 func (n *Node) limits() Limits {
 	payload := map[string]int{}
 	for _, src := range n.sources {
-		payload[src.name] = src.decoder.MaxPayload()
+		payload[src.name] = max(payload[src.name], src.decoder.MaxPayload())
 	}
 	return Limits{
 		MaxPayload: payload, InflightWindow: n.cfg.MQTT.InflightWindow, RingMessages: n.cfg.MQTT.Ring.MaxMessages, RingBytes: n.cfg.MQTT.Ring.MaxBytes,

@@ -36,7 +36,7 @@ type fallback struct {
 func (n *Node) newFallback() *fallback {
 	var filters []string
 	for _, src := range n.sources {
-		if len(src.feeds) == 0 {
+		if len(src.feeds) == 0 || src.stage != nil { // rows that it brought would come again
 			continue
 		}
 		for _, f := range src.filters {

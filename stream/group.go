@@ -20,6 +20,7 @@ type group struct {
 	pending       map[recordKey]*online.Pending // nil: forget
 	order         []recordKey                   // keys of pending, in order of their first change
 	marks         []online.Mark
+	windows       []online.Windows
 	afterCommit   []func()      // called after the commit
 	previousMarks []online.Mark // for rollback
 }
@@ -45,7 +46,9 @@ func (g *group) observeLags() {
 	}
 }
 
-func (g *group) needsCommit() bool { return len(g.records)+len(g.order)+len(g.marks) > 0 }
+func (g *group) needsCommit() bool {
+	return len(g.records)+len(g.order)+len(g.marks)+len(g.windows) > 0
+}
 
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
@@ -81,7 +84,7 @@ func (g *group) reset() {
 }
 
 func (g *group) commit() *online.Commit {
-	c := &online.Commit{Records: g.records, Marks: g.marks}
+	c := &online.Commit{Records: g.records, Marks: g.marks, Windows: g.windows}
 	for _, k := range g.order {
 		if p := g.pending[k]; p != nil {
 			c.Wait = append(c.Wait, *p)

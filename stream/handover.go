@@ -38,7 +38,7 @@ func (n *Node) identities() map[string]string {
 	if n.previous != nil {
 		for _, old := range n.previous.sources {
 			was, there := n.previous.cfg.Streams[old.name]
-			if !there {
+			if !there || taken[old.identity] { // the latter: of another input
 				continue
 			}
 			name := old.name
@@ -46,7 +46,7 @@ func (n *Node) identities() map[string]string {
 				name = ""
 				for _, now := range slices.Sorted(maps.Keys(n.cfg.Streams)) {
 					_, had := n.previous.cfg.Streams[now]
-					shared := slices.ContainsFunc(n.cfg.Streams[now].Topics, func(f string) bool { return slices.Contains(was.Topics, f) })
+					shared := slices.ContainsFunc(n.cfg.Streams[now].Filters(), func(f string) bool { return slices.Contains(was.Filters(), f) })
 					if !had && of[now] == "" && shared {
 						name = now
 						break
@@ -121,6 +121,7 @@ func (n *Node) Inherit() {
 			}
 		}
 	}
+	n.inheritWindows(old)
 	for m, ok := old.outbox.Pop(); ok; m, ok = old.outbox.Pop() {
 		n.outbox.Push(m)
 	}
@@ -128,6 +129,24 @@ func (n *Node) Inherit() {
 	for topic := range old.retained() {
 		if !stays[topic] { // no other client would remove it
 			n.outbox.Push(&mqtt.Publication{Topic: topic, QoS: n.report.qos, Retained: true})
+		}
+	}
+}
+
+// inheritWindows continues the windows of the previous node, unless that has not
+// committed all that they made, or their configuration differs.
+func (n *Node) inheritWindows(old *Node) {
+	for _, st := range n.worker.stages {
+		for _, o := range old.worker.stages {
+			if st.of.name == o.of.name {
+				st.stored = o.stored || !old.committer.clean
+			}
+			if st.of.identity != o.of.identity || !old.committer.clean {
+				continue
+			}
+			if err := st.inherit(o); err != nil {
+				n.log.Info("the windows of a stream begin anew", "stream", st.of.name, "reason", err)
+			}
 		}
 	}
 }

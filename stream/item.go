@@ -29,7 +29,14 @@ type example struct {
 	version uint64    // number of labels that the model had learnt
 	seq     uint64    // of the prediction
 
-	id      string // of the sample of a label
+	window
+	chosen
+}
+
+// chosen names the samples of a label.
+type chosen struct {
+	id      string
+	by      *codec.Selection // nil: the id
 	targets []labelTarget
 }
 
@@ -39,6 +46,7 @@ type labelTarget struct {
 	keys   []uint64 // if device and stream are known
 	byID   bool     // the device is unknown: the id must be unique
 	device string
+	span   span // of a selection
 }
 
 // item is a message on its way through the committer.
@@ -51,6 +59,9 @@ type item struct {
 	home       itemPool
 
 	answerOnly bool // the message comes again, and is learnt then
+
+	values   []float64 // features of the samples of stages
+	outdated []string  // streams whose stored windows the message makes outdated
 }
 
 // itemPool keeps unused items. Unlike sync.Pool it keeps them over a garbage
@@ -77,6 +88,7 @@ func (it *item) free() {
 	}
 	it.msg.Free()
 	it.msg, it.examples, it.predecoded = nil, it.examples[:0], predecoded{}
+	it.values, it.outdated = it.values[:0], it.outdated[:0]
 	select {
 	case it.home <- it:
 	default:
@@ -105,6 +117,19 @@ const manyExamples = 16 // examples of an item that does not return to its pool
 // label does not: it may undo a correction.
 func (it *item) labelsByID() bool {
 	return it.mutation == nil && !slices.ContainsFunc(it.examples, func(l example) bool {
-		return l.to == nil || l.label != "" && l.wait == 0
+		return l.to == nil || l.label != "" && l.wait == 0 || l.made && !l.own
 	})
+}
+
+// detached reports whether the item is committed even if its message is dropped.
+func (it *item) detached() bool {
+	return len(it.outdated) > 0 || slices.ContainsFunc(it.examples, func(l example) bool { return l.window.detached })
+}
+
+// detach makes the item independent of its message, which comes again: what the message
+// holds beside the samples of stages is dropped.
+func (it *item) detach() {
+	it.examples = slices.DeleteFunc(it.examples, func(l example) bool { return !l.window.detached })
+	it.mutation = nil
+	it.msg.From, it.msg.QoS, it.msg.Ack = nil, 0, func() {}
 }

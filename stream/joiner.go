@@ -2,12 +2,10 @@ package stream
 
 import (
 	"container/list"
-	"slices"
 	"strings"
 	"time"
 
 	"edge/stream/codec"
-	"edge/stream/topic"
 )
 
 // joiner makes samples of values that come on separate topics. For each device it keeps
@@ -19,12 +17,11 @@ import (
 // Memory is bounded by the number of devices; the device with the longest silence makes
 // room. One goroutine owns it.
 type joiner struct {
-	index   map[string]int // of the features that a topic level names
-	filters []string       // of the features' topics; "" if the level names the feature
-	level   int            // index of the topic level that names the feature; −1: none
-	window  time.Duration
-	max     int
-	counts  *counters
+	topics *codec.ValueTopics
+	names  []string
+	window time.Duration
+	max    int
+	counts *counters
 
 	devices map[string]*list.Element
 	order   list.List // of *partialSample, longest silence first
@@ -39,48 +36,20 @@ type partialSample struct {
 
 func newJoiner(s codec.Stream, counts *counters) *joiner {
 	names := s.FeatureNames()
-	g := &joiner{
-		index: make(map[string]int, len(names)), filters: make([]string, len(names)),
-		level:  slices.Index(strings.Split(s.TopicTemplate, "/"), codec.FeatureLevel),
+	return &joiner{
+		topics: codec.NewValueTopics(names, s), names: names,
 		window: s.Join.Window, max: s.Join.Devices, counts: counts, devices: map[string]*list.Element{},
 	}
-	for i, name := range names {
-		if g.filters[i] = s.Fields[name]; g.filters[i] == "" {
-			g.index[name] = i
-		}
-	}
-	if len(names) == 1 && g.level < 0 && g.filters[0] == "" {
-		g.filters[0] = "#" // every message is a sample
-	}
-	return g
-}
-
-// feature returns the index of the feature on a topic.
-func (g *joiner) feature(name string) (int, *codec.Refusal) {
-	for i, f := range g.filters {
-		if f != "" && topic.Matches(f, name) {
-			return i, nil
-		}
-	}
-	levels := strings.Split(name, "/")
-	if g.level < 0 || g.level >= len(levels) {
-		return 0, codec.Refuse(codec.UnknownFeature, "no feature has this topic")
-	}
-	i, ok := g.index[levels[g.level]]
-	if !ok {
-		return 0, codec.Refuse(codec.UnknownFeature, "%.40q in the topic is not a feature", levels[g.level])
-	}
-	return i, nil
 }
 
 // add accepts a value and returns the sample that it completes, nil if the sample is
 // still incomplete.
 func (g *joiner) add(topic, device string, value float64, now time.Time) ([]float64, error) {
-	i, err := g.feature(topic)
+	i, err := g.topics.Index(topic)
 	if err != nil {
 		return nil, err
 	}
-	if len(g.filters) == 1 {
+	if len(g.names) == 1 {
 		return []float64{value}, nil
 	}
 	if len(device) > maxCachedName {
@@ -91,7 +60,7 @@ func (g *joiner) add(topic, device string, value float64, now time.Time) ([]floa
 		for len(g.devices) >= g.max {
 			g.drop(g.order.Front())
 		}
-		d := len(g.filters)
+		d := len(g.names)
 		e = g.order.PushBack(&partialSample{device: strings.Clone(device), x: make([]float64, d), at: make([]time.Time, d)})
 		g.devices[device] = e
 	}

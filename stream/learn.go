@@ -26,7 +26,12 @@ func (c *committer) countRepetitions(l *example) {
 // acknowledged, or the broker would send it again after every restart.
 func (c *committer) process(it *item, l *example, now time.Time) (err error) {
 	defer online.Recover(&err)
-	if l.to == nil {
+	switch {
+	case l.to != nil:
+	case l.by != nil:
+		c.selected(it, l, now)
+		return nil
+	default:
 		c.label(it, l, now)
 		return nil
 	}
@@ -87,6 +92,9 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	if l.wait != 0 {
 		one.sample.Identity = l.key
 	}
+	if l.made {
+		one.sample.Device, one.sample.From, one.sample.To = l.device, l.window.from, l.window.to
+	}
 	if before != nil && !before.same(&one) {
 		c.reused(it, l)
 		before = nil
@@ -97,7 +105,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 			said = messageKey(it.msg.Topic, it.msg.Payload, l.entry)
 		}
 		switch {
-		case before != nil && before.correctedBy(l.label):
+		case before != nil && before.correctedBy(l.label) && !l.made: // a window that is formed again corrects nothing
 			if c.acceptLabel(it, l, m) {
 				c.correct(before, l, m, said, now)
 			}
@@ -106,7 +114,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 			c.countRepetition(m)
 			return
 		case c.acceptLabel(it, l, m):
-			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: x, Label: l.label, Weight: l.weight})
+			c.group.record(m, online.Event{Kind: online.Observe, Key: l.key, X: x, Label: l.label, Weight: l.weight, Known: l.known})
 			m.last.set(one, l.device, now)
 			c.setLabel(m, one, before, l, said, now)
 			return
@@ -151,6 +159,7 @@ func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSa
 		if m.pendingStore.removeKey(one.sample.Key) != nil && one.stored {
 			c.group.forgetPending(m, one.sample.Key)
 		}
+		m.pendingStore.noteGone(&one)
 		m.pendingStore.noteDropped(one.sample.Key)
 		return
 	}
@@ -252,28 +261,33 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 		if !c.acceptLabel(it, l, m) {
 			continue
 		}
-		if p.sample.Label != "" {
-			c.correct(p, l, m, l.key, now)
-			continue
-		}
-		c.recordDelay(m, p, now)
-		m.judgeSet(p, l.label)
-		s := p.sample
-		key := s.Identity
-		if key == 0 || m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
-			key = l.key
-		}
-		if s.Probs == nil { // no class was known then: the learner must not judge with its present classes
-			s.Probs = []float64{}
-		}
-		c.group.record(m, online.Event{
-			Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Parts: s.Parts, Meta: s.Meta, Weight: l.weight, Epoch: s.Epoch,
-		})
-		c.setLabel(m, *p, p, l, l.key, now)
+		c.learnLate(p, l, m, now)
 	}
 	if !reached {
 		c.report.refuse(l.from, models, it.msg, why)
 	}
+}
+
+// learnLate learns the late label of a sample, or a correction of it.
+func (c *committer) learnLate(p *pendingSample, l *example, m *modelState, now time.Time) {
+	if p.sample.Label != "" {
+		c.correct(p, l, m, l.key, now)
+		return
+	}
+	c.recordDelay(m, p, now)
+	m.judgeSet(p, l.label)
+	s := p.sample
+	key := s.Identity
+	if key == 0 || m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
+		key = l.key
+	}
+	if s.Probs == nil { // no class was known then: the learner must not judge with its present classes
+		s.Probs = []float64{}
+	}
+	c.group.record(m, online.Event{
+		Kind: online.Observe, Key: key, X: s.X, Label: l.label, Probs: s.Probs, Parts: s.Parts, Meta: s.Meta, Weight: l.weight, Epoch: s.Epoch,
+	})
+	c.setLabel(m, *p, p, l, l.key, now)
 }
 
 // recordDelay records how late the label of a sample is, in time and in labels.

@@ -62,7 +62,9 @@ type Deps struct {
 	// configuration can be ended; the broker's session would go on with them.
 	Subscriptions mqtt.Subscriptions
 	// Taken are the unconfirmed messages in the journal.
-	Taken   online.Taken
+	Taken online.Taken
+	// Windows are the windows in progress in the journal.
+	Windows []online.Windows
 	Log     *slog.Logger // nil: no log
 	Build   Build
 	Program Program
@@ -72,6 +74,9 @@ type Deps struct {
 	// OnPrediction, if set, is called with every prediction in the worker's goroutine.
 	// It must not wait, and keep no more than a copy (CopyTo).
 	OnPrediction func(*Prediction)
+	// Courses adds the course of the signals over its window to each prediction of a stream
+	// with windows, for OnPrediction and Queries, and makes Windows known.
+	Courses bool
 	// OnLabel, if set, is called when a label is durable that came after the prediction
 	// with this Seq. It must not wait.
 	OnLabel func(model string, seq uint64, label string)
@@ -139,13 +144,14 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace()},
+		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace()}, stageClock: stageClock{stages: n.stages()},
 	}
 	n.committer = &committer{
 		in: n.queue, probe: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
 		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, onLabel: deps.OnLabel,
 		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed, newest: &n.counts.sequence},
 	}
+	n.committer.stages = n.worker.stages
 	n.committer.unconfirmed.load(deps.Taken)
 	id := cfg.MQTT.ClientID
 	if id == "" {
@@ -153,7 +159,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	}
 	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.client = mqtt.NewClient(mqtt.Options{
-		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
+		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, QoS: n.qualities(), Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
 		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
 		Event: func(kind, detail string) { n.report.event("", kind, detail) },
 		Serve: func(ctx context.Context, c *mqtt.Conn) {

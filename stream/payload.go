@@ -96,6 +96,7 @@ type HealthCounts struct {
 	Reconnects     uint64                  `json:"reconnects"`
 	ProtocolErrors uint64                  `json:"protocol_errors"`
 	CommitFailures uint64                  `json:"commit_failures"`
+	Signals        map[string]*SignalStats `json:"signals,omitempty"` // of the streams with signals
 }
 
 // DropCounts are the LossStats in a HealthPayload.

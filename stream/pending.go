@@ -31,7 +31,43 @@ type pendingStore struct {
 	bytes                int
 	droppedKeys          map[uint64]bool // keys of labelled samples that are not kept any more; at most maxDroppedKeys
 
+	gone []goneSample // the latest samples of stages that are not kept any more; at most maxGone
+
 	changes []change // since commit
+}
+
+// maxGone is the number of samples that made room or waited too long, which a label of a
+// range counts.
+const maxGone = 4096
+
+// goneSample is a sample that is not kept any more.
+type goneSample struct {
+	device   string
+	from, to int64
+	label    string
+}
+
+// noteGone notes that a sample of a stage is not kept any more.
+func (w *pendingStore) noteGone(p *pendingSample) {
+	if p.sample.To == 0 {
+		return
+	}
+	if len(w.gone) == maxGone {
+		w.gone = slices.Delete(w.gone, 0, maxGone/4)
+	}
+	w.gone = append(w.gone, goneSample{p.sample.Device, p.sample.From, p.sample.To, p.sample.Label})
+}
+
+// all yields every sample: first those that wait, then the labelled ones, each oldest
+// first.
+func (w *pendingStore) all(yield func(*pendingSample) bool) {
+	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
+		for e := l.Front(); e != nil; e = e.Next() {
+			if !yield(e.Value.(*pendingSample)) {
+				return
+			}
+		}
+	}
 }
 
 // change is an insertion or a removal.
@@ -75,7 +111,7 @@ func (w *pendingStore) list(p *pendingSample) *list.List {
 }
 
 func (p *pendingSample) size() int {
-	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + 4*len(p.sample.Parts) + len(p.sample.Label)
+	return pendingBytes + 8*(len(p.sample.X)+len(p.sample.Probs)) + 4*len(p.sample.Parts) + len(p.sample.Label) + len(p.sample.Device)
 }
 
 func (w *pendingStore) insert(p *pendingSample) {
@@ -134,10 +170,13 @@ func (w *pendingStore) shrink() (dropped []*pendingSample) {
 	for w.labelled.Len() > w.limits.Corrections || w.labelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
 		p := w.remove(w.labelled.Front())
 		w.noteDropped(p.sample.Key)
+		w.noteGone(p)
 		dropped = append(dropped, p)
 	}
 	for w.unlabelled.Len() > w.limits.Max || w.unlabelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {
-		dropped = append(dropped, w.remove(w.unlabelled.Front()))
+		p := w.remove(w.unlabelled.Front())
+		w.noteGone(p)
+		dropped = append(dropped, p)
 	}
 	return dropped
 }
@@ -146,7 +185,9 @@ func (w *pendingStore) shrink() (dropped []*pendingSample) {
 func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
 	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
 		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*pendingSample).sample.Clock > w.limits.TTL; e = l.Front() {
-			dropped = append(dropped, w.remove(e))
+			p := w.remove(e)
+			w.noteGone(p)
+			dropped = append(dropped, p)
 		}
 	}
 	return dropped

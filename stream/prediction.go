@@ -42,17 +42,19 @@ type PredictionSet struct {
 	Coverage float64 // intended fraction of sets that hold the label; 0: no prediction sets
 }
 
-// rawReading is the part of a message that its prediction repeats.
+// rawReading is the part of a message that its prediction repeats, or that it was made of.
 type rawReading struct {
 	id, time string // valid JSON, as received; "" if absent
 	arrived  time.Time
+	course   Course
 }
 
 // CopyTo makes to a copy of the prediction with slices of its own.
 func (p *Prediction) CopyTo(to *Prediction) {
 	x, probs, set := append(to.X[:0], p.X...), append(to.Probs[:0], p.Probs...), append(to.Set[:0], p.Set...)
+	course := append(to.raw.course.Values[:0], p.raw.course.Values...)
 	*to = *p
-	to.X, to.Probs, to.Set = x, probs, set
+	to.X, to.Probs, to.Set, to.raw.course.Values = x, probs, set, course
 }
 
 // judge sets Class and Entropy from Probs.

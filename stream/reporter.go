@@ -211,6 +211,14 @@ func (r *reporter) health() {
 		},
 		HeapBytes: heapBytes(), RSSBytes: residentBytes(),
 	}
+	for name, of := range s.Streams {
+		if of.Signals != nil {
+			if h.Signals == nil {
+				h.Signals = map[string]*SignalStats{}
+			}
+			h.Signals[name] = of.Signals
+		}
+	}
 	if s.Degraded {
 		h.Status, h.CommitError = "degraded", s.CommitError
 	}

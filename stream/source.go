@@ -14,7 +14,12 @@ type source struct {
 	filters       []string
 	decoder       *codec.Decoder
 	template      *topic.Template
-	joiner        *joiner // of a stream with one value in a message; owned by the worker
+	features      []string // names of the features of a stream's samples
+	joiner        *joiner  // of a stream with one value in a message; owned by the worker
+	stage         *stage   // of a stream with signals, and of its inputs
+	input         int      // index of an input
+	qos           codec.QoS
+	states        []*stage // that labels of this source are the state of
 	allowRetained bool
 	impute        bool                       // missing features are imputed
 	feeds         []feed                     // models of a stream
@@ -43,11 +48,17 @@ func (s *source) match(topic string) topicMatch {
 	p, ok := s.matches[topic]
 	if !ok {
 		p.levels = s.template.Capture(topic)
-		p.device = strings.Join(p.levels, "/")
+		if s.stage != nil { // those that all inputs have
+			p.levels, _ = s.stage.of.template.Arrange(s.template, p.levels)
+		}
+		p.device = deviceName(p.levels)
 		putBounded(&s.matches, topic, p)
 	}
 	return p
 }
+
+// deviceName returns the name of the device that captured levels distinguish.
+func deviceName(levels []string) string { return strings.Join(levels, "/") }
 
 // levels returns the levels that a stream captures from a label's topic; false if the
 // topic does not have all of them.

@@ -9,6 +9,7 @@ import (
 	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
+	"edge/stream/signal"
 )
 
 // counters are the counters of a node and of its predecessors; any goroutine may use them.
@@ -91,6 +92,7 @@ type sourceCounts struct {
 	last     moment // arrival of the last message
 	rejected tally
 	idReused atomic.Bool // a warning was logged
+	signals  signal.Counts
 }
 
 func newSourceCounts() *sourceCounts { return &sourceCounts{rejected: newTally()} }
@@ -169,6 +171,30 @@ type StreamStats struct {
 	Received     uint64
 	Rejected     map[codec.Reason]uint64
 	SinceMessage time.Duration // since its last message
+	Signals      *SignalStats  // nil: the stream has no signals
+}
+
+// SignalStats count what became of the rows of a stream with signals.
+type SignalStats struct {
+	Rows     uint64 `json:"rows"`     // received
+	Samples  uint64 `json:"samples"`  // made
+	Late     uint64 `json:"late"`     // rows that were not later than the one before: most often repetitions
+	Gaps     uint64 `json:"gaps"`     // silences after which a window began anew
+	SetBack  uint64 `json:"set_back"` // clocks of devices that were set back
+	Thin     uint64 `json:"thin"`     // windows that were left out, with too few rows
+	Mixed    uint64 `json:"mixed"`    // windows of several labels, which have none
+	Crowded  uint64 `json:"crowded"`  // rows that made room in a full window
+	Evicted  uint64 `json:"evicted"`  // devices that made room for others
+	Unvalued uint64 `json:"unvalued"` // rows without any value
+	Devices  int    `json:"devices"`  // whose rows are remembered
+}
+
+// signalStats returns the SignalStats of a stream.
+func signalStats(c *signal.Counts) *SignalStats {
+	return &SignalStats{
+		Rows: c.Rows.Load(), Samples: c.Samples.Load(), Late: c.Late.Load(), Gaps: c.Gaps.Load(), SetBack: c.SetBack.Load(), Thin: c.Thin.Load(),
+		Mixed: c.Mixed.Load(), Crowded: c.Crowded.Load(), Evicted: c.Evicted.Load(), Unvalued: c.Unvalued.Load(), Devices: int(c.Devices.Load()),
+	}
 }
 
 // ModelStats are the Stats of one model.
@@ -205,6 +231,9 @@ func (n *Node) Stats() Stats {
 		}
 		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: map[codec.Reason]uint64{}}
 		c.rejected.addTo(of.Rejected)
+		if c.signals.Rows.Load() > 0 {
+			of.Signals = signalStats(&c.signals)
+		}
 		s.Streams[name] = of
 	}
 	for _, m := range n.models {

@@ -9,7 +9,6 @@ import (
 	"edge/stream/topic"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,6 +28,7 @@ type worker struct {
 
 	ready []*item
 	batch batch
+	stageClock
 
 	started time.Time
 	ws      *model.Workspace
@@ -67,6 +67,10 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 		if stop == nil && w.ring.Len() == 0 && out == nil {
 			return
 		}
+		var tick <-chan time.Time
+		if in != nil && len(w.stages) > 0 && w.ring.Len() == 0 {
+			tick = w.next()
+		}
 		select {
 		case out <- next:
 			w.held[0] = nil
@@ -75,6 +79,8 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
 			w.handleReady()
+		case <-tick:
+			w.tick()
 		case <-w.deferred.Ready():
 			w.answerDeferred()
 		case <-stop:
@@ -105,13 +111,18 @@ func (w *worker) handle(it *item) {
 			read = src.handle
 		}
 		if err := refusePanic(read, it, src); err != nil {
-			var r *codec.Refusal
-			if errors.As(err, &r) {
-				w.report.refuse(src, src.models, msg, r)
-			}
+			w.refuse(it, src, err)
 		}
 	}
 	w.forward(it)
+}
+
+// refuse reports why a message is not used.
+func (w *worker) refuse(it *item, src *source, err error) {
+	var r *codec.Refusal
+	if errors.As(err, &r) {
+		w.report.refuse(src, src.models, it.msg, r)
+	}
 }
 
 // refuseUnrouted returns the refusal of a message without a source.
@@ -143,7 +154,7 @@ func catchPanic(read func(*item, *source) error, it *item, src *source) (err err
 // forward hands a message to the committer. If the committer is behind, a message of QoS
 // 1 is held; one of QoS 0 is answered, but not learnt.
 func (w *worker) forward(it *item) {
-	keeps := it.msg.QoS > 0 || it.mutation != nil
+	keeps := it.msg.QoS > 0 || it.mutation != nil || it.detached()
 	if len(w.held) == 0 {
 		select {
 		case w.out <- it:
@@ -166,6 +177,9 @@ func (w *worker) read(it *item, src *source) error {
 	msg := it.msg
 	if msg.Retained && !src.allowRetained {
 		return codec.Refuse(codec.Retained, "the broker kept this message: allow_retained is off")
+	}
+	if src.stage != nil {
+		return w.take(it, src)
 	}
 	readings, row := it.predecoded.readings, it.predecoded.row
 	if it.predecoded.src != src {
@@ -205,12 +219,16 @@ func (w *worker) read(it *item, src *source) error {
 			r.Label = ""
 		}
 		switch {
+		case r.Selection != nil && r.Label != "":
+			if err := w.selection(it, src, r, from.levels); err != nil {
+				return err
+			}
 		case r.X != nil:
 			at := row
 			if row >= 0 {
 				at += i
 			}
-			w.sample(it, src, r, from, i, at)
+			w.sample(it, r, example{from: src, label: r.Label, weight: r.Weight, device: from.device, entry: i, mayRepeat: msg.Retained}, from, at)
 		case r.Label != "":
 			w.label(it, src, r, from.levels, i)
 		}
@@ -222,7 +240,7 @@ func (w *worker) read(it *item, src *source) error {
 func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) {
 	msg := it.msg
 	l := example{
-		from: src, label: r.Label, weight: r.Weight, id: r.ID,
+		from: src, label: r.Label, weight: r.Weight, chosen: chosen{id: r.ID},
 		key: messageKey(msg.Topic, msg.Payload, entry), mayRepeat: msg.Retained,
 	}
 	for _, m := range src.models {
@@ -239,7 +257,7 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 			}
 			late.keys = append(late.keys, waitKey(s.identity, levels, r.ID))
 			if len(levels) > 0 {
-				late.device = strings.Join(levels, "/")
+				late.device = deviceName(levels)
 			}
 		}
 		l.targets = append(l.targets, late)

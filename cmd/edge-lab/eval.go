@@ -134,6 +134,8 @@ func (e *labEvaluation) addPolicy(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&e.Mode, "mode", "prequential", "how to judge: prequential, holdout or cv")
 	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt, with --mode holdout")
+	f.StringVar(&e.Splits.By, "split", eval.SplitRows, "what is held out, with --mode holdout or cv: `KIND` rows, device or block (whole recordings)")
+	f.BoolVar(&e.Splits.Force, "force", false, "split windows at random although they share rows")
 	f.IntVar(&e.Splits.Repeats, "repeats", 20, "splits, with --mode holdout; folds, with --mode cv")
 	f.Uint64Var(&e.Splits.Seed, "seed", 1, "`SEED` of the first split, which others follow, and of --label-fraction and --missing")
 	f.Float64Var(&e.Splits.Flips, "flip-labels", 0, "replace this `FRACTION` of the learnt labels by random classes, with --mode holdout or cv; the true classes judge, by probabilities without the learnt label noise")

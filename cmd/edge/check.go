@@ -17,14 +17,15 @@ import (
 
 func newCheckCommand() *cobra.Command {
 	var path string
-	var connect bool
+	var connect, verbose bool
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Validate a configuration and say what it would do",
 		Long: `check validates a configuration and says what a daemon would do under it, and
 what memory it may take: at most, with classes.max classes, and now. It warns
 where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
-or of memory_limit is less.
+or of memory_limit is less. Of a stream with signals it prints the features, the
+memory of its windows and, where the rate is known, the samples an hour.
 
 With --connect it sends a few messages through the broker, on topics of its own
 below <base>/<node>/doctor-…, and removes what is retained of them: whether a
@@ -47,8 +48,8 @@ with 1 if the broker does not do what the configuration needs.`,
 				store.Close()
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
-			doctor.Describe(out, path, c)
-			for _, d := range doubts {
+			doctor.Describe(out, path, c, verbose)
+			for _, d := range append(doubts, doctor.SignalDoubts(c)...) {
 				fmt.Fprintln(out, "warning ", d)
 			}
 			for _, e := range append(c.Exposures(path), c.HTTP.Exposures(c.Control.Enabled)...) {
@@ -71,6 +72,7 @@ with 1 if the broker does not do what the configuration needs.`,
 		}),
 	}
 	cmd.Flags().StringVarP(&path, "config", "c", defaultConfigPath, "configuration `FILE`")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the features that streams with signals make")
 	cmd.Flags().BoolVar(&connect, "connect", false, "connect to the broker, too, and try what it grants")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"edge/configs"
 	"edge/internal/config"
 	"edge/internal/dataset"
+	"edge/internal/eval"
 	"edge/internal/exit"
 )
 
@@ -35,7 +36,10 @@ func newConfigSampleCommand() *cobra.Command {
 		Short: "Print a configuration with every key, its default and a comment",
 		Long: `sample prints a configuration with every key, its default and a comment. With
 --from it prints a short one that learns what ` + "`edge replay`" + ` publishes of a data
-file: its topics, features and classes.`,
+file: its topics, features and classes. For a file of signals, which has a column
+with times (t, ts, time or timestamp) and many rows a device, it proposes signals,
+rate and a window: the length, of several, whose windows had the lowest error on
+the first 100000 rows.`,
 		Example: `  edge config sample >edge.yaml
   edge config sample --from gas.csv.gz --from room.csv >edge.yaml`,
 		Args: cobra.NoArgs,
@@ -47,7 +51,17 @@ file: its topics, features and classes.`,
 			if err := data.Check(); err != nil {
 				return exit.With(exit.Usage, err)
 			}
-			text, err := config.SampleFor(from, data.Format)
+			signals := map[string]*config.SignalStream{}
+			for _, path := range from {
+				stream, err := eval.Propose(cmd.Context(), path, data)
+				if err != nil {
+					return err
+				}
+				if stream != nil {
+					signals[path] = stream
+				}
+			}
+			text, err := config.SampleFor(from, data.Format, signals)
 			if err != nil {
 				return err
 			}

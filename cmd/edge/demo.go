@@ -24,14 +24,26 @@ then a summary.
 Without FILE the sensors are the waveform generator of Breiman et al. (1984): 21
 features, three classes; the best that any classifier can do is an error of 0.133.
 Six of ten samples bring their label. The page shows the values of the others and takes a label for
-them, as it does for a person who knows what a real sample was.`,
+them, as it does for a person who knows what a real sample was.
+
+With --signals the sensor is an accelerometer on a machine: 640 rows a second of
+three signals, of which the daemon makes windows of 64 rows, and 30 features of
+each. Speed and strength change with each stay in a state, so that single rows
+say little. The order of the labels is not used: each state lasts for seconds.`,
 		Example: `  edge demo
+  edge demo --signals --for 30s
   edge demo --for 30s --json
   edge demo gas.csv.gz --rate 500`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				d.File = args[0]
+			}
+			if d.Signals && d.File != "" {
+				return exit.With(exit.Usage, errors.New("--signals: the sensor is simulated; leave out FILE"))
+			}
+			if d.Signals && !cmd.Flags().Changed("rate") {
+				d.Rate = demo.DefaultRowRate
 			}
 			if !(d.Rate >= 0) || d.Length < 0 {
 				return exit.With(exit.Usage, errors.New("--rate and --for: want 0 or more"))
@@ -41,7 +53,8 @@ them, as it does for a person who knows what a real sample was.`,
 	}
 	f := cmd.Flags()
 	f.DurationVar(&d.Length, "for", 0, "end after this `DURATION` (0: at Ctrl-C, or the end of the file)")
-	f.Float64Var(&d.Rate, "rate", demo.DefaultRate, "`N` samples a second (0: as fast as it goes)")
+	f.BoolVar(&d.Signals, "signals", false, "raw signals of a vibration sensor, of which the daemon makes samples")
+	f.Float64Var(&d.Rate, "rate", demo.DefaultRate, "`N` samples a second, with --signals rows, 640 by default (0: as fast as it goes)")
 	f.Uint64Var(&d.Seed, "seed", 1, "`SEED` of the simulated sensors")
 	cli.AddDataFlags(cmd, &d.Data, "`NAME` of the label's column of FILE (default the last one)")
 	f.BoolVar(&d.AsJSON, "json", false, "print the summary as the object of edge eval --json, and nothing else")

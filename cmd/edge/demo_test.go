@@ -31,3 +31,19 @@ func TestDemo(t *testing.T) {
 		t.Errorf("it shows\n%s", out)
 	}
 }
+
+// The demo says what becomes of the rows.
+func TestDemoOfSignals(t *testing.T) {
+	code, out, errOut := edge(t, "demo", "--signals", "--for", "1s")
+	if code != exit.OK || errOut != "" && !strings.Contains(errOut, "this machine is too busy") {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	for _, want := range []string{"edge demo: vibration, 30 features, 4 classes; ", "raw signals: 640 rows a second of x, y, z; 64 rows become a sample", " windows of 64 rows, of which "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not show %q:\n%s", want, out)
+		}
+	}
+	if code, _, errOut := edge(t, "demo", "rows.csv", "--signals"); code != exit.Usage || !strings.Contains(errOut, "leave out FILE") {
+		t.Errorf("with a file it exits with %d: %s", code, errOut)
+	}
+}

@@ -15,6 +15,7 @@
 //	replay          internal/replay
 //	eval, train     internal/eval, with internal/report for the scores
 //	predict         internal/eval
+//	windows         internal/eval
 //	inspect, verify internal/inspect
 //	backup, restore persist
 //	reset           persist

@@ -46,6 +46,7 @@ func (e *evalFlags) add(cmd *cobra.Command) {
 // addData adds the flags of the file's format, which --help lists last.
 func (e *evalFlags) addData(cmd *cobra.Command) {
 	cli.AddDataFlags(cmd, &e.Data, "`NAME` of the label's column (default the last one)")
+	cli.AddRawFlags(cmd, &e.Data)
 }
 
 // addOrder adds the flags that select the rows of a stream and their order.
@@ -166,12 +167,16 @@ configuration need a configuration file, or edge-lab eval.`,
   edge eval bearing.csv -c /etc/edge/edge.yaml --model bearing --delay 100 --label-fraction 0.1`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			return e.run(cmd, args, func(r []*report.Report) error { return report.Print(cmd.OutOrStdout(), r) })
+			if e.Splits.By != "" {
+				e.Mode = "holdout"
+			}
+			return e.run(cmd, args, func(r []*report.Report) error { return report.PrintHeld(cmd.OutOrStdout(), r) })
 		}),
 	}
 	e.add(cmd)
 	e.addOrder(cmd)
 	f := cmd.Flags()
+	f.StringVar(&e.Splits.By, "split", "", "judge what is held out as a whole: each `KIND` device, or block (recordings); see eval split")
 	f.StringVar(&e.Labels, "labels", "", "`WHEN` labels come: at-once (before the next row) or per-batch (after each minibatch); default at-once, with --batch per-batch")
 	f.Float64Var(&e.Coverage, "coverage", -1, "`FRACTION` of the prediction sets that should contain the label; 0: no sets (default as configured: 0.9)")
 	f.Lookup("coverage").DefValue = "0" // which --help does not show beside the text above
@@ -194,14 +199,21 @@ func newEvalSplitCommand() *cobra.Command {
 with --folds every fold once. It prints the mean over the splits, and with --json
 every split and the standard errors. The rows are learnt in one pass as the
 daemon learns them; with --passes N offline, as edge train does (then --batch is
-that of train: 0 takes all rows in each step).`,
+that of train: 0 takes all rows in each step).
+
+Rows of one device are alike, and windows that overlap share rows: random splits
+then judge what was learnt. --split device holds out each device as a whole, or
+--folds groups of them; --split block whole recordings, which are the rows of a
+device between two silences of a file of signals. A random split of windows that
+overlap needs --force.`,
 		Example: `  edge eval split iris.csv
   edge eval split iris.csv --folds 10 --json
+  edge eval split wrist.csv.gz -c edge.yaml --split device
   edge eval split glass.csv --train-fraction 0.9 --repeats 20 --passes 250`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			e.Mode = "holdout"
-			if folds > 0 {
+			if e.Splits.Folds = folds; folds > 0 {
 				e.Mode, e.Splits.Repeats = "cv", folds
 			}
 			e.Splits.Offline = cmd.Flags().Changed("passes")
@@ -209,11 +221,13 @@ that of train: 0 takes all rows in each step).`,
 			if e.Batch == 0 {
 				e.Splits.How.Damping = 0.5
 			}
-			return e.run(cmd, args, func(r []*report.Report) error { return report.Print(cmd.OutOrStdout(), r) })
+			return e.run(cmd, args, func(r []*report.Report) error { return report.PrintHeld(cmd.OutOrStdout(), r) })
 		}),
 	}
 	e.add(cmd)
 	f := cmd.Flags()
+	f.StringVar(&e.Splits.By, "split", eval.SplitRows, "what is held out: `KIND` rows, device or block")
+	f.BoolVar(&e.Splits.Force, "force", false, "split windows at random although they share rows")
 	f.Float64Var(&e.Splits.Fraction, "train-fraction", 0.9, "`FRACTION` of the rows that are learnt")
 	f.IntVar(&e.Splits.Repeats, "repeats", 20, "`N` random splits")
 	f.IntVar(&folds, "folds", 0, "cut the rows into `K` folds and judge each once, instead of random splits")

@@ -51,7 +51,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newVersionCommand(),
 	)
 	root.AddCommand(
-		newDemoCommand(), newReplayCommand(), newEvalCommand(), newTrainCommand(), newPredictCommand(), newTopCommand(),
+		newDemoCommand(), newReplayCommand(), newWindowsCommand(), newEvalCommand(), newTrainCommand(), newPredictCommand(), newTopCommand(),
 	)
 	return root
 }

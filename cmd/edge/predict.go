@@ -38,6 +38,7 @@ first, in memory, as the daemon would.`,
 	f.StringVar(&p.State, "state", "", "state `FILE`")
 	f.StringVar(&p.Model, "model", "", "`NAME` of the model, where the state file has several")
 	cli.AddDataFlags(cmd, &p.Data, "`NAME` of a column to print as label")
+	cli.AddRawFlags(cmd, &p.Data)
 	f.StringVarP(&p.Config, "config", "c", "", "configuration `FILE` under which to learn what the journal holds")
 	return cmd
 }

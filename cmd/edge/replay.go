@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"edge/cmd/internal/cli"
 	"edge/internal/exit"
@@ -16,20 +17,7 @@ import (
 	"edge/internal/terminal"
 )
 
-func newReplayCommand() *cobra.Command {
-	var (
-		broker  cli.BrokerFlags
-		p       replay.Player
-		src     replay.Source
-		format  string
-		shuffle uint64
-		asJSON  bool
-		qos     int
-	)
-	cmd := &cobra.Command{
-		Use:   "replay FILE",
-		Short: "Publish a data file as a stream of sensor messages",
-		Long: `replay publishes the rows of a CSV file, in order, one message a row:
+const replayHelp = `replay publishes the rows of a CSV file, in order, one message a row:
 
   {"id":"gas-000123","features":[0.5,2],"label":"ok"}
 
@@ -48,7 +36,28 @@ eval, as a subscriber sees them: made when the row came, with what had been
 learnt by then, and with four decimals. eval predicts each row after all labels
 before it; a replay that is faster than the daemon learns lags behind that.
 
-A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
+Of a file of signals, whose columns are those of a stream of -c, it publishes the
+rows as the sensors send them: in the stream's format, on the topics of its template
+with each row's device, with their times and labels. --speed 1 is as fast as they
+came. The samples that the daemon makes of them have the ids and the labels that
+edge windows prints; --ahead counts rows.
+
+A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`
+
+func newReplayCommand() *cobra.Command {
+	var (
+		broker  cli.BrokerFlags
+		p       replay.Player
+		src     replay.Source
+		format  string
+		shuffle uint64
+		asJSON  bool
+		qos     int
+	)
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Publish a data file as a stream of sensor messages",
+		Long:  replayHelp,
 		Example: `  edge replay gas.csv.gz --broker mqtt://127.0.0.1 --rate 500
   edge replay gas.csv.gz -c edge.yaml --labels delayed --delay 50 --label-fraction 0.1
   edge replay gas.csv.gz -c edge.yaml --labels asked --rate 20 --json
@@ -79,22 +88,29 @@ A password is read from --password-file or EDGE_MQTT_PASSWORD_FILE.`,
 	}
 	broker.Add(cmd)
 	f := cmd.Flags()
+	addPace(f, &p)
 	f.StringVar(&p.Topic, "topic", "", "`TOPIC` to publish on (default sensors/<file's base name>, or the one that the configuration names)")
 	f.StringVar(&p.Prefix, "prefix", "", "`TEXT` before the row number in the ids (default the file's base name)")
-	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
 	f.StringVar(&p.Labels, "labels", "inline", "inline, delayed, asked or none")
 	p.Delay = replay.Delay{Rows: 10}
 	f.Var(&p.Delay, "delay", "how much later a delayed label comes: rows or time")
 	f.Float64Var(&p.Fraction, "label-fraction", 1, "`FRACTION` of the rows that get a label at all")
 	f.BoolVar(&src.Loop, "loop", false, "begin again at the end, until interrupted")
 	cli.AddDataFlags(cmd, &src.Data, "`NAME` of the label's column (default the last one)")
+	cli.AddRawFlags(cmd, &src.Data)
 	f.IntVar(&src.Selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
 	f.Uint64Var(&shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
 	f.IntVar(&qos, "qos", 1, "quality of service, 0 or 1")
 	f.StringVar(&format, "format", "array", "features as array or as named object")
-	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon, and print no scores)")
 	f.BoolVar(&asJSON, "json", false, "print the scores as a JSON object a line for each node and model")
 	return cmd
+}
+
+// addPace adds the flags that say how fast rows are published.
+func addPace(f *pflag.FlagSet, p *replay.Player) {
+	f.Float64Var(&p.Rate, "rate", 0, "`N` rows a second (0: as fast as the daemon follows)")
+	f.Float64Var(&p.Speed, "speed", 0, "publish rows of signals `X` times as fast as their times say (0: as --rate says)")
+	f.IntVar(&p.Ahead, "ahead", 100, "publish at most `N` rows ahead of the daemon's predictions (0: do not watch for a daemon, and print no scores)")
 }
 
 // checkReplay returns the error of a flag without a valid value, and completes the
@@ -109,6 +125,8 @@ func checkReplay(p *replay.Player, src *replay.Source, format string) error {
 		return fmt.Errorf("--format %s: want array or named", format)
 	case !(p.Fraction >= 0 && p.Fraction <= 1):
 		return fmt.Errorf("--label-fraction %g: want 0 to 1", p.Fraction)
+	case !(p.Speed >= 0) || p.Speed > 0 && p.Rate > 0:
+		return errors.New("--speed and --rate: want 0 or more, and one of them")
 	case !(p.Rate >= 0) || p.Ahead < 0 || src.Selection.First < 0:
 		return errors.New("--rate, --ahead and --first: want 0 or more")
 	}

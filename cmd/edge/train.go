@@ -57,6 +57,7 @@ FILE.training, to the same result.`,
 	f.StringVar(&t.Model, "model", "", "`NAME` of the model in the configuration, if it has several")
 	f.StringVarP(&t.Output, "output", "o", "", "state `FILE` to write; it must not hold that model yet")
 	cli.AddDataFlags(cmd, &t.Data, "`NAME` of the label's column (default the last one)")
+	cli.AddRawFlags(cmd, &t.Data)
 	f.StringVar(&t.OnMissing, "on-missing", "", "how to treat rows that lack features: `METHOD` reject leaves them out, impute or marginalise learns them (default on_missing of the model's stream, else marginalise)")
 	f.StringVar(&t.Test, "test", "", "judge by this `FILE` after each pass")
 	f.Float64Var(&t.Holdout, "holdout", 0, "keep this `FRACTION` of the rows back and judge by them after each pass")

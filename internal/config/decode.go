@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
+
+	"edge/stream/field"
 )
 
 // position is the position of a key in a YAML file.
@@ -145,6 +147,22 @@ func (d *decoder) decode(node *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	t := v.Type()
+	switch to := v.Addr().Interface().(type) {
+	case variant:
+		form := to.Form(kindOf(node))
+		if form == nil {
+			d.report(node, "%s: want %s", path, to.Forms())
+			return
+		}
+		d.decode(node, reflect.ValueOf(form).Elem(), path)
+		return
+	case ordered:
+		d.mapping(node, path, nil, func(key string, value *yaml.Node) []string {
+			d.decode(value, reflect.ValueOf(to.Entry(key)).Elem(), joinKey(path, key))
+			return nil
+		})
+		return
+	}
 	switch {
 	case isScalar(t):
 		d.scalar(node, v, path)
@@ -237,7 +255,7 @@ func (d *decoder) mapping(node *yaml.Node, path string, done map[string]bool, se
 		d.where[joinKey(path, key)] = position{k.Line, k.Column}
 		if known := set(key, value); known != nil {
 			hint := "; the keys are " + strings.Join(known, ", ")
-			if near := Nearest(key, known); near != "" {
+			if near := field.Nearest(key, known); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			d.report(k, "unknown key %q in %s%s", key, orRoot(path), hint)

@@ -9,6 +9,7 @@
 //	http.go         HTTP: the page, the metrics and the health checks
 //	load.go         Load, Parse: defaults, file, environment, validation
 //	decode.go       decoder: YAML to Go values, with every error and its position
+//	forms.go        values with several forms, mappings whose order counts
 //	scalar.go       values written as one word, in YAML and in the environment
 //	environment.go  EDGE_* variables
 //	encode.go       Write: a configuration that reads back as itself
@@ -17,7 +18,6 @@
 //	settings.go     Settings: keys and values, to compare two configurations
 //	exposure.go     Exposure: files and addresses that too many users can reach
 //	sample.go       SampleFor: a configuration for data files
-//	nearest.go      Nearest: the known word closest to a misspelt one
 //
 // configs/edge.yaml documents every key; it and the JSON schema beside it are
 // tested against Config.

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"edge/configs"
-	"edge/stream/codec"
 )
 
 // The output of `edge config show` reads back as the same configuration.
@@ -29,10 +29,7 @@ func TestConfigShowReadsBack(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, &b)
 			}
-			equalEmpty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			equalNoMap := cmp.FilterValues(func(a, b map[string]string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			equalNoLabels := cmp.FilterValues(func(a, b []codec.Labels) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-			if diff := cmp.Diff(want, got, equalEmpty, equalNoMap, equalNoLabels); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-configuration +shown):\n%s", diff)
 			}
 		})

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"edge/stream/field"
 )
 
 // envPrefix begins the environment variables that override keys: the key's path
@@ -50,19 +52,37 @@ func envName(key string) string {
 // visitKeys calls visit with every key below v whose value is a scalar or a list
 // of scalars. visit may set the value.
 func visitKeys(v reflect.Value, path string, visit func(key string, v reflect.Value)) {
+	walk(v, path, visit, func(string, []string) {})
+}
+
+// walk is visitKeys that also calls order with the keys of each ordered mapping.
+func walk(v reflect.Value, path string, visit func(key string, v reflect.Value), order func(key string, names []string)) {
 	t := v.Type()
+	switch of := v.Addr().Interface().(type) {
+	case variant:
+		walk(reflect.ValueOf(of.Form(field.Present)).Elem(), path, visit, order)
+		return
+	case ordered:
+		var names []string
+		for key, value := range of.Entries() {
+			names = append(names, key)
+			walk(reflect.ValueOf(value).Elem(), joinKey(path, key), visit, order)
+		}
+		order(path, names)
+		return
+	}
 	switch {
 	case isScalar(t), t.Kind() == reflect.Slice && isScalar(t.Elem()):
 		visit(path, v)
 	case t.Kind() == reflect.Struct:
-		visitFields(v, func(key string, field reflect.Value) { visitKeys(field, joinKey(path, key), visit) })
+		visitFields(v, func(key string, field reflect.Value) { walk(field, joinKey(path, key), visit, order) })
 	case t.Kind() == reflect.Map:
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, key := range keys {
 			value := reflect.New(t.Elem()).Elem() // an element of a map cannot be set in place
 			value.Set(v.MapIndex(key))
-			visitKeys(value, joinKey(path, key.String()), visit)
+			walk(value, joinKey(path, key.String()), visit, order)
 			v.SetMapIndex(key, value)
 		}
 	}

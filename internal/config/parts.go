@@ -45,10 +45,14 @@ func (c *Config) Learner(name string) (online.Config, error) {
 	cfg := m.Learner
 	cfg.ApplyDefaults(m.Active)
 	cfg.Features = slices.Clone(m.Features)
+	var meanings []string
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]
 		if !ok {
 			return online.Config{}, fmt.Errorf("%s: no stream is called %q; the configuration has %s", key, s, strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "))
+		}
+		if meaning := from.Meaning(); meaning != "" && !slices.Contains(meanings, meaning) {
+			meanings = append(meanings, meaning)
 		}
 		names := from.FeatureNames()
 		if len(cfg.Features) == 0 {
@@ -60,6 +64,8 @@ func (c *Config) Learner(name string) (online.Config, error) {
 			}
 		}
 	}
+	slices.Sort(meanings)
+	cfg.Signals = strings.Join(meanings, "+")
 	return cfg, nil
 }
 

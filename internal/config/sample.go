@@ -4,17 +4,35 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
 
 	"edge/internal/dataset"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/signal"
 )
 
+// SignalStream is a proposed stream for a file of signals.
+type SignalStream struct {
+	dataset.Recording
+	Rate             float64 // rows a second
+	Length           signal.Span
+	MaxGap, Resample time.Duration
+	Reason           string // of the length
+}
+
 // SampleFor returns a configuration with a stream and a model for each data file,
-// for the messages that `edge replay` publishes of it.
-func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
+// for the messages that `edge replay` publishes of it. signals has the proposed streams of
+// the files of signals, by path.
+func SampleFor(paths []string, format dataset.Format, signals map[string]*SignalStream) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	for _, path := range paths {
+		if s := signals[path]; s != nil {
+			s.write(path, &streams, &models)
+			continue
+		}
 		summary, err := dataset.Summarize(path, format)
 		if err != nil {
 			return nil, err
@@ -37,11 +55,50 @@ func SampleFor(paths []string, format dataset.Format) ([]byte, error) {
 		fmt.Fprintf(&models, "  %s:\n    streams: %s\n    classes: {names: %s}\n", name, flow([]string{name}), flow(summary.Classes))
 		models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
 	}
-	return fmt.Appendf(nil, `# Learns what this publishes: edge replay FILE
+	delayed := ""
+	if labels.Len() > 0 {
+		delayed = "labels: # of edge replay --labels delayed\n" + labels.String()
+	}
+	command := "edge replay FILE"
+	if len(signals) > 0 {
+		command += " -c FILE"
+	}
+	return fmt.Appendf(nil, `# Learns what this publishes: %s
 mqtt: {servers: ["tcp://127.0.0.1:1883"]}
 streams:
-%slabels: # of edge replay --labels delayed
-%smodels:
+%s%smodels:
 %sstore: {path: edge.db}
-`, &streams, &labels, &models), nil
+`, command, &streams, delayed, &models), nil
+}
+
+// write writes the stream of a file of signals, and its model.
+func (s *SignalStream) write(path string, streams, models *strings.Builder) {
+	base := dataset.BaseName(path)
+	name := stream.NodeName(base)
+	fmt.Fprintf(streams, "  %s:\n", name)
+	if s.Device != "" {
+		fmt.Fprintf(streams, "    topics: %s\n    topic_template: %s\n", flow([]string{"sensors/" + base + "/+"}), word("sensors/"+base+"/{device}"))
+	} else {
+		fmt.Fprintf(streams, "    topics: %s\n", flow([]string{"sensors/" + base}))
+	}
+	fmt.Fprintf(streams, "    signals: %s\n    time: %s\n", flow(s.Signals), word(gjson.Escape(s.Time)))
+	if s.Label != "" && s.Label != codec.DefaultStream().Label {
+		fmt.Fprintf(streams, "    label: %s\n", word(gjson.Escape(s.Label)))
+	}
+	window := fmt.Sprintf("length: %s, max_gap: %v", s.Length, s.MaxGap)
+	if s.Regular {
+		fmt.Fprintf(streams, "    rate: %g # rows a second\n", s.Rate)
+	} else {
+		fmt.Fprintf(streams, "    # the rows come irregularly, half of them after %v or less: so the windows are times\n", s.Step)
+		window += fmt.Sprintf(", resample: %v", s.Resample)
+	}
+	fmt.Fprintf(streams, "    # %s\n    window: {%s} # hop: half of the length\n", s.Reason, window)
+	fmt.Fprintf(models, "  %s:\n    streams: %s\n", name, flow([]string{name}))
+	models.WriteString("    batch: {max_size: 16, max_wait: 250ms} # max_wait: 0s closes by count alone, as edge eval does\n")
+}
+
+// word returns a text as YAML has it in one line.
+func word(text string) string {
+	list := flow([]string{text})
+	return list[1 : len(list)-1]
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"edge/configs"
 	"edge/internal/dataset"
 	"edge/stream/codec"
+	"edge/stream/field"
 )
 
 // The sample is equal to the defaults, apart from keys without a default.
@@ -26,6 +28,8 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 	s := codec.DefaultStream()
 	s.Topics, s.TopicTemplate = []string{"factory/+/vibration"}, "factory/{device}/vibration"
 	s.Features, s.Fields, s.Columns, s.LabelMap = []string{"rms", "kurtosis", "peak_hz"}, map[string]string{}, []string{}, map[string]string{}
+	s.Raw.Values, s.Stage.Signals, s.Stage.Hold.On = map[string]codec.Value{}, []string{}, field.Words{}
+	s.Stage.Calendar, s.Stage.Window.Of = []string{}, []string{}
 	want.Streams["vibration"] = s
 	l := codec.DefaultLabels()
 	l.Topics, l.TopicTemplate = []string{"factory/+/vibration/label"}, "factory/{device}/vibration/label"
@@ -80,8 +84,30 @@ func TestSampleHasEveryKey(t *testing.T) {
 	}
 }
 
+// The comment of inputs, which are empty in the sample, has every key of an input; that of
+// values every key of a rule.
+func TestSampleDescribesInputsAndValues(t *testing.T) {
+	schema, err := configSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams, _ := schema.Properties.Get("streams")
+	for _, key := range []string{"inputs", "values"} {
+		of, _ := streams.AdditionalProperties.Properties.Get(key)
+		keys := of.AdditionalProperties.Properties
+		if keys.Len() < 6 {
+			t.Fatalf("%s: %d keys", key, keys.Len())
+		}
+		for p := keys.Oldest(); p != nil; p = p.Next() {
+			if !regexp.MustCompile(`\b` + p.Key + `\b`).MatchString(of.Description) {
+				t.Errorf("the sample's comment of %s lacks %s:\n%s", key, p.Key, of.Description)
+			}
+		}
+	}
+}
+
 func TestSampleForDataFiles(t *testing.T) {
-	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{})
+	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +160,7 @@ func TestSampleForNames(t *testing.T) {
 		if err := os.WriteFile(path, []byte("a,label\n1,x\n2,y\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		text, err := SampleFor([]string{path}, dataset.Format{})
+		text, err := SampleFor([]string{path}, dataset.Format{}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

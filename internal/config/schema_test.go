@@ -17,6 +17,8 @@ import (
 	"edge/configs"
 	"edge/online"
 	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/signal"
 )
 
 // The schema that the program prints is that of its configuration. The test
@@ -42,7 +44,13 @@ func configSchema() (*jsonschema.Schema, error) {
 	text := func(pattern string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: pattern}
 	}
-	reflector := jsonschema.Reflector{
+	anyOf := func(forms ...*jsonschema.Schema) *jsonschema.Schema { return &jsonschema.Schema{AnyOf: forms} }
+	list := &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{Type: "string"}}
+	mapping := func(of *jsonschema.Schema) *jsonschema.Schema {
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: of}
+	}
+	var reflector jsonschema.Reflector
+	reflector = jsonschema.Reflector{
 		Anonymous: true, DoNotReference: true, FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true,
 		Mapper: func(t reflect.Type) *jsonschema.Schema {
 			switch t {
@@ -52,6 +60,30 @@ func configSchema() (*jsonschema.Schema, error) {
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
 			case reflect.TypeFor[online.Horizon]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "number"}, text(`^\.?inf$`)}}
+			case reflect.TypeFor[signal.Span]():
+				return anyOf(&jsonschema.Schema{Type: "integer"}, text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^message$|^$`))
+			case reflect.TypeFor[signal.Formulas](), reflect.TypeFor[codec.Paths]():
+				return mapping(&jsonschema.Schema{Type: "string"})
+			case reflect.TypeFor[signal.Choice]():
+				return anyOf(list, mapping(list))
+			case reflect.TypeFor[field.Words]():
+				return anyOf(&jsonschema.Schema{Type: "string"}, list)
+			case reflect.TypeFor[codec.Rate]():
+				path := jsonschema.NewProperties()
+				path.Set("path", &jsonschema.Schema{Type: "string"})
+				return anyOf(&jsonschema.Schema{Type: "number"}, &jsonschema.Schema{Type: "object", Properties: path, AdditionalProperties: jsonschema.FalseSchema})
+			case reflect.TypeFor[codec.QoS]():
+				return &jsonschema.Schema{Enum: []any{0, 1, 2, "", "0", "1", "2"}}
+			case reflect.TypeFor[codec.Other]():
+				return anyOf(&jsonschema.Schema{Type: "number"}, text(`^(refuse|missing|[-+0-9.eE]+)$`))
+			case reflect.TypeFor[codec.Age]():
+				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$|^$`)
+			case reflect.TypeFor[codec.Switch]():
+				return &jsonschema.Schema{Enum: []any{true, false, "auto", "true", "false"}}
+			case reflect.TypeFor[codec.Inputs]():
+				in := reflector.ReflectFromType(reflect.TypeFor[codec.Input]())
+				in.Version = ""
+				return mapping(in)
 			case reflect.TypeFor[slog.Level]():
 				return &jsonschema.Schema{Type: "string", Enum: []any{"debug", "info", "warn", "error"}}
 			}

@@ -21,9 +21,14 @@ func (c *Config) Settings() Settings {
 	add := func(key string, v reflect.Value) {
 		s[key] = fmt.Sprint(v.Interface())
 	}
-	visitKeys(reflect.ValueOf(c).Elem(), "", add)
+	order := func(key string, names []string) {
+		if len(names) > 0 {
+			s[key] = strings.Join(names, ", ")
+		}
+	}
+	walk(reflect.ValueOf(c).Elem(), "", add, order)
 	for i := range c.Labels {
-		visitKeys(reflect.ValueOf(&c.Labels[i]).Elem(), fmt.Sprintf("labels[%d]", i), add)
+		walk(reflect.ValueOf(&c.Labels[i]).Elem(), fmt.Sprintf("labels[%d]", i), add, order)
 	}
 	return s
 }

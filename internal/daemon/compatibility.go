@@ -57,7 +57,7 @@ func incompatible(from, to *online.Config, classes []string) error {
 	differ("window", from.Window, to.Window)
 	differ("kernel", from.Kernel, to.Kernel)
 	if len(errs) == 0 && from.Shape() != to.Shape() {
-		differ("shape", from.Shape(), to.Shape())
+		errs = append(errs, fmt.Errorf("streams: %s: restore them, or give the model another name; or stop the daemon and discard the state with `edge reset`", online.ShapeChange(from.Shape(), to.Shape())))
 	}
 	last := -1
 	for _, name := range from.Classes.Names {

@@ -75,6 +75,9 @@ func (d *Daemon) Loop(model string) *online.Loop {
 	return nil
 }
 
+// Stats returns the counters of the node, also after Run.
+func (d *Daemon) Stats() stream.Stats { return d.current().Node.Stats() }
+
 // PageURL returns the address of the page, "" if it is not served.
 func (d *Daemon) PageURL() string { return d.web.URL() }
 

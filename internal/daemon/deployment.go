@@ -73,6 +73,7 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 		Health:  d.monitor.HealthOfStore,
 		OnEvent: d.monitor.OnEvent,
 		OnLabel: d.monitor.Labelled,
+		Courses: p.Config.HTTP.Listen != "",
 		OnPrediction: func(p *stream.Prediction) {
 			d.monitor.OnPrediction(p)
 			if d.onPrediction != nil {
@@ -82,6 +83,9 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 	}
 	var err error
 	if deps.Taken, err = d.store.Taken(); err != nil {
+		return nil, err
+	}
+	if deps.Windows, err = d.store.Windows(); err != nil {
 		return nil, err
 	}
 	for _, m := range p.Models {

@@ -8,6 +8,8 @@
 //	file.go       File: the rows of a CSV file
 //	text.go       encoding, separator, comments and header of a file
 //	format.go     Format: the meaning of the columns; options.go has it from flags
+//	raw.go        Raw: files of signals, whose samples a stage makes; rawfile.go
+//	              reads them, rawrow.go gives their rows, detect.go finds out
 //	selection.go  Selection: first rows, shuffle; ReadAll
 //	summary.go    Summary: rows, classes and gaps of a file, in one pass
 //	table.go      Table, Part; idx.go and gaps.go belong to it: images,

@@ -31,7 +31,8 @@ type Rows interface {
 const maxRecord = 4 << 20
 
 // File reads a CSV file row after row in bounded memory. The label may be any
-// text; features are numbers, NaN for a missing one.
+// text; features are numbers, NaN for a missing one. The rows of a raw file are those of
+// a stage, whose samples it makes.
 type File struct {
 	Name     string   // of the file, without folder, .gz and .csv
 	Features []string // D names, in the order of a row's X
@@ -48,6 +49,9 @@ type File struct {
 	fixed   bool     // decimal was given
 	wanted  bool     // the features are those of a model: none can be left out
 	number  int
+	read    int      // rows of a raw file
+	raw     *rawFile // makes samples of the rows; nil: each is one
+	origin  Origin   // of the latest row
 }
 
 // Open opens path and reads its header.
@@ -101,7 +105,17 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	if width > maxColumns {
 		return nil, fmt.Errorf("%s:1: %d columns; at most %d are read", path, width, maxColumns)
 	}
-	d.roles, d.Features, err = f.choose(path, d.names, width)
+	raw := false
+	if f.Raw != nil {
+		if raw, err = f.Raw.takes(path, d.names, f); err != nil {
+			return nil, err
+		}
+	}
+	if raw {
+		err = d.beginRaw(f)
+	} else {
+		d.roles, d.Features, err = f.choose(path, d.names, width)
+	}
 	return d, err
 }
 
@@ -167,6 +181,9 @@ func (d *File) empty() error {
 // Next reads the next row. A row that cannot be used is an error that names
 // file, line and column: skipping it silently would change every score.
 func (d *File) Next(row *Row) error {
+	if d.raw != nil {
+		return d.nextSample(row)
+	}
 	record, err := d.record()
 	if err != nil {
 		return err
@@ -176,6 +193,8 @@ func (d *File) Next(row *Row) error {
 		cell := strings.TrimSpace(record[i])
 		switch {
 		case role == ignored:
+		case role == deviceRole:
+			d.origin.Device = strings.Clone(cell)
 		case role == label && unlabelled(cell):
 		case role == label:
 			row.Label = strings.Clone(cell)

@@ -18,9 +18,11 @@ type Format struct {
 	Unlabeled bool     // the file has no label unless Label names it
 	Columns   []string // of the features, in their order; nil: all but the label
 	Ignore    []string // columns that are left out
+	Device    string   // column of the device, which is no feature; "": none, or that of Raw
 	Separator rune     // between the cells; 0: a tab, ;, | or , whichever the lines have
 	Decimal   rune     // '.' or ','; 0: whichever the first number with a fraction has
 	Header    Header   // whether the first line names the columns
+	Raw       *Raw     // makes samples of a file of signals; nil: a row is a sample
 
 	// Features are the names of a model's features, in its order; nil: all columns.
 	// Other columns are left out. They are matched by name, or by order if Columns
@@ -40,8 +42,9 @@ const (
 
 // Roles of a column, besides the index of a feature.
 const (
-	ignored = -1
-	label   = -2
+	ignored    = -1
+	label      = -2
+	deviceRole = -3
 )
 
 // maxColumns bounds the memory that a header can take.
@@ -58,14 +61,19 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	if err != nil {
 		return nil, nil, err
 	}
+	deviceAt, err := c.one("--device", f.Device)
+	if err != nil {
+		return nil, nil, err
+	}
+	if deviceAt >= 0 {
+		leftOut = append(leftOut, deviceAt)
+	}
 	labelAt := -1
 	switch {
 	case f.Label != "":
-		at, err := c.find("--label", []string{f.Label})
-		if err != nil {
+		if labelAt, err = c.one("--label", f.Label); err != nil {
 			return nil, nil, err
 		}
-		labelAt = at[0]
 	case !f.Unlabeled:
 		for labelAt = width - 1; slices.Contains(leftOut, labelAt); labelAt-- {
 		}
@@ -121,7 +129,19 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 	if labelAt >= 0 {
 		c.roles[labelAt] = label
 	}
-	return c.roles, features, nil
+	return c.roles, features, c.setDevice(deviceAt)
+}
+
+// setDevice sets the role of the device's column, if there is one.
+func (c *chooser) setDevice(at int) error {
+	if at < 0 {
+		return nil
+	}
+	if c.roles[at] != ignored {
+		return fmt.Errorf("%s: %s is the device, so it cannot be the label or a feature as well", c.path, c.word(at))
+	}
+	c.roles[at] = deviceRole
+	return nil
 }
 
 // chooser finds columns by name or number.
@@ -138,6 +158,18 @@ func (c *chooser) word(at int) string {
 		return "column " + shorten(c.names[at])
 	}
 	return "column " + strconv.Itoa(at+1)
+}
+
+// one returns the column that a word names, −1 for "".
+func (c *chooser) one(flag, word string) (int, error) {
+	if word == "" {
+		return -1, nil
+	}
+	at, err := c.find(flag, []string{word})
+	if err != nil {
+		return -1, err
+	}
+	return at[0], nil
 }
 
 // find returns the columns that words name.

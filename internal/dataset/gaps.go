@@ -41,9 +41,15 @@ func (t *Table) Drop(rows []int) {
 		}
 		copy(t.values[kept*d:(kept+1)*d], t.values[i*d:(i+1)*d])
 		t.Labels[kept] = t.Labels[i]
+		if t.Origins != nil {
+			t.Origins[kept] = t.Origins[i]
+		}
 		kept++
 	}
 	t.values, t.Labels = t.values[:kept*d], t.Labels[:kept]
+	if t.Origins != nil {
+		t.Origins = t.Origins[:kept]
+	}
 	t.LeftOut += len(rows)
 }
 

@@ -14,6 +14,8 @@ type Options struct {
 	HeaderWord    string // yes, no or auto
 	SeparatorWord string // one character, or its name; "": the one that the file has
 	DecimalWord   string // point or comma; "": the one that the file has
+	DeviceColumn  string // that of the device; "": in raw files one called device, if there is one
+	Stream        string // whose signals the columns of raw files are; "": the one with signals
 
 	warned map[string]bool // paths of files without a header
 }
@@ -55,7 +57,7 @@ func (d *Options) Check() error {
 // a model whose features are the columns.
 func (d *Options) Of(features []string) Format {
 	f := d.Format
-	f.Features = features
+	f.Features, f.Device = features, d.DeviceColumn
 	return f
 }
 

@@ -14,7 +14,12 @@ type Summary struct {
 	Rows    int
 	Classes []string // sorted
 	Gaps    int      // rows that lack a feature or a label
+	Raw     bool     // the file has signals; Rows are the samples made of them
+	Tally   Tally    // of a raw file
 }
+
+// ErrNoSample occurs where the rows of a raw file complete no sample.
+var ErrNoSample = errors.New("no sample")
 
 // maxClasses bounds the classes of a file: more than any model may have.
 const maxClasses = 1000
@@ -47,9 +52,12 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 	}
 	if d.number == 0 {
+		if d.raw != nil && d.read > 0 {
+			return Summary{}, fmt.Errorf("%s: %w: %s", path, ErrNoSample, d.Tally())
+		}
 		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	s := Summary{Rows: d.number, Gaps: gaps}
+	s := Summary{Rows: d.number, Gaps: gaps, Raw: d.Raw(), Tally: d.Tally()}
 	for class := range seen {
 		s.Classes = append(s.Classes, class)
 	}

@@ -17,6 +17,9 @@ type Table struct {
 	Classes  []string // sorted
 	Labels   []int    // N indices in Classes
 	LeftOut  int      // rows of the file that are not in the table
+	Origins  []Origin // N, of a raw file or one with a column of devices; else nil
+	Raw      bool     // the file has signals, of which the rows are made
+	Tally    Tally    // of a raw file
 
 	values []float64 // N×D
 	pixels []byte    // N×D, in place of values, of a file in the idx format
@@ -53,8 +56,15 @@ func LoadTable(path string, f Format) (*Table, error) {
 		}
 		t.values = append(t.values, row.X...)
 		words = append(words, row.Label)
+		if d.raw != nil || f.Device != "" {
+			t.Origins = append(t.Origins, d.origin)
+		}
 	}
+	t.Raw, t.Tally = d.Raw(), d.Tally()
 	if len(words) == 0 {
+		if d.raw != nil {
+			return nil, fmt.Errorf("%s: no sample with a label: %s", path, d.Tally())
+		}
 		return nil, fmt.Errorf("%s: no row with a label", path)
 	}
 	t.Classes = slices.Compact(slices.Sorted(slices.Values(words)))
@@ -143,7 +153,7 @@ func (p *Part) Flip(fraction float64, seed uint64) {
 // NewTable returns a table with the labels of t and other features; values has
 // them row by row.
 func NewTable(t *Table, features []string, values []float64) *Table {
-	return &Table{Name: t.Name, Classes: t.Classes, Labels: t.Labels, Features: features, values: values}
+	return &Table{Name: t.Name, Classes: t.Classes, Labels: t.Labels, Origins: t.Origins, Features: features, values: values}
 }
 
 // Of returns the same rows of another table.

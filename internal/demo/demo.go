@@ -25,12 +25,15 @@ const DefaultRate = 250
 
 // Config configures a demo.
 type Config struct {
-	File   string          // data file in place of the simulated sensors; "": none
-	Data   dataset.Options // format of File
-	Length time.Duration   // of the demo; 0: until ctx or the file ends
-	Rate   float64         // samples a second; 0: as fast as the daemon follows
-	Seed   uint64          // of the simulated sensors
-	AsJSON bool            // print the summary as JSON, and nothing else
+	File    string          // data file in place of the simulated sensors; "": none
+	Signals bool            // a sensor of vibrations, whose rows become windows, in place of the simulated ones
+	Data    dataset.Options // format of File
+	Length  time.Duration   // of the demo; 0: until ctx or the file ends
+	Rate    float64         // samples a second, with Signals rows; 0: as fast as the daemon follows
+	Seed    uint64          // of the simulated sensors
+	AsJSON  bool            // print the summary as JSON, and nothing else
+
+	messages int64 // of Signals; 0: until the end of the demo
 }
 
 // Run runs the demo until its length, the end of the file or ctx, then prints a
@@ -66,13 +69,21 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 		show = newView(errOut, sensors)
 		show.muted = !terminal.IsTerminal(errOut)
 	}
-	daemon, err := daemon.New(cfg, log, show.predicted)
+	sensor := newSensor(d, sensors)
+	daemon, err := daemon.New(cfg, log, func(p *stream.Prediction) {
+		sensor.predicted.Add(1)
+		show.predicted(p)
+	})
 	if err != nil {
 		return err
 	}
-	player := &replay.Player{
+	sensor.ready = func() bool { return daemon.Stats().Subscribed }
+	var player player = &replay.Player{
 		Rows: sensors.rows, Features: sensors.features, Topic: "sensors/" + sensors.name, Prefix: sensors.name,
 		Rate: d.Rate, Labels: "inline", Fraction: sensors.labels, Seed: d.Seed, Ahead: 100,
+	}
+	if d.Signals {
+		player = sensor
 	}
 	show.begin(broker.URL(), daemon.PageURL())
 	curve, took, err := play(ctx, daemon, stream.NodeName(sensors.name), player, cfg.MQTT, show)
@@ -88,13 +99,23 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 	if d.AsJSON {
 		return terminal.PrintJSON(out, result)
 	}
-	return report.Print(out, []*report.Report{result})
+	err = report.Print(out, []*report.Report{result})
+	if rows := daemon.Stats().Streams[stream.NodeName(sensors.name)].Signals; rows != nil {
+		fmt.Fprintf(out, "%d rows: %d windows of %d rows, of which %d were labelled (%d late, %d gaps, %d mixed)\n", rows.Rows, rows.Samples, windowRows, result.Samples, rows.Late, rows.Gaps, rows.Mixed)
+	}
+	return err
+}
+
+// player publishes rows until they or ctx end, and returns the number of samples that the
+// daemon will judge.
+type player interface {
+	Play(ctx context.Context, connection mqtt.Config) (samples int, err error)
 }
 
 // play runs daemon and player until the rows end and are learnt, or ctx ends,
 // then stops the daemon. Afterwards the daemon's learners may be read. took is
 // the time until the stop.
-func play(ctx context.Context, daemon *daemon.Daemon, model string, player *replay.Player, broker mqtt.Config, show *view) (curve report.Curve, took time.Duration, err error) {
+func play(ctx context.Context, daemon *daemon.Daemon, model string, player player, broker mqtt.Config, show *view) (curve report.Curve, took time.Duration, err error) {
 	start := time.Now()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -5,6 +5,7 @@
 //
 //	demo.go     Config, Config.Run: broker, daemon and player, until the end
 //	sensors.go  sensors: the generator or a data file, and the daemon's configuration
+//	vibration.go sensor: rows of vibrations, of which the daemon makes windows
 //	wait.go     the wait until all samples are learnt
 //	view.go     view: the figures at the terminal
 package demo

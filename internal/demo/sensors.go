@@ -7,8 +7,10 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
+	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/signal"
 )
 
 // Labels of the simulated sensors: a fraction of the samples is sent without, so
@@ -22,7 +24,7 @@ const (
 // sensors are the source of the demo's samples.
 type sensors struct {
 	name     string
-	rows     dataset.Rows
+	rows     dataset.Rows // nil: the sensor sends raw signals
 	features []string
 	classes  []string
 	gaps     bool    // features or labels are missing
@@ -32,6 +34,11 @@ type sensors struct {
 
 // sensors opens the data file, or returns the simulated sensors.
 func (d *Config) sensors() (*sensors, error) {
+	if d.Signals {
+		s := &sensors{name: "vibration", classes: states, labels: labelFraction, close: func() error { return nil }}
+		s.features = vibrationStream().FeatureNames()
+		return s, nil
+	}
 	if d.File == "" {
 		w := dataset.NewWaveform(d.Seed)
 		return &sensors{"waveform", w, w.Features(), w.Classes(), false, labelFraction, func() error { return nil }}, nil
@@ -50,12 +57,28 @@ func (d *Config) sensors() (*sensors, error) {
 	return &sensors{file.Name, file, file.Features, summary.Classes, summary.Gaps > 0, 1, file.Close}, nil
 }
 
+// vibrationStream returns the stream of the simulated sensor of vibrations, without its
+// topic. Its windows do not overlap, so that no row is both learnt and judged.
+func vibrationStream() codec.Stream {
+	in := codec.DefaultStream()
+	in.ID, in.Time, in.Raw.Rate.Hz = "", "t", vibrationRate
+	in.Stage.Signals = []string{"x", "y", "z"}
+	in.Stage.Window.Length, in.Stage.Window.Hop = signal.Span{Rows: windowRows}, signal.Span{Rows: windowRows}
+	return in
+}
+
 // config returns the configuration of a daemon that learns from the sensors.
 func (d *Config) config(s *sensors, broker, folder string) (*config.Config, error) {
 	c := config.Default()
 	name := stream.NodeName(s.name)
 	in, m := codec.DefaultStream(), config.DefaultModel()
-	in.Topics, in.Features = []string{"sensors/" + s.name}, s.features
+	if d.Signals {
+		in = vibrationStream()
+		m.Learner.Temporal = online.TemporalOff // each state lasts: its order alone would predict most labels
+	} else {
+		in.Features = s.features
+	}
+	in.Topics = []string{"sensors/" + s.name}
 	if s.gaps {
 		in.OnMissing = codec.OnMissingImpute
 	}

@@ -64,6 +64,9 @@ func (v *view) begin(broker, page string) {
 	}
 	port := broker[strings.LastIndex(broker, ":")+1:]
 	fmt.Fprintf(v.out, "edge demo: %s, %d features, %d classes; broker on %s\n", v.sensors.name, len(v.sensors.features), len(v.sensors.classes), broker)
+	if v.sensors.rows == nil {
+		fmt.Fprintf(v.out, "raw signals: %d rows a second of x, y, z; %d rows become a sample\n", vibrationRate, windowRows)
+	}
 	if page != "" {
 		hint := ""
 		if v.sensors.labels < 1 {

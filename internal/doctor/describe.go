@@ -15,13 +15,18 @@ import (
 	"edge/stream/codec"
 )
 
-// Describe writes a summary of a daemon with this configuration.
-func Describe(w io.Writer, path string, c *config.Config) {
+// Describe writes a summary of a daemon with this configuration. verbose adds the names of
+// the features that stages make.
+func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	own := c.MQTT.BaseTopic + "/" + c.Node
 	fmt.Fprintf(w, "%s is valid.\n", path)
 	fmt.Fprintf(w, "node     %s: state, info and events on %s/…\n", c.Node, own)
 	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
 		s := c.Streams[name]
+		if s.StageConfig().Set() {
+			describeSignals(w, name, s, verbose)
+			continue
+		}
 		fmt.Fprintf(w, "stream   %s: %d features from %s, as %s\n", name, len(s.FeatureNames()), strings.Join(s.Topics, ", "), format(s))
 	}
 	for _, l := range c.Labels {

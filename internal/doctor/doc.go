@@ -8,7 +8,7 @@
 //     (filesystem.go), disk endurance with a scratch store (endurance.go), kernel,
 //     power and clock (systemchecks.go), memory against the limits of machine,
 //     control groups and systemd unit (memory.go, unit.go), speed of a model
-//     (speed.go), and the broker (brokerprobe.go, brokerdelivery.go,
+//     (speed.go) and of a stage (stagespeed.go), and the broker (brokerprobe.go, brokerdelivery.go,
 //     brokerlimits.go).
 //   - Host reads the machine from files, so that tests can replace them.
 package doctor

@@ -14,6 +14,7 @@ import (
 type Limits struct {
 	All     time.Duration // everything
 	speed   time.Duration // one model
+	stage   time.Duration // the stage of one stream
 	writing time.Duration // commits of the scratch store
 	step    time.Duration // one answer of the broker
 	answer  time.Duration // a message back, once the broker has acknowledged it
@@ -25,7 +26,7 @@ type Limits struct {
 func Patient(times int) Limits {
 	n := time.Duration(times)
 	return Limits{
-		All: n * 2 * time.Minute, speed: n * 4 * time.Second, writing: n * 3 * time.Second,
+		All: n * 2 * time.Minute, speed: n * 4 * time.Second, stage: n * 500 * time.Millisecond, writing: n * 3 * time.Second,
 		step: n * 5 * time.Second, answer: n * 2 * time.Second, quiet: n * 500 * time.Millisecond, sending: n * 8 * time.Second,
 	}
 }
@@ -43,6 +44,11 @@ func Examine(ctx context.Context, cfg *config.Config, path string, rate float64,
 	progress("machine …")
 	examineMachine(d, cfg, h)
 	progress("speed …")
+	for _, name := range slices.Sorted(maps.Keys(cfg.Streams)) {
+		if s := cfg.Streams[name].StageConfig(); s.Set() {
+			examineStage(ctx, d, cfg, name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		examineSpeed(ctx, d, cfg, name)
 	}

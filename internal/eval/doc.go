@@ -5,6 +5,9 @@
 //	Run         the loop: every row is predicted, judged and learnt by a Policy
 //	Training    the options of edge train; Run trains on a file
 //	Prediction  the options of edge predict; Run writes a line for each row
+//	Windows     the options of edge windows; Print writes the samples of a file of
+//	            signals, Scores learns windows of several lengths
+//	Propose     a stream for a file of signals
 //
 // Four policies decide when a label is learnt, and which prediction is judged:
 //

@@ -82,7 +82,7 @@ func (e *Evaluation) check(files []string) error {
 	case e.Model != "" && e.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE")
 	}
-	if err := e.checkLabels(); err != nil {
+	if err := errors.Join(e.checkLabels(), e.checkSplit()); err != nil {
 		return err
 	}
 	_, err := e.Queries.each()
@@ -127,6 +127,12 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	}
 	columns, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
+		return nil, err
+	}
+	if columns.Raw {
+		fmt.Fprintf(errOut, "%s: %s\n", dataset.BaseName(path), columns.Tally)
+	}
+	if err := e.checkOverlap(columns.Raw, errOut, dataset.BaseName(path)); err != nil {
 		return nil, err
 	}
 	var reports []*report.Report
@@ -259,6 +265,9 @@ func (e *Evaluation) configure() error {
 	}
 	if e.learnt, err = c.Learner(e.Model); err != nil {
 		return exit.With(exit.Config, err)
+	}
+	if e.Data.Raw, err = c.Raw(e.Model, e.Data.Stream); err != nil {
+		return exit.With(exit.Usage, err)
 	}
 	e.config = c
 	e.Arrival.OnMissing = cmp.Or(e.Arrival.OnMissing, onMissing(c, e.Model))

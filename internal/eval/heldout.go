@@ -29,18 +29,26 @@ type Splits struct {
 	Flips    float64      // fraction of the learnt labels that is replaced
 	How      train.Config // offline
 	Offline  bool         // many passes instead of one online
+	By       string       // SplitRows, SplitDevice or SplitBlock; "": SplitRows
+	Folds    int          // of devices or recordings; 0: each of at most 20 devices, else 10
+	Force    bool         // rows are drawn even if they are windows that share rows
 }
 
 // split is one way to cut a table.
 type split struct {
 	seed         uint64
 	learn, judge []int
+	held         string // the device or recordings that judge; "": rows
 }
 
-// cut lists the splits of n rows. In mode holdout every repeat has a
+// cut lists the splits of a table. In mode holdout every repeat has a
 // permutation of its own; in mode cv one permutation is cut into folds.
-func (s *Splits) cut(mode string, n int) ([]split, error) {
+func (s *Splits) cut(mode string, t *dataset.Table) ([]split, error) {
+	if s.By != "" && s.By != SplitRows {
+		return s.cutGroups(t)
+	}
 	var all []split
+	n := len(t.Labels)
 	if mode == "cv" {
 		if s.Repeats < 2 || s.Repeats > n {
 			return nil, fmt.Errorf("%d folds of %d rows: want 2 to %d", s.Repeats, n, n)
@@ -49,7 +57,7 @@ func (s *Splits) cut(mode string, n int) ([]split, error) {
 		for f := range s.Repeats {
 			from, to := f*n/s.Repeats, (f+1)*n/s.Repeats
 			learn := append(append([]int(nil), rows[:from]...), rows[to:]...)
-			all = append(all, split{s.Seed, learn, rows[from:to]})
+			all = append(all, split{seed: s.Seed, learn: learn, judge: rows[from:to]})
 		}
 		return all, nil
 	}
@@ -59,7 +67,7 @@ func (s *Splits) cut(mode string, n int) ([]split, error) {
 	}
 	for r := range uint64(s.Repeats) {
 		rows := rand.New(rand.NewPCG(s.Seed+r, 0)).Perm(n)
-		all = append(all, split{s.Seed + r, rows[:learnt], rows[learnt:]})
+		all = append(all, split{seed: s.Seed + r, learn: rows[:learnt], judge: rows[learnt:]})
 	}
 	return all, nil
 }
@@ -79,7 +87,13 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	if e.Selection.First > 0 || e.Selection.Shuffle != nil {
 		return nil, errors.New("--first and --shuffle select rows of a stream; --mode " + e.Mode + " has its own permutations: give --seed")
 	}
-	all, err := e.Splits.cut(e.Mode, len(table.Labels))
+	if table.Raw {
+		fmt.Fprintf(errOut, "%s: %s\n", table.Name, table.Tally)
+	}
+	if err := e.checkOverlap(table.Raw, errOut, table.Name); err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
+	all, err := e.Splits.cut(e.Mode, table)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)
 	}
@@ -91,7 +105,10 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 		if err != nil {
 			return nil, err
 		}
-		r.Seed = s.seed
+		r.Seed, r.Held = s.seed, s.held
+		if s.held != "" {
+			r.Judges = uint64(len(s.judge))
+		}
 		reports = append(reports, r)
 		bar.Add(1)
 	}

@@ -52,7 +52,7 @@ func TestJudgeByTruth(t *testing.T) {
 func TestSplits(t *testing.T) {
 	s := Splits{Fraction: 0.7, Repeats: 5, Seed: 3}
 	for _, mode := range []string{"holdout", "cv"} {
-		all, err := s.cut(mode, 23)
+		all, err := s.cut(mode, &dataset.Table{Labels: make([]int, 23)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,8 @@ import (
 // Answer is a model's prediction for one row of a file.
 type Answer struct {
 	Row        int                `json:"row"`
+	ID         string             `json:"id,omitempty"` // of a sample of a raw file
+	Device     string             `json:"device,omitempty"`
 	Label      string             `json:"label,omitempty"` // in the file
 	Class      *string            `json:"class"`           // of the largest probability; null while no class is known
 	Confidence float64            `json:"confidence"`
@@ -66,6 +68,9 @@ func (p *Prediction) learner() (*online.Learner, error) {
 		if cfg, err = config.Load(p.Config); err != nil {
 			return nil, err
 		}
+		if p.Data.Raw, err = cfg.Raw(p.Model, p.Data.Stream); err != nil {
+			return nil, exit.With(exit.Usage, err)
+		}
 	}
 	store, err := statefile.Open(p.State)
 	if err != nil {
@@ -91,7 +96,7 @@ func (p *Prediction) learner() (*online.Learner, error) {
 }
 
 // answers writes a line for each row.
-func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
+func answers(w io.Writer, learner *online.Learner, rows *dataset.File) error {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(terminal.Writer{To: out})
 	lines.SetEscapeHTML(false)
@@ -111,7 +116,10 @@ func answers(w io.Writer, learner *online.Learner, rows dataset.Rows) error {
 		if probs, novelty, err = post.PredictTo(probs, row.X, ws); err != nil {
 			return errors.Join(fmt.Errorf("row %d: %w", row.Number, err), out.Flush())
 		}
-		if err := lines.Encode(newAnswer(&row, post.Classes(), probs, novelty, doubt)); err != nil {
+		a := newAnswer(&row, post.Classes(), probs, novelty, doubt)
+		from := rows.Origin()
+		a.ID, a.Device = from.ID, from.Device
+		if err := lines.Encode(a); err != nil {
 			return err
 		}
 	}

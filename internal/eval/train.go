@@ -117,6 +117,9 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	if file != nil {
 		t.OnMissing = cmp.Or(t.OnMissing, onMissing(file, t.Model))
+		if t.Data.Raw, err = file.Raw(t.Model, t.Data.Stream); err != nil {
+			return nil, exit.With(exit.Usage, err)
+		}
 	}
 	t.OnMissing = cmp.Or(t.OnMissing, codec.OnMissingMarginalise)
 	table, err := loadTable(path, t.Data.Of(cfg.Features), t.OnMissing)
@@ -125,6 +128,12 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 	}
 	if table.LeftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without a label or with too few features are left out; on_missing is %s\n", table.Name, table.LeftOut, t.OnMissing)
+	}
+	if table.Raw {
+		fmt.Fprintf(errOut, "%s: %s\n", table.Name, table.Tally)
+		if t.Holdout > 0 && t.Data.Raw.Stream.StageConfig().Overlaps() {
+			fmt.Fprintf(errOut, "%s: the windows that --holdout draws share rows with those that are learnt, so that the scores are too good; --test FILE judges by other recordings\n", table.Name)
+		}
 	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	rows, judged, err := t.split(table, cfg)

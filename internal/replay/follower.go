@@ -23,8 +23,10 @@ type follower struct {
 
 	mu    sync.Mutex
 	nodes map[string]*nodeState
-	last  int          // highest row that was predicted
-	open  []labelQuery // not answered yet, oldest first
+	last  int            // highest row that was predicted
+	rows  map[string]int // numbers of samples whose ids are those of a stage; nil: ids have the number of their row
+	ids   []string       // of the latest of them, a ring buffer
+	open  []labelQuery   // not answered yet, oldest first
 
 	learners map[[2]string]*learnerState
 }
@@ -194,9 +196,35 @@ func (f *follower) behind() bool {
 
 // rowOf returns the row of an id.
 func (f *follower) rowOf(id string) (row int, ok bool) {
+	if f.rows != nil {
+		row, ok = f.rows[id]
+		return row, ok
+	}
 	number, ok := strings.CutPrefix(id, f.prefix+"-")
 	row, err := strconv.Atoi(number)
 	return row, ok && err == nil
+}
+
+// expect records the id of a sample before the row is sent that completes it. Numbers
+// rise from 1.
+func (f *follower) expect(id string, number int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rows == nil {
+		f.rows, f.ids = map[string]int{}, make([]string, keptRows)
+	}
+	at := &f.ids[number%keptRows]
+	if f.rows[*at] == number-keptRows {
+		delete(f.rows, *at)
+	}
+	*at, f.rows[id] = id, number
+}
+
+// idOf returns the id of a sample that expect recorded recently.
+func (f *follower) idOf(number int) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ids[number%keptRows]
 }
 
 // newQueries returns and counts the queries since its last call. The report therefore

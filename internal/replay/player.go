@@ -31,6 +31,9 @@ type Player struct {
 	Named    bool    // features as an object instead of an array
 	Ahead    int     // rows that may be published before their prediction; 0: any number
 
+	Raw   *RawSource // rows of signals in place of Rows; nil: none
+	Speed float64    // of their times; 0: Rate
+
 	// Scores, if set, judges the published predictions of the rows, unless Ahead is
 	// 0.
 	Scores *publishedScores
@@ -56,6 +59,7 @@ type delayedLabel struct {
 	row   int
 	at    time.Time
 	label string
+	topic string // of a row of signals
 }
 
 // playback is one run of a Player.
@@ -65,8 +69,10 @@ type playback struct {
 	follower  *follower
 	choose    *rand.Rand
 	late      []delayedLabel
-	rows      int // published
-	last      int // number of the last row
+	rows      int    // published
+	last      int    // number of the last row, or sample of a stage
+	topic     string // of the last row of signals
+	sampled   int    // the last row of signals that completed a sample
 }
 
 // Play connects, publishes the rows and waits until the broker has acknowledged them
@@ -83,7 +89,11 @@ func (p *Player) Play(ctx context.Context, connection mqtt.Config) (rows int, er
 	}
 	defer pub.Close()
 	b := &playback{Player: p, publisher: pub, follower: follow, choose: rand.New(rand.NewPCG(p.Seed, 1))}
-	if err := b.publishRows(ctx); err != nil {
+	publish := b.publishRows
+	if p.Raw != nil {
+		publish = b.publishRaw
+	}
+	if err := publish(ctx); err != nil {
 		return b.rows, err
 	}
 	return b.rows, b.finish(ctx)
@@ -114,15 +124,21 @@ func (b *playback) publishRows(ctx context.Context) error {
 		if err := b.publishRow(ctx, &row); err != nil {
 			return err
 		}
-		for len(b.late) > 0 && row.Number-b.late[0].row >= b.Delay.Rows && !time.Now().Before(b.late[0].at) {
-			if err := b.publishDelayed(ctx); err != nil {
-				return err
-			}
-		}
-		if _, err := b.answerQueries(ctx); err != nil {
+		if err := b.publishLabels(ctx, row.Number); err != nil {
 			return err
 		}
 	}
+}
+
+// publishLabels publishes the delayed labels that are due after a row, and answers queries.
+func (b *playback) publishLabels(ctx context.Context, row int) error {
+	for len(b.late) > 0 && row-b.late[0].row >= b.Delay.Rows && !time.Now().Before(b.late[0].at) {
+		if err := b.publishDelayed(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := b.answerQueries(ctx)
+	return err
 }
 
 // publishRow publishes one row.
@@ -146,7 +162,7 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 		b.Sent(row.Number)
 	}
 	if labelled && b.Labels == "delayed" {
-		b.late = append(b.late, delayedLabel{row.Number, time.Now().Add(b.Delay.Time), row.Label})
+		b.late = append(b.late, delayedLabel{row: row.Number, at: time.Now().Add(b.Delay.Time), label: row.Label})
 	}
 	return nil
 }
@@ -191,11 +207,19 @@ func (p *Player) id(row int) string { return fmt.Sprintf("%s-%06d", p.Prefix, ro
 func (b *playback) publishDelayed(ctx context.Context) error {
 	l := b.late[0]
 	b.late = b.late[1:]
-	return b.publishLabel(ctx, b.Topic+"/label", l.row, l.label)
+	topic := b.Topic
+	if b.Raw != nil {
+		topic = l.topic
+	}
+	return b.publishLabel(ctx, topic+"/label", l.row, l.label)
 }
 
 func (b *playback) publishLabel(ctx context.Context, topic string, row int, label string) error {
-	payload := gjson.AppendJSONString([]byte(`{"id":`), b.id(row))
+	id := b.id(row)
+	if b.Raw != nil {
+		id = b.follower.idOf(row)
+	}
+	payload := gjson.AppendJSONString([]byte(`{"id":`), id)
 	payload = gjson.AppendJSONString(append(payload, `,"label":`...), label)
 	return b.publisher.Publish(ctx, topic, append(payload, '}'))
 }

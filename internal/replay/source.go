@@ -64,6 +64,14 @@ type Source struct {
 // File publishes the rows of a source and returns a report on the predictions that
 // daemons publish for them, one for each node and model. A loop ends with ctx.
 func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *config.Config, errOut io.Writer) ([]*report.Report, error) {
+	raw, err := openRaw(src, cfg, p.Topic)
+	if err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
+	if raw != nil {
+		defer raw.File.Close()
+		return playRaw(ctx, src, p, raw, mqtt, errOut)
+	}
 	if p.Topic == "" {
 		var err error
 		if p.Topic, err = topicOf(dataset.BaseName(src.Path), cfg); err != nil {
@@ -98,7 +106,12 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name
 	}
-	bar := terminal.NewProgress(errOut, total, rows.file.Name)
+	return play(ctx, src, p, mqtt, rows.file.Name, total, errOut)
+}
+
+// play runs a player and returns its reports; name is that of the file, of total rows.
+func play(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, name string, total int, errOut io.Writer) ([]*report.Report, error) {
+	bar := terminal.NewProgress(errOut, total, name)
 	p.Sent = func(int) { bar.Add(1) }
 	p.Waiting = func(why string) { fmt.Fprintln(errOut, "replay: waiting:", why) }
 	start := time.Now()
@@ -114,7 +127,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	if p.Scores == nil || err != nil {
 		return nil, err
 	}
-	reports := p.Scores.reports(rows.file.Name)
+	reports := p.Scores.reports(name)
 	for _, r := range reports {
 		if of := r.Published; of.Unanswered > 0 && !src.Loop {
 			fmt.Fprintf(errOut, "replay: model %s of node %s has not answered %d of %d rows: was the daemon interrupted, or had the broker no room (max_queued_messages)? --rate goes slower\n",

@@ -17,6 +17,8 @@ type Run struct {
 	Balanced score.Real `json:"balanced_accuracy"`
 	Kappa    score.Real `json:"kappa"`
 	Digest   string     `json:"digest"`
+	Held     string     `json:"held,omitempty"` // the device or recordings that judged
+	Judged   uint64     `json:"judged,omitempty"`
 }
 
 // RunError returns the error of a run, for StandardError.
@@ -82,7 +84,7 @@ func Mean(reports []*Report) *Report {
 		mean.Balanced += r.Balanced / score.Real(n)
 		mean.Kappa += r.Kappa / score.Real(n)
 		mean.Seconds += r.Seconds / n
-		mean.Runs = append(mean.Runs, Run{r.Seed, r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, r.Digest})
+		mean.Runs = append(mean.Runs, Run{r.Seed, r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1, r.Balanced, r.Kappa, r.Digest, r.Held, r.Judges})
 	}
 	mean.StandardErrors = StandardErrors{
 		ErrorSE: StandardError(mean.Runs, RunError), NLLSE: StandardError(mean.Runs, RunNLL),

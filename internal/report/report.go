@@ -32,8 +32,15 @@ type Report struct {
 	Runs             []Run        `json:"runs"` // the repeats whose means the figures above are
 	StandardErrors
 
-	Seed   uint64 `json:"-"` // of the shuffle; without a shuffle, of the model
+	Split  `json:"-"`
 	Charts Charts `json:"-"`
+}
+
+// Split says which rows of a data set a report is about.
+type Split struct {
+	Seed   uint64 // of the shuffle; without a shuffle, of the model
+	Held   string // device or recordings that judged, in splits by them
+	Judges uint64 // samples of them
 }
 
 // Figures are the scores of a report.

@@ -52,6 +52,28 @@ func Print(w io.Writer, reports []*Report) error {
 	return t.Flush()
 }
 
+// PrintHeld writes the table of Print and, for reports on devices or recordings that were
+// held out, one with a line for each.
+func PrintHeld(w io.Writer, reports []*Report) error {
+	if err := Print(w, reports); err != nil {
+		return err
+	}
+	for _, r := range reports {
+		if len(r.Runs) == 0 || r.Runs[0].Held == "" {
+			continue
+		}
+		t := tabwriter.NewWriter(terminal.Writer{To: w}, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(t, "\nheld out\tsamples\terror\tnll\tmacro-f1\t")
+		for _, run := range r.Runs {
+			fmt.Fprintf(t, "%s\t%d\t%.4f\t%.4f\t%.4f\t\n", run.Held, run.Judged, run.Error, run.NLL, run.MacroF1)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // PrintPublished writes the table of Print, and a second one with requests,
 // abstentions and latency of the published predictions.
 func PrintPublished(w io.Writer, reports []*Report) error {

@@ -61,6 +61,7 @@ type modelView struct {
 	Course       []report.CoursePoint      `json:"course"`  // since the start
 	Samples      []sampleView              `json:"samples"` // newest first
 	Present      timelinesView             `json:"present"`
+	Windows      *windowsView              `json:"windows,omitempty"` // of the model's streams; absent before the first row, and without windows
 	Queries      queriesView               `json:"queries"`
 	Open         classesView               `json:"new_classes"`
 	countsView
@@ -119,9 +120,10 @@ type sampleView struct {
 	Set        []string           `json:"set"` // null without prediction sets
 	Abstain    bool               `json:"abstain"`
 	Label      string             `json:"label,omitempty"`
-	Learned    bool               `json:"learned"`          // with its label
-	Waits      bool               `json:"waits"`            // without a label, and can be labelled
-	Values     []valueView        `json:"values,omitempty"` // of the first few that wait; 12 values at most
+	Learned    bool               `json:"learned"`           // with its label
+	Waits      bool               `json:"waits"`             // without a label, and can be labelled
+	Values     []valueView        `json:"values,omitempty"`  // of the first few that wait; 12 values at most
+	Signals    *courseView        `json:"signals,omitempty"` // of the newest and the first few that wait, in a stream with windows
 }
 
 // valueView is a feature of a sample with its usual range: the mean and two standard

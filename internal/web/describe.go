@@ -70,7 +70,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		Scores:     stream.DescribeScores(&sc.Figures), WindowScores: stream.DescribeScores(&sc.Window),
 		Reliability: append([]score.Bin{}, sc.Reliability...), Relevance: []report.FeatureRelevance{}, Features: len(served.Config.Features),
 		Samples: []sampleView{}, Queries: queriesView{s.Asked, s.Answered, s.Unanswered, []queryView{}},
-		Present:    m.devices(served.Name),
+		Present: m.devices(served.Name), Windows: describeWindows(m.deployment().Node.Windows(served.Name)),
 		Open:       classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
 		countsView: countsView{s.Predictions, s.Learned, st.Counters.Steps, st.Counters.StepsRefused, st.StateBytes},
 	}
@@ -93,6 +93,9 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 			of.Values = describeValues(served.Config.Features, p.X, post)
 			valued++
 		}
+		if of.Values != nil || i == len(samples)-1 {
+			of.Signals = describeCourse(p.Course())
+		}
 		labels[p.Seq] = p.label != ""
 		v.Samples = append(v.Samples, of)
 	}
@@ -103,7 +106,7 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		of := describeSample(sample{q.Prediction, q.Asked, ""})
 		of.Waits = true
 		if len(v.Queries.Open) < valuedSamples {
-			of.Values = describeValues(served.Config.Features, q.Features, post)
+			of.Values, of.Signals = describeValues(served.Config.Features, q.Features, post), describeCourse(q.Prediction.Course())
 		}
 		v.Queries.Open = append(v.Queries.Open, queryView{of, q.Reason, q.Expires})
 	}

@@ -8,7 +8,7 @@
 //   - Server routes requests (server.go) behind the checks of guard.go: host names
 //     (hosts.go), password (password.go), bounds of connections (listener.go),
 //     requests (concurrency.go) and event streams (viewers.go).
-//   - The API: its schema in api.go, filled in describe.go, followed in
+//   - The API: its schema in api.go and signals.go, filled in describe.go, followed in
 //     eventstream.go; POST of a label in label.go; checks in health.go.
 //   - The metrics: tables of families in metricfamilies.go, read by metrics.go and
 //     written in the text format of Prometheus by exposition.go.

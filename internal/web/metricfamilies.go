@@ -10,6 +10,7 @@ import (
 	"edge/internal/process"
 	"edge/online/score"
 	"edge/persist"
+	"edge/stream"
 	"edge/stream/codec"
 )
 
@@ -37,6 +38,16 @@ func nodeMetrics() []metric {
 			}
 		}},
 		{"edge_messages_dropped_total", "What a bounded queue gave up, and by which rule.", kindCounter, labelled("queue", "policy"), readDropped},
+		{"edge_signal_rows_total", "Rows of signals that came.", kindCounter, labelled("stream"), eachSignals(func(n *stream.SignalStats, name string, to values) {
+			to.add(float64(n.Rows), name)
+		})},
+		{"edge_signal_samples_total", "Samples made of rows.", kindCounter, labelled("stream"), eachSignals(func(n *stream.SignalStats, name string, to values) {
+			to.add(float64(n.Samples), name)
+		})},
+		{"edge_signal_events_total", "What happened to rows, windows and devices on the way to samples.", kindCounter, labelled("stream", "what"), eachSignals(readSignalEvents)},
+		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, labelled("stream"), eachSignals(func(n *stream.SignalStats, name string, to values) {
+			to.add(float64(n.Devices), name)
+		})},
 		{"edge_redelivered_total", "Samples and labels that had been taught already.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Redelivered) })},
 		{"edge_observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Observed) })},
 		{"edge_reconnects_total", "Connections to the broker that were lost.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Reconnects) })},
@@ -50,6 +61,28 @@ func nodeMetrics() []metric {
 		}},
 		{"edge_unacked_messages", "Messages of QoS 1 in the node that are not acknowledged yet.", kindGauge, nil, single(func(s *scrape) float64 { return float64(s.node.Unacked) })},
 		{"edge_unconfirmed_messages", "Messages whose acknowledgement may not have reached the broker, which then sends them again.", kindGauge, nil, single(func(s *scrape) float64 { return float64(s.node.Unconfirmed) })},
+	}
+}
+
+// eachSignals reads the counters of each stream with signals.
+func eachSignals(read func(n *stream.SignalStats, name string, to values)) func(*scrape, values) {
+	return func(s *scrape, to values) {
+		for _, name := range slices.Sorted(maps.Keys(s.node.Streams)) {
+			if n := s.node.Streams[name].Signals; n != nil {
+				read(n, name, to)
+			}
+		}
+	}
+}
+
+func readSignalEvents(n *stream.SignalStats, name string, to values) {
+	for _, e := range []struct {
+		what  string
+		count uint64
+	}{
+		{"late", n.Late}, {"gap", n.Gaps}, {"set_back", n.SetBack}, {"thin", n.Thin}, {"mixed", n.Mixed}, {"crowded", n.Crowded}, {"evicted", n.Evicted}, {"unvalued", n.Unvalued},
+	} {
+		to.add(float64(e.count), name, e.what)
 	}
 }
 

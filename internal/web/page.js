@@ -80,6 +80,43 @@ function frame(id, title, height, [x0, x1], [y0, y1], xTicks, yTicks, xText, yTe
   return {svg, x, y, show: () => place.replaceChildren(svg)};
 }
 
+// showCourses plots the signals of a sample over its window, each with axes of its own.
+function showCourses(id, course) {
+  const place = $(id), text = JSON.stringify(course || null) + innerWidth;
+  if (place.dataset.shown === text) return;
+  place.dataset.shown = text;
+  if (!course) return place.replaceChildren();
+  place.replaceChildren(...course.signals.map((_, j) => make("figure", {}, make("figcaption", {}, course.signals[j].signal), make("div", {id: `${id}-${j}`}))));
+  const seconds = (new Date(course.to) - new Date(course.from)) / 1e3 || 0;
+  const [unit, name] = seconds >= 7200 ? [3600, "h"] : seconds >= 120 ? [60, "min"] : [1, "s"], length = seconds / unit;
+  course.signals.forEach(({signal, values}, j) => {
+    const there = values.filter(v => v !== null), lo = Math.min(...there), hi = Math.max(...there), room = (hi - lo) * .06 || Math.abs(hi) * .06 || 1;
+    const title = there.length ? `${signal}: from ${number(lo)} to ${number(hi)} over ${number(length)} ${name}` : `${signal}: no value`;
+    const range = there.length ? [lo - room, hi + room] : [0, 1], end = length || values.length - 1;
+    const f = frame(`${id}-${j}`, title, 104, [0, end], range, ticks(0, end, 4), ticks(...range, 3), v => length ? `${v} ${name}` : v, number);
+    let path = "";
+    values.forEach((v, i) => { if (v !== null) path += `${path ? "L" : "M"}${f.x(i / (values.length - 1 || 1) * end).toFixed(1)} ${f.y(v).toFixed(1)}`; });
+    f.svg.append(draw("path", {class: "first signal", d: path}));
+    f.show();
+  });
+}
+
+// showWindows shows how far the next window of each device is, and the signals of the
+// newest sample.
+function showWindows(m) {
+  const all = m.windows ? m.windows.devices.toSorted((a, b) => (a.stream + a.device).localeCompare(b.stream + b.device, undefined, {numeric: true})) : [];
+  $("fills").replaceChildren(...all.map(w => {
+    const bar = make("div", {class: "bar"}), of = /^\d+$/.test(w.length) ? `${whole(w.rows)} of ${whole(+w.length)} rows` : `${percent(w.part)} of ${w.length}, ${whole(w.rows)} rows`;
+    bar.style.width = `${100 * w.part}%`;
+    return make("li", {}, make("span", {class: "name", title: w.stream}, `${w.device || w.stream}: next window ${of}${ago(w.ts) > 60 ? `, last row ${span(ago(w.ts))} ago` : ""}`), make("div", {}, bar));
+  }));
+  const s = m.samples.find(s => s.signals), course = s && s.signals;
+  $("signals").hidden = !course;
+  if (!course) return;
+  set("over", `over the window of sample ${s.id || "#" + s.seq}${s.label ? `, ${s.label}` : s.class ? `, predicted ${s.class}` : ""}`);
+  showCourses("courses", course);
+}
+
 function plotCourse(id, name, course, first, second, yText) {
   const values = course.flatMap(p => [p[first], p[second]]);
   const hi = Math.max(...values, .01) * 1.08, n = course.map(p => p.n), last = course.at(-1);
@@ -278,6 +315,7 @@ function showModel() {
   set("stage", !m.learning ? "learning is switched off" : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
   measure();
   showPresent();
+  showWindows(m);
   plotCourse("error-plot", "Wrong", m.course, "window_error", "error", v => percent(v, v && v < .1 ? 1 : 0));
   plotCourse("loss-plot", "Log loss", m.course, "window_log_loss", "log_loss", v => String(+v.toPrecision(3)));
   $("course").replaceChildren(...m.course.filter((_, i) => i % Math.ceil(m.course.length / 25) === 0).reverse().map(p => row([clock(p.ts), whole(p.n), percent(p.window_error, 1), percent(p.error, 1), digits(p.window_log_loss), digits(p.log_loss)])));
@@ -344,6 +382,7 @@ function showOffer() {
   set("offer", !model.learning ? "Learning is switched off." : s ? `${title(s)}. ${guess}${asks}${more ? ` ${whole(more)} more to answer.` : ""}` : "No sample waits for a label.");
   $("offer").className = s ? "" : "none";
   showValues(s && s.values || []);
+  showCourses("asked", s && s.signals);
   if (choices !== model.classes.join("\n")) {
     choices = model.classes.join("\n");
     $("choices").replaceChildren(...model.classes.map(c => {

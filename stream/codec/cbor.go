@@ -46,7 +46,7 @@ func (c *cborCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		}
 		return nil, Refuse(Malformed, "%w", err)
 	}
-	text, err := appendAsJSON(make([]byte, 0, 2*len(payload)), v)
+	text, err := c.appendAsJSON(make([]byte, 0, 2*len(payload)), v)
 	if err != nil {
 		return nil, Refuse(Malformed, "%w", err)
 	}
@@ -54,7 +54,7 @@ func (c *cborCodec) decode(payload []byte) ([]Reading, *Refusal) {
 }
 
 // appendAsJSON appends a decoded CBOR value as JSON.
-func appendAsJSON(dst []byte, v any) ([]byte, error) {
+func (c *cborCodec) appendAsJSON(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil, cbor.SimpleValue:
 		return append(dst, "null"...), nil
@@ -75,14 +75,14 @@ func appendAsJSON(dst []byte, v any) ([]byte, error) {
 	case []byte:
 		return gjson.AppendJSONString(dst, base64.RawURLEncoding.EncodeToString(v)), nil
 	case cbor.Tag:
-		if numbers, ok := typedArray(v); ok {
+		if numbers, ok := typedArray(v, c.json.signals != nil); ok {
 			return appendArray(dst, numbers, func(dst []byte, f float64) ([]byte, error) { return appendNumber(dst, f), nil })
 		}
-		return appendAsJSON(dst, v.Content)
+		return c.appendAsJSON(dst, v.Content)
 	case []any:
-		return appendArray(dst, v, appendAsJSON)
+		return appendArray(dst, v, c.appendAsJSON)
 	case map[any]any:
-		return appendObject(dst, v)
+		return c.appendObject(dst, v)
 	}
 	return nil, fmt.Errorf("a value of type %T", v)
 }
@@ -102,7 +102,7 @@ func appendArray[T any](dst []byte, list []T, element func([]byte, T) ([]byte, e
 
 // appendObject appends a map with sorted keys, so that of several faults the same one
 // is reported each time.
-func appendObject(dst []byte, m map[any]any) (_ []byte, err error) {
+func (c *cborCodec) appendObject(dst []byte, m map[any]any) (_ []byte, err error) {
 	type entry struct {
 		key   string
 		value any
@@ -125,7 +125,7 @@ func appendObject(dst []byte, m map[any]any) (_ []byte, err error) {
 			dst = append(dst, ',')
 		}
 		dst = append(gjson.AppendJSONString(dst, e.key), ':')
-		if dst, err = appendAsJSON(dst, e.value); err != nil {
+		if dst, err = c.appendAsJSON(dst, e.value); err != nil {
 			return nil, err
 		}
 	}
@@ -140,32 +140,53 @@ func appendNumber(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }
 
-// typedArray returns the numbers of a typed array of floats (RFC 8746, section 2.1).
-func typedArray(t cbor.Tag) ([]float64, bool) {
+// typedArray returns the numbers of a typed array of floats, or also of whole numbers
+// (RFC 8746, section 2.1).
+func typedArray(t cbor.Tag, whole bool) ([]float64, bool) {
 	data, ok := t.Content.([]byte)
 	if !ok {
 		return nil, false
 	}
 	var (
-		size  int
-		float func([]byte) float64
+		size   int
+		number func([]byte) float64
+		order  binary.ByteOrder = binary.BigEndian
 	)
-	switch single, double := math.Float32frombits, math.Float64frombits; t.Number {
-	case 81:
-		size, float = 4, func(b []byte) float64 { return float64(single(binary.BigEndian.Uint32(b))) }
-	case 82:
-		size, float = 8, func(b []byte) float64 { return double(binary.BigEndian.Uint64(b)) }
-	case 85:
-		size, float = 4, func(b []byte) float64 { return float64(single(binary.LittleEndian.Uint32(b))) }
-	case 86:
-		size, float = 8, func(b []byte) float64 { return double(binary.LittleEndian.Uint64(b)) }
+	if t.Number >= 64 && t.Number <= 87 && t.Number&4 != 0 { // bit 2: little-endian
+		order = binary.LittleEndian
+	}
+	switch t.Number {
+	case 81, 85:
+		size, number = 4, func(b []byte) float64 { return float64(math.Float32frombits(order.Uint32(b))) }
+	case 82, 86:
+		size, number = 8, func(b []byte) float64 { return math.Float64frombits(order.Uint64(b)) }
+	}
+	if whole && size == 0 {
+		switch t.Number {
+		case 64, 68:
+			size, number = 1, func(b []byte) float64 { return float64(b[0]) }
+		case 65, 69:
+			size, number = 2, func(b []byte) float64 { return float64(order.Uint16(b)) }
+		case 66, 70:
+			size, number = 4, func(b []byte) float64 { return float64(order.Uint32(b)) }
+		case 67, 71:
+			size, number = 8, func(b []byte) float64 { return float64(order.Uint64(b)) }
+		case 72:
+			size, number = 1, func(b []byte) float64 { return float64(int8(b[0])) }
+		case 73, 77:
+			size, number = 2, func(b []byte) float64 { return float64(int16(order.Uint16(b))) }
+		case 74, 78:
+			size, number = 4, func(b []byte) float64 { return float64(int32(order.Uint32(b))) }
+		case 75, 79:
+			size, number = 8, func(b []byte) float64 { return float64(int64(order.Uint64(b))) }
+		}
 	}
 	if size == 0 || len(data)%size != 0 {
 		return nil, false
 	}
 	numbers := make([]float64, len(data)/size)
 	for i := range numbers {
-		numbers[i] = float(data[i*size:])
+		numbers[i] = number(data[i*size:])
 	}
 	return numbers, true
 }

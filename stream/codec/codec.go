@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -36,12 +38,17 @@ func formats() []string {
 // nil then).
 type Reading struct {
 	ID     string    // identity as text; "" without one
-	X      []float64 // D features in the stream's order, or one if the topic names it; finite, or NaN if one is missing
+	X      []float64 // D features (or S signals) in the stream's order, or one if the topic names it; finite, or NaN if one is missing
 	Label  string    // "" without a label
 	Source string    // author of the label, if the payload has one
 	Weight float64   // number of samples that the label counts for; 0: one
 
 	RawID, RawTime string // as in the payload, valid JSON; "" if absent
+
+	Absent []bool        // signals that the payload does not have, in contrast to those without a value; nil: none. Not to be changed
+	Back   time.Duration // time from this row to the reading's time, where several rows have one time
+
+	Selection *Selection // of the samples of a label; nil: the one with the id
 }
 
 // Decoder turns the payloads of one stream into readings. Any goroutine may use it.
@@ -50,19 +57,35 @@ type Decoder struct {
 	codec      codec
 	unpacker   *unpacker
 	maxPayload int
+	inputs     []*Decoder   // of a stream with inputs, in order
+	topics     *ValueTopics // of the signals whose values have a topic each; nil: one signal, or another format
 }
 
 // LastID is the id of a label for the newest sample.
 const LastID = "last"
 
-// Features returns the names of the D features, in the order of Reading.X.
-func (d *Decoder) Features() []string { return d.names }
+// Features returns the names of the D features, or of the S signals, in the order of
+// Reading.X.
+func (d *Decoder) Features() []string {
+	if d.signals != nil {
+		return d.signals.names
+	}
+	return d.names
+}
 
-// FeatureIndex returns the index of a feature in Reading.X.
+// FeatureIndex returns the index of a feature or signal in Reading.X.
 func (d *Decoder) FeatureIndex(name string) (i int, ok bool) {
+	if d.signals != nil {
+		i = slices.Index(d.signals.names, name)
+		return i, i >= 0
+	}
 	i, ok = d.index[name]
 	return i, ok
 }
+
+// Inputs returns the decoders of a stream's inputs, in order; Reading.X has the signals of
+// all of them. The decoder of the stream itself then reads nothing.
+func (d *Decoder) Inputs() []*Decoder { return d.inputs }
 
 // MaxPayload is the largest payload that the decoder reads, in bytes.
 func (d *Decoder) MaxPayload() int { return d.maxPayload }
@@ -75,7 +98,7 @@ type codec interface {
 
 // schema describes the payloads of a stream independently of their format.
 type schema struct {
-	names           []string       // names of the D features; empty for labels without features
+	names           []string       // names of the D features, or of the configured signals; empty for labels without features
 	index           map[string]int // of each feature, by name
 	paths           []string       // paths of the features; nil if their names are their keys
 	columns         []string       // columns of a line; nil: the features in order
@@ -85,7 +108,8 @@ type schema struct {
 	scanned         bool // the scanner may read payloads of JSON
 	lenient         bool // some features may be missing, but not all
 	labels          labelMap
-	last            bool // a label without an id is that of the newest sample
+	last            bool     // a label without an id is that of the newest sample
+	signals         *signals // nil: the payloads have features
 }
 
 // NewDecoder returns the decoder of a stream's payloads.
@@ -93,24 +117,30 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("codec: decoder: %w", err)
 	}
-	sh := &schema{
-		names: s.FeatureNames(), index: map[string]int{}, reserved: map[string]bool{}, columns: s.Columns,
-		id: s.ID, time: s.Time, label: s.Label, maxBatch: s.MaxBatch,
-		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
+	if len(s.Raw.Inputs) == 0 {
+		return newDecoder(s, s, 0)
 	}
-	for i, name := range sh.names {
-		sh.index[name] = i
-		if len(s.Fields) > 0 {
-			sh.paths = append(sh.paths, s.pathOf(name))
+	d := &Decoder{schema: &schema{signals: newSignals(s, Stream{}, 0)}, codec: noCodec{}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
+	at := 0
+	for _, in := range s.Raw.Inputs {
+		from := s.From(in)
+		of, err := newDecoder(s, from, at)
+		if err != nil {
+			return nil, err
 		}
+		d.inputs = append(d.inputs, of)
+		at += len(from.SignalNames())
 	}
-	for _, key := range s.reserved() {
-		sh.reserved[key] = true
-	}
-	sh.scanned = sh.scannable()
-	d := &Decoder{schema: sh, maxPayload: int(s.MaxPayload)}
+	return d, nil
+}
+
+// newDecoder returns the decoder of a stream, or of its input from, whose signals begin at
+// index at of the stream's.
+func newDecoder(s, from Stream, at int) (*Decoder, error) {
+	sh := newSchema(s, from, at)
+	d := &Decoder{schema: sh, maxPayload: int(from.MaxPayload)}
 	var err error
-	switch s.Format {
+	switch from.Format {
 	case FormatJSON:
 		d.codec = jsonCodec{sh}
 	case FormatCBOR:
@@ -124,10 +154,13 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	case formatCSV:
 		d.codec = newCSVCodec(sh)
 	case FormatValue:
-		d.codec = valueCodec{}
+		d.codec = valueCodec{sh}
+		if sh.signals != nil && (len(sh.names) > 1 || len(from.Fields) > 0) {
+			d.topics = NewValueTopics(sh.names, from)
+		}
 	}
 	if err == nil {
-		d.unpacker, err = newUnpacker(s.Compression, d.maxPayload)
+		d.unpacker, err = newUnpacker(from.Compression, d.maxPayload)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("codec: decoder: %w", err)
@@ -135,10 +168,41 @@ func NewDecoder(s Stream) (*Decoder, error) {
 	return d, nil
 }
 
+func newSchema(s, from Stream, at int) *schema {
+	sh := &schema{
+		names: from.Stage.Signals, index: map[string]int{}, reserved: map[string]bool{}, columns: from.Columns,
+		id: from.ID, time: from.Time, label: from.Label, maxBatch: s.MaxBatch,
+		lenient: s.OnMissing != OnMissingReject, labels: newLabelMap(s.LabelMap),
+	}
+	if len(sh.names) > 0 {
+		sh.signals, sh.id = newSignals(s, from, at), ""
+	} else {
+		sh.names = s.FeatureNames()
+	}
+	for i, name := range sh.names {
+		sh.index[name] = i
+		if len(from.Fields) > 0 {
+			sh.paths = append(sh.paths, from.pathOf(name))
+		}
+	}
+	for _, key := range from.reserved() {
+		sh.reserved[key] = true
+	}
+	sh.scanned = sh.scannable()
+	return sh
+}
+
+// noCodec is the codec of a stream whose inputs have decoders.
+type noCodec struct{}
+
+func (noCodec) decode([]byte) ([]Reading, *Refusal) {
+	return nil, Refuse(Unrouted, "no input of the stream has this topic")
+}
+
 // NewLabelDecoder returns the decoder of messages that hold only labels.
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
-	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last}
+	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last || l.Sticky}
 	return &Decoder{schema: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
 }
 
@@ -154,20 +218,15 @@ func (d *Decoder) Decode(payload []byte) ([]Reading, error) {
 type Scratch struct {
 	readings []Reading
 	x        []float64
+	absent   []bool
 }
 
 // DecodeTo is Decode with reusable memory, so that it allocates nothing for most
 // payloads. The readings are valid until the next use of the scratch.
 func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
-	if len(payload) > d.maxPayload {
-		return nil, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
-	}
-	payload, err := d.unpacker.unpack(payload)
+	payload, err := d.open(payload)
 	if err != nil {
 		return nil, err
-	}
-	if _, raw := d.codec.(rawCodec); len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
-		return nil, Refuse(Empty, "no payload")
 	}
 	if c, ok := d.codec.(jsonCodec); ok && c.scanned {
 		if r, ok := c.scan(payload, s.x); ok {
@@ -180,6 +239,21 @@ func (d *Decoder) DecodeTo(s *Scratch, payload []byte) ([]Reading, error) {
 		return nil, refusal
 	}
 	return readings, nil
+}
+
+// open returns an unpacked payload that is not empty.
+func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
+	if len(payload) > d.maxPayload {
+		return nil, Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
+	}
+	payload, err := d.unpacker.unpack(payload)
+	if err != nil {
+		return nil, err
+	}
+	if _, raw := d.codec.(rawCodec); len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
+		return nil, Refuse(Empty, "no payload")
+	}
+	return payload, nil
 }
 
 // setID sets the identity of a reading.
@@ -248,13 +322,24 @@ type cells struct {
 }
 
 func (s *schema) newCells() *cells {
-	return &cells{schema: s, x: make([]float64, len(s.names)), have: make([]bool, len(s.names))}
+	c := &cells{schema: s, have: make([]bool, len(s.names))}
+	if s.signals != nil {
+		c.x = s.signals.newX(1)
+	} else {
+		c.x = make([]float64, len(s.names))
+	}
+	return c
 }
 
 // feature sets feature i.
 func (c *cells) feature(i int, text string) *Refusal {
 	if c.have[i] {
 		return Refuse(Repeated, "feature %.40q occurs twice", c.names[i])
+	}
+	if c.signals != nil {
+		c.have[i] = true
+		c.n++
+		return c.signals.rules[i].text(c.x, text)
 	}
 	v, err := decimal(text)
 	if err != nil {
@@ -267,6 +352,10 @@ func (c *cells) feature(i int, text string) *Refusal {
 
 // reading returns the reading of all cells.
 func (c *cells) reading() (Reading, *Refusal) {
+	if c.signals != nil {
+		err := c.finish(&c.r, c.x, c.have, none)
+		return c.r, err
+	}
 	if c.weight != "" {
 		if err := c.setWeight(&c.r, c.weight); err != nil {
 			return c.r, err
@@ -296,6 +385,14 @@ func (s *schema) append(all []Reading, c *cells) ([]Reading, *Refusal) {
 		return nil, err
 	}
 	return append(all, r), nil
+}
+
+// spreadLines is spread for lines of text. It returns nil for a stream without signals.
+func (s *schema) spreadLines(list []Reading) *Refusal {
+	if s.signals == nil {
+		return nil
+	}
+	return s.spread(list, s.signals.rate.Hz)
 }
 
 // plainName returns the cell name of a path without inner dots.

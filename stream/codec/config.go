@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/stream/field"
+	"edge/stream/signal"
 	"edge/stream/topic"
 )
 
@@ -22,6 +23,10 @@ import (
 // bare array of numbers, or a {"batch":[…]} of those. A null id, ts or label counts
 // as absent. In the other formats every line, or every D raw numbers, is a
 // sample; a value is one feature of a sample, which the topic names.
+//
+// A stream with Signals, or with Inputs, has a stage between payload and sample: its
+// payloads are rows of signals, and Fields, Columns, TopicTemplate and Format speak about
+// signals. Features are then those of the stage's features that the models get.
 type Stream struct {
 	// Topics are MQTT filters; + and # and $share/<group>/ are allowed.
 	Topics []string `yaml:"topics"`
@@ -79,6 +84,9 @@ type Stream struct {
 	MaxPayload ByteSize `yaml:"max_payload"`
 	// MaxBatch bounds the entries of a batch. Default 1000, range 1 to 100000.
 	MaxBatch int `yaml:"max_batch"`
+	// Raw configures the values of signals, and Stage how rows of them become samples.
+	Raw   Raw           `yaml:",inline"`
+	Stage signal.Config `yaml:",inline"`
 }
 
 // FeatureLevel is the level of a topic template that names the feature.
@@ -90,15 +98,25 @@ func DefaultStream() Stream {
 	return Stream{
 		Format: FormatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
 		OnMissing: OnMissingReject, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
+		Stage: signal.DefaultConfig(),
 	}
 }
 
-// UnmarshalYAML sets absent keys to their defaults.
+// UnmarshalYAML sets absent keys to their defaults. That of OnMissing is marginalise
+// where values are held.
 func (s *Stream) UnmarshalYAML(unmarshal func(any) error) error {
 	type plain Stream
+	const absent = "\x00" // YAML has no such text
 	p := plain(DefaultStream())
+	p.OnMissing = absent
 	if err := unmarshal(&p); err != nil {
 		return err
+	}
+	if p.OnMissing == absent {
+		p.OnMissing = OnMissingReject
+		if p.Stage.Hold.Set() {
+			p.OnMissing = OnMissingMarginalise
+		}
 	}
 	*s = Stream(p)
 	return nil
@@ -107,8 +125,16 @@ func (s *Stream) UnmarshalYAML(unmarshal func(any) error) error {
 // maxFeatures bounds D.
 const maxFeatures = 10000
 
-// FeatureNames returns the names of the D features, in order.
+// FeatureNames returns the names of the D features that the models get, in order. It
+// returns nil for a stage that is not valid.
 func (s Stream) FeatureNames() []string {
+	if stage := s.StageConfig(); stage.Set() {
+		names, err := stage.Features(s.Features)
+		if err != nil {
+			return nil
+		}
+		return names
+	}
 	switch {
 	case len(s.Features) > 0:
 		return slices.Clone(s.Features)
@@ -125,40 +151,62 @@ func (s Stream) FeatureNames() []string {
 
 // Validate reports every field that is out of range, joined.
 func (s Stream) Validate() error {
-	names := s.FeatureNames()
+	errs := []error{
+		field.Check(slices.Contains([]string{OnMissingReject, OnMissingImpute, OnMissingMarginalise}, s.OnMissing), "on_missing", s.OnMissing, "reject, impute or marginalise"),
+		field.Within("join", s.Join.Validate()),
+		field.Check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
+		field.Check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
+		checkLabelMap("label_map", s.LabelMap),
+	}
+	payload := s.checkPayload
+	if len(s.Raw.Inputs) > 0 {
+		payload = s.checkInputs
+	}
+	err := errors.Join(append(errs, payload())...)
+	return errors.Join(err, s.checkStage(err == nil))
+}
+
+// checkPayload checks topics and payload of a stream without inputs.
+func (s Stream) checkPayload() error {
+	key, names := "features", s.Stage.Signals
+	stage := len(names) > 0
+	if stage {
+		key = "signals"
+	} else {
+		names = s.FeatureNames()
+	}
 	errs := []error{
 		field.Check(len(s.Topics) > 0, "topics", "[]", "at least one filter"),
 		field.Check(slices.Contains(formats(), s.Format), "format", s.Format, "one of "+strings.Join(formats(), ", ")),
 		field.Check(slices.Contains(compressions(), s.Compression), "compression", s.Compression, "one of "+strings.Join(compressions(), ", ")),
 		field.Check(!s.raw() || s.Compression != compressionAuto, "compression", s.Compression, "none, gzip or zstd: raw numbers may begin like something compressed"),
-		field.Check(slices.Contains([]string{OnMissingReject, OnMissingImpute, OnMissingMarginalise}, s.OnMissing), "on_missing", s.OnMissing, "reject, impute or marginalise"),
-		field.Check(s.OnMissing == OnMissingReject || s.Format != FormatValue, "on_missing", s.OnMissing, "reject: values of topics of their own wait for each other"),
-		field.Within("join", s.Join.Validate()),
-		field.Check(len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
-		field.Check(len(names) > 0, "features", "[]", "names, or a dimension, or fields"),
+		field.Check(stage || s.OnMissing == OnMissingReject || s.Format != FormatValue, "on_missing", s.OnMissing, "reject: values of topics of their own wait for each other"),
+		field.Check(stage || len(s.Features) == 0 || s.Dimension == 0, "dimension", s.Dimension, "either features or dimension"),
+		field.Check(len(names) > 0, "features", "[]", "names, or a dimension, or fields; or signals, of which the stream makes samples"),
 		field.Check(s.Dimension >= 0 && s.Dimension <= maxFeatures, "dimension", s.Dimension, fmt.Sprintf("1 to %d", maxFeatures)),
-		field.Check(len(s.Features) <= maxFeatures, "features", fmt.Sprintf("%d names", len(s.Features)), fmt.Sprintf("at most %d", maxFeatures)),
 		field.Check(s.MaxPayload >= 64 && s.MaxPayload <= 16*MiB, "max_payload", s.MaxPayload, "64B to 16MiB"),
 		field.Check(s.Format != FormatCBOR || s.MaxPayload <= MiB, "max_payload", s.MaxPayload, "at most 1MiB for cbor, of which each byte may take 64 in memory"),
-		field.Check(s.MaxBatch >= 1 && s.MaxBatch <= 100000, "max_batch", s.MaxBatch, "1 to 100000"),
-		s.checkID(), checkPath("time", s.Time), checkPath("label", s.Label),
 		checkTopics(s.Topics, s.TopicTemplate),
-		checkLabelMap("label_map", s.LabelMap),
+	}
+	if stage {
+		errs = append(errs, checkOptional("time", s.Time), checkOptional("label", s.Label), s.checkValues(), s.checkRate())
+	} else {
+		errs = append(errs, checkOptional("id", s.ID), checkPath("time", s.Time), checkPath("label", s.Label))
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
 		switch {
 		case name == "" || len(name) > 256:
-			errs = append(errs, field.Check(false, "features", fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"))
+			errs = append(errs, field.Check(false, key, fmt.Sprintf("%.40q", name), "names of 1 to 256 bytes"))
 		case seen[name]:
-			errs = append(errs, field.Check(false, "features", name, "each name once"))
+			errs = append(errs, field.Check(false, key, name, "each name once"))
 		case len(s.Fields) == 0 && s.named() && slices.Contains(s.reserved(), name):
-			errs = append(errs, field.Check(false, "features", name, "another name: this one is the payload's own (or give its path in fields)"))
+			errs = append(errs, field.Check(false, key, name, "another name: this one is the payload's own (or give its path in fields)"))
 		}
 		seen[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
-		errs = append(errs, field.Check(seen[name], "fields", name, "the name of a feature"), s.checkField("fields."+name, s.Fields[name]))
+		errs = append(errs, field.Check(seen[name], "fields", name, "the name of a "+strings.TrimSuffix(key, "s")), s.checkField("fields."+name, s.Fields[name]))
 	}
 	return errors.Join(append(errs, s.checkColumns(names), s.checkTopicsOfValues(names))...)
 }
@@ -214,7 +262,7 @@ func (s Stream) checkColumns(features []string) error {
 
 // Takes reports whether the stream is subscribed to a topic.
 func (s Stream) Takes(name string) bool {
-	return slices.ContainsFunc(s.Topics, func(filter string) bool {
+	return slices.ContainsFunc(s.Filters(), func(filter string) bool {
 		plain, _ := topic.Unshare(filter)
 		return topic.Matches(plain, name)
 	})
@@ -223,6 +271,17 @@ func (s Stream) Takes(name string) bool {
 // checkTopicsOfValues checks that each feature has a topic.
 func (s Stream) checkTopicsOfValues(features []string) error {
 	if s.Format != FormatValue || len(features) <= 1 && len(s.Fields) == 0 || strings.Contains(s.TopicTemplate, FeatureLevel) {
+		return nil
+	}
+	if len(s.Stage.Signals) > 0 {
+		if strings.Contains(s.TopicTemplate, SignalLevel) {
+			return nil
+		}
+		for _, f := range features {
+			if s.Fields[f] == "" {
+				return field.Check(false, "topic_template", fmt.Sprintf("%q", s.TopicTemplate), "a level "+SignalLevel+", or in fields a topic for each signal, since a message of format value has one value")
+			}
+		}
 		return nil
 	}
 	for _, f := range features {
@@ -265,6 +324,9 @@ const (
 
 // reserved returns the keys of a payload that are not features.
 func (s Stream) reserved() []string {
+	if len(s.Stage.Signals) > 0 {
+		return slices.DeleteFunc([]string{"batch", firstKey(s.Time), firstKey(s.Label)}, func(key string) bool { return key == "" })
+	}
 	keys := []string{"features", "batch", cellWeight, cellSource}
 	for _, path := range []string{cmp.Or(s.ID, DefaultStream().ID), s.Time, s.Label} {
 		keys = append(keys, firstKey(path))
@@ -272,16 +334,17 @@ func (s Stream) reserved() []string {
 	return keys
 }
 
-// checkID checks the path of the identity, which may be empty.
-func (s Stream) checkID() error {
-	if s.ID == "" {
+// checkOptional checks a path that may be empty.
+func checkOptional(key, path string) error {
+	if path == "" {
 		return nil
 	}
-	return checkPath("id", s.ID)
+	return checkPath(key, path)
 }
 
 // Labels maps messages to labels of earlier samples by their id: {"id": …,
-// "label": …}. The id "last" is the newest sample of the model. Every model also
+// "label": …}. The id "last" is the newest sample of the model. Instead of an id, seq, ids,
+// or from and to name samples (Selection). Every model also
 // accepts labels on <base>/<node>/<model>/label, and on label/<device> if the topic
 // template of its stream captures levels.
 type Labels struct {
@@ -298,6 +361,18 @@ type Labels struct {
 	// Last accepts a label without an id, for the newest sample of the model; the
 	// payload may then be the label alone: ON. Default false.
 	Last bool `yaml:"last"`
+	// Sticky: the topics tell a state, and the last word is the label of each row of
+	// the device, or without its levels in the topic of all devices, until another
+	// comes. Such a label was known before the sample: the sample is predicted without
+	// it and without the order of the labels. Default false.
+	Sticky bool `yaml:"sticky"`
+	// MaxAge is the age above which a state is no label any more. 0: none. Default 0.
+	MaxAge time.Duration `yaml:"max_age"`
+	// Settle is the time after a change of the state in which rows have no label, and
+	// no window that holds one of them. Default 0.
+	Settle time.Duration `yaml:"settle"`
+	// Teach thins what is learnt of a state.
+	Teach Teach `yaml:"teach"`
 	// Model is the name of the model. Default "": every model.
 	Model string `yaml:"model"`
 }
@@ -324,6 +399,7 @@ func (l Labels) Validate() error {
 		checkPath("id", l.ID), checkPath("label", l.Label),
 		checkLabelMap("map", l.Map),
 		field.Check(l.Model == "" || topic.IsName(l.Model), "model", l.Model, "the name of a model"),
+		l.validateSticky(),
 	)
 }
 

@@ -89,7 +89,7 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if len(readings) == 0 {
 		return nil, Refuse(Empty, "no line")
 	}
-	return readings, nil
+	return readings, c.spreadLines(readings)
 }
 
 func (c csvCodec) cell(row *cells, col column, text string) *Refusal {

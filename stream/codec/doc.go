@@ -7,5 +7,9 @@
 // cbor.go, csv.go, influx.go, raw.go, value.go. All formats share one schema, so that
 // they accept and refuse the same. labelmap.go maps the labels in payloads to classes.
 //
+// A Stream with signals (signals.go), or with several inputs (inputs.go), has rows of
+// signals in its payloads, of which package signal makes samples. Decoder.Row reads a row
+// of a table by the same rules (table.go); an Encoder writes such payloads (encode.go).
+//
 // Time and memory are linear in the permitted size of a payload, whatever it contains.
 package codec

@@ -12,7 +12,7 @@ import (
 // influxCodec reads InfluxDB's line protocol, the default format of Telegraf: each
 // line is a sample. Fields are features; id, label and source are fields or tags.
 // Other tags are ignored, because Telegraf adds some to every line. The timestamp is
-// passed on unchanged.
+// passed on unchanged. A line without any signal, of another measurement, is left out.
 type influxCodec struct {
 	*schema
 	byField map[string]int // index of a feature, by field
@@ -34,9 +34,14 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, Refuse(Malformed, "not valid UTF-8")
 	}
 	var readings []Reading
+	others := 0 // lines without signals
 	for lines := lineprotocol.NewDecoderWithBytes(payload); lines.Next(); {
 		row := c.newCells()
 		err := c.line(row, lines)
+		if err == nil && c.signals != nil && row.n == 0 {
+			others++
+			continue
+		}
 		if err == nil {
 			readings, err = c.append(readings, row)
 		}
@@ -44,10 +49,13 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 			return nil, err
 		}
 	}
-	if len(readings) == 0 {
-		return nil, Refuse(Empty, "no line")
+	switch {
+	case len(readings) > 0:
+		return readings, c.spreadLines(readings)
+	case others > 0:
+		return nil, Refuse(MissingFeature, "no line has the field of a signal; a path in fields finds one under another name")
 	}
-	return readings, nil
+	return nil, Refuse(Empty, "no line")
 }
 
 func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
@@ -80,6 +88,12 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 		}
 		name, text := string(key), string(value)
 		if i, ok := c.byField[name]; ok {
+			if c.signals != nil {
+				if err := row.signal(i, kind, text); err != nil {
+					return err
+				}
+				continue
+			}
 			if kind != lineprotocol.Int && kind != lineprotocol.Uint && kind != lineprotocol.Float {
 				return Refuse(NotANumber, "feature %.40q is the %v %.40q", c.names[i], kind, text)
 			}
@@ -96,7 +110,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 				return err
 			}
 			seen = append(seen, name)
-		case c.paths == nil:
+		case c.paths == nil && c.signals == nil:
 			return Refuse(UnknownFeature, "key %.40q is not a feature", name)
 		}
 	}
@@ -110,6 +124,17 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	row.r.setTime(string(stamp))
 	return nil
 }
+
+// signal sets the value of signal i.
+func (c *cells) signal(i int, kind lineprotocol.ValueKind, text string) *Refusal {
+	if kind == lineprotocol.Bool {
+		text = strconv.FormatBool(isTrue(text))
+	}
+	return c.feature(i, text)
+}
+
+// isTrue reports which of the two a bool of the line protocol is.
+func isTrue(text string) bool { return strings.HasPrefix(strings.ToLower(text), "t") }
 
 // isCell reports whether a key that is not a feature is read.
 func (c influxCodec) isCell(key string) bool {
@@ -132,7 +157,7 @@ func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, t
 		case lineprotocol.String:
 			return c.setLabel(&row.r, text)
 		case lineprotocol.Bool: // t, T, true, True or TRUE
-			return c.setLabel(&row.r, strconv.FormatBool(strings.HasPrefix(strings.ToLower(text), "t")))
+			return c.setLabel(&row.r, strconv.FormatBool(isTrue(text)))
 		}
 		return c.setLabelNumber(&row.r, text)
 	case plainName(c.time):

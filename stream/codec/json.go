@@ -27,6 +27,9 @@ func (c jsonCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if key := repeatedKey(root); key != "" {
 		return nil, Refuse(Repeated, "key %.40q occurs twice", key)
 	}
+	if c.signals != nil {
+		return c.rows(root)
+	}
 	entries := root.Get("batch")
 	if !root.IsObject() || !entries.Exists() || c.reads("batch") {
 		r, err := c.reading(root)
@@ -146,13 +149,19 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	default:
 		return Refuse(BadID, "%s is %s: want a text or a number", c.id, kind(id))
 	}
-	if t := v.Get(c.time); (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime {
-		r.RawTime = strings.Clone(t.Raw)
+	if c.time != "" {
+		r.setRawTime(v.Get(c.time))
+	}
+	if c.label == "" {
+		return nil
 	}
 	if label := v.Get(c.label); label.Type != gjson.Null {
 		if err := c.setLabelValue(r, label); err != nil {
 			return err
 		}
+	}
+	if c.signals != nil { // whose payloads may have other members of these names
+		return nil
 	}
 	if s := v.Get(cellSource); s.Type == gjson.String && len(s.Str) <= maxID {
 		r.Source = strings.Clone(s.Str)
@@ -161,6 +170,13 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 		return c.setWeight(r, w.Raw)
 	}
 	return nil
+}
+
+// setRawTime passes on a time of JSON, unless it is of another kind or too long.
+func (r *Reading) setRawTime(t gjson.Result) {
+	if (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime {
+		r.RawTime = strings.Clone(t.Raw)
+	}
 }
 
 // setLabelValue sets the label of a reading; the value is not null.

@@ -15,6 +15,9 @@ type labelCodec struct{ json jsonCodec }
 func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	bare := bytes.TrimSpace(payload)
 	if bare[0] == '{' || bare[0] == '[' {
+		if r, ok, err := c.selected(payload); ok || err != nil {
+			return []Reading{r}, err
+		}
 		return c.json.decode(payload)
 	}
 	if !c.json.last {

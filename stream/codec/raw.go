@@ -22,14 +22,12 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if n > c.maxBatch {
 		return nil, Refuse(TooLarge, "more than %d entries in a batch", c.maxBatch)
 	}
+	if c.signals != nil {
+		return c.rows(payload, n)
+	}
 	x := make([]float64, n*d)
 	for i := range x {
-		at := payload[i*c.size:]
-		if c.size == 4 {
-			x[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(at)))
-		} else {
-			x[i] = math.Float64frombits(binary.LittleEndian.Uint64(at))
-		}
+		x[i] = c.number(payload, i)
 		switch nan := math.IsNaN(x[i]); {
 		case nan && c.lenient:
 			x[i] = math.NaN() // with one bit pattern for all NaN
@@ -45,4 +43,38 @@ func (c rawCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		readings[i].X = x[i*d : (i+1)*d : (i+1)*d]
 	}
 	return readings, nil
+}
+
+// number returns number i of a payload.
+func (c rawCodec) number(payload []byte, i int) float64 {
+	at := payload[i*c.size:]
+	if c.size == 4 {
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(at)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(at))
+}
+
+// rows reads k rows of signals. A NaN is missing.
+func (c rawCodec) rows(payload []byte, k int) ([]Reading, *Refusal) {
+	d, size := len(c.names), len(c.signals.names)
+	readings, x, have := make([]Reading, k), c.signals.newX(k), allTrue(d)
+	for i := range readings {
+		row := x[i*size : (i+1)*size : (i+1)*size]
+		for j := range d {
+			v := c.number(payload, i*d+j)
+			if math.IsInf(v, 0) {
+				return nil, Refuse(NotANumber, "entry %d: signal %.40q is %v", i, c.names[j], v)
+			}
+			if math.IsNaN(v) {
+				continue
+			}
+			if err := c.signals.rules[j].set(row, v); err != nil {
+				return nil, within(err, i)
+			}
+		}
+		if err := c.finish(&readings[i], row, have, none); err != nil {
+			return nil, within(err, i)
+		}
+	}
+	return readings, c.spreadLines(readings)
 }

@@ -22,12 +22,17 @@ func (s *schema) scannable() bool {
 	if len(s.names) == 0 || len(s.names) > maxScanned || s.paths != nil {
 		return false
 	}
-	seen := map[string]bool{"features": true, "batch": true, cellSource: true, cellWeight: true}
-	keys := []string{s.time, s.label}
-	if s.id != "" {
-		keys = append(keys, s.id)
+	seen := map[string]bool{"features": true, "batch": true}
+	keys := []string{s.time, s.label, s.id}
+	if s.signals == nil {
+		seen[cellSource], seen[cellWeight] = true, true
+	} else if !s.signals.scannable() {
+		return false
 	}
-	for _, key := range keys {
+	for i, key := range keys {
+		if key == "" && (i == 2 || s.signals != nil) {
+			continue
+		}
 		if seen[key] || strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" || key == "" {
 			return false
 		}
@@ -58,6 +63,10 @@ func (s *seen) add(i int) bool {
 // features are stored in x if it has room for them.
 func (c jsonCodec) scan(payload []byte, x []float64) (r Reading, ok bool) {
 	s := scanner{text: payload, x: x}
+	if c.signals != nil {
+		ok = s.row(c.schema, &r)
+		return r, ok && s.next() == 0 && s.at == len(s.text)
+	}
 	switch s.next() {
 	case '[':
 		r.X, ok = s.array(c.schema)

@@ -56,6 +56,7 @@ type Options struct {
 	StateTopic  string           // topic of the Last Will and the birth message; "": none
 	CursorTopic string           // topic of the cursor; "": no cursor
 	Filters     []string         // subscriptions
+	QoS         map[string]byte  // of filters whose quality of service is not that of Config
 	Memory      Subscriptions    // subscriptions of earlier runs; nil: not remembered
 	MaxPayload  int              // bytes; a larger payload is cut, and stays larger than this
 	Queue       *Queue[*Message] // received messages

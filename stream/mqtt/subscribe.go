@@ -80,7 +80,11 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 	}
 	ask := make(map[string]byte, len(filters))
 	for _, f := range filters {
-		ask[f] = byte(c.Config.QoS)
+		qos, own := c.QoS[f]
+		if !own {
+			qos = byte(c.Config.QoS)
+		}
+		ask[f] = qos
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
 	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {

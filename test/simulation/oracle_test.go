@@ -74,6 +74,9 @@ func (state *modelState) clone() *modelState {
 // checkModel checks the records of a model, and returns the number of its samples that
 // must be pending, −1 if it is not known.
 func (w *world) checkModel(model string) (waiting int, err error) {
+	if w.plan.rows != nil {
+		return -1, w.checkRows(model)
+	}
 	o := &oracle{world: w, model: model, failed: map[string]bool{}}
 	for i := range w.truth.models[model].records {
 		r := &w.truth.models[model].records[i]

@@ -26,7 +26,8 @@ type plan struct {
 	samples uint64
 
 	traits
-	earlierSession bool // the session has subscriptions of QoS 2 that the node does not know
+	rows           *rows // nil: the messages are samples
+	earlierSession bool  // the session has subscriptions of QoS 2 that the node does not know
 
 	topics int // 1 + number of reloads that have changed the streams' topics; 0: reloads do not change them
 

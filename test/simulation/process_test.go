@@ -137,8 +137,12 @@ func (l *process) newNode(after *stream.Node) *stream.Node {
 	if err != nil {
 		l.world.fail("%v", err)
 	}
+	windows, err := l.store.Windows()
+	if err != nil {
+		l.world.fail("%v", err)
+	}
 	node, err := stream.NewNode(l.world.plan.node, stream.Deps{
-		Models: slices.Clone(l.feeds), Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dialer(l), After: after, Taken: taken,
+		Models: slices.Clone(l.feeds), Windows: windows, Journal: journal{l}, Subscriptions: journal{l}, Dial: l.world.net.dialer(l), After: after, Taken: taken,
 		Program:      stream.Program{Checkpoint: l.checkpoint},
 		OnPrediction: l.predicted,
 	})
@@ -219,7 +223,7 @@ func (l *process) reload() {
 		return
 	}
 	l.cancelNode(stream.ErrReplaced)
-	<-l.nodeResult
+	l.world.ended(<-l.nodeResult)
 	next.Inherit()
 	l.world.mu.Lock()
 	l.node = next
@@ -252,6 +256,7 @@ func (l *process) kill(how string, args ...any) {
 func (l *process) stop() error {
 	l.cancelNode(nil)
 	err := <-l.nodeResult
+	l.world.ended(err)
 	l.cancelLearners()
 	l.learners.Wait()
 	if e := l.store.Close(); e != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/terminal"
+	"edge/stream/field"
 )
 
 // KnownCommand is the Args of a command that only has subcommands: it refuses an
@@ -43,7 +43,7 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 // suggestion returns the text after an unknown word that names a similar known
 // one, or "". before is put in front of it.
 func suggestion(word, before string, known []string) string {
-	if near := config.Nearest(word, known); near != "" {
+	if near := field.Nearest(word, known); near != "" {
 		return fmt.Sprintf("; did you mean %s%s?", before, near)
 	}
 	return ""

@@ -17,3 +17,10 @@ func AddDataFlags(cmd *cobra.Command, d *dataset.Options, labelHelp string) {
 	f.StringVar(&d.DecimalWord, "decimal", "", "decimal sign, `point` or comma (default the one that the file has)")
 	f.StringVar(&d.HeaderWord, "header", "auto", "whether the first line names the columns: yes, no or auto")
 }
+
+// AddRawFlags adds the flags of files whose columns are signals.
+func AddRawFlags(cmd *cobra.Command, d *dataset.Options) {
+	f := cmd.Flags()
+	f.StringVar(&d.Stream, "stream", "", "`NAME` of the stream whose signals the file has (default the one with signals)")
+	f.StringVar(&d.DeviceColumn, "device", "", "`NAME` of the column of the device (default, in a file of signals, one called device)")
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/exit"
+	"edge/test/harness"
+)
+
+// shaken is a file of signals of a sensor that rests, walks and runs: rows at 50 Hz of two
+// devices, in recordings of six seconds.
+func shaken(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("t,device,x,y,label\n")
+	kinds := []string{"rest", "walk", "run"}
+	at := 1_700_000_000.0
+	for piece := range 24 {
+		device, kind := []string{"left", "right"}[piece%2], piece%3
+		for i := range 300 {
+			s := float64(i) / 50
+			x := float64(kind)*math.Sin(2*math.Pi*(1+float64(kind))*s+float64(piece)) + 0.1*math.Sin(37*s*float64(piece+1))
+			fmt.Fprintf(&b, "%.2f,%s,%.4f,%.4f,%s\n", at+s, device, x, 0.5*x*x+float64(piece%5)/10, kinds[kind])
+		}
+		at += 60
+	}
+	return harness.WriteFile(t, "shaken.csv", b.String())
+}
+
+// shakenConfig is a configuration for shaken.
+func shakenConfig(t testing.TB, window string) string {
+	t.Helper()
+	return harness.WriteFile(t, "edge.yaml", `mqtt: {servers: [mqtt://broker.lan]}
+streams:
+  hip:
+    topics: [lab/+/hip]
+    topic_template: "lab/{device}/hip"
+    signals: [x, y]
+    time: t
+    window: {`+window+`}
+models: {gait: {streams: [hip], inducing: 20}}
+store: {path: `+filepath.Join(t.TempDir(), "edge.db")+`}
+`)
+}
+
+// The samples of a small file are in testdata; -update writes them.
+func TestWindows(t *testing.T) {
+	data, config := shaken(t), shakenConfig(t, "length: 200, hop: 100, max_gap: 1s, features: [mean, log_sd, acf1], correlations: true")
+	code, out, errOut := edge(t, "windows", data, "-c", config)
+	if want := "7200 rows, 2 devices: 48 windows (0 late, 22 gaps, 0 thin, 0 mixed)\n"; code != exit.OK || errOut != want {
+		t.Fatalf("exits with %d and %q, want %q", code, errOut, want)
+	}
+	var short strings.Builder // ARM may round the last digits otherwise
+	for i, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		cells := strings.Split(line, ",")
+		for j := 3; i > 0 && j < len(cells)-1; j++ {
+			var v float64
+			if _, err := fmt.Sscan(cells[j], &v); err != nil {
+				t.Fatalf("%q: %v", cells[j], err)
+			}
+			cells[j] = fmt.Sprintf("%.6f", v)
+		}
+		short.WriteString(strings.Join(cells, ",") + "\n")
+	}
+	compareGolden(t, filepath.Join("testdata", "windows.csv"), short.String())
+
+	// Flags describe the same stream, standard input is the same file, and -o writes it.
+	text, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "out.csv")
+	code, _, errOut = edgeWith(t, string(text), "windows", "-", "-c", config, "-o", path)
+	if written, err := os.ReadFile(path); err != nil || code != exit.OK || string(written) != out {
+		t.Errorf("-o exits with %d, %v: %s", code, err, errOut)
+	}
+	_, all, errOut := edge(t, "windows", data, "--signals", "x,y", "--length", "4s", "--hop", "2s", "--max-gap", "1s", "--derive", "m=hypot(x, y)")
+	if !strings.HasPrefix(all, "id,time,device,m.mean,m.log_sd,") || !strings.HasPrefix(errOut, "7200 rows, 2 devices: 24 windows") {
+		t.Errorf("%.100s\n%s", all, errOut)
+	}
+}
+
+// Windows of several lengths have scores.
+func TestWindowLengths(t *testing.T) {
+	data, config := shaken(t), shakenConfig(t, "length: 200, hop: 50, max_gap: 1s")
+	code, out, errOut := edge(t, "windows", data, "-c", config, "--lengths", "100,2s,500")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if code != exit.OK || len(lines) != 4 {
+		t.Fatalf("exits with %d:\n%s%s", code, out, errOut)
+	}
+	for i, want := range [][]string{{"100", "25", "216"}, {"2s", "500ms", "192"}, {"500", "125", "0", "–"}} {
+		got := strings.Fields(lines[i+1])
+		if strings.Join(got[:len(want)], " ") != strings.Join(want, " ") {
+			t.Errorf("%s, want %v", lines[i+1], want)
+		}
+	}
+	if code, _, errOut := edge(t, "windows", data, "-c", config, "--lengths", "soon"); code != exit.Usage || !strings.Contains(errOut, "want numbers of rows or times") {
+		t.Errorf("exits with %d: %s", code, errOut)
+	}
+}
+
+// A model learns a file of signals as the file of its samples, by one pass, by many, and
+// for predictions.
+func TestSignalsAndSamplesAreTheSame(t *testing.T) {
+	data, config := shaken(t), shakenConfig(t, "length: 100, max_gap: 1s")
+	samples := filepath.Join(t.TempDir(), "shaken.csv")
+	if code, _, errOut := edge(t, "windows", data, "-c", config, "-o", samples); code != exit.OK {
+		t.Fatal(errOut)
+	}
+	a, b := evalJSON(t, data, "-c", config)[0], evalJSON(t, samples, "-c", config)[0]
+	if a.Digest != b.Digest || a.Samples != 120 || a.Error != b.Error {
+		t.Errorf("%d signals give %s, %d samples %s", a.Samples, a.Digest, b.Samples, b.Digest)
+	}
+	state := filepath.Join(t.TempDir(), "learnt.db")
+	if code, _, errOut := edge(t, "train", data, "-c", config, "-o", state, "--passes", "2"); code != exit.OK {
+		t.Fatal(errOut)
+	}
+	_, fromSignals, errOut := edge(t, "predict", "--state", state, "-c", config, data)
+	_, fromSamples, _ := edge(t, "predict", "--state", state, "-c", config, samples, "--label", "label")
+	first, _, _ := strings.Cut(fromSignals, "\n")
+	if !strings.HasPrefix(first, `{"row":1,"id":"left#1700000001980","device":"left","label":"rest","class":`) {
+		t.Errorf("the first answer is %.200s %s", first, errOut)
+	}
+	signals, samplesOf := strings.Split(fromSignals, "\n"), strings.Split(fromSamples, "\n")
+	if len(signals) != 121 || len(samplesOf) != 121 {
+		t.Fatalf("%d answers from signals, %d from samples", len(signals)-1, len(samplesOf)-1)
+	}
+	for i := range signals[:120] {
+		if p, q := gjson.Get(signals[i], "probs").Raw, gjson.Get(samplesOf[i], "probs").Raw; p != q {
+			t.Fatalf("sample %d: %s from signals, %s from samples", i+1, p, q)
+		}
+	}
+}
+
+// Windows that overlap are not split at random unless it is demanded; devices and
+// recordings are held out as a whole.
+func TestEvalSplitsOfSignals(t *testing.T) {
+	data, config := shaken(t), shakenConfig(t, "length: 100, max_gap: 1s")
+	_, _, errOut := edge(t, "eval", data, "-c", config)
+	if !strings.Contains(errOut, "a window of 100 rows begins every 50 rows: it shares rows with the one before") {
+		t.Errorf("eval says %s", errOut)
+	}
+	if code, _, errOut := edge(t, "eval", "split", data, "-c", config, "--folds", "3"); code != exit.Usage || !strings.Contains(errOut, "--split device or --split block hold out whole devices or recordings, --force") {
+		t.Errorf("random folds exit with %d: %s", code, errOut)
+	}
+	if code, _, errOut := edge(t, "eval", "split", data, "-c", config, "--folds", "3", "--force"); code != exit.OK || !strings.Contains(errOut, "so that the scores are too good") {
+		t.Errorf("--force exits with %d: %s", code, errOut)
+	}
+	apart := shakenConfig(t, "length: 100, hop: 100, max_gap: 1s")
+	if code, _, errOut := edge(t, "eval", "split", data, "-c", apart, "--folds", "3"); code != exit.OK || strings.Contains(errOut, "too good") {
+		t.Errorf("windows that share nothing exit with %d: %s", code, errOut)
+	}
+
+	_, out, errOut := edge(t, "eval", data, "-c", config, "--split", "device")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if last := lines[len(lines)-2:]; !strings.HasPrefix(strings.TrimSpace(last[0]), "left  ") || strings.Fields(last[0])[1] != "60" || strings.Fields(last[1])[0] != "right" {
+		t.Errorf("--split device prints\n%s%s", out, errOut)
+	}
+	_, out, _ = edge(t, "eval", "split", data, "-c", config, "--split", "block", "--folds", "4")
+	if n := strings.Count(out, "recordings, fold"); n != 4 {
+		t.Errorf("%d folds of recordings:\n%s", n, out)
+	}
+
+	samples := filepath.Join(t.TempDir(), "samples.csv")
+	edge(t, "windows", data, "-c", config, "-o", samples)
+	if code, _, errOut := edge(t, "eval", "split", samples, "-c", config, "--split", "device"); code != exit.Usage || !strings.Contains(errOut, "--device NAME") {
+		t.Errorf("samples without a device exit with %d: %s", code, errOut)
+	}
+	if code, out, errOut := edge(t, "eval", "split", samples, "-c", config, "--split", "device", "--device", "device"); code != exit.OK || !strings.Contains(out, "right") {
+		t.Errorf("samples with a device exit with %d: %s%s", code, out, errOut)
+	}
+}
+
+// check describes a stage and warns of what is hardly meant.
+func TestCheckOfSignals(t *testing.T) {
+	config := shakenConfig(t, "length: 256, hop: 128")
+	_, out, _ := edge(t, "check", "-c", config)
+	for _, want := range []string{
+		"stream   hip: 2 signals from lab/+/hip, as json\n", "19 features: x.mean, x.log_sd, x.min, x.max, … (-v lists them)",
+		"windows of 256 rows every 128 rows, which begin anew after a silence of 1m", "memory: at most 256 rows of 2 signals, 4.0 KiB a device, and 3.9 MiB with 1000 devices",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "warning  streams") {
+		t.Errorf("it warns:\n%s", out)
+	}
+	if _, out, _ := edge(t, "check", "-v", "-c", config); !strings.Contains(out, "y.acf8, corr.x.y") {
+		t.Errorf("no names in\n%s", out)
+	}
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubtful := strings.NewReplacer("[x, y]", "[a, b, c, d, e, f, g]", "time: t", `time: ""`, "length: 256, hop: 128", "length: 1s, hop: 200ms").Replace(string(text))
+	code, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "doubtful.yaml", doubtful))
+	for _, want := range []string{
+		"18000 samples an hour of each device", "warning  streams.hip.window: 5 samples a second of each device",
+		"warning  streams.hip.window: the payloads have no time", "warning  streams.hip.window: correlations are no features, as 7 signals have windows",
+	} {
+		if code != exit.OK || !strings.Contains(out, want) {
+			t.Errorf("exits with %d: no %q in\n%s%s", code, want, out, errOut)
+		}
+	}
+}
+
+// A sample for a file of signals has them, their rate and a window, and loads.
+func TestConfigSampleOfSignals(t *testing.T) {
+	data := shaken(t)
+	code, out, errOut := edge(t, "config", "sample", "--from", data)
+	if code != exit.OK {
+		t.Fatalf("exits with %d: %s", code, errOut)
+	}
+	for _, want := range []string{"topics: [sensors/shaken/+]", `topic_template: "sensors/shaken/{device}"`, `signals: [x, "y"]`, "time: t\n", "rate: 50 # rows a second", "# error by length: 32 ", "max_gap: 200ms}"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	config := harness.WriteFile(t, "sample.yaml", out)
+	if code, _, errOut := edge(t, "windows", data, "-c", config); code != exit.OK || !strings.HasPrefix(errOut, "7200 rows, 2 devices: ") {
+		t.Errorf("windows exits with %d: %s", code, errOut)
+	}
+}

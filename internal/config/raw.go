@@ -1,0 +1,59 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"edge/internal/dataset"
+)
+
+// Raw returns how a data file is read whose columns are signals of a stream: of the
+// named one, or with "" of the one with signals among those of a model. It returns nil if
+// there is none. The model "" is the only one.
+func (c *Config) Raw(model, name string) (*dataset.Raw, error) {
+	if model == "" && len(c.Models) == 1 {
+		model = slices.Collect(maps.Keys(c.Models))[0]
+	}
+	return c.raw(c.Models[model].Streams, name)
+}
+
+// RawStream is Raw for all streams of the configuration.
+func (c *Config) RawStream(name string) (*dataset.Raw, error) {
+	return c.raw(slices.Sorted(maps.Keys(c.Streams)), name)
+}
+
+func (c *Config) raw(names []string, name string) (*dataset.Raw, error) {
+	if name != "" {
+		if _, ok := c.Streams[name]; !ok {
+			return nil, fmt.Errorf("--stream %s: no stream is called so; the configuration has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "))
+		}
+		names = []string{name}
+	}
+	var found []string
+	for _, n := range names {
+		if s := c.Streams[n]; s.StageConfig().Set() {
+			found = append(found, n)
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return nil, fmt.Errorf("the streams %s have signals: --stream says which the file has", strings.Join(found, ", "))
+	case len(found) == 0 && name != "":
+		return nil, fmt.Errorf("--stream %s: the stream has no signals: its rows are samples", name)
+	case len(found) == 0:
+		return nil, nil
+	}
+	return &dataset.Raw{Name: found[0], Stream: c.Streams[found[0]], LateMessages: 2 * c.MQTT.InflightWindow}, nil
+}
+
+// SignalStreams returns the names of the streams with signals, sorted.
+func (c *Config) SignalStreams() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		if c.Streams[name].StageConfig().Set() {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,221 @@
+package dataset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"edge/stream/codec"
+	"edge/stream/signal"
+)
+
+// Raw describes a file of what sensors sent: rows of signals, of which a stream's stage
+// makes samples. The columns are the signals by their names or paths, the time and the
+// label as the stream has them, and the device: that of Format, or one called device.
+type Raw struct {
+	Name         string       // of the stream
+	Stream       codec.Stream // has signals
+	LateMessages int          // of signal.Options
+	Rows         int          // that are read; 0: all
+	Every        int          // only each n-th sample is returned; 0: all
+}
+
+// Columns that a raw file has without a configuration.
+var (
+	timeColumns  = []string{"t", "ts", "time", "timestamp"}
+	deviceColumn = "device"
+)
+
+// Tally says what became of the rows of a raw file.
+type Tally struct {
+	Rows, Devices, Samples     uint64
+	Late, Gaps, Thin, Mixed    uint64
+	Refused, Crowded, Unvalued uint64
+	SetBack, Evicted           uint64
+	Windows                    bool // the samples are windows
+}
+
+// String returns the tally as edge windows prints it; what is usually 0 is left out
+// where it is.
+func (t Tally) String() string {
+	what := "samples"
+	if t.Windows {
+		what = "windows"
+	}
+	devices := "devices"
+	if t.Devices == 1 {
+		devices = "device"
+	}
+	text := fmt.Sprintf("%d rows, %d %s: %d %s (%d late, %d gaps, %d thin, %d mixed", t.Rows, t.Devices, devices, t.Samples, what, t.Late, t.Gaps, t.Thin, t.Mixed)
+	for _, more := range []struct {
+		n    uint64
+		word string
+	}{{t.Refused, "refused"}, {t.Unvalued, "without a value"}, {t.Crowded, "beyond max_rows"}, {t.SetBack, "clocks set back"}, {t.Evicted, "devices evicted"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %d %s", more.n, more.word)
+		}
+	}
+	return text + ")"
+}
+
+// source is an input of the stage: the columns of its signals.
+type source struct {
+	decoder *codec.Decoder
+	columns []int  // of each configured signal
+	words   []bool // it has words of its own
+	cells   []string
+	sent    bool // the row has a value of it
+}
+
+// layout is the meaning of the columns of a raw file; −1 where there is none.
+type layout struct {
+	sources             []source
+	time, device, label int
+}
+
+// parts returns the stream, or those of its inputs.
+func (r *Raw) parts() []codec.Stream {
+	if len(r.Stream.Raw.Inputs) == 0 {
+		return []codec.Stream{r.Stream}
+	}
+	var all []codec.Stream
+	for _, in := range r.Stream.Raw.Inputs {
+		all = append(all, r.Stream.From(in))
+	}
+	return all
+}
+
+// signalColumn returns the column of a signal: that of its name, or that of its path.
+func signalColumn(names []string, of codec.Stream, signal string) int {
+	if i := slices.Index(names, signal); i >= 0 {
+		return i
+	}
+	if path := of.Fields[signal]; path != "" {
+		return slices.Index(names, strings.ReplaceAll(path, `\.`, "."))
+	}
+	return -1
+}
+
+// takes reports whether a file with these columns is one of signals. One that has the
+// features of the stage, or of a model, has finished samples. A file with neither is an
+// error.
+func (r *Raw) takes(path string, names []string, f Format) (bool, error) {
+	var signals, lacking []string
+	for _, of := range r.parts() {
+		for _, name := range of.Stage.Signals {
+			signals = append(signals, name)
+			if signalColumn(names, of, name) < 0 {
+				lacking = append(lacking, name)
+			}
+		}
+	}
+	features := f.Features
+	if features == nil {
+		features = r.Stream.FeatureNames()
+	}
+	finished, made := true, false
+	var missing []string
+	for _, name := range features {
+		if !slices.Contains(names, name) {
+			finished = false
+			missing = append(missing, name)
+		}
+		made = made || !slices.Contains(signals, name)
+	}
+	switch {
+	case finished && (made || len(lacking) > 0), f.Columns != nil:
+		return false, nil
+	case len(lacking) == 0:
+		return true, nil
+	case names == nil:
+		return false, fmt.Errorf("%s: no header line names the columns; signals are found by name: want %s", path, listed(signals))
+	}
+	return false, fmt.Errorf("%s:1: the file has neither the signals of stream %s, of which these have no column: %s; nor the features of its samples, of which these have none: %s; the columns are %s",
+		path, r.Name, listed(lacking), listed(missing), listed(names))
+}
+
+// layout finds the columns of a raw file.
+func (r *Raw) layout(path string, names []string, f Format) (l layout, err error) {
+	c := chooser{path: path, names: names, width: len(names)}
+	first := func(candidates ...string) int {
+		for _, name := range candidates {
+			if i := slices.Index(names, name); i >= 0 && name != "" {
+				return i
+			}
+		}
+		return -1
+	}
+	parts := r.parts()
+	own := parts[0]
+	decoder, err := codec.NewDecoder(r.Stream)
+	if err != nil {
+		return l, err
+	}
+	for i, of := range parts {
+		s := source{decoder: decoder}
+		if inputs := decoder.Inputs(); len(inputs) > 0 {
+			s.decoder = inputs[i]
+		}
+		for _, name := range of.Stage.Signals {
+			rule := of.Raw.Values[name]
+			s.columns = append(s.columns, signalColumn(names, of, name))
+			s.words = append(s.words, len(rule.Map)+len(rule.OneHot) > 0)
+		}
+		s.cells = make([]string, len(s.columns))
+		l.sources = append(l.sources, s)
+	}
+	l.time = first(append([]string{own.Time}, timeColumns...)...)
+	l.device = first(deviceColumn)
+	if f.Device != "" {
+		if l.device, err = c.one("--device", f.Device); err != nil {
+			return l, err
+		}
+	}
+	l.label = first(own.Label, codec.DefaultStream().Label)
+	if f.Label != "" {
+		if l.label, err = c.one("--label", f.Label); err != nil {
+			return l, err
+		}
+	} else if l.label < 0 && !f.Unlabeled {
+		return l, fmt.Errorf("%s:1: no column is called %s: --label names that of the labels", path, cmp.Or(own.Label, codec.DefaultStream().Label))
+	}
+	for _, s := range l.sources {
+		if at := slices.IndexFunc(s.columns, func(i int) bool { return i == l.time || i == l.device || i == l.label }); at >= 0 {
+			return l, fmt.Errorf("%s: %s is a signal, and the time, the device or the label as well", path, c.word(s.columns[at]))
+		}
+	}
+	return l, r.checkTime(path, l.time)
+}
+
+// checkTime reports what a stage needs the time for, in a file that has none.
+func (r *Raw) checkTime(path string, column int) error {
+	c := r.Stream.StageConfig()
+	switch rate := r.Stream.Raw.Rate.Hz; {
+	case column >= 0:
+		if c.Window.Length.Message && r.pause() == 0 {
+			return fmt.Errorf("%s: window.length: message: a file has no messages; its rows are those of one message until a silence of window.max_gap, or of ten rows with rate: give one of them", path)
+		}
+		return nil
+	case rate > 0 && !c.Window.Length.Message && len(c.Calendar) == 0:
+		return nil // a row every 1/rate
+	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
+		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s", path, r.Name, strings.Join(append([]string{r.Stream.Time}, timeColumns...), ", "))
+	}
+	return nil
+}
+
+// pause returns the silence in ns that ends a piece of a recording; 0 where it is not
+// known.
+func (r *Raw) pause() int64 {
+	c := r.Stream.StageConfig()
+	if c.Window.Length.Message {
+		c.Window.Length = signal.Span{Rows: 2}
+		if c.Window.MaxGap == 0 && r.Stream.Raw.Rate.Hz == 0 {
+			return 0
+		}
+	} else if !c.Window.Length.Set() {
+		c.Window.Length = signal.Span{Rows: 2} // for its default
+	}
+	return int64(c.Gap(r.Stream.Raw.Rate.Hz))
+}

@@ -1,0 +1,73 @@
+package dataset
+
+import (
+	"errors"
+	"io"
+)
+
+// RawRow is a line of a raw file as a sensor sends it.
+type RawRow struct {
+	Number  int
+	Device  string
+	Time    int64      // ns since 1970; −1: the file has no times
+	Cells   [][]string // of each input, of its configured signals, as codec.Encoder takes them; nil: it has none of them
+	Label   string
+	Samples []RawSample // that the row completes
+
+	// Rows are the cells of the rows of one message, where each is a window; Cells is nil
+	// then, and Time that of the last one.
+	Rows [][]string
+}
+
+// RawSample is a sample that a row completes.
+type RawSample struct{ ID, Label string }
+
+// NextRaw reads the next line of a raw file, or the lines of a message. The row is valid
+// until the next call.
+func (d *File) NextRaw(row *RawRow) error {
+	r := d.raw
+	r.queue = r.queue[:0]
+	for {
+		if len(r.closed) > 0 {
+			*row, r.closed = r.closed[0], r.closed[1:]
+			return nil
+		}
+		if r.ended {
+			return io.EOF
+		}
+		record, err := d.record()
+		if errors.Is(err, io.EOF) || r.raw.Rows > 0 && d.read == r.raw.Rows {
+			r.end()
+			continue
+		}
+		if err == nil {
+			err = d.takeRow(record)
+		}
+		if err != nil {
+			return err
+		}
+		if !r.raw.Stream.Stage.Window.Length.Message {
+			break
+		}
+	}
+	row.Number, row.Device, row.Time, row.Label = d.read, r.sender, r.at, r.word
+	row.Cells = row.Cells[:0]
+	for i := range r.sources {
+		s := &r.sources[i]
+		if s.sent {
+			row.Cells = append(row.Cells, s.cells)
+		} else {
+			row.Cells = append(row.Cells, nil)
+		}
+	}
+	row.Samples = r.completed(row.Samples[:0])
+	return nil
+}
+
+// completed appends the samples of the queue to dst.
+func (r *rawFile) completed(dst []RawSample) []RawSample {
+	for _, m := range r.queue {
+		dst = append(dst, RawSample{m.ID, m.label})
+	}
+	return dst
+}

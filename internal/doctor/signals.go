@@ -1,0 +1,88 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"edge/internal/config"
+	"edge/internal/terminal"
+	"edge/stream/codec"
+	"edge/stream/signal"
+)
+
+// maxPerSecond is the number of samples a second above which check warns.
+const maxPerSecond = 1
+
+// describeSignals describes the stage of a stream with signals.
+func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
+	names, stage := s.FeatureNames(), s.StageConfig()
+	from := strings.Join(s.Filters(), ", ")
+	as := ", as " + format(s)
+	if n := len(s.Raw.Inputs); n > 0 {
+		as = ", by " + count(n, "input")
+	}
+	fmt.Fprintf(w, "stream   %s: %s from %s%s\n", name, count(len(s.SignalNames()), "signal"), from, as)
+	list := ": " + strings.Join(names, ", ")
+	if !verbose && len(names) > 6 {
+		list = fmt.Sprintf(": %s, … (-v lists them)", strings.Join(names[:4], ", "))
+	}
+	fmt.Fprintf(w, "         %s%s\n", count(len(names), "feature"), list)
+	size := stage.Size(s.Raw.Rate.Hz)
+	if window := stage.Window; window.Length.Message {
+		fmt.Fprintf(w, "         each message is a window; no rows are kept\n")
+	} else if window.Length.Set() {
+		fmt.Fprintf(w, "         windows of %s every %s, which begin anew after a silence of %v\n", rowsOrTime(window.Length), rowsOrTime(stage.Hop()), stage.Gap(s.Raw.Rate.Hz))
+		kept, most := "at most", uint64(size.Most*size.RowBytes)
+		if size.Rows > 0 && size.Rows < size.Most {
+			kept = fmt.Sprintf("%d rows of %s, %s a device; at most", size.Rows, count(size.Signals, "signal"), terminal.Bytes(uint64(size.Rows*size.RowBytes)))
+		}
+		fmt.Fprintf(w, "         memory: %s %d rows of %s, %s a device, and %s with %d devices\n", kept, size.Most, count(size.Signals, "signal"), terminal.Bytes(most), terminal.Bytes(most*uint64(window.Devices)), window.Devices)
+	}
+	if size.PerHour >= 10 {
+		fmt.Fprintf(w, "         %.0f samples an hour of each device\n", size.PerHour)
+	} else if size.PerHour > 0 {
+		fmt.Fprintf(w, "         %.2g samples an hour of each device\n", size.PerHour)
+	}
+}
+
+// count returns a number of things: 1 signal, 3 signals.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// rowsOrTime returns a span for people.
+func rowsOrTime(s signal.Span) string {
+	if s.Rows > 0 {
+		return fmt.Sprintf("%d rows", s.Rows)
+	}
+	return s.String()
+}
+
+// SignalDoubts returns what is likely not meant in streams with signals.
+func SignalDoubts(c *config.Config) (doubts []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.Streams)) {
+		s := c.Streams[name]
+		stage := s.StageConfig()
+		if !stage.Set() {
+			continue
+		}
+		key, window := "streams."+name+".window", stage.Window
+		size := stage.Size(s.Raw.Rate.Hz)
+		if second := size.PerHour / 3600; second > maxPerSecond {
+			doubts = append(doubts, fmt.Sprintf("%s: %.3g samples a second of each device; a longer hop learns as well from fewer (edge doctor measures what this machine can learn)", key, second))
+		}
+		if window.Length.Time > 0 && c.MQTT.PersistentSession && s.Raw.QoS != "0" && s.ArrivalTimes() {
+			doubts = append(doubts, fmt.Sprintf("%s: the payloads have no time, so that what the broker kept during an outage (mqtt.persistent_session) is a window of the moment in which it comes: qos: 0 on the stream drops it", key))
+		}
+		if size.Uncorrelated {
+			doubts = append(doubts, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
+		}
+	}
+	return doubts
+}

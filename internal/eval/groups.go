@@ -1,0 +1,143 @@
+package eval
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"edge/internal/dataset"
+	"edge/stream/signal"
+)
+
+// Values of Splits.By: what is held out as a whole.
+const (
+	SplitRows   = "rows"
+	SplitDevice = "device" // all samples of a device
+	SplitBlock  = "block"  // whole recordings: the samples of a device between two silences
+)
+
+const (
+	eachDevice = 20 // devices that are held out one by one, unless Folds is given
+	groupFolds = 10 // of more devices, and of recordings
+)
+
+// checkSplit reports options of splits that contradict each other.
+func (e *Evaluation) checkSplit() error {
+	by := e.Splits.By
+	switch {
+	case by != "" && by != SplitRows && by != SplitDevice && by != SplitBlock:
+		return fmt.Errorf("--split %s: want %s, %s or %s", by, SplitRows, SplitDevice, SplitBlock)
+	case by != "" && by != SplitRows && e.Mode == "prequential":
+		return errors.New("--split is for held-out rows: --mode holdout or cv")
+	case by != "" && by != SplitRows && (e.Splits.Folds < 0 || e.Splits.Folds == 1):
+		return errors.New("--folds: want 2 or more")
+	}
+	return nil
+}
+
+// checkOverlap warns that the scores of windows that share rows are too good, and refuses
+// random splits of them.
+func (e *Evaluation) checkOverlap(raw bool, errOut io.Writer, name string) error {
+	if !raw {
+		return nil
+	}
+	c := e.Data.Raw.Stream.StageConfig()
+	if !c.Overlaps() {
+		return nil
+	}
+	length, hop := c.Window.Length, c.Hop()
+	switch {
+	case e.Mode == "prequential":
+		fmt.Fprintf(errOut, "%s: a window of %s begins every %s: it shares rows with the one before, whose label is learnt by then, so that the scores are too good; --split device and --split block hold out whole devices and recordings\n", name, spanWords(length), spanWords(hop))
+	case e.Splits.By == "" || e.Splits.By == SplitRows:
+		if !e.Splits.Force {
+			return fmt.Errorf("%s: windows of %s begin every %s, so that a random split learns rows of the windows that it judges: --split device or --split block hold out whole devices or recordings, --force draws windows all the same", name, spanWords(length), spanWords(hop))
+		}
+		fmt.Fprintf(errOut, "%s: windows that share rows are learnt and judged, so that the scores are too good\n", name)
+	}
+	return nil
+}
+
+// spanWords returns a span for people: 128 rows, 2s.
+func spanWords(s signal.Span) string {
+	if s.Rows > 0 {
+		return s.String() + " rows"
+	}
+	return spanText(s)
+}
+
+// cutGroups lists splits that each hold out whole groups of rows. What is learnt is in the
+// order of a permutation.
+func (s *Splits) cutGroups(t *dataset.Table) ([]split, error) {
+	if t.Origins == nil {
+		return nil, fmt.Errorf("%s: --split %s needs a file of signals (-c with a stream that has them), or the column of the device: --device NAME", t.Name, s.By)
+	}
+	if s.By == SplitBlock && !t.Raw {
+		return nil, fmt.Errorf("%s: --split %s needs a file of signals: the samples of this one do not tell their recordings", t.Name, s.By)
+	}
+	of := make([]int, len(t.Labels)) // the group of each row
+	var names []string
+	seen := map[any]int{}
+	for i, o := range t.Origins {
+		key, name := any(o.Device), cmp.Or(o.Device, "(no device)")
+		if s.By == SplitBlock {
+			key, name = o.Piece, ""
+		}
+		g, known := seen[key]
+		if !known {
+			g = len(names)
+			seen[key] = g
+			names = append(names, name)
+		}
+		of[i] = g
+	}
+	if len(names) < 2 {
+		return nil, fmt.Errorf("%s: --split %s: the file has %d of them, want 2 or more", t.Name, s.By, len(names))
+	}
+	folds := s.Folds
+	if folds == 0 {
+		folds = groupFolds
+		if s.By == SplitDevice && len(names) <= eachDevice {
+			folds = len(names)
+		}
+	}
+	folds = min(folds, len(names))
+	fold := make([]int, len(names)) // of each group
+	held, members := make([]string, folds), make([]int, folds)
+	order := rand.New(rand.NewPCG(s.Seed, 3)).Perm(len(names))
+	if folds == len(names) {
+		slices.Sort(order)
+	}
+	for at, g := range order {
+		f := at * folds / len(names)
+		fold[g] = f
+		switch {
+		case s.By == SplitBlock:
+			held[f] = fmt.Sprintf("recordings, fold %d", f+1)
+		case held[f] == "":
+			held[f] = names[g]
+		}
+		members[f]++
+	}
+	for f, n := range members {
+		if s.By == SplitDevice && n > 1 {
+			held[f] = fmt.Sprintf("%s and %d others", held[f], n-1)
+		}
+	}
+	rows := rand.New(rand.NewPCG(s.Seed, 0)).Perm(len(of))
+	all := make([]split, folds)
+	for f := range all {
+		all[f] = split{seed: s.Seed, held: held[f]}
+		for _, i := range rows {
+			if fold[of[i]] == f {
+				all[f].judge = append(all[f].judge, i)
+			} else {
+				all[f].learn = append(all[f].learn, i)
+			}
+		}
+	}
+	return all, nil
+}

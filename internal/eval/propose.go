@@ -1,0 +1,100 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/stream/codec"
+	"edge/stream/signal"
+)
+
+const (
+	proposeRows    = 100_000 // of a file on which lengths are tried
+	proposeWindows = 500     // of each length, at most
+	fewWindows     = 50      // below which a length has no score
+)
+
+// Propose returns a stream for a file of signals, with a window whose length had the
+// lowest error on the beginning of the file; nil for a file of samples.
+func Propose(ctx context.Context, path string, data dataset.Options) (*config.SignalStream, error) {
+	r, ok, err := dataset.Detect(path, data.Of(nil))
+	if err != nil || !ok {
+		return nil, err
+	}
+	rate := 1 / r.Step.Seconds()
+	s := &config.SignalStream{Recording: r, Rate: significant(rate, 3)}
+	stream := codec.DefaultStream()
+	stream.Topics, stream.Time, stream.Stage.Signals = []string{"file"}, r.Time, r.Signals
+	window := &stream.Stage.Window
+	lengths := []int{32, 64, 128, 256, 512, 1024}
+	var words []string
+	if r.Regular {
+		s.MaxGap = roundTime(10 * r.Step)
+		for _, n := range lengths {
+			words = append(words, strconv.Itoa(n))
+		}
+		s.Length = signal.Span{Rows: 128}
+	} else {
+		s.MaxGap = roundTime(30 * r.Step)
+		s.Resample = roundTime(r.Step)
+		for _, n := range lengths {
+			words = append(words, roundTime(time.Duration(n)*r.Step).String())
+		}
+		s.Length = signal.Span{Time: roundTime(128 * r.Step)}
+	}
+	if !r.Labelled {
+		s.Reason = "no label tells which length is right"
+		return s, nil
+	}
+	window.MaxGap, window.Length, window.Resample = s.MaxGap, s.Length, s.Resample
+	w := &Windows{Data: data}
+	w.Data.Raw = &dataset.Raw{Name: "of the file", Stream: stream, Rows: proposeRows}
+	w.Data.Label = r.Label
+	scores, err := w.Scores(ctx, path, words, proposeWindows)
+	if err != nil {
+		return nil, err
+	}
+	best := -1
+	var tried []string
+	for i, score := range scores {
+		if score.Windows < fewWindows {
+			continue
+		}
+		tried = append(tried, fmt.Sprintf("%s %.3f", spanText(score.Length), score.Report.Error))
+		if best < 0 || score.Report.Error < scores[best].Report.Error {
+			best = i
+		}
+	}
+	if best < 0 {
+		s.Reason = fmt.Sprintf("no length has %d windows in the first %d rows", fewWindows, proposeRows)
+		return s, nil
+	}
+	s.Length = scores[best].Length
+	s.Reason = fmt.Sprintf("error by length: %s; edge windows --lengths tries others", strings.Join(tried, ", "))
+	return s, nil
+}
+
+// significant rounds to a number of digits.
+func significant(v float64, digits int) float64 {
+	text := strconv.FormatFloat(v, 'g', digits, 64)
+	v, _ = strconv.ParseFloat(text, 64)
+	return v
+}
+
+// roundTime rounds a time to two digits of the unit that people would take.
+func roundTime(d time.Duration) time.Duration {
+	unit := time.Hour
+	for _, u := range []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond, time.Microsecond} {
+		if unit = u; d >= u {
+			break
+		}
+	}
+	n := significant(float64(d)/float64(unit), 2)
+	return max(time.Millisecond, time.Duration(math.Round(n*float64(unit))))
+}

@@ -1,0 +1,305 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/report"
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/topic"
+)
+
+// RawSource publishes rows of signals as the sensors of a stream send them. The stage of
+// the file makes the samples that a daemon makes, so that their ids and labels are known.
+type RawSource struct {
+	File  *dataset.File
+	First int // rows; 0: all
+
+	routes []route
+}
+
+// route is the way of a row's signals to the broker, one for each input.
+type route struct {
+	encoder  *codec.Encoder
+	template string            // of the topic, with {device}
+	topics   map[string]string // of signals with topics of their own
+}
+
+// deviceLevel, in --topic, stands for the device.
+const deviceLevel = "{device}"
+
+// openRaw opens a file of signals, by the first stream of cfg whose signals it has; nil if
+// it has none of them. given is a topic in place of that of the stream.
+func openRaw(src *Source, cfg *config.Config, given string) (*RawSource, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	for _, name := range cfg.SignalStreams() {
+		if src.Data.Stream != "" && name != src.Data.Stream {
+			continue
+		}
+		raw, err := cfg.RawStream(name)
+		if err != nil {
+			return nil, err
+		}
+		format := src.Data.Of(nil)
+		format.Raw, format.Unlabeled = raw, true
+		d, err := dataset.Open(src.Path, format)
+		if err != nil {
+			if src.Data.Stream != "" {
+				return nil, err
+			}
+			continue
+		}
+		if !d.Raw() {
+			d.Close()
+			continue
+		}
+		routes, err := routesOf(raw.Stream, given)
+		if err != nil {
+			d.Close()
+			return nil, fmt.Errorf("stream %s: %w", name, err)
+		}
+		return &RawSource{File: d, First: src.Selection.First, routes: routes}, nil
+	}
+	return nil, nil
+}
+
+// routesOf returns the routes of a stream's inputs.
+func routesOf(s codec.Stream, given string) (all []route, err error) {
+	parts := []codec.Stream{s}
+	if len(s.Raw.Inputs) > 0 {
+		if given != "" {
+			return nil, errors.New("--topic is for streams without inputs, which have topics of their own")
+		}
+		parts = nil
+		for _, in := range s.Raw.Inputs {
+			parts = append(parts, s.From(in))
+		}
+	}
+	for _, of := range parts {
+		r := route{template: given, topics: map[string]string{}}
+		if r.encoder, err = codec.NewEncoder(of); err != nil {
+			return nil, err
+		}
+		if of.Format == codec.FormatValue {
+			for name, filter := range of.Fields {
+				r.topics[name] = filter
+			}
+		}
+		if r.template == "" {
+			r.template = templateOf(of)
+		}
+		if r.template == "" && len(r.topics) == 0 {
+			return nil, fmt.Errorf("its topics %s do not say where rows of a device go: give --topic, such as lab/{device}/rows", strings.Join(of.Topics, ", "))
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// templateOf returns the topic of a stream's rows, with {device} and, for values, {signal};
+// "" if the configuration does not tell it.
+func templateOf(of codec.Stream) string {
+	if of.TopicTemplate == "" {
+		if len(of.Topics) != 1 {
+			return ""
+		}
+		plain, _ := topic.Unshare(of.Topics[0])
+		if strings.ContainsAny(plain, "+#$") {
+			return ""
+		}
+		return plain
+	}
+	levels := strings.Split(of.TopicTemplate, "/")
+	for i, level := range levels {
+		switch {
+		case level == codec.SignalLevel || level == codec.FeatureLevel:
+			levels[i] = codec.SignalLevel
+		case level == "+" || level == "#":
+			return ""
+		case strings.HasPrefix(level, "{"):
+			levels[i] = deviceLevel // a device is all of them, with / in between
+		}
+	}
+	return strings.Join(levels, "/")
+}
+
+// topic returns the topic of a row's payload.
+func (r *route) topic(device, signal string) (string, error) {
+	if t := r.topics[signal]; t != "" && !strings.ContainsAny(t, "+#") {
+		return t, nil
+	}
+	if strings.ContainsAny(device, "+#\x00") {
+		return "", fmt.Errorf("device %q cannot be a part of a topic", device)
+	}
+	text := strings.Replace(r.template, codec.SignalLevel, signal, 1)
+	n := strings.Count(text, deviceLevel)
+	levels := strings.Split(device, "/")
+	if n > 0 && (n != len(levels) || slices.Contains(levels, "")) {
+		return "", fmt.Errorf("device %q has %d levels of the topic %s, which has %d", device, len(levels), text, n)
+	}
+	for _, level := range levels {
+		text = strings.Replace(text, deviceLevel, level, 1)
+	}
+	return text, nil
+}
+
+const (
+	unconfirmed = 400                   // rows without a sample, after which they go slowly,
+	slowRows    = 50                    // so many
+	slowPause   = 10 * time.Millisecond // between two pauses
+)
+
+// completed is a sample and the row that completes it.
+type completed struct{ sample, row int }
+
+// publishRaw publishes every row of signals.
+func (b *playback) publishRaw(ctx context.Context) error {
+	pace := pacer{rate: b.Rate}
+	begun, first := time.Now(), int64(-1)
+	var row dataset.RawRow
+	var open []completed // whose prediction is not awaited yet
+	for {
+		err := b.Raw.File.NextRaw(&row)
+		if errors.Is(err, io.EOF) || b.Raw.First > 0 && row.Number > b.Raw.First {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		awaited := -1
+		for len(open) > 0 && open[0].row <= row.Number-b.Ahead {
+			awaited, open = open[0].sample, open[1:]
+		}
+		if b.rows == 0 {
+			awaited = 0 // for a daemon
+		}
+		if awaited >= 0 {
+			err = b.await(ctx, b.follower, awaited, probeAfter)
+		}
+		if err == nil && b.Speed > 0 && row.Time >= 0 {
+			if first < 0 {
+				first = row.Time
+			}
+			err = sleep(ctx, time.Until(begun.Add(time.Duration(float64(row.Time-first)/b.Speed))))
+		} else if err == nil {
+			err = pace.wait(ctx)
+		}
+		if err == nil {
+			err = b.slowDown(ctx, row.Number, open)
+		}
+		if err != nil {
+			return err
+		}
+		for _, s := range row.Samples {
+			open = append(open, completed{b.last + 1, row.Number})
+			b.expectSample(s)
+		}
+		if err := b.publishRawRow(ctx, &row); err != nil {
+			return err
+		}
+		if err := b.publishLabels(ctx, b.last); err != nil {
+			return err
+		}
+	}
+}
+
+// slowDown pauses where no prediction shows how far the daemon has come.
+func (b *playback) slowDown(ctx context.Context, row int, open []completed) error {
+	since := row - b.sampled
+	if b.Ahead == 0 || b.Speed > 0 || since < unconfirmed || since%slowRows != 0 {
+		if b.Ahead > 0 && b.follower.behind() {
+			return sleep(ctx, behindPause)
+		}
+		return nil
+	}
+	return sleep(ctx, slowPause)
+}
+
+// expectSample records a sample before the row that completes it is sent.
+func (b *playback) expectSample(s dataset.RawSample) {
+	b.last++
+	b.follower.expect(s.ID, b.last)
+	if b.Scores != nil {
+		b.Scores.expect(b.last, s.Label)
+	}
+}
+
+// publishRawRow publishes the signals of a row.
+func (b *playback) publishRawRow(ctx context.Context, row *dataset.RawRow) error {
+	inline := ""
+	if b.Labels == "inline" {
+		inline = row.Label
+	}
+	for i := range b.Raw.routes {
+		r := &b.Raw.routes[i]
+		var payloads []codec.Payload
+		var err error
+		if row.Rows != nil {
+			payloads, err = r.encoder.Rows(nil, row.Rows, row.Time, inline)
+		} else if row.Cells[i] != nil {
+			payloads, err = r.encoder.Append(nil, row.Cells[i], row.Time, inline)
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range payloads {
+			if b.topic, err = r.topic(row.Device, p.Signal); err != nil {
+				return fmt.Errorf("row %d: %w", row.Number, err)
+			}
+			if err := b.publisher.Publish(ctx, b.topic, p.Data); err != nil {
+				return err
+			}
+		}
+	}
+	b.rows += max(1, len(row.Rows))
+	for i, s := range row.Samples {
+		b.sampled = row.Number
+		switch {
+		case s.Label == "":
+		case b.Labels == "inline":
+			b.follower.labelSent()
+		case b.Labels == "delayed" && (b.Fraction >= 1 || b.choose.Float64() < b.Fraction):
+			b.late = append(b.late, delayedLabel{row: b.last - len(row.Samples) + 1 + i, at: time.Now().Add(b.Delay.Time), label: s.Label, topic: b.topic})
+		}
+	}
+	if b.Sent != nil {
+		b.Sent(row.Number)
+	}
+	return nil
+}
+
+// playRaw publishes a file of signals.
+func playRaw(ctx context.Context, src *Source, p *Player, raw *RawSource, mqtt mqtt.Config, errOut io.Writer) ([]*report.Report, error) {
+	switch {
+	case src.Selection.Shuffle != nil || src.Loop:
+		return nil, exit.With(exit.Usage, errors.New("--shuffle and --loop are for files of samples: rows of signals have an order, and times"))
+	case p.Labels == "inline" && p.Fraction < 1:
+		return nil, exit.With(exit.Usage, errors.New("--label-fraction is for labels of samples: give --labels delayed"))
+	}
+	format := src.Data.Of(nil)
+	format.Raw, format.Unlabeled = raw.File.Of(), true
+	summary, err := dataset.Summarize(src.Path, format)
+	if err != nil && !errors.Is(err, dataset.ErrNoSample) {
+		return nil, err
+	}
+	total := int(summary.Tally.Rows)
+	if raw.First > 0 {
+		total = min(total, raw.First)
+	}
+	p.Raw, p.Topic, p.Prefix = raw, raw.routes[0].template, raw.File.Name
+	if p.Ahead > 0 {
+		p.Scores = &publishedScores{Total: summary.Rows}
+	}
+	return play(ctx, src, p, mqtt, raw.File.Name, total, errOut)
+}

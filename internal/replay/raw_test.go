@@ -1,0 +1,111 @@
+package replay
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+)
+
+// routed returns the configuration of a stream with these keys.
+func routed(t *testing.T, keys string) *config.Config {
+	t.Helper()
+	return parsed(t, "mqtt: {servers: [mqtt://broker.lan]}\nstreams: {s: {"+keys+"}}\nmodels: {m: {streams: [s]}}\n")
+}
+
+// A row goes to the topics that the stream's template names.
+func TestRoutesOfSignals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		keys, given, device, signal string
+		want                        string // topics of the inputs, or an error
+	}{
+		"a template":           {`topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x]`, "", "p7", "", "lab/p7/x"},
+		"two levels":           {`topics: ["+/+/x"], topic_template: "{site}/{device}/x", signals: [x]`, "", "hall/p7", "", "hall/p7/x"},
+		"one topic":            {`topics: [lab/x], signals: [x]`, "", "p7", "", "lab/x"},
+		"a shared one":         {`topics: ["$share/g/lab/x"], signals: [x]`, "", "", "", "lab/x"},
+		"a given topic":        {`topics: ["lab/#"], signals: [x]`, "lab/{device}", "p7", "", "lab/p7"},
+		"values":               {`topics: ["lab/+/+"], topic_template: "lab/{device}/{signal}", format: value, signals: [x, y], hold: {on: any}`, "", "p7", "y", "lab/p7/y"},
+		"values with filters":  {`topics: ["lab/#"], format: value, signals: [x, y], fields: {x: lab/a, y: lab/b}, hold: {on: any}`, "", "", "y", "lab/b"},
+		"inputs":               {`inputs: {a: {topics: [lab/a]}, b: {topics: [lab/b]}}, hold: {on: any}`, "", "", "", "lab/a lab/b"},
+		"wildcards":            {`topics: ["lab/#"], signals: [x]`, "", "p7", "", "do not say where rows of a device go: give --topic, such as lab/{device}/rows"},
+		"a device of a level":  {`topics: ["+/+/x"], topic_template: "{site}/{device}/x", signals: [x]`, "", "p7", "", `device "p7" has 1 levels of the topic {device}/{device}/x, which has 2`},
+		"a device that is +":   {`topics: [lab/+/x], topic_template: "lab/{device}/x", signals: [x]`, "", "p+", "", `device "p+" cannot be a part of a topic`},
+		"inputs and a topic":   {`inputs: {a: {topics: [lab/a]}}, hold: {on: any}`, "lab/x", "", "", "--topic is for streams without inputs"},
+		"a format that is not": {`topics: [lab/x], signals: [x], format: influx`, "", "", "", "payloads of format influx are not written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			routes, err := routesOf(routed(t, tc.keys).Streams["s"], tc.given)
+			var got []string
+			for i := range routes {
+				var one string
+				if one, err = routes[i].topic(tc.device, tc.signal); err != nil {
+					break
+				}
+				got = append(got, one)
+			}
+			if err != nil {
+				if !strings.Contains(err.Error(), tc.want) {
+					t.Errorf("error %v, want %s", err, tc.want)
+				}
+			} else if strings.Join(got, " ") != tc.want {
+				t.Errorf("topics %v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// The stream is found whose signals a file has.
+func TestOpenRaw(t *testing.T) {
+	cfg := parsed(t, `
+mqtt: {servers: [mqtt://broker.lan]}
+streams:
+  a: {topics: [lab/a], signals: [x, y]}
+  b: {topics: [lab/b], signals: [u, v], window: {length: 2}}
+models: {m: {streams: [a]}, n: {streams: [b]}}
+`)
+	path := tableOf(t, "t,u,v,label\n1,1,1,ok\n2,2,2,ok\n")
+	raw, err := openRaw(&Source{Path: path, Data: dataset.Options{HeaderWord: "auto"}}, cfg, "")
+	if err != nil || raw == nil {
+		t.Fatal(raw, err)
+	}
+	defer raw.File.Close()
+	if raw.File.Of().Name != "b" || raw.routes[0].template != "lab/b" {
+		t.Errorf("stream %s, topic %s", raw.File.Of().Name, raw.routes[0].template)
+	}
+	if raw, err := openRaw(&Source{Path: tableOf(t, "f,g,label\n1,2,ok\n")}, cfg, ""); raw != nil || err != nil {
+		t.Errorf("a file of samples gives %v, %v", raw, err)
+	}
+	src := &Source{Path: path, Data: dataset.Options{Stream: "a"}}
+	if _, err := openRaw(src, cfg, ""); err == nil || !strings.Contains(err.Error(), "no column: x, y") {
+		t.Errorf("another stream gives %v", err)
+	}
+}
+
+// The numbers of samples are found by their ids, the oldest are forgotten.
+func TestFollowerOfStageIDs(t *testing.T) {
+	f := newFollower("edge", "file", nil)
+	for n := 1; n <= keptRows+5; n++ {
+		f.expect(fmt.Sprintf("p#%d", 10*n), n)
+	}
+	for id, want := range map[string]int{"p#10": 0, "p#50": 0, "p#60": 6, fmt.Sprintf("p#%d", 10*(keptRows+5)): keptRows + 5, "file-000007": 0} {
+		if row, ok := f.rowOf(id); row != want || ok != (want > 0) {
+			t.Errorf("%s is sample %d, %v; want %d", id, row, ok, want)
+		}
+	}
+	if id := f.idOf(7); id != "p#70" {
+		t.Errorf("sample 7 is %s", id)
+	}
+}
+
+func tableOf(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rows.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,234 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// Encoder writes rows of signals as payloads of their stream, which its Decoder reads.
+type Encoder struct {
+	of    Stream
+	names []string // of the configured signals
+}
+
+// NewEncoder returns the encoder of a stream with signals and without inputs; that of an
+// input is the one of the stream that Stream.From returns. Formats without names for
+// their numbers have no label and, as value has, no time.
+func NewEncoder(s Stream) (*Encoder, error) {
+	switch {
+	case s.Format == formatInflux:
+		return nil, fmt.Errorf("codec: encoder: payloads of format %s are not written", s.Format)
+	case s.Compression != compressionNone && s.Compression != compressionAuto:
+		return nil, fmt.Errorf("codec: encoder: payloads with compression %s are not written", s.Compression)
+	}
+	return &Encoder{s, s.Stage.Signals}, nil
+}
+
+// Payload is a message of a row.
+type Payload struct {
+	Signal string // the only one that it has, of format value; "": all
+	Data   []byte
+}
+
+// Append appends the messages of a row to dst. cells has a text for each configured
+// signal, as Decoder.Row takes it; at is in ns since 1970. An empty cell or label and a
+// negative time are left out.
+func (e *Encoder) Append(dst []Payload, cells []string, at int64, label string) ([]Payload, error) {
+	switch e.of.Format {
+	case FormatValue:
+		for i, cell := range cells {
+			if cell != "" {
+				dst = append(dst, Payload{e.names[i], []byte(cell)})
+			}
+		}
+		return dst, nil
+	case formatFloat32, formatFloat64:
+		data, err := e.numbers(cells)
+		return append(dst, Payload{Data: data}), err
+	case formatCSV:
+		data, err := e.line(cells, seconds(at), label)
+		return append(dst, Payload{Data: data}), err
+	}
+	values := make([]any, len(cells))
+	for i, cell := range cells {
+		if cell != "" {
+			values[i] = valueOf(cell)
+		}
+	}
+	data, err := e.object(values, at, label)
+	return append(dst, Payload{Data: data}), err
+}
+
+// Rows appends one message with several rows to dst, whose time is that of the last one. A
+// cell that is empty has no value.
+func (e *Encoder) Rows(dst []Payload, rows [][]string, at int64, label string) ([]Payload, error) {
+	switch e.of.Format {
+	case FormatValue:
+		return nil, fmt.Errorf("codec: encoder: a message of format %s has one value", e.of.Format)
+	case formatFloat32, formatFloat64, formatCSV:
+		var data []byte
+		for _, cells := range rows {
+			one, err := e.Append(nil, cells, at, label)
+			if err != nil {
+				return nil, err
+			}
+			data = append(data, one[0].Data...)
+		}
+		return append(dst, Payload{Data: data}), nil
+	}
+	columns := make([]any, len(e.names))
+	for i := range columns {
+		column := make([]any, len(rows))
+		for j, cells := range rows {
+			if cells[i] != "" {
+				column[j] = valueOf(cells[i])
+			}
+		}
+		columns[i] = column
+	}
+	data, err := e.object(columns, at, label)
+	return append(dst, Payload{Data: data}), err
+}
+
+// object writes an object of JSON or CBOR. A value that is nil is left out.
+func (e *Encoder) object(values []any, at int64, label string) ([]byte, error) {
+	root := map[string]any{}
+	for i, v := range values {
+		if v == nil {
+			continue
+		}
+		path := e.of.Fields[e.names[i]]
+		if path == "" {
+			path = strings.ReplaceAll(e.names[i], ".", `\.`)
+		}
+		if err := put(root, path, v); err != nil {
+			return nil, err
+		}
+	}
+	if at >= 0 && e.of.Time != "" {
+		var when any = json.RawMessage(seconds(at))
+		if e.of.Format == FormatCBOR { // whose floats have no room for ns
+			when = stamp(at)
+		}
+		if err := put(root, e.of.Time, when); err != nil {
+			return nil, err
+		}
+	}
+	if label != "" && e.of.Label != "" {
+		if err := put(root, e.of.Label, label); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(root)
+	if err != nil || e.of.Format == FormatJSON {
+		return text, err
+	}
+	var v any
+	if err := json.Unmarshal(text, &v); err != nil {
+		return nil, err
+	}
+	return cbor.Marshal(v)
+}
+
+// seconds returns a time in seconds, exact to the ns; "" for a negative one.
+func seconds(at int64) string {
+	if at < 0 {
+		return ""
+	}
+	text := strings.TrimRight(fmt.Sprintf("%d.%09d", at/1e9, at%1e9), "0")
+	return strings.TrimSuffix(text, ".")
+}
+
+// valueOf returns a cell as JSON: a number, null, or a text.
+func valueOf(cell string) any {
+	if cell == "null" || isNumber(cell) {
+		return json.RawMessage(cell)
+	}
+	return cell
+}
+
+// stamp is a time in RFC 3339.
+func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// put sets the member of an object at a path.
+func put(root map[string]any, path string, v any) error {
+	keys := strings.Split(strings.ReplaceAll(path, `\.`, "\x00"), ".")
+	for i, key := range keys {
+		key = strings.ReplaceAll(key, "\x00", ".")
+		if i == len(keys)-1 {
+			root[key] = v
+			return nil
+		}
+		inner, ok := root[key].(map[string]any)
+		if !ok {
+			if root[key] != nil {
+				return fmt.Errorf("codec: encoder: %s lies within a value", path)
+			}
+			inner = map[string]any{}
+			root[key] = inner
+		}
+		root = inner
+	}
+	return nil
+}
+
+// line writes a line of CSV.
+func (e *Encoder) line(cells []string, time, label string) ([]byte, error) {
+	record := cells
+	if len(e.of.Columns) > 0 {
+		record = make([]string, len(e.of.Columns))
+		for at, column := range e.of.Columns {
+			switch column {
+			case "":
+			case plainName(e.of.Time):
+				record[at] = time
+			case plainName(e.of.Label):
+				record[at] = label
+			}
+			for i, name := range e.names {
+				if path := e.of.Fields[name]; path != "" {
+					name = plainName(path)
+				}
+				if name == column {
+					record[at] = cells[i]
+				}
+			}
+		}
+	}
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if err := w.Write(record); err != nil {
+		return nil, err
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// numbers writes raw numbers.
+func (e *Encoder) numbers(cells []string) ([]byte, error) {
+	var b []byte
+	for i, cell := range cells {
+		v := math.NaN()
+		if cell != "" && cell != "null" {
+			var err error
+			if v, err = strconv.ParseFloat(cell, 64); err != nil {
+				return nil, fmt.Errorf("codec: encoder: signal %.40q is %.40q, which is no number", e.names[i], cell)
+			}
+		}
+		if e.of.Format == formatFloat32 {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
+		} else {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,126 @@
+package codec
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"edge/stream/signal"
+)
+
+// A row has the same reading as a payload of each format as it has as a row of a table.
+func TestEncoderMatchesDecoder(t *testing.T) {
+	const at = 1300876758_031_000_001
+	for name, tc := range map[string]struct {
+		set   func(*Stream)
+		cells []string
+		label string // of the reading
+	}{
+		"json":          {func(s *Stream) {}, []string{"1.25", "ON", "heat"}, "ok"},
+		"absent":        {func(s *Stream) {}, []string{"", "ON", ""}, "ok"},
+		"missing":       {func(s *Stream) {}, []string{"null", "off", "off"}, "ok"},
+		"nested fields": {func(s *Stream) { s.Fields = map[string]string{"a": "in.a", "b": `in.b\.c`} }, []string{"-3e5", "true", "heat"}, "ok"},
+		"cbor":          {func(s *Stream) { s.Format = FormatCBOR }, []string{"0.1", "closed", "off"}, "ok"},
+		"csv":           {func(s *Stream) { s.Format = formatCSV }, []string{"0.1", "closed", "off"}, ""},
+		"csv columns":   {func(s *Stream) { s.Format, s.Columns = formatCSV, []string{"ts", "", "c", "a", "b", "label"} }, []string{"0.1", "closed", "off"}, "ok"},
+		"float64": {func(s *Stream) {
+			s.Format, s.Stage.Signals, s.Raw.Values = formatFloat64, []string{"a", "b"}, nil
+		}, []string{"0.1", "7"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := DefaultStream()
+			s.Topics, s.Stage.Signals, s.OnMissing = []string{"t"}, []string{"a", "b", "c"}, OnMissingMarginalise
+			s.Raw.Values = map[string]Value{"a": {Scale: 2}, "c": {OneHot: []string{"off", "heat"}, Scale: 1}}
+			tc.set(&s)
+			d, err := NewDecoder(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := NewEncoder(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			payloads, err := e.Append(nil, tc.cells, at, tc.label)
+			if err != nil || len(payloads) != 1 {
+				t.Fatalf("%d payloads, %v", len(payloads), err)
+			}
+			got, err := d.Decode(payloads[0].Data)
+			if err != nil {
+				t.Fatalf("%s: %v", payloads[0].Data, err)
+			}
+			want, err := d.Row(tc.cells, tc.label)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+			if !slices.EqualFunc(got[0].X, want.X, same) || got[0].Label != tc.label || want.Label != tc.label || !slices.Equal(got[0].Absent, want.Absent) {
+				t.Errorf("%s gives %+v, the row %+v", payloads[0].Data, got[0], want)
+			}
+			if ns, ok := signal.ParseTime(got[0].RawTime, time.UTC); tc.label != "" && (!ok || ns != at) {
+				t.Errorf("%s has the time %q", payloads[0].Data, got[0].RawTime)
+			}
+		})
+	}
+}
+
+// A value has a payload of its own.
+func TestEncoderOfValues(t *testing.T) {
+	s := DefaultStream()
+	s.Topics, s.TopicTemplate, s.Format = []string{"t/+"}, "t/{signal}", FormatValue
+	s.Stage.Signals, s.Stage.Hold.On = []string{"a", "b"}, []string{HoldAny}
+	d, err := NewDecoder(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEncoder(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payloads, err := e.Append(nil, []string{"ON", "12.5"}, 1, "x")
+	if err != nil || len(payloads) != 2 {
+		t.Fatalf("%d payloads, %v", len(payloads), err)
+	}
+	for i, want := range []float64{1, 12.5} {
+		got, err := d.DecodeMessage(new(Scratch), "t/"+payloads[i].Signal, payloads[i].Data)
+		if err != nil || got[0].X[i] != want {
+			t.Errorf("%s: %+v, %v", payloads[i].Data, got, err)
+		}
+	}
+	s.Format = formatInflux
+	if _, err := NewEncoder(s); err == nil {
+		t.Error("influx is written")
+	}
+}
+
+// Several rows are one message of arrays.
+func TestEncoderOfRows(t *testing.T) {
+	for _, format := range []string{FormatJSON, FormatCBOR, formatFloat32, formatCSV} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Stage.Signals, s.Stage.Window.Length = []string{"t"}, format, []string{"a", "b"}, signal.Span{Message: true}
+		d, err := NewDecoder(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewEncoder(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		payloads, err := e.Rows(nil, [][]string{{"1", "2.5"}, {"3", "4"}, {"5", "-6"}}, 2e9, "ok")
+		if err != nil || len(payloads) != 1 {
+			t.Fatalf("%s: %d payloads, %v", format, len(payloads), err)
+		}
+		got, err := d.Decode(payloads[0].Data)
+		if err != nil || len(got) != 3 {
+			t.Fatalf("%s: %q gives %d rows, %v", format, payloads[0].Data, len(got), err)
+		}
+		for i, want := range [][]float64{{1, 2.5}, {3, 4}, {5, -6}} {
+			if !slices.Equal(got[i].X, want) {
+				t.Errorf("%s: row %d is %v, want %v", format, i, got[i].X, want)
+			}
+		}
+		if ns, _ := signal.ParseTime(got[2].RawTime, time.UTC); format == FormatJSON && (ns != 2e9 || got[0].Label != "ok") {
+			t.Errorf("time %q, label %q", got[2].RawTime, got[0].Label)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package codec
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
+// Meaning identifies how the stream makes its features of signals, in 16 hexadecimal
+// digits: signals, rules for their values, hold, derived signals, calendar, and what of
+// the window makes its features. Streams of one Meaning have features that mean the same.
+// "" for a stream without signals. It does not depend on how often samples are made, nor
+// on bounds.
+func (s Stream) Meaning() string {
+	stage := s.StageConfig()
+	if !stage.Set() {
+		return ""
+	}
+	h := fnv.New64a()
+	// Keys that are added later are written only where they are set, so that the meaning
+	// of older configurations stays.
+	part := func(key string, value any) { fmt.Fprintf(h, "%s %v\n", key, value) }
+	part("signals", strings.Join(stage.Signals, ","))
+	sources := []Stream{s}
+	if len(s.Raw.Inputs) > 0 {
+		sources = sources[:0]
+		for _, in := range s.Raw.Inputs {
+			sources = append(sources, s.From(in))
+		}
+	}
+	for _, from := range sources {
+		for _, name := range sortedKeys(from.Raw.Values) {
+			part("values."+name, from.Raw.Values[name].meaning())
+		}
+	}
+	if stage.Hold.Set() {
+		part("hold", stage.Hold.Every)
+	}
+	for _, f := range stage.Derive {
+		part("derive."+f.Name, f.Text)
+	}
+	if len(stage.Calendar) > 0 {
+		part("calendar", strings.Join(stage.Calendar, ",")+" "+stage.TimeZone)
+	}
+	if w := stage.Window; w.Length.Set() {
+		part("window", fmt.Sprint(w.Length, " ", w.Resample, " ", w.Floor, " ", strings.Join(w.Of, ","), " ", strings.Join(w.Features.All, ",")))
+		for _, name := range sortedKeys(w.Features.Of) {
+			part("features."+name, strings.Join(w.Features.Of[name], ","))
+		}
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// meaning describes what the rule makes of a value.
+func (v Value) meaning() string {
+	var words []string
+	for _, word := range sortedKeys(v.Map) {
+		words = append(words, fmt.Sprintf("%q=%v", word, v.Map[word]))
+	}
+	return fmt.Sprintf("%s %s %q %q %v %v", strings.Join(words, ","), v.Other, slices.Clone(v.OneHot), v.Unit, v.Scale, v.Offset)
+}

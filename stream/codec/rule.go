@@ -1,0 +1,234 @@
+package codec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// rule turns the values of one signal into numbers of a row.
+type rule struct {
+	name  string
+	at    int                // index in Reading.X of the first number
+	words map[string]float64 // numbers of words; nil: those that every signal knows
+	hot   []string           // words of a one-hot signal
+	unit  string
+	other Other
+
+	scale, offset float64
+}
+
+// newRule returns the rule of a signal whose numbers begin at index at.
+func newRule(name string, at int, v Value) rule {
+	r := rule{name: name, at: at, hot: v.OneHot, unit: v.Unit, other: v.Other, scale: v.Scale, offset: v.Offset}
+	if len(v.Map) > 0 {
+		r.words = make(map[string]float64, len(v.Map))
+		for word, to := range v.Map {
+			r.words[word] = to
+			if number, _, ok := plainNumber(word); ok { // which stands for all its spellings
+				r.words[number] = to
+			}
+		}
+	}
+	return r
+}
+
+// numeric reports whether the signal takes numbers as they are.
+func (r *rule) numeric() bool { return r.words == nil && len(r.hot) == 0 }
+
+// width returns the number of numbers.
+func (r *rule) width() int { return max(1, len(r.hot)) }
+
+// missing sets the numbers of a value that is missing.
+func (r *rule) missing(x []float64) {
+	for i := range r.width() {
+		x[r.at+i] = math.NaN()
+	}
+}
+
+// isMissing reports whether the value in a row is missing.
+func (r *rule) isMissing(x []float64) bool { return x[r.at] != x[r.at] }
+
+// set sets the number of a value that is one.
+func (r *rule) set(x []float64, v float64) *Refusal {
+	if v = float64(v*r.scale) + r.offset; math.IsInf(v, 0) {
+		return Refuse(NotANumber, "signal %.40q: the value is beyond the range of a float64 after scale and offset", r.name)
+	}
+	x[r.at] = v
+	return nil
+}
+
+// setHot sets the numbers of a one-hot value; −1 is none of the words.
+func (r *rule) setHot(x []float64, word int) {
+	for i := range r.hot {
+		x[r.at+i] = 0
+	}
+	if word >= 0 {
+		x[r.at+word] = 1
+	}
+}
+
+// json sets a JSON value.
+func (r *rule) json(x []float64, v gjson.Result) *Refusal {
+	switch v.Type {
+	case gjson.Null:
+		r.missing(x)
+		return nil
+	case gjson.String:
+		return r.text(x, v.Str)
+	case gjson.True, gjson.False:
+		return r.boolean(x, v.Type == gjson.True)
+	case gjson.Number:
+		return r.number(x, v.Raw)
+	}
+	return Refuse(NotANumber, "signal %.40q is %s: want a number, a text, true or false; give the path of one in fields", r.name, kind(v))
+}
+
+// boolean sets true or false.
+func (r *rule) boolean(x []float64, v bool) *Refusal {
+	word, number := "false", 0.0
+	if v {
+		word, number = "true", 1
+	}
+	switch {
+	case r.known(x, word):
+		return nil
+	case r.numeric() && r.unit == "":
+		return r.set(x, number)
+	}
+	return r.unknown(x, word)
+}
+
+// number sets a decimal number.
+func (r *rule) number(x []float64, text string) *Refusal {
+	if !r.numeric() {
+		if r.known(x, text) {
+			return nil
+		}
+		return r.unknown(x, text)
+	}
+	v, err := decimal(text)
+	if err != nil {
+		return Refuse(NotANumber, "signal %.40q: %w", r.name, err)
+	}
+	return r.set(x, v)
+}
+
+// text sets a value that is a text: a word that the rule has, a number, a number with
+// the unit, or a word that every signal knows.
+func (r *rule) text(x []float64, text string) *Refusal {
+	text = strings.TrimSpace(text)
+	switch {
+	case r.known(x, text):
+		return nil
+	case isMissingWord(text):
+		r.missing(x)
+		return nil
+	case !r.numeric():
+		return r.unknown(x, text)
+	case isNumber(text):
+		return r.number(x, text)
+	}
+	if r.unit != "" {
+		if number, ok := strings.CutSuffix(text, r.unit); ok {
+			if number = strings.TrimSpace(number); isNumber(number) {
+				return r.number(x, number)
+			}
+		}
+		return r.unknown(x, text)
+	}
+	for _, w := range commonWords {
+		if strings.EqualFold(text, w.word) {
+			return r.set(x, w.value)
+		}
+	}
+	return r.unknown(x, text)
+}
+
+// known sets a word of the rule's own, and reports false for another one.
+func (r *rule) known(x []float64, text string) bool {
+	if r.numeric() {
+		return false
+	}
+	number, _, isNumber := plainNumber(text)
+	if len(r.hot) > 0 {
+		i := slices.Index(r.hot, text)
+		if i < 0 && isNumber {
+			i = slices.Index(r.hot, number)
+		}
+		if i >= 0 {
+			r.setHot(x, i)
+		}
+		return i >= 0
+	}
+	v, ok := r.words[text]
+	if !ok && isNumber {
+		v, ok = r.words[number]
+	}
+	return ok && r.set(x, v) == nil
+}
+
+// unknown sets a word that the rule does not know.
+func (r *rule) unknown(x []float64, text string) *Refusal {
+	switch {
+	case r.other.Missing:
+		r.missing(x)
+		return nil
+	case r.other.Numeric && len(r.hot) > 0:
+		r.setHot(x, -1)
+		return nil
+	case r.other.Numeric:
+		return r.set(x, r.other.Number)
+	}
+	want, words := "one of ", r.hot
+	switch {
+	case r.words != nil:
+		words = sortedKeys(r.words)
+	case r.unit != "":
+		return Refuse(NotANumber, "signal %.40q is %.40q: want a number, or one with the unit %s; values.%.40s can have another unit, or other: missing", r.name, text, r.unit, r.name)
+	case len(r.hot) == 0:
+		want = "a number, or one of "
+		for _, w := range commonWords {
+			words = append(words, w.word)
+		}
+	}
+	return Refuse(NotANumber, "signal %.40q is %.40q: want %s%s%s; values.%.40s can map it, or have other: missing", r.name, text, want, joinWords(words), didYouMean(text, words), r.name)
+}
+
+// commonWords are the words that signals without words of their own know, in any case.
+var commonWords = []struct {
+	word  string
+	value float64
+}{{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"open", 1}, {"closed", 0}, {"online", 1}, {"offline", 0}}
+
+// isMissingWord reports whether a text stands for no value, in any case.
+func isMissingWord(text string) bool {
+	for _, w := range [...]string{"", "null", "unknown", "unavailable", "none", "nan"} {
+		if strings.EqualFold(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNumber reports whether a text is a number of JSON.
+func isNumber(text string) bool {
+	return text != "" && (text[0] == '-' || text[0]-'0' <= 9) && gjson.Valid(text)
+}
+
+// joinWords lists words for an error, of bounded length.
+func joinWords(words []string) string {
+	const most = 100 // bytes
+	n, at := 0, 0
+	for ; at < len(words) && n+len(words[at]) <= most; at++ {
+		n += len(words[at]) + 2
+	}
+	list := strings.Join(words[:at], ", ")
+	if at < len(words) {
+		list += fmt.Sprintf(" and %d more", len(words)-at)
+	}
+	return list
+}

@@ -1,0 +1,97 @@
+package codec
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"edge/stream/signal"
+)
+
+// Selection names the samples of a label otherwise than by one id. One of Seq, IDs and
+// From is set.
+type Selection struct {
+	Seq uint64   // number of a prediction of this run
+	IDs []string // of samples
+
+	// From and To are times as in the payload: of every sample whose window lies between
+	// them, of one Device or of all. To "": until now.
+	From, To string
+	Device   string
+}
+
+// selection returns the selection in the payload of a label, nil without one: a payload
+// with an id has none, and with last: true neither has one that only looks like it.
+func (c jsonCodec) selection(v gjson.Result) (*Selection, *Refusal) {
+	if !v.IsObject() || v.Get(c.id).Type != gjson.Null {
+		return nil, nil
+	}
+	seq, ids, from, to, device := v.Get("seq"), v.Get("ids"), v.Get("from"), v.Get("to"), v.Get("device")
+	s := &Selection{}
+	switch {
+	case ids.IsArray():
+		for _, id := range ids.All() {
+			var r Reading
+			if id.Type != gjson.String && id.Type != gjson.Number || c.setID(&r, id.String()) != nil {
+				return nil, Refuse(BadID, "ids has %s: want texts or numbers of 1 to %d bytes", kind(id), maxID)
+			}
+			if len(s.IDs) == c.maxBatch {
+				return nil, Refuse(TooLarge, "more than %d ids", c.maxBatch)
+			}
+			s.IDs = append(s.IDs, r.ID)
+		}
+		if len(s.IDs) == 0 {
+			return nil, Refuse(Empty, "ids without an id")
+		}
+	case seq.Type == gjson.Number && seq.Uint() > 0 && seq.Num == float64(seq.Uint()):
+		s.Seq = seq.Uint()
+	case isTime(from):
+		if s.From = strings.Clone(from.Raw); to.Type != gjson.Null {
+			if !isTime(to) {
+				return nil, Refuse(BadID, "to is %.40s: want a time, or none for now", to.Raw)
+			}
+			s.To = strings.Clone(to.Raw)
+		}
+	case !c.last && (from.Exists() || seq.Exists() || ids.Exists()):
+		return nil, Refuse(BadID, "want seq, a whole number above 0; or ids, a list; or from, and to, RFC 3339 or Unix times")
+	default:
+		return nil, nil
+	}
+	if device.Type == gjson.String && len(device.Str) <= maxID {
+		s.Device = strings.Clone(device.Str)
+	}
+	return s, nil
+}
+
+// isTime reports whether a value is a time.
+func isTime(v gjson.Result) bool {
+	if v.Type != gjson.String && v.Type != gjson.Number || len(v.Raw) > maxTime {
+		return false
+	}
+	_, ok := signal.ParseTime(v.Raw, time.UTC)
+	return ok
+}
+
+// selected returns the reading of a label with a selection; false without one.
+func (c labelCodec) selected(payload []byte) (r Reading, ok bool, err *Refusal) {
+	if err := CheckJSON(payload); err != nil {
+		return r, false, nil // which the ordinary way refuses
+	}
+	v := gjson.ParseBytes(payload)
+	s, err := c.json.selection(v)
+	if s == nil {
+		return r, false, err
+	}
+	if key := repeatedKey(v); key != "" {
+		return r, false, Refuse(Repeated, "key %.40q occurs twice", key)
+	}
+	if err := c.json.identity(&r, v); err != nil {
+		return r, false, err
+	}
+	if r.Label == "" {
+		return r, false, Refuse(BadLabel, "%s is missing", c.json.label)
+	}
+	r.Selection = s
+	return r, true, nil
+}

@@ -1,0 +1,197 @@
+package stream
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"edge/stream/codec"
+	"edge/stream/mqtt"
+	"edge/stream/signal"
+)
+
+// maxSelected bounds the samples that one label names: all are part of one commit.
+const maxSelected = 10_000
+
+// span is a range of times, of one device or with "" of all.
+type span struct {
+	device   string
+	from, to int64 // ns since 1970
+}
+
+// holds reports whether a window lies in the span.
+func (s span) holds(device string, from, to int64) bool {
+	return to != 0 && from >= s.from && to <= s.to && (s.device == "" || s.device == device)
+}
+
+// selectionResult is what became of the samples of a label that names several.
+type selectionResult struct {
+	labelled int // now, or corrected
+	already  int // that had the same label
+	expired  int // that are not kept any more
+	ignored  int // while learning is switched off
+}
+
+// selection prepares a label that names its samples otherwise than by one id.
+func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []string) error {
+	s, msg := r.Selection, it.msg
+	if s.Seq > 0 && len(src.models) > 1 {
+		return codec.Refuse(codec.BadID, "seq numbers the predictions of one model: send the label to the topic of that model, or set model for these topics")
+	}
+	l := example{from: src, label: r.Label, weight: r.Weight, key: messageKey(msg.Topic, msg.Payload, 0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
+	for _, m := range src.models {
+		target := labelTarget{to: m, span: span{device: s.Device, to: signal.FromTime(msg.Arrived)}}
+		zone := time.Local
+		for _, stream := range m.streams {
+			levels, ok := src.levels(msg.Topic, captured, stream)
+			target.byID = target.byID || !ok
+			if ok && len(levels) > 0 && target.span.device == "" {
+				target.span.device = deviceName(levels)
+			}
+			for _, id := range s.IDs {
+				if ok {
+					target.keys = append(target.keys, waitKey(stream.identity, levels, id))
+				}
+			}
+			if stream.stage != nil {
+				zone = stream.stage.zone
+			}
+		}
+		if s.From != "" {
+			var ok, ended bool
+			target.span.from, ok = signal.ParseTime(s.From, zone)
+			if ended = true; s.To != "" {
+				target.span.to, ended = signal.ParseTime(s.To, zone)
+			}
+			if !ok || !ended || target.span.from > target.span.to {
+				return codec.Refuse(codec.BadID, "from %.40s to %.40s is no range of time", s.From, s.To)
+			}
+		}
+		l.targets = append(l.targets, target)
+	}
+	it.examples = append(it.examples, l)
+	return nil
+}
+
+// selected learns the samples that a label names otherwise than by one id, and answers
+// what became of them once that is durable.
+func (c *committer) selected(it *item, l *example, now time.Time) {
+	for i := range l.targets {
+		t := &l.targets[i]
+		m := t.to
+		c.expire(m, now)
+		found, result := m.choose(l.by, t)
+		var why *codec.Refusal
+		switch {
+		case len(found) > maxSelected:
+			why = codec.Refuse(codec.TooLarge, "the label names %d samples, at most %d are learnt together: divide the range", len(found), maxSelected)
+		case l.by.From == "" && len(found)+result.already == 0:
+			why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, or made room for others")
+		case len(found) > 0 && !m.learningOff() && !c.acceptLabel(it, l, m):
+			why = codec.Refuse(codec.UnknownClass, "the model does not accept label %.80q", l.label)
+			c.answer(m, l, result, why.Err)
+			continue
+		}
+		if why != nil {
+			c.report.refuse(l.from, []*modelState{m}, it.msg, why)
+			c.answer(m, l, result, why.Err)
+			continue
+		}
+		for _, p := range found {
+			switch {
+			case p.sample.Label == l.label:
+				result.already++
+				c.countRepetition(m)
+			case m.learningOff():
+				result.ignored++
+				c.ignoreLabel(m)
+			default:
+				result.labelled++
+				c.learnLate(p, l, m, now)
+			}
+		}
+		c.answer(m, l, result, nil)
+	}
+}
+
+// choose returns the samples that a label names, oldest first, and counts those that are
+// not kept any more.
+func (m *modelState) choose(by *codec.Selection, t *labelTarget) (found []*pendingSample, result selectionResult) {
+	switch {
+	case by.Seq > 0:
+		if p := m.bySeq(by.Seq); p != nil {
+			found = append(found, p)
+		} else {
+			result.expired++
+		}
+	case len(by.IDs) > 0:
+		return m.byIDs(by.IDs, t)
+	default:
+		for p := range m.pendingStore.all {
+			if t.span.holds(p.sample.Device, p.sample.From, p.sample.To) {
+				found = append(found, p)
+			}
+		}
+		slices.SortStableFunc(found, func(a, b *pendingSample) int { return cmp.Compare(a.sample.Clock, b.sample.Clock) })
+		for _, g := range m.pendingStore.gone {
+			switch {
+			case !t.span.holds(g.device, g.from, g.to):
+			case g.label == "":
+				result.expired++
+			default:
+				result.already++
+			}
+		}
+	}
+	return found, result
+}
+
+// bySeq returns the sample of a prediction of this run, nil if it is not kept.
+func (m *modelState) bySeq(seq uint64) *pendingSample {
+	for p := range m.pendingStore.all {
+		if p.fresh && p.seq == seq {
+			return p
+		}
+	}
+	if !m.last.none && m.last.fresh && m.last.seq == seq {
+		return m.last.pending()
+	}
+	return nil
+}
+
+// byIDs returns the samples with ids. t.keys has a key for each of them and each stream
+// whose device is known.
+func (m *modelState) byIDs(ids []string, t *labelTarget) (found []*pendingSample, result selectionResult) {
+	for i, id := range ids {
+		var p *pendingSample
+		for j := i; j < len(t.keys) && p == nil; j += len(ids) {
+			p = m.pendingStore.get(t.keys[j])
+		}
+		if p == nil && t.byID {
+			if sharing := m.pendingStore.sameID(waitKey("", nil, id)); len(sharing) == 1 {
+				p = m.pendingStore.get(sharing[0])
+			}
+		}
+		if p == nil {
+			result.expired++
+		} else if !slices.Contains(found, p) {
+			found = append(found, p)
+		}
+	}
+	return found, result
+}
+
+// answer publishes what a label of several samples did, once it is durable.
+func (c *committer) answer(m *modelState, l *example, r selectionResult, err error) {
+	v := ResponsePayload{Status: "ok", Data: map[string]any{"model": m.Name, "labelled": r.labelled, "already": r.already, "expired": r.expired}}
+	if r.ignored > 0 {
+		v.Data["ignored"] = r.ignored
+	}
+	if err != nil {
+		v.Status, v.Error = "error", fmt.Sprint(err)
+	}
+	c.group.afterCommit = append(c.group.afterCommit, func() {
+		c.report.outbox.Push(&mqtt.Publication{Topic: c.report.prefix + "response/label", Payload: c.report.encode(v), QoS: c.report.qos})
+	})
+}

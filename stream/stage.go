@@ -1,0 +1,334 @@
+package stream
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"edge/online"
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/mqtt"
+	"edge/stream/signal"
+)
+
+const (
+	maxStageDevice = 96 // bytes of a device's name, so that the ids of its samples are ids of labels
+	recentKeys     = 64 // messages without times whose repetition is recognised
+)
+
+// stage makes samples of the rows of one stream, see package signal. A row is taken when
+// its message is decoded, before that message is committed; so the committer commits a
+// sample even if it drops the message, whose repetition brings the rows in vain. The
+// exception are samples whose rows are those of one message without times (tied): they
+// come again with their message, and are recognised as its other content is.
+//
+// The worker owns it; the committer reads it once the worker has ended.
+type stage struct {
+	*signal.Stage
+	of     *source // the stream: of the samples
+	inputs []*source
+	opts   signal.Options
+	zone   *time.Location
+	strict bool // a sample with a missing feature is refused
+	tied   bool // samples without times belong to their message
+
+	message signal.Message // reused
+	filling signal.Windows
+	course  Course // reused
+	recent  [recentKeys]uint64
+	at      int // of the oldest recent key
+
+	sticky bool // its rows may have labels that are a state
+	teach  teaching
+
+	stored bool // the journal has windows that a row makes outdated
+	moved  bool // rows came since the windows were stored
+}
+
+// window is the part of an example that a stage made.
+type window struct {
+	made     bool
+	own      bool  // the times are those of the payloads: the id is the same whenever the sample is formed
+	detached bool  // it is committed even if its message is dropped
+	known    bool  // the label is a state that was known before
+	thin     bool  // it has a label that is not learnt, and waits for none
+	from, to int64 // ns since 1970
+
+	course *Course // for the prediction alone; nil: none
+}
+
+// newStage prepares the stage of a stream with signals; nil for another one. start makes
+// it complete.
+func (n *Node) newStage(s codec.Stream, src *source) error {
+	cfg := s.StageConfig()
+	if !cfg.Set() {
+		return nil
+	}
+	zone, err := cfg.Zone()
+	if err != nil {
+		return err
+	}
+	hold, length := cfg.Hold, cfg.Window.Length
+	src.stage = &stage{
+		of: src, zone: zone, strict: s.OnMissing == codec.OnMissingReject,
+		tied: !hold.Set() && (length.Message || !length.Set()),
+		opts: signal.Options{Config: cfg, Features: s.Features, Rate: s.Raw.Rate.Hz, LateMessages: 2 * n.cfg.MQTT.InflightWindow},
+	}
+	return n.newInputs(s, src)
+}
+
+// newInputs makes a source for each input of a stream.
+func (n *Node) newInputs(s codec.Stream, src *source) error {
+	st, at := src.stage, 0
+	for i, in := range s.Raw.Inputs {
+		from := s.From(in)
+		one, err := n.newSource(src.name, from)
+		if err != nil {
+			return err
+		}
+		one.decoder, one.key = src.decoder.Inputs()[i], "streams."+src.name+".inputs."+in.Name+".topics"
+		one.stage, one.input, one.identity = st, i, src.identity
+		option := signal.Input{MaxAge: s.MaxAge(in), On: slices.Contains(s.Stage.Hold.On, codec.HoldAny) || slices.Contains(s.Stage.Hold.On, in.Name)}
+		for range from.SignalNames() {
+			option.Signals = append(option.Signals, at)
+			at++
+		}
+		st.inputs, st.opts.Inputs = append(st.inputs, one), append(st.opts.Inputs, option)
+		if i == 0 {
+			src.template.Names = slices.Clone(one.template.Names)
+		}
+		src.template.Names = slices.DeleteFunc(src.template.Names, func(name string) bool { return !slices.Contains(one.template.Names, name) })
+	}
+	return nil
+}
+
+// start makes the stage, with the windows that the journal has.
+func (st *stage) start(windows []online.Windows) (restored bool, err error) {
+	if st.Stage, err = signal.NewStage(st.opts, &st.of.signals); err != nil {
+		return false, err
+	}
+	st.course.Signals = st.CourseSignals()
+	i := slices.IndexFunc(windows, func(w online.Windows) bool { return w.Stream == st.of.name })
+	if i < 0 {
+		return false, nil
+	}
+	st.stored = true
+	return true, st.restore(windows[i].State)
+}
+
+// startStages makes the stages. A node that replaces another one gets its windows from
+// Inherit.
+func (n *Node) startStages(windows []online.Windows) error {
+	if n.previous != nil {
+		windows = nil
+	}
+	for _, st := range n.stages() {
+		restored, err := st.start(windows)
+		switch {
+		case errors.Is(err, signal.ErrSaved), errors.Is(err, errStored):
+			n.log.Info("the windows of a stream begin anew", "stream", st.of.name, "reason", err)
+		case err != nil:
+			return field.Within("streams."+st.of.name, err)
+		case restored:
+			n.log.Info("the windows of a stream go on", "stream", st.of.name, "devices", st.Devices())
+		}
+	}
+	return nil
+}
+
+// qualities returns the quality of service of the filters that have one of their own.
+func (n *Node) qualities() map[string]byte {
+	of := map[string]byte{}
+	for _, src := range n.sources {
+		for _, f := range src.filters {
+			if src.qos != "" {
+				of[f] = byte(src.qos.Level(n.cfg.MQTT.QoS))
+			}
+		}
+	}
+	return of
+}
+
+// take reads the rows of a message, and adds the samples that they complete to it.
+func (w *worker) take(it *item, src *source) error {
+	msg, st := it.msg, src.stage
+	if it.answerOnly {
+		return nil // its rows come again
+	}
+	scratch := &it.scratch
+	if len(it.examples) > 0 { // their features, of another stream, are in there
+		scratch = new(codec.Scratch)
+	}
+	readings, err := src.decoder.DecodeMessage(scratch, msg.Topic, msg.Payload)
+	if err != nil {
+		return err
+	}
+	at := src.match(msg.Topic)
+	if len(at.device) > maxStageDevice {
+		return codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes, at most %d are possible in a stream with signals", len(at.device), maxStageDevice)
+	}
+	for i := range readings {
+		if r := &readings[i]; r.Label != "" && r.Source == w.node {
+			w.report.refuse(src, src.models, msg, codec.Refuse(codec.BadLabel, "its source is this node: a model must not learn its own labels"))
+			r.Label = ""
+		}
+	}
+	if err := st.read(msg, src.input, at.device, readings); err != nil {
+		return err
+	}
+	own := st.message.Own
+	if !own && !st.tied && st.repeats(msg) {
+		w.counts.redelivered.Add(1)
+		return nil
+	}
+	st.touch(it)
+	w.made(it, st, st.Take(&st.message))
+	return nil
+}
+
+// read sets the stage's message.
+func (st *stage) read(msg *mqtt.Message, input int, device string, readings []codec.Reading) *codec.Refusal {
+	m, arrived := &st.message, signal.FromTime(msg.Arrived)
+	*m = signal.Message{Device: device, Input: input, Again: msg.Dup, Kept: msg.Retained, Arrived: arrived, Rows: m.Rows[:0]}
+	for i := range readings {
+		r := &readings[i]
+		if r.X == nil {
+			return codec.Refuse(codec.MissingFeature, "entry %d has no signal", i)
+		}
+		t := arrived
+		if r.RawTime != "" {
+			var ok bool
+			if t, ok = signal.ParseTime(r.RawTime, st.zone); !ok {
+				return codec.Refuse(codec.Malformed, "the time %s is neither RFC 3339 nor Unix time in s, ms, µs or ns", r.RawTime)
+			}
+		}
+		if own := r.RawTime != ""; i == 0 {
+			m.Own = own
+		} else if own != m.Own {
+			return codec.Refuse(codec.Malformed, "some entries have a time, and others have none")
+		}
+		m.Rows = append(m.Rows, signal.Row{Time: t - int64(r.Back), X: r.X, Absent: r.Absent, Label: r.Label})
+	}
+	return nil
+}
+
+// repeats reports whether the broker has sent a message again that is among the latest,
+// and notes it.
+func (st *stage) repeats(msg *mqtt.Message) bool {
+	key := keyOf(msg)
+	if msg.Dup && slices.Contains(st.recent[:], key) {
+		return true
+	}
+	st.recent[st.at], st.at = key, (st.at+1)%recentKeys
+	return false
+}
+
+// touch notes that an item changes the stage: stored windows are removed before its
+// message is acknowledged.
+func (st *stage) touch(it *item) {
+	if st.moved = true; st.stored {
+		st.stored = false
+		it.outdated = append(it.outdated, st.of.name)
+	}
+}
+
+// made predicts the samples of a stage, and adds them to an item.
+func (w *worker) made(it *item, st *stage, samples []signal.Sample) {
+	for i := range samples {
+		s := &samples[i]
+		st.course.Values, st.course.From, st.course.To = s.Course, s.Start, s.Time
+		if at := slices.IndexFunc(s.X, func(v float64) bool { return v != v }); at >= 0 && st.strict {
+			w.report.refuse(st.of, st.of.models, it.msg, codec.Refuse(codec.MissingFeature, "feature %.40q is missing in sample %s; on_missing: marginalise or impute predicts without", st.of.features[at], s.ID))
+			continue
+		}
+		thin := s.Sticky && s.Label != "" && st.teach.skips(s.Device, s.Time)
+		if thin {
+			s.Label = ""
+		}
+		from := len(it.values)
+		it.values = append(it.values, s.X...)
+		at := topicMatch{levels: st.levels(s.Device), device: s.Device}
+		r := codec.Reading{ID: string(s.ID), X: it.values[from:], Label: s.Label, RawTime: string(appendTime(nil, signal.ToTime(s.Time)))}
+		w.sample(it, &r, example{
+			from: st.of, label: r.Label, device: s.Device, entry: i,
+			window: window{made: true, own: s.Own, detached: s.Own || !st.tied, known: s.Sticky, thin: thin, from: s.Start, to: s.Time, course: &st.course},
+		}, at, -1)
+	}
+}
+
+// levels returns the captured levels of a device's name.
+func (st *stage) levels(device string) []string {
+	if len(st.of.template.Names) == 0 {
+		return nil
+	}
+	return strings.Split(device, "/")
+}
+
+// stageClock is the timer of the worker's stages.
+type stageClock struct {
+	stages []*stage
+	timer  *time.Timer
+	armed  int64 // moment of the timer, in ns since 1970; 0: it does not run
+}
+
+// next returns the channel of the timer, nil if no stage waits for the clock.
+func (c *stageClock) next() <-chan time.Time {
+	due := int64(0)
+	for _, st := range c.stages {
+		if d := st.Due(); d != 0 && (due == 0 || d < due) {
+			due = d
+		}
+	}
+	switch {
+	case due == 0:
+		return nil
+	case c.timer == nil:
+		c.timer = time.NewTimer(time.Until(signal.ToTime(due)))
+	case due != c.armed:
+		c.timer.Reset(time.Until(signal.ToTime(due)))
+	}
+	c.armed = due
+	return c.timer.C
+}
+
+// tick makes the samples that only the passing of time completes. All messages that have
+// arrived were handled before.
+func (w *worker) tick() {
+	w.armed = 0
+	now := time.Now()
+	for _, st := range w.stages {
+		if due := st.Due(); due == 0 || due > signal.FromTime(now) {
+			continue
+		}
+		it := newItem(w.items, ownMessage(now))
+		it.clock(w, st, now)
+		w.forward(it)
+	}
+}
+
+// clock lets a stage make its samples. A panic is reported.
+func (it *item) clock(w *worker, st *stage, now time.Time) {
+	err := refusePanic(func(it *item, src *source) error {
+		st.touch(it)
+		w.made(it, st, st.Clock(signal.FromTime(now)))
+		return nil
+	}, it, st.of)
+	if err != nil {
+		w.refuse(it, st.of, err)
+	}
+}
+
+// ownMessage returns a message for samples that no message of the broker completed.
+func ownMessage(now time.Time) *mqtt.Message { return &mqtt.Message{Arrived: now, Ack: func() {}} }
+
+// stages returns the stages of the node, each once.
+func (n *Node) stages() (all []*stage) {
+	for _, src := range n.sources {
+		if src.stage != nil && !slices.Contains(all, src.stage) {
+			all = append(all, src.stage)
+		}
+	}
+	return all
+}

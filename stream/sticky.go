@@ -1,0 +1,76 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"edge/stream/codec"
+	"edge/stream/signal"
+)
+
+// teaching thins what is learnt of samples whose label is a state.
+type teaching struct {
+	every  int64            // ns; 0: all are learnt
+	latest map[string]int64 // time of the latest sample that was learnt, by device
+}
+
+// skips reports whether a sample is not learnt, and notes it otherwise.
+func (t *teaching) skips(device string, at int64) bool {
+	if t.every == 0 {
+		return false
+	}
+	if latest, ok := t.latest[device]; ok && at >= latest && at-latest < t.every {
+		return true
+	}
+	putBounded(&t.latest, device, at)
+	return false
+}
+
+// addSticky connects a source of labels that are a state to the stages of its models.
+func (n *Node) addSticky(src *source, l codec.Labels) error {
+	state := signal.State{MaxAge: l.MaxAge, Settle: l.Settle}
+	for _, m := range src.models {
+		for _, stream := range m.streams {
+			st := stream.stage
+			if st == nil || slices.Contains(src.states, st) {
+				continue
+			}
+			if st.sticky && (st.opts.State != state || st.teach.every != int64(l.Teach.Every)) {
+				return fmt.Errorf("%s: stream %s has states with another max_age, settle or teach; one setting applies to all", src.key, stream.name)
+			}
+			st.sticky, st.opts.State, st.teach.every = true, state, int64(l.Teach.Every)
+			src.states = append(src.states, st)
+		}
+	}
+	if len(src.states) == 0 && len(src.models) > 0 {
+		return fmt.Errorf("%s: sticky labels are those of rows, and no stream of these models has signals: give it signals, or labels an id", src.key)
+	}
+	src.allowRetained = true
+	src.handle = func(it *item, src *source) error { return n.worker.setState(it, src) }
+	return nil
+}
+
+// setState tells the stages of a source the state on a topic.
+func (w *worker) setState(it *item, src *source) error {
+	msg := it.msg
+	word, err := src.decoder.State(msg.Payload)
+	if err != nil {
+		return err
+	}
+	captured := src.match(msg.Topic).levels
+	var errs []error
+	for _, st := range src.states {
+		device := "" // all of them
+		if levels, ok := src.levels(msg.Topic, captured, st.of); ok {
+			device = deviceName(levels)
+		}
+		if len(device) > maxStageDevice {
+			errs = append(errs, codec.Refuse(codec.BadTopic, "the topic names a device with %d bytes", len(device)))
+			continue
+		}
+		st.touch(it)
+		w.made(it, st, st.SetState(device, word, signal.FromTime(msg.Arrived)))
+	}
+	return errors.Join(errs...)
+}
