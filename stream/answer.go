@@ -12,8 +12,6 @@ import (
 // stream. row is the row of the sample in the batch, or −1.
 func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, row int) {
 	msg, src := it.msg, l.from
-	course := l.course
-	l.course = nil // the committer does not read it
 	var sample uint64
 	if r.ID != "" {
 		sample, l.mayRepeat = sampleKey(src.identity, at.levels, r.ID), true
@@ -68,11 +66,8 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived},
+			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived, l.course.value()},
 			PredictionSet: PredictionSet{set, doubt.Coverage},
-		}
-		if course != nil {
-			p.raw.course = *course
 		}
 		if doubt.Coverage > 0 {
 			p.Set = doubt.AppendSet(set, probs, l.x)

@@ -14,6 +14,14 @@ type Course struct {
 	Values  []float64 // as many of each signal, one signal after the other, evenly over the window; NaN: no value
 }
 
+// value returns the course, an empty one for nil.
+func (c *Course) value() Course {
+	if c == nil {
+		return Course{}
+	}
+	return *c
+}
+
 // Course returns the course of the signals over the window of the sample. It has no values
 // without Deps.Courses, and in a stream without windows.
 func (p *Prediction) Course() *Course { return &p.raw.course }

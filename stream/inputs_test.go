@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -61,6 +62,7 @@ func TestInputs(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		r.send("z/hall/door/back", "closed") // the motion is too old
 		time.Sleep(time.Second)
+		r.stop()
 		equal(t, "samples", *seen, []string{"hall [1 NaN]", "hall [1 0]", "attic [0 NaN]", "hall [1 1]", "hall [NaN 0]"})
 		if n := len(r.acks()); n != 5 {
 			t.Errorf("%d acknowledgements", n)
@@ -73,6 +75,7 @@ func TestInputs(t *testing.T) {
 		r.sendMessage(&mqtt.Message{Topic: "z/hall/motion", Payload: []byte(`{"occupancy":true}`), QoS: 1, Retained: true})
 		r.send("z/hall/motion", `{"occupancy":false}`)
 		time.Sleep(time.Second)
+		r.stop()
 		equal(t, "samples", *seen, []string{"hall [0 1]"})
 		if n := r.node.Stats().Rejected[codec.Retained]; n != 1 {
 			t.Errorf("%d refused", n)
@@ -83,6 +86,7 @@ func TestInputs(t *testing.T) {
 		r, seen := watched(cfg, m, t, newFakeJournal())
 		r.send("z/hall/motion", `{"occupancy":true}`)
 		time.Sleep(10 * time.Hour)
+		synctest.Wait()
 		if n := len(*seen); n != 3 { // motion is known for a minute
 			t.Errorf("%d samples: %q", n, *seen)
 		}

@@ -88,7 +88,9 @@ func (it *item) free() {
 	}
 	it.msg.Free()
 	it.msg, it.examples, it.predecoded = nil, it.examples[:0], predecoded{}
-	it.values, it.outdated = it.values[:0], it.outdated[:0]
+	if it.values, it.outdated = it.values[:0], it.outdated[:0]; cap(it.values) > manyValues {
+		it.values = nil
+	}
 	select {
 	case it.home <- it:
 	default:
@@ -110,6 +112,8 @@ func (it *item) spareParts() []float32 {
 	}
 	return nil
 }
+
+const manyValues = 1 << 13 // features, above which an item drops the memory of the samples of stages
 
 const manyExamples = 16 // examples of an item that does not return to its pool
 

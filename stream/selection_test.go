@@ -170,6 +170,7 @@ func TestStickyLabels(t *testing.T) {
 		if got := r.node.Stats().Rejected; got[codec.BadLabel] != 1 {
 			t.Errorf("refused %v", got)
 		}
+		r.stop()
 		if got := r.node.models[0].inFlight; got != 0 {
 			t.Errorf("%d labels are expected in the order", got)
 		}

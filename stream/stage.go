@@ -56,7 +56,7 @@ type window struct {
 	thin     bool  // it has a label that is not learnt, and waits for none
 	from, to int64 // ns since 1970
 
-	course *Course // for the prediction alone; nil: none
+	course *Course // of the stage, for the worker alone; nil: none
 }
 
 // newStage prepares the stage of a stream with signals; nil for another one. start makes

@@ -168,6 +168,7 @@ func TestClockClosesWindows(t *testing.T) {
 		if n := len(r.ids()); n != 2 {
 			t.Errorf("%d predictions", n)
 		}
+		r.stop()
 		if due := r.node.worker.stages[0].Due(); due != 0 {
 			t.Errorf("the clock is due at %d", due)
 		}

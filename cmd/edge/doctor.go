@@ -25,8 +25,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `doctor looks at what a daemon with this configuration depends on, and says of each
 thing whether it is well and what to do: rights of files, the file system under
 the state, free space, bytes written a day and what that means for an SD card,
-kernel, clock, memory, the time of a prediction and of a step on this board, and
-the broker: what its limits are, and whether it delivers shared subscriptions and
+kernel, clock, memory, the time of a prediction and of a step on this board and
+of the rows of streams with signals, and the broker: what its limits are, and whether it delivers shared subscriptions and
 retained messages, is found by trying.
 
 It changes neither state nor topics of others: it writes a file of its own beside

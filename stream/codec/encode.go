@@ -9,7 +9,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -117,7 +116,7 @@ func (e *Encoder) object(values []any, at int64, label string) ([]byte, error) {
 	if at >= 0 && e.of.Time != "" {
 		var when any = json.RawMessage(seconds(at))
 		if e.of.Format == FormatCBOR { // whose floats have no room for ns
-			when = stamp(at)
+			when = seconds(at)
 		}
 		if err := put(root, e.of.Time, when); err != nil {
 			return nil, err
@@ -155,9 +154,6 @@ func valueOf(cell string) any {
 	}
 	return cell
 }
-
-// stamp is a time in RFC 3339.
-func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
 // put sets the member of an object at a path.
 func put(root map[string]any, path string, v any) error {

@@ -155,3 +155,25 @@ func TestProgressOfWindows(t *testing.T) {
 		})
 	}
 }
+
+// Courses and the report of the windows cost little beside the features.
+func BenchmarkCourses(b *testing.B) {
+	for name, opts := range map[string]Options{"without": {}, "with": {Courses: true, Windows: new(Windows)}} {
+		b.Run(name, func(b *testing.B) {
+			opts.Config = config([]string{"x", "y", "z"}, func(w *Window) { w.Length, w.Hop = Span{Rows: 256}, Span{Rows: 128} })
+			s := newStage(b, opts)
+			m := one("p", 0, "", 0, 0, 0)
+			rng := rand.New(rand.NewPCG(1, 1))
+			at := int64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				at += second / 100
+				m.Rows[0].Time = at
+				for j := range m.Rows[0].X {
+					m.Rows[0].X[j] = rng.NormFloat64()
+				}
+				s.Take(m)
+			}
+		})
+	}
+}
