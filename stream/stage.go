@@ -71,31 +71,27 @@ func (n *Node) newStage(s codec.Stream, src *source) error {
 		return err
 	}
 	hold, length := cfg.Hold, cfg.Window.Length
+	opts := s.StageOptions()
+	opts.LateMessages = 2 * n.cfg.MQTT.InflightWindow
 	src.stage = &stage{
 		of: src, zone: zone, strict: s.OnMissing == codec.OnMissingReject,
 		tied: !hold.Set() && (length.Message || !length.Set()),
-		opts: signal.Options{Config: cfg, Features: s.Features, Rate: s.Raw.Rate.Hz, LateMessages: 2 * n.cfg.MQTT.InflightWindow},
+		opts: opts,
 	}
 	return n.newInputs(s, src)
 }
 
 // newInputs makes a source for each input of a stream.
 func (n *Node) newInputs(s codec.Stream, src *source) error {
-	st, at := src.stage, 0
+	st := src.stage
 	for i, in := range s.Raw.Inputs {
-		from := s.From(in)
-		one, err := n.newSource(src.name, from)
+		one, err := n.newSource(src.name, s.From(in))
 		if err != nil {
 			return err
 		}
 		one.decoder, one.key = src.decoder.Inputs()[i], "streams."+src.name+".inputs."+in.Name+".topics"
 		one.stage, one.input, one.identity = st, i, src.identity
-		option := signal.Input{MaxAge: s.MaxAge(in), On: slices.Contains(s.Stage.Hold.On, codec.HoldAny) || slices.Contains(s.Stage.Hold.On, in.Name)}
-		for range from.SignalNames() {
-			option.Signals = append(option.Signals, at)
-			at++
-		}
-		st.inputs, st.opts.Inputs = append(st.inputs, one), append(st.opts.Inputs, option)
+		st.inputs = append(st.inputs, one)
 		if i == 0 {
 			src.template.Names = slices.Clone(one.template.Names)
 		}

@@ -148,19 +148,25 @@ func (d *File) fillQueue() error {
 		if r.ended {
 			return io.EOF
 		}
-		record, err := d.record()
-		if errors.Is(err, io.EOF) || r.raw.Rows > 0 && d.read == r.raw.Rows {
-			r.end()
-			continue
-		}
-		if err == nil {
-			err = d.takeRow(record)
-		}
-		if err != nil {
+		if err := d.readRow(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readRow reads a line and gives it to the stage; after the last one it ends the windows.
+func (d *File) readRow() error {
+	r := d.raw
+	record, err := d.record()
+	if errors.Is(err, io.EOF) || r.raw.Rows > 0 && d.read == r.raw.Rows {
+		r.end()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.takeRow(record)
 }
 
 // takeRow gives a line to the stage: a message for each input of which it has a value.

@@ -1,9 +1,6 @@
 package dataset
 
-import (
-	"errors"
-	"io"
-)
+import "io"
 
 // RawRow is a line of a raw file as a sensor sends it.
 type RawRow struct {
@@ -35,16 +32,11 @@ func (d *File) NextRaw(row *RawRow) error {
 		if r.ended {
 			return io.EOF
 		}
-		record, err := d.record()
-		if errors.Is(err, io.EOF) || r.raw.Rows > 0 && d.read == r.raw.Rows {
-			r.end()
-			continue
-		}
-		if err == nil {
-			err = d.takeRow(record)
-		}
-		if err != nil {
+		if err := d.readRow(); err != nil {
 			return err
+		}
+		if r.ended {
+			continue
 		}
 		if !r.raw.Stream.Stage.Window.Length.Message {
 			break
