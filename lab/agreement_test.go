@@ -11,7 +11,7 @@ import (
 	"edge/model"
 )
 
-// method is what the approximations by sites have in common.
+// method is the interface that the approximations by sites share.
 type method interface {
 	Run(sweeps int, rho, tolerance float64) error
 	LogZ() float64

@@ -1,4 +1,4 @@
-// Package lab holds what the other approximations of edge's model share: the data, the
+// Package lab holds the parts that the other approximations of edge's model share: the data, the
 // sparse posterior, sites and their gradients, the factors of an observation and the
 // optimisers. One package below it is one method of the literature:
 //

@@ -40,7 +40,7 @@ func (q *Gaussians) SetQ(k int, mean []float64) {
 	q.SetMoments(k, append([]float64(nil), mean...))
 }
 
-// Norms are what divergences from the prior depend on, sums over the classes.
+// Norms determine the divergences from the prior; they are sums over the classes.
 type Norms struct {
 	Mean   float64 // Σ |m_k|²
 	Trace  float64 // Σ |R_k|²

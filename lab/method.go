@@ -8,10 +8,10 @@ import (
 	"edge/model"
 )
 
-// Jitter is what the methods add to the diagonal of c(Z, Z), in units of the amplitude.
+// Jitter is added by the methods to the diagonal of c(Z, Z), in units of the amplitude.
 const Jitter = model.Jitter
 
-// Problem is what every method starts from: the same rows, kernel and inducing points.
+// Problem is the common start of every method: the same rows, kernel and inducing points.
 type Problem struct {
 	Data    *Data
 	Start   model.Params // one kernel for each class, or one for all

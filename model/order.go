@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Order is what is known of the order in which labels follow each other. The labels
+// Order describes in which order labels follow each other. The labels
 // of a stream that dwell, go round or come in waves predict the next ones.
 type Order struct {
 	Labels uint64         // number of labels that have come

@@ -1,13 +1,13 @@
 package model
 
-// answer is what a workspace knows of its last prediction beside the parts.
+// answer holds the facts of the last prediction that are beside its parts.
 type answer struct {
 	novelty  float64
 	clipped  int  // features beyond the reach of the scaling
 	combined bool // from the parts in forecast and blends
 }
 
-// AppendParts appends what the last prediction was combined from, so that Recall can
+// AppendParts appends the parts of the last prediction, so that Recall can
 // combine it again when the label is known: then the answers of horizons, members and
 // experts are judged as they were when the prediction was made. Nothing is appended
 // if class frequencies answered.

@@ -43,7 +43,7 @@ var Members = [...]Member{
 
 const floorProb = 1e-12 // of a probability before its logarithm
 
-// forecast is what the members of a pool combine, and their answers.
+// forecast has the answers that the members of a pool combine, and their own.
 type forecast struct {
 	paths       []float64 // Paths×C  distributions of the label by the order of the labels
 	next        []float64 // C  scratch

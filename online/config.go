@@ -172,7 +172,7 @@ type Config struct {
 	Features []string `yaml:"-"`
 }
 
-// Derived is what other keys of a configuration determine.
+// Derived are the settings that other keys of a configuration determine.
 type Derived struct {
 	// Passes over its observations that a build makes in the warm-up once it has one
 	// for each inducing point; set by ApplyDefaults. 0 means 1. All but the first move
@@ -185,7 +185,7 @@ type Derived struct {
 	Signals string `yaml:"-"`
 }
 
-// Mixing holds the settings for what answers together with the Gaussian process.
+// Mixing holds the settings of the parts that answer together with the Gaussian process.
 type Mixing struct {
 	// Temporal lets a prediction use the label of the sample before, where that
 	// is known: labels may persist or follow each other in some order. It counts

@@ -262,7 +262,7 @@ func restore(db *bbolt.DB, sound *contents, models map[string]*modelContents, ta
 	})
 }
 
-// restoreOthers writes what belongs to no model.
+// restoreOthers writes the values that belong to no model.
 func (c *contents) restoreOthers(meta *bbolt.Bucket) error {
 	if c.filters != nil {
 		if err := meta.Put([]byte(keySession), c.filters); err != nil {

@@ -32,7 +32,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The demo says what becomes of the rows.
+// The demo prints the numbers of rows and windows.
 func TestDemoOfSignals(t *testing.T) {
 	code, out, errOut := edge(t, "demo", "--signals", "--for", "1s")
 	if code != exit.OK || errOut != "" && !strings.Contains(errOut, "this machine is too busy") {

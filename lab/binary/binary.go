@@ -33,7 +33,7 @@ import (
 // both links contain their noise.
 const unit = 1.0
 
-// process is what the three approximations share: one latent and its labels.
+// process is shared by the three approximations: one latent and its labels.
 type process struct {
 	*lab.Sparse
 	link Link

@@ -135,7 +135,7 @@ func Standardise(learn, judge *lab.Data) {
 	}
 }
 
-// Problem is what every method learns on the rows of a split.
+// Problem is the task of every method on the rows of a split.
 func (c *Config) Problem(learn *lab.Data, split int) *lab.Problem {
 	m := min(max(2, int(math.Round(c.Inducing*float64(learn.N())))), learn.N())
 	kernels := learn.C

@@ -1,4 +1,4 @@
-// Package labtest holds what the tests of the laboratory share: golden vectors, problems
+// Package labtest holds the helpers that the tests of the laboratory share: golden vectors, problems
 // and comparisons.
 package labtest
 
@@ -90,7 +90,7 @@ func (s *PairSites) Check(t *testing.T, got *lab.PairSites, rel float64) {
 	Close(t, "s2_k", got.S2K.RawMatrix().Data, Flat(s.S2K), rel)
 }
 
-// Posterior is what a fixed point ends in.
+// Posterior is the result of a fixed point.
 type Posterior struct {
 	V       [][][]float64
 	M       [][]float64

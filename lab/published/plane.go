@@ -57,7 +57,7 @@ const (
 	planeNoise   = 0.01 // variance on the latents, whose own is 1 at a lengthscale of 1
 )
 
-// Plane is a problem in two dimensions, and what the methods made of it.
+// Plane is a problem in two dimensions, with the answers of the methods.
 type Plane struct {
 	Learn, Judge *lab.Data
 	Axis         []float64    // of the grid, in either direction

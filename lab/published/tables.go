@@ -128,7 +128,7 @@ func (c *Cell) Differs() bool {
 // ErrNoSets is the error of a folder with none of the eight sets.
 var ErrNoSets = errors.New("none of the data sets: want NAME.csv or NAME.csv.gz, such as glass.csv.gz")
 
-// Progress is told what happens.
+// Progress is called with each event.
 type Progress interface {
 	Message(text string)                       // something is left out
 	Begin(what string, runs int) (done func()) // of one cell; done is called after each run

@@ -176,7 +176,7 @@ func (b *Bound) SetVector(x []float64) (at func() (float64, []float64), err erro
 	}, nil
 }
 
-// hold clears derivatives of what is held, and ties those of the lengthscales.
+// hold clears derivatives of held parameters, and ties those of the lengthscales.
 func (h *Held) hold(theta []float64, shape model.Params) {
 	grad := model.Params{M: shape.M, D: shape.D, Theta: theta}
 	for g := range grad.Groups() {

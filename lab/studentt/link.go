@@ -58,7 +58,7 @@ func (l Link) factors(logP, slope, d []float64, noise float64, scratch []float64
 	}
 }
 
-// marginals are the latents at some rows per unit of the scale: what s multiplies.
+// marginals are the latents at some rows per unit of the scale, which s multiplies.
 type marginals struct {
 	link   Link
 	y      []int // N, empty if the labels are unknown

@@ -95,7 +95,7 @@ func (t *Threshold) Learn() {
 	t.update()
 }
 
-// excess is what a set adds to the misses above the target.
+// excess is the amount that a set adds to the misses above the target.
 func excess(missed bool, coverage float64) float64 {
 	if missed {
 		return coverage

@@ -219,7 +219,7 @@ func (m *Mixture) EncodeBlends(e *wire.Encoder) {
 	}
 }
 
-// EncodeExperts appends what EncodeBlends does, if a forest is among the
+// EncodeExperts appends the same as EncodeBlends, if a forest is among the
 // experts.
 func (m *Mixture) EncodeExperts(e *wire.Encoder) {
 	if m.cfg.Forest {

@@ -43,7 +43,7 @@ const (
 	Rep Sites = "rep"
 )
 
-// explicitName is what Merged was called before there were others.
+// explicitName is the former name of Merged.
 const explicitName = "explicit"
 
 // SitesNamed returns the sites of that name, and of an earlier one.

@@ -371,7 +371,7 @@ type Labels struct {
 	// Settle is the time after a change of the state in which rows have no label, and
 	// no window that holds one of them. Default 0.
 	Settle time.Duration `yaml:"settle"`
-	// Teach thins what is learnt of a state.
+	// Teach thins the samples that are learnt from a state.
 	Teach Teach `yaml:"teach"`
 	// Model is the name of the model. Default "": every model.
 	Model string `yaml:"model"`

@@ -52,7 +52,7 @@ func (s Stream) Meaning() string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// meaning describes what the rule makes of a value.
+// meaning describes the numbers that the rule makes of values.
 func (v Value) meaning() string {
 	var words []string
 	for _, word := range sortedKeys(v.Map) {

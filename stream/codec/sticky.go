@@ -10,7 +10,7 @@ import (
 	"edge/stream/field"
 )
 
-// Teach thins what is learnt of labels that are a state.
+// Teach thins the samples that are learnt from labels that are a state.
 type Teach struct {
 	// Every is the shortest time between two samples of a device that are learnt. 0: all
 	// are. Default 0.

@@ -7,7 +7,7 @@ import (
 	"edge/stream/signal/formula"
 )
 
-// device is what a stage keeps of one device.
+// device is the memory of a stage for one device.
 type device struct {
 	name string
 
@@ -36,7 +36,7 @@ type device struct {
 	sameMoment int // further samples of that millisecond
 }
 
-// device returns what is kept of a device, and makes it the latest one.
+// device returns the memory of a device, and makes it the latest one.
 func (s *Stage) device(name string) *device {
 	if e := s.devices[name]; e != nil {
 		s.order.MoveToBack(e)
@@ -76,7 +76,7 @@ func (s *Stage) newDevice(name string) *device {
 	return d
 }
 
-// beginAnew forgets the rows in the window and what derived signals remember.
+// beginAnew forgets the rows in the window and the memory of derived signals.
 func (d *device) beginAnew() {
 	d.rows = 0
 	d.window.clear()

@@ -17,7 +17,7 @@ func (c Config) Overlaps() bool {
 	return hop.Rows < length.Rows || hop.Time < length.Time
 }
 
-// Size is what a device takes.
+// Size is the memory and the load of a device.
 type Size struct {
 	Signals  int     // W windowed ones
 	Rows     int     // that the windows of a device usually hold; 0: not known
@@ -28,7 +28,7 @@ type Size struct {
 	Uncorrelated bool // correlations are configured, and the signals are too many for them
 }
 
-// Size returns what a device takes that sends a number of rows a second; 0: not known.
+// Size returns the memory and the load of a device that sends a number of rows a second; 0: not known.
 // The configuration is valid.
 func (c Config) Size(rate float64) Size {
 	l, err := newLayout(c, nil)

@@ -12,7 +12,7 @@ import (
 	"edge/stream/signal/formula"
 )
 
-// Message is what one message brought of one device.
+// Message has the rows of one device in one message.
 type Message struct {
 	Device string
 	Input  int  // index in Options.Inputs
@@ -24,7 +24,7 @@ type Message struct {
 	Arrived int64 // ns since 1970
 }
 
-// Row is what a device measured at one moment.
+// Row has the values of a device at one moment.
 type Row struct {
 	Time   int64     // ns since 1970
 	X      []float64 // S values, NaN for a missing one

@@ -189,7 +189,7 @@ type goPackage struct {
 
 func (p *goPackage) name() string { return strings.TrimPrefix(p.ImportPath, "edge/") }
 
-// read returns what packages or sources found.
+// read returns the result of packages or sources.
 func read[T any](t *testing.T, find func() ([]T, error)) []T {
 	t.Helper()
 	list, err := find()

@@ -4,7 +4,7 @@
 //
 //	names.go        the table of features with their groups, and Expand
 //	extractor.go    Extractor
-//	window.go       what features share: mean, deviations, lagged products, order, …
+//	window.go       results that features share: mean, deviations, lagged products, order, …
 //	spectrum.go     the power spectrum of a window
 //	correlation.go  Correlation
 //

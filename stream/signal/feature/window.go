@@ -24,7 +24,7 @@ const (
 	spectra  = deviations | transformed
 )
 
-// window is a window of n values and what has been computed of it.
+// window is a window of n values with the results that features share.
 type window struct {
 	floor float64 // is added to sd before its logarithm is taken
 

@@ -11,7 +11,7 @@ import (
 // finite, or NaN: missing.
 type expression func(m *Memory) float64
 
-// missing is the value of what is not known.
+// missing is the value of an unknown number.
 var missing = math.NaN()
 
 // finite returns v, and NaN in place of an infinite v: ∞ − ∞ is NaN, v − v is else 0.

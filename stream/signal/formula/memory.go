@@ -7,7 +7,7 @@ import (
 	"edge/online/wire"
 )
 
-// Memory is what a program remembers of one device. Only one goroutine may use it.
+// Memory holds the past of one device that a program needs. Only one goroutine may use it.
 type Memory struct {
 	program *Program
 	rows    uint64 // since the beginning or Reset
