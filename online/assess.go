@@ -17,7 +17,8 @@ func (l *Learner) Uncertainty() conformal.Uncertainty {
 // whose label came late; nil: the learner's present rules apply. The threshold
 // learns when the minibatch is closed, as the posterior does, and always from the
 // set by the present rules: an integral that counted old errors would oscillate.
-func (l *Learner) assess(x, probs []float64, novelty float64, late *conformal.PredictionMeta, k int, out *Outcome) {
+func (l *Learner) assess(ev *Event, probs []float64, novelty float64, late *conformal.PredictionMeta, k int, out *Outcome) {
+	x := ev.X
 	var meta conformal.PredictionMeta
 	if late != nil {
 		meta = *late
@@ -25,7 +26,9 @@ func (l *Learner) assess(x, probs []float64, novelty float64, late *conformal.Pr
 		u := l.Uncertainty()
 		meta = u.Meta(probs, novelty)
 	}
-	o := l.judge.AddPublished(probs, k, meta.Decide(probs, x, k))
+	decision := meta.Decide(probs, x, k)
+	decision.Known = ev.Known
+	o := l.judge.AddPublished(probs, k, decision)
 	if c, changed := l.drift.Add(drift.Sample{LogLoss: o.NLL, Wrong: o.Top != o.Label, Novelty: novelty}, l.warmup.done); changed {
 		out.Change, out.Detail, out.Since = NoticeWarning, c.Detail, c.Since
 		if c.Level == drift.Drifted {

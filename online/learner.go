@@ -199,9 +199,9 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	novelty, weighs := l.answer(ev)
 	if ev.Probs == nil {
-		l.assess(ev.X, l.probs, novelty, nil, k, out)
+		l.assess(ev, l.probs, novelty, nil, k, out)
 	} else if probs := l.classes.translate(ev.Probs, ev.Epoch); probs != nil {
-		l.assess(ev.X, probs, novelty, &ev.Meta, k, out)
+		l.assess(ev, probs, novelty, &ev.Meta, k, out)
 	}
 	weight := l.weightOf(ev, k)
 	l.batch.add(ev.X, k, weight)
@@ -229,8 +229,9 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 
 // answer leaves the prediction of a sample in the workspace: the present one, of the
 // label after the latest, without the order for a label that was known before its
-// sample, or for a label that came late the one that was published. It returns the novelty, and whether the answers of horizons and experts can be
-// judged: not if the published ones are not known, or had other classes.
+// sample, or for a label that came late the one that was published. It returns the
+// novelty, and whether the answers of horizons and experts can be judged: not if the
+// published ones are not known, or had other classes.
 func (l *Learner) answer(ev *Event) (novelty float64, weighs bool) {
 	if ev.Probs == nil {
 		ahead := 1

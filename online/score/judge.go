@@ -34,6 +34,10 @@ type Decision struct {
 	Sets             bool // a prediction set was published,
 	Size             int  // of that many classes,
 	Holds            bool // the label among them
+
+	// Known: the label is a state that was known before the sample. To repeat it is then
+	// no rule to compare with, and "same as last label" scores as the class prior.
+	Known bool
 }
 
 // Add scores one prediction; class is its label's index in the probabilities, or
@@ -47,6 +51,9 @@ func (j *Judge) Add(probs []float64, class int) Outcome {
 func (j *Judge) AddPublished(probs []float64, class int, d Decision) Outcome {
 	o := compare(probs, class)
 	o.prior, o.last = j.baseline(len(probs), class)
+	if d.Known {
+		o.last = o.prior
+	}
 	if d.Ruled {
 		if o.rule = answered; d.Abstained {
 			o.rule = abstained

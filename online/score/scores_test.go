@@ -273,3 +273,21 @@ func TestReliability(t *testing.T) {
 		t.Errorf("%d samples, ece %v, accuracy %v; want 1000, %v, %v", n, ece, right/1000, s.ECE, 1-s.Error)
 	}
 }
+
+// A label that is a state is known before its sample: repeating it is no rule.
+func TestKnownLabelsHaveNoLastLabel(t *testing.T) {
+	probs := []float64{0.7, 0.3}
+	add := func(known bool) (f Figures) {
+		var j Judge
+		for i := range 40 {
+			j.AddPublished(probs, i/10%2, Decision{Known: known}) // the label changes every ten samples
+		}
+		return j.Scores([]string{"off", "on"}).Figures
+	}
+	if f := add(false); f.Last.Error > 0.2 {
+		t.Errorf("the last label is wrong on %v of the samples", f.Last.Error)
+	}
+	if f := add(true); f.Last != f.Prior || f.Last.N != 40 {
+		t.Errorf("the last of known labels has %+v, the class prior %+v", f.Last, f.Prior)
+	}
+}
