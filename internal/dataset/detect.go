@@ -28,7 +28,8 @@ const (
 	regularPart = 0.9     // of the steps that differ little from the median
 )
 
-// Detect looks at the beginning of a file. ok is false for a file of samples.
+// Detect looks at the beginning of a file. ok is false for a file of samples, and for one
+// whose times the format ignores.
 func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	f.Raw, f.Unlabeled = nil, true
 	d, err := Open(path, Format{Separator: f.Separator, Decimal: f.Decimal, Header: f.Header, Unlabeled: true})
@@ -40,7 +41,7 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 		return r, false, nil
 	}
 	r, at := d.recordingColumns(f)
-	if at.time < 0 || len(r.Signals) == 0 {
+	if at.time < 0 || len(r.Signals) == 0 || slices.Contains(f.Ignore, r.Time) {
 		return r, false, nil
 	}
 	last, labels := map[string]int64{}, map[string]bool{}
