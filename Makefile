@@ -13,6 +13,8 @@ STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
 TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c -trimpath
 # The long tests, and all others at full length
 SLOW    := -tags slow
+# Packages without a goroutine, in which the race detector has nothing to find
+ALONE   := ./lab/... ./cmd/edge-lab ./model/... ./internal/dataset ./stream/signal/...
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
@@ -29,7 +31,8 @@ slow: ## run all tests, including the long ones: kills, failing operations, powe
 	$(GO) test $(SLOW) -timeout 30m ./...
 
 race: ## run all tests, including the long ones, with the race detector
-	$(GO) test -race $(SLOW) -timeout 30m $(if $(SKIP),-skip '$(SKIP)') ./...
+	$(GO) test $(SLOW) -timeout 30m $(ALONE)
+	$(GO) test -race $(SLOW) -timeout 30m $(if $(SKIP),-skip '$(SKIP)') $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check its state after each kill
 	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./test/torture -run '^TestTorture$$' -count 1 -timeout 60m -v
