@@ -14,8 +14,12 @@ type expression func(m *Memory) float64
 // missing is the value of an unknown number.
 var missing = math.NaN()
 
-// finite returns v, and NaN in place of an infinite v: ∞ − ∞ is NaN, v − v is else 0.
-func finite(v float64) float64 { return v - (v - v) }
+// finite returns v, and NaN in place of an infinite v: ∞ − ∞ is NaN, v − v is else 0. The
+// conversion rounds v first: some processors would fuse a product with the difference.
+func finite(v float64) float64 {
+	v = float64(v)
+	return v - (v - v)
+}
 
 // isMissing reports whether v is NaN.
 func isMissing(v float64) bool { return v != v }
