@@ -118,7 +118,7 @@ type seenSignals struct {
 // sample, and shows how full the windows are.
 func TestPageOfSignalsInBrowser(t *testing.T) {
 	if os.Getenv("PAGE_BROWSER") == "" {
-		t.Skip("PAGE_BROWSER is not set; ci/page/run sets it")
+		t.Skip("needs a browser: ci/page/run starts one and sets PAGE_BROWSER")
 	}
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), withSignals).ready()

@@ -5,12 +5,13 @@ import (
 	"math"
 	"testing"
 	"time"
+	_ "time/tzdata" // the test needs a zone, also where the machine has none
 )
 
 func TestParseTime(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
-		t.Skip("no time zones on this machine: ", err)
+		t.Fatal(err)
 	}
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC).UnixNano()
 	for raw, want := range map[string]int64{
