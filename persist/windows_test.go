@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ func TestWindows(t *testing.T) {
 	check := func(want ...online.Windows) {
 		t.Helper()
 		got, err := s.Windows()
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		if diff := cmp.Diff(want, got, cmp.Comparer(bytes.Equal)); diff != "" || err != nil {
 			t.Errorf("%v, −want +got:\n%s", err, diff)
 		}
 	}

@@ -97,14 +97,14 @@ func TestRequestsRefused(t *testing.T) {
 			code int
 			has  string
 		}{
-			"":                     {http.StatusOK, "goroutine?debug=1"},
-			"heap?debug=1":         {http.StatusOK, "heap profile"},
-			"heap?gc=1":            {http.StatusOK, packed},
-			"goroutine?debug=2":    {http.StatusOK, "goroutine "},
-			"cmdline":              {http.StatusOK, os.Args[0]},
-			"profile?seconds=0.01": {http.StatusOK, packed},
-			"trace?seconds=0.01":   {http.StatusOK, "go 1."},
-			"none":                 {http.StatusNotFound, ""},
+			"":                   {http.StatusOK, "goroutine?debug=1"},
+			"heap?debug=1":       {http.StatusOK, "heap profile"},
+			"heap?gc=1":          {http.StatusOK, packed},
+			"goroutine?debug=2":  {http.StatusOK, "goroutine "},
+			"cmdline":            {http.StatusOK, os.Args[0]},
+			"profile?seconds=1":  {http.StatusOK, packed},
+			"trace?seconds=0.01": {http.StatusOK, "go 1."},
+			"none":               {http.StatusNotFound, ""},
 		} {
 			if code, answer := s.get("/debug/pprof/" + path); code != want.code || !strings.Contains(answer, want.has) {
 				t.Errorf("%s answers %d: %.200q", path, code, answer)
