@@ -32,7 +32,7 @@ slow: ## run all tests, including the long ones: kills, failing operations, powe
 
 race: ## run all tests, including the long ones, with the race detector
 	$(GO) test $(SLOW) -timeout 30m $(ALONE)
-	$(GO) test -race $(SLOW) -timeout 30m $(if $(SKIP),-skip '$(SKIP)') $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
+	$(GO) test -race $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check its state after each kill
 	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./test/torture -run '^TestTorture$$' -count 1 -timeout 60m -v
