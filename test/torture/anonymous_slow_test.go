@@ -46,7 +46,7 @@ var anonymousRows = map[string]func(t *testing.T) []dataset.Row{
 	},
 }
 
-// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 10) for each broker
+// TestKilledWithoutIDs kills a daemon EDGE_KILLS times (default 5) for each broker
 // while labelled messages without ids arrive, some of them equal. After each start,
 // and at the end, its state equals to the last bit that of a learner of the first n
 // rows, each once; n never falls and ends at the number of rows. Where the broker
@@ -65,7 +65,7 @@ func TestKilledWithoutIDs(t *testing.T) {
 
 // Long: one run with its checks.
 func killWithoutIDs(t *testing.T, broker *brokertest.Broker, rows []dataset.Row, inOrder bool) {
-	kills, seed := harness.Number(t, "EDGE_KILLS", 10), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
+	kills, seed := harness.Number(t, "EDGE_KILLS", 5), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	row := func(i int) *dataset.Row { return &rows[i%len(rows)] }
@@ -311,11 +311,11 @@ log: {level: debug}
 }
 
 // TestBurstWithoutIDs sends bursts of 8000 labelled messages without ids, of coarse
-// readings, EDGE_BURSTS times (default 3), to a daemon with a queue for 1024. The
+// readings, EDGE_BURSTS times (default 2), to a daemon with a queue for 1024. The
 // daemon reconnects by itself, and mosquitto repeats all messages in flight with the
 // DUP flag. The test also cuts connections.
 func TestBurstWithoutIDs(t *testing.T) {
-	bursts, seed := harness.Number(t, "EDGE_BURSTS", 3), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
+	bursts, seed := harness.Number(t, "EDGE_BURSTS", 2), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d bursts, EDGE_TORTURE_SEED=%d", bursts, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const size = 8000

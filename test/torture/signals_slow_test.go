@@ -24,13 +24,13 @@ func signalRow(i int) (ms int64, x float64, label string) {
 }
 
 // TestTortureOfWindows kills a daemon with windows by time EDGE_TORTURE times (default
-// 100) while rows with times arrive; a quarter of the ends are orderly stops, of which the
+// 30) while rows with times arrive; a quarter of the ends are orderly stops, of which the
 // last checkpoint shortens the journal. After each kill every sample in the journal is one
 // of an undisturbed run over all rows, byte for byte, with its label; none was there
 // before under another number, and the number of samples never falls. At the end every
 // window is learnt, but for those that a kill cut.
 func TestTortureOfWindows(t *testing.T) {
-	kills, seed := int(harness.Number(t, "EDGE_TORTURE", 100)), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
+	kills, seed := int(harness.Number(t, "EDGE_TORTURE", 30)), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	b := brokertest.New(t, brokertest.Mosquitto)
