@@ -54,20 +54,23 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 	}
 	add := beta != 0
 	var buf pack
-	for j := 0; j < n; j += width {
-		nc := min(width, n-j)
-		if !transB && nc%4 == 0 {
-			panel(m, nc, k, alpha, a, rsa, csa, b[j:], ldb, c[j:], ldc, add, full)
-			continue
-		}
-		for p := 0; p < k; p += depth {
-			kc := min(depth, k-p)
-			if transB {
-				packCols(kc, nc, b[j*ldb+p:], ldb, buf[:])
-			} else {
-				packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
+	for p := 0; p < k; p += depth {
+		kc := min(depth, k-p)
+		for i := 0; i < m; i += height {
+			mc := min(height, m-i)
+			for j := 0; j < n; j += width {
+				nc := min(width, n-j)
+				from, ld := buf[:], width
+				switch {
+				case transB:
+					packCols(kc, nc, b[j*ldb+p:], ldb, buf[:])
+				case direct(m, nc, k):
+					from, ld = b[p*ldb+j:], ldb
+				default:
+					packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
+				}
+				panel(mc, nc, kc, alpha, a[i*rsa+p*csa:], rsa, csa, from, ld, c[i*ldc+j:], ldc, add || p > 0, full)
 			}
-			panel(m, nc, kc, alpha, a[p*csa:], rsa, csa, buf[:], width, c[j:], ldc, add || p > 0, full)
 		}
 	}
 }
@@ -86,10 +89,10 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 	need("A", a, n, m, lda)
 	need("C", c, m, m, ldc)
 	var buf pack
-	for j := 0; j < m; j += width {
-		nc := min(width, m-j)
-		for p := 0; p < n; p += depth {
-			kc := min(depth, n-p)
+	for p := 0; p < n; p += depth {
+		kc := min(depth, n-p)
+		for j := 0; j < m; j += width {
+			nc := min(width, m-j)
 			packRows(kc, nc, s[p*ss:], ss, a[p*lda+j:], lda, buf[:])
 			diagonal(nc, kc, 1, a[p*lda+j:], 1, lda, buf[:], width, c[j*ldc+j:], ldc)
 			if below := m - j - nc; below > 0 {
@@ -99,17 +102,40 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 	}
 }
 
-// SymmetricProduct computes the lower triangle of C = Aᵀ·B where that is known
+// SymmetricProduct computes the lower triangle of C = op(A)·B where that is known
 // to be symmetric; the strict upper triangle is undefined.
 //
-//	a, b  k×m
-//	c     m×m
-func SymmetricProduct(m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
-	need("A", a, k, m, lda)
+//	op(A) m×k, b k×m, c m×m; op(A) = Aᵀ where trans is true
+func SymmetricProduct(trans bool, m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
 	need("B", b, k, m, ldb)
 	need("C", c, m, m, ldc)
-	for j := 0; j < m; j += width {
-		Gemm(true, false, m-j, min(width, m-j), k, 1, a[min(j, len(a)):], lda, b[min(j, len(b)):], ldb, 0, c[j*ldc+j:], ldc)
+	rsa, csa := lda, 1
+	if trans {
+		need("A", a, k, m, lda)
+		rsa, csa = 1, lda
+	} else {
+		need("A", a, m, k, lda)
+	}
+	if k == 0 {
+		scale(0, m, m, c, ldc)
+		return
+	}
+	var buf pack
+	for p := 0; p < k; p += depth {
+		kc := min(depth, k-p)
+		for i := 0; i < m; i += height {
+			end := min(i+height, m)
+			for j := 0; j < end; j += width {
+				nc, first := min(width, m-j), max(i, j)
+				from, ld := buf[:], width
+				if direct(m, nc, k) {
+					from, ld = b[p*ldb+j:], ldb
+				} else {
+					packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
+				}
+				panel(end-first, nc, kc, 1, a[first*rsa+p*csa:], rsa, csa, from, ld, c[first*ldc+j:], ldc, p > 0, full)
+			}
+		}
 	}
 }
 
@@ -130,14 +156,13 @@ func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float
 		return
 	}
 	var buf pack
-	for j := 0; j < m; j += width {
-		nc := min(width, m-j)
-		end := j + nc
-		for p := 0; p < end; p += depth {
-			kc := min(depth, end-p)
+	for p := 0; p < m; p += depth {
+		for j := p; j < m; j += width {
+			nc := min(width, m-j)
+			kc := min(depth, j+nc-p)
 			shape := full
 			packCols(kc, nc, u[j*ldu+p:], ldu, buf[:])
-			if p+kc == end {
+			if p+kc == j+nc {
 				shape = upper
 				clearLower(nc, buf[(kc-nc)*width:])
 			}
@@ -164,17 +189,17 @@ func MulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 		return
 	}
 	var buf pack
-	for j := 0; j < m; j += width {
-		nc := min(width, m-j)
-		for p := j; p < m; p += depth {
-			kc := min(depth, m-p)
+	for q := 0; q < m; q += depth {
+		end := min(q+depth, m)
+		for j := 0; j < end; j += width {
+			nc, p := min(width, m-j), max(q, j)
 			shape := full
-			packRows(kc, nc, one[:], 0, u[p*ldu+j:], ldu, buf[:])
+			packRows(end-p, nc, one[:], 0, u[p*ldu+j:], ldu, buf[:])
 			if p == j {
 				shape = lower
 				clearUpper(nc, buf[:])
 			}
-			panel(n, nc, kc, 1, a[p:], lda, 1, buf[:], width, c[j:], ldc, p > j, shape)
+			panel(n, nc, end-p, 1, a[p:], lda, 1, buf[:], width, c[j:], ldc, p > j, shape)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func paths(t *testing.T, f func(t *testing.T)) {
 }
 
 // sizes holds the edges of tiles, panels and packs, and sizes between them.
-var sizes = []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 23, 24, 25, 31, 36, 50, 100, 131, 132, 133, 145, 200}
+var sizes = []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 12, 13, 16, 23, 24, 25, 31, 36, 50, 100, 143, 144, 145, 157, 200, 292}
 
 const tol = 1e-13
 
@@ -199,11 +199,23 @@ func TestSymmetricProduct(t *testing.T) {
 				ref.Dgemm(blas.NoTrans, blas.NoTrans, k, m, k, 1, s.data, s.ld, a.data, a.ld, 0, b.data, b.ld)
 				ref.Dgemm(blas.Trans, blas.NoTrans, m, m, k, 1, a.data, a.ld, b.data, b.ld, 0, want.data, want.ld)
 			}
-			SymmetricProduct(m, k, a.data, a.ld, b.data, b.ld, got.data, got.ld)
-			for i := range m { // the strict upper triangle is undefined, but the outside is not written
-				copy(got.data[i*got.ld+i+1:i*got.ld+m], want.data[i*want.ld+i+1:i*want.ld+m])
+			at := newMatrix(m, k, pad)
+			for i := range m {
+				for j := range k {
+					at.data[i*at.ld+j] = a.data[j*a.ld+i]
+				}
 			}
-			compare(t, fmt.Sprintf("SymmetricProduct(%d, %d)", m, k), got, want, tol*float64(k+10)*float64(k+10))
+			for _, trans := range []bool{true, false} {
+				op := a
+				if !trans {
+					op = at
+				}
+				SymmetricProduct(trans, m, k, op.data, op.ld, b.data, b.ld, got.data, got.ld)
+				for i := range m { // the strict upper triangle is undefined, but the outside is not written
+					copy(got.data[i*got.ld+i+1:i*got.ld+m], want.data[i*want.ld+i+1:i*want.ld+m])
+				}
+				compare(t, fmt.Sprintf("SymmetricProduct(%v, %d, %d)", trans, m, k), got, want, tol*float64(k+10)*float64(k+10))
+			}
 		}
 	})
 }

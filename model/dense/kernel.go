@@ -7,9 +7,17 @@ import "unsafe"
 // that must not be read; then the tile kernel runs down the rows of A.
 const (
 	width = 12  // columns of a panel
-	depth = 132 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
+	depth = 144 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
 	few   = 4   // rows for which packing a panel is not worth its cost
+
+	// height is the number of rows of A that meet every panel of B before the next
+	// rows do: with depth columns they take 200 kB of the second-level cache.
+	height = 192
 )
+
+// direct reports whether a panel of B of nc columns is used where it is. A deep one
+// exceeds the first-level cache unless it is packed; few rows of A do not use it again.
+func direct(m, nc, k int) bool { return nc%4 == 0 && (k <= depth || m <= 2*width) }
 
 // size is the size of an element, in bytes.
 const size = unsafe.Sizeof(float64(0))

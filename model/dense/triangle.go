@@ -23,14 +23,22 @@ func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
 		return
 	}
 	var buf pack
-	for j := 0; j < m; j += width {
-		nc := min(width, m-j)
-		for p := 0; p < j; p += depth {
-			kc := min(depth, j-p)
-			packCols(kc, nc, l[j*ldl+p:], ldl, buf[:])
-			panel(n, nc, kc, -1, a[p:], lda, 1, buf[:], width, a[j:], lda, true, full)
+	for i := 0; i < n; i += height {
+		rows, x := min(height, n-i), a[i*lda:]
+		for block := 0; block < m; block += depth {
+			for p := 0; p <= block; p += depth {
+				for j := block; j < min(block+depth, m); j += width {
+					nc := min(width, m-j)
+					if kc := min(depth, j-p); kc > 0 {
+						packCols(kc, nc, l[j*ldl+p:], ldl, buf[:])
+						panel(rows, nc, kc, -1, x[p:], lda, 1, buf[:], width, x[j:], lda, true, full)
+					}
+					if p == block {
+						solveRows(rows, nc, l[j*ldl+j:], ldl, x[j:], lda)
+					}
+				}
+			}
 		}
-		solveRows(n, nc, l[j*ldl+j:], ldl, a[j:], lda)
 	}
 }
 
@@ -94,22 +102,28 @@ func Cholesky(n int, a []float64, lda int) bool {
 	var buf pack
 	var f block
 	var d [width]float64
-	for j := 0; j < n; j += width {
-		nc := min(width, n-j)
-		below := n - j - nc
-		for p := 0; p < j; p += depth {
-			kc := min(depth, j-p)
-			packCols(kc, nc, a[j*lda+p:], lda, buf[:])
-			diagonal(nc, kc, -1, a[j*lda+p:], lda, 1, buf[:], width, a[j*lda+j:], lda)
-			if below > 0 {
-				panel(below, nc, kc, -1, a[(j+nc)*lda+p:], lda, 1, buf[:], width, a[(j+nc)*lda+j:], lda, true, full)
+	for block := 0; block < n; block += depth {
+		for p := 0; p <= block; p += depth {
+			for j := block; j < min(block+depth, n); j += width {
+				nc := min(width, n-j)
+				below := n - j - nc
+				if kc := min(depth, j-p); kc > 0 {
+					packCols(kc, nc, a[j*lda+p:], lda, buf[:])
+					diagonal(nc, kc, -1, a[j*lda+p:], lda, 1, buf[:], width, a[j*lda+j:], lda)
+					if below > 0 {
+						panel(below, nc, kc, -1, a[(j+nc)*lda+p:], lda, 1, buf[:], width, a[(j+nc)*lda+j:], lda, true, full)
+					}
+				}
+				if p < block {
+					continue
+				}
+				if !factor(nc, a[j*lda+j:], lda, &f, &d) {
+					return false
+				}
+				if below > 0 {
+					solve(below, nc, &f, &d, a[(j+nc)*lda+j:], lda)
+				}
 			}
-		}
-		if !factor(nc, a[j*lda+j:], lda, &f, &d) {
-			return false
-		}
-		if below > 0 {
-			solve(below, nc, &f, &d, a[(j+nc)*lda+j:], lda)
 		}
 	}
 	return true
@@ -156,24 +170,50 @@ func InvertTri(n int, l []float64, ldl int) {
 		return
 	}
 	need("L", l, n, n, ldl)
+	var buf pack
 	var d, f, t block
-	for i := 0; i < n; i += width {
-		// With the rows above inverted to X, the block row (B D) becomes
-		// (-D⁻¹·B·X  D⁻¹).
-		nc := min(width, n-i)
-		row := l[i*ldl:]
-		invert(nc, row[i:], ldl, &f, &d)
-		for j := 0; j < i; j += width {
-			// B·X panel by panel, in place: a panel depends only on those
-			// columns of B that no earlier panel has overwritten.
-			packRows(width, width, one[:], 0, l[j*ldl+j:], ldl, t[:])
-			clearUpper(width, t[:])
-			panel(nc, width, width, 1, row[j:], ldl, 1, t[:], width, row[j:], ldl, false, lower)
-			if rest := j + width; rest < i {
-				panel(nc, width, i-rest, 1, row[rest:], ldl, 1, l[rest*ldl+j:], ldl, row[j:], ldl, true, full)
+	for first := 0; first < n; first += depth {
+		invertBefore(min(depth, n-first), first, l, ldl, &buf)
+		for i := first; i < min(first+depth, n); i += width {
+			// With the rows above inverted to X, the block row (B D) becomes
+			// (-D⁻¹·B·X  D⁻¹).
+			nc := min(width, n-i)
+			row := l[i*ldl:]
+			invert(nc, row[i:], ldl, &f, &d)
+			for j := 0; j < i; j += width {
+				// B·X panel by panel, in place: a panel depends only on those
+				// columns of B that no earlier panel has overwritten.
+				rest := first
+				if j >= first {
+					rest = j + width
+					packRows(width, width, one[:], 0, l[j*ldl+j:], ldl, t[:])
+					clearUpper(width, t[:])
+					panel(nc, width, width, 1, row[j:], ldl, 1, t[:], width, row[j:], ldl, false, lower)
+				}
+				if rest < i {
+					panel(nc, width, i-rest, 1, row[rest:], ldl, 1, l[rest*ldl+j:], ldl, row[j:], ldl, true, full)
+				}
+				packRows(nc, width, one[:], 0, row[j:], ldl, t[:])
+				panel(nc, width, nc, -1, d[:], width, 1, t[:], width, row[j:], ldl, false, full)
 			}
-			packRows(nc, width, one[:], 0, row[j:], ldl, t[:])
-			panel(nc, width, nc, -1, d[:], width, 1, t[:], width, row[j:], ldl, false, full)
+		}
+	}
+}
+
+// invertBefore replaces the first columns of that many rows of L, from row first on,
+// by their product with the rows above, which are inverted.
+func invertBefore(rows, first int, l []float64, ldl int, buf *pack) {
+	row := l[first*ldl:]
+	for q := 0; q < first; q += depth {
+		for j := 0; j < q+depth; j += width {
+			p, shape := max(q, j), full
+			kc := q + depth - p
+			packRows(kc, width, one[:], 0, l[p*ldl+j:], ldl, buf[:])
+			if p == j {
+				shape = lower
+				clearUpper(width, buf[:])
+			}
+			panel(rows, width, kc, 1, row[p:], ldl, 1, buf[:], width, row[j:], ldl, p > j, shape)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // which changes the posterior mean by less than 0.3 %.
 type Projection struct {
 	m               int
-	t, tt, full, at []float64 // M×M
+	t, tt, full, at []float64 // M×M; tt is the transpose of t
 	zs, zz, y       []float64 // M×D, M, M  scratch
 }
 
@@ -37,6 +37,7 @@ func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	dense.SolveTriTrans(m, m, old.L, m, p.tt, m)
 	transpose(p.t, p.tt, m)
 	dense.SolveTriTrans(m, m, new.L, m, p.t, m)
+	transpose(p.tt, p.t, m)
 }
 
 // Site projects one latent function's absorbed sites: A, of which the lower
@@ -45,7 +46,7 @@ func (p *Projection) Site(a, b []float64) {
 	m := p.m
 	mirror(p.full, a, m)
 	dense.Gemm(false, false, m, m, m, 1, p.full, m, p.t, m, 0, p.at, m)
-	dense.SymmetricProduct(m, m, p.t, m, p.at, m, a, m)
+	dense.SymmetricProduct(false, m, m, p.tt, m, p.at, m, a, m)
 	copy(p.y, b)
 	dense.Gemv(true, m, m, 1, p.t, m, p.y, 0, b)
 }
