@@ -1,7 +1,5 @@
 package online
 
-import "runtime/debug"
-
 // Refused is a record that could not be learnt.
 type Refused struct {
 	Seq     uint64
@@ -51,7 +49,7 @@ func (l *Learner) replay(records []Record, leftOut map[uint64]*Panic) (refused [
 func (l *Learner) try(ev *Event) (out Outcome, p *Panic) {
 	defer func() {
 		if v := recover(); v != nil {
-			p = &Panic{v, debug.Stack()}
+			p = newPanic(v)
 		}
 	}()
 	return l.Add(ev), nil

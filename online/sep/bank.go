@@ -103,12 +103,14 @@ type Bank struct {
 	backup backup
 	spares []*model.Basis
 	work   work
+
+	team *team
 }
 
 // New returns a bank without latent functions, which keeps view up to date.
 func New(cfg Config, view *model.Posterior) *Bank {
 	cfg.Horizons = slices.Clone(cfg.Horizons)
-	b := &Bank{cfg: cfg, view: view, noiseRate: noiseRate}
+	b := &Bank{cfg: cfg, view: view, noiseRate: noiseRate, team: newTeam()}
 	view.Scale = model.Scale{Mu: make([]float64, cfg.Features), Sd: slices.Repeat([]float64{1}, cfg.Features), Clip: cfg.Clip}
 	b.makeRoom(cfg.Batch, 0)
 	return b

@@ -59,7 +59,7 @@ func (b *Bank) include(h, at int) error {
 	w, m, z := &b.work, b.cfg.Inducing, &b.sites[h]
 	for k := range b.view.Latent {
 		s1, s2 := z.s1[k*b.capacity+at], z.s2[k*b.capacity+at]
-		if err := b.view.Bank[h].Include(k, s1, s2, w.features.w[b.basis(k)][at*m:(at+1)*m], w.u[k*m:(k+1)*m], w.y); err != nil {
+		if err := b.view.Bank[h].Include(k, s1, s2, w.features.w[b.basis(k)][at*m:(at+1)*m], w.u[k*m:(k+1)*m], w.y[:m]); err != nil {
 			return fmt.Errorf("online: horizon %g: %w", z.length, err)
 		}
 	}

@@ -33,10 +33,8 @@ func TestFilterIsRefresh(t *testing.T) {
 	b := singles(t, rand.New(rand.NewPCG(1, 1)))
 	got := bank(b)
 	b.Own()
-	for h := range b.sites {
-		if err := b.refresh(h, 0, len(b.winY)); err != nil {
-			t.Fatal(err)
-		}
+	if err := b.refresh(0, len(b.sites), 0, len(b.winY)); err != nil {
+		t.Fatal(err)
 	}
 	for h, want := range bank(b) {
 		closeTo(t, "mean", got[h].Mean, want.Mean, 1e-10)

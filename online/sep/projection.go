@@ -16,18 +16,26 @@ import (
 // Source: Bui, Nguyen & Turner (2017), without the residual covariance term,
 // which changes the posterior mean by less than 0.3 %.
 type Projection struct {
-	m               int
-	t, tt, full, at []float64 // M×M; tt is the transpose of t
-	zs, zz, y       []float64 // M×D, M, M  scratch
+	m       int
+	t, tt   []float64 // M×M; tt is the transpose of t
+	zs, zz  []float64 // M×D, M  scratch
+	workers []projecting
 }
 
-// NewProjection returns a projection for m inducing points in d dimensions.
-func NewProjection(m, d int) Projection {
+// projecting is the scratch memory of a worker.
+type projecting struct {
+	full, at, y []float64 // M×M, M×M, M
+}
+
+// NewProjection returns a projection for m inducing points in d dimensions and that
+// many workers at once.
+func NewProjection(m, d, workers int) Projection {
 	floats := func(n int) []float64 { return make([]float64, n) }
-	return Projection{
-		m: m, t: floats(m * m), tt: floats(m * m), full: floats(m * m), at: floats(m * m),
-		zs: floats(m * d), zz: floats(m), y: floats(m),
+	p := Projection{m: m, t: floats(m * m), tt: floats(m * m), zs: floats(m * d), zz: floats(m)}
+	for range workers {
+		p.workers = append(p.workers, projecting{floats(m * m), floats(m * m), floats(m)})
 	}
+	return p
 }
 
 // Between computes T; z0 are the old basis's inducing inputs.
@@ -40,15 +48,15 @@ func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	transpose(p.tt, p.t, m)
 }
 
-// Site projects one latent function's absorbed sites: A, of which the lower
-// triangle counts, and b.
-func (p *Projection) Site(a, b []float64) {
-	m := p.m
-	mirror(p.full, a, m)
-	dense.Gemm(false, false, m, m, m, 1, p.full, m, p.t, m, 0, p.at, m)
-	dense.SymmetricProduct(false, m, m, p.tt, m, p.at, m, a, m)
-	copy(p.y, b)
-	dense.Gemv(true, m, m, 1, p.t, m, p.y, 0, b)
+// Site projects one latent function's absorbed sites, by a worker: A, of which the
+// lower triangle counts, and b.
+func (p *Projection) Site(worker int, a, b []float64) {
+	m, w := p.m, &p.workers[worker]
+	mirror(w.full, a, m)
+	dense.Gemm(false, false, m, m, m, 1, w.full, m, p.t, m, 0, w.at, m)
+	dense.SymmetricProduct(false, m, m, p.tt, m, w.at, m, a, m)
+	copy(w.y, b)
+	dense.Gemv(true, m, m, 1, p.t, m, w.y, 0, b)
 }
 
 // CheckFinite returns an error if a parameter is not finite; ε may be 0, and

@@ -35,10 +35,10 @@ func (b *Bank) featuresOf(g, at, n int) {
 
 func (b *Bank) refreshAll() error {
 	swept := len(b.winY) - b.filtered
+	if err := b.refresh(0, len(b.sites), 0, swept); err != nil {
+		return err
+	}
 	for h := range b.sites {
-		if err := b.refresh(h, 0, swept); err != nil {
-			return err
-		}
 		for at := swept; at < len(b.winY); at++ {
 			b.project(h, at)
 			if err := b.include(h, at); err != nil {
@@ -49,21 +49,28 @@ func (b *Bank) refreshAll() error {
 	return nil
 }
 
-// refresh recomputes horizon h's posterior from its absorbed sites and those
-// of the window points, whose features are rows from to to.
-func (b *Bank) refresh(h, from, to int) error {
-	w, m, keep := &b.work, b.cfg.Inducing, to-from
-	z, g := &b.sites[h], &b.view.Bank[h]
-	for k := range len(b.view.Latent) {
-		wk := w.features.w[b.basis(k)][from*m : to*m]
-		u := g.U[k*m*m : (k+1)*m*m]
-		copy(u, z.A[k*m*m:(k+1)*m*m])
-		dense.WeightedGram(keep, m, z.s1[k*b.capacity:], 1, wk, m, u, m)
-		copy(w.bt, z.b[k*m:(k+1)*m])
-		dense.Gemv(true, keep, m, 1, wk, m, z.s2[k*b.capacity:k*b.capacity+keep], 1, w.bt)
-		if err := g.Factor(k, w.bt, w.y); err != nil {
-			return fmt.Errorf("online: horizon %g: %w", z.length, err)
-		}
+// refresh recomputes the posteriors of the horizons from first to end from their
+// absorbed sites and those of the window points, whose features are rows from to to.
+func (b *Bank) refresh(first, end, from, to int) error {
+	t, m, classes := &b.work.tasks, b.cfg.Inducing, len(b.view.Latent)
+	t.horizon, t.from, t.to = first, from, to
+	return b.team.run((end-first)*classes, float64(m*m)*(float64(m)/3+float64(to-from)/2), t.refresh)
+}
+
+// refreshPosterior recomputes the posterior of task i of refresh.
+func (b *Bank) refreshPosterior(worker, i int) error {
+	w, m, classes := &b.work, b.cfg.Inducing, len(b.view.Latent)
+	t := &w.tasks
+	h, k, keep := t.horizon+i/classes, i%classes, t.to-t.from
+	z, g, bt := &b.sites[h], &b.view.Bank[h], w.bt[worker*m:(worker+1)*m]
+	wk := w.features.w[b.basis(k)][t.from*m : t.to*m]
+	u := g.U[k*m*m : (k+1)*m*m]
+	copy(u, z.A[k*m*m:(k+1)*m*m])
+	dense.WeightedGram(keep, m, z.s1[k*b.capacity:], 1, wk, m, u, m)
+	copy(bt, z.b[k*m:(k+1)*m])
+	dense.Gemv(true, keep, m, 1, wk, m, z.s2[k*b.capacity:k*b.capacity+keep], 1, bt)
+	if err := g.Factor(k, bt, w.y[worker*m:(worker+1)*m]); err != nil {
+		return fmt.Errorf("online: horizon %g: %w", z.length, err)
 	}
 	return nil
 }

@@ -206,17 +206,25 @@ func (b *Bank) rebase() error {
 			return fmt.Errorf("online: new basis: %w", err)
 		}
 		w.project.Between(b.bases[g], b.spares[g], before.Z())
-		for h := range b.sites {
-			z := &b.sites[h]
-			for k := range len(b.view.Latent) {
-				if b.basis(k) == g {
-					w.project.Site(z.A[k*m*m:(k+1)*m*m], z.b[k*m:(k+1)*m])
-				}
-			}
+		first, end := g, g+1 // latent functions of the basis
+		if end == len(b.bases) {
+			end = len(b.view.Latent)
+		}
+		w.tasks.first, w.tasks.step = first, end-first
+		if err := b.team.run(len(b.sites)*(end-first), 1.5*float64(m*m*m), w.tasks.project); err != nil {
+			return err
 		}
 	}
 	b.bases, b.spares = b.spares, b.bases
 	b.view.Bases = b.bases
+	return nil
+}
+
+// projectSites projects the absorbed sites of task i of rebase on the new basis.
+func (b *Bank) projectSites(worker, i int) error {
+	t, m := &b.work.tasks, b.cfg.Inducing
+	z, k := &b.sites[i/t.step], t.first+i%t.step
+	b.work.project.Site(worker, z.A[k*m*m:(k+1)*m*m], z.b[k*m:(k+1)*m])
 	return nil
 }
 

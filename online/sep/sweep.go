@@ -49,13 +49,13 @@ func (b *Bank) sweeps(n int) error {
 			}
 		}
 		if gamma != 1 { // otherwise the totals have not changed
-			if err := b.refresh(h, out, total); err != nil {
+			if err := b.refresh(h, h+1, out, total); err != nil {
 				return err
 			}
 		}
 		for s := range b.cfg.Sweeps {
 			if s > 0 {
-				if err := b.refresh(h, out, total); err != nil {
+				if err := b.refresh(h, h+1, out, total); err != nil {
 					return err
 				}
 			}

@@ -10,10 +10,19 @@ type work struct {
 
 	u              []float64 // max(capacity, C)×M
 	mean, variance []float64 // C×capacity
-	bt, y          []float64 // M
+	bt, y          []float64 // M for each worker
 	theta0         []float64 // parameters before the gradient step
 	project        Projection
 	site           PairSite
+	tasks          tasks
+}
+
+// tasks are what a team runs, with the place of its first task.
+type tasks struct {
+	refresh, project func(worker, i int) error
+
+	horizon, from, to int // of refresh
+	first, step       int // of project: the first latent function, and their number
 }
 
 // features are those of the window points in each basis.
@@ -51,6 +60,7 @@ func (b *Bank) ready() {
 		return
 	}
 	b.backup = newBackup(&b.state)
+	workers := b.team.size
 	m, d, n, c, points := b.cfg.Inducing, b.cfg.Features, b.capacity, len(b.view.Latent), b.gradientRoom()
 	floats := func(n int) []float64 { return make([]float64, n) }
 	b.work = work{
@@ -61,7 +71,8 @@ func (b *Bank) ready() {
 			ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
 		},
 		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
-		bt: floats(m), y: floats(m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d),
+		bt: floats(workers * m), y: floats(workers * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
+		tasks: tasks{refresh: b.refreshPosterior, project: b.projectSites},
 	}
 	f := &b.work.features
 	for range b.bases {

@@ -212,7 +212,7 @@ func (t *Trainer) move() error {
 		w.project.Between(t.bases[g], t.spares[g], before.Z())
 		for k := range t.c {
 			if t.basis(k) == g {
-				w.project.Site(t.A[k*m*m:(k+1)*m*m], t.b[k*m:(k+1)*m])
+				w.project.Site(0, t.A[k*m*m:(k+1)*m*m], t.b[k*m:(k+1)*m])
 			}
 		}
 	}
