@@ -17,17 +17,20 @@ type Evidence struct {
 	Q    []float64 // input: n    ∂F/∂q_i
 	Grad []float64 // output: ∂F/∂Theta, as model.Params.Theta
 
-	kbar, hx          []float64 // n×M, M×D
-	lbar, phi, kk, t2 []float64 // M×M
-	colsum, rowsum    []float64 // M, n
+	kbar, hx       []float64 // n×M, M×D
+	phi, kk        []float64 // M×M
+	colsum, rowsum []float64 // M, n
 }
+
+// rowsOfPhi is the number of rows of a triangular matrix that are solved together.
+const rowsOfPhi = 48
 
 // Resize makes room for n samples of d features and m inducing points, and clears W and Q.
 func (e *Evidence) Resize(n, m, d int) {
-	if e.lbar == nil {
+	if e.phi == nil {
 		e.Grad = make([]float64, m*d+d+3)
 		e.hx = make([]float64, m*d)
-		e.lbar, e.phi, e.kk, e.t2 = make([]float64, m*m), make([]float64, m*m), make([]float64, m*m), make([]float64, m*m)
+		e.phi, e.kk = make([]float64, m*m), make([]float64, m*m)
 		e.colsum = make([]float64, m)
 	}
 	if cap(e.Q) < n {
@@ -58,20 +61,18 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 		dense.Axpy(-2*q, w[i*m:(i+1)*m], row)
 		qsum += q
 	}
-	dense.SolveTri(n, m, b.L, m, e.kbar, m)
-	// Lbar = −Σ kbar_i w_iᵀ, lower; Kbar = sym(L⁻ᵀ Φ(LᵀLbar) L⁻¹)
-	dense.Gemm(true, false, m, m, n, -1, e.kbar, m, w, m, 0, e.lbar, m)
-	for i := range m {
-		clear(e.lbar[i*m+i+1 : (i+1)*m])
-		copy(e.t2[i*m:i*m+i+1], b.L[i*m:i*m+i+1])
-		clear(e.t2[i*m+i+1 : (i+1)*m])
-	}
-	dense.Gemm(true, false, m, m, m, 1, e.t2, m, e.lbar, m, 0, e.phi, m)
+	// Lbar = −Σ kbar_i w_iᵀ, lower; Kbar = sym(L⁻ᵀ Φ(LᵀLbar) L⁻¹). On and below the
+	// diagonal LᵀLbar is −Σ (Lᵀkbar_i)w_iᵀ, because L is lower triangular.
+	dense.Gemm(true, false, m, m, n, -1, e.kbar, m, w, m, 0, e.phi, m)
 	for i := range m {
 		e.phi[i*m+i] *= 0.5
 		clear(e.phi[i*m+i+1 : (i+1)*m])
 	}
-	dense.SolveTri(m, m, b.L, m, e.phi, m) // Φ·L⁻¹
+	dense.SolveTri(n, m, b.L, m, e.kbar, m)
+	for i := 0; i < m; i += rowsOfPhi { // Φ·L⁻¹, lower triangular
+		rows := min(rowsOfPhi, m-i)
+		dense.SolveTri(rows, i+rows, b.L, m, e.phi[i*m:], m)
+	}
 	transpose(e.kk, e.phi, m)
 	dense.SolveTri(m, m, b.L, m, e.kk, m) // (L⁻ᵀΦL⁻¹)ᵀ
 
@@ -81,7 +82,7 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 	e.Grad[m*d+d+1] = b.Noise * qsum
 }
 
-// hadamard replaces lbar by J = sym(Kbar) ∘ c(Z,Z) and kbar by H = kbar ∘ kx. It
+// hadamard replaces phi by J = sym(Kbar) ∘ c(Z,Z) and kbar by H = kbar ∘ kx. It
 // returns the sum of H, and the trace of Kbar.
 func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace float64) {
 	m := b.M
@@ -91,7 +92,7 @@ func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace flo
 	for i := range m { // J = sym(Kbar) ∘ c(Z,Z)
 		for j := range i + 1 {
 			v := 0.5 * (e.kk[i*m+j] + e.kk[j*m+i]) * b.K[i*m+j]
-			e.lbar[i*m+j], e.lbar[j*m+i] = v, v
+			e.phi[i*m+j], e.phi[j*m+i] = v, v
 		}
 	}
 	for i := range n { // H = kbar ∘ kx
@@ -119,11 +120,11 @@ func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, su
 	}
 	// HᵀX + 2JZ − (colsum(H) + 2 rowsum(J))∘Z, and the squares likewise
 	dense.Gemm(true, false, m, d, n, 1, e.kbar, m, x, d, 0, e.hx, d)
-	dense.Gemm(false, false, m, d, m, 1, e.lbar, m, z, d, 0, dz, d)
+	dense.Gemm(false, false, m, d, m, 1, e.phi, m, z, d, 0, dz, d)
 	clear(dl)
 	for j := range m {
 		var js float64
-		for _, v := range e.lbar[j*m : (j+1)*m] {
+		for _, v := range e.phi[j*m : (j+1)*m] {
 			js += v
 		}
 		*sum += js
