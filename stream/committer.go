@@ -51,6 +51,7 @@ type committer struct {
 	relaxed bool          // messages are acknowledged before the commit
 	report  *reporter
 	counts  *counters
+	turned  chan<- struct{} // receives an element when the journal has begun to fail, or to work again; capacity 1
 	log     *slog.Logger
 
 	announced bool                                         // Home Assistant is enabled
@@ -342,12 +343,21 @@ func (m *modelState) countMinibatch(records []online.Record, now time.Time, coun
 	}
 }
 
+// wake makes sure that a channel of capacity 1 has an element.
+func wake(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
 // commitRetrying commits until it succeeds. It reports false if ctx ended first.
 func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) bool {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := c.journal.Commit(commit)
 		if err == nil {
 			if c.counts.degraded.Swap(false) {
+				wake(c.turned)
 				c.log.Info("the journal works again")
 				c.report.event("", "store_recovered", "")
 			}
@@ -357,6 +367,7 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 		why := err.Error()
 		c.counts.commitError.Store(&why)
 		if !c.counts.degraded.Swap(true) {
+			wake(c.turned)
 			c.log.Error("the journal cannot be written; predictions go on, nothing is learnt or acknowledged until it works again", "error", err)
 			c.report.event("", "store_degraded", why)
 		}

@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	fallbackAfter   = time.Second // of failed commits; the broker's window bridges shorter outages
-	fallbackPolling = 100 * time.Millisecond
-	deferredQueue   = 256 // capacity in messages; when full, the oldest is discarded
-	fallbackSuffix  = "-observer"
+	fallbackAfter  = time.Second // of failed commits; the broker's window bridges shorter outages
+	deferredQueue  = 256         // capacity in messages; when full, the oldest is discarded
+	fallbackSuffix = "-observer"
 )
 
 // fallback is a second subscription, which receives the streams while the journal
@@ -28,12 +27,14 @@ const (
 type fallback struct {
 	client   *mqtt.Client
 	degraded *atomic.Bool
+	changed  <-chan struct{} // has an element when degraded has changed
 	log      *slog.Logger
 }
 
 // newFallback returns nil if a fallback is useless: QoS 0 has no window, and a message
-// of a shared subscription would be taken from other clients.
-func (n *Node) newFallback() *fallback {
+// of a shared subscription would be taken from other clients. changed has an element when
+// the state of the journal has changed.
+func (n *Node) newFallback(changed <-chan struct{}) *fallback {
 	var filters []string
 	for _, src := range n.sources {
 		if len(src.feeds) == 0 || src.stage != nil { // rows that it brought would come again
@@ -56,7 +57,7 @@ func (n *Node) newFallback() *fallback {
 		Counters: &n.counts.network, Dropped: &n.counts.network.DeferredDropped, Log: n.log,
 		Event: n.client.Event, Serve: func(context.Context, *mqtt.Conn) {},
 	})
-	return &fallback{client: c, degraded: &n.counts.degraded, log: n.log}
+	return &fallback{client: c, degraded: &n.counts.degraded, changed: changed, log: n.log}
 }
 
 // run subscribes while the journal cannot be written, until ctx ends.
@@ -65,33 +66,29 @@ func (o *fallback) run(ctx context.Context) {
 		return
 	}
 	for {
-		since := time.Now()
-		for time.Since(since) < fallbackAfter {
-			if !sleep(ctx, fallbackPolling) {
-				return
-			}
-			if !o.degraded.Load() {
-				since = time.Now()
-			}
+		var lasts <-chan time.Time
+		if o.degraded.Load() {
+			lasts = time.After(fallbackAfter)
+		}
+		select {
+		case <-o.changed:
+			continue
+		case <-ctx.Done():
+			return
+		case <-lasts:
 		}
 		o.log.Warn("a second connection subscribes to the streams, so that they are answered while the journal fails", "client_id", o.client.ID)
 		observing, end := context.WithCancel(ctx)
 		var life sync.WaitGroup
 		life.Go(func() { o.client.Run(observing) })
-		for o.degraded.Load() && sleep(ctx, fallbackPolling) {
+		for o.degraded.Load() && ctx.Err() == nil {
+			select {
+			case <-o.changed:
+			case <-ctx.Done():
+			}
 		}
 		end()
 		life.Wait()
-	}
-}
-
-// sleep reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

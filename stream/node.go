@@ -146,9 +146,10 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
 		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace()}, stageClock: stageClock{stages: n.stages()},
 	}
+	turned := make(chan struct{}, 1)
 	n.committer = &committer{
 		in: n.queue, probe: make(chan struct{}, 1), journal: deps.Journal, models: n.models, window: cfg.MQTT.InflightWindow, flush: cmp.Or(cfg.LossWindow, cfg.JournalFlush), relaxed: cfg.LossWindow > 0,
-		report: n.report, counts: n.counts, log: n.log, announced: cfg.HomeAssistant.Enabled, onLabel: deps.OnLabel,
+		report: n.report, counts: n.counts, turned: turned, log: n.log, announced: cfg.HomeAssistant.Enabled, onLabel: deps.OnLabel,
 		unconfirmed: unconfirmed{dropped: &n.counts.unconfirmedDropped, size: &n.counts.unconfirmed, newest: &n.counts.sequence},
 	}
 	n.committer.stages = n.worker.stages
@@ -167,7 +168,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 			n.outbox.Serve(ctx, c)
 		},
 	})
-	n.fallback = n.newFallback()
+	n.fallback = n.newFallback(turned)
 	n.worker.deferred = n.deferred
 	if cfg.LossWindow > 0 {
 		n.log.Warn("durability is relaxed: messages are acknowledged before they are on the disk; a crash or a power cut loses the labels and samples of the last", "window", cfg.LossWindow.String())
@@ -249,9 +250,4 @@ func (n *Node) Notify(notice online.Notice) {
 
 // CheckJournal requests an empty commit, so that a failure of the journal is reported
 // and repaired before a label needs it. It never waits.
-func (n *Node) CheckJournal() {
-	select {
-	case n.committer.probe <- struct{}{}:
-	default: // one is pending
-	}
-}
+func (n *Node) CheckJournal() { wake(n.committer.probe) }
