@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type LoopOptions struct {
 	Log          *slog.Logger
 	Notify       func(Notice)             // called from the loop's goroutine; nil: none
 	Learnt       func(took time.Duration) // called from the loop's goroutine with the time of each step; nil: none
+	Changed      func()                   // called from the loop's goroutine after each new Status; nil: none
 }
 
 // Status is the state of a Loop at one moment.
@@ -92,13 +94,13 @@ type Loop struct {
 	// The goroutine inside Run alone uses the fields below.
 	seq         uint64 // of the last record learnt
 	checkpoints checkpoints
-	stale       bool      // the status is older than the learner
 	published   time.Time // when the snapshot was replaced last
+	reported    time.Time // when the status was
 	newer       bool      // the learner has stepped since
 	label       uint64    // record of the latest label
 }
 
-// statusEvery bounds the age of the status while records arrive.
+// statusEvery is the shortest time between two statuses while more records wait.
 const statusEvery = 500 * time.Millisecond
 
 // snapshotEvery bounds the age of the snapshot while more records wait: a learner
@@ -139,9 +141,18 @@ func (lp *Loop) publishUncertainty() {
 func (lp *Loop) Status() *Status { return lp.status.Load() }
 
 // Silence returns the time since the loop's latest heartbeat, by the monotonic
-// clock. While Run runs it is half a second at most, or the time of the present
-// minibatch or checkpoint. Any goroutine may call it; it never waits.
-func (lp *Loop) Silence() time.Duration { return time.Since(lp.start) - time.Duration(lp.beat.Load()) }
+// clock. While Run runs it is 0, or the time of the present minibatch or checkpoint.
+// Any goroutine may call it; it never waits.
+func (lp *Loop) Silence() time.Duration {
+	beat := lp.beat.Load()
+	if beat == resting {
+		return 0
+	}
+	return time.Since(lp.start) - time.Duration(beat)
+}
+
+// resting is the heartbeat of a loop that has nothing to do.
+const resting = math.MaxInt64
 
 func (lp *Loop) heartbeat() { lp.beat.Store(int64(time.Since(lp.start))) }
 
@@ -270,25 +281,23 @@ func (lp *Loop) Run(ctx context.Context) error {
 	lp.checkpoints.due = time.NewTicker(time.Hour)
 	defer lp.checkpoints.due.Stop()
 	lp.schedule()
-	status := time.NewTicker(statusEvery)
-	defer status.Stop()
 	lp.checkpointIfDue() // a daemon that restarts often must not replay an ever longer journal
 	for {
-		lp.heartbeat()
+		lp.beat.Store(resting)
 		select {
 		case records := <-lp.in:
 			lp.learn(patience, records)
 		case <-lp.checkpoints.due.C:
+			lp.heartbeat()
 			lp.checkpoint()
 		case <-lp.checkpoints.room:
+			lp.heartbeat()
 			lp.makeRoom()
 		case do := <-lp.commands:
+			lp.heartbeat()
 			do()
-		case <-status.C:
-			if lp.stale {
-				lp.publishStatus()
-			}
 		case <-ctx.Done():
+			lp.heartbeat()
 			for {
 				select {
 				case records := <-lp.in:
@@ -368,15 +377,16 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 	lp.mu.Lock()
 	idle := lp.waiting == 1
 	lp.mu.Unlock()
-	if now := time.Now(); idle || now.Sub(lp.published) >= snapshotEvery {
+	now := time.Now()
+	if idle || now.Sub(lp.published) >= snapshotEvery {
 		lp.publish()
 		lp.published = now
 	}
 	lp.publishUncertainty()
-	lp.stale = true
 	lp.checkpointIfDue()
-	if idle { // a caller of Idle reads the status next
+	if idle || now.Sub(lp.reported) >= statusEvery { // a caller of Idle reads the status next
 		lp.publishStatus()
+		lp.reported = now
 	}
 	lp.finished(1)
 }
@@ -409,5 +419,7 @@ func (lp *Loop) publishStatus() {
 		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 	})
-	lp.stale = false
+	if lp.opts.Changed != nil {
+		lp.opts.Changed()
+	}
 }

@@ -164,7 +164,9 @@ func (w *worker) publish(m *modelState, p *Prediction) {
 	}
 	out.Topic, out.QoS = m.answerTopic(p.Device), w.qos
 	w.outbox.Push(out)
-	m.latest.set(p)
+	if m.latest.set(p) {
+		wake(w.report.changed)
+	}
 	m.predictions.Add(1)
 	w.counts.predictions.Add(1)
 	if w.onPrediction != nil {

@@ -107,8 +107,8 @@ func (n *Node) Inherit() {
 		if reflect.DeepEqual(m.Active, o.Active) {
 			m.asker = o.asker
 		}
-		if o.latest.there {
-			m.latest.set(&o.latest.p)
+		if o.latest.there && m.latest.set(&o.latest.p) {
+			wake(n.report.changed)
 		}
 		m.learning.Store(!m.frozen)
 		m.knowClasses()

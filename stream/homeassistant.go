@@ -41,6 +41,7 @@ type homeAssistant struct {
 
 	delay      func() time.Duration      // of an announcement after the start of Home Assistant
 	announceAt atomic.Pointer[time.Time] // time of the next announcement; nil: none is due
+	changed    chan<- struct{}           // receives an element when announceAt was set; capacity 1
 
 	mu      sync.Mutex
 	buttons map[string][]string // keys of the announced buttons, by model, oldest first
@@ -56,8 +57,7 @@ func newHomeAssistant(cfg Config, prefix string) *homeAssistant {
 // status handles the start of Home Assistant, which may have lost all devices.
 func (h *homeAssistant) status(msg *mqtt.Message) error {
 	if string(msg.Payload) == "online" {
-		at := time.Now().Add(h.delay())
-		h.announceAt.Store(&at)
+		h.announceIn(h.delay())
 	}
 	return nil
 }
@@ -80,10 +80,16 @@ func (h *homeAssistant) readAnnouncement(m *modelState, msg *mqtt.Message) error
 	})
 	if len(unknown) > 0 {
 		h.buttons[m.Name] = append(unknown, h.buttons[m.Name]...)
-		now := time.Now()
-		h.announceAt.Store(&now)
+		h.announceIn(0)
 	}
 	return nil
+}
+
+// announceIn makes an announcement due after a time.
+func (h *homeAssistant) announceIn(d time.Duration) {
+	at := time.Now().Add(d)
+	h.announceAt.Store(&at)
+	wake(h.changed)
 }
 
 // announced stores the keys of a model's buttons, and returns the keys of removed

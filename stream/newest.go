@@ -42,11 +42,13 @@ type latestPrediction struct {
 	there bool
 }
 
-func (n *latestPrediction) set(p *Prediction) {
+// set stores a copy of a prediction. first reports that the one before was taken.
+func (n *latestPrediction) set(p *Prediction) (first bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p.CopyTo(&n.p)
-	n.there = true
+	first, n.there = !n.there, true
+	return first
 }
 
 // take returns the prediction that was set since the last call, as JSON; nil for none.

@@ -137,10 +137,11 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.outbox = mqtt.NewOutbox(cfg.Outbox, &n.counts.network)
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
-		home:   newHomeAssistant(cfg, prefix),
+		home: newHomeAssistant(cfg, prefix), changed: make(chan struct{}, 1),
 		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), logLimits: newRateLimits(logEvery, 1), limits: n.limits(),
 	}
 	n.report.settings.Store(&deps.Settings)
+	n.report.home.changed = n.report.changed
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
@@ -247,6 +248,9 @@ func (n *Node) Notify(notice online.Notice) {
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
 }
+
+// Learnt notes that a model has a new Status, for the reports. It never waits.
+func (n *Node) Learnt() { wake(n.report.changed) }
 
 // CheckJournal requests an empty commit, so that a failure of the journal is reported
 // and repaired before a label needs it. It never waits.

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	reportEvery  = time.Second // interval of the checks for due reports
+	reportEvery  = time.Second // shortest interval of the checks for due reports
 	healthEvery  = time.Minute
 	rejectEvery  = time.Second // for each model and reason, after a burst
 	rejectBurst  = 5
@@ -54,58 +54,86 @@ type reporter struct {
 	started    time.Time
 	logLimits  rateLimits
 	home       *homeAssistant
+	changed    chan struct{} // has an element when there may be something to report; capacity 1
 
 	settings atomic.Pointer[string] // identifies the configuration
 }
 
-// run publishes due reports until ctx ends.
+// reported is what was published last of a model.
+type reported struct {
+	at      time.Time // of the scores
+	samples uint64    // in them
+	classes []string
+}
+
+// run publishes due reports until ctx ends. It waits for a change, or for the time of
+// the next report: nothing wakes it in between.
 func (r *reporter) run(ctx context.Context) {
-	tick := time.NewTicker(reportEvery)
-	defer tick.Stop()
-	health := time.NewTicker(healthEvery)
-	defer health.Stop()
-	type mark struct {
-		at      time.Time
-		samples uint64
-		classes []string
+	due := time.NewTimer(reportEvery)
+	defer due.Stop()
+	began, healthy := time.Now(), time.Now()
+	last := make([]reported, len(r.models))
+	for i, m := range r.models {
+		last[i] = reported{began, m.Model.Status().Scores.N, m.Model.Posterior().Classes()}
 	}
-	marks := make([]mark, len(r.models))
-	for i := range marks {
-		marks[i] = mark{time.Now(), r.models[i].Model.Status().Scores.N, r.models[i].Model.Posterior().Classes()}
-	}
-	for {
+	for checked := began; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-health.C:
+		case <-r.changed:
+			if wait := reportEvery - time.Since(checked); wait > 0 {
+				due.Reset(wait)
+				continue
+			}
+		case <-due.C:
+		}
+		now := time.Now()
+		if checked = now; now.Sub(healthy) >= healthEvery {
+			healthy = now
 			r.health()
-		case now := <-tick.C:
-			changed := false
-			latest := make([][]byte, len(r.models))
-			for i, m := range r.models {
-				latest[i] = m.latest.take() // before a new class is announced
-				if c := m.Model.Posterior().Classes(); !slices.Equal(c, marks[i].classes) {
-					marks[i].classes, changed = c, true
-				}
-			}
-			if changed {
-				r.info()
-			}
-			if changed || r.home.due(now) {
-				r.announce()
-			}
-			for i, m := range r.models {
-				r.latest(m, latest[i])
-				n := m.Model.Status().Scores.N
-				before := marks[i].samples
-				sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
-				if sooner || now.Sub(marks[i].at) >= r.metrics.Every {
-					marks[i].at, marks[i].samples = now, n
-					r.scores(m)
-				}
-			}
+		}
+		next := r.reportDue(last, now)
+		if at := healthy.Add(healthEvery); at.Before(next) {
+			next = at
+		}
+		due.Reset(max(reportEvery, next.Sub(now)))
+	}
+}
+
+// reportDue publishes what is due, and returns when the next report is.
+func (r *reporter) reportDue(last []reported, now time.Time) (next time.Time) {
+	changed := false
+	latest := make([][]byte, len(r.models))
+	for i, m := range r.models {
+		latest[i] = m.latest.take() // before a new class is announced
+		if c := m.Model.Posterior().Classes(); !slices.Equal(c, last[i].classes) {
+			last[i].classes, changed = c, true
 		}
 	}
+	if changed {
+		r.info()
+	}
+	if changed || r.home.due(now) {
+		r.announce()
+	}
+	next = now.Add(r.metrics.Every)
+	for i, m := range r.models {
+		r.latest(m, latest[i])
+		n := m.Model.Status().Scores.N
+		before := last[i].samples
+		sooner := r.metrics.Samples > 0 && n != before && (n-before >= r.metrics.Samples || n >= 2*before)
+		if sooner || now.Sub(last[i].at) >= r.metrics.Every {
+			last[i].at, last[i].samples = now, n
+			r.scores(m)
+		}
+		if at := last[i].at.Add(r.metrics.Every); at.Before(next) {
+			next = at
+		}
+	}
+	if at := r.home.announceAt.Load(); at != nil && at.Before(next) {
+		next = *at
+	}
+	return next
 }
 
 // birth publishes the first messages of a new connection.

@@ -38,6 +38,7 @@ type Daemon struct {
 
 	reloads     chan chan<- reloaded // requests to reload, for Run's goroutine
 	storeFailed chan error           // the store is unusable, for Run's goroutine
+	learnt      chan struct{}        // has an element when a loop has a new status; capacity 1
 }
 
 // New opens the store, recovers every model and wires the node; nothing runs
@@ -53,7 +54,7 @@ func New(cfg *config.Config, log *slog.Logger, onPrediction func(*stream.Predict
 		log: log, onPrediction: onPrediction,
 		store: store, path: path, exports: exports{store, filepath.Join(filepath.Dir(path), "exports")},
 		monitor: web.NewMonitor(),
-		reloads: make(chan chan<- reloaded), storeFailed: make(chan error, 1),
+		reloads: make(chan chan<- reloaded), storeFailed: make(chan error, 1), learnt: make(chan struct{}, 1),
 	}
 	if err := d.deploy(cfg); err != nil {
 		return nil, errors.Join(err, d.Close())

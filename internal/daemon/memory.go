@@ -50,37 +50,40 @@ func limitMemory(limit codec.ByteSize, log *slog.Logger) (bytes int64, from stri
 
 const (
 	trimEvery = 10 * time.Second
-	trimAbove = 1 << 18 // bytes allocated since the last time
+	trimRest  = time.Minute // interval while nothing is learnt
+	trimAbove = 1 << 18     // bytes allocated since the last time
 )
 
 // trimMemory returns memory that learning has freed to the system, until ctx
-// ends; release makes the models free the memory that only learning needs. By
-// itself Go keeps the heap near its largest size: after a burst of labels that is
-// twice the size of the model.
-func trimMemory(ctx context.Context, release func()) {
+// ends; release makes the models free the memory that only learning needs, and
+// learnt has an element when something was learnt. By itself Go keeps the heap near
+// its largest size: after a burst of labels that is twice the size of the model.
+func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
-	every(ctx, trimEvery, func() {
-		metrics.Read(allocated)
-		if now := allocated[0].Value.Uint64(); now-before > trimAbove {
-			release()
-			debug.FreeOSMemory()
-			metrics.Read(allocated)
-			before = allocated[0].Value.Uint64()
-		}
-	})
-}
-
-// every calls f immediately and then at intervals, until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+	look := time.NewTimer(0)
+	defer look.Stop()
+	var sooner <-chan struct{} // nil while the next look is soon
 	for {
-		f()
 		select {
-		case <-tick.C:
+		case <-look.C:
+		case <-sooner:
+			sooner = nil
+			look.Reset(trimEvery)
+			continue
 		case <-ctx.Done():
 			return
 		}
+		metrics.Read(allocated)
+		if now := allocated[0].Value.Uint64(); now-before <= trimAbove {
+			sooner = learnt
+			look.Reset(trimRest)
+			continue
+		}
+		release()
+		debug.FreeOSMemory()
+		metrics.Read(allocated)
+		before = allocated[0].Value.Uint64()
+		look.Reset(trimEvery)
 	}
 }

@@ -51,7 +51,7 @@ func TestTrimMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		go trimMemory(ctx, func() {})
+		go trimMemory(ctx, nil, func() {})
 		synctest.Wait()
 		block := make([]byte, left)
 		for i := range block {

@@ -56,7 +56,8 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 		Bytes: uint64(cfg.Store.Checkpoint.Size), Unsaved: unsaved,
 		Linger: lingerWithin,
 		Log:    d.log, Notify: d.handleNotice,
-		Learnt: func(t time.Duration) { d.monitor.OnLearnt(name, t) },
+		Learnt:  func(t time.Duration) { d.monitor.OnLearnt(name, t) },
+		Changed: d.statusChanged,
 	})
 }
 

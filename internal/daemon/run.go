@@ -35,7 +35,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.current().tasks[m.Name] = startTask(r.learning, m.Loop.Run)
 	}
 	trim := startTask(r.learning, func(ctx context.Context) error {
-		trimMemory(ctx, func() { d.releaseWorkspaces(ctx) })
+		trimMemory(ctx, d.learnt, func() { d.releaseWorkspaces(ctx) })
 		return nil
 	})
 	watch := startTask(r.learning, func(ctx context.Context) error {
@@ -103,6 +103,18 @@ func (d *Daemon) handleNotice(n online.Notice) {
 	p.Node.Notify(n)
 	if m := p.Model(n.Model); m != nil && n.Kind == online.NoticeDrift && m.Config.Drift.Action == drift.ActionRollback {
 		p.Node.RollBack(n.Model)
+	}
+}
+
+// statusChanged passes on that a loop has a new status. It never waits.
+func (d *Daemon) statusChanged() {
+	d.monitor.OnStatus()
+	select {
+	case d.learnt <- struct{}{}:
+	default:
+	}
+	if p := d.current(); p != nil { // not before the first deployment
+		p.Node.Learnt()
 	}
 }
 

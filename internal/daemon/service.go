@@ -13,7 +13,7 @@ import (
 
 // statusEvery is the interval of the status line for a service manager without a
 // watchdog.
-const statusEvery = 10 * time.Second
+const statusEvery = time.Minute
 
 // service notifies a service manager (systemd) of the daemon's state. Without a
 // service manager it does nothing.

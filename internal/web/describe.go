@@ -30,7 +30,7 @@ func (m *Monitor) describeNode() *nodeView {
 		at := time.Now().Add(-s.SinceMessage).Round(100 * time.Millisecond)
 		v.LastMessage = &at
 	}
-	if st := m.store.Load(); st != nil && st.err == nil {
+	if st := m.storeFigures(); st != nil && st.err == nil {
 		v.Store = &storeView{st.FileBytes, st.FreeBytes, st.WrittenBytes, st.Transactions}
 	}
 	for _, e := range slices.Backward(m.recentEvents()) {

@@ -13,7 +13,7 @@ import (
 
 const (
 	AliveWithin = 20 * time.Second // silence of a learning loop; a step or a checkpoint is much shorter
-	storeWithin = 10 * time.Second // age of the newest sample of the store
+	storeWithin = 10 * time.Second // time of a read of the store
 )
 
 // Check is one condition and its description.
@@ -84,7 +84,7 @@ func (m *Monitor) ready() []Check {
 }
 
 func (m *Monitor) storeReady(s *stream.Stats) Check {
-	st := m.store.Load()
+	st := m.storeFigures()
 	switch {
 	case s.Degraded:
 		return Check{"store", false, "the journal cannot be written; nothing is learnt or acknowledged until it can: " + s.CommitError}
@@ -93,8 +93,10 @@ func (m *Monitor) storeReady(s *stream.Stats) Check {
 	case st.err != nil:
 		return Check{"store", false, st.err.Error()}
 	}
-	if age := time.Since(st.at); age > storeWithin {
-		return Check{"store", false, fmt.Sprintf("the disk has not answered for %v", age.Round(time.Second))}
+	if began := m.reading.Load(); began != 0 {
+		if silent := time.Since(m.started) - time.Duration(began); silent > storeWithin {
+			return Check{"store", false, fmt.Sprintf("the disk has not answered for %v", silent.Round(time.Second))}
+		}
 	}
 	return Check{"store", true, fmt.Sprintf("writable, %s", terminal.Bytes(uint64(st.FileBytes)))}
 }

@@ -30,17 +30,23 @@ func TestHealthChecks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		sample   *storeSample
 		degraded bool
+		reading  time.Duration
 		ok       bool
 		detail   string
 	}{
-		"unknown":    {nil, false, false, "not read yet"},
-		"fine":       {&storeSample{at: time.Now()}, false, true, "writable"},
-		"degraded":   {&storeSample{at: time.Now()}, true, false, "nothing is learnt"},
-		"unreadable": {&storeSample{at: time.Now(), err: io.ErrUnexpectedEOF}, false, false, "unexpected EOF"},
-		"gone":       {&storeSample{at: time.Now(), err: process.Writable(folder + "/none")}, false, false, "no such file"},
-		"slow disk":  {&storeSample{at: time.Now().Add(-time.Minute)}, false, false, "has not answered for 1m0s"},
+		"unknown":       {nil, false, 0, false, "not read yet"},
+		"fine":          {&storeSample{at: time.Now()}, false, 0, true, "writable"},
+		"degraded":      {&storeSample{at: time.Now()}, true, 0, false, "nothing is learnt"},
+		"unreadable":    {&storeSample{at: time.Now(), err: io.ErrUnexpectedEOF}, false, 0, false, "unexpected EOF"},
+		"gone":          {&storeSample{at: time.Now(), err: process.Writable(folder + "/none")}, false, 0, false, "no such file"},
+		"nobody looked": {&storeSample{at: time.Now().Add(-time.Minute)}, false, 0, true, "writable"},
+		"slow disk":     {&storeSample{at: time.Now().Add(-time.Minute)}, false, time.Minute, false, "has not answered for 1m0s"},
 	} {
 		m.store.Store(tc.sample)
+		if m.reading.Store(0); tc.reading > 0 {
+			m.started = time.Now().Add(-2 * tc.reading)
+			m.reading.Store(int64(tc.reading))
+		}
 		if c := m.storeReady(&stream.Stats{Degraded: tc.degraded}); c.OK != tc.ok || !strings.Contains(c.Detail, tc.detail) {
 			t.Errorf("%s: %+v, want %v and %q", name, c, tc.ok, tc.detail)
 		}

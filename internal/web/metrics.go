@@ -57,7 +57,7 @@ func (c *collector) collect() *exposition {
 	for _, m := range d.Models {
 		s.models = append(s.models, modelScrape{m, s.node.Models[m.Name], m.Loop.Status(), m.Loop.Posterior()})
 	}
-	if st := c.monitor.store.Load(); st != nil && st.err == nil {
+	if st := c.monitor.storeFigures(); st != nil && st.err == nil {
 		s.store = &st.Stats
 	}
 	page := &exposition{families: c.families, lines: map[*metric][]byte{}}

@@ -18,7 +18,11 @@ import (
 	"edge/stream"
 )
 
-const storeInterval = time.Second // between two reads of the store's figures
+const (
+	storeInterval = time.Second      // between two reads of the store's figures while somebody looks at them
+	storeRest     = 30 * time.Second // while nobody does
+	traceInterval = time.Second      // between two looks at the scores
+)
 
 const keptSamples = 24 // of each model, for display
 
@@ -37,6 +41,9 @@ type Monitor struct {
 
 	current atomic.Pointer[Deployment]
 	store   atomic.Pointer[storeSample]
+	reading atomic.Int64  // beginning of the present read of the store, in ns since started; 0: none
+	looked  chan struct{} // has an element when somebody wants newer figures of the store; capacity 1
+	scored  chan struct{} // has an element when a loop has a new status; capacity 1
 
 	mu         sync.Mutex
 	recent     map[string]*recent // by model
@@ -74,7 +81,10 @@ type sample struct {
 // NewMonitor returns the monitor of a daemon. The daemon calls Follow before anything
 // runs.
 func NewMonitor() *Monitor {
-	return &Monitor{started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes)}
+	return &Monitor{
+		started: time.Now(), Build: process.Build(), http: newHTTPStats(), recent: map[string]*recent{}, commitTime: newHistogram(slowTimes),
+		looked: make(chan struct{}, 1), scored: make(chan struct{}, 1),
+	}
 }
 
 // Bounds of histograms, in seconds.
@@ -230,28 +240,84 @@ func (m *Monitor) recentEvents() []stream.Event {
 	return slices.Clone(m.events)
 }
 
+// OnStatus notes that a loop has a new status. It never waits.
+func (m *Monitor) OnStatus() { wake(m.scored) }
+
+// wake makes sure that a channel of capacity 1 has an element.
+func wake(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
 // Run samples the store and the scores until ctx ends. A disk that does not answer
 // delays only the samples of the store.
 func (m *Monitor) Run(ctx context.Context, store *persist.Store, path string) {
 	var tracing sync.WaitGroup
 	defer tracing.Wait()
-	tracing.Go(func() {
-		every(ctx, time.Second, func() {
-			for _, served := range m.deployment().Models {
-				m.trace(served.Name, &served.Loop.Status().Scores)
-			}
-		})
-	})
-	every(ctx, storeInterval, func() {
-		s := storeSample{}
-		if s.Stats, s.err = store.Stats(); s.err == nil {
-			s.err = process.Writable(path)
-		} else {
-			m.deployment().Node.CheckJournal()
+	tracing.Go(func() { m.traceAll(ctx) })
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-m.looked:
+		case <-again.C:
+		case <-ctx.Done():
+			return
 		}
-		s.at = time.Now()
-		m.store.Store(&s)
-	})
+		rest := storeRest
+		if m.sampleStore(store, path) != nil {
+			rest = storeInterval
+		}
+		again.Reset(rest)
+	}
+}
+
+// sampleStore reads the figures of the store, and returns why it cannot be used.
+func (m *Monitor) sampleStore(store *persist.Store, path string) error {
+	s := storeSample{}
+	m.reading.Store(int64(time.Since(m.started)))
+	if s.Stats, s.err = store.Stats(); s.err == nil {
+		s.err = process.Writable(path)
+	} else {
+		m.deployment().Node.CheckJournal()
+	}
+	s.at = time.Now()
+	m.store.Store(&s)
+	m.reading.Store(0)
+	return s.err
+}
+
+// storeFigures returns the newest figures of the store, nil before the first ones. If they
+// are old, newer ones will follow.
+func (m *Monitor) storeFigures() *storeSample {
+	s := m.store.Load()
+	if s != nil && time.Since(s.at) >= storeInterval {
+		wake(m.looked)
+	}
+	return s
+}
+
+// traceAll adds to the course of each model's scores whenever a status is new, until ctx
+// ends.
+func (m *Monitor) traceAll(ctx context.Context) {
+	for {
+		for _, served := range m.deployment().Models {
+			m.trace(served.Name, &served.Loop.Status().Scores)
+		}
+		pause := time.NewTimer(traceInterval)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-m.scored:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // every calls f at once and then at intervals, until ctx ends.
@@ -309,7 +375,7 @@ func (j TimedJournal) Commit(c *online.Commit) error {
 // HealthOfStore returns the figures of the store for the health that the node
 // publishes.
 func (m *Monitor) HealthOfStore() map[string]any {
-	st := m.store.Load()
+	st := m.storeFigures()
 	if st == nil || st.err != nil {
 		return nil
 	}
