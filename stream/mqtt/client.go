@@ -244,7 +244,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 		}
 	}()
 	opts.SetCleanSession(!c.Config.PersistentSession).
-		SetPingTimeout(c.PingTimeout).
+		SetKeepAlive(0).                                                  // Conn.keepAlive sends the pings
 		SetConnectTimeout(c.ConnectTimeout).SetWriteTimeout(publishWait). // frameConn has the deadline for writing
 		SetAutoReconnect(false).
 		SetAutoAckDisabled(true).
@@ -256,6 +256,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 				return nil, err
 			}
 			conn.net = newFrameConn(nc, c.MaxPayload, writeTimeout)
+			conn.net.keepalive = uint16(c.Config.Keepalive / time.Second)
 			conn.net.onMessage, conn.net.onPuback = conn.receive, conn.receipts.pubackRead
 			aborts = append(aborts, context.AfterFunc(ctx, func() { nc.Close() }))
 			return conn.net, nil
@@ -288,6 +289,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	defer wg.Wait()
 	defer stop()
 
+	wg.Go(func() { conn.keepAlive(serving) })
 	conn.beginSession()
 	wg.Go(func() { c.readCursor(serving, conn) })
 	// A client that sees the node online may rely on its subscriptions.

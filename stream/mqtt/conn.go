@@ -130,6 +130,35 @@ func (conn *Conn) fail(err error) {
 	conn.paho.Disconnect(0)
 }
 
+// keepAlive sends pings until ctx or the connection ends, and ends the connection if
+// nothing comes after one: neither its answer, which follows all queued messages, nor
+// another packet. paho would wake every five seconds for it.
+func (conn *Conn) keepAlive(ctx context.Context) {
+	ping := time.NewTicker(conn.client.Config.Keepalive)
+	defer ping.Stop()
+	late := time.NewTimer(conn.client.PingTimeout)
+	defer late.Stop()
+	late.Stop()
+	for {
+		select {
+		case <-ping.C:
+			conn.net.ping()
+			late.Reset(conn.client.PingTimeout)
+		case <-conn.net.alive:
+			if !conn.net.pinged.Load() {
+				late.Stop()
+			}
+		case <-late.C:
+			conn.fail(errors.New("mqtt: ping: no answer from the broker"))
+			return
+		case <-conn.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // close ends the connection with DISCONNECT; the broker publishes no Last Will.
 func (conn *Conn) close() {
 	conn.paho.Disconnect(disconnectWithin)

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
 	"edge/stream/codec"
 )
 
@@ -144,20 +147,71 @@ func TestAllAcknowledgementsAreRead(t *testing.T) {
 	}
 }
 
-// A message that arrives after a ping answers it: the broker's own answer may be
-// behind much else.
-func TestMessageAnswersPing(t *testing.T) {
-	packet := "\x30\x04\x00\x01ax" // after a CONNACK
-	f := conversation(t, strings.NewReader("\x20\x02\x00\x00"+packet+packet), 100)
-	f.onMessage = func(*Message) {}
-	f.Write([]byte{packetPingreq << 4, 0})
-	buf := make([]byte, 10)
-	io.ReadFull(f, buf[:4]) // CONNACK
-	if n, err := f.Read(buf); err != nil || string(buf[:n]) != string(pong) {
-		t.Errorf("read % x, %v", buf[:n], err)
+// A packet that arrives after a ping shows that the broker is alive: the answer may be
+// behind much else. paho, which sends no pings, gets no answers.
+func TestPacketAnswersPing(t *testing.T) {
+	for name, packet := range map[string]string{"message": "\x30\x04\x00\x01ax", "PINGRESP": "\xd0\x00"} {
+		f := conversation(t, strings.NewReader("\x20\x02\x00\x00"+packet), 100)
+		f.onMessage = func(*Message) {}
+		buf := make([]byte, 10)
+		io.ReadFull(f, buf[:4]) // CONNACK
+		for len(f.alive) > 0 {
+			<-f.alive
+		}
+		f.ping()
+		if n, err := f.Read(buf); err != io.EOF {
+			t.Errorf("%s: paho read % x, %v", name, buf[:n], err)
+		}
+		if len(f.alive) == 0 || f.pinged.Load() {
+			t.Errorf("%s: the ping is not answered", name)
+		}
 	}
-	if n, err := f.Read(buf); err == nil {
-		t.Errorf("read % x more", buf[:n])
+}
+
+// A broker that answers pings keeps its connection, at the interval that CONNECT
+// announced; one that falls silent loses it.
+func TestKeepAlive(t *testing.T) {
+	for name, answers := range map[string]int{"never answers": 0, "falls silent": 3} {
+		bubble(name, t, func(t *testing.T) {
+			near, far := net.Pipe()
+			conn := linked()
+			conn.client.Config.Keepalive, conn.client.PingTimeout = 30*time.Second, 10*time.Second
+			conn.net, conn.paho = newFrameConn(near, 1000, time.Second), paho.NewClient(paho.NewClientOptions())
+			conn.net.onMessage, conn.net.keepalive = func(*Message) {}, 30
+			began, pings := time.Now(), 0
+			go func() { // the broker
+				for {
+					p, err := packets.ReadPacket(far)
+					if err != nil {
+						return
+					}
+					switch p := p.(type) {
+					case *packets.ConnectPacket:
+						if p.Keepalive != 30 || p.ClientIdentifier != "n1" {
+							t.Errorf("it announces %v", p)
+						}
+						far.Write([]byte{packetConnack << 4, 2, 0, 0})
+					case *packets.PingreqPacket:
+						if pings++; time.Since(began) != time.Duration(pings)*30*time.Second {
+							t.Errorf("ping %d after %v", pings, time.Since(began))
+						}
+						if pings <= answers {
+							far.Write([]byte{packetPingresp << 4, 0})
+						}
+					}
+				}
+			}()
+			go io.Copy(io.Discard, conn.net)
+			hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+			hello.ProtocolName, hello.ProtocolVersion, hello.ClientIdentifier = "MQTT", 4, "n1"
+			hello.Write(conn.net)
+			conn.keepAlive(t.Context())
+			if took, want := time.Since(began), time.Duration(answers+1)*30*time.Second+10*time.Second; took != want || conn.err == nil {
+				t.Errorf("it ends after %v, want %v: %v", took, want, conn.err)
+			}
+			near.Close()
+			far.Close()
+		})
 	}
 }
 

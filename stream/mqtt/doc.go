@@ -11,10 +11,10 @@
 // reads and writes the packets of messages itself:
 //
 //	packet                      handled by
-//	CONNECT, CONNACK            paho: session, keep-alive, Last Will
+//	CONNECT, CONNACK            paho: session, Last Will; frameConn enters the keep-alive
 //	SUBSCRIBE, UNSUBSCRIBE      paho, and their answers
-//	PINGREQ                     paho when the connection is idle; frameConn to prove that the broker has read all acknowledgements
-//	PINGRESP                    paho; a message that arrives first counts as the answer
+//	PINGREQ                     Conn.keepAlive, and to prove that the broker has read all acknowledgements
+//	PINGRESP                    frameConn; any packet that arrives first shows as well that the broker is alive
 //	DISCONNECT                  paho
 //	PUBLISH from the broker     frameConn: Conn.receive puts a Message into the Queue
 //	PUBACK, PUBREC, PUBCOMP     frameConn, as acknowledgements of received messages (Message.Ack)

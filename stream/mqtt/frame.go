@@ -49,7 +49,8 @@ type inbound struct {
 	onPuback  func(id uint16) bool // receives a PUBACK; false: paho reads it
 
 	arrived atomic.Uint64 // bytes from the network
-	pinged  atomic.Bool   // paho has sent a ping that is not answered
+	pinged  atomic.Bool   // no packet has come since the last ping
+	alive   chan struct{} // has an element once one has; capacity 1
 
 	topics map[string]string // topics of earlier messages
 
@@ -65,6 +66,7 @@ type inbound struct {
 // outbound is the state of writing.
 type outbound struct {
 	writeTimeout time.Duration
+	keepalive    uint16 // seconds that CONNECT announces in place of those of paho; 0: those of paho
 
 	mu       sync.Mutex
 	written  sync.Cond     // of mu: bytes of out were written, or writing has ended
@@ -88,7 +90,7 @@ func newFrameConn(conn net.Conn, maxPayload int, writeTimeout time.Duration) *fr
 	const topicAndID = 2 + topic.MaxLength + 2
 	f := &frameConn{
 		Conn:     conn,
-		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], pooled)},
+		inbound:  inbound{limit: topicAndID + maxPayload + 1, messages: make(pool[Message], pooled), alive: make(chan struct{}, 1)},
 		outbound: outbound{writeTimeout: writeTimeout, room: make(chan struct{}, 1)},
 	}
 	f.in = bufio.NewReader(untilClosing{f})
@@ -173,6 +175,13 @@ func (f *frameConn) next() error {
 	if err := f.protocol.checkHeader(kind, length); err != nil {
 		return err
 	}
+	if f.pinged.Load() {
+		f.pinged.Store(false)
+		select {
+		case f.alive <- struct{}{}:
+		default:
+		}
+	}
 	f.pass = length
 	if kind>>4 == packetPublish && length > f.limit {
 		f.pass, f.skip = f.limit, length-f.limit
@@ -195,7 +204,9 @@ func (f *frameConn) next() error {
 		}
 	case kind>>4 == packetPingresp:
 		f.acks.pongRead()
-		f.pinged.Store(false)
+		if f.onMessage != nil { // paho has sent no ping
+			return f.protocol.checkPong(kind)
+		}
 	}
 	return f.forward(kind)
 }
@@ -254,17 +265,8 @@ func (f *frameConn) readMessage(kind byte) error {
 	m.Dup = m.QoS > 0 && kind&8 != 0 // the flag means nothing at QoS 0
 	m.Topic, m.Payload = f.topicText(topic), payload
 	f.onMessage(m)
-	if f.pinged.Swap(false) {
-		f.rest = pong
-	}
 	return nil
 }
-
-// pong is a PINGRESP packet. paho reads it as soon as a message arrives after its
-// ping: the message shows as well that the broker is alive. The PINGRESP of the
-// broker comes after all queued messages; paho would take a slow connection for
-// lost, and sends no further ping until then, although the broker may need one.
-var pong = []byte{packetPingresp << 4, 0}
 
 // topicText returns a topic as text; most topics are cached.
 func (f *frameConn) topicText(topic []byte) string {

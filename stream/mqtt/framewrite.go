@@ -140,8 +140,18 @@ func (f *frameConn) Write(p []byte) (int, error) {
 		f.pinged.Store(true)
 	}
 	f.out = append(f.out, p...)
+	if len(p) > 0 && p[0] == packetConnect<<4 && f.keepalive > 0 {
+		f.announceKeepalive(f.out[len(f.out)-len(p):])
+	}
 	f.startWriter()
 	return len(p), nil
+}
+
+// announceKeepalive sets the keep-alive of a CONNECT packet (MQTT 3.1.1, section 3.1.2).
+func (f *frameConn) announceKeepalive(connect []byte) {
+	const before = 2 + len("MQTT") + 1 + 1 // protocol name, its level, flags
+	_, n := binary.Uvarint(connect[1:])    // the encoding is that of MQTT
+	binary.BigEndian.PutUint16(connect[1+n+before:], f.keepalive)
 }
 
 // plainConn reads like a frameConn and writes directly. It is for short-lived clients:

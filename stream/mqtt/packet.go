@@ -9,6 +9,7 @@ import (
 
 // Types of packets (MQTT 3.1.1, table 2.1).
 const (
+	packetConnect     = 1
 	packetConnack     = 2
 	packetPublish     = 3
 	packetPuback      = 4
