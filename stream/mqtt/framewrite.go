@@ -206,6 +206,7 @@ func (f *frameConn) write() {
 		default:
 		}
 	}
+	_ = f.Conn.SetWriteDeadline(time.Time{}) // its timer would wake an idle program
 	f.writing = false
 	f.written.Broadcast()
 }
