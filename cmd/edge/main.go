@@ -1,3 +1,7 @@
+// The runtime would look for a changed number of processors whenever a timer wakes it.
+
+//go:debug updatemaxprocs=0
+
 package main
 
 import (
