@@ -174,7 +174,7 @@ func (s *Sparse) SetNatural(k int, gram *mat.Dense, b *mat.VecDense) error {
 	}
 	dense.InvertTri(m, l.RawMatrix().Data, m)
 	v := s.V[k]
-	dense.SymmetricProduct(true, m, m, l.RawMatrix().Data, m, l.RawMatrix().Data, m, v.RawMatrix().Data, m)
+	dense.SymmetricProduct(true, false, m, m, l.RawMatrix().Data, m, l.RawMatrix().Data, m, v.RawMatrix().Data, m)
 	for i := range m {
 		for j := range i {
 			v.Set(j, i, v.At(i, j))

@@ -37,18 +37,8 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 		}
 		return
 	}
-	rsa, csa := lda, 1
-	if transA {
-		need("A", a, k, m, lda)
-		rsa, csa = 1, lda
-	} else {
-		need("A", a, m, k, lda)
-	}
-	if transB {
-		need("B", b, n, k, ldb)
-	} else {
-		need("B", b, k, n, ldb)
-	}
+	rsa, csa := strides("A", transA, m, k, a, lda)
+	strides("B", transB, k, n, b, ldb)
 	if beta != 0 && beta != 1 {
 		scale(beta, m, n, c, ldc)
 	}
@@ -60,15 +50,7 @@ func Gemm(transA, transB bool, m, n, k int, alpha float64, a []float64, lda int,
 			mc := min(height, m-i)
 			for j := 0; j < n; j += width {
 				nc := min(width, n-j)
-				from, ld := buf[:], width
-				switch {
-				case transB:
-					packCols(kc, nc, b[j*ldb+p:], ldb, buf[:])
-				case direct(m, nc, k):
-					from, ld = b[p*ldb+j:], ldb
-				default:
-					packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
-				}
+				from, ld := columns(transB, m, nc, k, p, j, b, ldb, &buf)
 				panel(mc, nc, kc, alpha, a[i*rsa+p*csa:], rsa, csa, from, ld, c[i*ldc+j:], ldc, add || p > 0, full)
 			}
 		}
@@ -102,20 +84,14 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 	}
 }
 
-// SymmetricProduct computes the lower triangle of C = op(A)·B where that is known
-// to be symmetric; the strict upper triangle is undefined.
+// SymmetricProduct computes the lower triangle of C = op(A)·op(B) where that is
+// known to be symmetric; the strict upper triangle is undefined.
 //
-//	op(A) m×k, b k×m, c m×m; op(A) = Aᵀ where trans is true
-func SymmetricProduct(trans bool, m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
-	need("B", b, k, m, ldb)
+//	op(A) m×k, op(B) k×m, c m×m; op(X) = Xᵀ where trans is true
+func SymmetricProduct(transA, transB bool, m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
+	rsa, csa := strides("A", transA, m, k, a, lda)
+	strides("B", transB, k, m, b, ldb)
 	need("C", c, m, m, ldc)
-	rsa, csa := lda, 1
-	if trans {
-		need("A", a, k, m, lda)
-		rsa, csa = 1, lda
-	} else {
-		need("A", a, m, k, lda)
-	}
 	if k == 0 {
 		scale(0, m, m, c, ldc)
 		return
@@ -127,16 +103,38 @@ func SymmetricProduct(trans bool, m, k int, a []float64, lda int, b []float64, l
 			end := min(i+height, m)
 			for j := 0; j < end; j += width {
 				nc, first := min(width, m-j), max(i, j)
-				from, ld := buf[:], width
-				if direct(m, nc, k) {
-					from, ld = b[p*ldb+j:], ldb
-				} else {
-					packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
-				}
+				from, ld := columns(transB, m, nc, k, p, j, b, ldb, &buf)
 				panel(end-first, nc, kc, 1, a[first*rsa+p*csa:], rsa, csa, from, ld, c[first*ldc+j:], ldc, p > 0, full)
 			}
 		}
 	}
+}
+
+// strides checks op(A), rows×cols, and returns the distances between its rows and
+// columns.
+func strides(name string, trans bool, rows, cols int, a []float64, lda int) (row, col int) {
+	if trans {
+		need(name, a, cols, rows, lda)
+		return 1, lda
+	}
+	need(name, a, rows, cols, lda)
+	return lda, 1
+}
+
+// columns returns the panel of op(B) from row p and column j on, of nc columns, and
+// its leading dimension: packed in buf, or where it is. It is for m rows of A, and k
+// is the number of B's rows.
+func columns(trans bool, m, nc, k, p, j int, b []float64, ldb int, buf *pack) ([]float64, int) {
+	kc := min(depth, k-p)
+	switch {
+	case trans:
+		packCols(kc, nc, b[j*ldb+p:], ldb, buf[:])
+	case direct(m, nc, k):
+		return b[p*ldb+j:], ldb
+	default:
+		packRows(kc, nc, one[:], 0, b[p*ldb+j:], ldb, buf[:])
+	}
+	return buf[:], width
 }
 
 // MulTriTrans computes C = A·Uᵀ for a lower triangular U: row i of C is U·aᵢ.

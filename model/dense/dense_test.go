@@ -179,7 +179,7 @@ func checkGram(t testing.TB, r *rand.Rand, n, m, pad, ss int) {
 	compare(t, fmt.Sprintf("WeightedGram(%d, %d, ss %d, lda %d)", n, m, ss, a.ld), c, want, tol*float64(n+10))
 }
 
-// TestSymmetricProduct has AᵀB symmetric by B = S·A for a symmetric S.
+// TestSymmetricProduct has op(A) = Aᵀ and op(B) = S·A for a symmetric S.
 func TestSymmetricProduct(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 1))
@@ -199,25 +199,29 @@ func TestSymmetricProduct(t *testing.T) {
 				ref.Dgemm(blas.NoTrans, blas.NoTrans, k, m, k, 1, s.data, s.ld, a.data, a.ld, 0, b.data, b.ld)
 				ref.Dgemm(blas.Trans, blas.NoTrans, m, m, k, 1, a.data, a.ld, b.data, b.ld, 0, want.data, want.ld)
 			}
-			at := newMatrix(m, k, pad)
-			for i := range m {
-				for j := range k {
-					at.data[i*at.ld+j] = a.data[j*a.ld+i]
-				}
-			}
-			for _, trans := range []bool{true, false} {
-				op := a
-				if !trans {
-					op = at
-				}
-				SymmetricProduct(trans, m, k, op.data, op.ld, b.data, b.ld, got.data, got.ld)
+			at, bt := transposed(a, pad), transposed(b, pad)
+			for _, op := range []struct {
+				transA, transB bool
+				a, b           matrix
+			}{{true, false, a, b}, {false, false, at, b}, {true, true, a, bt}, {false, true, at, bt}} {
+				SymmetricProduct(op.transA, op.transB, m, k, op.a.data, op.a.ld, op.b.data, op.b.ld, got.data, got.ld)
 				for i := range m { // the strict upper triangle is undefined, but the outside is not written
 					copy(got.data[i*got.ld+i+1:i*got.ld+m], want.data[i*want.ld+i+1:i*want.ld+m])
 				}
-				compare(t, fmt.Sprintf("SymmetricProduct(%v, %d, %d)", trans, m, k), got, want, tol*float64(k+10)*float64(k+10))
+				compare(t, fmt.Sprintf("SymmetricProduct(%v, %v, %d, %d)", op.transA, op.transB, m, k), got, want, tol*float64(k+10)*float64(k+10))
 			}
 		}
 	})
+}
+
+func transposed(a matrix, pad int) matrix {
+	t := newMatrix(a.cols, a.rows, pad)
+	for i := range a.cols {
+		for j := range a.rows {
+			t.data[i*t.ld+j] = a.data[j*a.ld+i]
+		}
+	}
+	return t
 }
 
 func TestTriangular(t *testing.T) {

@@ -41,7 +41,7 @@ func TestAllocates(t *testing.T) {
 				"Gemm":          func() { Gemm(false, true, n, n-3, m, 1, a.data, a.ld, p.data, p.ld, 0, c.data, c.ld) },
 				"GemmTN":        func() { Gemm(true, false, m, m, n, 1, a.data, a.ld, c.data, c.ld, 2, w.data, w.ld) },
 				"WeightedGram":  func() { WeightedGram(n, m, s.data, 1, a.data, a.ld, w.data, w.ld) },
-				"Symmetric":     func() { SymmetricProduct(true, m, n, a.data, a.ld, c.data, c.ld, w.data, w.ld) },
+				"Symmetric":     func() { SymmetricProduct(true, false, m, n, a.data, a.ld, c.data, c.ld, w.data, w.ld) },
 				"MulTriTrans":   func() { MulTriTrans(n, m, a.data, a.ld, u.data, u.ld, c.data, c.ld) },
 				"MulTri":        func() { MulTri(n, m, a.data, a.ld, u.data, u.ld, c.data, c.ld) },
 				"SolveTriTrans": func() { SolveTriTrans(n, m, u.data, u.ld, c.data, c.ld) },

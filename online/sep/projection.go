@@ -18,6 +18,7 @@ import (
 type Projection struct {
 	m       int
 	t, tt   []float64 // M×M; tt is the transpose of t
+	gram    []float64 // M×M  TᵀT, lower; nil if M is at most direct
 	zs, zz  []float64 // M×D, M  scratch
 	workers []projecting
 }
@@ -27,11 +28,18 @@ type projecting struct {
 	full, at, y []float64 // M×M, M×M, M
 }
 
+// direct is the largest M for which TᵀAT is two products, 3M³ operations. Beyond it,
+// with I + A = G·Gᵀ, it is (TᵀG)(TᵀG)ᵀ − TᵀT, 7/3 M³: a small factor is slow.
+const direct = 144
+
 // NewProjection returns a projection for m inducing points in d dimensions and that
 // many workers at once.
 func NewProjection(m, d, workers int) Projection {
 	floats := func(n int) []float64 { return make([]float64, n) }
 	p := Projection{m: m, t: floats(m * m), tt: floats(m * m), zs: floats(m * d), zz: floats(m)}
+	if m > direct {
+		p.gram = floats(m * m)
+	}
 	for range workers {
 		p.workers = append(p.workers, projecting{floats(m * m), floats(m * m), floats(m)})
 	}
@@ -46,17 +54,47 @@ func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	transpose(p.t, p.tt, m)
 	dense.SolveTriTrans(m, m, new.L, m, p.t, m)
 	transpose(p.tt, p.t, m)
+	if p.gram != nil {
+		dense.SymmetricProduct(false, false, m, m, p.tt, m, p.t, m, p.gram, m)
+	}
 }
 
 // Site projects one latent function's absorbed sites, by a worker: A, of which the
 // lower triangle counts, and b.
 func (p *Projection) Site(worker int, a, b []float64) {
 	m, w := p.m, &p.workers[worker]
-	mirror(w.full, a, m)
-	dense.Gemm(false, false, m, m, m, 1, w.full, m, p.t, m, 0, w.at, m)
-	dense.SymmetricProduct(false, m, m, p.tt, m, w.at, m, a, m)
+	if !p.factored(w, a) {
+		mirror(w.full, a, m)
+		dense.Gemm(false, false, m, m, m, 1, w.full, m, p.t, m, 0, w.at, m)
+		dense.SymmetricProduct(false, false, m, m, p.tt, m, w.at, m, a, m)
+	}
 	copy(w.y, b)
 	dense.Gemv(true, m, m, 1, p.t, m, w.y, 0, b)
+}
+
+// factored projects a by the factor of I + A. It reports false, with a as before, where
+// that is not faster or does not exist.
+func (p *Projection) factored(w *projecting, a []float64) bool {
+	m := p.m
+	if p.gram == nil {
+		return false
+	}
+	for i := range m {
+		copy(w.full[i*m:i*m+i+1], a[i*m:i*m+i+1])
+		w.full[i*m+i]++
+	}
+	if !dense.Cholesky(m, w.full, m) {
+		return false
+	}
+	dense.MulTri(m, m, p.tt, m, w.full, m, w.at, m)
+	dense.SymmetricProduct(false, true, m, m, w.at, m, w.at, m, a, m)
+	for i := range m {
+		row := a[i*m : i*m+i+1]
+		for j, v := range p.gram[i*m : i*m+i+1] {
+			row[j] -= v
+		}
+	}
+	return true
 }
 
 // CheckFinite returns an error if a parameter is not finite; ε may be 0, and

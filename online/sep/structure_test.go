@@ -3,6 +3,7 @@ package sep
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"edge/model"
@@ -304,4 +305,32 @@ func (f *fixedCavities) evidence(t *testing.T, theta []float64) (total float64) 
 		total += s.LogZ()
 	}
 	return total
+}
+
+// The factor of I + A gives the projection that two products give.
+func TestProjectionByFactor(t *testing.T) {
+	const m = direct + 1
+	rng := rand.New(rand.NewPCG(6, 6))
+	p := NewProjection(m, 1, 1)
+	root, a, b := make([]float64, m*m), make([]float64, m*m), make([]float64, m)
+	for i := range p.t {
+		p.t[i], root[i] = rng.NormFloat64()/math.Sqrt(m), rng.NormFloat64()
+	}
+	for i := range b {
+		b[i] = rng.NormFloat64()
+	}
+	transpose(p.tt, p.t, m)
+	dense.SymmetricProduct(false, false, m, m, p.tt, m, p.t, m, p.gram, m)
+	dense.SymmetricProduct(false, true, m, m, root, m, root, m, a, m)
+	got, shift, want := slices.Clone(a), slices.Clone(b), slices.Clone(a)
+	p.Site(0, got, shift)
+	p.gram = nil
+	p.Site(0, want, b)
+	for i := range m {
+		closeTo(t, "A", got[i*m:i*m+i+1], want[i*m:i*m+i+1], 1e-10)
+	}
+	closeTo(t, "b", shift, b, 0)
+	if p = NewProjection(direct, 1, 1); p.gram != nil {
+		t.Errorf("M = %d has a factor", direct)
+	}
 }

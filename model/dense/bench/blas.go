@@ -61,9 +61,9 @@ func WeightedGram(n, m int, s []float64, ss int, a []float64, lda int, c []float
 	}
 }
 
-// SymmetricProduct computes the lower triangle of C = op(A)·B.
-func SymmetricProduct(trans bool, m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
-	Gemm(trans, false, m, m, k, 1, a, lda, b, ldb, 0, c, ldc)
+// SymmetricProduct computes the lower triangle of C = op(A)·op(B).
+func SymmetricProduct(transA, transB bool, m, k int, a []float64, lda int, b []float64, ldb int, c []float64, ldc int) {
+	Gemm(transA, transB, m, m, k, 1, a, lda, b, ldb, 0, c, ldc)
 }
 
 // MulTriTrans computes C = A·Uᵀ for a lower triangular U.
