@@ -20,10 +20,8 @@ type Evidence struct {
 	kbar, hx       []float64 // n×M, M×D
 	phi, kk        []float64 // M×M
 	colsum, rowsum []float64 // M, n
+	team           *team     // nil: the caller's goroutine
 }
-
-// rowsOfPhi is the number of rows of a triangular matrix that are solved together.
-const rowsOfPhi = 48
 
 // Resize makes room for n samples of d features and m inducing points, and clears W and Q.
 func (e *Evidence) Resize(n, m, d int) {
@@ -69,12 +67,12 @@ func (e *Evidence) Backprop(b *model.Basis, p *model.Params, n int, x, kx, w []f
 		clear(e.phi[i*m+i+1 : (i+1)*m])
 	}
 	dense.SolveTri(n, m, b.L, m, e.kbar, m)
-	for i := 0; i < m; i += rowsOfPhi { // Φ·L⁻¹, lower triangular
-		rows := min(rowsOfPhi, m-i)
+	for i := 0; i < m; i += solvedRows { // Φ·L⁻¹, lower triangular
+		rows := min(solvedRows, m-i)
 		dense.SolveTri(rows, i+rows, b.L, m, e.phi[i*m:], m)
 	}
 	transpose(e.kk, e.phi, m)
-	dense.SolveTri(m, m, b.L, m, e.kk, m) // (L⁻ᵀΦL⁻¹)ᵀ
+	e.team.solve(system{back: true, m: m, l: b.L, a: e.kk}) // (L⁻ᵀΦL⁻¹)ᵀ
 
 	sum, trace := e.hadamard(n, b, kx)
 	e.chain(b, p, n, x, &sum)

@@ -21,6 +21,7 @@ type Projection struct {
 	gram    []float64 // M×M  TᵀT, lower; nil if M is at most direct
 	zs, zz  []float64 // M×D, M  scratch
 	workers []projecting
+	team    *team // nil: the caller's goroutine
 }
 
 // projecting is the scratch memory of a worker.
@@ -50,9 +51,9 @@ func NewProjection(m, d, workers int) Projection {
 func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	m := p.m
 	new.CrossTo(p.tt, z0, p.zs, p.zz) // c(Z_new, Z_old), rows new
-	dense.SolveTriTrans(m, m, old.L, m, p.tt, m)
+	p.team.solve(system{m: m, l: old.L, a: p.tt})
 	transpose(p.t, p.tt, m)
-	dense.SolveTriTrans(m, m, new.L, m, p.t, m)
+	p.team.solve(system{m: m, l: new.L, a: p.t})
 	transpose(p.tt, p.t, m)
 	if p.gram != nil {
 		dense.SymmetricProduct(false, false, m, m, p.tt, m, p.t, m, p.gram, m)

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"edge/model/dense"
 )
 
 const (
 	maxWorkers = 8   // of a team: each has scratch memory of its own
-	grain      = 5e5 // multiplications that are worth a worker: its start costs some of 10 µs
+	grain      = 2e6 // multiplications that are worth a worker: 100 µs, twice what a run costs on a busy machine
 )
 
 // team runs the tasks of a step on several cores. Its goroutines end with every run;
@@ -22,6 +24,8 @@ type team struct {
 	size  int // workers, the caller of run among them
 	grain float64
 
+	rows func(worker, i int) error // solves rows of system
+	system
 	task  func(worker, i int) error
 	next  atomic.Int64 // the first task that no worker has taken
 	errs  []error      // of each task
@@ -34,6 +38,10 @@ func newTeam() *team { return teamOf(min(runtime.GOMAXPROCS(0), maxWorkers), gra
 
 func teamOf(size int, grain float64) *team {
 	t := &team{size: size, grain: grain}
+	t.rows = func(_, i int) error {
+		t.system.solve(i)
+		return nil
+	}
 	for worker := 1; worker < size; worker++ {
 		t.help = append(t.help, func() {
 			defer t.group.Done()
@@ -99,6 +107,45 @@ func (t *team) try(worker, i int) (err error) {
 		}
 	}()
 	return t.task(worker, i)
+}
+
+// solvedRows is the least number of rows that a task of a system solves, unless all
+// are fewer.
+const solvedRows = 48
+
+// system replaces A by A·L⁻ᵀ, or by A·L⁻¹ if back is true: both M×M.
+type system struct {
+	back bool
+	m    int
+	l, a []float64
+}
+
+// solve solves s in tasks of rows. A nil team is the caller's goroutine.
+func (t *team) solve(s system) {
+	n := s.tasks()
+	if t == nil {
+		for i := range n {
+			s.solve(i)
+		}
+		return
+	}
+	t.system = s
+	t.run(n, solvedRows*float64(s.m*s.m)/2, t.rows) // without errors
+}
+
+// tasks is the number of tasks; the last one also has the rows that are left over.
+func (s *system) tasks() int { return max(s.m/solvedRows, 1) }
+
+func (s *system) solve(i int) {
+	at, rows := i*solvedRows, solvedRows
+	if i == s.tasks()-1 {
+		rows = s.m - at
+	}
+	if s.back {
+		dense.SolveTri(rows, s.m, s.l, s.m, s.a[at*s.m:], s.m)
+	} else {
+		dense.SolveTriTrans(rows, s.m, s.l, s.m, s.a[at*s.m:], s.m)
+	}
 }
 
 // Panic is the value of a panic in a task that ran on another goroutine than its

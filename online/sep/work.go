@@ -75,7 +75,9 @@ func (b *Bank) ready() {
 		tasks: tasks{refresh: b.refreshPosterior, project: b.projectSites},
 	}
 	f := &b.work.features
-	for range b.bases {
+	b.work.project.team = b.team
+	for g := range b.bases {
+		b.work.grad.ev[g].team = b.team
 		b.spares = append(b.spares, model.NewBasis(m, d))
 		f.kx, f.w, f.q = append(f.kx, floats(n*m)), append(f.w, floats(n*m)), append(f.q, floats(n))
 	}
