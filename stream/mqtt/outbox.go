@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -50,10 +50,13 @@ const (
 // Outbox is the bounded queue of publications. It outlives connections.
 type Outbox struct {
 	queue    *Queue[*Publication]
-	window   int          // number of publications that may be unacknowledged
-	inFlight atomic.Int64 // number of unacknowledged publications
+	window   int // number of publications that may be unacknowledged
 	counters *Counters
 	unused   pool[Publication]
+
+	mu        sync.Mutex
+	flying    []flight // publications on their way, in the order of sending; only Serve changes it
+	published uint64   // largest number that Published has returned
 }
 
 func NewOutbox(cfg OutboxConfig, c *Counters) *Outbox {
@@ -92,42 +95,137 @@ type link interface {
 	done() <-chan struct{}
 }
 
+// flight is a publication that was handed to the network.
 type flight struct {
 	m    *Publication
 	d    delivery
 	sent time.Time
+	done bool // the element of d was received
+}
+
+// ended reports whether the publication is acknowledged, or sending it has failed.
+func (f *flight) ended() bool {
+	if !f.done {
+		select {
+		case <-f.d.Done():
+			f.done = true
+		default:
+		}
+	}
+	return f.done
+}
+
+// acknowledged counts the publications on their way that the broker has acknowledged:
+// Serve collects them when it sends the next. The caller holds mu.
+func (o *Outbox) acknowledged() (n int) {
+	for i := range o.flying {
+		f := &o.flying[i]
+		if f.done && f.d.Error() == nil || !f.done && len(f.d.Done()) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Published returns the number of publications that the broker has acknowledged.
+func (o *Outbox) Published() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.published = max(o.published, o.counters.Published.Load()+uint64(o.acknowledged()))
+	return o.published
+}
+
+// idle reports whether all publications are acknowledged.
+func (o *Outbox) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.queue.Len() == 0 && o.acknowledged() == len(o.flying)
+}
+
+// collect frees the oldest publications as far as they are acknowledged. It returns the
+// oldest of the others, and their number.
+func (o *Outbox) collect() (oldest *flight, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	acked := 0
+	for ; acked < len(o.flying); acked++ {
+		f := &o.flying[acked]
+		if !f.ended() || f.d.Error() != nil {
+			break
+		}
+		o.counters.Published.Add(1)
+		f.d.Free()
+		f.m.Free()
+	}
+	o.flying = slices.Delete(o.flying, 0, acked)
+	if len(o.flying) == 0 {
+		return nil, 0
+	}
+	return &o.flying[0], len(o.flying)
+}
+
+// send hands a publication to the network. It reports whether the network took it.
+func (o *Outbox) send(conn link, m *Publication) (taken bool) {
+	f := flight{m: m, d: conn.publish(m), sent: time.Now()}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	taken = !f.ended() || f.d.Error() == nil
+	o.flying = append(o.flying, f)
+	return taken
+}
+
+// sendAgain hands the oldest publication to the network again.
+func (o *Outbox) sendAgain(conn link) {
+	f := &o.flying[0]
+	d := conn.publish(f.m)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f.d.Free()
+	f.d, f.done = d, false
 }
 
 // Serve publishes over one connection until the connection or ctx ends. It returns
 // unacknowledged publications to the front of the queue.
+//
+// An acknowledgement wakes it only if it waits for room for the next publication, or if
+// one has failed: most acknowledgements come while there is nothing else to send.
 func (o *Outbox) Serve(ctx context.Context, conn link) {
-	var flying []flight // unacknowledged, in the order of sending
-	defer func() {
-		o.requeue(flying)
-		o.inFlight.Store(0)
-	}()
+	defer o.requeue()
 	stuck := time.NewTimer(ackedWithin)
 	defer stuck.Stop()
+	failed := false // one of those on their way was not taken by the network
 	for {
-		for len(flying) < o.window {
+		oldest, n := o.collect()
+		for n < o.window {
 			m, ok := o.queue.Pop()
 			if !ok {
 				break
 			}
-			flying = append(flying, flight{m, conn.publish(m), time.Now()})
-			o.inFlight.Store(int64(len(flying)))
+			failed = !o.send(conn, m) || failed
+			oldest, n = o.collect()
 		}
-		var (
-			oldest <-chan struct{}
-			more   <-chan struct{}
-		)
-		if len(flying) > 0 {
-			oldest = flying[0].d.Done()
-			stuck.Reset(time.Until(flying[0].sent.Add(ackedWithin)))
-		} else {
+		var acked, more <-chan struct{}
+		switch {
+		case n == 0:
+			failed = false
 			stuck.Stop()
+		case oldest.done: // the connection is ending, or the network did not accept it in time
+			select {
+			case <-conn.done():
+				return
+			case <-ctx.Done():
+				return
+			case <-time.After(publishWait):
+				o.sendAgain(conn)
+			}
+			continue
+		case failed || n >= o.window:
+			acked = oldest.d.Done()
+			fallthrough
+		default:
+			stuck.Reset(time.Until(oldest.sent.Add(ackedWithin)))
 		}
-		if len(flying) < o.window {
+		if n < o.window {
 			more = o.queue.Ready()
 		}
 		select {
@@ -137,44 +235,29 @@ func (o *Outbox) Serve(ctx context.Context, conn link) {
 			return
 		case <-more:
 		case <-stuck.C:
-			conn.fail(errors.New("mqtt: publish: no acknowledgement from the broker"))
-			return
-		case <-oldest:
-			if flying[0].d.Error() != nil {
-				// The connection is ending, or the network did not accept the
-				// publication in time.
-				select {
-				case <-conn.done():
-					return
-				case <-ctx.Done():
-					return
-				case <-time.After(publishWait):
-					flying[0].d.Free()
-					flying[0].d = conn.publish(flying[0].m)
-				}
-				continue
+			if oldest, n := o.collect(); n > 0 && time.Since(oldest.sent) >= ackedWithin {
+				conn.fail(errors.New("mqtt: publish: no acknowledgement from the broker"))
+				return
 			}
-			o.counters.Published.Add(1)
-			flying[0].d.Free()
-			flying[0].m.Free()
-			flying = slices.Delete(flying, 0, 1)
-			o.inFlight.Store(int64(len(flying)))
+		case <-acked:
+			o.mu.Lock()
+			oldest.done = true
+			o.mu.Unlock()
 		}
 	}
 }
 
 // requeue returns unacknowledged publications to the queue. The oldest may have
 // caused the end of the connection, and is discarded after maxTries.
-func (o *Outbox) requeue(flying []flight) {
+func (o *Outbox) requeue() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	var back []*Publication
-	for _, f := range flying {
-		select {
-		case <-f.d.Done():
-			if f.d.Error() == nil {
-				o.counters.Published.Add(1)
-				continue
-			}
-		default:
+	for i := range o.flying {
+		f := &o.flying[i]
+		if f.ended() && f.d.Error() == nil {
+			o.counters.Published.Add(1)
+			continue
 		}
 		if len(back) == 0 {
 			if f.m.tries++; f.m.tries > maxTries {
@@ -184,6 +267,8 @@ func (o *Outbox) requeue(flying []flight) {
 		}
 		back = append(back, f.m)
 	}
+	clear(o.flying)
+	o.flying = o.flying[:0]
 	o.queue.pushFront(back)
 }
 
@@ -191,7 +276,7 @@ func (o *Outbox) requeue(flying []flight) {
 func (o *Outbox) Drain(ctx context.Context, conn link) {
 	t := time.NewTicker(drainPolling)
 	defer t.Stop()
-	for o.queue.Len() > 0 || o.inFlight.Load() > 0 {
+	for !o.idle() {
 		select {
 		case <-t.C:
 		case <-conn.done():

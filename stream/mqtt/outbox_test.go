@@ -39,10 +39,10 @@ func (l *fakeLink) publish(of *Publication) delivery {
 	m.Payload = slices.Clone(m.Payload)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d := &fakeDelivery{done: make(chan struct{}), err: l.err}
+	d := &fakeDelivery{done: make(chan struct{}, 1), err: l.err}
 	l.sent, l.out = append(l.sent, string(m.Payload)), append(l.out, d)
 	if l.auto || l.err != nil {
-		close(d.done)
+		d.done <- struct{}{}
 	}
 	return d
 }
@@ -88,7 +88,7 @@ func TestOutbox(t *testing.T) {
 		}
 		o.Drain(t.Context(), l)
 		equalTexts(t, "sent", l.all(), want)
-		if got := o.counters.Published.Load(); got != 100 {
+		if got := o.Published(); got != 100 {
 			t.Errorf("published %d", got)
 		}
 	})
@@ -100,7 +100,7 @@ func TestOutbox(t *testing.T) {
 		}
 		synctest.Wait()
 		equalTexts(t, "sent", l.all(), []string{"a", "b"})
-		close(l.out[0].done)
+		l.out[0].done <- struct{}{}
 		synctest.Wait()
 		equalTexts(t, "sent", l.all(), []string{"a", "b", "c"})
 		stop()
@@ -113,7 +113,7 @@ func TestOutbox(t *testing.T) {
 			o.Push(plain(s))
 		}
 		synctest.Wait()
-		close(l.out[1].done) // of b
+		l.out[1].done <- struct{}{} // of b
 		l.fail(nil)
 		stop()
 		next := newFakeLink(true)
@@ -150,7 +150,7 @@ func TestOutbox(t *testing.T) {
 		l.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		stop()
-		if got := o.counters.Published.Load(); got != 1 || o.queue.Len() != 0 {
+		if got := o.Published(); got != 1 || o.queue.Len() != 0 {
 			t.Errorf("published %d, %d left, want 1 and none", got, o.queue.Len())
 		}
 	})
