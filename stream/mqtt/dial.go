@@ -78,8 +78,11 @@ func Dial(ctx context.Context, u *url.URL, tlsConfig *tls.Config, within time.Du
 		return dialWebsocket(ctx, u, tlsConfig, within)
 	}
 	nc, err := proxy.Dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), serverPorts[u.Scheme])))
-	if err != nil || u.Scheme == "tcp" || u.Scheme == "mqtt" {
-		return nc, err
+	if err != nil {
+		return nil, err
+	}
+	if nc = quiet(nc); u.Scheme == "tcp" || u.Scheme == "mqtt" {
+		return nc, nil
 	}
 	cfg := tlsConfig.Clone()
 	cfg.ServerName = cmp.Or(cfg.ServerName, u.Hostname())
