@@ -61,7 +61,7 @@ const (
 func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
-	look := time.NewTimer(0)
+	look := time.NewTimer(trimEvery)
 	defer look.Stop()
 	var sooner <-chan struct{} // nil while the next look is soon
 	for {
