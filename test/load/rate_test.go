@@ -248,7 +248,9 @@ func (f figures) flood(p *answerer, what string, payloads [][]byte, n int) {
 
 // pace asks 1000 questions a second.
 func (f figures) pace(p *answerer, what string, payloads [][]byte, n int) {
+	used := p.cpu()
 	_, l := p.ask(payloads, n, 1000)
+	f.add(what+"-paced-cpu-µs", (p.cpu()-used).Seconds()*1e6/float64(n))
 	f.add(what+"-p50-ms", quantile(l, 0.5).Seconds()*1e3)
 	f.add(what+"-p99-ms", quantile(l, 0.99).Seconds()*1e3)
 }
@@ -348,6 +350,7 @@ http: {listen: ""}
 				f.ratio("predicted/echo", "predicted-msg/s", "echo-msg/s")
 				f.ratio("learnt/echo", "learnt-msg/s", "echo-msg/s")
 				f.ratio("predicted/echo-p99", "predicted-p99-ms", "echo-p99-ms")
+				f.ratio("predicted/echo-paced-cpu", "predicted-paced-cpu-µs", "echo-paced-cpu-µs")
 			}
 			f.add("sync-ms", syncTime(b, folder).Seconds()*1e3)
 			b.ReportMetric(0, "ns/op")
