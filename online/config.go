@@ -136,10 +136,13 @@ type Config struct {
 	// the last time from all of them; the raw observations are then
 	// dropped. 0 means 4·Inducing, 6·Inducing where labels are requested. Default 0.
 	Warmup int `yaml:"warmup"`
-	// Sweeps over the window in each step. Default 2, range 1 to 10.
+	// Sweeps that refine sites in each step: the last one those of four steps, or of
+	// the whole window during the warm-up, the others those of the new samples. Default
+	// 2, range 1 to 10.
 	Sweeps int `yaml:"sweeps"`
 	// Damping of a site's update after the first sweep: 1 replaces the site, 0.5
-	// moves it half way. Default 0.5.
+	// moves it half way. After the warm-up half as much of the old site is kept.
+	// Default 0.5.
 	Damping float64 `yaml:"damping"`
 	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
 	// root of the size. 0 keeps kernel and inducing inputs. Default 0.02.

@@ -41,7 +41,7 @@ func gap(t *testing.T, a, b *Learner) (largest float64) {
 // than that of the weight.
 func TestWeightTwoIsLearningTwice(t *testing.T) {
 	cfg := weightConfig()
-	cfg.Batch.MaxSize = 10
+	cfg.Batch.MaxSize, cfg.Window = 10, 0 // a step refines older sites by their number, not their weight
 	heavy, pair, sequel, plain := newTestLearner(t, cfg), newTestLearner(t, cfg), newTestLearner(t, cfg), newTestLearner(t, cfg)
 	start := rand.New(rand.NewPCG(1, 1))
 	for i := range 10 { // the same model to begin with

@@ -37,6 +37,8 @@ const (
 	passRate  = 3  // of the learning rate in all passes of a build but the first
 	passPrior = 10 // precision of the prior on log ℓ in these passes
 
+	refinedSteps = 4 // whose samples a step refines after the warm-up, its own included
+
 	minWeight = 1e-3 // of a horizon, below which its gradient is not computed
 
 	// Replay is the number of recent samples that make a step; fewer are filtered

@@ -6,13 +6,18 @@
 // tied: only their product is kept, as Σ s1·w·wᵀ (C×M×M) and Σ s2·w (C×M) in
 // whitened coordinates, so that memory is O(H·C·M²), independent of the length of the
 // stream. The R latest observations keep a site for each pair of their label with
-// another class, as in expectation propagation, and are refined with every minibatch.
+// another class, as in expectation propagation, and are refined in a few steps.
 //
-// One step of Learn: forget; absorb the points that leave the window; two parallel
-// sweeps over the window; one Adam step along the gradient of the new samples'
-// evidence; projection of the absorbed sites on the new basis. A large minibatch
+// One step of Learn: sites of the new samples by assumed-density filtering; a parallel
+// sweep that refines these and the sites of the steps just before (of the whole window
+// while the model warms up), with the new sites included by Woodbury's identity; forget;
+// absorb the points that leave the window; one Adam step along the gradient of the new
+// samples' evidence; projection of the absorbed sites on the new basis; one
+// factorisation of each posterior. A large minibatch
 // makes several such steps, each of samples spread over all of it; of few samples a
 // rank-one update includes each (filter).
+//
+// Tasks of a step run on several cores (team); bits do not depend on their number.
 //
 // Save and Undo roll a failed step back. Site, Evidence, Projection, Adam and the
 // feature scaling are exported for package train.

@@ -117,6 +117,7 @@ func TestSiteGolden(t *testing.T) {
 }
 
 type stepReference struct {
+	Live  bool
 	Input struct {
 		M, D, C, Window, Sweeps int
 		Damp, Eps               float64
@@ -180,7 +181,7 @@ func loadStep(t *testing.T, ref *stepReference) (b *Bank, n int) {
 		Features: in.D, Inducing: in.M, Horizons: []float64{length}, Window: in.Window, Batch: len(in.Y), Sweeps: in.Sweeps, Damping: in.Damp,
 		LearningRate: 0.02, NoiseStart: in.Eps, NoiseMax: 0.2, Clip: model.DefaultClip,
 	}, &model.Posterior{Weights: []float64{1}})
-	b.reach = math.Inf(1)
+	b.live, b.reach = ref.Live, math.Inf(1)
 	b.allocate()
 	copy(b.params.Z(), flat(in.Z))
 	copy(b.params.LogEll(), in.LogEll)
@@ -240,7 +241,7 @@ func compareAbsorbed(t *testing.T, what string, b *Bank, a [][][]float64, absorb
 }
 
 func TestStepGolden(t *testing.T) {
-	for _, name := range []string{"step_pairs_from_prior.json", "step_pairs_from_state.json"} {
+	for _, name := range []string{"step_pairs_from_prior.json", "step_pairs_from_state.json", "step_pairs_live.json"} {
 		t.Run(name, func(t *testing.T) {
 			var ref stepReference
 			data, err := os.ReadFile(filepath.Join("testdata", name)) // computed by step_pairs.py there

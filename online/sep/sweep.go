@@ -6,11 +6,11 @@ import (
 	"edge/model/dense"
 )
 
-// sweeps forgets, absorbs the points that leave the window, and sweeps over the
-// window with the n new samples of work.batch at its end, for every horizon. The
-// recent samples are these and those that were filtered before them. It leaves the
-// posteriors without the last sweep's sites, and in work.grad the gradient with
-// respect to the features of the latest gradientPoints samples.
+// sweeps learns the n new samples of work.batch, under every horizon: it refines sites,
+// fades the absorbed ones, and absorbs those of the points that leave the window. The
+// recent samples are the new ones and those that were filtered before them. It leaves
+// the posteriors as they were, and in work.grad the gradient with respect to the
+// features of the latest gradientPoints samples.
 func (b *Bank) sweeps(n int) error {
 	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
 	f := &w.features
@@ -26,42 +26,15 @@ func (b *Bank) sweeps(n int) error {
 		b.featuresOf(g, old, n)
 		w.grad.ev[g].Resize(points, m, d)
 	}
-	b.winX, b.winY, b.winW = append(b.winX[:0], b.winX[out*d:]...), append(b.winY[:0], b.winY[out:]...), append(b.winW[:0], b.winW[out:]...)
 
 	w.grad.eps, w.grad.objective = 0, 0
 	for h := range b.sites {
-		z := &b.sites[h]
-		gamma := 1.0
-		if length := min(z.length, b.reach); !math.IsInf(length, 1) {
-			gamma = 1 - float64(recent)/max(length, float64(recent))
-			Scale(gamma, z.A)
-			Scale(gamma, z.b)
-		}
-		for k := range len(b.view.Latent) {
-			leaving := f.w[b.basis(k)][:out*m]
-			s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
-			dense.WeightedGram(out, m, s1, 1, leaving, m, z.A[k*m*m:], m)
-			dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, z.b[k*m:(k+1)*m])
-			for _, sites := range z.window() {
-				row := (*sites)[k*b.capacity : (k+1)*b.capacity]
-				copy(row, row[out:old])
-				clear(row[max(old-out, 0):])
-			}
-		}
-		if gamma != 1 { // otherwise the totals have not changed
-			if err := b.refresh(h, h+1, out, total); err != nil {
-				return err
-			}
-		}
 		for s := range b.cfg.Sweeps {
-			if s > 0 {
-				if err := b.refresh(h, h+1, out, total); err != nil {
-					return err
-				}
-			}
-			b.sweep(h, s, n, points, out, total)
+			b.sweep(h, s, b.firstRefined(out, recent), n, points)
 		}
+		b.absorb(h, out, recent)
 	}
+	b.winX, b.winY, b.winW = append(b.winX[:0], b.winX[out*d:]...), append(b.winY[:0], b.winY[out:]...), append(b.winW[:0], b.winW[out:]...)
 	// The gradient needs the features of its samples.
 	for g := range b.bases {
 		copy(f.kx[g], f.kx[g][(total-points)*m:total*m])
@@ -71,9 +44,55 @@ func (b *Bank) sweeps(n int) error {
 	return nil
 }
 
-// sweep updates the sites of horizon h's window points in parallel: those whose
-// features are rows from to to. The last n are new, and the gradient is taken of
-// the last points ones. In the first sweep (s = 0) a new point's cavity is the
+// firstRefined is the first of the window points whose sites a step refines, where that
+// many samples are recent and out points leave the window. While the model warms up,
+// and parameters and posterior change much, all are refined; later those of the latest
+// refinedSteps steps.
+func (b *Bank) firstRefined(out, recent int) int {
+	if !b.live {
+		return out
+	}
+	return max(out, len(b.winY)-refinedSteps*recent)
+}
+
+// damping is that of a site's update after the first sweep. After the warm-up, where a
+// step refines fewer sites at once and each of them a few times only, half as much of
+// the old one is kept.
+func (b *Bank) damping() float64 {
+	if !b.live {
+		return b.cfg.Damping
+	}
+	return (1 + b.cfg.Damping) / 2
+}
+
+// absorb fades horizon h's absorbed sites by the recent samples, and absorbs those of
+// the out oldest points, which it removes from the sites of the window.
+func (b *Bank) absorb(h, out, recent int) {
+	m, z, total := b.cfg.Inducing, &b.sites[h], len(b.winY)
+	if length := min(z.length, b.reach); !math.IsInf(length, 1) {
+		gamma := 1 - float64(recent)/max(length, float64(recent))
+		Scale(gamma, z.A)
+		Scale(gamma, z.b)
+	}
+	if out == 0 {
+		return
+	}
+	for k := range b.view.Latent {
+		leaving := b.work.features.w[b.basis(k)][:out*m]
+		s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
+		dense.WeightedGram(out, m, s1, 1, leaving, m, z.A[k*m*m:], m)
+		dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, z.b[k*m:(k+1)*m])
+		for _, sites := range z.window() {
+			row := (*sites)[k*b.capacity : k*b.capacity+total]
+			copy(row, row[out:])
+			clear(row[total-out:])
+		}
+	}
+}
+
+// sweep updates the sites of horizon h's window points from first on in parallel; all
+// sweeps but the last one update those of the n new points alone. The gradient is taken
+// of the last points ones, in the last sweep. In the first sweep a new point's cavity is the
 // posterior before it (assumed-density filtering), its site is taken whole, and
 // its label is believed; later sweeps are damped and weigh the label noise.
 //
@@ -81,54 +100,54 @@ func (b *Bank) sweeps(n int) error {
 // that of one copy to the power w, and the cavity of a copy leaves out that copy
 // alone, as if it had been learnt w times at once. A sample of a weight below 1
 // has a cavity without it.
-func (b *Bank) sweep(h, s, n, points, from, to int) {
-	w, m, capacity, keep := &b.work, b.cfg.Inducing, b.capacity, to-from
-	z, g := &b.sites[h], &b.view.Bank[h]
+func (b *Bank) sweep(h, s, first, n, points int) {
+	w, capacity, total := &b.work, b.capacity, len(b.winY)
+	z := &b.sites[h]
 	classes := len(b.view.Latent)
 	last := s == b.cfg.Sweeps-1
-	size := b.gradientRoom()
+	follow := last && b.view.Weights[h] > minWeight && b.cfg.LearningRate > 0
+	if !last {
+		first = total - n
+	}
 	for k := range classes {
-		wk := w.features.w[b.basis(k)][from*m : to*m]
-		dense.MulTriTrans(keep, m, wk, m, g.U[k*m*m:], m, w.u, m)
-		dense.Gemv(false, keep, m, 1, wk, m, g.Mean[k*m:(k+1)*m], 0, w.mean[k*capacity:k*capacity+keep])
-		for i := range keep {
-			row := w.u[i*m : (i+1)*m]
-			w.variance[k*capacity+i] = dense.Dot(row, row)
+		b.marginals(h, k, s, first, n)
+		if s > 0 && n > 0 {
+			b.addNew(h, k, first, n)
 		}
-		if last {
-			copy(w.grad.fresh[k*size*m:], w.u[(keep-points)*m:keep*m])
+		if follow {
+			b.keepRows(h, k, s, first, n, points)
 		}
 	}
 	eps := b.bases[0].Eps
 	st := &w.site
-	for i := range keep {
-		first, fresh := s == 0 && i >= keep-n, last && i >= keep-points
+	for i := first; i < total; i++ {
+		whole, fresh := s == 0 && i >= total-n, last && i >= total-points
 		y, power := b.winY[i], b.winW[i]
 		copies := max(power, 1)
 		for k := range classes {
 			at := k*capacity + i
 			a, v, _ := Cavity(w.mean[at], w.variance[at], z.s1[at]/copies, z.s2[at]/copies)
-			st.A[k], st.V[k], st.T[k] = a, v, w.features.q[b.basis(k)][from+i]+v
+			st.A[k], st.V[k], st.T[k] = a, v, w.features.q[b.basis(k)][i]+v
 		}
-		label, qy := y*capacity+i, w.features.q[b.basis(y)][from+i]
+		label, qy := y*capacity+i, w.features.q[b.basis(y)][i]
 		for k := range classes {
 			at := k*capacity + i
 			a, v, _ := Cavity(w.mean[label], w.variance[label], z.p1[at]/copies, z.p2[at]/copies)
 			st.LA[k], st.LV[k], st.LT[k] = a, v, qy+v
 		}
 		robust, py := eps, 1.0
-		if first {
+		if whole {
 			robust = 0
 		}
 		if eps > 0 && (robust > 0 || fresh) {
 			py = st.Probability(y)
 		}
-		st.Update(y, first, robust, py)
+		st.Update(y, whole, robust, py)
 		if fresh {
-			b.noteGradient(h, i, i-(keep-points), points, py)
+			b.noteGradient(h, i, i-(total-points), points, py)
 		}
-		rho := b.cfg.Damping
-		if first {
+		rho := b.damping()
+		if whole {
 			rho = 1
 		}
 		for k := range classes {
@@ -139,7 +158,7 @@ func (b *Bank) sweep(h, s, n, points, from, to int) {
 			z.p2[at] += rho * (power*st.P2[k] - z.p2[at])
 		}
 	}
-	if last && b.view.Weights[h] > minWeight && b.cfg.LearningRate > 0 {
+	if follow {
 		b.addFeatureGradient(h, points)
 	}
 }
@@ -192,13 +211,18 @@ func (b *Bank) addFeatureGradient(h, points int) {
 	w, m, g, size := &b.work, b.cfg.Inducing, &b.view.Bank[h], b.gradientRoom()
 	weight := b.view.Weights[h]
 	for k := range b.view.Latent {
-		rows := w.grad.fresh[k*size*m : k*size*m+points*m]
+		rows, shift := w.grad.fresh[k*size*m:k*size*m+points*m], w.grad.shift[k*m:(k+1)*m]
+		for i := range points {
+			row := rows[i*m : (i+1)*m]
+			Scale(w.grad.coef[k*size+i], row)
+			dense.Axpy(w.grad.g[k*size+i], shift, row)
+		}
 		dense.MulTri(points, m, rows, m, g.U[k*m*m:], m, w.u, m)
 		ev := &w.grad.ev[b.basis(k)]
 		for i := range points {
 			row := ev.W[i*m : (i+1)*m]
 			dense.Axpy(weight*w.grad.g[k*size+i], g.Mean[k*m:(k+1)*m], row)
-			dense.Axpy(weight*w.grad.coef[k*size+i], w.u[i*m:(i+1)*m], row)
+			dense.Axpy(weight, w.u[i*m:(i+1)*m], row)
 		}
 	}
 }

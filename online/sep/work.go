@@ -13,6 +13,7 @@ type work struct {
 	bt, y          []float64 // M for each worker
 	theta0         []float64 // parameters before the gradient step
 	project        Projection
+	added          added
 	site           PairSite
 	tasks          tasks
 }
@@ -41,7 +42,8 @@ type batch struct {
 
 // gradient holds the derivatives of a sweep for the gradient step, and the gradient.
 type gradient struct {
-	fresh   []float64  // C×n×M  U_k·w of the samples in the last sweep
+	fresh   []float64  // C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows
+	shift   []float64  // C×M    the mean then is Mean_k + U_kᵀ·shift
 	g, coef []float64  // C×n
 	resp    []float64  // n  responsibilities of the last sweep of the last horizon
 	ev      []Evidence // of each basis
@@ -67,12 +69,13 @@ func (b *Bank) ready() {
 		features: features{xs: floats(n * d), xx: floats(n)},
 		batch:    batch{x: floats(points * d), latents: make([]int, b.cfg.Batch), weights: floats(b.cfg.Batch)},
 		grad: gradient{
-			fresh: floats(c * points * m), g: floats(c * points), coef: floats(c * points), resp: floats(points),
+			fresh: floats(c * points * m), shift: floats(c * m), g: floats(c * points), coef: floats(c * points), resp: floats(points),
 			ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
 		},
 		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
 		bt: floats(workers * m), y: floats(workers * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
 		tasks: tasks{refresh: b.refreshPosterior, project: b.projectSites},
+		added: newAdded(c, m, n),
 	}
 	f := &b.work.features
 	b.work.project.team = b.team

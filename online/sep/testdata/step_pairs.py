@@ -3,7 +3,8 @@
 step_pairs.py INPUT.json OUTPUT.json reads the input of a step of the merged sites
 (fields as in the README of the golden vectors) and computes the step with loops over
 scalars in 40 digits, the gradient by central differences with the cavities of every
-pair held fixed. A merged site of the window is shared out among its pairs first.
+pair held fixed. A merged site of the window is shared out among its pairs first. Where the
+reference is "live", as after the warm-up, the samples of REFINED_STEPS steps are refined.
 """
 import json
 import sys
@@ -11,6 +12,7 @@ import sys
 from mpmath import cholesky, erfc, exp, eye, inverse, log, matrix, mp, mpf, pi, sqrt
 
 mp.dps = 40
+REFINED_STEPS = 4
 ref = json.load(open(sys.argv[1]))
 inp = ref["input"]
 M, C, D = inp["M"], inp["C"], inp["D"]
@@ -100,20 +102,15 @@ for i, (x, y) in enumerate(zip(vec(inp["win_X"]) + vec(inp["X"]), inp["win_y"] +
     points.append(dict(x=x, y=y, w=w, q=q, s1=s1, s2=s2, p1=p1, p2=p2, new=new))
 
 n = len(inp["y"])
-gamma = mpf(1) if inp["horizon"] is None else 1 - mpf(n) / max(inp["horizon"], n)
-A, b = [gamma * matrix(vec(a)) for a in inp["A"]], [[gamma * mpf(v) for v in r] for r in inp["b"]]
+A, b = [matrix(vec(a)) for a in inp["A"]], [[mpf(v) for v in r] for r in inp["b"]]
 out = max(0, len(points) - max(window, n))
-for pt in points[:out]:
-    for k in range(C):
-        for i in range(M):
-            b[k][i] += pt["s2"][k] * pt["w"][i]
-            for j in range(M):
-                A[k][i, j] += pt["s1"][k] * pt["w"][i] * pt["w"][j]
-points = points[out:]
+refined = points[out:]
+if ref.get("live"):
+    refined, damp = refined[-REFINED_STEPS * n:], (1 + damp) / 2
 V, m = totals(A, b, points)
 
 for s in range(sweeps):
-    for pt in points:
+    for pt in refined if s == sweeps - 1 else points[-n:]:
         y, w, first = pt["y"], matrix(pt["w"]), pt["new"] and s == 0
         Vw = [V[k] * w for k in range(C)]
         mean = [dot(m[k], w) for k in range(C)]
@@ -152,6 +149,17 @@ for s in range(sweeps):
             pt[f] = [(1 - rho) * old + rho * new for old, new in zip(pt[f], fresh[f])]
         pt["s1"][y], pt["s2"][y] = sum(pt["p1"]), sum(pt["p2"])
     V, m = totals(A, b, points)
+
+gamma = mpf(1) if inp["horizon"] is None else 1 - mpf(n) / max(inp["horizon"], n)
+A, b = [gamma * a for a in A], [[gamma * v for v in r] for r in b]
+for pt in points[:out]:
+    for k in range(C):
+        for i in range(M):
+            b[k][i] += pt["s2"][k] * pt["w"][i]
+            for j in range(M):
+                A[k][i, j] += pt["s1"][k] * pt["w"][i] * pt["w"][j]
+points = points[out:]
+V, m = totals(A, b, points)
 
 fresh = [pt for pt in points if pt["new"]]
 
@@ -192,7 +200,7 @@ named = lambda t: dict(Z=[floats(t[i * D:(i + 1) * D]) for i in range(M)], log_e
                        log_amp=float(t[M * D + D]), log_noise=float(t[M * D + D + 1]))
 window = lambda f: [floats(pt[f]) for pt in points]
 result = dict(
-    input=inp,
+    live=bool(ref.get("live")), input=inp,
     output=dict(A=[rows(a) for a in A], b=[floats(v) for v in b], win_X=window("x"), win_y=[pt["y"] for pt in points],
                 win_s1=window("s1"), win_s2=window("s2"), win_p1=window("p1"), win_p2=window("p2"), V=[rows(a) for a in V],
                 m=[floats(v) for v in m], log_z_new=[float(pt["log_z"]) for pt in fresh], r_new=[float(pt["r"]) for pt in fresh],

@@ -1,0 +1,63 @@
+package sep
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// The last sweep has the marginals and the gradient that a factorisation with the sites
+// of the first sweep gives.
+func TestAddedSitesAreRefresh(t *testing.T) {
+	for _, perClass := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(6, 6))
+		cfg := testConfig(3)
+		cfg.PerClass = perClass
+		b := newTestBank(t, cfg, rng)
+		feed(t, b, rng, 20)
+		n := cfg.Batch
+		for i := range n {
+			x, k := blob(rng, 3)
+			b.scale.To(b.work.batch.x[i*3:(i+1)*3], x)
+			b.work.batch.latents[i], b.work.batch.weights[i] = k, float64(i) // of weight 0, too
+		}
+		total, m := len(b.winY)+n, cfg.Inducing
+		for g := range b.bases {
+			b.work.grad.ev[g].Resize(n, m, 3)
+		}
+		old := len(b.winY)
+		b.winX, b.winY, b.winW = append(b.winX, b.work.batch.x[:n*3]...), append(b.winY, b.work.batch.latents[:n]...), append(b.winW, b.work.batch.weights[:n]...)
+		for g := range b.bases {
+			b.featuresOf(g, old, n)
+		}
+		for h := range b.sites {
+			b.sweep(h, 0, 0, n, n)
+			sites := b.sites[h]
+			for _, s := range sites.window() {
+				*s = slices.Clone(*s)
+			}
+			evidence := func(n int) (all [][]float64) {
+				for g := range b.bases {
+					b.work.grad.ev[g].Resize(b.cfg.Batch, m, 3)
+				}
+				b.sweep(h, 1, 0, n, b.cfg.Batch)
+				for _, s := range b.sites[h].window() {
+					all = append(all, slices.Clone(*s))
+				}
+				for g := range b.bases {
+					all = append(all, slices.Clone(b.work.grad.ev[g].W), slices.Clone(b.work.grad.ev[g].Q))
+				}
+				return append(all, slices.Clone(b.work.mean), slices.Clone(b.work.variance))
+			}
+			got := evidence(n)
+			b.sites[h] = sites
+			if err := b.refresh(h, h+1, 0, total); err != nil {
+				t.Fatal(err)
+			}
+			want := evidence(0)
+			for i := range want {
+				closeTo(t, "sites and gradient", got[i], want[i], 1e-11)
+			}
+		}
+	}
+}
