@@ -37,6 +37,7 @@ const (
 	NoticeDrift            = "drift"             // the same
 	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again; Detail: the observations, the scaling, the time
 	NoticeWarmedUp         = "warmed_up"         //
+	NoticeRecovered        = "model_recovered"   // the journal of the earlier run is learnt; Detail: the records, the time
 	NoticeStepRefused      = "step_refused"      // a minibatch could not be learnt
 	NoticeEventRefused     = "event_refused"     // an event of the journal could not be carried out
 	NoticeCheckpointFailed = "checkpoint_failed" //
@@ -53,6 +54,7 @@ type LoopOptions struct {
 	Samples      uint64        // between checkpoints; 0: never by count
 	Bytes        uint64        // of records between checkpoints, about; 0: never by size
 	Unsaved      uint64        // bytes of the records between Saved and Seq, about
+	Recovery     *Recovery     // of the records after Seq; nil: there are none
 	Linger       time.Duration // to learn queued records after Run's ctx has ended; the rest is left to the journal. 0: no limit
 	Log          *slog.Logger
 	Notify       func(Notice)             // called from the loop's goroutine; nil: none
@@ -73,6 +75,8 @@ type Status struct {
 	Built      bool        // the Gaussian process answers; before, class frequencies do
 	WarmedUp   bool        // the raw warm-up buffer has been dropped
 	StateBytes int         // size of the last checkpoint
+	Recovering bool        // the journal of an earlier run is being learnt; false: Posterior, read after the status, knows all of it
+	Behind     uint64      // records of the journal to be learnt while Recovering
 }
 
 // Loop owns a Learner: only the goroutine inside Run touches it.
@@ -94,10 +98,12 @@ type Loop struct {
 	// The goroutine inside Run alone uses the fields below.
 	seq         uint64 // of the last record learnt
 	checkpoints checkpoints
-	published   time.Time // when the snapshot was replaced last
-	reported    time.Time // when the status was
-	newer       bool      // the learner has stepped since
-	label       uint64    // record of the latest label
+	published   time.Time     // when the snapshot was replaced last
+	reported    time.Time     // when the status was
+	newer       bool          // the learner has stepped since
+	label       uint64        // record of the latest label
+	recovery    *recovery     // nil: nothing to recover
+	ended       chan struct{} // closed: nothing to recover any more
 }
 
 // statusEvery is the shortest time between two statuses while more records wait.
@@ -117,6 +123,12 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 		seq: opts.Seq, checkpoints: checkpoints{room: make(chan struct{}, 1), saved: opts.Saved, unsaved: opts.Unsaved}, start: time.Now(),
 	}
 	lp.drained = sync.NewCond(&lp.mu)
+	if lp.recovery = newRecovery(opts.Recovery, opts.Seq); lp.recovery != nil {
+		lp.ended = lp.recovery.ended
+	} else {
+		lp.ended = make(chan struct{})
+		close(lp.ended)
+	}
 	l.progress = lp.heartbeat
 	lp.publish()
 	lp.publishUncertainty()
@@ -159,7 +171,11 @@ func (lp *Loop) heartbeat() { lp.beat.Store(int64(time.Since(lp.start))) }
 // Learn hands committed records over, in order. The loop keeps the slice. It
 // blocks while the queue is full (the back-pressure) and returns ctx.Err() if ctx
 // ends first; the records are then learnt from the journal after the next start.
+// While the loop recovers it keeps no records, but reads them from the journal.
 func (lp *Loop) Learn(ctx context.Context, records []Record) error {
+	if left, err := lp.leave(ctx, records); left {
+		return err
+	}
 	lp.mu.Lock()
 	lp.waiting++
 	lp.mu.Unlock()
@@ -173,9 +189,10 @@ func (lp *Loop) Learn(ctx context.Context, records []Record) error {
 }
 
 // State returns the encoded learner and the seq of the last record in it. It
-// waits for Run to encode it, or for ctx to end.
+// waits for Run to encode it, or for ctx to end. ErrRecovering: the state is one of
+// an earlier moment.
 func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error) {
-	if err := lp.do(ctx, func() {
+	if err := lp.unlessRecovering(ctx, func() {
 		seq = lp.seq
 		state, _ = lp.learner.AppendBinary(nil)
 	}); err != nil {
@@ -195,10 +212,11 @@ func (lp *Loop) Rest(ctx context.Context) error {
 // records after it from the journal, under the new configuration, and ends in the
 // same bytes. It waits for Run, or for ctx to end.
 //
-// Errors: those of Restore and of the Checkpointer. Nothing has changed then.
+// Errors: ErrRecovering, those of Restore and of the Checkpointer. Nothing has changed
+// then.
 func (lp *Loop) Reconfigure(ctx context.Context, cfg Config, every time.Duration, samples, bytes uint64) error {
 	var err error
-	if e := lp.do(ctx, func() { err = lp.reconfigure(cfg, every, samples, bytes) }); e != nil {
+	if e := lp.unlessRecovering(ctx, func() { err = lp.reconfigure(cfg, every, samples, bytes) }); e != nil {
 		return fmt.Errorf("online: reconfigure %s: %w", lp.opts.Model, e)
 	}
 	return err
@@ -252,14 +270,13 @@ func (lp *Loop) finished(groups int) {
 	lp.mu.Unlock()
 }
 
-// Idle blocks until all records handed over have been learnt, or ctx ends.
+// Idle blocks until all records handed over have been learnt, or ctx ends. It returns
+// ErrRecovering at once while the loop recovers.
 func (lp *Loop) Idle(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() {
-		lp.mu.Lock()
-		defer lp.mu.Unlock()
-		lp.drained.Broadcast()
-	})
-	defer stop()
+	if lp.recovering() {
+		return ErrRecovering
+	}
+	defer context.AfterFunc(ctx, lp.wake)()
 	lp.mu.Lock()
 	defer lp.mu.Unlock()
 	for lp.waiting > 0 && ctx.Err() == nil {
@@ -296,6 +313,9 @@ func (lp *Loop) Run(ctx context.Context) error {
 		case do := <-lp.commands:
 			lp.heartbeat()
 			do()
+		case <-lp.more():
+			lp.heartbeat()
+			lp.replay(ctx)
 		case <-ctx.Done():
 			lp.heartbeat()
 			for {
@@ -330,48 +350,8 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 			lp.label = r.Seq
 		}
 		lp.checkpoints.unsaved += uint64(r.Size())
-		if out.Change != "" {
-			lp.newer = true
-			lp.publish() // the reader of the notice finds the change done
-		}
-		if out.Stepped || out.ClassAdded != "" {
-			stepped = true
-		}
-		if out.Stepped {
-			if lp.opts.Learnt != nil {
-				lp.opts.Learnt(time.Since(began))
-			}
-		}
-		if out.ClassAdded != "" {
-			lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
-		}
-		switch out.Change {
-		case "":
-		case NoticeDrift, NoticeWarning:
-			lp.opts.Log.Warn(out.Change, "model", lp.opts.Model, "seq", r.Seq, "detail", out.Detail, "action", lp.learner.cfg.Drift.Action)
-			fallthrough
-		default:
-			lp.notify(out.Change, out.Detail, r.Seq)
-		}
-		if out.Built {
-			detail := fmt.Sprintf("%s, in %v", lp.learner.describeBuild(), time.Since(began).Round(time.Millisecond))
-			lp.opts.Log.Info("model built", "model", lp.opts.Model, "seq", r.Seq, "detail", detail)
-			lp.notify(NoticeBuilt, detail, r.Seq)
-		}
-		if !wasWarm && lp.learner.WarmedUp() {
-			lp.notify(NoticeWarmedUp, "", r.Seq)
-		}
-		if out.Refused != nil {
-			kind := NoticeEventRefused
-			if out.Closed {
-				kind = NoticeStepRefused
-			}
-			lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
-			if p := (*Panic)(nil); errors.As(out.Refused, &p) {
-				lp.opts.Log.Error("learning panicked, which is an error of this program", "model", lp.opts.Model, "stack", string(p.Stack))
-			}
-			lp.notify(kind, out.Refused.Error(), r.Seq)
-		}
+		lp.report(r, &out, wasWarm, began)
+		stepped = stepped || out.Stepped || out.ClassAdded != ""
 	}
 	lp.newer = lp.newer || stepped
 	lp.mu.Lock()
@@ -389,6 +369,47 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		lp.reported = now
 	}
 	lp.finished(1)
+}
+
+// report reports the outcome of a record.
+func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
+	if out.Change != "" {
+		lp.newer = true
+		lp.publish() // the reader of the notice finds the change done
+	}
+	if out.Stepped && lp.opts.Learnt != nil {
+		lp.opts.Learnt(time.Since(began))
+	}
+	if out.ClassAdded != "" {
+		lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
+	}
+	switch out.Change {
+	case "":
+	case NoticeDrift, NoticeWarning:
+		lp.opts.Log.Warn(out.Change, "model", lp.opts.Model, "seq", r.Seq, "detail", out.Detail, "action", lp.learner.cfg.Drift.Action)
+		fallthrough
+	default:
+		lp.notify(out.Change, out.Detail, r.Seq)
+	}
+	if out.Built {
+		detail := fmt.Sprintf("%s, in %v", lp.learner.describeBuild(), time.Since(began).Round(time.Millisecond))
+		lp.opts.Log.Info("model built", "model", lp.opts.Model, "seq", r.Seq, "detail", detail)
+		lp.notify(NoticeBuilt, detail, r.Seq)
+	}
+	if !wasWarm && lp.learner.WarmedUp() {
+		lp.notify(NoticeWarmedUp, "", r.Seq)
+	}
+	if out.Refused != nil {
+		kind := NoticeEventRefused
+		if out.Closed {
+			kind = NoticeStepRefused
+		}
+		lp.opts.Log.Warn("learning refused", "model", lp.opts.Model, "seq", r.Seq, "reason", out.Refused)
+		if p := (*Panic)(nil); errors.As(out.Refused, &p) {
+			lp.opts.Log.Error("learning panicked, which is an error of this program", "model", lp.opts.Model, "stack", string(p.Stack))
+		}
+		lp.notify(kind, out.Refused.Error(), r.Seq)
+	}
 }
 
 // publish replaces the snapshot: by that of a learner which has stepped, or by the same
@@ -415,9 +436,11 @@ func (lp *Loop) notify(kind, detail string, seq uint64) {
 
 func (lp *Loop) publishStatus() {
 	l := lp.learner
+	recovering, left := lp.behind()
 	lp.status.Store(&Status{
 		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
+		Recovering: recovering, Behind: left,
 	})
 	if lp.opts.Changed != nil {
 		lp.opts.Changed()

@@ -153,19 +153,60 @@ func (m *model) readJournal(tx *bbolt.Tx, name string, r *Recovered) error {
 		r.Seq = m.first - 1
 	}
 	for seq := r.Seq + 1; seq <= m.ledger.last; seq++ {
-		key := numberKey(seq)
-		payload, err := unseal(kindRecord, bucket, key, b.Get(key))
+		ev, err := readRecord(b, bucket, seq)
 		if err != nil {
-			return fmt.Errorf("record %d: %w", seq, err)
-		}
-		ev, err := decodeRecord(payload)
-		if err != nil {
-			return fmt.Errorf("record %d: %w", seq, err)
+			return err
 		}
 		m.ring.add(ev.Key, seq)
 		r.Records = append(r.Records, online.Record{Model: name, Seq: seq, Event: ev})
 	}
 	return nil
+}
+
+// readRecord reads a record of a journal.
+func readRecord(b *bbolt.Bucket, bucket string, seq uint64) (online.Event, error) {
+	key := numberKey(seq)
+	payload, err := unseal(kindRecord, bucket, key, b.Get(key))
+	if err != nil {
+		return online.Event{}, fmt.Errorf("record %d: %w", seq, err)
+	}
+	ev, err := decodeRecord(payload)
+	if err != nil {
+		return online.Event{}, fmt.Errorf("record %d: %w", seq, err)
+	}
+	return ev, nil
+}
+
+// Records implements online.Journal. The records are those after the newest
+// checkpoint, or later.
+//
+// Errors: ErrModel if the file does not have the model; ErrDamaged.
+func (s *Store) Records(name string, seq uint64, n int) (records []online.Record, err error) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	err = s.view(func(tx *bbolt.Tx) error {
+		bucket := journalBucket(name)
+		b := tx.Bucket([]byte(bucket))
+		if b == nil {
+			return errUnknown
+		}
+		l, err := readLedger(tx, name)
+		if err != nil {
+			return err
+		}
+		for at := seq + 1; at <= l.last && len(records) < n; at++ {
+			ev, err := readRecord(b, bucket, at)
+			if err != nil {
+				return damaged("journal", err)
+			}
+			records = append(records, online.Record{Model: name, Seq: at, Event: ev})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("persist: records of %s from %s: %w", name, s.path, err)
+	}
+	return records, nil
 }
 
 func (m *model) readPending(tx *bbolt.Tx, name string, r *Recovered) error {

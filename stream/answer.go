@@ -36,20 +36,24 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		case r.ID != "":
 			l.key = exampleKey(sample, l.x)
 		}
+		recovering := m.Model.Status().Recovering // before the posterior, which may be newer
 		post := m.Model.Posterior()
 		if err := m.fillMissing(&l, post, src.impute); err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
 		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || len(w.held) == 0 && len(w.out) < cap(w.out))
-		ahead := m.ahead(&l, post, learned)
+		ahead := 0 // the order of the labels is not known while the model recovers
+		if !recovering {
+			ahead = m.ahead(&l, post, learned)
+		}
 		probs, novelty, ws, err := w.predict(it.spare(), l.x, m, post, ahead, row)
 		if err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, codec.Refuse(codec.Unpredictable, "model %s: %w", m.Name, err))
 			continue
 		}
 		m.clipped.Add(uint64(ws.Clipped()))
-		if learned && !l.known {
+		if learned && !l.known && !recovering {
 			m.inFlight++
 		}
 		doubt := m.aim.Threshold(*m.Model.Uncertainty())
@@ -66,7 +70,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Drift: doubt.Drift, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived, l.course.value()},
+			Abstain: l.said.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived, l.course.value()},
 			PredictionSet: PredictionSet{set, doubt.Coverage},
 		}
 		if doubt.Coverage > 0 {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 
+	"edge/online"
 	"edge/stream/codec"
 )
 
@@ -46,6 +47,18 @@ func (c *classes) add(names ...string) {
 	for _, name := range names {
 		if _, known := c.known[name]; !known {
 			c.put(name)
+		}
+	}
+}
+
+// addFormer adds former names of classes.
+func (c *classes) addFormer(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if _, known := c.known[name]; !known {
+			c.change()
+			c.known[name] = false
 		}
 	}
 }
@@ -106,6 +119,30 @@ func (c *classes) reset(names []string, before ...string) {
 	for _, name := range names {
 		c.put(name)
 	}
+}
+
+// foresee changes the classes as the committer changed them when it wrote these
+// events, which the model is yet to learn.
+func (m *modelState) foresee(events []online.Event) {
+	for i := range events {
+		switch ev := &events[i]; ev.Kind {
+		case online.Observe, online.Correct:
+			if m.Classes.Needed(m.classes.count()) <= 1 {
+				m.classes.add(ev.Label)
+			}
+		case online.ClassAdd:
+			_ = m.classes.declare(ev.Label) // the request was checked
+		case online.ClassRemove:
+			_ = m.classes.remove(ev.Label)
+		case online.ClassRename:
+			_ = m.classes.rename(ev.Label, ev.Name)
+		case online.Reset:
+			m.classes.reset(m.Classes.Names)
+		case online.Replace:
+			m.classes.reset(nil)
+		}
+	}
+	m.classes.commit()
 }
 
 // declare adds a class by request.

@@ -171,7 +171,7 @@ func (c *committer) resume(ctx context.Context) {
 		m.pending.Store(int64(m.pendingStore.len()))
 		c.forget(m, dropped, &c.counts.pendingEvicted)
 		status := m.Model.Status()
-		m.labelCount = status.Learned + uint64(status.Open)
+		m.labelCount = status.Learned + uint64(status.Open) + status.Behind
 		if m.Batch.MaxWait > 0 {
 			m.since = now
 		}

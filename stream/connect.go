@@ -172,6 +172,8 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 	}
 	m.last.none, m.committedLast.none = true, true
 	m.knowClasses()
+	m.foresee(c.Unlearnt)
+	m.Unlearnt = nil
 	return m, errors.Join(errs...)
 }
 

@@ -25,6 +25,8 @@ import (
 type fakeModel struct {
 	mu      sync.Mutex
 	post    *model.Posterior
+	status  *online.Status
+	of      *model.Posterior // of the status
 	records []online.Record
 	block   chan struct{} // Learn waits until it is closed; nil: no wait
 	busy    bool          // Idle waits for its context
@@ -43,7 +45,11 @@ func (m *fakeModel) Posterior() *model.Posterior {
 func (m *fakeModel) Status() *online.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.of == m.post {
+		return m.status
+	}
 	s := &online.Status{Learned: m.post.N}
+	m.status, m.of = s, m.post
 	s.Scores.N, s.Scores.Error, s.Scores.Classes = m.post.N, 0.25, m.post.Names
 	for i := range m.post.Names {
 		row := make([]uint64, len(m.post.Names))

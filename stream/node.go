@@ -44,6 +44,9 @@ type ModelConfig struct {
 	Pending Pending
 	// Waiting are the pending samples in the journal, oldest first.
 	Waiting []online.Pending
+	// Unlearnt are the events of the journal that the model is yet to learn, as far as
+	// they change its classes: online.ClassEvents.
+	Unlearnt []online.Event
 	// Mark holds the bits of the model in the journal, from the last Commit.
 	Mark uint64
 	// Output is the format of the predictions: json or cbor. Empty: json.
@@ -244,6 +247,10 @@ func (n *Node) Notify(notice online.Notice) {
 			}
 		case online.NoticeRolledBack:
 			m.knowClasses()
+		case online.NoticeRecovered:
+			p := m.Model.Posterior()
+			m.classes.add(p.Classes()...) // with those that several samples have confirmed
+			m.classes.addFormer(p.Aliases...)
 		}
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)

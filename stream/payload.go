@@ -64,6 +64,7 @@ type HealthPayload struct {
 	Status      string      `json:"status"`                 // ok or degraded
 	CommitError string      `json:"commit_error,omitempty"` // of the journal, if it degrades the node
 	Refused     []string    `json:"refused,omitempty"`      // subscriptions, if they degrade the node
+	Recovering  []string    `json:"recovering,omitempty"`   // models that learn the journal of the run before
 	Uptime      int64       `json:"uptime_s"`
 	Queues      QueueLength `json:"queues"`
 	HealthCounts
@@ -210,8 +211,9 @@ type MetricsPayload struct {
 	Drifts   uint64       `json:"drifts"`
 	Pending  int64        `json:"pending"` // samples that wait for a label
 	WarmedUp bool         `json:"warmed_up"`
-	Learning bool         `json:"learning"`          // not switched off
-	Queries  *QueryCounts `json:"queries,omitempty"` // nil if no labels are requested
+	Recovery *int         `json:"recovery,omitempty"` // records of the run before that are yet to be learnt; nil: none
+	Learning bool         `json:"learning"`           // not switched off
+	Queries  *QueryCounts `json:"queries,omitempty"`  // nil if no labels are requested
 	LabelCounts
 	Missing       uint64          `json:"missing"`                  // missing features of samples
 	Clipped       uint64          `json:"clipped"`                  // features that were too far from their mean
@@ -329,6 +331,7 @@ type PredictionPayload struct {
 	Coverage   float64            `json:"coverage,omitempty"`
 	Abstain    bool               `json:"abstain"`
 	Drift      string             `json:"drift"`
+	Recovering bool               `json:"recovering,omitempty"` // labels of the run before are not learnt yet
 	Learned    bool               `json:"learned"`
 	Latency    int64              `json:"latency_us"`
 }

@@ -27,13 +27,19 @@ type Prediction struct {
 	Entropy     float64 // of Probs, nats
 	Novelty     float64 // fraction of the prior variance that remains at the sample
 	PredictionSet
-	Abstain bool        // the abstention rule advises against relying on the prediction
-	Drift   drift.Level // of the stream
-	Label   string      // of the sample, if it came with it
-	Learned bool        // the label is learnt, now or earlier
+	Abstain bool // the abstention rule advises against relying on the prediction
+	Condition
+	Label   string // of the sample, if it came with it
+	Learned bool   // the label is learnt, now or earlier
 	Latency time.Duration
 
 	raw rawReading
+}
+
+// Condition is the condition of a model.
+type Condition struct {
+	Drift      drift.Level // of the stream
+	Recovering bool        // the model is yet to learn labels of the run before
 }
 
 // PredictionSet is a set of classes that holds the label with a given probability.
@@ -135,7 +141,11 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendBool(dst, p.Abstain)
 	dst = append(dst, `,"drift":"`...)
 	dst = append(dst, p.Drift.String()...)
-	dst = append(dst, `","learned":`...)
+	dst = append(dst, '"')
+	if p.Recovering {
+		dst = append(dst, `,"recovering":true`...)
+	}
+	dst = append(dst, `,"learned":`...)
 	dst = strconv.AppendBool(dst, p.Learned)
 	dst = append(dst, `,"latency_us":`...)
 	dst = strconv.AppendInt(dst, p.Latency.Microseconds(), 10)

@@ -16,11 +16,11 @@ func TestPredictionJSON(t *testing.T) {
 	p := Prediction{
 		Node: "pi4-hall", Model: "bearing", ID: "p7-000123", Seq: 99123, Version: 18231, Device: "p7",
 		Classes: []string{"ok", "worn", "broken"}, Probs: []float64{0.05, 0.93, 0.02}, Novelty: 0.08,
-		PredictionSet: PredictionSet{[]int{1, 0}, 0.95}, Abstain: true, Drift: drift.Warning,
+		PredictionSet: PredictionSet{[]int{1, 0}, 0.95}, Abstain: true, Condition: Condition{drift.Warning, true},
 		Latency: 412 * time.Microsecond, raw: rawReading{id: `"p7-000123"`, time: `"2026-11-20T20:29:45.120Z"`},
 	}
 	p.judge()
-	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"set":["worn","ok"],"coverage":0.95,"abstain":true,"drift":"warning","learned":false,"latency_us":412}`
+	const want = `{"v":1,"id":"p7-000123","ts":"2026-11-20T20:29:45.120Z","node":"pi4-hall","model":"bearing","device":"p7","seq":99123,"version":18231,"class":"worn","confidence":0.93,"probs":{"ok":0.05,"worn":0.93,"broken":0.02},"entropy":0.2955,"novelty":0.08,"set":["worn","ok"],"coverage":0.95,"abstain":true,"drift":"warning","recovering":true,"learned":false,"latency_us":412}`
 	if got := string(p.AppendJSON(nil)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -253,6 +253,11 @@ func (r *reporter) health() {
 	if len(s.Refused) > 0 {
 		h.Status, h.Refused = "degraded", s.Refused
 	}
+	for _, m := range r.models {
+		if m.Model.Status().Recovering {
+			h.Recovering = append(h.Recovering, m.Name)
+		}
+	}
 	if s.Received > 0 {
 		age := math.Round(s.SinceMessage.Seconds()*10) / 10
 		h.MessageAge = &age
@@ -282,6 +287,10 @@ func (r *reporter) scores(m *modelState) {
 	}
 	if sets := m.aim.Coverage(); sets.N > 0 {
 		v.PublishedSets = &sets
+	}
+	if status.Recovering {
+		behind := int(status.Behind)
+		v.Recovery = &behind
 	}
 	if len(s.Classes) <= maxConfusion {
 		v.Confusion = s.Matrix

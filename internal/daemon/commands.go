@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 
 	"edge/internal/terminal"
 	"edge/online"
@@ -13,6 +14,9 @@ import (
 func (d *Daemon) commands() stream.Program {
 	p := stream.Program{
 		Reload: func(ctx context.Context) error {
+			if m := d.recovering(); m != nil { // it may take longer than the client waits
+				return fmt.Errorf("model %s: %w", m.Name, online.ErrRecovering)
+			}
 			_, err := d.Reload(ctx)
 			return err
 		},

@@ -8,7 +8,6 @@ import (
 	"edge/internal/exit"
 	"edge/internal/statefile"
 	"edge/internal/web"
-	"edge/online"
 	"edge/stream"
 )
 
@@ -19,7 +18,6 @@ type deployment struct {
 	settings        config.Settings  // of the configuration as it was read
 	credentials     string           // digest of password and certificates
 	tasks           map[string]*task // of the models' loops, by the model's name
-	leftOut         []online.Notice  // records of the journal left out at the start
 }
 
 // newDeployment returns a deployment of a configuration as it was read, without
@@ -43,19 +41,16 @@ func (d *Daemon) deploy(cfg *config.Config) (err error) {
 	p.Config = statefile.Effective(d.store, cfg)
 	p.credentials, _ = cfg.MQTT.Credentials() // connecting reports an error in them
 	for _, name := range slices.Sorted(maps.Keys(p.Config.Models)) {
-		m, leftOut, err := d.recoverModel(p.Config, name)
+		m, err := d.recoverModel(p.Config, name)
 		if err != nil {
 			return err
 		}
-		p.Models, p.leftOut = append(p.Models, m), append(p.leftOut, leftOut...)
+		p.Models = append(p.Models, m)
 	}
 	if p.Node, err = d.newNode(p, nil); err != nil {
 		return err
 	}
 	d.setCurrent(p)
-	for _, n := range p.leftOut {
-		d.handleNotice(n)
-	}
 	if cfg.HTTP.Listen != "" {
 		d.web = web.NewServer(cfg.HTTP, d.monitor, d.log)
 	}

@@ -28,6 +28,26 @@ func (j journal) Commit(c *online.Commit) error {
 	return err
 }
 
+// Records implements online.Journal.
+func (j journal) Records(model string, seq uint64, n int) ([]online.Record, error) {
+	records, err := j.Store.Records(model, seq, n)
+	if errors.Is(err, persist.ErrDamaged) || errors.Is(err, persist.ErrReplaced) {
+		j.onFailed(err)
+	}
+	return records, err
+}
+
+// readable returns the journal from which models recover.
+func (d *Daemon) readable() online.Journal { return journal{Store: d.store, onFailed: d.onStoreFailed} }
+
+// onStoreFailed ends the daemon: its next start repairs the file.
+func (d *Daemon) onStoreFailed(err error) {
+	select {
+	case d.storeFailed <- err:
+	default:
+	}
+}
+
 // journal returns the node's journal. When the store is full, checkpoints shorten
 // the journals: the next one may be due much later, or never while no commit
 // succeeds. A damaged file is repaired when it is opened, and a file that replaced
@@ -37,10 +57,5 @@ func (d *Daemon) journal() stream.Journal {
 		for _, m := range d.current().Models {
 			m.Loop.MakeRoom()
 		}
-	}, func(err error) {
-		select {
-		case d.storeFailed <- err:
-		default:
-		}
-	}}
+	}, d.onStoreFailed}
 }

@@ -22,7 +22,7 @@ type reloaded struct {
 }
 
 // Reload reads the configuration again and puts it into effect; no sample is
-// lost or learnt twice. It returns the keys that have changed; a node that has to
+// lost or learnt twice. It waits until all models have recovered. It returns the keys that have changed; a node that has to
 // connect again may still be connecting then. On an error the daemon keeps the
 // old configuration.
 func (d *Daemon) Reload(ctx context.Context) (changed []string, err error) {
@@ -175,7 +175,7 @@ func (r *run) prepareModels(old, next *deployment) (err error) {
 func (r *run) carryOver(old *deployment, cfg *config.Config, name string) (m *web.Model, same bool, err error) {
 	was := old.Model(name)
 	if was == nil {
-		m, _, err = r.recoverModel(cfg, name)
+		m, err = r.recoverModel(cfg, name)
 		return m, false, err
 	}
 	learner, err := cfg.Learner(name)
@@ -186,7 +186,7 @@ func (r *run) carryOver(old *deployment, cfg *config.Config, name string) (m *we
 	m.Loop = was.Loop
 	m.Feed.Model, m.Feed.Mark = was.Loop, was.Feed.Mark
 	before := was.Feed
-	before.Waiting = nil
+	before.Waiting, before.Unlearnt = nil, nil
 	return m, reflect.DeepEqual(before, m.Feed), nil
 }
 

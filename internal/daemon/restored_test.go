@@ -60,7 +60,7 @@ func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if !bytes.Contains(log.Bytes(), []byte(`msg="model ready" model=m restored=0 replayed=20`)) {
+	if !bytes.Contains(log.Bytes(), []byte(` model=m restored=0 records=20`)) {
 		t.Errorf("want 0 samples restored and 20 replayed:\n%s", log.String())
 	}
 }

@@ -43,6 +43,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return nil
 	})
 	r.servePage()
+	r.awaitRecovery(ctx)
 	r.node = startTask(r.learning, d.current().Node.Run)
 	storeErr := r.loop(ctx)
 	page := r.page
@@ -68,12 +69,47 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(exit.With(exit.Store, storeErr), exit.With(exit.Runtime, nodeErr), exit.With(exit.Store, errors.Join(failed...)), d.Close())
 }
 
+// connectWithin bounds the time in which models may recover before the node connects
+// and answers from their last checkpoints.
+const connectWithin = 100 * time.Millisecond
+
+// awaitRecovery waits until all models have recovered, for connectWithin at most.
+func (r *run) awaitRecovery(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	for m := r.recovering(); m != nil; m = r.recovering() {
+		select {
+		case <-m.Loop.Recovered():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// recovering returns a model that has yet to learn its journal, nil if there is none.
+func (d *Daemon) recovering() *web.Model {
+	for _, m := range d.current().Models {
+		select {
+		case <-m.Loop.Recovered():
+		default:
+			return m
+		}
+	}
+	return nil
+}
+
 // loop handles requests to reload until ctx or the node ends, or the store
-// fails; it returns the store's error.
+// fails; it returns the store's error. Requests to reload wait until all models have
+// recovered: the journal is learnt under the configuration under which it began.
 func (r *run) loop(ctx context.Context) (storeErr error) {
 	for {
+		reloads, recovered := r.reloads, (<-chan struct{})(nil)
+		if m := r.recovering(); m != nil {
+			reloads, recovered = nil, m.Loop.Recovered()
+		}
 		select {
-		case answer := <-r.reloads:
+		case <-recovered:
+		case answer := <-reloads:
 			r.reload(ctx, answer)
 		case err := <-r.storeFailed:
 			r.log.Error("the state file cannot be used any more: the daemon ends, its next start opens the file, and repairs it if necessary", "error", err)
@@ -132,5 +168,8 @@ func (d *Daemon) releaseWorkspaces(ctx context.Context) {
 func (d *Daemon) logFinalState(m *web.Model) {
 	l := m.Loop.Learner()
 	s := l.Scores()
+	if n := m.Loop.Status().Behind; n > 0 {
+		d.log.Info("the model stopped while it recovered; it continues at the next start", "model", m.Name, "records", n)
+	}
 	d.log.Info("model stopped", "model", m.Name, "samples", s.N, "error", s.Error, "nll", s.NLL, "ece", s.ECE, "digest", l.Digest())
 }

@@ -22,6 +22,9 @@ func handleTriggers(ctx context.Context, hangups <-chan os.Signal, d *Daemon, ma
 	var settled <-chan time.Time
 	reload := func(reason string) {
 		defer manager.reloading()()
+		if m := d.recovering(); m != nil {
+			d.log.Info("the configuration is read again once the models have recovered", "config", path, "reason", reason, "model", m.Name)
+		}
 		d.log.Info("reading the configuration again", "config", path, "reason", reason)
 		_, _ = d.Reload(ctx) // which logs its outcome
 		files.follow(path, d.current().Config)

@@ -29,8 +29,9 @@ type ModelSummary struct {
 	Pending  int         `json:"pending"`
 	Built    bool        `json:"built"`
 	WarmedUp bool        `json:"warmed_up"`
-	Learning bool        `json:"learning"` // not switched off
-	Drift    string      `json:"drift"`    // none, warning or drift
+	Learning bool        `json:"learning"`           // not switched off
+	Recovery *uint64     `json:"recovery,omitempty"` // records of the journal that are yet to be learnt; nil: none
+	Drift    string      `json:"drift"`              // none, warning or drift
 }
 
 // WindowScore holds the scores of the latest samples.

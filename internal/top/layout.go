@@ -145,6 +145,9 @@ func (p *layout) figures(v *view, m *modelView) []string {
 	if !m.Learning {
 		model = append(model, segment{p.styles.bad, "learning is off"})
 	}
+	if m.Recovery != nil {
+		model = append(model, segment{p.styles.faint, fmt.Sprintf("recovering, %d records to learn", *m.Recovery)})
+	}
 	if m.Received && !m.WarmedUp {
 		model = append(model, segment{p.styles.faint, "warming up"})
 	}

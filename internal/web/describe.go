@@ -53,11 +53,15 @@ func judged(n uint64, v float64) score.Real {
 func summarise(served *Model, s stream.ModelStats) report.ModelSummary {
 	st := served.Loop.Status()
 	sc := &st.Scores
-	return report.ModelSummary{
+	v := report.ModelSummary{
 		Model: served.Name, N: sc.N, Error: judged(sc.N, sc.Error), LogLoss: judged(sc.N, sc.NLL),
 		Window:  report.WindowScore{N: sc.Window.N, Error: judged(sc.N, sc.Window.Error), LogLoss: judged(sc.N, sc.Window.NLL)},
 		Classes: append([]string{}, sc.Classes...), Pending: s.Pending, Built: st.Built, WarmedUp: st.WarmedUp, Learning: s.Learning, Drift: st.Drift.String(),
 	}
+	if st.Recovering {
+		v.Recovery = &st.Behind
+	}
+	return v
 }
 
 // describeModel returns the answer to /api/v1/models/{model}.

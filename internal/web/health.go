@@ -80,7 +80,17 @@ func (m *Monitor) ready() []Check {
 	if s.Received > 0 {
 		message.Detail = fmt.Sprintf("%v ago", s.SinceMessage.Round(time.Millisecond))
 	}
-	return []Check{broker, topics, m.storeReady(&s), message}
+	return append([]Check{broker, topics, m.storeReady(&s), message}, m.recovering()...)
+}
+
+// recovering describes the models that recover. They answer, so that the node is ready.
+func (m *Monitor) recovering() (checks []Check) {
+	for _, served := range m.deployment().Models {
+		if st := served.Loop.Status(); st.Recovering {
+			checks = append(checks, Check{"model " + served.Name, true, fmt.Sprintf("recovers: it answers from its last checkpoint, and has %d records of the journal to learn", st.Behind)})
+		}
+	}
+	return checks
 }
 
 func (m *Monitor) storeReady(s *stream.Stats) Check {

@@ -129,6 +129,8 @@ func learningMetrics() []metric {
 		})},
 		{"edge_queries_open", "Questions for a label that are neither answered nor expired.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Open) })},
 		{"edge_learning", "Whether labels are learnt: 0 after a request to stop.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return oneIf(m.stats.Learning) })},
+		{"edge_recovering", "Whether the journal of the run before is being learnt; predictions come from an earlier state until then.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return oneIf(m.status.Recovering) })},
+		{"edge_recovery_records", "Records of the journal that are yet to be learnt by a model that recovers.", kindGauge, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.status.Behind) })},
 		{"edge_labels_ignored_total", "Labels that came while learning was switched off.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Frozen) })},
 		{"edge_label_corrections_total", "Labels that corrected an earlier one of the same sample.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Corrected) })},
 		{"edge_features_missing_total", "Features that samples lacked.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Missing) })},

@@ -395,8 +395,12 @@ func (m *Monitor) Summary() string {
 		b.WriteString("connected")
 	}
 	for _, served := range m.deployment().Models {
-		sc := served.Loop.Status().Scores
+		st := served.Loop.Status()
+		sc := &st.Scores
 		fmt.Fprintf(&b, "; %s: %d samples", served.Name, sc.N)
+		if st.Recovering {
+			fmt.Fprintf(&b, ", recovering, %d records to learn", st.Behind)
+		}
 		if sc.N > 0 {
 			fmt.Fprintf(&b, ", error %.3f", sc.Window.Error)
 		}

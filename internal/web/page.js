@@ -312,7 +312,7 @@ function showModel() {
   showBaselines(m.window_scores); showWarnings(m);
   set("ece", percent(m.ece, 1)); set("pending", whole(m.pending));
   for (const e of document.querySelectorAll(".window")) e.textContent = m.window.n || 500;
-  set("stage", !m.learning ? "learning is switched off" : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
+  set("stage", !m.learning ? "learning is switched off" : m.recovery !== undefined ? `recovering: ${whole(m.recovery)} records to learn` : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
   measure();
   showPresent();
   showWindows(m);

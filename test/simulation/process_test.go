@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -18,6 +19,9 @@ const (
 	cursorTopic = "edge/" + nodeID + "/cursor"
 	learnQueue  = 64
 	linger      = 500 * time.Millisecond
+
+	recoveryPause   = 37 * time.Millisecond
+	recoveryRecords = 8
 )
 
 // process is one run of the daemon from start to end: store, learners and node,
@@ -92,33 +96,46 @@ func (l *process) load(m *modelPlan) error {
 	if err != nil {
 		return err
 	}
-	revive := func() (*online.Learner, error) {
-		if kept.State == nil {
-			return online.NewLearner(m.learner)
-		}
-		return online.Restore(m.learner, kept.State)
-	}
-	learner, _, err := online.Replay(revive, kept.Records)
+	learner, err := online.RestoreOrNew(m.learner, kept.State)
 	if err != nil {
 		return err
 	}
-	seq, unsaved := kept.Seq, uint64(0)
-	for i := range kept.Records {
-		seq, unsaved = kept.Records[i].Seq, unsaved+uint64(kept.Records[i].Size())
-	}
-	if err := w.truth.recovered(m.name, seq, learner.Digest()); err != nil {
+	seq := kept.Seq + uint64(len(kept.Records))
+	want, err := w.truth.recovered(m.name, seq)
+	if err != nil {
 		return err
 	}
+	ready := func(learner *online.Learner) {
+		if digest := learner.Digest(); digest != want && !l.isKilled() {
+			w.fail("after %d records the digest of %s is %s, that of the reference learner %s", seq, m.name, digest, want)
+		}
+	}
+	recovery := &online.Recovery{Journal: slowly{l.store}, Last: seq, Ready: ready, Revive: func() (*online.Learner, uint64, error) {
+		return nil, 0, errors.New("a record of the journal makes the learner panic")
+	}}
+	if len(kept.Records) == 0 {
+		ready(learner)
+	}
 	loop := online.NewLoop(learner, online.LoopOptions{
-		Model: m.name, Seq: seq, Saved: kept.Seq, Queue: learnQueue, Checkpointer: journal{l},
-		Every: w.plan.every, Samples: w.plan.samples, Unsaved: unsaved, Linger: linger, Notify: l.notify,
+		Model: m.name, Seq: kept.Seq, Saved: kept.Seq, Queue: learnQueue, Checkpointer: journal{l},
+		Every: w.plan.every, Samples: w.plan.samples, Recovery: recovery, Linger: linger, Notify: l.notify,
 	})
 	l.loops = append(l.loops, loop)
 	l.feeds = append(l.feeds, stream.ModelConfig{
 		Name: m.name, Model: loop, Streams: m.streams, Features: m.learner.Features, Classes: m.learner.Classes, Batch: m.learner.Batch,
 		Pending: w.plan.pending, Waiting: kept.Pending, Mark: kept.Mark, Seed: m.learner.Seed,
+		Unlearnt: online.ClassEvents(m.learner, kept.Records),
 	})
 	return nil
+}
+
+// slowly reads few records of a journal at once, and takes time for it: other events
+// happen while a model recovers.
+type slowly struct{ *persist.Store }
+
+func (j slowly) Records(model string, seq uint64, n int) ([]online.Record, error) {
+	time.Sleep(recoveryPause)
+	return j.Store.Records(model, seq, min(n, recoveryRecords))
 }
 
 func (l *process) notify(n online.Notice) {
