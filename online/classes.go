@@ -132,8 +132,7 @@ func (l *Learner) shareNames() {
 func (l *Learner) become(data []byte) error {
 	fresh, err := Restore(l.cfg, data)
 	if err == nil {
-		fresh.progress = l.progress
-		*l = *fresh
+		l.replaceBy(fresh)
 	}
 	return err
 }
@@ -168,8 +167,7 @@ func (l *Learner) replace(ev *Event, out *Outcome) {
 		l.sets.Learn() // the minibatch that is filling is dropped, its labels are known
 		fresh.judge, fresh.sets, fresh.drift = l.judge, l.sets, l.drift
 	}
-	fresh.progress = l.progress
-	*l = *fresh
+	l.replaceBy(fresh)
 	if out.Change = NoticeReset; ev.Kind == Replace {
 		out.Change, out.Detail = NoticeRolledBack, fmt.Sprintf("to %d samples", l.view.N)
 	}

@@ -63,10 +63,30 @@ type Learner struct {
 	drift   drift.Monitor
 
 	counters Counters // without those of the bank
-	progress func()   // called between the minibatches of a build; may be nil
+	host
 
 	ws    model.Workspace
 	probs []float64
+}
+
+// host is what a learner has from the loop that runs it. The zero value: nothing.
+type host struct {
+	progress func()    // called between the minibatches of a build, and while the learner waits for a workspace; may be nil
+	pool     *sep.Pool // lends the memory of a step; nil: the learner has its own
+}
+
+// attach gives l to a host.
+func (l *Learner) attach(to host) {
+	l.host = to
+	l.bank.UsePool(to.pool, to.progress)
+}
+
+// replaceBy replaces l by another learner, which has nothing of a host.
+func (l *Learner) replaceBy(fresh *Learner) {
+	to := l.host
+	l.bank.GiveBack()
+	*l = *fresh
+	l.attach(to)
 }
 
 // NewLearner returns a learner that has learnt nothing. It validates and copies cfg.
@@ -164,6 +184,7 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 	default:
 		out.Refused = fmt.Errorf("online: event of kind %d: %w", ev.Kind, ErrKind)
 	}
+	l.bank.GiveBack()
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 	"edge/online/conformal"
 	"edge/online/drift"
 	"edge/online/score"
+	"edge/online/sep"
 )
 
 // Notice reports an event of a model to its operator.
@@ -55,6 +56,7 @@ type LoopOptions struct {
 	Bytes        uint64        // of records between checkpoints, about; 0: never by size
 	Unsaved      uint64        // bytes of the records between Saved and Seq, about
 	Recovery     *Recovery     // of the records after Seq; nil: there are none
+	Workspaces   *Workspaces   // lends the memory of a step; nil: the learner has its own
 	Linger       time.Duration // to learn queued records after Run's ctx has ended; the rest is left to the journal. 0: no limit
 	Log          *slog.Logger
 	Notify       func(Notice)             // called from the loop's goroutine; nil: none
@@ -129,7 +131,7 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 		lp.ended = make(chan struct{})
 		close(lp.ended)
 	}
-	l.progress = lp.heartbeat
+	l.attach(lp.host())
 	lp.publish()
 	lp.publishUncertainty()
 	lp.publishStatus()
@@ -165,6 +167,15 @@ func (lp *Loop) Silence() time.Duration {
 
 // resting is the heartbeat of a loop that has nothing to do.
 const resting = math.MaxInt64
+
+// Workspaces lends the memory that only a step needs to the loops that have it in
+// their options: as many of them learn at a time as it has workspaces.
+type Workspaces = sep.Pool
+
+// NewWorkspaces returns that many workspaces, made when they are needed.
+func NewWorkspaces(n int) *Workspaces { return sep.NewPool(n) }
+
+func (lp *Loop) host() host { return host{lp.heartbeat, lp.opts.Workspaces} }
 
 func (lp *Loop) heartbeat() { lp.beat.Store(int64(time.Since(lp.start))) }
 
@@ -234,8 +245,9 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 				return err
 			}
 		}
+		lp.learner.attach(host{})
 		lp.learner = learner
-		learner.progress = lp.heartbeat
+		learner.attach(lp.host())
 		lp.newer = true
 		lp.publish()
 		lp.publishStatus()

@@ -255,8 +255,9 @@ func (lp *Loop) revive(ctx context.Context) {
 			lp.pause(ctx, err)
 			continue
 		}
+		lp.learner.attach(host{})
 		lp.learner, lp.seq, lp.recovery.queue = l, seq, nil
-		l.progress = lp.heartbeat
+		l.attach(lp.host())
 		return
 	}
 	// The learner is not valid: its state must not be saved.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 
 	"edge/internal/config"
@@ -34,7 +35,8 @@ type Daemon struct {
 	exports  exports      // states that commands export and roll back to
 	monitor  *web.Monitor // measures store, loops and node
 	deployed atomic.Pointer[deployment]
-	web      *web.Server // nil: not served
+	steps    *online.Workspaces // of all models: one for each core
+	web      *web.Server        // nil: not served
 
 	reloads     chan chan<- reloaded // requests to reload, for Run's goroutine
 	storeFailed chan error           // the store is unusable, for Run's goroutine
@@ -53,7 +55,7 @@ func New(cfg *config.Config, log *slog.Logger, onPrediction func(*stream.Predict
 	d := &Daemon{
 		log: log, onPrediction: onPrediction,
 		store: store, path: path, exports: exports{store, filepath.Join(filepath.Dir(path), "exports")},
-		monitor: web.NewMonitor(),
+		monitor: web.NewMonitor(), steps: online.NewWorkspaces(runtime.GOMAXPROCS(0)),
 		reloads: make(chan chan<- reloaded), storeFailed: make(chan error, 1), learnt: make(chan struct{}, 1),
 	}
 	if err := d.deploy(cfg); err != nil {

@@ -162,6 +162,7 @@ func (d *Daemon) releaseWorkspaces(ctx context.Context) {
 	for _, m := range d.current().Models {
 		m.Loop.Rest(ctx)
 	}
+	d.steps.Rest()
 }
 
 // logFinalState logs scores and digest of a model whose loop has ended.

@@ -101,12 +101,19 @@ type Bank struct {
 	bases  []*model.Basis // one that all latent functions share, or one each
 	shared bool           // a snapshot has bases and view.Bank too
 
-	// Memory that only a step needs, see ready.
+	team *team
+	stepMemory
+	pool   *Pool  // that lends it; nil: it is the bank's own
+	alive  func() // called while the bank waits for it; may be nil
+	lent   bool   // the pool counts this bank
+	rested bool   // what a workspace holds of this bank is out of date
+}
+
+// stepMemory is the memory that only a step needs, see ready.
+type stepMemory struct {
 	backup backup
 	spares []*model.Basis
 	work   work
-
-	team *team
 }
 
 // New returns a bank without latent functions, which keeps view up to date.

@@ -54,11 +54,11 @@ type gradient struct {
 	objective float64
 }
 
-// ready makes the memory that only a step needs, unless it is there, and calls
-// Own. Every method that learns calls it first.
+// ready makes the memory that only a step needs, unless it is there or the pool
+// lends it, and calls Own. Every method that learns calls it first.
 func (b *Bank) ready() {
 	b.Own()
-	if b.spares != nil {
+	if b.spares != nil || b.borrow() {
 		return
 	}
 	b.backup = newBackup(&b.state)
@@ -74,21 +74,30 @@ func (b *Bank) ready() {
 		},
 		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
 		bt: floats(workers * m), y: floats(workers * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
-		tasks: tasks{refresh: b.refreshPosterior, project: b.projectSites},
 		added: newAdded(c, m, n),
 	}
 	f := &b.work.features
-	b.work.project.team = b.team
-	for g := range b.bases {
-		b.work.grad.ev[g].team = b.team
+	for range b.bases {
 		b.spares = append(b.spares, model.NewBasis(m, d))
 		f.kx, f.w, f.q = append(f.kx, floats(n*m)), append(f.w, floats(n*m)), append(f.q, floats(n))
 	}
 	b.work.site.Resize(c)
+	b.bind()
+}
+
+// bind makes the bank's team run the tasks of a workspace, as the bank's own.
+func (b *Bank) bind() {
+	w := &b.work
+	w.tasks = tasks{refresh: b.refreshPosterior, project: b.projectSites}
+	w.project.team = b.team
+	for g := range w.grad.ev {
+		w.grad.ev[g].team = b.team
+	}
 }
 
 // Rest releases the memory that only a step needs, half of the bank's; the next
 // step allocates it again.
 func (b *Bank) Rest() {
-	b.backup, b.spares, b.work = backup{}, nil, work{grad: gradient{trace: b.work.grad.trace}}
+	b.stepMemory = stepMemory{work: work{grad: gradient{trace: b.work.grad.trace}}}
+	b.rested = true
 }
