@@ -57,7 +57,7 @@ measure() { # name, program
 	for i in $(seq "$models"); do mosquitto_pub -p "$port" -t "sensors/$i" -q 1 -l <"$work/rows.json"; done
 	report "$1: $labels labels each, learning" $pid
 	quiet $pid; report "$1: idle" $pid
-	[ -z "${PROFILE:-}" ] || curl -s "http://$HTTP/debug/pprof/heap" >"$PROFILE.$1"
+	[ -z "${PROFILE:-}" ] || { curl -s "http://$HTTP/debug/pprof/heap" >"$PROFILE.$1"; curl -s "http://$HTTP/metrics" >"$PROFILE.$1.metrics"; }
 	kill $pid; wait $pid 2>/dev/null || true
 }
 printf '%-36s %6s %6s %6s %6s\n' "MB, $models models ($C, 50, $D)" anon file RSS peak
