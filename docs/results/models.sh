@@ -3,7 +3,8 @@
 # have learnt LABELS (150) labels each, of C classes and D features (SIZE, 3,8; the
 # default model otherwise), by /proc/PID/status: after the start, while they learn,
 # and idle. EDGE names another program to measure beside it, such as an earlier
-# one. Needs mosquitto and its clients.
+# one. With HTTP (an address), PPROF=true and PROFILE (a path) it also stores a heap
+# profile. Needs mosquitto and its clients.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 models=${MODELS:-50} labels=${LABELS:-150} port=${PORT:-18855}
@@ -57,7 +58,7 @@ measure() { # name, program
 	for i in $(seq "$models"); do mosquitto_pub -p "$port" -t "sensors/$i" -q 1 -l <"$work/rows.json"; done
 	report "$1: $labels labels each, learning" $pid
 	quiet $pid; report "$1: idle" $pid
-	[ -z "${PROFILE:-}" ] || { curl -s "http://$HTTP/debug/pprof/heap" >"$PROFILE.$1"; curl -s "http://$HTTP/metrics" >"$PROFILE.$1.metrics"; }
+	[ -z "${PROFILE:-}" ] || curl -s "http://$HTTP/debug/pprof/heap" >"$PROFILE.$1"
 	kill $pid; wait $pid 2>/dev/null || true
 }
 printf '%-36s %6s %6s %6s %6s\n' "MB, $models models ($C, 50, $D)" anon file RSS peak

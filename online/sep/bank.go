@@ -176,10 +176,15 @@ func (b *Bank) Begin(x []float64, n, room int, ranked bool) error {
 	return nil
 }
 
-// allocate makes the memory of the model, empty.
+// allocate makes the memory of the model, empty. It takes the large parts from the
+// model before, which a build makes up to three times.
 func (b *Bank) allocate() {
 	hs, d, m := len(b.cfg.Horizons), b.cfg.Features, b.cfg.Inducing
 	b.Rest()
+	sites, posteriors := b.sites, b.view.Bank
+	if b.shared {
+		posteriors = nil
+	}
 	b.state = state{
 		params: model.NewParams(m, d),
 		scale:  model.Scale{Mu: make([]float64, d), Sd: make([]float64, d), Clip: b.cfg.Clip},
@@ -191,6 +196,9 @@ func (b *Bank) allocate() {
 	b.opt = NewAdam(len(b.params.Theta))
 	for h, length := range b.cfg.Horizons {
 		b.sites[h].length = length
+		if h < len(sites) {
+			b.sites[h].A, b.sites[h].b = emptied(sites[h].A), emptied(sites[h].b)
+		}
 	}
 	b.bases, b.shared = []*model.Basis{model.NewBasis(m, d)}, false
 	b.view.Bases, b.view.Scale = b.bases, b.scale
@@ -198,7 +206,17 @@ func (b *Bank) allocate() {
 	b.view.Bank = make([]model.Gaussian, hs)
 	for h := range b.view.Bank {
 		b.view.Bank[h].M = m
+		if h < len(posteriors) {
+			b.view.Bank[h].U, b.view.Bank[h].Mean = emptied(posteriors[h].U), emptied(posteriors[h].Mean)
+		}
 	}
+}
+
+// emptied returns the memory of s, cleared, as an empty slice.
+func emptied(s []float64) []float64 {
+	s = s[:cap(s)]
+	clear(s)
+	return s[:0]
 }
 
 // reserve makes room for exactly c latent functions.
