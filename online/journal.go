@@ -50,6 +50,10 @@ type Commit struct {
 	Marks   []Mark    // replace the earlier ones
 	Taken   *Taken    // replaces the earlier one; nil: it stays
 	Windows []Windows // replace the earlier ones of their streams
+
+	// Later: nothing waits for these changes, which may become durable together with the
+	// next commit or checkpoint, and never after a part of one.
+	Later bool
 }
 
 // Windows are the windows in progress of one stream, stored by an orderly stop. They

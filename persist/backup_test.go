@@ -62,7 +62,7 @@ func TestBackupRefuses(t *testing.T) {
 	commitSome(t, s, newTruths(t, s, "m")[0], 10)
 	closeStore(t, s)
 	b := readFile(t, path)
-	for i := 3 * pageSize; i < len(b); i += pageSize {
+	for i := 2 * pageSize; i < len(b); i += pageSize {
 		b[i+40] ^= 0xff
 	}
 	writeFile(t, damaged, b)

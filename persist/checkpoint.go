@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
@@ -88,6 +87,7 @@ func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
 			err = s.checkpoint(model, seq, state)
 		}
 	}
+	forget(s.file, 0, 0)
 	if err != nil {
 		return fmt.Errorf("persist: checkpoint %s at %d to %s: %w", model, seq, s.path, err)
 	}
@@ -98,7 +98,7 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 	if len(state) == 0 || len(state) > maxState {
 		return fmt.Errorf("state of %d bytes, want 1 to %d: %w", len(state), maxState, errTooLarge)
 	}
-	return s.change(func(ds *drafts) error {
+	return s.change(inTree, func(ds *drafts) error {
 		d, err := ds.of(model)
 		if err != nil {
 			return err
@@ -114,9 +114,7 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 		bucket := checkpointBucket(model, 1-kept)
 		head := appendCheckpoint(make([]byte, 0, 8*len(c.keys)+32), c)
 		value := seal(make([]byte, 0, len(head)+len(state)+32), kindCheckpoint, bucket, stateKey, head, state)
-		if err := d.putSealed(ds.tx.Bucket([]byte(bucket)), stateKey, value); err != nil {
-			return err
-		}
+		d.putSealed(bucket, stateKey, value)
 		if d.slots[kept].generation > 0 {
 			if err := d.truncate(d.slots[kept].seq); err != nil {
 				return err
@@ -129,7 +127,7 @@ func (s *Store) checkpoint(model string, seq uint64, state []byte) error {
 
 // dropOlder deletes the older generation, and the records that only it needed.
 func (s *Store) dropOlder(model string) error {
-	return s.change(func(ds *drafts) error {
+	return s.change(inTree, func(ds *drafts) error {
 		d, err := ds.of(model)
 		if err != nil {
 			return err
@@ -139,7 +137,7 @@ func (s *Store) dropOlder(model string) error {
 			return nil
 		}
 		s.opts.Log.Warn("disk is full: deleting the older checkpoint", "model", model, "path", s.path)
-		if err := d.delete(ds.tx.Bucket([]byte(checkpointBucket(model, 1-kept))), stateKey); err != nil {
+		if err := d.delete(checkpointBucket(model, 1-kept), stateKey); err != nil {
 			return err
 		}
 		d.slots[1-kept] = slot{}
@@ -156,14 +154,14 @@ func (s *Store) State(model string, older bool) (state []byte, seq uint64, err e
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	err = s.view(func(tx *bbolt.Tx) error {
+	err = s.view(func(t tree) error {
 		var generations [2]*checkpoint
 		var slots [2]slot
 		for i := range generations {
-			if tx.Bucket([]byte(checkpointBucket(model, i))) == nil {
+			if t.tx.Bucket([]byte(checkpointBucket(model, i))) == nil {
 				return errUnknown
 			}
-			c, err := readCheckpoint(tx, model, i)
+			c, err := readCheckpoint(t, model, i)
 			if err != nil {
 				return damaged("checkpoint", err)
 			}

@@ -24,6 +24,7 @@ type contents struct {
 	taken       []byte            // sealed; nil: not found
 	filters     []byte            // sealed; nil: not found
 	windows     map[string][]byte // sealed, by key
+	redo        redo              // its redo log
 	pages, used int64             // pages up to the high-water mark, and those that the tree uses
 }
 
@@ -74,10 +75,17 @@ func (h *modelContents) missing() error {
 // survey reads the tree of m and checks its structure, seals and ledgers. It keeps
 // the sealed values if keep is true.
 func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
+	return surveyUpTo(file, size, m, keep, anyFrame)
+}
+
+// surveyUpTo is survey with at most that many frames of the redo log.
+func surveyUpTo(file io.ReaderAt, size int64, m meta, keep bool, frames uint32) *contents {
 	c := &contents{models: make(map[string]*modelContents), windows: make(map[string][]byte)}
 	var structure, pr problems
 	p := newPages(file, size, m, &structure)
-	p.entries(m.root, func(bucket string, key, value []byte) {
+	log, latest := readRedo(file, size, m, frames)
+	c.redo = log
+	visit := func(bucket string, key, value []byte) {
 		c.visited++
 		h, err := c.visit(bucket, key, value, keep)
 		if err != nil {
@@ -86,7 +94,23 @@ func survey(file io.ReaderAt, size int64, m meta, keep bool) *contents {
 		if err != nil && h != nil {
 			h.notes.add("%s: %x: %v", bucket, key, err)
 		}
+	}
+	p.entries(m.root, func(bucket string, key, value []byte) {
+		if _, changed := latest[place{bucket, string(key)}]; !changed {
+			visit(bucket, key, value)
+		}
 	})
+	for _, at := range latest.places() {
+		if value := latest[at]; value != nil {
+			visit(at.bucket, []byte(at.key), value)
+		}
+	}
+	if log.gap {
+		pr.add("the redo log lacks commits before later ones: the disk has lost a write")
+	}
+	if c.version >= 5 && log.epoch == 0 {
+		pr.add("the redo log is missing")
+	}
 	p.freelist(m.freelist)
 	if c.version == 0 {
 		pr.add("the format version is missing")
@@ -140,11 +164,19 @@ func (c *contents) visit(bucket string, key, value []byte, keep bool) (h *modelC
 	case bucketLedger:
 		switch name = string(key); name {
 		case keyStamp:
-			c.stamp, err = c.readNumber(kindStamp, bucket, key, value, decodeStamp)
+			c.stamp, err = c.readNumber(kindStamp, bucket, key, value, decodeNumber)
 			return nil, err
 		case keyTaken:
 			return nil, c.addTaken(bucket, key, value)
+		case keyEpoch:
+			_, err = c.readNumber(kindEpoch, bucket, key, value, decodeNumber)
+			return nil, err
 		}
+	case bucketRedo:
+		if string(key) != keyRedo || len(value) != redoSize {
+			return nil, errEncoding
+		}
+		return nil, nil
 	case "checkpoint":
 		name, generation, _ = strings.Cut(name, "/")
 	}

@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,8 +17,8 @@ const (
 )
 
 // copyInUse copies a file that another process writes to. bbolt never changes the
-// pages of its newest transaction: if that transaction is still the newest at the
-// end of the copy, the copy contains its whole tree.
+// pages of its newest transaction, and the store no frame of the redo log: if the newest
+// commit is still the newest at the end of the copy, the copy contains all of it.
 func copyInUse(path string) (*os.File, error) {
 	for range copyAttempts {
 		file, err := tryCopy(path)
@@ -61,17 +60,25 @@ func copyStill(from io.ReaderAt, name string) (*os.File, error) {
 	if err := os.Remove(to.Name()); err != nil { // now, so that a killed process leaves no file
 		return nil, errors.Join(err, to.Close())
 	}
-	before := metaPages(from)
+	before := newestCommit(from)
 	_, err = io.Copy(to, io.NewSectionReader(from, 0, math.MaxInt64))
-	if err != nil || !bytes.Equal(before, metaPages(from)) || !bytes.Equal(before, metaPages(to)) {
+	if err != nil || before != newestCommit(from) || before != newestCommit(to) {
 		return nil, errors.Join(err, to.Close())
 	}
 	return to, nil
 }
 
-// metaPages returns the bytes of both meta pages, or as many as the file has.
-func metaPages(file io.ReaderAt) []byte {
-	b := make([]byte, 2*pageSize)
-	n, _ := file.ReadAt(b, 0) // a shorter result differs from a complete one
-	return b[:n]
+// commitID identifies a commit: the meta pages, and the redo log after them.
+type commitID struct {
+	metas [2 * pageSize]byte
+	read  int // bytes of metas
+	redo  redo
+}
+
+// newestCommit returns the newest commit in a file.
+func newestCommit(file io.ReaderAt) (id commitID) {
+	id.read, _ = file.ReadAt(id.metas[:], 0) // a shorter result differs from a complete one
+	m := newestMeta(file)
+	id.redo, _ = readRedo(file, int64(m.high)*pageSize, m, anyFrame)
+	return id
 }

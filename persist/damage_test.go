@@ -40,6 +40,9 @@ func TestDamagedPages(t *testing.T) {
 		"cut": func(file []byte, n int) []byte { return file[:n*pageSize+n%2*pageSize/2] },
 	} {
 		for n := range pages {
+			if n > h.redo && n < h.redo+2*redoPages && n%20 != 0 {
+				continue // like the others of the empty redo log
+			}
 			t.Run(fmt.Sprintf("%s/page=%d", name, n), func(t *testing.T) {
 				path := tempPath(t)
 				writeFile(t, path, damage(slices.Clone(h.file), n))
@@ -49,7 +52,7 @@ func TestDamagedPages(t *testing.T) {
 			})
 		}
 	}
-	if repaired < pages {
+	if repaired < pages/2 {
 		t.Errorf("only %d of %d damaged files needed repair: the test has no effect", repaired, 4*pages)
 	}
 }
@@ -127,7 +130,7 @@ func TestGap(t *testing.T) {
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(journalBucket("bearing")))
-		l, err := readLedger(tx, "bearing")
+		l, err := readLedger(tree{tx: tx}, "bearing")
 		if err != nil {
 			return err
 		}

@@ -4,8 +4,9 @@
 //
 // A model's state is its newest checkpoint and the records of its journal after it.
 // Open returns a Store; Load returns both parts of a model's state. Commit makes a
-// group of records durable in one transaction, after which the caller may
-// acknowledge their labels. Checkpoint writes a new generation of the state and, in
+// group of records durable at once, after which the caller may acknowledge their
+// labels: it appends them to the redo log, pages of the file that a transaction of bbolt
+// moves to the tree when they are full. Checkpoint writes a new generation of the state and, in
 // the same transaction, deletes the records that the older generation contains.
 // Backup, Restore and Verify work on a file, Backup and Verify also while a daemon
 // has it open.
@@ -15,7 +16,9 @@
 //	                      "windows/<stream>" → its windows in progress, after an orderly stop
 //	ledger                model → last seq, pending samples, number and checksum of all its
 //	                      entries, online.Mark if not 0; "/tx" → the transaction that wrote
-//	                      the tree; "/taken" → list of taken messages, optional
+//	                      the tree; "/redo" → epoch of the redo log; "/taken" → list of taken
+//	                      messages, optional
+//	redo                  "pages" → the redo log: commits since the transaction (redo.go)
 //	journal/<model>       seq → record            8-byte big-endian keys, 1, 2, 3, … without gaps
 //	pending/<model>       arrival → sample        without a label yet, in order of arrival
 //	checkpoint/<model>/0  "state" → generation, seq, dedupe ring, state bytes
@@ -24,7 +27,7 @@
 // Every value is sealed: kind, format version, length, payload and a CRC-32C that also
 // covers bucket and key, so that a value at a wrong key is invalid. The ledger's
 // checksum reveals missing and outdated entries, "/tx" a tree older than its meta page.
-// Each generation has its own bucket because bbolt rewrites whole leaves.
+// Each generation of a checkpoint has its own bucket because bbolt rewrites whole leaves.
 //
 // bbolt trusts its file: a damaged one can make it panic, recurse without end or return
 // wrong data. Open therefore checks every page (pages.go), seal and ledger (contents.go)
@@ -34,7 +37,8 @@
 // store compares the file at the path with the open one (identity.go): it writes a
 // missing file anew, and does not touch a file that replaced its own.
 //
-// Read store.go, transaction.go, journal.go, checkpoint.go and load.go, in this order.
+// Read store.go, transaction.go, journal.go, redo.go, redolog.go, checkpoint.go and load.go,
+// in this order.
 //
 // References: Mohan et al., ARIES (ACM TODS 17, 1992), log before acknowledge;
 // Castagnoli, Bräuer & Herrmann (IEEE Trans. Comm. 41, 1993), the CRC; Rebello et al.,

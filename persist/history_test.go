@@ -13,6 +13,7 @@ import (
 
 // history is a state file with the commits and checkpoints that led to it.
 type history struct {
+	redo   int // first page of the redo log, which is empty in file
 	file   []byte
 	before [][]byte // the file one and three commits earlier
 	truths []*truth
@@ -55,6 +56,7 @@ func makeHistory(t testing.TB, size int) *history {
 			}
 		}
 	}
+	h.redo = int(s.log.at / pageSize)
 	closeStore(t, s)
 	h.file = readFile(t, path)
 	return h

@@ -115,6 +115,9 @@ func (s *Store) checkPages(id uint32) error {
 		return s.writtenOver()
 	}
 	s.identity.meta, s.identity.root = m, root
+	if known {
+		return s.checkRedo()
+	}
 	return nil
 }
 

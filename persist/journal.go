@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"edge/online"
 )
@@ -11,6 +12,11 @@ import (
 // journalFill is the fraction of a journal's page that bbolt fills before it splits
 // the page: records are only appended, so free space in the middle would be wasted.
 const journalFill = 0.95
+
+// isSequence reports whether values are only appended to a bucket.
+func isSequence(bucket string) bool {
+	return strings.HasPrefix(bucket, journalBucket("")) || strings.HasPrefix(bucket, pendingBucket(""))
+}
 
 // appendRecord appends the payload of a record; its seq is its key, its model the bucket's name.
 //
@@ -83,7 +89,7 @@ func keyNumber(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key)
 }
 
-// Commit makes the whole of c durable in one transaction, for several models at
+// Commit makes the whole of c durable at once, for several models at
 // once, and sets each record's Seq: per model 1, 2, 3, … without gaps. It adds the
 // samples of c.Wait, each at the end of its model's pending samples, before it
 // drops those of c.Forget, so that a sample in both is dropped.
@@ -99,8 +105,10 @@ func keyNumber(key []byte) uint64 {
 // ErrMissing once. ErrReplaced if the path names another file; the store can then
 // only be closed.
 //
-// Each call costs two syncs, whatever the size of c, so callers should group
-// records. An empty commit only ensures that the file exists.
+// Each call costs a page and a sync, where c is small and the redo log has room for it,
+// else two syncs, so callers should group records. With c.Later it costs nothing: c
+// becomes durable with the next call, or with a checkpoint or Close, and an error of that
+// call does not undo it. An empty commit only ensures that the file exists.
 func (s *Store) Commit(c *online.Commit) error {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -136,7 +144,11 @@ func (s *Store) ensureFile() error {
 
 func (s *Store) commit(c *online.Commit) error {
 	seqs := make([]uint64, len(c.Records))
-	err := s.change(func(ds *drafts) error {
+	how := inLog
+	if c.Later {
+		how = later
+	}
+	err := s.change(how, func(ds *drafts) error {
 		for i := range c.Records {
 			d, err := ds.of(c.Records[i].Model)
 			if err != nil {
@@ -196,12 +208,8 @@ func (d *draft) appendRecord(ev *online.Event) (seq uint64, err error) {
 	}
 	bucket := journalBucket(d.name)
 	seq = d.ledger.last + 1
-	b := d.tx.Bucket([]byte(bucket))
-	b.FillPercent = journalFill
 	d.store.scratch.payload = appendRecord(d.store.scratch.payload[:0], ev)
-	if err := d.put(b, kindRecord, bucket, numberKey(seq), d.store.scratch.payload); err != nil {
-		return 0, err
-	}
+	d.put(kindRecord, bucket, numberKey(seq), d.store.scratch.payload)
 	d.ledger.last = seq
 	d.keys = append(d.keys, seenKey{ev.Key, seq})
 	return seq, nil
@@ -209,10 +217,9 @@ func (d *draft) appendRecord(ev *online.Event) (seq uint64, err error) {
 
 // truncate deletes the records up to seq.
 func (d *draft) truncate(seq uint64) error {
-	b := d.tx.Bucket([]byte(journalBucket(d.name)))
-	b.FillPercent = journalFill
+	bucket := journalBucket(d.name)
 	for ; d.first <= seq && d.first <= d.ledger.last; d.first++ {
-		if err := d.delete(b, numberKey(d.first)); err != nil {
+		if err := d.delete(bucket, numberKey(d.first)); err != nil {
 			return err
 		}
 	}

@@ -2,13 +2,15 @@ package persist
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"go.etcd.io/bbolt"
 )
 
 // ledger counts the entries that the file must contain of one model. Every
-// transaction that touches the model rewrites it.
+// commit that touches the model rewrites it.
 type ledger struct {
 	last    uint64 // seq of the last record of the journal, also after truncation
 	pending uint64 // samples whose labels have not come
@@ -64,21 +66,22 @@ func stamp(tx *bbolt.Tx) error {
 	return tx.Bucket([]byte(bucketLedger)).Put(key, value)
 }
 
-func decodeStamp(payload []byte) (uint64, error) {
+// decodeNumber takes the payload of a stamp or an epoch apart.
+func decodeNumber(payload []byte) (uint64, error) {
 	d := newDecoder(payload)
 	n := d.Uint64()
 	if err := d.End(); err != nil {
-		return 0, fmt.Errorf("stamp: %w", err)
+		return 0, fmt.Errorf("number: %w", err)
 	}
 	return n, nil
 }
 
-// draft collects the changes that a transaction makes to one model. The model
-// itself changes after the transaction has succeeded.
+// draft collects the changes that a commit makes to one model. The model
+// itself changes after the commit has succeeded.
 type draft struct {
 	name    string
+	all     *drafts
 	store   *Store
-	tx      *bbolt.Tx
 	model   *model
 	ledger  ledger
 	first   uint64 // oldest record of the journal, last+1 if it is empty
@@ -88,11 +91,37 @@ type draft struct {
 	keys    []seenKey         // of the new records
 }
 
-// drafts are the models that one transaction touches.
+// drafts are the models that one commit touches, and its changes.
 type drafts struct {
-	store *Store
-	tx    *bbolt.Tx
-	list  []*draft
+	store   *Store
+	tree    tree // before the commit
+	list    []*draft
+	changes []change
+	latest  changes // the same
+}
+
+// get returns a value as the changes and the redo log leave it.
+func (ds *drafts) get(bucket string, key []byte) []byte {
+	at := place{bucket, string(key)}
+	if value, ok := ds.latest[at]; ok {
+		return value
+	}
+	return ds.tree.get(bucket, key)
+}
+
+// set changes a value, which must not change until the commit ends; nil deletes it.
+func (ds *drafts) set(bucket string, key, value []byte) {
+	c := change{bucket, string(key), value}
+	ds.changes = append(ds.changes, c)
+	ds.latest[place{c.bucket, c.key}] = value
+}
+
+// seal returns a sealed value. The buffer that holds it is used again by the next commit.
+func (ds *drafts) seal(k kind, bucket string, key, payload []byte) []byte {
+	values := &ds.store.scratch.values
+	start := len(*values)
+	*values = seal(*values, k, bucket, key, payload)
+	return (*values)[start:len(*values):len(*values)]
 }
 
 // of returns the draft of a model, and creates it at the first call.
@@ -106,27 +135,55 @@ func (ds *drafts) of(name string) (*draft, error) {
 	if m == nil {
 		return nil, fmt.Errorf("model %q is not loaded; call Load first: %w", name, ErrModel)
 	}
-	d := &draft{name: name, store: ds.store, tx: ds.tx, model: m, ledger: m.ledger, first: m.first,
+	d := &draft{name: name, all: ds, store: ds.store, model: m, ledger: m.ledger, first: m.first,
 		slots: m.slots, arrival: m.arrival, changed: make(map[uint64]uint64)}
 	ds.list = append(ds.list, d)
 	return d, nil
 }
 
-// maxBuffer bounds the buffer that a transaction leaves for the next one, in bytes.
+// maxBuffer bounds the buffer that a commit leaves for the next one, in bytes.
 const maxBuffer = 1 << 20
 
-// change runs fn in one transaction, and applies the drafts to the models if the
-// transaction succeeds. The caller holds s.write.
-func (s *Store) change(fn func(*drafts) error) error {
-	ds := &drafts{store: s}
-	err := s.update(func(tx *bbolt.Tx) error {
-		ds.tx, ds.list = tx, nil
-		s.scratch.values = s.scratch.values[:0]
-		if err := fn(ds); err != nil {
-			return err
-		}
-		return ds.finish()
+// way is the way in which changes become durable.
+type way int
+
+const (
+	inTree way = iota // a transaction
+	inLog             // the redo log, if they fit in it
+	later             // with the next changes, if few wait
+)
+
+// change collects the changes of fn, makes them durable, and applies the drafts to the
+// models if that succeeds. The caller holds s.write.
+func (s *Store) change(how way, fn func(*drafts) error) error {
+	if s.readOnly {
+		return fs.ErrPermission
+	}
+	if err := s.ready(); err != nil {
+		return err
+	}
+	ds := &drafts{store: s, latest: changes{}}
+	s.scratch.values = s.scratch.values[:0]
+	err := guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error {
+			ds.tree = tree{tx, s.log.latest}
+			if err := fn(ds); err != nil {
+				return err
+			}
+			return ds.finish()
+		})
 	})
+	switch {
+	case errors.Is(err, errPanic):
+		err = s.panicked(err)
+	case err == nil && (how != later || !s.log.postpone(ds.changes)):
+		if err = errNoRoom; how != inTree {
+			err = s.appendRedo(ds.changes)
+		}
+		if errors.Is(err, errNoRoom) {
+			err = s.update(ds.apply)
+		}
+	}
 	if cap(s.scratch.values) > maxBuffer {
 		s.scratch.values = nil
 	}
@@ -144,39 +201,44 @@ func (s *Store) change(fn func(*drafts) error) error {
 // finish writes the ledgers.
 func (ds *drafts) finish() error {
 	for _, d := range ds.list {
-		if err := putLedger(ds.tx, d.name, d.ledger); err != nil {
+		key := []byte(d.name)
+		ds.set(bucketLedger, key, ds.seal(kindLedger, bucketLedger, key, appendLedger(nil, d.ledger)))
+	}
+	return nil
+}
+
+// apply makes the changes in a transaction.
+func (ds *drafts) apply(tx *bbolt.Tx) error {
+	for _, c := range ds.changes {
+		if err := c.apply(tx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put seals a value and writes it.
-func (d *draft) put(b *bbolt.Bucket, k kind, bucket string, key, payload []byte) error {
-	start := len(d.store.scratch.values)
-	d.store.scratch.values = seal(d.store.scratch.values, k, bucket, key, payload)
-	return d.putSealed(b, key, d.store.scratch.values[start:])
+// put seals a value and sets it.
+func (d *draft) put(k kind, bucket string, key, payload []byte) {
+	d.putSealed(bucket, key, d.all.seal(k, bucket, key, payload))
 }
 
-// putSealed writes a value, which must not change until the transaction ends.
-func (d *draft) putSealed(b *bbolt.Bucket, key, value []byte) error {
-	if old := b.Get(key); old != nil {
+// putSealed sets a value, which must not change until the commit ends.
+func (d *draft) putSealed(bucket string, key, value []byte) {
+	if old := d.all.get(bucket, key); old != nil {
 		d.ledger.remove(old)
 	}
-	if err := b.Put(key, value); err != nil {
-		return err
-	}
+	d.all.set(bucket, key, value)
 	d.ledger.add(value)
-	return nil
 }
 
-func (d *draft) delete(b *bbolt.Bucket, key []byte) error {
-	old := b.Get(key)
+func (d *draft) delete(bucket string, key []byte) error {
+	old := d.all.get(bucket, key)
 	if old == nil {
 		return fmt.Errorf("key %x is missing: %w", key, ErrDamaged)
 	}
 	d.ledger.remove(old)
-	return b.Delete(key)
+	d.all.set(bucket, key, nil)
+	return nil
 }
 
 // apply makes the changes in the model.

@@ -3,8 +3,6 @@ package persist
 import (
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"edge/online"
 )
 
@@ -42,8 +40,8 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 		return nil, fmt.Errorf("shape of %d bytes, at most %d: %w", len(shape), maxShape, errTooLarge)
 	}
 	var stored *string
-	err := s.view(func(tx *bbolt.Tx) (err error) {
-		stored, err = readShape(tx, name)
+	err := s.view(func(t tree) (err error) {
+		stored, err = readShape(t, name)
 		return err
 	})
 	switch {
@@ -64,7 +62,7 @@ func (s *Store) load(name, shape string) (*Recovered, error) {
 	}
 	m := &model{pending: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
 	r := &Recovered{}
-	if err := s.view(func(tx *bbolt.Tx) error { return m.read(tx, name, r) }); err != nil {
+	if err := s.view(func(t tree) error { return m.read(t, name, r) }); err != nil {
 		return nil, err
 	}
 	if s.recovery != nil {
@@ -85,8 +83,8 @@ func damaged(what string, err error) error {
 	return fmt.Errorf("%w since it was opened: %s: %w; restart to repair it", ErrDamaged, what, err)
 }
 
-func readLedger(tx *bbolt.Tx, name string) (ledger, error) {
-	payload, err := unseal(kindLedger, bucketLedger, []byte(name), tx.Bucket([]byte(bucketLedger)).Get([]byte(name)))
+func readLedger(t tree, name string) (ledger, error) {
+	payload, err := unseal(kindLedger, bucketLedger, []byte(name), t.get(bucketLedger, []byte(name)))
 	if err != nil {
 		return ledger{}, damaged("ledger", err)
 	}
@@ -99,9 +97,9 @@ func readLedger(tx *bbolt.Tx, name string) (ledger, error) {
 
 // readCheckpoint returns the generation in a slot, nil if the slot is empty. Its
 // state aliases the file.
-func readCheckpoint(tx *bbolt.Tx, name string, slot int) (*checkpoint, error) {
+func readCheckpoint(t tree, name string, slot int) (*checkpoint, error) {
 	bucket := checkpointBucket(name, slot)
-	value := tx.Bucket([]byte(bucket)).Get(stateKey)
+	value := t.get(bucket, stateKey)
 	if value == nil {
 		return nil, nil
 	}
@@ -113,14 +111,14 @@ func readCheckpoint(tx *bbolt.Tx, name string, slot int) (*checkpoint, error) {
 }
 
 // read fills an empty model, and r with the result of Load.
-func (m *model) read(tx *bbolt.Tx, name string, r *Recovered) (err error) {
-	if m.ledger, err = readLedger(tx, name); err != nil {
+func (m *model) read(t tree, name string, r *Recovered) (err error) {
+	if m.ledger, err = readLedger(t, name); err != nil {
 		return err
 	}
 	r.Mark = m.ledger.mark
 	var generations [2]*checkpoint
 	for i := range generations {
-		if generations[i], err = readCheckpoint(tx, name, i); err != nil {
+		if generations[i], err = readCheckpoint(t, name, i); err != nil {
 			return damaged("checkpoint", err)
 		}
 		if c := generations[i]; c != nil {
@@ -133,27 +131,29 @@ func (m *model) read(tx *bbolt.Tx, name string, r *Recovered) (err error) {
 			m.ring.add(key, c.seq)
 		}
 	}
-	if err := m.readJournal(tx, name, r); err != nil {
+	if err := m.readJournal(t, name, r); err != nil {
 		return damaged("journal", err)
 	}
-	if err := m.readPending(tx, name, r); err != nil {
+	if err := m.readPending(t, name, r); err != nil {
 		return damaged("pending samples", err)
 	}
 	return nil
 }
 
-func (m *model) readJournal(tx *bbolt.Tx, name string, r *Recovered) error {
+func (m *model) readJournal(t tree, name string, r *Recovered) error {
 	bucket := journalBucket(name)
-	b := tx.Bucket([]byte(bucket))
 	m.first = m.ledger.last + 1
-	if k, _ := b.Cursor().First(); k != nil {
-		m.first = keyNumber(k)
+	if err := t.each(bucket, "", func(key, _ []byte) error {
+		m.first = keyNumber(key)
+		return errEnough
+	}); err != nil {
+		return err
 	}
 	if r.State == nil { // after a repair the journal may begin later than at 1
 		r.Seq = m.first - 1
 	}
 	for seq := r.Seq + 1; seq <= m.ledger.last; seq++ {
-		ev, err := readRecord(b, bucket, seq)
+		ev, err := readRecord(t, bucket, seq)
 		if err != nil {
 			return err
 		}
@@ -164,9 +164,9 @@ func (m *model) readJournal(tx *bbolt.Tx, name string, r *Recovered) error {
 }
 
 // readRecord reads a record of a journal.
-func readRecord(b *bbolt.Bucket, bucket string, seq uint64) (online.Event, error) {
+func readRecord(t tree, bucket string, seq uint64) (online.Event, error) {
 	key := numberKey(seq)
-	payload, err := unseal(kindRecord, bucket, key, b.Get(key))
+	payload, err := unseal(kindRecord, bucket, key, t.get(bucket, key))
 	if err != nil {
 		return online.Event{}, fmt.Errorf("record %d: %w", seq, err)
 	}
@@ -184,18 +184,17 @@ func readRecord(b *bbolt.Bucket, bucket string, seq uint64) (online.Event, error
 func (s *Store) Records(name string, seq uint64, n int) (records []online.Record, err error) {
 	s.write.Lock()
 	defer s.write.Unlock()
-	err = s.view(func(tx *bbolt.Tx) error {
+	err = s.view(func(t tree) error {
 		bucket := journalBucket(name)
-		b := tx.Bucket([]byte(bucket))
-		if b == nil {
+		if t.tx.Bucket([]byte(bucket)) == nil {
 			return errUnknown
 		}
-		l, err := readLedger(tx, name)
+		l, err := readLedger(t, name)
 		if err != nil {
 			return err
 		}
 		for at := seq + 1; at <= l.last && len(records) < n; at++ {
-			ev, err := readRecord(b, bucket, at)
+			ev, err := readRecord(t, bucket, at)
 			if err != nil {
 				return damaged("journal", err)
 			}
@@ -209,9 +208,9 @@ func (s *Store) Records(name string, seq uint64, n int) (records []online.Record
 	return records, nil
 }
 
-func (m *model) readPending(tx *bbolt.Tx, name string, r *Recovered) error {
+func (m *model) readPending(t tree, name string, r *Recovered) error {
 	bucket := pendingBucket(name)
-	return tx.Bucket([]byte(bucket)).ForEach(func(key, value []byte) error {
+	return t.each(bucket, "", func(key, value []byte) error {
 		payload, err := unseal(kindPending, bucket, key, value)
 		if err != nil {
 			return err

@@ -16,10 +16,11 @@ import (
 //	   samples may have an identity
 //	4  the file may contain windows in progress, records of labels that were known
 //	   before their samples, and the windows of pending samples
+//	5  the file contains a redo log
 //
 // Later versions keep the bucket "meta" and the sealed form of "format", so that every
 // version can read the version of a file.
-const formatVersion = 4
+const formatVersion = 5
 
 func sealFormat(version uint64) []byte {
 	return seal(nil, kindFormat, bucketMeta, []byte(keyFormat), binary.AppendUvarint(nil, version))
@@ -47,8 +48,8 @@ func checkVersion(version uint64) error {
 }
 
 // migrate converts a sound file of an older format version to formatVersion, in one
-// transaction. It changes the version number alone: every entry of an older version
-// is valid in this one.
+// transaction. It adds the redo log; every entry of an older version is valid in this
+// one.
 func (s *Store) migrate(version uint64) error {
 	if version == formatVersion {
 		return nil
@@ -56,7 +57,14 @@ func (s *Store) migrate(version uint64) error {
 	if err := checkVersion(version); err != nil {
 		return err
 	}
-	return s.update(func(tx *bbolt.Tx) error {
+	err := s.update(func(tx *bbolt.Tx) error {
+		if err := createRedo(tx, 1); err != nil {
+			return err
+		}
 		return tx.Bucket([]byte(bucketMeta)).Put([]byte(keyFormat), sealFormat(formatVersion))
 	})
+	if err != nil {
+		return err
+	}
+	return s.locateRedo()
 }

@@ -14,7 +14,7 @@ import (
 
 // TestVersions opens the state files of earlier versions, and converts them.
 func TestVersions(t *testing.T) {
-	for _, name := range []string{"v1.state", "v2.state", "v3.state"} {
+	for _, name := range []string{"v1.state", "v2.state", "v3.state", "v4.state"} {
 		t.Run(name, func(t *testing.T) { testVersion(t, name) })
 	}
 }

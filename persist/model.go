@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -80,9 +79,9 @@ func (s *Store) addModel(name, shape string) error {
 
 // readShape returns the stored shape of a model, nil if the file does not know
 // the model.
-func readShape(tx *bbolt.Tx, name string) (*string, error) {
+func readShape(t tree, name string) (*string, error) {
 	key := shapeKey(name)
-	value := tx.Bucket([]byte(bucketMeta)).Get(key)
+	value := t.get(bucketMeta, key)
 	if value == nil {
 		return nil, nil
 	}
@@ -97,7 +96,7 @@ func readShape(tx *bbolt.Tx, name string) (*string, error) {
 // replaceShape stores a new shape for a model whose shape a repair has lost.
 func (s *Store) replaceShape(name, shape string) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		l, err := readLedger(tx, name)
+		l, err := readLedger(tree{tx: tx}, name)
 		if err != nil {
 			return err
 		}
@@ -157,13 +156,11 @@ func (s *Store) Models() ([]string, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	var names []string
-	err := s.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket([]byte(bucketMeta)).Cursor()
-		prefix := []byte(prefixShape)
-		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
-			names = append(names, string(k[len(prefix):]))
-		}
-		return nil
+	err := s.view(func(t tree) error {
+		return t.each(bucketMeta, prefixShape, func(key, _ []byte) error {
+			names = append(names, string(key[len(prefixShape):]))
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("persist: list the models of %s: %w", s.path, err)

@@ -221,10 +221,18 @@ func (p *pages) elements(id uint64, buf, low, high []byte, depth int, visit func
 
 // entries visits every key and value of every bucket below the root.
 func (p *pages) entries(root uint64, visit func(bucket string, key, value []byte)) {
+	p.buckets(root, func(string) bool { return true }, visit)
+}
+
+// buckets visits every key and value of the chosen buckets below the root.
+func (p *pages) buckets(root uint64, chosen func(name string) bool, visit func(bucket string, key, value []byte)) {
 	p.walk(root, nil, nil, 0, func(flags uint32, key, value []byte) {
 		name := string(key)
 		if flags != bucketElement || len(value) < bucketHeader {
 			p.problems.add("%q at the root is not a bucket", name)
+			return
+		}
+		if !chosen(name) {
 			return
 		}
 		inside := func(flags uint32, key, value []byte) {

@@ -71,13 +71,9 @@ func (d *draft) addPending(p *online.Pending) error {
 		return fmt.Errorf("%d samples are pending already: %w", d.ledger.pending, errTooLarge)
 	}
 	bucket := pendingBucket(d.name)
-	b := d.tx.Bucket([]byte(bucket))
-	b.FillPercent = journalFill
 	d.arrival++
 	d.store.scratch.payload = appendPending(d.store.scratch.payload[:0], p)
-	if err := d.put(b, kindPending, bucket, numberKey(d.arrival), d.store.scratch.payload); err != nil {
-		return err
-	}
+	d.put(kindPending, bucket, numberKey(d.arrival), d.store.scratch.payload)
 	d.ledger.pending++
 	d.changed[p.Key] = d.arrival
 	return nil
@@ -88,7 +84,7 @@ func (d *draft) dropPending(key uint64) error {
 	if a == 0 {
 		return nil
 	}
-	if err := d.delete(d.tx.Bucket([]byte(pendingBucket(d.name))), numberKey(a)); err != nil {
+	if err := d.delete(pendingBucket(d.name), numberKey(a)); err != nil {
 		return err
 	}
 	d.ledger.pending--

@@ -26,6 +26,8 @@ const (
 	kindSession    kind = 'B'
 	kindTaken      kind = 'M'
 	kindWindows    kind = 'W'
+	kindEpoch      kind = 'E'
+	kindFrame      kind = 'R'
 )
 
 // Bounds of the stored values. Encoding and decoding return an error beyond them,
@@ -37,6 +39,7 @@ const (
 	maxLabel    = 256
 	maxName     = 64
 	maxDevice   = 256
+	maxBucket   = 1 << 9    // bytes, also of keys
 	maxShape    = 4 << 20   // bytes; 10,000 feature names of 400 bytes
 	maxState    = 128 << 20 // bytes; bbolt's limit on 32-bit ARM is 256 MiB
 	maxDedupe   = 1 << 20   // keys

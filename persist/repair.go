@@ -62,7 +62,8 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 // list of taken messages, nil if it was not found. note is not empty if the newest
 // transaction may be missing.
 //
-// The tree of the transaction before the newest is still whole in the file:
+// The tree of the transaction before the newest is still whole in the file, with the redo
+// log after it:
 // salvage takes the entries from it that the newest tree has lost. Without a valid
 // meta page it takes the tree with the most records.
 func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, taken []byte, note string) {
@@ -93,6 +94,9 @@ func salvage(file io.ReaderAt, size int64) (models map[string]*modelContents, ta
 		switch h := best.models[name]; {
 		case h == nil && !trusted:
 			earlier.notes.add("recovered from the transaction before the last; the last one is lost")
+			best.models[name] = earlier
+		case h != nil && !h.intact() && earlier.intact() && h.ledger != nil && *h.ledger == *earlier.ledger:
+			earlier.notes.add("recovered from the transaction before the last and the redo log after it")
 			best.models[name] = earlier
 		case h != nil && !h.intact():
 			h.fillFrom(earlier, !best.sound)

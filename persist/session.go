@@ -18,8 +18,8 @@ const (
 func (s *Store) Filters() (filters []string, err error) {
 	s.write.Lock()
 	defer s.write.Unlock()
-	err = s.view(func(tx *bbolt.Tx) error {
-		value := tx.Bucket([]byte(bucketMeta)).Get([]byte(keySession))
+	err = s.view(func(t tree) error {
+		value := t.get(bucketMeta, []byte(keySession))
 		if value == nil {
 			return nil
 		}

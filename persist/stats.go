@@ -3,8 +3,6 @@ package persist
 import (
 	"cmp"
 	"fmt"
-
-	"go.etcd.io/bbolt"
 )
 
 // Info describes the entries of one model in the file.
@@ -32,8 +30,8 @@ func (s *Store) Info(name string) (Info, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	info := Info{Model: name}
-	err := s.view(func(tx *bbolt.Tx) error {
-		shape, err := readShape(tx, name)
+	err := s.view(func(t tree) error {
+		shape, err := readShape(t, name)
 		if err != nil {
 			return err
 		}
@@ -42,14 +40,14 @@ func (s *Store) Info(name string) (Info, error) {
 		}
 		info.Shape = *shape
 		m := &model{pending: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
-		if err := m.read(tx, name, &Recovered{}); err != nil {
+		if err := m.read(t, name, &Recovered{}); err != nil {
 			return err
 		}
 		for _, i := range []int{newest(m.slots), 1 - newest(m.slots)} {
 			if m.slots[i].generation == 0 {
 				continue
 			}
-			c, err := readCheckpoint(tx, name, i)
+			c, err := readCheckpoint(t, name, i)
 			if err != nil {
 				return damaged("checkpoint", err)
 			}
@@ -92,6 +90,8 @@ func (s *Store) Stats() (Stats, error) {
 		return Stats{}, fmt.Errorf("persist: statistics of %s: %w", s.path, err)
 	}
 	st := s.stats()
+	st.WrittenBytes += s.log.written
+	st.Transactions += s.log.commits
 	st.FileBytes = info.Size()
 	return st, nil
 }

@@ -51,10 +51,10 @@ type Options struct {
 	// Log receives repairs and wrong permissions; nil discards them.
 	Log *slog.Logger
 
-	// Fault, if set, is called before or after each step of a transaction, and the
-	// step fails with the error that it returns: simulations and tests use it as
-	// their disk. After "commit" the transaction is in the file, and the sync of
-	// its meta page has failed.
+	// Fault, if set, is called before or after each step of a commit or transaction,
+	// and the step fails with the error that it returns: simulations and tests use it
+	// as their disk. After "commit" the frame of the redo log is in the file, or the
+	// transaction, and the last sync has failed.
 	Fault func(step string) error
 }
 
@@ -100,6 +100,7 @@ type Store struct {
 	lastGood     uint32   // transaction to roll back to; bbolt returns these numbers as an int
 	firstTx      uint32   // the newest transaction when db was opened
 	earlier      Stats    // of the databases before db
+	log          redoLog
 	scratch      scratch
 
 	mu     sync.Mutex
@@ -186,6 +187,9 @@ func (s *Store) openExisting(file *os.File) error {
 	if err := s.setDatabase(db, file); err != nil {
 		return err
 	}
+	if err := s.loadRedo(); err != nil {
+		return err
+	}
 	if err := s.migrate(found.version); err != nil {
 		return err
 	}
@@ -210,12 +214,17 @@ func (s *Store) setDatabase(db *bbolt.DB, file *os.File) (err error) {
 	if s.firstTx, err = s.newestTx(); err != nil {
 		return err
 	}
+	if err := s.locateRedo(); err != nil {
+		return err
+	}
 	return s.recordIdentity()
 }
 
 // openBolt opens a locked file as a database, which owns the file from then on:
 // closing either closes both.
 func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err error) {
+	random(file)
+	forget(file, 0, 0)
 	err = guard(func() error {
 		db, err = bbolt.Open(file.Name(), 0o600, &bbolt.Options{
 			Timeout:  lockTimeout,
@@ -245,6 +254,9 @@ func initialise(db *bbolt.DB) error {
 		}
 		b, err := tx.CreateBucket([]byte(bucketMeta))
 		if err != nil {
+			return err
+		}
+		if err := createRedo(tx, 1); err != nil {
 			return err
 		}
 		return b.Put([]byte(keyFormat), sealFormat(formatVersion))
@@ -280,7 +292,10 @@ func openReadOnly(path string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return s, s.setDatabase(db, file)
+	if err := s.setDatabase(db, file); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, s.loadRedo()
 }
 
 // SetMaxSize changes Options.MaxSize.
@@ -301,7 +316,9 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if !s.readOnly {
-		err = s.ensureAtPath()
+		if err = s.ensureAtPath(); err == nil && !s.rollBackDue {
+			_ = s.fold() // for programs that read the tree alone; the next start does it otherwise
+		}
 	}
 	if s.broken != nil {
 		err = errors.Join(err, release(s.file))

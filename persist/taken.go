@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"edge/online"
 )
 
@@ -20,9 +18,9 @@ func (s *Store) Taken() (online.Taken, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	var taken online.Taken
-	err := s.view(func(tx *bbolt.Tx) error {
+	err := s.view(func(t tree) error {
 		key := []byte(keyTaken)
-		value := tx.Bucket([]byte(bucketLedger)).Get(key)
+		value := t.get(bucketLedger, key)
 		if value == nil {
 			return nil
 		}
@@ -48,9 +46,8 @@ func (ds *drafts) putTaken(t *online.Taken) error {
 	}
 	s, key := ds.store, []byte(keyTaken)
 	s.scratch.payload = appendTaken(s.scratch.payload[:0], t)
-	start := len(s.scratch.values)
-	s.scratch.values = seal(s.scratch.values, kindTaken, bucketLedger, key, s.scratch.payload)
-	return ds.tx.Bucket([]byte(bucketLedger)).Put(key, s.scratch.values[start:])
+	ds.set(bucketLedger, key, ds.seal(kindTaken, bucketLedger, key, s.scratch.payload))
+	return nil
 }
 
 // appendTaken appends the payload of the taken messages:

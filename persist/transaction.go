@@ -46,7 +46,7 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 			return err
 		}
 		id = uint32(tx.ID())
-		if err := errors.Join(fn(tx), stamp(tx), s.opts.Fault("write")); err != nil {
+		if err := s.fill(tx, fn); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 		if err := tx.Commit(); err != nil {
@@ -59,15 +59,13 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 		if err = s.check(id); err != nil {
 			s.rollBackDue, s.lastGood = true, id-1
 		}
+		if err == nil {
+			s.log.folded()
+		}
 		return err
 	}
 	if errors.Is(err, errPanic) {
-		// bbolt may hold its own locks for ever now, so it is not called again.
-		if why := s.check(uint32(s.identity.meta.txid)); errors.Is(why, ErrReplaced) {
-			return why // another program wrote over the file after ensureAtPath
-		}
-		s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
-		return s.broken
+		return s.panicked(err)
 	}
 	// bbolt writes the meta page, then syncs it. If that sync fails, the
 	// transaction is visible although it may never reach the disk, and the next
@@ -76,6 +74,23 @@ func (s *Store) update(fn func(*bbolt.Tx) error) error {
 		s.rollBackDue, s.lastGood = true, id-1
 	}
 	return fullError(err, s.opts.MaxSize)
+}
+
+// panicked ends the use of bbolt, which may hold its own locks for ever now.
+func (s *Store) panicked(err error) error {
+	if why := s.check(uint32(s.identity.meta.txid)); errors.Is(why, ErrReplaced) {
+		return why // another program wrote over the file after ensureAtPath
+	}
+	s.broken = fmt.Errorf("%w: %w; restart to check and repair the file", ErrDamaged, err)
+	return s.broken
+}
+
+// fill applies the redo log and the changes of fn to the tree of a transaction.
+func (s *Store) fill(tx *bbolt.Tx, fn func(*bbolt.Tx) error) error {
+	if err := s.log.fold(tx); err != nil {
+		return err
+	}
+	return errors.Join(fn(tx), stamp(tx), s.opts.Fault("write"))
 }
 
 // ready rolls back a failed transaction that is visible in the file. The caller
@@ -102,13 +117,14 @@ func (s *Store) rollBack() error {
 		if err != nil || uint32(m.txid) != s.lastGood {
 			continue
 		}
-		c := survey(s.file, info.Size(), m, true)
+		c := surveyUpTo(s.file, info.Size(), m, true, s.log.frames)
 		if len(c.problems) > 0 {
 			return fmt.Errorf("roll back to the last good transaction: %s: %w", c.problems[0], ErrDamaged)
 		}
 		if err := s.build(func(db *bbolt.DB) error { return restore(db, c, c.models, c.taken) }); err != nil {
 			return fmt.Errorf("roll back to the last good transaction: %w", err)
 		}
+		s.log.clear(s.log.epoch)
 		s.rollBackDue = false
 		return nil
 	}
@@ -128,11 +144,13 @@ func (s *Store) newestTx() (id uint32, err error) {
 
 // view runs fn in a read transaction. The caller holds s.write, so that the
 // database is not replaced meanwhile.
-func (s *Store) view(fn func(*bbolt.Tx) error) error {
+func (s *Store) view(fn func(tree) error) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	return guard(func() error { return s.db.View(fn) })
+	return guard(func() error {
+		return s.db.View(func(tx *bbolt.Tx) error { return fn(tree{tx, s.log.latest}) })
+	})
 }
 
 // fullError wraps an error that reports a lack of room in ErrFull, and returns

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"go.etcd.io/bbolt"
-
 	"edge/online"
 )
 
@@ -20,17 +18,16 @@ func windowsKey(stream string) []byte { return []byte(classWindows + "/" + strea
 func (s *Store) Windows() (all []online.Windows, err error) {
 	s.write.Lock()
 	defer s.write.Unlock()
-	err = s.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket([]byte(bucketMeta)).Cursor()
+	err = s.view(func(t tree) error {
 		prefix := string(windowsKey(""))
-		for key, value := c.Seek([]byte(prefix)); strings.HasPrefix(string(key), prefix); key, value = c.Next() {
+		return t.each(bucketMeta, prefix, func(key, value []byte) error {
 			payload, err := unseal(kindWindows, bucketMeta, key, value)
 			if err != nil {
 				return damaged("windows", err)
 			}
 			all = append(all, online.Windows{Stream: strings.TrimPrefix(string(key), prefix), State: append([]byte(nil), payload...)})
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("persist: read the windows in %s: %w", s.path, err)
@@ -43,14 +40,16 @@ func (ds *drafts) putWindows(w *online.Windows) error {
 	if err := checkName(w.Stream); err != nil {
 		return err
 	}
-	b, key := ds.tx.Bucket([]byte(bucketMeta)), windowsKey(w.Stream)
+	key := windowsKey(w.Stream)
 	if len(w.State) == 0 {
-		return b.Delete(key)
+		ds.set(bucketMeta, key, nil)
+		return nil
 	}
 	if len(w.State) > maxWindows {
 		return fmt.Errorf("windows of stream %s: %d bytes, at most %d: %w", w.Stream, len(w.State), maxWindows, errTooLarge)
 	}
-	return b.Put(key, seal(nil, kindWindows, bucketMeta, key, w.State))
+	ds.set(bucketMeta, key, ds.seal(kindWindows, bucketMeta, key, w.State))
+	return nil
 }
 
 // addWindows checks the windows of a stream, which belong to no model, and keeps them

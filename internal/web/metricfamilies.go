@@ -203,7 +203,7 @@ func storeMetrics() []metric {
 		{"edge_store_bytes", "Size of the state file.", kindGauge, nil, ofStore(func(st *persist.Stats) int64 { return st.FileBytes })},
 		{"edge_store_free_bytes", "Room in the state file that is used again.", kindGauge, nil, ofStore(func(st *persist.Stats) int64 { return st.FreeBytes })},
 		{"edge_store_written_bytes_total", "Bytes of pages written to the state file since the start.", kindCounter, nil, ofStore(func(st *persist.Stats) int64 { return st.WrittenBytes })},
-		{"edge_store_transactions_total", "Transactions of the state file since the start, two syncs each.", kindCounter, nil, ofStore(func(st *persist.Stats) int64 { return st.Transactions })},
+		{"edge_store_transactions_total", "Commits to the redo log of the state file, one sync each, and transactions, two, since the start.", kindCounter, nil, ofStore(func(st *persist.Stats) int64 { return st.Transactions })},
 		{"edge_state_bytes", "Size of the model's last checkpoint since the start.", kindGauge, byModel, eachModelTo(func(m *modelScrape, to values) {
 			if m.status.StateBytes > 0 {
 				to.add(float64(m.status.StateBytes), m.Name)

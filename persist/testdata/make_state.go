@@ -1,9 +1,9 @@
 //go:build ignore
 
-// Command make_state wrote v1.state, v2.state and v3.state, state files of the
-// format versions 1 to 3, each with the program of that version:
+// Command make_state wrote v1.state to v4.state, state files of the
+// format versions 1 to 4, each with the program of that version:
 //
-//	go run testdata/make_state.go testdata/v3.state
+//	go run testdata/make_state.go testdata/v4.state
 //
 // Do not regenerate the files: later versions must read them. The samples are those
 // of sample and pendingSample in truth_test.go.

@@ -146,7 +146,8 @@ func (f *inode) cut(rng *rand.Rand, lies int) []byte {
 }
 
 // TestPowerLoss records the operations of a daemon on its folder from the first start
-// on, with a commit whose sync fails and the new file that follows. It then cuts the
+// on, with a commit whose sync fails, and a transaction whose last sync fails and the new
+// file that follows. It then cuts the
 // power before each operation and each acknowledgement, in several ways (EDGE_CUTS,
 // default 1, each). All samples acknowledged until then must be kept, once and in
 // order, and none that was not published. On a disk that confirms syncs it has not
@@ -213,13 +214,19 @@ func TestPowerLoss(t *testing.T) {
 // recordedRun returns the operations of a daemon on its folder, in order, with its
 // acknowledgements. A failed operation is left out.
 func recordedRun(s *scenario) (done []operation, folder string) {
-	failed := false
+	frameFailed, failed := false, false
 	s.play(func(n int, op operation) decision {
 		if op.name == "rename" && folder == "" {
 			folder = filepath.Dir(op.path)
 		}
-		// The sync of a meta page: the commit shows already.
-		if last := len(done) - 1; n > 50 && !failed && op.name == "fdatasync" && done[last].name == "pwrite" && done[last].at < 2*4096 {
+		last := len(done) - 1
+		// The sync of a frame of the redo log, or of a transaction's pages.
+		if n > 30 && !frameFailed && op.name == "fdatasync" && done[last].name == "pwrite" && done[last].at >= 2*4096 {
+			frameFailed = true
+			return decision{errno: syscall.EIO}
+		}
+		// The sync of a meta page: the transaction shows already.
+		if n > 50 && !failed && op.name == "fdatasync" && done[last].name == "pwrite" && done[last].at < 2*4096 {
 			failed = true
 			return decision{errno: syscall.EIO}
 		}

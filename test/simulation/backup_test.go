@@ -12,6 +12,7 @@ type backup struct {
 	image        []byte
 	records      map[string][]online.Record
 	uncertain    map[string][]online.Record
+	later        map[string]int
 	acknowledged int // messages
 	proven       map[*delivery]bool
 }
@@ -20,11 +21,11 @@ type backup struct {
 // caller holds mu.
 func (w *world) backUp() *backup {
 	b := &backup{
-		image: w.disk.read(), records: map[string][]online.Record{}, uncertain: map[string][]online.Record{},
+		image: w.disk.read(), records: map[string][]online.Record{}, uncertain: map[string][]online.Record{}, later: map[string]int{},
 		acknowledged: w.acknowledged, proven: map[*delivery]bool{},
 	}
 	for name, r := range w.truth.models {
-		b.records[name], b.uncertain[name] = slices.Clone(r.records), slices.Clone(r.uncertain)
+		b.records[name], b.uncertain[name], b.later[name] = slices.Clone(r.records), slices.Clone(r.uncertain), r.later
 	}
 	for i, d := range w.unproven.acknowledged {
 		b.proven[d] = d.proven && i < w.unproven.durable
@@ -42,7 +43,7 @@ func (w *world) restore(b *backup) {
 	limits := map[string]int{}
 	for name, r := range w.truth.models {
 		r.records, r.uncertain = b.records[name], b.uncertain[name]
-		r.before = len(r.records)
+		r.before, r.later = len(r.records), b.later[name]
 		for _, e := range slices.Concat(r.records, r.uncertain) {
 			if e.Kind != online.Boundary {
 				limits[name]++

@@ -29,7 +29,7 @@ type disk struct {
 	syncFailed  bool          // the last transaction failed in its last sync and is visible in the file
 	filtersLost bool          // the store may lack the list of subscriptions
 	broken      bool          // every operation fails
-	restart     []byte        // state file of the next process; nil: the file as it is
+	restart     []byte        // state file of the next process, as a kill or a power cut left it; nil: the file as it is
 
 	failSync bool // the sync after the meta page fails: the transaction is in the file, but failed
 
@@ -81,13 +81,18 @@ func (j journal) operate(what string, do func() error) error {
 		err = syscall.EIO // without the name of the file, which differs in every run
 	}
 	w.log("%s %v", what, err)
+	if what != "commit" && err == nil && fault != "power" {
+		w.truth.durable()
+	}
 	switch fault {
 	case "kill after":
 		j.kill("after %s", what)
 		return errDead
 	case "power":
 		d.restart = d.powerCut(before, d.read())
-		w.truth.cut = what == "commit" && err == nil
+		if w.truth.cut = what == "commit" && err == nil; w.truth.cut {
+			w.unproven.cut()
+		}
 		j.kill("power cut in %s", what)
 		return errDead
 	}
@@ -111,8 +116,8 @@ func (d *disk) step(step string) error {
 	return nil
 }
 
-// powerCut returns the file after a power cut during a transaction. bbolt writes its
-// pages, syncs, writes the meta page, and syncs.
+// powerCut returns the file after a power cut during a commit or a transaction. The redo
+// log is written and synced; bbolt writes its pages, syncs, writes the meta page, and syncs.
 func (d *disk) powerCut(before, after []byte) []byte {
 	left := bytes.Clone(before)
 	if len(after) > len(before) && d.rng.IntN(2) == 0 {

@@ -263,6 +263,9 @@ func (l *process) kill(how string, args ...any) {
 	}
 	l.world.log("killed "+how, args...)
 	l.killed = true
+	if d := l.world.disk; d.restart == nil {
+		d.restart = d.read() // closing the store writes to the file
+	}
 	close(l.done)
 	for _, k := range slices.Clone(l.world.net.links) {
 		k.cut()

@@ -18,7 +18,8 @@ type truth struct {
 type record struct {
 	plan      *modelPlan
 	records   []online.Record
-	before    int             // length of records before the last commit
+	before    int             // length of the durable records before the last commit
+	later     int             // records at the end that become durable with the next commit: a crash may lose them
 	uncertain []online.Record // of a failed commit that the next start may find
 	learner   *online.Learner // reference: learns without interruption
 	learnt    int             // number of records that learner has learnt
@@ -39,7 +40,10 @@ func (t *truth) committed(c *online.Commit) {
 		t.world.unproven.committed()
 	}
 	for _, r := range t.models {
-		r.before, r.uncertain = len(r.records), nil
+		r.before, r.uncertain = len(r.records)-r.later, nil
+	}
+	if !c.Later && len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks)+len(c.Windows) > 0 || c.Taken != nil {
+		t.durable()
 	}
 	for _, e := range c.Records {
 		r := t.models[e.Model]
@@ -47,7 +51,17 @@ func (t *truth) committed(c *online.Commit) {
 			t.world.fail("record %d of %s has number %d", len(r.records)+1, e.Model, e.Seq)
 		}
 		r.records = append(r.records, e)
+		if c.Later {
+			r.later++
+		}
 		t.world.log("  %s %s", e.Model, describe(&e.Event))
+	}
+}
+
+// durable notes a transaction, which takes along the records that waited for it.
+func (t *truth) durable() {
+	for _, r := range t.models {
+		r.later = 0
 	}
 }
 
@@ -76,8 +90,10 @@ func (t *truth) recovered(model string, seq uint64) (digest string, err error) {
 	}
 	if int(seq) == len(r.records)+len(r.uncertain) {
 		r.records = append(r.records, r.uncertain...)
+	} else if int(seq) == len(r.records)-r.later {
+		r.records = r.records[:seq]
 	}
-	r.uncertain = nil
+	r.uncertain, r.later = nil, 0
 	if int(seq) != len(r.records) {
 		return "", fmt.Errorf("%d records of %s were committed, the file has %d", len(r.records), model, seq)
 	}

@@ -14,6 +14,7 @@ type unproven struct {
 	acknowledged []*delivery // messages, in the order of their acknowledgements
 	proven       int         // number of the first ones that the node can know to be read, on the connection
 	durable      int         // number of those that the node can know after a restart
+	previous     int         // durable before the last commit
 	answers      []answer    // that the broker has sent on the connection
 	conn         *peer       // the current connection
 	cursor       int         // number of acknowledgements that precede the retained cursor
@@ -110,10 +111,14 @@ func (u *unproven) settleAnswers() int {
 // committed records that the list of taken messages is on the disk. The list certainly
 // lacks the messages proven when the latest acknowledged message was first sent.
 func (u *unproven) committed() {
+	u.previous = u.durable
 	if n := len(u.acknowledged); n > 0 {
 		u.durable = u.acknowledged[n-1].provenBefore
 	}
 }
+
+// cut records that a power cut may have lost the last commit.
+func (u *unproven) cut() { u.durable = min(u.durable, u.previous) }
 
 // restarted resets the node's knowledge to the contents of its disk.
 func (u *unproven) restarted() {

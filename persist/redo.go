@@ -1,0 +1,264 @@
+package persist
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.etcd.io/bbolt"
+)
+
+// The redo log contains the commits after the newest transaction of bbolt, one frame
+// each: the values that the commit puts and the keys that it deletes. A commit costs
+// one page and one sync then, in place of four and two. The next transaction applies
+// the frames to the tree.
+//
+// The log is one value in a bucket of its own, whose pages bbolt writes once and reads
+// never: the store writes frames directly into them. It has two halves. Frames belong
+// to an epoch, the number of transactions since the log was created, and to the half of
+// its parity. So they are valid for the tree of their epoch alone, and the frames of
+// the transaction before remain as long as its tree does.
+//
+//	value  slack up to a page's begin; 2 × redoPages pages
+//	page   epoch u64, frame u32 (1, 2, 3, …), part u16, parts u16, body
+//	frame  the bodies of its parts: a sealed list of changes
+//	change 1 for put, 0 for delete; bucket, key; the value, if put
+//
+// A frame begins on a page of its own, so that no write touches a page with earlier
+// frames, and every page has a header, so that no value can be taken for one. All
+// numbers are little-endian.
+const (
+	bucketRedo = "redo"
+	keyRedo    = "pages"
+	keyEpoch   = "/redo" // in bucket ledger
+	redoPages  = 56      // of each half: an empty file has 512 KiB
+	redoFrame  = 4       // pages of the longest frame: a longer commit is a transaction, which writes less
+	redoHeader = 16
+	redoBody   = pageSize - redoHeader
+	redoSlack  = pageSize - pageHeader - elementSize - len(keyRedo)
+	redoSize   = redoSlack + 2*redoPages*pageSize
+)
+
+// change is one changed value; nil: deleted.
+type change struct {
+	bucket, key string
+	value       []byte
+}
+
+type place struct{ bucket, key string }
+
+// changes are the latest values at the changed places; nil: deleted.
+type changes map[place][]byte
+
+func (cs changes) add(list []change) {
+	for _, c := range list {
+		cs[place{c.bucket, c.key}] = c.value
+	}
+}
+
+// places returns the changed places, in order.
+func (cs changes) places() []place {
+	places := make([]place, 0, len(cs))
+	for p := range cs {
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.key, b.key)) })
+	return places
+}
+
+// apply makes the changes in a transaction.
+func (cs changes) apply(tx *bbolt.Tx) error {
+	for _, p := range cs.places() {
+		if err := (change{p.bucket, p.key, cs[p]}).apply(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c change) apply(tx *bbolt.Tx) error {
+	b := tx.Bucket([]byte(c.bucket))
+	if b == nil {
+		return fmt.Errorf("bucket %s is missing: %w", c.bucket, ErrDamaged)
+	}
+	if isSequence(c.bucket) {
+		b.FillPercent = journalFill
+	}
+	if c.value == nil {
+		return b.Delete([]byte(c.key))
+	}
+	return b.Put([]byte(c.key), c.value)
+}
+
+func appendChanges(dst []byte, list []change) []byte {
+	for _, c := range list {
+		put := byte(0)
+		if c.value != nil {
+			put = 1
+		}
+		dst = appendString(append(dst, put), c.bucket)
+		dst = appendString(dst, c.key)
+		if c.value != nil {
+			dst = binary.AppendUvarint(dst, uint64(len(c.value)))
+			dst = append(dst, c.value...)
+		}
+	}
+	return dst
+}
+
+// decodeChanges takes the payload of a frame apart; the values alias it.
+func decodeChanges(payload []byte) (list []change, err error) {
+	d := newDecoder(payload)
+	for d.Len() > 0 && d.Err() == nil {
+		put := d.Bool()
+		c := change{bucket: d.String(maxBucket), key: d.String(maxBucket)}
+		if put {
+			c.value = d.Block(redoPages*pageSize, "value")
+		}
+		list = append(list, c)
+	}
+	if err := d.End(); err != nil {
+		return nil, fmt.Errorf("redo log: %w", err)
+	}
+	return list, nil
+}
+
+// frameKey returns the key that a frame's seal covers.
+func frameKey(epoch uint64, frame uint32) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(nil, epoch), frame)
+}
+
+// appendFrame appends the pages of a frame to dst.
+func appendFrame(dst []byte, epoch uint64, frame uint32, payload []byte) []byte {
+	key := frameKey(epoch, frame)
+	sealed := seal(nil, kindFrame, bucketRedo, key, payload)
+	parts := (len(sealed) + redoBody - 1) / redoBody
+	for part := range parts {
+		dst = append(dst, key...)
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(part))
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(parts))
+		body := sealed[part*redoBody : min((part+1)*redoBody, len(sealed))]
+		dst = append(dst, body...)
+		dst = append(dst, make([]byte, redoBody-len(body))...)
+	}
+	return dst
+}
+
+// framePages returns the number of pages of a frame with a payload of n bytes.
+func framePages(n int) int {
+	return (n + 2 + binary.MaxVarintLen32 + crcSize + redoBody - 1) / redoBody
+}
+
+// redo is what a redo log contains of one epoch.
+type redo struct {
+	epoch  uint64
+	frames uint32
+	pages  int  // of the half, up to the end of the last frame
+	gap    bool // a frame is missing before a later one
+}
+
+// readHalf reads the frames of an epoch, at most limit of them, from the pages of its
+// half. It ends at the first page that is not the next frame: a power cut has left a
+// part of it. If later frames follow, the disk has lost a write.
+func readHalf(half []byte, epoch uint64, limit uint32, add func([]change)) redo {
+	r := redo{epoch: epoch}
+	for at := 0; at < len(half)/pageSize; {
+		list, frame, parts := readFrame(half[at*pageSize:], epoch)
+		if parts == 0 || frame <= r.frames {
+			at++
+			continue
+		}
+		if frame > limit {
+			break
+		}
+		r.gap = r.gap || frame != r.frames+1 || at != r.pages
+		add(list)
+		at += parts
+		r.frames, r.pages = frame, at
+	}
+	return r
+}
+
+// readFrame reads the frame at the begin of pages; parts is 0 if there is none of the epoch.
+func readFrame(pages []byte, epoch uint64) (list []change, frame uint32, parts int) {
+	le := binary.LittleEndian
+	frame, parts = le.Uint32(pages[8:]), int(le.Uint16(pages[14:]))
+	if le.Uint64(pages) != epoch || le.Uint16(pages[12:]) != 0 || parts == 0 || parts > len(pages)/pageSize {
+		return nil, 0, 0
+	}
+	var sealed []byte
+	for part := range parts {
+		page := pages[part*pageSize : (part+1)*pageSize]
+		if le.Uint64(page) != epoch || le.Uint32(page[8:]) != frame || int(le.Uint16(page[12:])) != part {
+			return nil, 0, 0
+		}
+		sealed = append(sealed, page[redoHeader:]...)
+	}
+	n, size := binary.Uvarint(sealed[2:])
+	if size <= 0 || n > uint64(len(sealed)) || 2+size+int(n)+crcSize > len(sealed) {
+		return nil, 0, 0
+	}
+	payload, err := unseal(kindFrame, bucketRedo, frameKey(epoch, frame), sealed[:2+size+int(n)+crcSize])
+	if err == nil {
+		list, err = decodeChanges(payload)
+	}
+	if err != nil {
+		return nil, 0, 0
+	}
+	return list, frame, parts
+}
+
+// halfOf returns the pages of an epoch's half.
+func halfOf(value []byte, epoch uint64) []byte {
+	half := value[redoSlack:]
+	return half[int(epoch%2)*redoPages*pageSize:][:redoPages*pageSize]
+}
+
+const anyFrame = ^uint32(0) // no limit
+
+// readRedo reads the redo log of the tree of m, at most limit frames, and the changes
+// in it. The frames of the next epoch follow those of the tree's own: they are there if
+// m is not the newest transaction. The zero value: the tree has no log.
+func readRedo(file io.ReaderAt, size int64, m meta, limit uint32) (redo, changes) {
+	var epoch uint64
+	var value []byte
+	newPages(file, size, m, &problems{}).buckets(m.root, func(name string) bool { return name == bucketLedger || name == bucketRedo },
+		func(bucket string, key, v []byte) {
+			switch {
+			case bucket == bucketRedo && string(key) == keyRedo && len(v) == redoSize:
+				value = v
+			case bucket == bucketLedger && string(key) == keyEpoch:
+				if payload, err := unseal(kindEpoch, bucket, key, v); err == nil {
+					epoch, _ = decodeNumber(payload)
+				}
+			}
+		})
+	cs := changes{}
+	if epoch == 0 || value == nil {
+		return redo{}, cs
+	}
+	r := readHalf(halfOf(value, epoch), epoch, limit, cs.add)
+	next := readHalf(halfOf(value, epoch+1), epoch+1, limit, cs.add)
+	r.gap = r.gap || next.gap
+	return r, cs
+}
+
+// createRedo creates an empty redo log.
+func createRedo(tx *bbolt.Tx, epoch uint64) error {
+	b, err := tx.CreateBucketIfNotExists([]byte(bucketRedo))
+	if err != nil {
+		return err
+	}
+	if err := b.Put([]byte(keyRedo), make([]byte, redoSize)); err != nil {
+		return err
+	}
+	return putEpoch(tx, epoch)
+}
+
+func putEpoch(tx *bbolt.Tx, epoch uint64) error {
+	key := []byte(keyEpoch)
+	value := seal(nil, kindEpoch, bucketLedger, key, binary.LittleEndian.AppendUint64(nil, epoch))
+	return tx.Bucket([]byte(bucketLedger)).Put(key, value)
+}

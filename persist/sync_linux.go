@@ -1,0 +1,26 @@
+package persist
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncData makes the written data of a file durable whose length has not changed.
+func syncData(file *os.File) error {
+	for {
+		if err := unix.Fdatasync(int(file.Fd())); err != unix.EINTR {
+			return os.NewSyscallError("fdatasync", err)
+		}
+	}
+}
+
+// random announces reads of single pages of a file, so that the kernel reads no more.
+func random(file *os.File) { _ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM) }
+
+// forget drops a part of a file, 0 bytes to its end, from the kernel's cache. The cache
+// keeps what was read or written at once in pieces of up to 2 MiB, and a page written to a
+// piece counts as the whole of it.
+func forget(file *os.File, at, length int64) {
+	_ = unix.Fadvise(int(file.Fd()), at, length, unix.FADV_DONTNEED)
+}
