@@ -14,8 +14,8 @@ import (
 
 // Journal makes records durable. Only the committer's goroutine calls it.
 type Journal interface {
-	// Commit makes everything in c durable in one transaction, or nothing. It sets the
-	// sequence numbers of c.Records. An empty commit reports whether the journal can
+	// Commit makes everything in c durable at once, or nothing, with c.Later as late as the
+	// next commit. It sets the sequence numbers of c.Records. An empty commit reports whether the journal can
 	// be written.
 	Commit(c *online.Commit) error
 	// Seen reports whether a record of the model with this key was committed, within
@@ -198,9 +198,10 @@ func (c *committer) due() time.Time {
 	return at
 }
 
-// closeMinibatches closes the minibatches whose wait has ended. If a group waits as
-// long as a minibatch does, the minibatch ends with the group, and the boundary needs
-// no separate commit.
+// closeMinibatches closes the minibatches whose wait has ended. The boundaries become
+// durable with the next commit: a crash before it undoes the steps, and the next start
+// closes the minibatches anew. If a group waits as long as a minibatch does, the minibatch
+// ends with the group.
 func (c *committer) closeMinibatches(now time.Time) {
 	for _, m := range c.models {
 		waited := !m.since.IsZero() && now.Sub(m.since) >= m.Batch.MaxWait
@@ -256,7 +257,11 @@ func (c *committer) commitGroup(ctx context.Context) {
 	durable := c.needsCommit()
 	if durable {
 		commit := g.commit()
-		commit.Taken = c.unconfirmed.commit()
+		if commit.Later = g.closesOnly() && !c.unconfirmed.needsCommit; commit.Later {
+			durable = false
+		} else {
+			commit.Taken = c.unconfirmed.commit()
+		}
 		if !c.commitRetrying(ctx, commit) {
 			return
 		}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"edge/online"
+	"slices"
 	"time"
 )
 
@@ -48,6 +49,12 @@ func (g *group) observeLags() {
 
 func (g *group) needsCommit() bool {
 	return len(g.records)+len(g.order)+len(g.marks)+len(g.windows) > 0
+}
+
+// closesOnly reports whether the group only closes minibatches.
+func (g *group) closesOnly() bool {
+	return len(g.order)+len(g.marks)+len(g.windows) == 0 &&
+		!slices.ContainsFunc(g.records, func(r online.Record) bool { return r.Kind != online.Boundary })
 }
 
 func (g *group) record(m *modelState, ev online.Event) {

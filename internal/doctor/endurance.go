@@ -66,7 +66,7 @@ func MeasureEndurance(ctx context.Context, cfg *config.Config, folder string, ra
 		return e, err
 	}
 	e.Rate, e.samples = rate, s.checkpointSamples()
-	e.Group = cfg.Stream().CommitLoad(rate, nil).Group
+	e.Group = cfg.Stream().CommitLoad(rate).Group
 	if err := s.fillJournal(&e); err != nil {
 		return e, err
 	}
@@ -163,7 +163,7 @@ func (s *scratch) fillJournal(e *endurance) error {
 
 // measureCommits measures commits of each stream, at least one.
 func (s *scratch) measureCommits(ctx context.Context, e *endurance, within time.Duration) error {
-	const counted = 40
+	const counted = 57 // the commits of the redo log, and the transaction that moves them
 	before, err := s.store.Stats()
 	if err != nil {
 		return err
@@ -229,14 +229,8 @@ func (e *endurance) perDay(cfg *config.Config) {
 	if e.samples > 0 {
 		e.CheckpointsADay = max(e.CheckpointsADay, day*e.Rate/float64(e.samples))
 	}
-	for _, stream := range usedStreams(cfg) {
-		var batches []online.Batch
-		for _, m := range cfg.Models {
-			if slices.Contains(m.Streams, stream) {
-				batches = append(batches, m.Learner.Batch)
-			}
-		}
-		e.CommitsADay += cfg.Stream().CommitLoad(e.Rate, batches).PerDay
+	for range usedStreams(cfg) {
+		e.CommitsADay += cfg.Stream().CommitLoad(e.Rate).PerDay
 	}
 	e.BytesADay = e.CommitsADay*e.CommitBytes + e.CheckpointsADay*e.CheckpointBytes
 }
@@ -273,7 +267,7 @@ func examineEndurance(ctx context.Context, d *Diagnosis, cfg *config.Config, rat
 	e.Years = float64(total) * flashCycles / (amplification * e.BytesADay * 365)
 	detail += fmt.Sprintf("; a card of %s lasts about %s, with %d writes of each cell and %d times as much written inside", terminal.Bytes(total), yearsText(e.Years), flashCycles, amplification)
 	if e.Years < shortLife {
-		d.add("wear", Warn, detail, "raise batch.max_wait and store.journal_flush, so that labels share commits, and store.checkpoint.every; use a larger or an industrial card, or a disk", e)
+		d.add("wear", Warn, detail, "raise store.journal_flush, so that labels share commits, and store.checkpoint.every; use a larger or an industrial card, or a disk", e)
 		return
 	}
 	d.add("wear", OK, detail, "", e)
