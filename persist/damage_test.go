@@ -52,7 +52,7 @@ func TestDamagedPages(t *testing.T) {
 			})
 		}
 	}
-	if repaired < pages/2 {
+	if repaired < pages/4 { // nearly half of the pages are the redo log, others are free
 		t.Errorf("only %d of %d damaged files needed repair: the test has no effect", repaired, 4*pages)
 	}
 }
