@@ -123,6 +123,7 @@ type Posterior struct {
 	Bank    []Gaussian // one a horizon
 	Weights []float64  // of the horizons, sum 1
 	Pool    Pool       // the correction of the mixture of the horizons
+	Fleet   *Fleet     // what other devices taught; nil: there is no fleet
 	Record  uint64     // number of the journal's record of the latest label that it knows; 0: not known
 }
 
@@ -189,6 +190,7 @@ func (p *Posterior) Snapshot() *Posterior {
 	c.Weights = slices.Clone(p.Weights)
 	c.Pool = Pool{slices.Clone(p.Pool.Weights), p.Pool.Order.Clone(), p.Pool.Stack.Clone(), p.Pool.Prior}
 	c.Bases, c.Bank = slices.Clone(p.Bases), slices.Clone(p.Bank)
+	c.Fleet = p.Fleet.clone()
 	return &c
 }
 

@@ -16,14 +16,14 @@ type Workspace struct {
 	mean, variance []float64 // n×H×C
 	latent         []float64
 	perHorizon     []float64
-	clips          []int // n
-	rows           int   // n, the inputs that are loaded
+	clips          []int // n, for each input that is loaded
 	row            int   // input of the last answer
 	grid           Grid
 	forecast       forecast
 	blends         blends
 	answer         answer
 	contest        contest
+	company        company
 }
 
 // NewWorkspace returns an empty workspace.
@@ -89,7 +89,9 @@ func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs 
 	classes := len(p.Names)
 	dst = grow(dst, classes)
 	if ws.answer = (answer{novelty: 1}); !p.Built() {
-		return p.FrequenciesTo(dst), 1
+		dst = p.FrequenciesTo(dst)
+		p.accompany(dst, i, ws)
+		return dst, ws.answer.novelty
 	}
 	ws.row, ws.answer.clipped = i, ws.clips[i]
 	latent := p.latentProbs(ws)
@@ -104,11 +106,13 @@ func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs 
 		ws.answer.combined = p.Pool.Stack.Plain.Exponents != nil
 	}
 	ws.answer.novelty = ws.novelty(p)
+	p.accompany(dst, i, ws)
 	return dst, ws.answer.novelty
 }
 
 // load leaves mean and variance of the latent functions at n inputs in ws.
 func (p *Posterior) load(x []float64, n int, ws *Workspace) {
+	p.loadGuest(x, n, ws)
 	if !p.Built() {
 		return
 	}
@@ -120,7 +124,7 @@ func (p *Posterior) load(x []float64, n int, ws *Workspace) {
 	if cap(ws.clips) < n {
 		ws.clips = make([]int, n)
 	}
-	ws.clips, ws.rows = ws.clips[:n], n
+	ws.clips = ws.clips[:n]
 	if p.Pool.Stack.Forest != nil {
 		if cap(ws.raw) < n*d {
 			ws.raw = make([]float32, n*d)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -85,4 +86,37 @@ func rank(quantiles []float64, v float64) float64 {
 	}
 	low, high := quantiles[from-1], quantiles[from]
 	return (float64(from-1) + (v-low)/(high-low)) / steps
+}
+
+// Unclipped returns feature j of value x, standardised and not clipped.
+func (s *Scale) Unclipped(j int, x float64) float64 {
+	z := (x - s.Mu[j]) / s.Sd[j]
+	if s.Ranks == nil {
+		return z
+	}
+	return float64(z/2) + float64(math.Sqrt(12)/2*(rank(s.Ranks[j*RankPoints:(j+1)*RankPoints], x)-0.5))
+}
+
+// Raw is the inverse of Unclipped: the value of feature j that is standardised to z, or
+// with ranks, where no value is, the one at which the standardised feature jumps over z.
+func (s *Scale) Raw(j int, z float64) float64 {
+	mu, sd := s.Mu[j], s.Sd[j]
+	if s.Ranks == nil {
+		return float64(z*sd) + mu
+	}
+	// Between two quantiles, and beyond them, x ↦ x/2Sd + slope·F is linear.
+	quantiles := s.Ranks[j*RankPoints : (j+1)*RankPoints]
+	outside := func(rank float64) float64 { return float64(2*(z-float64(math.Sqrt(3)*(rank-0.5)))*sd) + mu }
+	at, _ := slices.BinarySearchFunc(quantiles, z, func(q, z float64) int { return cmp.Compare(s.Unclipped(j, q), z) })
+	switch at {
+	case 0:
+		return min(outside(0), quantiles[0])
+	case RankPoints:
+		return max(outside(1), quantiles[RankPoints-1])
+	}
+	low, high := quantiles[at-1], quantiles[at]
+	const step = 1. / (RankPoints - 1)
+	from := (low-mu)/sd/2 + float64(math.Sqrt(3)*(float64(at-1)*step-0.5))
+	rise := (high-low)/sd/2 + math.Sqrt(3)*step
+	return min(max(low+float64((z-from)/rise*(high-low)), low), high)
 }

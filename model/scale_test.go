@@ -86,3 +86,36 @@ func TestScaleWithRanks(t *testing.T) {
 		}
 	}
 }
+
+// Raw finds the value of a standardised feature again, with ranks and without, inside and
+// outside of all observations; between two values of a feature that has few of them it
+// finds one of both.
+func TestRawInvertsUnclipped(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	quantiles := make([]float64, 2*RankPoints)
+	for i := range RankPoints {
+		quantiles[i] = math.Exp(3 * rng.NormFloat64())
+		quantiles[RankPoints+i] = float64(i / 10) // 0, 1, 2 and 3
+	}
+	slices.Sort(quantiles[:RankPoints])
+	s := Scale{Mu: []float64{2, 1}, Sd: []float64{3, 0.7}}
+	for _, ranks := range [][]float64{nil, quantiles} {
+		s.Ranks = ranks
+		for range 2000 {
+			x := 40*rng.Float64() - 10
+			if rng.IntN(4) == 0 {
+				x = quantiles[rng.IntN(RankPoints)]
+			}
+			if got := s.Raw(0, s.Unclipped(0, x)); math.Abs(got-x) > 1e-9*(1+math.Abs(x)) {
+				t.Fatalf("ranks %v: %g is found as %g", ranks != nil, x, got)
+			}
+		}
+	}
+	for range 2000 {
+		z := 6*rng.Float64() - 3
+		x := s.Raw(1, z)
+		if below, above := s.Unclipped(1, x-1e-9), s.Unclipped(1, x+1e-9); !(below <= z+1e-6 && above >= z-1e-6) {
+			t.Fatalf("%g is found as %g, around which the feature goes from %g to %g", z, x, below, above)
+		}
+	}
+}

@@ -29,6 +29,8 @@ func (l *Learner) changeClasses(ev *Event, out *Outcome) {
 	if err != nil {
 		out.Closed, out.Refused = false, err
 	}
+	l.teachGuest()
+	l.publishFleet()
 }
 
 // addClass adds a class before its first sample. It confirms an unconfirmed label.
@@ -73,6 +75,10 @@ func (l *Learner) renameClass(from, to string) error {
 	}
 	if len(r.index) >= 2*maxClasses {
 		return fmt.Errorf("online: %d names of classes are in use, at most %d: %w", len(r.index), 2*maxClasses, ErrClass)
+	}
+	if r.imported[from] {
+		delete(r.imported, from)
+		r.imported[to] = true
 	}
 	r.names = slices.Clone(r.names) // snapshots may share it
 	r.names[k] = to

@@ -12,6 +12,7 @@ import (
 	"edge/online/active"
 	"edge/online/conformal"
 	"edge/online/drift"
+	"edge/online/fleet"
 	"edge/online/mixture"
 	"edge/online/sep"
 )
@@ -198,6 +199,8 @@ type Mixing struct {
 	Temporal Temporal `yaml:"temporal"`
 	// Experts configures the models beside the Gaussian process.
 	Experts Experts `yaml:"experts"`
+	// Fleet configures what is shared with the learners of other devices.
+	Fleet Fleet `yaml:"-"`
 }
 
 // Monitoring holds the settings for the uncertainty of predictions and for drift.
@@ -251,7 +254,10 @@ func DefaultConfig() Config {
 		Damping:      0.5,
 		LearningRate: 0.02,
 		LabelNoise:   LabelNoise{Start: 0.01, Max: 0.2, Learn: true},
-		Mixing:       Mixing{Temporal: TemporalAuto, Experts: Experts{Regression: On, Forest: FullForest}},
+		Mixing: Mixing{
+			Temporal: TemporalAuto, Experts: Experts{Regression: On, Forest: FullForest},
+			Fleet: Fleet{Trust: fleet.DefaultTrust, Unseen: ReportUnseen},
+		},
 		ClassWeights: ClassWeights{Mode: Unweighted, Max: 10},
 		Clip:         model.DefaultClip,
 		Monitoring: Monitoring{

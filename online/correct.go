@@ -33,9 +33,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 	}
 	for i := range samples {
 		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is))
-		for range l.cfg.Horizons {
-			l.batch.ll = append(l.batch.ll, 0)
-		}
+		l.judgeHorizons(is, 0, false)
 	}
 	if len(samples) > 0 {
 		l.closeMinibatch(out)

@@ -23,6 +23,9 @@ const (
 	Reset Kind = 7
 	// Replace replaces the learnt state by State.
 	Replace Kind = 8
+	// Merge brings the sums of the contributions of other members of a fleet, an
+	// encoded fleet.Merge, as State.
+	Merge Kind = 9
 )
 
 // OnlyModel as the Name of a Replace event keeps the scores, the threshold of the
@@ -65,7 +68,7 @@ type Event struct {
 	Known bool
 	// Name is the new name for ClassRename, the label that was wrong for Correct.
 	Name string
-	// State is an encoded learner, for Replace.
+	// State is an encoded learner for Replace, an encoded fleet.Merge for Merge.
 	State []byte
 }
 

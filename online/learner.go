@@ -61,6 +61,7 @@ type Learner struct {
 	judge   score.Judge
 	sets    conformal.Threshold
 	drift   drift.Monitor
+	fleet   joined
 
 	counters Counters // without those of the bank
 	host
@@ -143,19 +144,21 @@ func (l *Learner) publishClasses() {
 func (l *Learner) ensureLatent(k int) {
 	if l.classes.latent[k] < 0 {
 		l.classes.latent[k] = l.bank.Grow(k)
+		l.adopt(k, l.classes.latent[k])
 	}
 }
 
 // Outcome is the result of an event.
 type Outcome struct {
-	Closed     bool   // the minibatch was closed, by count or by a Boundary
-	Stepped    bool   // and learnt: Posterior is new
-	Built      bool   // the model was (re)built from the warm-up buffer
-	ClassAdded string // a new class
-	Change     string // for an event that is not a sample: the kind of its Notice; "" for none
-	Detail     string // and its detail
-	Since      uint64 // for NoticeDrift, the labels since the change, by the detector's estimate
-	Refused    error  // the step, or the event, was refused; the state is as before
+	Closed     bool     // the minibatch was closed, by count or by a Boundary
+	Stepped    bool     // and learnt: Posterior is new
+	Built      bool     // the model was (re)built from the warm-up buffer
+	ClassAdded string   // a new class
+	Imported   []string // new classes that a merge brought
+	Change     string   // for an event that is not a sample: the kind of its Notice; "" for none
+	Detail     string   // and its detail
+	Since      uint64   // for NoticeDrift, the labels since the change, by the detector's estimate
+	Refused    error    // the step, or the event, was refused; the state is as before
 }
 
 // Add learns from one event. A labelled sample is judged first, by the
@@ -181,6 +184,8 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 		l.correct(ev, &out)
 	case Reset, Replace:
 		l.replace(ev, &out)
+	case Merge:
+		l.mergeEvent(ev, &out)
 	default:
 		out.Refused = fmt.Errorf("online: event of kind %d: %w", ev.Kind, ErrKind)
 	}
@@ -218,6 +223,7 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 // example judges a sample of class k, adds it to the minibatch and extends the order
 // of the labels by it.
 func (l *Learner) example(ev *Event, k int, out *Outcome) {
+	delete(l.classes.imported, l.classes.names[k])
 	novelty, weighs := l.answer(ev)
 	if ev.Probs == nil {
 		l.assess(ev, l.probs, novelty, nil, k, out)
@@ -227,15 +233,12 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	weight := l.weightOf(ev, k)
 	l.batch.add(ev.X, k, weight)
 	weighs = weighs && l.classes.latent[k] >= 0 // a class without a latent function is no evidence about the horizons
-	for h := range l.cfg.Horizons {
-		var ll float64
-		if weighs {
-			ll = weight * l.mix.HorizonEvidence(h, k, &l.ws)
-		}
-		l.batch.ll = append(l.batch.ll, ll)
-	}
+	l.judgeHorizons(k, weight, weighs)
 	if weighs {
 		l.mix.Observe(k, weight, &l.ws)
+	}
+	if ev.Probs == nil {
+		l.mix.ObserveGuest(k, weight, &l.ws)
 	}
 	if k >= len(l.view.Names) {
 		l.publishClasses()
@@ -245,6 +248,23 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 	if l.batch.len() >= l.cfg.Batch.MaxSize {
 		l.closeMinibatch(out)
+	}
+}
+
+// judgeHorizons adds the evidence of the horizons, the own ones and those of the fleet,
+// for a sample of class k to the minibatch; none if weighs is false.
+func (l *Learner) judgeHorizons(k int, weight float64, weighs bool) {
+	b, own := &l.batch, len(l.cfg.Horizons)
+	for h := range own + len(l.fleet.own) {
+		var ll float64
+		if weighs {
+			ll = weight * l.mix.HorizonEvidence(h, k, &l.ws)
+		}
+		if h < own {
+			b.ll = append(b.ll, ll)
+		} else {
+			b.joined = append(b.joined, ll)
+		}
 	}
 }
 
@@ -315,7 +335,10 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		l.warmup.end()
 		l.bank.EndWarmup()
 		l.mix.EndWarmup()
+		l.endGuest()
 	}
+	l.teachGuest()
+	l.publishFleet()
 }
 
 // learnMinibatch builds the model if that is due, and otherwise takes the
@@ -357,8 +380,10 @@ func (l *Learner) learn(x []float64, classes []int, weights []float64, live bool
 func (l *Learner) step(x []float64, classes []int, weights []float64, live bool) (err error) {
 	defer Recover(&err)
 	if live {
-		var evidence [maxHorizons]float64
-		l.batch.evidence(evidence[:len(l.cfg.Horizons)])
+		var evidence [2 * maxHorizons]float64
+		own := len(l.cfg.Horizons)
+		sumRows(evidence[:own], l.batch.ll)
+		sumRows(evidence[own:own+len(l.fleet.own)], l.batch.joined)
 		l.mix.WeighHorizons(evidence[:], len(classes))
 	}
 	return l.bank.Learn(sep.Minibatch{

@@ -358,6 +358,10 @@ func TestConfigValidate(t *testing.T) {
 		"temporal":          func(c *Config) { c.Temporal = "sometimes" },
 		"regression":        func(c *Config) { c.Experts.Regression = "linear" },
 		"forest":            func(c *Config) { c.Experts.Forest = "large" },
+		"fleet.unseen":      func(c *Config) { c.Fleet.Unseen = "ask" },
+		"fleet.trust":       func(c *Config) { c.Fleet.Trust = math.NaN() },
+		"fleet.precision":   func(c *Config) { c.Fleet.Precision = 1 },
+		"fleet.horizons":    func(c *Config) { c.Fleet.Horizons = []Horizon{77} },
 		"features":          func(c *Config) { c.Features = nil },
 	} {
 		cfg := testConfig(3)

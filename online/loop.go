@@ -34,6 +34,7 @@ const (
 	NoticeCorrected        = "label_corrected"   //
 	NoticeReset            = "model_reset"       //
 	NoticeRolledBack       = "model_rolled_back" //
+	NoticeMerged           = "fleet_merged"      // Detail: how many members it is of
 	NoticeWarning          = "drift_warning"     // Detail: the signal, before and after
 	NoticeDrift            = "drift"             // the same
 	NoticeBuilt            = "model_built"       // from the warm-up buffer, the first time or again; Detail: the observations, the scaling, the time
@@ -79,6 +80,7 @@ type Status struct {
 	StateBytes int         // size of the last checkpoint
 	Recovering bool        // the journal of an earlier run is being learnt; false: Posterior, read after the status, knows all of it
 	Behind     uint64      // records of the journal to be learnt while Recovering
+	Fleet      FleetStatus // of the latest merge
 }
 
 // Loop owns a Learner: only the goroutine inside Run touches it.
@@ -395,6 +397,9 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 	if out.ClassAdded != "" {
 		lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
 	}
+	for _, name := range out.Imported {
+		lp.notify(NoticeClassAdded, name, r.Seq)
+	}
 	switch out.Change {
 	case "":
 	case NoticeDrift, NoticeWarning:
@@ -453,6 +458,7 @@ func (lp *Loop) publishStatus() {
 		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 		Recovering: recovering, Behind: left,
+		Fleet: l.FleetStatus(),
 	})
 	if lp.opts.Changed != nil {
 		lp.opts.Changed()

@@ -8,6 +8,8 @@ type minibatch struct {
 	y  []int     // n    classes
 	w  []float64 // n    weights
 	ll []float64 // n×H  weight·log p_h(label) when the sample was judged
+
+	joined []float64 // n×F  the same of the fleet's horizons
 }
 
 func (b *minibatch) len() int { return len(b.y) }
@@ -20,17 +22,19 @@ func (b *minibatch) add(x []float64, k int, weight float64) {
 	b.y, b.w = append(b.y, k), append(b.w, weight)
 }
 
-// evidence stores the sum of each horizon's log probabilities.
-func (b *minibatch) evidence(sum []float64) {
+// sumRows stores the sums of the columns of rows, each as long as sum.
+func sumRows(sum, rows []float64) {
 	clear(sum)
 	for h := range sum {
-		for i := range b.y {
-			sum[h] += b.ll[i*len(sum)+h]
+		for i := h; i < len(rows); i += len(sum) {
+			sum[h] += rows[i]
 		}
 	}
 }
 
-func (b *minibatch) clear() { b.x, b.y, b.w, b.ll = b.x[:0], b.y[:0], b.w[:0], b.ll[:0] }
+func (b *minibatch) clear() {
+	b.x, b.y, b.w, b.ll, b.joined = b.x[:0], b.y[:0], b.w[:0], b.ll[:0], b.joined[:0]
+}
 
 // bounded returns a raw feature as it is learnt.
 func bounded(v float64) float64 {

@@ -32,6 +32,7 @@ type registry struct {
 
 	epoch       uint64          // as in model.Posterior
 	past        []remap         // oldest first
+	imported    map[string]bool // classes of a fleet without an own label
 	removed     map[string]bool // declared names that a command removed: a restart must not add them again
 	unconfirmed []unconfirmed   // labels that are not classes yet, the latest at the end
 }
@@ -48,7 +49,9 @@ type unconfirmed struct {
 	samples []Event // that carried it
 }
 
-func newRegistry() registry { return registry{index: map[string]int{}, removed: map[string]bool{}} }
+func newRegistry() registry {
+	return registry{index: map[string]int{}, imported: map[string]bool{}, removed: map[string]bool{}}
+}
 
 // add appends a class and returns its index.
 func (r *registry) add(name string) int {
@@ -104,6 +107,7 @@ func (r *registry) remove(k int, to []int, declared []string) {
 			r.removed[alias] = true
 		}
 	}
+	delete(r.imported, r.names[k])
 	r.names = slices.Delete(slices.Clone(r.names), k, k+1) // snapshots may share it
 	r.latent = slices.Delete(r.latent, k, k+1)
 }

@@ -65,7 +65,7 @@ func (l *Learner) evidence(ranked bool) (sum float64, err error) {
 			}
 		}
 		mixture := *l.view
-		mixture.Pool = model.Pool{}
+		mixture.Pool, mixture.Fleet = model.Pool{}, nil
 		if err := mixture.Load(x, end-i, &ws); err != nil {
 			return 0, err
 		}

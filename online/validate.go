@@ -8,6 +8,7 @@ import (
 
 	"edge/model"
 	"edge/online/drift"
+	"edge/online/fleet"
 )
 
 // Bounds of the configuration. They also bound the sizes in a state file.
@@ -72,6 +73,11 @@ func (c Config) Validate() error {
 	between("drift.lambda", c.Drift.Lambda, 1, 1e6, "standard deviations times samples")
 	between("drift.cooldown", float64(c.Drift.Cooldown), 1, 1e9, "labels")
 	check(slices.Contains([]drift.Action{drift.ActionNone, drift.ActionForget, drift.ActionReseed, drift.ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback")
+	f := &c.Fleet
+	check(slices.Contains([]Unseen{"", ReportUnseen, MixUnseen}, f.Unseen), "fleet.unseen", f.Unseen, "report or mix")
+	check(slices.Contains([]fleet.Precision{0, fleet.Bfloat16, fleet.Float32}, f.Precision), "fleet.precision", f.Precision, "bfloat16 or float32")
+	check(f.Trust == f.Trust, "fleet.trust", f.Trust, "a number of standard errors")
+	check(len(c.Horizons) == 0 || len(c.fleetHorizons()) > 0, "fleet.horizons", f.Horizons, "some of the model's horizons")
 	between("clip", c.Clip, 1, 1000, "standard deviations")
 	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
 	return errors.Join(errs...)

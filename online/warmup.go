@@ -21,6 +21,7 @@ type warmup struct {
 	w    []float64 // weights
 	last int       // observations in the buffer when the model was last built
 	done bool      // the warm-up is over
+	cuts uint64    // times that observations were removed, or their classes renumbered
 }
 
 func (w *warmup) len() int { return len(w.y) }
@@ -32,6 +33,7 @@ func (w *warmup) add(b *minibatch) {
 
 // drop removes observation i.
 func (w *warmup) drop(i int) {
+	w.cuts++
 	w.x = slices.Delete(w.x, i*w.d, (i+1)*w.d)
 	w.y, w.w = slices.Delete(w.y, i, i+1), slices.Delete(w.w, i, i+1)
 }
@@ -39,6 +41,7 @@ func (w *warmup) drop(i int) {
 // dropClass removes the observations of class k. To maps each class before to its
 // index afterwards.
 func (w *warmup) dropClass(k int, to []int) {
+	w.cuts++
 	for i := len(w.y) - 1; i >= 0; i-- {
 		if w.y[i] == k {
 			w.drop(i)
@@ -64,6 +67,7 @@ func (w *warmup) remove(x []float64, k int) bool {
 // keepLatest leaves the n latest observations in the buffer.
 func (w *warmup) keepLatest(n int) {
 	if extra := len(w.y) - n; extra > 0 {
+		w.cuts++
 		w.x = slices.Delete(w.x, 0, extra*w.d)
 		w.y, w.w = slices.Delete(w.y, 0, extra), slices.Delete(w.w, 0, extra)
 	}
@@ -88,7 +92,7 @@ func (l *Learner) buildDue() bool {
 		return false
 	}
 	if slices.IndexFunc(w.y, func(k int) bool { return k != w.y[0] }) < 0 {
-		if len(l.classes.names) > 1 {
+		if len(l.classes.names)-len(l.classes.imported) > 1 {
 			return n >= full
 		}
 		w.keepLatest(full)
@@ -158,7 +162,9 @@ func (l *Learner) beginModel(ranked bool) (err error) {
 		return err
 	}
 	for k := range l.classes.names {
-		l.ensureLatent(k)
+		if !l.imported(k) {
+			l.ensureLatent(k)
+		}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (l *Learner) weightOf(ev *Event, k int) float64 {
 		if k < len(l.view.Counts) {
 			n = l.view.Counts[k]
 		}
-		c := float64(len(l.classes.names))
+		c := float64(len(l.classes.names) - len(l.classes.imported))
 		w *= min(l.cfg.ClassWeights.Max, (float64(l.view.N)+c)/(c*(float64(n)+1)))
 	}
 	return min(w, MaxWeight)

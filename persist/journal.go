@@ -53,7 +53,7 @@ func decodeRecord(payload []byte) (online.Event, error) {
 // checkEvent returns an error for an event that decodeRecord would not accept.
 func checkEvent(ev *online.Event) error {
 	switch {
-	case ev.Kind < online.Observe || ev.Kind > online.Replace:
+	case ev.Kind < online.Observe || ev.Kind > online.Merge:
 		return fmt.Errorf("kind %d: %w", ev.Kind, errEncoding)
 	case len(ev.Label) > maxLabel || len(ev.Name) > maxLabel:
 		return fmt.Errorf("label of %d bytes, at most %d: %w", max(len(ev.Label), len(ev.Name)), maxLabel, errTooLarge)

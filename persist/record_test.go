@@ -35,6 +35,7 @@ var events = map[string]online.Event{
 	"corrected":           {Kind: online.Correct, Key: 10, X: []float64{1}, Label: "worn", Probs: []float64{0.5, 0.5}, Name: "ok"},
 	"reset":               {Kind: online.Reset},
 	"replaced":            {Kind: online.Replace, State: []byte("a state")},
+	"merged":              {Kind: online.Merge, State: []byte("a merge")},
 	"largest":             {Kind: online.Observe, X: make([]float64, maxFeatures), Label: strings.Repeat("l", maxLabel), Probs: make([]float64, maxClasses)},
 }
 
@@ -120,7 +121,7 @@ func TestDecodeRefuses(t *testing.T) {
 	record := appendRecord(nil, &late)
 	for name, payload := range map[string][]byte{
 		"nothing":              nil,
-		"unknown kind":         append([]byte{9}, record[1:]...),
+		"unknown kind":         append([]byte{byte(online.Merge) + 1}, record[1:]...),
 		"label of 2^64 bytes":  append(head[:9:9], huge...),
 		"2^64 features":        append(append(head[:9:9], 0), huge...),
 		"2^64 probabilities":   append(append(head[:9:9], 0, 0), huge...),

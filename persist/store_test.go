@@ -33,7 +33,7 @@ func TestRefuses(t *testing.T) {
 		want error
 	}{
 		"unknown model": {func() error { return s.Commit(record(func(r *online.Record) { r.Model = "n" })) }, ErrModel},
-		"unknown kind":  {func() error { return s.Commit(record(func(r *online.Record) { r.Kind = online.Replace + 1 })) }, errEncoding},
+		"unknown kind":  {func() error { return s.Commit(record(func(r *online.Record) { r.Kind = online.Merge + 1 })) }, errEncoding},
 		"too many features": {func() error {
 			return s.Commit(record(func(r *online.Record) { r.X = make([]float64, maxFeatures+1) }))
 		}, errTooLarge},

@@ -42,6 +42,8 @@ type Mixture struct {
 	view *model.Posterior
 
 	horizons, saved []float64 // H  log weights, the largest 0; their copy for Undo
+	fleet           fleet
+	guest           guest
 	members         []float64 // log weights of the pool's members, the largest 0
 	pending         []float64 // Σ log p_m(label) of the minibatch that is filling
 	ordered         blend     // of model.Stack
@@ -95,26 +97,41 @@ func weightsTo(dst, logw []float64) {
 // ResetHorizons gives every horizon the same weight.
 func (m *Mixture) ResetHorizons() {
 	m.horizons = make([]float64, m.cfg.Horizons)
-	m.view.Weights = make([]float64, m.cfg.Horizons)
+	m.view.Weights = make([]float64, m.cfg.Horizons+m.fleet.horizons)
 	m.setHorizons()
 }
 
 // WeighHorizons updates the weights of the horizons by evidence, the sums of their
-// log probabilities of the n labels of a minibatch.
+// log probabilities of the n labels of a minibatch: those of the own horizons, then
+// those of the fleet's.
 func (m *Mixture) WeighHorizons(evidence []float64, n int) {
-	weigh(m.horizons, evidence, n, memory)
+	weigh(m.horizons, evidence[:m.cfg.Horizons], n, memory)
+	if m.fleet.horizons > 0 {
+		weigh(m.fleet.logw, evidence[:len(m.fleet.logw)], n, memory)
+	}
 	m.setHorizons()
 }
 
-// setHorizons stores softmax(horizons) in the view.
-func (m *Mixture) setHorizons() { weightsTo(m.view.Weights, m.horizons) }
+// setHorizons stores softmax(horizons) in the view, and with a fleet that of all.
+func (m *Mixture) setHorizons() {
+	if m.fleet.horizons == 0 {
+		weightsTo(m.view.Weights, m.horizons)
+		return
+	}
+	weightsTo(m.fleet.own, m.horizons)
+	weightsTo(m.view.Weights, m.fleet.logw)
+}
 
 // Save copies the weights of the horizons, for Undo.
-func (m *Mixture) Save() { m.saved = append(m.saved[:0], m.horizons...) }
+func (m *Mixture) Save() {
+	m.saved = append(m.saved[:0], m.horizons...)
+	m.fleet.saved = append(m.fleet.saved[:0], m.fleet.logw...)
+}
 
 // Undo restores the weights of the last Save.
 func (m *Mixture) Undo() {
 	copy(m.horizons, m.saved)
+	copy(m.fleet.logw, m.fleet.saved)
 	m.setHorizons()
 }
 
@@ -156,6 +173,7 @@ func (m *Mixture) Learn(n int) {
 	m.ordered.learn(&v.Ordered, n)
 	m.plain.learn(&v.Plain, n)
 	m.setStack()
+	m.learnGuest(n)
 	m.frequencies.learn()
 	m.setFrequencies()
 }

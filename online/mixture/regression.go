@@ -113,14 +113,14 @@ func (m *Mixture) EncodeRegression(e *wire.Encoder) {
 func (m *Mixture) DecodeRegression(d *wire.Decoder) {
 	n := len(m.view.Names) * (m.cfg.Features + 1)
 	w, squares := d.Floats(n, "regression"), d.Floats(n, "regression")
+	if d.Err() != nil {
+		return
+	}
 	for i, v := range w {
 		if v-v != 0 || !(squares[i] >= 0 && squares[i] <= math.MaxFloat64) {
 			d.Fail("regression holds a number that is not finite, or a negative square")
 			return
 		}
-	}
-	if d.Err() != nil {
-		return
 	}
 	if !m.view.Built() {
 		d.Fail("regression without a model")

@@ -43,7 +43,8 @@ const (
 // streams of a few thousand labels.
 func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 	floats := func(n int) []float64 { return make([]float64, n) }
-	n, horizons, share, prior := m.cfg.Horizons+1, m.cfg.Horizons, 1., float64(stackPrior)
+	horizons := m.banked()
+	n, share, prior := horizons+1, 1., float64(stackPrior)
 	if m.cfg.Forest {
 		n, share, prior = n+1, 1-forestShare, forestPrior
 	}
@@ -70,7 +71,7 @@ func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 }
 
 // forestExpert is the index of the forest among the experts, if it is one.
-func (m *Mixture) forestExpert() int { return m.cfg.Horizons + 1 }
+func (m *Mixture) forestExpert() int { return m.banked() + 1 }
 
 // restartFeatures starts the exponents of the experts that use the features again.
 func (m *Mixture) restartFeatures() {
@@ -102,7 +103,7 @@ func (m *Mixture) RestartForest() {
 	f := m.forestExpert()
 	for b, v := range m.blends() {
 		n := len(b.mean)
-		inherit(v.Exponents[:m.cfg.Horizons], v.Exponents[f])
+		inherit(v.Exponents[:m.banked()], v.Exponents[f])
 		v.Exponents[f], b.pendGrad[f] = 0, 0
 		for i := range n {
 			for _, at := range [2]int{f*n + i, i*n + f} {
@@ -275,7 +276,7 @@ func (m *Mixture) DecodeExperts(d *wire.Decoder) {
 // chain and without regression and forest.
 func (m *Mixture) DecodeStack(d *wire.Decoder) {
 	m.RestartForest()
-	m.decodeBlend(d, &m.ordered, &m.view.Pool.Stack.Ordered, m.experts(&m.ordered, m.cfg.Horizons, m.forestExpert()))
+	m.decodeBlend(d, &m.ordered, &m.view.Pool.Stack.Ordered, m.experts(&m.ordered, m.banked(), m.forestExpert()))
 	m.setStack()
 	m.decodeRecent(d)
 }
@@ -305,7 +306,7 @@ func (m *Mixture) decodeBlend(d *wire.Decoder, b *blend, v *model.Blend, stored 
 		}
 		return dropped
 	}
-	inherit(v.Exponents[:m.cfg.Horizons], vector(v.Exponents))
+	inherit(v.Exponents[:m.banked()], vector(v.Exponents))
 	for _, x := range [][]float64{b.logw, b.pendLL} {
 		for i := range x {
 			x[i] = d.Number("exponents")

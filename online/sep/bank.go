@@ -75,6 +75,7 @@ type state struct {
 type Counts struct {
 	Steps           uint64 // minibatches learnt
 	CholeskyRetries uint64 // factorisations repeated with more jitter
+	JoinedDropped   uint64 // sums of a fleet that did not factor
 }
 
 // Bank approximates the posterior of C latent functions under H forgetting
@@ -97,6 +98,12 @@ type Bank struct {
 	reach     float64   // bound on the horizons' lengths in this minibatch
 	refit     int       // observations of a later pass of a build; 0 in any other step
 	noiseRate float64   // of the logit of the label noise, in learning rates
+
+	// OwnWeights are those of the horizons in the gradient, which the fleet has no part
+	// in; nil: those of the view.
+	OwnWeights []float64
+	joined     []joined         // posteriors of a fleet, behind those of the horizons in view.Bank
+	foreign    []model.Gaussian // of each joined one: classes without a latent function
 
 	bases  []*model.Basis // one that all latent functions share, or one each
 	shared bool           // a snapshot has bases and view.Bank too
@@ -258,6 +265,7 @@ func (b *Bank) Grow(class int) int {
 		}
 		b.view.Bank[h].Grow()
 	}
+	b.growJoined()
 	b.Rest()
 	return c - 1
 }
@@ -304,6 +312,7 @@ func (b *Bank) Own() {
 		g := &b.view.Bank[h]
 		g.U, g.Mean = slices.Clone(g.U), slices.Clone(g.Mean)
 	}
+	b.ownJoined()
 }
 
 // Fit holds a fitted model: its parameters, its scaling and the product of its
@@ -321,6 +330,7 @@ func (b *Bank) Load(f *Fit, classes []int) error {
 	b.allocate()
 	copy(b.scale.Mu, f.Scale.Mu)
 	copy(b.scale.Sd, f.Scale.Sd)
+	b.scale.Ranks, b.view.Scale.Ranks = f.Scale.Ranks, f.Scale.Ranks
 	first := f.Params.Group(0)
 	copy(b.params.Theta, first.Theta)
 	fitted := len(f.B) / b.cfg.Inducing

@@ -40,6 +40,7 @@ func (b *Bank) filter(n int) error {
 			if err := b.include(h, at); err != nil {
 				return err
 			}
+			b.includeJoined(h, at)
 		}
 	}
 	return nil

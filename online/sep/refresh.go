@@ -39,11 +39,13 @@ func (b *Bank) refreshAll() error {
 		return err
 	}
 	for h := range b.sites {
+		b.refreshJoined(h)
 		for at := swept; at < len(b.winY); at++ {
 			b.project(h, at)
 			if err := b.include(h, at); err != nil {
 				return err
 			}
+			b.includeJoined(h, at)
 		}
 	}
 	return nil
@@ -69,6 +71,7 @@ func (b *Bank) refreshPosterior(worker, i int) error {
 	dense.WeightedGram(keep, m, z.s1[k*b.capacity:], 1, wk, m, u, m)
 	copy(bt, z.b[k*m:(k+1)*m])
 	dense.Gemv(true, keep, m, 1, wk, m, z.s2[k*b.capacity:k*b.capacity+keep], 1, bt)
+	b.joinTotals(h, k, u, bt)
 	if err := g.Factor(k, bt, w.y[worker*m:(worker+1)*m]); err != nil {
 		return fmt.Errorf("online: horizon %g: %w", z.length, err)
 	}

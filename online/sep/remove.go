@@ -66,6 +66,7 @@ func (b *Bank) DropLatent(at int) {
 		}
 		g.U, g.Mean = cut(g.U, m*m), cut(g.Mean, m)
 	}
+	b.dropJoined(at)
 	b.view.Latent = slices.Delete(b.view.Latent, at, at+1)
 	if len(b.bases) > 1 {
 		one := len(b.params.Theta) / len(b.bases)

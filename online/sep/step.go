@@ -24,12 +24,14 @@ type Minibatch struct {
 func (b *Bank) Save() {
 	b.ready()
 	b.backup.save(&b.state)
+	b.saveJoined()
 }
 
 // Undo restores the state of the last Save after err, and returns err; a state
 // that does not factor any more adds its own error.
 func (b *Bank) Undo(err error) error {
 	b.backup.restore(&b.state)
+	b.undoJoined()
 	if again := b.setBases(); again != nil {
 		return errors.Join(err, again)
 	}
@@ -214,6 +216,7 @@ func (b *Bank) rebase() error {
 		if err := b.team.run(len(b.sites)*(end-first), 1.5*float64(m*m*m), w.tasks.project); err != nil {
 			return err
 		}
+		b.projectJoined()
 	}
 	b.bases, b.spares = b.spares, b.bases
 	b.view.Bases = b.bases

@@ -73,6 +73,7 @@ func (b *Bank) absorb(h, out, recent int) {
 		gamma := 1 - float64(recent)/max(length, float64(recent))
 		Scale(gamma, z.A)
 		Scale(gamma, z.b)
+		b.fadeJoined(h, gamma)
 	}
 	if out == 0 {
 		return
@@ -105,7 +106,7 @@ func (b *Bank) sweep(h, s, first, n, points int) {
 	z := &b.sites[h]
 	classes := len(b.view.Latent)
 	last := s == b.cfg.Sweeps-1
-	follow := last && b.view.Weights[h] > minWeight && b.cfg.LearningRate > 0
+	follow := last && b.weight(h) > minWeight && b.cfg.LearningRate > 0
 	if !last {
 		first = total - n
 	}
@@ -163,12 +164,20 @@ func (b *Bank) sweep(h, s, first, n, points int) {
 	}
 }
 
+// weight is the weight of horizon h in the gradient.
+func (b *Bank) weight(h int) float64 {
+	if b.OwnWeights != nil {
+		return b.OwnWeights[h]
+	}
+	return b.view.Weights[h]
+}
+
 // noteGradient stores the derivatives of the site in work.site, of window point i
 // under horizon h, as those of sample at of the gradient's points. py is the cavity
 // probability of its label.
 func (b *Bank) noteGradient(h, i, at, points int, py float64) {
 	w, st, z := &b.work, &b.work.site, &b.sites[h]
-	weight, power, eps, size := b.view.Weights[h], b.winW[i], b.bases[0].Eps, b.gradientRoom()
+	weight, power, eps, size := b.weight(h), b.winW[i], b.bases[0].Eps, b.gradientRoom()
 	copies, classes := max(power, 1), len(b.view.Latent)
 	w.grad.resp[at] = st.R
 	if w.grad.trace {
@@ -209,7 +218,7 @@ func (b *Bank) noteGradient(h, i, at, points int, py float64) {
 // so that the cavity is never formed.
 func (b *Bank) addFeatureGradient(h, points int) {
 	w, m, g, size := &b.work, b.cfg.Inducing, &b.view.Bank[h], b.gradientRoom()
-	weight := b.view.Weights[h]
+	weight := b.weight(h)
 	for k := range b.view.Latent {
 		rows, shift := w.grad.fresh[k*size*m:k*size*m+points*m], w.grad.shift[k*m:(k+1)*m]
 		for i := range points {

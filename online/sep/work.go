@@ -98,6 +98,9 @@ func (b *Bank) bind() {
 // Rest releases the memory that only a step needs, half of the bank's; the next
 // step allocates it again.
 func (b *Bank) Rest() {
+	for f := range b.joined {
+		b.joined[f].packed, b.joined[f].saved = nil, nil
+	}
 	b.stepMemory = stepMemory{work: work{grad: gradient{trace: b.work.grad.trace}}}
 	b.rested = true
 }

@@ -1,0 +1,224 @@
+package model
+
+import (
+	"slices"
+
+	"edge/model/dense"
+)
+
+// Fleet is the part of a posterior that other devices have taught. The last Horizons of
+// Posterior.Bank are those of the fleet: own sites and those of the members.
+//
+// What the members know about classes that have few own labels cannot earn weight by own
+// labels. It is therefore reported beside the answer, and for the classes in Few it is
+// the answer: with u the fleet's probability of these,
+//
+//	p_k ← p_fleet,k for k in Few,     p_k ← (1 − u)·p_k/Σ_{l not in Few} p_l for the others
+type Fleet struct {
+	Members  int        // whose sites are in it
+	Horizons int        // F; 0 while Guest answers
+	Classes  []string   // X classes without a latent function in Posterior.Bank, which members know
+	Index    []int      // of them in Posterior.Names; −1: not there
+	Foreign  []Gaussian // F, the latent functions of these classes
+	Rare     []bool     // of Posterior.Names: the class has few own labels
+	Few      []bool     // the same, for classes for which the fleet answers
+
+	// Guest is the posterior of the members in a basis of theirs, during the warm-up; nil
+	// afterwards. GuestWeight is its weight in the answer.
+	Guest       *Posterior
+	GuestWeight float64
+}
+
+// Report is what a fleet answers by itself.
+type Report struct {
+	Class      string  // the most probable one, of the model's or of the members'
+	Confidence float64 // its probability
+	Unseen     float64 // probability of classes with few own labels, or none
+	Members    int     // whose sites are in it
+}
+
+// company holds the fleet's part of the last prediction.
+type company struct {
+	ws             *Workspace // of the guest
+	probs          []float64  // C+X by latent function, or by class of the guest's answer
+	one            []float64  // C+X of one horizon
+	mean, variance []float64  // C+X
+	named          []float64  // by class of the model
+	own, guest     []float64  // answers that were mixed, by class; own is empty without a guest
+	known          bool       // the fleet has answered
+}
+
+// clone returns a copy that shares means and factors.
+func (f *Fleet) clone() *Fleet {
+	if f == nil {
+		return nil
+	}
+	c := *f
+	c.Classes, c.Index, c.Few, c.Rare = slices.Clone(f.Classes), slices.Clone(f.Index), slices.Clone(f.Few), slices.Clone(f.Rare)
+	c.Foreign = slices.Clone(f.Foreign)
+	if f.Guest != nil {
+		c.Guest = f.Guest.Snapshot()
+	}
+	return &c
+}
+
+// loadGuest prepares n inputs for the guest's answers.
+func (p *Posterior) loadGuest(x []float64, n int, ws *Workspace) {
+	if p.Fleet == nil || p.Fleet.Guest == nil {
+		return
+	}
+	if ws.company.ws == nil {
+		ws.company.ws = NewWorkspace()
+	}
+	p.Fleet.Guest.load(x, n, ws.company.ws)
+}
+
+// accompany mixes the fleet's answer for input i into dst, the own answer.
+func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
+	f, c := p.Fleet, &ws.company
+	c.known, c.own = false, c.own[:0]
+	switch {
+	case f == nil:
+	case f.Guest != nil:
+		var novelty float64
+		c.guest, novelty = f.Guest.AnswerTo(c.guest, i, 0, c.ws)
+		c.own = append(c.own, dst...)
+		c.known = true
+		c.named = grow(c.named, len(dst))
+		clear(c.named)
+		copy(c.named, c.guest)
+		for k := range dst {
+			dst[k] += f.GuestWeight * (c.named[k] - dst[k])
+		}
+		ws.answer.novelty += f.GuestWeight * (novelty - ws.answer.novelty)
+	case f.Horizons > 0 && p.Built():
+		p.fleetProbs(ws)
+		c.known = true
+		p.mixFew(dst, c)
+	}
+}
+
+// fleetProbs leaves the answer of the fleet's horizons over the latent functions of the
+// model and the foreign ones, at the input of ws.row.
+func (p *Posterior) fleetProbs(ws *Workspace) {
+	f, c := p.Fleet, &ws.company
+	own, foreign, first := len(p.Latent), len(f.Classes), len(p.Bank)-f.Horizons
+	all := own + foreign
+	c.probs, c.one, c.mean, c.variance = grow(c.probs, all), grow(c.one, all), grow(c.mean, all), grow(c.variance, all)
+	clear(c.probs)
+	var total float64
+	for _, w := range p.Weights[first:] {
+		total += w
+	}
+	for h := range f.Horizons {
+		weight := 1 / float64(f.Horizons)
+		if total > 0 {
+			weight = p.Weights[first+h] / total
+		}
+		probs := ws.perHorizon[(first+h)*own : (first+h+1)*own]
+		if foreign > 0 {
+			probs = c.one
+			p.withForeign(h, probs, ws)
+		}
+		for k, v := range probs {
+			c.probs[k] += weight * v
+		}
+	}
+}
+
+// withForeign stores the probabilities under fleet horizon h over all latent functions.
+func (p *Posterior) withForeign(h int, probs []float64, ws *Workspace) {
+	f, c, b := p.Fleet, &ws.company, p.Bases[0]
+	own, m := len(p.Latent), b.M
+	mean, variance := ws.moments(len(p.Bank)-f.Horizons+h, p)
+	copy(c.mean, mean)
+	copy(c.variance, variance)
+	w, q, g := ws.w[ws.row*m:(ws.row+1)*m], ws.q[ws.row], &f.Foreign[h]
+	for x := range f.Classes {
+		u := ws.u[:m]
+		dense.MulTriTrans(1, m, w, m, g.U[x*m*m:], m, u, m)
+		c.mean[own+x] = dense.Dot(g.Mean[x*m:(x+1)*m], w)
+		c.variance[own+x] = q + dense.Dot(u, u)
+	}
+	ws.grid.Probs(probs, c.mean, c.variance, Fine)
+	for k, v := range probs {
+		probs[k] = (1-b.Eps)*v + b.Eps/float64(len(probs))
+	}
+}
+
+// mixFew replaces the answer in dst for the classes in Few by that of the fleet.
+func (p *Posterior) mixFew(dst []float64, c *company) {
+	f, own := p.Fleet, len(p.Latent)
+	c.named = grow(c.named, len(dst))
+	clear(c.named)
+	for i, v := range c.probs {
+		if i < own {
+			c.named[p.Latent[i]] += v
+		} else if k := f.Index[i-own]; k >= 0 {
+			c.named[k] += v
+		}
+	}
+	var few, others, total float64
+	for k, v := range c.named {
+		if total += v; k < len(f.Few) && f.Few[k] {
+			few += v
+		} else {
+			others += dst[k]
+		}
+	}
+	if !(few > 0 && others > 0) {
+		return
+	}
+	few /= total // without the classes that the model does not name
+	for k := range dst {
+		if k < len(f.Few) && f.Few[k] {
+			dst[k] = c.named[k] / total
+		} else {
+			dst[k] *= (1 - few) / others
+		}
+	}
+}
+
+// Report returns what the fleet alone answered in the last prediction; false if there is
+// no fleet.
+func (p *Posterior) Report(ws *Workspace) (r Report, ok bool) {
+	f, c := p.Fleet, &ws.company
+	if f == nil || !c.known {
+		return Report{}, false
+	}
+	r.Members = f.Members
+	probs, own := c.probs, len(p.Latent)
+	if f.Guest != nil {
+		probs, own = c.named, 0
+	}
+	for i, v := range probs {
+		k := i // class of the model; −1 for one of others
+		switch {
+		case f.Guest != nil:
+		case i < own:
+			k = p.Latent[i]
+		default:
+			k = f.Index[i-own]
+		}
+		if k < 0 || k < len(f.Rare) && f.Rare[k] {
+			r.Unseen += v
+		}
+		if v > r.Confidence {
+			if r.Confidence = v; k >= 0 {
+				r.Class = p.Names[k]
+			} else {
+				r.Class = f.Classes[i-own]
+			}
+		}
+	}
+	return r, r.Class != ""
+}
+
+// Guest returns the answers of the guest and of the model alone that were mixed in the
+// last prediction, by class; nil without a guest. Valid until the next call.
+func (ws *Workspace) Guest() (guest, own []float64) {
+	if len(ws.company.own) == 0 {
+		return nil, nil
+	}
+	return ws.company.named, ws.company.own
+}

@@ -1,0 +1,34 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// BenchmarkMerge is a merge of 16 members with 6 classes, 50 inducing points and
+// three horizons, with the test by 100 labels.
+func BenchmarkMerge(b *testing.B) {
+	const m, n = 50, 100
+	classes := []string{"1", "2", "3", "4", "5", "6"}
+	own, _ := member(b, "own", 50, m, Float32, classes...)
+	s, rng := NewSet(0), rand.New(rand.NewPCG(1, 1))
+	for i := range 16 {
+		c, _ := member(b, fmt.Sprint("m", i), uint64(i), m, Bfloat16, classes...)
+		s.Put(c)
+	}
+	w := &Window{Classes: classes, Known: []bool{true, true, true, true, true, true}, A: make([]float64, 6*m*m), B: make([]float64, 6*m), Eps: 0.01}
+	for range n {
+		w.Y, w.Q = append(w.Y, rng.IntN(6)), append(w.Q, 1)
+		for range m {
+			w.W = append(w.W, 0.1*rng.NormFloat64())
+		}
+	}
+	r := Receiver{Member: "own", Features: 7, Basis: own.Basis, Horizons: own.Horizons, Own: own, Window: w, Trust: -1e9}
+	b.ReportAllocs()
+	for b.Loop() {
+		if m, err := r.Merge(s); err != nil || m.Taken() != 16 {
+			b.Fatal(err, m)
+		}
+	}
+}

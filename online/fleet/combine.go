@@ -1,0 +1,251 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"edge/model"
+	"edge/model/dense"
+)
+
+// Rules of a merge.
+const (
+	maxClaim = 10 // of the median precision for each label, by which a contribution is too sure
+
+	// DefaultTrust is the least Trust of a contribution that is taken, in standard errors.
+	DefaultTrust = -2
+)
+
+// Receiver is what a merge needs to know of the member that computes it.
+type Receiver struct {
+	Member   string
+	Features uint64
+	// Basis is the one on which the sums are written. Without inducing points the receiver
+	// has none yet, and that of the contribution with the most labels is taken.
+	Basis
+	Horizons []float64     // that the fleet joins, the longest first
+	Own      *Contribution // nil: none yet; it bounds the precision of the others
+	Window   *Window       // nil: nobody is tested
+	Trust    float64       // least trust; −Inf: nobody is refused
+}
+
+// sum is the sum of one class.
+type sum struct {
+	a, b []float64 // H×M×M lower triangles, H×M
+}
+
+// Merge adds the contributions of a set. The result is a function of the receiver and
+// the set. The error is model.ErrFactor if the receiver's basis does not factor.
+func (r *Receiver) Merge(s *Set) (*Merge, error) {
+	m := &Merge{Basis: r.Basis.clone(), Horizons: slices.Clone(r.Horizons), Weights: make([]float64, len(r.Horizons))}
+	var open []int // of the members that no reason refuses yet
+	for i, c := range s.members {
+		m.Members = append(m.Members, Member{Name: c.Member, Version: c.Version, N: c.N, Refused: r.judge(c)})
+		if m.Members[i].Refused == None {
+			open = append(open, i)
+		}
+	}
+	open = r.bound(m, s, open)
+	if len(open) == 0 {
+		return m, nil
+	}
+	if m.Params.M == 0 {
+		largest := slices.MaxFunc(open, func(i, j int) int { // of equals the first name
+			return cmp.Or(cmp.Compare(s.members[i].N, s.members[j].N), cmp.Compare(j, i))
+		})
+		m.Basis = s.members[largest].Basis.clone()
+	}
+	p, err := newProjector(&m.Basis)
+	if err != nil {
+		return nil, err
+	}
+	t, err := newTrial(r.Window, m.Params.M)
+	if err != nil {
+		return nil, err
+	}
+	sums := map[string]*sum{}
+	for _, i := range open {
+		r.add(&m.Members[i], s.members[i], p, t, sums)
+	}
+	if m.Taken() == 0 {
+		return m, nil
+	}
+	m.weigh(s)
+	if t != nil {
+		m.Tested = true
+		if m.Trust, err = t.trust(func(class string, a, b []float64) {
+			if total := sums[class]; total != nil {
+				dense.Axpy(1, total.a[:len(a)], a) // of the longest horizon, as the trial is
+				dense.Axpy(1, total.b[:len(b)], b)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return m, m.set(sums)
+}
+
+// weigh sets the weights of the horizons by those of the members that are taken.
+func (m *Merge) weigh(s *Set) {
+	var labels float64
+	for _, v := range m.Members {
+		if v.Refused == None {
+			labels += float64(v.N)
+		}
+	}
+	for i, v := range m.Members {
+		for h, length := range m.Horizons {
+			if at := slices.Index(s.members[i].Horizons, length); at >= 0 && v.Refused == None {
+				m.Weights[h] += float64(s.members[i].Weights[at] * float64(v.N) / labels)
+			}
+		}
+	}
+	for h, v := range m.Weights {
+		m.Weights[h] = min(v, 1) // a sum of rounded parts
+	}
+}
+
+// judge returns a reason to refuse c that its header gives.
+func (r *Receiver) judge(c *Contribution) Reason {
+	switch {
+	case c.Member == r.Member:
+		return Own
+	case c.Features != r.Features || r.Params.M > 0 && c.Params.D != r.Params.D:
+		return OtherInputs
+	case r.shared(c) < 0:
+		return OtherShape
+	}
+	return None
+}
+
+// shared is the first of the receiver's horizons that c has; −1 if there is none.
+func (r *Receiver) shared(c *Contribution) int {
+	return slices.IndexFunc(r.Horizons, func(length float64) bool { return slices.Contains(c.Horizons, length) })
+}
+
+// claim is the precision for each label that a contribution claims under the longest
+// horizon that it shares with the receiver.
+func (r *Receiver) claim(c *Contribution) float64 {
+	return c.trace(slices.Index(c.Horizons, r.Horizons[r.shared(c)])) / float64(c.N)
+}
+
+// bound refuses the open members that claim too much: more than maxClaim times the
+// median of them all and the receiver. Of an even number the lower of both counts.
+func (r *Receiver) bound(m *Merge, s *Set, open []int) (left []int) {
+	claims := make([]float64, 0, len(open)+1)
+	for _, i := range open {
+		claims = append(claims, r.claim(s.members[i]))
+	}
+	all := slices.Clone(claims)
+	if r.Own != nil {
+		all = append(all, r.claim(r.Own))
+	}
+	slices.Sort(all)
+	for at, i := range open {
+		if claims[at] > maxClaim*all[(len(all)-1)/2] {
+			m.Members[i].Refused = TooSure
+			continue
+		}
+		left = append(left, i)
+	}
+	return left
+}
+
+// add tests a contribution and adds it to the sums, or notes why not.
+func (r *Receiver) add(v *Member, c *Contribution, p *projector, t *trial, sums map[string]*sum) {
+	classes := len(sums)
+	for _, name := range c.Classes {
+		if sums[name] == nil {
+			classes++
+		}
+	}
+	if classes > model.MaxClasses {
+		v.Refused = TooManyNames
+		return
+	}
+	if err := p.from(&c.Basis); err != nil {
+		v.Refused = NotFactored
+		return
+	}
+	size := p.m
+	for len(p.sites) < len(c.Classes) {
+		p.sites = append(p.sites, sum{make([]float64, len(r.Horizons)*size*size), make([]float64, len(r.Horizons)*size)})
+	}
+	sites := p.sites[:len(c.Classes)]
+	for h, length := range r.Horizons {
+		at := slices.Index(c.Horizons, length)
+		for k := range sites {
+			a, b := sites[k].a[h*size*size:(h+1)*size*size], sites[k].b[h*size:(h+1)*size]
+			if at < 0 {
+				clear(a)
+				clear(b)
+				continue
+			}
+			if !p.project(c, at, k, a, b) {
+				v.Refused = NotFactored
+				return
+			}
+		}
+	}
+	if t != nil {
+		first := r.shared(c)
+		trust, err := t.trust(func(class string, a, b []float64) {
+			if k := slices.Index(c.Classes, class); k >= 0 {
+				dense.Axpy(1, sites[k].a[first*size*size:(first+1)*size*size], a)
+				dense.Axpy(1, sites[k].b[first*size:(first+1)*size], b)
+			}
+		})
+		if err != nil {
+			v.Refused = NotFactored
+			return
+		}
+		if v.Trust, v.Tested = trust, true; trust < r.Trust {
+			v.Refused = Distrusted
+			return
+		}
+	}
+	for k, name := range c.Classes {
+		if total := sums[name]; total != nil {
+			dense.Axpy(1, sites[k].a, total.a)
+			dense.Axpy(1, sites[k].b, total.b)
+		} else {
+			sums[name] = &sum{slices.Clone(sites[k].a), slices.Clone(sites[k].b)}
+		}
+	}
+}
+
+// set stores the sums, rounded.
+func (m *Merge) set(sums map[string]*sum) error {
+	size := m.Params.M
+	m.Classes = slices.Sorted(maps.Keys(sums))
+	for h := range m.Horizons {
+		for _, name := range m.Classes {
+			a, b := sums[name].a[h*size*size:(h+1)*size*size], sums[name].b[h*size:(h+1)*size]
+			for i := range size {
+				for _, v := range a[i*size : i*size+i+1] {
+					m.A = append(m.A, float32(v))
+				}
+				m.B = append(m.B, float32(b[i]))
+			}
+			if !factors(a, size) { // each part of it does
+				return fmt.Errorf("fleet: sum of class %.40q: %w", name, model.ErrFactor)
+			}
+		}
+	}
+	return nil
+}
+
+// factors reports whether ½I + A is positive definite once A, a lower triangle, is
+// rounded to 32 bits: I + A and any posterior with it are then far from singular. It
+// overwrites A.
+func factors(a []float64, m int) bool {
+	for i := range m {
+		for j := range i + 1 {
+			a[i*m+j] = float64(float32(a[i*m+j]))
+		}
+		a[i*m+i] += 0.5
+	}
+	return dense.Cholesky(m, a, m)
+}

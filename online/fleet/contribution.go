@@ -1,0 +1,389 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+
+	"edge/model"
+	"edge/model/dense"
+	"edge/online/wire"
+)
+
+// Errors that a caller may branch on.
+var (
+	// ErrContribution: bytes are not a contribution of this version, are damaged, or
+	// hold a value out of range.
+	ErrContribution = errors.New("not a valid contribution")
+	// ErrMerge: bytes are not a merge, or are damaged.
+	ErrMerge = errors.New("not a valid merge")
+)
+
+// magic opens every contribution; its last digit is the version of the format.
+const magic = "EFC1"
+
+// Bounds of a contribution. Those of an edge model are narrower.
+const (
+	MaxBytes    = 16 << 20 // of an encoded contribution
+	maxName     = 256      // bytes of a member's or class's name
+	maxInducing = 1000
+	maxFeatures = 10_000
+	maxHorizons = 8
+	maxEps      = 0.5 // label noise
+	maxInput    = 1e6 // magnitude of a standardised inducing input
+	maxNumber   = 1e9 // magnitude of a number of the sites
+	crcBytes    = 4
+	ridge       = 1. / 1024 // added to the diagonal of a precision before its factor is taken
+)
+
+// Precision is the format of the numbers of a contribution's sites.
+type Precision uint8
+
+const (
+	Bfloat16 Precision = 2 // 8 bits of mantissa
+	Float32  Precision = 4
+)
+
+// bytes is the size of one number.
+func (p Precision) bytes() int { return int(p) }
+
+// Version orders the contributions of one member. Epoch rises with every start of the
+// member, Sequence with every publication.
+type Version struct{ Epoch, Sequence uint64 }
+
+// Newer reports whether v comes after o.
+func (v Version) Newer(o Version) bool {
+	return v.Epoch > o.Epoch || v.Epoch == o.Epoch && v.Sequence > o.Sequence
+}
+
+// Header says of whom and of what a contribution is.
+type Header struct {
+	Member   string // name
+	Instance uint64 // of its process
+	Version
+	BasisEpoch uint64    // of a common basis; 0: its own
+	Features   uint64    // see the function Features
+	N          uint64    // labels learnt
+	Classes    []string  // that have a latent function, in its order
+	Counts     []uint64  // labels learnt of each class
+	Horizons   []float64 // lengths in observations; +Inf never forgets
+	Weights    []float64 // of the horizons in the member\'s answers, 0 to 1
+}
+
+// Contribution is what the labels of one member have taught it. It is immutable once it
+// is in a Set. The sites are kept as they are sent, so that a member takes no more
+// memory than its message.
+//
+// Of each horizon and class it holds the Cholesky factor R of A + ridge·I and β = R⁻¹b.
+// Whatever its rounding is, R·Rᵀ is positive semi-definite; that of A itself would make
+// its small eigenvalues negative.
+type Contribution struct {
+	Header
+	Basis
+	Precision Precision
+	sites     []byte // H×C×(M(M+1)/2 + M) numbers: the rows of R's lower triangle, β
+}
+
+// New returns a contribution of a header and a basis, without sites: Put adds those of
+// each horizon and class. The basis is rounded to 32 bits.
+func New(h Header, b Basis, p Precision) *Contribution {
+	c := &Contribution{Header: h, Basis: b.clone(), Precision: p}
+	for i, v := range c.Params.Theta {
+		c.Params.Theta[i] = float64(float32(v))
+	}
+	*c.Params.LogitEps() = model.Logit(float64(float32(b.Params.Eps())))
+	for i, v := range c.Scale.Ranks {
+		c.Scale.Ranks[i] = float64(float32(v))
+	}
+	c.sites = make([]byte, len(h.Horizons)*len(h.Classes)*c.siteBytes())
+	return c
+}
+
+// siteBytes is the size of the sites of one horizon and class.
+func (c *Contribution) siteBytes() int {
+	m := c.Params.M
+	return (m*(m+1)/2 + m) * c.Precision.bytes()
+}
+
+// site returns the memory of the sites of horizon h and class k.
+func (c *Contribution) site(h, k int) []byte {
+	size := c.siteBytes()
+	at := (h*len(c.Classes) + k) * size
+	return c.sites[at : at+size]
+}
+
+// Put stores the sites of horizon h and class k. The error is model.ErrFactor for a
+// precision that is not positive semi-definite, ErrContribution for one that is too
+// large.
+//
+//	a  M×M, lower triangle: A; it is overwritten
+//	b  M; it is overwritten
+func (c *Contribution) Put(h, k int, a, b []float64) error {
+	m := c.Params.M
+	for i := range m {
+		a[i*m+i] += ridge
+	}
+	if !dense.Cholesky(m, a, m) {
+		return fmt.Errorf("fleet: factor the precision of class %.40q, horizon %g: %w", c.Classes[k], c.Horizons[h], model.ErrFactor)
+	}
+	data := c.site(h, k)
+	for i := range m {
+		for j := range i + 1 {
+			a[i*m+j], data = c.Precision.store(data, a[i*m+j])
+		}
+	}
+	dense.SolveTriTrans(1, m, a, m, b, m) // by the rounded factor: R·β is b, whatever R lost
+	for i := range m {
+		b[i], data = c.Precision.store(data, b[i])
+		if !(math.Abs(b[i]) <= maxNumber && a[i*m+i] <= maxNumber) {
+			return fmt.Errorf("fleet: sites of class %.40q, horizon %g, are too large: %w", c.Classes[k], c.Horizons[h], ErrContribution)
+		}
+	}
+	return nil
+}
+
+// Factor stores the sites of horizon h and class k as the contribution holds them.
+//
+//	r  M×M, lower triangle: the factor R; the rest is not written
+//	b  M: R·β
+func (c *Contribution) Factor(h, k int, r, b []float64) {
+	m := c.Params.M
+	data := c.site(h, k)
+	for i := range m {
+		for j := range i + 1 {
+			r[i*m+j], data = c.Precision.number(data)
+		}
+	}
+	for i := range m {
+		b[i], data = c.Precision.number(data)
+	}
+	for i := m - 1; i >= 0; i-- {
+		var sum float64
+		for j := range i + 1 {
+			sum += float64(r[i*m+j] * b[j])
+		}
+		b[i] = sum
+	}
+}
+
+// number reads a number and returns the rest.
+func (p Precision) number(data []byte) (float64, []byte) {
+	if p == Bfloat16 {
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(data)) << 16)), data[2:]
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(data))), data[4:]
+}
+
+// store writes v rounded, and returns the rounded value and the rest.
+func (p Precision) store(data []byte, v float64) (float64, []byte) {
+	bits := math.Float32bits(float32(v))
+	if p == Bfloat16 {
+		if v-v == 0 { // to the nearest, ties to even
+			bits += 0x7fff + bits>>16&1
+		}
+		binary.LittleEndian.PutUint16(data, uint16(bits>>16))
+		return float64(math.Float32frombits(bits &^ 0xffff)), data[2:]
+	}
+	binary.LittleEndian.PutUint32(data, bits)
+	return float64(math.Float32frombits(bits)), data[4:]
+}
+
+// trace is the sum of the diagonal of A of horizon h over all classes.
+func (c *Contribution) trace(h int) (sum float64) {
+	for k := range c.Classes {
+		data := c.site(h, k)
+		for range c.Params.M * (c.Params.M + 1) / 2 {
+			var v float64
+			v, data = c.Precision.number(data)
+			sum += float64(v * v)
+		}
+	}
+	return sum
+}
+
+// AppendBinary appends the encoded contribution. The error is ErrContribution for one
+// that Decode would refuse.
+func (c *Contribution) AppendBinary(dst []byte) ([]byte, error) {
+	start := len(dst)
+	e := &wire.Encoder{Buf: append(dst, magic...)}
+	c.encodeHeader(e)
+	c.encodeBasis(e)
+	e.Buf = append(e.Buf, c.sites...)
+	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+	if _, err := Decode(e.Buf[start:]); err != nil {
+		return dst, err
+	}
+	return e.Buf, nil
+}
+
+func (c *Contribution) encodeHeader(e *wire.Encoder) {
+	e.String(c.Member)
+	e.Uint64(c.Instance)
+	e.Uint64(c.Epoch)
+	e.Uint64(c.Sequence)
+	e.Uint64(c.BasisEpoch)
+	e.Uint64(c.Features)
+	e.Uint(c.N)
+	e.Int(len(c.Classes))
+	for k, name := range c.Classes {
+		e.String(name)
+		e.Uint(c.Counts[k])
+	}
+	e.Int(len(c.Horizons))
+	e.Floats(c.Horizons)
+	for _, v := range c.Weights {
+		e.Float32(v)
+	}
+}
+
+func (c *Contribution) encodeBasis(e *wire.Encoder) {
+	e.Int(c.Params.M)
+	e.Int(c.Params.D)
+	e.Uint(uint64(c.Precision))
+	e.Bool(c.Scale.Ranks != nil)
+	e.Floats(c.Scale.Mu)
+	e.Floats(c.Scale.Sd)
+	for _, v := range c.Scale.Ranks {
+		e.Float32(v)
+	}
+	for _, v := range c.Params.Theta[:len(c.Params.Theta)-1] {
+		e.Float32(v)
+	}
+	e.Float32(c.Params.Eps())
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Decode returns the contribution that AppendBinary encoded. It keeps a copy of data's
+// sites. Every length is checked against that of data before memory is made, every
+// number is checked, and anything else is ErrContribution.
+func Decode(data []byte) (*Contribution, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("fleet: %d bytes, at most %d: %w", len(data), MaxBytes, ErrContribution)
+	}
+	if len(data) < len(magic)+crcBytes || string(data[:len(magic)]) != magic {
+		return nil, fmt.Errorf("fleet: contribution does not begin with %s: %w", magic, ErrContribution)
+	}
+	body := data[:len(data)-crcBytes]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[len(body):]) {
+		return nil, fmt.Errorf("fleet: checksum differs: %w", ErrContribution)
+	}
+	d := wire.NewDecoder(body[len(magic):], "fleet: contribution: ", ErrContribution)
+	c := &Contribution{}
+	c.decodeHeader(d)
+	c.decodeBasis(d)
+	if d.Err() == nil {
+		if size := int64(len(c.Horizons)*len(c.Classes)) * int64(c.siteBytes()); int64(d.Len()) != size {
+			d.Fail("%d bytes of sites, %d are announced", d.Len(), size)
+		}
+	}
+	sites := d.Bytes(d.Len(), "sites")
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	c.sites = append([]byte(nil), sites...)
+	return c, c.checkSites()
+}
+
+func (c *Contribution) decodeHeader(d *wire.Decoder) {
+	c.Member = d.String(maxName)
+	c.Instance, c.Epoch, c.Sequence = d.Uint64(), d.Uint64(), d.Uint64()
+	c.BasisEpoch, c.Features, c.N = d.Uint64(), d.Uint64(), d.Uint()
+	n := d.Count(model.MaxClasses, 2, "number of classes")
+	c.Classes, c.Counts = make([]string, n), make([]uint64, n)
+	seen := map[string]bool{}
+	for k := range n {
+		c.Classes[k], c.Counts[k] = d.String(maxName), d.Uint()
+		if d.Err() == nil && (c.Classes[k] == "" || seen[c.Classes[k]]) {
+			d.Fail("class %d has no name, or that of another", k)
+		}
+		seen[c.Classes[k]] = true
+	}
+	c.Horizons = decodeHorizons(d)
+	for range c.Horizons {
+		c.Weights = append(c.Weights, d.Float32("weights"))
+	}
+}
+
+// decodeHorizons reads lengths that fall, each above 0.
+func decodeHorizons(d *wire.Decoder) []float64 {
+	lengths := d.Floats(d.Count(maxHorizons, 8, "number of horizons"), "horizons")
+	for h, length := range lengths {
+		if !(length > 0) {
+			d.Fail("horizon %d of %g observations", h, length)
+			return nil
+		}
+	}
+	return lengths
+}
+
+func (c *Contribution) decodeBasis(d *wire.Decoder) {
+	m, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
+	c.Precision = Precision(d.Int(int(Float32), "size of a number"))
+	ranked := d.Bool()
+	if d.Err() == nil && (m < 1 || features < 1 || c.Precision != Bfloat16 && c.Precision != Float32) {
+		d.Fail("%d inducing points in %d dimensions, numbers of %d bytes", m, features, c.Precision)
+	}
+	c.Scale.Mu, c.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
+	floats := func(n int, what string) []float64 {
+		if d.Err() != nil || d.Len()/4 < n {
+			d.Fail("truncated %s", what)
+			return nil
+		}
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = d.Float32(what)
+		}
+		return x
+	}
+	if ranked {
+		c.Scale.Ranks = floats(features*model.RankPoints, "ranks")
+	}
+	c.Params = model.Params{M: m, D: features, Theta: floats(m*features+features+3, "parameters")}
+	if d.Err() == nil {
+		*c.Params.LogitEps() = model.Logit(*c.Params.LogitEps()) // ε is sent itself: its logit may be infinite
+	}
+}
+
+// check returns an error if the header or the basis is out of range.
+func (c *Contribution) check() error {
+	var counted uint64
+	for _, n := range c.Counts {
+		counted += n
+	}
+	for _, v := range c.Weights {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("fleet: weight of a horizon %g: %w", v, ErrContribution)
+		}
+	}
+	if c.Member == "" || len(c.Classes) < 2 || len(c.Horizons) < 1 || c.N == 0 || counted > c.N {
+		return fmt.Errorf("fleet: contribution of %q with %d classes, %d horizons, %d labels: %w", c.Member, len(c.Classes), len(c.Horizons), c.N, ErrContribution)
+	}
+	return c.Basis.check()
+}
+
+// checkSites returns an error if a number of the sites is not finite or too large, or
+// if a diagonal is negative.
+func (c *Contribution) checkSites() error {
+	m := c.Params.M
+	for h := range c.Horizons {
+		for k := range c.Classes {
+			data, v := c.site(h, k), 0.
+			for at, i, j := 0, 0, 0; len(data) > 0; at++ {
+				v, data = c.Precision.number(data)
+				if v-v != 0 || math.Abs(v) > maxNumber || i < m && i == j && v < 0 {
+					return fmt.Errorf("fleet: horizon %d, class %.40q: number %d is %g: %w", h, c.Classes[k], at, v, ErrContribution)
+				}
+				if j++; j > i {
+					i, j = i+1, 0
+				}
+			}
+		}
+	}
+	return nil
+}

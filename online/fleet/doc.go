@@ -1,0 +1,22 @@
+// Package fleet lets models on several devices learn as one.
+//
+// Each member of a fleet publishes a Contribution: the natural parameters that its own
+// labels have taught it, with the basis in which they are written. It holds nothing that
+// the member heard from others. A receiver keeps the newest version of each member in a
+// Set, projects every contribution on its own basis and adds them: the result depends on
+// the set alone, not on the order, the repetition or the loss of messages, and a member
+// that leaves is forgotten to the last bit. A Merge is the sum with the decisions that
+// led to it, in the form in which it is journalled.
+//
+//	A_k = Σ s1·w·wᵀ,  b_k = Σ s2·w      of a member, over absorbed sites and window
+//	T   = L_i⁻¹ c_j(Z_i, Z_j) L_j⁻ᵀ     from the member's basis i to the receiver's j
+//	E_k = Σ_i TᵀA_ik·T,  e_k = Σ_i Tᵀb_ik
+//	P_k = I + A_jk + E_k                precision of the fleet's horizon
+//
+// The package knows neither the network nor the learner.
+//
+// References: Hasenclever et al., "Distributed Bayesian learning with stochastic natural
+// gradient expectation propagation and the posterior server" (JMLR 2017); Bui, Nguyen &
+// Turner, "Streaming sparse Gaussian process approximations" (NeurIPS 2017), for the
+// projection; Shapiro et al., "Conflict-free replicated data types" (2011), for the set.
+package fleet

@@ -1,0 +1,195 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// mergeMagic opens every encoded Merge; its last digit is the version of the format.
+const mergeMagic = "EFM1"
+
+// maxMembers bounds the members of a merge.
+const maxMembers = 1024
+
+// Member says what a merge made of one contribution.
+type Member struct {
+	Name string
+	Version
+	N       uint64  // labels it has learnt
+	Trust   float64 // mean of the gain in log probability of own labels, in its standard errors
+	Tested  bool    // Trust is known
+	Refused Reason  // None: its sites are in the sums
+}
+
+// Reason is why a merge leaves a contribution out.
+type Reason string
+
+// Reasons of a merge. Their texts are published.
+const (
+	None         Reason = ""
+	Own          Reason = "own"       // it is the receiver's
+	OtherInputs  Reason = "features"  // it is of other features
+	OtherShape   Reason = "shape"     // it shares no horizon or no class with the receiver
+	TooSure      Reason = "precision" // it claims more than labels can teach
+	Distrusted   Reason = "trust"     // own labels contradict it
+	NotFactored  Reason = "numbers"   // its projection or its product does not factor
+	TooManyNames Reason = "classes"   // the fleet has more classes than a model may have
+)
+
+// Merge is the sum of the contributions of a set on one basis, in the form in which it
+// is journalled: the same merge leads to the same bytes of a learner's state. A merge
+// without members ends the fleet.
+type Merge struct {
+	Basis              // in which the sums are written
+	Horizons []float64 // lengths of the receiver's horizons that a sum is for
+	Weights  []float64 // of these in the answers of the members, the mean by labels
+	Classes  []string
+	Members  []Member
+	Trust    float64 // of all the sums together, as of a Member
+	Tested   bool    // Trust is known
+	// A and B are E and e, for each horizon and class: M(M+1)/2 numbers, the rows of the
+	// lower triangle, and M. They are rounded to 32 bits.
+	A, B []float32
+}
+
+// packed is M(M+1)/2.
+func (m *Merge) packed() int { return m.Params.M * (m.Params.M + 1) / 2 }
+
+// Taken is the number of members whose sites are in the sums.
+func (m *Merge) Taken() (n int) {
+	for _, member := range m.Members {
+		if member.Refused == None {
+			n++
+		}
+	}
+	return n
+}
+
+// Sum adds the sums of horizon h and class k to a, an M×M lower triangle, and b.
+func (m *Merge) Sum(h, k int, a, b []float64) {
+	size, at := m.Params.M, h*len(m.Classes)+k
+	packed := m.A[at*m.packed() : (at+1)*m.packed()]
+	for i := range size {
+		for j := range i + 1 {
+			a[i*size+j] += float64(packed[j])
+		}
+		packed = packed[i+1:]
+		b[i] += float64(m.B[at*size+i])
+	}
+}
+
+// AppendBinary appends the encoded merge. The error is always nil.
+func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
+	start := len(dst)
+	e := &wire.Encoder{Buf: append(dst, mergeMagic...)}
+	e.Int(len(m.Members))
+	for _, v := range m.Members {
+		e.String(v.Name)
+		e.Uint64(v.Epoch)
+		e.Uint64(v.Sequence)
+		e.Uint(v.N)
+		e.Bool(v.Tested)
+		e.Float(v.Trust)
+		e.String(string(v.Refused))
+	}
+	e.Bool(m.Tested)
+	e.Float(m.Trust)
+	e.Int(len(m.Horizons))
+	e.Floats(m.Horizons)
+	e.Floats(m.Weights)
+	e.Int(len(m.Classes))
+	for _, name := range m.Classes {
+		e.String(name)
+	}
+	e.Int(m.Params.M)
+	e.Int(m.Params.D)
+	if m.Params.M > 0 {
+		m.Basis.encode(e)
+	}
+	e.Floats32(m.A)
+	e.Floats32(m.B)
+	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
+}
+
+// DecodeMerge returns the merge that AppendBinary encoded. Every length is checked
+// against that of data before memory is made; the error is ErrMerge.
+func DecodeMerge(data []byte) (*Merge, error) {
+	if len(data) < len(mergeMagic)+crcBytes || string(data[:len(mergeMagic)]) != mergeMagic {
+		return nil, fmt.Errorf("fleet: merge does not begin with %s: %w", mergeMagic, ErrMerge)
+	}
+	body := data[:len(data)-crcBytes]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[len(body):]) {
+		return nil, fmt.Errorf("fleet: checksum differs: %w", ErrMerge)
+	}
+	d := wire.NewDecoder(body[len(mergeMagic):], "fleet: merge: ", ErrMerge)
+	m := &Merge{}
+	for range d.Count(maxMembers, 20, "number of members") {
+		v := Member{Name: d.String(maxName), Version: Version{d.Uint64(), d.Uint64()}, N: d.Uint(), Tested: d.Bool(), Trust: d.Number("trust")}
+		v.Refused = Reason(d.String(maxName))
+		m.Members = append(m.Members, v)
+	}
+	m.Tested, m.Trust = d.Bool(), d.Number("trust")
+	m.Horizons = decodeHorizons(d)
+	m.Weights = d.Floats(len(m.Horizons), "weights")
+	for _, v := range m.Weights {
+		if !(v >= 0 && v <= 1) {
+			d.Fail("weight of a horizon %g", v)
+		}
+	}
+	for range d.Count(model.MaxClasses, 1, "number of classes") {
+		name := d.String(maxName)
+		if d.Err() == nil && (name == "" || slices.Contains(m.Classes, name)) {
+			d.Fail("a class has no name, or that of another")
+		}
+		m.Classes = append(m.Classes, name)
+	}
+	size, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
+	if size > 0 {
+		m.Basis.decode(d, size, features)
+	}
+	sites := len(m.Horizons) * len(m.Classes)
+	if want := 4 * int64(sites) * int64(m.packed()+size); d.Err() == nil && int64(d.Len()) != want {
+		d.Fail("%d bytes of sums, %d are announced", d.Len(), want)
+	}
+	if d.Err() == nil {
+		m.A, m.B = make([]float32, sites*m.packed()), make([]float32, sites*size)
+		d.Fill32(m.A, "sums")
+		d.Fill32(m.B, "sums")
+	}
+	for _, all := range [][]float32{m.A, m.B} {
+		if slices.ContainsFunc(all, func(v float32) bool { return v-v != 0 }) {
+			d.Fail("a sum is not finite")
+		}
+	}
+	return m, d.End()
+}
+
+// encode appends a basis in full precision.
+func (b *Basis) encode(e *wire.Encoder) {
+	e.Floats(b.Params.Theta)
+	e.Floats(b.Scale.Mu)
+	e.Floats(b.Scale.Sd)
+	e.Float(b.Scale.Clip)
+	e.Bool(b.Scale.Ranks != nil)
+	e.Floats(b.Scale.Ranks)
+}
+
+// decode reads the values that encode wrote, of m inducing points in d dimensions.
+func (b *Basis) decode(d *wire.Decoder, m, features int) {
+	b.Params = model.Params{M: m, D: features, Theta: d.Floats(m*features+features+3, "parameters")}
+	b.Scale.Mu, b.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
+	b.Scale.Clip = d.Number("clip")
+	if d.Bool() {
+		b.Scale.Ranks = d.Floats(features*model.RankPoints, "ranks")
+	}
+	if d.Err() == nil {
+		if err := b.check(); err != nil {
+			d.Abort(err)
+		}
+	}
+}

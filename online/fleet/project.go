@@ -1,0 +1,94 @@
+package fleet
+
+import (
+	"fmt"
+
+	"edge/model"
+	"edge/model/dense"
+)
+
+// projector writes sites of other bases in one basis.
+type projector struct {
+	m     int          // M of the basis
+	basis *model.Basis //
+	scale model.Scale
+	own   Basis
+
+	same     bool      // the contribution has the basis itself
+	t        []float64 // M×M_i  Tᵀ, T = L_i⁻¹ c(Z_i, Z) L⁻ᵀ
+	r, c, ct []float64 // M_i×M_i, M×M_i, M_i×M  scratch: R, TᵀR and its transpose
+	b        []float64 // M_i
+	check    []float64 // M×M
+	sites    []sum     // of the classes of one contribution
+}
+
+func newProjector(own *Basis) (*projector, error) {
+	m := own.Params.M
+	p := &projector{m: m, basis: model.NewBasis(m, own.Params.D), scale: own.Scale, own: *own, check: make([]float64, m*m)}
+	if _, err := p.basis.Set(&own.Params); err != nil {
+		return nil, fmt.Errorf("fleet: basis of the sums: %w", err)
+	}
+	return p, nil
+}
+
+// from prepares for sites that are written in basis b. The error is model.ErrFactor.
+//
+// The projection keeps the sites as a function of f, see package sep; its residual
+// covariance does not pay.
+func (p *projector) from(b *Basis) error {
+	m, mi, d := p.m, b.Params.M, b.Params.D
+	p.r, p.c, p.ct, p.b = make([]float64, mi*mi), make([]float64, m*mi), make([]float64, mi*m), make([]float64, mi)
+	if p.same = b.equal(&p.own); p.same {
+		return nil
+	}
+	sender := model.NewBasis(mi, d)
+	if _, err := sender.Set(&b.Params); err != nil {
+		return err
+	}
+	z, kx, w, q := make([]float64, mi*d), make([]float64, mi*m), make([]float64, mi*m), make([]float64, mi)
+	b.convert(z, &p.scale)
+	p.basis.FeaturesTo(kx, w, q, mi, z, make([]float64, mi*d), make([]float64, mi)) // row i: L⁻¹c(Z, z_i)
+	p.t = make([]float64, m*mi)
+	transpose(p.t, w, mi, m)
+	dense.SolveTriTrans(m, mi, sender.L, mi, p.t, mi)
+	return nil
+}
+
+// project stores the sites of horizon h and class k in a, an M×M lower triangle, and b.
+// It reports false if the result is not finite or does not factor.
+func (p *projector) project(c *Contribution, h, k int, a, b []float64) bool {
+	m, mi := p.m, c.Params.M
+	c.Factor(h, k, p.r, p.b)
+	if p.same {
+		for i := range m {
+			for j := range m {
+				p.ct[j*m+i] = 0
+				if j <= i {
+					p.ct[j*m+i] = p.r[i*m+j]
+				}
+			}
+		}
+		copy(b, p.b)
+	} else {
+		dense.MulTri(m, mi, p.t, mi, p.r, mi, p.c, mi)
+		transpose(p.ct, p.c, m, mi)
+		dense.Gemv(false, m, mi, 1, p.t, mi, p.b, 0, b)
+	}
+	dense.SymmetricProduct(true, false, m, mi, p.ct, m, p.ct, m, a, m)
+	for i := range m {
+		if clear(a[i*m+i+1 : (i+1)*m]); b[i]-b[i] != 0 {
+			return false
+		}
+	}
+	copy(p.check, a)
+	return factors(p.check, m)
+}
+
+// transpose stores aᵀ in dst; a is n×m.
+func transpose(dst, a []float64, n, m int) {
+	for i := range n {
+		for j := range m {
+			dst[j*n+i] = a[i*m+j]
+		}
+	}
+}

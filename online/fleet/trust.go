@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+	"edge/model/dense"
+)
+
+const (
+	// MinWindow is the least number of own labels by which a contribution is tested.
+	MinWindow = 50
+	// MinKnown is the number of own labels from which on a class counts as known.
+	MinKnown = 10
+
+	minProb = 1e-12 // floor of a probability before its logarithm
+)
+
+// Window holds the latest labels of the receiver, and its sites without them, under the
+// first of its horizons. They are all in the receiver's basis.
+type Window struct {
+	Classes []string  // of the C latent functions
+	Known   []bool    // the class has MinKnown own labels or more
+	A, B    []float64 // C×M×M lower triangles, C×M
+	W, Q    []float64 // n×M, n  features
+	Y       []int     // n  latent functions of the labels
+	Eps     float64   // probability that a label is wrong
+}
+
+// trial tests contributions by a window. The classes that compete for a label are the
+// known ones and its own: what a member knows about a class that does not come here
+// would take probability from the ones that do.
+type trial struct {
+	*Window
+	m    int
+	used []bool    // latent functions that the test needs
+	base []float64 // n  log p(y | A)
+	post model.Gaussian
+	grid model.Grid
+
+	b, y                  []float64 // M  scratch
+	mean, variance, probs []float64 // C×n, C×n, C
+	u                     []float64 // n×M
+}
+
+// newTrial returns nil for a window without enough labels. The error is
+// model.ErrFactor.
+func newTrial(w *Window, m int) (*trial, error) {
+	if w == nil || len(w.Y) < MinWindow {
+		return nil, nil
+	}
+	c, n := len(w.Classes), len(w.Y)
+	floats := func(n int) []float64 { return make([]float64, n) }
+	t := &trial{
+		Window: w, m: m, used: slices.Clone(w.Known), base: floats(n), post: model.Gaussian{M: m}, b: floats(m), y: floats(m),
+		mean: floats(c * n), variance: floats(c * n), probs: floats(c), u: floats(n * m),
+	}
+	for _, k := range w.Y {
+		t.used[k] = true
+	}
+	for range c {
+		t.post.Grow()
+	}
+	return t, t.logProbs(t.base, func(string, []float64, []float64) {})
+}
+
+// trust returns the mean gain in log probability of the window's labels by the sites
+// that add adds to those of each class, in standard errors:
+//
+//	d_r = log p(y_r | A + E) − log p(y_r | A),     mean(d)/(sd(d)/√n)
+func (t *trial) trust(add func(class string, a, b []float64)) (float64, error) {
+	gain := make([]float64, len(t.Y))
+	if err := t.logProbs(gain, add); err != nil {
+		return 0, err
+	}
+	n := float64(len(gain))
+	var mean, ss float64
+	for i, v := range gain {
+		gain[i] = v - t.base[i]
+		mean += gain[i] / n
+	}
+	for _, v := range gain {
+		ss += float64((v - mean) * (v - mean))
+	}
+	if mean == 0 {
+		return 0, nil
+	}
+	return mean / max(math.Sqrt(ss/(n-1)/n), minProb), nil
+}
+
+// logProbs stores log p(y_r) of the window's labels, under the sites with those that add
+// adds.
+func (t *trial) logProbs(dst []float64, add func(class string, a, b []float64)) error {
+	m, n := t.m, len(t.Y)
+	for k, name := range t.Classes {
+		if !t.used[k] {
+			continue
+		}
+		u := t.post.U[k*m*m : (k+1)*m*m]
+		copy(u, t.A[k*m*m:(k+1)*m*m])
+		copy(t.b, t.B[k*m:(k+1)*m])
+		add(name, u, t.b)
+		if err := t.post.Factor(k, t.b, t.y); err != nil {
+			return err
+		}
+		dense.MulTriTrans(n, m, t.W, m, u, m, t.u, m)
+		for i := range n {
+			row := t.u[i*m : (i+1)*m]
+			t.mean[k*n+i] = dense.Dot(t.post.Mean[k*m:(k+1)*m], t.W[i*m:(i+1)*m])
+			t.variance[k*n+i] = t.Q[i] + dense.Dot(row, row)
+		}
+	}
+	var mean, variance []float64
+	for i, y := range t.Y {
+		mean, variance = mean[:0], variance[:0]
+		at := 0
+		for k := range t.Classes {
+			if !t.Known[k] && k != y {
+				continue
+			}
+			if k == y {
+				at = len(mean)
+			}
+			mean, variance = append(mean, t.mean[k*n+i]), append(variance, t.variance[k*n+i])
+		}
+		probs := t.probs[:len(mean)]
+		t.grid.Probs(probs, mean, variance, model.Fine)
+		p := float64((1-t.Eps)*probs[at]) + t.Eps/float64(len(probs))
+		dst[i] = math.Log(max(p, minProb))
+	}
+	return nil
+}

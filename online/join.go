@@ -1,0 +1,345 @@
+package online
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"edge/model"
+	"edge/online/fleet"
+	"edge/online/mixture"
+	"edge/online/sep"
+)
+
+// joined is a learner's part in a fleet.
+type joined struct {
+	members int      // whose sites are in the sums
+	own     []int    // horizons that the fleet joins; none: there are no sums
+	foreign []string // classes with sums and without a latent function, in the order of their sums
+
+	merge   *fleet.Merge // during the warm-up, the latest one; nil afterwards
+	guest   *sep.Bank    // its posterior, which learns the warm-up buffer as well
+	view    *model.Posterior
+	learned int    // observations of the buffer that the guest has learnt
+	cuts    uint64 // of the buffer when it began
+	classes []int  // of the sums, when it began
+}
+
+// clearTrust is the trust in the sums of a first merge, in standard errors, from which on
+// their horizons begin ahead of the own ones. Where own labels do not show that the sums
+// help, as on streams that drift, a learner would have to unlearn such a start.
+const clearTrust = 2
+
+// guestStep is the number of observations that a guest learns at once.
+const guestStep = 16
+
+// mergeEvent carries out an event of kind Merge. The minibatch that is filling is closed
+// first: it was predicted without the new sums.
+func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
+	m, err := fleet.DecodeMerge(ev.State)
+	if err == nil {
+		err = l.fits(m)
+	}
+	if err != nil {
+		out.Refused = err
+		return
+	}
+	l.flush(out)
+	if err := l.merge(m, out); err != nil {
+		out.Closed, out.Refused = false, errors.Join(out.Refused, err)
+		return
+	}
+	out.Change, out.Detail = NoticeMerged, fmt.Sprintf("%d of %d members", m.Taken(), len(m.Members))
+}
+
+// fits returns an error if a merge is not for this configuration.
+func (l *Learner) fits(m *fleet.Merge) error {
+	if l.cfg.Kernel == PerClass || m.Taken() > 0 && m.Params.D != len(l.cfg.Features) {
+		return fmt.Errorf("online: merge of a basis in %d dimensions, model has %d: %w", m.Params.D, len(l.cfg.Features), ErrShape)
+	}
+	return nil
+}
+
+// merge takes over the sums of a merge, in place of those there were. An error leaves
+// the learner without a fleet.
+func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
+	if m.Taken() == 0 {
+		l.leave()
+		return nil
+	}
+	if !l.warmup.done || l.cfg.Fleet.Unseen == MixUnseen {
+		out.Imported = l.importClasses(m.Classes)
+	}
+	lead := float64(mixture.Ahead)
+	if m.Tested && m.Trust < clearTrust {
+		lead = 0
+	}
+	err := l.join(m, lead)
+	if err != nil {
+		l.leave()
+	}
+	l.publishFleet()
+	return err
+}
+
+// importClasses adds the classes that are not known yet, as far as the configuration
+// allows, and returns them. They have no latent function before their first own label.
+func (l *Learner) importClasses(names []string) (added []string) {
+	for _, name := range names {
+		if _, known := l.classes.index[name]; known || l.classes.removed[name] || !l.cfg.Classes.Open || l.checkName(name) != nil {
+			continue
+		}
+		l.classes.imported[name] = true
+		l.classes.add(name)
+		added = append(added, name)
+	}
+	l.publishClasses()
+	return added
+}
+
+// imported reports whether class k came from the fleet, and has no own label.
+func (l *Learner) imported(k int) bool { return l.classes.imported[l.classes.names[k]] }
+
+// leave ends the fleet.
+func (l *Learner) leave() {
+	if len(l.fleet.own) > 0 {
+		l.mix.Join(nil, 0)
+		l.bank.Join(nil, 0)
+		l.renumber()
+	}
+	l.mix.EndGuest()
+	l.fleet, l.view.Fleet, l.bank.OwnWeights = joined{}, nil, nil
+}
+
+// renumber begins another epoch of the classes, which stay: the parts of predictions
+// before it are of other experts.
+func (l *Learner) renumber() {
+	same := make([]int, len(l.classes.names))
+	for k := range same {
+		same[k] = k
+	}
+	l.classes.change(same)
+	l.view.Epoch = l.classes.epoch
+}
+
+// join takes over the sums of m: in the own basis, or during the warm-up in that of m,
+// for a guest. New horizons begin lead ahead of the own ones.
+func (l *Learner) join(m *fleet.Merge, lead float64) error {
+	if !l.warmup.done {
+		l.fleet = joined{members: m.Taken(), merge: m}
+		l.view.Fleet = &model.Fleet{Members: m.Taken()}
+		l.mix.StartGuest()
+		return l.invite()
+	}
+	var own, sums []int // horizons, and the sums for them
+	for h, length := range m.Horizons {
+		if at := slices.Index(l.cfg.Horizons, Horizon(length)); at >= 0 {
+			own, sums = append(own, at), append(sums, h)
+		}
+	}
+	if len(own) == 0 {
+		return fmt.Errorf("online: merge of other horizons: %w", ErrShape)
+	}
+	latents := make([]int, len(m.Classes)) // of each class, the own ones first
+	var foreign []string
+	for i, name := range m.Classes {
+		latents[i] = -1
+		if k, known := l.classes.index[name]; known {
+			latents[i] = l.classes.latent[k]
+		}
+		if latents[i] < 0 {
+			latents[i] = len(l.view.Latent) + len(foreign)
+			foreign = append(foreign, name)
+		}
+	}
+	if first := !slices.Equal(own, l.fleet.own); first {
+		l.renumber()
+	}
+	l.startFleet(m.Taken(), own, foreign, lead)
+	basis := l.basis()
+	if err := m.On(&basis, func(h, k int, a, sum []float64) {
+		if f := slices.Index(sums, h); f >= 0 {
+			toA, toB := l.bank.Joined(f, latents[k])
+			for i, v := range a {
+				toA[i] += v // two names may be of one class
+			}
+			for i, v := range sum {
+				toB[i] += v
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	return l.bank.Refresh()
+}
+
+// startFleet makes room for the sums, in the bank and in the mixture.
+func (l *Learner) startFleet(members int, own []int, foreign []string, lead float64) {
+	l.bank.Join(own, len(foreign))
+	if !slices.Equal(own, l.fleet.own) {
+		l.mix.Join(own, lead)
+	}
+	l.mix.EndGuest()
+	l.fleet = joined{members: members, own: own, foreign: foreign}
+	l.view.Fleet = &model.Fleet{Members: members, Horizons: len(own), Classes: foreign}
+	l.bank.OwnWeights = l.mix.OwnWeights()
+}
+
+// invite makes the guest of the latest merge and lets it learn the warm-up buffer.
+func (l *Learner) invite() error {
+	m := l.fleet.merge
+	cfg := l.cfg.bank()
+	cfg.Inducing, cfg.Horizons, cfg.LearningRate, cfg.Track, cfg.Batch = m.Params.M, m.Horizons, 0, 0, guestStep
+	view := &model.Posterior{Weights: slices.Clone(m.Weights)}
+	var total float64
+	for _, v := range view.Weights {
+		total += v
+	}
+	for h := range view.Weights {
+		if view.Weights[h] /= total; !(total > 0) {
+			view.Weights[h] = 1 / float64(len(m.Horizons))
+		}
+	}
+	places := l.classesOf(m)
+	var classes, sums []int // of the model, and their sums
+	for i, k := range places {
+		if k >= 0 && !slices.Contains(classes, k) {
+			classes, sums = append(classes, k), append(sums, i)
+		}
+	}
+	if len(classes) < 2 {
+		return fmt.Errorf("online: a fleet of %d known classes: %w", len(classes), ErrShape)
+	}
+	guest := sep.New(cfg, view)
+	view.Names = l.view.Names
+	if err := guest.Load(&sep.Fit{Params: m.Params, Scale: m.Scale}, classes); err != nil {
+		return err
+	}
+	for h := range m.Horizons {
+		for k, at := range sums {
+			a, sum := guest.Sites(h, k)
+			m.Sum(h, at, a, sum)
+		}
+	}
+	if err := guest.Refresh(); err != nil {
+		return err
+	}
+	f := &l.fleet
+	f.guest, f.view, f.learned, f.cuts, f.classes = guest, view, 0, l.warmup.cuts, places
+	l.teachGuest()
+	return nil
+}
+
+// classesOf returns the places of a merge's classes among those of the model; −1 for one
+// that is not known.
+func (l *Learner) classesOf(m *fleet.Merge) []int {
+	places := make([]int, len(m.Classes))
+	for i, name := range m.Classes {
+		places[i] = -1
+		if k, known := l.classes.index[name]; known && k < len(l.view.Names) {
+			places[i] = k
+		}
+	}
+	return places
+}
+
+// teachGuest lets the guest learn what has come into the warm-up buffer. A guest is a
+// function of its merge, the buffer and the classes, so that a state need not hold it:
+// after a change of those it began with it begins again.
+func (l *Learner) teachGuest() {
+	if l.fleet.guest == nil {
+		return
+	}
+	w, f := &l.warmup, &l.fleet
+	if f.cuts != w.cuts || !slices.Equal(f.classes, l.classesOf(f.merge)) {
+		if l.invite() != nil { // it was possible before
+			l.leave()
+		}
+		return
+	}
+	f.view.Names = l.view.Names
+	for ; w.len()-f.learned >= guestStep; f.learned += guestStep {
+		from, to := f.learned, f.learned+guestStep
+		if l.learnAsGuest(w.x[from*w.d:to*w.d], w.y[from:to], w.w[from:to]) != nil {
+			continue // the step was undone
+		}
+	}
+}
+
+// learnAsGuest lets the guest learn a few samples.
+func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) (err error) {
+	f := &l.fleet
+	latents := make([]int, len(l.classes.names))
+	for k := range latents {
+		latents[k] = slices.Index(f.view.Latent, k)
+	}
+	for _, k := range classes {
+		if latents[k] < 0 {
+			latents[k] = f.guest.Grow(k)
+		}
+	}
+	f.guest.Save()
+	defer func() {
+		if err != nil {
+			err = f.guest.Undo(err)
+		}
+	}()
+	defer Recover(&err)
+	return f.guest.Learn(sep.Minibatch{X: x, Classes: classes, Weights: weights, Latents: latents, Live: true, Reach: math.Inf(1)})
+}
+
+// endGuest lets the sums of the guest go on in the own basis, once the warm-up is over.
+func (l *Learner) endGuest() {
+	if m := l.fleet.merge; m != nil {
+		if l.join(m, l.mix.GuestLead()) != nil {
+			l.leave()
+		}
+		l.publishFleet()
+	}
+}
+
+// publishFleet stores what depends on the classes and their labels in the view.
+func (l *Learner) publishFleet() {
+	v := l.view.Fleet
+	if v == nil {
+		return
+	}
+	v.Foreign = nil
+	if len(l.fleet.own) > 0 {
+		v.Classes = l.fleet.foreign
+		l.bank.ShareForeign()
+	}
+	v.Index = slices.Grow(v.Index[:0], len(v.Classes))[:len(v.Classes)]
+	for x, name := range v.Classes {
+		if k, known := l.classes.index[name]; known && k < len(l.view.Names) {
+			v.Index[x] = k
+		} else {
+			v.Index[x] = -1
+		}
+	}
+	v.Rare, v.Few = sized(v.Rare, len(l.view.Names)), sized(v.Few, len(l.view.Names))
+	for k, n := range l.view.Counts {
+		v.Rare[k] = n < fleet.MinKnown
+		v.Few[k] = v.Rare[k] && (n > 0 || l.cfg.Fleet.Unseen == MixUnseen)
+	}
+	v.Guest, v.GuestWeight = nil, 0
+	if l.fleet.guest != nil {
+		v.Guest, v.GuestWeight = l.fleet.view, l.mix.GuestWeight()
+	}
+}
+
+// sized returns s with length n.
+func sized(s []bool, n int) []bool { return slices.Grow(s[:0], n)[:n] }
+
+// adopt gives latent function k the sums that the fleet has for its class.
+func (l *Learner) adopt(class, latent int) {
+	for x, name := range l.fleet.foreign {
+		if at, known := l.classes.index[name]; known && at == class {
+			l.bank.Adopt(x, latent)
+			l.fleet.foreign = slices.Delete(slices.Clone(l.fleet.foreign), x, x+1)
+			l.publishFleet()
+			return
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package mixture
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// fleet are the weights with the horizons of a fleet. Those of the own horizons among
+// themselves stay apart, with their own maximum: the gradient of the parameters is
+// weighted by them, and must not differ by a rounding from that without a fleet.
+type fleet struct {
+	horizons    int       // F; 0: there is no fleet
+	logw, saved []float64 // H+F  log weights, the largest 0; their copy for Undo
+	own         []float64 // H  softmax of the own horizons' log weights
+}
+
+// Ahead is the log weight by which the horizons of a fleet begin ahead of the own ones:
+// more data is better until the evidence says otherwise.
+const Ahead = 4
+
+// banked is the number of horizons in the bank, with those of the fleet.
+func (m *Mixture) banked() int { return m.cfg.Horizons + m.fleet.horizons }
+
+// OwnWeights are the weights of the own horizons among themselves. Read only, until the
+// next change.
+func (m *Mixture) OwnWeights() []float64 {
+	if m.fleet.horizons > 0 {
+		return m.fleet.own
+	}
+	return m.view.Weights
+}
+
+// Join makes room for a posterior of a fleet beside each of the own horizons, in the
+// place of those there were; without any the fleet ends.
+//
+// New ones begin with the log weights of their horizons, which themselves begin lead
+// behind. In the blends a new one takes over the exponent of its horizon if lead is above
+// 0, and begins with 0 otherwise. The own horizons inherit the exponents of those that
+// end.
+func (m *Mixture) Join(own []int, lead float64) {
+	h, from, to := m.cfg.Horizons, m.fleet.horizons, len(own)
+	if from > 0 {
+		m.insertExperts(-from)
+	}
+	m.fleet = fleet{horizons: to}
+	m.view.Weights = make([]float64, h+to)
+	if to > 0 {
+		m.fleet.own = make([]float64, h)
+		m.fleet.logw = slices.Clone(m.horizons)
+		for i := range m.fleet.logw {
+			m.fleet.logw[i] -= lead
+		}
+		for _, at := range own {
+			m.fleet.logw = append(m.fleet.logw, m.horizons[at])
+		}
+		top := slices.Max(m.fleet.logw)
+		for i := range m.fleet.logw {
+			m.fleet.logw[i] -= top
+		}
+		m.insertExperts(to)
+		for _, v := range m.blends() {
+			for f, at := range own {
+				if lead > 0 {
+					v.Exponents[h+f], v.Exponents[at] = v.Exponents[at], 0
+				}
+			}
+		}
+	}
+	m.setHorizons()
+	m.setStack()
+}
+
+// insertExperts makes room for n horizons behind the own ones in both blends, with
+// exponents of 0, or removes −n of them.
+func (m *Mixture) insertExperts(n int) {
+	at := m.cfg.Horizons
+	for b, v := range m.blends() {
+		size := len(b.mean)
+		var kept []int // place of each expert afterwards among those before; −1: new
+		for i := range size {
+			if i == at {
+				for range n {
+					kept = append(kept, -1)
+				}
+			}
+			if i < at || i >= at-min(n, 0) {
+				kept = append(kept, i)
+			}
+		}
+		var dropped float64
+		for i := at; i < at-min(n, 0); i++ {
+			dropped += v.Exponents[i]
+		}
+		exponents := make([]float64, len(kept))
+		b.resize(kept)
+		for i, from := range kept {
+			if from >= 0 {
+				exponents[i] = v.Exponents[from]
+			}
+		}
+		inherit(exponents[:at], dropped)
+		v.Exponents = exponents
+	}
+}
+
+// resize moves the curvature of the experts: expert i is now the one that was kept[i];
+// −1 is a new one.
+func (b *blend) resize(kept []int) {
+	old, n := len(b.mean), len(kept)
+	floats := func(n int) []float64 { return make([]float64, n) }
+	next := blend{
+		prior: b.prior, fisher: floats(n * n), logw: b.logw, pendGrad: floats(n), pendFisher: floats(n * n), pendLL: b.pendLL,
+		mean: floats(n), step: floats(n), chol: floats(n * n),
+	}
+	for i, row := range kept {
+		if row < 0 {
+			next.fisher[i*n+i] = b.prior
+			continue
+		}
+		next.pendGrad[i] = b.pendGrad[row]
+		for j, column := range kept[:i+1] {
+			if column >= 0 { // the order of the experts stays: row ≥ column
+				next.fisher[i*n+j], next.pendFisher[i*n+j] = b.fisher[row*old+column], b.pendFisher[row*old+column]
+			}
+		}
+	}
+	*b = next
+}
+
+// EncodeFleet appends the log weights with the fleet's horizons.
+func (m *Mixture) EncodeFleet(e *wire.Encoder) { e.Floats(m.fleet.logw) }
+
+// DecodeFleet reads the values that EncodeFleet wrote, after Join.
+func (m *Mixture) DecodeFleet(d *wire.Decoder) {
+	d.Fill(m.fleet.logw, "fleet's weights")
+	m.setHorizons()
+}
+
+// FleetWeight is the weight of the fleet's horizons in the mixture.
+func (m *Mixture) FleetWeight() (sum float64) {
+	for _, v := range m.view.Weights[min(m.cfg.Horizons, len(m.view.Weights)):] {
+		sum += v
+	}
+	return sum
+}
+
+// guest weighs the answer of a fleet's guest, during the warm-up, and the own one.
+type guest struct {
+	on         bool
+	logw, pend [2]float64 // of the guest and of the own answer; their evidence in the minibatch that is filling
+}
+
+// StartGuest lets a guest answer, ahead of the own answer unless one has answered before.
+func (m *Mixture) StartGuest() {
+	if !m.guest.on {
+		m.guest = guest{on: true, logw: [2]float64{0, -Ahead}}
+	}
+}
+
+// EndGuest ends the guest.
+func (m *Mixture) EndGuest() { m.guest = guest{} }
+
+// GuestLead is the log of the odds of the guest's answer, Ahead at most either way.
+func (m *Mixture) GuestLead() float64 {
+	return min(max(m.guest.logw[0]-m.guest.logw[1], -Ahead), Ahead)
+}
+
+// GuestWeight is the weight of the guest's answer; 0 without a guest.
+func (m *Mixture) GuestWeight() float64 {
+	if !m.guest.on {
+		return 0
+	}
+	return 1 / (1 + math.Exp(m.guest.logw[1]-m.guest.logw[0]))
+}
+
+// ObserveGuest adds the evidence of a sample of a class, with that weight, about the
+// guest; the last prediction of the view is in ws. A class that the answers do not know
+// is no evidence.
+func (m *Mixture) ObserveGuest(class int, weight float64, ws *model.Workspace) {
+	guest, own := ws.Guest()
+	for i, probs := range [...][]float64{guest, own} {
+		if m.guest.on && class < len(probs) {
+			m.guest.pend[i] += weight * math.Log(max(probs[class], minProb))
+		}
+	}
+}
+
+// learnGuest updates the weight of the guest by the n samples of the minibatch.
+func (m *Mixture) learnGuest(n int) {
+	if m.guest.on {
+		weigh(m.guest.logw[:], m.guest.pend[:], n, memory)
+		clear(m.guest.pend[:])
+	}
+}
+
+// EncodeGuest appends the weight of the guest.
+func (m *Mixture) EncodeGuest(e *wire.Encoder) {
+	e.Floats(m.guest.logw[:])
+	e.Floats(m.guest.pend[:])
+}
+
+// DecodeGuest reads the values that EncodeGuest wrote, after StartGuest.
+func (m *Mixture) DecodeGuest(d *wire.Decoder) {
+	d.Fill(m.guest.logw[:], "guest's weight")
+	d.Fill(m.guest.pend[:], "guest's weight")
+}

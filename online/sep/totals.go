@@ -1,0 +1,57 @@
+package sep
+
+import (
+	"slices"
+
+	"edge/model"
+	"edge/model/dense"
+)
+
+// Params returns a copy of the parameters.
+func (b *Bank) Params() model.Params {
+	return model.Params{M: b.params.M, D: b.params.D, Theta: slices.Clone(b.params.Theta)}
+}
+
+// Horizons is H, the number of horizons.
+func (b *Bank) Horizons() int { return len(b.sites) }
+
+// Total stores the sites of latent function k under horizon h, absorbed and of the
+// window: Σ s1·w·wᵀ, of which the lower triangle counts, and Σ s2·w.
+//
+//	a, total  M×M, M
+func (b *Bank) Total(h, k int, a, total []float64) {
+	if !b.work.features.current {
+		b.updateFeatures()
+	}
+	z, m, n := &b.sites[h], b.cfg.Inducing, len(b.winY)
+	w := b.work.features.w[b.basis(k)][:n*m]
+	b.Absorbed(h, k, a, total)
+	dense.WeightedGram(n, m, z.s1[k*b.capacity:], 1, w, m, a, m)
+	dense.Gemv(true, n, m, 1, w, m, z.s2[k*b.capacity:k*b.capacity+n], 1, total)
+}
+
+// Absorbed stores the absorbed sites of latent function k under horizon h, without
+// those of the window. Arguments as of Total.
+func (b *Bank) Absorbed(h, k int, a, total []float64) {
+	m, z := b.cfg.Inducing, &b.sites[h]
+	copy(a, z.A[k*m*m:(k+1)*m*m])
+	copy(total, z.b[k*m:(k+1)*m])
+}
+
+// Sites returns the absorbed sites of latent function k under horizon h, M×M and M, for
+// the caller to change; Refresh follows.
+func (b *Bank) Sites(h, k int) (a, sum []float64) {
+	m, z := b.cfg.Inducing, &b.sites[h]
+	return z.A[k*m*m : (k+1)*m*m], z.b[k*m : (k+1)*m]
+}
+
+// WindowPoints returns the features of the window's points in the basis of the first
+// latent function, n×M and n, and the latent functions of their labels. They are valid
+// until the next step.
+func (b *Bank) WindowPoints() (w, q []float64, y []int) {
+	if !b.work.features.current {
+		b.updateFeatures()
+	}
+	n := len(b.winY)
+	return b.work.features.w[0][:n*b.cfg.Inducing], b.work.features.q[0][:n], b.winY
+}
