@@ -38,6 +38,6 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
 		Example:       "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab published tables data",
 	}
 	root.AddCommand(newEvalCommand(), newTrainCommand(), newPublishedCommand(), newCompareCommand(), newPlotCommand(), newCostCommand(),
-		newGenerateCommand(), newRowsCommand())
+		newGenerateCommand(), newRowsCommand(), newFleetCommand())
 	return root
 }

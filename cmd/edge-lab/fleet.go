@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"edge/cmd/internal/cli"
+	"edge/internal/dataset"
+	"edge/internal/exit"
+	"edge/internal/terminal"
+	"edge/lab/fleet"
+	"edge/online"
+	fleets "edge/online/fleet"
+)
+
+// fleetCommand holds the options of the command.
+type fleetCommand struct {
+	fleet.Config
+	data      dataset.Options
+	selection dataset.Selection
+	shuffle   uint64
+	seeds     int
+	horizons  []string
+	exchange  []string
+	mix, f32  bool
+	asJSON    bool
+}
+
+func newFleetCommand() *cobra.Command {
+	c := fleetCommand{Config: fleet.Config{Model: online.DefaultConfig(), Nodes: 4, Every: 100, Test: 0.25}}
+	c.Model.Temporal = online.TemporalOff
+	cmd := &cobra.Command{
+		Use:   "fleet FILE",
+		Short: "Score learners that exchange what they have learnt",
+		Long: `fleet deals the rows of a file to several learners in turn, and lets each publish
+and merge contributions after every --every own labels, without a broker. It prints
+the scores of one device that learns all rows, of the nodes alone, and of the nodes in
+a fleet: the means over the nodes.
+
+A part of the rows, the last ones after the shuffle, judges all of them at the end.
+With --test-fraction 0 each row judges its node before it is learnt, and those of the
+second half count.
+
+--newcomer N: the last node begins when each of the others has N labels; its scores
+over its first labels are printed. --bad KIND: the last node learns random labels, or
+claims huge precisions; the others are judged.`,
+		Example: `  edge-lab fleet pendigits.csv.gz --shuffle 1 --seeds 3
+  edge-lab fleet satellite.csv.gz --shuffle 1 --newcomer 400 --nodes 5
+  edge-lab fleet electricity.csv.gz --first 10000 --test-fraction 0`,
+		Args: cobra.ExactArgs(1),
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("shuffle") {
+				c.selection.Shuffle = &c.shuffle
+			}
+			if err := errors.Join(c.check(), c.data.Check(), c.Validate()); err != nil {
+				return exit.With(exit.Usage, err)
+			}
+			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0])
+		}),
+	}
+	cli.AddDataFlags(cmd, &c.data, "`NAME` of the label's column (default the last one)")
+	f := cmd.Flags()
+	f.IntVar(&c.selection.First, "first", 0, "only the first `N` rows, after the shuffle (0: all)")
+	f.Uint64Var(&c.shuffle, "shuffle", 0, "shuffle the whole file by this `SEED`")
+	f.IntSliceVar(&c.selection.Within, "shuffle-within", nil, "sizes of consecutive batches of rows; only rows of the same batch are shuffled")
+	f.IntVar(&c.seeds, "seeds", 1, "repeat with `K` seeds, of the shuffle and of the models, and print the means as well")
+	f.IntVar(&c.Nodes, "nodes", c.Nodes, "learners, 2 to 64")
+	f.IntVar(&c.Every, "every", c.Every, "own labels between exchanges")
+	f.Float64Var(&c.Test, "test-fraction", c.Test, "`FRACTION` of the rows that is held out; 0: judge each row before it is learnt")
+	f.BoolVar(&c.ByClass, "by-class", false, "each node has half of the classes")
+	f.BoolVar(&c.Declare, "declare", true, "all classes are known from the start")
+	f.StringVar(&c.Bad, "bad", "", "make the last node bad: `KIND` labels or huge")
+	f.IntVar(&c.Before, "newcomer", 0, "the last node begins after `N` labels of each other one")
+	f.IntVar(&c.Model.Inducing, "inducing", c.Model.Inducing, "`M` inducing points")
+	f.IntVar(&c.Model.Batch.MaxSize, "batch", c.Model.Batch.MaxSize, "minibatches of `N` samples")
+	f.StringSliceVar(&c.horizons, "horizons", nil, "`LENGTHS` of the model's horizons (default inf,500,100)")
+	f.StringSliceVar(&c.exchange, "exchange", nil, "`LENGTHS` of the horizons that are exchanged (default all)")
+	f.BoolVar(&c.mix, "mix", false, "mix the fleet's answer for classes with few own labels into the own one")
+	f.BoolVar(&c.f32, "float32", false, "contributions of 32-bit numbers")
+	f.Var(cli.TextFlag{Text: (*string)(&c.Model.Experts.Forest), Name: "SIZE"}, "forest", "the forest among the experts: on, small or off")
+	f.Var(cli.TextFlag{Text: (*string)(&c.Model.Experts.Regression), Name: "SWITCH"}, "regression", "the regression among the experts: on or off")
+	f.Float64Var(&c.Model.Fleet.Trust, "trust", c.Model.Fleet.Trust, "least trust of a contribution, in standard errors")
+	f.BoolVar(&c.asJSON, "json", false, "print a JSON object a line for each seed")
+	return cmd
+}
+
+// check completes the model's configuration by the flags.
+func (c *fleetCommand) check() error {
+	for _, list := range []struct {
+		words []string
+		to    *[]online.Horizon
+	}{{c.horizons, &c.Model.Horizons}, {c.exchange, &c.Model.Fleet.Horizons}} {
+		if len(list.words) > 0 {
+			*list.to = nil
+		}
+		for _, word := range list.words {
+			var h online.Horizon
+			if err := h.UnmarshalText([]byte(word)); err != nil {
+				return err
+			}
+			*list.to = append(*list.to, h)
+		}
+	}
+	if c.mix {
+		c.Model.Fleet.Unseen = online.MixUnseen
+	}
+	if c.f32 {
+		c.Model.Fleet.Precision = fleets.Float32
+	}
+	if c.seeds < 1 {
+		return errors.New("--seeds: want 1 or more")
+	}
+	return nil
+}
+
+func (c *fleetCommand) run(ctx context.Context, out, errOut io.Writer, path string) error {
+	var all []*fleet.Result
+	for range c.seeds {
+		r, err := c.once(ctx, errOut, path)
+		if err != nil {
+			return err
+		}
+		all = append(all, r)
+		if c.asJSON {
+			if err := terminal.PrintJSON(out, r); err != nil {
+				return err
+			}
+		}
+		c.shuffle++
+		c.Seed++
+	}
+	if c.asJSON {
+		return nil
+	}
+	return fleet.Print(out, all)
+}
+
+// once runs one seed.
+func (c *fleetCommand) once(ctx context.Context, errOut io.Writer, path string) (*fleet.Result, error) {
+	d, err := dataset.Open(path, c.data.Of(nil))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	c.data.Warn(errOut, path, d)
+	selected, err := c.selection.Of(d)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := dataset.ReadAll(selected)
+	if err != nil {
+		return nil, err
+	}
+	var classes []string
+	for _, row := range rows {
+		if !slices.Contains(classes, row.Label) {
+			classes = append(classes, row.Label)
+		}
+	}
+	slices.Sort(classes)
+	c.Model.Features = d.Features
+	if err := c.Model.Validate(); err != nil {
+		return nil, exit.With(exit.Config, err)
+	}
+	r, err := fleet.Run(ctx, c.Config, rows, classes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name, err)
+	}
+	r.Dataset = d.Name
+	return r, nil
+}

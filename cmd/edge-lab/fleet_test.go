@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"edge/internal/exit"
+	"edge/lab/fleet"
+)
+
+// Two nodes with few labels each answer better with the other's than alone, a newcomer
+// does at once, and one that claims too much is refused.
+func TestFleet(t *testing.T) {
+	table := waveformFile(t, 1200)
+	run := func(args ...string) (r fleet.Result) {
+		t.Helper()
+		code, out, errOut := edge(t, append([]string{"fleet", table, "--inducing", "20", "--forest", "off", "--json"}, args...)...)
+		if code != exit.OK || errOut != "" {
+			t.Fatalf("fleet exits with %d: %s", code, errOut)
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := run("--nodes", "3", "--every", "50")
+	if r.Merges == 0 || r.GoodTests == 0 || r.GoodRefused > 0 || !(r.Fleet.NLL < r.Alone.NLL) || !(r.One.NLL < r.Alone.NLL) || r.Rows != 900 || r.Judges != 300 {
+		t.Errorf("%+v", r)
+	}
+	again := run("--nodes", "3", "--every", "50")
+	if again.Fleet.NLL != r.Fleet.NLL || again.Bytes != r.Bytes {
+		t.Errorf("nll %g, again %g", r.Fleet.NLL, again.Fleet.NLL)
+	}
+	if r := run("--nodes", "3", "--every", "50", "--bad", "huge"); r.BadTests == 0 || r.BadRefused != r.BadTests {
+		t.Errorf("of %d merges %d refuse the bad member", r.BadTests, r.BadRefused)
+	}
+	if r := run("--nodes", "3", "--newcomer", "200"); r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
+		t.Errorf("newcomer: %+v, alone %+v", r.Fleet.Newcomer, r.Alone.Newcomer)
+	}
+	for _, args := range [][]string{{"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5"}, {"--every", "0"}, {"--horizons", "short"}} {
+		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
+			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+// Package fleet deals the rows of a data set to several learners that exchange what
+// they have learnt, and judges them beside learners that do not, and beside one that
+// has all the rows.
+//
+//	fleet.go   Config, Run
+//	deal.go    which rows go to which node
+//	node.go    one learner: what it learns, contributes and merges
+//	result.go  Result and its scores
+package fleet
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"edge/internal/dataset"
+	"edge/internal/process"
+	"edge/online"
+	"edge/online/fleet"
+)
+
+// Kinds of a bad member.
+const (
+	BadLabels = "labels" // learns random labels
+	BadHuge   = "huge"   // claims precisions of 10⁶ with random means
+)
+
+// Config are the conditions of a run.
+type Config struct {
+	Model online.Config `json:"-"`
+
+	Nodes   int     `json:"nodes"`
+	Every   int     `json:"every"`            // own labels between exchanges
+	Test    float64 `json:"test_fraction"`    // of the rows, after the shuffle, that judge; 0: each row judges before it is learnt, those of the second half count
+	ByClass bool    `json:"by_class"`         // each node has half of the classes
+	Bad     string  `json:"bad,omitempty"`    // kind of the last node, which is bad; "": it is as the others
+	Before  int     `json:"before,omitempty"` // labels of each of the other nodes when the last one begins; 0: with them
+	Seed    uint64  `json:"seed"`             // of bad labels and of the models
+	Alone   bool    `json:"-"`                // no exchange
+	Declare bool    `json:"declare"`          // all classes are known from the start
+
+	half int // first row that judges where no row is held out
+}
+
+// Validate reports settings out of range.
+func (c *Config) Validate() error {
+	switch {
+	case c.Nodes < 2 || c.Nodes > 64:
+		return errors.New("--nodes: want 2 to 64")
+	case c.Every < 1:
+		return errors.New("--every: want 1 or more")
+	case !(c.Test >= 0 && c.Test < 1):
+		return errors.New("--test-fraction: want a number from 0, below 1")
+	case c.Bad != "" && c.Bad != BadLabels && c.Bad != BadHuge:
+		return errors.New("--bad: want labels or huge")
+	case c.Bad != "" && c.Before > 0:
+		return errors.New("--bad and --newcomer are both of the last node: give one")
+	}
+	return nil
+}
+
+// checkpoints are the numbers of labels after which a newcomer's scores are noted.
+var checkpoints = [...]int{50, 100, 200, 500}
+
+// Run learns the rows in one device, in nodes alone and in a fleet.
+func Run(ctx context.Context, cfg Config, rows []dataset.Row, classes []string) (*Result, error) {
+	if cfg.Declare {
+		cfg.Model.Classes.Names = classes
+	}
+	cfg.Model.Classes.Max = max(cfg.Model.Classes.Max, len(classes))
+	learnt := len(rows) - int(math.Round(cfg.Test*float64(len(rows))))
+	learn, test := rows[:learnt], rows[learnt:]
+	r := &Result{Config: cfg, Rows: learnt, Judges: len(test)}
+	cfg.half = learnt / 2
+	if cfg.Before == 0 {
+		one, err := newNode(&cfg, "one", 0)
+		if err != nil {
+			return nil, err
+		}
+		if err := one.learnAll(ctx, learn); err != nil {
+			return nil, err
+		}
+		if err := r.One.judge([]*node{one}, test); err != nil {
+			return nil, err
+		}
+	}
+	for _, alone := range []bool{true, false} {
+		cfg.Alone = alone
+		nodes, err := deal(ctx, &cfg, learn, classes)
+		if err != nil {
+			return nil, err
+		}
+		into := &r.Fleet
+		if alone {
+			into = &r.Alone
+		}
+		good := nodes
+		if cfg.Bad != "" {
+			good = nodes[:len(nodes)-1]
+		}
+		if cfg.Before > 0 {
+			good = nodes[len(nodes)-1:]
+			into.Newcomer = good[0].course
+		}
+		if err := into.judge(good, test); err != nil {
+			return nil, err
+		}
+		if !alone {
+			r.count(&cfg, nodes)
+		}
+	}
+	return r, nil
+}
+
+// learnAll learns all rows.
+func (n *node) learnAll(ctx context.Context, rows []dataset.Row) error {
+	for i := range rows {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := n.learn(&rows[i], rows[i].Label, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deal lets the nodes learn their rows, and exchange.
+func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string) ([]*node, error) {
+	var nodes []*node
+	for i := range cfg.Nodes {
+		n, err := newNode(cfg, string(rune('a'+i%26))+string(rune('a'+i/26)), uint64(i))
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	last := nodes[len(nodes)-1]
+	if cfg.Bad == BadLabels {
+		last.flip = rand.New(rand.NewPCG(cfg.Seed, 77))
+	}
+	last.huge = cfg.Bad == BadHuge
+	active := nodes
+	if cfg.Before > 0 {
+		active = nodes[:len(nodes)-1]
+	}
+	published := fleet.NewSet(0)
+	d := newDealer(cfg, classes)
+	for at := range rows {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if cfg.Before > 0 && len(active) < len(nodes) && at == cfg.Before*len(active) {
+			// The newcomer hears what there is, and has every further row to itself.
+			if err := publish(cfg, active, published); err != nil {
+				return nil, err
+			}
+			active = nodes[len(nodes)-1:]
+			if err := last.merge(cfg, published); err != nil {
+				return nil, err
+			}
+			last.course = &Course{}
+		}
+		n := active[0]
+		if cfg.Before == 0 {
+			n = nodes[d.node(rows[at].Label)]
+		} else if len(active) > 1 {
+			n = active[at%len(active)]
+		}
+		if n == last && last.course != nil && last.labels >= checkpoints[len(checkpoints)-1] {
+			break
+		}
+		label := rows[at].Label
+		if n.flip != nil {
+			label = classes[n.flip.IntN(len(classes))]
+		}
+		if err := n.learn(&rows[at], label, at); err != nil {
+			return nil, err
+		}
+		if n.labels%cfg.Every == 0 && !cfg.Alone {
+			if err := publish(cfg, []*node{n}, published); err != nil {
+				return nil, err
+			}
+			if err := n.merge(cfg, published); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nodes, nil
+}
+
+// publish adds the contributions of nodes that have one to the set.
+func publish(cfg *Config, nodes []*node, set *fleet.Set) error {
+	if cfg.Alone {
+		return nil
+	}
+	for _, n := range nodes {
+		c, err := n.contribute()
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			set.Put(c)
+		}
+	}
+	return nil
+}
+
+// clock measures processor time.
+func clock(into *time.Duration) func() {
+	start := process.CPUTime()
+	return func() { *into += process.CPUTime() - start }
+}

@@ -1,0 +1,175 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"edge/internal/dataset"
+	"edge/model"
+	"edge/online"
+	"edge/online/fleet"
+)
+
+// node is one learner.
+type node struct {
+	name    string
+	learner *online.Learner
+	labels  int
+	half    int // first row that judges
+
+	posterior *model.Posterior // the newest snapshot; nil: it is older than the learner
+	flip      *rand.Rand       // nil: labels are right
+	huge      bool
+
+	sum    tally   // of the rows of the second half, judged before they were learnt
+	course *Course // of a newcomer
+
+	learning, merging       time.Duration // processor time
+	merges, bytes, sequence int
+	tested, refused         map[string]int // of other members, by name
+	probs                   []float64
+	ws                      model.Workspace
+}
+
+// tally sums the judgements of rows.
+type tally struct {
+	rows, wrong int
+	nll         float64
+}
+
+const minProb = 1e-12 // floor of a probability before its logarithm
+
+// add judges a prediction.
+func (t *tally) add(names []string, probs []float64, label string) {
+	best, p := "", 0.
+	top := -1.
+	for k, v := range probs {
+		if v > top {
+			top, best = v, names[k]
+		}
+		if names[k] == label {
+			p = v
+		}
+	}
+	t.rows++
+	if best != label {
+		t.wrong++
+	}
+	t.nll -= math.Log(max(p, minProb))
+}
+
+func newNode(cfg *Config, name string, seed uint64) (*node, error) {
+	c := cfg.Model
+	c.Seed = 1 + cfg.Seed*1000 + seed
+	l, err := online.NewLearner(c)
+	if err != nil {
+		return nil, err
+	}
+	return &node{name: name, learner: l, half: cfg.half, tested: map[string]int{}, refused: map[string]int{}}, nil
+}
+
+// learn judges row number at and learns it with that label.
+func (n *node) learn(row *dataset.Row, label string, at int) error {
+	defer clock(&n.learning)()
+	var err error
+	if n.posterior == nil {
+		n.posterior = n.learner.Posterior()
+	}
+	if n.probs, _, err = n.posterior.PredictTo(n.probs, row.X, &n.ws); err != nil {
+		return err
+	}
+	n.note(n.posterior.Names, row.Label, at)
+	out := n.learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: label})
+	if out.Stepped || out.ClassAdded != "" {
+		n.posterior = nil
+	}
+	n.labels++
+	return out.Refused
+}
+
+// note judges the last prediction, of row number at.
+func (n *node) note(names []string, label string, at int) {
+	if at >= n.half {
+		n.sum.add(names, n.probs, label)
+	}
+	if n.course == nil {
+		return
+	}
+	n.course.sum.add(names, n.probs, label)
+	for i, labels := range checkpoints {
+		if n.course.sum.rows == labels {
+			n.course.Errors[i], n.course.NLL[i] = n.course.sum.means()
+		}
+	}
+}
+
+// contribute returns the node's contribution; nil if it has none yet.
+func (n *node) contribute() (*fleet.Contribution, error) {
+	defer clock(&n.merging)()
+	c, err := n.learner.Contribution(n.name)
+	if errors.Is(err, online.ErrNotReady) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	n.sequence++
+	c.Version = fleet.Version{Epoch: 1, Sequence: uint64(n.sequence)}
+	if n.huge {
+		if err := exaggerate(c, uint64(n.sequence)); err != nil {
+			return nil, err
+		}
+	}
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	n.bytes = max(n.bytes, len(data))
+	return fleet.Decode(data)
+}
+
+// exaggerate replaces the sites by precisions of 10⁶ with random means.
+func exaggerate(c *fleet.Contribution, seed uint64) error {
+	m, rng := c.Params.M, rand.New(rand.NewPCG(seed, 99))
+	for h := range c.Horizons {
+		for k := range c.Classes {
+			a, b := make([]float64, m*m), make([]float64, m)
+			for i := range m {
+				a[i*m+i] = 1e6
+				b[i] = 1e6 * rng.NormFloat64()
+			}
+			if err := c.Put(h, k, a, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// merge takes over what the others have published.
+func (n *node) merge(cfg *Config, set *fleet.Set) error {
+	if cfg.Alone || len(set.Members()) == 0 {
+		return nil
+	}
+	defer clock(&n.merging)()
+	m, err := n.learner.Merge(n.name, set)
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.name, err)
+	}
+	for _, v := range m.Members {
+		switch v.Refused {
+		case fleet.Own:
+			continue
+		case fleet.None:
+		default:
+			n.refused[v.Name]++
+		}
+		n.tested[v.Name]++
+	}
+	ev := online.MergeEvent(m)
+	n.posterior = nil
+	n.merges++
+	return n.learner.Add(&ev).Refused
+}
