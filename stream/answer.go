@@ -70,7 +70,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		*p = Prediction{
 			Node: w.node, Model: m.Name, Stream: src.name, Device: l.device, ID: r.ID,
 			Seq: m.seq, Version: post.Version(), X: l.x, Classes: post.Classes(), Probs: probs, Novelty: novelty,
-			Abstain: l.said.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{r.RawID, r.RawTime, msg.Arrived, l.course.value()},
+			Abstain: l.said.Abstained, Condition: Condition{doubt.Drift, recovering}, Label: r.Label, Learned: learned, raw: rawReading{id: r.RawID, time: r.RawTime, arrived: msg.Arrived, course: l.course.value()},
 			PredictionSet: PredictionSet{set, doubt.Coverage},
 		}
 		if doubt.Coverage > 0 {
@@ -80,6 +80,9 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 			}
 		}
 		p.judge()
+		if post.Fleet != nil {
+			p.raw.fleet = w.ofFleet(m, post, ws)
+		}
 		l.query = w.ask(m, post, p, &l, msg, ws)
 		w.publish(m, p)
 		it.examples = append(it.examples, l)

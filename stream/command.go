@@ -65,6 +65,8 @@ var commands = map[string]command{
 	"class_add":     {oneModel, (*Node).classAdd, nil},
 	"class_remove":  {oneModel, (*Node).classRemove, nil},
 	"class_rename":  {oneModel, (*Node).classRename, nil},
+	"fleet":         {oneModel, (*Node).fleetView, nil},
+	"fleet_forget":  {oneModel, (*Node).fleetForget, nil},
 }
 
 // request is a message on <base>/<node>/request/<command>[/<model>]:

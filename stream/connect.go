@@ -5,6 +5,7 @@ import (
 	"edge/online/active"
 	"edge/stream/codec"
 	"edge/stream/field"
+	"edge/stream/fleet"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 	"errors"
@@ -49,6 +50,9 @@ func newNode(cfg Config, deps Deps) (*Node, []string, error) {
 		return nil, nil, err
 	}
 	filters, err := n.filters()
+	if n.fleets, err = n.newFleets(), errors.Join(err, n.checkFleets()); n.fleets != nil {
+		filters = append(filters, n.fleets.filters()...)
+	}
 	return n, filters, err
 }
 
@@ -141,6 +145,9 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 	if err := CheckOutput(cmp.Or(c.Output, codec.FormatJSON)); err != nil {
 		return nil, errors.Join(append(errs, fmt.Errorf("models.%s.output %w", c.Name, err))...)
 	}
+	if c.Fleet.Follows() {
+		c.Model, c.Pending.Max = &follower{Model: c.Model, make: c.Follow}, 0
+	}
 	m := &modelState{
 		ModelConfig: c, rejects: newRateLimits(rejectEvery, rejectBurst), classes: newClasses(c.Classes.Open, c.Classes.Max),
 		topicNames: newTopicNames(n.cfg.prefix() + c.Name),
@@ -156,7 +163,10 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		m.frozen = c.Mark&markFrozen != 0
 		m.learning.Store(!m.frozen)
 	}
-	if m.frozen {
+	if c.Fleet.Follows() {
+		m.frozen = true
+		m.learning.Store(false)
+	} else if m.frozen {
 		n.log.Warn("learning is switched off by an earlier request; labels are ignored until another request switches it on", "model", c.Name,
 			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 	}
@@ -313,6 +323,7 @@ func (n *Node) outputs() (filters []string) {
 		filters = append(filters, prefix+t)
 	}
 	filters = append(filters, prefix+"request/#", prefix+"response/#")
+	filters = append(filters, n.fleetTopics()...)
 	if h := n.cfg.HomeAssistant; h.Enabled {
 		filters = append(filters, h.DiscoveryPrefix+"/device/+/config")
 	}
@@ -332,6 +343,9 @@ func (n *Node) router() *topic.Router[*source] {
 func (n *Node) maxPayload() (largest int) {
 	for _, src := range n.sources {
 		largest = max(largest, src.decoder.MaxPayload())
+	}
+	if n.fleets != nil {
+		largest = max(largest, fleet.MaxPayload)
 	}
 	return largest
 }

@@ -139,7 +139,7 @@ func (m *fakeModel) learnt() (all []string) {
 		case online.Boundary:
 			all = append(all, "|")
 			continue
-		case online.ClassAdd, online.ClassRemove, online.ClassRename, online.Reset, online.Replace:
+		case online.ClassAdd, online.ClassRemove, online.ClassRename, online.Reset, online.Replace, online.Merge:
 			all = append(all, strings.TrimSpace(fmt.Sprintf("%d %s %s%s", r.Kind, r.Label, r.Name, r.State)))
 			continue
 		}

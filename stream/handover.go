@@ -100,7 +100,7 @@ func (n *Node) Inherit() {
 		if o == nil {
 			continue
 		}
-		m.seq, m.inFlight, m.labels, m.repetitions, m.frozen = o.seq, o.inFlight, o.labels, o.repetitions, o.learningOff()
+		m.seq, m.inFlight, m.labels, m.repetitions, m.frozen = o.seq, o.inFlight, o.labels, o.repetitions, o.mark&markFrozen != 0 || m.Fleet.Follows()
 		m.pendingStore, m.last, m.committedLast, m.open, m.Mark, m.owed = o.pendingStore, o.last, o.committedLast, o.open, o.mark, o.owed
 		m.late, m.delays = o.late, o.delays
 		m.lag.Store(o.lag.Load())
@@ -122,6 +122,7 @@ func (n *Node) Inherit() {
 		}
 	}
 	n.inheritWindows(old)
+	n.fleets.inherit(old.fleets)
 	for m, ok := old.outbox.Pop(); ok; m, ok = old.outbox.Pop() {
 		n.outbox.Push(m)
 	}
@@ -154,6 +155,9 @@ func (n *Node) inheritWindows(old *Node) {
 // retained returns the topics on which the node publishes retained messages.
 func (n *Node) retained() map[string]bool {
 	topics := map[string]bool{n.report.prefix + "state": true, n.report.prefix + "info": true, n.client.CursorTopic: true}
+	for _, topic := range n.fleets.retained() {
+		topics[topic] = true
+	}
 	for _, m := range n.models {
 		topics[m.latestTopic], topics[m.metricsTopic] = true, true
 		if n.report.home.Enabled {

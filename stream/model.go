@@ -38,14 +38,15 @@ func newTopicNames(prefix string) topicNames {
 
 // workerState is the state of a model that only the worker's goroutine uses.
 type workerState struct {
-	seq         uint64            // sequence of the last prediction
-	inFlight    uint64            // estimated number of labelled samples that the newest posterior does not know
-	labels      uint64            // that it knows
-	repetitions uint64            // value of redelivered in the estimate
-	frozen      bool              // labels are expected to be ignored
-	cbor        *cborEncoder      // encoder of predictions; nil: JSON
-	asker       *active.Selector  // nil: no labels are requested
-	answers     map[string]string // topics of predictions, by device
+	seq         uint64              // sequence of the last prediction
+	inFlight    uint64              // estimated number of labelled samples that the newest posterior does not know
+	labels      uint64              // that it knows
+	repetitions uint64              // value of redelivered in the estimate
+	frozen      bool                // labels are expected to be ignored
+	cbor        *cborEncoder        // encoder of predictions; nil: JSON
+	asker       *active.Selector    // nil: no labels are requested
+	answers     map[string]string   // topics of predictions, by device
+	foreign     map[string]*limiter // of the event foreign_class, by class
 }
 
 // committerState is the state of a model that only the committer's goroutine uses.
@@ -63,7 +64,8 @@ type committerState struct {
 	owed []online.Record // committed, but not handed to the model
 }
 
-// learningOff reports whether a request has switched learning off. The request has its
+// learningOff reports whether a request has switched learning off, or the model follows a
+// fleet. The request has its
 // position among the labels: earlier labels are learnt, also if they come again later.
 // Only the committer calls it.
-func (m *modelState) learningOff() bool { return m.mark&markFrozen != 0 }
+func (m *modelState) learningOff() bool { return m.mark&markFrozen != 0 || m.Fleet.Follows() }

@@ -12,6 +12,7 @@ import (
 	"edge/model"
 	"edge/online"
 	"edge/online/active"
+	"edge/stream/fleet"
 	"edge/stream/mqtt"
 )
 
@@ -55,6 +56,10 @@ type ModelConfig struct {
 	Active active.Config
 	// Seed is the seed of the noise of Active.
 	Seed uint64
+	// Fleet is the model's part in a fleet. The zero value: none.
+	Fleet fleet.Config
+	// Follow returns the posterior of a follower, for the contributions of a set.
+	Follow Follow
 }
 
 // Deps are the collaborators of a Node.
@@ -106,9 +111,8 @@ type Node struct {
 	sourceCounts map[string]*sourceCounts // by name: of this node's sources and those of the previous nodes
 	modelCounts  map[string]*modelCounts  // by name: of this node's models and those of the previous nodes
 
-	client     *mqtt.Client
-	ring       *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
-	deferred   *mqtt.Queue[*mqtt.Message] // messages that are only answered, because they come again
+	client *mqtt.Client
+	received
 	queue      chan *item
 	outbox     *mqtt.Outbox
 	fallback   *fallback // nil: no fallback
@@ -117,6 +121,13 @@ type Node struct {
 	report     *reporter
 	program    Program
 	background *backgroundQueue
+	fleets     *fleets // nil: no model is in a fleet
+}
+
+// received are the queues of received messages.
+type received struct {
+	ring     *mqtt.Queue[*mqtt.Message] // messages that wait for the worker
+	deferred *mqtt.Queue[*mqtt.Message] // messages that are only answered, because they come again
 }
 
 // NewNode checks the configuration and wires a node. It starts nothing.
@@ -164,11 +175,12 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	}
 	n.deferred = mqtt.NewQueue(deferredQueue, cfg.MQTT.Ring.MaxBytes, mqtt.MessageSize)
 	n.client = mqtt.NewClient(mqtt.Options{
-		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, QoS: n.qualities(), Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
+		Config: cfg.MQTT, ID: id, StateTopic: prefix + "state", CursorTopic: prefix + mqtt.CursorLevel, Filters: filters, QoS: n.qualities(), Aside: n.fleets.aside(), Memory: deps.Subscriptions, MaxPayload: n.maxPayload(),
 		Queue: n.ring, Deferred: n.deferred, Dial: deps.Dial, Counters: &n.counts.network, Dropped: &n.counts.ringDropped, Sequence: &n.counts.sequence, Log: n.log,
 		Event: func(kind, detail string) { n.report.event("", kind, detail) },
 		Serve: func(ctx context.Context, c *mqtt.Conn) {
 			n.report.birth()
+			defer n.fleets.serve(c)()
 			n.outbox.Serve(ctx, c)
 		},
 	})
@@ -202,6 +214,7 @@ func (n *Node) Run(ctx context.Context) error {
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
+	reports.Go(func() { n.fleets.run(reporting) })
 
 	<-ctx.Done()
 	n.log.Info("stopping", "ring", n.ring.Len(), "outbox", n.outbox.Len())
@@ -221,6 +234,7 @@ func (n *Node) Run(ctx context.Context) error {
 	stopReporting()
 	reports.Wait()
 	n.report.final()
+	n.fleets.final(working, ctx)
 	if c := n.client.Conn(); c != nil {
 		publishing, done := context.WithTimeout(background, publishWithin)
 		n.outbox.Drain(publishing, c)
@@ -247,6 +261,9 @@ func (n *Node) Notify(notice online.Notice) {
 			}
 		case online.NoticeRolledBack:
 			m.knowClasses()
+			n.fleets.again(m)
+		case online.NoticeReset:
+			n.fleets.again(m)
 		case online.NoticeRecovered:
 			p := m.Model.Posterior()
 			m.classes.add(p.Classes()...) // with those that several samples have confirmed

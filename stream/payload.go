@@ -329,11 +329,19 @@ type PredictionPayload struct {
 	Novelty    float64            `json:"novelty"`
 	Set        *[]string          `json:"set,omitempty"` // nil without prediction sets
 	Coverage   float64            `json:"coverage,omitempty"`
+	Fleet      *FleetAnswer       `json:"fleet,omitempty"` // nil without a fleet
 	Abstain    bool               `json:"abstain"`
 	Drift      string             `json:"drift"`
 	Recovering bool               `json:"recovering,omitempty"` // labels of the run before are not learnt yet
 	Learned    bool               `json:"learned"`
 	Latency    int64              `json:"latency_us"`
+}
+
+// FleetAnswer is what the members of a fleet say about a sample by themselves.
+type FleetAnswer struct {
+	Class      string  `json:"class"`
+	Confidence float64 `json:"confidence"`
+	Members    int     `json:"members"`
 }
 
 // ReadPrediction reads a published prediction, JSON or CBOR. Absent members are zero.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"edge/model"
 	"edge/online/drift"
 	"edge/stream/codec"
 )
@@ -48,12 +49,18 @@ type PredictionSet struct {
 	Coverage float64 // intended fraction of sets that hold the label; 0: no prediction sets
 }
 
-// rawReading is the part of a message that its prediction repeats, or that it was made of.
+// rawReading is the part of a message that its prediction repeats, or that it was made of,
+// and what a fleet says about it.
 type rawReading struct {
 	id, time string // valid JSON, as received; "" if absent
 	arrived  time.Time
 	course   Course
+	fleet    model.Report // Members is 0 without a fleet
 }
+
+// Fleet returns what the members of the model's fleet say about the sample by themselves;
+// false without a fleet.
+func (p *Prediction) Fleet() (r model.Report, ok bool) { return p.raw.fleet, p.raw.fleet.Members > 0 }
 
 // CopyTo makes to a copy of the prediction with slices of its own.
 func (p *Prediction) CopyTo(to *Prediction) {
@@ -136,6 +143,14 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 		}
 		dst = append(dst, `],"coverage":`...)
 		dst = appendRounded(dst, p.Coverage)
+	}
+	if f, ok := p.Fleet(); ok {
+		dst = append(dst, `,"fleet":{"class":`...)
+		dst = gjson.AppendJSONString(dst, f.Class)
+		dst = append(dst, `,"confidence":`...)
+		dst = appendRounded(dst, f.Confidence)
+		dst = append(dst, `,"members":`...)
+		dst = append(strconv.AppendInt(dst, int64(f.Members), 10), '}')
 	}
 	dst = append(dst, `,"abstain":`...)
 	dst = strconv.AppendBool(dst, p.Abstain)

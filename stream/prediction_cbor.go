@@ -37,6 +37,9 @@ func (e *cborEncoder) encode(p *Prediction) ([]byte, error) {
 		confidence := rounded(p.Probs[p.Class])
 		c.Class, c.Confidence = &p.Classes[p.Class], &confidence
 	}
+	if f, ok := p.Fleet(); ok {
+		c.Fleet = &FleetAnswer{f.Class, rounded(f.Confidence), f.Members}
+	}
 	for i, v := range p.Probs {
 		c.Probs[p.Classes[i]] = rounded(v)
 	}

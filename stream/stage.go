@@ -144,6 +144,7 @@ func (n *Node) qualities() map[string]byte {
 			}
 		}
 	}
+	n.fleets.qualities(of)
 	return of
 }
 

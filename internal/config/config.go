@@ -11,6 +11,7 @@ import (
 	"edge/online/active"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/fleet"
 	"edge/stream/mqtt"
 )
 
@@ -48,6 +49,8 @@ type Model struct {
 	Active active.Config `yaml:"active"`
 	// Output is the format of the predictions: json or cbor. Default json.
 	Output string `yaml:"output" jsonschema:"enum=json,enum=cbor"`
+	// Fleet lets nodes with models of the same concept learn together.
+	Fleet fleet.Config `yaml:"fleet"`
 }
 
 // Store configures the state file.
@@ -125,7 +128,7 @@ func Default() Config {
 func DefaultModel() Model {
 	learner := online.DefaultConfig()
 	learner.Inducing = 0
-	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json"}
+	return Model{Learner: learner, Pending: stream.DefaultPending(), Active: active.Default(), Output: "json", Fleet: fleet.Default()}
 }
 
 // UnmarshalYAML gives absent keys their defaults.

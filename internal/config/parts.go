@@ -44,6 +44,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 	}
 	cfg := m.Learner
 	cfg.ApplyDefaults(m.Active)
+	cfg.Fleet = m.Fleet.Learner()
 	cfg.Features = slices.Clone(m.Features)
 	var meanings []string
 	for _, s := range m.Streams {
@@ -99,6 +100,6 @@ func (c *Config) Feed(name string, learner online.Config) stream.ModelConfig {
 	of := c.Models[name]
 	return stream.ModelConfig{
 		Name: name, Streams: of.Streams, Features: learner.Features, Classes: learner.Classes, Batch: learner.Batch,
-		Pending: of.Pending, Output: of.Output, Active: of.Active, Seed: learner.Seed,
+		Pending: of.Pending, Output: of.Output, Active: of.Active, Seed: learner.Seed, Fleet: of.Fleet,
 	}
 }

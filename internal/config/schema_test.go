@@ -18,6 +18,7 @@ import (
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/field"
+	"edge/stream/fleet"
 	"edge/stream/signal"
 )
 
@@ -58,6 +59,8 @@ func configSchema() (*jsonschema.Schema, error) {
 				return text(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`)
 			case reflect.TypeFor[codec.ByteSize]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{text(`^[0-9]+ ?(B|KiB|MiB|GiB)?$`), {Type: "integer"}}}
+			case reflect.TypeFor[fleet.Trust]():
+				return anyOf(&jsonschema.Schema{Type: "number"}, text(`^-\.?inf$`))
 			case reflect.TypeFor[online.Horizon]():
 				return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "number"}, text(`^\.?inf$`)}}
 			case reflect.TypeFor[signal.Span]():

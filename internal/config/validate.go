@@ -32,9 +32,9 @@ func (c *Config) Validate() error {
 		if err != nil {
 			errs = append(errs, err)
 		} else {
-			errs = append(errs, Prefixed(key, learner.Validate()))
+			errs = append(errs, Prefixed(key, learner.Validate()), Prefixed(key+".fleet", m.Fleet.Fits(&learner)))
 		}
-		errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()))
+		errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()), Prefixed(key+".fleet", m.Fleet.Validate()))
 		if m.Active.Enabled() && m.Pending.Max == 0 {
 			errs = append(errs, fmt.Errorf("%s.active: queries are for samples that wait for a label: give pending.max above 0", key))
 		}

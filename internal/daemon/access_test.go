@@ -41,7 +41,7 @@ func basic(user, password string) string {
 func TestPassword(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	s := serve(t, b.URL(), withPassword(t))
-	closed := []string{"/", "/metrics", "/api/v1/models", "/api/v1/models/wear", "/api/v1/events", "/debug/pprof/", "/debug/pprof/heap", "/none"}
+	closed := []string{"/", "/metrics", "/api/v1/models", "/api/v1/models/wear", "/api/v1/models/wear/fleet", "/api/v1/events", "/debug/pprof/", "/debug/pprof/heap", "/none"}
 	forgive := s.web.ForgetAttempts // as if no password had been wrong
 	for name, tc := range map[string]struct {
 		authorization string

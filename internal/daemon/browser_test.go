@@ -31,6 +31,8 @@ type seen struct {
 	Bands                                   int
 	Values                                  []string
 	NewTold                                 []string
+	Fleet                                   string
+	Members                                 [][]string
 	Overflow                                int
 }
 
@@ -51,7 +53,7 @@ func TestPageInBrowser(t *testing.T) {
 		in, m := c.Streams["pump"], config.DefaultModel()
 		in.Features, in.Topics, in.TopicTemplate = w.Features(), []string{"plant/+/vibration"}, "plant/{device}/vibration"
 		m.Streams = []string{"vibration"}
-		m.Learner.Classes.Names = classes
+		m.Learner.Classes.Names, m.Fleet.Concept = classes, "mill"
 		c.Streams, c.Models = map[string]codec.Stream{"vibration": in}, map[string]config.Model{"bearing": m}
 		c.Metrics = stream.Metrics{Every: time.Second, Samples: 100}
 		c.Store.Checkpoint.Samples = 500
@@ -88,6 +90,10 @@ func TestPageInBrowser(t *testing.T) {
 	publish(t, b.URL(), "plant/p7/vibration", next(unlabelled, 1, false)...)
 	s.await("not all is learnt", "/api/v1/models/bearing", func(_ int, a string) bool {
 		return gjson.Get(a, "version").Int() == int64(labelled) && gjson.Get(a, "pending").Int() == int64(unlabelled) && len(gjson.Get(a, "course").Array()) > 0
+	})
+	publish(t, b.URL(), "edge/fleet/mill/pi9", contributionOf(t, "pi9"))
+	s.await("the contribution is not judged", "/api/v1/models/bearing", func(_ int, a string) bool {
+		return gjson.Get(a, "fleet.members.0.refused").Exists()
 	})
 	metrics, ok := brokertest.Await(t, b, "edge/pi4-hall/bearing/metrics", func(m string) bool {
 		return gjson.Get(m, "n").Int() == int64(labelled) && gjson.Get(m, "pending").Int() == int64(unlabelled)
@@ -132,6 +138,9 @@ func TestPageInBrowser(t *testing.T) {
 		if plain(v.Text[id]) != want {
 			t.Errorf("the page shows %s %s, want %s", id, v.Text[id], want)
 		}
+	}
+	if len(v.Members) != 1 || v.Members[0][0] != "pi9" || v.Members[0][1] != "90" || v.Members[0][5] != "✗ other features" || !strings.Contains(v.Fleet, "mill: 1 other") {
+		t.Errorf("the page shows the fleet %q with %q", v.Fleet, v.Members)
 	}
 	for i, cells := range gjson.Get(metrics, "confusion").Array() {
 		for j, n := range cells.Array() {

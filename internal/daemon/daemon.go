@@ -13,6 +13,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/stream"
+	"edge/stream/fleet"
 )
 
 // LearnQueue is the number of groups of committed records that may wait for a
@@ -80,6 +81,9 @@ func (d *Daemon) Loop(model string) *online.Loop {
 
 // Stats returns the counters of the node, also after Run.
 func (d *Daemon) Stats() stream.Stats { return d.current().Node.Stats() }
+
+// Fleet describes a model's part in a fleet; false for a model without one.
+func (d *Daemon) Fleet(model string) (fleet.View, bool) { return d.current().Node.Fleet(model) }
 
 // PageURL returns the address of the page, "" if it is not served.
 func (d *Daemon) PageURL() string { return d.web.URL() }

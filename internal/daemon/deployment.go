@@ -84,7 +84,7 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 		return nil, err
 	}
 	for _, m := range p.Models {
-		deps.Models = append(deps.Models, m.Feed)
+		deps.Models = append(deps.Models, followed(m))
 	}
 	node, err := stream.NewNode(p.Config.Stream(), deps)
 	return node, exit.With(exit.Config, err)

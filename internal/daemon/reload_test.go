@@ -36,6 +36,8 @@ func TestReloadDisturbsNothing(t *testing.T) {
 			{"streams.wave.topics", []string{"[sensors/waveform],", "[sensors/waveform, sensors/more],"}},
 			{"metrics.every", []string{"every: 1s", "every: 2s"}},
 			{"http.listen", []string{`http: {listen: ""}`, "http: {listen: " + page + "}"}},
+			{"models.waveform.fleet.concept, models.waveform.fleet.every", []string{"    window: 40\n", "    window: 40\n    fleet: {concept: wave, every: 50}\n"}},
+			{"models.waveform.fleet.trust, models.waveform.fleet.unseen", []string{"every: 50}", "every: 50, trust: -inf, unseen: mix}"}},
 			{"log.level", []string{"http:", "log: {level: debug}\nhttp:"}},
 			{"store.checkpoint.samples", []string{"samples: 150", "samples: 70"}},
 			{"mqtt.inflight_window, mqtt.keepalive", []string{"200ms}", "200ms, keepalive: 20s, inflight_window: 7}"}},

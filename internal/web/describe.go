@@ -78,6 +78,9 @@ func (m *Monitor) describeModel(served *Model) *modelView {
 		Open:       classesView{served.Config.Classes.Open, served.Config.Classes.Max, served.Config.Classes.Confirm, online.MaxLabel},
 		countsView: countsView{s.Predictions, s.Learned, st.Counters.Steps, st.Counters.StepsRefused, st.StateBytes},
 	}
+	if f, ok := m.deployment().Node.Fleet(served.Name); ok {
+		v.Fleet = &f
+	}
 	if len(sc.Classes) <= report.MaxConfusion {
 		v.Confusion = sc.Matrix
 	}

@@ -10,6 +10,7 @@ import (
 	"edge/online/score"
 	"edge/persist"
 	"edge/stream"
+	"edge/stream/fleet"
 )
 
 // collector reads the metrics of a daemon on request.
@@ -23,7 +24,7 @@ type collector struct {
 func newCollector(m *Monitor) *collector {
 	c := &collector{monitor: m}
 	for _, table := range [][]metric{
-		nodeMetrics(), learningMetrics(), scoreMetrics(), storeMetrics(), monitorMetrics(), runtimeMetrics(), processMetrics(),
+		nodeMetrics(), learningMetrics(), scoreMetrics(), fleetMetrics(), storeMetrics(), monitorMetrics(), runtimeMetrics(), processMetrics(),
 	} {
 		for i := range table {
 			c.families = append(c.families, &table[i])
@@ -48,6 +49,7 @@ type modelScrape struct {
 	stats     stream.ModelStats
 	status    *online.Status
 	posterior *model.Posterior
+	fleet     *fleet.View // nil: it is in none
 }
 
 // collect reads the state of the daemon once and every family from that state.
@@ -55,7 +57,11 @@ func (c *collector) collect() *exposition {
 	d := c.monitor.deployment()
 	s := &scrape{monitor: c.monitor, node: d.Node.Stats(), observed: c.monitor.observations(), now: time.Now()}
 	for _, m := range d.Models {
-		s.models = append(s.models, modelScrape{m, s.node.Models[m.Name], m.Loop.Status(), m.Loop.Posterior()})
+		one := modelScrape{Model: m, stats: s.node.Models[m.Name], status: m.Loop.Status(), posterior: m.Loop.Posterior()}
+		if v, ok := d.Node.Fleet(m.Name); ok {
+			one.fleet = &v
+		}
+		s.models = append(s.models, one)
 	}
 	if st := c.monitor.storeFigures(); st != nil && st.err == nil {
 		s.store = &st.Stats

@@ -117,6 +117,35 @@ function showWindows(m) {
   showCourses("courses", course);
 }
 
+// showFleet shows the members of the model's fleet, and what they are worth here.
+function showFleet(m) {
+  const f = m.fleet;
+  $("fleet").hidden = !f;
+  if (!f) return;
+  const states = {
+    alone: "No other device is known yet.", gathering: "Other devices are known; what they know is not in the answers yet.",
+    newcomer: "The other devices answer, until this one has learnt enough itself.", member: "The answers join what this device and the others have learnt.",
+    isolated: "The broker is away: the latest sum of the other devices goes on.", follower: "This device only follows: the others answer.",
+  };
+  const verdicts = {
+    trust: "own labels contradict it", features: "other features", shape: "no horizon or class in common", precision: "claims more than its labels can teach",
+    numbers: "cannot be added", classes: "too many classes",
+  };
+  const taken = f.members.filter(o => o.taken).length;
+  set("fleet-of", `${f.concept}: ${whole(f.members.length)} other${f.members.length === 1 ? "" : "s"}`);
+  set("fleet-state", states[f.state] || f.state);
+  set("fleet-worth", !taken || f.role === "follower" ? "" : `The fleet has ${percent(f.weight)} of the weight in the answers. It begins ahead; then counts how well it and the own labels alone predict this device's labels.`);
+  set("fleet-own", f.role === "follower" ? "" : f.stopped ? `Nothing is published any more: ${f.stopped}.` : !f.sequence ? "This device has published nothing since its start." :
+    `Published: ${whole(f.n)} labels in ${bytes(f.bytes)}, ${span(f.age_s)} ago${f.kept ? "" : "; it has not come back from the broker yet"}.`);
+  $("fleet-table").hidden = !f.members.length;
+  $("members").replaceChildren(...f.members.map(o => make("tr", {},
+    make("th", {scope: "row", class: "name", title: `version ${o.epoch}.${o.sequence}, ${bytes(o.bytes)}: ${o.classes.join(", ")}`}, o.name),
+    make("td", {class: "number"}, whole(o.n)), make("td", {class: "number"}, `${span(o.age_s)} ago`),
+    make("td", {class: "number"}, o.trust === null ? "–" : `${o.trust < 0 ? "\u2212" : "+"}${Math.abs(o.trust).toFixed(1)}`),
+    make("td", {class: "number"}, o.taken ? percent(o.share) : "–"),
+    make("td", {class: o.taken ? "right" : o.refused ? "wrong" : "soft"}, o.stale ? "silent for too long" : o.taken ? "✓ yes" : o.refused ? `✗ ${verdicts[o.refused] || o.refused}` : "not yet"))));
+}
+
 function plotCourse(id, name, course, first, second, yText) {
   const values = course.flatMap(p => [p[first], p[second]]);
   const hi = Math.max(...values, .01) * 1.08, n = course.map(p => p.n), last = course.at(-1);
@@ -315,7 +344,7 @@ function showModel() {
   set("stage", !m.learning ? "learning is switched off" : m.recovery !== undefined ? `recovering: ${whole(m.recovery)} records to learn` : !m.built ? "too few samples for a model yet" : m.warmed_up ? "" : "warming up");
   measure();
   showPresent();
-  showWindows(m);
+  showWindows(m); showFleet(m);
   plotCourse("error-plot", "Wrong", m.course, "window_error", "error", v => percent(v, v && v < .1 ? 1 : 0));
   plotCourse("loss-plot", "Log loss", m.course, "window_log_loss", "log_loss", v => String(+v.toPrecision(3)));
   $("course").replaceChildren(...m.course.filter((_, i) => i % Math.ceil(m.course.length / 25) === 0).reverse().map(p => row([clock(p.ts), whole(p.n), percent(p.window_error, 1), percent(p.error, 1), digits(p.window_log_loss), digits(p.log_loss)])));

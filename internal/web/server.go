@@ -169,6 +169,7 @@ func (w *Server) handler() http.Handler {
 		}
 		reply(rw, http.StatusOK, m.describeModel(served))
 	})
+	rest.HandleFunc("GET /api/v1/models/{model}/fleet", w.fleet)
 	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
 	rest.HandleFunc("GET /{$}", servePage)
 	if w.Config.Pprof {

@@ -47,6 +47,7 @@ type Client struct {
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
 	quiet    bool                     // the broker ended the last connection at once, by a protocol error; owned by Run
+	further  further
 }
 
 // Options are the parameters of a Client.
@@ -61,6 +62,7 @@ type Options struct {
 	MaxPayload  int              // bytes; a larger payload is cut, and stays larger than this
 	Queue       *Queue[*Message] // received messages
 	Deferred    *Queue[*Message] // messages that found Queue full; the broker will send them again
+	Aside       Aside            // nil: all messages go to Queue
 	Counters    *Counters
 	Dropped     *atomic.Uint64 // counts messages of QoS 0 that found Queue full
 	Sequence    *atomic.Uint64 // number of the newest commit, for the cursor; nil: no cursor
@@ -294,7 +296,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	wg.Go(func() { c.readCursor(serving, conn) })
 	// A client that sees the node online may rely on its subscriptions.
 	former := c.formerFilters()
-	refused := c.subscribe(conn, c.Filters)
+	refused := c.subscribe(conn, c.wanted())
 	c.unsubscribe(conn, former)
 	conn.publishState("online")
 	wg.Go(func() { c.Serve(serving, conn) })

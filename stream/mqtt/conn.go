@@ -48,6 +48,9 @@ func (conn *Conn) enqueue(msg *Message) {
 		msg.Free()
 		return
 	}
+	if c.Aside != nil && msg.QoS == 0 && c.Aside(msg) {
+		return
+	}
 	if c.draining.Load() {
 		return
 	}

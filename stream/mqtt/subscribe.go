@@ -35,12 +35,13 @@ func (c *Client) formerFilters() (former []string) {
 	if err != nil {
 		c.Log.Warn("cannot read the subscriptions of an earlier configuration; messages on its topics may still arrive, as unrouted", "error", err)
 	}
+	wanted := c.wanted()
 	for _, f := range known {
-		if !slices.Contains(c.Filters, f) {
+		if !slices.Contains(wanted, f) {
 			former = append(former, f)
 		}
 	}
-	c.rememberFilters(known, append(slices.Clone(c.Filters), former...))
+	c.rememberFilters(known, append(wanted, former...))
 	return former
 }
 
@@ -58,7 +59,7 @@ func (c *Client) unsubscribe(conn *Conn, former []string) {
 		return
 	}
 	c.Log.Info("ended the subscriptions of an earlier configuration", "filters", former)
-	c.rememberFilters(nil, c.Filters)
+	c.rememberFilters(nil, c.wanted())
 }
 
 // rememberFilters stores filters if they differ from the known ones.

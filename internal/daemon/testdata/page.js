@@ -23,6 +23,8 @@ async function look(browser, name, options, act) {
   seen.samples = await page.evaluate(() => [...document.querySelectorAll("#samples tr")].map(r => [...r.cells].map(c => c.textContent)));
   seen.present = await page.locator("#devices").textContent();
   seen.axis = await page.locator("#axis").textContent();
+  seen.fleet = await page.locator("#fleet").textContent();
+  seen.members = await page.evaluate(() => [...document.querySelectorAll("#members tr")].map(r => [...r.cells].map(c => c.textContent)));
   seen.bands = await page.locator("#devices rect").count();
   seen.values = await page.locator("#values li").allTextContents();
   seen.events = await page.evaluate(() => document.getElementById("events").textContent);

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/model"
+	core "edge/online/fleet"
+)
+
+// contributionOf returns the encoded contribution of a member whose model has other features.
+func contributionOf(t *testing.T, member string) string {
+	t.Helper()
+	h := core.Header{
+		Member: member, Version: core.Version{Epoch: 1, Sequence: 2}, Features: 7, N: 90,
+		Classes: []string{"ok", "worn"}, Counts: []uint64{60, 30}, Horizons: []float64{500}, Weights: []float64{1},
+	}
+	basis := core.Basis{Params: model.Params{M: 1, D: 1, Theta: make([]float64, 1+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
+	*basis.Params.LogitEps() = model.Logit(0.01)
+	c := core.New(h, basis, core.Bfloat16)
+	for k := range h.Classes {
+		if err := c.Put(0, k, []float64{90}, []float64{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// What the page asks for has the members of a model's fleet; without a fleet it has nothing of it.
+func TestFleetOnThePage(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	s := serve(t, b.URL(), func(c *config.Config) {
+		m := c.Models["wear"]
+		m.Fleet.Concept = "mill"
+		c.Models["wear"] = m
+	}).ready()
+	if code, a := s.get("/api/v1/models/wear"); gjson.Get(a, "fleet.state").String() != "alone" || gjson.Get(a, "fleet.members").Raw != "[]" {
+		t.Errorf("at the start: %d %s", code, gjson.Get(a, "fleet"))
+	}
+	publish(t, b.URL(), "edge/fleet/mill/pi9", contributionOf(t, "pi9"))
+	publish(t, b.URL(), "edge/fleet/mill/pi8", contributionOf(t, "pi9"))
+	s.await("the contributions did not come", "/api/v1/models/wear", func(_ int, a string) bool {
+		f := gjson.Get(a, "fleet")
+		return f.Get("members.#.name").Raw == `["pi9"]` && f.Get("members.0.n").Int() == 90 && f.Get("refused.name").Int() == 1
+	})
+	alone := serve(t, b.URL(), func(c *config.Config) { c.Node = "alone" }).ready()
+	if _, a := alone.get("/api/v1/models/wear"); gjson.Get(a, "fleet").Exists() {
+		t.Errorf("a fleet of a model without one: %s", gjson.Get(a, "fleet"))
+	}
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"edge/stream/fleet"
+)
+
+// fleetView is the answer to /api/v1/models/{model}/fleet.
+type fleetView struct {
+	V int `json:"v"`
+	fleet.View
+}
+
+// fleet answers with a model's part in a fleet.
+func (w *Server) fleet(rw http.ResponseWriter, r *http.Request) {
+	served := w.monitor.model(r.PathValue("model"))
+	if served == nil {
+		refuseRequest(rw, http.StatusNotFound, "there is no such model")
+		return
+	}
+	v, ok := w.monitor.deployment().Node.Fleet(served.Name)
+	if !ok {
+		refuseRequest(rw, http.StatusNotFound, "the model is in no fleet: its configuration has no fleet.concept")
+		return
+	}
+	reply(rw, http.StatusOK, fleetView{1, v})
+}
+
+// inFleet reads a family of the models that are in a fleet.
+func inFleet(read func(v *fleet.View, model string, to values)) reader {
+	return eachModelTo(func(m *modelScrape, to values) {
+		if m.fleet != nil {
+			read(m.fleet, m.Name, to)
+		}
+	})
+}
+
+// oneOfFleet reads a family of one value for each of them.
+func oneOfFleet(value func(v *fleet.View) float64) reader {
+	return inFleet(func(v *fleet.View, model string, to values) { to.add(value(v), model) })
+}
+
+// fleetMetrics are the metrics of the models' parts in fleets.
+func fleetMetrics() []metric {
+	return []metric{
+		{"edge_fleet_state", "State in the fleet: 0 off, 1 alone, 2 gathering, 3 newcomer, 4 member, 5 isolated, 6 follower.", kindGauge, byModel,
+			oneOfFleet(func(v *fleet.View) float64 { return float64(slices.Index(fleet.States(), v.State)) })},
+		{"edge_fleet_members", "Other members whose contribution is known.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(len(v.Members)) })},
+		{"edge_fleet_weight", "Weight of the fleet in the model's answers, 0 to 1.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 { return v.Weight })},
+		{"edge_fleet_merges_total", "Merges of the members' contributions.", kindCounter, byModel, oneOfFleet(func(v *fleet.View) float64 { return float64(v.Merges) })},
+		{"edge_fleet_refused_total", "Contributions that were refused on arrival or left out of a merge.", kindCounter, labelled("model", "reason"),
+			inFleet(func(v *fleet.View, model string, to values) {
+				for _, reason := range slices.Sorted(maps.Keys(v.Refused)) {
+					to.add(float64(v.Refused[reason]), model, string(reason))
+				}
+			})},
+		{"edge_fleet_bytes_total", "Bytes of contributions: received, and published.", kindCounter, labelled("model", "direction"),
+			inFleet(func(v *fleet.View, model string, to values) {
+				to.add(float64(v.Received), model, "in")
+				to.add(float64(v.Sent), model, "out")
+			})},
+		{"edge_fleet_age_seconds", "Since the newest contribution of a member.", kindGauge, labelled("model", "member"),
+			inFleet(func(v *fleet.View, model string, to values) {
+				for _, m := range v.Members {
+					to.add(m.Age, model, m.Name)
+				}
+			})},
+		{"edge_fleet_trust", "Mean gain in log probability of the own labels by a member's contribution, in standard errors, at the latest merge.", kindGauge, labelled("model", "member"),
+			inFleet(func(v *fleet.View, model string, to values) {
+				for _, m := range v.Members {
+					if m.Trust != nil {
+						to.add(*m.Trust, model, m.Name)
+					}
+				}
+			})},
+	}
+}

@@ -1,0 +1,455 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"edge/model"
+	"edge/online"
+	core "edge/online/fleet"
+	"edge/stream/field"
+	"edge/stream/fleet"
+	"edge/stream/mqtt"
+)
+
+const (
+	fleetEvery = time.Second // interval of the checks for what is due
+	fleetTrick = 20 * time.Millisecond
+	fleetAhead = 16 // publications in the outbox, above which a fleet's wait
+
+	maxFleetMessages = 4096
+	maxFleetBytes    = 32 << 20 // of messages that wait to be read
+
+	markEpoch = 16 // first bit of the epoch of the own contributions in a model's mark
+)
+
+// FleetModel is a Model that takes part in a fleet; *online.Loop implements it.
+type FleetModel interface {
+	// Contribution returns what the model's own labels have taught it.
+	Contribution(ctx context.Context, member string) (*core.Contribution, error)
+	// Merge returns the sum of a set.
+	Merge(ctx context.Context, member string, set *core.Set) (*core.Merge, error)
+}
+
+// Follow is online.Follow for one configuration.
+type Follow func(member string, set *core.Set) (*model.Posterior, *core.Merge, error)
+
+// fleets are the parts of a node's models in fleets. One goroutine, in run, receives,
+// publishes and merges.
+type fleets struct {
+	node  *Node
+	inbox *mqtt.Queue[*mqtt.Message]
+	wake  chan struct{} // capacity 1
+
+	mu      sync.Mutex // guards what follows
+	conn    mqtt.Origin
+	members []*fleetMember
+	flooded int // messages that found inbox full
+}
+
+// fleetMember is the part of one model.
+type fleetMember struct {
+	*fleet.Member // set by newFleets and inherit, before run
+	of            *modelState
+	asked         uint64              // epoch that was given to the committer
+	waiting       []fleet.Publication // for room in the outbox
+}
+
+// newFleets returns the parts of the models that are in a fleet, nil if none is.
+func (n *Node) newFleets() *fleets {
+	f := &fleets{
+		node: n, inbox: mqtt.NewQueue(maxFleetMessages, maxFleetBytes, mqtt.MessageSize),
+		wake: make(chan struct{}, 1),
+	}
+	instance := rand.Uint64()
+	for _, m := range n.models {
+		if !m.Fleet.Enabled() {
+			continue
+		}
+		id := fleet.Identity{Base: n.cfg.MQTT.BaseTopic, Node: n.cfg.Node, Instance: instance, Epoch: m.Mark >> markEpoch}
+		member := fleet.New(m.Fleet, id, n.fleetEvent(m))
+		if post := m.Model.Posterior(); post.Fleet != nil {
+			member.Joined()
+		}
+		f.members = append(f.members, &fleetMember{Member: member, of: m})
+	}
+	if len(f.members) == 0 {
+		return nil
+	}
+	return f
+}
+
+// fleetEvent returns a function that publishes and logs an event of a model.
+func (n *Node) fleetEvent(m *modelState) func(kind, detail string) {
+	return func(kind, detail string) {
+		n.log.Info("fleet: "+kind, "model", m.Name, "concept", m.Fleet.Concept, "detail", detail)
+		n.report.event(m.Name, kind, detail)
+	}
+}
+
+// checkFleets returns the errors in the models' parts in fleets.
+func (n *Node) checkFleets() error {
+	var errs []error
+	for i, m := range n.models {
+		key := "models." + m.Name + ".fleet"
+		errs = append(errs, field.Within(key, m.Fleet.Validate()))
+		if m.Fleet.Follows() && m.Active.Enabled() {
+			errs = append(errs, fmt.Errorf("models.%s.active: a follower learns no label: remove active, or let fleet.role be member", m.Name))
+		}
+		for _, other := range n.models[:i] {
+			if m.Fleet.Enabled() && m.Fleet.Concept == other.Fleet.Concept {
+				errs = append(errs, fmt.Errorf("%s.concept %s: model %s has it as well; two models of one node need two", key, m.Fleet.Concept, other.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fleetTopics returns filters for the topics of fleets that the node publishes on.
+func (n *Node) fleetTopics() (filters []string) {
+	for _, m := range n.models {
+		if m.Fleet.Enabled() {
+			own := fleet.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept).Contribution(n.cfg.Node)
+			filters = append(filters, own+"/#") // matches own as well
+		}
+	}
+	return filters
+}
+
+// filters returns the filters to subscribe to.
+func (f *fleets) filters() (filters []string) {
+	for _, m := range f.members {
+		filters = append(filters, m.Topics().Filter())
+	}
+	return filters
+}
+
+// qualities sets the quality of service of the fleets' filters.
+func (f *fleets) qualities(of map[string]byte) {
+	if f == nil {
+		return
+	}
+	for _, m := range f.members {
+		of[m.Topics().Filter()], of[m.Topics().Parts()] = 0, 0
+	}
+}
+
+// aside returns the function that takes the messages of fleets out of the others. They
+// are of QoS 0: none is lost while a connection lasts, and each connection begins with
+// the newest ones.
+func (f *fleets) aside() mqtt.Aside {
+	if f == nil {
+		return nil
+	}
+	prefix := f.node.cfg.MQTT.BaseTopic + "/" + fleet.Level + "/"
+	return func(msg *mqtt.Message) bool {
+		if !strings.HasPrefix(msg.Topic, prefix) || !slices.ContainsFunc(f.members, func(m *fleetMember) bool {
+			_, _, ok := m.Topics().Read(msg.Topic)
+			return ok
+		}) {
+			return false
+		}
+		if taken, _ := f.inbox.Push(msg, nil); !taken {
+			msg.Free()
+			f.mu.Lock()
+			f.flooded++
+			f.mu.Unlock()
+		}
+		return true
+	}
+}
+
+// serve notes the begin of a connection; the function that it returns notes its end.
+func (f *fleets) serve(c mqtt.Origin) (end func()) {
+	if f == nil {
+		return func() {}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begin(c)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, m := range f.members {
+			if m.Disconnected(time.Now()) {
+				m.waiting = nil
+				f.node.outbox.Remove(m.OwnTopics())
+			}
+		}
+	}
+}
+
+// begin notes the connection of a message, or of a serve. The retained messages may come
+// before the connection is served.
+func (f *fleets) begin(c mqtt.Origin) {
+	if f.conn == c {
+		return
+	}
+	f.conn = c
+	for _, m := range f.members {
+		m.Connected(time.Now())
+	}
+}
+
+// run works until ctx ends.
+func (f *fleets) run(ctx context.Context) {
+	if f == nil {
+		return
+	}
+	tick := time.NewTicker(fleetEvery)
+	defer tick.Stop()
+	for {
+		var more <-chan time.Time
+		if f.trickle() {
+			more = time.After(fleetTrick)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.inbox.Ready():
+			f.receive()
+		case <-f.wake:
+		case <-tick.C:
+			f.step(ctx)
+		case <-more:
+		}
+	}
+}
+
+// receive takes one message.
+func (f *fleets) receive() {
+	msg, ok := f.inbox.Pop()
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if msg.From != nil {
+		f.begin(msg.From)
+	}
+	for _, m := range f.members {
+		if _, _, ours := m.Topics().Read(msg.Topic); ours {
+			m.Receive(time.Now(), msg.Topic, msg.Payload, msg.Retained)
+		}
+	}
+	msg.Free()
+}
+
+// step does what is due.
+func (f *fleets) step(ctx context.Context) {
+	f.mu.Lock()
+	if f.flooded > 0 {
+		f.members[0].Flood(time.Now(), f.flooded)
+		f.flooded = 0
+	}
+	f.mu.Unlock()
+	for _, m := range f.members {
+		status := m.of.Model.Status()
+		f.mu.Lock()
+		todo := m.Step(time.Now(), status.Learned, status.WarmedUp)
+		f.mu.Unlock()
+		if todo.Parts {
+			f.node.client.Also(m.Topics().Parts())
+		}
+		if todo.Epoch > m.asked {
+			f.storeEpoch(m, todo.Epoch)
+		}
+		if todo.Publish {
+			f.publish(ctx, m)
+		}
+		if todo.Merge != nil {
+			f.merge(ctx, m, todo.Merge)
+		}
+	}
+}
+
+// storeEpoch lets the committer make an epoch durable.
+func (f *fleets) storeEpoch(m *fleetMember, epoch uint64) {
+	taken := f.commit(m, "fleet_epoch", func(c *committer) {
+		c.mark(m.of, m.of.mark&(1<<markEpoch-1)|epoch<<markEpoch)
+	}, func() { m.EpochDurable(epoch) })
+	if taken {
+		m.asked = epoch
+	}
+}
+
+// commit queues a change among the messages. done is called, with the lock, once it is
+// durable. It reports false if there is no room for it.
+func (f *fleets) commit(m *fleetMember, what string, change func(*committer), done func()) bool {
+	order := &mutation{reply: newReply(nil, func(ResponsePayload) {})}
+	order.apply = func(c *committer, _ bool) (func() map[string]any, error) {
+		change(c)
+		return func() map[string]any {
+			f.mu.Lock()
+			done()
+			f.mu.Unlock()
+			select {
+			case f.wake <- struct{}{}:
+			default:
+			}
+			return nil
+		}, nil
+	}
+	msg := &mqtt.Message{Topic: "request/" + what + "/" + m.of.Name, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
+	taken, _ := f.node.ring.Push(msg, nil)
+	return taken
+}
+
+// publish publishes the own contribution.
+func (f *fleets) publish(ctx context.Context, m *fleetMember) {
+	learner, ok := m.of.Model.(FleetModel)
+	if !ok {
+		return
+	}
+	c, err := learner.Contribution(ctx, f.node.cfg.Node)
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		m.waiting, err = m.Publish(now, c)
+	}
+	if err != nil {
+		m.NotReady(now)
+		if !errors.Is(err, online.ErrNotReady) && !errors.Is(err, online.ErrRecovering) && ctx.Err() == nil {
+			f.node.log.Warn("the contribution to the fleet cannot be made", "model", m.of.Name, "error", err)
+		}
+	}
+}
+
+// trickle gives the waiting publications to the outbox, as far as that is nearly empty:
+// large contributions must not displace predictions. It reports whether some are left.
+func (f *fleets) trickle() (left bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		for len(m.waiting) > 0 && f.node.outbox.Len() < fleetAhead {
+			f.push(m.waiting[0])
+			m.waiting = m.waiting[1:]
+		}
+		left = left || len(m.waiting) > 0
+	}
+	return left
+}
+
+func (f *fleets) push(p fleet.Publication) {
+	f.node.outbox.Push(&mqtt.Publication{Topic: p.Topic, Payload: p.Payload, QoS: 1, Retained: true})
+}
+
+// merge lets the model add the contributions of a set, and the committer journal the
+// result and hand it over.
+func (f *fleets) merge(ctx context.Context, m *fleetMember, set *core.Set) {
+	sum, err := f.sum(ctx, m, set)
+	if err == nil && m.of.Fleet.Follows() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.merged(m, sum)
+		return
+	}
+	if err == nil {
+		record := online.MergeEvent(sum)
+		if f.commit(m, "fleet_merge", func(c *committer) { c.group.record(m.of, record) }, func() { f.merged(m, sum) }) {
+			return
+		}
+		err = ErrBusy
+	}
+	if ctx.Err() == nil {
+		f.node.log.Warn("the contributions of the fleet cannot be merged now", "model", m.of.Name, "error", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.MergeFailed(time.Now())
+}
+
+// merged notes a merge that is durable, or that a follower answers by. The caller holds mu.
+func (f *fleets) merged(m *fleetMember, sum *core.Merge) {
+	m.Merged(time.Now(), sum)
+	f.node.log.Info("fleet merged", "model", m.of.Name, "concept", m.of.Fleet.Concept, "members", sum.Taken(), "of", len(sum.Members))
+}
+
+// again lets a model merge at once: its state is another one.
+func (f *fleets) again(of *modelState) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		if m.of == of {
+			m.Again()
+		}
+	}
+}
+
+// sum returns the sum of a set; a follower answers by it from now on.
+func (f *fleets) sum(ctx context.Context, m *fleetMember, set *core.Set) (sum *core.Merge, err error) {
+	defer online.Recover(&err)
+	if follower, ok := m.of.Model.(*follower); ok {
+		return follower.follow(f.node.cfg.Node, set)
+	}
+	learner, ok := m.of.Model.(FleetModel)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return learner.Merge(ctx, f.node.cfg.Node, set)
+}
+
+// final publishes what was learnt since the last publication, unless another node
+// follows. It is called when run has returned.
+func (f *fleets) final(working, ctx context.Context) {
+	if f == nil || errors.Is(context.Cause(ctx), ErrReplaced) {
+		return
+	}
+	for _, m := range f.members {
+		f.mu.Lock()
+		due := m.Final(m.of.Model.Status().Learned) && m.of.Model.Status().WarmedUp
+		f.mu.Unlock()
+		if due {
+			f.publish(working, m)
+		}
+		f.mu.Lock()
+		for _, p := range m.waiting {
+			f.push(p)
+		}
+		m.waiting = nil
+		f.mu.Unlock()
+	}
+}
+
+// inherit continues the parts of the previous node in the same fleets.
+func (f *fleets) inherit(old *fleets) {
+	if f == nil || old == nil {
+		return
+	}
+	for _, m := range f.members {
+		for _, o := range old.members {
+			same := o.of.Name == m.of.Name && o.Topics() == m.Topics() && o.Config().Role == m.Config().Role && o.Name() == m.Name()
+			if same {
+				m.Member = o.Member
+				m.Member.Continue(m.of.Fleet, f.node.fleetEvent(m.of))
+				m.waiting = o.waiting
+				if now, ok := m.of.Model.(*follower); ok {
+					now.answer.Store(o.of.Model.(*follower).answer.Load())
+				}
+			}
+		}
+	}
+}
+
+// retained returns the topics on which the broker may keep messages of the node's parts.
+func (f *fleets) retained() (topics []string) {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		topics = append(topics, m.OwnTopics()...)
+	}
+	return topics
+}

@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+
+	core "edge/online/fleet"
+)
+
+// Collector collects the retained messages of a fleet for a tool that is no member. One
+// goroutine uses it.
+type Collector struct {
+	topics   Topics
+	payloads map[string][]byte // by topic
+	bytes    int
+}
+
+// NewCollector returns an empty collector.
+func NewCollector(t Topics) *Collector { return &Collector{topics: t, payloads: map[string][]byte{}} }
+
+// Receive takes a message. It reports false for one of another topic, and for one that it
+// has no room for.
+func (c *Collector) Receive(topic string, payload []byte) bool {
+	if _, _, ok := c.topics.Read(topic); !ok || c.bytes+len(payload)-len(c.payloads[topic]) > maxHeld {
+		return false
+	}
+	c.bytes += len(payload) - len(c.payloads[topic])
+	if c.payloads[topic] = slices.Clone(payload); len(payload) == 0 {
+		delete(c.payloads, topic)
+	}
+	return true
+}
+
+// Members returns the names of the members of which there is a message, in order.
+func (c *Collector) Members() (names []string) {
+	for topic := range c.payloads {
+		name, _, _ := c.topics.Read(topic)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Kept returns the topics on which there is a message of a member, in order.
+func (c *Collector) Kept(member string) (topics []string) {
+	for topic := range c.payloads {
+		if name, _, _ := c.topics.Read(topic); name == member {
+			topics = append(topics, topic)
+		}
+	}
+	slices.Sort(topics)
+	return topics
+}
+
+// Contribution returns the contribution of a member, and its encoding. The error is
+// ErrParts or that of core.Decode.
+func (c *Collector) Contribution(member string) (*core.Contribution, []byte, error) {
+	data := c.payloads[c.topics.Contribution(member)]
+	if len(data) == 0 {
+		return nil, nil, fmt.Errorf("fleet: %s has parts, and no list of them: %w", member, ErrParts)
+	}
+	if isList(data) {
+		l, err := decodeList(data)
+		if err != nil {
+			return nil, nil, err
+		}
+		a := &assembly{}
+		a.addList(l)
+		for i := range l.parts {
+			if part := c.payloads[c.topics.Part(member, i)]; len(part) > 0 {
+				if err := a.addPart(i, part, core.MaxBytes-a.bytes); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+		if data = a.whole(); data == nil {
+			return nil, nil, fmt.Errorf("fleet: %s: parts are missing: %w", member, ErrParts)
+		}
+	}
+	decoded, err := core.Decode(data)
+	if err == nil && decoded.Member != member {
+		err = fmt.Errorf("fleet: the contribution on the topic of %s is of %.40q: %w", member, decoded.Member, core.ErrContribution)
+	}
+	return decoded, data, err
+}
+
+// Messages returns the messages of an encoded contribution, none larger than limit.
+func (t Topics) Messages(c *core.Contribution, data []byte, limit int) (all []Publication) {
+	head, parts := split(c.Version, data, limit)
+	for i, p := range parts {
+		all = append(all, Publication{t.Part(c.Member, i), p})
+	}
+	return append(all, Publication{t.Contribution(c.Member), head})
+}
+
+// probePart is the number of the part of a Probe. A member's contribution has fewer.
+const probePart = maxParts - 1
+
+// Probe returns a retained message of a number of bytes on a topic of a member, by which
+// a tool tries what the broker keeps. It is a part that belongs to no contribution: members
+// ignore it.
+func (t Topics) Probe(member string, bytes int) Publication {
+	data := appendVersion(make([]byte, 0, bytes), partMagic, core.Version{})
+	return Publication{t.Part(member, probePart), appendCRC(data[:max(bytes, partExtra)-4])}
+}

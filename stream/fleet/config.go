@@ -1,0 +1,162 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"edge/online"
+	core "edge/online/fleet"
+	"edge/stream/codec"
+	"edge/stream/field"
+	"edge/stream/topic"
+)
+
+// Role is what a node does in a fleet.
+type Role string
+
+const (
+	RoleMember   Role = "member"   // it learns, publishes and merges
+	RoleFollower Role = "follower" // it answers by what the members have learnt, and neither learns nor publishes
+)
+
+// Trust is a number of standard errors, with -inf.
+type Trust float64
+
+// MarshalText writes "-inf" or a plain number.
+func (t Trust) MarshalText() ([]byte, error) {
+	if math.IsInf(float64(t), -1) {
+		return []byte("-inf"), nil
+	}
+	return strconv.AppendFloat(nil, float64(t), 'g', -1, 64), nil
+}
+
+// UnmarshalText reads the text that MarshalText writes, and YAML's "-.inf".
+func (t *Trust) UnmarshalText(text []byte) error {
+	s := strings.Replace(strings.ToLower(strings.TrimSpace(string(text))), "-.inf", "-inf", 1)
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 1) {
+		return fmt.Errorf("trust %q: want a number of standard errors or -inf", text)
+	}
+	*t = Trust(v)
+	return nil
+}
+
+// Config configures a model's part in a fleet.
+type Config struct {
+	// Concept names what several nodes learn together, a level of their topics:
+	// [a-z0-9_-]. Empty, the default: the model learns alone.
+	Concept string `yaml:"concept"`
+	// Role is member or follower. A follower answers by what the members have learnt; it
+	// neither learns nor publishes. Default member.
+	Role Role `yaml:"role" jsonschema:"enum=member,enum=follower"`
+	// Basis: own, each member has its own inducing points. Default own.
+	Basis string `yaml:"basis" jsonschema:"enum=own"`
+	// Scale: shared, features have the same units on all devices. Default shared.
+	Scale string `yaml:"scale" jsonschema:"enum=shared"`
+	// Every is the number of own labels between publications. Default 100, at least 1.
+	Every uint64 `yaml:"every"`
+	// Interval is the least time between publications. Default 60s, at least 1s.
+	Interval time.Duration `yaml:"interval"`
+	// MergeEvery is the least time between merges, each of which the journal keeps.
+	// Default 5m, at least 1s.
+	MergeEvery time.Duration `yaml:"merge_every"`
+	// Horizons are those of the model that are exchanged. Empty, the default: all.
+	Horizons []online.Horizon `yaml:"horizons"`
+	// Precision of the published numbers: bfloat16 or float32. Default bfloat16.
+	Precision string `yaml:"precision" jsonschema:"enum=bfloat16,enum=float32"`
+	// MaxMessage bounds a published message; a larger contribution goes in parts.
+	// Default 96KiB, range 4KiB to 1MiB.
+	MaxMessage codec.ByteSize `yaml:"max_message"`
+	// MaxMembers bounds the other members; those with the fewest labels are left out.
+	// Default 64, range 1 to 1000.
+	MaxMembers int `yaml:"max_members"`
+	// StaleAfter leaves a member out that has published nothing for this long. 0, the
+	// default: it stays. Otherwise at least 1s.
+	StaleAfter time.Duration `yaml:"stale_after"`
+	// Members are the names of the nodes whose contributions are used. Empty, the
+	// default: all that the broker lets publish.
+	Members []string `yaml:"members"`
+	// Trust is the least mean gain in log probability of the own labels by a
+	// contribution, in standard errors; one below it is left out of the merge. -inf
+	// turns the test off. Default -2.
+	Trust Trust `yaml:"trust"`
+	// Unseen is the use of what the members know about classes with few own labels:
+	// report says it beside the prediction, mix puts it into the prediction. Default
+	// report.
+	Unseen online.Unseen `yaml:"unseen" jsonschema:"enum=report,enum=mix"`
+}
+
+// MaxPayload is the largest message of a fleet that is received, in bytes.
+const MaxPayload = int(codec.MiB)
+
+// Default returns the defaults that configs/edge.yaml documents.
+func Default() Config {
+	return Config{
+		Role: RoleMember, Basis: "own", Scale: "shared", Every: 100, Interval: time.Minute, MergeEvery: 5 * time.Minute,
+		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
+		Trust: core.DefaultTrust, Unseen: online.ReportUnseen,
+	}
+}
+
+// Enabled reports whether the model is in a fleet.
+func (c *Config) Enabled() bool { return c.Concept != "" }
+
+// Follows reports whether the model only follows a fleet.
+func (c *Config) Follows() bool { return c.Enabled() && c.Role == RoleFollower }
+
+// Validate reports every field that is out of range, joined.
+func (c *Config) Validate() error {
+	if !c.Enabled() {
+		return nil
+	}
+	errs := []error{
+		field.Check(topic.IsName(c.Concept), "concept", c.Concept, "[a-z0-9_-]"),
+		field.Check(c.Role == RoleMember || c.Role == RoleFollower, "role", c.Role, "member or follower"),
+		field.Check(c.Basis == "own", "basis", c.Basis, "own; this version has no shared basis"),
+		field.Check(c.Scale == "shared", "scale", c.Scale, "shared; this version has no other"),
+		field.Check(c.Every >= 1, "every", c.Every, "at least 1 label"),
+		field.Check(c.Interval >= time.Second, "interval", c.Interval, "at least 1s"),
+		field.Check(c.MergeEvery >= time.Second, "merge_every", c.MergeEvery, "at least 1s"),
+		field.Check(c.Precision == "bfloat16" || c.Precision == "float32", "precision", c.Precision, "bfloat16 or float32"),
+		field.Check(c.MaxMessage >= 4*codec.KiB && c.MaxMessage <= codec.MiB, "max_message", c.MaxMessage, "4KiB to 1MiB"),
+		field.Check(c.MaxMembers >= 1 && c.MaxMembers <= 1000, "max_members", c.MaxMembers, "1 to 1000"),
+		field.Check(c.StaleAfter == 0 || c.StaleAfter >= time.Second, "stale_after", c.StaleAfter, "0s or at least 1s"),
+		field.Check(c.Unseen == online.ReportUnseen || c.Unseen == online.MixUnseen, "unseen", c.Unseen, "report or mix"),
+	}
+	for i, name := range c.Members {
+		errs = append(errs, field.Check(topic.IsName(name), fmt.Sprintf("members[%d]", i), name, "the name of a node, [a-z0-9_-]"))
+	}
+	return errors.Join(errs...)
+}
+
+// Fits returns an error if a learner of this configuration cannot take part.
+func (c *Config) Fits(learner *online.Config) error {
+	if !c.Enabled() {
+		return nil
+	}
+	errs := []error{field.Check(learner.Kernel != online.PerClass, "concept", c.Concept, "kernel: shared; the members' kernels of single classes cannot be added")}
+	for i, length := range c.Horizons {
+		errs = append(errs, field.Check(slices.Contains(learner.Horizons, length), fmt.Sprintf("horizons[%d]", i), float64(length), "one of the model's horizons"))
+	}
+	return errors.Join(errs...)
+}
+
+// Learner returns the part of the configuration that is the learner's.
+func (c *Config) Learner() online.Fleet {
+	if !c.Enabled() {
+		return online.DefaultConfig().Fleet
+	}
+	f := online.Fleet{Precision: core.Bfloat16, Trust: float64(c.Trust), Unseen: c.Unseen}
+	if c.Precision == "float32" {
+		f.Precision = core.Float32
+	}
+	if len(c.Horizons) > 0 {
+		f.Horizons = slices.Clone(c.Horizons)
+	}
+	return f
+}

@@ -1,0 +1,23 @@
+// Package fleet is the part of a node in a fleet that needs neither the network nor the
+// learner: topics, parts, versions, and when to publish and to merge.
+//
+//	<base>/fleet/<concept>/<node>          contribution, retained; an empty one: the member has left
+//	<base>/fleet/<concept>/<node>/<part>   parts of one that is larger than max_message, retained;
+//	                                       the message above is then the list of parts
+//
+// A Member receives these messages and says in each Step what is due. It keeps the newest
+// contribution of each other member and nothing older: what a node merges depends on
+// what the broker keeps alone. All times are those of the caller, by a monotonic clock.
+//
+// # Versions
+//
+// Epoch and sequence order the contributions of one member. The epoch rises with each
+// start, above the one that the state file and the broker know, and is durable before the
+// first publication: a node that was restored from a backup wins over its own future.
+//
+// # Proof of delivery
+//
+// A broker may acknowledge a message and drop it, or end the connection. A contribution
+// therefore counts as kept once it has come back on the subscription, and after each
+// reconnect once the broker has sent it again.
+package fleet

@@ -1,0 +1,352 @@
+package fleet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+const (
+	gatherWithin = 5 * time.Second  // wait for the own retained message at the first connection
+	quietFor     = time.Second      // without a message, after which the retained ones have come
+	keptWithin   = 10 * time.Second // for a publication to come back
+	lostWithin   = 2 * time.Second  // of a publication: the connection may have ended by it
+	maxStrikes   = 2                // connections that a publication may end
+	isolated     = 10 * time.Minute // without a connection
+	noteEvery    = time.Minute      // between events of one kind and reason
+
+	maxHeld  = 64 << 20 // bytes of all contributions and parts
+	maxEpoch = 1 << 47  // a mark of the journal has no room for more
+)
+
+// Reasons why a message is refused on arrival, beside those of a merge.
+const (
+	TooLarge  core.Reason = "size"
+	Malformed core.Reason = "format"
+	BadName   core.Reason = "name"    // the contribution is of another member than its topic
+	NotListed core.Reason = "members" // the configuration names others
+	NoRoom    core.Reason = "room"    // max_members, or the bytes of all
+	Flooded   core.Reason = "queue"   // it came faster than it could be read
+)
+
+// Reasons are all reasons of a refusal.
+func Reasons() []core.Reason {
+	return []core.Reason{
+		TooLarge, Malformed, BadName, NotListed, NoRoom, Flooded,
+		core.OtherInputs, core.OtherShape, core.TooSure, core.Distrusted, core.NotFactored, core.TooManyNames,
+	}
+}
+
+// Publication is a retained message to publish; an empty payload removes the kept one.
+type Publication struct {
+	Topic   string
+	Payload []byte
+}
+
+// Member is one model's part in a fleet. One goroutine uses it at a time.
+type Member struct {
+	cfg      Config
+	name     string // of the node
+	topics   Topics
+	instance uint64 // of the process
+	event    func(kind, detail string)
+
+	set        *core.Set
+	peers      map[string]*peer // of the members in set
+	assemblies map[string]*assembly
+	held       int  // bytes of the contributions in set
+	parted     bool // a list of parts was seen
+	link       link
+	own        own
+	merge      merging
+	counts     Counts
+	noted      map[string]time.Time // last event, by kind and reason
+}
+
+// peer is another member.
+type peer struct {
+	received time.Time // of its newest version
+	bytes    int       // of its contribution
+	seen     int       // connection that brought its message last
+	stale    bool
+	result   core.Member // of the latest merge
+	merged   bool        // result is known
+}
+
+// link is the connection to the broker.
+type link struct {
+	up      bool
+	number  int       // of connections
+	at      time.Time // of its begin, or of its end
+	arrived time.Time // of the latest message
+	kept    bool      // the broker had the own message
+	checked bool      // members without a message were looked for
+}
+
+// Counts are the counters of a Member.
+type Counts struct {
+	Received, Sent uint64 // bytes
+	Merges         uint64
+	Refused        map[core.Reason]uint64
+}
+
+// Identity is what distinguishes a member from all others.
+type Identity struct {
+	Base, Node string
+	Instance   uint64 // random, of the process
+	Epoch      uint64 // that the state file knows; 0: none
+}
+
+// New returns a member without a connection. event publishes an event for people.
+func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
+	return &Member{
+		cfg: cfg, name: id.Node, topics: NewTopics(id.Base, cfg.Concept), instance: id.Instance, event: event,
+		set: core.NewSet(cfg.MaxMembers), peers: map[string]*peer{}, assemblies: map[string]*assembly{},
+		own: own{stored: id.Epoch}, counts: Counts{Refused: map[core.Reason]uint64{}}, noted: map[string]time.Time{},
+	}
+}
+
+// Continue gives the member another configuration of the same concept.
+func (m *Member) Continue(cfg Config, event func(kind, detail string)) {
+	old := m.set.Members()
+	m.cfg, m.event, m.set = cfg, event, core.NewSet(cfg.MaxMembers)
+	for _, c := range old {
+		if m.listed(c.Member) {
+			m.set.Put(c)
+		}
+	}
+	m.merge.changed = m.merge.changed || m.merge.running || len(old) > 0
+	m.merge.running = false // what the former node did not commit has not happened
+	m.forgetPeers()
+}
+
+// Config returns the configuration.
+func (m *Member) Config() *Config { return &m.cfg }
+
+// Topics returns the topics.
+func (m *Member) Topics() Topics { return m.topics }
+
+// Connected notes that a connection began, and that its subscription follows.
+func (m *Member) Connected(now time.Time) {
+	m.link = link{up: true, number: m.link.number + 1, at: now, arrived: now}
+}
+
+// Disconnected notes the end of the connection. It reports whether the publication that
+// waits must be withdrawn.
+func (m *Member) Disconnected(now time.Time) (withdraw bool) {
+	if !m.link.up {
+		return false
+	}
+	withdraw = m.strike(now)
+	m.link.up, m.link.at = false, now
+	return withdraw
+}
+
+// Receive takes a message of the fleet's topics. It keeps nothing of payload.
+func (m *Member) Receive(now time.Time, topic string, payload []byte, retained bool) {
+	m.link.arrived = now
+	m.counts.Received += uint64(len(payload))
+	name, part, ok := m.topics.Read(topic)
+	switch {
+	case !ok:
+		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
+	case len(payload) == 0:
+		if delete(m.assemblies, name); part < 0 && name != m.name {
+			m.leave(name, "it has cleared its message")
+		}
+	case name != m.name && !m.listed(name):
+		m.refuse(now, NotListed, name, errors.New("the configuration names other members"))
+	case part >= 0, isList(payload):
+		m.collect(now, name, part, payload, retained)
+	default:
+		m.whole(now, name, payload, retained)
+	}
+}
+
+// listed reports whether contributions of a member may be used.
+func (m *Member) listed(name string) bool {
+	return len(m.cfg.Members) == 0 || slices.Contains(m.cfg.Members, name)
+}
+
+// collect takes a list of parts, or a part.
+func (m *Member) collect(now time.Time, name string, part int, payload []byte, retained bool) {
+	a := m.assemblies[name]
+	if a == nil {
+		if len(m.assemblies) > m.cfg.MaxMembers { // one more than others: the own one
+			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", m.cfg.MaxMembers))
+			return
+		}
+		a = &assembly{}
+		m.assemblies[name] = a
+	}
+	var err error
+	if part < 0 {
+		var l list
+		if l, err = decodeList(payload); err == nil {
+			m.parted = true
+			a.addList(l)
+			m.see(name)
+		}
+	} else {
+		room := maxHeld - m.held
+		for _, other := range m.assemblies {
+			room -= other.bytes
+		}
+		err = a.addPart(part, payload, min(room, core.MaxBytes-a.bytes))
+	}
+	if err != nil {
+		m.refuse(now, Malformed, name, err)
+		return
+	}
+	if data := a.whole(); data != nil {
+		m.whole(now, name, data, retained)
+	}
+}
+
+// see notes that the broker has sent a member's message.
+func (m *Member) see(name string) {
+	if p := m.peers[name]; p != nil {
+		p.seen = m.link.number
+	}
+}
+
+// whole takes an encoded contribution.
+func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
+	c, err := core.Decode(data)
+	switch {
+	case len(data) > core.MaxBytes:
+		m.refuse(now, TooLarge, name, err)
+	case err != nil:
+		m.refuse(now, Malformed, name, err)
+	case c.Member != name:
+		m.refuse(now, BadName, name, fmt.Errorf("it is of %.40q", c.Member))
+	case c.Epoch >= maxEpoch:
+		m.refuse(now, Malformed, name, fmt.Errorf("epoch %d", c.Epoch))
+	case name == m.name:
+		m.receiveOwn(now, c, retained)
+	default:
+		m.put(now, c, len(data))
+	}
+}
+
+// put adds a contribution of another member to the set.
+func (m *Member) put(now time.Time, c *core.Contribution, bytes int) {
+	m.see(c.Member)
+	before := 0
+	if p := m.peers[c.Member]; p != nil {
+		before = p.bytes
+	}
+	if m.held+bytes-before > maxHeld {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", maxHeld))
+		return
+	}
+	if old := m.set.Get(c.Member); old != nil && !c.Newer(old.Version) {
+		return
+	}
+	if !m.set.Put(c) {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+		return
+	}
+	p := m.peers[c.Member]
+	if p == nil {
+		p = &peer{}
+		m.peers[c.Member] = p
+		m.event("fleet_member", fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
+	}
+	p.received, p.bytes, p.seen = now, bytes, m.link.number
+	m.held += bytes - before
+	m.merge.changed = true
+	for _, name := range m.forgetPeers() {
+		m.refuse(now, NoRoom, name, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
+	}
+}
+
+// forgetPeers drops the members that are not in the set any more, and returns their
+// names.
+func (m *Member) forgetPeers() (gone []string) {
+	for name, p := range m.peers {
+		if m.set.Get(name) == nil {
+			m.held -= p.bytes
+			delete(m.peers, name)
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	return gone
+}
+
+// leave removes a member from the set.
+func (m *Member) leave(name, why string) {
+	if !m.set.Remove(name) {
+		return
+	}
+	m.forgetPeers()
+	m.merge.changed = true
+	m.event("fleet_left", name+": "+why)
+}
+
+// Forget removes a member, and returns the publications that remove its messages from
+// the broker.
+func (m *Member) Forget(name string) []Publication {
+	all := []Publication{{Topic: m.topics.Contribution(name)}}
+	if a := m.assemblies[name]; a != nil {
+		for i := range max(a.list.parts, len(a.parts)) {
+			all = append(all, Publication{Topic: m.topics.Part(name, i)})
+		}
+		delete(m.assemblies, name)
+	}
+	m.leave(name, "it was forgotten by request")
+	return all
+}
+
+// refuse counts a refusal, and publishes an event once a minute for each reason.
+func (m *Member) refuse(now time.Time, reason core.Reason, name string, err error) {
+	m.counts.Refused[reason]++
+	m.note(now, "fleet_refused", string(reason), fmt.Sprintf("%s: %s: %v", name, reason, err))
+}
+
+// Flood counts messages that were dropped before they were read.
+func (m *Member) Flood(now time.Time, messages int) {
+	m.counts.Refused[Flooded] += uint64(messages) - 1
+	m.refuse(now, Flooded, m.cfg.Concept, fmt.Errorf("%d messages came faster than they could be read", messages))
+}
+
+// note publishes an event, once a minute for each kind and reason.
+func (m *Member) note(now time.Time, kind, reason, detail string) {
+	key := kind + " " + reason
+	if last, ok := m.noted[key]; ok && now.Sub(last) < noteEvery {
+		return
+	}
+	m.noted[key] = now
+	m.event(kind, detail)
+}
+
+// checkKept removes the members whose message the broker does not keep any more: it has
+// the own one, so that it has not lost its retained messages.
+func (m *Member) checkKept(now time.Time) {
+	if m.link.checked || now.Sub(m.link.at) < keptWithin {
+		return
+	}
+	m.link.checked = true
+	if !m.link.kept {
+		return
+	}
+	var gone []string
+	for name, p := range m.peers {
+		if p.seen != m.link.number {
+			gone = append(gone, name)
+		}
+	}
+	slices.SortFunc(gone, func(a, b string) int { return cmp.Or(strings.Compare(a, b)) })
+	for _, name := range gone {
+		m.leave(name, "the broker does not keep its message any more")
+	}
+}
+
+// Name returns the name of the node.
+func (m *Member) Name() string { return m.name }

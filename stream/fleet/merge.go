@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// merging is the sum of the contributions.
+type merging struct {
+	changed bool      // the set differs from the merged one
+	running bool      // a merge is on its way
+	at      time.Time // of the latest one; zero: none by this process
+	taken   int       // members whose sites are in it
+	joined  bool      // the model was in a fleet when the process began
+}
+
+// Joined notes that the model's state has sums of a fleet.
+func (m *Member) Joined() { m.merge.joined = true }
+
+// Again notes that the model's state was replaced: the sums in it are not the latest ones.
+func (m *Member) Again() {
+	if len(m.peers) > 0 || m.merge.taken > 0 {
+		m.merge.changed, m.merge.at = true, time.Time{}
+	}
+}
+
+// mergeDue returns the set to merge; nil for none.
+func (m *Member) mergeDue(now time.Time) *core.Set {
+	m.findStale(now)
+	g := &m.merge
+	if g.running || !m.gathered(now) {
+		return nil
+	}
+	if g.joined && g.at.IsZero() && m.link.kept && m.link.checked { // all members may have left meanwhile
+		g.changed, g.joined = true, false
+	}
+	every := m.cfg.MergeEvery
+	if m.cfg.Follows() { // its merges are not journalled
+		every = min(every, m.cfg.Interval)
+	}
+	if !g.changed || !g.at.IsZero() && now.Sub(g.at) < every {
+		return nil
+	}
+	set := m.set.Clone()
+	for name, p := range m.peers {
+		if p.stale {
+			set.Remove(name)
+		}
+	}
+	if len(set.Members()) == 0 && g.taken == 0 && g.at.IsZero() && !m.link.checked {
+		return nil
+	}
+	g.changed, g.running = false, true
+	return set
+}
+
+// gathered reports whether the retained messages of the first connection have come.
+func (m *Member) gathered(now time.Time) bool {
+	if m.link.number == 0 || m.link.number == 1 && m.link.up && now.Sub(m.link.arrived) < quietFor && now.Sub(m.link.at) < gatherWithin {
+		return false
+	}
+	return m.cfg.Follows() || m.own.durable
+}
+
+// findStale looks for members that have published nothing for too long.
+func (m *Member) findStale(now time.Time) {
+	for _, p := range m.peers {
+		stale := m.cfg.StaleAfter > 0 && now.Sub(p.received) >= m.cfg.StaleAfter
+		if stale != p.stale {
+			p.stale, m.merge.changed = stale, true
+		}
+	}
+}
+
+// Merged notes a merge that the model has carried out, or will.
+func (m *Member) Merged(now time.Time, sum *core.Merge) {
+	g := &m.merge
+	g.running, g.at, g.taken = false, now, sum.Taken()
+	m.counts.Merges++
+	for _, v := range sum.Members {
+		if p := m.peers[v.Name]; p != nil {
+			p.result, p.merged = v, true
+		}
+		if v.Refused != core.None && v.Refused != core.Own {
+			m.refuse(now, v.Refused, v.Name, explain(v))
+		}
+	}
+}
+
+// explain says why a merge left a member out.
+func explain(v core.Member) error {
+	switch v.Refused {
+	case core.Distrusted:
+		return fmt.Errorf("the own labels contradict it, by %.1f standard errors", v.Trust)
+	case core.OtherInputs:
+		return errors.New("it has other features")
+	case core.OtherShape:
+		return errors.New("it has no horizon or no class in common with this model")
+	case core.TooSure:
+		return errors.New("it claims more than its labels can teach")
+	case core.TooManyNames:
+		return errors.New("with it the fleet has more classes than a model may have")
+	}
+	return errors.New("its sites cannot be added")
+}
+
+// MergeFailed notes that a merge was not carried out; it is tried again later.
+func (m *Member) MergeFailed(now time.Time) {
+	m.merge.running, m.merge.changed, m.merge.at = false, true, now
+}

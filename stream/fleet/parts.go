@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	core "edge/online/fleet"
+)
+
+// Formats of the messages of a contribution in parts. All numbers are little-endian.
+//
+//	list  EFP1 · epoch u64 · sequence u64 · bytes u32 · parts u32 · CRC-32C of all before
+//	part  EFD1 · epoch u64 · sequence u64 · data · CRC-32C of all before
+const (
+	listMagic, partMagic = "EFP1", "EFD1"
+
+	versionBytes = 4 + 8 + 8
+	listBytes    = versionBytes + 4 + 4 + 4
+	partExtra    = versionBytes + 4 // bytes of a part beside its data
+	maxParts     = core.MaxBytes/(4<<10) + 1
+)
+
+// ErrParts: bytes are no list of parts, no part, or are damaged.
+var ErrParts = errors.New("not a valid list of parts, or part")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// list is a list of parts.
+type list struct {
+	core.Version
+	bytes int // of the contribution
+	parts int
+}
+
+// split returns the messages of a contribution of a version: itself if it is not larger
+// than limit, otherwise parts of at most limit bytes and their list.
+func split(v core.Version, data []byte, limit int) (head []byte, parts [][]byte) {
+	if len(data) <= limit {
+		return data, nil
+	}
+	size := limit - partExtra
+	for from := 0; from < len(data); from += size {
+		p := appendVersion(make([]byte, 0, limit), partMagic, v)
+		parts = append(parts, appendCRC(append(p, data[from:min(from+size, len(data))]...)))
+	}
+	head = appendVersion(make([]byte, 0, listBytes), listMagic, v)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(data)))
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(parts)))
+	return appendCRC(head), parts
+}
+
+func appendVersion(dst []byte, magic string, v core.Version) []byte {
+	dst = binary.LittleEndian.AppendUint64(append(dst, magic...), v.Epoch)
+	return binary.LittleEndian.AppendUint64(dst, v.Sequence)
+}
+
+func appendCRC(dst []byte) []byte {
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst, castagnoli))
+}
+
+// isList reports whether a payload is meant as a list of parts.
+func isList(payload []byte) bool {
+	return len(payload) >= 4 && string(payload[:4]) == listMagic
+}
+
+// open checks magic and checksum, and returns version and rest.
+func open(payload []byte, magic string) (v core.Version, rest []byte, err error) {
+	if len(payload) < partExtra || string(payload[:4]) != magic {
+		return v, nil, fmt.Errorf("fleet: does not begin with %s: %w", magic, ErrParts)
+	}
+	body := payload[:len(payload)-4]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(payload[len(body):]) {
+		return v, nil, fmt.Errorf("fleet: checksum differs: %w", ErrParts)
+	}
+	v = core.Version{Epoch: binary.LittleEndian.Uint64(body[4:]), Sequence: binary.LittleEndian.Uint64(body[12:])}
+	return v, body[versionBytes:], nil
+}
+
+// decodeList returns a list of parts.
+func decodeList(payload []byte) (l list, err error) {
+	v, rest, err := open(payload, listMagic)
+	if err != nil {
+		return l, err
+	}
+	if len(rest) != 8 {
+		return l, fmt.Errorf("fleet: list of %d bytes: %w", len(payload), ErrParts)
+	}
+	l = list{v, int(binary.LittleEndian.Uint32(rest)), int(binary.LittleEndian.Uint32(rest[4:]))}
+	if l.bytes < 1 || l.bytes > core.MaxBytes || l.parts < 1 || l.parts > maxParts || l.parts > l.bytes {
+		return l, fmt.Errorf("fleet: %d bytes in %d parts: %w", l.bytes, l.parts, ErrParts)
+	}
+	return l, nil
+}
+
+// assembly collects the parts of one member's newest contribution. Parts may come before
+// their list.
+type assembly struct {
+	list   list
+	listed bool
+	parts  map[int][]byte // of the newest version
+	of     core.Version   // of parts
+	bytes  int            // in parts
+}
+
+// addList takes a list of parts.
+func (a *assembly) addList(l list) {
+	if a.list, a.listed = l, true; l.Newer(a.of) {
+		a.clear(l.Version)
+	}
+}
+
+// clear drops the parts, and waits for those of a version.
+func (a *assembly) clear(v core.Version) { a.parts, a.of, a.bytes = nil, v, 0 }
+
+// addPart takes a copy of a part. room is the number of bytes that it may take.
+func (a *assembly) addPart(part int, payload []byte, room int) error {
+	v, data, err := open(payload, partMagic)
+	if err != nil {
+		return err
+	}
+	if v != a.of {
+		if !v.Newer(a.of) {
+			return nil
+		}
+		a.clear(v)
+	}
+	if a.parts[part] != nil {
+		return nil
+	}
+	if len(data) == 0 || len(data) > room {
+		return fmt.Errorf("fleet: part of %d bytes, room for %d: %w", len(data), room, ErrParts)
+	}
+	if a.parts == nil {
+		a.parts = map[int][]byte{}
+	}
+	a.parts[part], a.bytes = append([]byte(nil), data...), a.bytes+len(data)
+	return nil
+}
+
+// whole returns the contribution once all of its parts are there, and drops them.
+func (a *assembly) whole() []byte {
+	if !a.listed || a.of != a.list.Version || len(a.parts) < a.list.parts || a.bytes < a.list.bytes {
+		return nil
+	}
+	data := make([]byte, 0, a.list.bytes)
+	for i := range a.list.parts {
+		if len(data)+len(a.parts[i]) > a.list.bytes {
+			return nil
+		}
+		data = append(data, a.parts[i]...)
+	}
+	if len(data) != a.list.bytes {
+		return nil
+	}
+	a.clear(a.of)
+	return data
+}

@@ -1,0 +1,236 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// own is the publication of the own contribution.
+type own struct {
+	stored  uint64       // epoch that the state file knows
+	epoch   uint64       // of this process; 0: not chosen yet
+	durable bool         // epoch is in the state file
+	found   bool         // the broker kept a message at the first connection
+	former  core.Version // of that message
+	before  uint64       // its instance
+	formerN uint64       // its labels
+
+	core.Version           // of the latest publication
+	at           time.Time // of it
+	labels       uint64    // in it
+	bytes        int       // of it
+	parts        int
+	published    bool   // by this process
+	known        bool   // by this process, or by the one before
+	fresh        bool   // it has not come back yet
+	again        bool   // it has to be published again
+	limit        int    // of a message, once a whole one was not kept; 0: that of the configuration
+	reported     bool   // fleet_not_kept, since the last one that was kept
+	strikes      int    // connections that ended right after it
+	stopped      string // why nothing is published any more; "": it is
+}
+
+// Todo is what is due.
+type Todo struct {
+	Epoch     uint64    // to be made durable, see EpochDurable; 0: none
+	Parts     bool      // the subscription to parts is needed
+	Publish   bool      // the own contribution, see Publish
+	Merge     *core.Set // to be merged, see Merged; nil: none
+	Departing bool      // the own message is to be cleared
+}
+
+// Step returns what is due. labels are those that the model has learnt, ready reports
+// whether it has something to contribute.
+func (m *Member) Step(now time.Time, labels uint64, ready bool) (todo Todo) {
+	todo.Parts = m.parted
+	if m.link.up && !m.cfg.Follows() {
+		m.chooseEpoch(now)
+		m.checkKept(now)
+		m.checkEcho(now)
+		if !m.own.durable {
+			todo.Epoch = m.own.epoch
+		}
+	}
+	todo.Publish = ready && m.due(now, labels)
+	todo.Merge = m.mergeDue(now)
+	return todo
+}
+
+// chooseEpoch sets the epoch at the first connection, once the own retained message is
+// known or has not come in time.
+func (m *Member) chooseEpoch(now time.Time) {
+	o := &m.own
+	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < gatherWithin {
+		return
+	}
+	o.epoch = max(o.stored, o.former.Epoch) + 1
+	switch {
+	case !o.found:
+	case o.former.Epoch == o.stored: // the broker has what this node published last
+		o.Version, o.at, o.labels, o.known = o.former, now, o.formerN, true
+	default:
+		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.formerN, o.stored))
+	}
+}
+
+// EpochDurable notes that the state file has the epoch.
+func (m *Member) EpochDurable(epoch uint64) {
+	m.own.stored = max(m.own.stored, epoch)
+	m.own.durable = m.own.epoch > 0 && m.own.stored >= m.own.epoch
+}
+
+// receiveOwn takes the own contribution as the broker sent it.
+func (m *Member) receiveOwn(now time.Time, c *core.Contribution, retained bool) {
+	o := &m.own
+	m.link.kept = m.link.kept || retained
+	switch {
+	case c.Instance == m.instance:
+		if c.Version == o.Version {
+			o.fresh, o.again, o.reported, o.strikes = false, false, false, 0
+		}
+	case o.epoch == 0: // of an earlier process, or of another one that runs
+		o.found, o.former, o.before, o.formerN = true, c.Version, c.Instance, c.N
+	case retained && !o.published && c.Version == o.former:
+	case c.Instance == o.before || c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
+		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later", m.name), "fleet_duplicate")
+	default:
+		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name of its own; the other one began later", m.name))
+		o.epoch, o.durable, o.again = c.Epoch+1, false, true
+	}
+}
+
+// stop ends the publications until the next start.
+func (m *Member) stop(why, kind string) {
+	if m.own.stopped == "" {
+		m.own.stopped = why
+		m.event(kind, why)
+	}
+}
+
+// due reports whether the own contribution is to be published.
+func (m *Member) due(now time.Time, labels uint64) bool {
+	o := &m.own
+	if m.cfg.Follows() || o.stopped != "" || !m.link.up || !o.durable {
+		return false
+	}
+	switch since := now.Sub(o.at); {
+	case !o.known:
+		return true
+	case o.again:
+		return since >= keptWithin
+	case since < m.cfg.Interval:
+		return false
+	default:
+		return labels < o.labels || labels-o.labels >= m.cfg.Every
+	}
+}
+
+// Final reports whether the own contribution is to be published before the end.
+func (m *Member) Final(labels uint64) bool {
+	o := &m.own
+	return !m.cfg.Follows() && o.stopped == "" && m.link.up && o.durable && labels != o.labels
+}
+
+// Publish returns the messages of a contribution with the next version. The error is that
+// of AppendBinary.
+func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, error) {
+	o := &m.own
+	next := core.Version{Epoch: o.epoch, Sequence: o.Sequence + 1}
+	if o.Epoch != o.epoch {
+		next.Sequence = 1
+	}
+	c.Instance, c.Version = m.instance, next
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		return nil, err
+	}
+	limit := int(m.cfg.MaxMessage)
+	if o.limit > 0 {
+		limit = min(limit, o.limit)
+	}
+	head, parts := split(next, data, limit)
+	var all []Publication
+	for i, p := range parts {
+		all = append(all, Publication{m.topics.Part(m.name, i), p})
+	}
+	all = append(all, Publication{m.topics.Contribution(m.name), head})
+	for i := len(parts); i < o.parts; i++ { // of a larger one before
+		all = append(all, Publication{Topic: m.topics.Part(m.name, i)})
+	}
+	for _, p := range all {
+		m.counts.Sent += uint64(len(p.Payload))
+	}
+	m.parted = m.parted || len(parts) > 0
+	o.Version, o.at, o.labels, o.bytes, o.parts = next, now, c.N, len(data), len(parts)
+	o.published, o.known, o.fresh, o.again = true, true, true, false
+	return all, nil
+}
+
+// NotReady notes that there is nothing to publish yet, so that it is not asked for again
+// at once.
+func (m *Member) NotReady(now time.Time) {
+	if m.own.published {
+		m.own.at = now
+	}
+}
+
+// checkEcho looks for a publication that does not come back.
+func (m *Member) checkEcho(now time.Time) {
+	o := &m.own
+	if o.Version == (core.Version{}) || o.again || o.stopped != "" {
+		return
+	}
+	if !o.fresh {
+		if now.Sub(m.link.at) >= keptWithin && !m.link.kept && o.at.Before(m.link.at) {
+			o.again = true // the broker has lost its retained messages
+		}
+		return
+	}
+	since := o.at
+	if since.Before(m.link.at) {
+		since = m.link.at
+	}
+	if now.Sub(since) < keptWithin {
+		return
+	}
+	o.fresh = false
+	if !o.reported {
+		o.reported = true
+		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: does it limit the size of messages, or the topics that this node may write and read?", o.bytes, keptWithin))
+	}
+	if o.limit == 0 && o.parts == 0 {
+		o.limit, o.again = max((o.bytes+1)/2+partExtra, 2*partExtra), true
+	}
+}
+
+// strike counts a connection that ended right after a publication, and reports whether
+// no more is published.
+func (m *Member) strike(now time.Time) bool {
+	o := &m.own
+	since := o.at
+	if since.Before(m.link.at) {
+		since = m.link.at
+	}
+	if !o.published || !o.fresh || o.stopped != "" || now.Sub(since) >= lostWithin {
+		return false
+	}
+	if o.strikes++; o.strikes < maxStrikes {
+		return false
+	}
+	m.stop(fmt.Sprintf("the connection ended %d times right after a contribution of %d bytes was published: nothing more is published until the next start; does the broker limit the size of packets?", o.strikes, o.bytes), "fleet_not_kept")
+	return true
+}
+
+// OwnTopics are the topics on which the broker may keep messages of this member.
+func (m *Member) OwnTopics() []string {
+	if m.cfg.Follows() || !m.own.published {
+		return nil
+	}
+	all := []string{m.topics.Contribution(m.name)}
+	for i := range m.own.parts {
+		all = append(all, m.topics.Part(m.name, i))
+	}
+	return all
+}

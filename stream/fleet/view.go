@@ -1,0 +1,140 @@
+package fleet
+
+import (
+	"maps"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// State is a node's state in a fleet.
+type State string
+
+// States, in the order of their numbers in the metrics.
+const (
+	Off       State = "off"       // the model is in no fleet
+	Alone     State = "alone"     // there is no other member
+	Gathering State = "gathering" // there are others, and no merge yet
+	Newcomer  State = "newcomer"  // the fleet answers, the own warm-up runs
+	Joined    State = "member"
+	Isolated  State = "isolated" // the broker is away; the last merge goes on
+	Follower  State = "follower"
+)
+
+// States returns all states, by their numbers.
+func States() []State {
+	return []State{Off, Alone, Gathering, Newcomer, Joined, Isolated, Follower}
+}
+
+// View describes a model's part in a fleet. Ages are in seconds.
+type View struct {
+	Concept  string `json:"concept"`
+	Role     Role   `json:"role"`
+	State    State  `json:"state"`
+	Node     string `json:"node"`
+	Epoch    uint64 `json:"epoch"`    // of the own contributions; 0: not known yet
+	Sequence uint64 `json:"sequence"` // of the latest one; 0: none by this process
+	N        uint64 `json:"n"`        // labels in it
+	Bytes    int    `json:"bytes"`    // of it
+	Parts    int    `json:"parts"`    // of it; 0: one message
+	Kept     bool   `json:"kept"`     // it came back from the broker
+	// Stopped says why nothing is published any more; "": it is.
+	Stopped  string                 `json:"stopped,omitempty"`
+	Age      *float64               `json:"age_s"`       // of it; null: none
+	Merges   uint64                 `json:"merges"`      // since the start
+	MergeAge *float64               `json:"merge_age_s"` // null: none yet
+	Weight   float64                `json:"weight"`      // of the fleet in the model's answers, 0 to 1
+	Refused  map[core.Reason]uint64 `json:"refused"`     // since the start
+	Received uint64                 `json:"received_bytes"`
+	Sent     uint64                 `json:"sent_bytes"`
+	Members  []MemberView           `json:"members"` // the others, by name
+}
+
+// MemberView describes another member.
+type MemberView struct {
+	Name     string   `json:"name"`
+	Epoch    uint64   `json:"epoch"`
+	Sequence uint64   `json:"sequence"`
+	N        uint64   `json:"n"` // labels
+	Classes  []string `json:"classes"`
+	Age      float64  `json:"age_s"` // of its newest version
+	Bytes    int      `json:"bytes"`
+	// Trust is the z of the latest test by own labels; null: not tested.
+	Trust   *float64    `json:"trust"`
+	Taken   bool        `json:"taken"`             // its sites are in the latest merge
+	Refused core.Reason `json:"refused,omitempty"` // by the latest merge
+	Stale   bool        `json:"stale"`
+	Share   float64     `json:"share"` // of the labels of all that are in the latest merge, without the own ones
+}
+
+// Model is what a View needs to know of the model.
+type Model struct {
+	WarmedUp bool
+	Answers  bool    // the fleet takes part in its answers
+	Weight   float64 // with which
+}
+
+// View returns the present state.
+func (m *Member) View(now time.Time, of Model) View {
+	o := &m.own
+	v := View{
+		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Epoch: o.epoch, Sequence: o.Sequence, N: o.labels,
+		Bytes: o.bytes, Parts: o.parts, Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.reported, Stopped: o.stopped,
+		Merges: m.counts.Merges, Weight: of.Weight, Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
+		Members: []MemberView{},
+	}
+	if !o.at.IsZero() {
+		v.Age = seconds(now.Sub(o.at))
+	}
+	if !m.merge.at.IsZero() {
+		v.MergeAge = seconds(now.Sub(m.merge.at))
+	}
+	var labels uint64
+	for _, c := range m.set.Members() {
+		p := m.peers[c.Member]
+		one := MemberView{
+			Name: c.Member, Epoch: c.Epoch, Sequence: c.Sequence, N: c.N, Classes: c.Classes, Age: *seconds(now.Sub(p.received)),
+			Bytes: p.bytes, Stale: p.stale,
+		}
+		if p.merged {
+			if one.Taken, one.Refused = p.result.Refused == core.None, p.result.Refused; p.result.Tested {
+				trust := p.result.Trust
+				one.Trust = &trust
+			}
+		}
+		if one.Taken {
+			labels += p.result.N
+			one.Share = float64(p.result.N)
+		}
+		v.Members = append(v.Members, one)
+	}
+	for i := range v.Members {
+		if labels > 0 {
+			v.Members[i].Share /= float64(labels)
+		}
+	}
+	return v
+}
+
+// state returns the state.
+func (m *Member) state(now time.Time, of Model) State {
+	switch {
+	case m.cfg.Follows():
+		return Follower
+	case !m.link.up && m.link.number > 0 && now.Sub(m.link.at) >= isolated && of.Answers:
+		return Isolated
+	case of.Answers && !of.WarmedUp:
+		return Newcomer
+	case of.Answers:
+		return Joined
+	case len(m.peers) > 0:
+		return Gathering
+	}
+	return Alone
+}
+
+// seconds returns a duration in seconds, to the tenth.
+func seconds(d time.Duration) *float64 {
+	s := float64(d.Round(100*time.Millisecond)) / float64(time.Second)
+	return &s
+}

@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/model"
+	core "edge/online/fleet"
+)
+
+// contribution returns a small contribution with n labels, of a basis with m inducing
+// points.
+func contribution(t testing.TB, member string, n uint64, m int) *core.Contribution {
+	t.Helper()
+	h := core.Header{
+		Member: member, Features: 7, N: n, Classes: []string{"a", "b"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
+	}
+	basis := core.Basis{
+		Params: model.Params{M: m, D: 1, Theta: make([]float64, m+1+3)},
+		Scale:  model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8},
+	}
+	*basis.Params.LogitEps() = model.Logit(0.01)
+	c := core.New(h, basis, core.Bfloat16)
+	for k := range h.Classes {
+		a := make([]float64, m*m)
+		for i := range m {
+			a[i*m+i] = float64(n)
+		}
+		if err := c.Put(0, k, a, make([]float64, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// world is a broker with its clients, and a clock.
+type world struct {
+	t     *testing.T
+	now   time.Time
+	kept  map[string]string
+	limit int // bytes of a message, above which the broker drops it without a word
+	nodes []*node
+}
+
+// node is a Member with a model that counts labels.
+type node struct {
+	*Member
+	in        *world
+	online    bool
+	labels    uint64
+	size      int // inducing points
+	published int
+	merges    []string // the members of each
+	events    []string
+}
+
+func newWorld(t *testing.T) *world { return &world{t: t, now: time.Now(), kept: map[string]string{}} }
+
+// start adds a node whose state file knows an epoch.
+func (w *world) start(name string, epoch uint64, change func(*Config)) *node {
+	cfg := Default()
+	cfg.Concept = "c"
+	change(&cfg)
+	n := &node{in: w, size: 2}
+	n.Member = New(cfg, Identity{Base: "edge", Node: name, Instance: rand.Uint64(), Epoch: epoch}, func(kind, detail string) { n.events = append(n.events, kind+" "+detail) })
+	w.nodes = append(w.nodes, n)
+	n.connect()
+	return n
+}
+
+func plain(*Config) {}
+
+// connect begins a connection: the broker sends what it keeps.
+func (n *node) connect() {
+	n.online = true
+	n.Connected(n.in.now)
+	for _, topic := range slices.Sorted(maps.Keys(n.in.kept)) {
+		n.Receive(n.in.now, topic, []byte(n.in.kept[topic]), true)
+	}
+}
+
+func (n *node) disconnect() (withdraw bool) {
+	n.online = false
+	return n.Disconnected(n.in.now)
+}
+
+// publish delivers a retained message.
+func (w *world) publish(p Publication) {
+	if w.limit > 0 && len(p.Payload) > w.limit {
+		return
+	}
+	if w.kept[p.Topic] = string(p.Payload); len(p.Payload) == 0 {
+		delete(w.kept, p.Topic)
+	}
+	for _, n := range w.nodes {
+		if n.online {
+			n.Receive(w.now, p.Topic, p.Payload, false)
+		}
+	}
+}
+
+// pass lets time pass, second by second.
+func (w *world) pass(d time.Duration) {
+	for range d / time.Second {
+		w.now = w.now.Add(time.Second)
+		for _, n := range w.nodes {
+			n.step()
+		}
+	}
+}
+
+func (n *node) step() {
+	todo := n.Step(n.in.now, n.labels, n.labels > 0)
+	if todo.Epoch > 0 {
+		n.EpochDurable(todo.Epoch)
+	}
+	if todo.Publish {
+		n.published++
+		all, err := n.Publish(n.in.now, contribution(n.in.t, n.Name(), n.labels, n.size))
+		if err != nil {
+			n.in.t.Fatal(err)
+		}
+		for _, p := range all {
+			n.in.publish(p)
+		}
+	}
+	if todo.Merge != nil {
+		sum := &core.Merge{}
+		var names []string
+		for _, c := range todo.Merge.Members() {
+			sum.Members = append(sum.Members, core.Member{Name: c.Member, Version: c.Version, N: c.N})
+			names = append(names, fmt.Sprint(c.Member, c.N))
+		}
+		n.merges = append(n.merges, strings.Join(names, " "))
+		n.Merged(n.in.now, sum)
+	}
+}
+
+// happened returns the kinds of the events, without fleet_member.
+func (n *node) happened() (kinds []string) {
+	for _, e := range n.events {
+		if kind, _, _ := strings.Cut(e, " "); kind != "fleet_member" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+func equal[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

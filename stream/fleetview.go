@@ -1,0 +1,88 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"edge/stream/fleet"
+	"edge/stream/topic"
+)
+
+// Fleet describes a model's part in a fleet; false for a model without one. Any goroutine
+// may call it.
+func (n *Node) Fleet(model string) (v fleet.View, ok bool) {
+	if n.fleets == nil {
+		return v, false
+	}
+	for _, m := range n.fleets.members {
+		if m.of.Name == model {
+			n.fleets.mu.Lock()
+			defer n.fleets.mu.Unlock()
+			return m.View(time.Now(), describeFleet(m.of.Model)), true
+		}
+	}
+	return v, false
+}
+
+// describeFleet returns what a View needs to know of a model.
+func describeFleet(m Model) (of fleet.Model) {
+	of.WarmedUp = m.Status().WarmedUp
+	post := m.Posterior()
+	switch f := post.Fleet; {
+	case f == nil:
+	case f.Guest != nil:
+		of.Answers, of.Weight = true, f.GuestWeight
+	case f.Horizons > 0:
+		of.Answers = true
+		for _, w := range post.Weights[len(post.Weights)-f.Horizons:] {
+			of.Weight += w
+		}
+	}
+	return of
+}
+
+// ForgetMember removes a member of a fleet, and its retained messages from the broker.
+func (n *Node) ForgetMember(model, member string) error {
+	if n.fleets == nil {
+		return fmt.Errorf("no model is in a fleet: %w", errNotAvailable)
+	}
+	if !topic.IsName(member) || member == n.cfg.Node {
+		return fmt.Errorf("%.40q: want the name of another node", member)
+	}
+	for _, m := range n.fleets.members {
+		if m.of.Name != model {
+			continue
+		}
+		n.fleets.mu.Lock()
+		defer n.fleets.mu.Unlock()
+		for _, p := range m.Forget(member) {
+			n.fleets.push(p)
+		}
+		return nil
+	}
+	return fmt.Errorf("model %s is in no fleet: %w", model, errNotAvailable)
+}
+
+// fleetView is the command that describes a model's part in a fleet.
+func (n *Node) fleetView(r *request) (*mutation, error) {
+	v, ok := n.Fleet(r.models[0].Name)
+	if !ok {
+		return nil, fmt.Errorf("model %s is in no fleet: %w", r.models[0].Name, errNotAvailable)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string]any{}
+	return replyOnly(data), json.Unmarshal(text, &data)
+}
+
+// fleetForget is the command that removes a member of a fleet.
+func (n *Node) fleetForget(r *request) (*mutation, error) {
+	member, err := r.text("member")
+	if err != nil {
+		return nil, err
+	}
+	return replyOnly(map[string]any{"member": member}), n.ForgetMember(r.models[0].Name, member)
+}

@@ -1,0 +1,59 @@
+package stream
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"edge/model"
+	core "edge/online/fleet"
+)
+
+// follower is a model that answers by what the members of a fleet have learnt. It learns
+// nothing and needs no journal.
+type follower struct {
+	Model
+	make   Follow
+	answer atomic.Pointer[model.Posterior] // nil before the first contribution
+}
+
+// Posterior returns the posterior of the latest set.
+func (f *follower) Posterior() *model.Posterior {
+	if post := f.answer.Load(); post != nil {
+		return post
+	}
+	return f.Model.Posterior()
+}
+
+// follow answers by a set from now on.
+func (f *follower) follow(member string, set *core.Set) (*core.Merge, error) {
+	post, sum, err := f.make(member, set)
+	if err == nil {
+		f.answer.Store(post)
+	}
+	return sum, err
+}
+
+// foreignAbove is the probability of classes with few own labels, by the fleet alone,
+// above which an event is published.
+const foreignAbove = 0.5
+
+// ofFleet returns what the fleet alone says about the last prediction, and publishes an
+// event if that is a class which this model hardly knows.
+func (w *worker) ofFleet(m *modelState, post *model.Posterior, ws *model.Workspace) model.Report {
+	r, ok := post.Report(ws)
+	if !ok {
+		return model.Report{}
+	}
+	if r.Unseen > foreignAbove && post.Fleet.Guest == nil {
+		limit := m.foreign[r.Class]
+		if limit == nil {
+			limit = &limiter{interval: logEvery, burst: 1}
+			putBounded(&m.foreign, r.Class, limit)
+		}
+		if limit.allow(time.Now()) {
+			w.report.event(m.Name, "foreign_class", fmt.Sprintf("%s: by the fleet alone its probability is %.2f; this model has few labels of it, or none", r.Class, r.Confidence))
+		}
+	}
+	return r
+}
