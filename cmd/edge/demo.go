@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +30,20 @@ them, as it does for a person who knows what a real sample was.
 With --signals the sensor is an accelerometer on a machine: 640 rows a second of
 three signals, of which the daemon makes windows of 64 rows, and 30 features of
 each. Speed and strength change with each stay in a state, so that single rows
-say little. The order of the labels is not used: each state lasts for seconds.`,
+say little. The order of the labels is not used: each state lasts for seconds.
+
+With --fleet N nodes learn together over the broker: the last but one comes late,
+the last sends random labels. Each honest node has a twin that learns the same rows
+alone, and one device learns the rows of all. At the end all predict the same rows,
+which none has learnt. Rows come in rounds of 48 a node, the next one once all have
+learnt and exchanged the last: after 6 rounds, half a minute, it ends. With --for no
+round begins after that time, and the late node comes in its middle; four rounds
+are the least, and a slow machine ends the last one and judges after it.`,
 		Example: `  edge demo
   edge demo --signals --for 30s
   edge demo --for 30s --json
-  edge demo gas.csv.gz --rate 500`,
+  edge demo gas.csv.gz --rate 500
+  edge demo --fleet 4`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -41,6 +51,9 @@ say little. The order of the labels is not used: each state lasts for seconds.`,
 			}
 			if d.Signals && d.File != "" {
 				return exit.With(exit.Usage, errors.New("--signals: the sensor is simulated; leave out FILE"))
+			}
+			if err := checkFleetDemo(cmd, &d); err != nil {
+				return err
 			}
 			if d.Signals && !cmd.Flags().Changed("rate") {
 				d.Rate = demo.DefaultRowRate
@@ -54,9 +67,25 @@ say little. The order of the labels is not used: each state lasts for seconds.`,
 	f := cmd.Flags()
 	f.DurationVar(&d.Length, "for", 0, "end after this `DURATION` (0: at Ctrl-C, or the end of the file)")
 	f.BoolVar(&d.Signals, "signals", false, "raw signals of a vibration sensor, of which the daemon makes samples")
+	f.IntVar(&d.Fleet, "fleet", 0, "`N` nodes that learn together, 3 to 16")
 	f.Float64Var(&d.Rate, "rate", demo.DefaultRate, "`N` samples a second, with --signals rows, 640 by default (0: as fast as it goes)")
 	f.Uint64Var(&d.Seed, "seed", 1, "`SEED` of the simulated sensors")
 	cli.AddDataFlags(cmd, &d.Data, "`NAME` of the label's column of FILE (default the last one)")
 	f.BoolVar(&d.AsJSON, "json", false, "print the summary as the object of edge eval --json, and nothing else")
 	return cmd
+}
+
+// checkFleetDemo returns an error for flags that do not go with --fleet.
+func checkFleetDemo(cmd *cobra.Command, d *demo.Config) error {
+	switch {
+	case !cmd.Flags().Changed("fleet"):
+		return nil
+	case d.Fleet < demo.MinFleet || d.Fleet > demo.MaxFleet:
+		return exit.With(exit.Usage, fmt.Errorf("--fleet: want %d to %d nodes", demo.MinFleet, demo.MaxFleet))
+	case d.Signals:
+		return exit.With(exit.Usage, errors.New("--fleet: leave out --signals; the nodes learn samples"))
+	case cmd.Flags().Changed("rate"):
+		return exit.With(exit.Usage, errors.New("--fleet: leave out --rate; rows come as fast as they are learnt"))
+	}
+	return nil
 }

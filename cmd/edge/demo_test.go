@@ -47,3 +47,15 @@ func TestDemoOfSignals(t *testing.T) {
 		t.Errorf("with a file it exits with %d: %s", code, errOut)
 	}
 }
+
+// A fleet refuses flags that it cannot follow, and a short data file.
+func TestDemoOfFleet(t *testing.T) {
+	for flags, want := range map[string]string{
+		"--fleet 2": "want 3 to 16 nodes", "--fleet 17": "want 3 to 16 nodes", "--fleet 4 --signals": "leave out --signals", "--fleet 4 --rate 5": "leave out --rate",
+		harness.WaveformFile(t, 100) + " --fleet 3": "has 100 labelled rows, too few for a fleet of 3 nodes",
+	} {
+		if code, _, errOut := edge(t, append([]string{"demo"}, strings.Fields(flags)...)...); code != exit.Usage || !strings.Contains(errOut, want) {
+			t.Errorf("edge demo %s exits with %d: %s", flags, code, errOut)
+		}
+	}
+}

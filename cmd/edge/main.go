@@ -48,6 +48,7 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 4 broker, 5 store.`
 		newDoctorCommand(),
 		newConfigCommand(),
 		newRequestCommand(),
+		newFleetCommand(),
 		newResetCommand(),
 		newVerifyCommand(),
 		newBackupCommand(),

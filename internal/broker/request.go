@@ -17,6 +17,16 @@ import (
 // Request sends a request to the node of cfg once the node is online, and prints
 // the response. It returns an error if the response is one.
 func Request(ctx context.Context, cfg *config.Config, command string, data json.RawMessage, out io.Writer) error {
+	response, err := Ask(ctx, cfg, command, data)
+	if response != nil {
+		fmt.Fprintf(terminal.Writer{To: out}, "%s\n", response)
+	}
+	return err
+}
+
+// Ask sends a request to the node of cfg once the node is online, and returns the
+// response, with an error if the response is one.
+func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawMessage) ([]byte, error) {
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	id := randomID() // of the client and of the transaction: no other client has it
 	responses, online := make(chan []byte, 1), make(chan struct{}, 1)
@@ -35,20 +45,20 @@ func Request(ctx context.Context, cfg *config.Config, command string, data json.
 		}
 	}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer client.Close()
 	for _, filter := range []string{prefix + "response/" + command, prefix + "state"} {
 		if granted, err := client.Subscribe(ctx, filter, 1); err != nil {
-			return brokerError(ctx, err)
+			return nil, brokerError(ctx, err)
 		} else if !granted {
-			return exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
+			return nil, exit.With(exit.Broker, fmt.Errorf("subscribe to %s: the broker refuses it", filter))
 		}
 	}
 	select {
 	case <-online: // the node receives requests
 	case <-ctx.Done():
-		return exit.With(exit.Broker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration?", cfg.Node))
+		return nil, exit.With(exit.Broker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration?", cfg.Node))
 	}
 	request := map[string]any{"transaction": id}
 	if len(data) > 0 {
@@ -56,20 +66,19 @@ func Request(ctx context.Context, cfg *config.Config, command string, data json.
 	}
 	payload, err := json.Marshal(request)
 	if err != nil {
-		return fmt.Errorf("request: %w", err)
+		return nil, fmt.Errorf("request: %w", err)
 	}
 	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
-		return brokerError(ctx, fmt.Errorf("publish the request: %w", err))
+		return nil, brokerError(ctx, fmt.Errorf("publish the request: %w", err))
 	}
 	select {
 	case response := <-responses:
-		fmt.Fprintf(terminal.Writer{To: out}, "%s\n", response)
 		if message := gjson.GetBytes(response, "error"); message.Exists() {
-			return fmt.Errorf("%s: %s", command, message.Str)
+			return response, fmt.Errorf("%s: %s", command, message.Str)
 		}
-		return nil
+		return response, nil
 	case <-ctx.Done():
-		return exit.With(exit.Broker, errors.New("no answer: is control.enabled set?"))
+		return nil, exit.With(exit.Broker, errors.New("no answer: is control.enabled set?"))
 	}
 }
 

@@ -31,6 +31,7 @@ type Config struct {
 	Length  time.Duration   // of the demo; 0: until ctx or the file ends
 	Rate    float64         // samples a second, with Signals rows; 0: as fast as the daemon follows
 	Seed    uint64          // of the simulated sensors
+	Fleet   int             // nodes of a fleet; 0: one node alone
 	AsJSON  bool            // print the summary as JSON, and nothing else
 
 	messages int64 // of Signals; 0: until the end of the demo
@@ -39,6 +40,9 @@ type Config struct {
 // Run runs the demo until its length, the end of the file or ctx, then prints a
 // summary on out.
 func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
+	if d.Fleet > 0 {
+		return d.runFleet(ctx, out, errOut)
+	}
 	if d.Length > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.Length)

@@ -8,4 +8,5 @@
 //	vibration.go sensor: rows of vibrations, of which the daemon makes windows
 //	wait.go     the wait until all samples are learnt
 //	view.go     view: the figures at the terminal
+//	fleet.go    fleet: nodes that learn together, each with a twin that learns alone
 package demo

@@ -13,6 +13,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/config"
+	"edge/stream/fleet"
 )
 
 // expiresSoon is the remaining validity of a certificate below which the doctor
@@ -44,14 +45,14 @@ func examineBroker(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p.examine(ctx, func(c *broker.Client) {
 		p.certificate(c)
 		p.subscriptions(ctx, c)
-	}, p.retained, p.shared, p.window, p.session, p.payload)
+	}, p.retained, p.shared, p.fleets, p.window, p.session, p.payload)
 }
 
 // ExamineDelivery tests the deliveries that a broker may grant and not make:
-// retained messages and shared subscriptions.
+// retained messages, contributions to fleets and shared subscriptions.
 func ExamineDelivery(ctx context.Context, d *Diagnosis, cfg *config.Config) {
 	p := newBrokerProbe(d, cfg)
-	p.examine(ctx, func(*broker.Client) {}, p.retained, p.shared)
+	p.examine(ctx, func(*broker.Client) {}, p.retained, p.shared, p.fleets)
 }
 
 // examine connects, sends a few messages there and back, calls inspect with the
@@ -194,7 +195,8 @@ func (p *brokerProbe) certificate(c *broker.Client) {
 // sharePrefix begins the filter of a shared subscription.
 const sharePrefix = "$share/"
 
-// filters returns the filters to which a daemon subscribes for samples and labels.
+// filters returns the filters to which a daemon subscribes for samples, labels
+// and the contributions of fleets.
 func (p *brokerProbe) filters() (filters []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.cfg.Streams)) {
 		filters = append(filters, p.cfg.Streams[name].Topics...)
@@ -204,6 +206,9 @@ func (p *brokerProbe) filters() (filters []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.cfg.Models)) {
 		filters = append(filters, p.owner+"/"+name+"/label/#")
+		if c := p.cfg.Models[name].Fleet; c.Enabled() {
+			filters = append(filters, fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept).Filter())
+		}
 	}
 	return filters
 }

@@ -13,6 +13,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/statefile"
 	"edge/internal/terminal"
+	"edge/model"
 	"edge/online"
 	"edge/online/score"
 	"edge/persist"
@@ -36,7 +37,8 @@ type ModelReport struct {
 	Window     int                       `json:"window"`
 	Classes    []ClassReport             `json:"classes"`
 	Horizons   []HorizonReport           `json:"horizons"`
-	Relevance  []report.FeatureRelevance `json:"relevance"` // most relevant first
+	Fleet      *FleetReport              `json:"fleet,omitempty"` // absent without a fleet
+	Relevance  []report.FeatureRelevance `json:"relevance"`       // most relevant first
 	LabelNoise float64                   `json:"label_noise"`
 	Scores     *score.Scores             `json:"scores"` // null before the first judged sample
 	Counters   online.Counters           `json:"counters"`
@@ -73,6 +75,13 @@ type ClassReport struct {
 type HorizonReport struct {
 	Length online.Horizon `json:"length"` // in observations
 	Weight float64        `json:"weight"` // in the mixture
+}
+
+// FleetReport is the part of a state that the other members of a fleet have taught.
+type FleetReport struct {
+	Members int      `json:"members"` // in the latest merge
+	Weight  float64  `json:"weight"`  // in the answers, 0 to 1
+	Foreign []string `json:"foreign"` // classes that members alone know
 }
 
 // GenerationReport is one checkpoint.
@@ -161,12 +170,29 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 		}
 		r.Horizons = append(r.Horizons, HorizonReport{length, weight})
 	}
+	r.Fleet = fleetReport(p)
 	for j, v := range p.Relevance() {
 		r.Relevance = append(r.Relevance, report.FeatureRelevance{Feature: cfg.Features[j], Relevance: v})
 	}
 	slices.SortStableFunc(r.Relevance, func(a, b report.FeatureRelevance) int { return cmp.Compare(b.Relevance, a.Relevance) })
 	r.LabelNoise = p.Eps()
 	return nil
+}
+
+// fleetReport returns what members have taught a posterior, nil for nothing.
+func fleetReport(p *model.Posterior) *FleetReport {
+	f := p.Fleet
+	if f == nil {
+		return nil
+	}
+	r := &FleetReport{Members: f.Members, Weight: f.GuestWeight, Foreign: append([]string{}, f.Classes...)}
+	if f.Guest == nil {
+		r.Weight = 0
+		for _, w := range p.Weights[len(p.Weights)-f.Horizons:] {
+			r.Weight += w
+		}
+	}
+	return r
 }
 
 const (
@@ -202,6 +228,12 @@ func (r *ModelReport) print(w io.Writer) {
 	for i, h := range r.Horizons {
 		length, _ := h.Length.MarshalText()
 		fmt.Fprintf(w, "  %-10s %s observations: weight %.3f\n", onlyFirst(i, "horizons"), length, h.Weight)
+	}
+	if f := r.Fleet; f != nil {
+		fmt.Fprintf(w, "  fleet      other members in the latest merge: %d; weight of the fleet in the answers %.3f\n", f.Members, f.Weight)
+		if len(f.Foreign) > 0 {
+			fmt.Fprintf(w, "             classes that they alone know: %s\n", strings.Join(f.Foreign, ", "))
+		}
 	}
 	fmt.Fprintf(w, "  size       state of %s (%d bytes):", terminal.Bytes(uint64(r.StateBytes)), r.StateBytes)
 	for i, part := range r.Parts {

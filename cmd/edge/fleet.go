@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/tidwall/gjson"
+
+	"edge/cmd/internal/cli"
+	"edge/internal/broker"
+	"edge/internal/config"
+	"edge/internal/exit"
+	"edge/internal/fleet"
+	"edge/internal/terminal"
+	wire "edge/stream/fleet"
+	"edge/stream/topic"
+)
+
+// fleetFlags are the flags of the commands about a fleet.
+type fleetFlags struct {
+	path string
+	wait time.Duration
+}
+
+func newFleetCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fleet",
+		Short: "Look at the nodes that learn together, remove one, or carry one by file",
+		Long: `fleet is about models whose configuration has fleet.concept: they learn together
+with the models of other nodes that have the same concept. Each node publishes
+what its own labels have taught it as a retained message, and adds up what the
+others have published. docs/guide/fleet.md explains it.
+
+All of them connect to the broker of the configuration, with its credentials.
+MODEL may be left out if one model of the configuration is in a fleet.`,
+		Args: cli.KnownCommand,
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		Example: `  edge fleet ls
+  edge fleet forget pi7`,
+	}
+	cmd.AddCommand(newFleetListCommand(), newFleetForgetCommand(), newFleetExportCommand(), newFleetImportCommand())
+	return cmd
+}
+
+func newFleetListCommand() *cobra.Command {
+	var flags fleetFlags
+	var kept, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "ls [MODEL]",
+		Short: "List the members, and what this node makes of them",
+		Long: `ls asks the running daemon of the configuration, which must have control.enabled,
+for its part in a fleet: what it has published, the other members with version,
+labels and age of their contribution, and what its latest merge made of each. Z
+is the mean gain in log probability of this node's own labels by that member, in
+standard errors; below fleet.trust it is refused. SHARE is the part of the labels
+in the merge, of all other members.
+
+With --kept it asks no daemon: it shows what the broker keeps of each member.`,
+		Example: `  edge fleet ls -c edge.yaml
+  edge fleet ls bearing --json
+  edge fleet ls --kept`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			cfg, model, err := flags.load(args)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
+			defer cancel()
+			if kept {
+				return listKept(ctx, cmd, cfg, model, asJSON)
+			}
+			answer, err := broker.Ask(ctx, cfg, "fleet/"+model, nil)
+			if err != nil {
+				return err
+			}
+			data := gjson.GetBytes(answer, "data").Raw
+			if asJSON {
+				return terminal.PrintJSON(cmd.OutOrStdout(), json.RawMessage(data))
+			}
+			var v wire.View
+			if err := json.Unmarshal([]byte(data), &v); err != nil {
+				return fmt.Errorf("the answer of the daemon cannot be read: %w; are daemon and command of one version?", err)
+			}
+			return fleet.Print(cmd.OutOrStdout(), model, &v)
+		}),
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&kept, "kept", false, "what the broker keeps, without a daemon")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model string, asJSON bool) error {
+	all, err := keeper(cfg, model).Read(ctx, "")
+	if err != nil {
+		return err
+	}
+	list := fleet.Describe(all)
+	if asJSON {
+		return terminal.PrintJSON(cmd.OutOrStdout(), list)
+	}
+	return fleet.PrintKept(cmd.OutOrStdout(), cfg.Models[model].Fleet.Concept, list)
+}
+
+func newFleetForgetCommand() *cobra.Command {
+	var flags fleetFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "forget NODE [MODEL]",
+		Short: "Remove a member that is gone for good",
+		Long: `forget removes the retained messages of a member from the broker. The other
+members then take it out of their sums, as if it had never been there. It needs
+no daemon, and the right to write <base>/fleet/<concept>/NODE and …/NODE/#. It
+looks afterwards whether the broker keeps the messages still.
+
+A node that still runs publishes again: stop it first, or take fleet.concept out
+of its configuration.`,
+		Example: `  edge fleet forget pi7 -c edge.yaml
+  edge fleet forget pi7 bearing --yes`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if !topic.IsName(args[0]) {
+				return exit.With(exit.Usage, fmt.Errorf("%.40q is no name of a node: want [a-z0-9_-]", args[0]))
+			}
+			cfg, model, err := flags.load(args[1:])
+			if err != nil {
+				return err
+			}
+			concept := cfg.Models[model].Fleet.Concept
+			if !yes && !confirmed(cmd, fmt.Sprintf("Remove what %s has taught fleet %s?", args[0], concept)) {
+				return fmt.Errorf("fleet: %s was left as it is; --yes answers yes", args[0])
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
+			defer cancel()
+			n, err := keeper(cfg, model).Forget(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the broker has removed %s from fleet %s (retained messages: %d)\n", args[0], concept, n)
+			return nil
+		}),
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func newFleetExportCommand() *cobra.Command {
+	var flags fleetFlags
+	var member string
+	cmd := &cobra.Command{
+		Use:   "export FILE [MODEL]",
+		Short: "Write a member's contribution into a file",
+		Long: `export writes the contribution that the broker keeps of this configuration's
+node, or of --member, into a new file, which edge fleet import takes to nodes at
+another broker: a fleet by memory stick. You alone may read the file: it holds no
+sample, but inducing inputs and means of classes, and who has it can predict as
+the node does.`,
+		Example: `  edge fleet export /mnt/usb/pi3.fleet
+  edge fleet export pi7.fleet --member pi7`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			cfg, model, err := flags.load(args[1:])
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
+			defer cancel()
+			if member == "" {
+				member = cfg.Node
+			}
+			c, err := keeper(cfg, model).Export(ctx, member, args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, version %d.%d with %d labels, %s\n", args[0], c.Member, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(len(c.Data))))
+			return nil
+		}),
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&member, "member", "", "`NODE` whose contribution it is (default that of the configuration)")
+	return cmd
+}
+
+func newFleetImportCommand() *cobra.Command {
+	var flags fleetFlags
+	cmd := &cobra.Command{
+		Use:   "import FILE [MODEL]",
+		Short: "Let the broker keep a contribution from a file",
+		Long: `import publishes the contribution of a file of edge fleet export as a retained
+message on the topic of its member. The nodes of the fleet at this broker take it
+as that of any member, with the same checks; a newer version that the broker has
+stays. It needs the right to write <base>/fleet/<concept>/<member> and
+…/<member>/#, and edge fleet forget removes it.`,
+		Example: `  edge fleet import /mnt/usb/pi3.fleet -c edge.yaml`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			cfg, model, err := flags.load(args[1:])
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
+			defer cancel()
+			c, err := keeper(cfg, model).Import(ctx, cfg.Node, args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the broker keeps version %d.%d of %s with %d labels\n", c.Epoch, c.Sequence, c.Member, c.N)
+			return nil
+		}),
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+// add adds the flags to a command.
+func (f *fleetFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.path, "config", "c", defaultConfigPath, "configuration `FILE` of the daemon")
+	cmd.Flags().DurationVar(&f.wait, "wait", 15*time.Second, "give up after this `DURATION`")
+}
+
+// load returns the configuration, and the model of the arguments or the only one in a
+// fleet.
+func (f *fleetFlags) load(args []string) (*config.Config, string, error) {
+	cfg, err := config.Load(f.path)
+	if err != nil {
+		return nil, "", err
+	}
+	var in []string
+	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
+		if m := cfg.Models[name]; m.Fleet.Enabled() {
+			in = append(in, name)
+		}
+	}
+	switch {
+	case len(in) == 0:
+		return nil, "", exit.With(exit.Config, fmt.Errorf("%s: no model is in a fleet: give one fleet.concept", f.path))
+	case len(args) == 0 && len(in) == 1:
+		return cfg, in[0], nil
+	case len(args) == 0:
+		return nil, "", exit.With(exit.Usage, fmt.Errorf("several models are in a fleet: give one of %s", strings.Join(in, ", ")))
+	}
+	if !slices.Contains(in, args[0]) {
+		return nil, "", exit.With(exit.Usage, errors.New("model "+args[0]+" is in no fleet: give one of "+strings.Join(in, ", ")))
+	}
+	return cfg, args[0], nil
+}
+
+// keeper returns the broker that keeps the contributions of a model's fleet.
+func keeper(cfg *config.Config, model string) *fleet.Keeper {
+	m := cfg.Models[model]
+	return &fleet.Keeper{MQTT: cfg.MQTT, Concept: m.Fleet.Concept, Limit: int(m.Fleet.MaxMessage)}
+}

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
+	"edge/test/harness"
+)
+
+// The commands find the only model in a fleet, and say what is missing.
+func TestFleetCommands(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	config := func(models string) string {
+		return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: [a, b]}}\nmodels:\n"+models)
+	}
+	const one = "  bearing: {streams: [pump], fleet: {concept: mill}}\n"
+	in, two, none := config(one), config(one+"  seal: {streams: [pump], fleet: {concept: seals}}\n"), config("  bearing: {streams: [pump]}\n")
+	for _, c := range []struct {
+		line, want string
+		code       int
+	}{
+		{"ls --kept -c " + in, "the broker keeps no contribution of fleet mill", exit.OK},
+		{"ls --kept --json -c " + in, "[]\n", exit.OK},
+		{"ls seal --kept -c " + two, "no contribution of fleet seals", exit.OK},
+		{"ls --kept -c " + two, "give one of bearing, seal", exit.Usage},
+		{"ls pump --kept -c " + two, "give one of bearing, seal", exit.Usage},
+		{"ls --kept -c " + none, "give one fleet.concept", exit.Config},
+		{"ls --wait 200ms -c " + in, "node pi1 is not online", exit.Broker},
+		{"forget pi/7 --yes -c " + in, "no name of a node", exit.Usage},
+		{"forget pi7 --yes -c " + in, "the broker keeps nothing of pi7 on edge/fleet/mill/pi7", exit.Runtime},
+		{"forget pi7 -c " + in, "--yes answers yes", exit.Runtime},
+		{"export x.fleet -c " + in, "keeps no contribution of pi1", exit.Runtime},
+		{"import " + in + " -c " + in, "want a file of edge fleet export", exit.Runtime},
+	} {
+		code, out, errOut := edge(t, append([]string{"fleet"}, strings.Fields(c.line)...)...)
+		if code != c.code || !strings.Contains(out+errOut, c.want) {
+			t.Errorf("edge fleet %s exits with %d and prints %q, want %d and %q", c.line, code, out+errOut, c.code, c.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"edge/internal/broker"
+	"edge/internal/terminal"
+	"edge/stream/fleet"
+)
+
+// leastContribution is the smallest fleet.max_message.
+const leastContribution = 4 << 10
+
+// fleets tests for each member of a fleet whether the broker keeps a retained message of
+// the size of a contribution, and sends it to subscriptions with a wildcard. Brokers
+// acknowledge what they drop.
+func (p *brokerProbe) fleets(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(p.cfg.Models)) {
+		c := p.cfg.Models[name].Fleet
+		if !c.Enabled() || c.Follows() {
+			continue
+		}
+		check, topics := "fleet "+c.Concept, fleet.NewTopics(p.cfg.MQTT.BaseTopic, c.Concept)
+		own, need := topics.Contribution(p.cfg.Node), int(c.MaxMessage)
+		size := need
+		for ; size >= leastContribution; size /= 2 {
+			kept, err := p.keeps(ctx, topics, size)
+			if err != nil {
+				return err
+			}
+			if kept {
+				break
+			}
+		}
+		figure := map[string]int{"kept": size, "max_message": need}
+		switch {
+		case size < leastContribution:
+			figure["kept"] = 0
+			p.d.add(check, Fail, "what this node publishes below "+own+"/ does not come back: the others would not hear of it",
+				fmt.Sprintf("let user %s write %s and %s/#, and read %s; retained messages have to be kept, and sent to subscriptions with a wildcard (docs/guide/fleet.md)", p.user(), own, own, topics.Filter()), figure)
+		case size < need:
+			p.d.add(check, Warn, fmt.Sprintf("the broker keeps contributions of %s, and not of %s", terminal.Bytes(uint64(size)), terminal.Bytes(uint64(min(2*size, need)))),
+				fmt.Sprintf("set models.%s.fleet.max_message to %d, so that larger ones go in parts; or raise the broker's limit (mosquitto: message_size_limit, max_packet_size)", name, size), figure)
+		default:
+			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
+		}
+	}
+	return nil
+}
+
+// keeps reports whether a retained message of a number of bytes, on a topic of this node in
+// a fleet, reaches a subscription with a wildcard that is made later. It removes the
+// message.
+func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, bytes int) (kept bool, err error) {
+	probe := topics.Probe(p.cfg.Node, bytes)
+	writer, err := p.connect(ctx, broker.Options{})
+	if err != nil {
+		return false, err
+	}
+	defer writer.Close()
+	refused := p.publishOver(ctx, writer, probe.Topic, true, probe.Payload) != nil
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if refused { // the broker has ended the connection, and has kept nothing
+		return false, nil
+	}
+	defer func() {
+		err = errors.Join(err, p.publishOver(context.WithoutCancel(ctx), writer, probe.Topic, true, nil))
+	}()
+	in := &inbox{quiet: p.d.Within.quiet, mark: p.mark()}
+	reader, err := p.connect(ctx, broker.Options{Receive: func(m broker.Message) {
+		if m.Topic == p.mark() || m.Topic == probe.Topic && len(m.Payload) == bytes {
+			in.receive(m)
+		}
+	}})
+	if err != nil {
+		return false, err
+	}
+	defer reader.Close()
+	for _, f := range []string{p.mark(), topics.Contribution(p.cfg.Node) + "/+"} {
+		if granted, err := p.subscribe(ctx, reader, f, 0); err != nil || !granted {
+			return false, err
+		}
+	}
+	n, err := p.untilMark(ctx, in, 1, 1)
+	return n > 0, err
+}

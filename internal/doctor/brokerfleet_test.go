@@ -1,0 +1,51 @@
+package doctor
+
+import (
+	"testing"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/config"
+	"edge/stream/codec"
+	"edge/test/harness"
+)
+
+// What a broker grants, acknowledges and does not deliver is found by trying: NATS does not
+// deliver shared subscriptions, mosquitto drops what its limits and rights forbid.
+func TestDeliveryIsTried(t *testing.T) {
+	mosquitto := func(settings string) func(*testing.T, string) func() {
+		return func(t *testing.T, addr string) func() { return brokertest.MosquittoWith(t, addr, settings) }
+	}
+	rights := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\n")
+	const shared, kept = "ok shared subscriptions: each message goes to one of the members", "ok fleet mill: the broker keeps contributions of 96.0 KiB"
+	for name, tc := range map[string]struct {
+		start func(*testing.T, string) func()
+		topic string
+		grade string
+		want  []string
+	}{
+		"embedded":  {brokertest.Embedded, "$share/g/pump", OK, []string{shared, kept}},
+		"mosquitto": {brokertest.Mosquitto, "$share/g/pump", OK, []string{shared, kept}},
+		"NATS":      {brokertest.NATS, "$share/g/pump", Fail, []string{"fail shared subscriptions: the broker grants them and delivers nothing; the configuration has $share/g/pump", kept}},
+		"size":      {mosquitto("message_size_limit 20000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
+		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
+		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := brokertest.New(t, tc.start)
+			cfg := config.Default()
+			cfg.Node, cfg.MQTT.Servers = "pi1", []string{b.URL()}
+			in, m := codec.DefaultStream(), config.DefaultModel()
+			in.Topics, in.Features, m.Streams, m.Fleet.Concept = []string{tc.topic}, []string{"a"}, []string{"pump"}, "mill"
+			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
+			d := &Diagnosis{Grade: OK, Within: Patient(1)}
+			ExamineDelivery(t.Context(), d, &cfg)
+			if d.Grade != tc.grade {
+				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.text())
+			}
+			d.expect(t, tc.want...)
+			if left := brokertest.Retained(t, b.URL(), "edge/fleet/mill/pi1/4096"); left != "" {
+				t.Errorf("a message of %d bytes is left", len(left))
+			}
+		})
+	}
+}

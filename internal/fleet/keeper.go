@@ -1,0 +1,193 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"edge/internal/broker"
+	"edge/internal/exit"
+	core "edge/online/fleet"
+	wire "edge/stream/fleet"
+	"edge/stream/mqtt"
+)
+
+// quiet is the time without a retained message after which all have come.
+const quiet = time.Second
+
+// Keeper is the broker that keeps the contributions of one fleet.
+type Keeper struct {
+	MQTT    mqtt.Config
+	Concept string
+	Limit   int // bytes of a message that Publish sends
+
+	quiet time.Duration // 0: the constant
+}
+
+// Contribution is what the broker keeps of one member.
+type Contribution struct {
+	*core.Contribution
+	Member string
+	Data   []byte   // as encoded
+	Topics []string // with its messages
+	Err    error    // it cannot be read
+}
+
+func (k *Keeper) topics() wire.Topics { return wire.NewTopics(k.MQTT.BaseTopic, k.Concept) }
+
+// Read returns the contributions that the broker keeps, by name; of one member if it is
+// not "".
+func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error) {
+	topics := k.topics()
+	filters := []string{topics.Filter(), topics.Parts()}
+	if member != "" {
+		filters = []string{topics.Contribution(member), topics.Contribution(member) + "/+"}
+	}
+	var mu sync.Mutex
+	collected, last := wire.NewCollector(topics), time.Now()
+	client, err := broker.Dial(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+		mu.Lock()
+		defer mu.Unlock()
+		last = time.Now()
+		collected.Receive(m.Topic, m.Payload)
+	}})
+	if err != nil {
+		return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; is it running, and are address and credentials right?", k.MQTT.Servers, err))
+	}
+	defer client.Close()
+	for _, filter := range filters {
+		granted, err := client.Subscribe(ctx, filter, 0)
+		if err == nil && !granted {
+			err = fmt.Errorf("the broker refuses the subscription to %s: give this user the right to read it", filter)
+		}
+		if err != nil {
+			return nil, exit.With(exit.Broker, err)
+		}
+	}
+	for {
+		mu.Lock()
+		left := k.silence() - time.Since(last)
+		mu.Unlock()
+		if left <= 0 {
+			break
+		}
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return nil, exit.With(exit.Broker, fmt.Errorf("reading the contributions: %w", context.Cause(ctx)))
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	all := []Contribution{}
+	for _, name := range collected.Members() {
+		one := Contribution{Member: name, Topics: collected.Kept(name)}
+		one.Contribution, one.Data, one.Err = collected.Contribution(name)
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (k *Keeper) silence() time.Duration {
+	if k.quiet > 0 {
+		return k.quiet
+	}
+	return quiet
+}
+
+// one returns what the broker keeps of a member, nil for nothing.
+func (k *Keeper) one(ctx context.Context, member string) (*Contribution, error) {
+	all, err := k.Read(ctx, member)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// Forget removes the retained messages of a member, and returns their number.
+func (k *Keeper) Forget(ctx context.Context, member string) (int, error) {
+	kept, err := k.one(ctx, member)
+	if err != nil {
+		return 0, err
+	}
+	topic := k.topics().Contribution(member)
+	if kept == nil {
+		return 0, fmt.Errorf("the broker keeps nothing of %s on %s: has it been forgotten, or may this user not read it?", member, topic)
+	}
+	var clear []wire.Publication
+	for _, topic := range kept.Topics {
+		clear = append(clear, wire.Publication{Topic: topic})
+	}
+	if err := k.send(ctx, clear); err != nil {
+		return 0, err
+	}
+	if kept, err = k.one(ctx, member); err != nil {
+		return 0, err
+	}
+	if kept != nil {
+		return 0, exit.With(exit.Broker, fmt.Errorf("the broker still keeps %s: either %s runs and has published again, or this user may not write there; it needs the right to write %s and %s/#", kept.Topics[0], member, topic, topic))
+	}
+	return len(clear), nil
+}
+
+// Publish lets the broker keep a contribution that is newer than the one it has.
+func (k *Keeper) Publish(ctx context.Context, c *core.Contribution, data []byte) error {
+	kept, err := k.one(ctx, c.Member)
+	if err != nil {
+		return err
+	}
+	messages := k.topics().Messages(c, data, k.Limit)
+	if kept != nil && kept.Err == nil {
+		if kept.Version == c.Version && bytes.Equal(kept.Data, data) {
+			return nil
+		}
+		if !c.Newer(kept.Version) {
+			return fmt.Errorf("the broker has version %d.%d of %s, and the file version %d.%d: the newer one stays", kept.Epoch, kept.Sequence, c.Member, c.Epoch, c.Sequence)
+		}
+	}
+	if kept != nil {
+		messages = append(messages, obsolete(kept.Topics, messages)...)
+	}
+	if err := k.send(ctx, messages); err != nil {
+		return err
+	}
+	if kept, err = k.one(ctx, c.Member); err != nil {
+		return err
+	}
+	if kept == nil || kept.Err != nil || !bytes.Equal(kept.Data, data) {
+		topic := k.topics().Contribution(c.Member)
+		return exit.With(exit.Broker, fmt.Errorf("the broker has not kept the contribution: this user needs the right to write %s and %s/#, and the broker room for messages of %d bytes", topic, topic, k.Limit))
+	}
+	return nil
+}
+
+// obsolete returns the publications that clear those topics that no new message replaces.
+func obsolete(kept []string, by []wire.Publication) (clear []wire.Publication) {
+	replaced := map[string]bool{}
+	for _, m := range by {
+		replaced[m.Topic] = true
+	}
+	for _, topic := range kept {
+		if !replaced[topic] {
+			clear = append(clear, wire.Publication{Topic: topic})
+		}
+	}
+	return clear
+}
+
+// send publishes retained messages over one connection.
+func (k *Keeper) send(ctx context.Context, messages []wire.Publication) error {
+	client, err := broker.Dial(ctx, k.MQTT, broker.Options{})
+	if err != nil {
+		return exit.With(exit.Broker, err)
+	}
+	defer client.Close()
+	for _, m := range messages {
+		if err := client.Publish(ctx, m.Topic, 1, true, m.Payload); err != nil {
+			return exit.With(exit.Broker, fmt.Errorf("publish on %s: %w", m.Topic, err))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/internal/broker/brokertest"
+	"edge/internal/exit"
+	"edge/model"
+	core "edge/online/fleet"
+	wire "edge/stream/fleet"
+	"edge/stream/mqtt"
+)
+
+// contribution returns the contribution of a member with m inducing points, and its
+// encoding.
+func contribution(t *testing.T, member string, sequence uint64, m int) (*core.Contribution, []byte) {
+	t.Helper()
+	const n = 100
+	h := core.Header{
+		Member: member, Version: core.Version{Epoch: 1, Sequence: sequence}, Features: 7, N: n,
+		Classes: []string{"a", "b"}, Counts: []uint64{n, 0}, Horizons: []float64{500}, Weights: []float64{1},
+	}
+	basis := core.Basis{Params: model.Params{M: m, D: 1, Theta: make([]float64, m+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
+	*basis.Params.LogitEps() = model.Logit(0.01)
+	c := core.New(h, basis, core.Bfloat16)
+	for k := range h.Classes {
+		a := make([]float64, m*m)
+		for i := range m {
+			a[i*m+i] = n
+		}
+		if err := c.Put(0, k, a, make([]float64, m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, data
+}
+
+func keeper(b *brokertest.Broker) *Keeper {
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	return &Keeper{MQTT: cfg, Concept: "c", Limit: 4 << 10, quiet: 200 * time.Millisecond}
+}
+
+// within returns a context for commands.
+func within(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), brokertest.Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A contribution in parts goes from one broker to another by file. An older one does not
+// replace it, a newer and smaller one does and leaves no part behind, and a forgotten one
+// is gone.
+func TestContributionByFile(t *testing.T) {
+	from, to := keeper(brokertest.New(t, brokertest.Embedded)), keeper(brokertest.New(t, brokertest.Embedded))
+	ctx := within(t)
+	large, data := contribution(t, "pi3", 2, 100)
+	if err := from.Publish(ctx, large, data); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pi3.fleet")
+	if _, err := from.Export(ctx, "pi3", file); err != nil {
+		t.Fatal(err)
+	}
+	if kept, _ := os.ReadFile(file); !bytes.Equal(kept, data) {
+		t.Errorf("the file has %d bytes, not the %d of the contribution", len(kept), len(data))
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v; want one for its owner alone", info, err)
+	}
+	if _, err := from.Export(ctx, "pi3", file); code(err) != exit.Usage {
+		t.Errorf("an export over a file: %v", err)
+	}
+	if _, err := to.Import(ctx, "pi3", file); code(err) != exit.Usage {
+		t.Errorf("the import of the own contribution: %v", err)
+	}
+	if _, err := to.Import(ctx, "pi1", file); err != nil {
+		t.Fatal(err)
+	}
+	all, err := to.Read(ctx, "")
+	if err != nil || len(all) != 1 || all[0].Err != nil || !bytes.Equal(all[0].Data, data) || len(all[0].Topics) < 3 {
+		t.Fatalf("the other broker keeps %+v, %v", Describe(all), err)
+	}
+	older, oldData := contribution(t, "pi3", 1, 100)
+	if err := to.Publish(ctx, older, oldData); err == nil || !strings.Contains(err.Error(), "the newer one stays") {
+		t.Errorf("an older contribution: %v", err)
+	}
+	small, smallData := contribution(t, "pi3", 3, 2)
+	if err := to.Publish(ctx, small, smallData); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = to.Read(ctx, "pi3"); err != nil || len(all) != 1 || len(all[0].Topics) != 1 || !bytes.Equal(all[0].Data, smallData) {
+		t.Errorf("after a newer and smaller one it keeps %+v, %v", Describe(all), err)
+	}
+	if n, err := to.Forget(ctx, "pi3"); n != 1 || err != nil {
+		t.Errorf("forgotten are %d messages: %v", n, err)
+	}
+	if _, err := to.Forget(ctx, "pi3"); err == nil || !strings.Contains(err.Error(), "keeps nothing of pi3") {
+		t.Errorf("the second time: %v", err)
+	}
+}
+
+// A file that is no contribution, or of other features, is not published.
+func TestImportChecks(t *testing.T) {
+	k, ctx := keeper(brokertest.New(t, brokertest.Embedded)), within(t)
+	broken := filepath.Join(t.TempDir(), "broken")
+	c, data := contribution(t, "pi3", 1, 2)
+	data[len(data)/2] ^= 1
+	if err := os.WriteFile(broken, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Import(ctx, "pi1", broken); !errors.Is(err, core.ErrContribution) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	own, ownData := contribution(t, "pi1", 1, 2)
+	if err := k.Publish(ctx, own, ownData); err != nil {
+		t.Fatal(err)
+	}
+	c.Features++
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(broken, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Import(ctx, "pi1", broken); err == nil || !strings.Contains(err.Error(), "other features") {
+		t.Errorf("other features: %v", err)
+	}
+	if all, err := k.Read(ctx, ""); err != nil || len(all) != 1 {
+		t.Errorf("the broker keeps %+v, %v", Describe(all), err)
+	}
+}
+
+// Mosquitto, with the list of rights of docs/guide/fleet.md, acknowledges what it forbids: the commands say that nothing
+// happened, and which right is missing.
+func TestMissingRight(t *testing.T) {
+	rights := filepath.Join(t.TempDir(), "acl")
+	if err := os.WriteFile(rights, []byte("pattern read edge/fleet/#\npattern write edge/fleet/+/%u\npattern write edge/fleet/+/%u/#\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b := brokertest.New(t, func(t *testing.T, addr string) func() {
+		return brokertest.MosquittoWith(t, addr, "acl_file "+rights+"\n")
+	})
+	other, named, ctx := keeper(b), keeper(b), within(t)
+	other.MQTT.Username, named.MQTT.Username = "pi1", "pi3"
+	const need = "the right to write edge/fleet/c/pi3 and edge/fleet/c/pi3/#"
+	c, data := contribution(t, "pi3", 1, 2)
+	if err := other.Publish(ctx, c, data); code(err) != exit.Broker || !strings.Contains(err.Error(), need) {
+		t.Errorf("published without the right: %v", err)
+	}
+	if err := named.Publish(ctx, c, data); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Forget(ctx, "pi3"); code(err) != exit.Broker || !strings.Contains(err.Error(), need) {
+		t.Errorf("forgotten without the right: %v", err)
+	}
+	if _, err := named.Forget(ctx, "pi3"); err != nil {
+		t.Error(err)
+	}
+}
+
+// code returns the exit code of an error.
+func code(err error) int {
+	if e := (*exit.Error)(nil); errors.As(err, &e) {
+		return e.Code
+	}
+	return exit.OK
+}
+
+// The list says of each member what the latest merge made of it.
+func TestPrint(t *testing.T) {
+	z, age := -5.25, 90.
+	v := wire.View{
+		Concept: "c", Node: "pi1", State: wire.Joined, Role: wire.RoleMember, Epoch: 3, Sequence: 12, N: 400, Bytes: 56000, Kept: true, Age: &age,
+		Merges: 5, MergeAge: &age, Weight: 0.93, Refused: map[core.Reason]uint64{core.Distrusted: 4},
+		Members: []wire.MemberView{
+			{Name: "pi2", Epoch: 3, Sequence: 7, N: 380, Classes: []string{"a", "b"}, Age: 60, Bytes: 56000, Taken: true, Share: 1},
+			{Name: "pi4", Epoch: 1, Sequence: 9, N: 300, Classes: []string{"a"}, Age: 3600, Bytes: 56000, Trust: &z, Refused: core.Distrusted},
+			{Name: "pi5", Epoch: 1, Sequence: 1, N: 20, Age: 3, Bytes: 56000},
+		},
+	}
+	var out bytes.Buffer
+	if err := Print(&out, "bearing", &v); err != nil {
+		t.Fatal(err)
+	}
+	want := `model bearing in fleet c: pi1, member
+  published version 3.12 with 400 labels, 54.7 KiB in 1 messages, 1m 30s ago; the broker keeps it
+  merges: 5, the latest 1m 30s ago; weight of the fleet in the answers 93 %
+  MEMBER  VERSION  LABELS  CLASSES  SIZE      AGE    Z     SHARE  IN THE LATEST MERGE
+  pi2     3.7      380     2        54.7 KiB  1m 0s  –     100 %  yes
+  pi4     1.9      300     1        54.7 KiB  1h 0m  -5.2  0 %    no: trust
+  pi5     1.1      20      0        54.7 KiB  3s     –     0 %    not yet
+  refused since the start: trust 4
+`
+	if out.String() != want {
+		t.Errorf("it prints\n%s, want\n%s", &out, want)
+	}
+}

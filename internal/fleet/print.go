@@ -1,0 +1,148 @@
+package fleet
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"edge/internal/terminal"
+	wire "edge/stream/fleet"
+)
+
+// Print writes a model's part in a fleet as text.
+func Print(out io.Writer, model string, v *wire.View) error {
+	w := terminal.Writer{To: out}
+	fmt.Fprintf(w, "model %s in fleet %s: %s, %s\n", model, v.Concept, v.Node, StateWords(v.State))
+	switch {
+	case v.Stopped != "":
+		fmt.Fprintf(w, "  publishes nothing more: %s\n", v.Stopped)
+	case v.Role == wire.RoleFollower:
+		fmt.Fprintln(w, "  publishes nothing: it only follows")
+	case v.Sequence == 0:
+		fmt.Fprintln(w, "  has published nothing since its start")
+	default:
+		kept := "the broker keeps it"
+		if !v.Kept {
+			kept = "not seen back from the broker yet"
+		}
+		fmt.Fprintf(w, "  published version %d.%d with %d labels, %s in %d messages, %s ago; %s\n", v.Epoch, v.Sequence, v.N, terminal.Bytes(uint64(v.Bytes)), max(1, v.Parts), age(v.Age), kept)
+	}
+	merged := "none since the start"
+	if v.Merges > 0 {
+		merged = fmt.Sprintf("%d, the latest %s ago", v.Merges, age(v.MergeAge))
+	}
+	fmt.Fprintf(w, "  merges: %s; weight of the fleet in the answers %.0f %%\n", merged, 100*v.Weight)
+	if len(v.Members) == 0 {
+		_, err := fmt.Fprintln(w, "  no other member is known")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  MEMBER\tVERSION\tLABELS\tCLASSES\tSIZE\tAGE\tZ\tSHARE\tIN THE LATEST MERGE")
+	for _, m := range v.Members {
+		z := "–"
+		if m.Trust != nil {
+			z = fmt.Sprintf("%+.1f", *m.Trust)
+		}
+		fmt.Fprintf(table, "  %s\t%d.%d\t%d\t%d\t%s\t%s\t%s\t%.0f %%\t%s\n", m.Name, m.Epoch, m.Sequence, m.N, len(m.Classes), terminal.Bytes(uint64(m.Bytes)), age(&m.Age), z, 100*m.Share, verdict(&m))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(v.Refused) == 0 {
+		return nil
+	}
+	var counts []string
+	for _, reason := range slices.Sorted(maps.Keys(v.Refused)) {
+		counts = append(counts, fmt.Sprintf("%s %d", reason, v.Refused[reason]))
+	}
+	_, err := fmt.Fprintf(w, "  refused since the start: %s\n", strings.Join(counts, ", "))
+	return err
+}
+
+// verdict says what the latest merge made of a member.
+func verdict(m *wire.MemberView) string {
+	switch {
+	case m.Stale:
+		return "no: silent for longer than stale_after"
+	case m.Taken:
+		return "yes"
+	case m.Refused != "":
+		return "no: " + string(m.Refused)
+	}
+	return "not yet"
+}
+
+// StateWords says what a state means.
+func StateWords(s wire.State) string {
+	switch s {
+	case wire.Alone:
+		return "alone: no other member is known"
+	case wire.Gathering:
+		return "gathering: no merge yet"
+	case wire.Newcomer:
+		return "newcomer: the fleet answers while its own warm-up runs"
+	case wire.Joined:
+		return "member"
+	case wire.Isolated:
+		return "isolated: the broker is away, the latest merge goes on"
+	}
+	return string(s)
+}
+
+// age returns a number of seconds for people.
+func age(seconds *float64) string {
+	if seconds == nil {
+		return "–"
+	}
+	return terminal.Duration(time.Duration(*seconds * float64(time.Second)))
+}
+
+// Kept is the JSON of what the broker keeps of one member.
+type Kept struct {
+	Name     string   `json:"name"`
+	Epoch    uint64   `json:"epoch"`
+	Sequence uint64   `json:"sequence"`
+	N        uint64   `json:"n"`
+	Classes  []string `json:"classes"`
+	Bytes    int      `json:"bytes"`
+	Topics   []string `json:"topics"`
+	Error    string   `json:"error,omitempty"` // it cannot be read
+}
+
+// Describe returns the JSON of contributions.
+func Describe(all []Contribution) []Kept {
+	list := []Kept{}
+	for _, c := range all {
+		one := Kept{Name: c.Member, Bytes: len(c.Data), Topics: c.Topics}
+		if c.Err != nil {
+			one.Error = c.Err.Error()
+		} else {
+			one.Epoch, one.Sequence, one.N, one.Classes = c.Epoch, c.Sequence, c.N, c.Classes
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// PrintKept writes what the broker keeps as text.
+func PrintKept(out io.Writer, concept string, all []Kept) error {
+	w := terminal.Writer{To: out}
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(w, "the broker keeps no contribution of fleet %s\n", concept)
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "MEMBER\tVERSION\tLABELS\tSIZE\tMESSAGES\tCLASSES")
+	for _, c := range all {
+		if c.Error != "" {
+			fmt.Fprintf(table, "%s\t–\t–\t%s\t%d\t%s\n", c.Name, terminal.Bytes(uint64(c.Bytes)), len(c.Topics), c.Error)
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%d.%d\t%d\t%s\t%d\t%s\n", c.Name, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(c.Bytes)), len(c.Topics), strings.Join(c.Classes, ", "))
+	}
+	return table.Flush()
+}
