@@ -330,11 +330,16 @@ type PredictionPayload struct {
 	Set        *[]string          `json:"set,omitempty"` // nil without prediction sets
 	Coverage   float64            `json:"coverage,omitempty"`
 	Fleet      *FleetAnswer       `json:"fleet,omitempty"` // nil without a fleet
-	Abstain    bool               `json:"abstain"`
-	Drift      string             `json:"drift"`
-	Recovering bool               `json:"recovering,omitempty"` // labels of the run before are not learnt yet
-	Learned    bool               `json:"learned"`
-	Latency    int64              `json:"latency_us"`
+	Doubts
+	Learned bool  `json:"learned"`
+	Latency int64 `json:"latency_us"`
+}
+
+// Doubts are the reasons to distrust a published prediction.
+type Doubts struct {
+	Abstain    bool   `json:"abstain"`
+	Drift      string `json:"drift"`
+	Recovering bool   `json:"recovering,omitempty"` // labels of the run before are not learnt yet
 }
 
 // FleetAnswer is what the members of a fleet say about a sample by themselves.

@@ -145,12 +145,7 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 		dst = appendRounded(dst, p.Coverage)
 	}
 	if f, ok := p.Fleet(); ok {
-		dst = append(dst, `,"fleet":{"class":`...)
-		dst = gjson.AppendJSONString(dst, f.Class)
-		dst = append(dst, `,"confidence":`...)
-		dst = appendRounded(dst, f.Confidence)
-		dst = append(dst, `,"members":`...)
-		dst = append(strconv.AppendInt(dst, int64(f.Members), 10), '}')
+		dst = appendFleet(append(dst, `,"fleet":`...), f)
 	}
 	dst = append(dst, `,"abstain":`...)
 	dst = strconv.AppendBool(dst, p.Abstain)
@@ -165,6 +160,16 @@ func (p *Prediction) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `,"latency_us":`...)
 	dst = strconv.AppendInt(dst, p.Latency.Microseconds(), 10)
 	return append(dst, '}')
+}
+
+// appendFleet appends the answer of a fleet as FleetAnswer.
+func appendFleet(dst []byte, f model.Report) []byte {
+	dst = append(dst, `{"class":`...)
+	dst = gjson.AppendJSONString(dst, f.Class)
+	dst = append(dst, `,"confidence":`...)
+	dst = appendRounded(dst, f.Confidence)
+	dst = append(dst, `,"members":`...)
+	return append(strconv.AppendInt(dst, int64(f.Members), 10), '}')
 }
 
 // rounded returns v with at most four decimals.

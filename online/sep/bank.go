@@ -110,7 +110,12 @@ type Bank struct {
 
 	team *team
 	stepMemory
-	pool   *Pool  // that lends it; nil: it is the bank's own
+	lease
+}
+
+// lease is a bank's share in a pool.
+type lease struct {
+	pool   *Pool  // that lends the memory of a step; nil: it is the bank's own
 	alive  func() // called while the bank waits for it; may be nil
 	lent   bool   // the pool counts this bank
 	rested bool   // what a workspace holds of this bank is out of date

@@ -187,7 +187,7 @@ func startWithFailpoint(t *testing.T, binary, config string, environment ...stri
 // fails only, at the first pass.
 func TestFailpoints(t *testing.T) {
 	times, actions := 1, []string{"panic", "fail"}
-	if harness.Number(t, "EDGE_OPERATIONS", 13) == 1 {
+	if harness.Number(t, "EDGE_OPERATIONS", 9) == 1 {
 		times, actions = 2, []string{"panic", "wait", "fail"}
 	}
 	binary := edgeWithFailpoints(t)

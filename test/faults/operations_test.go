@@ -205,7 +205,7 @@ func (s *scenario) publish(number, from, to int, asking ...string) error {
 // multiple of EDGE_OPERATIONS (default 9), until a run has fewer operations. Without
 // the build tag slow it uses a fifth of them.
 func forOperations(t *testing.T, judge func(n int) (operations int)) {
-	step := int(harness.Number(t, "EDGE_OPERATIONS", 13)) * brokertest.Brief(1, 5)
+	step := int(harness.Number(t, "EDGE_OPERATIONS", 9)) * brokertest.Brief(1, 2)
 	runs := 0
 	for n := 1; ; n += step {
 		operations := judge(n)

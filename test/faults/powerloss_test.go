@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -257,12 +258,21 @@ func survivors(t *testing.T, file string, truth []string) (n int, recovery *pers
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n = int(d.Loop("waveform").Learner().Scores().N)
+	loop := d.Loop("waveform")
+	ctx, stop := context.WithCancel(t.Context())
+	learnt := make(chan error, 1)
+	go func() { learnt <- loop.Run(ctx) }()
+	<-loop.Recovered()
+	stop()
+	if err := <-learnt; err != nil {
+		t.Fatal(err)
+	}
+	n = int(loop.Learner().Scores().N)
 	recovery = d.Recovery()
 	// If both checkpoints are lost, the rest of the journal is learnt, and the loss is
 	// reported.
 	reported := recovery != nil && recovery.Models["waveform"].Samples > 0
-	if got := d.Loop("waveform").Learner().Digest(); got != truth[n] && !reported {
+	if got := loop.Learner().Digest(); got != truth[n] && !reported {
 		t.Fatalf("after %d samples the digest is %s, that of an undisturbed learner %s; %+v", n, got, truth[n], recovery)
 	}
 	return n, recovery
