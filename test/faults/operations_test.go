@@ -203,7 +203,7 @@ func (s *scenario) publish(number, from, to int, asking ...string) error {
 
 // forOperations calls try with every number of an operation that is one more than a
 // multiple of EDGE_OPERATIONS (default 9), until a run has fewer operations. Without
-// the build tag slow it uses a fifth of them.
+// the build tag slow it uses half of them.
 func forOperations(t *testing.T, judge func(n int) (operations int)) {
 	step := int(harness.Number(t, "EDGE_OPERATIONS", 9)) * brokertest.Brief(1, 2)
 	runs := 0
