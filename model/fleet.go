@@ -29,7 +29,7 @@ type Fleet struct {
 	GuestWeight float64
 }
 
-// Report is what a fleet answers by itself.
+// Report is the answer of a fleet by itself.
 type Report struct {
 	Class      string  // the most probable one, of the model's or of the members'
 	Confidence float64 // its probability
@@ -179,7 +179,7 @@ func (p *Posterior) mixFew(dst []float64, c *company) {
 	}
 }
 
-// Report returns what the fleet alone answered in the last prediction; false if there is
+// Report returns the answer of the fleet alone in the last prediction; false if there is
 // no fleet.
 func (p *Posterior) Report(ws *Workspace) (r Report, ok bool) {
 	f, c := p.Fleet, &ws.company

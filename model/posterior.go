@@ -123,7 +123,7 @@ type Posterior struct {
 	Bank    []Gaussian // one a horizon
 	Weights []float64  // of the horizons, sum 1
 	Pool    Pool       // the correction of the mixture of the horizons
-	Fleet   *Fleet     // what other devices taught; nil: there is no fleet
+	Fleet   *Fleet     // the part of other devices; nil: there is no fleet
 	Record  uint64     // number of the journal's record of the latest label that it knows; 0: not known
 }
 

@@ -199,7 +199,7 @@ type Mixing struct {
 	Temporal Temporal `yaml:"temporal"`
 	// Experts configures the models beside the Gaussian process.
 	Experts Experts `yaml:"experts"`
-	// Fleet configures what is shared with the learners of other devices.
+	// Fleet configures the exchange with the learners of other devices.
 	Fleet Fleet `yaml:"-"`
 }
 

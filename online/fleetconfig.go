@@ -7,7 +7,7 @@ import (
 	"edge/online/fleet"
 )
 
-// Unseen is the use of what a fleet knows about classes that have few own labels.
+// Unseen is the use of a fleet's answer for classes that have few own labels.
 type Unseen string
 
 const (
@@ -19,7 +19,7 @@ const (
 	MixUnseen Unseen = "mix"
 )
 
-// Fleet configures what a learner shares with those of other devices.
+// Fleet configures the exchange of a learner with those of other devices.
 type Fleet struct {
 	// Horizons are those of the model that are exchanged; none: all of them.
 	Horizons []Horizon `yaml:"-"`

@@ -244,7 +244,7 @@ func (l *Learner) classesOf(m *fleet.Merge) []int {
 	return places
 }
 
-// teachGuest lets the guest learn what has come into the warm-up buffer. A guest is a
+// teachGuest lets the guest learn the new samples of the warm-up buffer. A guest is a
 // function of its merge, the buffer and the classes, so that a state need not hold it:
 // after a change of those it began with it begins again.
 func (l *Learner) teachGuest() {
@@ -299,7 +299,7 @@ func (l *Learner) endGuest() {
 	}
 }
 
-// publishFleet stores what depends on the classes and their labels in the view.
+// publishFleet stores the fields of the view that depend on the classes and their labels.
 func (l *Learner) publishFleet() {
 	v := l.view.Fleet
 	if v == nil {

@@ -70,7 +70,7 @@ type Learner struct {
 	probs []float64
 }
 
-// host is what a learner has from the loop that runs it. The zero value: nothing.
+// host holds the functions of the loop that runs a learner. The zero value: nothing.
 type host struct {
 	progress func()    // called between the minibatches of a build, and while the learner waits for a workspace; may be nil
 	pool     *sep.Pool // lends the memory of a step; nil: the learner has its own

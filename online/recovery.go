@@ -89,7 +89,7 @@ func (lp *Loop) recovering() bool {
 	}
 }
 
-// unlessRecovering is do for what needs the state of all records.
+// unlessRecovering is do for functions that need the state of all records.
 func (lp *Loop) unlessRecovering(ctx context.Context, fn func()) error {
 	recovering := false
 	err := lp.do(ctx, func() {

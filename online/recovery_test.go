@@ -126,7 +126,7 @@ func TestKilledWhileItRecovers(t *testing.T) {
 }
 
 // TestRefusesWhileItRecovers holds a recovery: the loop answers from its checkpoint,
-// takes records, and refuses what needs all of them.
+// takes records, and refuses requests that need all of them.
 func TestRefusesWhileItRecovers(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	cfg := testConfig(3, "a", "b", "c")

@@ -151,7 +151,7 @@ func framePages(n int) int {
 	return (n + 2 + binary.MaxVarintLen32 + crcSize + redoBody - 1) / redoBody
 }
 
-// redo is what a redo log contains of one epoch.
+// redo is the content of a redo log of one epoch.
 type redo struct {
 	epoch  uint64
 	frames uint32

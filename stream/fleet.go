@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	fleetEvery = time.Second // interval of the checks for what is due
+	fleetEvery = time.Second // interval of the checks for due work
 	fleetTrick = 20 * time.Millisecond
 	fleetAhead = 16 // publications in the outbox, above which a fleet's wait
 
@@ -31,7 +31,7 @@ const (
 
 // FleetModel is a Model that takes part in a fleet; *online.Loop implements it.
 type FleetModel interface {
-	// Contribution returns what the model's own labels have taught it.
+	// Contribution returns the contribution of the model's own labels.
 	Contribution(ctx context.Context, member string) (*core.Contribution, error)
 	// Merge returns the sum of a set.
 	Merge(ctx context.Context, member string, set *core.Set) (*core.Merge, error)
@@ -241,7 +241,7 @@ func (f *fleets) receive() {
 	msg.Free()
 }
 
-// step does what is due.
+// step does the due work.
 func (f *fleets) step(ctx context.Context) {
 	f.mu.Lock()
 	if f.flooded > 0 {
@@ -399,7 +399,7 @@ func (f *fleets) sum(ctx context.Context, m *fleetMember, set *core.Set) (sum *c
 	return learner.Merge(ctx, f.node.cfg.Node, set)
 }
 
-// final publishes what was learnt since the last publication, unless another node
+// final publishes the labels since the last publication, unless another node
 // follows. It is called when run has returned.
 func (f *fleets) final(working, ctx context.Context) {
 	if f == nil || errors.Is(context.Cause(ctx), ErrReplaced) {

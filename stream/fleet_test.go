@@ -138,7 +138,7 @@ func (n *simNode) start() {
 	n.connect()
 }
 
-// connect begins a connection: the broker sends what it keeps.
+// connect begins a connection: the broker sends its retained messages.
 func (n *simNode) connect() {
 	if n.conn == nil {
 		n.conn = newFakeOrigin()
@@ -338,7 +338,7 @@ func TestFleetSimulation(t *testing.T) {
 	}
 }
 
-// A model says beside its prediction what the fleet says, an event reports a class that it
+// A prediction has the fleet's answer beside the model's, an event reports a class that it
 // hardly knows, and requests describe and change the fleet. A follower answers without a
 // label of its own.
 func TestFleetAnswers(t *testing.T) {
@@ -451,7 +451,7 @@ func TestFleetHandover(t *testing.T) {
 	})
 }
 
-// What a configuration may not say.
+// Configurations that are refused.
 func TestFleetConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config, *ModelConfig, *ModelConfig){
 		"node fleet: want":                    func(c *Config, _, _ *ModelConfig) { c.Node = "fleet" },

@@ -25,7 +25,7 @@ func (n *Node) Fleet(model string) (v fleet.View, ok bool) {
 	return v, false
 }
 
-// describeFleet returns what a View needs to know of a model.
+// describeFleet returns the figures of a model for a View.
 func describeFleet(m Model) (of fleet.Model) {
 	of.WarmedUp = m.Status().WarmedUp
 	post := m.Posterior()

@@ -9,7 +9,7 @@ import (
 	core "edge/online/fleet"
 )
 
-// follower is a model that answers by what the members of a fleet have learnt. It learns
+// follower is a model that answers by the contributions of a fleet's members. It learns
 // nothing and needs no journal.
 type follower struct {
 	Model
@@ -38,7 +38,7 @@ func (f *follower) follow(member string, set *core.Set) (*core.Merge, error) {
 // above which an event is published.
 const foreignAbove = 0.5
 
-// ofFleet returns what the fleet alone says about the last prediction, and publishes an
+// ofFleet returns the fleet's own answer in the last prediction, and publishes an
 // event if that is a class which this model hardly knows.
 func (w *worker) ofFleet(m *modelState, post *model.Posterior, ws *model.Workspace) model.Report {
 	r, ok := post.Report(ws)

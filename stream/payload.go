@@ -342,7 +342,7 @@ type Doubts struct {
 	Recovering bool   `json:"recovering,omitempty"` // labels of the run before are not learnt yet
 }
 
-// FleetAnswer is what the members of a fleet say about a sample by themselves.
+// FleetAnswer is the answer of a fleet's members by themselves.
 type FleetAnswer struct {
 	Class      string  `json:"class"`
 	Confidence float64 `json:"confidence"`

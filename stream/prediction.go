@@ -50,7 +50,7 @@ type PredictionSet struct {
 }
 
 // rawReading is the part of a message that its prediction repeats, or that it was made of,
-// and what a fleet says about it.
+// and the fleet's answer.
 type rawReading struct {
 	id, time string // valid JSON, as received; "" if absent
 	arrived  time.Time
@@ -58,7 +58,7 @@ type rawReading struct {
 	fleet    model.Report // Members is 0 without a fleet
 }
 
-// Fleet returns what the members of the model's fleet say about the sample by themselves;
+// Fleet returns the answer of the model's fleet by itself;
 // false without a fleet.
 func (p *Prediction) Fleet() (r model.Report, ok bool) { return p.raw.fleet, p.raw.fleet.Members > 0 }
 

@@ -59,7 +59,7 @@ type reporter struct {
 	settings atomic.Pointer[string] // identifies the configuration
 }
 
-// reported is what was published last of a model.
+// reported is the latest report of a model.
 type reported struct {
 	at      time.Time // of the scores
 	samples uint64    // in them
@@ -100,7 +100,7 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-// reportDue publishes what is due, and returns when the next report is.
+// reportDue publishes the due reports, and returns when the next one is.
 func (r *reporter) reportDue(last []reported, now time.Time) (next time.Time) {
 	changed := false
 	latest := make([][]byte, len(r.models))

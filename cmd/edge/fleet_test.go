@@ -9,7 +9,7 @@ import (
 	"edge/test/harness"
 )
 
-// The commands find the only model in a fleet, and say what is missing.
+// The commands find the only model in a fleet, and name a missing one.
 func TestFleetCommands(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
 	config := func(models string) string {

@@ -217,7 +217,7 @@ func (f *fleet) honest() []*fleetNode {
 	return slices.DeleteFunc(append(all, f.device), func(n *fleetNode) bool { return n == nil })
 }
 
-// begin says what can be seen.
+// begin announces the demo.
 func (f *fleet) begin() {
 	fmt.Fprintf(f.out, "edge demo: %s, %d features; a fleet of %d nodes; broker on %s\n", f.sensors.name, len(f.sensors.features), f.Fleet, f.broker)
 	fmt.Fprintf(f.out, "node%d comes late, node%d sends random labels; each honest node has a twin without a fleet\n", f.Fleet-1, f.Fleet)
@@ -289,7 +289,7 @@ func (f *fleet) join(running context.Context) error {
 }
 
 // round deals the rows of a round, waits until all have learnt them, and then until
-// the members have exchanged what they know. It reports false at the end of the file.
+// the members have exchanged their contributions. It reports false at the end of the file.
 func (f *fleet) round(running context.Context) (more bool, err error) {
 	chunks := map[*fleetNode][]dataset.Row{}
 	for i, n := range f.members {
@@ -362,7 +362,7 @@ func (f *fleet) await(ctx context.Context, within time.Duration, done func() boo
 	return true
 }
 
-// exchanged reports whether each member has merged what the others have learnt.
+// exchanged reports whether each member has merged the others' contributions.
 func (f *fleet) exchanged() bool {
 	newest := map[string]uint64{} // labels, by member
 	for _, n := range f.members {

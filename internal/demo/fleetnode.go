@@ -22,7 +22,7 @@ import (
 	wire "edge/stream/fleet"
 )
 
-// role is what a node of the demo's fleet does.
+// role is that of a node in the demo's fleet.
 type role string
 
 const (
@@ -54,7 +54,7 @@ type fleetNode struct {
 	left  int       // of them
 }
 
-// startNode starts a node and waits until it receives what is published.
+// startNode starts a node and waits until it receives messages.
 func (f *fleet) startNode(running context.Context, name string, as role) (*fleetNode, error) {
 	cfg, err := f.nodeConfig(name, as)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"edge/test/harness"
 )
 
-// What a broker grants, acknowledges and does not deliver is found by trying: NATS does not
+// Only a trial shows which messages a broker acknowledges and does not deliver: NATS does not
 // deliver shared subscriptions, mosquitto drops what its limits and rights forbid.
 func TestDeliveryIsTried(t *testing.T) {
 	mosquitto := func(settings string) func(*testing.T, string) func() {

@@ -26,7 +26,7 @@ type Keeper struct {
 	quiet time.Duration // 0: the constant
 }
 
-// Contribution is what the broker keeps of one member.
+// Contribution is the retained message of one member.
 type Contribution struct {
 	*core.Contribution
 	Member string
@@ -97,7 +97,7 @@ func (k *Keeper) silence() time.Duration {
 	return quiet
 }
 
-// one returns what the broker keeps of a member, nil for nothing.
+// one returns the retained contribution of a member, nil for none.
 func (k *Keeper) one(ctx context.Context, member string) (*Contribution, error) {
 	all, err := k.Read(ctx, member)
 	if err != nil || len(all) == 0 {

@@ -179,7 +179,7 @@ func code(err error) int {
 	return exit.OK
 }
 
-// The list says of each member what the latest merge made of it.
+// The list has the result of the latest merge for each member.
 func TestPrint(t *testing.T) {
 	z, age := -5.25, 90.
 	v := wire.View{

@@ -63,7 +63,7 @@ func Print(out io.Writer, model string, v *wire.View) error {
 	return err
 }
 
-// verdict says what the latest merge made of a member.
+// verdict describes the result of the latest merge for a member.
 func verdict(m *wire.MemberView) string {
 	switch {
 	case m.Stale:
@@ -76,7 +76,7 @@ func verdict(m *wire.MemberView) string {
 	return "not yet"
 }
 
-// StateWords says what a state means.
+// StateWords describes a state.
 func StateWords(s wire.State) string {
 	switch s {
 	case wire.Alone:
@@ -101,7 +101,7 @@ func age(seconds *float64) string {
 	return terminal.Duration(time.Duration(*seconds * float64(time.Second)))
 }
 
-// Kept is the JSON of what the broker keeps of one member.
+// Kept is the JSON of one member's retained contribution.
 type Kept struct {
 	Name     string   `json:"name"`
 	Epoch    uint64   `json:"epoch"`
@@ -128,7 +128,7 @@ func Describe(all []Contribution) []Kept {
 	return list
 }
 
-// PrintKept writes what the broker keeps as text.
+// PrintKept writes the retained contributions as text.
 func PrintKept(out io.Writer, concept string, all []Kept) error {
 	w := terminal.Writer{To: out}
 	if len(all) == 0 {

@@ -179,7 +179,7 @@ func (r *ModelReport) describe(learner *online.Learner) error {
 	return nil
 }
 
-// fleetReport returns what members have taught a posterior, nil for nothing.
+// fleetReport returns the share of the members in a posterior, nil for none.
 func fleetReport(p *model.Posterior) *FleetReport {
 	f := p.Fleet
 	if f == nil {

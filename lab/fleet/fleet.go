@@ -4,7 +4,7 @@
 //
 //	fleet.go   Config, Run
 //	deal.go    which rows go to which node
-//	node.go    one learner: what it learns, contributes and merges
+//	node.go    one learner, with its contributions and merges
 //	result.go  Result and its scores
 package fleet
 
@@ -153,7 +153,7 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 			return nil, ctx.Err()
 		}
 		if cfg.Before > 0 && len(active) < len(nodes) && at == cfg.Before*len(active) {
-			// The newcomer hears what there is, and has every further row to itself.
+			// The newcomer receives all contributions, and has every further row to itself.
 			if err := publish(cfg, active, published); err != nil {
 				return nil, err
 			}

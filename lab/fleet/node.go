@@ -148,7 +148,7 @@ func exaggerate(c *fleet.Contribution, seed uint64) error {
 	return nil
 }
 
-// merge takes over what the others have published.
+// merge takes over the others' contributions.
 func (n *node) merge(cfg *Config, set *fleet.Set) error {
 	if cfg.Alone || len(set.Members()) == 0 {
 		return nil

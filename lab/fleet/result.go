@@ -67,7 +67,7 @@ func (s *Scores) judge(nodes []*node, test []dataset.Row) error {
 	return nil
 }
 
-// count adds what the exchange cost, and whom it refused.
+// count adds the cost of the exchange, and the refusals.
 func (r *Result) count(cfg *Config, nodes []*node) {
 	var seconds float64
 	for i, n := range nodes {
@@ -75,7 +75,7 @@ func (r *Result) count(cfg *Config, nodes []*node) {
 		seconds += n.merging.Seconds()
 		r.Bytes = max(r.Bytes, n.bytes)
 		if cfg.Bad != "" && i == len(nodes)-1 {
-			continue // what a bad member refuses says nothing
+			continue // a bad member's refusals prove nothing
 		}
 		for name, tests := range n.tested {
 			if cfg.Bad != "" && name == nodes[len(nodes)-1].name {

@@ -18,7 +18,7 @@ const (
 	DefaultTrust = -2
 )
 
-// Receiver is what a merge needs to know of the member that computes it.
+// Receiver describes the member that computes a merge.
 type Receiver struct {
 	Member   string
 	Features uint64

@@ -16,7 +16,7 @@ const mergeMagic = "EFM1"
 // maxMembers bounds the members of a merge.
 const maxMembers = 1024
 
-// Member says what a merge made of one contribution.
+// Member is the result of a merge for one contribution.
 type Member struct {
 	Name string
 	Version

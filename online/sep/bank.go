@@ -118,7 +118,7 @@ type lease struct {
 	pool   *Pool  // that lends the memory of a step; nil: it is the bank's own
 	alive  func() // called while the bank waits for it; may be nil
 	lent   bool   // the pool counts this bank
-	rested bool   // what a workspace holds of this bank is out of date
+	rested bool   // the numbers of this bank in a workspace are out of date
 }
 
 // stepMemory is the memory that only a step needs, see ready.

@@ -18,7 +18,7 @@ type work struct {
 	tasks          tasks
 }
 
-// tasks are what a team runs, with the place of its first task.
+// tasks are run by a team, with the place of its first task.
 type tasks struct {
 	refresh, project func(worker, i int) error
 

@@ -97,7 +97,7 @@ func (t Topics) Messages(c *core.Contribution, data []byte, limit int) (all []Pu
 const probePart = maxParts - 1
 
 // Probe returns a retained message of a number of bytes on a topic of a member, by which
-// a tool tries what the broker keeps. It is a part that belongs to no contribution: members
+// a tool tries whether the broker retains messages. It is a part that belongs to no contribution: members
 // ignore it.
 func (t Topics) Probe(member string, bytes int) Publication {
 	data := appendVersion(make([]byte, 0, bytes), partMagic, core.Version{})

@@ -16,12 +16,12 @@ import (
 	"edge/stream/topic"
 )
 
-// Role is what a node does in a fleet.
+// Role is that of a node in a fleet.
 type Role string
 
 const (
 	RoleMember   Role = "member"   // it learns, publishes and merges
-	RoleFollower Role = "follower" // it answers by what the members have learnt, and neither learns nor publishes
+	RoleFollower Role = "follower" // it answers by the members' contributions, and neither learns nor publishes
 )
 
 // Trust is a number of standard errors, with -inf.
@@ -48,10 +48,10 @@ func (t *Trust) UnmarshalText(text []byte) error {
 
 // Config configures a model's part in a fleet.
 type Config struct {
-	// Concept names what several nodes learn together, a level of their topics:
+	// Concept names the common task of several nodes, a level of their topics:
 	// [a-z0-9_-]. Empty, the default: the model learns alone.
 	Concept string `yaml:"concept"`
-	// Role is member or follower. A follower answers by what the members have learnt; it
+	// Role is member or follower. A follower answers by the members' contributions; it
 	// neither learns nor publishes. Default member.
 	Role Role `yaml:"role" jsonschema:"enum=member,enum=follower"`
 	// Basis: own, each member has its own inducing points. Default own.
@@ -85,7 +85,7 @@ type Config struct {
 	// contribution, in standard errors; one below it is left out of the merge. -inf
 	// turns the test off. Default -2.
 	Trust Trust `yaml:"trust"`
-	// Unseen is the use of what the members know about classes with few own labels:
+	// Unseen is the use of the members' answer for classes with few own labels:
 	// report says it beside the prediction, mix puts it into the prediction. Default
 	// report.
 	Unseen online.Unseen `yaml:"unseen" jsonschema:"enum=report,enum=mix"`

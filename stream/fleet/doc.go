@@ -5,7 +5,7 @@
 //	<base>/fleet/<concept>/<node>/<part>   parts of one that is larger than max_message, retained;
 //	                                       the message above is then the list of parts
 //
-// A Member receives these messages and says in each Step what is due. It keeps the newest
+// A Member receives these messages and returns the due work in each Step. It keeps the newest
 // contribution of each other member and nothing older: what a node merges depends on
 // what the broker keeps alone. All times are those of the caller, by a monotonic clock.
 //

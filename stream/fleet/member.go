@@ -95,7 +95,7 @@ type Counts struct {
 	Refused        map[core.Reason]uint64
 }
 
-// Identity is what distinguishes a member from all others.
+// Identity distinguishes a member from all others.
 type Identity struct {
 	Base, Node string
 	Instance   uint64 // random, of the process

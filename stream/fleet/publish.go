@@ -32,7 +32,7 @@ type own struct {
 	stopped      string // why nothing is published any more; "": it is
 }
 
-// Todo is what is due.
+// Todo is the due work.
 type Todo struct {
 	Epoch     uint64    // to be made durable, see EpochDurable; 0: none
 	Parts     bool      // the subscription to parts is needed
@@ -41,7 +41,7 @@ type Todo struct {
 	Departing bool      // the own message is to be cleared
 }
 
-// Step returns what is due. labels are those that the model has learnt, ready reports
+// Step returns the due work. labels are those that the model has learnt, ready reports
 // whether it has something to contribute.
 func (m *Member) Step(now time.Time, labels uint64, ready bool) (todo Todo) {
 	todo.Parts = m.parted

@@ -67,7 +67,7 @@ type MemberView struct {
 	Share   float64     `json:"share"` // of the labels of all that are in the latest merge, without the own ones
 }
 
-// Model is what a View needs to know of the model.
+// Model holds the model's figures for a View.
 type Model struct {
 	WarmedUp bool
 	Answers  bool    // the fleet takes part in its answers

@@ -75,7 +75,7 @@ func (w *world) start(name string, epoch uint64, change func(*Config)) *node {
 
 func plain(*Config) {}
 
-// connect begins a connection: the broker sends what it keeps.
+// connect begins a connection: the broker sends its retained messages.
 func (n *node) connect() {
 	n.online = true
 	n.Connected(n.in.now)
