@@ -96,6 +96,9 @@ func startRecovering(t *testing.T, cfg *config.Config) *recovering {
 	})
 	t.Cleanup(func() { _ = r.stop() })
 	<-r.reached
+	if !brokertest.Eventually(func() bool { return r.Stats().Subscribed }) { // Run has started all tasks
+		t.Fatal("the daemon does not connect")
+	}
 	learning := r.current().tasks["m"]
 	end := learning.cancel
 	learning.cancel = func(cause error) {
@@ -189,9 +192,6 @@ func TestStoppedWhileItRecovers(t *testing.T) {
 	cfg := recoverable(t, b.URL())
 	crashed(t, cfg, 200)
 	d := startRecovering(t, cfg)
-	if !brokertest.Eventually(func() bool { return d.Stats().Subscribed }) {
-		t.Fatal("the daemon does not connect")
-	}
 	publish(t, b.URL(), "s", `{"id":"new","features":[1,1],"label":"d"}`)
 	if !brokertest.Eventually(func() bool { return d.Stats().Learned == 1 }) {
 		t.Fatal("the label is not kept")
