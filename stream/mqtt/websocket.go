@@ -99,6 +99,13 @@ func (c *websocketConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// SetWriteDeadline implements net.Conn. It counts for the next write.
+func (c *websocketConn) SetWriteDeadline(t time.Time) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.Conn.SetWriteDeadline(t)
+}
+
 // SetDeadline implements net.Conn.
 func (c *websocketConn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
