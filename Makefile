@@ -10,7 +10,6 @@ SEED    ?= 1
 DIST    := dist
 
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
-TESTS   := CGO_ENABLED=0 GOOS=linux $(GO) test -c -trimpath
 # The long tests, and all others at full length
 SLOW    := -tags slow
 # Packages without a goroutine, in which the race detector has nothing to find
@@ -100,8 +99,6 @@ sizes: ## print the share of each module in the arm64 program
 
 emulate: ## run quick tests on arm64 and armv6, emulated; needs qemu-user-static
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
-	GOARCH=arm64 $(TESTS) -o $(DIST)/emulated/arm64/ ./model/... ./online/... ./persist/... ./stream/...
-	GOARCH=arm GOARM=6 $(TESTS) -o $(DIST)/emulated/armv6/ ./model/... ./online/... ./persist/... ./stream/... ./internal/... ./cmd/edge ./test/e2e ./test/faults ./test/torture
 	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/emulated/armv6/edge ./cmd/edge
 	ci/emulate/run
 
