@@ -295,6 +295,7 @@ func (lp *Loop) recovered() {
 	close(lp.ended)
 	lp.drained.Broadcast()
 	lp.mu.Unlock()
+	lp.opts.Log.Info("the model has recovered", "model", lp.opts.Model, "seq", lp.seq)
 	lp.notify(NoticeRecovered, fmt.Sprintf("%d records of the journal in %v", lp.seq-r.first, time.Since(r.began).Round(time.Millisecond)), lp.seq)
 }
 

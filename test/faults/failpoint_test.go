@@ -47,7 +47,7 @@ var failpoints = []failpoint{
 	{"after the acknowledgement", "stream", `\tfor _, f := range g\.\w+ \{\n\t\tf\(\)`, "", ""},
 	{"before learning", "online", `\t\tout := lp\.learner\.Add\(&r\.Event\)`, "", ""},
 	{"after learning", "online", `\t\tlp\.seq = r\.Seq`, "", ""},
-	{"after the snapshot", "online", `\tlp\.publish\w+\(\)\n\tlp\.stale = true`, "", ""},
+	{"after the snapshot", "online", `\tif idle \|\| now\.Sub\(lp\.reported\)`, "", ""},
 	{"before the checkpoint", "online", `\tif err := lp\.opts\.Checkpointer\.Checkpoint\(`, "", ""},
 	{"before the truncation", "persist", `\t\tif d\.slots\[kept\]\.generation > 0 \{`, "return err", ""},
 	{"after the truncation", "persist", `\t\td\.slots\[1-kept\] = slot\{c\.generation, seq\}`, "return err", ""},

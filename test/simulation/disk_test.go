@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,7 +32,7 @@ type disk struct {
 	broken      bool          // every operation fails
 	restart     []byte        // state file of the next process, as a kill or a power cut left it; nil: the file as it is
 
-	failSync bool // the sync after the meta page fails: the transaction is in the file, but failed
+	failSync atomic.Bool // the sync after the meta page fails: the transaction is in the file, but failed
 
 	fault string // of the next operation: "kill before", "kill after", "power" or ""
 }
@@ -109,7 +110,7 @@ func (d *disk) read() []byte {
 
 // step makes the sync after the meta page fail if failSync is set. World.mu is held.
 func (d *disk) step(step string) error {
-	if d.failSync && step == "commit" {
+	if d.failSync.Load() && step == "commit" {
 		d.syncFailed = true
 		return syscall.EIO
 	}

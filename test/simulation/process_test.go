@@ -49,7 +49,7 @@ type process struct {
 // start opens the state file, compares it with the truth, and starts the node.
 func (w *world) start() *process {
 	d := w.disk
-	d.failSync = false
+	d.failSync.Store(false)
 	if d.restart != nil {
 		if err := os.WriteFile(d.path, d.restart, 0o600); err != nil {
 			w.fail("%v", err)

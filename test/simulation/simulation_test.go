@@ -289,8 +289,8 @@ func (w *world) inject(f fault) bool {
 		w.disk.broken = true
 		later(func() { w.disk.broken = false })
 	case "failing sync":
-		w.disk.failSync = true
-		later(func() { w.disk.failSync = false })
+		w.disk.failSync.Store(true)
+		later(func() { w.disk.failSync.Store(false) })
 	case "broker restart":
 		w.broker.stop()
 		later(func() { w.broker.down = false })
@@ -322,7 +322,8 @@ func (w *world) endFaults() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.net.refusing, w.broker.down = false, false
-	w.disk.slow, w.disk.broken, w.disk.failSync, w.disk.fault = 0, false, false, ""
+	w.disk.slow, w.disk.broken, w.disk.fault = 0, false, ""
+	w.disk.failSync.Store(false)
 	w.log("healed")
 }
 

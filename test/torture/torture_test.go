@@ -18,7 +18,7 @@ import (
 )
 
 // TestTorture kills a daemon at random instants under load, EDGE_TORTURE times
-// (default 100, and 4 without the build tag slow). After each start:
+// (default 50, and 4 without the build tag slow). After each start:
 //
 //   - it has every sample that it ever acknowledged, and acknowledged in order;
 //   - its state is, bit for bit, that of a learner of exactly the first n samples,
@@ -36,7 +36,7 @@ import (
 //
 // Long: one loop over kills with their checks and counts.
 func TestTorture(t *testing.T) {
-	kills := harness.Number(t, "EDGE_TORTURE", uint64(brokertest.Brief(100, 4)))
+	kills := harness.Number(t, "EDGE_TORTURE", uint64(brokertest.Brief(50, 4)))
 	seed := harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
