@@ -256,6 +256,18 @@ func (c *Contribution) encodeBasis(e *wire.Encoder) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// newDecoder returns a decoder of the bytes between magic and checksum.
+func newDecoder(data []byte, magic, what string, kind error) (*wire.Decoder, error) {
+	if len(data) < len(magic)+crcBytes || string(data[:len(magic)]) != magic {
+		return nil, fmt.Errorf("fleet: %s does not begin with %s: %w", what, magic, kind)
+	}
+	body := data[:len(data)-crcBytes]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[len(body):]) {
+		return nil, fmt.Errorf("fleet: checksum of the %s differs: %w", what, kind)
+	}
+	return wire.NewDecoder(body[len(magic):], "fleet: "+what+": ", kind), nil
+}
+
 // Decode returns the contribution that AppendBinary encoded. It keeps a copy of data's
 // sites. Every length is checked against that of data before memory is made, every
 // number is checked, and anything else is ErrContribution.
@@ -263,14 +275,10 @@ func Decode(data []byte) (*Contribution, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("fleet: %d bytes, at most %d: %w", len(data), MaxBytes, ErrContribution)
 	}
-	if len(data) < len(magic)+crcBytes || string(data[:len(magic)]) != magic {
-		return nil, fmt.Errorf("fleet: contribution does not begin with %s: %w", magic, ErrContribution)
+	d, err := newDecoder(data, magic, "contribution", ErrContribution)
+	if err != nil {
+		return nil, err
 	}
-	body := data[:len(data)-crcBytes]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[len(body):]) {
-		return nil, fmt.Errorf("fleet: checksum differs: %w", ErrContribution)
-	}
-	d := wire.NewDecoder(body[len(magic):], "fleet: contribution: ", ErrContribution)
 	c := &Contribution{}
 	c.decodeHeader(d)
 	c.decodeBasis(d)

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"slices"
 
@@ -119,14 +118,10 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 // DecodeMerge returns the merge that AppendBinary encoded. Every length is checked
 // against that of data before memory is made; the error is ErrMerge.
 func DecodeMerge(data []byte) (*Merge, error) {
-	if len(data) < len(mergeMagic)+crcBytes || string(data[:len(mergeMagic)]) != mergeMagic {
-		return nil, fmt.Errorf("fleet: merge does not begin with %s: %w", mergeMagic, ErrMerge)
+	d, err := newDecoder(data, mergeMagic, "merge", ErrMerge)
+	if err != nil {
+		return nil, err
 	}
-	body := data[:len(data)-crcBytes]
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[len(body):]) {
-		return nil, fmt.Errorf("fleet: checksum differs: %w", ErrMerge)
-	}
-	d := wire.NewDecoder(body[len(mergeMagic):], "fleet: merge: ", ErrMerge)
 	m := &Merge{}
 	for range d.Count(maxMembers, 20, "number of members") {
 		v := Member{Name: d.String(maxName), Version: Version{d.Uint64(), d.Uint64()}, N: d.Uint(), Tested: d.Bool(), Trust: d.Number("trust")}
