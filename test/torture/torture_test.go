@@ -18,7 +18,7 @@ import (
 )
 
 // TestTorture kills a daemon at random instants under load, EDGE_TORTURE times
-// (default 50, and 4 without the build tag slow). After each start:
+// (default 100, and 4 without the build tag slow). After each start:
 //
 //   - it has every sample that it ever acknowledged, and acknowledged in order;
 //   - its state is, bit for bit, that of a learner of exactly the first n samples,
@@ -36,7 +36,7 @@ import (
 //
 // Long: one loop over kills with their checks and counts.
 func TestTorture(t *testing.T) {
-	kills := harness.Number(t, "EDGE_TORTURE", uint64(brokertest.Brief(50, 4)))
+	kills := harness.Number(t, "EDGE_TORTURE", uint64(brokertest.Brief(100, 4)))
 	seed := harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -102,6 +102,9 @@ func TestTorture(t *testing.T) {
 			until := acked + rng.IntN(samples)
 			if !brokertest.Progress(tap.Acknowledged, until) {
 				t.Fatalf("%d samples are acknowledged, want %d:\n%s", tap.Acknowledged(), until, d.Log())
+			}
+			if (i%5 == 4 || i%50 >= 47) && strings.Contains(d.Log(), "the model recovers: ") { // other kills end a recovery
+				d.Await("the model has recovered")
 			}
 			time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Millisecond)))) // at any moment of what follows
 		}
