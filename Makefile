@@ -23,7 +23,7 @@ help: ## list the targets
 build: ## build ./edge for this machine
 	$(GO) build -trimpath -o edge ./cmd/edge
 
-test: ## run the quick tests, less than a minute of processor time
+test: ## run the quick tests, about four minutes of processor time
 	$(GO) test ./...
 
 slow: ## run all tests, including the long ones: kills, failing operations, power cuts, failpoints, load, soak
