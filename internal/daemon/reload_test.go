@@ -145,8 +145,11 @@ func TestReloadIsPublished(t *testing.T) {
 		if !brokertest.Eventually(func() bool { return config() == d.current().settings.Digest() }) {
 			t.Errorf("info is %s", published.last("edge/test/info"))
 		}
-		if e := published.last("edge/test/event"); gjson.Get(e, "event").String() != "config_reloaded" || gjson.Get(e, "detail").String() != "control.enabled, homeassistant.enabled" {
-			t.Errorf("the event is %s", e)
+		if !brokertest.Eventually(func() bool { // the event follows the information
+			e := published.last("edge/test/event")
+			return gjson.Get(e, "event").String() == "config_reloaded" && gjson.Get(e, "detail").String() == "control.enabled, homeassistant.enabled"
+		}) {
+			t.Errorf("the event is %s", published.last("edge/test/event"))
 		}
 		if n := published.count("edge/test/state", "offline"); n != 0 {
 			t.Errorf("it published offline %d times", n)
