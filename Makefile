@@ -27,11 +27,10 @@ test: ## run the quick tests, about four minutes of processor time
 	$(GO) test ./...
 
 slow: ## run all tests, including the long ones: kills, failing operations, power cuts, failpoints, load, soak
-	$(GO) test $(SLOW) -timeout 30m ./...
+	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') ./...
 
-race: ## run all tests, including the long ones, with the race detector
-	$(GO) test $(SLOW) -timeout 30m $(ALONE)
-	$(GO) test -race $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
+race: ## run the quick tests with the race detector
+	$(GO) test -race -timeout 30m -p 4 $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, check its state after each kill
 	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./test/torture -run '^TestTorture$$' -count 1 -timeout 60m -v
@@ -97,10 +96,10 @@ sizes: ## print the share of each module in the arm64 program
 	GOARCH=arm64 $(subst -s -w,-w,$(STATIC)) -o $(DIST)/edge_symbols ./cmd/edge
 	$(GO) run ./ci/sizes $(DIST)/edge_symbols
 
-emulate: ## run quick tests on arm64 and armv6, emulated; needs qemu-user-static
+emulate: ## run quick tests on arm64 and armv6, emulated; needs qemu-user-static; ALL=all leaves out none for its length
 	mkdir -p $(DIST)/emulated/arm64 $(DIST)/emulated/armv6
 	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/emulated/armv6/edge ./cmd/edge
-	ci/emulate/run
+	ci/emulate/run $(ALL)
 
 .PHONY: packages release
 packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
@@ -116,7 +115,7 @@ packages: man ## make deb, rpm, apk and ipk packages, images, bills of material,
 	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
 		$(if $(MAINTAINER),--maintainer '$(MAINTAINER)') $(if $(HOMEPAGE),--homepage '$(HOMEPAGE)') $(if $(LICENSE),--license '$(LICENSE)')
 
-release: lint slow packages ## check, test and make a release
+release: lint race slow packages ## check, test and make a release
 
 .PHONY: man
 man: ## write the manual pages into dist/man; their date is that of the last commit

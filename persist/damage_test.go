@@ -197,7 +197,7 @@ func TestBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 0))
 	noticed := 0
 	file := slices.Clone(h.file)
-	for i := rng.IntN(11); i < len(file); i += 1 + rng.IntN(160) {
+	for i := rng.IntN(11); i < len(file); i += 1 + rng.IntN(480) {
 		bit := byte(1) << rng.IntN(8)
 		file[i] ^= bit
 		got, err := examine(bytes.NewReader(file), size)

@@ -107,6 +107,7 @@ func (f *fileScenario) knowsAll() {
 func TestStateFileTakenAway(t *testing.T) {
 	for name, take := range takeAway {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for the daemon to look after the file, every 30 s
 			f := newFileScenario(t)
 			events := make(chan string, 100)
 			cfg := mqtt.DefaultConfig()
