@@ -42,7 +42,7 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	const page = 4096
-	damaged, lost, step := 0, uint64(0), brokertest.Brief(3, 8)
+	damaged, step := 0, brokertest.Brief(6, 8)
 	for n := 0; n < len(sound)/page; n += step {
 		for name, damage := range map[string]func([]byte) []byte{
 			"zeroed":      func(f []byte) []byte { clear(f[n*page : (n+1)*page]); return f },
@@ -71,7 +71,6 @@ func TestVerify(t *testing.T) {
 			damaged++
 			predicted := map[string]persist.Loss{}
 			for _, m := range r.Models {
-				lost += m.SamplesLost
 				predicted[m.Model] = persist.Loss{Samples: m.SamplesLost, Pending: m.PendingLost, Notes: m.Notes}
 			}
 			if diff := cmp.Diff(recovery.Models, predicted); diff != "" {
@@ -79,7 +78,7 @@ func TestVerify(t *testing.T) {
 			}
 		}
 	}
-	if damaged == 0 || lost == 0 && step == 3 { // a selection of pages may contain no samples
-		t.Errorf("%d damaged files, %d samples lost: the damage has no effect", damaged, lost)
+	if damaged == 0 {
+		t.Error("no damaged file: the damage has no effect")
 	}
 }
