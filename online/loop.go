@@ -217,7 +217,7 @@ func (lp *Loop) State(ctx context.Context) (seq uint64, state []byte, err error)
 // Rest releases the memory that only learning needs, until the next record. It
 // waits for Run to do it, or for ctx to end.
 func (lp *Loop) Rest(ctx context.Context) error {
-	return lp.do(ctx, lp.learner.Rest)
+	return lp.do(ctx, func() { lp.learner.Rest() }) // Reconfigure replaces the learner
 }
 
 // Reconfigure changes the configuration, to another of the same shape, and the

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"edge/model"
 )
@@ -142,5 +143,36 @@ func TestLoopRests(t *testing.T) {
 	}
 	if lp.Learner().Digest() != direct.Digest() {
 		t.Error("the state of the loop differs")
+	}
+}
+
+// TestRestWhileReconfigured rests while the configuration replaces the learner; the
+// race detector finds a Rest that reads the learner outside Run.
+func TestRestWhileReconfigured(t *testing.T) {
+	cfg := testConfig(3, "a", "b", "c")
+	lp := NewLoop(newTestLearner(t, cfg), LoopOptions{Model: "m", Queue: 4})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- lp.Run(ctx) }()
+	rests := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < 20 && err == nil; i++ {
+			err = lp.Rest(ctx)
+		}
+		rests <- err
+	}()
+	for range 20 {
+		cfg.LearningRate *= 0.99
+		if err := lp.Reconfigure(ctx, cfg, time.Minute, 100, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-rests; err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
