@@ -24,6 +24,8 @@ type Notice struct {
 	Kind   string
 	Detail string
 	Seq    uint64 // of the record that caused it
+
+	Imported bool // NoticeClassAdded: a merge brought the class, and no label of this node
 }
 
 // Kinds of a Notice.
@@ -398,7 +400,9 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 		lp.notify(NoticeClassAdded, out.ClassAdded, r.Seq)
 	}
 	for _, name := range out.Imported {
-		lp.notify(NoticeClassAdded, name, r.Seq)
+		if lp.opts.Notify != nil {
+			lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: NoticeClassAdded, Detail: name, Seq: r.Seq, Imported: true})
+		}
 	}
 	switch out.Change {
 	case "":

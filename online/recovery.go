@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"edge/online/fleet"
 )
 
 // ErrRecovering reports that a loop cannot do something before it has learnt the
@@ -313,7 +316,9 @@ func (lp *Loop) behind() (recovering bool, left uint64) {
 
 // ClassEvents returns the events of records that may change the classes of a model:
 // of each label the first since the last such event. Of these events Kind, Label and
-// Name count; the classes of a Replace follow as ClassAdd.
+// Name count; the classes of a Replace follow as ClassAdd, and so do those of a Merge
+// where the configuration mixes them in. The classes that a merge brings to a learner in
+// its warm-up are known once the learner has learnt it.
 func ClassEvents(cfg Config, records []Record) (events []Event) {
 	seen := map[string]bool{}
 	for i := range records {
@@ -336,7 +341,30 @@ func ClassEvents(cfg Config, records []Record) (events []Event) {
 			for _, name := range l.classes.names {
 				events = append(events, Event{Kind: ClassAdd, Label: name})
 			}
+		case Merge:
+			for _, name := range imports(&cfg, ev.State) {
+				events = append(events, Event{Kind: ClassAdd, Label: name})
+			}
 		}
 	}
 	return events
+}
+
+// imports returns the classes that an encoded merge adds to a learner which mixes them
+// in, if it does not know them. Those that are declared it knows, unless they were removed
+// and may not come back.
+func imports(cfg *Config, state []byte) (names []string) {
+	if cfg.Fleet.Unseen != MixUnseen || !cfg.Classes.Open {
+		return nil
+	}
+	m, err := fleet.DecodeMerge(state)
+	if err != nil || m.Taken() == 0 { // the learner refuses it, or leaves the fleet
+		return nil
+	}
+	for _, name := range m.Classes {
+		if len(name) <= MaxLabel && !slices.Contains(cfg.Classes.Names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"edge/online"
+	core "edge/online/fleet"
 )
 
 // The classes after a crash are those that the committer had, before the learner has
@@ -21,12 +22,15 @@ func TestClassesOfTheJournal(t *testing.T) {
 	}
 	cfg := online.DefaultConfig()
 	cfg.Features, cfg.Inducing, cfg.Classes.Names = []string{"x"}, 4, []string{"a"}
+	cfg.Fleet.Unseen = online.MixUnseen
 	earlier, err := online.NewLearner(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	earlier.Add(&online.Event{Kind: online.ClassAdd, Label: "r"})
 	state, _ := earlier.AppendBinary(nil)
+	merged := online.MergeEvent(&core.Merge{Members: []core.Member{{Name: "other"}}, Classes: []string{"a", "b", "f"}})
+	refused := online.MergeEvent(&core.Merge{Members: []core.Member{{Name: "other", Refused: core.Distrusted}}, Classes: []string{"f"}})
 	for name, tc := range map[string]struct {
 		records []online.Record
 		want    []string
@@ -37,6 +41,8 @@ func TestClassesOfTheJournal(t *testing.T) {
 		"renamed":        {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), labels("b")), []string{"a", "c"}},
 		"reset":          {slices.Concat(labels("b"), request(online.Reset, "", ""), labels("c")), []string{"a", "c"}},
 		"rolled back":    {slices.Concat(labels("b"), []online.Record{{Event: online.Event{Kind: online.Replace, State: state}}}, labels("c")), []string{"a", "c", "r"}},
+		"merged":         {slices.Concat(labels("b"), []online.Record{{Event: merged}}, request(online.ClassRename, "f", "g")), []string{"a", "b", "g"}},
+		"left a fleet":   {slices.Concat(labels("b"), []online.Record{{Event: refused}}), []string{"a", "b"}},
 	} {
 		m := &modelState{ModelConfig: ModelConfig{Model: newFakeModel(1), Classes: cfg.Classes}, classes: newClasses(true, 20)}
 		m.knowClasses()
@@ -44,5 +50,27 @@ func TestClassesOfTheJournal(t *testing.T) {
 		if got := slices.Sorted(slices.Values(m.classes.names())); !slices.Equal(got, tc.want) || m.classes.count() != len(tc.want) {
 			t.Errorf("%s: the classes are %q, want %q", name, got, tc.want)
 		}
+	}
+	cfg.Fleet.Unseen = online.ReportUnseen
+	if events := online.ClassEvents(cfg, []online.Record{{Event: merged}}); len(events) > 0 {
+		t.Errorf("a merge whose classes are only reported leads to %v", events)
+	}
+}
+
+// A class that a merge brought counts, and requests may rename and remove it.
+func TestImportedClassIsKnown(t *testing.T) {
+	cfg, m := testConfig()
+	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+	classes := node.models[0].classes
+	before := classes.count()
+	node.Notify(online.Notice{Kind: online.NoticeClassAdded, Model: m.Name, Detail: "f", Imported: true})
+	if classes.count() != before+1 {
+		t.Errorf("%d classes, want %d", classes.count(), before+1)
+	}
+	if err := classes.rename("f", "g"); err != nil {
+		t.Error(err)
+	}
+	if err := classes.remove("g"); err != nil {
+		t.Error(err)
 	}
 }

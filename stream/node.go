@@ -256,7 +256,7 @@ func (n *Node) Notify(notice online.Notice) {
 		}
 		switch notice.Kind {
 		case online.NoticeClassAdded:
-			if m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
+			if notice.Imported || m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
 				m.classes.add(notice.Detail)
 			}
 		case online.NoticeRolledBack:
