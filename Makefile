@@ -32,8 +32,8 @@ slow: ## run all tests, including the long ones: kills, failing operations, powe
 race: ## run the quick tests with the race detector
 	$(GO) test -race -timeout 30m -p 4 $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
 
-torture: ## kill a daemon KILLS (1000) times under load from mosquitto, and the daemons of a fleet; check the state after each kill
-	CI=true EDGE_TORTURE=$(KILLS) $(GO) test $(SLOW) ./test/torture -run '^TestTorture(OfFleet)?$$' -count 1 -timeout 90m -v
+torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster
+	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster)$$' -count 1 -timeout 90m -v
 
 faults: ## let each disk operation of a daemon fail, be its last, or be lost to a power cut; let it panic between any two steps
 	CI=true EDGE_OPERATIONS=1 EDGE_CUTS=20 $(GO) test $(SLOW) ./test/faults -run 'EachOperation|^TestPowerLoss$$|^TestFailpoints$$|^TestPanicInTheLearner$$' -count 1 -timeout 60m -v
