@@ -25,7 +25,7 @@ const (
 
 // broker is a broker of MQTT 3.1.1. World.mu guards it.
 type broker struct {
-	world      *world
+	world      *scene
 	rng        *rand.Rand
 	ids        identifiers
 	window     int // messages in flight of a session
@@ -67,7 +67,7 @@ type peer struct {
 func newBroker(w *world) *broker {
 	rng := w.random("broker")
 	b := &broker{
-		world: w, rng: rng, ids: pick(rng, sequential, sequential, lowest, renewed),
+		world: w.scene, rng: rng, ids: pick(rng, sequential, sequential, lowest, renewed),
 		window: pick(rng, 1, 2, 5, 20, 20, 100, 1000), queue: pick(rng, 50, 1000, 1000, 1000), persistent: rng.IntN(3) > 0,
 		overlaps: rng.IntN(2) == 0, unbounded: rng.IntN(4) == 0, ack: pick(rng, time.Millisecond, 200*time.Millisecond),
 		sessions: map[string]*session{}, peers: map[*peer]bool{}, retained: map[string]publication{},
@@ -76,7 +76,7 @@ func newBroker(w *world) *broker {
 		b.ids = random
 	}
 	if w.plan.earlierSession {
-		b.sessions[nodeID] = &session{id: nodeID, filters: map[string]byte{"in/#": b.best(), "labels/#": b.best()}}
+		b.sessions[w.name] = &session{id: w.name, filters: map[string]byte{"in/#": b.best(), "labels/#": b.best()}}
 	}
 	return b
 }
@@ -159,7 +159,7 @@ func (b *broker) handle(p *peer, packet packets.ControlPacket) {
 		b.write(p, answer)
 	case *packets.PingreqPacket:
 		b.write(p, packets.NewControlPacket(packets.Pingresp))
-		b.world.unproven.answer(p, len(b.world.unproven.acknowledged))
+		b.answered(p, len(b.nodeOf(p).unproven.acknowledged))
 	case *packets.DisconnectPacket:
 		p.will = nil
 		b.disconnect(p)
@@ -186,7 +186,7 @@ func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 		b.sessions[s.id] = s
 	}
 	s.peer, p.session = p, s
-	if state := "edge/" + nodeID + "/state"; s.id == nodeID && (c.WillTopic != state || string(c.WillMessage) != "offline" || c.WillQos != 1 || !c.WillRetain) {
+	if state := b.nodeOf(p).topic("state"); s.id == b.nodeOf(p).name && (c.WillTopic != state || string(c.WillMessage) != "offline" || c.WillQos != 1 || !c.WillRetain) {
 		b.world.fail("the Last Will is %q on %s", c.WillMessage, c.WillTopic)
 	}
 	if c.WillFlag {
@@ -217,8 +217,8 @@ func (b *broker) write(p *peer, packet packets.ControlPacket) {
 // published handles a publication of the node.
 func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	b.received++
-	if c.TopicName == cursorTopic {
-		b.world.unproven.cursorStored(p, string(c.Payload) != "0")
+	if n := b.nodeOf(p); c.TopicName == n.topic("cursor") {
+		n.unproven.cursorStored(p, string(c.Payload) != "0")
 	}
 	b.route(publication{topic: c.TopicName, payload: c.Payload, qos: c.Qos, retained: c.Retain})
 	if c.Qos == 0 {
@@ -226,13 +226,13 @@ func (b *broker) published(p *peer, c *packets.PublishPacket) {
 	}
 	answer := packets.NewControlPacket(packets.Puback).(*packets.PubackPacket)
 	answer.MessageID = c.MessageID
-	total := len(b.world.unproven.acknowledged)
+	total := len(b.nodeOf(p).unproven.acknowledged)
 	time.AfterFunc(time.Duration(1+b.rng.Int64N(int64(b.ack))), func() {
 		b.world.mu.Lock()
 		defer b.world.mu.Unlock()
 		if !p.gone {
 			b.write(p, answer)
-			b.world.unproven.answer(p, total)
+			b.answered(p, total)
 		}
 	})
 }
@@ -323,15 +323,25 @@ func (b *broker) stop() {
 	b.dropRetained()
 }
 
-// keepsCursor reports whether the broker has a retained cursor with a commit's number.
-func (b *broker) keepsCursor() bool {
-	kept, ok := b.retained[cursorTopic]
+// nodeOf returns the node of a connection.
+func (b *broker) nodeOf(p *peer) *world { return p.link.process.world }
+
+// answered notes that the packet just written answers one that the node wrote after total
+// acknowledgements.
+func (b *broker) answered(p *peer, total int) { b.nodeOf(p).unproven.answer(p, total) }
+
+// keepsCursor reports whether the broker has a retained cursor of a node with a commit's
+// number.
+func (b *broker) keepsCursor(n *world) bool {
+	kept, ok := b.retained[n.topic("cursor")]
 	return ok && string(kept.payload) != "0"
 }
 
 func (b *broker) dropRetained() {
 	clear(b.retained)
-	b.world.unproven.cursor = 0
+	for _, n := range b.world.nodes {
+		n.unproven.cursor = 0
+	}
 	b.world.log("the retained messages are lost")
 }
 

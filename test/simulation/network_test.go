@@ -25,17 +25,16 @@ const slowNetwork = 50_000
 // network connects the node with the broker. It has latency and bandwidth, breaks
 // connections after any byte, and stalls them without notice.
 type network struct {
-	world     *world
+	world     *scene
 	rng       *rand.Rand
 	bandwidth int // bytes a second
 	latency   time.Duration
-	refusing  bool // refuses new connections
 	links     []*link
 }
 
 func newNetwork(w *world) *network {
 	rng := w.random("network")
-	return &network{world: w, rng: rng, bandwidth: pick(rng, slowNetwork, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
+	return &network{world: w.scene, rng: rng, bandwidth: pick(rng, slowNetwork, 10_000_000), latency: pick(rng, 100*time.Microsecond, 5*time.Millisecond, 80*time.Millisecond)}
 }
 
 // dialer returns a function that opens connections to the broker for one process of
@@ -49,7 +48,7 @@ func (n *network) dialer(l *process) func(context.Context, *url.URL, *tls.Config
 		}
 		n.world.mu.Lock()
 		defer n.world.mu.Unlock()
-		if l.killed || n.refusing || n.world.broker.down {
+		if l.killed || l.world.refusing || n.world.broker.down {
 			return nil, errors.New("connection refused")
 		}
 		k := &link{network: n, process: l}

@@ -16,6 +16,8 @@ import (
 // plan is the configuration of one simulation, with its messages and faults. Each plan
 // has only some of the features, since all at once would hide defects.
 type plan struct {
+	name    string // of the node
+	prefix  string // of the topics of its streams
 	rng     *rand.Rand
 	node    stream.Config
 	models  []modelPlan
@@ -65,7 +67,7 @@ func newPlan(w *world) *plan {
 	rng := w.random("plan")
 	often := func(percent int) bool { return rng.IntN(100) < percent }
 	p := &plan{
-		rng: rng,
+		name: w.name, rng: rng,
 		traits: traits{ids: often(50), late: often(40), last: often(15), corrected: often(40), batches: often(30), requests: often(25),
 			qos0: often(25), repeated: often(40), values: pick(rng, "constant", "coarse", "coarse", "fine")},
 		classes: []string{"a", "b"}, pending: stream.DefaultPending(), dedupe: pick(rng, 500, 4096),
@@ -90,8 +92,8 @@ func newPlan(w *world) *plan {
 func (p *plan) configure() {
 	rng := p.rng
 	c := stream.DefaultConfig()
-	c.Node = nodeID
-	c.MQTT.ClientID = nodeID
+	c.Node = p.name
+	c.MQTT.ClientID = p.name
 	c.MQTT.Servers = []string{"tcp://broker.lan:1883"}
 	c.MQTT.InflightWindow = pick(rng, 1, 4, 16, 100)
 	c.MQTT.Ring.MaxMessages = pick(rng, 30, 200, 2048)
@@ -99,10 +101,10 @@ func (p *plan) configure() {
 	c.MQTT.Keepalive = pick(rng, 2*time.Second, 30*time.Second)
 	c.JournalFlush = pick(rng, 0, 50*time.Millisecond, 500*time.Millisecond)
 	c.Control.Enabled = true
-	c.Labels = []codec.Labels{{Topics: []string{"labels"}, ID: "id", Label: "label"}}
+	c.Labels = []codec.Labels{{Topics: []string{p.prefix + "labels"}, ID: "id", Label: "label"}}
 	for _, name := range []string{"one", "two"} {
 		s := codec.DefaultStream()
-		s.Topics, s.Dimension = []string{"in/" + name + "/+"}, 2
+		s.Topics, s.Dimension = []string{p.prefix + "in/" + name + "/+"}, 2
 		c.Streams[name] = s
 	}
 	p.node = c
@@ -184,7 +186,7 @@ func (p *plan) publish(n int) {
 		switch {
 		case p.qos0 && rng.IntN(5) == 0:
 			e := entry{models: p.modelsOf("one"), x: []float64{float64(i) + 0.125, 0}, label: "a"}
-			p.add(at, "in/one/q", 0, false, e)
+			p.add(at, p.prefix+"in/one/q", 0, false, e)
 		case p.requests && rng.IntN(8) == 0:
 			p.request(at)
 		case p.last && rng.IntN(5) == 0:
@@ -229,18 +231,18 @@ func (p *plan) sampled(at time.Duration, i int) {
 		entries = append(entries, e)
 	}
 	qos := byte(1 + rng.IntN(2))
-	p.add(at, "in/"+name+"/s", qos, rng.IntN(30) == 0, entries...)
+	p.add(at, p.prefix+"in/"+name+"/s", qos, rng.IntN(30) == 0, entries...)
 	if p.repeated && rng.IntN(6) == 0 && (entries[0].id != "" || rng.IntN(2) == 0) { // the publisher repeats it
-		p.add(at+time.Duration(rng.Int64N(int64(2*time.Second))), "in/"+name+"/s", qos, false, entries...)
+		p.add(at+time.Duration(rng.Int64N(int64(2*time.Second))), p.prefix+"in/"+name+"/s", qos, false, entries...)
 	}
 }
 
 // labelled plans a label for an earlier sample.
 func (p *plan) labelled(at time.Duration, id, label string) {
-	topic, models := "labels", p.all()
+	topic, models := p.prefix+"labels", p.all()
 	if p.rng.IntN(2) == 0 {
 		models = []string{p.models[p.rng.IntN(len(p.models))].name}
-		topic = "edge/" + nodeID + "/" + models[0] + "/label"
+		topic = "edge/" + p.name + "/" + models[0] + "/label"
 	}
 	p.add(at, topic, 1, false, entry{models: models, id: id, label: label})
 }
@@ -251,7 +253,7 @@ func (p *plan) request(at time.Duration) {
 	verb := pick(p.rng, "class_add", "class_remove", "learning", "checkpoint", "ping")
 	e := entry{models: []string{m}, verb: verb}
 	var payload string
-	topic := "edge/" + nodeID + "/request/" + verb + "/" + m
+	topic := "edge/" + p.name + "/request/" + verb + "/" + m
 	switch verb {
 	case "class_add", "class_remove":
 		e.name = pick(p.rng, "x", "y")
@@ -263,7 +265,7 @@ func (p *plan) request(at time.Duration) {
 		e.name = pick(p.rng, "ON", "OFF")
 		payload = e.name
 	case "ping":
-		topic = "edge/" + nodeID + "/request/ping"
+		topic = "edge/" + p.name + "/request/ping"
 	}
 	p.messages = append(p.messages, planned{at, publication{topic: topic, payload: []byte(payload), qos: 1, meaning: &meaning{[]entry{e}}}})
 }

@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	nodeID      = "sim"
-	cursorTopic = "edge/" + nodeID + "/cursor"
-	learnQueue  = 64
-	linger      = 500 * time.Millisecond
+	nodeID     = "sim" // of the first node
+	learnQueue = 64
+	linger     = 500 * time.Millisecond
 
 	recoveryPause   = 37 * time.Millisecond
 	recoveryRecords = 8
@@ -37,8 +36,7 @@ type process struct {
 	answers *answers
 	ring    int // capacity of the node's queue, in messages
 
-	killed bool          // its operations have no effect any more; guarded by world.mu
-	done   chan struct{} // closed by kill
+	killed bool // its operations have no effect any more; guarded by world.mu
 
 	cancelLearners context.CancelFunc
 	cancelNode     context.CancelCauseFunc
@@ -56,7 +54,7 @@ func (w *world) start() *process {
 		}
 		d.restart = nil
 	}
-	l := &process{world: w, number: w.runs, answers: newAnswers(w), done: make(chan struct{}), nodeResult: make(chan error, 1)}
+	l := &process{world: w, number: w.runs, answers: newAnswers(w), nodeResult: make(chan error, 1)}
 	var err error
 	if l.store, err = persist.Open(d.path, persist.Options{Dedupe: w.plan.dedupe, Fault: d.step}); err != nil {
 		w.fail("%v", err)
@@ -266,8 +264,8 @@ func (l *process) kill(how string, args ...any) {
 	if d := l.world.disk; d.restart == nil {
 		d.restart = d.read() // closing the store writes to the file
 	}
-	close(l.done)
-	for _, k := range slices.Clone(l.world.net.links) {
+	l.world.deaths <- l.world
+	for _, k := range l.world.links() {
 		k.cut()
 	}
 }

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
@@ -43,17 +42,17 @@ func (b *broker) resume(s *session) {
 	if b.ids == renewed {
 		s.last = 0
 		s.waiting, s.inflight = slices.Concat(s.inflight, s.waiting), nil
-		b.world.unproven.markResent(s, false)
+		b.world.node(s.id).unproven.markResent(s, false)
 		b.fill(s)
 		return
 	}
 	if b.ids == random {
 		s.last = uint16(b.rng.IntN(1 << 16))
-		if s.id == nodeID && !b.keepsCursor() {
-			b.world.repeats(s)
+		if n := b.world.node(s.id); s.id == n.name && !b.keepsCursor(n) {
+			n.repeats(s)
 		}
 	}
-	b.world.unproven.markResent(s, true)
+	b.world.node(s.id).unproven.markResent(s, true)
 	for _, d := range s.inflight {
 		if d.released {
 			b.release(s, d)
@@ -77,7 +76,7 @@ func (b *broker) sendNext(s *session) {
 	s.waiting = s.waiting[1:]
 	d.id = b.identifier(s)
 	if b.ids == random {
-		b.world.unproven.markFirst(s, d)
+		b.world.node(s.id).unproven.markFirst(s, d)
 	}
 	s.inflight = append(s.inflight, d)
 	b.transmit(s, d)
@@ -109,16 +108,15 @@ func (b *broker) transmit(s *session, d *delivery) {
 	packet.TopicName, packet.Payload, packet.Qos, packet.Retain = d.topic, d.payload, d.qos, d.retained
 	packet.MessageID, packet.Dup = d.id, d.sent > 0 && b.ids != random
 	d.arrived()
-	if strings.HasPrefix(s.id, nodeID) { // also its second connection
-		s.peer.link.process.answers.transmitted(&d.publication)
-	}
+	n := b.world.node(s.id)
+	s.peer.link.process.answers.transmitted(&d.publication) // also of its second connection
 	if d.sent++; d.sent == 1 {
-		d.sentIn, d.provenBefore = s.peer.link.process.number, b.world.unproven.settleAnswers()
+		d.sentIn, d.provenBefore = s.peer.link.process.number, n.unproven.settleAnswers()
 	}
 	b.write(s.peer, packet)
 	d.conn, d.offset = s.peer, s.peer.written
-	if d.retained && d.topic == cursorTopic {
-		b.world.unproven.cursorSent(s.peer)
+	if d.retained && d.topic == n.topic("cursor") {
+		n.unproven.cursorSent(s.peer)
 	}
 }
 
@@ -149,9 +147,10 @@ func (b *broker) acknowledged(s *session, qos byte, id uint16, packet packets.Co
 	if first := s.first(func(other *delivery) bool { return other.qos == qos && !other.released }); first != d {
 		b.world.fail("the node sends %v before the acknowledgement of %d, which was sent first", packet, first.id)
 	}
-	b.world.acknowledged++
-	d.acked, d.ackedIn, d.number = true, s.peer.link.process.number, b.world.acknowledged
-	b.world.unproven.add(s, d)
+	n := b.world.node(s.id)
+	n.acknowledged++
+	d.acked, d.ackedIn, d.number = true, s.peer.link.process.number, n.acknowledged
+	n.unproven.add(s, d)
 	s.peer.link.process.answers.acknowledged(&d.publication)
 	return d
 }
@@ -192,8 +191,8 @@ func (b *broker) enqueue(s *session, m publication, granted byte) {
 	switch {
 	case m.qos == 0:
 		if s.peer != nil {
-			if s.id == nodeID && m.meaning != nil {
-				b.world.qos0 = append(b.world.qos0, m)
+			if n := b.world.node(s.id); s.id == n.name && m.meaning != nil {
+				n.qos0 = append(n.qos0, m)
 			}
 			b.transmit(s, d)
 		}
@@ -201,8 +200,8 @@ func (b *broker) enqueue(s *session, m publication, granted byte) {
 		s.refused++
 		b.world.log("the queue of %s is full", s.id)
 	default:
-		if s.id == nodeID {
-			b.world.history = append(b.world.history, d)
+		if n := b.world.node(s.id); s.id == n.name {
+			n.history = append(n.history, d)
 		}
 		s.waiting = append(s.waiting, d)
 		b.fill(s)
@@ -214,5 +213,5 @@ func (b *broker) dropSession(s *session) {
 	if b.sessions[s.id] == s {
 		delete(b.sessions, s.id)
 	}
-	b.world.lost(s)
+	b.world.node(s.id).lost(s)
 }

@@ -36,7 +36,7 @@ var (
 // their arrival, so that the node's clock closes no window, and their labels.
 func newSignalsPlan(w *world) *plan {
 	rng := w.random("signals")
-	p := &plan{rng: rng, classes: []string{"a", "b"}, pending: stream.DefaultPending(), dedupe: 4096, every: pick(rng, 0, time.Second), samples: pick[uint64](rng, 0, 10)}
+	p := &plan{name: w.name, rng: rng, classes: []string{"a", "b"}, pending: stream.DefaultPending(), dedupe: 4096, every: pick(rng, 0, time.Second), samples: pick[uint64](rng, 0, 10)}
 	p.configure()
 	s := codec.DefaultStream()
 	s.Topics, s.TopicTemplate, s.ID, s.OnMissing = []string{"in/one/+"}, "in/one/{device}", "", codec.OnMissingMarginalise
@@ -206,7 +206,7 @@ func simulateSignals(t *testing.T, seed uint64) *world {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	w := &world{seed: seed, traffic: traffic{limits: map[int]map[string]int{}}}
+	w := newWorld(newScene(seed, nil), nodeID)
 	if *verbose {
 		w.out = os.Stdout
 	}
@@ -216,7 +216,7 @@ func simulateSignals(t *testing.T, seed uint64) *world {
 		w.net, w.broker, w.disk = newNetwork(w), newBroker(w), newDisk(w, filepath.Join(folder, "edge.db"))
 		w.broker.persistent = true
 		w.truth, w.unproven = newTruth(w), &unproven{world: w}
-		w.run()
+		w.scene.run()
 	})
 	return w
 }

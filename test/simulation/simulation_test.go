@@ -82,13 +82,13 @@ func simulate(t *testing.T, seed uint64, out io.Writer) *world {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	w := &world{seed: seed, out: out, traffic: traffic{limits: map[int]map[string]int{}}}
+	w := newWorld(newScene(seed, out), nodeID)
 	synctest.Test(t, func(*testing.T) {
 		w.began = time.Now()
 		w.plan = newPlan(w)
 		w.net, w.broker, w.disk = newNetwork(w), newBroker(w), newDisk(w, filepath.Join(folder, "edge.db"))
 		w.truth, w.unproven = newTruth(w), &unproven{world: w}
-		w.run()
+		w.scene.run()
 	})
 	return w
 }
@@ -103,10 +103,14 @@ func memory() string {
 
 // run executes the schedule, waits until all queues are empty, and checks the result.
 // It stops at the first failure.
-func (w *world) run() {
+func (s *scene) run() {
 	base := runtime.NumGoroutine()
-	rested := w.schedule()
-	if w.process != nil {
+	s.deaths = make(chan *world, 1000) // of this bubble
+	rested := s.schedule()
+	for _, w := range s.nodes {
+		if w.process == nil {
+			continue
+		}
 		w.mu.Lock()
 		if !rested {
 			w.process.kill("")
@@ -119,48 +123,66 @@ func (w *world) run() {
 	time.Sleep(5 * time.Second) // paho closes its connection asynchronously
 	synctest.Wait()
 	if n := runtime.NumGoroutine(); n > base {
-		w.fail("%d goroutines remain", n-base)
+		s.fail("%d goroutines remain", n-base)
 	}
-	if rested {
-		w.check()
+	for _, w := range s.nodes {
+		if rested {
+			w.check()
+		}
 	}
 }
 
-// schedule executes the plan, and reports whether it completed and all queues became
+// schedule executes the plans, and reports whether they completed and all queues became
 // empty.
-func (w *world) schedule() bool {
-	for _, m := range w.plan.messages {
-		time.AfterFunc(m.at, func() {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.log("publish %s %s", m.topic, m.payload)
-			w.broker.route(m.publication)
-		})
+func (s *scene) schedule() bool {
+	type ofNode struct {
+		*world
+		fault
 	}
-	slices.SortStableFunc(w.plan.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
-	if !w.startProcess() {
-		return false
+	var faults []ofNode
+	length := time.Duration(0)
+	for _, w := range s.nodes {
+		for _, m := range w.plan.messages {
+			time.AfterFunc(m.at, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.log("publish %s %s", m.topic, m.payload)
+				s.broker.route(m.publication)
+			})
+		}
+		for _, f := range w.plan.faults {
+			faults = append(faults, ofNode{w, f})
+		}
+		length = max(length, w.plan.length)
 	}
-	for _, f := range w.plan.faults {
-		if !w.runUntil(f.at) {
+	slices.SortStableFunc(faults, func(a, b ofNode) int { return cmp.Compare(a.at, b.at) })
+	for _, w := range s.nodes {
+		if !w.startProcess() {
 			return false
 		}
-		w.lockAndLog("fault %s %v", f.what, f.long)
-		if !w.inject(f) {
+	}
+	for _, f := range faults {
+		if !s.runUntil(f.at) {
+			return false
+		}
+		s.lockAndLog("fault %s %v", f.what, f.long)
+		if !f.inject(f.fault) {
 			return false
 		}
 	}
-	if !w.runUntil(w.plan.length + 10*time.Second) {
+	if !s.runUntil(length + 10*time.Second) {
 		return false
 	}
-	w.endFaults()
-	if !w.drain() {
+	s.endFaults()
+	if !s.drain() || s.rest != nil && !s.rest() {
 		return false
 	}
-	w.checkQueues()
-	w.checkSubscriptions()
-	w.checkState()
-	return len(w.failures) == 0
+	for _, w := range s.nodes {
+		w.checkQueues()
+		w.checkSubscriptions()
+		w.checkState()
+	}
+	return len(s.failures) == 0
 }
 
 // checkQueues checks that the node's queues are empty at rest.
@@ -178,7 +200,7 @@ func (w *world) checkQueues() {
 func (w *world) checkState() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if state := string(w.broker.retained["edge/"+nodeID+"/state"].payload); state != "online" {
+	if state := string(w.broker.retained[w.topic("state")].payload); state != "online" {
 		w.fail("at rest the node's state is %q", state)
 	}
 }
@@ -194,8 +216,8 @@ func (w *world) checkSubscriptions() {
 			want = append(want, s.Topics...)
 		}
 	}
-	for f := range w.broker.sessions[nodeID].filters {
-		if strings.HasPrefix(f, "in/") && !(w.plan.earlierSession && f == "in/#") {
+	for f := range w.broker.sessions[w.name].filters {
+		if strings.HasPrefix(f, w.plan.prefix+"in/") && !(w.plan.earlierSession && f == "in/#") {
 			got = append(got, f)
 		}
 	}
@@ -207,19 +229,21 @@ func (w *world) checkSubscriptions() {
 }
 
 // runUntil runs until a time, and starts a new process after a kill.
-func (w *world) runUntil(at time.Duration) bool {
-	timer := time.NewTimer(time.Until(w.began.Add(at)))
+func (s *scene) runUntil(at time.Duration) bool {
+	timer := time.NewTimer(time.Until(s.began.Add(at)))
 	defer timer.Stop()
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
-			w.process.checkQueues()
+			for _, w := range s.nodes {
+				w.process.checkQueues()
+			}
 		case <-timer.C:
-			return len(w.failures) == 0
-		case <-w.process.done:
-			if !w.restart() {
+			return len(s.failures) == 0
+		case w := <-s.deaths:
+			if w.process.isKilled() && !w.restart() { // it may have been restarted since
 				return false
 			}
 		}
@@ -264,20 +288,20 @@ func (w *world) inject(f fault) bool {
 	}
 	switch f.what {
 	case "cut":
-		for _, k := range slices.Clone(w.net.links) {
+		for _, k := range w.links() {
 			k.cut()
 		}
 	case "stall":
-		for _, k := range w.net.links {
+		for _, k := range w.links() {
 			k.stalled = true
 			later(func() { k.resume() })
 		}
 	case "refuse":
-		w.net.refusing = true
-		for _, k := range slices.Clone(w.net.links) {
+		w.refusing = true
+		for _, k := range w.links() {
 			k.cut()
 		}
-		later(func() { w.net.refusing = false })
+		later(func() { w.refusing = false })
 	case "kill":
 		w.process.kill("")
 	case "kill before", "kill after", "power":
@@ -303,7 +327,7 @@ func (w *world) inject(f fault) bool {
 			later(func() { w.restore(b) })
 		}
 	case "takeover":
-		if s := w.broker.sessions[nodeID]; s != nil && s.peer != nil {
+		if s := w.broker.sessions[w.name]; s != nil && s.peer != nil {
 			w.broker.disconnect(s.peer)
 		}
 	case "stop":
@@ -318,43 +342,52 @@ func (w *world) inject(f fault) bool {
 }
 
 // endFaults ends every fault.
-func (w *world) endFaults() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.net.refusing, w.broker.down = false, false
-	w.disk.slow, w.disk.broken, w.disk.fault = 0, false, ""
-	w.disk.failSync.Store(false)
-	w.log("healed")
+func (s *scene) endFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broker.down = false
+	for _, w := range s.nodes {
+		w.refusing = false
+		w.disk.slow, w.disk.broken, w.disk.fault = 0, false, ""
+		w.disk.failSync.Store(false)
+	}
+	s.log("healed")
 }
 
-// drain waits until the broker's queue for the node is empty.
-func (w *world) drain() bool {
+// drain waits until the broker's queues for the nodes are empty.
+func (s *scene) drain() bool {
 	for range 1200 {
-		if !w.runUntil(time.Since(w.began) + time.Second/2) {
+		if !s.runUntil(time.Since(s.began) + time.Second/2) {
 			return false
 		}
-		w.mu.Lock()
-		s := w.broker.sessions[nodeID]
-		done := s != nil && s.peer != nil && len(s.inflight)+len(s.waiting) == 0
-		w.mu.Unlock()
+		s.mu.Lock()
+		done := !slices.ContainsFunc(s.nodes, func(w *world) bool { return !w.drained() })
+		s.mu.Unlock()
 		if done {
 			time.Sleep(3 * time.Second)
-			return len(w.failures) == 0
+			return len(s.failures) == 0
 		}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := w.broker.sessions[nodeID]
-	if s == nil {
-		w.fail("the node never connects again")
-		return false
-	}
-	if w.out != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.out != nil {
 		stacks := make([]byte, 1<<20)
-		fmt.Fprintf(w.out, "%s\n", stacks[:runtime.Stack(stacks, true)])
+		fmt.Fprintf(s.out, "%s\n", stacks[:runtime.Stack(stacks, true)])
 	}
-	w.fail("the node does not acknowledge all messages: %d in flight, %d queued, connected: %v", len(s.inflight), len(s.waiting), s.peer != nil)
+	for _, w := range s.nodes {
+		if at := s.broker.sessions[w.name]; at == nil {
+			s.fail("the node never connects again")
+		} else if !w.drained() {
+			s.fail("the node does not acknowledge all messages: %d in flight, %d queued, connected: %v", len(at.inflight), len(at.waiting), at.peer != nil)
+		}
+	}
 	return false
+}
+
+// drained reports whether the broker's queue for the node is empty. The caller holds mu.
+func (w *world) drained() bool {
+	s := w.broker.sessions[w.name]
+	return s != nil && s.peer != nil && len(s.inflight)+len(s.waiting) == 0
 }
 
 // check compares the learnt records with the published messages.
@@ -370,7 +403,7 @@ func (w *world) check() {
 			w.fail("the digest of %s is %s, that of the reference learner %s, %v", m, got, want, err)
 		}
 	}
-	if state := string(w.broker.retained["edge/"+nodeID+"/state"].payload); state != "offline" {
+	if state := string(w.broker.retained[w.topic("state")].payload); state != "offline" {
 		w.fail("after the end the node's state is %q", state)
 	}
 }
@@ -382,7 +415,7 @@ func (p *plan) change() {
 	p.node.MQTT.Ring.MaxMessages = pick(p.rng, 20, 100, 1000)
 	p.node.Streams = maps.Clone(p.node.Streams) // the node reads the current map
 	for name, s := range p.node.Streams {
-		if in := "in/" + name; p.topics > 0 {
+		if in := p.prefix + "in/" + name; p.topics > 0 {
 			s.Topics = [][]string{{in + "/+"}, {in + "/#"}, {in + "/s", in + "/q"}}[p.topics%3]
 			p.node.Streams[name] = s
 		}

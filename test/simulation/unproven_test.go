@@ -36,7 +36,7 @@ type ambiguity struct{ left int }
 
 // add records that the broker has read the acknowledgement of a message.
 func (u *unproven) add(s *session, d *delivery) {
-	if s.id != nodeID {
+	if s.id != u.world.name {
 		return
 	}
 	u.settleAnswers()
@@ -46,7 +46,7 @@ func (u *unproven) add(s *session, d *delivery) {
 // answer records that the packet just written by the broker answers a packet that the
 // node wrote after total acknowledgements.
 func (u *unproven) answer(p *peer, total int) {
-	if p.session == nil || p.session.id != nodeID {
+	if p.session == nil || p.session.id != u.world.name {
 		return
 	}
 	u.addAnswer(p, answer{offset: p.written, total: total, conn: p})
@@ -56,7 +56,7 @@ func (u *unproven) answer(p *peer, total int) {
 // accepts no message of a connection before it has read the cursor, if one is retained.
 // If the connection ends before, and the broker loses the cursor, it never reads it.
 func (u *unproven) cursorSent(p *peer) {
-	if p.session.id == nodeID {
+	if p.session.id == u.world.name {
 		u.addAnswer(p, answer{offset: p.written, total: u.cursor, conn: u.cursorConn})
 	}
 }
@@ -138,7 +138,7 @@ func (s *session) fromOne() bool {
 // markResent marks the messages, of those that the broker is about to send again, that
 // are ambiguous.
 func (u *unproven) markResent(s *session, keeps bool) {
-	if s.id != nodeID {
+	if s.id != u.world.name {
 		return
 	}
 	u.settleAnswers()
@@ -177,7 +177,7 @@ func (u *unproven) markResent(s *session, keeps bool) {
 // markFirst marks a message that a broker without DUP sends for the first time as
 // ambiguous if an equal message with an unproven acknowledgement had its identifier.
 func (u *unproven) markFirst(s *session, d *delivery) {
-	if s.id != nodeID || d.ambiguous != nil {
+	if s.id != u.world.name || d.ambiguous != nil {
 		return
 	}
 	for _, old := range u.openAtStart {

@@ -6,26 +6,38 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// world is one simulation.
-type world struct {
+// scene is what the nodes of a simulation share.
+type scene struct {
 	seed  uint64
 	began time.Time
 	out   io.Writer // receives the trace; nil: only its hash is computed
 
-	mu       sync.Mutex // guards broker, network, disk and truth
+	mu       sync.Mutex // guards broker, network, disks and truths
 	trace    uint64     // hash of all events
 	events   int
 	failures []string
-	runs     int // number of processes so far
+
+	net    *network
+	broker *broker
+	nodes  []*world
+	rest   func() bool // waits for what a fleet does at rest, and checks it; nil: nothing
+	deaths chan *world // nodes whose process was killed
+}
+
+// world is a node with its disk, as one sees it in the simulation.
+type world struct {
+	*scene
+	name string // of the node
+	runs int    // number of processes so far
 	traffic
 
+	refusing bool // the node's connections are refused
 	plan     *plan
-	net      *network
-	broker   *broker
 	disk     *disk
 	truth    *truth
 	unproven *unproven
@@ -42,9 +54,47 @@ type traffic struct {
 	skipped      int                    // ambiguous or optional messages without an effect
 }
 
+// newWorld adds a node to a scene.
+func newWorld(s *scene, name string) *world {
+	w := &world{scene: s, name: name, traffic: traffic{limits: map[int]map[string]int{}}}
+	s.nodes = append(s.nodes, w)
+	return w
+}
+
+// newScene returns a scene without a node.
+func newScene(seed uint64, out io.Writer) *scene {
+	return &scene{seed: seed, out: out}
+}
+
+// node returns the node with a client id, or with a second connection of that name.
+func (s *scene) node(client string) *world {
+	for _, w := range s.nodes {
+		if client == w.name || strings.HasPrefix(client, w.name+"-") {
+			return w
+		}
+	}
+	panic("a connection of " + client)
+}
+
+// topic is one of the node's own topics.
+func (w *world) topic(rest string) string { return "edge/" + w.name + "/" + rest }
+
+// links are the node's connections.
+func (w *world) links() (links []*link) {
+	for _, k := range w.net.links {
+		if k.process.world == w {
+			links = append(links, k)
+		}
+	}
+	return links
+}
+
 // random returns the source of random numbers of one part of the simulation.
 func (w *world) random(part string) *rand.Rand {
 	h := fnv.New64a()
+	if w != w.nodes[0] {
+		io.WriteString(h, w.name+" ")
+	}
 	io.WriteString(h, part)
 	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
 }
@@ -54,37 +104,37 @@ func (w *world) random(part string) *rand.Rand {
 func (w *world) oneIn(what string, n int) bool { return w.random(what).IntN(n) == 0 }
 
 // log adds an event to the trace. The caller holds mu.
-func (w *world) log(format string, args ...any) {
+func (s *scene) log(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	at := time.Since(w.began)
+	at := time.Since(s.began)
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%x %d %s", w.trace, at, line)
-	w.trace = h.Sum64()
-	w.events++
-	if w.out != nil {
-		fmt.Fprintf(w.out, "%12.6f %s\n", at.Seconds(), line)
+	fmt.Fprintf(h, "%x %d %s", s.trace, at, line)
+	s.trace = h.Sum64()
+	s.events++
+	if s.out != nil {
+		fmt.Fprintf(s.out, "%12.6f %s\n", at.Seconds(), line)
 	}
 }
 
 // lockAndLog is log for callers that do not hold mu.
-func (w *world) lockAndLog(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.log(format, args...)
+func (s *scene) lockAndLog(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log(format, args...)
 }
 
 // fail records a failure. The caller may hold mu.
-func (w *world) fail(format string, args ...any) {
+func (s *scene) fail(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	w.failures = append(w.failures, line)
-	if w.out != nil {
-		fmt.Fprintf(w.out, "FAIL %s\n", line)
+	s.failures = append(s.failures, line)
+	if s.out != nil {
+		fmt.Fprintf(s.out, "FAIL %s\n", line)
 	}
 }
 
 // lost records that the broker has lost a session.
 func (w *world) lost(s *session) {
-	if s.id != nodeID {
+	if s.id != w.name {
 		return
 	}
 	w.losses++
