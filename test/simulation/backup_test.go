@@ -45,7 +45,7 @@ func (w *world) restore(b *backup) {
 		r.records, r.uncertain = b.records[name], b.uncertain[name]
 		r.before, r.later = len(r.records), b.later[name]
 		for _, e := range slices.Concat(r.records, r.uncertain) {
-			if e.Kind != online.Boundary {
+			if e.Kind != online.Boundary && e.Kind != online.Merge {
 				limits[name]++
 			}
 		}

@@ -239,6 +239,9 @@ func (b *broker) published(p *peer, c *packets.PublishPacket) {
 
 // route queues a publication in the sessions that are subscribed to it.
 func (b *broker) route(m publication) {
+	if b.world.fleet != nil {
+		b.world.fleet.seen(m)
+	}
 	if m.retained {
 		b.retained[m.topic] = m
 		if len(m.payload) == 0 {

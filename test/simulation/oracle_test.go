@@ -49,6 +49,7 @@ type modelState struct {
 	lastID     string            // its id
 	lastRun    int               // process that received it first
 	off        bool              // learning is off
+	fleet      bool              // a merge may bring classes, also ones that were removed
 	classes    map[string]bool
 	usedSkips  map[*ambiguity]int
 	learntQoS0 map[int]bool // indices of world.qos0
@@ -80,11 +81,11 @@ func (w *world) checkModel(model string) (waiting int, err error) {
 	o := &oracle{world: w, model: model, failed: map[string]bool{}}
 	for i := range w.truth.models[model].records {
 		r := &w.truth.models[model].records[i]
-		if r.Kind != online.Boundary {
+		if r.Kind != online.Boundary && r.Kind != online.Merge {
 			o.records = append(o.records, effect{r.Kind, r.X, r.Label, r.Name})
 		}
 	}
-	state := &modelState{samples: map[string]sample{}, classes: map[string]bool{}, usedSkips: map[*ambiguity]int{}, learntQoS0: map[int]bool{}}
+	state := &modelState{fleet: w.fleet != nil, samples: map[string]sample{}, classes: map[string]bool{}, usedSkips: map[*ambiguity]int{}, learntQoS0: map[int]bool{}}
 	for _, name := range w.plan.classes {
 		state.classes[name] = true
 	}
@@ -303,7 +304,7 @@ func (eff effect) String() string {
 func (state *modelState) expect(e *entry, d *delivery) (want *effect, optional bool) {
 	switch {
 	case e.verb != "":
-		return state.request(e), false
+		return state.request(e)
 	case e.x != nil:
 		return state.sample(e, d)
 	}
@@ -353,20 +354,20 @@ func (state *modelState) late(e *entry, d *delivery) (want *effect, optional boo
 }
 
 // request returns the effect of a request.
-func (state *modelState) request(e *entry) *effect {
+func (state *modelState) request(e *entry) (want *effect, optional bool) {
 	switch e.verb {
 	case "learning":
 		state.off = e.name == "OFF"
 	case "class_add":
-		if !state.classes[e.name] {
-			return &effect{kind: online.ClassAdd, label: e.name}
+		if !state.classes[e.name] || state.fleet {
+			return &effect{kind: online.ClassAdd, label: e.name}, state.fleet
 		}
 	case "class_remove":
-		if state.classes[e.name] {
-			return &effect{kind: online.ClassRemove, label: e.name}
+		if state.classes[e.name] || state.fleet {
+			return &effect{kind: online.ClassRemove, label: e.name}, state.fleet
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // learn updates the state by an effect.

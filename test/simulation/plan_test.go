@@ -11,6 +11,7 @@ import (
 	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
+	"edge/stream/fleet"
 )
 
 // plan is the configuration of one simulation, with its messages and faults. Each plan
@@ -48,6 +49,7 @@ type modelPlan struct {
 	name    string
 	streams []string
 	learner online.Config
+	fleet   fleet.Config // the zero value: none
 }
 
 // planned is a message with its time of publication.
@@ -113,9 +115,9 @@ func (p *plan) configure() {
 	learner.Batch = online.Batch{MaxSize: pick(rng, 1, 4, 16), MaxWait: pick(rng, 0, 20*time.Millisecond, time.Second)}
 	learner.Classes.Names = p.classes
 	learner.Features = []string{"f0", "f1"}
-	p.models = []modelPlan{{"m", []string{"one"}, learner}}
+	p.models = []modelPlan{{name: "m", streams: []string{"one"}, learner: learner}}
 	if rng.IntN(3) == 0 {
-		p.models = append(p.models, modelPlan{"n", []string{"one", "two"}, learner})
+		p.models = append(p.models, modelPlan{name: "n", streams: []string{"one", "two"}, learner: learner})
 	}
 }
 

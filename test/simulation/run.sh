@@ -11,7 +11,7 @@ running=()
 trap 'kill "${running[@]}" 2>/dev/null || true' EXIT
 for i in $(seq 0 $((processes - 1))); do
 	from=$((seeds * i / processes)) to=$((seeds * (i + 1) / processes))
-	"$binary" -test.run '^Test(Simulation|Replay)$' -seed $((seed + from)) -seeds $((to - from)) "$@" &
+	"$binary" -test.run '^Test(Simulation|FleetSimulation|Replay)$' -seed $((seed + from)) -seeds $((to - from)) "$@" &
 	running+=($!)
 done
 failed=0

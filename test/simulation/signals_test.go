@@ -56,7 +56,7 @@ func newSignalsPlan(w *world) *plan {
 	p.node.Streams = map[string]codec.Stream{"one": s}
 	learner := p.models[0].learner
 	learner.Features = []string{"x.mean", "y.mean"}
-	p.models = []modelPlan{{"m", []string{"one"}, learner}}
+	p.models = []modelPlan{{name: "m", streams: []string{"one"}, learner: learner}}
 	p.rows = &rows{stage: s.StageConfig(), messages: map[*meaning]*signal.Message{}, exact: true}
 	p.publishRows(150 + rng.IntN(150))
 	for range rng.IntN(8) {

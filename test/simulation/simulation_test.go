@@ -108,7 +108,7 @@ func (s *scene) run() {
 	s.deaths = make(chan *world, 1000) // of this bubble
 	rested := s.schedule()
 	for _, w := range s.nodes {
-		if w.process == nil {
+		if w.process == nil || w.left {
 			continue
 		}
 		w.mu.Lock()
@@ -126,7 +126,7 @@ func (s *scene) run() {
 		s.fail("%d goroutines remain", n-base)
 	}
 	for _, w := range s.nodes {
-		if rested {
+		if rested && !w.left {
 			w.check()
 		}
 	}
@@ -174,13 +174,15 @@ func (s *scene) schedule() bool {
 		return false
 	}
 	s.endFaults()
-	if !s.drain() || s.rest != nil && !s.rest() {
+	if !s.drain() || s.fleet != nil && !s.fleet.rest() {
 		return false
 	}
 	for _, w := range s.nodes {
-		w.checkQueues()
-		w.checkSubscriptions()
-		w.checkState()
+		if !w.left {
+			w.checkQueues()
+			w.checkSubscriptions()
+			w.checkState()
+		}
 	}
 	return len(s.failures) == 0
 }
@@ -238,7 +240,9 @@ func (s *scene) runUntil(at time.Duration) bool {
 		select {
 		case <-look.C:
 			for _, w := range s.nodes {
-				w.process.checkQueues()
+				if !w.left {
+					w.process.checkQueues()
+				}
 			}
 		case <-timer.C:
 			return len(s.failures) == 0
@@ -326,6 +330,8 @@ func (w *world) inject(f fault) bool {
 		if b := w.backUp(); !w.process.killed {
 			later(func() { w.restore(b) })
 		}
+	case "impostor":
+		w.fleet.impersonate(w)
 	case "takeover":
 		if s := w.broker.sessions[w.name]; s != nil && s.peer != nil {
 			w.broker.disconnect(s.peer)
@@ -402,6 +408,9 @@ func (w *world) check() {
 		if err != nil || got != want {
 			w.fail("the digest of %s is %s, that of the reference learner %s, %v", m, got, want, err)
 		}
+	}
+	if w.fleet != nil {
+		w.checkFleet()
 	}
 	if state := string(w.broker.retained[w.topic("state")].payload); state != "offline" {
 		w.fail("after the end the node's state is %q", state)

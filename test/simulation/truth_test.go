@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"hash/crc32"
 
 	"edge/online"
 )
@@ -123,6 +124,8 @@ func describe(e *online.Event) string {
 		return fmt.Sprintf("corrects %v %s, not %s", e.X, e.Label, e.Name)
 	case online.Boundary:
 		return "closes a minibatch"
+	case online.Merge:
+		return fmt.Sprintf("merges %08x", crc32.ChecksumIEEE(e.State))
 	}
 	return fmt.Sprintf("kind %d %s %s", e.Kind, e.Label, e.Name)
 }

@@ -25,7 +25,7 @@ type scene struct {
 	net    *network
 	broker *broker
 	nodes  []*world
-	rest   func() bool // waits for what a fleet does at rest, and checks it; nil: nothing
+	fleet  *fleetScene // nil: the nodes are in no fleet
 	deaths chan *world // nodes whose process was killed
 }
 
@@ -37,6 +37,7 @@ type world struct {
 	traffic
 
 	refusing bool // the node's connections are refused
+	left     bool // the node has ended for good, and was checked
 	plan     *plan
 	disk     *disk
 	truth    *truth
