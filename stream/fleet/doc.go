@@ -13,7 +13,9 @@
 //
 // Epoch and sequence order the contributions of one member. The epoch rises with each
 // start, above the one that the state file and the broker know, and is durable before the
-// first publication: a node that was restored from a backup wins over its own future.
+// first publication: a node that was restored from a backup wins over its own future. Where
+// the broker has forgotten that future, an older version of another process counts as well,
+// once it is published: the others hold then what the broker keeps.
 //
 // # Proof of delivery
 //

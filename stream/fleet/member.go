@@ -230,12 +230,14 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 	case name == m.name:
 		m.receiveOwn(now, c, retained)
 	default:
-		m.put(now, c, len(data))
+		m.put(now, c, len(data), retained)
 	}
 }
 
-// put adds a contribution of another member to the set.
-func (m *Member) put(now time.Time, c *core.Contribution, bytes int) {
+// put adds a contribution of another member to the set. An older version counts if another
+// process has just published it: it has the name now, and an old state file, and found
+// no message of its own at the broker.
+func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bool) {
 	m.see(c.Member)
 	before := 0
 	if p := m.peers[c.Member]; p != nil {
@@ -246,7 +248,10 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int) {
 		return
 	}
 	if old := m.set.Get(c.Member); old != nil && !c.Newer(old.Version) {
-		return
+		if retained || c.Instance == old.Instance {
+			return
+		}
+		m.set.Remove(c.Member)
 	}
 	if !m.set.Put(c) {
 		m.refuse(now, NoRoom, c.Member, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))

@@ -167,8 +167,10 @@ func (s *fleetScene) await(long time.Duration, missing func() string) bool {
 
 // unsettled returns what has not been published or merged yet.
 func (s *fleetScene) unsettled() string {
+	stopped := map[string]bool{} // another process of the name may have published last
 	for _, w := range s.nodes {
 		view, _ := w.process.node.Fleet("m")
+		stopped[w.name] = view.Stopped != ""
 		status := w.process.loops[0].Status()
 		s.mu.Lock()
 		c := s.kept(w.name)
@@ -182,7 +184,7 @@ func (s *fleetScene) unsettled() string {
 	for _, w := range s.nodes {
 		merged, _ := w.newest()
 		for _, other := range s.nodes {
-			if c := s.kept(other.name); other != w && c != nil && !slices.ContainsFunc(merged.Members, func(m core.Member) bool {
+			if c := s.kept(other.name); other != w && c != nil && !stopped[other.name] && !slices.ContainsFunc(merged.Members, func(m core.Member) bool {
 				return m.Name == other.name && m.Version == c.Version
 			}) {
 				return fmt.Sprintf("%s has merged %+v, the broker keeps %s", w.name, merged.Members, versionOf(other.name, c.Version))

@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// A member that comes back with an old state file is heard, although the broker has
+// forgotten its message and its versions begin below those that the others have. An older
+// version of the same process, and one that the broker kept, is not.
+func TestOldStateFileAtAForgetfulBroker(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 7, plain), w.start("b", 0, plain)
+	a.labels, b.labels = 500, 300
+	w.pass(10 * time.Second)
+	a.disconnect()
+	w.nodes = w.nodes[1:]
+	b.disconnect()
+	clear(w.kept)
+	b.connect()
+	w.pass(20 * time.Second)
+	again := w.start("a", 3, plain)
+	again.labels = 200
+	w.pass(10 * time.Minute)
+	kept := b.set.Get("a")
+	if kept == nil || kept.N != 200 {
+		t.Fatalf("b has %+v of a", kept)
+	}
+	equal(t, "merges of b", b.merges, []string{"a500", "a200"})
+	equal(t, "bytes held", b.held, b.peers["a"].bytes)
+	for _, retained := range []bool{false, true} {
+		older := contribution(t, "a", 100, 2)
+		older.Instance, older.Version = kept.Instance, core.Version{Epoch: 2, Sequence: 1}
+		if retained {
+			older.Instance++
+		}
+		data, err := older.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Receive(w.now, NewTopics("edge", "c").Contribution("a"), data, retained)
+		equal(t, "version of a", b.set.Get("a").Version, kept.Version)
+	}
+}
