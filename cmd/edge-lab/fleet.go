@@ -47,7 +47,7 @@ With --test-fraction 0 each row judges its node before it is learnt, and those o
 second half count.
 
 --newcomer N: the last node begins when each of the others has N labels; its scores
-over its first labels are printed. --bad KIND: the last node learns random labels, or
+over its first labels are printed. --bad KIND: the last node, or the last before a newcomer, learns random labels or
 claims huge precisions; the others are judged.`,
 		Example: `  edge-lab fleet pendigits.csv.gz --shuffle 1 --seeds 3
   edge-lab fleet satellite.csv.gz --shuffle 1 --newcomer 400 --nodes 5

@@ -128,8 +128,8 @@ function showFleet(m) {
     isolated: "The broker is away: the latest sum of the other devices goes on.", follower: "This device only follows: the others answer.",
   };
   const verdicts = {
-    trust: "own labels contradict it", features: "other features", shape: "no horizon or class in common", precision: "claims more than its labels can teach",
-    numbers: "cannot be added", classes: "too many classes",
+    trust: "own labels contradict it", others: "the other members contradict it", features: "other features",
+    shape: "no horizon or class in common", precision: "claims more than its labels can teach", numbers: "cannot be added", classes: "too many classes",
   };
   const taken = f.members.filter(o => o.taken).length;
   set("fleet-of", `${f.concept}: ${whole(f.members.length)} other${f.members.length === 1 ? "" : "s"}`);

@@ -35,7 +35,7 @@ type Config struct {
 	Every   int     `json:"every"`            // own labels between exchanges
 	Test    float64 `json:"test_fraction"`    // of the rows, after the shuffle, that judge; 0: each row judges before it is learnt, those of the second half count
 	ByClass bool    `json:"by_class"`         // each node has half of the classes
-	Bad     string  `json:"bad,omitempty"`    // kind of the last node, which is bad; "": it is as the others
+	Bad     string  `json:"bad,omitempty"`    // kind of the bad node, the last one but for a newcomer; "": all are good
 	Before  int     `json:"before,omitempty"` // labels of each of the other nodes when the last one begins; 0: with them
 	Seed    uint64  `json:"seed"`             // of bad labels and of the models
 	Alone   bool    `json:"-"`                // no exchange
@@ -55,10 +55,18 @@ func (c *Config) Validate() error {
 		return errors.New("--test-fraction: want a number from 0, below 1")
 	case c.Bad != "" && c.Bad != BadLabels && c.Bad != BadHuge:
 		return errors.New("--bad: want labels or huge")
-	case c.Bad != "" && c.Before > 0:
-		return errors.New("--bad and --newcomer are both of the last node: give one")
+	case c.Bad != "" && c.Before > 0 && c.Nodes < 3:
+		return errors.New("--nodes: want 3 or more, of which one is bad and one a newcomer")
 	}
 	return nil
+}
+
+// bad is the place of the bad node.
+func (c *Config) bad() int {
+	if c.Before > 0 {
+		return c.Nodes - 2
+	}
+	return c.Nodes - 1
 }
 
 // checkpoints are the numbers of labels after which a newcomer's scores are noted.
@@ -139,9 +147,9 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 	}
 	last := nodes[len(nodes)-1]
 	if cfg.Bad == BadLabels {
-		last.flip = rand.New(rand.NewPCG(cfg.Seed, 77))
+		nodes[cfg.bad()].flip = rand.New(rand.NewPCG(cfg.Seed, 77))
 	}
-	last.huge = cfg.Bad == BadHuge
+	nodes[cfg.bad()].huge = cfg.Bad == BadHuge
 	active := nodes
 	if cfg.Before > 0 {
 		active = nodes[:len(nodes)-1]

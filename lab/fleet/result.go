@@ -74,11 +74,11 @@ func (r *Result) count(cfg *Config, nodes []*node) {
 		r.Merges += n.merges
 		seconds += n.merging.Seconds()
 		r.Bytes = max(r.Bytes, n.bytes)
-		if cfg.Bad != "" && i == len(nodes)-1 {
+		if cfg.Bad != "" && i == cfg.bad() {
 			continue // a bad member's refusals prove nothing
 		}
 		for name, tests := range n.tested {
-			if cfg.Bad != "" && name == nodes[len(nodes)-1].name {
+			if cfg.Bad != "" && name == nodes[cfg.bad()].name {
 				r.BadTests += tests
 				r.BadRefused += n.refused[name]
 			} else {

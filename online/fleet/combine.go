@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"edge/model"
@@ -48,6 +49,9 @@ func (r *Receiver) Merge(s *Set) (*Merge, error) {
 		}
 	}
 	open = r.bound(m, s, open)
+	if !r.tests() && !math.IsInf(r.Trust, -1) {
+		open = r.compare(m, s, open)
+	}
 	if len(open) == 0 {
 		return m, nil
 	}
@@ -86,6 +90,9 @@ func (r *Receiver) Merge(s *Set) (*Merge, error) {
 	}
 	return m, m.set(sums)
 }
+
+// tests reports whether the receiver has enough labels to test contributions by them.
+func (r *Receiver) tests() bool { return r.Window != nil && len(r.Window.Y) >= MinWindow }
 
 // weigh sets the weights of the horizons by those of the members that are taken.
 func (m *Merge) weigh(s *Set) {

@@ -13,6 +13,9 @@
 //	E_k = Σ_i TᵀA_ik·T,  e_k = Σ_i Tᵀb_ik
 //	P_k = I + A_jk + E_k                precision of the fleet's horizon
 //
+// A receiver with labels of its own tests each contribution by them; one without compares
+// three members or more with each other.
+//
 // The package knows neither the network nor the learner.
 //
 // References: Hasenclever et al., "Distributed Bayesian learning with stochastic natural

@@ -83,7 +83,8 @@ type Config struct {
 	Members []string `yaml:"members"`
 	// Trust is the least mean gain in log probability of the own labels by a
 	// contribution, in standard errors; one below it is left out of the merge. -inf
-	// turns the test off. Default -2.
+	// turns the test off. Default -2. Before there are 50 own labels the other members
+	// decide instead.
 	Trust Trust `yaml:"trust"`
 	// Unseen is the use of the members' answer for classes with few own labels:
 	// report says it beside the prediction, mix puts it into the prediction. Default

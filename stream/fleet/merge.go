@@ -95,6 +95,8 @@ func explain(v core.Member) error {
 	switch v.Refused {
 	case core.Distrusted:
 		return fmt.Errorf("the own labels contradict it, by %.1f standard errors", v.Trust)
+	case core.Contradicted:
+		return errors.New("the other members contradict it, and this model has too few labels to decide")
 	case core.OtherInputs:
 		return errors.New("it has other features")
 	case core.OtherShape:

@@ -1,0 +1,72 @@
+package online
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"edge/online/fleet"
+)
+
+// mistaught returns a learner of random labels.
+func mistaught(t *testing.T, cfg Config, seed uint64, n int, classes ...string) *Learner {
+	t.Helper()
+	l, err := NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range n {
+		ev := ring(rng, classes, len(classes))
+		ev.Label = classes[rng.IntN(len(classes))]
+		l.Add(&ev)
+	}
+	return l
+}
+
+// A newcomer, and a follower, leave out a member that the others contradict, as long as
+// there are three; not members that know other classes, and none where nobody learns.
+func TestNewcomerLeavesOutALiar(t *testing.T) {
+	cfg, all := fleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	good := func(seed uint64) *Learner { return taught(t, cfg, seed, 300, all...) }
+	bad := func(seed uint64) *Learner { return mistaught(t, cfg, seed, 300, all...) }
+	for name, test := range map[string]struct {
+		members []*Learner
+		refused string // one letter for each member
+	}{
+		"one liar":         {[]*Learner{good(1), good(2), bad(3), good(4)}, "..x."},
+		"one of three":     {[]*Learner{good(1), bad(2), good(3)}, ".x."},
+		"one of two":       {[]*Learner{good(1), bad(2)}, ".."},
+		"all good":         {[]*Learner{good(1), good(2), good(3), good(4)}, "...."},
+		"all bad":          {[]*Learner{bad(1), bad(2), bad(3), bad(4)}, "...."},
+		"other classes":    {[]*Learner{taught(t, cfg, 1, 300, all[:2]...), taught(t, cfg, 2, 300, all[1:3]...), taught(t, cfg, 3, 300, all[2:]...), good(4)}, "...."},
+		"few labels":       {[]*Learner{good(1), good(2), taught(t, cfg, 3, 110, all...), good(4)}, "...."},
+		"a liar with most": {[]*Learner{good(1), good(2), good(3), mistaught(t, cfg, 4, 500, all...)}, "...x"},
+	} {
+		set := fleet.NewSet(0)
+		for i, l := range test.members {
+			set.Put(contribution(t, l, fmt.Sprint("m", i), 1))
+		}
+		newcomer := taught(t, cfg, 9, 0)
+		m, err := newcomer.Merge("own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, v := range m.Members {
+			got += map[fleet.Reason]string{fleet.None: ".", fleet.Contradicted: "x"}[v.Refused]
+		}
+		if got != test.refused {
+			t.Errorf("%s: refused %q, want %q: %+v", name, got, test.refused, m.Members)
+		}
+		if _, followed, err := Follow(cfg, "own", set); err != nil || followed.Taken() != m.Taken() {
+			t.Errorf("%s: a follower: %v", name, err)
+		}
+		trusting := cfg
+		trusting.Fleet.Trust = math.Inf(-1)
+		if m, err := taught(t, trusting, 9, 0).Merge("own", set); err != nil || m.Taken() != len(test.members) {
+			t.Errorf("%s: %d members are taken without the test", name, m.Taken())
+		}
+	}
+}
