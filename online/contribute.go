@@ -73,7 +73,7 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	if l.cfg.Kernel == PerClass {
 		return nil, fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
 	}
-	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Trust: l.cfg.Fleet.Trust}
+	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
 	own := l.fleetHorizons()
 	for _, at := range own {
 		r.Horizons = append(r.Horizons, float64(l.cfg.Horizons[at]))

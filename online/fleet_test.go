@@ -41,11 +41,18 @@ func taught(t *testing.T, cfg Config, seed uint64, n int, classes ...string) *Le
 }
 
 func teach(l *Learner, seed uint64, n int, classes ...string) {
-	rng := rand.New(rand.NewPCG(seed, 1))
-	for range n {
-		ev := ring(rng, classes, len(classes))
+	for _, ev := range samples(seed, n, classes...) {
 		l.Add(&ev)
 	}
+}
+
+// samples draws n labelled samples of these classes.
+func samples(seed uint64, n int, classes ...string) (all []Event) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range n {
+		all = append(all, ring(rng, classes, len(classes)))
+	}
+	return all
 }
 
 func contribution(t *testing.T, l *Learner, member string, sequence uint64) *fleet.Contribution {

@@ -28,6 +28,8 @@ type Fleet struct {
 	// Trust is the least trust of a contribution, in standard errors; −Inf turns the
 	// test off. Default −2.
 	Trust float64 `yaml:"-"`
+	// Units are those that the features of all members have in common.
+	Units fleet.Units `yaml:"-"`
 	// Unseen is report or mix. Default report.
 	Unseen Unseen `yaml:"-"`
 }

@@ -21,9 +21,10 @@ type joined struct {
 	merge   *fleet.Merge // during the warm-up, the latest one; nil afterwards
 	guest   *sep.Bank    // its posterior, which learns the warm-up buffer as well
 	view    *model.Posterior
-	learned int    // observations of the buffer that the guest has learnt
-	cuts    uint64 // of the buffer when it began
-	classes []int  // of the sums, when it began
+	learned int         // observations of the buffer that the guest has learnt
+	cuts    uint64      // of the buffer when it began
+	classes []int       // of the sums, when it began
+	scale   model.Scale // of the guest
 }
 
 // clearTrust is the trust in the sums of a first merge, in standard errors, from which on
@@ -158,7 +159,7 @@ func (l *Learner) join(m *fleet.Merge, lead float64) error {
 	}
 	l.startFleet(m.Taken(), own, foreign, lead)
 	basis := l.basis()
-	if err := m.On(&basis, func(h, k int, a, sum []float64) {
+	if err := m.On(&basis, l.cfg.Fleet.Units, func(h, k int, a, sum []float64) {
 		if f := slices.Index(sums, h); f >= 0 {
 			toA, toB := l.bank.Joined(f, latents[k])
 			for i, v := range a {
@@ -213,7 +214,8 @@ func (l *Learner) invite() error {
 	}
 	guest := sep.New(cfg, view)
 	view.Names = l.view.Names
-	if err := guest.Load(&sep.Fit{Params: m.Params, Scale: m.Scale}, classes); err != nil {
+	scale := l.guestScale()
+	if err := guest.Load(&sep.Fit{Params: m.Params, Scale: scale}, classes); err != nil {
 		return err
 	}
 	for h := range m.Horizons {
@@ -226,10 +228,22 @@ func (l *Learner) invite() error {
 		return err
 	}
 	f := &l.fleet
-	f.guest, f.view, f.learned, f.cuts, f.classes = guest, view, 0, l.warmup.cuts, places
+	f.guest, f.view, f.learned, f.cuts, f.classes, f.scale = guest, view, 0, l.warmup.cuts, places, scale
 	l.teachGuest()
 	return nil
 }
+
+// guestScale returns the scaling of the guest: that of its merge, or where devices have
+// units of their own that of the latest build, if there is one.
+func (l *Learner) guestScale() model.Scale {
+	scale := l.fleet.merge.Scale
+	if own := &l.view.Scale; l.cfg.Fleet.Units == fleet.Standard && l.view.Built() {
+		return fleet.OnDevice(&scale, own.Mu, own.Sd)
+	}
+	return scale
+}
+
+func sameUnits(a, b model.Scale) bool { return slices.Equal(a.Mu, b.Mu) && slices.Equal(a.Sd, b.Sd) }
 
 // classesOf returns the places of a merge's classes among those of the model; −1 for one
 // that is not known.
@@ -252,7 +266,7 @@ func (l *Learner) teachGuest() {
 		return
 	}
 	w, f := &l.warmup, &l.fleet
-	if f.cuts != w.cuts || !slices.Equal(f.classes, l.classesOf(f.merge)) {
+	if f.cuts != w.cuts || !slices.Equal(f.classes, l.classesOf(f.merge)) || !sameUnits(f.scale, l.guestScale()) {
 		if l.invite() != nil { // it was possible before
 			l.leave()
 		}

@@ -18,6 +18,12 @@ import (
 	fleets "edge/online/fleet"
 )
 
+// Values of --scale.
+const (
+	scaleShared = "shared"
+	scaleOwn    = "own"
+)
+
 // fleetCommand holds the options of the command.
 type fleetCommand struct {
 	fleet.Config
@@ -27,6 +33,7 @@ type fleetCommand struct {
 	seeds     int
 	horizons  []string
 	exchange  []string
+	scale     string
 	mix, f32  bool
 	asJSON    bool
 }
@@ -47,11 +54,14 @@ With --test-fraction 0 each row judges its node before it is learnt, and those o
 second half count.
 
 --newcomer N: the last node begins when each of the others has N labels; its scores
-over its first labels are printed. --bad KIND: the last node, or the last before a newcomer, learns random labels or
-claims huge precisions; the others are judged.`,
+over its first labels are printed. --bad KIND: the last node, or the last before a
+newcomer, learns random labels or claims huge precisions; the others are judged.
+--differ: the sensors of each node have gains and offsets of their own, those of the
+one device have not.`,
 		Example: `  edge-lab fleet pendigits.csv.gz --shuffle 1 --seeds 3
   edge-lab fleet satellite.csv.gz --shuffle 1 --newcomer 400 --nodes 5
-  edge-lab fleet electricity.csv.gz --first 10000 --test-fraction 0`,
+  edge-lab fleet electricity.csv.gz --first 10000 --test-fraction 0
+  edge-lab fleet satellite.csv.gz --shuffle 1 --differ --scale own`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("shuffle") {
@@ -73,6 +83,8 @@ claims huge precisions; the others are judged.`,
 	f.IntVar(&c.Every, "every", c.Every, "own labels between exchanges")
 	f.Float64Var(&c.Test, "test-fraction", c.Test, "`FRACTION` of the rows that is held out; 0: judge each row before it is learnt")
 	f.BoolVar(&c.ByClass, "by-class", false, "each node has half of the classes")
+	f.BoolVar(&c.Differ, "differ", false, "the devices differ by gain and offset")
+	f.StringVar(&c.scale, "scale", scaleShared, "units of the features: shared, or own to each device")
 	f.BoolVar(&c.Declare, "declare", true, "all classes are known from the start")
 	f.StringVar(&c.Bad, "bad", "", "make the last node bad: `KIND` labels or huge")
 	f.IntVar(&c.Before, "newcomer", 0, "the last node begins after `N` labels of each other one")
@@ -111,6 +123,13 @@ func (c *fleetCommand) check() error {
 	}
 	if c.f32 {
 		c.Model.Fleet.Precision = fleets.Float32
+	}
+	switch c.scale {
+	case scaleShared:
+	case scaleOwn:
+		c.Model.Fleet.Units = fleets.Standard
+	default:
+		return fmt.Errorf("--scale %s: want %s or %s", c.scale, scaleShared, scaleOwn)
 	}
 	if c.seeds < 1 {
 		return errors.New("--seeds: want 1 or more")

@@ -38,7 +38,11 @@ func TestFleet(t *testing.T) {
 	if r := run("--nodes", "3", "--newcomer", "200"); r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
 		t.Errorf("newcomer: %+v, alone %+v", r.Fleet.Newcomer, r.Alone.Newcomer)
 	}
-	for _, args := range [][]string{{"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5"}, {"--every", "0"}, {"--horizons", "short"}} {
+	apart := run("--nodes", "3", "--every", "50", "--differ")
+	if own := run("--nodes", "3", "--every", "50", "--differ", "--scale", "own"); !(own.Fleet.NLL < apart.Fleet.NLL) || own.One.NLL != r.One.NLL {
+		t.Errorf("devices that differ: nll %g with scales of their own, %g with a shared one", own.Fleet.NLL, apart.Fleet.NLL)
+	}
+	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5"}, {"--every", "0"}, {"--horizons", "short"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
 		}

@@ -76,5 +76,11 @@ func fleetMetrics() []metric {
 					}
 				}
 			})},
+		{"edge_fleet_scale_trust", "Mean trust of up to four members if fleet.scale is shared, and if it is own, at the latest merge.", kindGauge, labelled("model", "scale"),
+			inFleet(func(v *fleet.View, model string, to values) {
+				for _, scale := range slices.Sorted(maps.Keys(v.Scales)) {
+					to.add(v.Scales[scale], model, scale)
+				}
+			})},
 	}
 }

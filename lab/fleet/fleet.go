@@ -4,6 +4,7 @@
 //
 //	fleet.go   Config, Run
 //	deal.go    which rows go to which node
+//	device.go  devices that differ by gain and offset
 //	node.go    one learner, with its contributions and merges
 //	result.go  Result and its scores
 package fleet
@@ -40,6 +41,7 @@ type Config struct {
 	Seed    uint64  `json:"seed"`             // of bad labels and of the models
 	Alone   bool    `json:"-"`                // no exchange
 	Declare bool    `json:"declare"`          // all classes are known from the start
+	Differ  bool    `json:"differ"`           // the nodes' devices differ by gain and offset, the one device does not
 
 	half int // first row that judges where no row is held out
 }
@@ -142,6 +144,9 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 		n, err := newNode(cfg, string(rune('a'+i%26))+string(rune('a'+i/26)), uint64(i))
 		if err != nil {
 			return nil, err
+		}
+		if cfg.Differ {
+			n.device = newDevice(rows, 100*cfg.Seed+uint64(i))
 		}
 		nodes = append(nodes, n)
 	}

@@ -19,6 +19,7 @@ type node struct {
 	learner *online.Learner
 	labels  int
 	half    int // first row that judges
+	device  *device
 
 	posterior *model.Posterior // the newest snapshot; nil: it is older than the learner
 	flip      *rand.Rand       // nil: labels are right
@@ -75,14 +76,15 @@ func newNode(cfg *Config, name string, seed uint64) (*node, error) {
 func (n *node) learn(row *dataset.Row, label string, at int) error {
 	defer clock(&n.learning)()
 	var err error
+	x := n.device.measure(row.X)
 	if n.posterior == nil {
 		n.posterior = n.learner.Posterior()
 	}
-	if n.probs, _, err = n.posterior.PredictTo(n.probs, row.X, &n.ws); err != nil {
+	if n.probs, _, err = n.posterior.PredictTo(n.probs, x, &n.ws); err != nil {
 		return err
 	}
 	n.note(n.posterior.Names, row.Label, at)
-	out := n.learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: label})
+	out := n.learner.Add(&online.Event{Kind: online.Observe, X: x, Label: label})
 	if out.Stepped || out.ClassAdded != "" {
 		n.posterior = nil
 	}

@@ -50,7 +50,7 @@ func (s *Scores) judge(nodes []*node, test []dataset.Row) error {
 			p := n.learner.Posterior()
 			for i := range test {
 				var err error
-				if n.probs, _, err = p.PredictTo(n.probs, test[i].X, &n.ws); err != nil {
+				if n.probs, _, err = p.PredictTo(n.probs, n.device.measure(test[i].X), &n.ws); err != nil {
 					return err
 				}
 				sum.add(p.Names, n.probs, test[i].Label)

@@ -25,12 +25,11 @@ func (b *Basis) clone() Basis {
 	return c
 }
 
-// equal reports whether two bases are the same to the last bit. The label noise is no
-// part of a basis.
-func (b *Basis) equal(o *Basis) bool {
+// equal reports whether two bases are the same to the last bit, where features of the
+// same units are. The label noise is no part of a basis.
+func (b *Basis) equal(o *Basis, u Units) bool {
 	p, q := &b.Params, &o.Params
-	return p.M == q.M && p.D == q.D && slices.Equal(p.Theta[:len(p.Theta)-1], q.Theta[:len(q.Theta)-1]) &&
-		slices.Equal(b.Scale.Mu, o.Scale.Mu) && slices.Equal(b.Scale.Sd, o.Scale.Sd) && slices.Equal(b.Scale.Ranks, o.Scale.Ranks)
+	return p.M == q.M && p.D == q.D && slices.Equal(p.Theta[:len(p.Theta)-1], q.Theta[:len(q.Theta)-1]) && u.same(&b.Scale, &o.Scale)
 }
 
 // Digest identifies a basis.
@@ -93,19 +92,4 @@ func (b *Basis) check() error {
 		}
 	}
 	return nil
-}
-
-// convert stores the inducing inputs of b in the units of another scaling in z, M×D.
-// Neither clips them.
-func (b *Basis) convert(z []float64, to *model.Scale) {
-	copy(z, b.Params.Z())
-	from, d := &b.Scale, b.Params.D
-	if slices.Equal(from.Mu, to.Mu) && slices.Equal(from.Sd, to.Sd) && slices.Equal(from.Ranks, to.Ranks) {
-		return
-	}
-	for i := range z {
-		j := i % d
-		x := from.Raw(j, z[i])
-		z[i] = to.Unclipped(j, x)
-	}
 }

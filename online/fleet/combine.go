@@ -26,6 +26,7 @@ type Receiver struct {
 	// Basis is the one on which the sums are written. Without inducing points the receiver
 	// has none yet, and that of the contribution with the most labels is taken.
 	Basis
+	Units                  // that the features of all members have in common
 	Horizons []float64     // that the fleet joins, the longest first
 	Own      *Contribution // nil: none yet; it bounds the precision of the others
 	Window   *Window       // nil: nobody is tested
@@ -61,7 +62,7 @@ func (r *Receiver) Merge(s *Set) (*Merge, error) {
 		})
 		m.Basis = s.members[largest].Basis.clone()
 	}
-	p, err := newProjector(&m.Basis)
+	p, err := newProjector(&m.Basis, r.Units)
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +73,9 @@ func (r *Receiver) Merge(s *Set) (*Merge, error) {
 	sums := map[string]*sum{}
 	for _, i := range open {
 		r.add(&m.Members[i], s.members[i], p, t, sums)
+	}
+	if t != nil {
+		m.Comparison = r.compare(m, s, p, t)
 	}
 	if m.Taken() == 0 {
 		return m, nil

@@ -52,6 +52,7 @@ type Merge struct {
 	Members  []Member
 	Trust    float64 // of all the sums together, as of a Member
 	Tested   bool    // Trust is known
+	Comparison
 	// A and B are E and e, for each horizon and class: M(M+1)/2 numbers, the rows of the
 	// lower triangle, and M. They are rounded to 32 bits.
 	A, B []float32

@@ -199,7 +199,7 @@ func TestMergeOnAnotherBasis(t *testing.T) {
 	a, _ := member(t, "a", 3, 6, Float32, "x", "y")
 	m := mergeOf(t, r, a)
 	n := 0
-	if err := m.On(&m.Basis, func(h, k int, e, linear []float64) {
+	if err := m.On(&m.Basis, Raw, func(h, k int, e, linear []float64) {
 		want, wantB := make([]float64, 36), make([]float64, 6)
 		m.Sum(h, k, want, wantB)
 		if !slices.Equal(e, want) || !slices.Equal(linear, wantB) {
@@ -222,10 +222,10 @@ func TestMergeOnAnotherBasis(t *testing.T) {
 	a, _ = member(t, "a", 3, 6, Float32, "x", "y")
 	direct := mergeOf(t, &Receiver{Features: 7, Basis: r.Basis, Horizons: r.Horizons}, a)
 	guest := mergeOf(t, &Receiver{Features: 7, Horizons: r.Horizons}, a)
-	if !guest.Basis.equal(&a.Basis) {
+	if !guest.Basis.equal(&a.Basis, Raw) {
 		t.Fatal("the basis of the only member was not taken")
 	}
-	if err := guest.On(&r.Basis, func(h, k int, got, gotB []float64) {
+	if err := guest.On(&r.Basis, Raw, func(h, k int, got, gotB []float64) {
 		want, wantB := make([]float64, 36), make([]float64, 6)
 		direct.Sum(h, k, want, wantB)
 		for i := range 6 {
@@ -332,7 +332,7 @@ func TestTrust(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _ := newProjector(&r.Basis)
+	p, _ := newProjector(&r.Basis, Raw)
 	good := teacher("good", 1, "x", "y")
 	if err := p.from(&good.Basis); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ type projector struct {
 	basis *model.Basis //
 	scale model.Scale
 	own   Basis
+	units Units
 
 	same     bool      // the contribution has the basis itself
 	t        []float64 // M×M_i  Tᵀ, T = L_i⁻¹ c(Z_i, Z) L⁻ᵀ
@@ -22,9 +23,9 @@ type projector struct {
 	sites    []sum     // of the classes of one contribution
 }
 
-func newProjector(own *Basis) (*projector, error) {
+func newProjector(own *Basis, u Units) (*projector, error) {
 	m := own.Params.M
-	p := &projector{m: m, basis: model.NewBasis(m, own.Params.D), scale: own.Scale, own: *own, check: make([]float64, m*m)}
+	p := &projector{m: m, basis: model.NewBasis(m, own.Params.D), scale: own.Scale, own: *own, units: u, check: make([]float64, m*m)}
 	if _, err := p.basis.Set(&own.Params); err != nil {
 		return nil, fmt.Errorf("fleet: basis of the sums: %w", err)
 	}
@@ -38,7 +39,7 @@ func newProjector(own *Basis) (*projector, error) {
 func (p *projector) from(b *Basis) error {
 	m, mi, d := p.m, b.Params.M, b.Params.D
 	p.r, p.c, p.ct, p.b = make([]float64, mi*mi), make([]float64, m*mi), make([]float64, mi*m), make([]float64, mi)
-	if p.same = b.equal(&p.own); p.same {
+	if p.same = b.equal(&p.own, p.units); p.same {
 		return nil
 	}
 	sender := model.NewBasis(mi, d)
@@ -46,7 +47,7 @@ func (p *projector) from(b *Basis) error {
 		return err
 	}
 	z, kx, w, q := make([]float64, mi*d), make([]float64, mi*m), make([]float64, mi*m), make([]float64, mi)
-	b.convert(z, &p.scale)
+	b.convert(z, &p.scale, p.units)
 	p.basis.FeaturesTo(kx, w, q, mi, z, make([]float64, mi*d), make([]float64, mi)) // row i: L⁻¹c(Z, z_i)
 	p.t = make([]float64, m*mi)
 	transpose(p.t, w, mi, m)

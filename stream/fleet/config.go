@@ -24,6 +24,12 @@ const (
 	RoleFollower Role = "follower" // it answers by the members' contributions, and neither learns nor publishes
 )
 
+// Values of Config.Scale.
+const (
+	ScaleShared = "shared"
+	ScaleOwn    = "own"
+)
+
 // Trust is a number of standard errors, with -inf.
 type Trust float64
 
@@ -56,8 +62,10 @@ type Config struct {
 	Role Role `yaml:"role" jsonschema:"enum=member,enum=follower"`
 	// Basis: own, each member has its own inducing points. Default own.
 	Basis string `yaml:"basis" jsonschema:"enum=own"`
-	// Scale: shared, features have the same units on all devices. Default shared.
-	Scale string `yaml:"scale" jsonschema:"enum=shared"`
+	// Scale: shared, features have the same units on all devices; own, devices differ by
+	// gain and offset, and what counts is the distance from the mean of the device in its
+	// standard deviations. Default shared.
+	Scale string `yaml:"scale" jsonschema:"enum=shared,enum=own"`
 	// Every is the number of own labels between publications. Default 100, at least 1.
 	Every uint64 `yaml:"every"`
 	// Interval is the least time between publications. Default 60s, at least 1s.
@@ -98,7 +106,7 @@ const MaxPayload = int(codec.MiB)
 // Default returns the defaults that configs/edge.yaml documents.
 func Default() Config {
 	return Config{
-		Role: RoleMember, Basis: "own", Scale: "shared", Every: 100, Interval: time.Minute, MergeEvery: 5 * time.Minute,
+		Role: RoleMember, Basis: "own", Scale: ScaleShared, Every: 100, Interval: time.Minute, MergeEvery: 5 * time.Minute,
 		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
 		Trust: core.DefaultTrust, Unseen: online.ReportUnseen,
 	}
@@ -119,7 +127,8 @@ func (c *Config) Validate() error {
 		field.Check(topic.IsName(c.Concept), "concept", c.Concept, "[a-z0-9_-]"),
 		field.Check(c.Role == RoleMember || c.Role == RoleFollower, "role", c.Role, "member or follower"),
 		field.Check(c.Basis == "own", "basis", c.Basis, "own; this version has no shared basis"),
-		field.Check(c.Scale == "shared", "scale", c.Scale, "shared; this version has no other"),
+		field.Check(c.Scale == ScaleShared || c.Scale == ScaleOwn, "scale", c.Scale, "shared or own"),
+		field.Check(c.Scale != ScaleOwn || c.Role != RoleFollower, "scale", c.Scale, "shared with role: follower; a follower has no labels by which to know its own scale"),
 		field.Check(c.Every >= 1, "every", c.Every, "at least 1 label"),
 		field.Check(c.Interval >= time.Second, "interval", c.Interval, "at least 1s"),
 		field.Check(c.MergeEvery >= time.Second, "merge_every", c.MergeEvery, "at least 1s"),
@@ -155,6 +164,9 @@ func (c *Config) Learner() online.Fleet {
 	f := online.Fleet{Precision: core.Bfloat16, Trust: float64(c.Trust), Unseen: c.Unseen}
 	if c.Precision == "float32" {
 		f.Precision = core.Float32
+	}
+	if c.Scale == ScaleOwn {
+		f.Units = core.Standard
 	}
 	if len(c.Horizons) > 0 {
 		f.Horizons = slices.Clone(c.Horizons)

@@ -114,6 +114,9 @@ func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
 // Continue gives the member another configuration of the same concept.
 func (m *Member) Continue(cfg Config, event func(kind, detail string)) {
 	old := m.set.Members()
+	if cfg.Scale != m.cfg.Scale {
+		m.merge.scales = scales{}
+	}
 	m.cfg, m.event, m.set = cfg, event, core.NewSet(cfg.MaxMembers)
 	for _, c := range old {
 		if m.listed(c.Member) {

@@ -15,6 +15,7 @@ type merging struct {
 	at      time.Time // of the latest one; zero: none by this process
 	taken   int       // members whose sites are in it
 	joined  bool      // the model was in a fleet when the process began
+	scales  scales
 }
 
 // Joined notes that the model's state has sums of a fleet.
@@ -80,6 +81,7 @@ func (m *Member) Merged(now time.Time, sum *core.Merge) {
 	g := &m.merge
 	g.running, g.at, g.taken = false, now, sum.Taken()
 	m.counts.Merges++
+	m.compareScales(sum.Comparison)
 	for _, v := range sum.Members {
 		if p := m.peers[v.Name]; p != nil {
 			p.result, p.merged = v, true

@@ -39,12 +39,15 @@ type View struct {
 	Parts    int    `json:"parts"`    // of it; 0: one message
 	Kept     bool   `json:"kept"`     // it came back from the broker
 	// Stopped says why nothing is published any more; "": it is.
-	Stopped  string                 `json:"stopped,omitempty"`
-	Age      *float64               `json:"age_s"`       // of it; null: none
-	Merges   uint64                 `json:"merges"`      // since the start
-	MergeAge *float64               `json:"merge_age_s"` // null: none yet
-	Weight   float64                `json:"weight"`      // of the fleet in the model's answers, 0 to 1
-	Refused  map[core.Reason]uint64 `json:"refused"`     // since the start
+	Stopped  string   `json:"stopped,omitempty"`
+	Age      *float64 `json:"age_s"`       // of it; null: none
+	Merges   uint64   `json:"merges"`      // since the start
+	MergeAge *float64 `json:"merge_age_s"` // null: none yet
+	Weight   float64  `json:"weight"`      // of the fleet in the model's answers, 0 to 1
+	// Scales is the mean trust of the members by the two values of fleet.scale; absent: not
+	// compared yet, or of no influence.
+	Scales   map[string]float64     `json:"scales,omitempty"`
+	Refused  map[core.Reason]uint64 `json:"refused"` // since the start
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
@@ -80,7 +83,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	v := View{
 		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Epoch: o.epoch, Sequence: o.Sequence, N: o.labels,
 		Bytes: o.bytes, Parts: o.parts, Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.reported, Stopped: o.stopped,
-		Merges: m.counts.Merges, Weight: of.Weight, Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
+		Merges: m.counts.Merges, Weight: of.Weight, Scales: m.trusts(), Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
 		Members: []MemberView{},
 	}
 	if !o.at.IsZero() {
