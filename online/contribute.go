@@ -22,7 +22,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 	if err := l.canContribute(); err != nil {
 		return nil, err
 	}
-	h := fleet.Header{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), N: l.view.N}
+	h := fleet.Header{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), N: l.view.N, BasisEpoch: l.common.ID()}
 	for _, class := range l.view.Latent {
 		h.Classes, h.Counts = append(h.Classes, l.view.Names[class]), append(h.Counts, l.view.Counts[class])
 	}
@@ -74,6 +74,7 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 		return nil, fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
 	}
 	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
+	r.Shared, r.Birth, r.Inducing = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing
 	own := l.fleetHorizons()
 	for _, at := range own {
 		r.Horizons = append(r.Horizons, float64(l.cfg.Horizons[at]))

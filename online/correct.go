@@ -67,7 +67,7 @@ func (l *Learner) unlearn(ev *Event) (exact bool) {
 		x[j] = bounded(v)
 	}
 	l.forest.Forget(x, was)
-	exact = l.warmup.remove(x, was)
+	exact = l.warmup.remove(x, was) && !l.warmup.done
 	if !l.view.Built() || r.latent[was] < 0 {
 		return exact
 	}

@@ -140,6 +140,7 @@ func (l *Learner) decodeCore(d *wire.Decoder, version uint64) {
 	w.last = d.Int(math.MaxInt32, "build size")
 	l.bank.DecodeScale(d, w.done)
 	n := d.Int(maxWarmup+maxBatch, "warm-up buffer")
+	w.kept = w.done && n > 0
 	w.x = d.Floats(n*w.d, "warm-up buffer")
 	w.y, w.w = d.Ints(n, classes, "class"), ones(n)
 	n = d.Int(maxBatch, "minibatch")

@@ -30,6 +30,8 @@ type Fleet struct {
 	Trust float64 `yaml:"-"`
 	// Units are those that the features of all members have in common.
 	Units fleet.Units `yaml:"-"`
+	// Shared: the members begin with one basis, and average their parameters.
+	Shared bool `yaml:"-"`
 	// Unseen is report or mix. Default report.
 	Unseen Unseen `yaml:"-"`
 }

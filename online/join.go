@@ -47,6 +47,10 @@ func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
 		return
 	}
 	l.flush(out)
+	if err := l.share(m.Sharing); err != nil {
+		out.Closed, out.Refused = false, errors.Join(out.Refused, err)
+		return
+	}
 	if err := l.merge(m, out); err != nil {
 		out.Closed, out.Refused = false, errors.Join(out.Refused, err)
 		return
@@ -59,7 +63,7 @@ func (l *Learner) fits(m *fleet.Merge) error {
 	if l.cfg.Kernel == PerClass || m.Taken() > 0 && m.Params.D != len(l.cfg.Features) {
 		return fmt.Errorf("online: merge of a basis in %d dimensions, model has %d: %w", m.Params.D, len(l.cfg.Features), ErrShape)
 	}
-	return nil
+	return l.canShare(m.Sharing)
 }
 
 // merge takes over the sums of a merge, in place of those there were. An error leaves

@@ -62,6 +62,7 @@ type Learner struct {
 	sets    conformal.Threshold
 	drift   drift.Monitor
 	fleet   joined
+	common  common
 
 	counters Counters // without those of the bank
 	host
@@ -301,9 +302,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	b := &l.batch
 	n := b.len()
 	out.Closed = true
-	if !l.warmup.done {
-		l.warmup.add(b)
-	}
+	l.warmup.add(b)
 	err := l.learnMinibatch(out)
 	if err != nil {
 		l.counters.StepsRefused++
@@ -332,11 +331,9 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	l.view.N += uint64(n)
 	b.clear()
 	if !l.warmup.done && l.warmup.len() >= l.cfg.warmup() && l.view.Built() {
-		l.warmup.end()
-		l.bank.EndWarmup()
-		l.mix.EndWarmup()
-		l.endGuest()
+		l.endWarmup()
 	}
+	l.boundKept()
 	l.teachGuest()
 	l.publishFleet()
 }
@@ -348,7 +345,7 @@ func (l *Learner) learnMinibatch(out *Outcome) error {
 	switch {
 	case l.buildDue():
 		out.Built = true
-		err := l.build()
+		err := l.build(l.commonStart())
 		if !l.view.Built() {
 			l.warmup.keepLatest(l.cfg.warmup())
 		}

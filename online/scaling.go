@@ -47,7 +47,7 @@ func (l *Learner) preferRanks() bool {
 //	Σ_i weight_i · log Σ_h π_h·p_h(y_i | x_i)
 func (l *Learner) evidence(ranked bool) (sum float64, err error) {
 	defer Recover(&err)
-	if err := l.beginModel(ranked); err != nil {
+	if err := l.beginModel(nil, ranked); err != nil {
 		return 0, err
 	}
 	w, size := &l.warmup, min(evidencePiece, l.cfg.Batch.MaxSize)

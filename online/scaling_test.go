@@ -81,7 +81,7 @@ func TestEvidenceOfAScaling(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.beginModel(with); err != nil {
+		if err := l.beginModel(nil, with); err != nil {
 			t.Fatal(err)
 		}
 		w := &l.warmup
@@ -141,7 +141,7 @@ func TestBuildAfterTheChoice(t *testing.T) {
 			}
 		}
 		w.add(&direct.batch)
-		if err := direct.beginModel(!plain); err != nil {
+		if err := direct.beginModel(nil, !plain); err != nil {
 			t.Fatal(err)
 		}
 		for i := 0; i < 96; i += 16 {

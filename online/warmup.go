@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"edge/online/active"
+	"edge/online/fleet"
 )
 
 const (
@@ -21,13 +22,17 @@ type warmup struct {
 	w    []float64 // weights
 	last int       // observations in the buffer when the model was last built
 	done bool      // the warm-up is over
+	kept bool      // the buffer is kept nevertheless, and grows
 	cuts uint64    // times that observations were removed, or their classes renumbered
 }
 
 func (w *warmup) len() int { return len(w.y) }
 
-// add appends a minibatch.
+// add appends a minibatch, unless the buffer was dropped.
 func (w *warmup) add(b *minibatch) {
+	if w.done && !w.kept {
+		return
+	}
 	w.x, w.y, w.w = append(w.x, b.x...), append(w.y, b.y...), append(w.w, b.w...)
 }
 
@@ -73,8 +78,17 @@ func (w *warmup) keepLatest(n int) {
 	}
 }
 
-// end drops the buffer.
-func (w *warmup) end() { w.done, w.x, w.y, w.w = true, nil, nil, nil }
+// end ends the warm-up and drops the buffer.
+func (w *warmup) end() { w.done, w.kept, w.x, w.y, w.w = true, false, nil, nil, nil }
+
+// counts are the observations in the buffer of each of n classes.
+func (w *warmup) counts(n int) []uint64 {
+	counts := make([]uint64, n)
+	for _, k := range w.y {
+		counts[k]++
+	}
+	return counts
+}
 
 // buildDue reports whether the model should be built from the warm-up buffer:
 // with eight observations of two classes, whenever the buffer has grown by half
@@ -105,15 +119,15 @@ func (l *Learner) buildDue() bool {
 	return n >= full || float64(n) >= growth*float64(w.last)
 }
 
-// build makes a new model from the whole warm-up buffer, under the scaling that
-// preferRanks takes, and learns the buffer in order, Config.Passes times where it has
+// build makes a new model from the whole warm-up buffer, at the start of a common basis
+// if that is not nil and otherwise under the scaling that preferRanks takes, and learns the buffer in order, Config.Passes times where it has
 // an observation for each inducing point: every pass begins without the sites of the
 // pass before, under its parameters, and all but the first move the kernel alone.
-func (l *Learner) build() error {
+func (l *Learner) build(start *fleet.Common) error {
 	w := &l.warmup
 	n := w.len()
 	w.last = n
-	if err := l.beginModel(l.preferRanks()); err != nil {
+	if err := l.beginModel(start, start == nil && l.preferRanks()); err != nil {
 		l.view.Bases = nil // class frequencies answer until the next attempt
 		return err
 	}
@@ -149,16 +163,25 @@ func (l *Learner) describeBuild() string {
 	if l.view.Scale.Ranks != nil {
 		scaling = "features by mean, standard deviation and rank"
 	}
+	if l.common.begun {
+		return fmt.Sprintf("from %d observations, on basis %d of the fleet", l.warmup.last, l.common.Number)
+	}
 	return fmt.Sprintf("from %d observations, %s", l.warmup.last, scaling)
 }
 
-// beginModel makes an empty model for the observations of the warm-up buffer, with
-// their ranks in the scaling if ranked is true, and a latent function for each class.
-func (l *Learner) beginModel(ranked bool) (err error) {
+// beginModel makes an empty model for the observations of the warm-up buffer, with a
+// latent function for each class: at the start of a common basis, or if that is nil with
+// the scaling of the buffer, and its ranks if ranked is true.
+func (l *Learner) beginModel(start *fleet.Common, ranked bool) (err error) {
 	defer Recover(&err)
 	l.classes.clearLatent()
 	l.mix.ResetHorizons()
-	if err := l.bank.Begin(l.warmup.x, l.warmup.len(), len(l.classes.names), ranked); err != nil {
+	if l.common.begun = start != nil; l.common.begun {
+		err = l.beginAt(start)
+	} else {
+		err = l.bank.Begin(l.warmup.x, l.warmup.len(), len(l.classes.names), ranked)
+	}
+	if err != nil {
 		return err
 	}
 	for k := range l.classes.names {

@@ -107,7 +107,7 @@ func TestLaterPassesKeepTheInducingInputs(t *testing.T) {
 			w := &m.warmup
 			w.x, w.y, w.w = append(w.x, ev.X...), append(w.y, m.classes.index[ev.Label]), append(w.w, 1)
 		}
-		if err := m.build(); err != nil {
+		if err := m.build(nil); err != nil {
 			t.Fatal(err)
 		}
 		b := m.view.Bases[0]

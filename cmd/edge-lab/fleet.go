@@ -18,10 +18,10 @@ import (
 	fleets "edge/online/fleet"
 )
 
-// Values of --scale.
+// Values of --basis and --scale.
 const (
-	scaleShared = "shared"
-	scaleOwn    = "own"
+	sharedWord = "shared"
+	ownWord    = "own"
 )
 
 // fleetCommand holds the options of the command.
@@ -33,6 +33,7 @@ type fleetCommand struct {
 	seeds     int
 	horizons  []string
 	exchange  []string
+	basis     string
 	scale     string
 	mix, f32  bool
 	asJSON    bool
@@ -84,7 +85,8 @@ one device have not.`,
 	f.Float64Var(&c.Test, "test-fraction", c.Test, "`FRACTION` of the rows that is held out; 0: judge each row before it is learnt")
 	f.BoolVar(&c.ByClass, "by-class", false, "each node has half of the classes")
 	f.BoolVar(&c.Differ, "differ", false, "the devices differ by gain and offset")
-	f.StringVar(&c.scale, "scale", scaleShared, "units of the features: shared, or own to each device")
+	f.StringVar(&c.basis, "basis", ownWord, "basis of the nodes: shared, with averaged parameters, or own to each")
+	f.StringVar(&c.scale, "scale", sharedWord, "units of the features: shared, or own to each device")
 	f.BoolVar(&c.Declare, "declare", true, "all classes are known from the start")
 	f.StringVar(&c.Bad, "bad", "", "make the last node bad: `KIND` labels or huge")
 	f.IntVar(&c.Before, "newcomer", 0, "the last node begins after `N` labels of each other one")
@@ -124,12 +126,14 @@ func (c *fleetCommand) check() error {
 	if c.f32 {
 		c.Model.Fleet.Precision = fleets.Float32
 	}
-	switch c.scale {
-	case scaleShared:
-	case scaleOwn:
+	for _, f := range []struct{ name, word string }{{"basis", c.basis}, {"scale", c.scale}} {
+		if f.word != sharedWord && f.word != ownWord {
+			return fmt.Errorf("--%s %s: want %s or %s", f.name, f.word, sharedWord, ownWord)
+		}
+	}
+	c.Model.Fleet.Shared = c.basis == sharedWord
+	if c.scale == ownWord {
 		c.Model.Fleet.Units = fleets.Standard
-	default:
-		return fmt.Errorf("--scale %s: want %s or %s", c.scale, scaleShared, scaleOwn)
 	}
 	if c.seeds < 1 {
 		return errors.New("--seeds: want 1 or more")

@@ -152,10 +152,11 @@ func exaggerate(c *fleet.Contribution, seed uint64) error {
 
 // merge takes over the others' contributions.
 func (n *node) merge(cfg *Config, set *fleet.Set) error {
-	if cfg.Alone || len(set.Members()) == 0 {
+	if cfg.Alone || len(set.Members()) == 0 && !cfg.Model.Fleet.Shared {
 		return nil
 	}
 	defer clock(&n.merging)()
+	set.Vacant = set.Common() == nil
 	m, err := n.learner.Merge(n.name, set)
 	if err != nil {
 		return fmt.Errorf("%s: %w", n.name, err)
@@ -169,6 +170,9 @@ func (n *node) merge(cfg *Config, set *fleet.Set) error {
 			n.refused[v.Name]++
 		}
 		n.tested[v.Name]++
+	}
+	if m.Announce != nil {
+		set.Offer(m.Announce)
 	}
 	ev := online.MergeEvent(m)
 	n.posterior = nil

@@ -30,6 +30,9 @@ type Receiver struct {
 	Horizons []float64     // that the fleet joins, the longest first
 	Own      *Contribution // nil: none yet; it bounds the precision of the others
 	Window   *Window       // nil: nobody is tested
+	Shared   bool          // it shares a basis
+	Birth                  // of its common basis; Number 0: it has none
+	Inducing int           // its number of inducing points, if it shares a basis
 	Trust    float64       // least trust; −Inf: nobody is refused
 }
 
@@ -38,9 +41,19 @@ type sum struct {
 	a, b []float64 // H×M×M lower triangles, H×M
 }
 
-// Merge adds the contributions of a set. The result is a function of the receiver and
-// the set. The error is model.ErrFactor if the receiver's basis does not factor.
+// Merge adds the contributions of a set, and says what a receiver that shares a basis does
+// to its own. The result is a function of the receiver and the set. The error is
+// model.ErrFactor if a basis does not factor.
 func (r *Receiver) Merge(s *Set) (*Merge, error) {
+	m, err := r.sum(s)
+	if err == nil && r.Shared {
+		err = r.share(m, s)
+	}
+	return m, err
+}
+
+// sum adds the contributions.
+func (r *Receiver) sum(s *Set) (*Merge, error) {
 	m := &Merge{Basis: r.Basis.clone(), Horizons: slices.Clone(r.Horizons), Weights: make([]float64, len(r.Horizons))}
 	var open []int // of the members that no reason refuses yet
 	for i, c := range s.members {

@@ -63,7 +63,7 @@ type Header struct {
 	Member   string // name
 	Instance uint64 // of its process
 	Version
-	BasisEpoch uint64    // of a common basis; 0: its own
+	BasisEpoch uint64    // Birth.ID of a common basis; 0: its own
 	Features   uint64    // see the function Features
 	N          uint64    // labels learnt
 	Classes    []string  // that have a latent function, in its order
@@ -89,14 +89,7 @@ type Contribution struct {
 // New returns a contribution of a header and a basis, without sites: Put adds those of
 // each horizon and class. The basis is rounded to 32 bits.
 func New(h Header, b Basis, p Precision) *Contribution {
-	c := &Contribution{Header: h, Basis: b.clone(), Precision: p}
-	for i, v := range c.Params.Theta {
-		c.Params.Theta[i] = float64(float32(v))
-	}
-	*c.Params.LogitEps() = model.Logit(float64(float32(b.Params.Eps())))
-	for i, v := range c.Scale.Ranks {
-		c.Scale.Ranks[i] = float64(float32(v))
-	}
+	c := &Contribution{Header: h, Basis: b.rounded(), Precision: p}
 	c.sites = make([]byte, len(h.Horizons)*len(h.Classes)*c.siteBytes())
 	return c
 }
@@ -226,11 +219,7 @@ func (c *Contribution) encodeHeader(e *wire.Encoder) {
 	e.Uint64(c.BasisEpoch)
 	e.Uint64(c.Features)
 	e.Uint(c.N)
-	e.Int(len(c.Classes))
-	for k, name := range c.Classes {
-		e.String(name)
-		e.Uint(c.Counts[k])
-	}
+	encodeCounts(e, c.Classes, c.Counts)
 	e.Int(len(c.Horizons))
 	e.Floats(c.Horizons)
 	for _, v := range c.Weights {
@@ -238,20 +227,34 @@ func (c *Contribution) encodeHeader(e *wire.Encoder) {
 	}
 }
 
+// encodeCounts appends classes with the labels of each.
+func encodeCounts(e *wire.Encoder, classes []string, counts []uint64) {
+	e.Int(len(classes))
+	for k, name := range classes {
+		e.String(name)
+		e.Uint(counts[k])
+	}
+}
+
 func (c *Contribution) encodeBasis(e *wire.Encoder) {
 	e.Int(c.Params.M)
 	e.Int(c.Params.D)
 	e.Uint(uint64(c.Precision))
-	e.Bool(c.Scale.Ranks != nil)
-	e.Floats(c.Scale.Mu)
-	e.Floats(c.Scale.Sd)
-	for _, v := range c.Scale.Ranks {
+	c.Basis.encodeShort(e)
+}
+
+// encodeShort appends a basis with 32 bits for each parameter and rank.
+func (b *Basis) encodeShort(e *wire.Encoder) {
+	e.Bool(b.Scale.Ranks != nil)
+	e.Floats(b.Scale.Mu)
+	e.Floats(b.Scale.Sd)
+	for _, v := range b.Scale.Ranks {
 		e.Float32(v)
 	}
-	for _, v := range c.Params.Theta[:len(c.Params.Theta)-1] {
+	for _, v := range b.Params.Theta[:len(b.Params.Theta)-1] {
 		e.Float32(v)
 	}
-	e.Float32(c.Params.Eps())
+	e.Float32(b.Params.Eps())
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -302,20 +305,26 @@ func (c *Contribution) decodeHeader(d *wire.Decoder) {
 	c.Member = d.String(maxName)
 	c.Instance, c.Epoch, c.Sequence = d.Uint64(), d.Uint64(), d.Uint64()
 	c.BasisEpoch, c.Features, c.N = d.Uint64(), d.Uint64(), d.Uint()
-	n := d.Count(model.MaxClasses, 2, "number of classes")
-	c.Classes, c.Counts = make([]string, n), make([]uint64, n)
-	seen := map[string]bool{}
-	for k := range n {
-		c.Classes[k], c.Counts[k] = d.String(maxName), d.Uint()
-		if d.Err() == nil && (c.Classes[k] == "" || seen[c.Classes[k]]) {
-			d.Fail("class %d has no name, or that of another", k)
-		}
-		seen[c.Classes[k]] = true
-	}
+	c.Classes, c.Counts = decodeCounts(d)
 	c.Horizons = decodeHorizons(d)
 	for range c.Horizons {
 		c.Weights = append(c.Weights, d.Float32("weights"))
 	}
+}
+
+// decodeCounts reads the values that encodeCounts wrote.
+func decodeCounts(d *wire.Decoder) (classes []string, counts []uint64) {
+	n := d.Count(model.MaxClasses, 2, "number of classes")
+	classes, counts = make([]string, n), make([]uint64, n)
+	seen := map[string]bool{}
+	for k := range n {
+		classes[k], counts[k] = d.String(maxName), d.Uint()
+		if d.Err() == nil && (classes[k] == "" || seen[classes[k]]) {
+			d.Fail("class %d has no name, or that of another", k)
+		}
+		seen[classes[k]] = true
+	}
+	return classes, counts
 }
 
 // decodeHorizons reads lengths that fall, each above 0.
@@ -333,11 +342,16 @@ func decodeHorizons(d *wire.Decoder) []float64 {
 func (c *Contribution) decodeBasis(d *wire.Decoder) {
 	m, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
 	c.Precision = Precision(d.Int(int(Float32), "size of a number"))
-	ranked := d.Bool()
 	if d.Err() == nil && (m < 1 || features < 1 || c.Precision != Bfloat16 && c.Precision != Float32) {
 		d.Fail("%d inducing points in %d dimensions, numbers of %d bytes", m, features, c.Precision)
 	}
-	c.Scale.Mu, c.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
+	c.Basis.decodeShort(d, m, features)
+}
+
+// decodeShort reads the values that encodeShort wrote, of m inducing points.
+func (b *Basis) decodeShort(d *wire.Decoder, m, features int) {
+	ranked := d.Bool()
+	b.Scale.Mu, b.Scale.Sd = d.Floats(features, "scale"), d.Floats(features, "scale")
 	floats := func(n int, what string) []float64 {
 		if d.Err() != nil || d.Len()/4 < n {
 			d.Fail("truncated %s", what)
@@ -350,11 +364,11 @@ func (c *Contribution) decodeBasis(d *wire.Decoder) {
 		return x
 	}
 	if ranked {
-		c.Scale.Ranks = floats(features*model.RankPoints, "ranks")
+		b.Scale.Ranks = floats(features*model.RankPoints, "ranks")
 	}
-	c.Params = model.Params{M: m, D: features, Theta: floats(m*features+features+3, "parameters")}
+	b.Params = model.Params{M: m, D: features, Theta: floats(m*features+features+3, "parameters")}
 	if d.Err() == nil {
-		*c.Params.LogitEps() = model.Logit(*c.Params.LogitEps()) // ε is sent itself: its logit may be infinite
+		*b.Params.LogitEps() = model.Logit(*b.Params.LogitEps()) // ε is sent itself: its logit may be infinite
 	}
 }
 

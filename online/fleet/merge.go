@@ -9,11 +9,16 @@ import (
 	"edge/online/wire"
 )
 
-// mergeMagic opens every encoded Merge; its last digit is the version of the format.
-const mergeMagic = "EFM1"
+// mergeMagic opens an encoded Merge, sectionsMagic one that ends with sections: a name and
+// a block for each. The last digit is the version of the format.
+const (
+	mergeMagic    = "EFM1"
+	sectionsMagic = "EFM2"
+	sharingName   = "basis"
+)
 
-// maxMembers bounds the members of a merge.
-const maxMembers = 1024
+// MaxMembers bounds the members of a merge.
+const MaxMembers = 1024
 
 // Member is the result of a merge for one contribution.
 type Member struct {
@@ -53,6 +58,9 @@ type Merge struct {
 	Trust    float64 // of all the sums together, as of a Member
 	Tested   bool    // Trust is known
 	Comparison
+	Sharing  *Sharing // what it does to the receiver's basis; nil: the receiver shares none
+	Announce *Common  // to be published once the merge is durable; nil: nothing. Not encoded
+	Unfit    Reason   // of the common basis that is not adopted; None: there is none. Not encoded
 	// A and B are E and e, for each horizon and class: M(M+1)/2 numbers, the rows of the
 	// lower triangle, and M. They are rounded to 32 bits.
 	A, B []float32
@@ -87,7 +95,11 @@ func (m *Merge) Sum(h, k int, a, b []float64) {
 // AppendBinary appends the encoded merge. The error is always nil.
 func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
-	e := &wire.Encoder{Buf: append(dst, mergeMagic...)}
+	magic := mergeMagic
+	if m.Sharing != nil {
+		magic = sectionsMagic
+	}
+	e := &wire.Encoder{Buf: append(dst, magic...)}
 	e.Int(len(m.Members))
 	for _, v := range m.Members {
 		e.String(v.Name)
@@ -114,18 +126,26 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	}
 	e.Floats32(m.A)
 	e.Floats32(m.B)
+	if m.Sharing != nil {
+		e.String(sharingName)
+		e.Block(m.Sharing.encode())
+	}
 	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
 }
 
 // DecodeMerge returns the merge that AppendBinary encoded. Every length is checked
 // against that of data before memory is made; the error is ErrMerge.
 func DecodeMerge(data []byte) (*Merge, error) {
-	d, err := newDecoder(data, mergeMagic, "merge", ErrMerge)
+	magic := mergeMagic
+	if len(data) > len(magic) && string(data[:len(magic)]) == sectionsMagic {
+		magic = sectionsMagic
+	}
+	d, err := newDecoder(data, magic, "merge", ErrMerge)
 	if err != nil {
 		return nil, err
 	}
 	m := &Merge{}
-	for range d.Count(maxMembers, 20, "number of members") {
+	for range d.Count(MaxMembers, 20, "number of members") {
 		v := Member{Name: d.String(maxName), Version: Version{d.Uint64(), d.Uint64()}, N: d.Uint(), Tested: d.Bool(), Trust: d.Number("trust")}
 		v.Refused = Reason(d.String(maxName))
 		m.Members = append(m.Members, v)
@@ -150,7 +170,7 @@ func DecodeMerge(data []byte) (*Merge, error) {
 		m.Basis.decode(d, size, features)
 	}
 	sites := len(m.Horizons) * len(m.Classes)
-	if want := 4 * int64(sites) * int64(m.packed()+size); d.Err() == nil && int64(d.Len()) != want {
+	if want := 4 * int64(sites) * int64(m.packed()+size); d.Err() == nil && int64(d.Len()) != want && (magic == mergeMagic || int64(d.Len()) < want) {
 		d.Fail("%d bytes of sums, %d are announced", d.Len(), want)
 	}
 	if d.Err() == nil {
@@ -163,7 +183,23 @@ func DecodeMerge(data []byte) (*Merge, error) {
 			d.Fail("a sum is not finite")
 		}
 	}
+	for magic == sectionsMagic && d.Err() == nil && d.Len() > 0 {
+		m.decodeSection(d)
+	}
 	return m, d.End()
+}
+
+// decodeSection reads one section.
+func (m *Merge) decodeSection(d *wire.Decoder) {
+	name := d.String(maxName)
+	part := d.Part(d.Block(d.Len(), "section"), "fleet: merge: section "+name+": ")
+	if name != sharingName || m.Sharing != nil {
+		d.Fail("section %.40q is unknown, or occurs twice; a newer program may have written it: use that one", name)
+		return
+	}
+	m.Sharing = decodeSharing(part)
+	part.End()
+	d.Join(part)
 }
 
 // encode appends a basis in full precision.

@@ -12,6 +12,8 @@ import (
 type Set struct {
 	members []*Contribution
 	limit   int
+	common  *Common // the newest common basis; nil: none is known
+	BasisRequest
 }
 
 // NewSet returns a set of at most limit members; those with the fewest labels leave
@@ -66,5 +68,25 @@ func (s *Set) Get(member string) *Contribution {
 // the next change.
 func (s *Set) Members() []*Contribution { return s.members }
 
+// Offer adds a common basis, in the place of one that it replaces; it reports false if the
+// set has that one or one that replaces it.
+func (s *Set) Offer(c *Common) bool {
+	if s.common != nil && !s.common.Before(c.Birth) {
+		return false
+	}
+	s.common = c
+	return true
+}
+
+// Common returns the newest common basis, or nil. Withdraw removes it.
+func (s *Set) Common() *Common { return s.common }
+
+// Withdraw removes the common basis.
+func (s *Set) Withdraw() { s.common = nil }
+
 // Clone returns a copy that shares the contributions.
-func (s *Set) Clone() *Set { return &Set{slices.Clone(s.members), s.limit} }
+func (s *Set) Clone() *Set {
+	c := *s
+	c.members = slices.Clone(s.members)
+	return &c
+}

@@ -90,6 +90,32 @@ func (m *Mixture) LearnRegression(x []float64, labels []int, weights []float64) 
 	}
 }
 
+// RescaleRegression writes the weights for the scaling of the view, in place of the one of
+// before. Where one of them has ranks, which are not linear, the regression starts again.
+//
+//	w_j ← w_j·sd_j'/sd_j,  b ← b + Σ_j w_j·(μ_j' − μ_j)/sd_j,  G_j ← G_j·(sd_j/sd_j')²
+func (m *Mixture) RescaleRegression(before *model.Scale) {
+	r, v, now, d := &m.regression, &m.view.Pool.Stack.Linear, &m.view.Scale, m.cfg.Features
+	if len(v.W) == 0 {
+		return
+	}
+	if before.Ranks != nil || now.Ranks != nil {
+		if !slices.Equal(before.Ranks, now.Ranks) || !slices.Equal(before.Mu, now.Mu) || !slices.Equal(before.Sd, now.Sd) {
+			m.StartRegression()
+		}
+		return
+	}
+	for row := 0; row < len(v.W); row += d + 1 {
+		w, squares := v.W[row:row+d+1], r.squares[row:row+d+1]
+		for j := range d {
+			w[d] += float64(w[j] * ((now.Mu[j] - before.Mu[j]) / before.Sd[j]))
+			ratio := now.Sd[j] / before.Sd[j]
+			w[j] *= ratio
+			squares[j] /= ratio * ratio
+		}
+	}
+}
+
 // dropFromRegression removes class k.
 func (m *Mixture) dropFromRegression(k int) {
 	r, v := &m.regression, &m.view.Pool.Stack.Linear

@@ -99,6 +99,8 @@ type Bank struct {
 	refit     int       // observations of a later pass of a build; 0 in any other step
 	noiseRate float64   // of the logit of the label noise, in learning rates
 
+	rateFactor float64 // of the learning rate
+
 	// OwnWeights are those of the horizons in the gradient, which the fleet has no part
 	// in; nil: those of the view.
 	OwnWeights []float64
@@ -131,7 +133,7 @@ type stepMemory struct {
 // New returns a bank without latent functions, which keeps view up to date.
 func New(cfg Config, view *model.Posterior) *Bank {
 	cfg.Horizons = slices.Clone(cfg.Horizons)
-	b := &Bank{cfg: cfg, view: view, noiseRate: noiseRate, team: newTeam()}
+	b := &Bank{cfg: cfg, view: view, noiseRate: noiseRate, rateFactor: 1, team: newTeam()}
 	view.Scale = model.Scale{Mu: make([]float64, cfg.Features), Sd: slices.Repeat([]float64{1}, cfg.Features), Clip: cfg.Clip}
 	b.makeRoom(cfg.Batch, 0)
 	return b

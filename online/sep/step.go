@@ -84,6 +84,7 @@ func (b *Bank) step(n int) error {
 		if b.refit > 0 {
 			rate *= passRate
 		}
+		rate *= b.rateFactor
 		if err := b.move(rate); err != nil {
 			return err
 		}
@@ -189,12 +190,13 @@ func (b *Bank) move(lr float64) error {
 		b.params.Theta[noise] += (b.noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
 	}
 	b.params.Clamp(b.cfg.NoiseMax)
-	return b.rebase()
+	return b.rebase(nil)
 }
 
-// rebase computes the bases of the parameters, which were work.theta0 before,
-// and projects the absorbed sites on them.
-func (b *Bank) rebase() error {
+// rebase computes the bases of the parameters, which were work.theta0 before, and projects
+// the absorbed sites on them. z are the inducing inputs of before in the present scaling;
+// nil: the scaling is the same.
+func (b *Bank) rebase(z []float64) error {
 	w, m := &b.work, b.cfg.Inducing
 	old := model.Params{M: m, D: b.cfg.Features, Theta: w.theta0}
 	for g := range b.bases {
@@ -207,7 +209,11 @@ func (b *Bank) rebase() error {
 		if err != nil {
 			return fmt.Errorf("online: new basis: %w", err)
 		}
-		w.project.Between(b.bases[g], b.spares[g], before.Z())
+		if z == nil {
+			w.project.Between(b.bases[g], b.spares[g], before.Z())
+		} else {
+			w.project.Between(b.bases[g], b.spares[g], z)
+		}
 		first, end := g, g+1 // latent functions of the basis
 		if end == len(b.bases) {
 			end = len(b.view.Latent)
@@ -251,7 +257,7 @@ func (b *Bank) Reseed() error {
 	}
 	clear(b.opt.M)
 	clear(b.opt.V)
-	if err := b.rebase(); err != nil {
+	if err := b.rebase(nil); err != nil {
 		return err
 	}
 	return b.Refresh()

@@ -1,0 +1,169 @@
+package fleet
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"hash/fnv"
+	"math"
+	"strings"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// commonMagic opens every encoded Common; its last digit is the version of the format.
+const commonMagic = "EFB1"
+
+// maxNumberOfBirth bounds the number of a birth.
+const maxNumberOfBirth = 1 << 16
+
+// Birth identifies a common basis.
+type Birth struct {
+	Number uint64 // 1 for the first of a fleet, one more for each that replaces another; 0: there is none
+	Author string // member that proposed it
+	Tag    uint64 // random
+}
+
+// Before reports whether o replaces b: it has a higher number, or of two that were
+// proposed at once the smaller name.
+func (b Birth) Before(o Birth) bool {
+	return cmp.Or(cmp.Compare(b.Number, o.Number), -strings.Compare(b.Author, o.Author), cmp.Compare(b.Tag, o.Tag)) < 0
+}
+
+// ID is the Header.BasisEpoch of contributions of this basis: the number, and 48 bits of
+// a digest. It is 0 for none.
+func (b Birth) ID() uint64 {
+	if b.Number == 0 {
+		return 0
+	}
+	h, word := fnv.New64a(), binary.LittleEndian.AppendUint64(nil, b.Tag)
+	h.Write(word)
+	h.Write([]byte(b.Author))
+	return b.Number<<48 | h.Sum64()>>16
+}
+
+// Common is a common basis: where the members of a fleet begin, whose parameters are then
+// averaged. It is immutable once it is in a Set.
+type Common struct {
+	Birth
+	Features uint64   // see the function Features
+	Classes  []string // that its author has learnt
+	Counts   []uint64 // labels of each
+	Basis
+}
+
+// newCommon returns a common basis, rounded to 32 bits.
+func newCommon(b Birth, of *Header, basis *Basis) *Common {
+	return &Common{Birth: b, Features: of.Features, Classes: of.Classes, Counts: of.Counts, Basis: basis.rounded()}
+}
+
+// rounded returns a copy of b whose parameters and ranks are rounded to 32 bits.
+func (b *Basis) rounded() Basis {
+	c := b.clone()
+	for i, v := range c.Params.Theta {
+		c.Params.Theta[i] = float64(float32(v))
+	}
+	*c.Params.LogitEps() = model.Logit(float64(float32(b.Params.Eps())))
+	for i, v := range c.Scale.Ranks {
+		c.Scale.Ranks[i] = float64(float32(v))
+	}
+	return c
+}
+
+// AppendBinary appends the encoded basis. The error is ErrContribution for one that
+// DecodeCommon would refuse.
+func (c *Common) AppendBinary(dst []byte) ([]byte, error) {
+	start := len(dst)
+	e := &wire.Encoder{Buf: append(dst, commonMagic...)}
+	e.Uint(c.Number)
+	e.String(c.Author)
+	e.Uint64(c.Tag)
+	e.Uint64(c.Features)
+	encodeCounts(e, c.Classes, c.Counts)
+	e.Int(c.Params.M)
+	e.Int(c.Params.D)
+	c.Basis.encodeShort(e)
+	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+	if _, err := DecodeCommon(e.Buf[start:]); err != nil {
+		return dst, err
+	}
+	return e.Buf, nil
+}
+
+// DecodeCommon returns the basis that AppendBinary encoded. Every length is checked
+// against that of data before memory is made, and every number is checked; the error is
+// ErrContribution.
+func DecodeCommon(data []byte) (*Common, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("fleet: %d bytes, at most %d: %w", len(data), MaxBytes, ErrContribution)
+	}
+	d, err := newDecoder(data, commonMagic, "common basis", ErrContribution)
+	if err != nil {
+		return nil, err
+	}
+	c := &Common{Birth: Birth{Number: d.Uint(), Author: d.String(maxName), Tag: d.Uint64()}, Features: d.Uint64()}
+	c.Classes, c.Counts = decodeCounts(d)
+	m, features := d.Int(maxInducing, "inducing points"), d.Int(maxFeatures, "features")
+	if d.Err() == nil && (m < 1 || features < 1 || c.Number < 1 || c.Number >= maxNumberOfBirth || c.Author == "") {
+		d.Fail("basis %d of %.40q with %d inducing points in %d dimensions", c.Number, c.Author, m, features)
+	}
+	c.Basis.decodeShort(d, m, features)
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return c, c.Basis.check()
+}
+
+// minAlike is the least overlap of two members' classes at which they share a basis.
+const minAlike = 0.7
+
+// MinShared is the number of labels from which on a member's parameters count in an
+// average, and its classes decide with whom it shares a basis.
+const MinShared = 50
+
+// overlap compares the frequencies of two members' classes:
+//
+//	Σ_k min(p_k, q_k),  1 for equal frequencies, 0 for different classes
+func overlap(classes []string, counts []uint64, others []string, theirs []uint64) (sum float64) {
+	total := func(counts []uint64) (n float64) {
+		for _, v := range counts {
+			n += float64(v)
+		}
+		return max(n, 1)
+	}
+	own, all := total(counts), total(theirs)
+	of := map[string]float64{}
+	for k, name := range others {
+		of[name] = float64(theirs[k]) / all
+	}
+	for k, name := range classes {
+		sum += math.Min(float64(counts[k])/own, of[name])
+	}
+	return sum
+}
+
+// Alike reports whether a member with these labels should share the basis: its classes
+// have the frequencies of the author's, or it has too few labels to know.
+func (c *Common) Alike(classes []string, counts []uint64) bool {
+	return alike(classes, counts, c.Classes, c.Counts)
+}
+
+func alike(classes []string, counts []uint64, others []string, theirs []uint64) bool {
+	var n uint64
+	for _, v := range counts {
+		n += v
+	}
+	return n < MinShared || overlap(classes, counts, others, theirs) >= minAlike
+}
+
+// On returns the basis for a device whose features have these means and standard
+// deviations: in standard units its own scaling takes the place of the author's.
+func (c *Common) On(u Units, mu, sd []float64) Basis {
+	b := c.Basis.clone()
+	if u == Standard {
+		b.Scale = OnDevice(&c.Scale, mu, sd)
+	}
+	return b
+}

@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+)
+
+// pooled is a member of a pool.
+type pooled struct {
+	*Basis
+	weight float64 // its labels, of the sum of all
+}
+
+// pool returns a basis of the receiver and the taken members with enough labels: the
+// scaling of all their labels together, the mean of their kernels, and of all their
+// inducing inputs those M that explain most under it.
+func (r *Receiver) pool(m *Merge, s *Set) *Basis {
+	all, total := []pooled{{&r.Basis, float64(r.Own.N)}}, float64(r.Own.N)
+	for i, c := range s.members {
+		if m.Members[i].Refused == None && c.N >= MinShared {
+			all = append(all, pooled{&c.Basis, float64(c.N)})
+			total += float64(c.N)
+		}
+	}
+	for i := range all {
+		all[i].weight /= total
+	}
+	b := r.Basis.clone()
+	if r.Units == Raw {
+		b.Scale = poolScale(all)
+	}
+	var candidates []float64
+	for _, v := range all {
+		z := make([]float64, v.Params.M*v.Params.D)
+		v.convert(z, &b.Scale, r.Units)
+		candidates = append(candidates, z...)
+	}
+	poolKernel(&b, all, r.Units)
+	copy(b.Params.Z(), spread(&b.Params, candidates))
+	b.Params.Clamp(maxEps)
+	return &b
+}
+
+// poolScale returns the scaling of all labels together, by the means and variances of the
+// members' labels. It has ranks if all members have.
+//
+//	μ = Σ w_i·μ_i,  σ² = Σ w_i·(σ_i² + (μ_i − μ)²)
+func poolScale(all []pooled) model.Scale {
+	d := all[0].Params.D
+	s := model.Scale{Mu: make([]float64, d), Sd: make([]float64, d), Clip: all[0].Scale.Clip}
+	ranked := true
+	for _, v := range all {
+		for j := range d {
+			s.Mu[j] += float64(v.weight * v.Scale.Mu[j])
+		}
+		ranked = ranked && v.Scale.Ranks != nil
+	}
+	for j := range d {
+		var variance float64
+		for _, v := range all {
+			sd, off := v.Scale.Sd[j], v.Scale.Mu[j]-s.Mu[j]
+			variance += v.weight * (float64(sd*sd) + float64(off*off))
+		}
+		s.Sd[j] = math.Sqrt(variance)
+		if ranked {
+			s.Ranks = append(s.Ranks, poolRanks(all, j)...)
+		}
+	}
+	return s
+}
+
+// poolRanks returns the quantiles of feature j of all labels together: each member's
+// quantiles stand for equal parts of its labels.
+func poolRanks(all []pooled, j int) []float64 {
+	type point struct{ x, weight float64 }
+	var points []point
+	for _, v := range all {
+		for _, x := range v.Scale.Ranks[j*model.RankPoints : (j+1)*model.RankPoints] {
+			points = append(points, point{x, v.weight / model.RankPoints})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b point) int {
+		switch {
+		case a.x < b.x:
+			return -1
+		case a.x > b.x:
+			return 1
+		}
+		return 0
+	})
+	ranks, at, sum := make([]float64, model.RankPoints), 0, points[0].weight
+	for i := range ranks {
+		for want := float64(i) / (model.RankPoints - 1); sum < want && at < len(points)-1; {
+			at++
+			sum += points[at].weight
+		}
+		ranks[i] = points[at].x
+	}
+	ranks[0], ranks[len(ranks)-1] = points[0].x, points[len(points)-1].x
+	return ranks
+}
+
+// poolKernel stores the mean of the members' kernels in b, whose scaling is set. In raw
+// units a lengthscale is converted to the standard deviations of b.
+func poolKernel(b *Basis, all []pooled, u Units) {
+	ell := b.Params.LogEll()
+	clear(ell)
+	*b.Params.LogAmp(), *b.Params.LogNoise() = 0, 0
+	for _, v := range all {
+		p := &v.Params
+		for j, l := range p.LogEll() {
+			if u == Raw {
+				l += math.Log(v.Scale.Sd[j] / b.Scale.Sd[j])
+			}
+			ell[j] += float64(v.weight * l)
+		}
+		*b.Params.LogAmp() += float64(v.weight * *p.LogAmp())
+		*b.Params.LogNoise() += float64(v.weight * *p.LogNoise())
+	}
+}
+
+// spread returns M of the candidates: each the one with the largest variance that those
+// before it leave, by a Cholesky factorisation with pivots of the kernel p. Candidates
+// are rows of D inputs, M or more of them.
+func spread(p *model.Params, candidates []float64) []float64 {
+	d, m := p.D, p.M
+	n := len(candidates) / d
+	inverse := make([]float64, d)
+	for j, l := range p.LogEll() {
+		inverse[j] = math.Exp(-l)
+	}
+	left, rows := slices.Repeat([]float64{1}, n), make([]float64, 0, m*n) // in units of the amplitude
+	var chosen []float64
+	for k := range m {
+		pivot := 0
+		for i, v := range left {
+			if v > left[pivot] {
+				pivot = i
+			}
+		}
+		z := candidates[pivot*d : (pivot+1)*d]
+		chosen = append(chosen, z...)
+		scale := math.Sqrt(max(left[pivot], model.Jitter))
+		row := rows[k*n : (k+1)*n : (k+1)*n]
+		rows = rows[:(k+1)*n]
+		for i := range n {
+			var d2 float64
+			for j, v := range candidates[i*d : (i+1)*d] {
+				e := (v - z[j]) * inverse[j]
+				d2 += float64(e * e)
+			}
+			c := math.Exp(-d2 / 2)
+			for q := range k {
+				c -= float64(rows[q*n+i] * rows[q*n+pivot])
+			}
+			row[i] = c / scale
+			left[i] -= float64(row[i] * row[i])
+		}
+		left[pivot] = math.Inf(-1)
+	}
+	return chosen
+}
