@@ -23,7 +23,7 @@ func TestDamagedFleetStates(t *testing.T) {
 			merged(t, l, set)
 			state, rng := stateOf(l), rand.New(rand.NewPCG(1, 1))
 			refused := 0
-			for range 300 {
+			for range 150 {
 				damaged := append([]byte(nil), state...)
 				for range 1 + rng.IntN(3) {
 					damaged[rng.IntN(len(damaged))] ^= byte(1 << rng.IntN(8))

@@ -67,6 +67,7 @@ var commands = map[string]command{
 	"class_rename":  {oneModel, (*Node).classRename, nil},
 	"fleet":         {oneModel, (*Node).fleetView, nil},
 	"fleet_forget":  {oneModel, (*Node).fleetForget, nil},
+	"fleet_rebase":  {oneModel, (*Node).fleetRebase, nil},
 }
 
 // request is a message on <base>/<node>/request/<command>[/<model>]:

@@ -138,7 +138,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			{"class_rename/bearing", `{"data":{"from":"ok"}}`, `{"error":"want {\"data\": {\"to\": \"…\"}}","status":"error"}`},
 			{"set_log_level", `{"data":{"level":"debug"}}`, `{"error":"not available in this program","status":"error"}`},
 			{"dance/bearing", strings.Repeat("x", 5000), `{"error":"a request of more than 4KiB","status":"error"}`},
-			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there are checkpoint, class_add, class_remove, class_rename, export, fleet, fleet_forget, freeze, health_check, learning, ping, reload, reset, rollback, set_log_level, unfreeze","status":"error"}`},
+			{"dance/bearing", "ON", `{"error":"unknown request \"dance\": there are checkpoint, class_add, class_remove, class_rename, export, fleet, fleet_forget, fleet_rebase, freeze, health_check, learning, ping, reload, reset, rollback, set_log_level, unfreeze","status":"error"}`},
 		} {
 			r.send("edge/n1/request/"+c.topic, c.payload)
 			time.Sleep(time.Second)

@@ -99,6 +99,9 @@ func (n *Node) checkFleets() error {
 	for i, m := range n.models {
 		key := "models." + m.Name + ".fleet"
 		errs = append(errs, field.Within(key, m.Fleet.Validate()))
+		if m.Fleet.Enabled() {
+			errs = append(errs, field.Check(n.cfg.Node != fleet.BasisName, "node", n.cfg.Node, "another name: that is the topic of a fleet's common basis"))
+		}
 		if m.Fleet.Follows() && m.Active.Enabled() {
 			errs = append(errs, fmt.Errorf("models.%s.active: a follower learns no label: remove active, or let fleet.role be member", m.Name))
 		}
@@ -115,8 +118,8 @@ func (n *Node) checkFleets() error {
 func (n *Node) fleetTopics() (filters []string) {
 	for _, m := range n.models {
 		if m.Fleet.Enabled() {
-			own := fleet.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept).Contribution(n.cfg.Node)
-			filters = append(filters, own+"/#") // matches own as well
+			topics := fleet.NewTopics(n.cfg.MQTT.BaseTopic, m.Fleet.Concept)
+			filters = append(filters, topics.Contribution(n.cfg.Node)+"/#", topics.Contribution(fleet.BasisName)+"/#") // match those without a part as well
 		}
 	}
 	return filters
@@ -263,6 +266,9 @@ func (f *fleets) step(ctx context.Context) {
 		if todo.Publish {
 			f.publish(ctx, m)
 		}
+		f.mu.Lock()
+		m.waiting = append(m.waiting, todo.Announce...)
+		f.mu.Unlock()
 		if todo.Merge != nil {
 			f.merge(ctx, m, todo.Merge)
 		}

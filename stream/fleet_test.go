@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -28,6 +29,7 @@ type fleetSim struct {
 	rng   *rand.Rand
 	kept  map[string][]byte // retained messages
 	nodes []*simNode
+	basis string // fleet.basis; "": the default
 }
 
 // simNode is a device. Its journal survives crashes.
@@ -89,7 +91,7 @@ func (j *fakeJournal) records() (all []online.Record) {
 // recover returns the learner of the journal.
 func (n *simNode) recover() (*online.Learner, uint64) {
 	records := n.journal.records()
-	l, _, err := online.Replay(func() (*online.Learner, error) { return online.NewLearner(simLearner()) }, records)
+	l, _, err := online.Replay(func() (*online.Learner, error) { return online.NewLearner(n.in.learner()) }, records)
 	if err != nil {
 		n.in.t.Fatal(err)
 	}
@@ -104,6 +106,7 @@ func (n *simNode) start() {
 	cfg.Control.Enabled = true
 	cfg.Node, m.Model, m.Batch, m.Classes, m.Mark = n.name, n.loop, simLearner().Batch, simLearner().Classes, n.journal.mark("bearing")
 	m.Fleet = fleet.Default()
+	m.Fleet.Basis = cmp.Or(n.in.basis, m.Fleet.Basis)
 	m.Fleet.Concept, m.Fleet.Role, m.Fleet.Every, m.Fleet.MergeEvery = "c", n.role, 30, time.Minute
 	m.Follow = func(member string, set *core.Set) (*model.Posterior, *core.Merge, error) {
 		return online.Follow(simLearner(), member, set)
@@ -462,7 +465,8 @@ func TestFleetConfig(t *testing.T) {
 			a.Fleet.Concept, a.Fleet.Role, a.Active = "c", "follower", active.Default()
 			a.Active.Strategy = "margin"
 		},
-		"fleet.basis shared: want own; this ver": func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Basis = "c", "shared" },
+		"fleet.basis common: want own or shared": func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Basis = "c", "common" },
+		"node basis: want another name":          func(c *Config, a, _ *ModelConfig) { c.Node, a.Fleet.Concept = "basis", "c" },
 	} {
 		cfg, a := testConfig()
 		a.Fleet = fleet.Default()

@@ -2,9 +2,11 @@ package stream
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
+	core "edge/online/fleet"
 	"edge/stream/fleet"
 	"edge/stream/topic"
 )
@@ -62,6 +64,34 @@ func (n *Node) ForgetMember(model, member string) error {
 		return nil
 	}
 	return fmt.Errorf("model %s is in no fleet: %w", model, errNotAvailable)
+}
+
+// Rebase asks for a new common basis of a fleet.
+func (n *Node) Rebase(model string, how core.Rebase) error {
+	if n.fleets == nil {
+		return fmt.Errorf("no model is in a fleet: %w", errNotAvailable)
+	}
+	for _, m := range n.fleets.members {
+		if m.of.Name != model {
+			continue
+		}
+		if !m.of.Model.Status().WarmedUp {
+			return errors.New("its warm-up is not over")
+		}
+		n.fleets.mu.Lock()
+		defer n.fleets.mu.Unlock()
+		return m.Rebase(how)
+	}
+	return fmt.Errorf("model %s is in no fleet: %w", model, errNotAvailable)
+}
+
+// fleetRebase is the command that asks for a new common basis.
+func (n *Node) fleetRebase(r *request) (*mutation, error) {
+	how, err := r.text("basis")
+	if err != nil {
+		return nil, err
+	}
+	return replyOnly(map[string]any{"basis": how}), n.Rebase(r.models[0].Name, core.Rebase(how))
 }
 
 // fleetView is the command that describes a model's part in a fleet.

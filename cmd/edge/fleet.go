@@ -45,7 +45,7 @@ MODEL may be left out if one model of the configuration is in a fleet.`,
 		Example: `  edge fleet ls
   edge fleet forget pi7`,
 	}
-	cmd.AddCommand(newFleetListCommand(), newFleetForgetCommand(), newFleetExportCommand(), newFleetImportCommand())
+	cmd.AddCommand(newFleetListCommand(), newFleetForgetCommand(), newFleetRebaseCommand(), newFleetExportCommand(), newFleetImportCommand())
 	return cmd
 }
 

@@ -17,6 +17,7 @@ func TestFleetCommands(t *testing.T) {
 	}
 	const one = "  bearing: {streams: [pump], fleet: {concept: mill}}\n"
 	in, two, none := config(one), config(one+"  seal: {streams: [pump], fleet: {concept: seals}}\n"), config("  bearing: {streams: [pump]}\n")
+	shared := config(strings.Replace(one, "concept: mill", "concept: mill, basis: shared", 1))
 	for _, c := range []struct {
 		line, want string
 		code       int
@@ -31,6 +32,9 @@ func TestFleetCommands(t *testing.T) {
 		{"forget pi/7 --yes -c " + in, "no name of a node", exit.Usage},
 		{"forget pi7 --yes -c " + in, "the broker keeps nothing of pi7 on edge/fleet/mill/pi7", exit.Runtime},
 		{"forget pi7 -c " + in, "--yes answers yes", exit.Runtime},
+		{"rebase newest -c " + in, "want first or pooled", exit.Usage},
+		{"rebase first -c " + in, "set fleet.basis to shared", exit.Config},
+		{"rebase pooled --wait 200ms -c " + shared, "node pi1 is not online", exit.Broker},
 		{"export x.fleet -c " + in, "keeps no contribution of pi1", exit.Runtime},
 		{"import " + in + " -c " + in, "want a file of edge fleet export", exit.Runtime},
 	} {

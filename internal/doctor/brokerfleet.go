@@ -28,7 +28,7 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		own, need := topics.Contribution(p.cfg.Node), int(c.MaxMessage)
 		size := need
 		for ; size >= leastContribution; size /= 2 {
-			kept, err := p.keeps(ctx, topics, size)
+			kept, err := p.keeps(ctx, topics, p.cfg.Node, size)
 			if err != nil {
 				return err
 			}
@@ -48,15 +48,36 @@ func (p *brokerProbe) fleets(ctx context.Context) error {
 		default:
 			p.d.add(check, OK, fmt.Sprintf("the broker keeps contributions of %s, and sends them to subscriptions with a wildcard", terminal.Bytes(uint64(need))), "", figure)
 		}
+		if c.Basis == fleet.BasisShared {
+			if err := p.sharedBasis(ctx, c.Concept, topics); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
-// keeps reports whether a retained message of a number of bytes, on a topic of this node in
+// sharedBasis tests whether this node may write the common basis of a fleet.
+func (p *brokerProbe) sharedBasis(ctx context.Context, concept string, topics fleet.Topics) error {
+	kept, err := p.keeps(ctx, topics, fleet.BasisName, leastContribution)
+	if err != nil {
+		return err
+	}
+	check, topic := "basis of fleet "+concept, topics.Contribution(fleet.BasisName)
+	if kept {
+		p.d.add(check, OK, "the broker keeps a common basis that this node publishes", "", nil)
+		return nil
+	}
+	p.d.add(check, Warn, "what this node publishes below "+topic+"/ does not come back: it cannot propose a common basis",
+		fmt.Sprintf("let user %s write %s and %s/#, unless another node of the fleet may (docs/guide/fleet.md)", p.user(), topic, topic), nil)
+	return nil
+}
+
+// keeps reports whether a retained message of a number of bytes, on a topic of a member of
 // a fleet, reaches a subscription with a wildcard that is made later. It removes the
 // message.
-func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, bytes int) (kept bool, err error) {
-	probe := topics.Probe(p.cfg.Node, bytes)
+func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, member string, bytes int) (kept bool, err error) {
+	probe := topics.Probe(member, bytes)
 	writer, err := p.connect(ctx, broker.Options{})
 	if err != nil {
 		return false, err
@@ -82,7 +103,7 @@ func (p *brokerProbe) keeps(ctx context.Context, topics fleet.Topics, bytes int)
 		return false, err
 	}
 	defer reader.Close()
-	for _, f := range []string{p.mark(), topics.Contribution(p.cfg.Node) + "/+"} {
+	for _, f := range []string{p.mark(), topics.Contribution(member) + "/+"} {
 		if granted, err := p.subscribe(ctx, reader, f, 0); err != nil || !granted {
 			return false, err
 		}

@@ -1,11 +1,13 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"edge/internal/broker/brokertest"
 	"edge/internal/config"
 	"edge/stream/codec"
+	"edge/stream/fleet"
 	"edge/test/harness"
 )
 
@@ -16,6 +18,7 @@ func TestDeliveryIsTried(t *testing.T) {
 		return func(t *testing.T, addr string) func() { return brokertest.MosquittoWith(t, addr, settings) }
 	}
 	rights := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\n")
+	own := harness.WriteFile(t, "acl", "topic readwrite edge/pi1/#\ntopic readwrite mark/#\ntopic read edge/fleet/#\ntopic readwrite edge/fleet/mill/pi1/#\n")
 	const shared, kept = "ok shared subscriptions: each message goes to one of the members", "ok fleet mill: the broker keeps contributions of 96.0 KiB"
 	for name, tc := range map[string]struct {
 		start func(*testing.T, string) func()
@@ -29,6 +32,8 @@ func TestDeliveryIsTried(t *testing.T) {
 		"size":      {mosquitto("message_size_limit 20000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 12.0 KiB, and not of 24.0 KiB → set models.bearing.fleet.max_message to 12288"}},
 		"packet":    {mosquitto("max_packet_size 60000\n"), "pump", Warn, []string{"warn fleet mill: the broker keeps contributions of 48.0 KiB, and not of 96.0 KiB"}},
 		"rights":    {mosquitto("acl_file " + rights + "\n"), "pump", Fail, []string{"fail fleet mill: what this node publishes below edge/fleet/mill/pi1/ does not come back", "let user (none) write edge/fleet/mill/pi1 and edge/fleet/mill/pi1/#"}},
+		"basis":     {brokertest.Embedded, "pump", OK, []string{kept, "ok basis of fleet mill: the broker keeps a common basis"}},
+		"no basis":  {mosquitto("acl_file " + own + "\n"), "pump", Warn, []string{kept, "warn basis of fleet mill: what this node publishes below edge/fleet/mill/basis/ does not come back", "let user (none) write edge/fleet/mill/basis"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := brokertest.New(t, tc.start)
@@ -36,6 +41,9 @@ func TestDeliveryIsTried(t *testing.T) {
 			cfg.Node, cfg.MQTT.Servers = "pi1", []string{b.URL()}
 			in, m := codec.DefaultStream(), config.DefaultModel()
 			in.Topics, in.Features, m.Streams, m.Fleet.Concept = []string{tc.topic}, []string{"a"}, []string{"pump"}, "mill"
+			if strings.HasSuffix(name, "basis") {
+				m.Fleet.Basis = fleet.BasisShared
+			}
 			cfg.Streams["pump"], cfg.Models["bearing"] = in, m
 			d := &Diagnosis{Grade: OK, Within: Patient(1)}
 			ExamineDelivery(t.Context(), d, &cfg)
@@ -43,8 +51,10 @@ func TestDeliveryIsTried(t *testing.T) {
 				t.Errorf("the grade is %s, want %s:\n%s", d.Grade, tc.grade, d.text())
 			}
 			d.expect(t, tc.want...)
-			if left := brokertest.Retained(t, b.URL(), "edge/fleet/mill/pi1/4096"); left != "" {
-				t.Errorf("a message of %d bytes is left", len(left))
+			for _, topic := range []string{"edge/fleet/mill/pi1/4096", "edge/fleet/mill/basis/4096"} {
+				if left := brokertest.Retained(t, b.URL(), topic); left != "" {
+					t.Errorf("a message of %d bytes is left on %s", len(left), topic)
+				}
 			}
 		})
 	}

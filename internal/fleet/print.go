@@ -36,6 +36,9 @@ func Print(out io.Writer, model string, v *wire.View) error {
 		merged = fmt.Sprintf("%d, the latest %s ago", v.Merges, age(v.MergeAge))
 	}
 	fmt.Fprintf(w, "  merges: %s; weight of the fleet in the answers %.0f %%\n", merged, 100*v.Weight)
+	if b := v.Basis; b != nil {
+		fmt.Fprintf(w, "  common basis: number %d, of %s; the latest merge averaged the parameters of %d members\n", b.Number, b.Author, b.Averaged)
+	}
 	if len(v.Members) == 0 {
 		_, err := fmt.Fprintln(w, "  no other member is known")
 		return err

@@ -76,6 +76,18 @@ func fleetMetrics() []metric {
 					}
 				}
 			})},
+		{"edge_fleet_basis", "Number of the common basis of the model, 0 for none.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 {
+			if v.Basis == nil {
+				return 0
+			}
+			return float64(v.Basis.Number)
+		})},
+		{"edge_fleet_averaged", "Members whose parameters the latest merge averaged, the own ones included.", kindGauge, byModel, oneOfFleet(func(v *fleet.View) float64 {
+			if v.Basis == nil {
+				return 0
+			}
+			return float64(v.Basis.Averaged)
+		})},
 		{"edge_fleet_scale_trust", "Mean trust of up to four members if fleet.scale is shared, and if it is own, at the latest merge.", kindGauge, labelled("model", "scale"),
 			inFleet(func(v *fleet.View, model string, to values) {
 				for _, scale := range slices.Sorted(maps.Keys(v.Scales)) {

@@ -34,8 +34,9 @@ func (c *Collector) Receive(topic string, payload []byte) bool {
 // Members returns the names of the members of which there is a message, in order.
 func (c *Collector) Members() (names []string) {
 	for topic := range c.payloads {
-		name, _, _ := c.topics.Read(topic)
-		names = append(names, name)
+		if name, _, _ := c.topics.Read(topic); name != BasisName {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

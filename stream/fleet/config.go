@@ -24,6 +24,12 @@ const (
 	RoleFollower Role = "follower" // it answers by the members' contributions, and neither learns nor publishes
 )
 
+// Values of Config.Basis.
+const (
+	BasisOwn    = "own"
+	BasisShared = "shared"
+)
+
 // Values of Config.Scale.
 const (
 	ScaleShared = "shared"
@@ -60,8 +66,9 @@ type Config struct {
 	// Role is member or follower. A follower answers by the members' contributions; it
 	// neither learns nor publishes. Default member.
 	Role Role `yaml:"role" jsonschema:"enum=member,enum=follower"`
-	// Basis: own, each member has its own inducing points. Default own.
-	Basis string `yaml:"basis" jsonschema:"enum=own"`
+	// Basis: own, each member has inducing points and a kernel of its own; shared, all
+	// begin with those of one, and average them. Default own.
+	Basis string `yaml:"basis" jsonschema:"enum=own,enum=shared"`
 	// Scale: shared, features have the same units on all devices; own, devices differ by
 	// gain and offset, and what counts is the distance from the mean of the device in its
 	// standard deviations. Default shared.
@@ -106,7 +113,7 @@ const MaxPayload = int(codec.MiB)
 // Default returns the defaults that configs/edge.yaml documents.
 func Default() Config {
 	return Config{
-		Role: RoleMember, Basis: "own", Scale: ScaleShared, Every: 100, Interval: time.Minute, MergeEvery: 5 * time.Minute,
+		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Interval: time.Minute, MergeEvery: 5 * time.Minute,
 		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
 		Trust: core.DefaultTrust, Unseen: online.ReportUnseen,
 	}
@@ -126,7 +133,7 @@ func (c *Config) Validate() error {
 	errs := []error{
 		field.Check(topic.IsName(c.Concept), "concept", c.Concept, "[a-z0-9_-]"),
 		field.Check(c.Role == RoleMember || c.Role == RoleFollower, "role", c.Role, "member or follower"),
-		field.Check(c.Basis == "own", "basis", c.Basis, "own; this version has no shared basis"),
+		field.Check(c.Basis == BasisOwn || c.Basis == BasisShared, "basis", c.Basis, "own or shared"),
 		field.Check(c.Scale == ScaleShared || c.Scale == ScaleOwn, "scale", c.Scale, "shared or own"),
 		field.Check(c.Scale != ScaleOwn || c.Role != RoleFollower, "scale", c.Scale, "shared with role: follower; a follower has no labels by which to know its own scale"),
 		field.Check(c.Every >= 1, "every", c.Every, "at least 1 label"),
@@ -150,6 +157,9 @@ func (c *Config) Fits(learner *online.Config) error {
 		return nil
 	}
 	errs := []error{field.Check(learner.Kernel != online.PerClass, "concept", c.Concept, "kernel: shared; the members' kernels of single classes cannot be added")}
+	if c.Basis == BasisShared && learner.Track > 0 {
+		errs = append(errs, fmt.Errorf("basis shared: want own with track, or track 0: scalings that follow their streams drift apart"))
+	}
 	for i, length := range c.Horizons {
 		errs = append(errs, field.Check(slices.Contains(learner.Horizons, length), fmt.Sprintf("horizons[%d]", i), float64(length), "one of the model's horizons"))
 	}
@@ -165,6 +175,7 @@ func (c *Config) Learner() online.Fleet {
 	if c.Precision == "float32" {
 		f.Precision = core.Float32
 	}
+	f.Shared = c.Basis == BasisShared && c.Role != RoleFollower
 	if c.Scale == ScaleOwn {
 		f.Units = core.Standard
 	}

@@ -79,7 +79,7 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"concept": func(c *Config) { c.Concept = "a/b" }, "role": func(c *Config) { c.Role = "master" }, "basis": func(c *Config) { c.Basis = "shared" },
+		"concept": func(c *Config) { c.Concept = "a/b" }, "role": func(c *Config) { c.Role = "master" }, "basis": func(c *Config) { c.Basis = "common" },
 		"scale": func(c *Config) { c.Scale, c.Role = ScaleOwn, RoleFollower }, "every": func(c *Config) { c.Every = 0 }, "interval": func(c *Config) { c.Interval = 0 },
 		"merge_every": func(c *Config) { c.MergeEvery = time.Millisecond }, "precision": func(c *Config) { c.Precision = "int8" },
 		"max_message": func(c *Config) { c.MaxMessage = codec.KiB }, "max_members": func(c *Config) { c.MaxMembers = 1001 },

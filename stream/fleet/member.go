@@ -64,6 +64,7 @@ type Member struct {
 	link       link
 	own        own
 	merge      merging
+	basis      basis
 	counts     Counts
 	noted      map[string]time.Time // last event, by kind and reason
 }
@@ -113,7 +114,7 @@ func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
 
 // Continue gives the member another configuration of the same concept.
 func (m *Member) Continue(cfg Config, event func(kind, detail string)) {
-	old := m.set.Members()
+	old, common := m.set.Members(), m.set.Common()
 	if cfg.Scale != m.cfg.Scale {
 		m.merge.scales = scales{}
 	}
@@ -123,6 +124,10 @@ func (m *Member) Continue(cfg Config, event func(kind, detail string)) {
 			m.set.Put(c)
 		}
 	}
+	if common != nil && m.shares() {
+		m.set.Offer(common)
+	}
+	m.basis.rebase, m.basis.asked = max(m.basis.rebase, m.basis.asked), core.NoRebase
 	m.merge.changed = m.merge.changed || m.merge.running || len(old) > 0
 	m.merge.running = false // what the former node did not commit has not happened
 	m.forgetPeers()
@@ -158,11 +163,17 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	switch {
 	case !ok:
 		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
+	case name == BasisName && !m.shares():
 	case len(payload) == 0:
-		if delete(m.assemblies, name); part < 0 && name != m.name {
+		delete(m.assemblies, name)
+		switch {
+		case part >= 0 || name == m.name:
+		case name == BasisName:
+			m.set.Withdraw()
+		default:
 			m.leave(name, "it has cleared its message")
 		}
-	case name != m.name && !m.listed(name):
+	case name != m.name && name != BasisName && !m.listed(name):
 		m.refuse(now, NotListed, name, errors.New("the configuration names other members"))
 	case part >= 0, isList(payload):
 		m.collect(now, name, part, payload, retained)
@@ -180,11 +191,15 @@ func (m *Member) listed(name string) bool {
 func (m *Member) collect(now time.Time, name string, part int, payload []byte, retained bool) {
 	a := m.assemblies[name]
 	if a == nil {
-		if len(m.assemblies) > m.cfg.MaxMembers { // one more than others: the own one
+		others := len(m.assemblies)
+		if m.assemblies[BasisName] != nil {
+			others--
+		}
+		if name != BasisName && others > m.cfg.MaxMembers { // one more than others: the own one
 			m.refuse(now, NoRoom, name, fmt.Errorf("parts of more than %d members", m.cfg.MaxMembers))
 			return
 		}
-		a = &assembly{}
+		a = &assembly{latest: name == BasisName}
 		m.assemblies[name] = a
 	}
 	var err error
@@ -220,6 +235,10 @@ func (m *Member) see(name string) {
 
 // whole takes an encoded contribution.
 func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
+	if name == BasisName {
+		m.receiveBasis(now, data)
+		return
+	}
 	c, err := core.Decode(data)
 	switch {
 	case len(data) > core.MaxBytes:

@@ -29,7 +29,7 @@ func (m *Member) Again() {
 }
 
 // mergeDue returns the set to merge; nil for none.
-func (m *Member) mergeDue(now time.Time) *core.Set {
+func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
 	m.findStale(now)
 	g := &m.merge
 	if g.running || !m.gathered(now) {
@@ -39,10 +39,11 @@ func (m *Member) mergeDue(now time.Time) *core.Set {
 		g.changed, g.joined = true, false
 	}
 	every := m.cfg.MergeEvery
-	if m.cfg.Follows() { // its merges are not journalled
+	basis := m.basisDue(now, ready)
+	if m.cfg.Follows() || basis || m.basis.urgent { // the merges of a follower are not journalled
 		every = min(every, m.cfg.Interval)
 	}
-	if !g.changed || !g.at.IsZero() && now.Sub(g.at) < every {
+	if !g.changed && !basis || !g.at.IsZero() && now.Sub(g.at) < every {
 		return nil
 	}
 	set := m.set.Clone()
@@ -51,11 +52,11 @@ func (m *Member) mergeDue(now time.Time) *core.Set {
 			set.Remove(name)
 		}
 	}
-	if len(set.Members()) == 0 && g.taken == 0 && g.at.IsZero() && !m.link.checked {
+	if !basis && set.Common() == nil && len(set.Members()) == 0 && g.taken == 0 && g.at.IsZero() && !m.link.checked {
 		return nil
 	}
 	g.changed, g.running = false, true
-	return set
+	return m.request(now, set)
 }
 
 // gathered reports whether the retained messages of the first connection have come.
@@ -82,6 +83,7 @@ func (m *Member) Merged(now time.Time, sum *core.Merge) {
 	g.running, g.at, g.taken = false, now, sum.Taken()
 	m.counts.Merges++
 	m.compareScales(sum.Comparison)
+	m.mergedBasis(now, sum)
 	for _, v := range sum.Members {
 		if p := m.peers[v.Name]; p != nil {
 			p.result, p.merged = v, true
@@ -114,4 +116,5 @@ func explain(v core.Member) error {
 // MergeFailed notes that a merge was not carried out; it is tried again later.
 func (m *Member) MergeFailed(now time.Time) {
 	m.merge.running, m.merge.changed, m.merge.at = false, true, now
+	m.basis.rebase, m.basis.asked = max(m.basis.rebase, m.basis.asked), core.NoRebase
 }

@@ -102,13 +102,19 @@ type assembly struct {
 	parts  map[int][]byte // of the newest version
 	of     core.Version   // of parts
 	bytes  int            // in parts
+	latest bool           // the latest version counts, whatever its number: it has several authors
 }
 
 // addList takes a list of parts.
 func (a *assembly) addList(l list) {
-	if a.list, a.listed = l, true; l.Newer(a.of) {
+	if a.list, a.listed = l, true; a.replaces(l.Version) {
 		a.clear(l.Version)
 	}
+}
+
+// replaces reports whether parts of version v take the place of those there are.
+func (a *assembly) replaces(v core.Version) bool {
+	return v.Newer(a.of) || a.latest && v != a.of && v != core.Version{}
 }
 
 // clear drops the parts, and waits for those of a version.
@@ -121,7 +127,7 @@ func (a *assembly) addPart(part int, payload []byte, room int) error {
 		return err
 	}
 	if v != a.of {
-		if !v.Newer(a.of) {
+		if !a.replaces(v) {
 			return nil
 		}
 		a.clear(v)

@@ -34,11 +34,12 @@ type own struct {
 
 // Todo is the due work.
 type Todo struct {
-	Epoch     uint64    // to be made durable, see EpochDurable; 0: none
-	Parts     bool      // the subscription to parts is needed
-	Publish   bool      // the own contribution, see Publish
-	Merge     *core.Set // to be merged, see Merged; nil: none
-	Departing bool      // the own message is to be cleared
+	Epoch     uint64        // to be made durable, see EpochDurable; 0: none
+	Parts     bool          // the subscription to parts is needed
+	Publish   bool          // the own contribution, see Publish
+	Merge     *core.Set     // to be merged, see Merged; nil: none
+	Announce  []Publication // of a common basis
+	Departing bool          // the own message is to be cleared
 }
 
 // Step returns the due work. labels are those that the model has learnt, ready reports
@@ -54,7 +55,8 @@ func (m *Member) Step(now time.Time, labels uint64, ready bool) (todo Todo) {
 		}
 	}
 	todo.Publish = ready && m.due(now, labels)
-	todo.Merge = m.mergeDue(now)
+	todo.Merge = m.mergeDue(now, ready)
+	todo.Announce = m.announce(now)
 	return todo
 }
 

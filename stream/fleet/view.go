@@ -44,13 +44,35 @@ type View struct {
 	Merges   uint64   `json:"merges"`      // since the start
 	MergeAge *float64 `json:"merge_age_s"` // null: none yet
 	Weight   float64  `json:"weight"`      // of the fleet in the model's answers, 0 to 1
-	// Scales is the mean trust of the members by the two values of fleet.scale; absent: not
-	// compared yet, or of no influence.
-	Scales   map[string]float64     `json:"scales,omitempty"`
+	Common
 	Refused  map[core.Reason]uint64 `json:"refused"` // since the start
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
+}
+
+// Common is what the members have in common.
+type Common struct {
+	Basis *BasisView `json:"basis,omitempty"` // absent: the model shares none, or has not merged since the start
+	// Scales is the mean trust of the members by the two values of fleet.scale; absent: not
+	// compared yet, or of no influence.
+	Scales map[string]float64 `json:"scales,omitempty"`
+}
+
+// common describes what the members have in common.
+func (m *Member) common() (c Common) {
+	if b := &m.basis; b.birth.Number > 0 {
+		c.Basis = &BasisView{b.birth.Number, b.birth.Author, b.members}
+	}
+	c.Scales = m.trusts()
+	return c
+}
+
+// BasisView describes the common basis of a model.
+type BasisView struct {
+	Number   uint64 `json:"number"` // 1 for the first, one more for each that replaced another
+	Author   string `json:"author"`
+	Averaged int    `json:"averaged"` // members whose parameters the latest merge averaged, with the own ones
 }
 
 // MemberView describes another member.
@@ -83,7 +105,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	v := View{
 		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Epoch: o.epoch, Sequence: o.Sequence, N: o.labels,
 		Bytes: o.bytes, Parts: o.parts, Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.reported, Stopped: o.stopped,
-		Merges: m.counts.Merges, Weight: of.Weight, Scales: m.trusts(), Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
+		Merges: m.counts.Merges, Weight: of.Weight, Common: m.common(), Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
 		Members: []MemberView{},
 	}
 	if !o.at.IsZero() {

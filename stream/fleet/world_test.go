@@ -55,6 +55,8 @@ type node struct {
 	labels    uint64
 	size      int // inducing points
 	published int
+	birth     core.Birth // of the model's common basis
+	announced int
 	merges    []string // the members of each
 	events    []string
 }
@@ -137,8 +139,41 @@ func (n *node) step() {
 			names = append(names, fmt.Sprint(c.Member, c.N))
 		}
 		n.merges = append(n.merges, strings.Join(names, " "))
+		n.share(todo.Merge, sum)
 		n.Merged(n.in.now, sum)
 	}
+	if len(todo.Announce) > 0 {
+		n.announced++
+	}
+	for _, p := range todo.Announce {
+		n.in.publish(p)
+	}
+}
+
+// share does to the basis of the model what a learner does.
+func (n *node) share(set *core.Set, sum *core.Merge) {
+	if n.Config().Basis != BasisShared {
+		return
+	}
+	common := set.Common()
+	announce := func(b core.Birth) {
+		n.birth = b
+		c := contribution(n.in.t, n.Name(), n.labels, n.size)
+		sum.Announce = &core.Common{Birth: b, Features: c.Features, Classes: c.Classes, Counts: c.Counts, Basis: c.Basis}
+	}
+	sum.Sharing = &core.Sharing{Members: 1}
+	switch ready := n.labels > 0; {
+	case ready && set.Rebase != "":
+		announce(core.Birth{Number: max(n.birth.Number, common.Number) + 1, Author: n.Name(), Tag: set.Tag})
+	case ready && common == nil && set.Vacant:
+		if n.birth.Number == 0 {
+			n.birth = core.Birth{Number: 1, Author: n.Name(), Tag: set.Tag}
+		}
+		announce(n.birth)
+	case common != nil && n.birth.Before(common.Birth):
+		n.birth, sum.Sharing.Start = common.Birth, common
+	}
+	sum.Sharing.Birth, sum.Sharing.Settled = n.birth, set.Settled
 }
 
 // happened returns the kinds of the events, without fleet_member.

@@ -1,0 +1,201 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// BasisName is the last level of the topic of the common basis. It is no name for a node.
+const BasisName = "basis"
+
+const (
+	// basisTimeout is the time after which no other first basis is expected.
+	basisTimeout = 10 * time.Minute
+	// basisAttempts bounds the publications of a basis that does not come back.
+	basisAttempts = 3
+)
+
+// basis is the part in a common basis.
+type basis struct {
+	birth   core.Birth // of the model's, after the latest merge of this process
+	members int        // whose parameters that merge averaged, with the own ones
+	since   time.Time  // when one was known first; zero: none
+	seen    int        // connection that brought the one in the set
+	urgent  bool       // there is another one since the latest merge
+	rebase  core.Rebase
+	asked   core.Rebase // of the merge that is on its way
+
+	publish  *core.Common // to be published; nil: nothing
+	sent     time.Time
+	waits    bool // for the published one to come back
+	attempts int  // since it came back last
+	reported bool // that it did not
+}
+
+// shares reports whether the model shares a basis.
+func (m *Member) shares() bool { return m.cfg.Basis == BasisShared && !m.cfg.Follows() }
+
+// receiveBasis takes an encoded common basis.
+func (m *Member) receiveBasis(now time.Time, data []byte) {
+	c, err := core.DecodeCommon(data)
+	switch {
+	case err != nil:
+		m.refuse(now, Malformed, BasisName, err)
+	case c.Author != m.name && !m.listed(c.Author):
+		m.refuse(now, NotListed, BasisName, fmt.Errorf("it is of %.40q, and the configuration names other members", c.Author))
+	default:
+		b := &m.basis
+		if b.seen = m.link.number; b.since.IsZero() {
+			b.since = now
+		}
+		if own := m.set.Common(); own != nil && own.Birth == c.Birth {
+			b.waits, b.attempts = false, 0
+		}
+		if m.set.Offer(c) {
+			b.urgent, m.merge.changed = true, true
+		} else if better := m.set.Common(); better.Birth != c.Birth && now.Sub(b.sent) >= keptWithin {
+			b.publish = better // the broker keeps one that it replaces
+		}
+	}
+}
+
+// basisDue reports whether a merge is due because of the basis: none is known, or another
+// one is wanted.
+func (m *Member) basisDue(now time.Time, ready bool) bool {
+	if !m.shares() || !ready || !m.link.up || now.Sub(m.link.at) < gatherWithin && (now.Sub(m.link.at) < quietFor || now.Sub(m.link.arrived) < quietFor) {
+		return false
+	}
+	return m.set.Common() == nil || m.basis.rebase != core.NoRebase
+}
+
+// request completes a set that is to be merged.
+func (m *Member) request(now time.Time, set *core.Set) *core.Set {
+	b := &m.basis
+	set.BasisRequest = core.BasisRequest{
+		Vacant: m.set.Common() == nil && m.link.up, Rebase: b.rebase, Tag: m.instance,
+		Settled: !b.since.IsZero() && now.Sub(b.since) >= basisTimeout,
+	}
+	b.asked, b.rebase, b.urgent = b.rebase, core.NoRebase, false
+	return set
+}
+
+// mergedBasis notes what a merge did to the model's basis.
+func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
+	s, b := sum.Sharing, &m.basis
+	b.asked = core.NoRebase
+	if s == nil {
+		b.birth, b.members = core.Birth{}, 0
+		return
+	}
+	changed := b.birth != s.Birth
+	b.birth, b.members = s.Birth, s.Members
+	if sum.Unfit != core.None {
+		m.note(now, "fleet_basis", string(sum.Unfit), explainUnfit(sum.Unfit, m.set.Common()))
+	}
+	switch {
+	case !changed:
+	case s.Author == m.name && s.Tag == m.instance:
+		m.event("fleet_basis", fmt.Sprintf("this node proposes basis %d", s.Number))
+	case s.Start != nil:
+		m.event("fleet_basis", fmt.Sprintf("basis %d of %s is adopted", s.Number, s.Author))
+	}
+	if changed && m.own.published {
+		m.own.again = true // contributions say of which basis they are
+	}
+	if c := sum.Announce; c != nil {
+		m.set.Offer(c)
+		b.publish = c
+		if b.since.IsZero() {
+			b.since = now
+		}
+	}
+}
+
+// explainUnfit says why a common basis is not adopted.
+func explainUnfit(reason core.Reason, c *core.Common) string {
+	what := "the common basis"
+	if c != nil {
+		what = fmt.Sprintf("basis %d of %s", c.Number, c.Author)
+	}
+	switch reason {
+	case core.OtherInputs:
+		return what + " is not adopted: it has other features"
+	case core.OtherInducing:
+		return what + " is not adopted: it has another number of inducing points than this model"
+	case core.OtherClasses:
+		return what + " is not adopted: its author sees other classes than this model, or in other proportions"
+	}
+	return what + " is not adopted: its numbers are out of range"
+}
+
+// announce returns the messages of a common basis that has to be published.
+func (m *Member) announce(now time.Time) (all []Publication) {
+	b := &m.basis
+	if !m.shares() || !m.link.up {
+		return nil
+	}
+	if c := m.set.Common(); m.link.checked && c != nil && b.seen != m.link.number && b.publish == nil && !b.waits && !b.reported {
+		b.publish = c // the broker has lost it
+	}
+	m.checkBasis(now)
+	if b.publish == nil {
+		return nil
+	}
+	c := b.publish
+	b.publish = nil
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		m.refuse(now, Malformed, BasisName, err)
+		return nil
+	}
+	b.sent, b.waits = now, true
+	b.attempts++
+	head, parts := split(core.Version{Epoch: c.Number, Sequence: c.Tag}, data, int(m.cfg.MaxMessage))
+	for i, p := range parts {
+		all = append(all, Publication{m.topics.Part(BasisName, i), p})
+	}
+	m.parted = m.parted || len(parts) > 0
+	all = append(all, Publication{m.topics.Contribution(BasisName), head})
+	for _, p := range all {
+		m.counts.Sent += uint64(len(p.Payload))
+	}
+	return all
+}
+
+// checkBasis looks for a published basis that does not come back, and publishes it again:
+// the parts of two that were published at once may be mixed.
+func (m *Member) checkBasis(now time.Time) {
+	b := &m.basis
+	since := b.sent
+	if since.Before(m.link.at) {
+		since = m.link.at
+	}
+	if !b.waits || now.Sub(since) < keptWithin {
+		return
+	}
+	if b.waits = false; b.attempts < basisAttempts {
+		b.publish = m.set.Common()
+		return
+	}
+	if !b.reported {
+		b.reported = true
+		m.event("fleet_not_kept", fmt.Sprintf("the common basis did not come back from the broker within %v: may this node write and read %s?", keptWithin, m.topics.Contribution(BasisName)))
+	}
+}
+
+// Rebase asks for a new common basis, with the next merge.
+func (m *Member) Rebase(how core.Rebase) error {
+	switch {
+	case how != core.First && how != core.Pooled:
+		return fmt.Errorf("%.40q: want first or pooled", how)
+	case !m.shares():
+		return errors.New("the members have bases of their own: fleet.basis is not shared, or this node only follows")
+	case !m.link.up:
+		return errors.New("there is no connection to the broker")
+	}
+	m.basis.rebase = how
+	return nil
+}
