@@ -64,7 +64,7 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 	}
 	open = r.bound(m, s, open)
 	if !r.tests() && !math.IsInf(r.Trust, -1) {
-		open = r.compare(m, s, open)
+		open = r.crossCheck(m, s, open)
 	}
 	if len(open) == 0 {
 		return m, nil

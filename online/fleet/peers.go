@@ -17,7 +17,7 @@ const (
 	disagreed = 1. / 3. // share of the median agreement, below which a member is refused
 )
 
-// compare refuses the open members whose answers contradict those of the others, and
+// crossCheck refuses the open members whose answers contradict those of the others, and
 // returns the rest. The members answer at inducing inputs of each other, each by its own
 // contribution alone; of each the agreement with the others is
 //
@@ -27,7 +27,7 @@ const (
 // largest mean probability by the others, and e what two that answer independently, with
 // the same frequencies of the classes, would have. Points count which it and one of the
 // others know. The contribution of the receiver itself, if it has one, is one of the others.
-func (r *Receiver) compare(m *Merge, s *Set, open []int) (left []int) {
+func (r *Receiver) crossCheck(m *Merge, s *Set, open []int) (left []int) {
 	var peers []*Contribution
 	for _, i := range open {
 		peers = append(peers, s.members[i])
@@ -43,7 +43,7 @@ func (r *Receiver) compare(m *Merge, s *Set, open []int) (left []int) {
 	answers := make([]answer, len(peers))
 	for i, c := range peers {
 		first := r.shared(c)
-		if first < 0 || !answers[i].give(c, slices.Index(c.Horizons, r.Horizons[first]), peers, probes, classes) {
+		if first < 0 || !answers[i].give(c, r.Units, slices.Index(c.Horizons, r.Horizons[first]), peers, probes, classes) {
 			answers[i].known = nil
 		}
 	}
@@ -88,12 +88,12 @@ type answer struct {
 
 // give computes the answers of c under one of its horizons. It reports false if its
 // numbers do not factor.
-func (a *answer) give(c *Contribution, horizon int, peers []*Contribution, probes int, classes []string) bool {
+func (a *answer) give(c *Contribution, u Units, horizon int, peers []*Contribution, probes int, classes []string) bool {
 	m, d := c.Params.M, c.Params.D
 	var x []float64 // n×D  the probes in the units of c
 	for _, p := range peers {
 		z := make([]float64, p.Params.M*d)
-		p.Basis.convert(z, &c.Scale)
+		p.Basis.convert(z, &c.Scale, u)
 		for i := range min(probes, p.Params.M) { // evenly among them
 			row := i * p.Params.M / min(probes, p.Params.M)
 			x = append(x, z[row*d:(row+1)*d]...)
