@@ -42,7 +42,7 @@ func TestFleet(t *testing.T) {
 	if own := run("--nodes", "3", "--every", "50", "--differ", "--scale", "own"); !(own.Fleet.NLL < apart.Fleet.NLL) || own.One.NLL != r.One.NLL {
 		t.Errorf("devices that differ: nll %g with scales of their own, %g with a shared one", own.Fleet.NLL, apart.Fleet.NLL)
 	}
-	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5"}, {"--every", "0"}, {"--horizons", "short"}} {
+	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--horizons", "short"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
 		}
