@@ -32,3 +32,23 @@ func BenchmarkMerge(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCompare compares 16 members with 6 classes and 50 inducing points with each
+// other, as a newcomer does.
+func BenchmarkCompare(b *testing.B) {
+	s := NewSet(0)
+	for i := range 16 {
+		c, _ := member(b, fmt.Sprint("m", i), uint64(i), 50, Bfloat16, "1", "2", "3", "4", "5", "6")
+		s.Put(c)
+	}
+	r := Receiver{Member: "own", Features: 7, Horizons: s.members[0].Horizons}
+	open := make([]int, 16)
+	for i := range open {
+		open[i] = i
+	}
+	m := &Merge{Members: make([]Member, 16)}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.compare(m, s, open)
+	}
+}

@@ -11,13 +11,14 @@ for patch in test/simulation/patches/defects/${1:-*}.txt; do
 	name=$(basename "$patch" .txt)
 	go run ./test/simulation/patch -o "$work/$name" test/simulation/patches/runtime.txt "$patch"
 	go test -c -overlay "$work/$name/overlay.json" -o "$work/$name/test" ./test/simulation
-	if (cd test/simulation && "$work/$name/test" -test.run '^TestSimulation$' -test.failfast -seeds "${SEEDS:-2000}") >"$work/$name/log" 2>&1; then
+	case $name in fleet-*) run=TestFleetSimulation ;; *) run=TestSimulation ;; esac
+	if (cd test/simulation && "$work/$name/test" -test.run "^$run\$" -test.failfast -seeds "${SEEDS:-2000}") >"$work/$name/log" 2>&1; then
 		echo "$name: not found"
 		missed=1
 		continue
 	fi
-	seed=$(sed -n 's|.*--- FAIL: TestSimulation/\([0-9]*\) .*|\1|p' "$work/$name/log" | head -n 1)
-	what=$(sed -n 's|^ *simulation_test.go:[0-9]*: ||p' "$work/$name/log" | head -n 1)
+	seed=$(sed -n 's|.*--- FAIL: Test[A-Za-z]*/\([0-9]*\) .*|\1|p' "$work/$name/log" | head -n 1)
+	what=$(sed -n 's|^ *[a-z]*_test.go:[0-9]*: ||p' "$work/$name/log" | head -n 1)
 	printf '%s\n' "$name: seed ${seed:-?}: ${what:-$(grep -m 1 '^panic' "$work/$name/log")}"
 done
 exit $missed
