@@ -55,11 +55,11 @@ defects: ## plant each defect of test/simulation/patches/defects, print the firs
 endure: ## train small models with a million samples one by one, and 250 000 of one class
 	EDGE_ENDURE=50 $(GO) test ./online -run '^TestEndure' -count 1 -timeout 60m -v
 
-bench: ## run all benchmarks: each part, a step beside gonum and OpenBLAS, the daemon beside an echo, its writes, wake-ups, memory, start and recovery
+bench: ## run all benchmarks: each part, a step beside gonum and OpenBLAS, the daemon beside an echo and other programs, its writes, wake-ups, memory, start and recovery
 	$(GO) test -run '^$$' -bench . -benchmem ./model/... ./online ./persist ./stream/...
 	docs/results/steps.sh
 	$(GO) test ./test/load -run '^$$' -bench EndToEnd -benchtime 20000x
-	for part in writes idle start models recovery; do echo "== $$part"; docs/results/$$part.sh || exit 1; done
+	for part in peers writes idle start models recovery; do echo "== $$part"; docs/results/$$part.sh || exit 1; done
 
 fuzz: ## run every fuzz target for FUZZ (20s)
 	@set -e; for pkg in $$($(GO) list ./...); do \
