@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Judges learners of scikit-learn and xgboost on a stream, as edge-lab eval judges edge.
+"""Judges learners of scikit-learn, xgboost, River and MOA on a stream, as edge-lab eval judges edge.
 
 opponents.py FILE.csv --name NAME --batch 100 --out opponents.jsonl [--methods et_2000,svm_1000]
 
@@ -26,11 +26,11 @@ import gzip
 import json
 import os
 import sys
-import time
 import warnings
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy starts threads
 
+import adaptive
 import numpy as np
 import sklearn
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
@@ -180,7 +180,7 @@ def methods(seed):
         result["xgb_2000"] = lambda: Refitted(
             lambda _: xgboost.XGBClassifier(n_estimators=60, max_depth=5, learning_rate=0.2, subsample=0.8,
                                             tree_method="hist", n_jobs=1, verbosity=0, random_state=seed), 2000)
-    return result
+    return result | adaptive.methods(seed)
 
 
 def predictions(stream, x, learner, stride):
@@ -189,6 +189,8 @@ def predictions(stream, x, learner, stride):
     for first, last, known in blocks(stream, learner, stride):
         learner.update(x, stream.y, stream.classes, known)
         p[first:last] = learner.predict(x[first:last], stream.classes)
+    if isinstance(learner, adaptive.Process):
+        learner.close()
     return (1 - SHARE) * p + SHARE * stream.frequencies
 
 
@@ -256,6 +258,7 @@ def main():
     flags.add_argument("--seed", type=int, default=1)
     flags.add_argument("--stride", type=int, default=100, help="labels after which a window is learnt anew")
     flags.add_argument("--methods", default="", help="names, separated by commas; default all")
+    flags.add_argument("--variants", default="features,label", help="what the methods see")
     flags.add_argument("--out", default="-", help="file to which results are appended")
     options = flags.parse_args()
     warnings.filterwarnings("ignore")
@@ -280,9 +283,9 @@ def main():
     def judge(method, variant, predict, version):
         if (*key.values(), method, variant, options.seed, stream.n) in done:
             return
-        start = time.process_time()
+        start = sum(os.times()[:4])  # with processes that have ended
         p = predict()
-        seconds = time.process_time() - start
+        seconds = sum(os.times()[:4]) - start
         write(method, variant, p, seconds, version)
         write(method, (variant + "+temperature").removeprefix("features+"), calibrated(stream, p), seconds, version)
         print(f"{options.name}, {protocol}: {method}, {variant}, {seconds:.0f} s", file=sys.stderr, flush=True)
@@ -296,8 +299,11 @@ def main():
             judge(name, "label", lambda: stream.chain, "this script")
         else:
             version = f"xgboost {xgboost.__version__}" if name.startswith("xgb") else f"scikit-learn {sklearn.__version__}"
-            judge(name, "features", lambda: predictions(stream, stream.x, all_methods[name](), options.stride), version)
-            judge(name, "label", lambda: predictions(stream, stream.with_order(), all_methods[name](), options.stride), version)
+            if "arf" in name:
+                version = adaptive.version(name)
+            for variant in options.variants.split(","):
+                x = {"features": stream.x, "label": stream.with_order()}[variant]
+                judge(name, variant, lambda: predictions(stream, x, all_methods[name](), options.stride), version)
 
 
 if __name__ == "__main__":

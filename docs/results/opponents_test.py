@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 
+import adaptive
 import numpy as np
 
 import opponents
@@ -71,6 +72,45 @@ class Scores(unittest.TestCase):
         before, after = opponents.scores(p, y), opponents.scores(opponents.calibrated(s, p), y)
         best = opponents.scores(np.stack([1 - true, true], 1), y)
         self.assertLess(after["nll"], best["nll"] + 0.2 * (before["nll"] - best["nll"]))
+
+
+# A process whose votes for the classes are the labels that it has read, and the sum of
+# the features for the last class.
+VOTES = """
+import struct, sys
+features, classes = int(sys.argv[1]), int(sys.argv[2])
+votes, read, write = [0.0] * classes, sys.stdin.buffer.read, sys.stdout.buffer.write
+while n := struct.unpack(">i", read(4))[0]:
+    for _ in range(abs(n)):
+        row = struct.unpack(f">{features}d", read(8 * features))
+        if n > 0:
+            votes[int(struct.unpack(">d", read(8))[0])] += 1
+        else:
+            write(struct.pack(f">{classes}d", *votes[:-1], votes[-1] + sum(row)))
+    sys.stdout.buffer.flush()
+"""
+
+
+class Adaptive(unittest.TestCase):
+    def test_process(self):
+        x, y = np.array([[1.0, 2], [3, 4], [0, 0], [5, -1]]), np.array([0, 0, 1, 2])
+        learner = adaptive.Process(lambda features, classes: [sys.executable, "-c", VOTES, str(features), str(classes)])
+        learner.update(x, y, 3, 0)
+        np.testing.assert_allclose(learner.predict(x[2:], 3), [[1 / 3, 1 / 3, 1 / 3], [0, 0, 1]])
+        learner.update(x, y, 3, 2)
+        learner.update(x, y, 3, 3)
+        np.testing.assert_allclose(learner.predict(x[3:], 3), [[2 / 7, 1 / 7, 4 / 7]])
+        learner.close()
+        self.assertEqual(0, learner.process.returncode)
+
+    def test_a_process_that_fails(self):
+        learner = adaptive.Process(lambda *_: [sys.executable, "-c", "import sys; sys.stdin.buffer.read(4 + 16); sys.exit(3)"])
+        x = np.zeros((1, 2))
+        learner.update(x, np.array([0]), 2, 0)
+        with self.assertRaisesRegex(RuntimeError, "status 3"):
+            learner.predict(x, 2)
+        learner.process.stdin.close()
+        learner.process.stdout.close()
 
 
 class Run(unittest.TestCase):
