@@ -84,6 +84,7 @@ func (s *answerers) peers(addr string, labelled [][]byte) (found []peer, missing
 		{"edge", func(f func(*answerer)) {
 			s.predicting(func(p *answerer) {
 				p.ask(labelled, 1000, 0) // until hyper-parameters are learnt
+				p.settle()
 				f(p)
 			})
 		}},

@@ -279,8 +279,12 @@ func (s *answerers) predicting(f func(*answerer)) {
 	defer d.Stop()
 	d.Await("connected to the broker")
 	s.with(d.Process.Pid, f)
-	p := &answerer{&asker{b: s.b}, d.Process.Pid}
-	for used := time.Duration(-1); used != p.cpu(); time.Sleep(time.Second) { // learning may be behind
+	(&answerer{&asker{b: s.b}, d.Process.Pid}).settle() // learning may be behind
+}
+
+// settle waits until the program computes nothing.
+func (p *answerer) settle() {
+	for used := time.Duration(-1); used != p.cpu(); time.Sleep(time.Second) {
 		used = p.cpu()
 	}
 }
