@@ -14,14 +14,22 @@ type common struct {
 	start       *fleet.Common // where builds begin, during the warm-up; nil afterwards
 	begun       bool          // the latest build did
 	members     int           // whose parameters the latest merge averaged, the own ones included
+	at          uint64        // labels learnt at that merge
 }
 
-// maxRate bounds the factor of the learning rate while parameters are averaged.
-const maxRate = 2
+const (
+	maxRate  = 2      // of the factor of the learning rate while parameters are averaged
+	rateEnds = 10_000 // labels after the latest average at which it ends
+)
 
-// rate is the factor of the learning rate. The mean of n directions is as long as one of
-// them, where one device would have made n steps.
-func (c *common) rate() float64 { return min(math.Sqrt(float64(max(c.members, 1))), maxRate) }
+// rate is the factor of the learning rate after n labels. The mean of several directions is
+// as long as one of them, where one device would have made that many steps.
+func (c *common) rate(n uint64) float64 {
+	if n-c.at > rateEnds {
+		return 1
+	}
+	return min(math.Sqrt(float64(max(c.members, 1))), maxRate)
+}
 
 // commonStart returns where a build begins; nil for the own basis. A learner whose classes
 // have other frequencies than those of the author has its own.
@@ -102,12 +110,13 @@ func (l *Learner) share(s *fleet.Sharing) (err error) {
 		if err != nil {
 			return err
 		}
-		l.common = common{Birth: s.Birth, members: s.Members}
+		if l.common = (common{}); s.Number > 0 {
+			l.common = common{Birth: s.Birth, members: s.Members, at: l.view.N}
+		}
 		if l.warmup.kept && (s.Settled || s.Start != nil) {
 			l.warmup.end()
 		}
 	}
-	l.bank.SetRateFactor(l.common.rate())
 	return nil
 }
 

@@ -222,8 +222,8 @@ func TestParametersAreAveraged(t *testing.T) {
 		if out := l.Add(&ev); out.Refused != nil {
 			t.Fatal(out.Refused)
 		}
-		if m.Sharing.Members != 3 || l.common.members != 3 || math.Abs(l.common.rate()-math.Sqrt(3)) > 1e-15 {
-			t.Fatalf("averages %d members, rate %g", m.Sharing.Members, l.common.rate())
+		if m.Sharing.Members != 3 || l.common.members != 3 || math.Abs(l.common.rate(l.view.N)-math.Sqrt(3)) > 1e-15 {
+			t.Fatalf("averages %d members, rate %g", m.Sharing.Members, l.common.rate(l.view.N))
 		}
 		for j, v := range l.bank.Params().Theta {
 			if want := theta[j] + float64(m.Sharing.Move[j]); v != want {
@@ -244,7 +244,7 @@ func TestParametersAreAveraged(t *testing.T) {
 	if after := apart(); after > before/2 {
 		t.Errorf("the parameters are %g apart, before %g", after, before)
 	}
-	if c := (common{members: 100}); c.rate() != maxRate || (&common{}).rate() != 1 {
+	if c := (common{members: 100, at: 5}); c.rate(5) != maxRate || c.rate(10_006) != 1 || (&common{}).rate(7) != 1 {
 		t.Error("the rate is not bounded")
 	}
 	own := fleetConfig() // the configuration has changed

@@ -15,6 +15,7 @@ func (l *Learner) encodeCommon(e *wire.Encoder) {
 	e.String(c.Author)
 	e.Uint64(c.Tag)
 	e.Int(c.members)
+	e.Uint(c.at)
 	e.Bool(c.begun)
 	e.Bool(c.start != nil)
 	if c.start != nil {
@@ -27,7 +28,7 @@ func (l *Learner) encodeCommon(e *wire.Encoder) {
 func (l *Learner) decodeCommon(d *wire.Decoder) {
 	c := &l.common
 	c.Birth = fleet.Birth{Number: d.Uint(), Author: d.String(MaxLabel), Tag: d.Uint64()}
-	c.members, c.begun = d.Int(fleet.MaxMembers+1, "number of members"), d.Bool()
+	c.members, c.at, c.begun = d.Int(fleet.MaxMembers+1, "number of members"), d.Uint(), d.Bool()
 	if d.Bool() {
 		start, err := fleet.DecodeCommon(d.Block(d.Len(), "basis"))
 		if err == nil {
@@ -42,5 +43,4 @@ func (l *Learner) decodeCommon(d *wire.Decoder) {
 	if d.Err() == nil && (c.start != nil) == l.warmup.done {
 		d.Fail("basis %d, and a warm-up that is over: %v", c.Number, l.warmup.done)
 	}
-	l.bank.SetRateFactor(c.rate())
 }

@@ -383,6 +383,7 @@ func (l *Learner) step(x []float64, classes []int, weights []float64, live bool)
 		sumRows(evidence[own:own+len(l.fleet.own)], l.batch.joined)
 		l.mix.WeighHorizons(evidence[:], len(classes))
 	}
+	l.bank.SetRateFactor(l.common.rate(l.view.N))
 	return l.bank.Learn(sep.Minibatch{
 		X: x, Classes: classes, Weights: weights, Latents: l.classes.latent, Live: live, Reach: l.drift.Horizon(),
 	})

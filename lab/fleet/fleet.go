@@ -192,7 +192,7 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 		if err := n.learn(&rows[at], label, at); err != nil {
 			return nil, err
 		}
-		if n.labels%cfg.Every == 0 && !cfg.Alone {
+		if n.labels%cfg.Every == 0 && !cfg.Alone || n.begins(cfg) {
 			if err := publish(cfg, []*node{n}, published); err != nil {
 				return nil, err
 			}

@@ -20,6 +20,7 @@ type node struct {
 	labels  int
 	half    int // first row that judges
 	device  *device
+	ready   bool // its warm-up is over
 
 	posterior *model.Posterior // the newest snapshot; nil: it is older than the learner
 	flip      *rand.Rand       // nil: labels are right
@@ -106,6 +107,14 @@ func (n *node) note(names []string, label string, at int) {
 			n.course.Errors[i], n.course.NLL[i] = n.course.sum.means()
 		}
 	}
+}
+
+// begins reports whether the warm-up of a node that shares a basis has just ended: it
+// proposes one then, or adopts one, and does not wait for the next exchange.
+func (n *node) begins(cfg *Config) bool {
+	before := n.ready
+	n.ready = n.learner.WarmedUp()
+	return cfg.Model.Fleet.Shared && !cfg.Alone && n.ready && !before
 }
 
 // contribute returns the node's contribution; nil if it has none yet.

@@ -14,6 +14,8 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/online"
+	core "edge/online/fleet"
+	"edge/stream/fleet"
 	"edge/stream/mqtt"
 	"edge/test/harness"
 )
@@ -22,9 +24,13 @@ import (
 // a merge: the journal, the commit, learning. After the next start, and another merge,
 // the state is that of a daemon that was not disturbed; where the record was committed,
 // of one that was started twice.
-//
+func TestFleetFailpoints(t *testing.T) { fleetFailpoints(t, fleet.BasisOwn) }
+
+// TestBasisFailpoints does it with a merge that adopts a common basis.
+func TestBasisFailpoints(t *testing.T) { fleetFailpoints(t, fleet.BasisShared) }
+
 // Long: its cases share the learnt state and the two references.
-func TestFleetFailpoints(t *testing.T) {
+func fleetFailpoints(t *testing.T, basis string) {
 	binary := edgeWithFailpoints(t)
 	b := brokertest.New(t, brokertest.Mosquitto)
 	folder := t.TempDir()
@@ -41,10 +47,10 @@ models:
     horizons: [inf, 100]
     experts: {forest: off}
     batch: {max_size: 16, max_wait: 0s}
-    fleet: {concept: "%[4]s", merge_every: 1h}
+    fleet: {concept: "%[4]s", merge_every: 1h, basis: %[6]s}
 store: {path: "%[3]s", checkpoint: {every: 0s, samples: 1000}}
 http: {listen: ""}
-`, b.URL(), name, store, concept, strings.Join(new(dataset.Waveform).Features(), ", ")))
+`, b.URL(), name, store, concept, strings.Join(new(dataset.Waveform).Features(), ", "), basis))
 	}
 
 	base := filepath.Join(folder, "base.db")
@@ -58,7 +64,8 @@ http: {listen: ""}
 	if err != nil {
 		t.Fatal(err)
 	}
-	contribution := contributionOf(t, plain)
+	peer := peerOf(t, plain)
+	messages := map[string][]byte{"peer": contributionOf(t, peer), fleet.BasisName: basisOf(t, peer)}
 	cfg := mqtt.DefaultConfig()
 	cfg.Servers = []string{b.URL()}
 	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
@@ -71,8 +78,10 @@ http: {listen: ""}
 	// until it has merged, and returns its final digest.
 	run := func(t *testing.T, number int, failing string, ends func(*harness.Daemon) bool) (digest string) {
 		name := fmt.Sprintf("case%d", number)
-		if err := client.Publish(t.Context(), "edge/fleet/"+name+"/peer", 1, true, contribution); err != nil {
-			t.Fatal(err)
+		for topic, message := range messages {
+			if err := client.Publish(t.Context(), "edge/fleet/"+name+"/"+topic, 1, true, message); err != nil {
+				t.Fatal(err)
+			}
 		}
 		store := filepath.Join(t.TempDir(), "edge.db")
 		if err := os.WriteFile(store, learnt, 0o600); err != nil {
@@ -84,6 +93,9 @@ http: {listen: ""}
 			d = startWithFailpoint(t, binary, file)
 		}
 		d.Await("fleet merged")
+		if adopted := strings.Contains(d.Log(), "is adopted"); adopted && basis == fleet.BasisOwn {
+			t.Error("a common basis is adopted with a basis of its own")
+		}
 		return d.Stop().Get("digest").String()
 	}
 	goesOn := func(*harness.Daemon) bool { return false }
@@ -114,8 +126,8 @@ http: {listen: ""}
 	}
 }
 
-// contributionOf returns the contribution of another device with a configuration.
-func contributionOf(t *testing.T, path string) []byte {
+// peerOf returns the learner of another device with a configuration.
+func peerOf(t *testing.T, path string) *online.Learner {
 	t.Helper()
 	from, err := config.Load(path)
 	if err != nil {
@@ -135,7 +147,36 @@ func contributionOf(t *testing.T, path string) []byte {
 		w.Next(&row)
 		learner.Add(&online.Event{Kind: online.Observe, X: row.X, Label: row.Label})
 	}
-	c, err := learner.Contribution("peer")
+	return learner
+}
+
+// basisOf returns the common basis that a learner proposes.
+func basisOf(t *testing.T, l *online.Learner) []byte {
+	t.Helper()
+	cfg := l.Config()
+	cfg.Fleet.Shared = true
+	state, _ := l.AppendBinary(nil)
+	sharing, err := online.Restore(cfg, state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := core.NewSet(0)
+	set.Vacant = true
+	m, err := sharing.Merge("peer", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := m.Announce.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// contributionOf returns the contribution of a learner.
+func contributionOf(t *testing.T, l *online.Learner) []byte {
+	t.Helper()
+	c, err := l.Contribution("peer")
 	if err != nil {
 		t.Fatal(err)
 	}
