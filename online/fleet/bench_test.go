@@ -49,6 +49,6 @@ func BenchmarkCompare(b *testing.B) {
 	m := &Merge{Members: make([]Member, 16)}
 	b.ReportAllocs()
 	for b.Loop() {
-		r.compare(m, s, open)
+		r.crossCheck(m, s, open)
 	}
 }
