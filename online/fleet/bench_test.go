@@ -15,6 +15,7 @@ func BenchmarkMerge(b *testing.B) {
 	s, rng := NewSet(0), rand.New(rand.NewPCG(1, 1))
 	for i := range 16 {
 		c, _ := member(b, fmt.Sprint("m", i), uint64(i), m, Bfloat16, classes...)
+		c.Scale.Mu[0] += 0.1 * float64(i) // otherwise the units are not compared
 		s.Put(c)
 	}
 	w := &Window{Classes: classes, Known: []bool{true, true, true, true, true, true}, A: make([]float64, 6*m*m), B: make([]float64, 6*m), Eps: 0.01}

@@ -54,6 +54,11 @@ func (r *Receiver) share(m *Merge, s *Set) error {
 		if c != nil {
 			birth.Number = max(birth.Number, c.Number+1)
 		}
+		if birth.Number >= maxNumberOfBirth {
+			m.Unfit = NotFactored
+			r.average(m, s)
+			return nil
+		}
 		if s.Rebase == Pooled {
 			return r.adopt(m, s, newCommon(birth, &r.Own.Header, r.pool(m, s)))
 		}

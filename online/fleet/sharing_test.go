@@ -136,6 +136,7 @@ func TestSharing(t *testing.T) {
 		"of other classes":             {Birth{}, set(foreign, BasisRequest{}), old, Birth{}, false, false, OtherClasses},
 		"rebase first":                 {one, set(of(t, one, 4, m), BasisRequest{Rebase: First, Tag: 8}), nil, Birth{2, "own", 8}, false, true, None},
 		"rebase pooled":                {one, set(of(t, two, 4, m), BasisRequest{Rebase: Pooled, Tag: 8}), nil, Birth{3, "own", 8}, true, true, None},
+		"rebase beyond all numbers":    {Birth{1<<16 - 1, "a", 5}, set(nil, BasisRequest{Rebase: First}), nil, Birth{1<<16 - 1, "a", 5}, false, false, NotFactored},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := sharer(t, m, c.has)

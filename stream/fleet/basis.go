@@ -25,6 +25,7 @@ type basis struct {
 	since   time.Time  // when one was known first; zero: none
 	seen    int        // connection that brought the one in the set
 	urgent  bool       // there is another one since the latest merge
+	vain    bool       // the latest merge found none and proposed none: the model has too few classes
 	rebase  core.Rebase
 	asked   core.Rebase // of the merge that is on its way
 
@@ -90,6 +91,7 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 		b.birth, b.members = core.Birth{}, 0
 		return
 	}
+	b.vain = s.Number == 0 && sum.Unfit == core.None
 	changed := b.birth != s.Birth
 	b.birth, b.members = s.Birth, s.Members
 	if sum.Unfit != core.None {

@@ -127,6 +127,17 @@ func TestBasisIsPublishedAgain(t *testing.T) {
 	}
 }
 
+// A model that has nothing to propose is not asked each second: its merges are journalled.
+func TestVainMergesAreRare(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 1, sharing)
+	a.vain, a.labels = true, 50
+	w.pass(16 * time.Minute)
+	if n := len(a.merges); n < 3 || n > 4 {
+		t.Errorf("%d merges in a quarter of an hour", n)
+	}
+}
+
 // A request makes a new basis, which the others adopt; the first one is settled after a
 // time.
 func TestRebase(t *testing.T) {

@@ -40,7 +40,7 @@ func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
 	}
 	every := m.cfg.MergeEvery
 	basis := m.basisDue(now, ready)
-	if m.cfg.Follows() || basis || m.basis.urgent { // the merges of a follower are not journalled
+	if m.cfg.Follows() || basis && !m.basis.vain || m.basis.urgent { // the merges of a follower are not journalled
 		every = min(every, m.cfg.Interval)
 	}
 	if !g.changed && !basis || !g.at.IsZero() && now.Sub(g.at) < every {

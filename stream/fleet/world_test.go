@@ -57,6 +57,7 @@ type node struct {
 	published int
 	birth     core.Birth // of the model's common basis
 	announced int
+	vain      bool     // the model has nothing to propose
 	merges    []string // the members of each
 	events    []string
 }
@@ -165,6 +166,7 @@ func (n *node) share(set *core.Set, sum *core.Merge) {
 	switch ready := n.labels > 0; {
 	case ready && set.Rebase != "":
 		announce(core.Birth{Number: max(n.birth.Number, common.Number) + 1, Author: n.Name(), Tag: set.Tag})
+	case n.vain:
 	case ready && common == nil && set.Vacant:
 		if n.birth.Number == 0 {
 			n.birth = core.Birth{Number: 1, Author: n.Name(), Tag: set.Tag}

@@ -105,7 +105,8 @@ http: {listen: ""}
 		d.Stop()
 		return true
 	})
-	if ready := harness.Start(t, plain).Await("model ready"); ready.Get("digest").String() == once || once == twice {
+	// The sums of a basis that was adopted are those of the first merge.
+	if ready := harness.Start(t, plain).Await("model ready"); ready.Get("digest").String() == once || once == twice && basis == fleet.BasisOwn {
 		t.Error("a merge changes nothing")
 	}
 	for i, c := range []struct{ failing, want string }{
