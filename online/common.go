@@ -101,6 +101,9 @@ func (l *Learner) share(s *fleet.Sharing) (err error) {
 		if l.common = (common{}); s.Start != nil {
 			l.common = common{Birth: s.Birth, start: s.Start, begun: begun}
 		}
+	case s.Start != nil && !s.Start.Alike(l.view.Names, l.view.Counts): // the warm-up has ended since the merge was computed
+		l.warmup.end()
+		l.common = common{}
 	default:
 		if s.Start != nil {
 			err = l.adoptBasis(s.Start)

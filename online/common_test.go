@@ -276,6 +276,17 @@ func TestOtherClassesShareNoBasis(t *testing.T) {
 			t.Errorf("the contribution is of basis %x", c.BasisEpoch)
 		}
 	}
+	// A merge that is computed in the warm-up and ends it: its event closes the minibatch.
+	l := taught(t, cfg, 1, 10, "c2", "c3")
+	merged(t, l, fleet.NewSet(0))
+	teach(l, 2, 38, "c2", "c3")
+	if l.WarmedUp() {
+		t.Fatal("the warm-up has ended: the test shows nothing")
+	}
+	teach(l, 2, 3, "c2", "c3") // MinShared labels and more
+	if merged(t, l, offered(start)); !l.WarmedUp() || l.common != (common{}) {
+		t.Errorf("at the end of the warm-up: %+v", l.common)
+	}
 }
 
 // A merge whose basis is of another shape is refused, and changes nothing.
