@@ -88,7 +88,7 @@ one device have not.`,
 	f.StringVar(&c.basis, "basis", ownWord, "basis of the nodes: shared, with averaged parameters, or own to each")
 	f.StringVar(&c.scale, "scale", sharedWord, "units of the features: shared, or own to each device")
 	f.BoolVar(&c.Declare, "declare", true, "all classes are known from the start")
-	f.StringVar(&c.Bad, "bad", "", "make the last node bad: `KIND` labels or huge")
+	f.StringVar(&c.Bad, "bad", "", "make the last node bad, or the last one before a newcomer: `KIND` labels or huge")
 	f.IntVar(&c.Before, "newcomer", 0, "the last node begins after `N` labels of each other one")
 	f.IntVar(&c.Model.Inducing, "inducing", c.Model.Inducing, "`M` inducing points")
 	f.IntVar(&c.Model.Batch.MaxSize, "batch", c.Model.Batch.MaxSize, "minibatches of `N` samples")

@@ -42,6 +42,9 @@ func TestFleet(t *testing.T) {
 	if own := run("--nodes", "3", "--every", "50", "--differ", "--scale", "own"); !(own.Fleet.NLL < apart.Fleet.NLL) || own.One.NLL != r.One.NLL {
 		t.Errorf("devices that differ: nll %g with scales of their own, %g with a shared one", own.Fleet.NLL, apart.Fleet.NLL)
 	}
+	if r := run("--nodes", "5", "--newcomer", "150", "--bad", "labels"); r.BadRefused == 0 || r.BadRefused < r.BadTests-1 || r.GoodRefused > 0 || r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
+		t.Errorf("a newcomer refuses %d of %d bad, %d good: %+v, alone %+v", r.BadRefused, r.BadTests, r.GoodRefused, r.Fleet.Newcomer, r.Alone.Newcomer)
+	}
 	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--horizons", "short"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
