@@ -32,8 +32,9 @@ type Tap struct {
 	open   int // connections being served
 	quiet  *sync.Cond
 	suback bool
-	upTo   int // number of the last sample acknowledged: acknowledgements come in order
-	total  int // acknowledgements
+	upTo   int          // number of the last sample acknowledged: acknowledgements come in order
+	total  int          // acknowledgements
+	acked  map[int]bool // samples that were acknowledged; nil: not recorded
 	err    error
 
 	password string // in the last CONNECT packet
@@ -125,6 +126,9 @@ func (p *Tap) serve(daemon net.Conn) {
 			p.err = errors.Join(p.err, fmt.Errorf("message %d, sample %d, is acknowledged after sample %d", m.MessageID, n, p.upTo))
 		}
 		p.upTo, p.total = max(p.upTo, n), p.total+1
+		if p.acked != nil {
+			p.acked[n] = true
+		}
 	})
 	broker.Close()
 	down.Wait()
@@ -171,6 +175,21 @@ func (p *Tap) Acknowledged() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.upTo
+}
+
+// Record lets the tap remember the acknowledged samples, for WasAcknowledged: a broker may
+// send them in any order.
+func (p *Tap) Record() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.acked = map[int]bool{}
+}
+
+// WasAcknowledged reports whether a sample was acknowledged since Record.
+func (p *Tap) WasAcknowledged(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.acked[n]
 }
 
 // Acks counts the acknowledgements, those of repeated messages included.

@@ -54,6 +54,9 @@ func (c *Cluster) Kill(i int) { c.stops[i]() }
 // Size is the number of servers.
 func (c *Cluster) Size() int { return len(c.addrs) }
 
+// Addrs are the addresses of all servers.
+func (c *Cluster) Addrs() []string { return c.addrs }
+
 // URLs returns the addresses of all servers, beginning with server i.
 func (c *Cluster) URLs(i int) (urls []string) {
 	for j := range c.addrs {
