@@ -104,7 +104,7 @@ func setBasis(b *model.Basis, p *model.Params, jitter float64) error {
 	if _, err := b.Set(p); err != nil || jitter >= b.Jitter {
 		return err
 	}
-	l := append([]float64(nil), b.K...)
+	l := b.Covariance(make([]float64, b.M*b.M))
 	for i := range b.M {
 		l[i*b.M+i] += jitter * b.Amp
 	}

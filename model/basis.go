@@ -38,8 +38,7 @@ type Basis struct {
 	InvEll []float64 // D     1/ℓ
 	Zs     []float64 // M×D   inducing inputs divided by ℓ
 	zz     []float64 // M     their squared norms
-	K      []float64 // M×M   c(Z,Z) without jitter
-	L      []float64 // M×M   lower Cholesky factor of K + jitter·s·I; the strict upper triangle is undefined
+	L      []float64 // M×M   lower Cholesky factor of c(Z,Z) + jitter·s·I; above the diagonal c(Z,Z), whose diagonal is s
 	Amp    float64   // s
 	Noise  float64   // v0
 	Eps    float64   // ε
@@ -51,7 +50,7 @@ func NewBasis(m, d int) *Basis {
 	return &Basis{
 		M: m, D: d,
 		InvEll: make([]float64, d), Zs: make([]float64, m*d), zz: make([]float64, m),
-		K: make([]float64, m*m), L: make([]float64, m*m),
+		L: make([]float64, m*m),
 	}
 }
 
@@ -65,13 +64,18 @@ func (b *Basis) Set(p *Params) (retries int, err error) {
 	}
 	b.Amp, b.Noise, b.Eps = math.Exp(*p.LogAmp()), math.Exp(*p.LogNoise()), p.Eps()
 	scaleRows(b.Zs, b.zz, p.Z(), b.InvEll, m)
-	covariance(b.K, m, m, d, b.Amp, b.Zs, b.zz, b.Zs, b.zz)
+	covariance(b.L, m, m, d, b.Amp, b.Zs, b.zz, b.Zs, b.zz)
 	for i := range m {
-		b.K[i*m+i] = b.Amp
+		for j := range i {
+			b.L[j*m+i] = b.L[i*m+j]
+		}
 	}
 	for b.Jitter = Jitter; b.Jitter <= maxJitter*1.5; b.Jitter *= 10 {
-		copy(b.L, b.K)
 		for i := range m {
+			for j := range i {
+				b.L[i*m+j] = b.L[j*m+i]
+			}
+			b.L[i*m+i] = b.Amp
 			b.L[i*m+i] += b.Jitter * b.Amp
 		}
 		if dense.Cholesky(m, b.L, m) {
@@ -86,8 +90,20 @@ func (b *Basis) Set(p *Params) (retries int, err error) {
 func (b *Basis) Clone() *Basis {
 	c := *b
 	c.InvEll, c.Zs, c.zz = slices.Clone(b.InvEll), slices.Clone(b.Zs), slices.Clone(b.zz)
-	c.K, c.L = slices.Clone(b.K), slices.Clone(b.L)
+	c.L = slices.Clone(b.L)
 	return &c
+}
+
+// Covariance stores c(Z,Z), without jitter, in dst, M×M, and returns it.
+func (b *Basis) Covariance(dst []float64) []float64 {
+	m := b.M
+	for i := range m {
+		dst[i*m+i] = b.Amp
+		for j := i + 1; j < m; j++ {
+			dst[i*m+j], dst[j*m+i] = b.L[i*m+j], b.L[i*m+j]
+		}
+	}
+	return dst
 }
 
 // FeaturesTo computes the whitened features of n standardised inputs.

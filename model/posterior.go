@@ -12,7 +12,7 @@ import (
 // forgetting horizon: e_k ~ N(Mean_k, U_kᵀU_k).
 type Gaussian struct {
 	M    int
-	U    []float64 // C×M×M  inverse of the lower Cholesky factor of I + Σ s1·w·wᵀ; strict upper triangles undefined
+	U    []float64 // C×M×M  inverse of the lower Cholesky factor of I + Σ s1·w·wᵀ; strict upper triangles are the learner's
 	Mean []float64 // C×M
 }
 

@@ -222,10 +222,13 @@ func (l *Learner) invite() error {
 	if err := guest.Load(&sep.Fit{Params: m.Params, Scale: scale}, classes); err != nil {
 		return err
 	}
+	a, sum := make([]float64, m.Params.M*m.Params.M), make([]float64, m.Params.M)
 	for h := range m.Horizons {
 		for k, at := range sums {
-			a, sum := guest.Sites(h, k)
+			clear(a)
+			clear(sum)
 			m.Sum(h, at, a, sum)
+			guest.SetAbsorbed(h, k, a, sum)
 		}
 	}
 	if err := guest.Refresh(); err != nil {

@@ -95,10 +95,10 @@ func classesLearnt(cfg *config.Config) (map[string]int, error) {
 	return counts, nil
 }
 
-// residentSize estimates the largest memory of a model with C classes: its sites one
-// and a half times (a refused step restores the old ones), the factors of the
-// posterior three times (the learner's and two snapshots), each H·C·M², its
-// buffers, and the forest.
+// residentSize estimates the largest memory of a model with C classes: the factors of
+// the posterior with its sites three times (the learner's and two snapshots), H·C·M²
+// each, and half of that for the sites that a refused step restores, its buffers, the
+// scratch of a step, and the forest.
 func residentSize(cfg online.Config, classes int) uint64 {
 	h, c, m := uint64(len(cfg.Horizons)), uint64(classes), uint64(cfg.Inducing)
 	n, d := uint64(max(cfg.Window, cfg.Batch.MaxSize)+cfg.Batch.MaxSize), uint64(len(cfg.Features))
@@ -106,7 +106,7 @@ func residentSize(cfg online.Config, classes int) uint64 {
 	if cfg.Kernel == online.PerClass {
 		kernels = max(c, 1)
 	}
-	return 8*(9*h*c*(m*m+m)/2+n*(8*d+8*h*c)+kernels*(4*n*m+12*(m*d+d)+8*m*m)) + cfg.ForestMemory(classes)
+	return 8*(7*h*c*(m*m+m)/2+n*(8*d+8*h*c)+kernels*(4*n*m+12*(m*d+d)+4*m*m)+9*m*m) + cfg.ForestMemory(classes)
 }
 
 // memoryBound is a limit of a daemon's memory.

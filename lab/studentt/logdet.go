@@ -28,11 +28,12 @@ func logDetGradient(b *model.Basis, p *model.Params) []float64 {
 	dense.InvertTri(m, l, m)
 	inverse := make([]float64, m*m)
 	dense.Gemm(true, false, m, m, m, 1, l, m, l, m, 0, inverse, m)
+	covariance := b.Covariance(make([]float64, m*m))
 	grad := model.NewParams(m, b.D)
 	clear(grad.Theta)
 	for i := range m {
 		for j := range m {
-			h := inverse[i*m+j] * b.K[i*m+j]
+			h := inverse[i*m+j] * covariance[i*m+j]
 			for d, inv := range b.InvEll {
 				u := (p.Z()[j*b.D+d] - p.Z()[i*b.D+d]) * inv
 				grad.Z()[i*b.D+d] += 2 * h * u * inv

@@ -2,14 +2,13 @@ package sep
 
 import "slices"
 
-// backup is a copy of the state before a step, for Undo. Of the absorbed sites it
-// holds the lower triangles alone, half of the memory.
+// backup is a copy of the state before a step, for Undo.
 type backup struct {
-	state             // without the sites' A
-	A     [][]float64 // of each horizon, C×M(M+1)/2
+	state             // without the absorbed sites' precisions
+	A     [][]float64 // of each horizon, C×M(M+1)/2: these
 }
 
-// newBackup returns a copy of s.
+// newBackup makes room for a copy of s.
 func newBackup(s *state) backup {
 	b := backup{state: state{
 		params: s.params, opt: s.opt, scale: s.scale, sites: slices.Clone(s.sites),
@@ -18,47 +17,39 @@ func newBackup(s *state) backup {
 	b.params.Theta = slices.Clone(s.params.Theta)
 	b.opt.M, b.opt.V = slices.Clone(s.opt.M), slices.Clone(s.opt.V)
 	b.scale.Mu, b.scale.Sd = slices.Clone(s.scale.Mu), slices.Clone(s.scale.Sd)
-	m := s.params.M
 	for h := range b.sites {
 		to, from := &b.sites[h], &s.sites[h]
-		to.A, to.b = nil, slices.Clone(from.b)
+		to.diagonal, to.b = nil, slices.Clone(from.b)
 		for i, sites := range from.window() {
 			*to.window()[i] = slices.Clone(*sites)
 		}
-		b.A = append(b.A, make([]float64, len(from.A)/(m*m)*(m*(m+1)/2)))
+		b.A = append(b.A, make([]float64, len(from.b)/s.params.M*packed(s.params.M)))
 	}
-	b.save(s)
 	return b
 }
 
-// save makes b a copy of s, which has the shape of the state that b was made for.
-func (b *backup) save(s *state) {
-	copyState(&b.state, s)
-	m := s.params.M
-	for h, packed := range b.A {
-		for a := s.sites[h].A; len(a) > 0; a = a[m*m:] {
-			for i := range m {
-				packed = packed[copy(packed, a[i*m:i*m+i+1]):]
-			}
+// save copies the bank's state to the backup, which has its shape.
+func (b *Bank) save() {
+	copyState(&b.backup.state, &b.state)
+	for h, to := range b.backup.A {
+		for k := range b.view.Latent {
+			to = b.precision(h, k).pack(to)
 		}
 	}
 }
 
-// restore copies the saved state to s. The absorbed sites keep their values above
-// the diagonals, which are never read.
-func (b *backup) restore(s *state) {
-	copyState(s, &b.state)
-	m := s.params.M
-	for h, packed := range b.A {
-		for a := s.sites[h].A; len(a) > 0; a = a[m*m:] {
-			for i := range m {
-				packed = packed[copy(a[i*m:i*m+i+1], packed):]
-			}
+// restore copies the backup to the bank's state.
+func (b *Bank) restore() {
+	copyState(&b.state, &b.backup.state)
+	for h, from := range b.backup.A {
+		for k := range b.view.Latent {
+			from = b.precision(h, k).unpack(from)
 		}
 	}
 }
 
-// copyState copies all but the absorbed sites' A between two states of one shape.
+// copyState copies all but the precisions of the absorbed sites between two states of
+// one shape.
 func copyState(to, from *state) {
 	to.params.M, to.params.D = from.params.M, from.params.D
 	copy(to.params.Theta, from.params.Theta)

@@ -47,12 +47,13 @@ const (
 )
 
 // horizon holds the sites of one posterior of the bank, which forget at their own
-// rate. The capital A is a C×M×M stack of lower triangles in whitened coordinates.
+// rate.
 type horizon struct {
-	length float64   // in observations, may be +Inf
-	A, b   []float64 // C×M×M, C×M  absorbed sites: Σ s1·w·wᵀ and Σ s2·w
-	s1, s2 []float64 // C×capacity  explicit sites of the window
-	p1, p2 []float64 // C×capacity  the label's side of each pair; their sums are the sites of the label's class
+	length   float64   // in observations, may be +Inf
+	diagonal []float64 // C×M  of A = Σ s1·w·wᵀ of the absorbed sites, in whitened coordinates; see precision for the rest
+	b        []float64 // C×M  Σ s2·w of them
+	s1, s2   []float64 // C×capacity  explicit sites of the window
+	p1, p2   []float64 // C×capacity  the label's side of each pair; their sums are the sites of the label's class
 }
 
 // window are the explicit sites, C×capacity each.
@@ -211,7 +212,7 @@ func (b *Bank) allocate() {
 	for h, length := range b.cfg.Horizons {
 		b.sites[h].length = length
 		if h < len(sites) {
-			b.sites[h].A, b.sites[h].b = emptied(sites[h].A), emptied(sites[h].b)
+			b.sites[h].diagonal, b.sites[h].b = emptied(sites[h].diagonal), emptied(sites[h].b)
 		}
 	}
 	b.bases, b.shared = []*model.Basis{model.NewBasis(m, d)}, false
@@ -238,7 +239,7 @@ func (b *Bank) reserve(c int) {
 	m := b.cfg.Inducing
 	for h := range b.sites {
 		z := &b.sites[h]
-		z.A, z.b = withRoom(z.A, c*m*m), withRoom(z.b, c*m)
+		z.diagonal, z.b = withRoom(z.diagonal, c*m), withRoom(z.b, c*m)
 		for _, sites := range z.window() {
 			*sites = withRoom(*sites, c*b.capacity)
 		}
@@ -266,7 +267,7 @@ func (b *Bank) Grow(class int) int {
 	b.reserve(c)
 	for h := range b.sites {
 		z := &b.sites[h]
-		z.A, z.b = z.A[:c*m*m], z.b[:c*m] // the memory beyond the length is always zero
+		z.diagonal, z.b = z.diagonal[:c*m], z.b[:c*m] // the memory beyond the length is always zero
 		for _, sites := range z.window() {
 			*sites = (*sites)[:c*b.capacity]
 		}
@@ -340,7 +341,8 @@ func (b *Bank) Load(f *Fit, classes []int) error {
 	b.scale.Ranks, b.view.Scale.Ranks = f.Scale.Ranks, f.Scale.Ranks
 	first := f.Params.Group(0)
 	copy(b.params.Theta, first.Theta)
-	fitted := len(f.B) / b.cfg.Inducing
+	m := b.cfg.Inducing
+	fitted := len(f.B) / m
 	for _, class := range classes[:fitted] {
 		b.Grow(class)
 	}
@@ -349,8 +351,9 @@ func (b *Bank) Load(f *Fit, classes []int) error {
 		b.Grow(class)
 	}
 	for h := range b.sites {
-		copy(b.sites[h].A, f.A)
-		copy(b.sites[h].b, f.B)
+		for k := range fitted {
+			b.SetAbsorbed(h, k, f.A[k*m*m:(k+1)*m*m], f.B[k*m:(k+1)*m])
+		}
 	}
 	b.EndWarmup()
 	if err := b.setBases(); err != nil {

@@ -101,9 +101,10 @@ func (b *Bank) EncodeSites(e *wire.Encoder) {
 	for h := range b.sites {
 		z := &b.sites[h]
 		for k := range b.view.Latent {
+			a := b.precision(h, k)
 			for i := range m {
-				at := (k*m + i) * m
-				e.Floats(z.A[at : at+i+1])
+				e.Floats(a.row(i))
+				e.Float(a.diagonal[i])
 			}
 			at := k * b.capacity
 			e.Floats(z.s1[at : at+len(b.winY)])
@@ -126,9 +127,10 @@ func (b *Bank) DecodeSites(d *wire.Decoder, n int) {
 	for h := range b.sites {
 		z := &b.sites[h]
 		for k := range c {
+			a := b.precision(h, k)
 			for i := range m {
-				at := (k*m + i) * m
-				d.Fill(z.A[at:at+i+1], "absorbed sites")
+				d.Fill(a.row(i), "absorbed sites")
+				d.Fill(a.diagonal[i:i+1], "absorbed sites")
 			}
 			at := k * b.capacity
 			d.Fill(z.s1[at:at+n], "sites")

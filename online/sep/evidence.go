@@ -88,8 +88,9 @@ func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace flo
 		trace += e.kk[i*m+i]
 	}
 	for i := range m { // J = sym(Kbar) ∘ c(Z,Z)
-		for j := range i + 1 {
-			v := 0.5 * (e.kk[i*m+j] + e.kk[j*m+i]) * b.K[i*m+j]
+		e.phi[i*m+i] = 0.5 * (e.kk[i*m+i] + e.kk[i*m+i]) * b.Amp
+		for j := i + 1; j < m; j++ {
+			v := 0.5 * (e.kk[i*m+j] + e.kk[j*m+i]) * b.L[i*m+j]
 			e.phi[i*m+j], e.phi[j*m+i] = v, v
 		}
 	}

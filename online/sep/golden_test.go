@@ -194,8 +194,7 @@ func loadStep(t *testing.T, ref *stepReference) (b *Bank, n int) {
 	}
 	z := &b.sites[0]
 	for k := range in.C {
-		copy(z.A[k*in.M*in.M:], flat(in.A[k]))
-		copy(z.b[k*in.M:], in.B[k])
+		b.SetAbsorbed(0, k, flat(in.A[k]), in.B[k])
 		for i := range in.S1 {
 			z.s1[k*b.capacity+i], z.s2[k*b.capacity+i] = in.S1[i][k], in.S2[i][k]
 		}
@@ -234,7 +233,8 @@ func compareAbsorbed(t *testing.T, what string, b *Bank, a [][][]float64, absorb
 	t.Helper()
 	for k := range a {
 		got := make([]float64, b.cfg.Inducing*b.cfg.Inducing)
-		mirror(got, b.sites[0].A[k*b.cfg.Inducing*b.cfg.Inducing:], b.cfg.Inducing)
+		b.precision(0, k).load(got)
+		mirror(got, got, b.cfg.Inducing)
 		closeTo(t, what+" A", got, flat(a[k]), 1e-9)
 	}
 	closeTo(t, what+" b", b.sites[0].b, flat(absorbed), 1e-9)

@@ -67,7 +67,7 @@ func (b *Bank) refreshPosterior(worker, i int) error {
 	z, g, bt := &b.sites[h], &b.view.Bank[h], w.bt[worker*m:(worker+1)*m]
 	wk := w.features.w[b.basis(k)][t.from*m : t.to*m]
 	u := g.U[k*m*m : (k+1)*m*m]
-	copy(u, z.A[k*m*m:(k+1)*m*m])
+	b.precision(h, k).load(u)
 	dense.WeightedGram(keep, m, z.s1[k*b.capacity:], 1, wk, m, u, m)
 	copy(bt, z.b[k*m:(k+1)*m])
 	dense.Gemv(true, keep, m, 1, wk, m, z.s2[k*b.capacity:k*b.capacity+keep], 1, bt)

@@ -53,7 +53,7 @@ func (b *Bank) DropLatent(at int) {
 	b.Own()
 	for h := range b.sites {
 		z, g := &b.sites[h], &b.view.Bank[h]
-		z.A, z.b = cut(z.A, m*m), cut(z.b, m)
+		z.diagonal, z.b = cut(z.diagonal, m), cut(z.b, m)
 		for _, sites := range z.window() {
 			*sites = cut(*sites, b.capacity)
 		}

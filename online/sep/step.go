@@ -23,14 +23,14 @@ type Minibatch struct {
 // Save copies the state, for Undo.
 func (b *Bank) Save() {
 	b.ready()
-	b.backup.save(&b.state)
+	b.save()
 	b.saveJoined()
 }
 
 // Undo restores the state of the last Save after err, and returns err; a state
 // that does not factor any more adds its own error.
 func (b *Bank) Undo(err error) error {
-	b.backup.restore(&b.state)
+	b.restore()
 	b.undoJoined()
 	if again := b.setBases(); again != nil {
 		return errors.Join(err, again)
@@ -105,7 +105,9 @@ func (b *Bank) BeginPass(n int) error {
 	b.winX, b.winY, b.winW, b.filtered = b.winX[:0], b.winY[:0], b.winW[:0], 0
 	for h := range b.sites {
 		z := &b.sites[h]
-		clear(z.A)
+		for k := range b.view.Latent {
+			b.precision(h, k).clear()
+		}
 		clear(z.b)
 		for _, sites := range z.window() {
 			clear(*sites)
@@ -232,8 +234,11 @@ func (b *Bank) rebase(z []float64) error {
 // projectSites projects the absorbed sites of task i of rebase on the new basis.
 func (b *Bank) projectSites(worker, i int) error {
 	t, m := &b.work.tasks, b.cfg.Inducing
-	z, k := &b.sites[i/t.step], t.first+i%t.step
-	b.work.project.Site(worker, z.A[k*m*m:(k+1)*m*m], z.b[k*m:(k+1)*m])
+	h, k := i/t.step, t.first+i%t.step
+	a, square := b.precision(h, k), b.work.square[worker*m*m:(worker+1)*m*m]
+	a.load(square)
+	b.work.project.Site(worker, square, b.sites[h].b[k*m:(k+1)*m])
+	a.store(square)
 	return nil
 }
 

@@ -71,7 +71,9 @@ func (b *Bank) absorb(h, out, recent int) {
 	m, z, total := b.cfg.Inducing, &b.sites[h], len(b.winY)
 	if length := min(z.length, b.reach); !math.IsInf(length, 1) {
 		gamma := 1 - float64(recent)/max(length, float64(recent))
-		Scale(gamma, z.A)
+		for k := range b.view.Latent {
+			b.precision(h, k).fade(gamma)
+		}
 		Scale(gamma, z.b)
 		b.fadeJoined(h, gamma)
 	}
@@ -81,7 +83,10 @@ func (b *Bank) absorb(h, out, recent int) {
 	for k := range b.view.Latent {
 		leaving := b.work.features.w[b.basis(k)][:out*m]
 		s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
-		dense.WeightedGram(out, m, s1, 1, leaving, m, z.A[k*m*m:], m)
+		a, square := b.precision(h, k), b.work.square[:m*m]
+		a.load(square)
+		dense.WeightedGram(out, m, s1, 1, leaving, m, square, m)
+		a.store(square)
 		dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, z.b[k*m:(k+1)*m])
 		for _, sites := range z.window() {
 			row := (*sites)[k*b.capacity : k*b.capacity+total]

@@ -33,16 +33,17 @@ func (b *Bank) Total(h, k int, a, total []float64) {
 // Absorbed stores the absorbed sites of latent function k under horizon h, without
 // those of the window. Arguments as of Total.
 func (b *Bank) Absorbed(h, k int, a, total []float64) {
-	m, z := b.cfg.Inducing, &b.sites[h]
-	copy(a, z.A[k*m*m:(k+1)*m*m])
-	copy(total, z.b[k*m:(k+1)*m])
+	m := b.cfg.Inducing
+	b.precision(h, k).load(a)
+	copy(total, b.sites[h].b[k*m:(k+1)*m])
 }
 
-// Sites returns the absorbed sites of latent function k under horizon h, M×M and M, for
-// the caller to change; Refresh follows.
-func (b *Bank) Sites(h, k int) (a, sum []float64) {
-	m, z := b.cfg.Inducing, &b.sites[h]
-	return z.A[k*m*m : (k+1)*m*m], z.b[k*m : (k+1)*m]
+// SetAbsorbed replaces the absorbed sites of latent function k under horizon h. Arguments
+// as of Total; Refresh follows.
+func (b *Bank) SetAbsorbed(h, k int, a, total []float64) {
+	b.Own()
+	b.precision(h, k).store(a)
+	copy(b.sites[h].b[k*b.cfg.Inducing:], total)
 }
 
 // WindowPoints returns the features of the window's points in the basis of the first

@@ -11,6 +11,7 @@ type work struct {
 	u              []float64 // max(capacity, C)×M
 	mean, variance []float64 // C×capacity
 	bt, y          []float64 // M for each worker
+	square         []float64 // M×M for each worker
 	theta0         []float64 // parameters before the gradient step
 	project        Projection
 	added          added
@@ -73,7 +74,7 @@ func (b *Bank) ready() {
 			ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
 		},
 		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
-		bt: floats(workers * m), y: floats(workers * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
+		bt: floats(workers * m), y: floats(workers * m), square: floats(workers * m * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
 		added: newAdded(c, m, n),
 	}
 	f := &b.work.features
