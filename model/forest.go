@@ -16,7 +16,7 @@ import (
 //
 // A nil Forest answers nothing. A Forest that a snapshot shares is not changed any more.
 type Forest struct {
-	Leaves  int       // of a tree, at most 256
+	Leaves  int       // for which each tree has room, at most 256
 	Classes int       // C
 	Bias    []float32 // C
 	Weights []float32 // trees×Leaves×C
@@ -45,6 +45,20 @@ func (f *Forest) Clone() *Forest {
 	c := *f
 	c.Bias, c.Weights, c.Used, c.Nodes = slices.Clone(f.Bias), slices.Clone(f.Weights), slices.Clone(f.Used), slices.Clone(f.Nodes)
 	return &c
+}
+
+// WithRoom returns a deep copy whose trees have room for that many leaves, no fewer than
+// any of them has.
+func (f *Forest) WithRoom(leaves int) *Forest {
+	trees, c := len(f.Used), f.Classes
+	w := NewForest(trees, leaves, c)
+	copy(w.Bias, f.Bias)
+	copy(w.Used, f.Used)
+	for t, used := range f.Used {
+		copy(w.Weights[t*leaves*c:], f.Weights[t*f.Leaves*c:][:int(used)*c])
+		copy(w.Nodes[t*(leaves-1):], f.Nodes[t*(f.Leaves-1):][:used-1])
+	}
+	return w
 }
 
 var missing = float32(math.NaN())

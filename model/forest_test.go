@@ -167,3 +167,28 @@ func TestForestAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A forest with more room has the same answers, and takes further leaves.
+func TestForestWithRoom(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	const trees, leaves, classes, d = 11, 5, 3, 4
+	f, _ := randomForest(rng, trees, leaves, classes, d)
+	more := f.WithRoom(9)
+	want, got, raw := make([]float64, classes), make([]float64, classes), make([]float32, d)
+	for range 200 {
+		RawTo(raw, randomInput(rng, d))
+		f.LogsTo(want, raw)
+		if more.LogsTo(got, raw); !slices.Equal(got, want) {
+			t.Fatalf("with more room %v, want %v", got, want)
+		}
+	}
+	full := slices.Index(f.Used, leaves)
+	if second := more.Split(full, 0, 1, 0.5); second != leaves || f.Used[full] != leaves {
+		t.Errorf("the leaf after %d is %d, and the first forest has %d", leaves, second, f.Used[full])
+	}
+	RawTo(raw, randomInput(rng, d))
+	f.LogsTo(want, raw)
+	if more.LogsTo(got, raw); !slices.Equal(got, want) {
+		t.Errorf("after a split %v, want %v", got, want)
+	}
+}

@@ -88,15 +88,16 @@ func (l *Learner) Decode(d *wire.Decoder) {
 	l.Grow()
 	l.own()
 	l.random = random(d.Uint64())
-	f := l.forest
-	l.weights(d, f.Bias, l.biasSquares)
-	for t := range f.Used {
-		f.Used[t] = uint16(max(d.Int(f.Leaves, "leaves"), 1))
+	l.weights(d, l.forest.Bias, l.biasSquares)
+	for t := range l.cfg.Trees {
+		used := max(d.Int(l.cfg.Leaves, "leaves"), 1)
+		l.moreLeaves(used)
+		l.forest.Used[t] = uint16(used)
 		l.decodeNodes(d, t)
 		weights, squares, growths := l.tree(t)
 		l.weights(d, weights, squares)
 		for i := range growths {
-			growths[i] = growth{uint8(d.Int(minSplit, "samples")), int16(d.Int(f.Classes-1-mixed, "class")) + mixed}
+			growths[i] = growth{uint8(d.Int(minSplit, "samples")), int16(d.Int(l.forest.Classes-1-mixed, "class")) + mixed}
 		}
 	}
 	l.decodeRing(d)
@@ -122,7 +123,7 @@ func (l *Learner) decodeNodes(d *wire.Decoder, t int) {
 	used := int(l.forest.Used[t])
 	var seen [2][maxLeaves]bool
 	for i := range used - 1 {
-		n := &l.forest.Nodes[t*(l.cfg.Leaves-1)+i]
+		n := &l.forest.Nodes[t*(l.forest.Leaves-1)+i]
 		n.Threshold = float32(d.Float32("threshold"))
 		n.Feature = uint16(d.Int(l.cfg.Features-1, "feature"))
 		for side := range n.Branch {
@@ -143,8 +144,9 @@ func (l *Learner) decodeNodes(d *wire.Decoder, t int) {
 
 func (l *Learner) decodeRing(d *wire.Decoder) {
 	r, stored := &l.ring, l.cfg.Stored
-	r.n = d.Int(stored, "stored samples")
-	r.next = d.Int(stored-1, "next sample")
+	n := d.Int(stored, "stored samples")
+	l.moreSamples(n)
+	r.n, r.next = n, d.Int(stored-1, "next sample")
 	if r.n < stored && r.next != r.n {
 		d.Fail("the next of %d stored samples is %d", r.n, r.next)
 	}

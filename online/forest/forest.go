@@ -35,11 +35,11 @@ type Learner struct {
 	forest *model.Forest // that of view, which snapshots share if shared
 	shared bool
 
-	squares     []float32 // trees×Leaves×C  fading sums of squared gradients
+	squares     []float32 // trees×L×C  fading sums of squared gradients; L are the leaves for which forest has room
 	biasSquares []float32 // C
-	growth      []growth  // trees×Leaves
+	growth      []growth  // trees×L
 	ring        ring
-	places      []uint8 // trees×W  leaf of each stored sample; follows from trees and ring
+	places      []uint8 // trees×room of the ring  leaf of each stored sample; follows from trees and ring
 	random      random
 
 	leaves []uint8   // trees  scratch
@@ -51,13 +51,10 @@ type Learner struct {
 // New returns a learner of a forest without samples, which keeps view up to date.
 func New(cfg Config, view *model.Posterior) *Learner {
 	l := &Learner{cfg: cfg, view: view, ring: newRing(cfg.Stored, cfg.Features), random: random(cfg.Seed)}
-	l.growth = make([]growth, cfg.Trees*cfg.Leaves)
-	for i := range l.growth {
-		l.growth[i] = growth{wait: minSplit, class: noClass}
-	}
-	l.places, l.leaves = make([]uint8, cfg.Trees*cfg.Stored), make([]uint8, cfg.Trees)
+	room := min(leafRoom, cfg.Leaves)
+	l.growth, l.leaves = newGrowth(cfg.Trees*room), make([]uint8, cfg.Trees)
 	l.split = newSplitter(cfg)
-	f := model.NewForest(cfg.Trees, cfg.Leaves, len(view.Names))
+	f := model.NewForest(cfg.Trees, room, len(view.Names))
 	l.squares, l.biasSquares = make([]float32, len(f.Weights)), make([]float32, len(f.Bias))
 	l.setForest(f)
 	return l
@@ -152,7 +149,8 @@ func (l *Learner) DropClass(k int, to []int) {
 
 // change applies a change of the classes to all rows of weights.
 func (l *Learner) change(classes int, of func(s []float32, rows int) []float32) {
-	f, rows := l.forest.Clone(), l.cfg.Trees*l.cfg.Leaves
+	f := l.forest.Clone()
+	rows := l.cfg.Trees * f.Leaves
 	f.Classes, f.Bias, f.Weights = classes, of(f.Bias, 1), of(f.Weights, rows)
 	l.biasSquares, l.squares = of(l.biasSquares, 1), of(l.squares, rows)
 	l.setForest(f)
@@ -175,11 +173,12 @@ func (l *Learner) Learn(x []float64, labels []int, weights []float64) {
 
 // learn learns one sample, and one of the ring again.
 func (l *Learner) learn(x []float64, label int, weight float64) {
+	l.moreSamples(min(l.ring.n+1, l.cfg.Stored))
 	slot := l.ring.put(x, label, weight)
 	row := l.ring.row(slot)
 	for t := range l.leaves {
 		leaf := l.forest.Leaf(t, row)
-		l.leaves[t], l.places[t*l.cfg.Stored+slot] = leaf, leaf
+		l.leaves[t], l.placesOf(t)[slot] = leaf, leaf
 	}
 	l.step(l.leaves, label, weight)
 	for t, leaf := range l.leaves {
@@ -187,7 +186,7 @@ func (l *Learner) learn(x []float64, label int, weight float64) {
 	}
 	again := l.random.below(l.ring.n)
 	for t := range l.leaves {
-		l.leaves[t] = l.places[t*l.cfg.Stored+again]
+		l.leaves[t] = l.placesOf(t)[again]
 	}
 	l.step(l.leaves, int(l.ring.label[again]), float64(l.ring.weight[again]))
 }
@@ -196,7 +195,7 @@ func (l *Learner) learn(x []float64, label int, weight float64) {
 func (l *Learner) place() {
 	for slot := range l.ring.n {
 		for t := range l.cfg.Trees {
-			l.places[t*l.cfg.Stored+slot] = l.forest.Leaf(t, l.ring.row(slot))
+			l.placesOf(t)[slot] = l.forest.Leaf(t, l.ring.row(slot))
 		}
 	}
 }

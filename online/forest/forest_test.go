@@ -17,7 +17,7 @@ func check(t *testing.T, l *Learner) {
 	t.Helper()
 	for tree := range l.cfg.Trees {
 		for slot := range l.ring.n {
-			if got, want := l.places[tree*l.cfg.Stored+slot], l.forest.Leaf(tree, l.ring.row(slot)); got != want {
+			if got, want := l.placesOf(tree)[slot], l.forest.Leaf(tree, l.ring.row(slot)); got != want {
 				t.Fatalf("sample %d is noted in leaf %d of tree %d, is in %d", slot, got, tree, want)
 			}
 		}

@@ -35,7 +35,7 @@ func (g *growth) note(class int) {
 // visit notes a sample of a class in a leaf, and splits the leaf if that is due: it
 // has samples of several classes, and the tree has room.
 func (l *Learner) visit(t int, leaf uint8, class int) {
-	g := &l.growth[t*l.cfg.Leaves+int(leaf)]
+	g := &l.growth[t*l.forest.Leaves+int(leaf)]
 	if g.wait > 0 {
 		g.wait--
 	}
@@ -50,14 +50,16 @@ func (l *Learner) visit(t int, leaf uint8, class int) {
 // answers stay as they are, and with a part of its squares, so that they soon differ:
 // what the leaf has learnt says less about each of them.
 func (l *Learner) try(t int, leaf uint8) {
-	g, s, f := &l.growth[t*l.cfg.Leaves+int(leaf)], &l.split, l.forest
-	places := l.places[t*l.cfg.Stored:][:l.ring.n]
+	s, places := &l.split, l.placesOf(t)
 	s.collect(places, leaf)
 	if !s.choose(&l.ring, &l.random) {
-		*g = growthOf(s.slots, &l.ring)
+		g := growthOf(s.slots, &l.ring)
 		g.wait = retry
+		l.growth[t*l.forest.Leaves+int(leaf)] = g
 		return
 	}
+	l.moreLeaves(int(l.forest.Used[t]) + 1)
+	f := l.forest
 	other := f.Split(t, leaf, s.feature, s.threshold)
 	from, to := (t*f.Leaves+int(leaf))*f.Classes, (t*f.Leaves+int(other))*f.Classes
 	for k := range f.Classes {
@@ -74,8 +76,8 @@ func (l *Learner) try(t int, leaf uint8) {
 			left = append(left, slot)
 		}
 	}
-	*g = growthOf(left, &l.ring)
-	l.growth[t*l.cfg.Leaves+int(other)] = growthOf(right, &l.ring)
+	l.growth[t*f.Leaves+int(leaf)] = growthOf(left, &l.ring)
+	l.growth[t*f.Leaves+int(other)] = growthOf(right, &l.ring)
 }
 
 // growthOf is the growth of a leaf with these stored samples.
@@ -98,14 +100,11 @@ type splitter struct {
 	sides      []float64 // 2×C  weight of each class on both sides
 }
 
-// newSplitter returns a splitter with memory for all samples in one leaf. Of D
+// newSplitter returns a splitter without room for samples, see moreSamples. Of D
 // features it draws a third, or √D where that is more.
 func newSplitter(cfg Config) splitter {
 	d := cfg.Features
-	return splitter{
-		slots: make([]uint16, 0, cfg.Stored), right: make([]uint16, 0, cfg.Stored),
-		candidates: max(d/3, int(math.Round(math.Sqrt(float64(d))))), order: make([]uint16, d),
-	}
+	return splitter{candidates: max(d/3, int(math.Round(math.Sqrt(float64(d))))), order: make([]uint16, d)}
 }
 
 // collect finds the samples in a leaf.

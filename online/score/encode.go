@@ -22,7 +22,7 @@ func (j *Judge) Encode(e *wire.Encoder) {
 	e.Int(j.lastLabel)
 	e.Int(len(j.ring))
 	for i := range j.ring {
-		o := &j.ring[i]
+		o := j.ring[i].outcome()
 		e.Int(o.Label)
 		e.Int(o.Top + 1)
 		e.Int(o.set + 1)
@@ -114,13 +114,13 @@ func (j *Judge) Decode(d *wire.Decoder) {
 	}
 	c := len(j.labels)
 	j.lastLabel = d.Int(c, "last label")
-	j.ring = make([]Outcome, d.Int(scoreWindow, "score window"))
+	j.ring = make([]kept, d.Int(scoreWindow, "score window"))
 	if c == 0 && len(j.ring) > 0 {
 		d.Fail("scores of no class")
 		return
 	}
 	for i := range j.ring {
-		o := &j.ring[i]
+		var o Outcome
 		o.Label, o.Top, o.set = d.Int(c-1, "class"), d.Int(c, "class")-1, d.Int(model.MaxClasses+1, "size of a set")-1
 		flags := d.Uint()
 		o.rule = rule(min(flags&3, uint64(abstained)))
@@ -128,6 +128,7 @@ func (j *Judge) Decode(d *wire.Decoder) {
 		for _, x := range o.numbers() {
 			*x = d.Float32("score window")
 		}
+		j.ring[i] = keep(&o)
 	}
 	j.next = d.Int(scoreWindow-1, "score window")
 	if d.Err() != nil {

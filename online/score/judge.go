@@ -8,8 +8,8 @@ import (
 // Judge accumulates Scores. The zero value is ready.
 type Judge struct {
 	tally
-	ring []Outcome // the last samples, their numbers rounded to 32 bits
-	next int       // index of the ring's next sample
+	ring []kept // the last samples
+	next int    // index of the ring's next sample
 
 	lastLabel      int    // class of the last label judged, counted from 1; 0: none
 	pairs, repeats uint64 // labels that had a predecessor; that were equal to it
@@ -74,9 +74,9 @@ func (j *Judge) AddPublished(probs []float64, class int, d Decision) Outcome {
 		*x = float64(float32(*x))
 	}
 	if len(j.ring) < scoreWindow {
-		j.ring = append(j.ring, o)
+		j.ring = append(j.ring, keep(&o))
 	} else {
-		j.ring[j.next] = o
+		j.ring[j.next] = keep(&o)
 		j.next = (j.next + 1) % scoreWindow
 	}
 	return o
@@ -166,10 +166,10 @@ func (j *Judge) DropClass(k int) {
 		j.lastLabel = move(j.lastLabel-1) + 1
 	}
 	ring := slices.Concat(j.ring[j.next:], j.ring[:j.next])
-	j.ring, j.next = slices.DeleteFunc(ring, func(o Outcome) bool { return o.Label == k || o.Top == k }), 0
+	j.ring, j.next = slices.DeleteFunc(ring, func(o kept) bool { return int(o.label) == k || int(o.top) == k }), 0
 	for i := range j.ring {
 		o := &j.ring[i]
-		o.Label, o.Top = move(o.Label), move(o.Top)
+		o.label, o.top = int16(move(int(o.label))), int16(move(int(o.top)))
 	}
 }
 
@@ -187,7 +187,8 @@ func (j *Judge) Scores(names []string) Scores {
 	s := Scores{Figures: j.figures(names), Classes: names}
 	var window tally
 	for i := range j.ring {
-		window.add(&j.ring[i])
+		o := j.ring[i].outcome()
+		window.add(&o)
 	}
 	s.Window = window.figures(names)
 	if j.n == 0 {
