@@ -58,6 +58,7 @@ type Learner struct {
 	bank    *sep.Bank
 	mix     *mixture.Mixture
 	forest  *forest.Learner // nil: there is none
+	beside  *beside
 	judge   score.Judge
 	sets    conformal.Threshold
 	drift   drift.Monitor
@@ -99,7 +100,7 @@ func NewLearner(cfg Config) (*Learner, error) {
 	cfg.Horizons = slices.Clone(cfg.Horizons)
 	cfg.Classes.Names = slices.Clone(cfg.Classes.Names)
 	cfg.Features = slices.Clone(cfg.Features)
-	l := &Learner{cfg: cfg, view: &model.Posterior{}, classes: newRegistry(), warmup: warmup{d: len(cfg.Features)}}
+	l := &Learner{cfg: cfg, view: &model.Posterior{}, classes: newRegistry(), warmup: warmup{d: len(cfg.Features)}, beside: newBeside()}
 	l.bank = sep.New(cfg.bank(), l.view)
 	l.mix = mixture.New(cfg.mixture(), l.view)
 	l.startForest()
@@ -303,6 +304,11 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	n := b.len()
 	out.Closed = true
 	l.warmup.add(b)
+	beside := l.forestBeside()
+	if beside {
+		l.beside.start(l.forest, b)
+		defer l.beside.end() // also after a panic here
+	}
 	err := l.learnMinibatch(out)
 	if err != nil {
 		l.counters.StepsRefused++
@@ -324,7 +330,11 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	default:
 		l.mix.LearnRegression(b.x, b.y, b.w)
 	}
-	l.forest.Learn(b.x, b.y, b.w) // even if the step is refused: the samples are sound
+	if beside { // even if the step is refused: the samples are sound
+		l.beside.end()
+	} else {
+		l.forest.Learn(b.x, b.y, b.w)
+	}
 	for _, k := range b.y {
 		l.view.Counts[k]++
 	}

@@ -153,6 +153,9 @@ func (b *Bank) makeRoom(samples, window int) {
 // version 1 had 1.
 func (b *Bank) SetNoiseRate(rate float64) { b.noiseRate = rate }
 
+// Cores is the number of cores that a step may use.
+func (b *Bank) Cores() int { return b.team.size }
+
 // Window is the number of observations whose sites are kept explicitly.
 func (b *Bank) Window() int { return len(b.winY) }
 

@@ -12,7 +12,7 @@ import (
 // window and to follow the gradient, is left to a later step for these as well.
 func (b *Bank) filter(n int) error {
 	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
-	st, f := &w.site, &w.features
+	st, f := &w.sites[0], &w.features
 	for i := range n {
 		at, y, power := len(b.winY), w.batch.latents[i], w.batch.weights[i]
 		b.winX, b.winY, b.winW = append(b.winX, w.batch.x[i*d:(i+1)*d]...), append(b.winY, y), append(b.winW, power)

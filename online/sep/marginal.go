@@ -19,65 +19,77 @@ import (
 //
 // Source: Woodbury's identity.
 type added struct {
-	rows           []float64 // C×maxStep×M  A of each latent function
-	mean, variance []float64 // C×maxStep  of the new points, without the sites
-	g              []float64 // capacity×n
-	factor         []float64 // n×n  R
-	root           []float64 // n  √s1
-	d, sum         []float64 // n  d; Σ d_j·g_j
-	pull           []float64 // M  Σ d_j·a_j
+	rows           []float64 // H×C×maxStep×M  A of each latent function
+	mean, variance []float64 // H×C×maxStep  of the new points, without the sites
 }
 
-func newAdded(c, m, capacity int) added {
+func newAdded(posteriors, m int) added {
+	n := posteriors * maxStep
+	return added{make([]float64, n*m), make([]float64, n), make([]float64, n)}
+}
+
+// update is the scratch memory in which a worker adds these sites.
+type update struct {
+	g      []float64 // capacity×n
+	factor []float64 // n×n  R
+	root   []float64 // n  √s1
+	d, sum []float64 // n  d; Σ d_j·g_j
+	pull   []float64 // M  Σ d_j·a_j
+}
+
+func newUpdate(m, capacity int) update {
 	floats := func(n int) []float64 { return make([]float64, n) }
-	return added{
-		rows: floats(c * maxStep * m), mean: floats(c * maxStep), variance: floats(c * maxStep),
+	return update{
 		g: floats(capacity * maxStep), factor: floats(maxStep * maxStep),
 		root: floats(maxStep), d: floats(maxStep), sum: floats(maxStep), pull: floats(m),
 	}
 }
 
-// marginals leaves U_k·w of the window points from first on in work.u, and means and
-// variances of w·e_k under horizon h. It computes those of the n new points in the first
-// sweep (s = 0) and keeps them for later ones: no sweep changes the posterior.
-func (b *Bank) marginals(h, k, s, first, n int) {
-	w, m, g, total := &b.work, b.cfg.Inducing, &b.view.Bank[h], len(b.winY)
-	kept, count := w.added.rows[k*maxStep*m:], total-first
-	fresh := k*b.capacity + total - n
-	if s > 0 {
+// marginals leaves U_k·w of the window points of the sweep in the worker's rows, and means
+// and variances of w·e_k under horizon h. It computes those of the n new points in the
+// first sweep (s = 0) and keeps them for later ones: no sweep changes the posterior.
+func (b *Bank) marginals(worker, h, k int) {
+	w, m, g, total, t := &b.work, b.cfg.Inducing, &b.view.Bank[h], len(b.winY), &b.work.tasks.sweeping
+	u, first, n, post := w.rows(worker), t.first, t.n, h*len(b.view.Latent)+k
+	mean, variance := w.moments(post, b.capacity)
+	kept, count := w.added.rows[post*maxStep*m:], total-first
+	fresh := total - n
+	if t.s > 0 {
 		count -= n
-		copy(w.u[count*m:], kept[:n*m])
-		copy(w.mean[fresh:], w.added.mean[k*maxStep:][:n])
-		copy(w.variance[fresh:], w.added.variance[k*maxStep:][:n])
+		copy(u[count*m:], kept[:n*m])
+		copy(mean[fresh:], w.added.mean[post*maxStep:][:n])
+		copy(variance[fresh:], w.added.variance[post*maxStep:][:n])
 	}
-	wk, at := w.features.w[b.basis(k)][first*m:], k*b.capacity+first
-	dense.MulTriTrans(count, m, wk, m, g.U[k*m*m:], m, w.u, m)
-	dense.Gemv(false, count, m, 1, wk, m, g.Mean[k*m:(k+1)*m], 0, w.mean[at:at+count])
+	wk := w.features.w[b.basis(k)][first*m:]
+	dense.MulTriTrans(count, m, wk, m, g.U[k*m*m:], m, u, m)
+	dense.Gemv(false, count, m, 1, wk, m, g.Mean[k*m:(k+1)*m], 0, mean[first:first+count])
 	for i := range count {
-		row := w.u[i*m : (i+1)*m]
-		w.variance[at+i] = dense.Dot(row, row)
+		row := u[i*m : (i+1)*m]
+		variance[first+i] = dense.Dot(row, row)
 	}
-	if s == 0 {
-		copy(kept, w.u[(count-n)*m:count*m])
-		copy(w.added.mean[k*maxStep:], w.mean[fresh:fresh+n])
-		copy(w.added.variance[k*maxStep:], w.variance[fresh:fresh+n])
+	if t.s == 0 {
+		copy(kept, u[(count-n)*m:count*m])
+		copy(w.added.mean[post*maxStep:], mean[fresh:fresh+n])
+		copy(w.added.variance[post*maxStep:], variance[fresh:fresh+n])
 	}
 }
 
-// addNew adds the sites of the n new points to the marginals of the window points from
-// first on, after marginals.
-func (b *Bank) addNew(h, k, first, n int) {
-	w, z, m, total := &b.work, &b.sites[h], b.cfg.Inducing, len(b.winY)
-	p, count, at := &w.added, total-first, k*b.capacity
-	rows := p.rows[k*maxStep*m:][:n*m]
+// addNew adds the sites of the n new points to the marginals of the window points of the
+// sweep, after marginals.
+func (b *Bank) addNew(worker, h, k int) {
+	w, z, m, total, first, n := &b.work, &b.sites[h], b.cfg.Inducing, len(b.winY), b.work.tasks.first, b.work.tasks.n
+	p, u, count, post := &w.updates[worker], w.rows(worker), total-first, h*len(b.view.Latent)+k
+	mean, variance := w.moments(post, b.capacity)
+	rows := w.added.rows[post*maxStep*m:][:n*m]
 	clear(p.pull)
 	clear(p.sum)
 	for j := range n {
-		site := at + total - n + j
-		p.root[j], p.d[j] = math.Sqrt(z.s1[site]), z.s2[site]-z.s1[site]*w.mean[site]
+		point := total - n + j
+		s1, s2 := z.s1[k*b.capacity+point], z.s2[k*b.capacity+point]
+		p.root[j], p.d[j] = math.Sqrt(s1), s2-float64(s1*mean[point])
 		dense.Axpy(p.d[j], rows[j*m:(j+1)*m], p.pull)
 	}
-	dense.Gemm(false, true, count, n, m, 1, w.u, m, rows, m, 0, p.g, n)
+	dense.Gemm(false, true, count, n, m, 1, u, m, rows, m, 0, p.g, n)
 	for i := range count {
 		for j, root := range p.root[:n] {
 			p.g[i*n+j] *= root
@@ -94,8 +106,8 @@ func (b *Bank) addNew(h, k, first, n int) {
 	for j := range n {
 		dense.Axpy(p.d[j], p.g[(count-n+j)*n:][:n], p.sum)
 	}
-	mean, variance := w.mean[at+first:at+total], w.variance[at+first:at+total]
-	dense.Gemv(false, count, m, 1, w.u, m, p.pull, 1, mean)
+	mean, variance = mean[first:total], variance[first:total]
+	dense.Gemv(false, count, m, 1, u, m, p.pull, 1, mean)
 	dense.Gemv(false, count, n, -1, p.g, n, p.sum[:n], 1, mean)
 	for i := range count {
 		row := p.g[i*n : (i+1)*n]
@@ -103,18 +115,19 @@ func (b *Bank) addNew(h, k, first, n int) {
 	}
 }
 
-// keepRows stores in work.grad the rows B⁻¹·U_k·w of the last points ones, where B⁻¹ is
+// keepRows stores in work.grad the rows B⁻¹·U_k·w of the gradient's points, where B⁻¹ is
 // the covariance after addNew in its coordinates, and the shift of the mean, so that
 //
 //	V_k·w_i = U_kᵀ·row_i,   m_k = Mean_k + U_kᵀ·shift
-func (b *Bank) keepRows(h, k, s, first, n, points int) {
-	w, m, count, size := &b.work, b.cfg.Inducing, len(b.winY)-first, b.gradientRoom()
-	p, to, shift := &w.added, w.grad.fresh[k*size*m:][:points*m], w.grad.shift[k*m:(k+1)*m]
-	copy(to, w.u[(count-points)*m:count*m])
-	if clear(shift); s == 0 || n == 0 {
+func (b *Bank) keepRows(worker, h, k int) {
+	w, m, size, t := &b.work, b.cfg.Inducing, b.gradientRoom(), &b.work.tasks.sweeping
+	n, points, count, post := t.n, t.points, len(b.winY)-t.first, h*len(b.view.Latent)+k
+	p, to, shift := &w.updates[worker], w.grad.fresh[post*size*m:][:points*m], w.grad.shift[post*m:(post+1)*m]
+	copy(to, w.rows(worker)[(count-points)*m:count*m])
+	if clear(shift); t.s == 0 || n == 0 {
 		return
 	}
-	rows, g := p.rows[k*maxStep*m:][:n*m], p.g[(count-points)*n:count*n]
+	rows, g := w.added.rows[post*maxStep*m:][:n*m], p.g[(count-points)*n:count*n]
 	dense.SolveTri(points, n, p.factor, n, g, n)
 	dense.SolveTri(1, n, p.factor, n, p.sum, n)
 	for j, root := range p.root[:n] {

@@ -149,7 +149,9 @@ func sweepWindow(t *testing.T, b *Bank) []float64 {
 	for g := range b.work.grad.ev {
 		b.work.grad.ev[g].Resize(n, b.cfg.Inducing, b.cfg.Features)
 	}
-	b.sweep(0, 0, 0, 0, n)
+	if err := b.sweep(sweeping{points: n}); err != nil {
+		t.Fatal(err)
+	}
 	b.gradient(n)
 	if err := b.Refresh(); err != nil {
 		t.Fatal(err)

@@ -42,6 +42,8 @@ func (b *Bank) Undo(err error) error {
 // comes before it: an error, or a panic, leaves the state damaged until Undo.
 func (b *Bank) Learn(mb Minibatch) error {
 	b.live, b.reach = mb.Live, mb.Reach
+	b.team.begin()
+	defer b.team.end()
 	n, d, w := len(mb.Classes), b.cfg.Features, &b.work.batch
 	if mb.Live && b.cfg.Track > 0 {
 		track(&b.scale, b.sd0, mb.X, n, b.cfg.Track)
@@ -220,7 +222,7 @@ func (b *Bank) rebase(z []float64) error {
 		if end == len(b.bases) {
 			end = len(b.view.Latent)
 		}
-		w.tasks.first, w.tasks.step = first, end-first
+		w.tasks.place, w.tasks.step = first, end-first
 		if err := b.team.run(len(b.sites)*(end-first), 1.5*float64(m*m*m), w.tasks.project); err != nil {
 			return err
 		}
@@ -234,7 +236,7 @@ func (b *Bank) rebase(z []float64) error {
 // projectSites projects the absorbed sites of task i of rebase on the new basis.
 func (b *Bank) projectSites(worker, i int) error {
 	t, m := &b.work.tasks, b.cfg.Inducing
-	h, k := i/t.step, t.first+i%t.step
+	h, k := i/t.step, t.place+i%t.step
 	a, square := b.precision(h, k), b.work.square[worker*m*m:(worker+1)*m*m]
 	a.load(square)
 	b.work.project.Site(worker, square, b.sites[h].b[k*m:(k+1)*m])

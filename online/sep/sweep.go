@@ -27,12 +27,14 @@ func (b *Bank) sweeps(n int) error {
 		w.grad.ev[g].Resize(points, m, d)
 	}
 
-	w.grad.eps, w.grad.objective = 0, 0
-	for h := range b.sites {
-		for s := range b.cfg.Sweeps {
-			b.sweep(h, s, b.firstRefined(out, recent), n, points)
+	first := b.firstRefined(out, recent)
+	for s := range b.cfg.Sweeps {
+		if err := b.sweep(sweeping{s: s, first: first, n: n, points: points}); err != nil {
+			return err
 		}
-		b.absorb(h, out, recent)
+	}
+	if err := b.absorb(out, recent); err != nil {
+		return err
 	}
 	b.winX, b.winY, b.winW = append(b.winX[:0], b.winX[out*d:]...), append(b.winY[:0], b.winY[out:]...), append(b.winW[:0], b.winW[out:]...)
 	// The gradient needs the features of its samples.
@@ -65,38 +67,69 @@ func (b *Bank) damping() float64 {
 	return (1 + b.cfg.Damping) / 2
 }
 
-// absorb fades horizon h's absorbed sites by the recent samples, and absorbs those of
-// the out oldest points, which it removes from the sites of the window.
-func (b *Bank) absorb(h, out, recent int) {
-	m, z, total := b.cfg.Inducing, &b.sites[h], len(b.winY)
-	if length := min(z.length, b.reach); !math.IsInf(length, 1) {
-		gamma := 1 - float64(recent)/max(length, float64(recent))
-		for k := range b.view.Latent {
-			b.precision(h, k).fade(gamma)
-		}
-		Scale(gamma, z.b)
-		b.fadeJoined(h, gamma)
-	}
-	if out == 0 {
-		return
-	}
-	for k := range b.view.Latent {
-		leaving := b.work.features.w[b.basis(k)][:out*m]
-		s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
-		a, square := b.precision(h, k), b.work.square[:m*m]
-		a.load(square)
-		dense.WeightedGram(out, m, s1, 1, leaving, m, square, m)
-		a.store(square)
-		dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, z.b[k*m:(k+1)*m])
-		for _, sites := range z.window() {
-			row := (*sites)[k*b.capacity : k*b.capacity+total]
-			copy(row, row[out:])
-			clear(row[total-out:])
+// absorb fades the absorbed sites by the recent samples, and absorbs those of the out
+// oldest points, which it removes from the sites of the window.
+func (b *Bank) absorb(out, recent int) error {
+	t, m := &b.work.tasks, b.cfg.Inducing
+	t.out, t.recent = out, recent
+	for h := range b.sites {
+		if gamma := b.fading(h, recent); gamma < 1 {
+			b.fadeJoined(h, gamma)
 		}
 	}
+	return b.team.run(len(b.sites)*len(b.view.Latent), float64(m*m)*(1+float64(out)/2), t.absorb)
 }
 
-// sweep updates the sites of horizon h's window points from first on in parallel; all
+// fading is the factor of the sites of horizon h after that many samples.
+func (b *Bank) fading(h, samples int) float64 {
+	length := min(b.sites[h].length, b.reach)
+	if math.IsInf(length, 1) {
+		return 1
+	}
+	return 1 - float64(samples)/max(length, float64(samples))
+}
+
+// absorbSites is task i of absorb.
+func (b *Bank) absorbSites(worker, i int) error {
+	t, m, total := &b.work.tasks, b.cfg.Inducing, len(b.winY)
+	h, k, out := i/len(b.view.Latent), i%len(b.view.Latent), t.out
+	z, a := &b.sites[h], b.precision(h, k)
+	sum := z.b[k*m : (k+1)*m]
+	if gamma := b.fading(h, t.recent); gamma < 1 {
+		a.fade(gamma)
+		Scale(gamma, sum)
+	}
+	if out == 0 {
+		return nil
+	}
+	leaving, square := b.work.features.w[b.basis(k)][:out*m], b.work.square[worker*m*m:(worker+1)*m*m]
+	s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
+	a.load(square)
+	dense.WeightedGram(out, m, s1, 1, leaving, m, square, m)
+	a.store(square)
+	dense.Gemv(true, out, m, 1, leaving, m, s2[:out], 1, sum)
+	for _, sites := range z.window() {
+		row := (*sites)[k*b.capacity : k*b.capacity+total]
+		copy(row, row[out:])
+		clear(row[total-out:])
+	}
+	return nil
+}
+
+// sweeping is one sweep over the window, for all horizons.
+type sweeping struct {
+	s, first, n, points int // number of the sweep; first point; new points; latest points of the gradient
+	last                bool
+}
+
+// chunk is the number of window points whose sites a task updates.
+const chunk = 8
+
+// Multiplications as long as a point's share of a sweep, of each horizon and latent
+// function.
+const siteCost = 3000
+
+// sweep updates the sites of the window points from first on in parallel; all
 // sweeps but the last one update those of the n new points alone. The gradient is taken
 // of the last points ones, in the last sweep. In the first sweep a new point's cavity is the
 // posterior before it (assumed-density filtering), its site is taken whole, and
@@ -106,66 +139,105 @@ func (b *Bank) absorb(h, out, recent int) {
 // that of one copy to the power w, and the cavity of a copy leaves out that copy
 // alone, as if it had been learnt w times at once. A sample of a weight below 1
 // has a cavity without it.
-func (b *Bank) sweep(h, s, first, n, points int) {
-	w, capacity, total := &b.work, b.capacity, len(b.winY)
-	z := &b.sites[h]
-	classes := len(b.view.Latent)
-	last := s == b.cfg.Sweeps-1
-	follow := last && b.weight(h) > minWeight && b.cfg.LearningRate > 0
-	if !last {
-		first = total - n
+func (b *Bank) sweep(s sweeping) error {
+	t, m, total := &b.work.tasks, float64(b.cfg.Inducing), len(b.winY)
+	if s.last = s.s == b.cfg.Sweeps-1; !s.last {
+		s.first = total - s.n
+	}
+	t.sweeping = s
+	points, posteriors := total-s.first, len(b.sites)*len(b.view.Latent)
+	if err := b.team.run(posteriors, float64(points)*m*(m/2+float64(2*s.n)), t.marginals); err != nil {
+		return err
+	}
+	if err := b.team.run((points+chunk-1)/chunk, float64(chunk*posteriors)*siteCost, t.refine); err != nil {
+		return err
+	}
+	if !s.last {
+		return nil
+	}
+	b.sumNoise(s.points)
+	if b.cfg.LearningRate == 0 {
+		return nil
+	}
+	if err := b.team.run(posteriors, float64(s.points)*m*m/2, t.features); err != nil {
+		return err
+	}
+	b.addFeatureGradient(s.points)
+	return nil
+}
+
+// follows reports whether a sweep takes the gradient under horizon h.
+func (b *Bank) follows(s *sweeping, h int) bool {
+	return s.last && b.weight(h) > minWeight && b.cfg.LearningRate > 0
+}
+
+// marginalsOf is task i of a sweep's first part.
+func (b *Bank) marginalsOf(worker, i int) error {
+	s := &b.work.tasks.sweeping
+	h, k := i/len(b.view.Latent), i%len(b.view.Latent)
+	b.marginals(worker, h, k)
+	if s.s > 0 && s.n > 0 {
+		b.addNew(worker, h, k)
+	}
+	if b.follows(s, h) {
+		b.keepRows(worker, h, k)
+	}
+	return nil
+}
+
+// refineChunk is task i of a sweep's second part: it updates the sites of some points
+// under every horizon.
+func (b *Bank) refineChunk(worker, i int) error {
+	s := &b.work.tasks.sweeping
+	from := s.first + i*chunk
+	for h := range b.sites {
+		for at := from; at < min(from+chunk, len(b.winY)); at++ {
+			b.refine(worker, h, at)
+		}
+	}
+	return nil
+}
+
+// refine updates the site of window point i under horizon h.
+func (b *Bank) refine(worker, h, i int) {
+	w, s, capacity, total := &b.work, &b.work.tasks.sweeping, b.capacity, len(b.winY)
+	z, st, classes, eps := &b.sites[h], &w.sites[worker], len(b.view.Latent), b.bases[0].Eps
+	mean, variance := w.moments(h, classes*capacity)
+	whole, fresh := s.s == 0 && i >= total-s.n, s.last && i >= total-s.points
+	y, power := b.winY[i], b.winW[i]
+	copies := max(power, 1)
+	for k := range classes {
+		at := k*capacity + i
+		a, v, _ := Cavity(mean[at], variance[at], z.s1[at]/copies, z.s2[at]/copies)
+		st.A[k], st.V[k], st.T[k] = a, v, w.features.q[b.basis(k)][i]+v
+	}
+	label, qy := y*capacity+i, w.features.q[b.basis(y)][i]
+	for k := range classes {
+		at := k*capacity + i
+		a, v, _ := Cavity(mean[label], variance[label], z.p1[at]/copies, z.p2[at]/copies)
+		st.LA[k], st.LV[k], st.LT[k] = a, v, qy+v
+	}
+	robust, py := eps, 1.0
+	if whole {
+		robust = 0
+	}
+	if eps > 0 && (robust > 0 || fresh) {
+		py = st.Probability(y)
+	}
+	st.Update(y, whole, robust, py)
+	if fresh {
+		b.noteGradient(worker, h, i, py)
+	}
+	rho := b.damping()
+	if whole {
+		rho = 1
 	}
 	for k := range classes {
-		b.marginals(h, k, s, first, n)
-		if s > 0 && n > 0 {
-			b.addNew(h, k, first, n)
-		}
-		if follow {
-			b.keepRows(h, k, s, first, n, points)
-		}
-	}
-	eps := b.bases[0].Eps
-	st := &w.site
-	for i := first; i < total; i++ {
-		whole, fresh := s == 0 && i >= total-n, last && i >= total-points
-		y, power := b.winY[i], b.winW[i]
-		copies := max(power, 1)
-		for k := range classes {
-			at := k*capacity + i
-			a, v, _ := Cavity(w.mean[at], w.variance[at], z.s1[at]/copies, z.s2[at]/copies)
-			st.A[k], st.V[k], st.T[k] = a, v, w.features.q[b.basis(k)][i]+v
-		}
-		label, qy := y*capacity+i, w.features.q[b.basis(y)][i]
-		for k := range classes {
-			at := k*capacity + i
-			a, v, _ := Cavity(w.mean[label], w.variance[label], z.p1[at]/copies, z.p2[at]/copies)
-			st.LA[k], st.LV[k], st.LT[k] = a, v, qy+v
-		}
-		robust, py := eps, 1.0
-		if whole {
-			robust = 0
-		}
-		if eps > 0 && (robust > 0 || fresh) {
-			py = st.Probability(y)
-		}
-		st.Update(y, whole, robust, py)
-		if fresh {
-			b.noteGradient(h, i, i-(total-points), points, py)
-		}
-		rho := b.damping()
-		if whole {
-			rho = 1
-		}
-		for k := range classes {
-			at := k*capacity + i
-			z.s1[at] += rho * (power*st.S1[k] - z.s1[at])
-			z.s2[at] += rho * (power*st.S2[k] - z.s2[at])
-			z.p1[at] += rho * (power*st.P1[k] - z.p1[at])
-			z.p2[at] += rho * (power*st.P2[k] - z.p2[at])
-		}
-	}
-	if follow {
-		b.addFeatureGradient(h, points)
+		at := k*capacity + i
+		z.s1[at] += rho * (power*st.S1[k] - z.s1[at])
+		z.s2[at] += rho * (power*st.S2[k] - z.s2[at])
+		z.p1[at] += rho * (power*st.P1[k] - z.p1[at])
+		z.p2[at] += rho * (power*st.P2[k] - z.p2[at])
 	}
 }
 
@@ -175,70 +247,6 @@ func (b *Bank) weight(h int) float64 {
 		return b.OwnWeights[h]
 	}
 	return b.view.Weights[h]
-}
-
-// noteGradient stores the derivatives of the site in work.site, of window point i
-// under horizon h, as those of sample at of the gradient's points. py is the cavity
-// probability of its label.
-func (b *Bank) noteGradient(h, i, at, points int, py float64) {
-	w, st, z := &b.work, &b.work.site, &b.sites[h]
-	weight, power, eps, size := b.weight(h), b.winW[i], b.bases[0].Eps, b.gradientRoom()
-	copies, classes := max(power, 1), len(b.view.Latent)
-	w.grad.resp[at] = st.R
-	if w.grad.trace {
-		w.grad.objective += weight * power * st.R * st.LogZ()
-	}
-	if eps > 0 {
-		c := float64(classes)
-		w.grad.eps += weight * power / float64(points) * (1/c - py) / ((1-eps)*py + eps/c) * eps * (1 - eps)
-	}
-	y := b.winY[i]
-	label := y*b.capacity + i
-	var g, coef, d float64 // of the label's class: sums over its pairs
-	for k := range classes {
-		if k == y {
-			continue
-		}
-		j := k*b.capacity + i
-		s1, s2 := z.s1[j]/copies, z.s2[j]/copies
-		e := max(1-s1*w.variance[j], MinCavity)
-		w.grad.g[k*size+at] = -power * st.G[k]
-		w.grad.coef[k*size+at] = power * (2*st.D[k] - st.G[k]*(s1*w.mean[j]-s2)) / e
-		w.grad.ev[b.basis(k)].Q[at] += weight * power * st.D[k]
-		s1, s2 = z.p1[j]/copies, z.p2[j]/copies
-		e = max(1-s1*w.variance[label], MinCavity)
-		g += st.G[k]
-		coef += (2*st.D[k] + st.G[k]*(s1*w.mean[label]-s2)) / e
-		d += st.D[k]
-	}
-	w.grad.g[y*size+at], w.grad.coef[y*size+at] = power*g, power*coef
-	w.grad.ev[b.basis(y)].Q[at] += weight * power * d
-}
-
-// addFeatureGradient adds horizon h's part of the gradient with respect to the
-// features of the points,
-//
-//	∂F/∂w_i = Σ_k G_ik·m_k + coef_ik·V_k·w_i
-//
-// so that the cavity is never formed.
-func (b *Bank) addFeatureGradient(h, points int) {
-	w, m, g, size := &b.work, b.cfg.Inducing, &b.view.Bank[h], b.gradientRoom()
-	weight := b.weight(h)
-	for k := range b.view.Latent {
-		rows, shift := w.grad.fresh[k*size*m:k*size*m+points*m], w.grad.shift[k*m:(k+1)*m]
-		for i := range points {
-			row := rows[i*m : (i+1)*m]
-			Scale(w.grad.coef[k*size+i], row)
-			dense.Axpy(w.grad.g[k*size+i], shift, row)
-		}
-		dense.MulTri(points, m, rows, m, g.U[k*m*m:], m, w.u, m)
-		ev := &w.grad.ev[b.basis(k)]
-		for i := range points {
-			row := ev.W[i*m : (i+1)*m]
-			dense.Axpy(weight*w.grad.g[k*size+i], g.Mean[k*m:(k+1)*m], row)
-			dense.Axpy(weight, w.u[i*m:(i+1)*m], row)
-		}
-	}
 }
 
 // Scale multiplies x by f.

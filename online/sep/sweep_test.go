@@ -30,34 +30,41 @@ func TestAddedSitesAreRefresh(t *testing.T) {
 		for g := range b.bases {
 			b.featuresOf(g, old, n)
 		}
-		for h := range b.sites {
-			b.sweep(h, 0, 0, n, n)
-			sites := b.sites[h]
-			for _, s := range sites.window() {
+		sweep := func(s, n int) {
+			if err := b.sweep(sweeping{s: s, n: n, points: b.cfg.Batch}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweep(0, n)
+		sites := slices.Clone(b.sites)
+		for h := range sites {
+			for _, s := range sites[h].window() {
 				*s = slices.Clone(*s)
 			}
-			evidence := func(n int) (all [][]float64) {
-				for g := range b.bases {
-					b.work.grad.ev[g].Resize(b.cfg.Batch, m, 3)
-				}
-				b.sweep(h, 1, 0, n, b.cfg.Batch)
+		}
+		evidence := func(n int) (all [][]float64) {
+			for g := range b.bases {
+				b.work.grad.ev[g].Resize(b.cfg.Batch, m, 3)
+			}
+			sweep(1, n)
+			for h := range b.sites {
 				for _, s := range b.sites[h].window() {
 					all = append(all, slices.Clone(*s))
 				}
-				for g := range b.bases {
-					all = append(all, slices.Clone(b.work.grad.ev[g].W), slices.Clone(b.work.grad.ev[g].Q))
-				}
-				return append(all, slices.Clone(b.work.mean), slices.Clone(b.work.variance))
 			}
-			got := evidence(n)
-			b.sites[h] = sites
-			if err := b.refresh(h, h+1, 0, total); err != nil {
-				t.Fatal(err)
+			for g := range b.bases {
+				all = append(all, slices.Clone(b.work.grad.ev[g].W), slices.Clone(b.work.grad.ev[g].Q))
 			}
-			want := evidence(0)
-			for i := range want {
-				closeTo(t, "sites and gradient", got[i], want[i], 1e-11)
-			}
+			return append(all, slices.Clone(b.work.mean), slices.Clone(b.work.variance))
+		}
+		got := evidence(n)
+		b.sites = sites
+		if err := b.refresh(0, len(b.sites), 0, total); err != nil {
+			t.Fatal(err)
+		}
+		want := evidence(0)
+		for i := range want {
+			closeTo(t, "sites and gradient", got[i], want[i], 1e-11)
 		}
 	}
 }

@@ -12,25 +12,35 @@ import (
 )
 
 const (
-	maxWorkers = 8   // of a team: each has scratch memory of its own
-	grain      = 2e6 // multiplications that are worth a worker: 100 µs, twice what a run costs on a busy machine
+	maxWorkers = 8    // of a team: each has scratch memory of its own
+	grain      = 4e5  // multiplications that are worth a worker: 20 to 40 µs
+	patience   = 2000 // times that a worker lets others run while it waits for the next run of a step: 0.2 ms
+	spins      = 1e4  // looks at the tasks of other workers before the caller sleeps: 10 µs
 )
 
-// team runs the tasks of a step on several cores. Its goroutines end with every run;
-// GOMAXPROCS bounds how many run at once, over all teams of the program. Results do
-// not depend on their number: a task writes memory of its own, and scratch memory
-// belongs to a worker.
+// team runs the tasks of a step on several cores. To wake a goroutine on another core
+// takes longer than many a run, 40 µs and more: its goroutines therefore wait awake for
+// the next run of a step, and end with the step; GOMAXPROCS bounds how many run at once,
+// over all teams of the program. Results do not depend on their number: a task writes
+// memory of its own, and scratch memory belongs to a worker.
 type team struct {
 	size  int // workers, the caller of run among them
 	grain float64
 
 	rows func(worker, i int) error // solves rows of system
 	system
+	help    []func()     // the work of each worker but the caller
+	left    atomic.Int64 // tasks of the run that have not ended
+	untaken atomic.Int64 // tasks that no worker has taken
+	stepped atomic.Bool  // a step goes on: more runs may follow
+
+	mu    sync.Mutex // guards the fields below
+	ended sync.Cond  // left is 0
 	task  func(worker, i int) error
-	next  atomic.Int64 // the first task that no worker has taken
-	errs  []error      // of each task
-	help  []func()     // the work of each worker but the caller
-	group sync.WaitGroup
+	first int              // of the tasks that no worker has taken
+	after int              // the one after the last of these
+	alive [maxWorkers]bool // workers that have a goroutine
+	errs  []error          // of each task
 }
 
 // newTeam returns a team with as many workers as Go uses cores.
@@ -38,18 +48,22 @@ func newTeam() *team { return teamOf(min(runtime.GOMAXPROCS(0), maxWorkers), gra
 
 func teamOf(size int, grain float64) *team {
 	t := &team{size: size, grain: grain}
+	t.ended.L = &t.mu
 	t.rows = func(_, i int) error {
 		t.system.solve(i)
 		return nil
 	}
-	for worker := 1; worker < size; worker++ {
-		t.help = append(t.help, func() {
-			defer t.group.Done()
-			t.work(worker)
-		})
+	for worker := range size {
+		t.help = append(t.help, func() { t.work(worker) })
 	}
 	return t
 }
+
+// begin announces the runs of a step, after which end comes.
+func (t *team) begin() { t.stepped.Store(true) }
+
+// end lets the workers go.
+func (t *team) end() { t.stepped.Store(false) }
 
 // run runs n tasks of that many multiplications each, in any order, and waits for
 // all of them. Of several errors and panics it returns, or panics with, that of the
@@ -64,16 +78,26 @@ func (t *team) run(n int, multiplications float64, task func(worker, i int) erro
 		}
 		return nil
 	}
-	t.task, t.errs = task, slices.Grow(t.errs[:0], n)[:n]
+	t.mu.Lock()
+	t.task, t.first, t.after, t.errs = task, 0, n, slices.Grow(t.errs[:0], n)[:n]
 	clear(t.errs)
-	t.next.Store(0)
-	t.group.Add(workers - 1)
-	for _, help := range t.help[:workers-1] {
-		go help()
+	t.left.Store(int64(n))
+	t.untaken.Store(int64(n))
+	for worker := 1; worker < workers; worker++ {
+		if !t.alive[worker] {
+			t.alive[worker] = true
+			go t.help[worker]()
+		}
 	}
-	t.work(0)
-	t.group.Wait()
-	t.task = nil
+	t.mu.Unlock()
+	for {
+		i, task := t.take(0)
+		if task == nil {
+			break
+		}
+		t.done(i, try(task, 0, i))
+	}
+	t.wait()
 	for _, err := range t.errs {
 		if p, ok := err.(*Panic); ok {
 			panic(p)
@@ -85,28 +109,80 @@ func (t *team) run(n int, multiplications float64, task func(worker, i int) erro
 	return nil
 }
 
-// work runs tasks until none is left. Before each one but the caller's it lets other
-// goroutines run, so that a prediction waits for no more than a task.
-func (t *team) work(worker int) {
-	for {
-		if worker > 0 {
-			runtime.Gosched()
-		}
-		i := int(t.next.Add(1)) - 1
-		if i >= len(t.errs) {
-			return
-		}
-		t.errs[i] = t.try(worker, i)
+// wait waits for the tasks that other workers have taken. A goroutine that sleeps is
+// woken after some microseconds, so that it first looks for a while.
+func (t *team) wait() {
+	for i := 0; i < spins && t.left.Load() > 0; i++ {
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.left.Load() > 0 {
+		t.ended.Wait()
+	}
+	t.task = nil
+}
+
+// take returns the next task of a worker; nil if none is left. The caller of run begins
+// with the first, all others with the last one: so most of a posterior's tasks in the
+// runs of a step are those of one core, whose cache has its matrices.
+func (t *team) take(worker int) (i int, task func(worker, i int) error) {
+	if t.untaken.Load() == 0 {
+		return 0, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first == t.after {
+		return 0, nil
+	}
+	t.untaken.Add(-1)
+	if worker > 0 {
+		t.after--
+		return t.after, t.task
+	}
+	t.first++
+	return t.first - 1, t.task
+}
+
+// done notes the end of a task.
+func (t *team) done(i int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.errs[i] = err
+	if t.left.Add(-1) == 0 {
+		t.ended.Signal()
 	}
 }
 
-func (t *team) try(worker, i int) (err error) {
+// work runs tasks as a worker beside the caller of run, until none is left and the step
+// has ended, or until none comes for a while. Before each one it lets other goroutines
+// run, so that a prediction waits for no more than a task.
+func (t *team) work(worker int) {
+	for waited := 0; ; waited++ {
+		runtime.Gosched()
+		if i, task := t.take(worker); task != nil {
+			t.done(i, try(task, worker, i))
+			waited = 0
+		} else if (!t.stepped.Load() || waited >= patience) && t.leave(worker) {
+			return
+		}
+	}
+}
+
+// leave ends a worker's part, unless there is a task again.
+func (t *team) leave(worker int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.alive[worker] = t.first < t.after
+	return !t.alive[worker]
+}
+
+func try(task func(worker, i int) error, worker, i int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &Panic{v, debug.Stack()}
 		}
 	}()
-	return t.task(worker, i)
+	return task(worker, i)
 }
 
 // solvedRows is the least number of rows that a task of a system solves, unless all

@@ -8,23 +8,35 @@ type work struct {
 	batch    batch
 	grad     gradient
 
-	u              []float64 // max(capacity, C)×M
-	mean, variance []float64 // C×capacity
+	u              []float64 // max(capacity, C)×M for each worker, see rows
+	room           int       // length of a worker's u
+	mean, variance []float64 // H×C×capacity
 	bt, y          []float64 // M for each worker
 	square         []float64 // M×M for each worker
 	theta0         []float64 // parameters before the gradient step
 	project        Projection
 	added          added
-	site           PairSite
+	updates        []update   // of each worker
+	sites          []PairSite // of each worker
 	tasks          tasks
 }
 
-// tasks are run by a team, with the place of its first task.
-type tasks struct {
-	refresh, project func(worker, i int) error
+// rows is a worker's scratch memory for rows of M.
+func (w *work) rows(worker int) []float64 { return w.u[worker*w.room : (worker+1)*w.room] }
 
+// moments are the means and variances under horizon h, of size elements each.
+func (w *work) moments(h, size int) (mean, variance []float64) {
+	return w.mean[h*size : (h+1)*size], w.variance[h*size : (h+1)*size]
+}
+
+// tasks are run by a team, with what they have to know.
+type tasks struct {
+	marginals, refine, features, absorb, refresh, project func(worker, i int) error
+
+	sweeping
+	out, recent       int // of absorb: points that leave the window; samples to fade by
 	horizon, from, to int // of refresh
-	first, step       int // of project: the first latent function, and their number
+	place, step       int // of project: the first latent function, and their number
 }
 
 // features are those of the window points in each basis.
@@ -43,10 +55,11 @@ type batch struct {
 
 // gradient holds the derivatives of a sweep for the gradient step, and the gradient.
 type gradient struct {
-	fresh   []float64  // C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows
-	shift   []float64  // C×M    the mean then is Mean_k + U_kᵀ·shift
-	g, coef []float64  // C×n
+	fresh   []float64  // H×C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows
+	shift   []float64  // H×C×M    the mean then is Mean_k + U_kᵀ·shift
+	g, coef []float64  // H×C×n
 	resp    []float64  // n  responsibilities of the last sweep of the last horizon
+	notes   []noise    // H×n
 	ev      []Evidence // of each basis
 	eps     float64    // ∂F/∂logit ε
 	theta   []float64  // as model.Params.Theta
@@ -54,6 +67,9 @@ type gradient struct {
 	trace     bool // compute the objective, for tests
 	objective float64
 }
+
+// noise is a sample's part of sums over all samples.
+type noise struct{ eps, objective float64 }
 
 // ready makes the memory that only a step needs, unless it is there or the pool
 // lends it, and calls Own. Every method that learns calls it first.
@@ -66,30 +82,37 @@ func (b *Bank) ready() {
 	workers := b.team.size
 	m, d, n, c, points := b.cfg.Inducing, b.cfg.Features, b.capacity, len(b.view.Latent), b.gradientRoom()
 	floats := func(n int) []float64 { return make([]float64, n) }
+	hc, room := len(b.sites)*c, max(c, n)*m
 	b.work = work{
 		features: features{xs: floats(n * d), xx: floats(n)},
 		batch:    batch{x: floats(points * d), latents: make([]int, b.cfg.Batch), weights: floats(b.cfg.Batch)},
 		grad: gradient{
-			fresh: floats(c * points * m), shift: floats(c * m), g: floats(c * points), coef: floats(c * points), resp: floats(points),
-			ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
+			fresh: floats(hc * points * m), shift: floats(hc * m), g: floats(hc * points), coef: floats(hc * points), resp: floats(points),
+			notes: make([]noise, len(b.sites)*points), ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
 		},
-		u: floats(max(c, n) * m), mean: floats(c * n), variance: floats(c * n),
+		u: floats(workers * room), room: room, mean: floats(hc * n), variance: floats(hc * n),
 		bt: floats(workers * m), y: floats(workers * m), square: floats(workers * m * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
-		added: newAdded(c, m, n),
+		added: newAdded(hc, m), sites: make([]PairSite, workers),
+	}
+	for i := range workers {
+		b.work.updates = append(b.work.updates, newUpdate(m, n))
+		b.work.sites[i].Resize(c)
 	}
 	f := &b.work.features
 	for range b.bases {
 		b.spares = append(b.spares, model.NewBasis(m, d))
 		f.kx, f.w, f.q = append(f.kx, floats(n*m)), append(f.w, floats(n*m)), append(f.q, floats(n))
 	}
-	b.work.site.Resize(c)
 	b.bind()
 }
 
 // bind makes the bank's team run the tasks of a workspace, as the bank's own.
 func (b *Bank) bind() {
 	w := &b.work
-	w.tasks = tasks{refresh: b.refreshPosterior, project: b.projectSites}
+	w.tasks = tasks{
+		marginals: b.marginalsOf, refine: b.refineChunk, features: b.featuresTask, absorb: b.absorbSites,
+		refresh: b.refreshPosterior, project: b.projectSites,
+	}
 	w.project.team = b.team
 	for g := range w.grad.ev {
 		w.grad.ev[g].team = b.team

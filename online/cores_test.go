@@ -1,0 +1,63 @@
+package online
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+const turn = 10 // minibatches that are timed together: those of the other learner left the cache cold
+
+// BenchmarkCores is the elapsed time of a minibatch on one core and on two, which take
+// turns: medians, and the median of the quotients of neighbours.
+func BenchmarkCores(b *testing.B) {
+	if runtime.GOMAXPROCS(0) < 2 {
+		b.Skip("one core")
+	}
+	for _, s := range []struct{ c, m, d, b int }{{6, 50, 33, 16}, {10, 100, 128, 16}, {6, 200, 33, 16}} {
+		for _, mode := range []struct {
+			name string
+			rate float64
+		}{{"fixed", 0}, {"learn", 0.02}} {
+			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/B=%d/%s", s.c, s.m, s.d, s.b, mode.name), func(b *testing.B) {
+				all := runtime.GOMAXPROCS(0)
+				var learners [2]*Learner
+				var events [2][]Event
+				for i := range learners {
+					runtime.GOMAXPROCS(1 + i)
+					learners[i], events[i] = benchLearner(b, s.c, s.m, s.d, s.b, mode.rate)
+				}
+				runtime.GOMAXPROCS(all)
+				var took [2][]float64
+				var gains []float64
+				at := 0
+				for b.Loop() {
+					for i, l := range learners {
+						start := time.Now()
+						for j := range turn * s.b {
+							l.Add(&events[i][(at+j)%len(events[i])])
+						}
+						took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/1e3/turn)
+					}
+					at += turn * s.b
+					gains = append(gains, took[0][len(took[0])-1]/took[1][len(took[1])-1])
+				}
+				if one, two := learners[0].Digest(), learners[1].Digest(); one != two {
+					b.Errorf("digest %s on one core, %s on two", one, two)
+				}
+				for i, unit := range []string{"one-core-µs", "two-cores-µs"} {
+					b.ReportMetric(median(took[i]), unit)
+					b.ReportMetric(slices.Min(took[i]), "least-"+unit)
+				}
+				b.ReportMetric(median(gains), "gain")
+			})
+		}
+	}
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
