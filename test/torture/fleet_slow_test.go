@@ -50,14 +50,14 @@ func TestTortureOfFleet(t *testing.T) {
 	}
 	began, blind := time.Now(), 0
 	for i := range kills {
-		n := nodes[rng.IntN(len(nodes))]
-		for _, other := range nodes { // before its journal drops a record that was not read
+		n, pause := nodes[rng.IntN(len(nodes))], time.Duration(rng.Int64N(int64(1500*time.Millisecond)))
+		merged := rng.IntN(4) == 0
+		for _, other := range slices.Backward(nodes) { // before its journal drops a record that was not read
 			if other.overdue() {
-				n = other
+				n, pause, merged = other, 0, false
 			}
 		}
-		pause := time.Duration(rng.Int64N(int64(1500 * time.Millisecond)))
-		if rng.IntN(4) == 0 {
+		if merged {
 			n.awaitAnotherMerge()
 			pause = time.Duration(rng.Int64N(int64(20 * time.Millisecond)))
 		}
@@ -118,11 +118,22 @@ func newTortured(t *testing.T, b *brokertest.Broker, number, samples int) *tortu
 		store: filepath.Join(t.TempDir(), "edge.db"), sent: make(chan error, 1),
 	}
 	n.rows = dataset.NewWaveform(n.seed)
-	unseen := "report"
 	if number == 2 {
-		n.lacks, unseen = "2", "mix"
+		n.lacks = "2"
 	}
-	n.config = harness.WriteFile(t, n.name+".yaml", fmt.Sprintf(`
+	n.config = n.configure(samples)
+	n.truth = harness.NewTruth(t, n.config).Learner
+	return n
+}
+
+// configure writes a configuration with that many samples between two checkpoints.
+func (n *tortured) configure(samples int) (path string) {
+	n.t.Helper()
+	unseen := "report"
+	if n.lacks != "" {
+		unseen = "mix"
+	}
+	return harness.WriteFile(n.t, n.name+".yaml", fmt.Sprintf(`
 node: %[1]s
 mqtt: {servers: ["%[2]s"], max_reconnect_interval: 200ms}
 streams: {waveform: {topics: [sensors/%[1]s], features: [%[3]s]}}
@@ -137,8 +148,6 @@ models:
 store: {path: "%[5]s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %[6]d, size: 200MiB}}
 http: {listen: ""}
 `, n.name, n.tap.URL(), strings.Join(n.rows.Features(), ", "), unseen, n.store, samples))
-	n.truth = harness.NewTruth(t, n.config).Learner
-	return n
 }
 
 func (n *tortured) start() { n.Daemon = harness.Start(n.t, n.config) }
@@ -185,7 +194,7 @@ func (n *tortured) publish(connection string, stop chan struct{}) error {
 
 // overdue reports whether so many samples are acknowledged since the journal was read that
 // a checkpoint may drop some of them soon.
-func (n *tortured) overdue() bool { return n.tap.Acknowledged()-n.observed > n.samples/2 }
+func (n *tortured) overdue() bool { return n.tap.Acknowledged()-n.observed > n.samples/4 }
 
 // awaitAnotherMerge waits until the daemon has merged once more, five seconds at most.
 func (n *tortured) awaitAnotherMerge() {
@@ -284,6 +293,11 @@ func (n *tortured) finish(others int) {
 	if !brokertest.Eventually(func() bool { return strings.Contains(n.Log(), fmt.Sprintf(`"of":%d`, others)) }) {
 		n.t.Fatalf("%s does not merge %d others:\n%s", n.name, others, n.Log())
 	}
+	n.Kill()
+	n.look()
+	n.config = n.configure(1_000_000) // the checkpoint at the stop drops only what was read
+	n.start()
+	n.Await("model ready")
 	final := n.Stop()
 	n.look()
 	n.compare(len(n.history), final.Get("digest").String())
