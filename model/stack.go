@@ -23,7 +23,8 @@ type Stack struct {
 	Ordered Blend // of all experts: where the chain has a forecast
 	Plain   Blend // of the horizons, the regression and the forest: where the order of the labels is unknown
 	Linear  Regression
-	Forest  *Forest // nil: it is not among the experts
+	Forest  *Forest        // nil: it is not among the experts
+	Members *MemberForests // answer together with Forest, if there is one; nil: there are none
 }
 
 // Blend holds the exponents of the first experts and the weight of their product.
@@ -41,9 +42,9 @@ const (
 	floorChained = -8   // of the chain's logarithm
 )
 
-// Clone returns a copy that shares the forest alone.
+// Clone returns a copy that shares the forests alone.
 func (s *Stack) Clone() Stack {
-	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest}
+	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest, Members: s.Members}
 	c.Ordered.Exponents, c.Plain.Exponents = slices.Clone(s.Ordered.Exponents), slices.Clone(s.Plain.Exponents)
 	c.Linear.W = slices.Clone(s.Linear.W)
 	return c
@@ -55,6 +56,8 @@ type blends struct {
 	output   BlendOutput
 	plain    BlendOutput
 	informed []float64 // C  the answer without the weight of the class frequencies
+	forests  []float64 // see MemberForests.mix
+	alone    []float64 // see ForestAnswers
 }
 
 // BlendOutput holds the answers of a blend and of the members in a prediction.
@@ -118,6 +121,7 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 		d := p.Dim()
 		s.Forest.LogsTo(rest[:c], ws.raw[ws.row*d:(ws.row+1)*d])
 		floor(rest[:c])
+		ws.blends.forests = s.Members.mix(rest[:c], ws.raw[ws.row*d:(ws.row+1)*d], ws.blends.forests)
 		rest = rest[c:]
 	}
 	if len(rest) == 0 {

@@ -41,6 +41,9 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 			}
 		}
 	}
+	if l.forest != nil {
+		c.SetForest(fleet.Select(l.view.Pool.Stack.Forest, l.view.Latent))
+	}
 	return c, nil
 }
 
@@ -85,6 +88,7 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 			return nil, err
 		}
 		r.Own, r.Basis, r.Window = c, l.basis(), l.fleetWindow(own[0])
+		r.Labels = l.fleetLabels()
 	}
 	return r.Merge(set)
 }
@@ -101,6 +105,22 @@ func (l *Learner) fleetWindow(horizon int) *fleet.Window {
 		l.bank.Absorbed(horizon, k, w.A[k*m*m:(k+1)*m*m], w.B[k*m:(k+1)*m])
 	}
 	return w
+}
+
+// forestTests is the number of latest labels by which forests are tested.
+const forestTests = 100
+
+// fleetLabels returns the latest labels for the test of forests; nil without a forest.
+func (l *Learner) fleetLabels() *fleet.Labels {
+	if l.forest == nil {
+		return nil
+	}
+	t := &fleet.Labels{Classes: l.view.Names}
+	for _, n := range l.view.Counts {
+		t.Known = append(t.Known, n >= fleet.MinKnown)
+	}
+	t.X, t.Y = l.forest.Latest(forestTests)
+	return t
 }
 
 // MergeEvent returns the event that carries out a merge. It is journalled like any

@@ -103,6 +103,7 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 		return nil, err
 	}
 	l.forest.Grow()
+	l.restoreForests()
 	// Classes declared since the state was written.
 	r := &l.classes
 	for _, name := range cfg.Classes.Names {

@@ -14,9 +14,10 @@ import (
 
 // joined is a learner's part in a fleet.
 type joined struct {
-	members int      // whose sites are in the sums
-	own     []int    // horizons that the fleet joins; none: there are no sums
-	foreign []string // classes with sums and without a latent function, in the order of their sums
+	members int            // whose sites are in the sums
+	own     []int          // horizons that the fleet joins; none: there are no sums
+	foreign []string       // classes with sums and without a latent function, in the order of their sums
+	forests []fleet.Forest // of members; see publishForests
 
 	merge   *fleet.Merge // during the warm-up, the latest one; nil afterwards
 	guest   *sep.Bank    // its posterior, which learns the warm-up buffer as well
@@ -80,12 +81,13 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	if m.Tested && m.Trust < clearTrust {
 		lead = 0
 	}
-	err := l.join(m, lead)
-	if err != nil {
+	if err := l.join(m.WithoutForests(), lead); err != nil {
 		l.leave()
+		return err
 	}
+	l.takeForests(m.Forests)
 	l.publishFleet()
-	return err
+	return nil
 }
 
 // importClasses adds the classes that are not known yet, as far as the configuration
@@ -114,6 +116,7 @@ func (l *Learner) leave() {
 		l.renumber()
 	}
 	l.mix.EndGuest()
+	l.takeForests(nil)
 	l.fleet, l.view.Fleet, l.bank.OwnWeights = joined{}, nil, nil
 }
 
@@ -132,7 +135,7 @@ func (l *Learner) renumber() {
 // for a guest. New horizons begin lead ahead of the own ones.
 func (l *Learner) join(m *fleet.Merge, lead float64) error {
 	if !l.warmup.done {
-		l.fleet = joined{members: m.Taken(), merge: m}
+		l.fleet = joined{members: m.Taken(), merge: m, forests: l.fleet.forests}
 		l.view.Fleet = &model.Fleet{Members: m.Taken()}
 		l.mix.StartGuest()
 		return l.invite()
@@ -186,7 +189,7 @@ func (l *Learner) startFleet(members int, own []int, foreign []string, lead floa
 		l.mix.Join(own, lead)
 	}
 	l.mix.EndGuest()
-	l.fleet = joined{members: members, own: own, foreign: foreign}
+	l.fleet = joined{members: members, own: own, foreign: foreign, forests: l.fleet.forests}
 	l.view.Fleet = &model.Fleet{Members: members, Horizons: len(own), Classes: foreign}
 	l.bank.OwnWeights = l.mix.OwnWeights()
 }
@@ -326,6 +329,7 @@ func (l *Learner) publishFleet() {
 	if v == nil {
 		return
 	}
+	l.publishForests()
 	v.Foreign = nil
 	if len(l.fleet.own) > 0 {
 		v.Classes = l.fleet.foreign

@@ -32,6 +32,7 @@ var sections = [...]section{
 	{"filtered", func(l *Learner, e *wire.Encoder) { l.bank.EncodeFiltered(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeFiltered(d) }},
 	{"basis", (*Learner).encodeCommon, (*Learner).decodeCommon},
 	{"fleet", (*Learner).encodeFleet, (*Learner).decodeFleet},                                               // before the blends, which it has experts of
+	{"fleet forests", (*Learner).encodeForests, (*Learner).decodeForests},                                   // likewise
 	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }}, // not written any more
 	{"blends", func(l *Learner, e *wire.Encoder) { l.mix.EncodeBlends(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeBlends(d) }},
 	{"experts", func(l *Learner, e *wire.Encoder) { l.mix.EncodeExperts(e) }, (*Learner).decodeExperts},

@@ -30,6 +30,7 @@ type Receiver struct {
 	Horizons []float64     // that the fleet joins, the longest first
 	Own      *Contribution // nil: none yet; it bounds the precision of the others
 	Window   *Window       // nil: nobody is tested
+	Labels   *Labels       // nil: no forest is tested
 	Shared   bool          // it shares a basis
 	Birth                  // of its common basis; Number 0: it has none
 	Inducing int           // its number of inducing points, if it shares a basis
@@ -105,6 +106,7 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 			return nil, err
 		}
 	}
+	r.addForests(m, s)
 	return m, m.set(sums)
 }
 

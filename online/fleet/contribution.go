@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ var (
 
 // magic opens every contribution; its last digit is the version of the format.
 const magic = "EFC1"
+
+// forestMagic opens a contribution with a forest, which is behind the sites.
+const forestMagic = "EFC2"
 
 // Bounds of a contribution. Those of an edge model are narrower.
 const (
@@ -84,6 +88,7 @@ type Contribution struct {
 	Basis
 	Precision Precision
 	sites     []byte // H×C×(M(M+1)/2 + M) numbers: the rows of R's lower triangle, β
+	forest    []byte // of the same classes, see encodeForest; none: the member has no forest
 }
 
 // New returns a contribution of a header and a basis, without sites: Put adds those of
@@ -196,14 +201,22 @@ func (c *Contribution) trace(h int) (sum float64) {
 	return sum
 }
 
+// magic is the one that opens it.
+func (c *Contribution) magic() string {
+	if len(c.forest) > 0 {
+		return forestMagic
+	}
+	return magic
+}
+
 // AppendBinary appends the encoded contribution. The error is ErrContribution for one
 // that Decode would refuse.
 func (c *Contribution) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
-	e := &wire.Encoder{Buf: append(dst, magic...)}
+	e := &wire.Encoder{Buf: append(dst, c.magic()...)}
 	c.encodeHeader(e)
 	c.encodeBasis(e)
-	e.Buf = append(e.Buf, c.sites...)
+	e.Buf = append(append(e.Buf, c.sites...), c.forest...)
 	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
 	if _, err := Decode(e.Buf[start:]); err != nil {
 		return dst, err
@@ -278,26 +291,39 @@ func Decode(data []byte) (*Contribution, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("fleet: %d bytes, at most %d: %w", len(data), MaxBytes, ErrContribution)
 	}
-	d, err := newDecoder(data, magic, "contribution", ErrContribution)
+	opening := magic
+	if bytes.HasPrefix(data, []byte(forestMagic)) {
+		opening = forestMagic
+	}
+	d, err := newDecoder(data, opening, "contribution", ErrContribution)
 	if err != nil {
 		return nil, err
 	}
 	c := &Contribution{}
 	c.decodeHeader(d)
 	c.decodeBasis(d)
+	var sites int64
 	if d.Err() == nil {
-		if size := int64(len(c.Horizons)*len(c.Classes)) * int64(c.siteBytes()); int64(d.Len()) != size {
-			d.Fail("%d bytes of sites, %d are announced", d.Len(), size)
+		sites = int64(len(c.Horizons)*len(c.Classes)) * int64(c.siteBytes())
+		if left := int64(d.Len()); left < sites || opening == magic && left > sites {
+			d.Fail("%d bytes of sites, %d are announced", left, sites)
 		}
 	}
-	sites := d.Bytes(d.Len(), "sites")
+	numbers := d.Bytes(int(sites), "sites")
+	forest := d.Bytes(d.Len(), "forest")
+	if opening == forestMagic {
+		part := d.Part(forest, "forest: ")
+		checkForest(part, len(c.Classes), c.Params.D)
+		part.End()
+		d.Join(part)
+	}
 	if err := d.End(); err != nil {
 		return nil, err
 	}
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.sites = append([]byte(nil), sites...)
+	c.sites, c.forest = bytes.Clone(numbers), bytes.Clone(forest)
 	return c, c.checkSites()
 }
 

@@ -16,6 +16,10 @@
 // A receiver with labels of its own tests each contribution by them; one without compares
 // three members or more with each other.
 //
+// A contribution has the member's forest as well, where there is one, and a merge those of
+// the members that are taken: forests are not added, their answers are averaged
+// (model.MemberForests).
+//
 // The package knows neither the network nor the learner.
 //
 // References: Hasenclever et al., "Distributed Bayesian learning with stochastic natural

@@ -15,6 +15,7 @@ const (
 	mergeMagic    = "EFM1"
 	sectionsMagic = "EFM2"
 	sharingName   = "basis"
+	forestsName   = "forests"
 )
 
 // MaxMembers bounds the members of a merge.
@@ -64,6 +65,8 @@ type Merge struct {
 	// A and B are E and e, for each horizon and class: M(M+1)/2 numbers, the rows of the
 	// lower triangle, and M. They are rounded to 32 bits.
 	A, B []float32
+	// Forests are those of the members that are taken, of at most MaxForests.
+	Forests []Forest
 }
 
 // packed is M(M+1)/2.
@@ -96,7 +99,7 @@ func (m *Merge) Sum(h, k int, a, b []float64) {
 func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	magic := mergeMagic
-	if m.Sharing != nil {
+	if m.Sharing != nil || len(m.Forests) > 0 {
 		magic = sectionsMagic
 	}
 	e := &wire.Encoder{Buf: append(dst, magic...)}
@@ -129,6 +132,12 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	if m.Sharing != nil {
 		e.String(sharingName)
 		e.Block(m.Sharing.encode())
+	}
+	if len(m.Forests) > 0 {
+		var body wire.Encoder
+		EncodeForests(&body, m.Forests)
+		e.String(forestsName)
+		e.Block(body.Buf)
 	}
 	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
 }
@@ -193,13 +202,24 @@ func DecodeMerge(data []byte) (*Merge, error) {
 func (m *Merge) decodeSection(d *wire.Decoder) {
 	name := d.String(maxName)
 	part := d.Part(d.Block(d.Len(), "section"), "fleet: merge: section "+name+": ")
-	if name != sharingName || m.Sharing != nil {
+	switch {
+	case name == sharingName && m.Sharing == nil:
+		m.Sharing = decodeSharing(part)
+	case name == forestsName && m.Forests == nil:
+		m.Forests = DecodeForests(part, m.Params.D)
+	default:
 		d.Fail("section %.40q is unknown, or occurs twice; a newer program may have written it: use that one", name)
 		return
 	}
-	m.Sharing = decodeSharing(part)
 	part.End()
 	d.Join(part)
+}
+
+// WithoutForests returns a merge that has none of the forests, and shares the rest.
+func (m *Merge) WithoutForests() *Merge {
+	c := *m
+	c.Forests = nil
+	return &c
 }
 
 // encode appends a basis in full precision.

@@ -74,19 +74,10 @@ func (t *trial) trust(add func(class string, a, b []float64)) (float64, error) {
 	if err := t.logProbs(gain, add); err != nil {
 		return 0, err
 	}
-	n := float64(len(gain))
-	var mean, ss float64
 	for i, v := range gain {
 		gain[i] = v - t.base[i]
-		mean += gain[i] / n
 	}
-	for _, v := range gain {
-		ss += float64((v - mean) * (v - mean))
-	}
-	if mean == 0 {
-		return 0, nil
-	}
-	return mean / max(math.Sqrt(ss/(n-1)/n), minProb), nil
+	return inErrors(gain), nil
 }
 
 // logProbs stores log p(y_r) of the window's labels, under the sites with those that add

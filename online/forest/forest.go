@@ -73,6 +73,17 @@ func (l *Learner) setForest(f *model.Forest) {
 // Stored is the number of samples in the ring.
 func (l *Learner) Stored() int { return l.ring.n }
 
+// Latest returns the latest stored samples, n at most, the oldest first: their features as
+// model.RawTo stores them, and their classes.
+func (l *Learner) Latest(n int) (x []float32, classes []int) {
+	r := &l.ring
+	for i := min(n, r.n); i > 0; i-- {
+		slot := (r.next - i + len(r.label)) % len(r.label)
+		x, classes = append(x, r.row(slot)...), append(classes, int(r.label[slot]))
+	}
+	return x, classes
+}
+
 // Share tells that a snapshot shares the forest: it is copied before it changes.
 func (l *Learner) Share() {
 	if l != nil {

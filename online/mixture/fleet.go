@@ -15,6 +15,7 @@ type fleet struct {
 	horizons    int       // F; 0: there is no fleet
 	logw, saved []float64 // H+F  log weights, the largest 0; their copy for Undo
 	own         []float64 // H  softmax of the own horizons' log weights
+	forests     duel      // of the members' forests and the own one
 }
 
 // Ahead is the log weight by which the horizons of a fleet begin ahead of the own ones:
@@ -45,7 +46,7 @@ func (m *Mixture) Join(own []int, lead float64) {
 	if from > 0 {
 		m.insertExperts(-from)
 	}
-	m.fleet = fleet{horizons: to}
+	m.fleet = fleet{horizons: to, forests: m.fleet.forests}
 	m.view.Weights = make([]float64, h+to)
 	if to > 0 {
 		m.fleet.own = make([]float64, h)

@@ -174,6 +174,7 @@ func (m *Mixture) Learn(n int) {
 	m.plain.learn(&v.Plain, n)
 	m.setStack()
 	m.learnGuest(n)
+	m.learnForests(n)
 	m.frequencies.learn()
 	m.setFrequencies()
 }

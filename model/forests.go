@@ -1,0 +1,107 @@
+package model
+
+import (
+	"math"
+	"slices"
+)
+
+// MemberForest is the forest of a member of a fleet. It is not changed once a posterior
+// has it.
+type MemberForest struct {
+	*Forest
+	Weight float64 // of its answer, above 0
+	Index  []int   // of its classes in Posterior.Names; −1: a class that does not count
+}
+
+// MemberForests are the forests of a fleet's members. Their mean with the own forest, by
+// the weighted geometric mean of the answers, and the own forest are mixed likewise:
+//
+//	log q_k = Σ_m w_m·log p_mk + const,     log p_k = Share·log q_k + (1 − Share)·log p_own,k + const
+//
+// A member says nothing about classes that it does not know. Among the others, K, it
+// divides the probability that the own forest gives to them,
+//
+//	p_mk ← p_mk/Σ_{l∈K} p_ml · Σ_{l∈K} p_own,l for k ∈ K,     p_own,k otherwise
+type MemberForests struct {
+	Own   float64 // weight of the own forest in the mean
+	All   []MemberForest
+	Share float64 // of the mean in the answer, 0 to 1
+}
+
+// mix mixes the members' answers into logs, the logarithms of the own forest's answer. It
+// returns ws: C logarithms of the mean's answer, C of the own, and scratch; without
+// members none.
+//
+//	x  D features, as RawTo stored them
+func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64 {
+	if f == nil {
+		return ws[:0]
+	}
+	c := len(logs)
+	ws = grow(ws, 2*c+MaxClasses)
+	mean, own := ws[:c], ws[c:2*c]
+	copy(own, logs)
+	for k, v := range own {
+		mean[k] = float64(f.Own * v)
+	}
+	total := f.Own
+	for i := range f.All {
+		m := &f.All[i]
+		total += m.Weight
+		answer := ws[2*c:][:m.Classes]
+		m.LogsTo(answer, x)
+		floor(answer)
+		offset := m.offset(answer, own)
+		for k, v := range own {
+			if at := slices.Index(m.Index, k); at >= 0 {
+				v = answer[at] + offset
+			}
+			mean[k] += float64(m.Weight * v)
+		}
+	}
+	for k := range mean {
+		mean[k] /= total
+	}
+	logSoftmax(mean)
+	floor(mean)
+	for k, v := range own {
+		logs[k] = v + float64(f.Share*(mean[k]-v))
+	}
+	logSoftmax(logs)
+	floor(logs)
+	return ws
+}
+
+// offset is the logarithm of the own probability of the classes that the member knows,
+// to its own probability of them.
+func (m *MemberForest) offset(answer, own []float64) float64 {
+	var of, to float64
+	for i, k := range m.Index {
+		if k >= 0 {
+			of += math.Exp(own[k])
+			to += math.Exp(answer[i])
+		}
+	}
+	return math.Log(of / to)
+}
+
+// ForestAnswers returns what the blend of the last prediction, of p, would have answered
+// with the members' forests alone, and with the own forest alone, by class; nil without
+// members. Valid until the next call.
+func (ws *Workspace) ForestAnswers(p *Posterior) (members, own []float64) {
+	out, c := &ws.blends.output, len(p.Names)
+	if len(ws.blends.forests) < 2*c || len(out.Answer) == 0 {
+		return nil, nil
+	}
+	at := len(p.Bank) + 1
+	exponent, mixed := p.blend(ws).Exponents[at], out.Experts[at*c:(at+1)*c]
+	ws.blends.alone = grow(ws.blends.alone, 2*c)
+	for i, logs := range [...][]float64{ws.blends.forests[:c], ws.blends.forests[c : 2*c]} {
+		answer := ws.blends.alone[i*c : (i+1)*c]
+		for k, p := range out.Answer {
+			answer[k] = math.Log(max(p, floorProb)) + float64(exponent*(logs[k]-mixed[k]))
+		}
+		softmax(answer)
+	}
+	return ws.blends.alone[:c], ws.blends.alone[c:]
+}

@@ -1,0 +1,249 @@
+package fleet
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// grown returns a forest of some trees, with leaves of all numbers up to 6 and rounded
+// weights.
+func grown(seed uint64, classes, features int) *model.Forest {
+	rng := rand.New(rand.NewPCG(seed, 6))
+	f := model.NewForest(7, 6, classes)
+	for t := range f.Used {
+		for i := 1; i < 1+t%6; i++ {
+			f.Split(t, uint8(rng.IntN(i)), rng.IntN(features), float32(rng.NormFloat64()))
+		}
+	}
+	for i := range f.Weights {
+		f.Weights[i] = float32(rng.NormFloat64())
+	}
+	for k := range f.Bias {
+		f.Bias[k] = float32(rng.NormFloat64())
+	}
+	return f
+}
+
+// A forest answers as before after it was encoded and decoded, but for the rounding of its
+// weights, of the classes that were selected.
+func TestForestIsEncoded(t *testing.T) {
+	const features = 2
+	f := grown(1, 4, features)
+	f.Weights[0], f.Weights[4] = float32(math.Inf(1)), -1e30
+	classes := []int{2, 0, 3}
+	selected := Select(f, classes)
+	var e wire.Encoder
+	encodeForest(&e, selected)
+	d := wire.NewDecoder(e.Buf, "", ErrContribution)
+	got := decodeForest(d, len(classes), features)
+	if err := d.End(); err != nil {
+		t.Fatal(err)
+	}
+	var again wire.Encoder
+	encodeForest(&again, got)
+	if !bytes.Equal(again.Buf, e.Buf) || !slices.Equal(got.Nodes, selected.Nodes) || !slices.Equal(got.Used, f.Used) {
+		t.Fatal("another forest after decoding")
+	}
+	x := make([]float32, features)
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 100 {
+		for j := range x {
+			x[j] = float32(rng.NormFloat64())
+		}
+		for tree := range f.Used {
+			leaf := f.Leaf(tree, x)
+			if got.Leaf(tree, x) != leaf {
+				t.Fatalf("tree %d: another leaf", tree)
+			}
+			for i, k := range classes {
+				want := min(max(float64(f.LeafWeights(tree, leaf)[k]), -maxWeight), maxWeight)
+				if v := float64(got.LeafWeights(tree, leaf)[i]); math.Abs(v-want) > math.Abs(want)/256 {
+					t.Errorf("tree %d, leaf %d, class %d: weight %g, want %g", tree, leaf, k, v, want)
+				}
+			}
+		}
+	}
+}
+
+// A contribution carries a forest; no damaged one is accepted, nor one without its forest,
+// nor an old one with something behind its sites.
+func TestContributionWithForest(t *testing.T) {
+	c, _ := member(t, "a", 3, 4, Bfloat16, "x", "y")
+	plain, err := c.AppendBinary(nil)
+	if err != nil || !bytes.HasPrefix(plain, []byte("EFC1")) {
+		t.Fatalf("%v: %q", err, plain[:4])
+	}
+	want := Select(grown(1, 2, 2), []int{0, 1})
+	c.SetForest(want)
+	data, err := c.AppendBinary(nil)
+	if err != nil || !bytes.HasPrefix(data, []byte("EFC2")) {
+		t.Fatalf("%v: %q", err, data[:4])
+	}
+	got, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := got.Forest(); f == nil || !slices.Equal(f.Bias, want.Bias) || !slices.Equal(f.Nodes, want.Nodes) {
+		t.Error("another forest after decoding")
+	}
+	if old, err := Decode(plain); err != nil || old.Forest() != nil {
+		t.Errorf("a contribution without a forest: %v", err)
+	}
+	for i := range data {
+		data[i] ^= 0x10
+		if _, err := Decode(data); !errors.Is(err, ErrContribution) {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		data[i] ^= 0x10
+		if _, err := Decode(data[:i]); !errors.Is(err, ErrContribution) {
+			t.Fatalf("the first %d bytes: %v", i, err)
+		}
+	}
+	set, m := NewSet(0), receiver(t, 5)
+	set.Put(got)
+	merge, err := m.Merge(set)
+	if err != nil || len(merge.Forests) != 1 {
+		t.Fatalf("%v: %d forests", err, len(merge.Forests))
+	}
+	encoded := bits(merge)
+	decoded, err := DecodeMerge(encoded)
+	if err != nil || !bytes.Equal(bits(decoded), encoded) || !bytes.HasPrefix(encoded, []byte("EFM2")) {
+		t.Fatalf("another merge after decoding (%v)", err)
+	}
+	if without := bits(merge.WithoutForests()); !bytes.HasPrefix(without, []byte("EFM1")) || len(without) >= len(encoded) {
+		t.Error("the merge without forests has some")
+	}
+	for i := range encoded {
+		if _, err := DecodeMerge(encoded[:i]); !errors.Is(err, ErrMerge) {
+			t.Fatalf("the first %d bytes: %v", i, err)
+		}
+	}
+}
+
+// Bytes that are no forest are refused, and take no memory before they are checked.
+func TestForestsOutOfRange(t *testing.T) {
+	for name, write := range map[string]func(e *wire.Encoder){
+		"no tree":         func(e *wire.Encoder) { e.Int(0); e.Int(6) },
+		"too many trees":  func(e *wire.Encoder) { e.Int(maxTrees + 1); e.Int(6) },
+		"too many leaves": func(e *wire.Encoder) { e.Int(1); e.Int(maxLeaves + 1) },
+		"promises":        func(e *wire.Encoder) { e.Int(maxTrees); e.Int(maxLeaves) },
+		"no leaf":         func(e *wire.Encoder) { e.Int(1); e.Int(6); encodeWeights(e, make([]float32, 2)); e.Int(0) },
+		"leaf":            func(e *wire.Encoder) { tree(e, 1, 0, 0, 0) },
+		"feature":         func(e *wire.Encoder) { tree(e, 0, 2, 0, 0) },
+		"threshold":       func(e *wire.Encoder) { tree(e, 0, 0, float32(math.Inf(1)), 0) },
+		"weight":          func(e *wire.Encoder) { tree(e, 0, 0, 0, 2*maxWeight) },
+		"no number":       func(e *wire.Encoder) { tree(e, 0, 0, 0, float32(math.NaN())) },
+	} {
+		var e wire.Encoder
+		write(&e)
+		d := wire.NewDecoder(e.Buf, "", ErrContribution)
+		if f := decodeForest(d, 2, 2); f != nil || !errors.Is(d.End(), ErrContribution) {
+			t.Errorf("%s: %v", name, d.Err())
+		}
+	}
+	var e wire.Encoder
+	tree(&e, 0, 1, 0.5, maxWeight)
+	d := wire.NewDecoder(e.Buf, "", ErrContribution)
+	if f := decodeForest(d, 2, 2); f == nil || d.End() != nil {
+		t.Errorf("a forest within the range: %v", d.Err())
+	}
+}
+
+// tree appends a forest of one tree with one split.
+func tree(e *wire.Encoder, leaf, feature int, threshold, weight float32) {
+	e.Int(1)
+	e.Int(6)
+	encodeWeights(e, make([]float32, 2))
+	e.Int(2)
+	e.Int(leaf)
+	e.Int(feature)
+	e.Floats32([]float32{threshold})
+	encodeWeights(e, []float32{0, 0, 0, weight})
+}
+
+// The test of own labels takes a forest that knows them, and refuses one that contradicts
+// them, is wrong by much or is random; it says nothing about classes that are not known on
+// both sides.
+func TestForestTrust(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	l := &Labels{Classes: []string{"x", "y", "z"}, Known: []bool{true, true, false}}
+	for range 100 {
+		y := rng.IntN(2)
+		l.Y, l.X = append(l.Y, y), append(l.X, float32(y)+float32(0.3*rng.NormFloat64()))
+	}
+	threshold := func(weight float32, names ...string) *Forest {
+		f := model.NewForest(1, 2, len(names))
+		f.Split(0, 0, 0, 0.5)
+		f.LeafWeights(0, 0)[0], f.LeafWeights(0, 1)[1] = weight, weight
+		return &Forest{Classes: names, Counts: []uint64{50, 50, 50}[:len(names)], Forest: f}
+	}
+	for name, c := range map[string]struct {
+		f      *Forest
+		tested bool
+		low    float64
+		high   float64
+	}{
+		"right":       {threshold(2, "x", "y"), true, 5, 1e3},
+		"wrong":       {threshold(-2, "x", "y"), true, -1e3, -5},
+		"huge":        {threshold(9000, "y", "x"), true, -1e3, -5},
+		"other order": {threshold(2, "y", "x"), true, -1e3, -5},
+		"more":        {threshold(2, "x", "y", "z"), true, 5, 1e3},
+		"one class":   {threshold(2, "x", "w"), false, 0, 0},
+	} {
+		if got, tested := l.trust(c.f); tested != c.tested || got < c.low || got > c.high {
+			t.Errorf("%s: trust %g, tested %v", name, got, tested)
+		}
+	}
+	// By the textbook, for the right one: the log odds are ±2.
+	var sum, squares float64
+	var counts [2]float64
+	for _, y := range l.Y {
+		counts[y]++
+	}
+	for i, y := range l.Y {
+		odds := 2.
+		if (l.X[i] > 0.5) != (y == 1) {
+			odds = -2
+		}
+		d := -math.Log(1+math.Exp(-odds)) - math.Log(counts[y]/100)
+		sum, squares = sum+d, squares+d*d
+	}
+	mean := sum / 100
+	want := mean / math.Sqrt((squares/100-mean*mean)/99)
+	if got, _ := l.trust(threshold(2, "x", "y")); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("trust %g, want %g", got, want)
+	}
+	short := *l
+	short.Y = l.Y[:MinWindow-1]
+	short.X = l.X[:MinWindow-1]
+	if _, tested := short.trust(threshold(2, "x", "y")); tested {
+		t.Error("tested by few labels")
+	}
+}
+
+// FuzzForest: bytes decode to a forest that is encoded to the same bytes, or are refused.
+func FuzzForest(f *testing.F) {
+	var e wire.Encoder
+	encodeForest(&e, Select(grown(1, 3, 2), []int{0, 1, 2}))
+	f.Add(e.Buf)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := wire.NewDecoder(data, "", ErrContribution)
+		got := decodeForest(d, 3, 2)
+		if d.End() != nil {
+			return
+		}
+		var again wire.Encoder
+		encodeForest(&again, got)
+		d = wire.NewDecoder(again.Buf, "", ErrContribution)
+		if second := decodeForest(d, 3, 2); d.End() != nil || !slices.Equal(second.Nodes, got.Nodes) || !slices.Equal(second.Used, got.Used) {
+			t.Errorf("another forest after encoding: %v", d.Err())
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package fleet
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Labels are the latest labels of the receiver, by which forests are tested.
+type Labels struct {
+	Classes []string
+	Known   []bool    // the class has MinKnown own labels or more
+	X       []float32 // n×D, as model.RawTo stores them
+	Y       []int     // n  classes
+}
+
+// addForests adds the forests of the members that are taken and whose forests own labels
+// do not contradict, of MaxForests at most: those with the most labels. There are none
+// where the devices differ by gain and offset: thresholds are in the units of the member.
+func (r *Receiver) addForests(m *Merge, s *Set) {
+	if r.Units != Raw {
+		return
+	}
+	for i, c := range s.members {
+		if m.Members[i].Refused != None {
+			continue
+		}
+		f := Forest{c.Member, c.N, c.Classes, c.Counts, c.Forest()}
+		if f.Forest == nil {
+			continue
+		}
+		if trust, tested := r.Labels.trust(&f); !tested || trust >= r.Trust {
+			m.Forests = append(m.Forests, f)
+		}
+	}
+	if len(m.Forests) <= MaxForests {
+		return
+	}
+	most := slices.Clone(m.Forests)
+	slices.SortStableFunc(most, func(a, b Forest) int { return cmp.Compare(b.N, a.N) })
+	m.Forests = slices.DeleteFunc(m.Forests, func(f Forest) bool {
+		return !slices.ContainsFunc(most[:MaxForests], func(o Forest) bool { return o.Member == f.Member })
+	})
+}
+
+// trust returns the mean gain in log probability of own labels by a forest, against the
+// frequencies of their classes, in standard errors:
+//
+//	d_r = log p(y_r | y_r ∈ K) − log π(y_r | y_r ∈ K),     mean(d)/(sd(d)/√n)
+//
+// K are the classes that both know. It reports false for fewer than MinWindow such labels,
+// and for fewer than two such classes.
+func (l *Labels) trust(f *Forest) (trust float64, tested bool) {
+	if l == nil || len(l.Y) == 0 {
+		return 0, false
+	}
+	at := make([]int, len(l.Classes)) // of each class in the forest; −1: not in K
+	for k, name := range l.Classes {
+		if at[k] = slices.Index(f.Classes, name); at[k] >= 0 && (!l.Known[k] || f.Counts[at[k]] < MinKnown) {
+			at[k] = -1
+		}
+	}
+	counts, n := make([]float64, len(at)), 0.
+	for _, y := range l.Y {
+		if at[y] >= 0 {
+			counts[y]++
+			n++
+		}
+	}
+	if n < MinWindow || slices.Max(counts) == n {
+		return 0, false
+	}
+	logs, d := make([]float64, f.Forest.Classes), len(l.X)/len(l.Y)
+	var gains []float64
+	for i, y := range l.Y {
+		if at[y] < 0 {
+			continue
+		}
+		f.LogsTo(logs, l.X[i*d:(i+1)*d])
+		var known float64
+		for k := range at {
+			if at[k] >= 0 {
+				known += max(math.Exp(logs[at[k]]), minProb)
+			}
+		}
+		gains = append(gains, math.Log(max(math.Exp(logs[at[y]]), minProb)/known)-math.Log(counts[y]/n))
+	}
+	return inErrors(gains), true
+}
+
+// inErrors is the mean of some numbers in its standard errors.
+func inErrors(all []float64) float64 {
+	n := float64(len(all))
+	var mean, squares float64
+	for _, v := range all {
+		mean += v / n
+	}
+	for _, v := range all {
+		squares += float64((v - mean) * (v - mean))
+	}
+	if mean == 0 {
+		return 0
+	}
+	return mean / max(math.Sqrt(squares/(n-1)/n), minProb)
+}

@@ -1,0 +1,77 @@
+package online
+
+import (
+	"edge/model"
+	"edge/online/fleet"
+	"edge/online/wire"
+)
+
+// takeForests takes over the forests of members, in place of those there were. They
+// answer as an expert beside the own forest, and not without one.
+func (l *Learner) takeForests(all []fleet.Forest) {
+	if l.forest == nil {
+		all = nil
+	}
+	if before := len(l.fleet.forests) > 0; before != (len(all) > 0) {
+		l.mix.JoinForests(!before)
+	}
+	l.fleet.forests = all
+	l.publishForests()
+}
+
+// publishForests stores the forests of members in the view, with the weights and the
+// classes of this moment.
+func (l *Learner) publishForests() {
+	s := &l.view.Pool.Stack
+	if s.Members = nil; len(l.fleet.forests) == 0 {
+		return
+	}
+	s.Members = &model.MemberForests{Own: forestWeight(l.view.N), Share: l.mix.ForestShare()}
+	for i := range l.fleet.forests {
+		f := &l.fleet.forests[i]
+		index, known := make([]int, len(f.Classes)), 0
+		for k, name := range f.Classes {
+			index[k] = -1
+			if at, there := l.classes.index[name]; there && at < len(l.view.Names) && f.Counts[k] >= fleet.MinKnown {
+				index[k] = at
+				known++
+			}
+		}
+		if known > 1 {
+			s.Members.All = append(s.Members.All, model.MemberForest{Forest: f.Forest, Weight: forestWeight(f.N), Index: index})
+		}
+	}
+}
+
+// forestMemory is the number of labels that a forest remembers: more do not make it better.
+const forestMemory = 5000
+
+func forestWeight(n uint64) float64 { return float64(min(n, forestMemory)) }
+
+// encodeForests appends the forests of members; nothing if there are none.
+func (l *Learner) encodeForests(e *wire.Encoder) {
+	if len(l.fleet.forests) > 0 {
+		fleet.EncodeForests(e, l.fleet.forests)
+		l.mix.EncodeForests(e)
+	}
+}
+
+// decodeForests reads the values that encodeForests wrote.
+func (l *Learner) decodeForests(d *wire.Decoder) {
+	all := fleet.DecodeForests(d, len(l.cfg.Features))
+	if d.Err() == nil && (len(all) == 0 || l.view.Fleet == nil) {
+		d.Fail("%d forests of members without a fleet", len(all))
+	}
+	l.fleet.forests = all
+	l.mix.DecodeForests(d)
+}
+
+// restoreForests publishes the forests once the whole state is read. They are dropped
+// if the configuration has no forest any more.
+func (l *Learner) restoreForests() {
+	if l.forest == nil {
+		l.fleet.forests = nil
+		l.mix.JoinForests(false)
+	}
+	l.publishForests()
+}

@@ -1,0 +1,165 @@
+package online
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+func forestFleetConfig() Config {
+	cfg := fleetConfig()
+	cfg.Experts.Forest = SmallForest
+	return cfg
+}
+
+// The forests of members answer together with the own one; what a learner contributes and
+// its own forest are the same to the last bit as without them.
+func TestMemberForestsLeaveTheOwnForest(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 2, all...)
+	alone, with := taught(t, cfg, 1, 144, all...), taught(t, cfg, 1, 144, all...)
+	if m := merged(t, with, set); len(m.Forests) != 2 {
+		t.Fatalf("%d forests of 2 members", len(m.Forests))
+	}
+	for _, l := range []*Learner{alone, with} {
+		teach(l, 7, 160, all...)
+	}
+	if s := with.view.Pool.Stack.Members; s == nil || len(s.All) != 2 || s.Own != 304 || s.All[0].Weight != 288 {
+		t.Fatalf("members' forests: %+v", s)
+	}
+	if share := with.mix.ForestShare(); !(share > 0.05 && share < 1) || share == 0.5 {
+		t.Errorf("the members' forests have the share %g", share)
+	}
+	if a, b := alone.view.Pool.Stack.Forest, with.view.Pool.Stack.Forest; !slices.Equal(a.Weights, b.Weights) || !slices.Equal(a.Nodes, b.Nodes) {
+		t.Error("the own forest differs")
+	}
+	if a, b := contribution(t, alone, "x", 1), contribution(t, with, "x", 1); !bytes.Equal(encoded(t, a), encoded(t, b)) || a.Forest() == nil {
+		t.Error("the contributions differ, or have no forest")
+	}
+	set.Remove("m0")
+	merged(t, with, set)
+	if s := with.view.Pool.Stack.Members; len(s.All) != 1 {
+		t.Errorf("%d forests of 1 member", len(s.All))
+	}
+	set.Remove("m1")
+	merged(t, with, set)
+	if s := with.view.Pool.Stack.Members; s != nil || len(with.fleet.forests) > 0 || with.mix.ForestShare() != 0.5 {
+		t.Errorf("members' forests without members: %+v", s)
+	}
+}
+
+// A state holds the forests of members: the restored learner goes on to the same bytes,
+// in the warm-up, across its end and after it, and after the classes have changed.
+func TestMemberForestsAreRestored(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 2, all...)
+	for name, first := range map[string]int{"no label": 0, "few labels": 37, "after the warm-up": 120} {
+		t.Run(name, func(t *testing.T) {
+			live := taught(t, cfg, 1, first, all[:3]...)
+			merged(t, live, set)
+			teach(live, 3, 5, all[:3]...)
+			var again *Learner
+			for part := range 6 {
+				if part%2 == 0 {
+					var err error
+					if again, err = Restore(cfg, stateOf(live)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !bytes.Equal(stateOf(live), stateOf(again)) {
+					t.Fatalf("part %d: the states differ", part)
+				}
+				for _, l := range []*Learner{live, again} {
+					if part == 3 {
+						rename, remove := Event{Kind: ClassRename, Label: "c0", Name: "d0"}, Event{Kind: ClassRemove, Label: "c1"}
+						l.Add(&rename)
+						if out := l.Add(&remove); out.Refused != nil {
+							t.Fatal(out.Refused)
+						}
+					}
+					teach(l, uint64(20+part), 23, all...)
+				}
+				x := []float64{0.3, 0.4}
+				a, _ := live.Predict(x)
+				b, _ := again.Predict(x)
+				if !slices.Equal(a.Probs, b.Probs) || !slices.Equal(stateOf(live), stateOf(again)) {
+					t.Fatalf("part %d: predictions %v, restored %v", part, a.Probs, b.Probs)
+				}
+			}
+			s := live.view.Pool.Stack.Members
+			if s == nil || len(s.All) != 2 {
+				t.Fatal("the members' forests are gone")
+			}
+			var want []int // c0 is renamed and known by its old name, c1 was removed and has come again
+			for _, name := range live.fleet.forests[0].Classes {
+				k, known := live.classes.index[name]
+				if !known {
+					k = -1
+				}
+				want = append(want, k)
+			}
+			if !slices.Equal(s.All[0].Index, want) {
+				t.Errorf("the classes of a member are %v, want %v", s.All[0].Index, want)
+			}
+		})
+	}
+}
+
+// A state with the forests of members is read without a forest in the configuration, and
+// without a configuration.
+func TestMemberForestsAndConfigurations(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	live := taught(t, cfg, 1, 150, all...)
+	merged(t, live, fleetOf(t, cfg, 2, all...))
+	for size, members := range map[ForestSize]int{NoForest: 0, FullForest: 2, StoredForest: 2} {
+		other := cfg
+		other.Experts.Forest = size
+		l, err := Restore(other, stateOf(live))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := l.view.Pool.Stack.Members; (s == nil) != (members == 0) || s != nil && len(s.All) != members {
+			t.Errorf("forest %q: %+v", size, s)
+		}
+		teach(l, 9, 40, all...)
+		again, err := Restore(other, stateOf(l))
+		if err != nil || !bytes.Equal(stateOf(l), stateOf(again)) {
+			t.Errorf("forest %q: another state (%v)", size, err)
+		}
+		if size == StoredForest && !bytes.Equal(stateOf(live), stateOf(restored(t, other, live))) {
+			t.Error("a reader without the configuration has another state")
+		}
+	}
+	data := stateOf(live)
+	for i := 0; i < len(data); i += len(data) / 20 {
+		if _, err := Restore(cfg, data[:i]); err == nil {
+			t.Fatalf("the first %d bytes are a state", i)
+		}
+	}
+}
+
+func restored(t *testing.T, cfg Config, l *Learner) *Learner {
+	t.Helper()
+	again, err := Restore(cfg, stateOf(l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// A forest that own labels contradict is left out of a merge; the sites of its member stay.
+func TestForestIsRefused(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 2, all...)
+	liar := contribution(t, taught(t, cfg, 12, 300, all...), "m2", 1)
+	f := liar.Forest()
+	for i := range f.Weights {
+		f.Weights[i] *= -1
+	}
+	liar.SetForest(f)
+	set.Put(liar)
+	m := merged(t, taught(t, cfg, 1, 144, all...), set)
+	if m.Taken() != 3 || len(m.Forests) != 2 || m.Forests[0].Member != "m0" || m.Forests[1].Member != "m1" {
+		t.Errorf("%d members and %d forests are taken", m.Taken(), len(m.Forests))
+	}
+}
