@@ -241,7 +241,9 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 	if ev.Probs == nil {
 		l.mix.ObserveGuest(k, weight, &l.ws)
-		l.mix.ObserveForests(k, weight, &l.ws)
+		if weighs {
+			l.mix.ObserveForests(k, weight, &l.ws)
+		}
 	}
 	if k >= len(l.view.Names) {
 		l.publishClasses()
