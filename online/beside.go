@@ -51,7 +51,8 @@ func (s *beside) end() {
 	}
 }
 
-// forestBeside reports whether the forest learns the present minibatch beside the bank.
+// forestBeside reports whether the forest learns the present minibatch beside the bank. A
+// class that is new to the forest first needs room there.
 func (l *Learner) forestBeside() bool {
-	return l.warmup.done && l.forest != nil && l.batch.len() >= fewBeside && l.bank.Cores() > 1
+	return l.warmup.done && l.forest != nil && l.batch.len() >= fewBeside && l.bank.Cores() > 1 && len(l.classes.names) == len(l.view.Names)
 }

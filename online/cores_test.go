@@ -2,11 +2,42 @@ package online
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
 	"time"
 )
+
+// TestCores learns on one core and on four, with classes that are declared late: the
+// states are equal. The race detector finds work that is not apart.
+func TestCores(t *testing.T) {
+	cfg := testConfig(3)
+	cfg.Classes.Open, cfg.Batch.MaxSize, cfg.Window = true, 10, 20
+	all := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(all)
+	var learners [2]*Learner
+	for i, cores := range []int{1, 4} {
+		runtime.GOMAXPROCS(cores)
+		learners[i] = newTestLearner(t, cfg)
+	}
+	for i, l := range learners {
+		rng := rand.New(rand.NewPCG(3, 3))
+		for n := range 1200 {
+			ev := blob(rng, 3)
+			if n%50 == 7 { // a new class, in the midst of a minibatch
+				ev.Label = fmt.Sprint("c", n/400)
+			}
+			l.Add(&ev)
+		}
+		if !l.WarmedUp() || l.forest == nil || l.bank.Cores() != []int{1, 4}[i] {
+			t.Fatalf("learner %d: warmed up %t, %d cores", i, l.WarmedUp(), l.bank.Cores())
+		}
+	}
+	if one, four := learners[0].Digest(), learners[1].Digest(); one != four {
+		t.Errorf("digest %s on one core, %s on four", one, four)
+	}
+}
 
 const turn = 10 // minibatches that are timed together: those of the other learner left the cache cold
 

@@ -313,6 +313,9 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		defer l.beside.end() // also after a panic here
 	}
 	err := l.learnMinibatch(out)
+	if beside { // even if the step is refused: the samples are sound
+		l.beside.end()
+	}
 	if err != nil {
 		l.counters.StepsRefused++
 		out.Refused = err
@@ -333,9 +336,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	default:
 		l.mix.LearnRegression(b.x, b.y, b.w)
 	}
-	if beside { // even if the step is refused: the samples are sound
-		l.beside.end()
-	} else {
+	if !beside {
 		l.forest.Learn(b.x, b.y, b.w)
 	}
 	for _, k := range b.y {
