@@ -18,7 +18,8 @@
 //
 // A contribution has the member's forest as well, where there is one, and a merge those of
 // the members that are taken: forests are not added, their answers are averaged
-// (model.MemberForests).
+// (model.MemberForests). A forest depends on own labels, and on the list of classes, which
+// merges extend during the warm-up.
 //
 // The package knows neither the network nor the learner.
 //

@@ -84,10 +84,13 @@ func encodeWeights(e *wire.Encoder, w []float32) {
 	}
 }
 
-// SetForest adds a forest, of the contribution's classes in their order.
+// SetForest adds a forest, of the contribution's classes in their order, or with nil removes
+// the one there is.
 func (c *Contribution) SetForest(f *model.Forest) {
 	var e wire.Encoder
-	encodeForest(&e, f)
+	if f != nil {
+		encodeForest(&e, f)
+	}
 	c.forest = e.Buf
 }
 

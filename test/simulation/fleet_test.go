@@ -276,6 +276,7 @@ func ownSites(l *online.Learner, name string) []byte {
 	if err != nil {
 		return nil
 	}
+	c.SetForest(nil) // it depends on the list of classes as well, which merges extend
 	data, err := c.AppendBinary(nil)
 	if err != nil {
 		return nil
