@@ -178,7 +178,26 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// A publication that does not come back is published in parts, once.
+// A publication that does not come back is published in smaller and smaller parts, until
+// the broker keeps them.
+func TestHalvedUntilKept(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	a.labels, a.size = 200, 200
+	w.limit = 9000
+	w.pass(2 * time.Minute)
+	if n := a.own.parts; n < 4 || a.own.bytes/n > w.limit || n > 2*a.own.bytes/w.limit+1 {
+		t.Errorf("%d bytes in %d parts", a.own.bytes, n)
+	}
+	equal(t, "events", a.happened(), []string{"fleet_not_kept"})
+	equal(t, "members of b", len(b.peers), 1)
+	published := a.published
+	a.labels += 100
+	w.pass(2 * time.Minute)
+	equal(t, "published", a.published, published+1)
+}
+
+// A message below the least size is not halved.
 func TestNotKept(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("a", 0, plain), w.start("b", 0, plain)

@@ -19,7 +19,8 @@ const (
 	versionBytes = 4 + 8 + 8
 	listBytes    = versionBytes + 4 + 4 + 4
 	partExtra    = versionBytes + 4 // bytes of a part beside its data
-	maxParts     = core.MaxBytes/(4<<10) + 1
+	leastMessage = 4 << 10          // data of a part that is not halved any more
+	maxParts     = core.MaxBytes/leastMessage + 1
 )
 
 // ErrParts: bytes are no list of parts, no part, or are damaged.

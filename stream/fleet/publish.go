@@ -26,7 +26,7 @@ type own struct {
 	known        bool   // by this process, or by the one before
 	fresh        bool   // it has not come back yet
 	again        bool   // it has to be published again
-	limit        int    // of a message, once a whole one was not kept; 0: that of the configuration
+	limit        int    // of a message, halved whenever one was not kept; 0: that of the configuration
 	reported     bool   // fleet_not_kept, since the last one that was kept
 	strikes      int    // connections that ended right after it
 	stopped      string // why nothing is published any more; "": it is
@@ -148,11 +148,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 	if err != nil {
 		return nil, err
 	}
-	limit := int(m.cfg.MaxMessage)
-	if o.limit > 0 {
-		limit = min(limit, o.limit)
-	}
-	head, parts := split(next, data, limit)
+	head, parts := split(next, data, m.limit())
 	var all []Publication
 	for i, p := range parts {
 		all = append(all, Publication{m.topics.Part(m.name, i), p})
@@ -202,9 +198,18 @@ func (m *Member) checkEcho(now time.Time) {
 		o.reported = true
 		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: does it limit the size of messages, or the topics that this node may write and read?", o.bytes, keptWithin))
 	}
-	if o.limit == 0 && o.parts == 0 {
-		o.limit, o.again = max((o.bytes+1)/2+partExtra, 2*partExtra), true
+	least := min(leastMessage, (o.bytes+1)/2) // two parts of any contribution
+	if largest := min(o.bytes, m.limit()); largest > leastMessage+partExtra || o.parts == 0 {
+		o.limit, o.again = max((largest+1)/2, least)+partExtra, true
 	}
+}
+
+// limit is the largest message of a publication.
+func (m *Member) limit() int {
+	if m.own.limit > 0 {
+		return min(int(m.cfg.MaxMessage), m.own.limit)
+	}
+	return int(m.cfg.MaxMessage)
 }
 
 // strike counts a connection that ended right after a publication, and reports whether

@@ -268,7 +268,7 @@ func TestBrokenMessages(t *testing.T) {
 		for _, payload := range []string{
 			"", "{", "hello", `[1,2]`, `{"features":[` + strings.Repeat("0,", dataset.WaveformFeatures-1) + `NaN]}`,
 			`{"features":[` + strings.Repeat("0,", dataset.WaveformFeatures-1) + `1e999]}`,
-			`{"x1":1,"crest":2}`, `{"features":[` + x + `],"label":7}`, `{"features":[` + x + `],"label":{"a":1}}`,
+			`{"x1":1,"crest":2}`, `{"features":[` + x + `],"label":7.5}`, `{"features":[` + x + `],"label":{"a":1}}`,
 			`{"features":[` + x + `]}` + strings.Repeat(" ", 10<<20),
 			`{"id":"good","features":[` + x + `],"label":"1"}`,
 		} {
