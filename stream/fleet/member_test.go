@@ -392,3 +392,18 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+// The view shows of which members a newer version waits for the next merge.
+func TestWaiting(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, func(c *Config) { c.MergeEvery = 10 * time.Minute }), w.start("b", 0, plain)
+	waits := func() bool { return a.View(w.now, Model{}).Members[0].Waiting }
+	a.labels, b.labels = 200, 200
+	w.pass(time.Minute)
+	equal(t, "waiting after the first merge", waits(), false)
+	b.labels += 200
+	w.pass(2 * time.Minute)
+	equal(t, "waiting for the second", waits(), true)
+	w.pass(10 * time.Minute)
+	equal(t, "waiting after it", waits(), false)
+}

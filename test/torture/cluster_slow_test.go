@@ -199,7 +199,7 @@ func awaitNewest(t *testing.T, nodes []*clustered) map[string]fleet.Version {
 			v := n.view()
 			known := 0
 			for _, m := range v.Members {
-				if newest[m.Name] == (fleet.Version{Epoch: m.Epoch, Sequence: m.Sequence}) && (m.Taken || m.Refused != "") {
+				if newest[m.Name] == (fleet.Version{Epoch: m.Epoch, Sequence: m.Sequence}) && !m.Waiting {
 					known++
 				}
 			}
