@@ -1,9 +1,6 @@
 package model
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // MemberForest is the forest of a member of a fleet. It is not changed once a posterior
 // has it.
@@ -38,8 +35,8 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 		return ws[:0]
 	}
 	c := len(logs)
-	ws = grow(ws, 2*c+MaxClasses)
-	mean, own := ws[:c], ws[c:2*c]
+	ws = grow(ws, 3*c+MaxClasses)
+	mean, own, said := ws[:c], ws[c:2*c], ws[2*c:3*c]
 	copy(own, logs)
 	for k, v := range own {
 		mean[k] = float64(f.Own * v)
@@ -48,14 +45,17 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 	for i := range f.All {
 		m := &f.All[i]
 		total += m.Weight
-		answer := ws[2*c:][:m.Classes]
+		answer := ws[3*c:][:m.Classes]
 		m.LogsTo(answer, x)
 		floor(answer)
 		offset := m.offset(answer, own)
-		for k, v := range own {
-			if at := slices.Index(m.Index, k); at >= 0 {
-				v = answer[at] + offset
+		copy(said, own)
+		for at, k := range m.Index {
+			if k >= 0 {
+				said[k] = answer[at] + offset
 			}
+		}
+		for k, v := range said {
 			mean[k] += float64(m.Weight * v)
 		}
 	}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -81,15 +82,7 @@ func poolRanks(all []pooled, j int) []float64 {
 			points = append(points, point{x, v.weight / model.RankPoints})
 		}
 	}
-	slices.SortStableFunc(points, func(a, b point) int {
-		switch {
-		case a.x < b.x:
-			return -1
-		case a.x > b.x:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.x, b.x) })
 	ranks, at, sum := make([]float64, model.RankPoints), 0, points[0].weight
 	for i := range ranks {
 		for want := float64(i) / (model.RankPoints - 1); sum < want && at < len(points)-1; {

@@ -155,7 +155,7 @@ func (m *Member) announce(now time.Time) (all []Publication) {
 	}
 	b.sent, b.waits = now, true
 	b.attempts++
-	head, parts := split(core.Version{Epoch: c.Number, Sequence: c.Tag}, data, int(m.cfg.MaxMessage))
+	head, parts := split(core.Version{Epoch: c.Number, Sequence: c.Tag}, data, m.limit())
 	for i, p := range parts {
 		all = append(all, Publication{m.topics.Part(BasisName, i), p})
 	}
