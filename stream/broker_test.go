@@ -24,11 +24,9 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 	mochi "github.com/mochi-mqtt/server/v2"
-	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/listeners"
-	"github.com/mochi-mqtt/server/v2/packets"
 	"go.uber.org/goleak"
 
+	"edge/internal/broker/embedded"
 	"edge/stream/mqtt"
 	"edge/stream/topic"
 )
@@ -86,42 +84,25 @@ func freePort(t *testing.T) string {
 func newMochi(t *testing.T, secure *tls.Config, hook mochi.Hook) *broker {
 	b := &broker{addr: freePort(t)}
 	b.start = func(t *testing.T) {
-		server := mochi.New(&mochi.Options{Logger: slog.New(slog.DiscardHandler)})
-		if hook == nil {
-			hook = new(auth.AllowHook)
-		}
-		if err := server.AddHook(hook, nil); err != nil {
-			t.Fatal(err)
+		options := embedded.Options{TLS: secure}
+		if hook != nil {
+			options.Hooks = []mochi.Hook{hook}
 		}
 		// A program that another test is just starting has the descriptors of this
 		// process, and with them the broker's last listener, until it is executed.
 		eventually(t, "the broker to listen", func() bool {
-			err := server.AddListener(listeners.NewTCP(listeners.Config{ID: "tcp", Address: b.addr, TLSConfig: secure}))
+			server, err := embedded.Start(b.addr, options)
 			if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 				t.Fatal(err)
 			}
+			if err == nil {
+				b.stop = sync.OnceFunc(func() { server.Close() })
+				t.Cleanup(b.stop)
+			}
 			return err == nil
 		})
-		if err := server.Serve(); err != nil {
-			t.Fatal(err)
-		}
-		b.stop = sync.OnceFunc(func() { closeMochi(server) })
-		t.Cleanup(b.stop)
 	}
 	return b
-}
-
-// closeMochi disconnects the clients and stops the broker. A client that leaves while
-// mochi looks for the clients to disconnect blocks mochi forever
-// (Clients.GetByListener of v2.7.9 locks twice).
-func closeMochi(server *mochi.Server) {
-	for _, c := range server.Clients.GetAll() {
-		_ = server.DisconnectClient(c, packets.ErrServerShuttingDown)
-	}
-	for late := time.Now().Add(time.Second); atomic.LoadInt64(&server.Info.ClientsConnected) > 0 && time.Now().Before(late); {
-		time.Sleep(time.Millisecond)
-	}
-	server.Close()
 }
 
 // newMosquitto returns a mosquitto that is not started yet. Its settings are the

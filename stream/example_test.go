@@ -76,13 +76,15 @@ func ExampleNewNode() {
 	wg.Go(func() { node.Run(ctx) })
 
 	// Once the node is online, a labelled sample is answered and learnt.
-	received := make(chan packets.Packet, 10)
-	receive := func(_ *mochi.Client, _ packets.Subscription, p packets.Packet) { received <- p }
-	broker.Subscribe("edge/pi/state", 1, receive)
-	fmt.Printf("the node is %s\n", (<-received).Payload)
-	broker.Subscribe("edge/pi/pump/prediction", 2, receive)
+	states, predictions := make(chan packets.Packet, 10), make(chan packets.Packet, 10)
+	into := func(received chan packets.Packet) mochi.InlineSubFn {
+		return func(_ *mochi.Client, _ packets.Subscription, p packets.Packet) { received <- p }
+	}
+	broker.Subscribe("edge/pi/state", 1, into(states))
+	fmt.Printf("the node is %s\n", (<-states).Payload)
+	broker.Subscribe("edge/pi/pump/prediction", 2, into(predictions))
 	broker.Publish("sensors/pump", []byte(`{"rms":0.82,"temperature":41.5,"label":"ok"}`), false, 1)
-	p, err := stream.ReadPrediction((<-received).Payload)
+	p, err := stream.ReadPrediction((<-predictions).Payload)
 	fmt.Println("prediction", p.Seq, "of", p.Model, "learnt:", p.Learned, err)
 	cancel()
 	wg.Wait()

@@ -4,15 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf16"
 
-	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
+	"edge/internal/broker/embedded"
 	"edge/internal/exit"
 	"edge/test/harness"
 )
@@ -43,7 +42,7 @@ func TestFilesAsPeopleHaveThem(t *testing.T) {
 	if code, _, errOut := edge(t, "train", path, "-c", config, "-o", state, "--passes", "2"); code != exit.OK {
 		t.Fatalf("train exits with %d: %s", code, errOut)
 	}
-	broker, err := broker.StartServer("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	broker, err := embedded.Start("127.0.0.1:0", embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

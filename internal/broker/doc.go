@@ -1,12 +1,13 @@
-// Package broker is the MQTT client of the tools beside the daemon, and the MQTT
-// broker of the demo and the tests. The daemon's own client is stream/mqtt.
+// Package broker is the MQTT client of the tools beside the daemon. The daemon's own
+// client is stream/mqtt.
 //
 //   - Client is one connection: Dial, Subscribe, Publish, Close.
 //   - Publisher sends messages in order over as many connections as that takes. It
 //     is the client of edge replay, edge top and edge demo.
 //   - Request sends a request to a node and prints the response (edge request).
-//   - Server is a broker inside the process. Package brokertest starts it, or
-//     mosquitto, for tests.
+//
+// Package embedded is a broker inside the process. Package brokertest starts it, or
+// mosquitto, for tests.
 //
 // The broker probe of package doctor is the user of Client's options: persistent
 // sessions, messages without acknowledgement, the TLS state.

@@ -3,15 +3,15 @@ package broker_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"edge/internal/broker"
+	"edge/internal/broker/embedded"
 	"edge/stream/mqtt"
 )
 
 // A client that receives its own message from a broker inside the process.
 func ExampleDial() {
-	server, err := broker.StartServer("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	server, err := embedded.Start("127.0.0.1:0", embedded.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

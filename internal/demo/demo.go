@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"edge/internal/broker"
+	"edge/internal/broker/embedded"
 	"edge/internal/daemon"
 	"edge/internal/dataset"
 	"edge/internal/exit"
@@ -59,7 +59,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 	}
 	defer os.RemoveAll(folder)
 	log := terminal.NewLogger(slog.LevelWarn, "auto", errOut)
-	broker, err := broker.StartServer("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	broker, err := embedded.Start("127.0.0.1:0", embedded.Options{})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"edge/internal/broker"
+	"edge/internal/broker/embedded"
 	"edge/internal/dataset"
 	"edge/internal/exit"
 	"edge/internal/terminal"
@@ -73,7 +73,7 @@ func (d *Config) runFleet(ctx context.Context, out, errOut io.Writer) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	defer os.RemoveAll(folder)
-	server, err := broker.StartServer("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	server, err := embedded.Start("127.0.0.1:0", embedded.Options{})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 // layers are the packages of the program, the lowest first. A package imports
 // packages of lower layers alone.
 var layers = [][]string{
-	{"model/dense", "model/dense/openblas", "online/wire", "stream/field", "configs"},
+	{"model/dense", "model/dense/openblas", "online/wire", "stream/field", "configs", "internal/broker/embedded"},
 	{"model"},
 	{"online/sep", "online/mixture", "online/forest", "online/score", "online/drift", "online/active"},
 	{"online/conformal", "online/fleet"},
@@ -67,7 +67,7 @@ var libraries = map[string][]string{
 	"github.com/klauspost/compress":         {"stream/codec"},
 	"github.com/lmittmann/tint":             {"internal/terminal"},
 	"github.com/mattn/go-isatty":            {"internal/terminal"},
-	"github.com/mochi-mqtt/server":          {"internal/broker", "internal/broker/brokertest"},
+	"github.com/mochi-mqtt/server":          {"internal/broker/embedded", "internal/broker/brokertest"},
 	"github.com/spf13":                      {"cmd/edge", "cmd/edge-lab", "cmd/internal/cli"},
 	"github.com/tidwall/gjson":              {""},
 	"go.etcd.io/bbolt":                      {"persist"},

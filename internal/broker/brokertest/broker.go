@@ -1,12 +1,11 @@
 package brokertest
 
 import (
-	"log/slog"
 	"net"
 	"sync"
 	"testing"
 
-	"edge/internal/broker"
+	"edge/internal/broker/embedded"
 )
 
 // Broker is a broker that tests stop and start again.
@@ -52,7 +51,7 @@ func FreeAddress(t testing.TB) string {
 
 func Embedded(t *testing.T, addr string) (stop func()) {
 	t.Helper()
-	b, err := broker.StartServer(addr, slog.New(slog.DiscardHandler))
+	b, err := embedded.Start(addr, embedded.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,15 @@
 package brokertest
 
 import (
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 
 	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/packets"
 
-	"edge/internal/broker"
+	"edge/internal/broker/embedded"
 )
 
 // Lacking makes the embedded broker do less than it grants.
@@ -53,7 +53,7 @@ func (h *Lacking) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet 
 // Start is a broker that lacks something.
 func (h *Lacking) Start(t *testing.T, addr string) (stop func()) {
 	t.Helper()
-	b, err := broker.StartServer(addr, slog.New(slog.DiscardHandler), h)
+	b, err := embedded.Start(addr, embedded.Options{Hooks: []mochi.Hook{new(auth.AllowHook), h}})
 	if err != nil {
 		t.Fatal(err)
 	}
