@@ -10,10 +10,15 @@ SEED    ?= 1
 DIST    := dist
 
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
-# The long tests, and all others at full length
+# The long tests, and others at full length
 SLOW    := -tags slow
+# Packages whose tests the build tag slow changes
+LONG    := $(sort $(dir $(shell grep -rlE --include=*_test.go '^//go:build slow|brokertest\.(Brief|Slow)' .)))
 # Packages without a goroutine, in which the race detector has nothing to find
 ALONE   := ./lab/... ./cmd/edge-lab ./model/... ./internal/dataset ./stream/signal/...
+
+# Tests that learn for long, or damage each part of a file, in a test's own goroutine
+LASTING := TestDamagedPages|TestDamagedFleetStates|TestBits|TestTangled|TestHardNumbers|TestCoverageOfAnyStream|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
@@ -26,11 +31,11 @@ build: ## build ./edge for this machine
 test: ## run the quick tests, about four minutes of processor time
 	$(GO) test ./...
 
-slow: ## run all tests, including the long ones: kills, failing operations, power cuts, failpoints, load, soak
-	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') ./...
+slow: ## run the packages that have long tests with them: kills, failing operations, power cuts, failpoints, load, soak
+	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(LONG)
 
-race: ## run the quick tests with the race detector, but for those that damage each part of a file or state
-	$(GO) test -race -timeout 30m -p 4 -skip '^(TestDamagedPages|TestDamagedFleetStates|TestBits|TestTangled|TestHardNumbers)$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
+race: ## run the quick tests with the race detector, but for those that last long in one goroutine
+	$(GO) test -race -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster
 	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster)$$' -count 1 -timeout 90m -v

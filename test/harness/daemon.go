@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,7 +28,8 @@ type Daemon struct {
 }
 
 // Start starts `edge run` with a configuration file. The process is killed at the
-// end of the test.
+// end of the test. A failed test prints the end of its log, and where its goroutines
+// are.
 func Start(t testing.TB, config string) *Daemon {
 	t.Helper()
 	return StartWith(t, config, func(*exec.Cmd) {})
@@ -55,8 +57,32 @@ func StartWith(t testing.TB, config string, prepare func(*exec.Cmd)) *Daemon {
 		}
 		d.Ended <- cmd.Wait()
 	}()
-	t.Cleanup(func() { cmd.Process.Kill() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			d.explain()
+		}
+		cmd.Process.Kill()
+	})
 	return d
+}
+
+// explain prints the end of the log. A process that still runs ends, and logs the stacks
+// of its goroutines before.
+func (d *Daemon) explain() {
+	if d.Signal(syscall.SIGQUIT) == nil {
+		select {
+		case <-d.Ended:
+		case <-time.After(10 * time.Second):
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	logged := len(d.log)
+	if i := slices.IndexFunc(d.log, func(line string) bool { return strings.HasPrefix(line, "SIGQUIT") }); i >= 0 {
+		logged = i
+	}
+	shown := d.log[max(logged-200, 0):min(logged+1000, len(d.log))]
+	d.t.Logf("the daemon's log:\n%s", strings.Join(shown, "\n"))
 }
 
 // Logged returns the first line of the log with a message.
