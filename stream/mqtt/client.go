@@ -178,16 +178,26 @@ func (c *Client) Run(ctx context.Context) {
 
 const clashAdvice = "the broker ends the connection repeatedly within seconds: does another client use the same client_id? Set mqtt.client_id to a value that no other client has"
 
-// connected stores a new connection and logs it.
+// connected stores a new connection.
 func (c *Client) connected(conn *Conn) {
 	c.current.Store(conn)
+	c.failure.Store(nil)
+}
+
+// subscribed logs the connection: whoever reads that may rely on its subscriptions. One
+// that was lost before is not logged.
+func (c *Client) subscribed(conn *Conn) {
+	select {
+	case <-conn.lost:
+		return
+	default:
+	}
 	level := slog.LevelInfo
 	if c.quiet {
 		level = slog.LevelDebug
 	}
 	c.Log.Log(context.Background(), level, "connected to the broker", "client_id", c.ID, "attempts", c.attempts+1)
 	c.attempts = 0
-	c.failure.Store(nil)
 }
 
 // lost counts and logs the end of a connection, and reports whether a protocol
@@ -299,6 +309,7 @@ func (c *Client) serveConn(ctx context.Context, conn *Conn) error {
 	refused := c.subscribe(conn, c.wanted())
 	c.unsubscribe(conn, former)
 	conn.publishState("online")
+	c.subscribed(conn)
 	wg.Go(func() { c.Serve(serving, conn) })
 
 	pause := resubscribeFirst
