@@ -159,3 +159,51 @@ func TestSetsAcrossClassChanges(t *testing.T) {
 		t.Errorf("after the changes %+v", u)
 	}
 }
+
+// The rule "same as last label" answers by the label that was known when a sample whose
+// label came late was predicted, in the classes of then.
+func TestLastLabelWasKnown(t *testing.T) {
+	cfg := testConfig(2, "gone", "a", "b")
+	l := newTestLearner(t, cfg)
+	epoch := l.Posterior().Epoch
+	l.Add(&Event{Kind: ClassRemove, Label: "gone"})
+	add := func(epoch uint64, last int, label string, classes int) {
+		probs := make([]float64, classes)
+		for k := range probs {
+			probs[k] = 1 / float64(classes)
+		}
+		ev := Event{Kind: Observe, X: []float64{1, 2}, Label: label, Probs: probs, Epoch: epoch}
+		ev.Meta.Last = last
+		if out := l.Add(&ev); out.Refused != nil {
+			t.Fatal(out.Refused)
+		}
+	}
+	for range 8 { // labels that persist, most of them a
+		add(epoch, 2, "a", 3)
+	}
+	add(epoch, 2, "b", 3)
+	now := l.Posterior().Epoch
+	for name, c := range map[string]struct {
+		epoch uint64
+		last  int
+		label string
+		wrong float64 // −1: the rule is that of the class prior
+	}{
+		"repeated":                {epoch, 3, "b", 0},
+		"another":                 {epoch, 3, "a", 1},
+		"in the present classes":  {now, 2, "b", 0},
+		"its class was removed":   {epoch, 1, "b", -1},
+		"no label was known":      {now, 0, "a", -1},
+		"no class of that number": {now, 900, "a", -1},
+	} {
+		before := l.Scores()
+		add(c.epoch, c.last, c.label, map[uint64]int{epoch: 3, now: 2}[c.epoch])
+		after := l.Scores()
+		n := float64(after.N)
+		wrong := math.Round(n*after.Last.Error - (n-1)*before.Last.Error)
+		rule, prior := n*after.Last.NLL-(n-1)*before.Last.NLL, n*after.Prior.NLL-(n-1)*before.Prior.NLL
+		if c.wrong >= 0 && wrong != c.wrong || (math.Abs(rule-prior) < 1e-9) != (c.wrong < 0) {
+			t.Errorf("%s: wrong %v, want %v; log loss %.4f, that of the prior %.4f", name, wrong, c.wrong, rule, prior)
+		}
+	}
+}

@@ -62,11 +62,13 @@ func checkEvent(ev *online.Event) error {
 	case len(ev.State) > maxState:
 		return fmt.Errorf("state of %d bytes, at most %d: %w", len(ev.State), maxState, errTooLarge)
 	}
-	return checkSample(ev.X, ev.Probs, ev.Parts)
+	return checkSample(ev.X, ev.Probs, ev.Parts, ev.Meta.Last)
 }
 
-func checkSample(x, probs []float64, parts []float32) error {
+func checkSample(x, probs []float64, parts []float32, last int) error {
 	switch {
+	case last < 0 || last > maxClasses:
+		return fmt.Errorf("last label of class %d, want 0 to %d: %w", last, maxClasses, errEncoding)
 	case len(parts) > maxParts || slices.ContainsFunc(parts, func(v float32) bool { return v-v != 0 }):
 		return fmt.Errorf("%d parts of a prediction, want at most %d, all finite: %w", len(parts), maxParts, errEncoding)
 	case len(x) > maxFeatures:

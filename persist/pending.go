@@ -49,7 +49,7 @@ func checkPending(p *online.Pending) error {
 	case p.Clock < 0:
 		return fmt.Errorf("arrival at %v, want 0 or later: %w", p.Clock, errEncoding)
 	}
-	return checkSample(p.X, p.Probs, p.Parts)
+	return checkSample(p.X, p.Probs, p.Parts, p.Meta.Last)
 }
 
 // arrivalOf returns the arrival of a pending sample, 0 if it is not pending.

@@ -213,10 +213,11 @@ const (
 	tagKnown // nothing follows
 	tagDevice
 	tagWindow // its begin and end
-	lastTag   = tagWindow
+	tagLast   // the last label that the prediction knew, counted from 1
+	lastTag   = tagLast
 
-	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid | 1<<tagParts | 1<<tagKnown
-	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow
+	ofRecords = 1<<tagWeight | 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagState | 1<<tagSaid | 1<<tagParts | 1<<tagKnown | 1<<tagLast
+	ofPending = 1<<tagChain | 1<<tagEpoch | 1<<tagName | 1<<tagBy | 1<<tagClock | 1<<tagSaid | 1<<tagIdentity | 1<<tagParts | 1<<tagDevice | 1<<tagWindow | 1<<tagLast
 )
 
 // Flags of tagSaid.
@@ -249,7 +250,8 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.clock != 0 {
 		dst = binary.AppendUvarint(append(dst, tagClock), uint64(e.clock))
 	}
-	if e.said != (conformal.PredictionMeta{}) {
+	last := e.said.Last
+	if e.said.Last = 0; e.said != (conformal.PredictionMeta{}) {
 		var flags byte
 		for bit, set := range []bool{e.said.Ruled, e.said.Abstained, false, e.said.Sets, e.said.NeverEmpty} {
 			if set {
@@ -276,6 +278,9 @@ func appendExtras(dst []byte, e extras) []byte {
 	if e.to != 0 {
 		dst = binary.LittleEndian.AppendUint64(append(dst, tagWindow), uint64(e.from))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(e.to))
+	}
+	if last != 0 {
+		dst = binary.AppendUvarint(append(dst, tagLast), uint64(last))
 	}
 	return dst
 }
@@ -327,6 +332,8 @@ func (d decoder) extras(allowed uint) (e extras) {
 			e.device = d.String(maxDevice)
 		case tagWindow:
 			e.from, e.to = int64(d.Uint64()), int64(d.Uint64())
+		case tagLast:
+			e.said.Last = d.Int(maxClasses, "class")
 		}
 	}
 	return e

@@ -58,6 +58,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		}
 		doubt := m.aim.Threshold(*m.Model.Uncertainty())
 		l.probs, l.said = probs, doubt.Meta(probs, novelty)
+		l.said.Last = post.Pool.Order.Last + 1
 		l.parts = it.spareParts()
 		if r.Label == "" { // the label may come late
 			l.parts = ws.AppendParts(l.parts)

@@ -119,11 +119,13 @@ func (d *delayed) Row(row *dataset.Row) error {
 	}
 	doubt := d.aim.Threshold(d.learner.Uncertainty())
 	said := doubt.Meta(probs, novelty)
+	said.Last = d.post.Pool.Order.Last + 1
 	d.set = doubt.AppendSet(d.set[:0], probs, row.X)
 	holds := said.Sets && slices.ContainsFunc(d.set, func(k int) bool { return d.post.Classes()[k] == row.Label })
 	if row.Label != "" {
 		d.judge.AddPublished(d.classes.InOrder(d.post.Classes(), probs), d.classes.ClassOf(row.Label), score.Decision{
 			Ruled: said.Ruled, Abstained: said.Abstained, Sets: said.Sets, Size: len(d.set), Holds: holds,
+			Late: true, Last: d.lastLabel(),
 		})
 		d.worst.Follow(d.judge.Coverage())
 	}
@@ -135,6 +137,16 @@ func (d *delayed) Row(row *dataset.Row) error {
 		d.pending = append(d.pending, delayedLabel{due, n + 1, d.post.Version() + uint64(d.learner.Pending()), ev, said.Sets, holds, len(d.set)})
 	}
 	return d.learn(n)
+}
+
+// lastLabel is the class of the last label that the learner knows, in the judge's numbers,
+// counted from 1; 0: none.
+func (d *delayed) lastLabel() int {
+	last := d.post.Pool.Order.Last
+	if last < 0 {
+		return 0
+	}
+	return d.classes.ClassOf(d.post.Classes()[last]) + 1
 }
 
 // learn passes the labels that are due after row n to the learner.

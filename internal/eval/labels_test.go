@@ -47,3 +47,48 @@ func TestLabelsOfMinibatches(t *testing.T) {
 		t.Errorf("log loss %.3f with labels at once, %.3f after each minibatch", loss[0], loss[16])
 	}
 }
+
+// The rule "same as last label" knows the labels that the predictions know: those of the
+// minibatches before. Of late labels as well, and without the order of the labels.
+func TestLastLabelThatWasKnown(t *testing.T) {
+	const n, hold = 800, 16
+	rng, k, labels := rand.New(rand.NewPCG(1, 1)), 0, []int(nil)
+	for range n { // as walkers does
+		if rng.Float64() < 0.05 {
+			k = rng.IntN(3)
+		}
+		rng.NormFloat64()
+		rng.NormFloat64()
+		labels = append(labels, k)
+	}
+	var wrong float64
+	for i := hold; i < n; i++ {
+		if labels[i/hold*hold-1] != labels[i] {
+			wrong++
+		}
+	}
+	for _, temporal := range []online.Temporal{online.TemporalAuto, online.TemporalOff} {
+		policy := func(late bool) streamPolicy {
+			cfg := online.DefaultConfig()
+			cfg.Features, cfg.Inducing, cfg.Classes.Names = []string{"x", "y"}, 5, []string{"a", "b", "c"}
+			cfg.Temporal = temporal
+			l, err := online.NewLearner(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if late {
+				return newDelayed(Arrival{Fraction: 1}, l, hold)
+			}
+			return newPrequential(l, n, hold)
+		}
+		for _, late := range []bool{false, true} {
+			p := policy(late)
+			walkers(t, p, n)
+			s := p.Scores()
+			first := s.Last.Error*n - wrong // of the rows before any label, at most all of them
+			if s.Last.N != n || first < 0 || first > hold || s.Last.Error < 0.2 {
+				t.Errorf("temporal %s, late %v: the last label is wrong on %.0f of %d rows, want %.0f and at most %d more", temporal, late, s.Last.Error*n, s.Last.N, wrong, hold)
+			}
+		}
+	}
+}

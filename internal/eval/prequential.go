@@ -48,9 +48,11 @@ func (p *prequential) Row(row *dataset.Row) error {
 		return err
 	}
 	u := p.learner.Uncertainty()
+	meta := u.Meta(probs, novelty)
+	meta.Last = p.post.Pool.Order.Last + 1
 	p.held = append(p.held, online.Event{
 		Kind: online.Observe, X: slices.Clone(row.X), Label: row.Label,
-		Probs: probs, Parts: p.ws.AppendParts(nil), Meta: u.Meta(probs, novelty), Epoch: p.post.Epoch,
+		Probs: probs, Parts: p.ws.AppendParts(nil), Meta: meta, Epoch: p.post.Epoch,
 	})
 	if len(p.held) == p.hold {
 		p.finish()

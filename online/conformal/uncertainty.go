@@ -49,6 +49,7 @@ type PredictionMeta struct {
 	Sets             bool    // a prediction set was published
 	Threshold        float64 // of the set
 	NeverEmpty       bool    // of the set
+	Last             int     // class of the last label that was known, counted from 1; 0: none
 }
 
 // Meta returns the metadata of a prediction.

@@ -28,7 +28,7 @@ const (
 // evidence of weight d^−½.
 func (m *Mixture) NextLabel(k int) {
 	o, v := &m.order, &m.view.Pool.Order
-	if v.Steps == nil {
+	if v.Last = k; v.Steps == nil {
 		return
 	}
 	c := len(m.view.Names)
@@ -57,7 +57,6 @@ func (m *Mixture) NextLabel(k int) {
 	o.ring[v.Labels%uint64(len(o.ring))] = int16(k)
 	o.known = min(o.known+1, len(o.ring))
 	v.Labels++
-	v.Last = k
 	m.noteRecent(k)
 }
 

@@ -95,6 +95,7 @@ func (m *Mixture) readMoves(d *wire.Decoder, moves []float64, last int) {
 	m.order, m.view.Pool.Order = order{}, model.Order{Last: -1}
 	m.setPaths()
 	if !m.cfg.Chain {
+		m.view.Pool.Order.Last = last
 		return
 	}
 	m.growOrder(0)

@@ -12,7 +12,7 @@ type Judge struct {
 	next int    // index of the ring's next sample
 
 	lastLabel      int    // class of the last label judged, counted from 1; 0: none
-	pairs, repeats uint64 // labels that had a predecessor; that were equal to it
+	pairs, repeats uint64 // labels for which "same as last label" knew one; that were equal to it
 }
 
 // Outcome is the comparison of one prediction with its label.
@@ -38,6 +38,12 @@ type Decision struct {
 	// Known: the label is a state that was known before the sample. To repeat it is then
 	// no rule to compare with, and "same as last label" scores as the class prior.
 	Known bool
+
+	// Late: the label came later than the prediction. "Same as last label" then knows no
+	// more labels than the prediction did: the latest of them is of class Last, counted
+	// from 1; 0: there was none, and the rule scores as the class prior.
+	Late bool
+	Last int
 }
 
 // Add scores one prediction; class is its label's index in the probabilities, or
@@ -50,7 +56,11 @@ func (j *Judge) Add(probs []float64, class int) Outcome {
 // The numbers of the outcome are rounded to 32 bits.
 func (j *Judge) AddPublished(probs []float64, class int, d Decision) Outcome {
 	o := compare(probs, class)
-	o.prior, o.last = j.baseline(len(probs), class)
+	last := j.lastLabel
+	if d.Late {
+		last = d.Last
+	}
+	o.prior, o.last = j.baseline(len(probs), class, last)
 	if d.Known {
 		o.last = o.prior
 	}
@@ -63,9 +73,9 @@ func (j *Judge) AddPublished(probs []float64, class int, d Decision) Outcome {
 		o.set, o.covered = d.Size, d.Holds
 	}
 	j.add(&o)
-	if j.lastLabel > 0 {
+	if last > 0 {
 		j.pairs++
-		if j.lastLabel == class+1 {
+		if last == class+1 {
 			j.repeats++
 		}
 	}
@@ -102,9 +112,10 @@ func compare(probs []float64, label int) Outcome {
 
 func logLoss(p float64) float64 { return -math.Log(min(max(p, minProb), 1)) }
 
-// baseline returns the losses of the baselines for a label, of which they know
-// those before it and the number of classes that the model knew.
-func (j *Judge) baseline(classes, label int) (prior, last loss) {
+// baseline returns the losses of the baselines for a label: they know the frequencies of
+// those before it, the number of classes that the model knew, and the class of the last
+// label, counted from 1; 0: none.
+func (j *Judge) baseline(classes, label, latest int) (prior, last loss) {
 	prior.wrong, last.wrong = true, true
 	prior.nll, last.nll = logLoss(0), logLoss(0)
 	if classes == 0 {
@@ -125,7 +136,7 @@ func (j *Judge) baseline(classes, label int) (prior, last loss) {
 			top, most = k, c
 		}
 	}
-	before := j.lastLabel - 1
+	before := latest - 1
 	if before >= classes {
 		before = -1
 	}

@@ -36,9 +36,9 @@ type Figures struct {
 
 // Baseline holds the scores, on the same samples, of one of two rules that do not
 // use the features: the class prior, which predicts the frequencies of the labels
-// up to now, (n_k + 1)/(n + C); and "same as last label", which gives the last
-// label the probability r = (repeats + 1)/(labels + 2) and shares out the rest as
-// the prior does.
+// up to now, (n_k + 1)/(n + C); and "same as last label", which gives the last label
+// that was known when the prediction was made the probability
+// r = (repeats + 1)/(labels + 2) and shares out the rest as the prior does.
 type Baseline struct {
 	N     uint64  `json:"n"` // fewer than the model's after an upgrade
 	Error float64 `json:"error"`

@@ -291,3 +291,43 @@ func TestKnownLabelsHaveNoLastLabel(t *testing.T) {
 		t.Errorf("the last of known labels has %+v, the class prior %+v", f.Last, f.Prior)
 	}
 }
+
+// "Same as last label" knows no more labels than the prediction: of a minibatch whose
+// labels come together, those before it.
+func TestLastLabelOfLateLabels(t *testing.T) {
+	const batch, n = 8, 200
+	rng := rand.New(rand.NewPCG(3, 3))
+	labels := make([]int, n)
+	for i := range labels {
+		if labels[i] = rng.IntN(3); i > 0 && rng.IntN(4) > 0 {
+			labels[i] = labels[i-1]
+		}
+	}
+	var j Judge
+	var wrong, repeats, pairs, loss float64
+	counts := [3]float64{1, 1, 1} // and one of each
+	for i, k := range labels {
+		d, p := Decision{Late: true}, counts[k]/float64(i+3)
+		if known := i / batch * batch; known > 0 {
+			last := labels[known-1]
+			d.Last = last + 1
+			again := (repeats + 1) / (pairs + 2)
+			if pairs++; last == k {
+				repeats++
+				p = again
+			} else {
+				wrong++
+				p *= (1 - again) / (1 - counts[last]/float64(i+3))
+			}
+		} else if slices.Index(counts[:], slices.Max(counts[:])) != k {
+			wrong++
+		}
+		loss -= math.Log(p)
+		counts[k]++
+		j.AddPublished([]float64{0.2, 0.3, 0.5}, k, d)
+	}
+	last := j.Scores([]string{"a", "b", "c"}).Last
+	if last.Error != wrong/n || math.Abs(last.NLL-loss/n) > 1e-12 {
+		t.Errorf("error %v, log loss %v, want %v and %v", last.Error, last.NLL, wrong/n, loss/n)
+	}
+}
