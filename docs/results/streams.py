@@ -7,7 +7,7 @@ streams.py table [--only TEXT]                    prints the tables from streams
 streams.py page                                   writes all tables into streams.md, between its two comments
 
 PROGRAM names a column of the tables: "edge", "alone" (the SEP posterior without experts
-and order of labels, FLAGS --alone), "before". Results are kept and not computed again
+and order of labels, FLAGS --alone), "before"; of "former", edge with an earlier step, there is no column. Results are kept and not computed again
 unless --again is given; opponents.jsonl goes to $RESULTS (default: the folder of this
 script) and takes up where it stopped. --only takes cases whose name contains TEXT.
 """
@@ -265,19 +265,22 @@ def print_table(title, rows, programs, opponents):
                 first[figure] += float(edge[figure]) <= min(float(r[figure]) for r in rivals)
         if edge and before:
             ratios.append(math.log(ratio(edge, before, "nll")))
-            times.append(math.log(time))
+            if time:
+                times.append(math.log(time))
             states.append(math.log(state))
     print()
     if compared:
         print(f"edge is first in nll on {first['nll']} and in error on {first['error']} of {compared}.", end=" ")
     if ratios:
         print(f"Geometric mean of edge to before: nll {math.exp(mean(ratios)):.3f} (largest {math.exp(max(ratios)):.3f}), "
-              f"processor time {math.exp(mean(times)):.2f}, state {math.exp(mean(states)):.2f}.", end="")
+              + (f"processor time {math.exp(mean(times)):.2f}, " if times else "") + f"state {math.exp(mean(states)):.2f}.", end="")
     print("\n")
 
 
 def ratio(a, b, figure):
-    return max(float(a[figure]), 1e-9) / max(float(b[figure]), 1e-9) if a and b else None
+    if not (a and b and a[figure] and b[figure]):  # times of another hour are left empty
+        return None
+    return max(float(a[figure]), 1e-9) / max(float(b[figure]), 1e-9)
 
 
 def times_sign(value):
