@@ -147,7 +147,7 @@ func MulTriTrans(n, m int, a []float64, lda int, u []float64, ldu int, c []float
 	need("A", a, n, m, lda)
 	need("U", u, m, m, ldu)
 	need("C", c, n, m, ldc)
-	if n <= few {
+	if n <= Few {
 		for i := range n {
 			dotTriangle(m, u, ldu, a[i*lda:][:m], c[i*ldc:][:m])
 		}
@@ -179,7 +179,7 @@ func MulTri(n, m int, a []float64, lda int, u []float64, ldu int, c []float64, l
 	need("A", a, n, m, lda)
 	need("U", u, m, m, ldu)
 	need("C", c, n, m, ldc)
-	if n <= few {
+	if n <= Few {
 		for i := range n {
 			clear(c[i*ldc:][:m])
 			axpyTriangle(m, u, ldu, a[i*lda:][:m], c[i*ldc:][:m])

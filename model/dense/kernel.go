@@ -8,7 +8,11 @@ import "unsafe"
 const (
 	width = 12  // columns of a panel
 	depth = 144 // rows of a packed panel: a multiple of width, so that no diagonal block is cut
-	few   = 4   // rows for which packing a panel is not worth its cost
+
+	// Few is the number of rows for which packing a panel is not worth its cost. Up to
+	// it products with triangles and substitutions sum in another order; each row of
+	// more is the same, to the last bit, in the company of any others.
+	Few = 4
 
 	// height is the number of rows of A that meet every panel of B before the next
 	// rows do: with depth columns they take 200 kB of the second-level cache.
@@ -146,11 +150,7 @@ func clearLower(nc int, dst []float64) {
 // registers of the smallest processors hold.
 func tileGo(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64, ldb int, c []float64, ldc int, add bool, shape int) {
 	for i := 0; i < m; i += 2 {
-		rows := min(2, m-i)
-		second := uintptr(0) // a row that does not exist is the first again
-		if rows == 2 {
-			second = uintptr(rsa) * size
-		}
+		rows, second := pair(i, m, rsa)
 		for v := range nv {
 			head, kv := 0, k
 			switch shape {
@@ -174,6 +174,15 @@ func tileGo(nv, m, k int, alpha float64, a []float64, rsa, csa int, b []float64,
 			}
 		}
 	}
+}
+
+// pair is the number of rows from row i of m on, 2 at most, and the distance in bytes
+// from the first to the second: a row that does not exist is the first again.
+func pair(i, m, stride int) (rows int, second uintptr) {
+	if i+2 > m {
+		return 1, 0
+	}
+	return 2, uintptr(stride) * size
 }
 
 // tile2x4 stores the product of two rows of A and four columns of B, of depth
@@ -252,14 +261,15 @@ func eliminateGo(n int, f *block) {
 // where all 12 columns are there: the multiples of earlier groups of four columns
 // are a tile, and the rest is written out.
 func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
-	if nc == width && m >= 2 {
-		for i := 0; i+2 <= m; i += 2 {
+	if nc == width {
+		for i := 0; i < m; i += 2 {
+			rows, second := pair(i, m, lda)
 			for g := 0; g < width; g += 4 {
 				var t [8]float64
 				if g > 0 {
-					tile2x4(g, &a[i*lda], uintptr(lda)*size, size, &n[g], width*size, &t)
+					tile2x4(g, &a[i*lda], second, size, &n[g], width*size, &t)
 				}
-				for r := range 2 {
+				for r := range rows {
 					x, s, e := (*[4]float64)(a[(i+r)*lda+g:]), (*[4]float64)(t[4*r:]), (*[4]float64)(d[g:])
 					n0, n1, n2 := (*[4]float64)(n[g*width+g:]), (*[4]float64)(n[(g+1)*width+g:]), (*[4]float64)(n[(g+2)*width+g:])
 					x0 := x[0]*e[0] - s[0]
@@ -270,10 +280,7 @@ func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 				}
 			}
 		}
-		if m%2 == 0 {
-			return
-		}
-		m, a = 1, a[(m-1)*lda:]
+		return
 	}
 	for i := range m {
 		x := a[i*lda:][:nc]
@@ -292,14 +299,15 @@ func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 
 // solveBackGo is solveGo for the x of pivotsBack.
 func solveBackGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
-	if nc == width && m >= 2 {
-		for i := 0; i+2 <= m; i += 2 {
+	if nc == width {
+		for i := 0; i < m; i += 2 {
+			rows, second := pair(i, m, lda)
 			for g := width - 4; g >= 0; g -= 4 {
 				var t [8]float64
 				if rest := g + 4; rest < width {
-					tile2x4(width-rest, &a[i*lda+rest], uintptr(lda)*size, size, &n[rest*width+g], width*size, &t)
+					tile2x4(width-rest, &a[i*lda+rest], second, size, &n[rest*width+g], width*size, &t)
 				}
-				for r := range 2 {
+				for r := range rows {
 					x, s, e := (*[4]float64)(a[(i+r)*lda+g:]), (*[4]float64)(t[4*r:]), (*[4]float64)(d[g:])
 					n1, n2, n3 := (*[4]float64)(n[(g+1)*width+g:]), (*[4]float64)(n[(g+2)*width+g:]), (*[4]float64)(n[(g+3)*width+g:])
 					x3 := x[3]*e[3] - s[3]
@@ -310,10 +318,7 @@ func solveBackGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 				}
 			}
 		}
-		if m%2 == 0 {
-			return
-		}
-		m, a = 1, a[(m-1)*lda:]
+		return
 	}
 	for i := range m {
 		x := a[i*lda:][:nc]

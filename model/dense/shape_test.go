@@ -95,6 +95,36 @@ func TestSame(t *testing.T) {
 	})
 }
 
+// Each of more than Few rows is the same, to the last bit, in the company of any others.
+func TestRowsAlone(t *testing.T) {
+	paths(t, func(t *testing.T) {
+		const n, m = 40, 50
+		r := rand.New(rand.NewPCG(14, 1))
+		a, l := random(r, n, m, 0), triangle(r, m, 0)
+		for name, f := range map[string]func(n int, rows, out []float64){
+			"Gemm":          func(n int, rows, out []float64) { Gemm(false, true, n, m, m, 1, rows, m, l.data, m, 0, out, m) },
+			"MulTriTrans":   func(n int, rows, out []float64) { MulTriTrans(n, m, rows, m, l.data, m, out, m) },
+			"MulTri":        func(n int, rows, out []float64) { MulTri(n, m, rows, m, l.data, m, out, m) },
+			"SolveTriTrans": func(n int, rows, out []float64) { copy(out, rows); SolveTriTrans(n, m, l.data, m, out, m) },
+			"SolveTri":      func(n int, rows, out []float64) { copy(out, rows); SolveTri(n, m, l.data, m, out, m) },
+		} {
+			all := make([]float64, n*m)
+			f(n, a.data, all)
+			for few := Few + 1; few < 20; few++ {
+				for _, at := range []int{0, 1, 17, n - few} {
+					some := make([]float64, few*m)
+					f(few, a.data[at*m:(at+few)*m], some)
+					for i, v := range some {
+						if math.Float64bits(v) != math.Float64bits(all[at*m+i]) {
+							t.Fatalf("%s: row %d of %d from %d on is another than among %d rows", name, i/m, few, at, n)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 func TestShortSlicesPanic(t *testing.T) {
 	x := make([]float64, 5)
 	for name, f := range map[string]func(){

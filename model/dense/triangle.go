@@ -11,7 +11,7 @@ func SolveTriTrans(n, m int, l []float64, ldl int, a []float64, lda int) {
 	}
 	need("L", l, m, m, ldl)
 	need("A", a, n, m, lda)
-	if n <= few {
+	if n <= Few {
 		for j := 0; j < m; j += width {
 			nc := min(width, m-j)
 			for i := range n {
@@ -60,7 +60,7 @@ func SolveTri(n, m int, l []float64, ldl int, a []float64, lda int) {
 	need("L", l, m, m, ldl)
 	need("A", a, n, m, lda)
 	last := (m - 1) / width * width
-	if n <= few {
+	if n <= Few {
 		for j := last; j >= 0; j -= width {
 			nc := min(width, m-j)
 			solveRowsBack(n, nc, l[j*ldl+j:], ldl, a[j:], lda)

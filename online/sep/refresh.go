@@ -27,6 +27,19 @@ func (b *Bank) updateFeatures() {
 	b.work.features.current = true
 }
 
+// renewFeatures makes the window's features those of updateFeatures, to the last bit,
+// after a step in the same basis, of n new samples and that many recent ones: the recent
+// ones, and all of a window of dense.Few, may have been computed without others beside them.
+func (b *Bank) renewFeatures(n, recent int) {
+	at := max(0, len(b.winY)-recent-dense.Few)
+	if at > 0 && n == recent && n > dense.Few {
+		return
+	}
+	for g := range b.bases {
+		b.featuresOf(g, at, len(b.winY)-at)
+	}
+}
+
 // featuresOf computes the features in basis g of the n window points from at on.
 func (b *Bank) featuresOf(g, at, n int) {
 	f, m, d := &b.work.features, b.cfg.Inducing, b.cfg.Features

@@ -90,8 +90,10 @@ func (b *Bank) step(n int) error {
 		if err := b.move(rate); err != nil {
 			return err
 		}
+		return b.Refresh()
 	}
-	return b.Refresh()
+	b.renewFeatures(n, recent)
+	return b.refreshAll()
 }
 
 // BeginPass begins a later pass over the n observations of a build: every
@@ -140,10 +142,10 @@ func (b *Bank) gradientRoom() int { return max(b.recent, b.cfg.Gradient) }
 func (b *Bank) gradient(n int) {
 	w, f := &b.work.grad, &b.work.features
 	x := b.completeRows(n)
-	size := len(w.theta) / len(b.bases)
+	size, first := len(w.theta)/len(b.bases), (len(b.winY)-n)*b.cfg.Inducing
 	for g, basis := range b.bases {
 		p := b.params.Group(g)
-		w.ev[g].Backprop(basis, &p, n, x, f.kx[g], f.w[g])
+		w.ev[g].Backprop(basis, &p, n, x, f.kx[g][first:], f.w[g][first:])
 		into := w.theta[g*size : (g+1)*size]
 		copy(into, w.ev[g].Grad)
 		into[size-1] = 0

@@ -37,10 +37,10 @@ func (b *Bank) sweeps(n int) error {
 		return err
 	}
 	b.winX, b.winY, b.winW = append(b.winX[:0], b.winX[out*d:]...), append(b.winY[:0], b.winY[out:]...), append(b.winW[:0], b.winW[out:]...)
-	// The gradient needs the features of its samples.
 	for g := range b.bases {
-		copy(f.kx[g], f.kx[g][(total-points)*m:total*m])
-		copy(f.w[g], f.w[g][(total-points)*m:total*m])
+		copy(f.kx[g], f.kx[g][out*m:total*m])
+		copy(f.w[g], f.w[g][out*m:total*m])
+		copy(f.q[g], f.q[g][out:total])
 	}
 	b.filtered = 0
 	return nil
