@@ -75,16 +75,62 @@ func RawTo(dst []float32, x []float64) {
 
 // Leaf returns the leaf of tree t in which x is, as RawTo stored it.
 func (f *Forest) Leaf(t int, x []float32) uint8 {
-	if f.Used[t] == 1 {
-		return 0
+	nodes, at := f.tree(t)
+	return nodes.leaf(at, x)
+}
+
+// Four is the number of trees that LeavesOf walks down together.
+const Four = 4
+
+// LeavesOf returns the leaves of four trees, from t on, in which x is. The processor
+// follows the branches of one while it waits for the nodes of another.
+func (f *Forest) LeavesOf(t int, x []float32) [Four]uint8 {
+	n0, a := f.tree(t)
+	n1, b := f.tree(t + 1)
+	n2, c := f.tree(t + 2)
+	n3, d := f.tree(t + 3)
+	for a|b|c|d >= 0 { // all of them are inner nodes
+		a, b, c, d = n0.next(a, x), n1.next(b, x), n2.next(c, x), n3.next(d, x)
 	}
-	nodes, at := f.Nodes[t*(f.Leaves-1):(t+1)*(f.Leaves-1)], int16(0)
+	return [Four]uint8{n0.leaf(a, x), n1.leaf(b, x), n2.leaf(c, x), n3.leaf(d, x)}
+}
+
+// LeavesTo stores the leaf of each tree in which x is in dst.
+func (f *Forest) LeavesTo(dst []uint8, x []float32) {
+	t := 0
+	for ; t+Four <= len(dst); t += Four {
+		leaves := f.LeavesOf(t, x)
+		copy(dst[t:], leaves[:])
+	}
+	for ; t < len(dst); t++ {
+		dst[t] = f.Leaf(t, x)
+	}
+}
+
+// nodes are the inner nodes of a tree.
+type nodes []Node
+
+// tree returns the nodes of tree t and the branch to its root.
+func (f *Forest) tree(t int) (n nodes, root int16) {
+	if f.Used[t] == 1 {
+		root = ^0
+	}
+	return f.Nodes[t*(f.Leaves-1) : (t+1)*(f.Leaves-1)], root
+}
+
+// next returns the branch from inner node at that x takes.
+func (n nodes) next(at int16, x []float32) int16 {
+	node, side := &n[at], 0
+	if Above(x[node.Feature], node.Threshold) {
+		side = 1
+	}
+	return node.Branch[side]
+}
+
+// leaf returns the leaf in which x is below branch at.
+func (n nodes) leaf(at int16, x []float32) uint8 {
 	for at >= 0 {
-		n, side := &nodes[at], 0
-		if Above(x[n.Feature], n.Threshold) {
-			side = 1
-		}
-		at = n.Branch[side]
+		at = n.next(at, x)
 	}
 	return uint8(^at)
 }
@@ -128,10 +174,14 @@ func (f *Forest) LogsTo(dst []float64, x []float32) {
 	for k, v := range f.Bias {
 		dst[k] = float64(v)
 	}
-	for t := range f.Used {
-		for k, v := range f.LeafWeights(t, f.Leaf(t, x)) {
-			dst[k] += float64(v)
+	t := 0
+	for ; t+Four <= len(f.Used); t += Four {
+		for i, leaf := range f.LeavesOf(t, x) {
+			f.addTo(dst, t+i, leaf)
 		}
+	}
+	for ; t < len(f.Used); t++ {
+		f.addTo(dst, t, f.Leaf(t, x))
 	}
 	logSoftmax(dst)
 }
@@ -142,9 +192,15 @@ func (f *Forest) LeafLogsTo(dst []float64, leaves []uint8) {
 		dst[k] = float64(v)
 	}
 	for t, leaf := range leaves {
-		for k, v := range f.LeafWeights(t, leaf) {
-			dst[k] += float64(v)
-		}
+		f.addTo(dst, t, leaf)
 	}
 	logSoftmax(dst)
+}
+
+// addTo adds the weights of a leaf to dst, C.
+func (f *Forest) addTo(dst []float64, t int, leaf uint8) {
+	w := f.LeafWeights(t, leaf)
+	for k := range dst {
+		dst[k] += float64(w[k])
+	}
 }

@@ -100,6 +100,10 @@ func TestForestLogs(t *testing.T) {
 			want[k] -= math.Log(sum)
 		}
 		RawTo(raw, x)
+		found := make([]uint8, len(leaves))
+		if f.LeavesTo(found, raw); !slices.Equal(found, leaves) {
+			t.Fatalf("%v is in the leaves %v, want %v", x, found, leaves)
+		}
 		f.LogsTo(got, raw)
 		closeTo(t, "log probability", got, want, 1e-12)
 		f.LeafLogsTo(got, leaves)

@@ -187,9 +187,9 @@ func (l *Learner) learn(x []float64, label int, weight float64) {
 	l.moreSamples(min(l.ring.n+1, l.cfg.Stored))
 	slot := l.ring.put(x, label, weight)
 	row := l.ring.row(slot)
-	for t := range l.leaves {
-		leaf := l.forest.Leaf(t, row)
-		l.leaves[t], l.placesOf(t)[slot] = leaf, leaf
+	l.forest.LeavesTo(l.leaves, row)
+	for t, leaf := range l.leaves {
+		l.placesOf(t)[slot] = leaf
 	}
 	l.step(l.leaves, label, weight)
 	for t, leaf := range l.leaves {
