@@ -5,7 +5,8 @@ import "slices"
 // backup is a copy of the state before a step, for Undo.
 type backup struct {
 	state             // without the absorbed sites' precisions
-	A     [][]float64 // of each horizon, C×M(M+1)/2: these
+	A     [][]float64 // of each horizon, C×M(M+1)/2: these, if kept
+	kept  bool        // they were copied since the last save
 }
 
 // newBackup makes room for a copy of s.
@@ -28,9 +29,20 @@ func newBackup(s *state) backup {
 	return b
 }
 
-// save copies the bank's state to the backup, which has its shape.
+// save copies the bank's state to the backup, which has its shape, but for the
+// precisions of the absorbed sites.
 func (b *Bank) save() {
 	copyState(&b.backup.state, &b.state)
+	b.backup.kept = false
+}
+
+// keepAbsorbed copies these, unless that was done since the last save. It comes before
+// each change of them: samples that are filtered change none.
+func (b *Bank) keepAbsorbed() {
+	if b.backup.kept {
+		return
+	}
+	b.backup.kept = true
 	for h, to := range b.backup.A {
 		for k := range b.view.Latent {
 			to = b.precision(h, k).pack(to)
@@ -41,6 +53,9 @@ func (b *Bank) save() {
 // restore copies the backup to the bank's state.
 func (b *Bank) restore() {
 	copyState(&b.state, &b.backup.state)
+	if !b.backup.kept {
+		return
+	}
 	for h, from := range b.backup.A {
 		for k := range b.view.Latent {
 			from = b.precision(h, k).unpack(from)

@@ -1,6 +1,8 @@
 package sep
 
 import (
+	"bytes"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -103,5 +105,28 @@ func TestFilterDoesNotAllocate(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("a sample learnt alone allocates %g times", n)
+	}
+}
+
+// Undo restores the state before a minibatch, whether its samples were filtered or swept.
+func TestUndoOfSingleSamples(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	cfg := testConfig(3)
+	cfg.Batch = 1
+	b := newTestBank(t, cfg, rng)
+	feed(t, b, rng, 50)
+	cause := errors.New("cause")
+	for i := range 3 * Replay {
+		want := everything(b)
+		if err := learn(b, rng, 1); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(everything(b), want) {
+			t.Fatalf("sample %d changes nothing", i)
+		}
+		if err := b.Undo(cause); !errors.Is(err, cause) || !bytes.Equal(everything(b), want) {
+			t.Errorf("sample %d, %d filtered before: Undo: %v, or the state is not that before", i, b.filtered, err)
+		}
+		feed(t, b, rng, 1)
 	}
 }

@@ -203,6 +203,7 @@ func (b *Bank) move(lr float64) error {
 // the absorbed sites on them. z are the inducing inputs of before in the present scaling;
 // nil: the scaling is the same.
 func (b *Bank) rebase(z []float64) error {
+	b.keepAbsorbed()
 	w, m := &b.work, b.cfg.Inducing
 	old := model.Params{M: m, D: b.cfg.Features, Theta: w.theta0}
 	for g := range b.bases {

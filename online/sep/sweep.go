@@ -12,6 +12,7 @@ import (
 // the posteriors as they were, and in work.grad the gradient with respect to the
 // features of the latest gradientPoints samples.
 func (b *Bank) sweeps(n int) error {
+	b.keepAbsorbed()
 	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
 	f := &w.features
 	if !f.current {
