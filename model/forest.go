@@ -186,6 +186,62 @@ func (f *Forest) LogsTo(dst []float64, x []float32) {
 	logSoftmax(dst)
 }
 
+// AllLogsTo stores the LogsTo of n samples in dst, n×C. It walks through one tree after the
+// other, which stays in the processor's cache.
+//
+//	x  n×D features, as RawTo stored them
+func (f *Forest) AllLogsTo(dst []float64, n int, x []float32) {
+	c, d := f.Classes, len(x)/max(n, 1)
+	var leaves [32]int16
+	for i := range n {
+		for k, v := range f.Bias {
+			dst[i*c+k] = float64(v)
+		}
+	}
+	for t := range f.Used {
+		for i := 0; i < n; i += len(leaves) {
+			some := leaves[:min(len(leaves), n-i)]
+			f.leavesOf(some, t, x[i*d:(i+len(some))*d])
+			for j, leaf := range some {
+				row := dst[(i+j)*c : (i+j+1)*c]
+				for k, v := range f.LeafWeights(t, uint8(^leaf)) {
+					row[k] += float64(v)
+				}
+			}
+		}
+	}
+	for i := range n {
+		logSoftmax(dst[i*c : (i+1)*c])
+	}
+}
+
+// leavesOf stores ^leaf of tree t in at for some samples, n×D. The samples go down by one
+// node in turn: the next steps of the others need not wait for that of one.
+func (f *Forest) leavesOf(at []int16, t int, x []float32) {
+	clear(at)
+	if f.Used[t] == 1 {
+		for i := range at {
+			at[i] = ^int16(0)
+		}
+		return
+	}
+	nodes, d := f.Nodes[t*(f.Leaves-1):(t+1)*(f.Leaves-1)], len(x)/len(at)
+	for inner := true; inner; {
+		inner = false
+		for i, node := range at {
+			if node < 0 {
+				continue
+			}
+			n, side := &nodes[node], 0
+			if Above(x[i*d+int(n.Feature)], n.Threshold) {
+				side = 1
+			}
+			at[i] = n.Branch[side]
+			inner = inner || at[i] >= 0
+		}
+	}
+}
+
 // LeafLogsTo is LogsTo for a sample that is in leaves, one a tree.
 func (f *Forest) LeafLogsTo(dst []float64, leaves []uint8) {
 	for k, v := range f.Bias {

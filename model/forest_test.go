@@ -196,3 +196,28 @@ func TestForestWithRoom(t *testing.T) {
 		t.Errorf("after a split %v, want %v", got, want)
 	}
 }
+
+// The answers to several samples together are those to each, to the last bit: for fewer
+// samples than one group, for several groups, for trees of one leaf and missing features.
+func TestForestAllLogs(t *testing.T) {
+	const d, c = 3, 4
+	rng := rand.New(rand.NewPCG(8, 8))
+	for _, leaves := range []int{2, 9} {
+		f, _ := randomForest(rng, 10, leaves, c, d)
+		f.Used[3] = 1
+		for _, n := range []int{0, 1, 31, 32, 75} {
+			x, want, got := make([]float32, n*d), make([]float64, n*c), make([]float64, n*c)
+			for i := range n {
+				row := randomInput(rng, d)
+				if i%5 == 0 {
+					row[i%d] = math.NaN()
+				}
+				RawTo(x[i*d:(i+1)*d], row)
+				f.LogsTo(want[i*c:(i+1)*c], x[i*d:(i+1)*d])
+			}
+			if f.AllLogsTo(got, n, x); !slices.Equal(got, want) {
+				t.Errorf("%d leaves, %d samples: another answer", leaves, n)
+			}
+		}
+	}
+}

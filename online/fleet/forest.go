@@ -3,6 +3,7 @@ package fleet
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"edge/model"
 	"edge/online/wire"
@@ -16,6 +17,7 @@ type Forest struct {
 	Classes []string // of the forest
 	Counts  []uint64 // labels learnt of each
 	*model.Forest
+	data []byte // what encodeForest would append, of a contribution; none: it is not kept
 }
 
 // Bounds of a forest. Those of an edge model are narrower.
@@ -79,8 +81,10 @@ func splitLeaf(nodes []model.Node, i int) int {
 }
 
 func encodeWeights(e *wire.Encoder, w []float32) {
-	for _, v := range w {
-		e.Buf = binary.LittleEndian.AppendUint16(e.Buf, uint16(math.Float32bits(v)>>16))
+	at := len(e.Buf)
+	e.Buf = slices.Grow(e.Buf, 2*len(w))[:at+2*len(w)]
+	for i, v := range w {
+		binary.LittleEndian.PutUint16(e.Buf[at+2*i:], uint16(math.Float32bits(v)>>16))
 	}
 }
 
@@ -99,8 +103,10 @@ func (c *Contribution) Forest() *model.Forest {
 	if len(c.forest) == 0 {
 		return nil
 	}
-	d := wire.NewDecoder(c.forest, "", ErrContribution)
-	return decodeForest(d, len(c.Classes), c.Params.D)
+	d := wire.NewDecoder(c.forest, "", ErrContribution) // Decode has checked it
+	f := model.NewForest(d.Int(maxTrees, ""), d.Int(maxLeaves, ""), len(c.Classes))
+	readForest(d, len(f.Used), f.Leaves, f.Classes, c.Params.D, f)
+	return f
 }
 
 // decodeForest reads a forest of so many classes, for a number of features. All is checked
@@ -142,10 +148,15 @@ func readForest(d *wire.Decoder, trees, leaves, classes, features int, f *model.
 		if d.Err() == nil && used < 1 {
 			d.Fail("tree %d has no leaf", t)
 		}
+		var s splitter
+		if f != nil {
+			s.nodes = f.Nodes[t*(leaves-1) : (t+1)*(leaves-1)]
+			f.Used[t] = uint16(used)
+		}
 		for i := 1; i < used && d.Err() == nil; i++ {
 			leaf, feature := d.Int(i-1, "leaf"), d.Int(features-1, "feature")
 			if threshold := d.Float32("threshold"); f != nil {
-				f.Split(t, uint8(leaf), feature, float32(threshold))
+				s.split(i, leaf, model.Node{Threshold: float32(threshold), Feature: uint16(feature)})
 			}
 		}
 		var weights []float32
@@ -156,16 +167,38 @@ func readForest(d *wire.Decoder, trees, leaves, classes, features int, f *model.
 	}
 }
 
+// splitter makes the nodes of a tree from its splits, as model.Forest.Split does, in a time
+// that does not depend on their number.
+type splitter struct {
+	nodes []model.Node
+	at    [maxLeaves]struct{ node, side uint8 } // of the branch that ends in a leaf
+}
+
+// split makes two leaves of one. The second has number i, the first one keeps its own.
+func (s *splitter) split(i, leaf int, n model.Node) {
+	added := i - 1
+	if branch := s.at[leaf]; added > 0 {
+		s.nodes[branch.node].Branch[branch.side] = int16(added)
+	}
+	n.Branch = [2]int16{^int16(leaf), ^int16(i)}
+	s.nodes[added] = n
+	s.at[leaf].node, s.at[leaf].side = uint8(added), 0
+	s.at[i].node, s.at[i].side = uint8(added), 1
+}
+
 // readWeights reads n weights, into w unless that is nil.
 func readWeights(d *wire.Decoder, n int, w []float32) {
-	for data := d.Bytes(2*n, "weights"); len(data) > 0; data = data[2:] {
-		v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(data)) << 16)
-		if !(v >= -maxWeight && v <= maxWeight) {
-			d.Fail("weight %g of a leaf", v)
+	const sign = 1 << 15
+	largest := uint16(math.Float32bits(maxWeight) >> 16) // numbers that are not finite are above it
+	data := d.Bytes(2*n, "weights")
+	for i := range len(data) / 2 {
+		v := binary.LittleEndian.Uint16(data[2*i:])
+		if v&^sign > largest {
+			d.Fail("weight %g of a leaf", math.Float32frombits(uint32(v)<<16))
 			return
 		}
 		if w != nil {
-			w[0], w = v, w[1:]
+			w[i] = math.Float32frombits(uint32(v) << 16)
 		}
 	}
 }
@@ -182,7 +215,11 @@ func EncodeForests(e *wire.Encoder, all []Forest) {
 			e.String(name)
 			e.Uint(f.Counts[k])
 		}
-		encodeForest(e, f.Forest)
+		if len(f.data) > 0 {
+			e.Buf = append(e.Buf, f.data...)
+		} else {
+			encodeForest(e, f.Forest)
+		}
 	}
 }
 

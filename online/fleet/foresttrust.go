@@ -25,7 +25,7 @@ func (r *Receiver) addForests(m *Merge, s *Set) {
 		if m.Members[i].Refused != None {
 			continue
 		}
-		f := Forest{c.Member, c.N, c.Classes, c.Counts, c.Forest()}
+		f := Forest{c.Member, c.N, c.Classes, c.Counts, c.Forest(), c.forest}
 		if f.Forest == nil {
 			continue
 		}
@@ -70,20 +70,26 @@ func (l *Labels) trust(f *Forest) (trust float64, tested bool) {
 	if n < MinWindow || slices.Max(counts) == n {
 		return 0, false
 	}
-	logs, d := make([]float64, f.Forest.Classes), len(l.X)/len(l.Y)
-	var gains []float64
+	var x []float32 // of these labels
+	var labels []int
+	d := len(l.X) / len(l.Y)
 	for i, y := range l.Y {
-		if at[y] < 0 {
-			continue
+		if at[y] >= 0 {
+			x, labels = append(x, l.X[i*d:(i+1)*d]...), append(labels, y)
 		}
-		f.LogsTo(logs, l.X[i*d:(i+1)*d])
+	}
+	c := f.Forest.Classes
+	all, gains := make([]float64, len(labels)*c), make([]float64, len(labels))
+	f.AllLogsTo(all, len(labels), x)
+	for i, y := range labels {
+		logs := all[i*c : (i+1)*c]
 		var known float64
 		for k := range at {
 			if at[k] >= 0 {
 				known += max(math.Exp(logs[at[k]]), minProb)
 			}
 		}
-		gains = append(gains, math.Log(max(math.Exp(logs[at[y]]), minProb)/known)-math.Log(counts[y]/n))
+		gains[i] = math.Log(max(math.Exp(logs[at[y]]), minProb)/known) - math.Log(counts[y]/n)
 	}
 	return inErrors(gains), true
 }

@@ -102,7 +102,7 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	if m.Sharing != nil || len(m.Forests) > 0 {
 		magic = sectionsMagic
 	}
-	e := &wire.Encoder{Buf: append(dst, magic...)}
+	e := &wire.Encoder{Buf: append(slices.Grow(dst, m.room()), magic...)}
 	e.Int(len(m.Members))
 	for _, v := range m.Members {
 		e.String(v.Name)
@@ -134,12 +134,21 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 		e.Block(m.Sharing.encode())
 	}
 	if len(m.Forests) > 0 {
-		var body wire.Encoder
+		body := wire.Encoder{Buf: make([]byte, 0, m.room())}
 		EncodeForests(&body, m.Forests)
 		e.String(forestsName)
 		e.Block(body.Buf)
 	}
 	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
+}
+
+// room is about the size of the encoded merge: of its sums, forests and parameters.
+func (m *Merge) room() int {
+	n := 4*(len(m.A)+len(m.B)) + 8*len(m.Params.Theta) + 64*(1+len(m.Members))
+	for i := range m.Forests {
+		n += 64 + len(m.Forests[i].data)
+	}
+	return n
 }
 
 // DecodeMerge returns the merge that AppendBinary encoded. Every length is checked

@@ -7,6 +7,10 @@ import (
 	"edge/model/dense"
 )
 
+// maxRounding is the trace of a precision whose rounding to 32 bits is known to be small
+// beside the ½ of factors: 2²²·2⁻²⁴ is a quarter.
+const maxRounding = 1 << 22
+
 // projector writes sites of other bases in one basis.
 type projector struct {
 	m     int          // M of the basis
@@ -81,8 +85,22 @@ func (p *projector) project(c *Contribution, h, k int, a, b []float64) bool {
 			return false
 		}
 	}
+	return p.sound(a)
+}
+
+// sound reports whether a, an M×M lower triangle of a product CᵀC, is what factors wants.
+// Up to a trace of maxRounding it is: the numbers of such a product are below its trace,
+// so that their rounding to 32 bits changes no eigenvalue by more than 2⁻²⁴ of it.
+func (p *projector) sound(a []float64) bool {
+	var trace float64
+	for i := range p.m {
+		trace += a[i*p.m+i]
+	}
+	if trace <= maxRounding {
+		return true
+	}
 	copy(p.check, a)
-	return factors(p.check, m)
+	return factors(p.check, p.m)
 }
 
 // transpose stores aᵀ in dst; a is n×m.

@@ -116,7 +116,7 @@ func (t *trial) logProbs(dst []float64, add func(class string, a, b []float64)) 
 			mean, variance = append(mean, t.mean[k*n+i]), append(variance, t.variance[k*n+i])
 		}
 		probs := t.probs[:len(mean)]
-		t.grid.Probs(probs, mean, variance, model.Fine)
+		t.grid.Probs(probs, mean, variance, model.Coarse)
 		p := float64((1-t.Eps)*probs[at]) + t.Eps/float64(len(probs))
 		dst[i] = math.Log(max(p, minProb))
 	}

@@ -74,6 +74,11 @@ func (d *Decoder) End() error {
 
 // Uint reads an unsigned varint.
 func (d *Decoder) Uint() uint64 {
+	if len(d.rest) > 0 && d.rest[0] < 0x80 { // one byte
+		v := d.rest[0]
+		d.rest = d.rest[1:]
+		return uint64(v)
+	}
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 {
 		d.Fail("truncated number")
