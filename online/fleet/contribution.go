@@ -150,20 +150,27 @@ func (c *Contribution) Factor(h, k int, r, b []float64) {
 	m := c.Params.M
 	data := c.site(h, k)
 	for i := range m {
-		for j := range i + 1 {
-			r[i*m+j], data = c.Precision.number(data)
-		}
+		data = c.Precision.numbers(r[i*m:i*m+i+1], data)
 	}
-	for i := range m {
-		b[i], data = c.Precision.number(data)
-	}
+	c.Precision.numbers(b[:m], data)
 	for i := m - 1; i >= 0; i-- {
-		var sum float64
-		for j := range i + 1 {
-			sum += float64(r[i*m+j] * b[j])
-		}
-		b[i] = sum
+		b[i] = dense.Dot(r[i*m:i*m+i+1], b[:i+1])
 	}
+}
+
+// numbers reads as many numbers as dst has room for, and returns the rest.
+func (p Precision) numbers(dst []float64, data []byte) []byte {
+	from, rest := data[:len(dst)*p.bytes()], data[len(dst)*p.bytes():]
+	if p == Bfloat16 {
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16))
+		}
+		return rest
+	}
+	for i := range dst {
+		dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
+	}
+	return rest
 }
 
 // number reads a number and returns the rest.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 
 	"edge/model"
 	"edge/model/dense"
@@ -24,6 +25,9 @@ type projector struct {
 	r, c, ct []float64 // M_i×M_i, M×M_i, M_i×M  scratch: R, TᵀR and its transpose
 	b        []float64 // M_i
 	check    []float64 // M×M
+	sender   *model.Basis
+	z, zs    []float64 // M_i×D  scratch for from
+	w, q     []float64 // M_i×M, 2×M_i
 	sites    []sum     // of the classes of one contribution
 }
 
@@ -42,18 +46,21 @@ func newProjector(own *Basis, u Units) (*projector, error) {
 // covariance does not pay.
 func (p *projector) from(b *Basis) error {
 	m, mi, d := p.m, b.Params.M, b.Params.D
-	p.r, p.c, p.ct, p.b = make([]float64, mi*mi), make([]float64, m*mi), make([]float64, mi*m), make([]float64, mi)
+	p.r, p.c, p.ct, p.b = sized(p.r, mi*mi), sized(p.c, m*mi), sized(p.ct, mi*m), sized(p.b, mi)
 	if p.same = b.equal(&p.own, p.units); p.same {
 		return nil
 	}
-	sender := model.NewBasis(mi, d)
+	if p.sender == nil || p.sender.M != mi {
+		p.sender = model.NewBasis(mi, d)
+	}
+	sender := p.sender
 	if _, err := sender.Set(&b.Params); err != nil {
 		return err
 	}
-	z, kx, w, q := make([]float64, mi*d), make([]float64, mi*m), make([]float64, mi*m), make([]float64, mi)
-	b.convert(z, &p.scale, p.units)
-	p.basis.FeaturesTo(kx, w, q, mi, z, make([]float64, mi*d), make([]float64, mi)) // row i: L⁻¹c(Z, z_i)
-	p.t = make([]float64, m*mi)
+	p.z, p.zs, p.w, p.q, p.t = sized(p.z, mi*d), sized(p.zs, mi*d), sized(p.w, mi*m), sized(p.q, 2*mi), sized(p.t, m*mi)
+	w, kx := p.w, p.c
+	b.convert(p.z, &p.scale, p.units)
+	p.basis.FeaturesTo(kx, w, p.q[:mi], mi, p.z, p.zs, p.q[mi:]) // row i: L⁻¹c(Z, z_i)
 	transpose(p.t, w, mi, m)
 	dense.SolveTriTrans(m, mi, sender.L, mi, p.t, mi)
 	return nil
@@ -102,6 +109,9 @@ func (p *projector) sound(a []float64) bool {
 	copy(p.check, a)
 	return factors(p.check, p.m)
 }
+
+// sized returns s with length n.
+func sized(s []float64, n int) []float64 { return slices.Grow(s[:0], n)[:n] }
 
 // transpose stores aᵀ in dst; a is n×m.
 func transpose(dst, a []float64, n, m int) {
