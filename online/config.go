@@ -146,7 +146,8 @@ type Config struct {
 	// Default 0.5.
 	Damping float64 `yaml:"damping"`
 	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
-	// root of the size. 0 keeps kernel and inducing inputs. Default 0.02.
+	// root of the size. After the warm-up every second step follows the gradient, of
+	// the samples of both. 0 keeps kernel and inducing inputs. Default 0.02.
 	LearningRate float64 `yaml:"learning_rate"`
 	// Gradient is the number of observations whose evidence a step of Adam
 	// follows during the warm-up, at least: the new ones, and the latest of the

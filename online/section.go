@@ -30,6 +30,7 @@ var sections = [...]section{
 	{"weights", (*Learner).encodeWeights, (*Learner).decodeWeights},
 	{"drift", func(l *Learner, e *wire.Encoder) { l.drift.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.drift.Decode(d) }},
 	{"filtered", func(l *Learner, e *wire.Encoder) { l.bank.EncodeFiltered(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeFiltered(d) }},
+	{"waiting", func(l *Learner, e *wire.Encoder) { l.bank.EncodeWaiting(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeWaiting(d) }},
 	{"basis", (*Learner).encodeCommon, (*Learner).decodeCommon},
 	{"fleet", (*Learner).encodeFleet, (*Learner).decodeFleet},                                               // before the blends, which it has experts of
 	{"fleet forests", (*Learner).encodeForests, (*Learner).decodeForests},                                   // likewise

@@ -72,7 +72,7 @@ func copyState(to, from *state) {
 	copy(to.scale.Mu, from.scale.Mu)
 	copy(to.scale.Sd, from.scale.Sd)
 	to.winX, to.winY, to.winW = append(to.winX[:0], from.winX...), append(to.winY[:0], from.winY...), append(to.winW[:0], from.winW...)
-	to.filtered = from.filtered
+	to.filtered, to.waiting = from.filtered, from.waiting
 	for h := range to.sites {
 		t, f := &to.sites[h], &from.sites[h]
 		copy(t.b, f.b)

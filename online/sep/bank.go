@@ -44,6 +44,8 @@ const (
 	// Replay is the number of recent samples that make a step; fewer are filtered
 	// until there are that many.
 	Replay = 4
+
+	maxRecent = Replay - 1 + maxStep // samples of a step, and filtered ones before them
 )
 
 // horizon holds the sites of one posterior of the bank, which forget at their own
@@ -70,6 +72,7 @@ type state struct {
 	winW   []float64 // its weight
 
 	filtered int // latest window points that have not been swept
+	waiting  int // latest window points, or more if some left it, whose evidence the gradient has not followed
 }
 
 // Counts are the steps of a Bank since it was made.

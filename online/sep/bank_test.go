@@ -81,6 +81,7 @@ func encoded(b *Bank) []byte {
 	b.EncodeSites(&e)
 	b.EncodePairs(&e)
 	b.EncodeFiltered(&e)
+	b.EncodeWaiting(&e)
 	return e.Buf
 }
 
@@ -91,13 +92,17 @@ func TestDecodeCarriesOn(t *testing.T) {
 		cfg := testConfig(3)
 		cfg.PerClass = perClass
 		b := newTestBank(t, cfg, rng)
-		feed(t, b, rng, 20)
+		feed(t, b, rng, 21)
+		if b.waiting != cfg.Batch {
+			t.Fatalf("the gradient has not followed %d samples, want those of a minibatch, %d", b.waiting, cfg.Batch)
+		}
 		data := encoded(b)
 		again := New(cfg, &model.Posterior{Weights: slices.Clone(b.view.Weights)})
 		d := wire.NewDecoder(data, "", wire.ErrState)
 		again.DecodeScale(d, true)
 		again.DecodeSites(d, again.DecodeParams(d, 3, 100, 0))
 		again.DecodePairs(d)
+		again.DecodeWaiting(d)
 		if err := d.End(); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +131,7 @@ func TestDecodeCarriesOn(t *testing.T) {
 func TestUndo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	b := newTestBank(t, testConfig(3), rng)
-	feed(t, b, rng, 30)
+	feed(t, b, rng, 31)
 	before := encoded(b)
 	mean := slices.Clone(b.view.Bank[1].Mean)
 	b.opt.V[0] = math.NaN() // poisons the gradient step
@@ -182,13 +187,14 @@ func TestDropLatent(t *testing.T) {
 }
 
 // A step with fewer new samples than the gradient follows uses those of the window as
-// well, but only while the model warms up.
+// well, but only while the model warms up. Later every second step follows its samples
+// and those of the step before it.
 func TestGradientFollowsTheWindow(t *testing.T) {
 	for _, c := range []struct {
 		gradient int
 		live     bool
 		want     int
-	}{{0, false, Replay}, {1, false, Replay}, {16, false, 16}, {1000, false, 30}, {16, true, Replay}} {
+	}{{0, false, Replay}, {1, false, Replay}, {16, false, 16}, {1000, false, 30}, {16, true, 2 * Replay}} {
 		cfg := testConfig(4)
 		cfg.Inducing, cfg.Window, cfg.Batch, cfg.Gradient = 6, 30, 1, c.gradient
 		cfg.Horizons = []float64{math.Inf(1)}

@@ -11,9 +11,10 @@
 // One step of Learn: sites of the new samples by assumed-density filtering; a parallel
 // sweep that refines these and the sites of the steps just before (of the whole window
 // while the model warms up), with the new sites included by Woodbury's identity; forget;
-// absorb the points that leave the window; one Adam step along the gradient of the new
-// samples' evidence; projection of the absorbed sites on the new basis; one
-// factorisation of each posterior. A large minibatch
+// absorb the points that leave the window; in every second step, and in all of them while
+// the model warms up, one Adam step along the gradient of the evidence of both steps'
+// samples, and projection of the absorbed sites on the new basis; one factorisation of
+// each posterior. A large minibatch
 // makes several such steps, each of samples spread over all of it; of few samples a
 // rank-one update includes each (filter).
 //

@@ -229,3 +229,16 @@ func (b *Bank) DecodeFiltered(d *wire.Decoder) {
 		d.Abort(err)
 	}
 }
+
+// EncodeWaiting appends the number of samples whose evidence the gradient has not
+// followed; nothing for none.
+func (b *Bank) EncodeWaiting(e *wire.Encoder) {
+	if b.waiting > 0 {
+		e.Int(b.waiting)
+	}
+}
+
+// DecodeWaiting reads the value that EncodeWaiting wrote.
+func (b *Bank) DecodeWaiting(d *wire.Decoder) {
+	b.waiting = d.Int(maxRecent, "number of waiting samples")
+}

@@ -253,7 +253,7 @@ func TestStepGolden(t *testing.T) {
 			}
 			b, n := loadStep(t, &ref)
 			b.work.grad.trace = true
-			if err := b.sweeps(n); err != nil {
+			if err := b.sweeps(n, n); err != nil {
 				t.Fatal(err)
 			}
 			out := &ref.Output

@@ -30,6 +30,9 @@ func (b *Bank) DropPoint(i int) {
 	if i >= n-b.filtered {
 		b.filtered--
 	}
+	if i >= n-b.waiting {
+		b.waiting--
+	}
 	b.winX = slices.Delete(b.winX, i*d, (i+1)*d)
 	b.winY, b.winW = slices.Delete(b.winY, i, i+1), slices.Delete(b.winW, i, i+1)
 }

@@ -77,23 +77,28 @@ func (b *Bank) step(n int) error {
 	if recent < Replay {
 		return b.filter(n)
 	}
-	if err := b.sweeps(n); err != nil {
+	points := b.gradientPoints(recent, min(len(b.winY)+n, max(b.cfg.Window, recent)))
+	if err := b.sweeps(n, points); err != nil {
 		return err
 	}
 	if b.cfg.LearningRate > 0 {
-		b.gradient(b.gradientPoints(recent, len(b.winY)))
-		rate := b.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(recent) / float64(n)
-		if b.refit > 0 {
-			rate *= passRate
-		}
-		rate *= b.rateFactor
-		if err := b.move(rate); err != nil {
-			return err
-		}
-		return b.Refresh()
+		b.waiting += recent
 	}
-	b.renewFeatures(n, recent)
-	return b.refreshAll()
+	if points == 0 {
+		b.renewFeatures(n, recent)
+		return b.refreshAll()
+	}
+	b.gradient(points)
+	rate := b.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(b.waiting) / float64(n)
+	if b.refit > 0 {
+		rate *= passRate
+	}
+	rate *= b.rateFactor
+	b.waiting = 0
+	if err := b.move(rate); err != nil {
+		return err
+	}
+	return b.Refresh()
 }
 
 // BeginPass begins a later pass over the n observations of a build: every
@@ -106,7 +111,7 @@ func (b *Bank) BeginPass(n int) error {
 	for g := range b.bases {
 		clear(b.opt.M[g*size:][:b.cfg.Inducing*b.cfg.Features])
 	}
-	b.winX, b.winY, b.winW, b.filtered = b.winX[:0], b.winY[:0], b.winW[:0], 0
+	b.winX, b.winY, b.winW, b.filtered, b.waiting = b.winX[:0], b.winY[:0], b.winW[:0], 0, 0
 	for h := range b.sites {
 		z := &b.sites[h]
 		for k := range b.view.Latent {
@@ -123,19 +128,23 @@ func (b *Bank) BeginPass(n int) error {
 // EndPasses ends the later passes that BeginPass began.
 func (b *Bank) EndPasses() { b.refit = 0 }
 
-// gradientPoints is the number of samples whose evidence the gradient follows: the
-// recent ones, and in the warm-up the latest of the window before them up to the
-// configured number. Later, when many were learnt, repeating the same samples did
-// harm.
+// gradientPoints is the number of samples whose evidence a step's gradient follows. In
+// the warm-up they are the recent ones, and the latest of the window before them up to
+// the configured number. Later, when many were learnt, repeating the same samples did
+// harm: every second step follows its own and those of the step before, and the others
+// none, because a new basis is a quarter of a step's work.
 func (b *Bank) gradientPoints(recent, window int) int {
-	if b.live {
-		return recent
+	switch {
+	case b.cfg.LearningRate == 0 || b.live && b.waiting == 0:
+		return 0
+	case b.live:
+		return min(b.waiting+recent, window)
 	}
 	return min(max(recent, b.cfg.Gradient), window)
 }
 
 // gradientRoom is the largest number that gradientPoints returns.
-func (b *Bank) gradientRoom() int { return max(b.recent, b.cfg.Gradient) }
+func (b *Bank) gradientRoom() int { return max(2*min(b.recent, maxRecent), b.cfg.Gradient) }
 
 // gradient turns the evidence that the last sweeps left in work.grad.ev into the
 // gradient of the n latest samples' evidence with respect to the parameters.

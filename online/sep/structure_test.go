@@ -240,7 +240,7 @@ func gradientByDifferences(t *testing.T, perClass bool) {
 	b.ready()
 	x := append([]float64(nil), b.work.batch.x[:n*d]...)
 	theta := append([]float64(nil), b.params.Theta...)
-	if err := b.sweeps(n); err != nil {
+	if err := b.sweeps(n, n); err != nil {
 		t.Fatal(err)
 	}
 	b.gradient(n)

@@ -10,8 +10,8 @@ import (
 // fades the absorbed ones, and absorbs those of the points that leave the window. The
 // recent samples are the new ones and those that were filtered before them. It leaves
 // the posteriors as they were, and in work.grad the gradient with respect to the
-// features of the latest gradientPoints samples.
-func (b *Bank) sweeps(n int) error {
+// features of that many of the latest samples.
+func (b *Bank) sweeps(n, points int) error {
 	b.keepAbsorbed()
 	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
 	f := &w.features
@@ -22,13 +22,12 @@ func (b *Bank) sweeps(n int) error {
 	b.winX, b.winY, b.winW = append(b.winX, w.batch.x[:n*d]...), append(b.winY, w.batch.latents[:n]...), append(b.winW, w.batch.weights[:n]...)
 	total := old + n
 	out := max(0, total-max(b.cfg.Window, recent))
-	points := b.gradientPoints(recent, total-out)
 	for g := range b.bases {
 		b.featuresOf(g, old, n)
 		w.grad.ev[g].Resize(points, m, d)
 	}
 
-	first := b.firstRefined(out, recent)
+	first := b.firstRefined(out, recent, points)
 	for s := range b.cfg.Sweeps {
 		if err := b.sweep(sweeping{s: s, first: first, n: n, points: points}); err != nil {
 			return err
@@ -48,14 +47,14 @@ func (b *Bank) sweeps(n int) error {
 }
 
 // firstRefined is the first of the window points whose sites a step refines, where that
-// many samples are recent and out points leave the window. While the model warms up,
+// many samples are recent, out points leave the window, and the gradient follows that many. While the model warms up,
 // and parameters and posterior change much, all are refined; later those of the latest
 // refinedSteps steps.
-func (b *Bank) firstRefined(out, recent int) int {
+func (b *Bank) firstRefined(out, recent, points int) int {
 	if !b.live {
 		return out
 	}
-	return max(out, len(b.winY)-refinedSteps*recent)
+	return max(out, len(b.winY)-max(refinedSteps*recent, points))
 }
 
 // damping is that of a site's update after the first sweep. After the warm-up, where a
@@ -153,13 +152,10 @@ func (b *Bank) sweep(s sweeping) error {
 	if err := b.team.run((points+chunk-1)/chunk, float64(chunk*posteriors)*siteCost, t.refine); err != nil {
 		return err
 	}
-	if !s.last {
+	if !s.last || s.points == 0 {
 		return nil
 	}
 	b.sumNoise(s.points)
-	if b.cfg.LearningRate == 0 {
-		return nil
-	}
 	if err := b.team.run(posteriors, float64(s.points)*m*m/2, t.features); err != nil {
 		return err
 	}
@@ -169,7 +165,7 @@ func (b *Bank) sweep(s sweeping) error {
 
 // follows reports whether a sweep takes the gradient under horizon h.
 func (b *Bank) follows(s *sweeping, h int) bool {
-	return s.last && b.weight(h) > minWeight && b.cfg.LearningRate > 0
+	return s.last && s.points > 0 && b.weight(h) > minWeight
 }
 
 // marginalsOf is task i of a sweep's first part.

@@ -69,13 +69,14 @@ func TestAddedSitesAreRefresh(t *testing.T) {
 	}
 }
 
-// A step with fixed parameters leaves the features that a restored bank computes, to the
+// A step in the same basis leaves the features that a restored bank computes, to the
 // last bit.
-func TestFeaturesWithFixedParameters(t *testing.T) {
-	for _, perClass := range []bool{false, true} {
+func TestFeaturesInTheSameBasis(t *testing.T) {
+	for i := range 4 {
+		perClass, rate := i&1 > 0, 0.02*float64(i/2)
 		rng := rand.New(rand.NewPCG(9, 9))
 		cfg := testConfig(3)
-		cfg.PerClass, cfg.LearningRate, cfg.Batch, cfg.Inducing, cfg.Window = perClass, 0, 20, 30, 40
+		cfg.PerClass, cfg.LearningRate, cfg.Batch, cfg.Inducing, cfg.Window = perClass, rate, 20, 30, 40
 		b := newTestBank(t, cfg, rng)
 		for i, n := range []int{2, 2, 1, 1, 1, 1, 4, 5, 2, 3, 6, 1, 9, 16, 7, 1, 1, 1, 1, 20, 5, 3, 1, 13} {
 			if err := learn(b, rng, n); err != nil {
@@ -87,7 +88,7 @@ func TestFeaturesWithFixedParameters(t *testing.T) {
 				b.updateFeatures()
 				size := total * cfg.Inducing
 				if !slices.Equal(kx[:size], f.kx[g][:size]) || !slices.Equal(w[:size], f.w[g][:size]) || !slices.Equal(q[:total], f.q[g][:total]) {
-					t.Errorf("per class %v: after minibatch %d, of %d samples, the features are others than those of the state", perClass, i, n)
+					t.Errorf("per class %v, rate %g: after minibatch %d, of %d samples, the features are others than those of the state", perClass, rate, i, n)
 				}
 			}
 		}

@@ -131,7 +131,7 @@ func TestPanicInATask(t *testing.T) {
 		cfg := testConfig(3)
 		cfg.LearningRate = 0.02
 		b := onCores(newTestBank(t, cfg, rng), size)
-		feed(t, b, rng, 20)
+		feed(t, b, rng, 21) // the next step follows the gradient
 		want, sound := everything(b), b.work.tasks.project
 		b.work.tasks.project = func(worker, i int) error {
 			if i >= 4 {
