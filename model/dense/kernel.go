@@ -282,6 +282,21 @@ func solveGo(m, nc int, n *block, d *[width]float64, a []float64, lda int) {
 		}
 		return
 	}
+	if nc == 4 { // of 16, the samples of a step
+		n01, n02, n03, n12, n13, n23 := n[1], n[2], n[3], n[width+2], n[width+3], n[2*width+3]
+		for i := range m {
+			x := (*[4]float64)(a[i*lda:])
+			x0, x1, x2, x3 := x[0]*d[0], x[1]*d[1], x[2]*d[2], x[3]*d[3]
+			x1 -= x0 * n01
+			x2 -= x0 * n02
+			x3 -= x0 * n03
+			x2 -= x1 * n12
+			x3 -= x1 * n13
+			x3 -= x2 * n23
+			x[0], x[1], x[2], x[3] = x0, x1, x2, x3
+		}
+		return
+	}
 	for i := range m {
 		x := a[i*lda:][:nc]
 		for j := range x {
