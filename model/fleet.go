@@ -14,6 +14,8 @@ import (
 // the answer: with u the fleet's probability of these,
 //
 //	p_k ← p_fleet,k for k in Few,     p_k ← (1 − u)·p_k/Σ_{l not in Few} p_l for the others
+//
+// where the members' forests have refined p_fleet, if there are any.
 type Fleet struct {
 	Members  int        // whose sites are in it
 	Horizons int        // F; 0 while Guest answers
@@ -44,6 +46,7 @@ type company struct {
 	one            []float64  // C+X of one horizon
 	mean, variance []float64  // C+X
 	named          []float64  // by class of the model
+	refined        []float64  // 3×C  see refine
 	own, guest     []float64  // answers that were mixed, by class; own is empty without a guest
 	known          bool       // the fleet has answered
 }
@@ -94,7 +97,7 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 	case f.Horizons > 0 && p.Built():
 		p.fleetProbs(ws)
 		c.known = true
-		p.mixFew(dst, c)
+		p.mixFew(dst, ws)
 	}
 }
 
@@ -143,39 +146,6 @@ func (p *Posterior) withForeign(h int, probs []float64, ws *Workspace) {
 	ws.grid.Probs(probs, c.mean, c.variance, Fine)
 	for k, v := range probs {
 		probs[k] = (1-b.Eps)*v + b.Eps/float64(len(probs))
-	}
-}
-
-// mixFew replaces the answer in dst for the classes in Few by that of the fleet.
-func (p *Posterior) mixFew(dst []float64, c *company) {
-	f, own := p.Fleet, len(p.Latent)
-	c.named = grow(c.named, len(dst))
-	clear(c.named)
-	for i, v := range c.probs {
-		if i < own {
-			c.named[p.Latent[i]] += v
-		} else if k := f.Index[i-own]; k >= 0 {
-			c.named[k] += v
-		}
-	}
-	var few, others, total float64
-	for k, v := range c.named {
-		if total += v; k < len(f.Few) && f.Few[k] {
-			few += v
-		} else {
-			others += dst[k]
-		}
-	}
-	if !(few > 0 && others > 0) {
-		return
-	}
-	few /= total // without the classes that the model does not name
-	for k := range dst {
-		if k < len(f.Few) && f.Few[k] {
-			dst[k] = c.named[k] / total
-		} else {
-			dst[k] *= (1 - few) / others
-		}
 	}
 }
 

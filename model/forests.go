@@ -26,17 +26,21 @@ type MemberForests struct {
 }
 
 // mix mixes the members' answers into logs, the logarithms of the own forest's answer. It
-// returns ws: C logarithms of the mean's answer, C of the own, and scratch; without
-// members none.
+// returns ws: C logarithms of the mean's answer, C of the own, C of scratch, and those of
+// each member's answer over its classes; without members none.
 //
 //	x  D features, as RawTo stored them
 func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64 {
 	if f == nil {
 		return ws[:0]
 	}
-	c := len(logs)
-	ws = grow(ws, 3*c+MaxClasses)
+	c, size := len(logs), 3*len(logs)
+	for i := range f.All {
+		size += f.All[i].Classes
+	}
+	ws = grow(ws, size)
 	mean, own, said := ws[:c], ws[c:2*c], ws[2*c:3*c]
+	answers := ws[3*c:]
 	copy(own, logs)
 	for k, v := range own {
 		mean[k] = float64(f.Own * v)
@@ -45,7 +49,8 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 	for i := range f.All {
 		m := &f.All[i]
 		total += m.Weight
-		answer := ws[3*c:][:m.Classes]
+		answer := answers[:m.Classes]
+		answers = answers[m.Classes:]
 		m.LogsTo(answer, x)
 		floor(answer)
 		offset := m.offset(answer, own)

@@ -1,0 +1,96 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// unseenCase is a workspace after a prediction with a fleet: four classes of which the
+// node knows 0 and 1, and two members that know 1, 2, 3 and 3, 0.
+func unseenCase() (p *Posterior, ws *Workspace, answers [][]float64) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	p = &Posterior{Names: []string{"a", "b", "c", "d"}, Latent: []int{0, 1, 2, 3}}
+	p.Fleet = &Fleet{Rare: []bool{false, false, true, true}, Few: []bool{false, false, true, true}}
+	members := &MemberForests{Own: 3, Share: 1}
+	ws = NewWorkspace()
+	x := []float32{0.3, -0.2}
+	logs := make([]float64, 4)
+	own, _ := randomForest(rng, 8, 4, 4, 2)
+	own.LogsTo(logs, x)
+	answers = append(answers, slices.Clone(logs))
+	for i, index := range [][]int{{1, 2, 3}, {3, 0}} {
+		f, _ := randomForest(rng, 8, 4, len(index), 2)
+		members.All = append(members.All, MemberForest{Forest: f, Weight: float64(1 + i), Index: index})
+		said := make([]float64, len(index))
+		f.LogsTo(said, x)
+		answers = append(answers, said)
+	}
+	p.Pool.Stack.Members = members
+	ws.blends.forests = members.mix(logs, x, nil)
+	ws.blends.output.Answer = []float64{1}
+	return p, ws, answers
+}
+
+// The refined answer against products of probabilities.
+func TestRefine(t *testing.T) {
+	p, ws, answers := unseenCase()
+	g := []float64{0.4, 0.3, 0.2, 0.1}
+	want := slices.Clone(g)
+	weights := []float64{3, 1, 2}
+	for i, index := range [][]int{{0, 1, -1, -1}, {1, 2, 3}, {3, 0}} {
+		var said, fleet float64
+		for at, k := range index {
+			if k >= 0 {
+				said, fleet = said+math.Exp(answers[i][at]), fleet+g[k]
+			}
+		}
+		for at, k := range index {
+			if k >= 0 {
+				ratio := math.Exp(answers[i][at]) / said / (g[k] / fleet)
+				want[k] *= math.Pow(ratio, refining*weights[i]/[]float64{5, 4, 1, 3}[k])
+			}
+		}
+	}
+	var sum float64
+	for _, v := range want {
+		sum += v
+	}
+	for k := range want {
+		want[k] /= sum
+	}
+	got := slices.Clone(g)
+	p.refine(got, ws)
+	closeTo(t, "refined answer", got, want, 1e-9)
+	if n := testing.AllocsPerRun(20, func() { p.refine(got, ws) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	ws.blends.output.Answer = nil // no blend: the forests have not answered
+	copy(got, g)
+	if p.refine(got, ws); !slices.Equal(got, g) {
+		t.Error("refined by forests that have not answered")
+	}
+	ws.blends.output.Answer, p.Pool.Stack.Members = []float64{1}, nil
+	if p.refine(got, ws); !slices.Equal(got, g) {
+		t.Error("refined without forests")
+	}
+}
+
+// The answer for rare classes is that of the fleet, refined; the others keep their ratios.
+// Without a rare class the answer stays as it is, to the last bit.
+func TestMixFew(t *testing.T) {
+	p, ws, _ := unseenCase()
+	g := []float64{0.4, 0.3, 0.2, 0.1}
+	ws.company.probs = slices.Clone(g)
+	p.refine(g, ws)
+	dst := []float64{0.9, 0.05, 0.03, 0.02}
+	p.mixFew(dst, ws)
+	u := g[2] + g[3]
+	closeTo(t, "answer", dst, []float64{(1 - u) * 0.9 / 0.95, (1 - u) * 0.05 / 0.95, g[2], g[3]}, 1e-12)
+	before := slices.Clone(dst)
+	p.Fleet.Few = make([]bool, 4)
+	if p.mixFew(dst, ws); !slices.Equal(dst, before) {
+		t.Error("another answer without rare classes")
+	}
+}
