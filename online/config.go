@@ -142,8 +142,8 @@ type Config struct {
 	// 2, range 1 to 10.
 	Sweeps int `yaml:"sweeps"`
 	// Damping of a site's update after the first sweep: 1 replaces the site, 0.5
-	// moves it half way. After the warm-up half as much of the old site is kept.
-	// Default 0.5.
+	// moves it half way. After the warm-up half as much of the old site is kept,
+	// unless it is refined for the first time. Default 0.5.
 	Damping float64 `yaml:"damping"`
 	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
 	// root of the size. After the warm-up every second step follows the gradient, of

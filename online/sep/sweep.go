@@ -57,11 +57,12 @@ func (b *Bank) firstRefined(out, recent, points int) int {
 	return max(out, len(b.winY)-max(refinedSteps*recent, points))
 }
 
-// damping is that of a site's update after the first sweep. After the warm-up, where a
-// step refines fewer sites at once and each of them a few times only, half as much of
-// the old one is kept.
-func (b *Bank) damping() float64 {
-	if !b.live {
+// damping is that of the update of window point i after the first sweep, where the last n
+// points are new. After the warm-up, where a step refines fewer sites at once and each of
+// them a few times only, half as much of an old site is kept, unless it is refined for the
+// first time.
+func (b *Bank) damping(i, n int) float64 {
+	if !b.live || i >= len(b.winY)-n-b.filtered {
 		return b.cfg.Damping
 	}
 	return (1 + b.cfg.Damping) / 2
@@ -225,7 +226,7 @@ func (b *Bank) refine(worker, h, i int) {
 	if fresh {
 		b.noteGradient(worker, h, i, py)
 	}
-	rho := b.damping()
+	rho := b.damping(i, s.n)
 	if whole {
 		rho = 1
 	}

@@ -15,6 +15,7 @@ func TestAddedSitesAreRefresh(t *testing.T) {
 		cfg.PerClass = perClass
 		b := newTestBank(t, cfg, rng)
 		feed(t, b, rng, 20)
+		b.live = false // one damping for new and old sites
 		n := cfg.Batch
 		for i := range n {
 			x, k := blob(rng, 3)
