@@ -30,55 +30,63 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %v: want %s: %w", key, value, want, ErrConfig))
 		}
 	}
-	between := func(key string, v, lo, hi float64, what string) {
-		check(v >= lo && v <= hi, key, v, fmt.Sprintf("%s, %g to %g", what, lo, hi))
+	for _, r := range []struct {
+		key    string
+		v      float64
+		lo, hi float64
+		values string
+	}{
+		{"inducing", float64(c.Inducing), 2, maxInducing, "inducing points"},
+		{"window", float64(c.Window), 0, maxWindow, "observations"},
+		{"batch.max_size", float64(c.Batch.MaxSize), 1, maxBatch, "samples"},
+		{"classes.max", float64(c.Classes.Max), 2, maxClasses, "classes"},
+		{"classes.confirm", float64(c.Classes.Confirm), 1, maxConfirm, "samples"},
+		{"warmup", float64(c.Warmup), 0, maxWarmup, "observations, 0 for 4 × inducing"},
+		{"sweeps", float64(c.Sweeps), 1, 10, "sweeps"},
+		{"learning_rate", c.LearningRate, 0, 1, "rate"},
+		{"gradient", float64(c.Gradient), 0, maxBatch, "observations"},
+		{"label_noise.start", c.LabelNoise.Start, 0, 0.5, "probability"},
+		{"label_noise.max", c.LabelNoise.Max, 0.001, 0.5, "probability"},
+		{"class_weights.max", c.ClassWeights.Max, 1, MaxWeight, "weight"},
+		{"abstain.novelty_above", c.Abstain.NoveltyAbove, 0, 1, "fraction of the prior variance"},
+		{"abstain.confidence_below", c.Abstain.ConfidenceBelow, 0, 1, "probability"},
+		{"drift.delta", c.Drift.Delta, 1e-12, 0.5, "probability"},
+		{"drift.lambda", c.Drift.Lambda, 1, 1e6, "standard deviations times samples"},
+		{"drift.cooldown", float64(c.Drift.Cooldown), 1, 1e9, "labels"},
+		{"clip", c.Clip, 1, 1000, "standard deviations"},
+	} {
+		if !(r.v >= r.lo && r.v <= r.hi) {
+			check(false, r.key, r.v, fmt.Sprintf("%s, %g to %g", r.values, r.lo, r.hi))
+		}
 	}
-	between("inducing", float64(c.Inducing), 2, maxInducing, "inducing points")
 	check(c.Kernel == Shared || c.Kernel == PerClass, "kernel", c.Kernel, "shared or per-class")
 	check(len(c.Horizons) >= 1 && len(c.Horizons) <= maxHorizons, "horizons", len(c.Horizons), "1 to 8 of them")
 	for _, h := range c.Horizons {
 		check(h >= 10, "horizons", float64(h), "at least 10 observations, or inf")
 	}
-	between("window", float64(c.Window), 0, maxWindow, "observations")
-	between("batch.max_size", float64(c.Batch.MaxSize), 1, maxBatch, "samples")
 	check(c.Batch.MaxWait == 0 || c.Batch.MaxWait >= time.Millisecond, "batch.max_wait", c.Batch.MaxWait, "0 (by count alone) or at least 1ms")
-	between("classes.max", float64(c.Classes.Max), 2, maxClasses, "classes")
-	between("classes.confirm", float64(c.Classes.Confirm), 1, maxConfirm, "samples")
 	check(len(c.Classes.Names) <= maxClasses, "classes.names", len(c.Classes.Names), "at most 250 names")
 	check(c.Classes.Open || len(c.Classes.Names) >= 2, "classes.names", len(c.Classes.Names), "two names or more, or classes.open: true")
 	for i, name := range c.Classes.Names {
 		check(name != "" && len(name) <= MaxLabel, "classes.names", name, "1 to 256 bytes each")
 		check(!slices.Contains(c.Classes.Names[:i], name), "classes.names", name, "no name twice")
 	}
-	between("warmup", float64(c.Warmup), 0, maxWarmup, "observations, 0 for 4 × inducing")
-	between("sweeps", float64(c.Sweeps), 1, 10, "sweeps")
 	check(c.Damping > 0 && c.Damping <= 1, "damping", c.Damping, "above 0, at most 1")
-	between("learning_rate", c.LearningRate, 0, 1, "rate")
-	between("gradient", float64(c.Gradient), 0, maxBatch, "observations")
-	between("label_noise.start", c.LabelNoise.Start, 0, 0.5, "probability")
-	between("label_noise.max", c.LabelNoise.Max, 0.001, 0.5, "probability")
 	check(c.LabelNoise.Start <= c.LabelNoise.Max, "label_noise.start", c.LabelNoise.Start, "at most label_noise.max")
 	check(c.Track == 0 || (c.Track >= 10 && c.Track <= 1e9), "track", c.Track, "0, or a memory of 10 to 1e9 observations")
 	check(slices.Contains([]Temporal{TemporalOff, TemporalAuto, TemporalOn}, c.Temporal), "temporal", c.Temporal, "off, auto or on")
 	check(c.Experts.Regression == On || c.Experts.Regression == Off, "experts.regression", c.Experts.Regression, "on or off")
 	check(slices.Contains([]ForestSize{FullForest, SmallForest, NoForest, StoredForest}, c.Experts.Forest), "experts.forest", c.Experts.Forest, "on, small or off")
 	check(c.ClassWeights.Mode == Unweighted || c.ClassWeights.Mode == Balanced, "class_weights.mode", c.ClassWeights.Mode, "none or balanced")
-	between("class_weights.max", c.ClassWeights.Max, 1, MaxWeight, "weight")
-	between("abstain.novelty_above", c.Abstain.NoveltyAbove, 0, 1, "fraction of the prior variance")
-	between("abstain.confidence_below", c.Abstain.ConfidenceBelow, 0, 1, "probability")
 	check(c.Conformal.Coverage == 0 || c.Conformal.Coverage >= 0.5 && c.Conformal.Coverage <= 0.999, "conformal.coverage", c.Conformal.Coverage, "0 (no sets), or 0.5 to 0.999")
 	check(slices.Contains([]drift.Detector{drift.Off, drift.ADWIN, drift.PageHinkley}, c.Drift.Detector), "drift.detector", c.Drift.Detector, "adwin, page-hinkley or off")
 	check(slices.Contains([]drift.Signal{drift.OnLogLoss, drift.OnError, drift.OnNovelty}, c.Drift.On), "drift.on", c.Drift.On, "log_loss, error or novelty")
-	between("drift.delta", c.Drift.Delta, 1e-12, 0.5, "probability")
-	between("drift.lambda", c.Drift.Lambda, 1, 1e6, "standard deviations times samples")
-	between("drift.cooldown", float64(c.Drift.Cooldown), 1, 1e9, "labels")
 	check(slices.Contains([]drift.Action{drift.ActionNone, drift.ActionForget, drift.ActionReseed, drift.ActionRollback}, c.Drift.Action), "drift.action", c.Drift.Action, "none, forget, reseed or rollback")
 	f := &c.Fleet
 	check(slices.Contains([]Unseen{"", ReportUnseen, MixUnseen}, f.Unseen), "fleet.unseen", f.Unseen, "report or mix")
 	check(slices.Contains([]fleet.Precision{0, fleet.Bfloat16, fleet.Float32}, f.Precision), "fleet.precision", f.Precision, "bfloat16 or float32")
 	check(f.Trust == f.Trust, "fleet.trust", f.Trust, "a number of standard errors")
 	check(len(c.Horizons) == 0 || len(c.fleetHorizons()) > 0, "fleet.horizons", f.Horizons, "some of the model's horizons")
-	between("clip", c.Clip, 1, 1000, "standard deviations")
 	check(len(c.Features) >= 1 && len(c.Features) <= maxFeatures, "features", len(c.Features), "1 to 10000 features")
 	return errors.Join(errs...)
 }
