@@ -79,31 +79,24 @@ func (f *Forest) Leaf(t int, x []float32) uint8 {
 	return nodes.leaf(at, x)
 }
 
-// Four is the number of trees that LeavesOf walks down together.
-const Four = 4
-
-// LeavesOf returns the leaves of four trees, from t on, in which x is. The processor
-// follows the branches of one while it waits for the nodes of another.
-func (f *Forest) LeavesOf(t int, x []float32) [Four]uint8 {
-	n0, a := f.tree(t)
-	n1, b := f.tree(t + 1)
-	n2, c := f.tree(t + 2)
-	n3, d := f.tree(t + 3)
-	for a|b|c|d >= 0 { // all of them are inner nodes
-		a, b, c, d = n0.next(a, x), n1.next(b, x), n2.next(c, x), n3.next(d, x)
-	}
-	return [Four]uint8{n0.leaf(a, x), n1.leaf(b, x), n2.leaf(c, x), n3.leaf(d, x)}
-}
-
 // LeavesTo stores the leaf of each tree in which x is in dst.
-func (f *Forest) LeavesTo(dst []uint8, x []float32) {
-	t := 0
-	for ; t+Four <= len(dst); t += Four {
-		leaves := f.LeavesOf(t, x)
-		copy(dst[t:], leaves[:])
+func (f *Forest) LeavesTo(dst []uint8, x []float32) { f.leavesFrom(0, dst, x) }
+
+// leavesFrom stores the leaves of the trees from t on in dst. It walks down four of them at
+// once: the processor follows the branches of one while it waits for the nodes of another.
+func (f *Forest) leavesFrom(t int, dst []uint8, x []float32) {
+	for ; len(dst) >= 4; t, dst = t+4, dst[4:] {
+		n0, a := f.tree(t)
+		n1, b := f.tree(t + 1)
+		n2, c := f.tree(t + 2)
+		n3, d := f.tree(t + 3)
+		for a|b|c|d >= 0 { // all of them are inner nodes
+			a, b, c, d = n0.next(a, x), n1.next(b, x), n2.next(c, x), n3.next(d, x)
+		}
+		dst[0], dst[1], dst[2], dst[3] = n0.leaf(a, x), n1.leaf(b, x), n2.leaf(c, x), n3.leaf(d, x)
 	}
-	for ; t < len(dst); t++ {
-		dst[t] = f.Leaf(t, x)
+	for i := range dst {
+		dst[i] = f.Leaf(t+i, x)
 	}
 }
 
@@ -171,17 +164,14 @@ func (f *Forest) LeafWeights(t int, leaf uint8) []float32 {
 //
 // Cost O(trees·(log Leaves + C)).
 func (f *Forest) LogsTo(dst []float64, x []float32) {
-	for k, v := range f.Bias {
-		dst[k] = float64(v)
-	}
-	t := 0
-	for ; t+Four <= len(f.Used); t += Four {
-		for i, leaf := range f.LeavesOf(t, x) {
+	f.biasTo(dst)
+	var leaves [32]uint8
+	for t := 0; t < len(f.Used); t += len(leaves) {
+		some := leaves[:min(len(leaves), len(f.Used)-t)]
+		f.leavesFrom(t, some, x)
+		for i, leaf := range some {
 			f.addTo(dst, t+i, leaf)
 		}
-	}
-	for ; t < len(f.Used); t++ {
-		f.addTo(dst, t, f.Leaf(t, x))
 	}
 	logSoftmax(dst)
 }
@@ -194,19 +184,14 @@ func (f *Forest) AllLogsTo(dst []float64, n int, x []float32) {
 	c, d := f.Classes, len(x)/max(n, 1)
 	var leaves [32]int16
 	for i := range n {
-		for k, v := range f.Bias {
-			dst[i*c+k] = float64(v)
-		}
+		f.biasTo(dst[i*c : (i+1)*c])
 	}
 	for t := range f.Used {
 		for i := 0; i < n; i += len(leaves) {
 			some := leaves[:min(len(leaves), n-i)]
 			f.leavesOf(some, t, x[i*d:(i+len(some))*d])
 			for j, leaf := range some {
-				row := dst[(i+j)*c : (i+j+1)*c]
-				for k, v := range f.LeafWeights(t, uint8(^leaf)) {
-					row[k] += float64(v)
-				}
+				f.addTo(dst[(i+j)*c:(i+j+1)*c], t, uint8(^leaf))
 			}
 		}
 	}
@@ -218,39 +203,36 @@ func (f *Forest) AllLogsTo(dst []float64, n int, x []float32) {
 // leavesOf stores ^leaf of tree t in at for some samples, n×D. The samples go down by one
 // node in turn: the next steps of the others need not wait for that of one.
 func (f *Forest) leavesOf(at []int16, t int, x []float32) {
-	clear(at)
-	if f.Used[t] == 1 {
-		for i := range at {
-			at[i] = ^int16(0)
-		}
-		return
+	nodes, root := f.tree(t)
+	for i := range at {
+		at[i] = root
 	}
-	nodes, d := f.Nodes[t*(f.Leaves-1):(t+1)*(f.Leaves-1)], len(x)/len(at)
-	for inner := true; inner; {
+	d := len(x) / len(at)
+	for inner := root >= 0; inner; {
 		inner = false
 		for i, node := range at {
-			if node < 0 {
-				continue
+			if node >= 0 {
+				at[i] = nodes.next(node, x[i*d:(i+1)*d])
+				inner = inner || at[i] >= 0
 			}
-			n, side := &nodes[node], 0
-			if Above(x[i*d+int(n.Feature)], n.Threshold) {
-				side = 1
-			}
-			at[i] = n.Branch[side]
-			inner = inner || at[i] >= 0
 		}
 	}
 }
 
 // LeafLogsTo is LogsTo for a sample that is in leaves, one a tree.
 func (f *Forest) LeafLogsTo(dst []float64, leaves []uint8) {
-	for k, v := range f.Bias {
-		dst[k] = float64(v)
-	}
+	f.biasTo(dst)
 	for t, leaf := range leaves {
 		f.addTo(dst, t, leaf)
 	}
 	logSoftmax(dst)
+}
+
+// biasTo stores the bias in dst, C.
+func (f *Forest) biasTo(dst []float64) {
+	for k, v := range f.Bias {
+		dst[k] = float64(v)
+	}
 }
 
 // addTo adds the weights of a leaf to dst, C.
