@@ -28,8 +28,9 @@ func (b *Bank) updateFeatures() {
 }
 
 // renewFeatures makes the window's features those of updateFeatures, to the last bit,
-// after a step in the same basis, of n new samples and that many recent ones: the recent
-// ones, and all of a window of dense.Few, may have been computed without others beside them.
+// after a step that kept the basis. n of the recent samples are new, the others were
+// filtered before. Rows that were computed at most dense.Few at a time have other bits
+// than they have among more; they are computed again, with dense.Few rows beside them.
 func (b *Bank) renewFeatures(n, recent int) {
 	at := max(0, len(b.winY)-recent-dense.Few)
 	if at > 0 && n == recent && n > dense.Few {

@@ -46,8 +46,9 @@ func (b *Bank) sweeps(n, points int) error {
 	return nil
 }
 
-// firstRefined is the first of the window points whose sites a step refines, where that
-// many samples are recent, out points leave the window, and the gradient follows that many. While the model warms up,
+// firstRefined is the first of the window points whose sites a step of so many recent
+// samples refines. The first out points leave the window, and the gradient follows so many
+// of the latest points, which have to be among the refined ones. While the model warms up,
 // and parameters and posterior change much, all are refined; later those of the latest
 // refinedSteps steps.
 func (b *Bank) firstRefined(out, recent, points int) int {

@@ -27,6 +27,7 @@ func (c *connections) Serve(establish listeners.EstablishFn) {
 	})
 }
 
+// accepted is a network listener that knows the connections that are served.
 type accepted struct {
 	net.Listener
 
