@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"gonum.org/v1/gonum/blas"
 )
 
 // FuzzShapes runs every kernel on the shapes and strides that the fuzzer picks.
@@ -155,9 +153,12 @@ func TestShortSlicesPanic(t *testing.T) {
 	}
 }
 
-// TestIllConditioned factors a kernel matrix of points that lie close together:
-// the residuals A − L·Lᵀ, L·L⁻¹ − I and L·x − b stay near those of the
-// reference.
+// TestIllConditioned factors a kernel matrix of points that lie close together.
+// The residuals A − L·Lᵀ, L·L⁻¹ − I and L·x − b are rounding alone: no element is
+// larger than n·ε times the same sum over absolute values (Higham, Accuracy and
+// Stability of Numerical Algorithms, theorems 8.5, 10.3 and section 14.2). The
+// worst element of a good algorithm lies far below that, and where depends on the
+// order of its sums, so that residuals of two algorithms are not compared.
 func TestIllConditioned(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 1))
@@ -171,36 +172,41 @@ func TestIllConditioned(t *testing.T) {
 			}
 			k.data[i*n+i] += 1e-6
 		}
-		residuals := func(l, inverse, solved, b matrix) (factor, identity, solution float64) {
-			for i := range n {
-				for j := range i + 1 {
-					factor = max(factor, math.Abs(ref.Ddot(j+1, l.data[i*n:], 1, l.data[j*n:], 1)-k.data[i*n+j]))
-					s := ref.Ddot(i-j+1, l.data[i*n+j:], 1, inverse.data[j*n+j:], n)
-					if i == j {
-						s--
-					}
-					identity = max(identity, math.Abs(s))
-				}
-				solution = max(solution, math.Abs(ref.Ddot(i+1, l.data[i*n:], 1, solved.data, 1)-b.data[i]))
-			}
-			return factor, identity, solution
-		}
 		b := random(r, 1, n, 0)
-		l, want := k.clone(), k.clone()
-		if !Cholesky(n, l.data, n) || !refLap.Dpotrf(blas.Lower, n, want.data, n) {
+		l := k.clone()
+		if !Cholesky(n, l.data, n) {
 			t.Fatal("not positive definite")
 		}
-		inverse, wantInverse := l.clone(), want.clone()
+		inverse, solved := l.clone(), b.clone()
 		InvertTri(n, inverse.data, n)
-		refLap.Dtrtri(blas.Lower, blas.NonUnit, n, wantInverse.data, n)
-		solved, wantSolved := b.clone(), b.clone()
 		SolveTriTrans(1, n, l.data, n, solved.data, n)
-		ref.Dtrsv(blas.Lower, blas.NoTrans, blas.NonUnit, n, want.data, n, wantSolved.data, 1)
-		f, i, s := residuals(l, inverse, solved, b)
-		wf, wi, ws := residuals(want, wantInverse, wantSolved, b)
-		t.Logf("residuals: factor %.1e (reference %.1e), inverse %.1e (%.1e), solution %.1e (%.1e)", f, wf, i, wi, s, ws)
-		if f > 10*wf || i > 10*wi || s > 10*ws {
-			t.Errorf("residuals exceed ten times the reference's")
+
+		// rounding returns |x·y − want| in units of ε·|x|·|y|; strides are those of
+		// the elements of x and of y.
+		rounding := func(length int, x []float64, strideX int, y []float64, strideY int, want float64) float64 {
+			sum, size := -want, 0.0
+			for i := range length {
+				product := x[i*strideX] * y[i*strideY]
+				sum += product
+				size += math.Abs(product)
+			}
+			return math.Abs(sum) / (size * 0x1p-53)
+		}
+		var factor, identity, solution float64
+		for i := range n {
+			for j := range i + 1 {
+				factor = max(factor, rounding(j+1, l.data[i*n:], 1, l.data[j*n:], 1, k.data[i*n+j]))
+				want := 0.0
+				if i == j {
+					want = 1
+				}
+				identity = max(identity, rounding(i-j+1, l.data[i*n+j:], 1, inverse.data[j*n+j:], n, want))
+			}
+			solution = max(solution, rounding(i+1, l.data[i*n:], 1, solved.data, 1, b.data[i]))
+		}
+		t.Logf("residuals in units of rounding: factor %.1f, inverse %.1f, solution %.1f", factor, identity, solution)
+		if !(factor <= n && identity <= n && solution <= n) {
+			t.Errorf("residuals %.1f, %.1f and %.1f exceed %d units of rounding", factor, identity, solution, n)
 		}
 	})
 }
