@@ -12,13 +12,12 @@ DIST    := dist
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
 # The long tests, and others at full length
 SLOW    := -tags slow
-# Packages whose tests the build tag slow changes
-LONG    := $(sort $(dir $(shell grep -rlE --include=*_test.go '^//go:build slow|brokertest\.(Brief|Slow)' .)))
 # Packages without a goroutine, in which the race detector has nothing to find
-ALONE   := ./lab/... ./cmd/edge-lab ./model/... ./internal/dataset ./stream/signal/...
+ALONE   := ./lab/... ./cmd/edge-lab ./model/... ./internal/dataset ./persist ./stream/signal/...
 
-# Tests that learn for long, or damage each part of a file, in a test's own goroutine
-LASTING := TestDamagedPages|TestDamagedFleetStates|TestBits|TestTangled|TestHardNumbers|TestCoverageOfAnyStream|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne
+# Tests that learn for long, run commands, or damage each part of a file, in a test's own
+# goroutine or in processes with one
+LASTING := TestDamagedFleetStates|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestBits|TestTangled|TestHardNumbers|TestCoverageOfAnyStream|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
@@ -31,11 +30,11 @@ build: ## build ./edge for this machine
 test: ## run the quick tests, about four minutes of processor time
 	$(GO) test ./...
 
-slow: ## run the packages that have long tests with them: kills, failing operations, power cuts, failpoints, load, soak
-	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(LONG)
+slow: ## run the long tests, and those at full length that are shorter in `make test`: kills, failing operations, power cuts, failpoints, load, soak
+	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(shell $(GO) run ./ci/long)
 
-race: ## run the quick tests with the race detector, but for those that last long in one goroutine
-	$(GO) test -race -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./...))
+race: ## run the quick tests with the race detector, the packages that last longest first, but for tests that last long in one goroutine
+	$(GO) test -race -short -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./... | sort -r))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster
 	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster)$$' -count 1 -timeout 90m -v
@@ -120,7 +119,7 @@ packages: man ## make deb, rpm, apk and ipk packages, images, bills of material,
 	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
 		$(if $(MAINTAINER),--maintainer '$(MAINTAINER)') $(if $(HOMEPAGE),--homepage '$(HOMEPAGE)') $(if $(LICENSE),--license '$(LICENSE)')
 
-release: lint race slow packages ## check, test and make a release
+release: lint test race slow packages ## check, test and make a release
 
 .PHONY: man
 man: ## write the manual pages into dist/man; their date is that of the last commit

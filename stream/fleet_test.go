@@ -257,7 +257,11 @@ func (n *simNode) merged() (names []string) {
 //
 // Long: one history and its checks.
 func TestFleetSimulation(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		in(fmt.Sprint(seed), t, func(t *testing.T) {
 			s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kept: map[string][]byte{}}
 			for i := range 2 + int(seed)%3 {

@@ -321,7 +321,7 @@ func (s *fleetScene) checkMerge(r *record, at int, name string, m *core.Merge) {
 func TestFleetSimulation(t *testing.T) {
 	oneProcessor(t)
 	began, simulated, merges, leavers := time.Now(), 0, 0, 0
-	for seed := *firstSeed; seed < *firstSeed+*seeds; seed++ {
+	for seed := *firstSeed; seed < *firstSeed+number(); seed++ {
 		if seed%fleetShare > 0 {
 			continue
 		}

@@ -180,7 +180,7 @@ func (w *world) checkRows(model string) error {
 func TestSignalsSimulation(t *testing.T) {
 	oneProcessor(t)
 	exact, learnt := 0, 0
-	for seed := *firstSeed; seed < *firstSeed+max(*seeds*3/10, 1); seed++ {
+	for seed := *firstSeed; seed < *firstSeed+max(number()*3/10, 1); seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			w := simulateSignals(t, seed)
 			for _, f := range w.failures {
@@ -195,7 +195,7 @@ func TestSignalsSimulation(t *testing.T) {
 			learnt += len(w.truth.models["m"].records)
 		})
 	}
-	if *seeds >= 20 && (exact == 0 || learnt < 100) {
+	if number() >= 20 && (exact == 0 || learnt < 100) {
 		t.Errorf("%d runs without a loss, %d samples learnt: the plans check nothing", exact, learnt)
 	}
 }
