@@ -75,10 +75,10 @@ func TestCommitBeforeAck(t *testing.T) {
 		if n, _ := r.journal.committed(); n != 0 {
 			t.Fatalf("%d commits after 25 ms, want none", n)
 		}
-		time.Sleep(25 * time.Millisecond)
+		time.Sleep(45 * time.Millisecond)
 		synctest.Wait()
 		if n, records := r.journal.committed(); n != 1 || records != 5 {
-			t.Errorf("%d commits of %d records after 50 ms, want 1 of 5", n, records)
+			t.Errorf("%d commits of %d records after 70 ms, want 1 of 5", n, records)
 		}
 	})
 	in("a group that waits as long as a minibatch closes it in its own commit", t, func(t *testing.T) {

@@ -122,7 +122,7 @@ type Config struct {
 	// Control configures whether requests are carried out.
 	Control Control
 	// JournalFlush is the longest wait of a labelled message for others of the same
-	// commit; InflightWindow messages are committed at once. Default 50ms, range 0 to
+	// commit; InflightWindow messages are committed at once. Default 70ms, range 0 to
 	// 10s.
 	JournalFlush time.Duration
 	// LossWindow, if not 0, acknowledges messages before they are durable, and is the
@@ -135,7 +135,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Node: "edge", MQTT: mqtt.DefaultConfig(), Outbox: mqtt.DefaultOutboxConfig(), Streams: map[string]codec.Stream{},
-		Metrics: DefaultMetrics(), HomeAssistant: DefaultHomeAssistant(), JournalFlush: 50 * time.Millisecond,
+		Metrics: DefaultMetrics(), HomeAssistant: DefaultHomeAssistant(), JournalFlush: 70 * time.Millisecond,
 	}
 }
 

@@ -59,7 +59,7 @@ type Store struct {
 	// Default edge.db, in the working directory.
 	Path string `yaml:"path"`
 	// JournalFlush is the longest time that a label waits for others to share its
-	// commit. Default 50ms.
+	// commit. Default 70ms.
 	JournalFlush time.Duration `yaml:"journal_flush"`
 	// Durability: strict acknowledges a label once it is on the disk; relaxed
 	// acknowledges it at once and writes once in LossWindow. Default strict.
