@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"edge/internal/process"
 	"edge/online"
 	"edge/stream"
 )
@@ -49,23 +50,8 @@ func learnt(ctx context.Context, l learner, rows uint64) error {
 		if s.Scores.N >= rows || time.Since(since) >= learntWait {
 			return nil
 		}
-		if err := sleep(ctx, learntPoll); err != nil {
+		if err := process.Sleep(ctx, learntPoll); err != nil {
 			return err
 		}
-	}
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

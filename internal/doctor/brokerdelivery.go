@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
+	"edge/internal/process"
 )
 
 // retained tests whether the broker keeps a retained message, and removes the
@@ -72,7 +73,7 @@ func (p *brokerProbe) untilMark(ctx context.Context, in *inbox, n, limit int) (i
 		if time.Now().After(end) {
 			return 0, fmt.Errorf("what was published on %s did not come within %v", p.mark(), p.d.Within.step)
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := process.Sleep(ctx, poll); err != nil {
 			return 0, err
 		}
 	}

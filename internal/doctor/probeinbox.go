@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
+	"edge/internal/process"
 )
 
 // inbox counts the messages that a client receives.
@@ -42,7 +43,7 @@ func (b *inbox) wait(ctx context.Context, n int, first time.Duration) int {
 			since, patience = b.last, b.quiet
 		}
 		b.mu.Unlock()
-		if total >= n || time.Since(since) > patience || sleep(ctx, poll) != nil {
+		if total >= n || time.Since(since) > patience || process.Sleep(ctx, poll) != nil {
 			return total
 		}
 	}

@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"time"
+
+	"edge/internal/process"
 )
 
 // pacer spaces events evenly. After a pause it catches up for at most catchUp.
@@ -23,20 +25,5 @@ func (p *pacer) wait(ctx context.Context) error {
 	}
 	due := p.next
 	p.next = due.Add(time.Duration(float64(time.Second) / p.rate))
-	return sleep(ctx, due.Sub(now))
-}
-
-// sleep waits for d, or for the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return process.Sleep(ctx, due.Sub(now))
 }

@@ -14,6 +14,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/dataset"
+	"edge/internal/process"
 	"edge/stream/mqtt"
 )
 
@@ -117,7 +118,7 @@ func (b *playback) publishRows(ctx context.Context) error {
 			return err
 		}
 		if b.Ahead > 0 && b.follower.behind() {
-			if err := sleep(ctx, behindPause); err != nil {
+			if err := process.Sleep(ctx, behindPause); err != nil {
 				return err
 			}
 		}
@@ -171,7 +172,7 @@ func (b *playback) publishRow(ctx context.Context, row *dataset.Row) error {
 // the last queries.
 func (b *playback) finish(ctx context.Context) error {
 	for len(b.late) > 0 {
-		if err := sleep(ctx, time.Until(b.late[0].at)); err != nil {
+		if err := process.Sleep(ctx, time.Until(b.late[0].at)); err != nil {
 			return err
 		}
 		if err := b.publishDelayed(ctx); err != nil {
@@ -189,7 +190,7 @@ func (b *playback) finish(ctx context.Context) error {
 		return err
 	}
 	for more := true; more; { // an answer makes room for another query
-		if err := sleep(ctx, askPatience); err != nil {
+		if err := process.Sleep(ctx, askPatience); err != nil {
 			return err
 		}
 		var err error

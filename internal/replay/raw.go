@@ -12,6 +12,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/exit"
+	"edge/internal/process"
 	"edge/internal/report"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -191,7 +192,7 @@ func (b *playback) publishRaw(ctx context.Context) error {
 			if first < 0 {
 				first = row.Time
 			}
-			err = sleep(ctx, time.Until(begun.Add(time.Duration(float64(row.Time-first)/b.Speed))))
+			err = process.Sleep(ctx, time.Until(begun.Add(time.Duration(float64(row.Time-first)/b.Speed))))
 		} else if err == nil {
 			err = pace.wait(ctx)
 		}
@@ -219,11 +220,11 @@ func (b *playback) slowDown(ctx context.Context, row int, open []completed) erro
 	since := row - b.sampled
 	if b.Ahead == 0 || b.Speed > 0 || since < unconfirmed || since%slowRows != 0 {
 		if b.Ahead > 0 && b.follower.behind() {
-			return sleep(ctx, behindPause)
+			return process.Sleep(ctx, behindPause)
 		}
 		return nil
 	}
-	return sleep(ctx, slowPause)
+	return process.Sleep(ctx, slowPause)
 }
 
 // expectSample records a sample before the row that completes it is sent.

@@ -13,6 +13,7 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/exit"
+	"edge/internal/process"
 	"edge/internal/terminal"
 	"edge/stream/mqtt"
 )
@@ -61,7 +62,7 @@ func (t *Viewer) Run(ctx context.Context, cfg mqtt.Config, in io.Reader, out io.
 // print prints a snapshot at intervals until ctx ends, or once.
 func (t *Viewer) print(ctx context.Context, w *client, out io.Writer) error {
 	for first := true; ; first = false {
-		if err := sleep(ctx, t.Interval); err != nil {
+		if err := process.Sleep(ctx, t.Interval); err != nil {
 			return nil
 		}
 		v := w.snapshot()
@@ -127,7 +128,7 @@ func onlyNode(ctx context.Context, cfg mqtt.Config) (string, error) {
 		return "", err
 	}
 	defer p.Close()
-	if err := sleep(ctx, lookForNodes); err != nil {
+	if err := process.Sleep(ctx, lookForNodes); err != nil {
 		return "", err
 	}
 	mu.Lock()
@@ -156,20 +157,5 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// sleep waits for d, or for the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
