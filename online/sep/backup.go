@@ -37,17 +37,23 @@ func (b *Bank) save() {
 }
 
 // keepAbsorbed copies these, unless that was done since the last save. It comes before
-// each change of them: samples that are filtered change none.
+// each change of them: samples that are filtered change none. The first sweep of a step
+// does it for each posterior as it begins with that.
 func (b *Bank) keepAbsorbed() {
 	if b.backup.kept {
 		return
 	}
 	b.backup.kept = true
-	for h, to := range b.backup.A {
+	for h := range b.backup.A {
 		for k := range b.view.Latent {
-			to = b.precision(h, k).pack(to)
+			b.keep(h, k)
 		}
 	}
+}
+
+// keep copies those of latent function k under horizon h.
+func (b *Bank) keep(h, k int) {
+	b.precision(h, k).pack(b.backup.A[h][k*packed(b.cfg.Inducing):])
 }
 
 // restore copies the backup to the bank's state.

@@ -27,13 +27,14 @@ func (b *Bank) updateFeatures() {
 	b.work.features.current = true
 }
 
-// renewFeatures makes the window's features those of updateFeatures, to the last bit,
-// after a step that kept the basis. n of the recent samples are new, the others were
-// filtered before. Rows that were computed at most dense.Few at a time have other bits
-// than they have among more; they are computed again, with dense.Few rows beside them.
-func (b *Bank) renewFeatures(n, recent int) {
-	at := max(0, len(b.winY)-recent-dense.Few)
-	if at > 0 && n == recent && n > dense.Few {
+// renewFeatures makes the window's features, but for the first out points that leave it,
+// those of updateFeatures afterwards, to the last bit, in a step that keeps the basis. n of
+// the recent samples are new, the others were filtered before. Rows that were computed at
+// most dense.Few at a time have other bits than they have among more; they are computed
+// again, with dense.Few rows beside them.
+func (b *Bank) renewFeatures(n, recent, out int) {
+	at := max(out, len(b.winY)-recent-dense.Few)
+	if at > out && n == recent && n > dense.Few {
 		return
 	}
 	for g := range b.bases {

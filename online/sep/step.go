@@ -85,8 +85,7 @@ func (b *Bank) step(n int) error {
 		b.waiting += recent
 	}
 	if points == 0 {
-		b.renewFeatures(n, recent)
-		return b.refreshAll()
+		return nil
 	}
 	b.gradient(points)
 	rate := b.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(b.waiting) / float64(n)

@@ -10,9 +10,9 @@ import (
 // fades the absorbed ones, and absorbs those of the points that leave the window. The
 // recent samples are the new ones and those that were filtered before them. It leaves
 // the posteriors as they were, and in work.grad the gradient with respect to the
-// features of that many of the latest samples.
+// features of that many of the latest samples, points; if points is 0, the parameters
+// stay and the posteriors are new as well.
 func (b *Bank) sweeps(n, points int) error {
-	b.keepAbsorbed()
 	w, m, d := &b.work, b.cfg.Inducing, b.cfg.Features
 	f := &w.features
 	if !f.current {
@@ -33,7 +33,10 @@ func (b *Bank) sweeps(n, points int) error {
 			return err
 		}
 	}
-	if err := b.absorb(out, recent); err != nil {
+	if points == 0 {
+		b.renewFeatures(n, recent, out)
+	}
+	if err := b.absorb(out, recent, points == 0); err != nil {
 		return err
 	}
 	b.winX, b.winY, b.winW = append(b.winX[:0], b.winX[out*d:]...), append(b.winY[:0], b.winY[out:]...), append(b.winW[:0], b.winW[out:]...)
@@ -70,16 +73,38 @@ func (b *Bank) damping(i, n int) float64 {
 }
 
 // absorb fades the absorbed sites by the recent samples, and absorbs those of the out
-// oldest points, which it removes from the sites of the window.
-func (b *Bank) absorb(out, recent int) error {
-	t, m := &b.work.tasks, b.cfg.Inducing
+// oldest points, which it removes from the sites of the window. If refresh is true, it
+// also recomputes the posteriors, in the same basis.
+func (b *Bank) absorb(out, recent int, refresh bool) error {
+	t, m, total := &b.work.tasks, float64(b.cfg.Inducing), len(b.winY)
 	t.out, t.recent = out, recent
 	for h := range b.sites {
 		if gamma := b.fading(h, recent); gamma < 1 {
 			b.fadeJoined(h, gamma)
 		}
 	}
-	return b.team.run(len(b.sites)*len(b.view.Latent), float64(m*m)*(1+float64(out)/2), t.absorb)
+	cost, task := m*m*(4+float64(out)/2), t.absorb
+	if refresh {
+		t.horizon, t.from, t.to = 0, out, total
+		cost, task = cost+m*m*(m/3+float64(total-out)/2), t.renew
+	}
+	if err := b.team.run(len(b.sites)*len(b.view.Latent), cost, task); err != nil {
+		return err
+	}
+	if refresh {
+		for h := range b.sites {
+			b.refreshJoined(h)
+		}
+	}
+	return nil
+}
+
+// renewPosterior is task i of absorb with refresh.
+func (b *Bank) renewPosterior(worker, i int) error {
+	if err := b.absorbSites(worker, i); err != nil {
+		return err
+	}
+	return b.refreshPosterior(worker, i)
 }
 
 // fading is the factor of the sites of horizon h after that many samples.
@@ -151,6 +176,7 @@ func (b *Bank) sweep(s sweeping) error {
 	if err := b.team.run(posteriors, float64(points)*m*(m/2+float64(2*s.n)), t.marginals); err != nil {
 		return err
 	}
+	b.backup.kept = true
 	if err := b.team.run((points+chunk-1)/chunk, float64(chunk*posteriors)*siteCost, t.refine); err != nil {
 		return err
 	}
@@ -174,6 +200,9 @@ func (b *Bank) follows(s *sweeping, h int) bool {
 func (b *Bank) marginalsOf(worker, i int) error {
 	s := &b.work.tasks.sweeping
 	h, k := i/len(b.view.Latent), i%len(b.view.Latent)
+	if !b.backup.kept {
+		b.keep(h, k)
+	}
 	b.marginals(worker, h, k)
 	if s.s > 0 && s.n > 0 {
 		b.addNew(worker, h, k)
