@@ -123,7 +123,7 @@ func (ws *Workspace) bald(p *Posterior, h int) float64 {
 	}
 	mean, variance := ws.moments(h, p)
 	for i, k := range b.class[:b.n] {
-		q := ws.q[min(k, len(p.Bases)-1)*len(ws.clips)+ws.row]
+		q := ws.q[min(k, len(p.Bases)-1)*len(ws.clips)+ws.answer.row]
 		b.mean[i] = mean[k]
 		b.spread[i] = max(variance[k]-q, 0)
 		b.noise[i] = q

@@ -102,7 +102,7 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 }
 
 // fleetProbs leaves the answer of the fleet's horizons over the latent functions of the
-// model and the foreign ones, at the input of ws.row.
+// model and the foreign ones, at the input of ws.answer.row.
 func (p *Posterior) fleetProbs(ws *Workspace) {
 	f, c := p.Fleet, &ws.company
 	own, foreign, first := len(p.Latent), len(f.Classes), len(p.Bank)-f.Horizons
@@ -136,7 +136,7 @@ func (p *Posterior) withForeign(h int, probs []float64, ws *Workspace) {
 	mean, variance := ws.moments(len(p.Bank)-f.Horizons+h, p)
 	copy(c.mean, mean)
 	copy(c.variance, variance)
-	w, q, g := ws.w[ws.row*m:(ws.row+1)*m], ws.q[ws.row], &f.Foreign[h]
+	w, q, g := ws.w[ws.answer.row*m:(ws.answer.row+1)*m], ws.q[ws.answer.row], &f.Foreign[h]
 	for x := range f.Classes {
 		u := ws.u[:m]
 		dense.MulTriTrans(1, m, w, m, g.U[x*m*m:], m, u, m)

@@ -2,6 +2,7 @@ package model
 
 // answer holds the facts of the last prediction that are beside its parts.
 type answer struct {
+	row      int // the input
 	novelty  float64
 	clipped  int  // features beyond the reach of the scaling
 	combined bool // from the parts in forecast and blends

@@ -15,7 +15,7 @@ func TestRecall(t *testing.T) {
 			dst := []float64{0.5, 0.3, 0.2}
 			p.pool(dst, ahead, &ws.forecast)
 			p.stack(dst, ws)
-			ws.answer = answer{novelty: 0.25, combined: true}
+			ws.answer = answer{row: ws.answer.row, novelty: 0.25, combined: true}
 		}
 		predict(ws)
 		parts := ws.AppendParts(nil)

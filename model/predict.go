@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"edge/model/dense"
 )
@@ -14,14 +15,14 @@ type Workspace struct {
 	raw            []float32 // n×D  for the forest
 	kx, w, q, u    []float64 // n×M, G×n×M, G×n, n×M
 	mean, variance []float64 // n×H×C
-	latent         []float64
-	perHorizon     []float64
-	clips          []int // n, for each input that is loaded
-	row            int   // input of the last answer
+	latent         []float64 // C
+	perHorizon     []float64 // H×C
+	clips          []int     // n, for each input that is loaded
 	grid           Grid
 	forecast       forecast
 	blends         blends
 	answer         answer
+	prepared       prepared
 	contest        contest
 	company        company
 }
@@ -88,12 +89,12 @@ func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
 func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs []float64, novelty float64) {
 	classes := len(p.Names)
 	dst = grow(dst, classes)
-	if ws.answer = (answer{novelty: 1}); !p.Built() {
+	if ws.answer = (answer{row: i, novelty: 1}); !p.Built() {
 		dst = p.FrequenciesTo(dst)
 		p.accompany(dst, i, ws)
 		return dst, ws.answer.novelty
 	}
-	ws.row, ws.answer.clipped = i, ws.clips[i]
+	ws.answer.clipped = ws.clips[i]
 	latent := p.latentProbs(ws)
 	clear(dst) // a class that was just declared has no latent function yet
 	for k, class := range p.Latent {
@@ -112,72 +113,111 @@ func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs 
 
 // load leaves mean and variance of the latent functions at n inputs in ws.
 func (p *Posterior) load(x []float64, n int, ws *Workspace) {
+	ws.prepared.n = 0
 	p.loadGuest(x, n, ws)
 	if !p.Built() {
 		return
 	}
-	c, hc, kernels := len(p.Latent), len(p.Bank)*len(p.Latent), len(p.Bases)
 	m, d := p.Bases[0].M, p.Bases[0].D
-	ws.x, ws.xs, ws.xx = grow(ws.x, n*d), grow(ws.xs, n*d), grow(ws.xx, n)
-	ws.kx, ws.w, ws.u, ws.q = grow(ws.kx, n*m), grow(ws.w, kernels*n*m), grow(ws.u, n*m), grow(ws.q, kernels*n)
-	ws.mean, ws.variance = grow(ws.mean, n*hc), grow(ws.variance, n*hc)
-	if cap(ws.clips) < n {
-		ws.clips = make([]int, n)
-	}
-	ws.clips = ws.clips[:n]
-	if p.Pool.Stack.Forest != nil {
-		if cap(ws.raw) < n*d {
-			ws.raw = make([]float32, n*d)
-		}
-		ws.raw = ws.raw[:n*d]
-		RawTo(ws.raw, x)
-	}
+	p.makeRoom(n, ws)
+	ws.u = grow(ws.u, n*m)
 	for i := range n {
-		row := ws.x[i*d : (i+1)*d]
-		ws.clips[i] = p.Scale.To(row, x[i*d:(i+1)*d])
+		p.standardise(i, x[i*d:(i+1)*d], ws)
 	}
 	for g, b := range p.Bases {
 		b.FeaturesTo(ws.kx, ws.w[g*n*m:(g+1)*n*m], ws.q[g*n:(g+1)*n], n, ws.x, ws.xs, ws.xx)
 	}
 	for h := range p.Bank {
-		g := &p.Bank[h]
-		for k := range c {
-			at, mean := min(k, kernels-1), g.Mean[k*m:(k+1)*m]
-			w, q := ws.w[at*n*m:(at+1)*n*m], ws.q[at*n:(at+1)*n]
-			dense.MulTriTrans(n, m, w, m, g.U[k*m*m:], m, ws.u, m)
-			for i := range n {
-				u := ws.u[i*m : (i+1)*m]
-				ws.mean[i*hc+h*c+k] = dense.Dot(mean, w[i*m:(i+1)*m])
-				ws.variance[i*hc+h*c+k] = q[i] + dense.Dot(u, u)
-			}
+		for k := range p.Latent {
+			p.momentsTo(h, k, 0, n, n, ws.u, ws)
 		}
 	}
 }
 
+// makeRoom makes room for n inputs of a built model.
+func (p *Posterior) makeRoom(n int, ws *Workspace) {
+	hc, kernels := len(p.Bank)*len(p.Latent), len(p.Bases)
+	m, d := p.Bases[0].M, p.Bases[0].D
+	for _, s := range [...]struct {
+		s    *[]float64
+		each int
+	}{{&ws.x, d}, {&ws.xs, d}, {&ws.xx, 1}, {&ws.kx, m}, {&ws.w, kernels * m}, {&ws.q, kernels}, {&ws.mean, hc}, {&ws.variance, hc}} {
+		*s.s = grow(*s.s, n*s.each)
+	}
+	ws.clips = slices.Grow(ws.clips[:0], n)[:n]
+	if p.Pool.Stack.Forest != nil {
+		ws.raw = slices.Grow(ws.raw[:0], n*d)[:n*d]
+	}
+}
+
+// standardise stores input i, D raw features, as the experts need it.
+func (p *Posterior) standardise(i int, x []float64, ws *Workspace) {
+	d := len(x)
+	if p.Pool.Stack.Forest != nil {
+		RawTo(ws.raw[i*d:(i+1)*d], x)
+	}
+	ws.clips[i] = p.Scale.To(ws.x[i*d:(i+1)*d], x)
+}
+
+// momentsTo leaves mean and variance of latent function k under horizon h at the inputs
+// from from to to, of n, in ws.
+//
+//	u  scratch, (to − from)×M
+func (p *Posterior) momentsTo(h, k, from, to, n int, u []float64, ws *Workspace) {
+	g, m, c, hc := &p.Bank[h], p.Bases[0].M, len(p.Latent), len(p.Bank)*len(p.Latent)
+	basis, mean := min(k, len(p.Bases)-1), g.Mean[k*m:(k+1)*m]
+	w, q := ws.w[(basis*n+from)*m:(basis*n+to)*m], ws.q[basis*n+from:basis*n+to]
+	dense.MulTriTrans(to-from, m, w, m, g.U[k*m*m:], m, u, m)
+	for i := range to - from {
+		row, at := u[i*m:(i+1)*m], (from+i)*hc+h*c+k
+		ws.mean[at] = dense.Dot(mean, w[i*m:(i+1)*m])
+		ws.variance[at] = q[i] + dense.Dot(row, row)
+	}
+}
+
 // latentProbs returns the mixture's probabilities over the latent functions
-// at the input of ws.row, and leaves those of each horizon in ws.perHorizon, H×C.
+// at the input of ws.answer.row, and leaves those of each horizon in ws.perHorizon, H×C.
 func (p *Posterior) latentProbs(ws *Workspace) []float64 {
-	c, eps := len(p.Latent), p.Bases[0].Eps
-	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, len(p.Bank)*c)
+	c, all := len(p.Latent), len(p.Bank)*len(p.Latent)
+	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, all)
+	if ws.prepared.n > 0 {
+		copy(ws.perHorizon, ws.prepared.perHorizon[ws.answer.row*all:])
+	} else {
+		p.horizonsTo(ws.perHorizon, ws.answer.row, &ws.grid, ws)
+	}
 	clear(ws.latent)
 	for h := range p.Bank {
-		mean, variance := ws.moments(h, p)
-		probs := ws.perHorizon[h*c : (h+1)*c]
-		ws.grid.Probs(probs, mean, variance, Fine)
-		for k, v := range probs {
-			v = (1-eps)*v + eps/float64(c)
-			probs[k] = v
+		for k, v := range ws.perHorizon[h*c : (h+1)*c] {
 			ws.latent[k] += p.Weights[h] * v
 		}
 	}
 	return ws.latent
 }
 
+// horizonsTo stores what each horizon alone says about input i in dst, H×C over the latent
+// functions.
+func (p *Posterior) horizonsTo(dst []float64, i int, grid *Grid, ws *Workspace) {
+	c, eps := len(p.Latent), p.Bases[0].Eps
+	for h := range p.Bank {
+		mean, variance := ws.momentsOf(i, h, p)
+		probs := dst[h*c : (h+1)*c]
+		grid.Probs(probs, mean, variance, Fine)
+		for k, v := range probs {
+			probs[k] = (1-eps)*v + eps/float64(c)
+		}
+	}
+}
+
 // moments returns mean and variance of the latent functions, with the noise,
 // under horizon h, at the input of the last answer: C each.
 func (ws *Workspace) moments(h int, p *Posterior) (mean, variance []float64) {
+	return ws.momentsOf(ws.answer.row, h, p)
+}
+
+// momentsOf returns those at input i.
+func (ws *Workspace) momentsOf(i, h int, p *Posterior) (mean, variance []float64) {
 	c := len(p.Latent)
-	at := (ws.row*len(p.Bank) + h) * c
+	at := (i*len(p.Bank) + h) * c
 	return ws.mean[at : at+c], ws.variance[at : at+c]
 }
 

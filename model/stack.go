@@ -100,29 +100,16 @@ func (p *Posterior) mix(dst []float64, ws *Workspace) {
 
 // expertsTo stores log e_jk of the first experts in dst, as many as it has room for.
 func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
-	s, b := &p.Pool.Stack, &ws.forecast
-	c, horizons, latents := len(p.Names), len(p.Bank), len(p.Latent)
-	for h := range horizons {
-		row := dst[h*c : (h+1)*c]
-		for k := range row { // a class that was just declared has no latent function yet
-			row[k] = math.Log(floorExpert)
-		}
-		for i, k := range p.Latent {
-			row[k] = math.Log(max(ws.perHorizon[h*latents+i], floorExpert))
-		}
-	}
-	linear, rest := dst[horizons*c:(horizons+1)*c], dst[(horizons+1)*c:]
-	if clear(linear); len(s.Linear.W) > 0 {
-		d := s.Linear.D
-		s.Linear.LogsTo(linear, ws.x[ws.row*d:(ws.row+1)*d])
-		floor(linear)
+	s, b, c := &p.Pool.Stack, &ws.forecast, len(p.Names)
+	features, rest := dst[:p.featureExperts()*c], dst[p.featureExperts()*c:]
+	if ws.prepared.n > 0 {
+		copy(features, ws.prepared.experts[ws.answer.row*len(features):])
+	} else {
+		p.featureExpertsTo(features, ws.perHorizon, ws.answer.row, ws)
 	}
 	if s.Forest != nil {
 		d := p.Dim()
-		s.Forest.LogsTo(rest[:c], ws.raw[ws.row*d:(ws.row+1)*d])
-		floor(rest[:c])
-		ws.blends.forests = s.Members.mix(rest[:c], ws.raw[ws.row*d:(ws.row+1)*d], ws.blends.forests)
-		rest = rest[c:]
+		ws.blends.forests = s.Members.mix(features[len(features)-c:], ws.raw[ws.answer.row*d:(ws.answer.row+1)*d], ws.blends.forests)
 	}
 	if len(rest) == 0 {
 		return
@@ -138,6 +125,41 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 		for k, v := range row {
 			rest[(j+1)*c+k] = math.Log((v + recentPrior*b.pi[k]) / ((n + recentPrior) * b.pi[k]))
 		}
+	}
+}
+
+// featureExperts is the number of experts that use the features: the horizons, the
+// regression and, if there is one, the forest.
+func (p *Posterior) featureExperts() int {
+	if p.Pool.Stack.Forest == nil {
+		return len(p.Bank) + 1
+	}
+	return len(p.Bank) + 2
+}
+
+// featureExpertsTo stores log e_jk of these for input i in dst, where the horizons say
+// perHorizon, H×C over the latent functions.
+func (p *Posterior) featureExpertsTo(dst, perHorizon []float64, i int, ws *Workspace) {
+	s, c, horizons, latents := &p.Pool.Stack, len(p.Names), len(p.Bank), len(p.Latent)
+	for h := range horizons {
+		row := dst[h*c : (h+1)*c]
+		for k := range row { // a class that was just declared has no latent function yet
+			row[k] = math.Log(floorExpert)
+		}
+		for at, k := range p.Latent {
+			row[k] = math.Log(max(perHorizon[h*latents+at], floorExpert))
+		}
+	}
+	linear, forest := dst[horizons*c:(horizons+1)*c], dst[(horizons+1)*c:]
+	if clear(linear); len(s.Linear.W) > 0 {
+		d := s.Linear.D
+		s.Linear.LogsTo(linear, ws.x[i*d:(i+1)*d])
+		floor(linear)
+	}
+	if s.Forest != nil {
+		d := p.Dim()
+		s.Forest.LogsTo(forest, ws.raw[i*d:(i+1)*d])
+		floor(forest)
 	}
 }
 

@@ -18,7 +18,7 @@ func stacked() (*Posterior, *Workspace) {
 		Plain:   Blend{Exponents: []float64{0.8, -0.2, 0.4}, Weight: 0.75},
 		Linear:  Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
 	}
-	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, x: []float64{9, 9, 0.8, 0.4}, row: 1}
+	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, x: []float64{9, 9, 0.8, 0.4}, answer: answer{row: 1}}
 }
 
 // Both blends' answers against their formulas, and their parts in the whole.

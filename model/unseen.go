@@ -9,7 +9,7 @@ import (
 const refining = 0.8
 
 // mixFew replaces the answer in dst for the classes in Few by that of the fleet at the input
-// of ws.row, after stack.
+// of ws.answer.row, after stack.
 func (p *Posterior) mixFew(dst []float64, ws *Workspace) {
 	f, c, own := p.Fleet, &ws.company, len(p.Latent)
 	if !slices.Contains(f.Few, true) {

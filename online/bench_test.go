@@ -90,13 +90,33 @@ func BenchmarkStep(b *testing.B) {
 
 // minibatches times those that l closes by count.
 func minibatches(b *testing.B, l *Learner, events []Event) {
-	n, next := l.cfg.Batch.MaxSize, 0
+	n, next, records := l.cfg.Batch.MaxSize, 0, endless(events)
+	for l.batch.len() > 0 {
+		l.Add(&events[0])
+	}
 	timed(b, n, func() {
-		for range n {
-			l.Add(&events[next])
-			next = (next + 1) % len(events)
-		}
+		oneMinibatch(l, records[next:next+n])
+		next = (next + n) % len(events)
 	})
+}
+
+// endless returns the records of events, twice: of any of the first as many follow as there
+// are.
+func endless(events []Event) (records []Record) {
+	for range 2 {
+		for _, ev := range events {
+			records = append(records, Record{Event: ev})
+		}
+	}
+	return records
+}
+
+// oneMinibatch learns records as a loop does that has all of them.
+func oneMinibatch(l *Learner, records []Record) {
+	for i := range records {
+		l.Expect(records[i:])
+		l.Add(&records[i].Event)
+	}
 }
 
 // BenchmarkPredict is one prediction, of the whole model and of a single

@@ -2,7 +2,6 @@ package online
 
 import (
 	"runtime/debug"
-	"sync"
 
 	"edge/online/forest"
 	"edge/online/sep"
@@ -14,7 +13,7 @@ const fewBeside = 8
 // beside learns the forest on another core while the bank takes its step: neither reads
 // what the other writes, so that the order does not matter.
 type beside struct {
-	group  sync.WaitGroup
+	bank   *sep.Bank
 	forest *forest.Learner
 	batch  *minibatch
 	failed *sep.Panic
@@ -24,7 +23,6 @@ type beside struct {
 func newBeside() *beside {
 	s := &beside{}
 	s.run = func() {
-		defer s.group.Done()
 		defer func() {
 			if v := recover(); v != nil {
 				s.failed = &sep.Panic{Value: v, Stack: debug.Stack()}
@@ -35,16 +33,15 @@ func newBeside() *beside {
 	return s
 }
 
-// start begins to learn a minibatch; end follows.
-func (s *beside) start(f *forest.Learner, b *minibatch) {
-	s.forest, s.batch = f, b
-	s.group.Add(1)
-	go s.run()
+// start begins to learn a minibatch on another core of the bank; end follows.
+func (s *beside) start(bank *sep.Bank, f *forest.Learner, b *minibatch) {
+	s.bank, s.forest, s.batch = bank, f, b
+	bank.Aside(s.run)
 }
 
 // end waits, and panics with the panic of the other goroutine.
 func (s *beside) end() {
-	s.group.Wait()
+	s.bank.Await()
 	if p := s.failed; p != nil {
 		s.failed = nil
 		panic(p)

@@ -55,10 +55,15 @@ func BenchmarkCores(b *testing.B) {
 			b.Run(fmt.Sprintf("C=%d/M=%d/D=%d/B=%d/%s", s.c, s.m, s.d, s.b, mode.name), func(b *testing.B) {
 				all := runtime.GOMAXPROCS(0)
 				var learners [2]*Learner
-				var events [2][]Event
+				var records [2][]Record
 				for i := range learners {
 					runtime.GOMAXPROCS(1 + i)
-					learners[i], events[i] = benchLearner(b, s.c, s.m, s.d, s.b, mode.rate)
+					var events []Event
+					learners[i], events = benchLearner(b, s.c, s.m, s.d, s.b, mode.rate)
+					for learners[i].batch.len() > 0 {
+						learners[i].Add(&events[0])
+					}
+					records[i] = endless(events)
 				}
 				runtime.GOMAXPROCS(all)
 				var took [2][]float64
@@ -67,8 +72,9 @@ func BenchmarkCores(b *testing.B) {
 				for b.Loop() {
 					for i, l := range learners {
 						start := time.Now()
-						for j := range turn * s.b {
-							l.Add(&events[i][(at+j)%len(events[i])])
+						for j := range turn {
+							first := (at + j*s.b) % (len(records[i]) / 2)
+							oneMinibatch(l, records[i][first:first+s.b])
 						}
 						took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/1e3/turn)
 					}

@@ -68,8 +68,9 @@ type Learner struct {
 	counters Counters // without those of the bank
 	host
 
-	ws    model.Workspace
-	probs []float64
+	ws       model.Workspace
+	probs    []float64
+	expected expected
 }
 
 // host holds the functions of the loop that runs a learner. The zero value: nothing.
@@ -131,6 +132,7 @@ func (l *Learner) Pending() int { return l.batch.len() }
 // publishClasses adds the classes that are new to the view, so that predictions
 // have a probability for them.
 func (l *Learner) publishClasses() {
+	l.expected.drop()
 	old, names := len(l.view.Names), l.classes.names
 	l.view.Names = names[:len(names):len(names)]
 	for len(l.view.Counts) < len(names) {
@@ -175,6 +177,9 @@ type Outcome struct {
 // Refused is ErrDimension, ErrNotFinite, ErrClass, ErrKind, ErrShape or ErrState
 // for an event that cannot be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
 func (l *Learner) Add(ev *Event) (out Outcome) {
+	if ev.Kind != Observe {
+		l.expected.drop()
+	}
 	switch ev.Kind {
 	case Observe:
 		l.observe(ev, &out)
@@ -284,7 +289,11 @@ func (l *Learner) answer(ev *Event) (novelty float64, weighs bool) {
 		if ev.Known {
 			ahead = 0
 		}
-		l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
+		if i, ok := l.expected.take(ev.X); ok && i < l.ws.Prepared() {
+			l.probs, novelty = l.view.AnswerTo(l.probs, i, ahead, &l.ws)
+		} else {
+			l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
+		}
 		return novelty, l.view.Built()
 	}
 	if ev.Epoch == l.classes.epoch && l.view.Recall(ev.Parts, &l.ws) {
@@ -303,13 +312,14 @@ func (l *Learner) flush(out *Outcome) {
 
 // closeMinibatch learns the samples that have been judged.
 func (l *Learner) closeMinibatch(out *Outcome) {
+	l.expected.drop()
 	b := &l.batch
 	n := b.len()
 	out.Closed = true
 	l.warmup.add(b)
 	beside := l.forestBeside()
 	if beside {
-		l.beside.start(l.forest, b)
+		l.beside.start(l.bank, l.forest, b)
 		defer l.beside.end() // also after a panic here
 	}
 	err := l.learnMinibatch(out)
@@ -430,7 +440,10 @@ func (l *Learner) moveInducing() (err error) {
 
 // Rest releases the memory that only a step needs, half of the learner's; the
 // next step allocates it again.
-func (l *Learner) Rest() { l.bank.Rest() }
+func (l *Learner) Rest() {
+	l.bank.Rest()
+	l.expected, l.ws = expected{}, model.Workspace{}
+}
 
 // Posterior returns an immutable snapshot of the posterior. The next step works
 // on copies of its large parts.

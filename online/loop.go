@@ -360,6 +360,7 @@ func (lp *Loop) learn(patience context.Context, records []Record) {
 		}
 		lp.heartbeat()
 		wasWarm, began := lp.learner.WarmedUp(), time.Now()
+		lp.learner.Expect(records[i:])
 		out := lp.learner.Add(&r.Event)
 		lp.seq = r.Seq
 		if r.Kind == Observe {

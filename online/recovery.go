@@ -153,9 +153,10 @@ func (lp *Loop) replay(ctx context.Context) {
 		return
 	}
 	for began := time.Now(); len(r.queue) > 0 && ctx.Err() == nil && time.Since(began) < slice; {
+		lp.heartbeat()
+		lp.learner.Expect(r.queue)
 		at := &r.queue[0]
 		r.queue = r.queue[1:]
-		lp.heartbeat()
 		if p := lp.relearn(at); p != nil {
 			r.leftOut[at.Seq] = p
 			lp.revive(ctx)

@@ -35,6 +35,7 @@ func (l *Learner) replay(records []Record, leftOut map[uint64]*Panic) (refused [
 			refused = append(refused, Refused{r.Seq, p, p})
 			continue
 		}
+		l.Expect(records[i:])
 		out, p := l.try(&r.Event)
 		if p != nil {
 			return nil, r.Seq, p

@@ -93,7 +93,8 @@ func TestSame(t *testing.T) {
 	})
 }
 
-// Each of more than Few rows is the same, to the last bit, in the company of any others.
+// Each of more than Few rows is the same, to the last bit, in the company of any others, and
+// each of up to Few as alone.
 func TestRowsAlone(t *testing.T) {
 	paths(t, func(t *testing.T) {
 		const n, m = 40, 50
@@ -108,13 +109,20 @@ func TestRowsAlone(t *testing.T) {
 		} {
 			all := make([]float64, n*m)
 			f(n, a.data, all)
-			for few := Few + 1; few < 20; few++ {
+			alone := make([]float64, n*m)
+			for i := range n {
+				f(1, a.data[i*m:(i+1)*m], alone[i*m:(i+1)*m])
+			}
+			for few := 2; few < 20; few++ {
+				if few == Few+1 {
+					alone = all
+				}
 				for _, at := range []int{0, 1, 17, n - few} {
 					some := make([]float64, few*m)
 					f(few, a.data[at*m:(at+few)*m], some)
 					for i, v := range some {
-						if math.Float64bits(v) != math.Float64bits(all[at*m+i]) {
-							t.Fatalf("%s: row %d of %d from %d on is another than among %d rows", name, i/m, few, at, n)
+						if math.Float64bits(v) != math.Float64bits(alone[at*m+i]) {
+							t.Fatalf("%s: row %d of %d from %d on is another than alone or among %d", name, i/m, few, at, n)
 						}
 					}
 				}

@@ -159,6 +159,23 @@ func (b *Bank) SetNoiseRate(rate float64) { b.noiseRate = rate }
 // Cores is the number of cores that a step may use.
 func (b *Bank) Cores() int { return b.team.size }
 
+// Run runs n tasks of about that many multiplications each on these cores, in any order,
+// and waits for all of them; the worker of a task is below Cores. Of several errors and
+// panics it returns, or panics with, that of the first task.
+func (b *Bank) Run(n int, multiplications float64, task func(worker, i int) error) error {
+	return b.team.run(n, multiplications, task)
+}
+
+// Awake announces that a step follows the next Run at once: the other cores then wait for
+// it awake, for a while.
+func (b *Bank) Awake() { b.team.begin() }
+
+// Aside offers a job, which does not panic, to the other cores. Await follows.
+func (b *Bank) Aside(job func()) { b.team.offer(job) }
+
+// Await waits until the job of Aside is done, and does it where no core has begun it.
+func (b *Bank) Await() { b.team.await() }
+
 // Window is the number of observations whose sites are kept explicitly.
 func (b *Bank) Window() int { return len(b.winY) }
 

@@ -33,6 +33,7 @@ type team struct {
 	left    atomic.Int64 // tasks of the run that have not ended
 	untaken atomic.Int64 // tasks that no worker has taken
 	stepped atomic.Bool  // a step goes on: more runs may follow
+	beside  atomic.Int32 // of the job aside: nothing, offered or running
 
 	mu    sync.Mutex // guards the fields below
 	ended sync.Cond  // left is 0
@@ -41,7 +42,15 @@ type team struct {
 	after int              // the one after the last of these
 	alive [maxWorkers]bool // workers that have a goroutine
 	errs  []error          // of each task
+	aside func()           // a job beside the tasks
 }
+
+// States of the job aside.
+const (
+	nothing = iota
+	offered
+	running
+)
 
 // newTeam returns a team with as many workers as Go uses cores.
 func newTeam() *team { return teamOf(min(runtime.GOMAXPROCS(0), maxWorkers), grain) }
@@ -83,12 +92,7 @@ func (t *team) run(n int, multiplications float64, task func(worker, i int) erro
 	clear(t.errs)
 	t.left.Store(int64(n))
 	t.untaken.Store(int64(n))
-	for worker := 1; worker < workers; worker++ {
-		if !t.alive[worker] {
-			t.alive[worker] = true
-			go t.help[worker]()
-		}
-	}
+	t.wake(workers)
 	t.mu.Unlock()
 	for {
 		i, task := t.take(0)
@@ -120,6 +124,54 @@ func (t *team) wait() {
 		t.ended.Wait()
 	}
 	t.task = nil
+}
+
+// offer offers a job beside the tasks to the other workers; await follows.
+func (t *team) offer(job func()) {
+	t.mu.Lock()
+	t.aside = job
+	t.beside.Store(offered)
+	t.wake(2)
+	t.mu.Unlock()
+}
+
+// wake gives so many workers a goroutine, the caller of run among them. The caller holds
+// mu.
+func (t *team) wake(workers int) {
+	for worker := 1; worker < min(workers, t.size); worker++ {
+		if !t.alive[worker] {
+			t.alive[worker] = true
+			go t.help[worker]()
+		}
+	}
+}
+
+// lend does the job that was offered, unless another worker has it. It reports whether
+// there was one.
+func (t *team) lend() bool {
+	if t.beside.Load() != offered || !t.beside.CompareAndSwap(offered, running) {
+		return false
+	}
+	t.aside()
+	t.mu.Lock()
+	t.beside.Store(nothing)
+	t.ended.Signal()
+	t.mu.Unlock()
+	return true
+}
+
+// await waits for the job that was offered, and does it where no worker has begun it.
+func (t *team) await() {
+	if t.lend() {
+		return
+	}
+	for i := 0; i < spins && t.beside.Load() == running; i++ {
+	}
+	t.mu.Lock()
+	for t.beside.Load() == running {
+		t.ended.Wait()
+	}
+	t.mu.Unlock()
 }
 
 // take returns the next task of a worker; nil if none is left. The caller of run begins
@@ -159,7 +211,9 @@ func (t *team) done(i int, err error) {
 func (t *team) work(worker int) {
 	for waited := 0; ; waited++ {
 		runtime.Gosched()
-		if i, task := t.take(worker); task != nil {
+		if t.lend() {
+			waited = 0
+		} else if i, task := t.take(worker); task != nil {
 			t.done(i, try(task, worker, i))
 			waited = 0
 		} else if (!t.stepped.Load() || waited >= patience) && t.leave(worker) {
@@ -172,7 +226,7 @@ func (t *team) work(worker int) {
 func (t *team) leave(worker int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.alive[worker] = t.first < t.after
+	t.alive[worker] = t.first < t.after || t.beside.Load() == offered
 	return !t.alive[worker]
 }
 
