@@ -33,10 +33,16 @@ func NewWorkspace() *Workspace { return &Workspace{} }
 // grow returns s with length n, reallocating only if its capacity is too small.
 func grow(s []float64, n int) []float64 {
 	if cap(s) < n {
-		return make([]float64, n, n+n/4)
+		return larger(n)
 	}
 	return s[:n]
 }
+
+// larger returns a slice of length n with some room. It is a call of its own, so that grow
+// takes little code where it is inlined.
+//
+//go:noinline
+func larger(n int) []float64 { return make([]float64, n, n+n/4) }
 
 // PredictTo stores P(class | x) for every class in dst and returns dst and the
 // novelty of x: the fraction of the latent functions' prior variance that is

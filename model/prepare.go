@@ -57,12 +57,9 @@ func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
 		t.tasks = [...]func(worker, i int) error{t.features, t.moments, t.answers}
 	}
 	t.p, t.ws, t.x = p, ws, x
-	few := float64(dense.Few * m * (2*d + 4*m))
-	for i, run := range [...]struct {
-		n    int
-		cost float64
-	}{{(n + dense.Few - 1) / dense.Few, few}, {posteriors, float64(n * m * m)}, {n, float64(posteriors*preparedCost) + float64(experts*d)}} {
-		if team.Run(run.n, run.cost, t.tasks[i]) != nil {
+	cost := float64(n) * float64(2*m*(d+m)+posteriors*(m*m/2+preparedCost))
+	for i, tasks := range [...]int{(n + dense.Few - 1) / dense.Few, posteriors, n} {
+		if team.Run(tasks, cost/float64(tasks), t.tasks[i]) != nil { // to wake a core is worth it for all of them
 			return false
 		}
 	}
@@ -72,7 +69,7 @@ func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
 
 // preparedCost is the number of multiplications that take as long as the probabilities of
 // one posterior's input.
-const preparedCost = 2000
+const preparedCost = 2500
 
 // Prepared is the number of inputs that Prepare left and that no Load or prediction has
 // replaced; AnswerTo answers for them.

@@ -17,14 +17,31 @@ func (b *Bank) Refresh() error {
 
 func (b *Bank) updateFeatures() {
 	b.ready()
-	swept := len(b.winY) - b.filtered
+	swept, m := len(b.winY)-b.filtered, b.cfg.Inducing
 	for g := range b.bases {
-		b.featuresOf(g, 0, swept)
+		t := &b.work.tasks
+		t.place, t.to = g, swept
+		_ = b.team.run(max(swept/someRows, 1), float64(min(swept, someRows)*m*(m+2*b.cfg.Features)/2), t.window)
 		for at := swept; at < len(b.winY); at++ {
 			b.featuresOf(g, at, 1)
 		}
 	}
 	b.work.features.current = true
+}
+
+// someRows is the least number of window points whose features are a task, unless all are
+// fewer: more than dense.Few, so that they have the bits that they have among all.
+const someRows = 24
+
+// windowFeatures is task i of updateFeatures; the last one also has the points that are
+// left over.
+func (b *Bank) windowFeatures(_, i int) error {
+	t, at, n := &b.work.tasks, i*someRows, someRows
+	if at+2*n > t.to {
+		n = t.to - at
+	}
+	b.featuresOf(t.place, at, n)
+	return nil
 }
 
 // renewFeatures makes the window's features, but for the first out points that leave it,
@@ -45,7 +62,7 @@ func (b *Bank) renewFeatures(n, recent, out int) {
 // featuresOf computes the features in basis g of the n window points from at on.
 func (b *Bank) featuresOf(g, at, n int) {
 	f, m, d := &b.work.features, b.cfg.Inducing, b.cfg.Features
-	b.bases[g].FeaturesTo(f.kx[g][at*m:], f.w[g][at*m:], f.q[g][at:], n, b.winX[at*d:(at+n)*d], f.xs, f.xx)
+	b.bases[g].FeaturesTo(f.kx[g][at*m:], f.w[g][at*m:], f.q[g][at:], n, b.winX[at*d:(at+n)*d], f.xs[at*d:], f.xx[at:])
 }
 
 func (b *Bank) refreshAll() error {

@@ -14,6 +14,7 @@ import (
 const (
 	maxWorkers = 8    // of a team: each has scratch memory of its own
 	grain      = 4e5  // multiplications that are worth a worker: 20 to 40 µs
+	warmGrain  = 1e5  // the same of one that is awake
 	patience   = 2000 // times that a worker lets others run while it waits for the next run of a step: 0.2 ms
 	spins      = 1e4  // looks at the tasks of other workers before the caller sleeps: 10 µs
 )
@@ -26,6 +27,7 @@ const (
 type team struct {
 	size  int // workers, the caller of run among them
 	grain float64
+	warm  bool // a run of the step was shared: other workers are awake
 
 	rows func(worker, i int) error // solves rows of system
 	system
@@ -69,16 +71,27 @@ func teamOf(size int, grain float64) *team {
 }
 
 // begin announces the runs of a step, after which end comes.
-func (t *team) begin() { t.stepped.Store(true) }
+func (t *team) begin() {
+	if !t.stepped.Swap(true) {
+		t.warm = false
+	}
+}
 
 // end lets the workers go.
-func (t *team) end() { t.stepped.Store(false) }
+func (t *team) end() {
+	t.stepped.Store(false)
+	t.warm = false
+}
 
 // run runs n tasks of that many multiplications each, in any order, and waits for
 // all of them. Of several errors and panics it returns, or panics with, that of the
 // first task. Few multiplications stay on the caller's goroutine.
 func (t *team) run(n int, multiplications float64, task func(worker, i int) error) error {
-	workers := min(t.size, n, int(min(float64(n)*multiplications/t.grain, maxWorkers)))
+	grain := t.grain
+	if t.warm {
+		grain = min(grain, warmGrain)
+	}
+	workers := min(t.size, n, int(min(float64(n)*multiplications/grain, maxWorkers)))
 	if workers < 2 {
 		for i := range n {
 			if err := task(0, i); err != nil {
@@ -94,6 +107,7 @@ func (t *team) run(n int, multiplications float64, task func(worker, i int) erro
 	t.untaken.Store(int64(n))
 	t.wake(workers)
 	t.mu.Unlock()
+	t.warm = t.stepped.Load()
 	for {
 		i, task := t.take(0)
 		if task == nil {

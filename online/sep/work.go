@@ -31,12 +31,12 @@ func (w *work) moments(h, size int) (mean, variance []float64) {
 
 // tasks are run by a team, with what they have to know.
 type tasks struct {
-	marginals, refine, features, absorb, renew, refresh, project func(worker, i int) error
+	marginals, refine, features, absorb, renew, refresh, project, window func(worker, i int) error
 
 	sweeping
 	out, recent       int // of absorb: points that leave the window; samples to fade by
 	horizon, from, to int // of refresh
-	place, step       int // of project: the first latent function, and their number
+	place, step       int // of project: the first latent function, and their number; place is the basis of window
 }
 
 // features are those of the window points in each basis.
@@ -110,7 +110,7 @@ func (b *Bank) ready() {
 func (b *Bank) bind() {
 	w := &b.work
 	w.tasks = tasks{
-		marginals: b.marginalsOf, refine: b.refineChunk, features: b.featuresTask, absorb: b.absorbSites, renew: b.renewPosterior,
+		marginals: b.marginalsOf, refine: b.refineChunk, features: b.featuresTask, absorb: b.absorbSites, window: b.windowFeatures, renew: b.renewPosterior,
 		refresh: b.refreshPosterior, project: b.projectSites,
 	}
 	w.project.team = b.team
