@@ -127,7 +127,7 @@ func (l *Learner) fleetLabels() *fleet.Labels {
 // other: a replay needs no contributions.
 func MergeEvent(m *fleet.Merge) Event {
 	state, _ := m.AppendBinary(nil)
-	return Event{Kind: Merge, State: state}
+	return Event{Kind: Merge, State: state, forests: m.Forests}
 }
 
 // Follow returns the posterior of a member that has no labels: of the contributions

@@ -1,6 +1,9 @@
 package online
 
-import "edge/online/conformal"
+import (
+	"edge/online/conformal"
+	"edge/online/fleet"
+)
 
 // Kind is the kind of an Event.
 type Kind uint8
@@ -70,6 +73,8 @@ type Event struct {
 	Name string
 	// State is an encoded learner for Replace, an encoded fleet.Merge for Merge.
 	State []byte
+
+	forests []fleet.Forest // those in State, of a merge computed by this process; nil: State is read
 }
 
 // Size is the approximate size of the event in a journal, in bytes.

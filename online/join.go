@@ -39,7 +39,7 @@ const guestStep = 16
 // mergeEvent carries out an event of kind Merge. The minibatch that is filling is closed
 // first: it was predicted without the new sums.
 func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
-	m, err := fleet.DecodeMerge(ev.State)
+	m, err := fleet.DecodeMergeWith(ev.State, ev.forests)
 	if err == nil {
 		err = l.fits(m)
 	}

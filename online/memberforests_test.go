@@ -48,6 +48,36 @@ func TestMemberForestsLeaveTheOwnForest(t *testing.T) {
 	}
 }
 
+// The event of a merge brings its forests along; one that has the encoded merge alone, as
+// from a journal, leads to the same state.
+func TestForestsOfAMergeEvent(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 2, all...)
+	for name, labels := range map[string]int{"warm-up": 37, "after it": 144} {
+		live, replayed := taught(t, cfg, 1, labels, all...), taught(t, cfg, 1, labels, all...)
+		m, err := live.Merge("own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := MergeEvent(m)
+		live.Add(&event)
+		event.forests = nil
+		replayed.Add(&event)
+		if len(m.Forests) != 2 || len(live.fleet.forests) != 2 || live.fleet.forests[0].Forest != m.Forests[0].Forest {
+			t.Errorf("%s: the learner has not taken over the forests of the merge", name)
+		}
+		if replayed.fleet.forests[0].Forest == m.Forests[0].Forest {
+			t.Errorf("%s: the encoded forests were not read", name)
+		}
+		for _, l := range []*Learner{live, replayed} {
+			teach(l, 7, 60, all...)
+		}
+		if !bytes.Equal(stateOf(live), stateOf(replayed)) {
+			t.Errorf("%s: the states differ", name)
+		}
+	}
+}
+
 // A state holds the forests of members: the restored learner goes on to the same bytes,
 // in the warm-up, across its end and after it, and after the classes have changed.
 func TestMemberForestsAreRestored(t *testing.T) {

@@ -203,6 +203,15 @@ func readWeights(d *wire.Decoder, n int, w []float32) {
 	}
 }
 
+// withoutData returns forests that do not keep the bytes of their contributions.
+func withoutData(all []Forest) []Forest {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].data = nil
+	}
+	return all
+}
+
 // EncodeForests appends forests.
 func EncodeForests(e *wire.Encoder, all []Forest) {
 	e.Int(len(all))

@@ -153,7 +153,11 @@ func (m *Merge) room() int {
 
 // DecodeMerge returns the merge that AppendBinary encoded. Every length is checked
 // against that of data before memory is made; the error is ErrMerge.
-func DecodeMerge(data []byte) (*Merge, error) {
+func DecodeMerge(data []byte) (*Merge, error) { return DecodeMergeWith(data, nil) }
+
+// DecodeMergeWith is DecodeMerge for a caller that has the forests of the encoded merge:
+// their section is not read again. Nil: it is read.
+func DecodeMergeWith(data []byte, forests []Forest) (*Merge, error) {
 	magic := mergeMagic
 	if len(data) > len(magic) && string(data[:len(magic)]) == sectionsMagic {
 		magic = sectionsMagic
@@ -162,7 +166,7 @@ func DecodeMerge(data []byte) (*Merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Merge{}
+	m := &Merge{Forests: withoutData(forests)}
 	for range d.Count(MaxMembers, 20, "number of members") {
 		v := Member{Name: d.String(maxName), Version: Version{d.Uint64(), d.Uint64()}, N: d.Uint(), Tested: d.Bool(), Trust: d.Number("trust")}
 		v.Refused = Reason(d.String(maxName))
@@ -202,16 +206,18 @@ func DecodeMerge(data []byte) (*Merge, error) {
 		}
 	}
 	for magic == sectionsMagic && d.Err() == nil && d.Len() > 0 {
-		m.decodeSection(d)
+		m.decodeSection(d, forests != nil)
 	}
 	return m, d.End()
 }
 
-// decodeSection reads one section.
-func (m *Merge) decodeSection(d *wire.Decoder) {
+// decodeSection reads one section, or passes over the forests if they are known.
+func (m *Merge) decodeSection(d *wire.Decoder, known bool) {
 	name := d.String(maxName)
 	part := d.Part(d.Block(d.Len(), "section"), "fleet: merge: section "+name+": ")
 	switch {
+	case name == forestsName && known:
+		return
 	case name == sharingName && m.Sharing == nil:
 		m.Sharing = decodeSharing(part)
 	case name == forestsName && m.Forests == nil:
