@@ -142,12 +142,12 @@ type Config struct {
 	// 2, range 1 to 10.
 	Sweeps int `yaml:"sweeps"`
 	// Damping of a site's update after the first sweep: 1 replaces the site, 0.5
-	// moves it half way. After the warm-up half as much of the old site is kept,
-	// unless it is refined for the first time. Default 0.5.
+	// moves it half way. After the warm-up, of a site that is refined for the first
+	// time, 2/C of what another one keeps is kept, for C classes. Default 0.5.
 	Damping float64 `yaml:"damping"`
 	// LearningRate of Adam at 32 samples a minibatch; it falls with the square
 	// root of the size. After the warm-up every second step follows the gradient, of
-	// the samples of both. 0 keeps kernel and inducing inputs. Default 0.02.
+	// the samples of both, with less momentum. 0 keeps kernel and inducing inputs. Default 0.02.
 	LearningRate float64 `yaml:"learning_rate"`
 	// Gradient is the number of observations whose evidence a step of Adam
 	// follows during the warm-up, at least: the new ones, and the latest of the

@@ -12,6 +12,7 @@ type Adam struct {
 
 const (
 	adamBeta1 = 0.9
+	liveBeta1 = 0.7 // after the warm-up, where a step follows the gradient of two
 	adamBeta2 = 0.999
 	adamEps   = 1e-8
 )
@@ -21,12 +22,17 @@ func NewAdam(n int) Adam { return Adam{M: make([]float64, n), V: make([]float64,
 
 // Ascend moves theta one step of rate lr along grad.
 func (a *Adam) Ascend(theta, grad []float64, lr float64) {
+	a.ascend(theta, grad, lr, adamBeta1, 1-adamBeta1)
+}
+
+// ascend is Ascend with a decay of the first moment, and 1 less that decay.
+func (a *Adam) ascend(theta, grad []float64, lr, beta1, rest float64) {
 	a.Steps++
 	t := float64(a.Steps)
-	c1, c2 := 1/(1-math.Pow(adamBeta1, t)), 1/(1-math.Pow(adamBeta2, t))
+	c1, c2 := 1/(1-math.Pow(beta1, t)), 1/(1-math.Pow(adamBeta2, t))
 	for i, g := range grad {
-		a.M[i] = adamBeta1*a.M[i] + (1-adamBeta1)*g
-		a.V[i] = adamBeta2*a.V[i] + (1-adamBeta2)*g*g
+		a.M[i] = float64(beta1*a.M[i]) + float64(rest*g)
+		a.V[i] = float64(adamBeta2*a.V[i]) + float64((1-adamBeta2)*g*g)
 		theta[i] += lr * a.M[i] * c1 / (math.Sqrt(a.V[i]*c2) + adamEps)
 	}
 }

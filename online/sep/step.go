@@ -89,6 +89,9 @@ func (b *Bank) step(n int) error {
 	}
 	b.gradient(points)
 	rate := b.cfg.LearningRate * math.Sqrt(float64(n)/fullRate) * float64(b.waiting) / float64(n)
+	if b.live {
+		rate *= liveRate
+	}
 	if b.refit > 0 {
 		rate *= passRate
 	}
@@ -199,7 +202,11 @@ func (b *Bank) completeRows(n int) []float64 {
 func (b *Bank) move(lr float64) error {
 	w := &b.work
 	copy(w.theta0, b.params.Theta)
-	b.opt.Ascend(b.params.Theta, w.grad.theta, lr)
+	if b.live {
+		b.opt.ascend(b.params.Theta, w.grad.theta, lr, liveBeta1, 1-liveBeta1)
+	} else {
+		b.opt.Ascend(b.params.Theta, w.grad.theta, lr)
+	}
 	if noise := len(b.params.Theta)/len(b.bases) - 1; b.bases[0].Eps > 0 { // all groups have the first one's ε
 		b.params.Theta[noise] += (b.noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
 	}

@@ -62,14 +62,14 @@ func (b *Bank) firstRefined(out, recent, points int) int {
 }
 
 // damping is that of the update of window point i after the first sweep, where the last n
-// points are new. After the warm-up, where a step refines fewer sites at once and each of
-// them a few times only, half as much of an old site is kept, unless it is refined for the
-// first time.
+// points are new. A new site was matched to the product of its C−1 pairs at once, which
+// is the less exact the more of them there are: after the warm-up, where a site is refined a
+// few times only, 2/C of what another one keeps is kept of it.
 func (b *Bank) damping(i, n int) float64 {
-	if !b.live || i >= len(b.winY)-n-b.filtered {
+	if !b.live || i < len(b.winY)-n-b.filtered {
 		return b.cfg.Damping
 	}
-	return (1 + b.cfg.Damping) / 2
+	return 1 - 2*(1-b.cfg.Damping)/float64(len(b.view.Latent))
 }
 
 // absorb fades the absorbed sites by the recent samples, and absorbs those of the out

@@ -5,7 +5,7 @@ step_pairs.py INPUT.json OUTPUT.json reads the input of a step of the merged sit
 scalars in 40 digits, the gradient by central differences with the cavities of every
 pair held fixed. A merged site of the window is shared out among its pairs first. Where the
 reference is "live", as after the warm-up, the samples of REFINED_STEPS steps are refined,
-with half as much damping of those that are not new.
+and of a new one 2/C of what is kept of another.
 """
 import json
 import sys
@@ -136,7 +136,7 @@ for s in range(sweeps):
                 return m[c] + Vw[c] * ((s1 * mean[c] - s2) / e), V[c] + Vw[c] * Vw[c].T * (s1 / e)
 
             pt["cavities"].append(whitened(y, pt["p1"][k], pt["p2"][k]) + whitened(k, pt["s1"][k], pt["s2"][k]))
-        rho = mpf(1) if first else (1 + damp) / 2 if ref.get("live") and not pt["new"] else damp
+        rho = mpf(1) if first else 1 - 2 * (1 - damp) / C if ref.get("live") and pt["new"] else damp
         fresh = {f: [mpf(0)] * C for f in ("s1", "s2", "p1", "p2")}
         for k in range(C):
             if k == y:
