@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -29,6 +30,37 @@ func (c *Config) Settings() Settings {
 	walk(reflect.ValueOf(c).Elem(), "", add, order)
 	for i := range c.Labels {
 		walk(reflect.ValueOf(&c.Labels[i]).Elem(), fmt.Sprintf("labels[%d]", i), add, order)
+	}
+	return s
+}
+
+// PackedSettings are Settings in a small part of their memory: each key and each value
+// behind its length.
+type PackedSettings []byte
+
+// Pack returns s packed.
+func (s Settings) Pack() PackedSettings {
+	var p []byte
+	for key, value := range s {
+		for _, text := range [...]string{key, value} {
+			p = append(binary.AppendUvarint(p, uint64(len(text))), text...)
+		}
+	}
+	return slices.Clone(p)
+}
+
+// Unpack returns the settings.
+func (p PackedSettings) Unpack() Settings {
+	next := func() string {
+		n, size := binary.Uvarint(p)
+		text := string(p[size : size+int(n)])
+		p = p[size+int(n):]
+		return text
+	}
+	s := Settings{}
+	for len(p) > 0 {
+		key := next()
+		s[key] = next()
 	}
 	return s
 }

@@ -21,23 +21,24 @@ var startOnly = map[string]string{
 }
 
 // refusal returns why a daemon cannot change from one deployment to the other
-// while it keeps the learnt state: each key and the way out. Nil: it can.
-func (r *run) refusal(old, next *deployment, changed []string) error {
+// while it keeps the learnt state: each key and the way out. Nil: it can. was and is are
+// their settings.
+func (r *run) refusal(old, next *deployment, was, is config.Settings, changed []string) error {
 	var errs []error
 	for _, key := range changed {
 		if reason, ok := startOnly[key]; ok {
-			errs = append(errs, fmt.Errorf("%s: %q cannot become %q while the daemon runs: %s", key, old.settings[key], next.settings[key], reason))
+			errs = append(errs, fmt.Errorf("%s: %q cannot become %q while the daemon runs: %s", key, was[key], is[key], reason))
 		}
 	}
-	for _, was := range old.Models {
-		if _, stays := next.Config.Models[was.Name]; !stays {
+	for _, m := range old.Models {
+		if _, stays := next.Config.Models[m.Name]; !stays {
 			continue
 		}
-		to, err := next.Config.Learner(was.Name)
+		to, err := next.Config.Learner(m.Name)
 		if err != nil {
 			return err
 		}
-		errs = append(errs, config.Prefixed("models."+was.Name, incompatible(&was.Config, &to, was.Loop.Posterior().Classes())))
+		errs = append(errs, config.Prefixed("models."+m.Name, incompatible(&m.Config, &to, m.Loop.Posterior().Classes())))
 	}
 	return errors.Join(errs...)
 }

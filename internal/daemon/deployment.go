@@ -14,16 +14,16 @@ import (
 // deployment is a daemon under one configuration. It is never changed, only
 // replaced.
 type deployment struct {
-	*web.Deployment                  // its configuration is the effective one
-	settings        config.Settings  // of the configuration as it was read
-	credentials     string           // digest of password and certificates
-	tasks           map[string]*task // of the models' loops, by the model's name
+	*web.Deployment                       // its configuration is the effective one
+	settings        config.PackedSettings // of the configuration as it was read
+	credentials     string                // digest of password and certificates
+	tasks           map[string]*task      // of the models' loops, by the model's name
 }
 
 // newDeployment returns a deployment of a configuration as it was read, without
 // models and node.
 func newDeployment(cfg *config.Config) *deployment {
-	return &deployment{Deployment: &web.Deployment{Config: cfg}, settings: cfg.Settings(), tasks: map[string]*task{}}
+	return &deployment{Deployment: &web.Deployment{Config: cfg}, settings: cfg.Settings().Pack(), tasks: map[string]*task{}}
 }
 
 // current returns the deployment at work.
@@ -63,14 +63,16 @@ func (d *Daemon) newNode(p *deployment, after *stream.Node) (*stream.Node, error
 	deps := stream.Deps{
 		Journal: web.TimedJournal{Journal: d.journal(), Took: d.monitor.OnCommit}, Log: d.log, Subscriptions: d.store,
 		Build:    stream.Build{Version: d.monitor.Build.Version, Commit: d.monitor.Build.Commit},
-		Settings: p.settings.Digest(), After: after,
+		Settings: p.settings.Unpack().Digest(), After: after,
 		Program: d.commands(),
 		Health:  d.monitor.HealthOfStore,
 		OnEvent: d.monitor.OnEvent,
 		OnLabel: d.monitor.Labelled,
 		Courses: p.Config.HTTP.Listen != "",
 		OnPrediction: func(p *stream.Prediction) {
-			d.monitor.OnPrediction(p)
+			if d.current().Config.HTTP.Listen != "" { // the page and the metrics show it
+				d.monitor.OnPrediction(p)
+			}
 			if d.onPrediction != nil {
 				d.onPrediction(p)
 			}

@@ -64,8 +64,9 @@ func (r *run) reload(ctx context.Context, answer chan<- reloaded) {
 	} else {
 		r.setCurrent(next)
 	}
-	r.log.Info("configuration reloaded", "changed", config.JoinKeys(changed), "config", next.settings.Digest(), "reconnect", old.Node != next.Node)
-	next.Node.Reconfigured(next.settings.Digest(), config.JoinKeys(changed))
+	digest := next.settings.Unpack().Digest()
+	r.log.Info("configuration reloaded", "changed", config.JoinKeys(changed), "config", digest, "reconnect", old.Node != next.Node)
+	next.Node.Reconfigured(digest, config.JoinKeys(changed))
 }
 
 // replace stops the node of the old deployment and starts that of the next one,
@@ -108,7 +109,8 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 	if next.credentials, err = cfg.MQTT.Credentials(); err != nil {
 		return nil, nil, err
 	}
-	changed = old.settings.Changes(next.settings)
+	was, is := old.settings.Unpack(), next.settings.Unpack()
+	changed = was.Changes(is)
 	if next.credentials != old.credentials {
 		changed = append(changed, "mqtt.password or mqtt.tls renewed")
 	}
@@ -116,7 +118,7 @@ func (r *run) prepare(ctx context.Context, old *deployment) (next *deployment, c
 		return nil, nil, nil
 	}
 	next.Config = r.effective(old, cfg)
-	if err := r.refusal(old, next, changed); err != nil {
+	if err := r.refusal(old, next, was, is, changed); err != nil {
 		return nil, nil, err
 	}
 	if err := r.prepareModels(old, next); err != nil {

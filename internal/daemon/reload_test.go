@@ -142,7 +142,7 @@ func TestReloadIsPublished(t *testing.T) {
 		d.change("control.enabled, homeassistant.enabled", "metrics:", "control: {enabled: true}\nhomeassistant: {enabled: true}\nmetrics:")
 		d.ready()
 		config := func() string { return gjson.Get(published.last("edge/test/info"), "config").String() }
-		if !brokertest.Eventually(func() bool { return config() == d.current().settings.Digest() }) {
+		if !brokertest.Eventually(func() bool { return config() == d.current().settings.Unpack().Digest() }) {
 			t.Errorf("info is %s", published.last("edge/test/info"))
 		}
 		if !brokertest.Eventually(func() bool { // the event follows the information

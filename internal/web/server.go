@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -26,6 +27,7 @@ const (
 	idleTimeout        = 15 * time.Second
 	listenPause        = 10 * time.Second // between attempts
 	closeWithin        = 500 * time.Millisecond
+	memProfileRate     = 512 << 10 // bytes for each sample of the heap profile, Go's default
 )
 
 // Server serves the page, the API, the metrics and the health checks of a daemon.
@@ -173,6 +175,7 @@ func (w *Server) handler() http.Handler {
 	rest.Handle("POST /api/v1/models/{model}/label", http.NewCrossOriginProtection().Handler(http.HandlerFunc(w.label)))
 	rest.HandleFunc("GET /{$}", servePage)
 	if w.Config.Pprof {
+		runtime.MemProfileRate = memProfileRate
 		rest.HandleFunc("GET /debug/pprof/", pprof.Index)
 		rest.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 		rest.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

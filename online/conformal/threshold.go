@@ -60,9 +60,6 @@ type label struct {
 // NewThreshold returns the threshold before the first label.
 func NewThreshold(cfg Config) Threshold {
 	t := Threshold{cfg: cfg}
-	if cfg.Coverage > 0 {
-		t.ring, t.sorted = make([]float64, 0, windowLabels), make([]float64, 0, windowLabels)
-	}
 	t.update()
 	return t
 }
@@ -192,7 +189,7 @@ func DecodeLogOdds(d *wire.Decoder) {
 // decodeWindow reads scores and the index of the oldest.
 func decodeWindow(d *wire.Decoder) (ring []float64, next int) {
 	n := d.Int(windowLabels, "window of the sets")
-	ring = make([]float64, 0, windowLabels)
+	ring = make([]float64, 0, n)
 	for range n {
 		ring = append(ring, d.Float32("window of the sets"))
 	}

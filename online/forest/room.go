@@ -1,7 +1,7 @@
 package forest
 
 const (
-	leafRoom   = 8  // leaves of a tree by which its room grows
+	leafRoom   = 2  // leaves of a tree by which its room grows
 	sampleRoom = 64 // samples by which the room of the ring grows, at least
 )
 
