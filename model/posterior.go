@@ -124,6 +124,7 @@ type Posterior struct {
 	Weights []float64  // of the horizons, sum 1
 	Pool    Pool       // the correction of the mixture of the horizons
 	Fleet   *Fleet     // the part of other devices; nil: there is no fleet
+	Memory  *Memory    // in which the bank is; nil: in its own
 	Record  uint64     // number of the journal's record of the latest label that it knows; 0: not known
 }
 

@@ -77,12 +77,15 @@ type Learner struct {
 type host struct {
 	progress func()    // called between the minibatches of a build, and while the learner waits for a workspace; may be nil
 	pool     *sep.Pool // lends the memory of a step; nil: the learner has its own
+
+	unread func(*model.Memory) bool // see sep.Bank.Reuse; may be nil
 }
 
 // attach gives l to a host.
 func (l *Learner) attach(to host) {
 	l.host = to
 	l.bank.UsePool(to.pool, to.progress)
+	l.bank.Reuse(to.unread)
 }
 
 // replaceBy replaces l by another learner, which has nothing of a host.

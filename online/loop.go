@@ -60,6 +60,7 @@ type LoopOptions struct {
 	Unsaved      uint64        // bytes of the records between Saved and Seq, about
 	Recovery     *Recovery     // of the records after Seq; nil: there are none
 	Workspaces   *Workspaces   // lends the memory of a step; nil: the learner has its own
+	Readers      *Readers      // counts those who call Snapshot; nil: the memory of a snapshot is not used again
 	Linger       time.Duration // to learn queued records after Run's ctx has ended; the rest is left to the journal. 0: no limit
 	Log          *slog.Logger
 	Notify       func(Notice)             // called from the loop's goroutine; nil: none
@@ -142,9 +143,6 @@ func NewLoop(l *Learner, opts LoopOptions) *Loop {
 	return lp
 }
 
-// Posterior returns the newest snapshot. Any goroutine may call it; it never waits.
-func (lp *Loop) Posterior() *model.Posterior { return lp.snapshot.Load() }
-
 // Uncertainty returns the present rules for the uncertainty of predictions. Any
 // goroutine may call it; it never waits.
 func (lp *Loop) Uncertainty() *conformal.Uncertainty { return lp.uncertainty.Load() }
@@ -179,7 +177,13 @@ type Workspaces = sep.Pool
 // NewWorkspaces returns that many workspaces, made when they are needed.
 func NewWorkspaces(n int) *Workspaces { return sep.NewPool(n) }
 
-func (lp *Loop) host() host { return host{lp.heartbeat, lp.opts.Workspaces} }
+func (lp *Loop) host() host {
+	to := host{progress: lp.heartbeat, pool: lp.opts.Workspaces}
+	if lp.opts.Readers != nil {
+		to.unread = lp.unread
+	}
+	return to
+}
 
 func (lp *Loop) heartbeat() { lp.beat.Store(int64(time.Since(lp.start))) }
 

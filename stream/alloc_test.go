@@ -9,6 +9,8 @@ import (
 	"edge/stream/mqtt"
 )
 
+func (m *fakeModel) Snapshot() *model.Posterior { return m.Posterior() }
+
 // still is a model that answers and never changes.
 type still struct {
 	*fakeModel
@@ -16,6 +18,7 @@ type still struct {
 }
 
 func (m *still) Posterior() *model.Posterior         { return m.post }
+func (m *still) Snapshot() *model.Posterior          { return m.post }
 func (m *still) Uncertainty() *conformal.Uncertainty { return &m.doubt }
 
 // A message that is only answered allocates nothing on its way from the queue to

@@ -37,7 +37,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 			l.key = exampleKey(sample, l.x)
 		}
 		recovering := m.Model.Status().Recovering // before the posterior, which may be newer
-		post := m.Model.Posterior()
+		post := m.Model.Snapshot()
 		if err := m.fillMissing(&l, post, src.impute); err != nil {
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue

@@ -24,8 +24,10 @@ type batch struct {
 	by   *modelState // nil: the batch is empty
 	post *model.Posterior
 	ws   *model.Workspace
-	x    []float64 // rows×D
-	rows int
+
+	readers *online.Readers // counts the worker while it has a snapshot
+	x       []float64       // rows×D
+	rows    int
 }
 
 // handleReady handles the messages in the ring, samples of one model in a batch.
@@ -90,7 +92,7 @@ func (s *batch) reset() { s.by, s.post, s.rows, s.x = nil, nil, 0, s.x[:0] }
 func (s *batch) add(src *source, readings []codec.Reading) int {
 	f := src.feeds[0]
 	if s.by == nil {
-		if s.post = f.to.Model.Posterior(); !s.post.Built() {
+		if s.post = f.to.Model.Snapshot(); !s.post.Built() {
 			return -1
 		}
 		s.by = f.to

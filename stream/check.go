@@ -30,6 +30,7 @@ func Check(cfg Config, models []ModelConfig) error {
 type untrainedModel struct{ prior *model.Posterior }
 
 func (u untrainedModel) Posterior() *model.Posterior                  { return u.prior }
+func (u untrainedModel) Snapshot() *model.Posterior                   { return u.prior }
 func (u untrainedModel) Status() *online.Status                       { return new(online.Status) }
 func (u untrainedModel) Uncertainty() *conformal.Uncertainty          { return new(conformal.Uncertainty) }
 func (u untrainedModel) Learn(context.Context, []online.Record) error { return errors.ErrUnsupported }

@@ -25,6 +25,14 @@ func (f *follower) Posterior() *model.Posterior {
 	return f.Model.Posterior()
 }
 
+// Snapshot returns the same.
+func (f *follower) Snapshot() *model.Posterior {
+	if post := f.answer.Load(); post != nil {
+		return post
+	}
+	return f.Model.Snapshot()
+}
+
 // follow answers by a set from now on.
 func (f *follower) follow(member string, set *core.Set) (*core.Merge, error) {
 	post, sum, err := f.make(member, set)

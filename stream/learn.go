@@ -305,7 +305,7 @@ func (c *committer) recordDelay(m *modelState, p *pendingSample, now time.Time) 
 
 // judgeSet judges the published prediction set of a sample by its label.
 func (m *modelState) judgeSet(p *pendingSample, label string) {
-	post, s := m.Model.Posterior(), &p.sample
+	post, s := m.Model.Snapshot(), &p.sample // its classes alone
 	if !p.fresh || !s.Meta.Sets || s.Epoch != post.Epoch {
 		return
 	}

@@ -65,6 +65,7 @@ type ModelConfig struct {
 // Deps are the collaborators of a Node.
 type Deps struct {
 	Models  []ModelConfig
+	Readers *online.Readers // of the models' loops; may be nil
 	Journal Journal
 	// Subscriptions, if set, stores the subscriptions, so that those of an earlier
 	// configuration can be ended; the broker's session would go on with them.
@@ -159,7 +160,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.worker = &worker{
 		node: cfg.Node, ring: n.ring, router: n.router(), unrouted: n.unrouted, out: n.queue, report: n.report,
 		outbox: n.outbox, qos: qos, onPrediction: deps.OnPrediction, counts: n.counts, ws: model.NewWorkspace(), started: time.Now(),
-		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace()}, stageClock: stageClock{stages: n.stages()},
+		items: make(itemPool, keptItems), batch: batch{ws: model.NewWorkspace(), readers: deps.Readers}, stageClock: stageClock{stages: n.stages()},
 	}
 	turned := make(chan struct{}, 1)
 	n.committer = &committer{

@@ -78,16 +78,23 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.handleReady()
+			w.reading(w.handleReady)
 		case <-tick:
-			w.tick()
+			w.reading(w.tick)
 		case <-w.deferred.Ready():
-			w.answerDeferred()
+			w.reading(w.answerDeferred)
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
 		}
 	}
+}
+
+// reading calls do, which may read snapshots of the models.
+func (w *worker) reading(do func()) {
+	w.batch.readers.Enter()
+	defer w.batch.readers.Leave()
+	do()
 }
 
 func (w *worker) handle(it *item) {

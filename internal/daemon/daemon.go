@@ -37,6 +37,7 @@ type Daemon struct {
 	monitor  *web.Monitor // measures store, loops and node
 	deployed atomic.Pointer[deployment]
 	steps    *online.Workspaces // of all models: one for each core
+	readers  online.Readers     // of all models' snapshots
 	web      *web.Server        // nil: not served
 
 	reloads     chan chan<- reloaded // requests to reload, for Run's goroutine

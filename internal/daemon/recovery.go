@@ -49,7 +49,7 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 		Model: name, Seq: kept.Seq, Saved: kept.Seq, Queue: LearnQueue,
 		Checkpointer: d.store, Every: cfg.Store.Checkpoint.Every, Samples: cfg.Store.Checkpoint.Samples,
 		Bytes:  uint64(cfg.Store.Checkpoint.Size),
-		Linger: lingerWithin, Workspaces: d.steps,
+		Linger: lingerWithin, Workspaces: d.steps, Readers: &d.readers,
 		Log: d.log, Notify: d.handleNotice,
 		Learnt:  func(t time.Duration) { d.monitor.OnLearnt(name, t) },
 		Changed: d.statusChanged,

@@ -112,8 +112,7 @@ type Bank struct {
 	joined     []joined         // posteriors of a fleet, behind those of the horizons in view.Bank
 	foreign    []model.Gaussian // of each joined one: classes without a latent function
 
-	bases  []*model.Basis // one that all latent functions share, or one each
-	shared bool           // a snapshot has bases and view.Bank too
+	posteriors
 
 	team *team
 	stepMemory
@@ -340,10 +339,7 @@ func (b *Bank) Own() {
 	for g, basis := range b.bases {
 		b.bases[g] = basis.Clone()
 	}
-	for h := range b.view.Bank {
-		g := &b.view.Bank[h]
-		g.U, g.Mean = slices.Clone(g.U), slices.Clone(g.Mean)
-	}
+	b.ownPosteriors()
 	b.ownJoined()
 }
 

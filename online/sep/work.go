@@ -126,5 +126,5 @@ func (b *Bank) Rest() {
 		b.joined[f].packed, b.joined[f].saved = nil, nil
 	}
 	b.stepMemory = stepMemory{work: work{grad: gradient{trace: b.work.grad.trace}}}
-	b.rested = true
+	b.spare, b.rested = nil, true
 }

@@ -1,0 +1,44 @@
+package sep
+
+import "edge/model"
+
+// posteriors are the parts of a bank that its snapshots share.
+type posteriors struct {
+	bases  []*model.Basis // one that all latent functions share, or one each
+	shared bool           // a snapshot has bases and view.Bank too
+
+	spare  *model.Memory            // in which view.Bank was before it was copied last; nil: none
+	unread func(*model.Memory) bool // reports whether no reader has it any more; nil: that is not known
+}
+
+// Reuse lets b use the memory of an earlier snapshot again once unread reports that no
+// reader has it. nil: b leaves it alone.
+func (b *Bank) Reuse(unread func(*model.Memory) bool) { b.unread, b.spare = unread, nil }
+
+// ownPosteriors copies those of view.Bank, to one piece of memory: the allocator rounds
+// each large piece up to pages.
+func (b *Bank) ownPosteriors() {
+	n := 0
+	for h := range b.view.Bank {
+		n += len(b.view.Bank[h].U) + len(b.view.Bank[h].Mean)
+	}
+	to := b.spare
+	if to == nil || len(to.Floats) != n || !b.unread(to) {
+		to = &model.Memory{Floats: make([]float64, n)}
+	}
+	b.spare = nil
+	if b.unread != nil {
+		b.spare = b.view.Memory
+	}
+	b.view.Memory = to
+	rest := to.Floats
+	clone := func(s []float64) []float64 {
+		c := rest[:copy(rest, s):len(s)]
+		rest = rest[len(s):]
+		return c
+	}
+	for h := range b.view.Bank {
+		g := &b.view.Bank[h]
+		g.U, g.Mean = clone(g.U), clone(g.Mean)
+	}
+}
