@@ -26,11 +26,18 @@ const (
 // order of labels, 10 to 50 bytes for each of C² pairs, are the largest; StateSize
 // returns it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
-	e := &wire.Encoder{Buf: append(dst, stateMagic...)}
+	e := &wire.Encoder{Buf: append(slices.Grow(dst, l.leastSize()), stateMagic...)}
 	e.Uint(stateVersion)
 	l.encodeCore(e)
 	l.encodeSections(e)
 	return e.Buf, nil
+}
+
+// leastSize is a number of bytes that AppendBinary appends at least, of a large model most
+// of them.
+func (l *Learner) leastSize() int {
+	m := l.cfg.Inducing
+	return len(stateMagic) + 8*len(l.cfg.Horizons)*len(l.view.Latent)*m*(m+1)/2
 }
 
 // encodeCore appends the part that is in every state.

@@ -69,12 +69,14 @@ func (l *Learner) StateSize() []SectionSize {
 
 // encodeSections appends the sections; an empty name ends them.
 func (l *Learner) encodeSections(e *wire.Encoder) {
-	var body wire.Encoder
 	for _, s := range sections {
-		body.Buf = body.Buf[:0]
-		if s.encode(l, &body); len(body.Buf) > 0 {
-			e.String(s.name)
-			e.Block(body.Buf)
+		before := len(e.Buf)
+		e.String(s.name)
+		start := len(e.Buf)
+		if s.encode(l, e); len(e.Buf) == start {
+			e.Buf = e.Buf[:before]
+		} else {
+			e.Frame(start)
 		}
 	}
 	e.String("")

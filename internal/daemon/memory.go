@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -18,10 +19,37 @@ import (
 // is for the program's text and for the pages of the state file.
 const heapFraction = 0.7
 
-// gcPercent is GOGC for the daemon: by how many percent the heap may grow before
-// it is collected again. Half of Go's default takes 2 to 3 MB less memory and 7 %
-// more processor time. The environment variable GOGC takes precedence.
-const gcPercent = 50
+// The daemon's GOGC, by how many percent the heap may grow before it is collected again.
+// Half of Go's default takes 2 to 3 MB less memory and 7 % more processor time. A large
+// heap is mostly numbers, which the collector does not read: it may grow by gcRoom, but
+// by gcLeast at least. The environment variable GOGC takes precedence.
+const (
+	gcPercent = 50
+	gcLeast   = 25
+	gcRoom    = 3 << 20 // bytes
+)
+
+// collected is an object that becomes unreachable at once: each collection calls its
+// finalizer.
+type collected struct{ percent int }
+
+// paceCollector adapts GOGC to the heap after each collection, until the process ends.
+func paceCollector() {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	var adapt func(*collected)
+	adapt = func(c *collected) {
+		metrics.Read(live)
+		if percent := percentOf(live[0].Value.Uint64()); percent != c.percent {
+			c.percent = percent
+			debug.SetGCPercent(percent)
+		}
+		runtime.SetFinalizer(c, adapt)
+	}
+	runtime.SetFinalizer(&collected{gcPercent}, adapt)
+}
 
 // limitMemory sets the memory limit of the garbage collector: limit, or else
 // GOMEMLIMIT, or else heapFraction of the control group's limit. It is a soft
@@ -46,6 +74,11 @@ func limitMemory(limit codec.ByteSize, log *slog.Logger) (bytes int64, from stri
 	debug.SetMemoryLimit(bytes)
 	log.Info("memory is limited", "bytes", bytes, "from", from)
 	return bytes, from
+}
+
+// percentOf returns GOGC for a heap of which that many bytes are in use.
+func percentOf(live uint64) int {
+	return int(min(max(gcRoom*100/max(live, 1), gcLeast), gcPercent))
 }
 
 const (

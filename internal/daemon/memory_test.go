@@ -40,6 +40,14 @@ func TestLimitMemory(t *testing.T) {
 	}
 }
 
+func TestPercentOf(t *testing.T) {
+	for live, want := range map[uint64]int{0: 50, 1 << 20: 50, 6 << 20: 50, 10 << 20: 30, 12 << 20: 25, 1 << 30: 25} {
+		if got := percentOf(live); got != want {
+			t.Errorf("%d bytes: %d percent, want %d", live, got, want)
+		}
+	}
+}
+
 // Freed memory is returned to the system within seconds.
 func TestTrimMemory(t *testing.T) {
 	const left = 64 << 20

@@ -21,6 +21,7 @@ func Serve(ctx context.Context, cfg *config.Config, path string, watch bool, han
 		log.Warn("a file is accessible to more users than is safe", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
 	}
 	limitMemory(cfg.MemoryLimit, log)
+	paceCollector()
 	daemon, err := New(cfg, log, nil)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // Encoder appends values to Buf.
@@ -53,6 +54,13 @@ func (e *Encoder) String(s string) {
 func (e *Encoder) Block(b []byte) {
 	e.Int(len(b))
 	e.Buf = append(e.Buf, b...)
+}
+
+// Frame inserts their number before the bytes from start on, which makes them a Block.
+func (e *Encoder) Frame(start int) {
+	n := uint64(len(e.Buf) - start)
+	var length [binary.MaxVarintLen64]byte
+	e.Buf = slices.Insert(e.Buf, start, length[:binary.PutUvarint(length[:], n)]...)
 }
 
 // Floats appends x without its length, which the reader has to know.

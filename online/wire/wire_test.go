@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -26,6 +27,21 @@ func Example() {
 	// Output:
 	// pump [0.5 -1] <nil>
 	// example: truncated numbers: not a valid learner state
+}
+
+func TestFrame(t *testing.T) {
+	for _, n := range []int{0, 1, 127, 128, 40000} {
+		content := bytes.Repeat([]byte{7}, n)
+		var want, got Encoder
+		want.String("before")
+		want.Block(content)
+		got.String("before")
+		start := len(got.Buf)
+		got.Buf = append(got.Buf, content...)
+		if got.Frame(start); !bytes.Equal(got.Buf, want.Buf) {
+			t.Errorf("%d bytes: the frame differs from a block", n)
+		}
+	}
 }
 
 func TestRoundTrip(t *testing.T) {
