@@ -206,3 +206,15 @@ func BenchmarkSnapshot(b *testing.B) {
 		l.bank.Own()
 	})
 }
+
+// BenchmarkState is the encoding of a state, as for a checkpoint.
+func BenchmarkState(b *testing.B) {
+	l, _ := benchLearner(b, 6, 50, 33, 16, 0.02)
+	var state []byte
+	timed(b, 1, func() {
+		var err error
+		if state, err = l.AppendBinary(state[:0]); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
