@@ -26,7 +26,7 @@ func TestAdamFollowsThePaper(t *testing.T) {
 }
 
 // After the warm-up a step of n samples that follows those of the step before it as well
-// has the rate 0.75·2·η·√(n/32), and its first moment the decay 0.7: the first one moves each
+// has the rate 0.8·2·η·√(n/32), and its first moment the decay 0.7: the first one moves each
 // parameter by that rate.
 func TestLiveStepsHaveARateOfTheirOwn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
@@ -39,7 +39,7 @@ func TestLiveStepsHaveARateOfTheirOwn(t *testing.T) {
 		t.Error("the first step moved the kernel")
 	}
 	feed(t, b, rng, 1)
-	want := 0.75 * 2 * 0.02 * math.Sqrt(8./32)
+	want := 0.8 * 2 * 0.02 * math.Sqrt(8./32)
 	if moved := math.Abs(b.params.LogEll()[0] - before); math.Abs(moved-want) > 1e-6 {
 		t.Errorf("a step moved a lengthscale's logarithm by %g, want %g", moved, want)
 	}

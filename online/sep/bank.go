@@ -31,12 +31,12 @@ type Config struct {
 }
 
 const (
-	maxStep   = 16   // samples of a step; a larger minibatch makes several
-	fullRate  = 32   // samples of a step at which the learning rate is the configured one
-	noiseRate = 2    // of the logit of the label noise, in learning rates
-	liveRate  = 0.75 // of the learning rate after the warm-up
-	passRate  = 3    // of the learning rate in all passes of a build but the first
-	passPrior = 10   // precision of the prior on log ℓ in these passes
+	maxStep   = 16  // samples of a step; a larger minibatch makes several
+	fullRate  = 32  // samples of a step at which the learning rate is the configured one
+	noiseRate = 2   // of the logit of the label noise, in learning rates
+	liveRate  = 0.8 // of the learning rate after the warm-up
+	passRate  = 3   // of the learning rate in all passes of a build but the first
+	passPrior = 10  // precision of the prior on log ℓ in these passes
 
 	refinedSteps = 4 // whose samples a step refines after the warm-up, its own included
 
