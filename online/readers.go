@@ -28,8 +28,9 @@ func (r *Readers) Leave() {
 // Posterior returns the newest snapshot. Any goroutine may call it; it never waits.
 func (lp *Loop) Posterior() *model.Posterior {
 	lp.opts.Readers.Enter()
-	defer lp.opts.Readers.Leave()
-	return lp.snapshot.Load().Keep()
+	post := lp.snapshot.Load().Keep()
+	lp.opts.Readers.Leave()
+	return post
 }
 
 // Snapshot returns the newest snapshot for the time until Leave of the loop's Readers,

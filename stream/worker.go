@@ -78,23 +78,22 @@ func (w *worker) run(ctx context.Context, stop <-chan struct{}) {
 			w.ring.Release(size)
 			w.counts.held.Store(int64(len(w.held)))
 		case <-in:
-			w.reading(w.handleReady)
+			w.batch.readers.Enter()
+			w.handleReady()
+			w.batch.readers.Leave()
 		case <-tick:
-			w.reading(w.tick)
+			w.batch.readers.Enter()
+			w.tick()
+			w.batch.readers.Leave()
 		case <-w.deferred.Ready():
-			w.reading(w.answerDeferred)
+			w.batch.readers.Enter()
+			w.answerDeferred()
+			w.batch.readers.Leave()
 		case <-stop:
 			stop = nil
 		case <-ctx.Done():
 		}
 	}
-}
-
-// reading calls do, which may read snapshots of the models.
-func (w *worker) reading(do func()) {
-	w.batch.readers.Enter()
-	defer w.batch.readers.Leave()
-	do()
 }
 
 func (w *worker) handle(it *item) {

@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 )
 
 // Encoder appends values to Buf. Its methods for one value are not inlined: the program
@@ -69,9 +68,10 @@ func (e *Encoder) Block(b []byte) {
 //
 //go:noinline
 func (e *Encoder) Frame(start int) {
-	n := uint64(len(e.Buf) - start)
-	var length [binary.MaxVarintLen64]byte
-	e.Buf = slices.Insert(e.Buf, start, length[:binary.PutUvarint(length[:], n)]...)
+	n := len(e.Buf) - start
+	e.Int(n) // makes room for it
+	copy(e.Buf[len(e.Buf)-n:], e.Buf[start:start+n])
+	binary.PutUvarint(e.Buf[start:], uint64(n))
 }
 
 // Floats appends x without its length, which the reader has to know.
