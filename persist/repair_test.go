@@ -139,7 +139,7 @@ func (test lossTest) run(t *testing.T, sound []byte) {
 		t.Fatal(err)
 	}
 	r.Loss = Loss{}
-	if diff := cmp.Diff(r, again); diff != "" {
+	if diff := cmp.Diff(r, again, stored); diff != "" {
 		t.Errorf("after another start, −want +got:\n%s", diff)
 	}
 }

@@ -81,7 +81,7 @@ func (tr *truth) check(t *testing.T, s *Store) {
 	}
 	if want := tr.want(); !slices.EqualFunc(want.Records, got.Records, sameRecord) || want.Seq != got.Seq ||
 		!bytes.Equal(want.State, got.State) || !slices.EqualFunc(want.Pending, got.Pending, samePending) || len(got.Loss.Notes) > 0 {
-		t.Fatalf("Load(%s), −want +got:\n%s", tr.name, cmp.Diff(want, got))
+		t.Fatalf("Load(%s), −want +got:\n%s", tr.name, cmp.Diff(want, got, stored))
 	}
 	for _, r := range tr.records {
 		if got, want := s.Seen(tr.name, r.Key), tr.seen(r.Key, s.opts.Dedupe); got != want {
