@@ -97,10 +97,14 @@ func mixedRecords(rng *rand.Rand, n int) (records []Record) {
 func TestExpect(t *testing.T) {
 	all := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(all)
+	n := 1000
+	if testing.Short() {
+		n = 300
+	}
 	for _, kernel := range []Kernel{Shared, PerClass} {
 		cfg := testConfig(3)
 		cfg.Kernel, cfg.Classes.Open, cfg.Batch.MaxSize, cfg.Window = kernel, true, 10, 20
-		records := mixedRecords(rand.New(rand.NewPCG(3, 3)), 1000)
+		records := mixedRecords(rand.New(rand.NewPCG(3, 3)), n)
 		var plain *Learner
 		for _, cores := range []int{1, 4} {
 			runtime.GOMAXPROCS(cores)
@@ -118,14 +122,14 @@ func TestExpect(t *testing.T) {
 				if fmt.Sprint(one) != fmt.Sprint(other) {
 					t.Fatalf("record %d: %v with expectations, %v without", i, other, one)
 				}
-				if i == 500 {
+				if i == n/2 {
 					expecting.Rest()
 				}
 				if i%100 == 99 && plain.Digest() != expecting.Digest() {
 					t.Fatalf("another state after record %d, with %d cores", i, cores)
 				}
 			}
-			if prepared < 300 {
+			if prepared < n*3/10 {
 				t.Errorf("samples were prepared at %d of %d records", prepared, len(records))
 			}
 		}
