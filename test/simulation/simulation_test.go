@@ -35,7 +35,7 @@ var faults = []string{
 // beside the race detector.
 func number() uint64 {
 	if testing.Short() {
-		return *seeds / 4
+		return max(*seeds/4, 1)
 	}
 	return *seeds
 }
