@@ -2,8 +2,8 @@ package config
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -34,34 +34,19 @@ func (c *Config) Settings() Settings {
 	return s
 }
 
-// PackedSettings are Settings in a small part of their memory: each key and each value
-// behind its length.
+// PackedSettings are Settings in a small part of their memory, as JSON.
 type PackedSettings []byte
 
 // Pack returns s packed.
 func (s Settings) Pack() PackedSettings {
-	var p []byte
-	for key, value := range s {
-		for _, text := range [...]string{key, value} {
-			p = append(binary.AppendUvarint(p, uint64(len(text))), text...)
-		}
-	}
-	return slices.Clone(p)
+	p, _ := json.Marshal(s) // strings alone
+	return p
 }
 
 // Unpack returns the settings.
 func (p PackedSettings) Unpack() Settings {
-	next := func() string {
-		n, size := binary.Uvarint(p)
-		text := string(p[size : size+int(n)])
-		p = p[size+int(n):]
-		return text
-	}
-	s := Settings{}
-	for len(p) > 0 {
-		key := next()
-		s[key] = next()
-	}
+	var s Settings
+	_ = json.Unmarshal(p, &s) // Pack wrote it
 	return s
 }
 
