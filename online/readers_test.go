@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"edge/model"
@@ -13,57 +12,31 @@ import (
 // TestReaders learns while others read snapshots, kept ones and ones that are used again;
 // the race detector finds a step that writes to one of them.
 func TestReaders(t *testing.T) {
-	cfg := testConfig(3, "a", "b", "c")
-	direct := newTestLearner(t, cfg)
-	feed(direct, rand.New(rand.NewPCG(2, 2)), 500)
 	readers := new(Readers)
-	lp := NewLoop(newTestLearner(t, cfg), LoopOptions{Model: "m", Queue: 4, Readers: readers})
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- lp.Run(ctx) }()
-	learning, learnt := context.WithCancel(ctx)
-	var reading sync.WaitGroup
-	for _, snapshot := range []func() *model.Posterior{lp.Snapshot, lp.Posterior} {
-		reading.Go(func() {
-			ws, x := model.NewWorkspace(), []float64{9, 10, 11}
-			var kept *model.Posterior
-			var answer []float64
-			for learning.Err() == nil {
-				readers.Enter()
-				p := snapshot()
-				first, _, _ := p.PredictTo(nil, x, ws)
-				if again, _, _ := p.PredictTo(nil, x, ws); !slices.Equal(again, first) {
-					t.Errorf("a snapshot answers %v, answered %v", again, first)
-				}
-				readers.Leave()
-				if kept == nil {
-					kept = lp.Posterior()
-					answer, _, _ = kept.PredictTo(nil, x, ws)
-				}
+	read := func(lp *Loop, learning context.Context, snapshot func() *model.Posterior) {
+		ws, x := model.NewWorkspace(), []float64{9, 10, 11}
+		var kept *model.Posterior
+		var answer []float64
+		for learning.Err() == nil {
+			readers.Enter()
+			p := snapshot()
+			first, _, _ := p.PredictTo(nil, x, ws)
+			if again, _, _ := p.PredictTo(nil, x, ws); !slices.Equal(again, first) {
+				t.Errorf("a snapshot answers %v, answered %v", again, first)
 			}
-			if again, _, _ := kept.PredictTo(nil, x, ws); !slices.Equal(again, answer) {
-				t.Errorf("a kept snapshot answers %v, answered %v", again, answer)
+			readers.Leave()
+			if kept == nil {
+				kept = lp.Posterior()
+				answer, _, _ = kept.PredictTo(nil, x, ws)
 			}
-		})
-	}
-	rng := rand.New(rand.NewPCG(2, 2))
-	for seq := 1; seq <= 500; seq += 5 {
-		if err := lp.Learn(ctx, records(rng, seq, 5)); err != nil {
-			t.Fatal(err)
+		}
+		if again, _, _ := kept.PredictTo(nil, x, ws); !slices.Equal(again, answer) {
+			t.Errorf("a kept snapshot answers %v, answered %v", again, answer)
 		}
 	}
-	if err := lp.Idle(ctx); err != nil {
-		t.Fatal(err)
-	}
-	learnt()
-	reading.Wait()
-	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if lp.Learner().Digest() != direct.Digest() {
-		t.Error("the state of the loop differs")
-	}
+	readWhileLearning(t, LoopOptions{Readers: readers},
+		func(lp *Loop, learning context.Context) { read(lp, learning, lp.Snapshot) },
+		func(lp *Loop, learning context.Context) { read(lp, learning, lp.Posterior) })
 }
 
 // TestMemoryIsUsedAgain steps with and without readers: the step after the next uses the

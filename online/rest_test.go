@@ -99,32 +99,22 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestLoopRests reads snapshots and rests while the loop learns; the race detector
-// finds a step that writes to a snapshot.
-func TestLoopRests(t *testing.T) {
+// readWhileLearning calls each of read in a goroutine of its own while a loop learns 500
+// records; learning ends with them. The loop ends in the state of a learner alone.
+func readWhileLearning(t *testing.T, opts LoopOptions, read ...func(lp *Loop, learning context.Context)) {
+	t.Helper()
 	cfg := testConfig(3, "a", "b", "c")
 	direct := newTestLearner(t, cfg)
 	feed(direct, rand.New(rand.NewPCG(2, 2)), 500)
-	lp := NewLoop(newTestLearner(t, cfg), LoopOptions{Model: "m", Queue: 4})
+	opts.Model, opts.Queue = "m", 4
+	lp := NewLoop(newTestLearner(t, cfg), opts)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- lp.Run(ctx) }()
 	learning, learnt := context.WithCancel(ctx)
-	var readers sync.WaitGroup
-	for range 2 {
-		readers.Go(func() {
-			ws, x := model.NewWorkspace(), []float64{9, 10, 11}
-			for learning.Err() == nil {
-				p := lp.Posterior()
-				first, _, _ := p.PredictTo(nil, x, ws)
-				if lp.Rest(learning) != nil {
-					return
-				}
-				if again, _, _ := p.PredictTo(nil, x, ws); !slices.Equal(again, first) {
-					t.Errorf("a snapshot answers %v, answered %v", again, first)
-				}
-			}
-		})
+	var reading sync.WaitGroup
+	for _, f := range read {
+		reading.Go(func() { f(lp, learning) })
 	}
 	rng := rand.New(rand.NewPCG(2, 2))
 	for seq := 1; seq <= 500; seq += 5 {
@@ -136,7 +126,7 @@ func TestLoopRests(t *testing.T) {
 		t.Fatal(err)
 	}
 	learnt()
-	readers.Wait()
+	reading.Wait()
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -144,6 +134,25 @@ func TestLoopRests(t *testing.T) {
 	if lp.Learner().Digest() != direct.Digest() {
 		t.Error("the state of the loop differs")
 	}
+}
+
+// TestLoopRests reads snapshots and rests while the loop learns; the race detector
+// finds a step that writes to a snapshot.
+func TestLoopRests(t *testing.T) {
+	rest := func(lp *Loop, learning context.Context) {
+		ws, x := model.NewWorkspace(), []float64{9, 10, 11}
+		for learning.Err() == nil {
+			p := lp.Posterior()
+			first, _, _ := p.PredictTo(nil, x, ws)
+			if lp.Rest(learning) != nil {
+				return
+			}
+			if again, _, _ := p.PredictTo(nil, x, ws); !slices.Equal(again, first) {
+				t.Errorf("a snapshot answers %v, answered %v", again, first)
+			}
+		}
+	}
+	readWhileLearning(t, LoopOptions{}, rest, rest)
 }
 
 // TestRestWhileReconfigured rests while the configuration replaces the learner; the
