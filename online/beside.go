@@ -3,21 +3,18 @@ package online
 import (
 	"runtime/debug"
 
-	"edge/online/forest"
 	"edge/online/sep"
 )
 
 // fewBeside is the number of samples below which a second core is not worth waking.
 const fewBeside = 8
 
-// beside learns the forest on another core while the bank takes its step: neither reads
-// what the other writes, so that the order does not matter.
+// beside learns what is beside the bank on another core while that takes its step:
+// neither reads what the other writes, so that the order does not matter.
 type beside struct {
-	bank   *sep.Bank
-	forest *forest.Learner
-	batch  *minibatch
-	failed *sep.Panic
-	run    func()
+	learner *Learner
+	failed  *sep.Panic
+	run     func()
 }
 
 func newBeside() *beside {
@@ -28,28 +25,55 @@ func newBeside() *beside {
 				s.failed = &sep.Panic{Value: v, Stack: debug.Stack()}
 			}
 		}()
-		s.forest.Learn(s.batch.x, s.batch.y, s.batch.w)
+		s.learner.learnBeside()
 	}
 	return s
 }
 
-// start begins to learn a minibatch on another core of the bank; end follows.
-func (s *beside) start(bank *sep.Bank, f *forest.Learner, b *minibatch) {
-	s.bank, s.forest, s.batch = bank, f, b
-	bank.Aside(s.run)
+// start begins to learn the minibatch of l on another core of its bank; end follows.
+func (s *beside) start(l *Learner) {
+	s.learner = l
+	l.bank.Aside(s.run)
 }
 
 // end waits, and panics with the panic of the other goroutine.
 func (s *beside) end() {
-	s.bank.Await()
+	s.learner.bank.Await()
 	if p := s.failed; p != nil {
 		s.failed = nil
 		panic(p)
 	}
 }
 
-// forestBeside reports whether the forest learns the present minibatch beside the bank. A
-// class that is new to the forest first needs room there.
-func (l *Learner) forestBeside() bool {
-	return l.warmup.done && l.forest != nil && l.batch.len() >= fewBeside && l.bank.Cores() > 1 && len(l.classes.names) == len(l.view.Names)
+// expertsBeside reports whether the experts learn the present minibatch beside the bank. A
+// class that is new to them first needs room there.
+func (l *Learner) expertsBeside() bool {
+	return l.warmup.done && l.view.Built() && l.batch.len() >= fewBeside && l.bank.Cores() > 1 && len(l.classes.names) == len(l.view.Names)
+}
+
+// learnBeside learns the minibatch where expertsBeside says so.
+func (l *Learner) learnBeside() {
+	b := &l.batch
+	l.forest.Learn(b.x, b.y, b.w)
+	l.mix.CountMoves()
+	if l.cfg.Track == 0 { // otherwise the step changes the scaling
+		l.mix.LearnRegression(b.x, b.y, b.w)
+	}
+}
+
+// learnExperts learns the minibatch as regression and forest, unless that was done beside.
+// They learn samples of a refused step as well, but not those of a refused build.
+func (l *Learner) learnExperts(beside, built bool, err error) {
+	b := &l.batch
+	switch {
+	case !l.view.Built():
+	case !built && !(beside && l.cfg.Track == 0):
+		l.mix.LearnRegression(b.x, b.y, b.w)
+	case built && err == nil:
+		l.mix.StartRegression()
+		l.mix.LearnRegression(l.warmup.x, l.warmup.y, l.warmup.w)
+	}
+	if !beside {
+		l.forest.Learn(b.x, b.y, b.w)
+	}
 }

@@ -181,6 +181,7 @@ func (l *Learner) orderMinibatch() {
 			l.mix.NextLabel(k)
 		}
 	}
+	l.mix.CountMoves()
 }
 
 // ones returns n weights of 1.

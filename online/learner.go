@@ -136,6 +136,7 @@ func (l *Learner) Pending() int { return l.batch.len() }
 // have a probability for them.
 func (l *Learner) publishClasses() {
 	l.expected.drop()
+	l.mix.CountMoves() // under the classes before
 	old, names := len(l.view.Names), l.classes.names
 	l.view.Names = names[:len(names):len(names)]
 	for len(l.view.Counts) < len(names) {
@@ -320,9 +321,9 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	n := b.len()
 	out.Closed = true
 	l.warmup.add(b)
-	beside := l.forestBeside()
+	beside := l.expertsBeside()
 	if beside {
-		l.beside.start(l.bank, l.forest, b)
+		l.beside.start(l)
 		defer l.beside.end() // also after a panic here
 	}
 	err := l.learnMinibatch(out)
@@ -341,17 +342,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	l.publishClasses()
 	l.mix.Learn(n)
 	l.sets.Learn()
-	switch {
-	case err != nil || !l.view.Built():
-	case out.Built:
-		l.mix.StartRegression()
-		l.mix.LearnRegression(l.warmup.x, l.warmup.y, l.warmup.w)
-	default:
-		l.mix.LearnRegression(b.x, b.y, b.w)
-	}
-	if !beside {
-		l.forest.Learn(b.x, b.y, b.w)
-	}
+	l.learnExperts(beside, out.Built, err)
 	for _, k := range b.y {
 		l.view.Counts[k]++
 	}
@@ -418,6 +409,7 @@ func (l *Learner) step(x []float64, classes []int, weights []float64, live bool)
 
 // undo restores the state of before a step that failed with err.
 func (l *Learner) undo(err error) error {
+	l.bank.Await() // what is learnt beside the step reads the scaling
 	l.mix.Undo()
 	return l.bank.Undo(err)
 }
@@ -453,6 +445,7 @@ func (l *Learner) Rest() {
 func (l *Learner) Posterior() *model.Posterior {
 	l.bank.Share()
 	l.forest.Share()
+	l.mix.CountMoves()
 	return l.view.Snapshot()
 }
 

@@ -180,12 +180,14 @@ func (m *Mixture) Learn(n int) {
 }
 
 // Grow makes room for the classes that were added to the view since it had old.
+// CountMoves comes before they are added.
 func (m *Mixture) Grow(old int) {
 	m.growOrder(old)
 	m.growRegression()
 }
 
-// DropClass removes class k. To maps each class before to its index afterwards.
+// DropClass removes class k, after CountMoves. To maps each class before to its index
+// afterwards.
 func (m *Mixture) DropClass(k int, to []int) {
 	m.dropFromOrder(k, to)
 	m.dropFromRegression(k)

@@ -12,6 +12,8 @@ import (
 type order struct {
 	ring    [1 << (model.MaxSteps - 1)]int16 // the latest labels; that of label n at n mod its length. −1: its class was removed
 	known   int                              // labels in the ring
+	waiting [mostWaiting]waitingLabel        // labels whose moves at the distances above 1 are not counted
+	waits   int                              // number of these
 	pi      []float64                        // C  scratch
 	paths   [model.Paths]float64             // log weights, the largest 0
 	pending [model.Paths]float64             // Σ log p(label) of the minibatch that is filling
@@ -23,41 +25,86 @@ const (
 	pathMemory  = 100  // labels that the weights of the paths remember
 )
 
+// mostWaiting is the number of labels whose moves may wait, at most: far fewer than the
+// ring has.
+const mostWaiting = 16
+
+// waitingLabel is a label when it came.
+type waitingLabel struct {
+	number        uint64 // of labels before it
+	class, oldest int16  // oldest: the label that it replaced in the ring
+	known         int    // labels in the ring before it
+}
+
 // NextLabel extends the order by a label of class k. Its move is judged before it is
 // counted; at a distance of d labels neighbouring moves are much the same, and each is
 // evidence of weight d^−½.
+//
+// The next answer needs the moves at the distance 1 alone. The others wait for CountMoves,
+// which comes before Posterior.Counts change and before a snapshot.
 func (m *Mixture) NextLabel(k int) {
 	o, v := &m.order, &m.view.Pool.Order
 	if v.Last = k; v.Steps == nil {
 		return
 	}
-	c := len(m.view.Names)
-	if c > 1 {
-		o.pi = m.view.FrequenciesTo(o.pi)
+	if o.waits == len(o.waiting) {
+		m.CountMoves()
 	}
-	for j := range v.Steps {
-		d := 1 << j
-		if d > o.known {
-			break
-		}
-		a := int(o.ring[(v.Labels-uint64(d))%uint64(len(o.ring))])
-		if a < 0 {
-			continue
-		}
-		step := &v.Steps[j]
-		if c > 1 {
-			step.LogsTo(&o.priors, a, k, o.pi)
-			weight := math.Sqrt(1 / float64(d))
-			for z, logp := range o.priors {
-				step.Evidence[z] = (1-1./orderMemory)*step.Evidence[z] + weight*logp
-			}
-		}
-		step.Count(a, k, c)
-	}
-	o.ring[v.Labels%uint64(len(o.ring))] = int16(k)
+	slot, label := &o.ring[v.Labels%uint64(len(o.ring))], &o.waiting[o.waits]
+	*label = waitingLabel{v.Labels, int16(k), *slot, o.known}
+	o.waits++
+	m.setFrequenciesOfMoves()
+	m.countMove(0, label)
+	*slot = int16(k)
 	o.known = min(o.known+1, len(o.ring))
 	v.Labels++
 	m.noteRecent(k)
+}
+
+// CountMoves counts the moves that wait.
+func (m *Mixture) CountMoves() {
+	o := &m.order
+	if o.waits == 0 {
+		return
+	}
+	m.setFrequenciesOfMoves()
+	for j := 1; j < len(m.view.Pool.Order.Steps); j++ {
+		for i := range o.waiting[:o.waits] {
+			m.countMove(j, &o.waiting[i])
+		}
+	}
+	o.waits = 0
+}
+
+// setFrequenciesOfMoves stores the present frequencies of the classes in order.pi.
+func (m *Mixture) setFrequenciesOfMoves() {
+	if len(m.view.Names) > 1 {
+		m.order.pi = m.view.FrequenciesTo(m.order.pi)
+	}
+}
+
+// countMove counts the move to a label at the distance 2^j.
+func (m *Mixture) countMove(j int, label *waitingLabel) {
+	o, c, d := &m.order, len(m.view.Names), 1<<j
+	if d > label.known {
+		return
+	}
+	a, k := int(label.oldest), int(label.class)
+	if d < len(o.ring) {
+		a = int(o.ring[(label.number-uint64(d))%uint64(len(o.ring))])
+	}
+	if a < 0 {
+		return
+	}
+	step := &m.view.Pool.Order.Steps[j]
+	if c > 1 {
+		step.LogsTo(&o.priors, a, k, o.pi)
+		weight := math.Sqrt(1 / float64(d))
+		for z, logp := range o.priors {
+			step.Evidence[z] = (1-1./orderMemory)*step.Evidence[z] + weight*logp
+		}
+	}
+	step.Count(a, k, c)
 }
 
 // setPaths stores softmax(paths) in the view.
@@ -128,6 +175,7 @@ func (m *Mixture) EncodeOrder(e *wire.Encoder) {
 	if v.Steps == nil {
 		return
 	}
+	m.CountMoves()
 	e.Uint(v.Labels)
 	e.Int(o.known)
 	for i := range o.known {

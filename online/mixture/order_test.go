@@ -60,7 +60,8 @@ func persistent(rng *rand.Rand, n, c int) []int {
 // Moves and evidence at every distance, the latest label, and a state that carries on
 // in the same bytes.
 func TestOrder(t *testing.T) {
-	labels := persistent(rand.New(rand.NewPCG(1, 1)), 1500, 3)
+	rng := rand.New(rand.NewPCG(1, 1))
+	labels := persistent(rng, 1500, 3)
 	m := newTestMixture()
 	m.view.Counts = []uint64{5, 1, 9}
 	encode := func(m *Mixture) []byte {
@@ -79,7 +80,11 @@ func TestOrder(t *testing.T) {
 			m = again
 		}
 		m.NextLabel(k)
+		if rng.IntN(30) == 0 { // often or seldom, it makes no difference
+			m.CountMoves()
+		}
 	}
+	m.CountMoves()
 	o := &m.view.Pool.Order
 	if o.Labels != 1500 || o.Last != labels[1499] {
 		t.Errorf("%d labels, the last one %d; want 1500 and %d", o.Labels, o.Last, labels[1499])
@@ -104,6 +109,7 @@ func TestOrderOfOtherClasses(t *testing.T) {
 	recent := slices.Clone(o.Recent[:3])
 	want := func(j int, counts ...uint32) {
 		t.Helper()
+		m.CountMoves()
 		if got := o.Steps[j].Counts; !slices.Equal(got, counts) {
 			t.Errorf("moves at distance %d are %v, want %v", 1<<j, got, counts)
 		}
