@@ -142,7 +142,8 @@ func TestStackForest(t *testing.T) {
 	s.Ordered.Exponents = slices.Insert(s.Ordered.Exponents, 3, 0.35)
 	s.Plain.Exponents = append(s.Plain.Exponents, 0.45)
 	dst := []float64{0.5, 0.3, 0.2}
-	p.pool(dst, 1, &ws.forecast)
+	p.foresee(1, &ws.forecast)
+	p.pool(dst, &ws.forecast)
 	p.stack(dst, ws)
 	logs := make([]float64, 3)
 	f.LogsTo(logs, ws.raw[2:])

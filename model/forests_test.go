@@ -94,7 +94,8 @@ func TestForestAnswers(t *testing.T) {
 	answer := func(members *MemberForests) []float64 {
 		s.Members = members
 		dst := []float64{0.5, 0.3, 0.2}
-		p.pool(dst, 1, &ws.forecast)
+		p.foresee(1, &ws.forecast)
+		p.pool(dst, &ws.forecast)
 		p.stack(dst, ws)
 		return slices.Clone(ws.blends.output.Answer)
 	}

@@ -12,7 +12,8 @@ func TestMixFrequencies(t *testing.T) {
 	p.Bases = []*Basis{NewBasis(1, 2)}
 	p.Pool.Prior = 0.3
 	dst := []float64{0.5, 0.3, 0.2}
-	p.pool(dst, 2, &ws.forecast)
+	p.foresee(2, &ws.forecast)
+	p.pool(dst, &ws.forecast)
 	p.stack(dst, ws)
 	before := slices.Clone(dst)
 	p.mixFrequencies(dst, ws)

@@ -66,17 +66,19 @@ const (
 
 var priorMasses = [...]float64{0.5, 4, 32}
 
-// Count adds a move from class a to class b of c.
-func (m *Moves) Count(a, b, c int) {
+// Count adds a move from class a to class b of c; it reports false, and does nothing, if
+// their count is full.
+func (m *Moves) Count(a, b, c int) bool {
 	n := &m.Counts[a*c+b]
 	if *n == math.MaxUint32 {
-		return
+		return false
 	}
 	*n++
 	m.All++
 	if a == b {
 		m.Stayed++
 	}
+	return true
 }
 
 // Recount sets the sums of the counts, of c classes.

@@ -13,7 +13,8 @@ func TestRecall(t *testing.T) {
 		p.Bases = []*Basis{NewBasis(1, 1)}
 		predict := func(ws *Workspace) {
 			dst := []float64{0.5, 0.3, 0.2}
-			p.pool(dst, ahead, &ws.forecast)
+			p.foresee(ahead, &ws.forecast)
+			p.pool(dst, &ws.forecast)
 			p.stack(dst, ws)
 			ws.answer = answer{row: ws.answer.row, novelty: 0.25, combined: true}
 		}

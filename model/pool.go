@@ -49,6 +49,7 @@ type forecast struct {
 	next        []float64 // C  scratch
 	pi          []float64 // C  frequencies of the classes
 	logp, ratio []float64 // C  log p, log c/π
+	recent      []float64 // as Order.Recent
 	members     []float64 // Members×C  the answer of each member alone
 	chained     bool      // the place of the sample in the order is known: paths and ratio are those of the last prediction
 }
@@ -73,7 +74,10 @@ func (b *forecast) expect(o *Order, ahead int) bool {
 	clear(counted)
 	counted[o.Last] = 1
 	o.Steps[0].stepTo(dwelt, counted, b.pi)
-	for j := bits.Len(uint(ahead)) - 1; j >= 0; j-- {
+	if ahead == 1 {
+		copy(counted, dwelt)
+	}
+	for j := bits.Len(uint(ahead)) - 1; j >= 0 && ahead > 1; j-- {
 		if ahead>>j&1 == 1 {
 			o.Steps[j].stepTo(b.next, counted, b.pi)
 			copy(counted, b.next)
@@ -96,16 +100,22 @@ func (b *forecast) weighPaths(o *Order) {
 	}
 }
 
-// pool replaces the mixture's probabilities in dst by the pool's, for a sample
-// that comes ahead labels after the last one (0: unknown), and leaves the answer of
-// each member in b.members.
-func (p *Posterior) pool(dst []float64, ahead int, b *forecast) {
-	b.reserve(len(dst))
+// foresee leaves in b what frequencies and order of the labels say about a sample that
+// comes ahead labels after the last one (0: unknown).
+func (p *Posterior) foresee(ahead int, b *forecast) {
 	b.pi = p.FrequenciesTo(b.pi)
+	b.chained = b.expect(&p.Pool.Order, ahead)
+	b.recent = append(b.recent[:0], p.Pool.Order.Recent...)
+}
+
+// pool replaces the mixture's probabilities in dst by the pool's, after foresee, and leaves
+// the answer of each member in b.members.
+func (p *Posterior) pool(dst []float64, b *forecast) {
+	b.reserve(len(dst))
 	for k := range dst {
 		b.logp[k] = math.Log(max(dst[k], floorProb))
 	}
-	if b.chained = b.expect(&p.Pool.Order, ahead); b.chained {
+	if b.chained {
 		b.weighPaths(&p.Pool.Order)
 	}
 	p.combine(dst, b)

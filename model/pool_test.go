@@ -30,7 +30,7 @@ func TestPoolNeutral(t *testing.T) {
 	p := chained([]float64{8, 1, 0, 0, 5, 4, 3, 0, 3}, 1, 8, 9, 7)
 	for ahead := range 3 {
 		dst := []float64{0.2, 0.7, 0.1}
-		p.pool(dst, ahead, &forecast{})
+		poolAlone(p, dst, ahead)
 		closeTo(t, "pool", dst, []float64{0.2, 0.7, 0.1}, 1e-14)
 	}
 }
@@ -62,6 +62,13 @@ func TestPoolMembers(t *testing.T) {
 		}
 	}
 	got := append([]float64(nil), prob...)
-	p.pool(got, 1, &forecast{})
+	poolAlone(p, got, 1)
 	closeTo(t, "pool", got, want, 1e-12)
+}
+
+// poolAlone is pool with a forecast of its own.
+func poolAlone(p *Posterior, dst []float64, ahead int) {
+	var b forecast
+	p.foresee(ahead, &b)
+	p.pool(dst, &b)
 }

@@ -11,20 +11,27 @@ import (
 // Workspace is scratch memory for predictions, one per goroutine. The zero
 // value is ready; it grows to the size that predictions need and then stays.
 type Workspace struct {
+	inputs
+	u          []float64 // n×M
+	latent     []float64 // C
+	perHorizon []float64 // H×C
+	grid       Grid
+	forecast   forecast
+	blends     blends
+	answer     answer
+	prepared   prepared
+	contest    contest
+	company    company
+}
+
+// inputs are what a workspace holds of the n inputs that are loaded.
+type inputs struct {
 	x, xs, xx      []float64 // n×D, n×D, n
 	raw            []float32 // n×D  for the forest
-	kx, w, q, u    []float64 // n×M, G×n×M, G×n, n×M
+	kx, w, q       []float64 // n×M, G×n×M, G×n
 	mean, variance []float64 // n×H×C
-	latent         []float64 // C
-	perHorizon     []float64 // H×C
-	clips          []int     // n, for each input that is loaded
-	grid           Grid
-	forecast       forecast
-	blends         blends
-	answer         answer
-	prepared       prepared
-	contest        contest
-	company        company
+	clips          []int     // n
+	said           said
 }
 
 // NewWorkspace returns an empty workspace.
@@ -93,6 +100,14 @@ func (p *Posterior) Load(x []float64, n int, ws *Workspace) error {
 
 // AnswerTo is PredictNextTo for input i of the last Load.
 func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs []float64, novelty float64) {
+	if p.Built() && p.Pool.Weights != nil {
+		p.foresee(ahead, &ws.forecast)
+	}
+	return p.answerTo(dst, i, ws)
+}
+
+// answerTo is AnswerTo with the forecast in ws.
+func (p *Posterior) answerTo(dst []float64, i int, ws *Workspace) (probs []float64, novelty float64) {
 	classes := len(p.Names)
 	dst = grow(dst, classes)
 	if ws.answer = (answer{row: i, novelty: 1}); !p.Built() {
@@ -107,7 +122,7 @@ func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs 
 		dst[class] = latent[k]
 	}
 	if p.Pool.Weights != nil {
-		p.pool(dst, ahead, &ws.forecast)
+		p.pool(dst, &ws.forecast)
 		p.stack(dst, ws)
 		p.mixFrequencies(dst, ws)
 		ws.answer.combined = p.Pool.Stack.Plain.Exponents != nil
@@ -119,7 +134,7 @@ func (p *Posterior) AnswerTo(dst []float64, i, ahead int, ws *Workspace) (probs 
 
 // load leaves mean and variance of the latent functions at n inputs in ws.
 func (p *Posterior) load(x []float64, n int, ws *Workspace) {
-	ws.prepared.n = 0
+	ws.said.n = 0
 	p.loadGuest(x, n, ws)
 	if !p.Built() {
 		return
@@ -186,8 +201,8 @@ func (p *Posterior) momentsTo(h, k, from, to, n int, u []float64, ws *Workspace)
 func (p *Posterior) latentProbs(ws *Workspace) []float64 {
 	c, all := len(p.Latent), len(p.Bank)*len(p.Latent)
 	ws.latent, ws.perHorizon = grow(ws.latent, c), grow(ws.perHorizon, all)
-	if ws.prepared.n > 0 {
-		copy(ws.perHorizon, ws.prepared.perHorizon[ws.answer.row*all:])
+	if ws.said.n > 0 {
+		copy(ws.perHorizon, ws.said.perHorizon[ws.answer.row*all:])
 	} else {
 		p.horizonsTo(ws.perHorizon, ws.answer.row, &ws.grid, ws)
 	}

@@ -2,18 +2,29 @@ package model
 
 import "edge/model/dense"
 
-// prepared holds, for n inputs, the parts of their answers that depend on the features
-// alone, and neither on the order of the labels nor on how the answers are combined.
-type prepared struct {
-	n          int       // inputs; 0: none
+// said is what horizons and experts say about the n inputs of Prepare.
+type said struct {
+	n          int       // 0: Prepare was not the last one that loaded inputs
 	perHorizon []float64 // n×H×C
 	experts    []float64 // n×E×C  see featureExperts
-	scratch    []preparing
+}
+
+// prepared holds the answers for n inputs that are computed together.
+type prepared struct {
+	replies []reply // of which n are in use
+	scratch []preparing
 
 	p     *Posterior
 	ws    *Workspace
 	x     []float64 // n×D
 	tasks [3]func(worker, i int) error
+}
+
+// reply is an answer, with the workspace that it leaves.
+type reply struct {
+	ws      Workspace
+	probs   []float64
+	novelty float64
 }
 
 // preparing is the scratch memory of a worker.
@@ -29,24 +40,36 @@ type Team interface {
 	Run(n int, multiplications float64, task func(worker, i int) error) error
 }
 
-// Prepare is Load for inputs that are answered as PredictNextTo would answer each alone, to
-// the last bit, of a posterior that does not change meanwhile but for the order of its
-// labels and the weights in its pool. Load's products of matrices round in another way.
+// Foresee tells ws what the present order of the labels says about input i of the next
+// Prepare, whose label comes ahead labels after the last one that p knows; 0: unknown.
+func (p *Posterior) Foresee(i, ahead int, ws *Workspace) {
+	t := &ws.prepared
+	for len(t.replies) <= i {
+		t.replies = append(t.replies, reply{})
+	}
+	if p.Pool.Weights != nil {
+		p.foresee(ahead, &t.replies[i].ws.forecast)
+	}
+}
+
+// Prepare answers inputs as PredictNextTo would answer each alone, to the last bit, at the
+// places in the order of the labels that Foresee told before, for each of them. Load's
+// products of matrices round in another way.
 //
 //	x   n×D raw features that CheckInput accepts
-//	ws  scratch; holds the inputs until the next Load or prediction
+//	ws  scratch; Reply returns the answers until the next Load or prediction
 //
 // It reports false, and nothing is prepared, if class frequencies or a fleet answer.
 func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
-	t := &ws.prepared
-	t.n = 0
+	t, s := &ws.prepared, &ws.said
+	s.n = 0
 	if !p.Built() || p.Fleet != nil {
 		return false
 	}
 	c, m, d := len(p.Latent), p.Bases[0].M, p.Bases[0].D
 	posteriors, experts := len(p.Bank)*c, p.featureExperts()*len(p.Names)
 	p.makeRoom(n, ws)
-	t.perHorizon, t.experts = grow(t.perHorizon, n*posteriors), grow(t.experts, n*experts)
+	s.perHorizon, s.experts = grow(s.perHorizon, n*posteriors), grow(s.experts, n*experts)
 	if len(t.scratch) < team.Cores() {
 		t.scratch = make([]preparing, team.Cores())
 	}
@@ -56,14 +79,15 @@ func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
 	if t.tasks[0] == nil {
 		t.tasks = [...]func(worker, i int) error{t.features, t.moments, t.answers}
 	}
-	t.p, t.ws, t.x = p, ws, x
+	t.p, t.ws, t.x, s.n = p, ws, x, n
 	cost := float64(n) * float64(2*m*(d+m)+posteriors*(m*m/2+preparedCost))
 	for i, tasks := range [...]int{(n + dense.Few - 1) / dense.Few, posteriors, n} {
 		if team.Run(tasks, cost/float64(tasks), t.tasks[i]) != nil { // to wake a core is worth it for all of them
+			s.n = 0
 			return false
 		}
 	}
-	t.p, t.ws, t.x, t.n = nil, nil, nil, n
+	t.p, t.ws, t.x = nil, nil, nil
 	return true
 }
 
@@ -71,9 +95,16 @@ func (p *Posterior) Prepare(x []float64, n int, team Team, ws *Workspace) bool {
 // one posterior's input.
 const preparedCost = 2500
 
-// Prepared is the number of inputs that Prepare left and that no Load or prediction has
-// replaced; AnswerTo answers for them.
-func (ws *Workspace) Prepared() int { return ws.prepared.n }
+// Prepared is the number of inputs that Prepare answered and that no Load or prediction has
+// replaced.
+func (ws *Workspace) Prepared() int { return ws.said.n }
+
+// Reply returns the answer for input i of Prepare, and the workspace as it was after that
+// answer. Both are valid until the next Prepare.
+func (ws *Workspace) Reply(i int) (probs []float64, novelty float64, after *Workspace) {
+	r := &ws.prepared.replies[i]
+	return r.probs, r.novelty, &r.ws
+}
 
 // features standardises dense.Few inputs and computes their features. So few have the bits
 // of one alone.
@@ -101,12 +132,14 @@ func (t *prepared) moments(worker, i int) error {
 	return nil
 }
 
-// answers computes what horizons and experts say about input i.
+// answers computes what horizons and experts say about input i, and the answer.
 func (t *prepared) answers(worker, i int) error {
-	p, ws := t.p, t.ws
+	p, ws, r := t.p, t.ws, &t.replies[i]
 	posteriors, experts := len(p.Bank)*len(p.Latent), p.featureExperts()*len(p.Names)
-	own := t.perHorizon[i*posteriors : (i+1)*posteriors]
+	own := ws.said.perHorizon[i*posteriors : (i+1)*posteriors]
 	p.horizonsTo(own, i, &t.scratch[worker].grid, ws)
-	p.featureExpertsTo(t.experts[i*experts:(i+1)*experts], own, i, ws)
+	p.featureExpertsTo(ws.said.experts[i*experts:(i+1)*experts], own, i, ws)
+	r.ws.inputs = ws.inputs
+	r.probs, r.novelty = p.answerTo(r.probs, i, &r.ws)
 	return nil
 }

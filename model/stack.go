@@ -102,8 +102,8 @@ func (p *Posterior) mix(dst []float64, ws *Workspace) {
 func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 	s, b, c := &p.Pool.Stack, &ws.forecast, len(p.Names)
 	features, rest := dst[:p.featureExperts()*c], dst[p.featureExperts()*c:]
-	if ws.prepared.n > 0 {
-		copy(features, ws.prepared.experts[ws.answer.row*len(features):])
+	if ws.said.n > 0 {
+		copy(features, ws.said.experts[ws.answer.row*len(features):])
 	} else {
 		p.featureExpertsTo(features, ws.perHorizon, ws.answer.row, ws)
 	}
@@ -118,7 +118,7 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 		rest[k] = max(b.ratio[k], floorChained)
 	}
 	for j := range RecentMemories {
-		row, n := p.Pool.Order.Recent[j*c:(j+1)*c], 0.0
+		row, n := b.recent[j*c:(j+1)*c], 0.0
 		for _, v := range row {
 			n += v
 		}

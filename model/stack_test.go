@@ -18,7 +18,7 @@ func stacked() (*Posterior, *Workspace) {
 		Plain:   Blend{Exponents: []float64{0.8, -0.2, 0.4}, Weight: 0.75},
 		Linear:  Regression{D: 2, W: []float64{1, -1, 0.5, 0, 2, -0.5, -30, 0, 0}},
 	}
-	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, x: []float64{9, 9, 0.8, 0.4}, answer: answer{row: 1}}
+	return p, &Workspace{perHorizon: []float64{0.3, 0.7, 0.6, 0.4}, inputs: inputs{x: []float64{9, 9, 0.8, 0.4}}, answer: answer{row: 1}}
 }
 
 // Both blends' answers against their formulas, and their parts in the whole.
@@ -27,9 +27,10 @@ func TestStack(t *testing.T) {
 	for _, ahead := range []int{1, 0, 3} {
 		bank := []float64{0.5, 0.3, 0.2}
 		alone := slices.Clone(bank)
-		p.pool(alone, 0, &forecast{})
+		poolAlone(p, alone, 0)
 		dst := slices.Clone(bank)
-		p.pool(dst, ahead, &ws.forecast)
+		p.foresee(ahead, &ws.forecast)
+		p.pool(dst, &ws.forecast)
 		members := slices.Clone(dst)
 		p.stack(dst, ws)
 
@@ -122,7 +123,8 @@ func TestStackWithoutRegression(t *testing.T) {
 	answers := make([][]float64, 2)
 	for i := range answers {
 		dst := []float64{0.5, 0.3, 0.2}
-		p.pool(dst, 1, &ws.forecast)
+		p.foresee(1, &ws.forecast)
+		p.pool(dst, &ws.forecast)
 		p.stack(dst, ws)
 		answers[i] = dst
 		p.Pool.Stack.Ordered.Exponents[2] = 5

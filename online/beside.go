@@ -55,6 +55,7 @@ func (l *Learner) expertsBeside() bool {
 func (l *Learner) learnBeside() {
 	b := &l.batch
 	l.forest.Learn(b.x, b.y, b.w)
+	l.settle()
 	l.mix.CountMoves()
 	if l.cfg.Track == 0 { // otherwise the step changes the scaling
 		l.mix.LearnRegression(b.x, b.y, b.w)

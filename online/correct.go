@@ -33,7 +33,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 	}
 	for i := range samples {
 		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is))
-		l.judgeHorizons(is, 0, false)
+		l.judgeHorizons(is, 0, false, nil)
 	}
 	if len(samples) > 0 {
 		l.closeMinibatch(out)

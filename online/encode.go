@@ -26,6 +26,7 @@ const (
 // order of labels, 10 to 50 bytes for each of C² pairs, are the largest; StateSize
 // returns it part by part.
 func (l *Learner) AppendBinary(dst []byte) ([]byte, error) {
+	l.settle()
 	e := &wire.Encoder{Buf: append(slices.Grow(dst, l.leastSize()), stateMagic...)}
 	e.Uint(stateVersion)
 	l.encodeCore(e)

@@ -1,36 +1,54 @@
 package online
 
-import "math"
+import (
+	"math"
+
+	"edge/model"
+)
 
 // mostExpected is the number of samples that are prepared at once, at most.
 const mostExpected = 16
 
-// expected are the next samples of the minibatch that is filling. The parts of their
-// predictions that follow from the features alone are in the learner's workspace.
+// expected are the next samples of the minibatch that is filling. The answers to them are
+// in the learner's workspace.
 type expected struct {
-	x    []float64 // n×D  raw
-	n    int
-	next int // the one that comes next
+	x      []float64 // n×D  raw
+	labels []int     // n    classes; −1 of a label that was known before its sample
+	n      int
+	next   int // the one that comes next
 }
 
 // drop forgets the samples: the model that was to predict them changes.
 func (e *expected) drop() { e.n, e.next = 0, 0 }
 
-// take returns the number in the workspace of a sample with features x, if it is the one
-// that comes next.
-func (e *expected) take(x []float64) (i int, ok bool) {
+// take returns the number in the workspace of a sample of class k, if it is the one that
+// comes next. One that is not ends them: the order of the labels is another one then.
+func (e *expected) take(ev *Event, k int) (i int, ok bool) {
 	if e.next >= e.n {
 		return 0, false
 	}
 	i = e.next
-	for j, v := range e.x[i*len(x) : (i+1)*len(x)] {
-		if math.Float64bits(v) != math.Float64bits(x[j]) {
+	if e.labels[i] != ev.inOrder(k) {
+		e.drop()
+		return 0, false
+	}
+	for j, v := range e.x[i*len(ev.X) : (i+1)*len(ev.X)] {
+		if math.Float64bits(v) != math.Float64bits(ev.X[j]) {
 			e.drop()
 			return 0, false
 		}
 	}
 	e.next++
 	return i, true
+}
+
+// inOrder is the class k of a sample, as far as it extends the order of the labels: −1 for a
+// label that was known before its sample.
+func (ev *Event) inOrder(k int) int {
+	if ev.Known {
+		return -1
+	}
+	return k
 }
 
 // Expect tells the learner which records come next. It then prepares the predictions of
@@ -42,14 +60,14 @@ func (l *Learner) Expect(records []Record) {
 		return
 	}
 	e.drop()
-	e.x = e.x[:0]
+	e.x, e.labels = e.x[:0], e.labels[:0]
 	for i := range records[:max(0, min(len(records), mostExpected, l.cfg.Batch.MaxSize-l.batch.len()))] {
 		ev := &records[i].Event
-		_, known := l.classes.index[ev.Label]
-		if ev.Kind != Observe || ev.Probs != nil || !known || l.view.CheckInput(ev.X) != nil {
+		k, known := l.classes.index[ev.Label]
+		if ev.Kind != Observe || ev.Probs != nil || !known || k >= len(l.view.Names) || l.view.CheckInput(ev.X) != nil {
 			break
 		}
-		e.x = append(e.x, ev.X...)
+		e.x, e.labels = append(e.x, ev.X...), append(e.labels, ev.inOrder(k))
 		e.n++
 	}
 	if e.n < 2 || !l.prepare(l.warmup.done && l.batch.len()+e.n == l.cfg.Batch.MaxSize) {
@@ -65,8 +83,39 @@ func (l *Learner) prepare(step bool) (done bool) {
 			done = false
 		}
 	}()
+	l.settle()
 	if step {
 		l.bank.Awake()
 	}
-	return l.view.Prepare(l.expected.x, l.expected.n, l.bank, &l.ws)
+	e := &l.expected
+	l.mix.Foresee(e.labels, &l.ws)
+	return l.view.Prepare(e.x, e.n, l.bank, &l.ws)
+}
+
+// observation is a sample that the mixture is to observe.
+type observation struct {
+	class  int
+	weight float64
+	after  *model.Workspace // of its answer
+}
+
+// observeAnswer lets the mixture observe a sample of a class, whose answer is in ws. One that was
+// prepared waits: nothing depends on the sums before the minibatch is closed.
+func (l *Learner) observeAnswer(class int, weight float64, ws *model.Workspace) {
+	if ws != &l.ws {
+		l.observed = append(l.observed, observation{class, weight, ws})
+		return
+	}
+	l.settle()
+	l.mix.Observe(class, weight, ws)
+}
+
+// settle lets the mixture observe the samples that wait. It comes before the sums or the
+// classes are needed, and before others are prepared.
+func (l *Learner) settle() {
+	for i := range l.observed {
+		o := &l.observed[i]
+		l.mix.Observe(o.class, o.weight, o.after)
+	}
+	l.observed = l.observed[:0]
 }

@@ -44,11 +44,14 @@ func TestPrepareIsOneByOne(t *testing.T) {
 				x = append(x, blob(rng, 3).X...)
 			}
 			x[n] = math.NaN()
+			for i := range n {
+				p.Foresee(i, i%3, together)
+			}
 			if !p.Prepare(x, n, oneCore{}, together) || together.Prepared() != n {
 				t.Fatalf("%d inputs were not prepared", n)
 			}
 			for i := range n {
-				got, one := p.AnswerTo(nil, i, i%3, together)
+				got, one, together := together.Reply(i)
 				want, other, err := p.PredictNextTo(nil, x[i*3:(i+1)*3], i%3, alone)
 				if err != nil || one != other || !slices.Equal(got, want) {
 					t.Fatalf("input %d of %d: %v and %v, alone %v and %v (%v)", i, n, got, one, want, other, err)

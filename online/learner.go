@@ -71,6 +71,7 @@ type Learner struct {
 	ws       model.Workspace
 	probs    []float64
 	expected expected
+	observed []observation // that the mixture has not observed
 }
 
 // host holds the functions of the loop that runs a learner. The zero value: nothing.
@@ -136,7 +137,8 @@ func (l *Learner) Pending() int { return l.batch.len() }
 // have a probability for them.
 func (l *Learner) publishClasses() {
 	l.expected.drop()
-	l.mix.CountMoves() // under the classes before
+	l.settle() // under the classes before
+	l.mix.CountMoves()
 	old, names := len(l.view.Names), l.classes.names
 	l.view.Names = names[:len(names):len(names)]
 	for len(l.view.Counts) < len(names) {
@@ -182,6 +184,7 @@ type Outcome struct {
 // for an event that cannot be learnt, ErrFactor or ErrNotFinite for a step that was rolled back.
 func (l *Learner) Add(ev *Event) (out Outcome) {
 	if ev.Kind != Observe {
+		l.settle()
 		l.expected.drop()
 	}
 	switch ev.Kind {
@@ -235,7 +238,7 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 // of the labels by it.
 func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	delete(l.classes.imported, l.classes.names[k])
-	novelty, weighs := l.answer(ev)
+	novelty, weighs, after := l.answer(ev, k)
 	if ev.Probs == nil {
 		l.assess(ev, l.probs, novelty, nil, k, out)
 	} else if probs := l.classes.translate(ev.Probs, ev.Epoch); probs != nil {
@@ -244,14 +247,14 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	weight := l.weightOf(ev, k)
 	l.batch.add(ev.X, k, weight)
 	weighs = weighs && l.classes.latent[k] >= 0 // a class without a latent function is no evidence about the horizons
-	l.judgeHorizons(k, weight, weighs)
+	l.judgeHorizons(k, weight, weighs, after)
 	if weighs {
-		l.mix.Observe(k, weight, &l.ws)
+		l.observeAnswer(k, weight, after)
 	}
 	if ev.Probs == nil {
-		l.mix.ObserveGuest(k, weight, &l.ws)
+		l.mix.ObserveGuest(k, weight, after)
 		if weighs {
-			l.mix.ObserveForests(k, weight, &l.ws)
+			l.mix.ObserveForests(k, weight, after)
 		}
 	}
 	if k >= len(l.view.Names) {
@@ -266,13 +269,13 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 }
 
 // judgeHorizons adds the evidence of the horizons, the own ones and those of the fleet,
-// for a sample of class k to the minibatch; none if weighs is false.
-func (l *Learner) judgeHorizons(k int, weight float64, weighs bool) {
+// for a sample of class k to the minibatch, whose answer is in ws; none if weighs is false.
+func (l *Learner) judgeHorizons(k int, weight float64, weighs bool, ws *model.Workspace) {
 	b, own := &l.batch, len(l.cfg.Horizons)
 	for h := range own + len(l.fleet.own) {
 		var ll float64
 		if weighs {
-			ll = weight * l.mix.HorizonEvidence(h, k, &l.ws)
+			ll = weight * l.mix.HorizonEvidence(h, k, ws)
 		}
 		if h < own {
 			b.ll = append(b.ll, ll)
@@ -282,29 +285,31 @@ func (l *Learner) judgeHorizons(k int, weight float64, weighs bool) {
 	}
 }
 
-// answer leaves the prediction of a sample in the workspace: the present one, of the
-// label after the latest, without the order for a label that was known before its
-// sample, or for a label that came late the one that was published. It returns the
-// novelty, and whether the answers of horizons and experts can be judged: not if the
+// answer leaves the prediction of a sample of class k in a workspace, which it returns: the
+// present one, of the label after the latest, without the order for a label that was known
+// before its sample, or for a label that came late the one that was published. It returns
+// the novelty, and whether the answers of horizons and experts can be judged: not if the
 // published ones are not known, or had other classes.
-func (l *Learner) answer(ev *Event) (novelty float64, weighs bool) {
+func (l *Learner) answer(ev *Event, k int) (novelty float64, weighs bool, after *model.Workspace) {
 	if ev.Probs == nil {
+		if i, ok := l.expected.take(ev, k); ok && i < l.ws.Prepared() {
+			probs, novelty, after := l.ws.Reply(i)
+			l.probs = append(l.probs[:0], probs...)
+			return novelty, true, after
+		}
 		ahead := 1
 		if ev.Known {
 			ahead = 0
 		}
-		if i, ok := l.expected.take(ev.X); ok && i < l.ws.Prepared() {
-			l.probs, novelty = l.view.AnswerTo(l.probs, i, ahead, &l.ws)
-		} else {
-			l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
-		}
-		return novelty, l.view.Built()
+		l.probs, novelty, _ = l.view.PredictNextTo(l.probs, ev.X, ahead, &l.ws)
+		return novelty, l.view.Built(), &l.ws
 	}
+	l.expected.drop() // its label changes the order
 	if ev.Epoch == l.classes.epoch && l.view.Recall(ev.Parts, &l.ws) {
-		return l.ws.Novelty(), true
+		return l.ws.Novelty(), true, &l.ws
 	}
 	_, novelty, _ = l.view.PredictTo(nil, ev.X, &l.ws)
-	return novelty, false
+	return novelty, false, &l.ws
 }
 
 // flush closes the minibatch that is filling, unless it is empty.
@@ -325,6 +330,8 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	if beside {
 		l.beside.start(l)
 		defer l.beside.end() // also after a panic here
+	} else {
+		l.settle()
 	}
 	err := l.learnMinibatch(out)
 	if beside { // even if the step is refused: the samples are sound
@@ -436,8 +443,9 @@ func (l *Learner) moveInducing() (err error) {
 // Rest releases the memory that only a step needs, half of the learner's; the
 // next step allocates it again.
 func (l *Learner) Rest() {
+	l.settle()
 	l.bank.Rest()
-	l.expected, l.ws = expected{}, model.Workspace{}
+	l.expected, l.observed, l.ws = expected{}, nil, model.Workspace{}
 }
 
 // Posterior returns an immutable snapshot of the posterior. The next step works

@@ -18,6 +18,9 @@ type order struct {
 	paths   [model.Paths]float64             // log weights, the largest 0
 	pending [model.Paths]float64             // Σ log p(label) of the minibatch that is filling
 	priors  [model.Priors]float64            // scratch
+
+	recent   []float64 // scratch of Foresee
+	foreseen []int     // the same: counts that it raised
 }
 
 const (
@@ -50,10 +53,12 @@ func (m *Mixture) NextLabel(k int) {
 	if o.waits == len(o.waiting) {
 		m.CountMoves()
 	}
+	if o.waits == 0 {
+		m.setFrequenciesOfMoves()
+	}
 	slot, label := &o.ring[v.Labels%uint64(len(o.ring))], &o.waiting[o.waits]
 	*label = waitingLabel{v.Labels, int16(k), *slot, o.known}
 	o.waits++
-	m.setFrequenciesOfMoves()
 	m.countMove(0, label)
 	*slot = int16(k)
 	o.known = min(o.known+1, len(o.ring))
@@ -61,14 +66,52 @@ func (m *Mixture) NextLabel(k int) {
 	m.noteRecent(k)
 }
 
+// Foresee calls Foresee of the view for each of the next samples, with the order of the
+// labels as it will be before the sample's own. Labels are the classes of the samples; −1:
+// one whose label NextLabel is not told. Nothing else has changed afterwards.
+func (m *Mixture) Foresee(labels []int, ws *model.Workspace) {
+	o, v := &m.order, &m.view.Pool.Order
+	if v.Steps == nil {
+		for i, k := range labels {
+			m.view.Foresee(i, min(k+1, 1), ws)
+		}
+		return
+	}
+	step, c := &v.Steps[0], len(m.view.Names)
+	last, before, counted := v.Last, *step, o.foreseen[:0]
+	o.recent = append(o.recent[:0], v.Recent...)
+	defer func() {
+		for _, at := range counted {
+			step.Counts[at]--
+		}
+		v.Last, step.Stayed, step.All, step.Evidence = last, before.Stayed, before.All, before.Evidence
+		copy(v.Recent, o.recent)
+		o.foreseen = counted
+	}()
+	if o.waits == 0 {
+		m.setFrequenciesOfMoves()
+	}
+	a := -1
+	if o.known > 0 {
+		a = int(o.ring[(v.Labels-1)%uint64(len(o.ring))])
+	}
+	for i, k := range labels {
+		m.view.Foresee(i, min(k+1, 1), ws)
+		if k < 0 {
+			continue
+		}
+		if v.Last = k; a >= 0 && m.judgeMove(step, 1, a, k) {
+			counted = append(counted, a*c+k)
+		}
+		m.noteRecent(k)
+		a = k
+	}
+}
+
 // CountMoves counts the moves that wait.
 func (m *Mixture) CountMoves() {
 	o := &m.order
-	if o.waits == 0 {
-		return
-	}
-	m.setFrequenciesOfMoves()
-	for j := 1; j < len(m.view.Pool.Order.Steps); j++ {
+	for j := 1; o.waits > 0 && j < len(m.view.Pool.Order.Steps); j++ {
 		for i := range o.waiting[:o.waits] {
 			m.countMove(j, &o.waiting[i])
 		}
@@ -76,7 +119,8 @@ func (m *Mixture) CountMoves() {
 	o.waits = 0
 }
 
-// setFrequenciesOfMoves stores the present frequencies of the classes in order.pi.
+// setFrequenciesOfMoves stores the present frequencies of the classes in order.pi. They stay
+// the same while moves wait.
 func (m *Mixture) setFrequenciesOfMoves() {
 	if len(m.view.Names) > 1 {
 		m.order.pi = m.view.FrequenciesTo(m.order.pi)
@@ -85,7 +129,7 @@ func (m *Mixture) setFrequenciesOfMoves() {
 
 // countMove counts the move to a label at the distance 2^j.
 func (m *Mixture) countMove(j int, label *waitingLabel) {
-	o, c, d := &m.order, len(m.view.Names), 1<<j
+	o, d := &m.order, 1<<j
 	if d > label.known {
 		return
 	}
@@ -96,7 +140,13 @@ func (m *Mixture) countMove(j int, label *waitingLabel) {
 	if a < 0 {
 		return
 	}
-	step := &m.view.Pool.Order.Steps[j]
+	m.judgeMove(&m.view.Pool.Order.Steps[j], d, a, k)
+}
+
+// judgeMove judges a move from class a to class k at the distance d, and counts it. It
+// reports false if the count is full.
+func (m *Mixture) judgeMove(step *model.Moves, d, a, k int) bool {
+	o, c := &m.order, len(m.view.Names)
 	if c > 1 {
 		step.LogsTo(&o.priors, a, k, o.pi)
 		weight := math.Sqrt(1 / float64(d))
@@ -104,7 +154,7 @@ func (m *Mixture) countMove(j int, label *waitingLabel) {
 			step.Evidence[z] = (1-1./orderMemory)*step.Evidence[z] + weight*logp
 		}
 	}
-	step.Count(a, k, c)
+	return step.Count(a, k, c)
 }
 
 // setPaths stores softmax(paths) in the view.

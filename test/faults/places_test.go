@@ -46,7 +46,7 @@ var failpoints = []failpoint{
 // inTheLearner are failpoints that a learner reaches again with the same samples.
 var inTheLearner = []failpoint{
 	{"in a step", "online", `\tif err := (\w+)\.sweeps\(n, points\); err != nil`, "return err", "${1}.view.N == 32"},
-	{"over a sample", "online", `\tnovelty, weighs := l\.answer\(ev\)`, "", "failpoint.Poisonous(ev.X[0])"},
+	{"over a sample", "online", `\tnovelty, weighs, after := l\.answer\(ev, k\)`, "", "failpoint.Poisonous(ev.X[0])"},
 }
 
 // put adds the failpoint to the sources, which it reads as it needs them.
