@@ -4,9 +4,11 @@ import "slices"
 
 // backup is a copy of the state before a step, for Undo.
 type backup struct {
-	state             // without the absorbed sites' precisions
-	A     [][]float64 // of each horizon, C×M(M+1)/2: these, if kept
-	kept  bool        // they were copied since the last save
+	state                  // without the absorbed sites' precisions
+	A          [][]float64 // of each horizon, C×M(M+1)/2: these
+	window     int         // points of the window
+	sitesKept  bool        // sites and points were copied since the last save
+	paramsKept bool        // parameters and optimiser were
 }
 
 // newBackup makes room for a copy of s.
@@ -29,61 +31,88 @@ func newBackup(s *state) backup {
 	return b
 }
 
-// save copies the bank's state to the backup, which has its shape, but for the
-// precisions of the absorbed sites.
+// save begins a copy of the bank's state, which has its shape. It copies little: a step
+// copies the rest before it changes that.
 func (b *Bank) save() {
-	copyState(&b.backup.state, &b.state)
-	b.backup.kept = false
+	to := &b.backup
+	copy(to.scale.Mu, b.scale.Mu)
+	copy(to.scale.Sd, b.scale.Sd)
+	to.filtered, to.waiting = b.filtered, b.waiting
+	to.window, to.sitesKept, to.paramsKept = len(b.winY), false, false
 }
 
-// keepAbsorbed copies these, unless that was done since the last save. It comes before
-// each change of them: samples that are filtered change none. The first sweep of a step
-// does it for each posterior as it begins with that.
-func (b *Bank) keepAbsorbed() {
-	if b.backup.kept {
+// keepParams copies the parameters to work.theta0, and with the optimiser to the backup,
+// unless that was done since the last save. It comes before each change of them.
+func (b *Bank) keepParams() {
+	copy(b.work.theta0, b.params.Theta)
+	if to := &b.backup; !to.paramsKept {
+		to.paramsKept = true
+		copy(to.params.Theta, b.params.Theta)
+		to.opt.copyFrom(&b.opt)
+	}
+}
+
+// keepSites copies sites and points, unless that was done since the last save. It comes
+// before each change of them, but for points that are added behind the others. The first
+// sweep of a step does it for each posterior as it begins with that.
+func (b *Bank) keepSites() {
+	if b.backup.sitesKept {
 		return
 	}
-	b.backup.kept = true
-	for h := range b.backup.A {
+	b.keepPoints()
+	for h := range b.sites {
 		for k := range b.view.Latent {
 			b.keep(h, k)
 		}
 	}
+	b.backup.sitesKept = true
 }
 
-// keep copies those of latent function k under horizon h.
+// keepPoints copies the window's points.
+func (b *Bank) keepPoints() {
+	to := &b.backup
+	to.winX = append(to.winX[:0], b.winX[:to.window*b.cfg.Features]...)
+	to.winY, to.winW = append(to.winY[:0], b.winY[:to.window]...), append(to.winW[:0], b.winW[:to.window]...)
+}
+
+// keep copies the sites of latent function k under horizon h.
 func (b *Bank) keep(h, k int) {
-	b.precision(h, k).pack(b.backup.A[h][k*packed(b.cfg.Inducing):])
+	to, m := &b.backup, b.cfg.Inducing
+	b.precision(h, k).pack(to.A[h][k*packed(m):])
+	copy(to.sites[h].b[k*m:(k+1)*m], b.sites[h].b[k*m:])
+	for i, sites := range b.sites[h].window() {
+		copy((*to.sites[h].window()[i])[k*b.capacity:][:to.window], (*sites)[k*b.capacity:])
+	}
 }
 
 // restore copies the backup to the bank's state.
 func (b *Bank) restore() {
-	copyState(&b.state, &b.backup.state)
-	if !b.backup.kept {
-		return
+	from, m, d := &b.backup, b.cfg.Inducing, b.cfg.Features
+	copy(b.scale.Mu, from.scale.Mu)
+	copy(b.scale.Sd, from.scale.Sd)
+	b.filtered, b.waiting = from.filtered, from.waiting
+	if from.paramsKept {
+		copy(b.params.Theta, from.params.Theta)
+		b.opt.copyFrom(&from.opt)
 	}
-	for h, from := range b.backup.A {
+	if from.sitesKept {
+		b.winX, b.winY, b.winW = append(b.winX[:0], from.winX...), append(b.winY[:0], from.winY...), append(b.winW[:0], from.winW...)
+	} else {
+		b.winX, b.winY, b.winW = b.winX[:from.window*d], b.winY[:from.window], b.winW[:from.window]
+	}
+	for h := range b.sites {
 		for k := range b.view.Latent {
-			from = b.precision(h, k).unpack(from)
-		}
-	}
-}
-
-// copyState copies all but the precisions of the absorbed sites between two states of
-// one shape.
-func copyState(to, from *state) {
-	to.params.M, to.params.D = from.params.M, from.params.D
-	copy(to.params.Theta, from.params.Theta)
-	to.opt.copyFrom(&from.opt)
-	copy(to.scale.Mu, from.scale.Mu)
-	copy(to.scale.Sd, from.scale.Sd)
-	to.winX, to.winY, to.winW = append(to.winX[:0], from.winX...), append(to.winY[:0], from.winY...), append(to.winW[:0], from.winW...)
-	to.filtered, to.waiting = from.filtered, from.waiting
-	for h := range to.sites {
-		t, f := &to.sites[h], &from.sites[h]
-		copy(t.b, f.b)
-		for i, sites := range f.window() {
-			copy(*t.window()[i], *sites)
+			if from.sitesKept {
+				b.precision(h, k).unpack(from.A[h][k*packed(m):])
+				copy(b.sites[h].b[k*m:(k+1)*m], from.sites[h].b[k*m:])
+			}
+			for i, sites := range b.sites[h].window() {
+				row := (*sites)[k*b.capacity : (k+1)*b.capacity]
+				if from.sitesKept {
+					copy(row[:from.window], (*from.sites[h].window()[i])[k*b.capacity:])
+				}
+				clear(row[from.window:]) // as it was before points were added
+			}
 		}
 	}
 }

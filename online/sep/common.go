@@ -46,7 +46,7 @@ func (b *Bank) setParams(theta []float64, eps float64) {
 // Save comes before it, as before Learn.
 func (b *Bank) Move(by []float32) error {
 	b.ready()
-	copy(b.work.theta0, b.params.Theta)
+	b.keepParams()
 	for i, v := range by {
 		b.params.Theta[i] += float64(v)
 	}
@@ -64,7 +64,7 @@ func (b *Bank) AdoptBasis(p *model.Params, s *model.Scale) error {
 	b.ready()
 	from, d := b.scale, b.cfg.Features
 	from.Mu, from.Sd = slices.Clone(from.Mu), slices.Clone(from.Sd)
-	copy(b.work.theta0, b.params.Theta)
+	b.keepParams()
 	b.setScale(s)
 	z := slices.Clone(b.params.Z())
 	for i := range z {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"edge/model"
@@ -126,6 +127,15 @@ func TestUndoOfSingleSamples(t *testing.T) {
 		}
 		if err := b.Undo(cause); !errors.Is(err, cause) || !bytes.Equal(everything(b), want) {
 			t.Errorf("sample %d, %d filtered before: Undo: %v, or the state is not that before", i, b.filtered, err)
+		}
+		for h := range b.sites {
+			for _, sites := range b.sites[h].window() {
+				for row := range slices.Chunk(*sites, b.capacity) {
+					if slices.ContainsFunc(row[len(b.winY):], func(v float64) bool { return v != 0 }) {
+						t.Fatalf("sample %d: a site is left of a point that is not there", i)
+					}
+				}
+			}
 		}
 		feed(t, b, rng, 1)
 	}

@@ -201,7 +201,7 @@ func (b *Bank) completeRows(n int) []float64 {
 // in f.
 func (b *Bank) move(lr float64) error {
 	w := &b.work
-	copy(w.theta0, b.params.Theta)
+	b.keepParams()
 	if b.live {
 		b.opt.ascend(b.params.Theta, w.grad.theta, lr, liveBeta1, 1-liveBeta1)
 	} else {
@@ -218,7 +218,7 @@ func (b *Bank) move(lr float64) error {
 // the absorbed sites on them. z are the inducing inputs of before in the present scaling;
 // nil: the scaling is the same.
 func (b *Bank) rebase(z []float64) error {
-	b.keepAbsorbed()
+	b.keepSites()
 	w, m := &b.work, b.cfg.Inducing
 	old := model.Params{M: m, D: b.cfg.Features, Theta: w.theta0}
 	for g := range b.bases {
@@ -269,7 +269,7 @@ func (b *Bank) projectSites(worker, i int) error {
 func (b *Bank) Reseed() error {
 	n, d, m := len(b.winY), b.cfg.Features, b.cfg.Inducing
 	rng := rand.New(rand.NewPCG(b.cfg.Seed, b.view.N))
-	copy(b.work.theta0, b.params.Theta)
+	b.keepParams()
 	for g := range b.bases {
 		p := b.params.Group(g)
 		fresh := make([]float64, min(n, (m+1)/2)*d)

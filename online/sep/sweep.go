@@ -176,7 +176,7 @@ func (b *Bank) sweep(s sweeping) error {
 	if err := b.team.run(posteriors, float64(points)*m*(m/2+float64(2*s.n)), t.marginals); err != nil {
 		return err
 	}
-	b.backup.kept = true
+	b.backup.sitesKept = true
 	if err := b.team.run((points+chunk-1)/chunk, float64(chunk*posteriors)*siteCost, t.refine); err != nil {
 		return err
 	}
@@ -200,8 +200,11 @@ func (b *Bank) follows(s *sweeping, h int) bool {
 func (b *Bank) marginalsOf(worker, i int) error {
 	s := &b.work.tasks.sweeping
 	h, k := i/len(b.view.Latent), i%len(b.view.Latent)
-	if !b.backup.kept {
+	if !b.backup.sitesKept {
 		b.keep(h, k)
+		if i == 0 {
+			b.keepPoints()
+		}
 	}
 	b.marginals(worker, h, k)
 	if s.s > 0 && s.n > 0 {
