@@ -95,7 +95,7 @@ func minibatches(b *testing.B, l *Learner, events []Event) {
 		l.Add(&events[0])
 	}
 	timed(b, n, func() {
-		oneMinibatch(l, records[next:next+n])
+		learnAll(l, records[next:next+n])
 		next = (next + n) % len(events)
 	})
 }
@@ -111,8 +111,8 @@ func endless(events []Event) (records []Record) {
 	return records
 }
 
-// oneMinibatch learns records as a loop does that has all of them.
-func oneMinibatch(l *Learner, records []Record) {
+// learnAll learns records as a loop does that has all of them.
+func learnAll(l *Learner, records []Record) {
 	for i := range records {
 		l.Expect(records[i:])
 		l.Add(&records[i].Event)

@@ -70,14 +70,15 @@ func (l *Learner) Expect(records []Record) {
 		e.x, e.labels = append(e.x, ev.X...), append(e.labels, ev.inOrder(k))
 		e.n++
 	}
-	if e.n < 2 || !l.prepare(l.warmup.done && l.batch.len()+e.n == l.cfg.Batch.MaxSize) {
+	step := l.warmup.done && l.batch.len()+e.n == l.cfg.Batch.MaxSize
+	if e.n < 2 || !l.prepare(step, len(records) > e.n) {
 		e.drop()
 	}
 }
 
-// prepare prepares the expected samples; a step follows them if step is true. It leaves a
-// panic to the sample that is the cause.
-func (l *Learner) prepare(step bool) (done bool) {
+// prepare prepares the expected samples; a step follows them if step is true, and others
+// follow it if more is true. It leaves a panic to the sample that is the cause.
+func (l *Learner) prepare(step, more bool) (done bool) {
 	defer func() {
 		if recover() != nil {
 			done = false
@@ -85,7 +86,7 @@ func (l *Learner) prepare(step bool) (done bool) {
 	}()
 	l.settle()
 	if step {
-		l.bank.Awake()
+		l.bank.Awake(more)
 	}
 	e := &l.expected
 	l.mix.Foresee(e.labels, &l.ws)

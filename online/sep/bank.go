@@ -167,8 +167,11 @@ func (b *Bank) Run(n int, multiplications float64, task func(worker, i int) erro
 }
 
 // Awake announces that a step follows the next Run at once: the other cores then wait for
-// it awake, for a while.
-func (b *Bank) Awake() { b.team.begin() }
+// it awake, for a while. If more is true, another Run follows that step.
+func (b *Bank) Awake(more bool) {
+	b.team.begin()
+	b.team.more = more
+}
 
 // Aside offers a job, which does not panic, to the other cores. Await follows.
 func (b *Bank) Aside(job func()) { b.team.offer(job) }

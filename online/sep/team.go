@@ -28,6 +28,7 @@ type team struct {
 	size  int // workers, the caller of run among them
 	grain float64
 	warm  bool // a run of the step was shared: other workers are awake
+	more  bool // another run follows the step
 
 	rows func(worker, i int) error // solves rows of system
 	system
@@ -77,8 +78,12 @@ func (t *team) begin() {
 	}
 }
 
-// end lets the workers go.
+// end lets the workers go, unless more is to come.
 func (t *team) end() {
+	if t.more {
+		t.more = false
+		return
+	}
 	t.stepped.Store(false)
 	t.warm = false
 }
