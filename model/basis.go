@@ -58,18 +58,55 @@ func NewBasis(m, d int) *Basis {
 // of times that the jitter had to be raised, and ErrFactor, with the basis
 // overwritten, if no jitter up to 1e-3·s is enough.
 func (b *Basis) Set(p *Params) (retries int, err error) {
-	m, d := b.M, b.D
+	b.Begin(p)
+	for i := range RowTasks(b.M) {
+		b.SetRows(i)
+	}
+	return b.Factor()
+}
+
+// Begin is the first part of Set, SetRows for each task the second, and Factor the third.
+func (b *Basis) Begin(p *Params) {
 	for j, v := range p.LogEll() {
 		b.InvEll[j] = math.Exp(-v)
 	}
 	b.Amp, b.Noise, b.Eps = math.Exp(*p.LogAmp()), math.Exp(*p.LogNoise()), p.Eps()
-	scaleRows(b.Zs, b.zz, p.Z(), b.InvEll, m)
-	covariance(b.L, m, m, d, b.Amp, b.Zs, b.zz, b.Zs, b.zz)
-	for i := range m {
-		for j := range i {
-			b.L[j*m+i] = b.L[i*m+j]
+	scaleRows(b.Zs, b.zz, p.Z(), b.InvEll, b.M)
+}
+
+// taskRows is the number of rows of a task, but for the last one. Panels of columns are
+// cut where tasks are.
+const taskRows = 24
+
+// RowTasks is the number of tasks into which m rows are cut.
+func RowTasks(m int) int { return max(m/taskRows, 1) }
+
+// TaskRows are the rows of task i of m; the last task also has those that are left over.
+func TaskRows(i, m int) (from, to int) {
+	if from, to = i*taskRows, (i+1)*taskRows; i == RowTasks(m)-1 {
+		to = m
+	}
+	return from, to
+}
+
+// SetRows computes c(Z,Z) in the rows of task i up to the diagonal, and in these columns
+// above it. Tasks may run at once.
+func (b *Basis) SetRows(i int) {
+	m, d := b.M, b.D
+	from, to := TaskRows(i, m)
+	dense.Gemm(false, true, to-from, to, d, 1, b.Zs[from*d:], d, b.Zs, d, 0, b.L[from*m:], m)
+	for i := from; i < to; i++ {
+		row := b.L[i*m : i*m+to]
+		dense.ExpSqDist(row, b.Amp, b.zz[i], b.zz[:to])
+		for j, v := range row[:i] {
+			b.L[j*m+i] = v
 		}
 	}
+}
+
+// Factor factors c(Z,Z); results as of Set.
+func (b *Basis) Factor() (retries int, err error) {
+	m := b.M
 	for b.Jitter = Jitter; b.Jitter <= maxJitter*1.5; b.Jitter *= 10 {
 		for i := range m {
 			for j := range i {
@@ -170,6 +207,17 @@ func (b *Basis) expectedTo(dst, x []float64) {
 // input of b. zs and zz are scratch of M×D and M: o's inducing inputs under
 // b's lengthscales.
 func (b *Basis) CrossTo(dst []float64, z []float64, zs, zz []float64) {
-	scaleRows(zs, zz, z, b.InvEll, b.M)
-	covariance(dst, b.M, b.M, b.D, b.Amp, b.Zs, b.zz, zs, zz)
+	b.ScaleTo(zs, zz, z)
+	for i := range RowTasks(b.M) {
+		b.CrossRows(i, dst, zs, zz)
+	}
+}
+
+// ScaleTo is the first part of CrossTo, CrossRows for each task the second.
+func (b *Basis) ScaleTo(zs, zz, z []float64) { scaleRows(zs, zz, z, b.InvEll, b.M) }
+
+// CrossRows computes the rows of task i of CrossTo. Tasks may run at once.
+func (b *Basis) CrossRows(i int, dst, zs, zz []float64) {
+	from, to := TaskRows(i, b.M)
+	covariance(dst[from*b.M:], to-from, b.M, b.D, b.Amp, b.Zs[from*b.D:], b.zz[from:], zs, zz)
 }

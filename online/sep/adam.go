@@ -22,18 +22,26 @@ func NewAdam(n int) Adam { return Adam{M: make([]float64, n), V: make([]float64,
 
 // Ascend moves theta one step of rate lr along grad.
 func (a *Adam) Ascend(theta, grad []float64, lr float64) {
-	a.ascend(theta, grad, lr, adamBeta1, 1-adamBeta1)
+	a.ascend(theta, grad, 0, len(grad), a.begin(lr, adamBeta1, 1-adamBeta1))
 }
 
-// ascend is Ascend with a decay of the first moment, and 1 less that decay.
-func (a *Adam) ascend(theta, grad []float64, lr, beta1, rest float64) {
+// ascent holds what all parameters have in common in a step.
+type ascent struct{ lr, beta1, rest, c1, c2 float64 }
+
+// begin begins a step of rate lr, with a decay of the first moment, and 1 less that decay.
+func (a *Adam) begin(lr, beta1, rest float64) ascent {
 	a.Steps++
 	t := float64(a.Steps)
-	c1, c2 := 1/(1-math.Pow(beta1, t)), 1/(1-math.Pow(adamBeta2, t))
-	for i, g := range grad {
-		a.M[i] = float64(beta1*a.M[i]) + float64(rest*g)
+	return ascent{lr, beta1, rest, 1 / (1 - math.Pow(beta1, t)), 1 / (1 - math.Pow(adamBeta2, t))}
+}
+
+// ascend moves the parameters from from to to by the step.
+func (a *Adam) ascend(theta, grad []float64, from, to int, s ascent) {
+	for i := from; i < to; i++ {
+		g := grad[i]
+		a.M[i] = float64(s.beta1*a.M[i]) + float64(s.rest*g)
 		a.V[i] = float64(adamBeta2*a.V[i]) + float64((1-adamBeta2)*g*g)
-		theta[i] += lr * a.M[i] * c1 / (math.Sqrt(a.V[i]*c2) + adamEps)
+		theta[i] += s.lr * a.M[i] * s.c1 / (math.Sqrt(a.V[i]*s.c2) + adamEps)
 	}
 }
 

@@ -14,7 +14,9 @@ func TestAdamFollowsThePaper(t *testing.T) {
 		step       func(a *Adam, theta, grad []float64)
 	}{
 		{0.9, 1 - 0.01/0.19, func(a *Adam, theta, grad []float64) { a.Ascend(theta, grad, 1) }},
-		{0.7, 1 - 0.09/0.51, func(a *Adam, theta, grad []float64) { a.ascend(theta, grad, 1, liveBeta1, 1-liveBeta1) }},
+		{0.7, 1 - 0.09/0.51, func(a *Adam, theta, grad []float64) {
+			a.ascend(theta, grad, 0, len(theta), a.begin(1, liveBeta1, 1-liveBeta1))
+		}},
 	} {
 		a, theta := NewAdam(1), []float64{0}
 		c.step(&a, theta, []float64{1})

@@ -20,7 +20,25 @@ type Evidence struct {
 	kbar, hx       []float64 // n×M, M×D
 	phi, kk        []float64 // M×M
 	colsum, rowsum []float64 // M, n
+	jsum           []float64 // M
 	team           *team     // nil: the caller's goroutine
+	chaining       chaining
+}
+
+// chaining is what the tasks of chain have to know.
+type chaining struct {
+	rows func(worker, i int) error
+	b    *model.Basis
+	z, x []float64 // M×D, n×D
+	n    int
+}
+
+// share lets a team run the tasks of e.
+func (e *Evidence) share(t *team) { e.team, e.chaining.rows = t, e.chainTask }
+
+func (e *Evidence) chainTask(_, i int) error {
+	e.chainRows(i)
+	return nil
 }
 
 // Resize makes room for n samples of d features and m inducing points, and clears W and Q.
@@ -29,7 +47,7 @@ func (e *Evidence) Resize(n, m, d int) {
 		e.Grad = make([]float64, m*d+d+3)
 		e.hx = make([]float64, m*d)
 		e.phi, e.kk = make([]float64, m*m), make([]float64, m*m)
-		e.colsum = make([]float64, m)
+		e.colsum, e.jsum = make([]float64, m), make([]float64, m)
 	}
 	if cap(e.Q) < n {
 		e.W, e.kbar = make([]float64, n*m), make([]float64, n*m)
@@ -111,28 +129,25 @@ func (e *Evidence) hadamard(n int, b *model.Basis, kx []float64) (sum, trace flo
 // chain stores the gradient in Z and log ℓ, from J and H, and adds the sum of J to
 // sum.
 func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, sum *float64) {
-	m, d, z := b.M, b.D, p.Z()
-	dz, dl := e.Grad[:m*d], e.Grad[m*d:m*d+d]
+	m, d := b.M, b.D
+	dl := e.Grad[m*d : m*d+d]
 	clear(e.colsum)
 	for i := range n {
 		dense.Axpy(1, e.kbar[i*m:(i+1)*m], e.colsum)
 	}
-	// HᵀX + 2JZ − (colsum(H) + 2 rowsum(J))∘Z, and the squares likewise
-	dense.Gemm(true, false, m, d, n, 1, e.kbar, m, x, d, 0, e.hx, d)
-	dense.Gemm(false, false, m, d, m, 1, e.phi, m, z, d, 0, dz, d)
+	t, tasks := &e.chaining, model.RowTasks(m)
+	t.b, t.z, t.x, t.n = b, p.Z(), x, n
+	if e.team == nil {
+		for i := range tasks {
+			e.chainRows(i)
+		}
+	} else {
+		_ = e.team.run(tasks, float64(m*d*(m+n+expCost))/float64(tasks), t.rows)
+	}
 	clear(dl)
 	for j := range m {
-		var js float64
-		for _, v := range e.phi[j*m : (j+1)*m] {
-			js += v
-		}
-		*sum += js
-		hs := e.colsum[j]
-		for i := range d {
-			zj, hx, jz := z[j*d+i], e.hx[j*d+i], dz[j*d+i]
-			dl[i] += zj * (zj*(hs+2*js) - 2*(hx+jz))
-			dz[j*d+i] = hx - hs*zj + 2*(jz-js*zj)
-		}
+		*sum += e.jsum[j]
+		dense.Axpy(1, e.hx[j*d:(j+1)*d], dl)
 	}
 	for i, s := range e.rowsum {
 		for j, v := range x[i*d : (i+1)*d] {
@@ -140,10 +155,31 @@ func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, su
 		}
 	}
 	for j := range dl {
-		inv2 := b.InvEll[j] * b.InvEll[j]
-		dl[j] *= inv2
-		for i := range m {
-			dz[i*d+j] *= inv2
+		dl[j] *= b.InvEll[j] * b.InvEll[j]
+	}
+}
+
+// chainRows stores the rows of task i of the gradient in Z, and in hx what each of them
+// adds to that in log ℓ,
+//
+//	HᵀX + 2JZ − (colsum(H) + 2 rowsum(J))∘Z, and the squares likewise
+func (e *Evidence) chainRows(i int) {
+	t := &e.chaining
+	m, d := t.b.M, t.b.D
+	from, to := model.TaskRows(i, m)
+	dense.Gemm(true, false, to-from, d, t.n, 1, e.kbar[from:], m, t.x, d, 0, e.hx[from*d:], d)
+	dense.Gemm(false, false, to-from, d, m, 1, e.phi[from*m:], m, t.z, d, 0, e.Grad[from*d:], d)
+	for j := from; j < to; j++ {
+		var js float64
+		for _, v := range e.phi[j*m : (j+1)*m] {
+			js += v
+		}
+		e.jsum[j] = js
+		hs, zs, hxs, dz := e.colsum[j], t.z[j*d:(j+1)*d], e.hx[j*d:(j+1)*d], e.Grad[j*d:(j+1)*d]
+		for i, zj := range zs {
+			hx, jz := hxs[i], dz[i]
+			hxs[i] = zj * (zj*(hs+2*js) - 2*(hx+jz))
+			dz[i] = (hx - hs*zj + 2*(jz-js*zj)) * (t.b.InvEll[i] * t.b.InvEll[i])
 		}
 	}
 }

@@ -22,6 +22,9 @@ type Projection struct {
 	zs, zz  []float64 // M×D, M  scratch
 	workers []projecting
 	team    *team // nil: the caller's goroutine
+
+	crossing *model.Basis // of the tasks of Between
+	cross    func(worker, i int) error
 }
 
 // projecting is the scratch memory of a worker.
@@ -50,7 +53,7 @@ func NewProjection(m, d, workers int) Projection {
 // Between computes T; z0 are the old basis's inducing inputs.
 func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	m := p.m
-	new.CrossTo(p.tt, z0, p.zs, p.zz) // c(Z_new, Z_old), rows new
+	p.crossTo(new, z0) // rows new
 	p.team.solve(system{m: m, l: old.L, a: p.tt})
 	transpose(p.t, p.tt, m)
 	p.team.solve(system{m: m, l: new.L, a: p.t})
@@ -58,6 +61,28 @@ func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 	if p.gram != nil {
 		dense.SymmetricProduct(false, false, m, m, p.tt, m, p.t, m, p.gram, m)
 	}
+}
+
+// crossTo stores c(Z, Z_old) in tt, a row for each of the basis's inducing inputs.
+func (p *Projection) crossTo(b *model.Basis, z0 []float64) {
+	if p.team == nil {
+		b.CrossTo(p.tt, z0, p.zs, p.zz)
+		return
+	}
+	b.ScaleTo(p.zs, p.zz, z0)
+	p.crossing = b
+	tasks := model.RowTasks(b.M)
+	_ = p.team.run(tasks, float64(b.M*b.M*(b.D+expCost))/float64(tasks), p.cross)
+}
+
+// expCost is the number of multiplications that take as long as an element of a covariance
+// beside its product.
+const expCost = 50
+
+// crossRows is task i of crossTo.
+func (p *Projection) crossRows(_, i int) error {
+	p.crossing.CrossRows(i, p.tt, p.zs, p.zz)
+	return nil
 }
 
 // Site projects one latent function's absorbed sites, by a worker: A, of which the

@@ -17,11 +17,9 @@ func (b *Bank) Refresh() error {
 
 func (b *Bank) updateFeatures() {
 	b.ready()
-	swept, m := len(b.winY)-b.filtered, b.cfg.Inducing
+	swept := len(b.winY) - b.filtered
 	for g := range b.bases {
-		t := &b.work.tasks
-		t.place, t.to = g, swept
-		_ = b.team.run(max(swept/someRows, 1), float64(min(swept, someRows)*m*(m+2*b.cfg.Features)/2), t.window)
+		b.featuresTogether(g, 0, swept, someRows)
 		for at := swept; at < len(b.winY); at++ {
 			b.featuresOf(g, at, 1)
 		}
@@ -29,14 +27,26 @@ func (b *Bank) updateFeatures() {
 	b.work.features.current = true
 }
 
-// someRows is the least number of window points whose features are a task, unless all are
-// fewer: more than dense.Few, so that they have the bits that they have among all.
-const someRows = 24
+// The least number of window points whose features are a task, unless all are fewer: more
+// than dense.Few, so that they have the bits that they have among all.
+const (
+	someRows = 24
+	newRows  = 8 // of new points
+)
 
-// windowFeatures is task i of updateFeatures; the last one also has the points that are
+// featuresTogether computes the features in basis g of the window points from from to to,
+// in tasks of so many points.
+func (b *Bank) featuresTogether(g, from, to, points int) {
+	t, n, m := &b.work.tasks, to-from, b.cfg.Inducing
+	t.place, t.from, t.to, t.step = g, from, to, points
+	_ = b.team.run(max(n/points, 1), float64(min(n, points)*m*(m+2*b.cfg.Features)/2), t.window)
+}
+
+// windowFeatures is task i of featuresTogether; the last one also has the points that are
 // left over.
 func (b *Bank) windowFeatures(_, i int) error {
-	t, at, n := &b.work.tasks, i*someRows, someRows
+	t := &b.work.tasks
+	at, n := t.from+i*t.step, t.step
 	if at+2*n > t.to {
 		n = t.to - at
 	}

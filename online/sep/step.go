@@ -203,15 +203,50 @@ func (b *Bank) move(lr float64) error {
 	w := &b.work
 	b.keepParams()
 	if b.live {
-		b.opt.ascend(b.params.Theta, w.grad.theta, lr, liveBeta1, 1-liveBeta1)
+		b.ascend(lr, liveBeta1, 1-liveBeta1)
 	} else {
-		b.opt.Ascend(b.params.Theta, w.grad.theta, lr)
+		b.ascend(lr, adamBeta1, 1-adamBeta1)
 	}
 	if noise := len(b.params.Theta)/len(b.bases) - 1; b.bases[0].Eps > 0 { // all groups have the first one's ε
 		b.params.Theta[noise] += (b.noiseRate - 1) * (b.params.Theta[noise] - w.theta0[noise])
 	}
 	b.params.Clamp(b.cfg.NoiseMax)
 	return b.rebase(nil)
+}
+
+// ascend takes a step of the optimiser along the gradient.
+func (b *Bank) ascend(lr, beta1, rest float64) {
+	t := &b.work.tasks
+	t.rise = b.opt.begin(lr, beta1, rest)
+	_ = b.team.run((len(b.params.Theta)+ascentPart-1)/ascentPart, ascentPart*ascentCost, t.ascend)
+}
+
+const (
+	ascentPart = 1024 // parameters of a task
+	ascentCost = 80   // multiplications that take as long as one of them
+)
+
+// ascendPart is task i of ascend.
+func (b *Bank) ascendPart(_, i int) error {
+	from, to := i*ascentPart, min((i+1)*ascentPart, len(b.params.Theta))
+	b.opt.ascend(b.params.Theta, b.work.grad.theta, from, to, b.work.tasks.rise)
+	return nil
+}
+
+// setSpare computes the basis that replaces basis g.
+func (b *Bank) setSpare(g int, p *model.Params) (retries int, err error) {
+	s := b.spares[g]
+	s.Begin(p)
+	b.work.tasks.place = g
+	tasks := model.RowTasks(s.M)
+	_ = b.team.run(tasks, float64(s.M*s.M*(s.D+expCost)/2)/float64(tasks), b.work.tasks.basis)
+	return s.Factor()
+}
+
+// basisRows is task i of setSpare.
+func (b *Bank) basisRows(_, i int) error {
+	b.spares[b.work.tasks.place].SetRows(i)
+	return nil
 }
 
 // rebase computes the bases of the parameters, which were work.theta0 before, and projects
@@ -226,7 +261,7 @@ func (b *Bank) rebase(z []float64) error {
 		if err := CheckFinite(&p); err != nil {
 			return err
 		}
-		retries, err := b.spares[g].Set(&p)
+		retries, err := b.setSpare(g, &p)
 		b.Counts.CholeskyRetries += uint64(retries)
 		if err != nil {
 			return fmt.Errorf("online: new basis: %w", err)

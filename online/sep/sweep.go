@@ -23,7 +23,7 @@ func (b *Bank) sweeps(n, points int) error {
 	total := old + n
 	out := max(0, total-max(b.cfg.Window, recent))
 	for g := range b.bases {
-		b.featuresOf(g, old, n)
+		b.featuresTogether(g, old, total, newRows)
 		w.grad.ev[g].Resize(points, m, d)
 	}
 

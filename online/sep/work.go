@@ -31,12 +31,14 @@ func (w *work) moments(h, size int) (mean, variance []float64) {
 
 // tasks are run by a team, with what they have to know.
 type tasks struct {
-	marginals, refine, features, absorb, renew, refresh, project, window func(worker, i int) error
+	marginals, refine, features, absorb, renew, refresh, project, window, basis, ascend func(worker, i int) error
 
 	sweeping
 	out, recent       int // of absorb: points that leave the window; samples to fade by
-	horizon, from, to int // of refresh
-	place, step       int // of project: the first latent function, and their number; place is the basis of window
+	horizon, from, to int // of refresh; points of window
+	place, step       int // of project: the first latent function, and their number; place is the basis of window and of basis, step the points of a task of window
+
+	rise ascent
 }
 
 // features are those of the window points in each basis.
@@ -111,11 +113,11 @@ func (b *Bank) bind() {
 	w := &b.work
 	w.tasks = tasks{
 		marginals: b.marginalsOf, refine: b.refineChunk, features: b.featuresTask, absorb: b.absorbSites, window: b.windowFeatures, renew: b.renewPosterior,
-		refresh: b.refreshPosterior, project: b.projectSites,
+		refresh: b.refreshPosterior, project: b.projectSites, basis: b.basisRows, ascend: b.ascendPart,
 	}
-	w.project.team = b.team
+	w.project.team, w.project.cross = b.team, w.project.crossRows
 	for g := range w.grad.ev {
-		w.grad.ev[g].team = b.team
+		w.grad.ev[g].share(b.team)
 	}
 }
 
