@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -201,4 +202,31 @@ func FuzzDecodeOrder(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Foresee leaves the order as it was, for any labels that may come.
+func TestForeseeChangesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	m, ws := newTestMixture(), model.NewWorkspace()
+	encode := func() []byte {
+		var e wire.Encoder
+		m.EncodeOrder(&e)
+		return e.Buf
+	}
+	for n := range 200 {
+		before, sums := encode(), m.view.Pool.Order.Steps[0]
+		labels := make([]int, rng.IntN(9))
+		for i := range labels {
+			labels[i] = rng.IntN(4) - 1
+		}
+		m.Foresee(labels, ws)
+		o := &m.view.Pool.Order
+		if !bytes.Equal(encode(), before) || o.Steps[0].All != sums.All || o.Steps[0].Stayed != sums.Stayed {
+			t.Fatalf("another order after label %d", n)
+		}
+		k := rng.IntN(3)
+		if m.NextLabel(k); o.Last != k {
+			t.Fatalf("the last label is %d, want %d", o.Last, k)
+		}
+	}
 }
