@@ -116,7 +116,11 @@ func (m *Moves) LogsTo(dst *[Priors]float64, a, b int, pi []float64) {
 	}
 	for i, mass := range priorMasses {
 		for j, p := range base {
-			dst[i*priorBases+j] = math.Log(max((float64(row[b])+mass*p)/(n+mass), floorProb))
+			if at := i*priorBases + j; j > 0 && p == base[j-1] { // a label that stays: two bases are alike
+				dst[at] = dst[at-1]
+			} else {
+				dst[at] = math.Log(max((float64(row[b])+mass*p)/(n+mass), floorProb))
+			}
 		}
 	}
 }

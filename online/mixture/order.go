@@ -111,8 +111,8 @@ func (m *Mixture) Foresee(labels []int, ws *model.Workspace) {
 // CountMoves counts the moves that wait.
 func (m *Mixture) CountMoves() {
 	o := &m.order
-	for j := 1; o.waits > 0 && j < len(m.view.Pool.Order.Steps); j++ {
-		for i := range o.waiting[:o.waits] {
+	for i := range o.waiting[:o.waits] { // the processor begins with one distance while it waits for another
+		for j := 1; j < len(m.view.Pool.Order.Steps); j++ {
 			m.countMove(j, &o.waiting[i])
 		}
 	}
