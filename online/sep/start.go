@@ -78,7 +78,7 @@ func KMeans(centres, x []float64, n, d int, rng *rand.Rand) {
 		c := centres[j*d : (j+1)*d]
 		copy(c, x[pick*d:])
 		for i := range nearest {
-			nearest[i] = min(nearest[i], distance2(x[i*d:(i+1)*d], c))
+			nearest[i] = min(nearest[i], distanceBelow(x[i*d:(i+1)*d], c, nearest[i]))
 		}
 	}
 	sum, count := make([]float64, len(centres)), make([]float64, k)
@@ -88,7 +88,7 @@ func KMeans(centres, x []float64, n, d int, rng *rand.Rand) {
 		for i := range n {
 			row, best, at := x[i*d:(i+1)*d], math.Inf(1), 0
 			for j := range k {
-				if v := distance2(row, centres[j*d:(j+1)*d]); v < best {
+				if v := distanceBelow(row, centres[j*d:(j+1)*d], best); v < best {
 					best, at = v, j
 				}
 			}
@@ -116,6 +116,26 @@ func Scatter(z []float64, rng *rand.Rand) {
 
 func distance2(a, b []float64) float64 {
 	var s float64
+	for i, v := range a {
+		s += (v - b[i]) * (v - b[i])
+	}
+	return s
+}
+
+// distanceBelow returns distance2 of a and b, to the last bit, if it is below limit; if not, a
+// number that is not below limit either.
+func distanceBelow(a, b []float64, limit float64) float64 {
+	const piece = 16 // features between two looks at limit
+	var s float64
+	for len(a) > piece {
+		for i, v := range a[:piece] {
+			s += (v - b[i]) * (v - b[i])
+		}
+		if s >= limit {
+			return s
+		}
+		a, b = a[piece:], b[piece:]
+	}
 	for i, v := range a {
 		s += (v - b[i]) * (v - b[i])
 	}
