@@ -151,7 +151,7 @@ func (m *Mixture) judgeMove(step *model.Moves, d, a, k int) bool {
 		step.LogsTo(&o.priors, a, k, o.pi)
 		weight := math.Sqrt(1 / float64(d))
 		for z, logp := range o.priors {
-			step.Evidence[z] = (1-1./orderMemory)*step.Evidence[z] + weight*logp
+			step.Evidence[z] = float64((1-1./orderMemory)*step.Evidence[z]) + float64(weight*logp)
 		}
 	}
 	return step.Count(a, k, c)

@@ -178,8 +178,8 @@ func (e *Evidence) chainRows(i int) {
 		hs, zs, hxs, dz := e.colsum[j], t.z[j*d:(j+1)*d], e.hx[j*d:(j+1)*d], e.Grad[j*d:(j+1)*d]
 		for i, zj := range zs {
 			hx, jz := hxs[i], dz[i]
-			hxs[i] = zj * (zj*(hs+2*js) - 2*(hx+jz))
-			dz[i] = (hx - hs*zj + 2*(jz-js*zj)) * (t.b.InvEll[i] * t.b.InvEll[i])
+			hxs[i] = zj * (float64(zj*(hs+2*js)) - 2*(hx+jz))
+			dz[i] = (hx - float64(hs*zj) + 2*(jz-float64(js*zj))) * (t.b.InvEll[i] * t.b.InvEll[i])
 		}
 	}
 }

@@ -117,7 +117,7 @@ func Scatter(z []float64, rng *rand.Rand) {
 func distance2(a, b []float64) float64 {
 	var s float64
 	for i, v := range a {
-		s += (v - b[i]) * (v - b[i])
+		s += float64((v - b[i]) * (v - b[i]))
 	}
 	return s
 }
@@ -129,7 +129,7 @@ func distanceBelow(a, b []float64, limit float64) float64 {
 	var s float64
 	for len(a) > piece {
 		for i, v := range a[:piece] {
-			s += (v - b[i]) * (v - b[i])
+			s += float64((v - b[i]) * (v - b[i]))
 		}
 		if s >= limit {
 			return s
@@ -137,7 +137,7 @@ func distanceBelow(a, b []float64, limit float64) float64 {
 		a, b = a[piece:], b[piece:]
 	}
 	for i, v := range a {
-		s += (v - b[i]) * (v - b[i])
+		s += float64((v - b[i]) * (v - b[i]))
 	}
 	return s
 }
