@@ -12,6 +12,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
+	"edge/internal/process"
 	"edge/stream/codec"
 )
 
@@ -87,13 +88,16 @@ const (
 	trimAbove = 1 << 18     // bytes allocated since the last time
 )
 
-// trimMemory returns memory that learning has freed to the system, until ctx
-// ends; release makes the models free the memory that only learning needs, and
-// learnt has an element when something was learnt. By itself Go keeps the heap near
-// its largest size: after a burst of labels that is twice the size of the model.
+// trimMemory returns memory that learning has freed to the system, and pages of
+// files, until ctx ends; release makes the models free the memory that only learning
+// needs, and learnt has an element when something was learnt. By itself Go keeps the
+// heap near its largest size: after a burst of labels that is twice the size of the
+// model. The system keeps every page of the program that was used once, with its
+// neighbours, until it needs memory.
 func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
+	process.UnmapFilePages() // most of what the start has read is not needed again
 	look := time.NewTimer(trimEvery)
 	defer look.Stop()
 	var sooner <-chan struct{} // nil while the next look is soon
@@ -114,6 +118,7 @@ func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 			continue
 		}
 		release()
+		process.UnmapFilePages()
 		debug.FreeOSMemory()
 		metrics.Read(allocated)
 		before = allocated[0].Value.Uint64()

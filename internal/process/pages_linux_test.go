@@ -1,0 +1,73 @@
+package process
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+)
+
+// The pages of a file leave the resident memory, and have the same content afterwards; those
+// that were written stay.
+func TestUnmapFilePages(t *testing.T) {
+	size := 4 * os.Getpagesize()
+	content := bytes.Repeat([]byte{7}, size)
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mapped := func(protection, kind int) []byte {
+		b, err := syscall.Mmap(int(f.Fd()), 0, size, protection, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { syscall.Munmap(b) })
+		return b
+	}
+	read := mapped(syscall.PROT_READ, syscall.MAP_SHARED)
+	written := mapped(syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE)
+	written[0] = 8
+	if err := syscall.Mprotect(written, syscall.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(read, content) {
+		t.Fatal("another content is mapped")
+	}
+	if resident(t, read) == "0" {
+		t.Skip("the system does not say what is resident")
+	}
+	UnmapFilePages()
+	if r := resident(t, read); r != "0" {
+		t.Errorf("%s kB are resident", r)
+	}
+	if !bytes.Equal(read, content) {
+		t.Error("the content has changed")
+	}
+	if written[0] != 8 {
+		t.Error("a written page is lost")
+	}
+}
+
+// resident returns how many kB of the mapping b are resident, by smaps.
+func resident(t *testing.T, b []byte) string {
+	t.Helper()
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip(err)
+	}
+	_, rest, found := strings.Cut(string(smaps), fmt.Sprintf("%x-", uintptr(unsafe.Pointer(&b[0]))))
+	if !found {
+		t.Skip("the mapping is not listed")
+	}
+	_, rest, _ = strings.Cut(rest, "Rss:")
+	return strings.Fields(rest)[0]
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package process
+
+// UnmapFilePages does nothing on this system.
+func UnmapFilePages() {}
