@@ -118,8 +118,8 @@ func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 			continue
 		}
 		release()
-		process.UnmapFilePages()
 		debug.FreeOSMemory()
+		process.UnmapFilePages() // after the collection, which reads tables of the program
 		metrics.Read(allocated)
 		before = allocated[0].Value.Uint64()
 		look.Reset(trimEvery)

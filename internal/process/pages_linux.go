@@ -1,6 +1,8 @@
 package process
 
 import (
+	"bufio"
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -12,17 +14,23 @@ import (
 // system's cache, and the next access maps them again. A mapping with a page of its
 // own, such as what a dynamic linker wrote, is left alone.
 func UnmapFilePages() {
-	smaps, _ := os.ReadFile("/proc/self/smaps")
+	smaps, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return
+	}
+	defer smaps.Close()
 	var from, to uint64
-	for line := range strings.Lines(string(smaps)) {
-		f := strings.Fields(line)
-		if start, end, found := strings.Cut(f[0], "-"); found { // from-to rwxp offset device inode path
+	for lines := bufio.NewScanner(smaps); lines.Scan(); {
+		line := lines.Bytes()
+		if space := bytes.IndexByte(line, ' '); space > 0 && line[space-1] != ':' { // from-to rwxp offset device inode path
+			f := strings.Fields(string(line))
+			start, end, _ := strings.Cut(f[0], "-")
 			from, to = 0, 0
 			if len(f) >= 6 && f[1][1] == '-' && f[5][0] == '/' {
 				from, _ = strconv.ParseUint(start, 16, 64)
 				to, _ = strconv.ParseUint(end, 16, 64)
 			}
-		} else if f[0] == "Anonymous:" && f[1] == "0" && from < to {
+		} else if from < to && bytes.HasPrefix(line, []byte("Anonymous:")) && bytes.HasSuffix(line, []byte(" 0 kB")) {
 			_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, uintptr(from), uintptr(to-from), syscall.MADV_DONTNEED)
 		}
 	}
