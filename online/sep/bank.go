@@ -221,10 +221,10 @@ func (b *Bank) Begin(x []float64, n, room int, ranked bool) error {
 // model before, which a build makes up to three times.
 func (b *Bank) allocate() {
 	hs, d, m := len(b.cfg.Horizons), b.cfg.Features, b.cfg.Inducing
-	b.Rest()
+	b.rest()
 	sites, posteriors := b.sites, b.view.Bank
 	if b.shared {
-		posteriors = nil
+		posteriors = b.takeSpare()
 	}
 	b.state = state{
 		params: model.NewParams(m, d),
@@ -284,6 +284,7 @@ func withRoom(s []float64, n int) []float64 {
 // Grow adds a latent function for a class, at its prior: without sites, in any
 // horizon. It returns its number.
 func (b *Bank) Grow(class int) int {
+	b.rest()
 	m := b.cfg.Inducing
 	b.view.Latent = append(b.view.Latent, class)
 	c := len(b.view.Latent)
@@ -300,7 +301,6 @@ func (b *Bank) Grow(class int) int {
 		b.view.Bank[h].Grow()
 	}
 	b.growJoined()
-	b.Rest()
 	return c - 1
 }
 

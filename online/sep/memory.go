@@ -42,3 +42,27 @@ func (b *Bank) ownPosteriors() {
 		g.U, g.Mean = clone(g.U), clone(g.Mean)
 	}
 }
+
+// takeSpare returns empty posteriors in the memory of an earlier snapshot for a model that
+// replaces the present one, nil without such memory. The next copy may take that of the
+// present snapshot.
+func (b *Bank) takeSpare() []model.Gaussian {
+	n, to := 0, b.spare
+	for h := range b.view.Bank {
+		n += len(b.view.Bank[h].U) + len(b.view.Bank[h].Mean)
+	}
+	if to == nil || len(to.Floats) != n || !b.unread(to) {
+		return nil
+	}
+	b.spare, b.view.Memory = b.view.Memory, to
+	rest := to.Floats
+	take := func(n int) (s []float64) {
+		s, rest = rest[:n:n], rest[n:]
+		return s
+	}
+	var empty []model.Gaussian
+	for _, g := range b.view.Bank {
+		empty = append(empty, model.Gaussian{U: take(len(g.U)), Mean: take(len(g.Mean))})
+	}
+	return empty
+}

@@ -13,8 +13,9 @@ import (
 // a feature permanently. Missing values are left out. A constant feature gets
 // standard deviation 1.
 func RobustScale(s *model.Scale, x []float64, n, d int) {
+	col, sorted := make([]float64, 0, n), make([]float64, 0, n)
 	for j := range d {
-		col := make([]float64, 0, n)
+		col = col[:0]
 		for i := range n {
 			if v := x[i*d+j]; v-v == 0 {
 				col = append(col, v)
@@ -24,7 +25,8 @@ func RobustScale(s *model.Scale, x []float64, n, d int) {
 			s.Mu[j], s.Sd[j] = 0, 1
 			continue
 		}
-		sorted := slices.Sorted(slices.Values(col))
+		sorted = append(sorted[:0], col...)
+		slices.Sort(sorted)
 		q25, q50, q75 := quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
 		if iqr := q75 - q25; iqr > 1e-12 {
 			reach := s.Limit() * iqr / 1.349

@@ -124,9 +124,21 @@ func (b *Bank) bind() {
 // Rest releases the memory that only a step needs, half of the bank's; the next
 // step allocates it again.
 func (b *Bank) Rest() {
+	b.dropStep()
+	b.spare = nil
+}
+
+// rest comes before a change of the bank's shape. The pool keeps the workspace for the next step,
+// which takes it if the bank has this shape again, as after a build.
+func (b *Bank) rest() {
+	b.GiveBack()
+	b.dropStep()
+}
+
+func (b *Bank) dropStep() {
 	for f := range b.joined {
 		b.joined[f].packed, b.joined[f].saved = nil, nil
 	}
 	b.stepMemory = stepMemory{work: work{grad: gradient{trace: b.work.grad.trace}}}
-	b.spare, b.rested = nil, true
+	b.rested = true
 }

@@ -1,0 +1,60 @@
+package sep
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"edge/model"
+)
+
+// TestRebuildTakesMemoryAgain builds a model in place of another one: it takes the workspace and, where
+// nobody reads it, the memory of an earlier snapshot, and learns as a model in new memory.
+func TestRebuildTakesMemoryAgain(t *testing.T) {
+	for _, read := range []bool{false, true} {
+		build := func(b *Bank) {
+			rng := rand.New(rand.NewPCG(1, 1))
+			var x []float64
+			for range 20 {
+				row, _ := blob(rng, b.cfg.Features)
+				x = append(x, row...)
+			}
+			if err := b.Begin(x, 20, 3, false); err != nil {
+				t.Fatal(err)
+			}
+			for k := range 3 {
+				b.Grow(k)
+			}
+			b.EndWarmup()
+			feed(t, b, rng, 3)
+		}
+		fresh, b := newTestBank(t, testConfig(3), rand.New(rand.NewPCG(2, 2))), newTestBank(t, testConfig(3), rand.New(rand.NewPCG(3, 3)))
+		b.UsePool(NewPool(1), nil)
+		b.Reuse(func(*model.Memory) bool { return !read })
+		for range 3 { // both memories of snapshots exist then
+			feed(t, b, rand.New(rand.NewPCG(4, 4)), 1)
+			b.Share()
+		}
+		work, spare := &b.work.u[0], b.spare
+		if spare == nil {
+			t.Fatal("there is no earlier snapshot")
+		}
+		snapshot := b.view.Memory
+		before := slices.Clone(snapshot.Floats)
+		build(fresh)
+		build(b)
+		if !bytes.Equal(encoded(b), encoded(fresh)) {
+			t.Errorf("read %t: the states differ", read)
+		}
+		if &b.work.u[0] != work {
+			t.Errorf("read %t: the workspace is new", read)
+		}
+		if taken := &b.view.Bank[0].U[0] == &spare.Floats[0]; taken == read {
+			t.Errorf("read %t: the memory of the earlier snapshot is taken: %t", read, taken)
+		}
+		if !slices.Equal(snapshot.Floats, before) {
+			t.Errorf("read %t: the present snapshot has changed", read)
+		}
+	}
+}
