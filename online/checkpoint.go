@@ -81,8 +81,18 @@ func (lp *Loop) makeRoom() {
 	}
 }
 
+// releaseStep makes room for a state, which is in memory three times while it is stored: the next
+// step allocates its memory anew.
+func (lp *Loop) releaseStep() {
+	lp.learner.Rest()
+	if lp.opts.Workspaces != nil {
+		lp.opts.Workspaces.Rest()
+	}
+}
+
 func (lp *Loop) save() error {
 	const growth = 1 << 12 // since the last one: a state hardly grows once the warm-up is over
+	lp.releaseStep()
 	state, _ := lp.learner.AppendBinary(make([]byte, 0, lp.checkpoints.size+growth))
 	if err := lp.opts.Checkpointer.Checkpoint(lp.opts.Model, lp.seq, state); err != nil {
 		lp.opts.Log.Error("checkpoint failed; the journal keeps its records", "model", lp.opts.Model, "seq", lp.seq, "error", err)
