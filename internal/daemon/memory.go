@@ -23,11 +23,12 @@ const heapFraction = 0.7
 // The daemon's GOGC, by how many percent the heap may grow before it is collected again.
 // Half of Go's default takes 2 to 3 MB less memory and 7 % more processor time. A large
 // heap is mostly numbers, which the collector does not read: it may grow by gcRoom, but
-// by gcLeast at least. The environment variable GOGC takes precedence.
+// by gcLeast at least. Twice that room, and 25 %, took 1.4 % less processor time while a model
+// (10, 100, 128) learns. The environment variable GOGC takes precedence.
 const (
 	gcPercent = 50
-	gcLeast   = 25
-	gcRoom    = 3 << 20 // bytes
+	gcLeast   = 15
+	gcRoom    = 3 << 19 // bytes
 )
 
 // collected is an object that becomes unreachable at once: each collection calls its

@@ -41,7 +41,7 @@ func TestLimitMemory(t *testing.T) {
 }
 
 func TestPercentOf(t *testing.T) {
-	for live, want := range map[uint64]int{0: 50, 1 << 20: 50, 6 << 20: 50, 10 << 20: 30, 12 << 20: 25, 1 << 30: 25} {
+	for live, want := range map[uint64]int{0: 50, 1 << 20: 50, 3 << 20: 50, 5 << 20: 30, 10 << 20: 15, 1 << 30: 15} {
 		if got := percentOf(live); got != want {
 			t.Errorf("%d bytes: %d percent, want %d", live, got, want)
 		}
