@@ -90,7 +90,7 @@ const (
 )
 
 // trimMemory returns memory that learning has freed to the system, and pages of
-// files, until ctx ends; release makes the models free the memory that only learning
+// the program, until ctx ends; release makes the models free the memory that only learning
 // needs, and learnt has an element when something was learnt. By itself Go keeps the
 // heap near its largest size: after a burst of labels that is twice the size of the
 // model. The system keeps every page of the program that was used once, with its
@@ -98,7 +98,7 @@ const (
 func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
-	process.UnmapFilePages() // most of what the start has read is not needed again
+	process.UnmapProgram() // most of what the start has read is not needed again
 	look := time.NewTimer(trimEvery)
 	defer look.Stop()
 	var sooner <-chan struct{} // nil while the next look is soon
@@ -120,7 +120,7 @@ func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 		}
 		release()
 		debug.FreeOSMemory()
-		process.UnmapFilePages() // after the collection, which reads tables of the program
+		process.UnmapProgram() // after the collection, which reads tables of the program
 		metrics.Read(allocated)
 		before = allocated[0].Value.Uint64()
 		look.Reset(trimEvery)

@@ -2,5 +2,5 @@
 
 package process
 
-// UnmapFilePages does nothing on this system.
-func UnmapFilePages() {}
+// UnmapProgram does nothing on this system.
+func UnmapProgram() {}
