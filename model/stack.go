@@ -175,13 +175,20 @@ func (o *BlendOutput) weigh(blend *Blend, experts []float64) {
 	c := len(o.Members)
 	o.Experts = experts[:len(blend.Exponents)*c]
 	o.Answer = grow(o.Answer, c)
-	clear(o.Answer)
-	for j, exponent := range blend.Exponents {
-		for k, v := range o.Experts[j*c : (j+1)*c] {
-			o.Answer[k] += exponent * v
+	AnswerTo(o.Answer, blend.Exponents, o.Experts)
+}
+
+// AnswerTo stores the product of F experts in dst, C probabilities: exponents are F, and
+// experts the F×C logarithms of the probabilities of each.
+func AnswerTo(dst, exponents, experts []float64) {
+	c := len(dst)
+	clear(dst)
+	for j, exponent := range exponents {
+		for k, v := range experts[j*c : (j+1)*c] {
+			dst[k] += float64(exponent * v)
 		}
 	}
-	softmax(o.Answer)
+	softmax(dst)
 }
 
 // softmax replaces logarithms by probabilities that sum to 1.

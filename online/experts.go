@@ -74,16 +74,16 @@ func (l *Learner) startForest() {
 	}
 }
 
-// decodeExperts reads blends with a forest among their experts. Without a configuration
-// of it there is one from now on.
-func (l *Learner) decodeExperts(d *wire.Decoder) {
-	if l.cfg.Experts.Forest == StoredForest {
+// decodeExperts reads blends, with or without a forest among their experts. Without a
+// configuration of it there is one from now on.
+func (l *Learner) decodeExperts(d *wire.Decoder, forest bool, decode func(*wire.Decoder, bool)) {
+	if forest && l.cfg.Experts.Forest == StoredForest {
 		l.cfg.Experts.Forest = FullForest
 		l.startForest()
 		l.mix.AddForest()
 		l.cfg.Experts.Forest = StoredForest // until its size is known
 	}
-	l.mix.DecodeExperts(d)
+	decode(d, forest)
 }
 
 // decodeForest reads the forest. One of other sizes than the configured one is not

@@ -98,7 +98,7 @@ func TestStackLearnsWaves(t *testing.T) {
 	l := newTestLearner(t, cfg)
 	waves(l, 3000)
 	s := &l.view.Pool.Stack
-	if latest := s.Ordered.Exponents[len(cfg.Horizons)+2]; latest < 0.3 || s.Ordered.Weight < 0.9 {
+	if latest := s.Ordered.Exponents[len(cfg.Horizons)+2]; latest < 0.25 || s.Ordered.Weight < 0.9 {
 		t.Errorf("exponent of the latest labels %.3f, weight %.3f", latest, s.Ordered.Weight)
 	}
 	data, _ := l.AppendBinary(nil)

@@ -32,11 +32,12 @@ var sections = [...]section{
 	{"filtered", func(l *Learner, e *wire.Encoder) { l.bank.EncodeFiltered(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeFiltered(d) }},
 	{"waiting", func(l *Learner, e *wire.Encoder) { l.bank.EncodeWaiting(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeWaiting(d) }},
 	{"basis", (*Learner).encodeCommon, (*Learner).decodeCommon},
-	{"fleet", (*Learner).encodeFleet, (*Learner).decodeFleet},                                               // before the blends, which it has experts of
-	{"fleet forests", (*Learner).encodeForests, (*Learner).decodeForests},                                   // likewise
-	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }}, // not written any more
-	{"blends", func(l *Learner, e *wire.Encoder) { l.mix.EncodeBlends(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeBlends(d) }},
-	{"experts", func(l *Learner, e *wire.Encoder) { l.mix.EncodeExperts(e) }, (*Learner).decodeExperts},
+	{"fleet", (*Learner).encodeFleet, (*Learner).decodeFleet},                                                                         // before the blends, which it has experts of
+	{"fleet forests", (*Learner).encodeForests, (*Learner).decodeForests},                                                             // likewise
+	{"stack", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeStack(d) }},                           // not written any more
+	{"blends", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFormer(d, false) }},                  // nor this
+	{"experts", func(*Learner, *wire.Encoder) {}, func(l *Learner, d *wire.Decoder) { l.decodeExperts(d, true, l.mix.DecodeFormer) }}, // nor this
+	{"exponents", func(l *Learner, e *wire.Encoder) { l.mix.EncodeBlends(e) }, func(l *Learner, d *wire.Decoder) { l.decodeExperts(d, d.Bool(), l.mix.DecodeBlends) }},
 	{"regression", func(l *Learner, e *wire.Encoder) { l.mix.EncodeRegression(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeRegression(d) }},
 	{"sets", func(l *Learner, e *wire.Encoder) { l.sets.Encode(e) }, func(l *Learner, d *wire.Decoder) { l.sets.Decode(d, maxBatch) }},
 	{"forest", func(l *Learner, e *wire.Encoder) { l.forest.Encode(e) }, (*Learner).decodeForest},

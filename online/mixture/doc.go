@@ -7,12 +7,13 @@
 //   - Pool.Weights of the pool's members, logarithmic opinion pools that sharpen
 //     the answer or weigh it with the chain of labels: another such mixture;
 //   - Pool.Order: the chain of labels and the latest labels, when each label comes;
-//   - Pool.Stack: two blends whose exponents follow Newton's steps, and a soft-max
-//     regression on the features.
+//   - Pool.Stack: two blends, whose exponents follow Newton's steps of a slow and of a
+//     fast learner, and a soft-max regression on the features.
 //
 // Every sample is judged first, and then learnt with its minibatch.
 //
 // References: Genest & Zidek (1986), "Combining probability distributions"; Wolpert
-// (1992), "Stacked generalization"; Duchi, Hazan & Singer (2011), "Adaptive
+// (1992), "Stacked generalization"; van Erven & Koolen (2016), "MetaGrad: multiple
+// learning rates in online learning"; Duchi, Hazan & Singer (2011), "Adaptive
 // subgradient methods".
 package mixture

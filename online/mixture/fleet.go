@@ -62,12 +62,15 @@ func (m *Mixture) Join(own []int, lead float64) {
 			m.fleet.logw[i] -= top
 		}
 		m.insertExperts(to)
-		for _, v := range m.blends() {
-			for f, at := range own {
-				if lead > 0 {
-					v.Exponents[h+f], v.Exponents[at] = v.Exponents[at], 0
+		for b, v := range m.blends() {
+			for _, x := range b.learners() {
+				for f, at := range own {
+					if lead > 0 {
+						x.at[h+f], x.at[at] = x.at[at], 0
+					}
 				}
 			}
+			b.publish(v)
 		}
 	}
 	m.setHorizons()
@@ -79,9 +82,8 @@ func (m *Mixture) Join(own []int, lead float64) {
 func (m *Mixture) insertExperts(n int) {
 	at := m.cfg.Horizons
 	for b, v := range m.blends() {
-		size := len(b.mean)
 		var kept []int // place of each expert afterwards among those before; −1: new
-		for i := range size {
+		for i := range v.Exponents {
 			if i == at {
 				for range n {
 					kept = append(kept, -1)
@@ -91,44 +93,12 @@ func (m *Mixture) insertExperts(n int) {
 				kept = append(kept, i)
 			}
 		}
-		var dropped float64
-		for i := at; i < at-min(n, 0); i++ {
-			dropped += v.Exponents[i]
+		for _, x := range b.learners() {
+			dropped := x.resize(kept)
+			inherit(x.at[:at], dropped)
 		}
-		exponents := make([]float64, len(kept))
-		b.resize(kept)
-		for i, from := range kept {
-			if from >= 0 {
-				exponents[i] = v.Exponents[from]
-			}
-		}
-		inherit(exponents[:at], dropped)
-		v.Exponents = exponents
+		b.publish(v)
 	}
-}
-
-// resize moves the curvature of the experts: expert i is now the one that was kept[i];
-// −1 is a new one.
-func (b *blend) resize(kept []int) {
-	old, n := len(b.mean), len(kept)
-	floats := func(n int) []float64 { return make([]float64, n) }
-	next := blend{
-		prior: b.prior, fisher: floats(n * n), logw: b.logw, pendGrad: floats(n), pendFisher: floats(n * n), pendLL: b.pendLL,
-		mean: floats(n), step: floats(n), chol: floats(n * n),
-	}
-	for i, row := range kept {
-		if row < 0 {
-			next.fisher[i*n+i] = b.prior
-			continue
-		}
-		next.pendGrad[i] = b.pendGrad[row]
-		for j, column := range kept[:i+1] {
-			if column >= 0 { // the order of the experts stays: row ≥ column
-				next.fisher[i*n+j], next.pendFisher[i*n+j] = b.fisher[row*old+column], b.pendFisher[row*old+column]
-			}
-		}
-	}
-	*b = next
 }
 
 // EncodeFleet appends the log weights with the fleet's horizons.
