@@ -100,8 +100,8 @@ func (b *forecast) weighPaths(o *Order) {
 	}
 }
 
-// foresee leaves in b what frequencies and order of the labels say about a sample that
-// comes ahead labels after the last one (0: unknown).
+// foresee stores in b the forecasts of frequencies and order of the labels for a sample
+// that comes ahead labels after the last one (0: unknown).
 func (p *Posterior) foresee(ahead int, b *forecast) {
 	b.pi = p.FrequenciesTo(b.pi)
 	b.chained = b.expect(&p.Pool.Order, ahead)

@@ -24,7 +24,7 @@ type Workspace struct {
 	company    company
 }
 
-// inputs are what a workspace holds of the n inputs that are loaded.
+// inputs are the n inputs that are loaded, with their kernel values and moments.
 type inputs struct {
 	x, xs, xx      []float64 // n×D, n×D, n
 	raw            []float32 // n×D  for the forest

@@ -2,7 +2,7 @@ package model
 
 import "edge/model/dense"
 
-// said is what horizons and experts say about the n inputs of Prepare.
+// said holds the probabilities of horizons and experts for the n inputs of Prepare.
 type said struct {
 	n          int       // 0: Prepare was not the last one that loaded inputs
 	perHorizon []float64 // n×H×C
@@ -40,7 +40,7 @@ type Team interface {
 	Run(n int, multiplications float64, task func(worker, i int) error) error
 }
 
-// Foresee tells ws what the present order of the labels says about input i of the next
+// Foresee gives ws the forecast of the present order of the labels for input i of the next
 // Prepare, whose label comes ahead labels after the last one that p knows; 0: unknown.
 func (p *Posterior) Foresee(i, ahead int, ws *Workspace) {
 	t := &ws.prepared
@@ -132,7 +132,7 @@ func (t *prepared) moments(worker, i int) error {
 	return nil
 }
 
-// answers computes what horizons and experts say about input i, and the answer.
+// answers computes the probabilities of horizons and experts for input i, and the answer.
 func (t *prepared) answers(worker, i int) error {
 	p, ws, r := t.p, t.ws, &t.replies[i]
 	posteriors, experts := len(p.Bank)*len(p.Latent), p.featureExperts()*len(p.Names)

@@ -9,8 +9,8 @@ import (
 // fewBeside is the number of samples below which a second core is not worth waking.
 const fewBeside = 8
 
-// beside learns what is beside the bank on another core while that takes its step:
-// neither reads what the other writes, so that the order does not matter.
+// beside lets the parts beside the bank learn on another core while the bank takes its
+// step: neither side reads numbers that the other writes, so that the order does not matter.
 type beside struct {
 	learner *Learner
 	failed  *sep.Panic

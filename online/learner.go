@@ -416,7 +416,7 @@ func (l *Learner) step(x []float64, classes []int, weights []float64, live bool)
 
 // undo restores the state of before a step that failed with err.
 func (l *Learner) undo(err error) error {
-	l.bank.Await() // what is learnt beside the step reads the scaling
+	l.bank.Await() // the parts that learn beside the step read the scaling
 	l.mix.Undo()
 	return l.bank.Undo(err)
 }

@@ -98,7 +98,7 @@ const (
 func trimMemory(ctx context.Context, learnt <-chan struct{}, release func()) {
 	allocated := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	before := uint64(0)
-	process.UnmapProgram() // most of what the start has read is not needed again
+	process.UnmapProgram() // most pages that the start has read are not needed again
 	look := time.NewTimer(trimEvery)
 	defer look.Stop()
 	var sooner <-chan struct{} // nil while the next look is soon

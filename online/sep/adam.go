@@ -25,7 +25,7 @@ func (a *Adam) Ascend(theta, grad []float64, lr float64) {
 	a.ascend(theta, grad, 0, len(grad), a.begin(lr, adamBeta1, 1-adamBeta1))
 }
 
-// ascent holds what all parameters have in common in a step.
+// ascent holds the rate and the factors of a step.
 type ascent struct{ lr, beta1, rest, c1, c2 float64 }
 
 // begin begins a step of rate lr, with a decay of the first moment, and 1 less that decay.

@@ -34,9 +34,16 @@ func blob(rng *rand.Rand, d int) (x []float64, class int) {
 func newTestBank(t *testing.T, cfg Config, rng *rand.Rand) *Bank {
 	t.Helper()
 	b := New(cfg, &model.Posterior{Weights: slices.Repeat([]float64{1 / float64(len(cfg.Horizons))}, len(cfg.Horizons))})
+	begin(t, b, rng)
+	return b
+}
+
+// begin builds the model of b from 20 blobs of three classes, which it has not learnt.
+func begin(t *testing.T, b *Bank, rng *rand.Rand) {
+	t.Helper()
 	var x []float64
 	for range 20 {
-		row, _ := blob(rng, cfg.Features)
+		row, _ := blob(rng, b.cfg.Features)
 		x = append(x, row...)
 	}
 	if err := b.Begin(x, 20, 3, false); err != nil {
@@ -46,7 +53,6 @@ func newTestBank(t *testing.T, cfg Config, rng *rand.Rand) *Bank {
 		b.Grow(k)
 	}
 	b.EndWarmup()
-	return b
 }
 
 // learn learns a minibatch of n blobs.

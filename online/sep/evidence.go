@@ -25,7 +25,7 @@ type Evidence struct {
 	chaining       chaining
 }
 
-// chaining is what the tasks of chain have to know.
+// chaining holds the arguments of the tasks of chain.
 type chaining struct {
 	rows func(worker, i int) error
 	b    *model.Basis
@@ -159,8 +159,8 @@ func (e *Evidence) chain(b *model.Basis, p *model.Params, n int, x []float64, su
 	}
 }
 
-// chainRows stores the rows of task i of the gradient in Z, and in hx what each of them
-// adds to that in log ℓ,
+// chainRows stores the rows of task i of the gradient in Z, and in hx the part of each
+// in the gradient in log ℓ,
 //
 //	HᵀX + 2JZ − (colsum(H) + 2 rowsum(J))∘Z, and the squares likewise
 func (e *Evidence) chainRows(i int) {

@@ -15,18 +15,7 @@ func TestRebuildTakesMemoryAgain(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		build := func(b *Bank) {
 			rng := rand.New(rand.NewPCG(1, 1))
-			var x []float64
-			for range 20 {
-				row, _ := blob(rng, b.cfg.Features)
-				x = append(x, row...)
-			}
-			if err := b.Begin(x, 20, 3, false); err != nil {
-				t.Fatal(err)
-			}
-			for k := range 3 {
-				b.Grow(k)
-			}
-			b.EndWarmup()
+			begin(t, b, rng)
 			feed(t, b, rng, 3)
 		}
 		fresh, b := newTestBank(t, testConfig(3), rand.New(rand.NewPCG(2, 2))), newTestBank(t, testConfig(3), rand.New(rand.NewPCG(3, 3)))
