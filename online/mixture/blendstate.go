@@ -49,7 +49,7 @@ func (m *Mixture) DecodeBlends(d *wire.Decoder, forest bool) {
 			x.pendLL = d.Number("exponents")
 			x.decodeSums(d, stored)
 		}
-		b.publish(v)
+		b.publishRead(d, v)
 	}
 	m.setStack()
 }
@@ -119,7 +119,7 @@ func (m *Mixture) DecodeFormer(d *wire.Decoder, forest bool) {
 	}
 	for b, v := range m.blends() {
 		m.decodeFormer(d, b, m.stored(b, forest))
-		b.publish(v)
+		b.publishRead(d, v)
 	}
 	m.setStack()
 	m.decodeRecent(d)
@@ -130,7 +130,7 @@ func (m *Mixture) DecodeFormer(d *wire.Decoder, forest bool) {
 func (m *Mixture) DecodeStack(d *wire.Decoder) {
 	m.RestartForest()
 	m.decodeFormer(d, &m.ordered, m.experts(&m.ordered, m.banked(), m.forestExpert()))
-	m.ordered.publish(&m.view.Pool.Stack.Ordered)
+	m.ordered.publishRead(d, &m.view.Pool.Stack.Ordered)
 	m.setStack()
 	m.decodeRecent(d)
 }
@@ -143,6 +143,18 @@ func (m *Mixture) decodeFormer(d *wire.Decoder, b *blend, stored []int) {
 	d.Fill(b.pendLL, "exponents")
 	x.decodeSums(d, stored)
 	b.fast.follow(x)
+}
+
+// publishRead stores exponents in the view that were read. It refuses those of which the
+// sum or the difference is too large for a number.
+func (b *blend) publishRead(d *wire.Decoder, v *model.Blend) {
+	b.publish(v)
+	for _, x := range v.Exponents {
+		if x-x != 0 {
+			d.Fail("the exponents %v and %v are too large", b.slow.at, b.fast.at)
+			return
+		}
+	}
 }
 
 // follow takes over the exponents and the curvatures of another learner.

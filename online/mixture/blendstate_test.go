@@ -1,6 +1,7 @@
 package mixture
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -213,4 +214,40 @@ func TestDecodeFormer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever is read, the blends stay finite or the state is refused.
+func FuzzDecodeBlends(f *testing.F) {
+	for _, forest := range []bool{false, true} {
+		m := newTestMixture()
+		if forest {
+			m = withForest(rand.New(rand.NewPCG(9, 9)))
+		}
+		var e wire.Encoder
+		m.EncodeBlends(&e)
+		f.Add(e.Buf)
+		m.ordered.slow.at[0], m.ordered.fast.at[0] = -math.MaxFloat64, math.MaxFloat64
+		e.Buf = nil
+		m.EncodeBlends(&e)
+		f.Add(e.Buf)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, forest := range []bool{false, true} {
+			m := newTestMixture()
+			if forest {
+				m.AddForest()
+			}
+			d := wire.NewDecoder(data, "", wire.ErrState)
+			if m.DecodeBlends(d, d.Bool()); d.End() != nil {
+				continue
+			}
+			for b, v := range m.blends() {
+				for _, x := range append(slices.Concat(v.Exponents, b.slow.curve, b.fast.curve, b.logw, b.lead[:]), v.Weight) {
+					if x-x != 0 {
+						t.Fatalf("%v is not finite", x)
+					}
+				}
+			}
+		}
+	})
 }
