@@ -16,8 +16,8 @@ SLOW    := -tags slow
 ALONE   := ./lab/... ./cmd/edge-lab ./model/... ./internal/dataset ./persist ./stream/signal/...
 
 # Tests that learn for long, run commands, or damage each part of a file, in a test's own
-# goroutine or in processes with one
-LASTING := TestDamagedFleetStates|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestCoverageOfAnyStream|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne
+# goroutine or in processes with one, and long ones of daemons that shorter ones also run
+LASTING := TestDamagedFleetStates|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestCoverageOfAnyStream|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestEvalSeeds|TestEvalReport|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
