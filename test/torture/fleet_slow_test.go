@@ -3,6 +3,7 @@
 package torture
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,31 +17,46 @@ import (
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
+	"edge/internal/config"
 	"edge/internal/dataset"
 	"edge/internal/replay"
 	"edge/online"
 	"edge/online/fleet"
 	"edge/persist"
+	core "edge/stream/fleet"
 	"edge/stream/mqtt"
 	"edge/test/harness"
 )
 
 // TestTortureOfFleet kills three daemons that learn as one, each with labels of its own,
-// EDGE_TORTURE times (default 10). One of them never sees a class that it has from the
-// others. A quarter of the kills come right after a merge. After each kill the journal
-// continues the one that was read before, bit for bit, with the published samples in
-// order, each once. The kills go on until each daemon has merged another member. After each start the state is that of a learner that was fed the
-// whole journal since the first start, merges included, without an interruption; so is the
-// final state of a daemon that stopped in good order.
+// EDGE_TORTURE times. A quarter of the kills come right after a merge. After each kill the
+// journal continues the one that was read before, bit for bit, with the published samples in
+// order, each once. The kills go on until each daemon has merged another member. After each
+// start the state is that of a learner that was fed the whole journal since the first start,
+// merges included, without an interruption; so is the final state of a daemon that stopped in
+// good order.
+//
+// With bases of their own one of the daemons never sees a class that it has from the others.
+// With a shared basis a daemon is asked for a new one before each third kill.
 func TestTortureOfFleet(t *testing.T) {
-	kills, seed := int(harness.Number(t, "EDGE_TORTURE", 10)), harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
+	for basis, kills := range map[string]uint64{core.BasisOwn: 10, core.BasisShared: 4} {
+		t.Run(basis, func(t *testing.T) {
+			t.Parallel() // most of the time passes between the kills
+			tortureFleet(t, basis, int(harness.Number(t, "EDGE_TORTURE", kills)))
+		})
+	}
+}
+
+// Long: one loop over kills with their checks and counts.
+func tortureFleet(t *testing.T, basis string, kills int) {
+	seed := harness.Number(t, "EDGE_TORTURE_SEED", rand.Uint64())
 	t.Logf("%d kills, EDGE_TORTURE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	b := brokertest.New(t, brokertest.Servers["mosquitto"].Start)
 	stop := make(chan struct{})
 	nodes := make([]*tortured, 3)
 	for i := range nodes {
-		nodes[i] = newTortured(t, b, i, []int{1000, 2000, 1_000_000}[i])
+		nodes[i] = newTortured(t, b, basis, i, []int{1000, 2000, 1_000_000}[i])
 		nodes[i].start()
 	}
 	for _, n := range nodes {
@@ -63,9 +79,16 @@ func TestTortureOfFleet(t *testing.T) {
 		if i >= kills {
 			n, merged = nodes[slices.IndexFunc(nodes, (*tortured).lonely)], true
 		}
+		if basis == core.BasisShared && i%3 == 1 {
+			nodes[rng.IntN(len(nodes))].rebase(b, []string{"first", "pooled"}[rng.IntN(2)])
+			merged = true
+		}
 		if merged {
 			n.awaitAnotherMerge()
 			pause = time.Duration(rng.Int64N(int64(20 * time.Millisecond)))
+			if basis == core.BasisShared && rng.IntN(2) == 0 { // the others learn of a basis later
+				pause = time.Duration(rng.Int64N(int64(3 * time.Second)))
+			}
 		}
 		time.Sleep(pause)
 		n.Kill()
@@ -78,17 +101,56 @@ func TestTortureOfFleet(t *testing.T) {
 		n.start()
 	}
 	close(stop)
-	records, merges, imported := 0, 0, 0
+	if basis == core.BasisShared {
+		nodes[0].rebase(b, "first")
+		for _, n := range nodes[1:] {
+			n.awaitBasis(nodes[0].name)
+		}
+	}
+	records := 0
+	var all counts
 	for _, n := range nodes {
 		n.finish(len(nodes) - 1)
-		records, merges = records+len(n.history), merges+n.merges
-		imported += n.imported
+		records += len(n.history)
+		all.add(&n.counts)
 	}
-	t.Logf("%d kills in %v, %d of them before the model was ready; %d records, %d merges with members, %d classes imported; %d records replayed, at most %d at once",
-		i, time.Since(began).Round(time.Second), blind, records, merges, imported, nodes[0].replayed+nodes[1].replayed+nodes[2].replayed,
-		max(nodes[0].longest, nodes[1].longest, nodes[2].longest))
-	if imported == 0 {
+	t.Logf("%d kills in %v, %d of them before the model was ready; %d records, %+v", i, time.Since(began).Round(time.Second), blind, records, all)
+	if all.imported == 0 && basis == core.BasisOwn {
 		t.Error("no merge brought a class")
+	}
+	if basis == core.BasisShared && (all.adopted == 0 || all.births < 2) {
+		t.Errorf("bases were adopted %d times, the last one is number %d", all.adopted, all.births)
+	}
+}
+
+// counts say what the journals of daemons hold, and what their starts replayed.
+type counts struct {
+	merges   int    // with members
+	imported int    // classes that merges brought
+	adopted  int    // merges that begin with a common basis
+	averaged int    // merges that move the parameters of one
+	births   uint64 // highest number of a common basis
+
+	replayed, longest int // records of all starts, and of one
+}
+
+func (c *counts) add(o *counts) {
+	c.merges, c.imported, c.adopted, c.averaged = c.merges+o.merges, c.imported+o.imported, c.adopted+o.adopted, c.averaged+o.averaged
+	c.births, c.replayed, c.longest = max(c.births, o.births), c.replayed+o.replayed, max(c.longest, o.longest)
+}
+
+// count notes a merge.
+func (c *counts) count(m *fleet.Merge) {
+	if m.Taken() > 0 {
+		c.merges++
+	}
+	if s := m.Sharing; s != nil {
+		if c.births = max(c.births, s.Number); s.Start != nil {
+			c.adopted++
+		}
+		if len(s.Move) > 0 {
+			c.averaged++
+		}
 	}
 }
 
@@ -97,7 +159,7 @@ func TestTortureOfFleet(t *testing.T) {
 type tortured struct {
 	*harness.Daemon
 	t             *testing.T
-	name          string
+	name, basis   string
 	config, store string
 	samples       int // between two checkpoints
 	seed          uint64
@@ -111,20 +173,17 @@ type tortured struct {
 	truth    *online.Learner // it is fed history
 	learnt   int             // records of history that truth has learnt
 	observed atomic.Int64    // samples in history
-	merges   int             // in history, with members
-	imported int             // classes that merges brought to truth
-
-	replayed, longest int // records
+	counts
 }
 
-func newTortured(t *testing.T, b *brokertest.Broker, number, samples int) *tortured {
+func newTortured(t *testing.T, b *brokertest.Broker, basis string, number, samples int) *tortured {
 	t.Helper()
 	n := &tortured{
-		t: t, name: fmt.Sprint("node", number), samples: samples, seed: uint64(harness.RowsSeed + number), tap: harness.NewTap(t, b.Addr),
+		t: t, name: fmt.Sprint("node", number), basis: basis, samples: samples, seed: uint64(harness.RowsSeed + number), tap: harness.NewTap(t, b.Addr),
 		store: filepath.Join(t.TempDir(), "edge.db"), sent: make(chan error, 1),
 	}
 	n.rows = dataset.NewWaveform(n.seed)
-	if number == 2 {
+	if number == 2 && basis == core.BasisOwn { // a basis is shared where classes have like frequencies
 		n.lacks = "2"
 	}
 	n.config = n.configure(samples)
@@ -150,10 +209,11 @@ models:
     window: 60
     horizons: [inf, 100]
     batch: {max_size: 16, max_wait: 0s}
-    fleet: {concept: wave, every: 20, interval: 1s, merge_every: 1s, unseen: %[4]s}
+    fleet: {concept: wave, every: 20, interval: 1s, merge_every: 1s, unseen: %[4]s, basis: %[7]s}
 store: {path: "%[5]s", journal_flush: 5ms, checkpoint: {every: 0s, samples: %[6]d, size: 200MiB}}
 http: {listen: ""}
-`, n.name, n.tap.URL(), strings.Join(n.rows.Features(), ", "), unseen, n.store, samples))
+control: {enabled: true}
+`, n.name, n.tap.URL(), strings.Join(n.rows.Features(), ", "), unseen, n.store, samples, n.basis))
 }
 
 func (n *tortured) start() { n.Daemon = harness.Start(n.t, n.config) }
@@ -205,6 +265,32 @@ func (n *tortured) overdue() bool { return n.tap.Acknowledged()-int(n.observed.L
 // lonely reports whether the journal, as far as it was read, has no merge with another
 // member, or no class of the fleet that the node lacks.
 func (n *tortured) lonely() bool { return n.merges == 0 || n.lacks != "" && n.imported == 0 }
+
+// rebase asks the daemon for a new common basis until it takes the request.
+func (n *tortured) rebase(b *brokertest.Broker, how string) {
+	n.t.Helper()
+	cfg, err := config.Load(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	cfg.MQTT.Servers = []string{b.URL()} // the tap is for the daemon
+	if !brokertest.Eventually(func() bool {
+		ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = broker.Ask(ctx, cfg, "fleet_rebase/waveform", []byte(`{"basis":"`+how+`"}`))
+		return err == nil
+	}) {
+		n.t.Fatalf("%s takes no request for a basis: %v\n%s", n.name, err, n.Log())
+	}
+}
+
+// awaitBasis waits until the daemon has adopted a basis of another one since its start.
+func (n *tortured) awaitBasis(author string) {
+	n.t.Helper()
+	if !brokertest.Eventually(func() bool { return strings.Contains(n.Log(), "of "+author+" is adopted") }) {
+		n.t.Fatalf("%s adopts no basis of %s:\n%s", n.name, author, n.Log())
+	}
+}
 
 // awaitAnotherMerge waits until the daemon has merged once more, if the others have
 // something new. A daemon that nobody in the fleet knows yet waits for five seconds before
@@ -282,9 +368,7 @@ func (n *tortured) read() {
 			if err != nil {
 				n.t.Fatal(err)
 			}
-			if m.Taken() > 0 {
-				n.merges++
-			}
+			n.count(m)
 		default:
 			n.t.Fatalf("%s: record %d is of kind %d", n.name, r.Seq, r.Kind)
 		}
