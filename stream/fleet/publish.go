@@ -69,7 +69,7 @@ func (m *Member) chooseEpoch(now time.Time) {
 	}
 	o.epoch = max(o.stored, o.former.Epoch) + 1
 	switch {
-	case !o.found:
+	case !o.found || o.former.Epoch < o.stored: // killed before it published
 	case o.former.Epoch == o.stored: // the broker has what this node published last
 		o.Version, o.at, o.labels, o.known = o.former, now, o.formerN, true
 	default:
