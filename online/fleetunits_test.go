@@ -89,3 +89,54 @@ func TestDevicesThatDiffer(t *testing.T) {
 		}
 	}
 }
+
+// The forest of a member whose device has another gain and offset answers as that of one
+// that measures alike, after a replay of the journal and after a restore as well.
+func TestDevicesThatDifferShareForests(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	cfg.Fleet.Units = fleet.Standard
+	device := func(seed uint64, n int, gain, offset float64) *Learner {
+		l := taught(t, cfg, 0, 0)
+		teachDevice(l, seed, n, gain, offset, all...)
+		return l
+	}
+	const gain, offset = 0.04, -3.
+	of := func(memberGain, memberOffset float64) *Learner {
+		set := fleet.NewSet(0)
+		set.Put(contribution(t, device(10, 300, memberGain, memberOffset), "m", 1))
+		live, replayed := device(1, 144, gain, offset), device(1, 144, gain, offset)
+		m, err := live.Merge("own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.Forests) != 1 {
+			t.Fatalf("%d forests of a member", len(m.Forests))
+		}
+		ev := MergeEvent(m)
+		live.Add(&ev)
+		ev.forests = nil
+		replayed.Add(&ev)
+		teachDevice(live, 2, 40, gain, offset, all...)
+		teachDevice(replayed, 2, 40, gain, offset, all...)
+		if s := live.view.Pool.Stack.Members; s == nil || len(s.All) != 1 {
+			t.Fatalf("members' forests: %+v", s)
+		}
+		if live.Digest() != replayed.Digest() || restored(t, cfg, live).Digest() != live.Digest() {
+			t.Error("another state after a replay or a restore")
+		}
+		return live
+	}
+	want, got := of(gain, offset), of(5, 100)
+	a, b := want.view.Pool.Stack.Members.All[0].Forest, got.view.Pool.Stack.Members.All[0].Forest
+	for _, ev := range samples(9, 100, all...) {
+		x := []float32{float32(gain*ev.X[0] + offset), float32(gain*ev.X[1] + 2*offset)}
+		p, q := make([]float64, 4), make([]float64, 4)
+		a.LogsTo(p, x)
+		b.LogsTo(q, x)
+		for k := range p {
+			if math.Abs(math.Exp(p[k])-math.Exp(q[k])) > 1e-3 {
+				t.Fatalf("the forest answers %.4f, that of a device that measures alike %.4f", q, p)
+			}
+		}
+	}
+}

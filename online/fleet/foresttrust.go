@@ -15,10 +15,10 @@ type Labels struct {
 }
 
 // addForests adds the forests of the members that are taken and whose forests own labels
-// do not contradict, of MaxForests at most: those with the most labels. There are none
-// where the devices differ by gain and offset: thresholds are in the units of the member.
+// do not contradict, of MaxForests at most: those with the most labels. Where the devices
+// differ by gain and offset a receiver without a scaling of its own takes none.
 func (r *Receiver) addForests(m *Merge, s *Set) {
-	if r.Units != Raw {
+	if r.Units == Standard && r.Params.M == 0 {
 		return
 	}
 	for i, c := range s.members {
@@ -28,6 +28,10 @@ func (r *Receiver) addForests(m *Merge, s *Set) {
 		f := Forest{c.Member, c.N, c.Classes, c.Counts, c.Forest(), c.forest}
 		if f.Forest == nil {
 			continue
+		}
+		if r.Units == Standard {
+			f.data = nil
+			moveThresholds(f.Forest, &c.Scale, &r.Scale)
 		}
 		if trust, tested := r.Labels.trust(&f); !tested || trust >= r.Trust {
 			m.Forests = append(m.Forests, f)

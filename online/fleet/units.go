@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"math"
 	"slices"
 
 	"edge/model"
@@ -64,4 +65,19 @@ func OnDevice(s *model.Scale, mu, sd []float64) model.Scale {
 		moved.Ranks = append(moved.Ranks, float64((v-s.Mu[j])/s.Sd[j]*sd[j])+mu[j])
 	}
 	return moved
+}
+
+// moveThresholds replaces the thresholds of a forest, which are values on a device with one
+// scaling, by their equals in standard units on a device with another one:
+//
+//	t' = (t − Mu)/Sd·Sd' + Mu'
+func moveThresholds(f *model.Forest, from, to *model.Scale) {
+	for t, used := range f.Used {
+		nodes := f.Nodes[t*(f.Leaves-1):][:used-1]
+		for i := range nodes {
+			j := nodes[i].Feature
+			v := float64((float64(nodes[i].Threshold)-from.Mu[j])/from.Sd[j]*to.Sd[j]) + to.Mu[j]
+			nodes[i].Threshold = float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
+		}
+	}
 }

@@ -64,6 +64,58 @@ func TestStandardUnitsBetweenRanks(t *testing.T) {
 	}
 }
 
+// In standard units a sample that another device measures has the leaves of its forest that
+// it has there: by the gain and the offset between the two devices.
+func TestThresholdsInStandardUnits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	r := receiver(t, 5)
+	r.Units, r.Scale = Standard, model.Scale{Mu: []float64{5, -7}, Sd: []float64{0.25, 100}}
+	c, _ := member(t, "a", 3, 4, Bfloat16, "x", "y")
+	gain, offset := make([]float64, 2), make([]float64, 2)
+	for j := range gain {
+		gain[j] = r.Scale.Sd[j] / c.Scale.Sd[j]
+		offset[j] = r.Scale.Mu[j] - gain[j]*c.Scale.Mu[j]
+	}
+	there := Select(grown(1, 2, 2), []int{0, 1})
+	c.SetForest(there)
+	m := mergeOf(t, r, c)
+	if len(m.Forests) != 1 {
+		t.Fatalf("%d forests", len(m.Forests))
+	}
+	here := m.Forests[0].Forest
+	for range 300 {
+		x := []float64{rng.NormFloat64(), rng.NormFloat64()}
+		a, b := make([]float32, 2), make([]float32, 2)
+		model.RawTo(a, x)
+		model.RawTo(b, []float64{gain[0]*x[0] + offset[0], gain[1]*x[1] + offset[1]})
+		for tree := range there.Used {
+			if here.Leaf(tree, b) != there.Leaf(tree, a) {
+				t.Fatalf("tree %d: %v has another leaf than %v", tree, b, a)
+			}
+		}
+	}
+	again, err := DecodeMerge(bits(m))
+	if err != nil || !slices.Equal(again.Forests[0].Nodes, here.Nodes) || !bytes.Equal(bits(again), bits(m)) {
+		t.Errorf("another forest is journalled: %v", err)
+	}
+	if !slices.Equal(c.Forest().Nodes, there.Nodes) {
+		t.Error("the contribution has changed")
+	}
+	there.Nodes[5].Threshold, r.Scale.Sd[there.Nodes[5].Feature] = -math.MaxFloat32, 1e30 // the root of the second tree
+	c.SetForest(there)
+	m = mergeOf(t, r, c)
+	if got := m.Forests[0].Nodes[5].Threshold; got != -math.MaxFloat32 {
+		t.Errorf("threshold %g, want the least number", got)
+	}
+	if _, err := DecodeMerge(bits(m)); err != nil {
+		t.Error(err)
+	}
+	r.Basis, r.Own = Basis{}, nil
+	if m := mergeOf(t, r, c); m.Taken() != 1 || len(m.Forests) > 0 {
+		t.Error("a receiver without a scaling takes a forest")
+	}
+}
+
 // The comparison of a merge is the mean trust that merges in either units find, and no
 // part of what is journalled.
 func TestComparison(t *testing.T) {
