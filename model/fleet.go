@@ -26,7 +26,8 @@ type Fleet struct {
 	Few      []bool     // the same, for classes for which the fleet answers
 
 	// Guest is the posterior of the members in a basis of theirs, during the warm-up; nil
-	// afterwards. GuestWeight is its weight in the answer.
+	// afterwards. The forests in its stack answer together with it. GuestWeight is its
+	// weight in the answer.
 	Guest       *Posterior
 	GuestWeight float64
 }
@@ -46,7 +47,7 @@ type company struct {
 	one            []float64  // C+X of one horizon
 	mean, variance []float64  // C+X
 	named          []float64  // by class of the model
-	refined        []float64  // 3×C  see refine
+	refined        []float64  // 3×C  see refinement
 	own, guest     []float64  // answers that were mixed, by class; own is empty without a guest
 	known          bool       // the fleet has answered
 }
@@ -85,6 +86,7 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 	case f.Guest != nil:
 		var novelty float64
 		c.guest, novelty = f.Guest.AnswerTo(c.guest, i, 0, c.ws)
+		f.Guest.withForests(c.guest, i, c.ws)
 		c.own = append(c.own, dst...)
 		c.known = true
 		c.named = grow(c.named, len(dst))

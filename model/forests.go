@@ -34,11 +34,8 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 	if f == nil {
 		return ws[:0]
 	}
-	c, size := len(logs), 3*len(logs)
-	for i := range f.All {
-		size += f.All[i].Classes
-	}
-	ws = grow(ws, size)
+	c := len(logs)
+	ws = grow(ws, 3*c+f.answers())
 	mean, own, said := ws[:c], ws[c:2*c], ws[2*c:3*c]
 	answers := ws[3*c:]
 	copy(own, logs)
@@ -46,13 +43,12 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 		mean[k] = float64(f.Own * v)
 	}
 	total := f.Own
+	f.answersTo(answers, x)
 	for i := range f.All {
 		m := &f.All[i]
 		total += m.Weight
 		answer := answers[:m.Classes]
 		answers = answers[m.Classes:]
-		m.LogsTo(answer, x)
-		floor(answer)
 		offset := m.offset(answer, own)
 		copy(said, own)
 		for at, k := range m.Index {
@@ -75,6 +71,26 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 	logSoftmax(logs)
 	floor(logs)
 	return ws
+}
+
+// answers is the number of logarithms that answersTo stores.
+func (f *MemberForests) answers() (n int) {
+	for i := range f.All {
+		n += f.All[i].Classes
+	}
+	return n
+}
+
+// answersTo stores the logarithms of each member's answer over its classes in dst.
+//
+//	x  D features, as RawTo stored them
+func (f *MemberForests) answersTo(dst []float64, x []float32) {
+	for i := range f.All {
+		m := &f.All[i]
+		m.LogsTo(dst[:m.Classes], x)
+		floor(dst[:m.Classes])
+		dst = dst[m.Classes:]
+	}
 }
 
 // offset is the logarithm of the own probability of the classes that the member knows,

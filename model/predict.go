@@ -166,7 +166,7 @@ func (p *Posterior) makeRoom(n int, ws *Workspace) {
 		*s.s = grow(*s.s, n*s.each)
 	}
 	ws.clips = slices.Grow(ws.clips[:0], n)[:n]
-	if p.Pool.Stack.Forest != nil {
+	if p.Pool.Stack.asksForests() {
 		ws.raw = slices.Grow(ws.raw[:0], n*d)[:n*d]
 	}
 }
@@ -174,7 +174,7 @@ func (p *Posterior) makeRoom(n int, ws *Workspace) {
 // standardise stores input i, D raw features, as the experts need it.
 func (p *Posterior) standardise(i int, x []float64, ws *Workspace) {
 	d := len(x)
-	if p.Pool.Stack.Forest != nil {
+	if p.Pool.Stack.asksForests() {
 		RawTo(ws.raw[i*d:(i+1)*d], x)
 	}
 	ws.clips[i] = p.Scale.To(ws.x[i*d:(i+1)*d], x)

@@ -24,8 +24,11 @@ type Stack struct {
 	Plain   Blend // of the horizons, the regression and the forest: where the order of the labels is unknown
 	Linear  Regression
 	Forest  *Forest        // nil: it is not among the experts
-	Members *MemberForests // answer together with Forest, if there is one; nil: there are none
+	Members *MemberForests // answer together with Forest, if there is one, or with a guest; nil: there are none
 }
+
+// asksForests reports whether a forest needs the raw features.
+func (s *Stack) asksForests() bool { return s.Forest != nil || s.Members != nil }
 
 // Blend holds the exponents of the first experts and the weight of their product.
 type Blend struct {

@@ -48,52 +48,27 @@ func (p *Posterior) mixFew(dst []float64, ws *Workspace) {
 
 // refine lets the forests of the members, and the own one, refine g, the answer of the
 // fleet's horizons by class. The basis of these has its inducing points where the own
-// classes are; each forest knows its own classes K apart, wherever they are:
-//
-//	log g_k ← log g_k + β·Σ_{m: k∈K_m} w_m·(log p_m(k | K_m) − log g(k | K_m))/Σ_{m: k∈K_m} w_m + const
-//
-// with β = refining. The own forest counts for the classes that are not in Rare.
+// classes are; each forest knows its own classes K apart, wherever they are: see refinement,
+// with α = 1 and β = refining. The own forest counts for the classes that are not in Rare.
 func (p *Posterior) refine(g []float64, ws *Workspace) {
 	members, c := p.Pool.Stack.Members, len(g)
 	if members == nil || len(ws.blends.output.Answer) == 0 {
 		return
 	}
-	ws.company.refined = grow(ws.company.refined, 3*c)
-	base, gain, weight := ws.company.refined[:c], ws.company.refined[c:2*c], ws.company.refined[2*c:]
-	clear(gain)
-	clear(weight)
-	for k, v := range g {
-		base[k] = math.Log(max(v, floorExpert))
-	}
+	r := ws.company.refinement(g)
 	own, answers := ws.blends.forests[c:2*c], ws.blends.forests[3*c:]
 	var of, to float64
 	for k, v := range own {
 		if k < len(p.Fleet.Rare) && !p.Fleet.Rare[k] {
-			of, to = of+math.Exp(base[k]), to+math.Exp(v)
+			of, to = of+math.Exp(r.base[k]), to+math.Exp(v)
 		}
 	}
 	for k, v := range own {
 		if k < len(p.Fleet.Rare) && !p.Fleet.Rare[k] {
-			gain[k] = members.Own * (v - base[k] + math.Log(of/to))
-			weight[k] = members.Own
+			r.gain[k] = members.Own * (v - r.base[k] + math.Log(of/to))
+			r.weight[k] = members.Own
 		}
 	}
-	for i := range members.All {
-		m := &members.All[i]
-		answer := answers[:m.Classes]
-		answers = answers[m.Classes:]
-		offset := m.offset(answer, base)
-		for at, k := range m.Index {
-			if k >= 0 {
-				gain[k] += float64(m.Weight * (answer[at] + offset - base[k]))
-				weight[k] += m.Weight
-			}
-		}
-	}
-	for k := range g {
-		if g[k] = base[k]; weight[k] > 0 {
-			g[k] += float64(refining * gain[k] / weight[k])
-		}
-	}
-	softmax(g)
+	r.add(members.All, answers)
+	r.to(g, 1, refining)
 }

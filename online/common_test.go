@@ -174,7 +174,7 @@ func regressionOf(l *Learner, x []float64) []float64 {
 
 func near(a, b []float64) bool {
 	for i := range a {
-		if math.Abs(a[i]-b[i]) > 1e-9 {
+		if !(math.Abs(a[i]-b[i]) <= 1e-9) {
 			return false
 		}
 	}

@@ -338,12 +338,13 @@ func TestMergeIsRefused(t *testing.T) {
 // the bytes of a replay of the records alone.
 func TestMergesAreReplayed(t *testing.T) {
 	for _, unseen := range []Unseen{ReportUnseen, MixUnseen} {
-		t.Run(string(unseen), func(t *testing.T) { replayMerges(t, unseen) })
+		t.Run(string(unseen), func(t *testing.T) { replayMerges(t, fleetConfig(), unseen) })
 	}
+	t.Run("with forests", func(t *testing.T) { replayMerges(t, forestFleetConfig(), ReportUnseen) })
 }
 
-func replayMerges(t *testing.T, unseen Unseen) {
-	cfg, all := fleetConfig(), []string{"c0", "c1", "c2"}
+func replayMerges(t *testing.T, cfg Config, unseen Unseen) {
+	all := []string{"c0", "c1", "c2"}
 	set := fleetOf(t, cfg, 2, "c0", "c1", "c2", "c3")
 	cfg.Fleet.Unseen = unseen
 	live, rng := taught(t, cfg, 1, 0), rand.New(rand.NewPCG(5, 1))

@@ -7,7 +7,7 @@ import (
 )
 
 // takeForests takes over the forests of members, in place of those there were. They
-// answer as an expert beside the own forest, and not without one.
+// answer as an expert beside the own forest, and not without one, and beside the guest.
 func (l *Learner) takeForests(all []fleet.Forest) {
 	if l.forest == nil {
 		all = nil
@@ -19,14 +19,23 @@ func (l *Learner) takeForests(all []fleet.Forest) {
 	l.publishForests()
 }
 
-// publishForests stores the forests of members in the view, with the weights and the
-// classes of this moment.
+// publishForests stores the forests of members in the view and in that of the guest, with
+// the weights and the classes of this moment.
 func (l *Learner) publishForests() {
 	s := &l.view.Pool.Stack
-	if s.Members = nil; len(l.fleet.forests) == 0 {
-		return
+	s.Members = l.memberForests()
+	if guest := l.fleet.view; guest != nil {
+		guest.Names, guest.Pool.Stack.Members = l.view.Names, s.Members
 	}
-	s.Members = &model.MemberForests{Own: forestWeight(l.view.N), Share: l.mix.ForestShare()}
+}
+
+// memberForests returns the forests of members with the weights and the classes of this
+// moment; nil if there are none.
+func (l *Learner) memberForests() *model.MemberForests {
+	if len(l.fleet.forests) == 0 {
+		return nil
+	}
+	all := &model.MemberForests{Own: forestWeight(l.view.N), Share: l.mix.ForestShare()}
 	for i := range l.fleet.forests {
 		f := &l.fleet.forests[i]
 		index, known := make([]int, len(f.Classes)), 0
@@ -38,9 +47,10 @@ func (l *Learner) publishForests() {
 			}
 		}
 		if known > 1 {
-			s.Members.All = append(s.Members.All, model.MemberForest{Forest: f.Forest, Weight: forestWeight(f.N), Index: index})
+			all.All = append(all.All, model.MemberForest{Forest: f.Forest, Weight: forestWeight(f.N), Index: index})
 		}
 	}
+	return all
 }
 
 // forestMemory is the number of labels that a forest remembers: more do not make it better.

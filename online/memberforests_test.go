@@ -2,8 +2,13 @@ package online
 
 import (
 	"bytes"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"edge/model"
+	"edge/online/fleet"
 )
 
 func forestFleetConfig() Config {
@@ -110,6 +115,9 @@ func TestMemberForestsAreRestored(t *testing.T) {
 					teach(l, uint64(20+part), 23, all...)
 				}
 				x := []float64{0.3, 0.4}
+				if f := again.view.Fleet; f.Guest != nil && (f.Guest.Pool.Stack.Members == nil || len(f.Guest.Pool.Stack.Members.All) != 2) {
+					t.Fatalf("part %d: the guest has lost the forests", part)
+				}
 				a, _ := live.Predict(x)
 				b, _ := again.Predict(x)
 				if !slices.Equal(a.Probs, b.Probs) || !slices.Equal(stateOf(live), stateOf(again)) {
@@ -191,5 +199,109 @@ func TestForestIsRefused(t *testing.T) {
 	m := merged(t, taught(t, cfg, 1, 144, all...), set)
 	if m.Taken() != 3 || len(m.Forests) != 2 || m.Forests[0].Member != "m0" || m.Forests[1].Member != "m1" {
 		t.Errorf("%d members and %d forests are taken", m.Taken(), len(m.Forests))
+	}
+}
+
+// The guest of a newcomer, and that of a follower, answers with the members' forests:
+// against the powers of its answer without them and of the mean of the forests. A device
+// without a forest of its own answers from the sites alone.
+func TestGuestAnswersWithForests(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 2, all...)
+	set.Put(contribution(t, taught(t, cfg, 20, 200, all[:3]...), "m2", 1))
+	plain := cfg
+	plain.Experts.Forest = NoForest
+	guests := func(cfg Config) (all []*model.Posterior) {
+		newcomer := taught(t, cfg, 1, 0)
+		merged(t, newcomer, set)
+		follower, _, err := Follow(cfg, "own", set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		teach(newcomer, 5, 5, "c0") // they wait in the minibatch
+		return append(all, newcomer.Posterior(), follower)
+	}
+	with, without := guests(cfg), guests(plain)
+	var inputs []float64
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 40 {
+		inputs = append(inputs, ring(rng, all, 4).X...)
+	}
+	inputs[8], inputs[13] = math.NaN(), math.NaN()
+	n := len(inputs) / 2
+	answers := func(p *model.Posterior) (guest, all [][]float64) {
+		var ws model.Workspace
+		if err := p.Load(inputs, n, &ws); err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			probs, _ := p.AnswerTo(nil, i, 0, &ws)
+			g, _ := ws.Guest()
+			guest, all = append(guest, slices.Clone(g)), append(all, probs)
+		}
+		return guest, all
+	}
+	sites, plainly := answers(without[0])
+	for i, p := range with {
+		got, mixed := answers(p)
+		if other, _ := answers(without[i]); !slices.EqualFunc(other, sites, slices.Equal) {
+			t.Error("without forests newcomer and follower differ")
+		}
+		for at, g := range got {
+			if want := withForests(set, sites[at], inputs[2*at:2*at+2], p.Names); !near(g, want) {
+				t.Fatalf("guest %d, input %d: %v, want %v", i, at, g, want)
+			}
+			if slices.Equal(mixed[at], plainly[at]) {
+				t.Fatalf("guest %d, input %d: the forests do not count in the prediction", i, at)
+			}
+		}
+	}
+}
+
+// withForests computes the answer of a guest that says sites, by class, with the forests of a
+// set: of each class the weighted mean of those that know it.
+func withForests(set *fleet.Set, sites, x []float64, names []string) []float64 {
+	raw := make([]float32, len(x))
+	model.RawTo(raw, x)
+	want, sum := make([]float64, len(sites)), 0.
+	for k, v := range sites {
+		mean, weights := 0., 0.
+		for _, c := range set.Members() {
+			logs := make([]float64, len(c.Classes))
+			c.Forest().LogsTo(logs, raw)
+			var share, said float64 // of the member's classes
+			for i, name := range c.Classes {
+				share += sites[slices.Index(names, name)]
+				said += math.Exp(max(logs[i], math.Log(1e-6)))
+			}
+			if at := slices.Index(c.Classes, names[k]); at >= 0 {
+				mean += float64(c.N) * (max(logs[at], math.Log(1e-6)) + math.Log(share/said))
+				weights += float64(c.N)
+			}
+		}
+		want[k] = math.Pow(v, 0.5) * math.Exp(0.4*mean/weights)
+		sum += want[k]
+	}
+	for k := range want {
+		want[k] /= sum
+	}
+	return want
+}
+
+// A newcomer does not ask the forest of a member that the others contradict.
+func TestGuestLeavesOutTheForestOfALiar(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 3, all...)
+	set.Put(contribution(t, mistaught(t, cfg, 3, 300, all...), "m3", 1))
+	newcomer := taught(t, cfg, 9, 0)
+	merged(t, newcomer, set)
+	follower, _, err := Follow(cfg, "own", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*model.Posterior{newcomer.Posterior(), follower} {
+		if s := p.Fleet.Guest.Pool.Stack.Members; s == nil || len(s.All) != 3 {
+			t.Errorf("%+v: want the forests of 3 members", s)
+		}
 	}
 }

@@ -1,0 +1,77 @@
+package model
+
+import "math"
+
+// Exponents of sites and forests in the answer of a guest. Members' own blends know theirs
+// by labels; a fleet without own labels has fixed ones.
+const (
+	guestSites   = 0.5
+	guestForests = 0.4
+)
+
+// refinement is the state in which forests, of which each knows some classes K_m, refine an
+// answer g over C classes:
+//
+//	log g_k ← α·log g_k + β·Σ_{m: k∈K_m} w_m·(log p_m(k | K_m) − log g(k | K_m))/Σ_{m: k∈K_m} w_m + const
+//
+// A forest so divides the probability that g gives to its classes.
+type refinement struct {
+	base, gain, weight []float64 // C: log g_k, the sums over m of the products and of w_m
+}
+
+// refinement begins to refine g. Its memory is that of c.
+func (c *company) refinement(g []float64) (r refinement) {
+	n := len(g)
+	c.refined = grow(c.refined, 3*n)
+	clear(c.refined)
+	r = refinement{c.refined[:n], c.refined[n : 2*n], c.refined[2*n:]}
+	for k, v := range g {
+		r.base[k] = math.Log(max(v, floorExpert))
+	}
+	return r
+}
+
+// add adds the answers of members, as answersTo stores them.
+func (r *refinement) add(all []MemberForest, answers []float64) {
+	for i := range all {
+		m := &all[i]
+		answer := answers[:m.Classes]
+		answers = answers[m.Classes:]
+		offset := m.offset(answer, r.base)
+		for at, k := range m.Index {
+			if k >= 0 {
+				r.gain[k] += float64(m.Weight * (answer[at] + offset - r.base[k]))
+				r.weight[k] += m.Weight
+			}
+		}
+	}
+}
+
+// to stores the refined answer, with the exponents alpha and beta, in g.
+func (r *refinement) to(g []float64, alpha, beta float64) {
+	for k := range g {
+		if g[k] = float64(alpha * r.base[k]); r.weight[k] > 0 {
+			g[k] += float64(beta * r.gain[k] / r.weight[k])
+		}
+	}
+	softmax(g)
+}
+
+// withForests lets the forests of members, if there are any, answer together with p, a
+// guest, whose answer for input i is g. Of classes that all of them know
+//
+//	p_k ∝ g_k^guestSites · f_k^guestForests
+//
+// with the weighted geometric mean f of the forests' answers. The exponents of the other
+// classes have the same sum.
+func (p *Posterior) withForests(g []float64, i int, ws *Workspace) {
+	members, d := p.Pool.Stack.Members, p.Dim()
+	if members == nil || len(members.All) == 0 {
+		return
+	}
+	ws.blends.forests = grow(ws.blends.forests, members.answers())
+	members.answersTo(ws.blends.forests, ws.raw[i*d:(i+1)*d])
+	r := ws.company.refinement(g)
+	r.add(members.All, ws.blends.forests)
+	r.to(g, guestSites+guestForests, guestForests)
+}
