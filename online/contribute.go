@@ -130,6 +130,10 @@ func MergeEvent(m *fleet.Merge) Event {
 	return Event{Kind: Merge, State: state, forests: m.Forests}
 }
 
+// followed is the weight of the members' answer in that of a follower. The frequencies of
+// no labels have the rest, so that a class which no member knows has a probability.
+const followed = 0.999
+
 // Follow returns the posterior of a member that has no labels: of the contributions
 // alone, on the basis of the one with the most labels, for the features of a
 // configuration. The posterior has no class while no contribution is taken.
@@ -145,5 +149,9 @@ func Follow(cfg Config, member string, set *fleet.Set) (*model.Posterior, *fleet
 	if err := l.merge(m, &Outcome{}); err != nil {
 		return nil, nil, err
 	}
-	return l.Posterior(), m, nil
+	post := l.Posterior()
+	if post.Fleet != nil {
+		post.Fleet.GuestWeight = followed
+	}
+	return post, m, nil
 }

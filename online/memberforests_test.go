@@ -241,7 +241,7 @@ func TestGuestAnswersWithForests(t *testing.T) {
 		}
 		return guest, all
 	}
-	sites, plainly := answers(without[0])
+	sites, _ := answers(without[0])
 	for i, p := range with {
 		got, mixed := answers(p)
 		if other, _ := answers(without[i]); !slices.EqualFunc(other, sites, slices.Equal) {
@@ -251,8 +251,12 @@ func TestGuestAnswersWithForests(t *testing.T) {
 			if want := withForests(set, sites[at], inputs[2*at:2*at+2], p.Names); !near(g, want) {
 				t.Fatalf("guest %d, input %d: %v, want %v", i, at, g, want)
 			}
-			if slices.Equal(mixed[at], plainly[at]) {
-				t.Fatalf("guest %d, input %d: the forests do not count in the prediction", i, at)
+			weight, mean := p.Fleet.GuestWeight, make([]float64, len(g))
+			for k, v := range g {
+				mean[k] = float64(weight*v) + (1-weight)/float64(len(g))
+			}
+			if !near(mixed[at], mean) || weight < []float64{0.98, 0.999}[i] {
+				t.Fatalf("guest %d, input %d: the answer is %v, of the guest %v with weight %g", i, at, mixed[at], g, weight)
 			}
 		}
 	}
