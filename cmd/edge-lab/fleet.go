@@ -55,7 +55,8 @@ With --test-fraction 0 each row judges its node before it is learnt, and those o
 second half count.
 
 --newcomer N: the last node begins when each of the others has N labels; its scores
-over its first labels are printed. --bad KIND: the last node, or the last before a
+over its first labels are printed, and for the rows held out those of the others, as
+they were then, and of a follower of these. --bad KIND: the last node, or the last before a
 newcomer, learns random labels or claims huge precisions; the others are judged.
 --differ: the sensors of each node have gains and offsets of their own, those of the
 one device have not.`,

@@ -117,8 +117,14 @@ func Run(ctx context.Context, cfg Config, rows []dataset.Row, classes []string) 
 		if err := into.judge(good, test); err != nil {
 			return nil, err
 		}
-		if !alone {
-			r.count(&cfg, nodes)
+		if alone {
+			continue
+		}
+		r.count(&cfg, nodes)
+		if cfg.Before > 0 {
+			if err := into.judgeFollower(&cfg, nodes, test); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return r, nil
@@ -175,6 +181,12 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 				return nil, err
 			}
 			last.course = &Course{}
+			if !cfg.Alone {
+				var err error
+				if last.course.follower, _, err = online.Follow(cfg.Model, last.name, published); err != nil {
+					return nil, err
+				}
+			}
 		}
 		n := active[0]
 		if cfg.Before == 0 {

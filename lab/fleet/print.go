@@ -17,6 +17,11 @@ func Print(out io.Writer, results []*Result) error {
 				fmt.Fprintf(w, "%s\t%d\t%d\t%.4f/%.4f\t%.4f/%.4f\t%.3f\n", r.Dataset, r.Seed, labels, a.Errors[i], a.NLL[i], f.Errors[i], f.NLL[i], f.NLL[i]/a.NLL[i])
 			}
 		}
+		for _, r := range results {
+			if f, o := r.Fleet.Follower, r.Fleet.Others; f != nil {
+				fmt.Fprintf(w, "%s\t%d\tfollower\tothers %.4f/%.4f\t%.4f/%.4f\t%.3f\n", r.Dataset, r.Seed, o.Error, o.NLL, f.Error, f.NLL, f.NLL/o.NLL)
+			}
+		}
 		return w.Flush()
 	}
 	fmt.Fprintln(w, "set\tseed\tone device\talone\tfleet\tto one\tto alone\tgap closed\tgood refused\tbad refused\ttime\tmerge ms\tbytes")

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"edge/internal/dataset"
+	"edge/model"
 )
 
 // Result is a run: one device with all rows, nodes alone and nodes in a fleet.
@@ -30,6 +31,8 @@ type Scores struct {
 	NLL      float64 `json:"nll"`
 	Seconds  float64 `json:"seconds"` // of learning and predicting, processor time
 	Newcomer *Course `json:"newcomer,omitempty"`
+	Follower *Scores `json:"follower,omitempty"` // beside a newcomer: of a follower of the other nodes, and
+	Others   *Scores `json:"others,omitempty"`   // of the good ones of these, for the rows held out
 }
 
 // Course are a newcomer's scores over its first labels.
@@ -38,7 +41,8 @@ type Course struct {
 	Errors [len(checkpoints)]float64 `json:"errors"`
 	NLL    [len(checkpoints)]float64 `json:"nll"`
 
-	sum tally
+	sum      tally
+	follower *model.Posterior // of the other nodes when the newcomer began
 }
 
 // judge sets the scores: of the nodes' rows of the second half, or of the test rows.
@@ -46,14 +50,9 @@ func (s *Scores) judge(nodes []*node, test []dataset.Row) error {
 	for _, n := range nodes {
 		sum := n.sum
 		if len(test) > 0 {
-			sum = tally{}
-			p := n.learner.Posterior()
-			for i := range test {
-				var err error
-				if n.probs, _, err = p.PredictTo(n.probs, n.device.measure(test[i].X), &n.ws); err != nil {
-					return err
-				}
-				sum.add(p.Names, n.probs, test[i].Label)
+			var err error
+			if sum, err = n.answer(n.learner.Posterior(), test); err != nil {
+				return err
 			}
 		}
 		e, nll := sum.means()
@@ -65,6 +64,36 @@ func (s *Scores) judge(nodes []*node, test []dataset.Row) error {
 		s.Newcomer.Labels = checkpoints
 	}
 	return nil
+}
+
+// answer scores what a posterior says about rows as the node's device measures them.
+func (n *node) answer(p *model.Posterior, rows []dataset.Row) (sum tally, err error) {
+	for i := range rows {
+		if n.probs, _, err = p.PredictTo(n.probs, n.device.measure(rows[i].X), &n.ws); err != nil {
+			return sum, err
+		}
+		sum.add(p.Names, n.probs, rows[i].Label)
+	}
+	return sum, nil
+}
+
+// judgeFollower scores the other nodes than a newcomer, the last one, as they were when it
+// began, and a follower of these.
+func (s *Scores) judgeFollower(cfg *Config, nodes []*node, test []dataset.Row) error {
+	newcomer, good := nodes[len(nodes)-1], nodes[:len(nodes)-1]
+	if cfg.Bad != "" {
+		good = nodes[:cfg.bad()]
+	}
+	if newcomer.course == nil || len(test) == 0 {
+		return nil
+	}
+	sum, err := newcomer.answer(newcomer.course.follower, test)
+	if err != nil {
+		return err
+	}
+	s.Follower, s.Others = &Scores{}, &Scores{}
+	s.Follower.Error, s.Follower.NLL = sum.means()
+	return s.Others.judge(good, test)
 }
 
 // count adds the cost of the exchange, and the refusals.
