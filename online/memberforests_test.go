@@ -248,6 +248,13 @@ func TestGuestAnswersWithForests(t *testing.T) {
 			t.Error("without forests newcomer and follower differ")
 		}
 		for at, g := range got {
+			if at == 0 {
+				var ws model.Workspace
+				dst, _, _ := p.PredictTo(nil, inputs[:2], &ws)
+				if n := testing.AllocsPerRun(20, func() { dst, _, _ = p.PredictTo(dst, inputs[2:4], &ws) }); n > 0 {
+					t.Errorf("guest %d: %v allocations", i, n)
+				}
+			}
 			if want := withForests(set, sites[at], inputs[2*at:2*at+2], p.Names); !near(g, want) {
 				t.Fatalf("guest %d, input %d: %v, want %v", i, at, g, want)
 			}
