@@ -27,9 +27,10 @@ type Fleet struct {
 
 	// Guest is the posterior of the members in a basis of theirs, during the warm-up; nil
 	// afterwards. The forests in its stack answer together with it. GuestWeight is its
-	// weight in the answer.
-	Guest       *Posterior
-	GuestWeight float64
+	// weight in the answer, and GuestForests that of its answer with the forests, against
+	// its answer without them.
+	Guest                     *Posterior
+	GuestWeight, GuestForests float64
 }
 
 // Report is the answer of a fleet by itself.
@@ -48,6 +49,7 @@ type company struct {
 	mean, variance []float64  // C+X
 	named          []float64  // by class of the model
 	refined        []float64  // 3×C  see refinement
+	sides          []float64  // 2×C  the answers with forests and without, of a guest; empty if it has none
 	own, guest     []float64  // answers that were mixed, by class; own is empty without a guest
 	known          bool       // the fleet has answered
 }
@@ -86,7 +88,7 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 	case f.Guest != nil:
 		var novelty float64
 		c.guest, novelty = f.Guest.AnswerTo(c.guest, i, 0, c.ws)
-		f.Guest.withForests(c.guest, i, c.ws)
+		f.Guest.withForests(c.guest, i, f.GuestForests, c.ws)
 		c.own = append(c.own, dst...)
 		c.known = true
 		c.named = grow(c.named, len(dst))

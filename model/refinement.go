@@ -60,18 +60,37 @@ func (r *refinement) to(g []float64, alpha, beta float64) {
 // withForests lets the forests of members, if there are any, answer together with p, a
 // guest, whose answer for input i is g. Of classes that all of them know
 //
-//	p_k ∝ g_k^guestSites · f_k^guestForests
+//	r_k ∝ g_k^guestSites · f_k^guestForests,     g_k ← g_k + share·(r_k − g_k)
 //
 // with the weighted geometric mean f of the forests' answers. The exponents of the other
 // classes have the same sum.
-func (p *Posterior) withForests(g []float64, i int, ws *Workspace) {
-	members, d := p.Pool.Stack.Members, p.Dim()
+//
+//	share  weight of r, 0 to 1
+func (p *Posterior) withForests(g []float64, i int, share float64, ws *Workspace) {
+	members, d, c := p.Pool.Stack.Members, p.Dim(), len(g)
+	sides := &ws.company.sides
+	*sides = (*sides)[:0]
 	if members == nil || len(members.All) == 0 {
 		return
 	}
+	*sides = append(append(*sides, g...), g...)
 	ws.blends.forests = grow(ws.blends.forests, members.answers())
 	members.answersTo(ws.blends.forests, ws.raw[i*d:(i+1)*d])
-	r := ws.company.refinement(g)
+	r, refined := ws.company.refinement(g), (*sides)[:c]
 	r.add(members.All, ws.blends.forests)
-	r.to(g, guestSites+guestForests, guestForests)
+	r.to(refined, guestSites+guestForests, guestForests)
+	for k, v := range refined {
+		g[k] += float64(share * (v - g[k]))
+	}
+}
+
+// GuestForests returns the answers of the guest with the members' forests and without them
+// that were mixed in the last prediction, by class; nil without any. Valid until the next
+// call.
+func (ws *Workspace) GuestForests() (with, without []float64) {
+	if guest := ws.company.ws; len(ws.company.own) > 0 && guest != nil && len(guest.company.sides) > 0 {
+		sides := guest.company.sides
+		return sides[:len(sides)/2], sides[len(sides)/2:]
+	}
+	return nil, nil
 }

@@ -151,7 +151,7 @@ func Follow(cfg Config, member string, set *fleet.Set) (*model.Posterior, *fleet
 	}
 	post := l.Posterior()
 	if post.Fleet != nil {
-		post.Fleet.GuestWeight = followed
+		post.Fleet.GuestWeight, post.Fleet.GuestForests = followed, 1
 	}
 	return post, m, nil
 }

@@ -348,9 +348,9 @@ func (l *Learner) publishFleet() {
 		v.Rare[k] = n < fleet.MinKnown
 		v.Few[k] = v.Rare[k] && (n > 0 || l.cfg.Fleet.Unseen == MixUnseen)
 	}
-	v.Guest, v.GuestWeight = nil, 0
+	v.Guest, v.GuestWeight, v.GuestForests = nil, 0, 0
 	if l.fleet.guest != nil {
-		v.Guest, v.GuestWeight = l.fleet.view, l.mix.GuestWeight()
+		v.Guest, v.GuestWeight, v.GuestForests = l.fleet.view, l.mix.GuestWeight(), l.mix.GuestForests()
 	}
 }
 

@@ -1,10 +1,8 @@
 package mixture
 
 import (
-	"math"
 	"slices"
 
-	"edge/model"
 	"edge/online/wire"
 )
 
@@ -12,10 +10,10 @@ import (
 // themselves stay apart, with their own maximum: the gradient of the parameters is
 // weighted by them, and must not differ by a rounding from that without a fleet.
 type fleet struct {
-	horizons    int       // F; 0: there is no fleet
-	logw, saved []float64 // H+F  log weights, the largest 0; their copy for Undo
-	own         []float64 // H  softmax of the own horizons' log weights
-	forests     duel      // of the members' forests and the own one
+	horizons    int           // F; 0: there is no fleet
+	logw, saved []float64     // H+F  log weights, the largest 0; their copy for Undo
+	own         []float64     // H  softmax of the own horizons' log weights
+	forests     memberForests // of the members' forests and the own one
 }
 
 // Ahead is the log weight by which the horizons of a fleet begin ahead of the own ones:
@@ -116,65 +114,4 @@ func (m *Mixture) FleetWeight() (sum float64) {
 		sum += v
 	}
 	return sum
-}
-
-// guest weighs the answer of a fleet's guest, during the warm-up, and the own one.
-type guest struct {
-	on         bool
-	logw, pend [2]float64 // of the guest and of the own answer; their evidence in the minibatch that is filling
-}
-
-// StartGuest lets a guest answer, ahead of the own answer unless one has answered before.
-func (m *Mixture) StartGuest() {
-	if !m.guest.on {
-		m.guest = guest{on: true, logw: [2]float64{0, -Ahead}}
-	}
-}
-
-// EndGuest ends the guest.
-func (m *Mixture) EndGuest() { m.guest = guest{} }
-
-// GuestLead is the log of the odds of the guest's answer, Ahead at most either way.
-func (m *Mixture) GuestLead() float64 {
-	return min(max(m.guest.logw[0]-m.guest.logw[1], -Ahead), Ahead)
-}
-
-// GuestWeight is the weight of the guest's answer; 0 without a guest.
-func (m *Mixture) GuestWeight() float64 {
-	if !m.guest.on {
-		return 0
-	}
-	return 1 / (1 + math.Exp(m.guest.logw[1]-m.guest.logw[0]))
-}
-
-// ObserveGuest adds the evidence of a sample of a class, with that weight, about the
-// guest; the last prediction of the view is in ws. A class that the answers do not know
-// is no evidence.
-func (m *Mixture) ObserveGuest(class int, weight float64, ws *model.Workspace) {
-	guest, own := ws.Guest()
-	for i, probs := range [...][]float64{guest, own} {
-		if m.guest.on && class < len(probs) {
-			m.guest.pend[i] += weight * math.Log(max(probs[class], minProb))
-		}
-	}
-}
-
-// learnGuest updates the weight of the guest by the n samples of the minibatch.
-func (m *Mixture) learnGuest(n int) {
-	if m.guest.on {
-		weigh(m.guest.logw[:], m.guest.pend[:], n, memory)
-		clear(m.guest.pend[:])
-	}
-}
-
-// EncodeGuest appends the weight of the guest.
-func (m *Mixture) EncodeGuest(e *wire.Encoder) {
-	e.Floats(m.guest.logw[:])
-	e.Floats(m.guest.pend[:])
-}
-
-// DecodeGuest reads the values that EncodeGuest wrote, after StartGuest.
-func (m *Mixture) DecodeGuest(d *wire.Decoder) {
-	d.Fill(m.guest.logw[:], "guest's weight")
-	d.Fill(m.guest.pend[:], "guest's weight")
 }

@@ -7,13 +7,37 @@ import (
 	"edge/online/wire"
 )
 
-// duel weighs the members' forests and the own one, by the answers that the blend has
-// given with either of them. The evidence of the forests' own answers would not do: on
+// duel weighs two answers by evidence.
+type duel struct {
+	logw, pend [2]float64 // of either, the larger 0; their evidence in the minibatch that is filling
+}
+
+// share is the weight of the first one.
+func (d *duel) share() float64 { return 1 / (1 + math.Exp(d.logw[1]-d.logw[0])) }
+
+// learn updates the weights by the n samples of the minibatch, and remembers that many.
+func (d *duel) learn(n int, memory float64) {
+	weigh(d.logw[:], d.pend[:], n, memory)
+	clear(d.pend[:])
+}
+
+func (d *duel) encode(e *wire.Encoder) {
+	e.Floats(d.logw[:])
+	e.Floats(d.pend[:])
+}
+
+func (d *duel) decode(from *wire.Decoder) {
+	from.Fill(d.logw[:], "forests' weight")
+	from.Fill(d.pend[:], "forests' weight")
+}
+
+// memberForests weighs the members' forests and the own one, by the answers that the blend
+// has given with either of them. The evidence of the forests' own answers would not do: on
 // streams that drift, forests with the better answers made those of the blend worse,
 // because the horizons of the fleet knew the same.
-type duel struct {
-	on         bool
-	logw, pend [2]float64 // of the members' answer and of the own one, the larger 0; their evidence in the minibatch that is filling
+type memberForests struct {
+	on bool
+	duel
 }
 
 // JoinForests lets the forests of members answer together with the own one, as one
@@ -23,47 +47,33 @@ func (m *Mixture) JoinForests(on bool) {
 	if on == m.fleet.forests.on {
 		return
 	}
-	m.fleet.forests = duel{on: on}
+	m.fleet.forests = memberForests{on: on}
 }
 
 // ForestShare is the weight of the members' forests against the own one.
-func (m *Mixture) ForestShare() float64 {
-	f := &m.fleet.forests
-	return 1 / (1 + math.Exp(f.logw[1]-f.logw[0]))
-}
+func (m *Mixture) ForestShare() float64 { return m.fleet.forests.share() }
 
 // ObserveForests adds the evidence of a sample of a class, with that weight, about the
 // members' forests; the last prediction of the view is in ws.
 func (m *Mixture) ObserveForests(class int, weight float64, ws *model.Workspace) {
-	if !m.fleet.forests.on {
-		return
-	}
-	members, own := ws.ForestAnswers(m.view)
-	for i, probs := range [...][]float64{members, own} {
-		if class < len(probs) {
-			m.fleet.forests.pend[i] += weight * math.Log(max(probs[class], minProb))
-		}
+	if m.fleet.forests.on {
+		members, own := ws.ForestAnswers(m.view)
+		addEvidence(&m.fleet.forests.pend, class, weight, members, own)
 	}
 }
 
 // learnForests updates the weight by the n samples of the minibatch.
 func (m *Mixture) learnForests(n int) {
-	if f := &m.fleet.forests; f.on {
-		weigh(f.logw[:], f.pend[:], n, stackMemory)
-		clear(f.pend[:])
+	if m.fleet.forests.on {
+		m.fleet.forests.learn(n, stackMemory)
 	}
 }
 
 // EncodeForests appends the weight of the members' forests.
-func (m *Mixture) EncodeForests(e *wire.Encoder) {
-	e.Floats(m.fleet.forests.logw[:])
-	e.Floats(m.fleet.forests.pend[:])
-}
+func (m *Mixture) EncodeForests(e *wire.Encoder) { m.fleet.forests.encode(e) }
 
 // DecodeForests reads the values that EncodeForests wrote.
 func (m *Mixture) DecodeForests(d *wire.Decoder) {
-	f := &m.fleet.forests
-	f.on = true
-	d.Fill(f.logw[:], "forests' weight")
-	d.Fill(f.pend[:], "forests' weight")
+	m.fleet.forests.on = true
+	m.fleet.forests.decode(d)
 }
