@@ -317,15 +317,28 @@ func (f *fleets) publish(ctx context.Context, m *fleetMember) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var all []fleet.Publication
 	if err == nil {
-		m.waiting, err = m.Publish(now, c)
+		all, err = m.Publish(now, c)
 	}
-	if err != nil {
+	if err == nil {
+		m.replace(all)
+	} else {
 		m.NotReady(now)
 		if !errors.Is(err, online.ErrNotReady) && !errors.Is(err, online.ErrRecovering) && ctx.Err() == nil {
 			f.node.log.Warn("the contribution to the fleet cannot be made", "model", m.of.Name, "error", err)
 		}
 	}
+}
+
+// replace lets the messages of a contribution wait in place of those of an earlier one. An
+// announcement of a basis waits on.
+func (m *fleetMember) replace(all []fleet.Publication) {
+	m.waiting = slices.DeleteFunc(m.waiting, func(p fleet.Publication) bool {
+		member, _, _ := m.Topics().Read(p.Topic)
+		return member == m.Name()
+	})
+	m.waiting = append(m.waiting, all...)
 }
 
 // trickle gives the waiting publications to the outbox, as far as that is nearly empty:

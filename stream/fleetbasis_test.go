@@ -142,3 +142,27 @@ func TestRebaseRequest(t *testing.T) {
 		}
 	})
 }
+
+// A new contribution takes the place of one that waits for room in the outbox, and of no
+// announcement of a basis.
+func TestAnnouncementWaitsOn(t *testing.T) {
+	cfg := fleet.Default()
+	cfg.Concept = "pumps"
+	m := &fleetMember{Member: fleet.New(cfg, fleet.Identity{Base: "edge", Node: "n1"}, func(kind, detail string) {})}
+	of := func(text string, names ...string) (all []fleet.Publication) {
+		for _, name := range names {
+			all = append(all, fleet.Publication{Topic: name, Payload: []byte(text)})
+		}
+		return all
+	}
+	topics := m.Topics()
+	m.waiting = of("old", topics.Part(fleet.BasisName, 0), topics.Part("n1", 1), topics.Contribution("n1"), topics.Contribution(fleet.BasisName))
+	m.replace(of("new", topics.Part("n1", 0), topics.Contribution("n1")))
+	got := ""
+	for _, p := range m.waiting {
+		got += fmt.Sprintf("%s %s\n", strings.TrimPrefix(p.Topic, "edge/fleet/pumps/"), p.Payload)
+	}
+	if want := "basis/0 old\nbasis old\nn1/0 new\nn1 new\n"; got != want {
+		t.Errorf("waiting:\n%s\nwant:\n%s", got, want)
+	}
+}
