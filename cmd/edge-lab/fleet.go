@@ -48,7 +48,9 @@ func newFleetCommand() *cobra.Command {
 		Long: `fleet deals the rows of a file to several learners in turn, and lets each publish
 and merge contributions after every --every own labels, without a broker. It prints
 the scores of one device that learns all rows, of the nodes alone, and of the nodes in
-a fleet: the means over the nodes.
+a fleet: the means over the nodes. --information NATS: they exchange earlier, once the
+own labels since the last exchange have brought this many nats, that is the sum of
+-log p(label) by the predictions before they were learnt.
 
 A part of the rows, the last ones after the shuffle, judges all of them at the end.
 With --test-fraction 0 each row judges its node before it is learnt, and those of the
@@ -83,6 +85,7 @@ one device have not.`,
 	f.IntVar(&c.seeds, "seeds", 1, "repeat with `K` seeds, of the shuffle and of the models, and print the means as well")
 	f.IntVar(&c.Nodes, "nodes", c.Nodes, "learners, 2 to 64")
 	f.IntVar(&c.Every, "every", c.Every, "own labels between exchanges")
+	f.Float64Var(&c.Nats, "information", 0, "exchange earlier, once the own labels have brought this many `NATS` (0: never)")
 	f.Float64Var(&c.Test, "test-fraction", c.Test, "`FRACTION` of the rows that is held out; 0: judge each row before it is learnt")
 	f.BoolVar(&c.ByClass, "by-class", false, "each node has half of the classes")
 	f.BoolVar(&c.Differ, "differ", false, "the devices differ by gain and offset")

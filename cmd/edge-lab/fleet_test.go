@@ -32,6 +32,10 @@ func TestFleet(t *testing.T) {
 	if again.Fleet.NLL != r.Fleet.NLL || again.Bytes != r.Bytes {
 		t.Errorf("nll %g, again %g", r.Fleet.NLL, again.Fleet.NLL)
 	}
+	often := run("--nodes", "3", "--every", "50", "--information", "5")
+	if rare := run("--nodes", "3", "--every", "50", "--information", "1e9"); rare.Fleet.NLL != r.Fleet.NLL || rare.Merges != r.Merges || often.Merges < 2*r.Merges {
+		t.Errorf("%d merges by count, %d by 5 nats, %d by 1e9", r.Merges, often.Merges, rare.Merges)
+	}
 	if r := run("--nodes", "3", "--every", "50", "--bad", "huge"); r.BadTests == 0 || r.BadRefused != r.BadTests {
 		t.Errorf("of %d merges %d refuse the bad member", r.BadTests, r.BadRefused)
 	}
@@ -45,7 +49,7 @@ func TestFleet(t *testing.T) {
 	if r := run("--nodes", "5", "--newcomer", "150", "--bad", "labels"); r.BadRefused == 0 || r.BadRefused < r.BadTests-1 || r.GoodRefused > 0 || r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
 		t.Errorf("a newcomer refuses %d of %d bad, %d good: %+v, alone %+v", r.BadRefused, r.BadTests, r.GoodRefused, r.Fleet.Newcomer, r.Alone.Newcomer)
 	}
-	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--horizons", "short"}} {
+	for _, args := range [][]string{{"--scale", "none"}, {"--nodes", "1"}, {"--bad", "good"}, {"--bad", "huge", "--newcomer", "5", "--nodes", "2"}, {"--every", "0"}, {"--information", "-1"}, {"--information", "inf"}, {"--horizons", "short"}} {
 		if code, out, _ := edge(t, append([]string{"fleet", table}, args...)...); code != exit.Usage || out != "" {
 			t.Errorf("edge-lab fleet %s exits with %d and prints %q", strings.Join(args, " "), code, out)
 		}

@@ -34,6 +34,7 @@ type Config struct {
 
 	Nodes   int     `json:"nodes"`
 	Every   int     `json:"every"`            // own labels between exchanges
+	Nats    float64 `json:"information"`      // of own labels, by the predictions before them, after which a node exchanges earlier; 0: never
 	Test    float64 `json:"test_fraction"`    // of the rows, after the shuffle, that judge; 0: each row judges before it is learnt, those of the second half count
 	ByClass bool    `json:"by_class"`         // each node has half of the classes
 	Bad     string  `json:"bad,omitempty"`    // kind of the bad node, the last one but for a newcomer; "": all are good
@@ -53,6 +54,8 @@ func (c *Config) Validate() error {
 		return errors.New("--nodes: want 2 to 64")
 	case c.Every < 1:
 		return errors.New("--every: want 1 or more")
+	case !(c.Nats >= 0) || math.IsInf(c.Nats, 1):
+		return errors.New("--information: want a number from 0")
 	case !(c.Test >= 0 && c.Test < 1):
 		return errors.New("--test-fraction: want a number from 0, below 1")
 	case c.Bad != "" && c.Bad != BadLabels && c.Bad != BadHuge:
@@ -204,7 +207,7 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 		if err := n.learn(&rows[at], label, at); err != nil {
 			return nil, err
 		}
-		if n.labels%cfg.Every == 0 && !cfg.Alone || n.begins(cfg) {
+		if n.due(cfg) || n.begins(cfg) {
 			if err := publish(cfg, []*node{n}, published); err != nil {
 				return nil, err
 			}

@@ -17,10 +17,10 @@ import (
 type node struct {
 	name    string
 	learner *online.Learner
-	labels  int
-	half    int // first row that judges
-	device  *device
-	ready   bool // its warm-up is over
+	learnt
+	half   int // first row that judges
+	device *device
+	ready  bool // its warm-up is over
 
 	posterior *model.Posterior // the newest snapshot; nil: it is older than the learner
 	flip      *rand.Rand       // nil: labels are right
@@ -36,16 +36,31 @@ type node struct {
 	ws                      model.Workspace
 }
 
+// learnt are the own labels.
+type learnt struct {
+	labels int
+	since  tally // of those since the last exchange
+}
+
 // tally sums the judgements of rows.
 type tally struct {
 	rows, wrong int
 	nll         float64
 }
 
-const minProb = 1e-12 // floor of a probability before its logarithm
+// Floors of a probability before its logarithm.
+const (
+	minProb  = 1e-12
+	leastDue = 1e-6 // of a label that counts for the next exchange, as in score.Scores
+)
 
 // add judges a prediction.
 func (t *tally) add(names []string, probs []float64, label string) {
+	t.floored(names, probs, label, minProb)
+}
+
+// floored is add with a floor of the label's probability.
+func (t *tally) floored(names []string, probs []float64, label string, floor float64) {
 	best, p := "", 0.
 	top := -1.
 	for k, v := range probs {
@@ -60,7 +75,7 @@ func (t *tally) add(names []string, probs []float64, label string) {
 	if best != label {
 		t.wrong++
 	}
-	t.nll -= math.Log(max(p, minProb))
+	t.nll -= math.Log(max(p, floor))
 }
 
 func newNode(cfg *Config, name string, seed uint64) (*node, error) {
@@ -85,6 +100,7 @@ func (n *node) learn(row *dataset.Row, label string, at int) error {
 		return err
 	}
 	n.note(n.posterior.Names, row.Label, at)
+	n.since.floored(n.posterior.Names, n.probs, label, leastDue)
 	out := n.learner.Add(&online.Event{Kind: online.Observe, X: x, Label: label})
 	if out.Stepped || out.ClassAdded != "" {
 		n.posterior = nil
@@ -107,6 +123,16 @@ func (n *node) note(names []string, label string, at int) {
 			n.course.Errors[i], n.course.NLL[i] = n.course.sum.means()
 		}
 	}
+}
+
+// due reports whether the node exchanges after its latest label: by the number of labels
+// since its last exchange, or by their information.
+func (n *node) due(cfg *Config) bool {
+	if cfg.Alone || n.since.rows < cfg.Every && !(cfg.Nats > 0 && n.since.nll >= cfg.Nats) {
+		return false
+	}
+	n.since = tally{}
+	return true
 }
 
 // begins reports whether the warm-up of a node that shares a basis has just ended: it
