@@ -255,7 +255,7 @@ func (f *fleets) step(ctx context.Context) {
 	for _, m := range f.members {
 		status := m.of.Model.Status()
 		f.mu.Lock()
-		todo := m.Step(time.Now(), status.Learned, status.WarmedUp)
+		todo := m.Step(time.Now(), learntBy(status))
 		f.mu.Unlock()
 		if todo.Parts {
 			f.node.client.Also(m.Topics().Parts())
@@ -273,6 +273,11 @@ func (f *fleets) step(ctx context.Context) {
 			f.merge(ctx, m, todo.Merge)
 		}
 	}
+}
+
+// learntBy returns the progress of a model.
+func learntBy(s *online.Status) fleet.Learnt {
+	return fleet.Learnt{Labels: s.Learned, Nats: float64(s.Scores.N) * s.Scores.NLL, Ready: s.WarmedUp}
 }
 
 // storeEpoch lets the committer make an epoch durable.

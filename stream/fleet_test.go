@@ -458,11 +458,21 @@ func TestFleetHandover(t *testing.T) {
 	})
 }
 
+// The information of a model's labels is their number times their mean log loss.
+func TestLearntBy(t *testing.T) {
+	s := &online.Status{Learned: 7, WarmedUp: true}
+	s.Scores.N, s.Scores.NLL = 8, 0.25
+	if got, want := learntBy(s), (fleet.Learnt{Labels: 7, Nats: 2, Ready: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // Configurations that are refused.
 func TestFleetConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config, *ModelConfig, *ModelConfig){
 		"node fleet: want":                    func(c *Config, _, _ *ModelConfig) { c.Node = "fleet" },
 		"model bearing has it as well":        func(_ *Config, a, b *ModelConfig) { a.Fleet.Concept, b.Fleet.Concept = "c", "c" },
+		"models.bearing.fleet.information -1": func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Information = "c", -1 },
 		"models.bearing.fleet.every 0: want":  func(_ *Config, a, _ *ModelConfig) { a.Fleet.Concept, a.Fleet.Every = "c", 0 },
 		"would receive the node's own output": func(c *Config, a, _ *ModelConfig) { a.Fleet.Concept = "c"; subscribe(c, "edge/fleet/c/+") },
 		"models.bearing.active: a follower": func(_ *Config, a, _ *ModelConfig) {

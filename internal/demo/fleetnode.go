@@ -98,6 +98,7 @@ func (f *fleet) nodeConfig(name string, as role) (*config.Config, error) {
 	m.Learner.Batch.MaxSize, m.Learner.Batch.MaxWait = roundRows/3, 0
 	if as != roleAlone {
 		m.Fleet.Concept, m.Fleet.Every, m.Fleet.Interval, m.Fleet.MergeEvery = of, roundRows, time.Second, time.Second
+		m.Fleet.Information = 0
 	}
 	c.Streams[of], c.Models[of] = in, m
 	c.Node, c.Store.Path = name, filepath.Join(f.folder, name+".db")

@@ -77,6 +77,11 @@ type Config struct {
 	Every uint64 `yaml:"every"`
 	// Interval is the least time between publications. Default 60s, at least 1s.
 	Interval time.Duration `yaml:"interval"`
+	// Information, in nats, leads to a publication before there are Every labels: once
+	// the labels since the last one have brought this much, that is the sum of
+	// -log p(label) by the predictions before they were learnt. Default 5, finite and
+	// at least 0; 0 turns it off.
+	Information float64 `yaml:"information"`
 	// MergeEvery is the least time between merges, each of which the journal keeps.
 	// Default 5m, at least 1s.
 	MergeEvery time.Duration `yaml:"merge_every"`
@@ -113,7 +118,7 @@ const MaxPayload = int(codec.MiB)
 // Default returns the defaults that configs/edge.yaml documents.
 func Default() Config {
 	return Config{
-		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Interval: time.Minute, MergeEvery: 5 * time.Minute,
+		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Information: 5, Interval: time.Minute, MergeEvery: 5 * time.Minute,
 		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
 		Trust: core.DefaultTrust, Unseen: online.ReportUnseen,
 	}
@@ -137,6 +142,7 @@ func (c *Config) Validate() error {
 		field.Check(c.Scale == ScaleShared || c.Scale == ScaleOwn, "scale", c.Scale, "shared or own"),
 		field.Check(c.Scale != ScaleOwn || c.Role != RoleFollower, "scale", c.Scale, "shared with role: follower; a follower has no labels by which to know its own scale"),
 		field.Check(c.Every >= 1, "every", c.Every, "at least 1 label"),
+		field.Check(c.Information >= 0 && !math.IsInf(c.Information, 1), "information", c.Information, "0 or more nats"),
 		field.Check(c.Interval >= time.Second, "interval", c.Interval, "at least 1s"),
 		field.Check(c.MergeEvery >= time.Second, "merge_every", c.MergeEvery, "at least 1s"),
 		field.Check(c.Precision == "bfloat16" || c.Precision == "float32", "precision", c.Precision, "bfloat16 or float32"),

@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -80,7 +81,8 @@ func TestConfig(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Config){
 		"concept": func(c *Config) { c.Concept = "a/b" }, "role": func(c *Config) { c.Role = "master" }, "basis": func(c *Config) { c.Basis = "common" },
-		"scale": func(c *Config) { c.Scale, c.Role = ScaleOwn, RoleFollower }, "every": func(c *Config) { c.Every = 0 }, "interval": func(c *Config) { c.Interval = 0 },
+		"scale": func(c *Config) { c.Scale, c.Role = ScaleOwn, RoleFollower }, "every": func(c *Config) { c.Every = 0 },
+		"information": func(c *Config) { c.Information = -1 }, "interval": func(c *Config) { c.Interval = 0 },
 		"merge_every": func(c *Config) { c.MergeEvery = time.Millisecond }, "precision": func(c *Config) { c.Precision = "int8" },
 		"max_message": func(c *Config) { c.MaxMessage = codec.KiB }, "max_members": func(c *Config) { c.MaxMembers = 1001 },
 		"stale_after": func(c *Config) { c.StaleAfter = 1 }, "members[1]": func(c *Config) { c.Members = []string{"a", "B"} }, "unseen": func(c *Config) { c.Unseen = "" },
@@ -88,6 +90,13 @@ func TestConfig(t *testing.T) {
 		bad := cfg
 		if change(&bad); bad.Validate() == nil || !strings.HasPrefix(bad.Validate().Error(), want+" ") {
 			t.Errorf("%s: %v", want, bad.Validate())
+		}
+	}
+	for nats, ok := range map[float64]bool{0: true, 0.5: true, 1e9: true, math.Inf(1): false, math.Inf(-1): false, math.NaN(): false, -1e-9: false} {
+		other := cfg
+		other.Information = nats
+		if err := other.Validate(); (err == nil) != ok {
+			t.Errorf("information %g: %v", nats, err)
 		}
 	}
 	for text, want := range map[string]string{"-2": "-2", "-inf": "-inf", "-.inf": "-inf", "0.5": "0.5"} {

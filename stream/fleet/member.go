@@ -63,6 +63,7 @@ type Member struct {
 	parted     bool // a list of parts was seen
 	link       link
 	own        own
+	info       information
 	merge      merging
 	basis      basis
 	counts     Counts

@@ -42,10 +42,17 @@ type Todo struct {
 	Departing bool          // the own message is to be cleared
 }
 
-// Step returns the due work. labels are those that the model has learnt, ready reports
-// whether it has something to contribute.
-func (m *Member) Step(now time.Time, labels uint64, ready bool) (todo Todo) {
+// Learnt is the progress of the member's model.
+type Learnt struct {
+	Labels uint64
+	Nats   float64 // sum of -log p(label) by the predictions before the labels were learnt
+	Ready  bool    // there is something to contribute
+}
+
+// Step returns the due work.
+func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Parts = m.parted
+	m.info.observe(learnt.Nats)
 	if m.link.up && !m.cfg.Follows() {
 		m.chooseEpoch(now)
 		m.checkKept(now)
@@ -54,8 +61,8 @@ func (m *Member) Step(now time.Time, labels uint64, ready bool) (todo Todo) {
 			todo.Epoch = m.own.epoch
 		}
 	}
-	todo.Publish = ready && m.due(now, labels)
-	todo.Merge = m.mergeDue(now, ready)
+	todo.Publish = learnt.Ready && m.due(now, learnt.Labels)
+	todo.Merge = m.mergeDue(now, learnt.Ready)
 	todo.Announce = m.announce(now)
 	return todo
 }
@@ -125,7 +132,8 @@ func (m *Member) due(now time.Time, labels uint64) bool {
 	case since < m.cfg.Interval:
 		return false
 	default:
-		return labels < o.labels || labels-o.labels >= m.cfg.Every
+		enough := m.cfg.Information > 0 && m.info.since() >= m.cfg.Information && labels > o.labels
+		return enough || labels < o.labels || labels-o.labels >= m.cfg.Every
 	}
 }
 
@@ -163,6 +171,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 	m.parted = m.parted || len(parts) > 0
 	o.Version, o.at, o.labels, o.bytes, o.parts = next, now, c.N, len(data), len(parts)
 	o.published, o.known, o.fresh, o.again = true, true, true, false
+	m.info.published()
 	return all, nil
 }
 

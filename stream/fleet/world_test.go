@@ -53,6 +53,7 @@ type node struct {
 	in        *world
 	online    bool
 	labels    uint64
+	nats      float64
 	size      int // inducing points
 	published int
 	birth     core.Birth // of the model's common basis
@@ -118,7 +119,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 func (n *node) step() {
-	todo := n.Step(n.in.now, n.labels, n.labels > 0)
+	todo := n.Step(n.in.now, Learnt{Labels: n.labels, Nats: n.nats, Ready: n.labels > 0})
 	if todo.Epoch > 0 {
 		n.EpochDurable(todo.Epoch)
 	}
