@@ -340,6 +340,26 @@ func TestAllLeftMeanwhile(t *testing.T) {
 }
 
 // A follower publishes nothing and merges at once.
+// A newcomer merges the same members again when its warm-up is over: its labels can
+// test them then. Alone it has no reason to.
+func TestEndOfTheWarmUp(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	alone := w.start("alone", 0, func(c *Config) { c.Concept = "other" })
+	newcomer := w.start("n", 0, plain)
+	a.labels = 200
+	w.pass(time.Minute)
+	equal(t, "merges in the warm-up", newcomer.merges, []string{"a200"})
+	newcomer.labels, alone.labels = 50, 50
+	w.pass(3 * time.Minute)
+	equal(t, "merges within merge_every", len(newcomer.merges), 1)
+	w.pass(2 * time.Minute)
+	equal(t, "merges afterwards", newcomer.merges, []string{"a200", "a200"})
+	equal(t, "merges alone", len(alone.merges), 0)
+	w.pass(time.Hour)
+	equal(t, "merges in an hour", len(newcomer.merges), 2)
+}
+
 func TestFollower(t *testing.T) {
 	w := newWorld(t)
 	f := w.start("f", 0, func(c *Config) { c.Role = RoleFollower })

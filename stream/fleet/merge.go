@@ -15,6 +15,7 @@ type merging struct {
 	at      time.Time // of the latest one; zero: none by this process
 	taken   int       // members whose sites are in it
 	joined  bool      // the model was in a fleet when the process began
+	warming bool      // the model was in its warm-up at the latest step
 	scales  scales
 }
 
@@ -32,6 +33,8 @@ func (m *Member) Again() {
 func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
 	m.findStale(now)
 	g := &m.merge
+	g.changed = g.changed || g.warming && ready && g.taken > 0 // own labels can test the members now
+	g.warming = !ready
 	if g.running || !m.gathered(now) {
 		return nil
 	}
