@@ -85,6 +85,7 @@ one device have not.`,
 	f.IntVar(&c.seeds, "seeds", 1, "repeat with `K` seeds, of the shuffle and of the models, and print the means as well")
 	f.IntVar(&c.Nodes, "nodes", c.Nodes, "learners, 2 to 64")
 	f.IntVar(&c.Every, "every", c.Every, "own labels between exchanges")
+	f.BoolVar(&c.Late, "late", false, "merge just before the next label, not after the latest")
 	f.Float64Var(&c.Nats, "information", 0, "exchange earlier, once the own labels have brought this many `NATS` (0: never)")
 	f.Float64Var(&c.Test, "test-fraction", c.Test, "`FRACTION` of the rows that is held out; 0: judge each row before it is learnt")
 	f.BoolVar(&c.ByClass, "by-class", false, "each node has half of the classes")

@@ -36,6 +36,9 @@ func TestFleet(t *testing.T) {
 	if rare := run("--nodes", "3", "--every", "50", "--information", "1e9"); rare.Fleet.NLL != r.Fleet.NLL || rare.Merges != r.Merges || often.Merges < 2*r.Merges {
 		t.Errorf("%d merges by count, %d by 5 nats, %d by 1e9", r.Merges, often.Merges, rare.Merges)
 	}
+	if late := run("--nodes", "3", "--every", "50", "--late"); late.Fleet.NLL == r.Fleet.NLL || !(late.Fleet.NLL < late.Alone.NLL) || late.Merges == 0 || late.Merges > r.Merges {
+		t.Errorf("merging before the next label: %d merges, nll %g", late.Merges, late.Fleet.NLL)
+	}
 	if r := run("--nodes", "3", "--every", "50", "--bad", "huge"); r.BadTests == 0 || r.BadRefused != r.BadTests {
 		t.Errorf("of %d merges %d refuse the bad member", r.BadTests, r.BadRefused)
 	}

@@ -34,6 +34,7 @@ type Config struct {
 
 	Nodes   int     `json:"nodes"`
 	Every   int     `json:"every"`            // own labels between exchanges
+	Late    bool    `json:"late,omitempty"`   // a node merges just before its next label, not after the latest
 	Nats    float64 `json:"information"`      // of own labels, by the predictions before them, after which a node exchanges earlier; 0: never
 	Test    float64 `json:"test_fraction"`    // of the rows, after the shuffle, that judge; 0: each row judges before it is learnt, those of the second half count
 	ByClass bool    `json:"by_class"`         // each node has half of the classes
@@ -204,12 +205,20 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 		if n.flip != nil {
 			label = classes[n.flip.IntN(len(classes))]
 		}
+		if n.exchanged && cfg.Late {
+			if err := n.merge(cfg, published); err != nil {
+				return nil, err
+			}
+		}
 		if err := n.learn(&rows[at], label, at); err != nil {
 			return nil, err
 		}
-		if n.due(cfg) || n.begins(cfg) {
+		if n.exchanged = n.due(cfg) || n.begins(cfg); n.exchanged {
 			if err := publish(cfg, []*node{n}, published); err != nil {
 				return nil, err
+			}
+			if cfg.Late {
+				continue
 			}
 			if err := n.merge(cfg, published); err != nil {
 				return nil, err

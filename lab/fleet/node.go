@@ -38,8 +38,9 @@ type node struct {
 
 // learnt are the own labels.
 type learnt struct {
-	labels int
-	since  tally // of those since the last exchange
+	labels    int
+	since     tally // of those since the last exchange
+	exchanged bool  // after the latest
 }
 
 // tally sums the judgements of rows.
