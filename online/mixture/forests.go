@@ -1,35 +1,9 @@
 package mixture
 
 import (
-	"math"
-
 	"edge/model"
 	"edge/online/wire"
 )
-
-// duel weighs two answers by evidence.
-type duel struct {
-	logw, pend [2]float64 // of either, the larger 0; their evidence in the minibatch that is filling
-}
-
-// share is the weight of the first one.
-func (d *duel) share() float64 { return 1 / (1 + math.Exp(d.logw[1]-d.logw[0])) }
-
-// learn updates the weights by the n samples of the minibatch, and remembers that many.
-func (d *duel) learn(n int, memory float64) {
-	weigh(d.logw[:], d.pend[:], n, memory)
-	clear(d.pend[:])
-}
-
-func (d *duel) encode(e *wire.Encoder) {
-	e.Floats(d.logw[:])
-	e.Floats(d.pend[:])
-}
-
-func (d *duel) decode(from *wire.Decoder) {
-	from.Fill(d.logw[:], "forests' weight")
-	from.Fill(d.pend[:], "forests' weight")
-}
 
 // memberForests weighs the members' forests and the own one, by the answers that the blend
 // has given with either of them. The evidence of the forests' own answers would not do: on
@@ -58,7 +32,7 @@ func (m *Mixture) ForestShare() float64 { return m.fleet.forests.share() }
 func (m *Mixture) ObserveForests(class int, weight float64, ws *model.Workspace) {
 	if m.fleet.forests.on {
 		members, own := ws.ForestAnswers(m.view)
-		addEvidence(&m.fleet.forests.pend, class, weight, members, own)
+		m.fleet.forests.observe(class, weight, members, own)
 	}
 }
 
@@ -75,5 +49,5 @@ func (m *Mixture) EncodeForests(e *wire.Encoder) { m.fleet.forests.encode(e) }
 // DecodeForests reads the values that EncodeForests wrote.
 func (m *Mixture) DecodeForests(d *wire.Decoder) {
 	m.fleet.forests.on = true
-	m.fleet.forests.decode(d)
+	m.fleet.forests.decode(d, "forests' weight")
 }

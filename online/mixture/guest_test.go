@@ -18,7 +18,7 @@ func TestGuestForestsShare(t *testing.T) {
 	}
 	with, without := []float64{0.6, 0.4}, []float64{0.3, 0.7}
 	for _, class := range []int{0, 0, 1, 5} { // nobody knows the last one
-		addEvidence(&m.guest.forests.pend, class, 1, with, without)
+		m.guest.forests.observe(class, 1, with, without)
 	}
 	m.learnGuest(4)
 	odds := math.Sqrt((0.6 * 0.6 * 0.4) / (0.3 * 0.3 * 0.7))
@@ -35,7 +35,7 @@ func TestGuestForestsShare(t *testing.T) {
 func TestGuestRoundTrip(t *testing.T) {
 	m := &Mixture{}
 	m.StartGuest()
-	m.guest = guest{on: true, logw: [2]float64{-1, 0}, pend: [2]float64{-0.25, -2}, forests: duel{logw: [2]float64{0, -0.5}, pend: [2]float64{-3, -0.125}}}
+	m.guest = guest{on: true, duel: duel{logw: [2]float64{-1, 0}, pend: [2]float64{-0.25, -2}}, forests: duel{logw: [2]float64{0, -0.5}, pend: [2]float64{-3, -0.125}}}
 	var e wire.Encoder
 	m.EncodeGuest(&e)
 	for _, test := range []struct {

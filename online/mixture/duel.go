@@ -1,0 +1,41 @@
+package mixture
+
+import (
+	"math"
+
+	"edge/online/wire"
+)
+
+// duel weighs two answers by evidence.
+type duel struct {
+	logw, pend [2]float64 // of either, the larger 0; their evidence in the minibatch that is filling
+}
+
+// share is the weight of the first answer.
+func (d *duel) share() float64 { return 1 / (1 + math.Exp(d.logw[1]-d.logw[0])) }
+
+// observe adds the log probabilities of a class by the two answers, times weight. A class
+// that an answer does not know is no evidence.
+func (d *duel) observe(class int, weight float64, first, second []float64) {
+	for i, probs := range [...][]float64{first, second} {
+		if class < len(probs) {
+			d.pend[i] += weight * math.Log(max(probs[class], minProb))
+		}
+	}
+}
+
+// learn updates the weights by the n samples of the minibatch, and remembers that many.
+func (d *duel) learn(n int, memory float64) {
+	weigh(d.logw[:], d.pend[:], n, memory)
+	clear(d.pend[:])
+}
+
+func (d *duel) encode(e *wire.Encoder) {
+	e.Floats(d.logw[:])
+	e.Floats(d.pend[:])
+}
+
+func (d *duel) decode(from *wire.Decoder, name string) {
+	from.Fill(d.logw[:], name)
+	from.Fill(d.pend[:], name)
+}
