@@ -6,6 +6,7 @@ import (
 
 	"edge/model"
 	"edge/online/fleet"
+	"edge/online/natural"
 )
 
 // ErrNotReady: the learner has nothing to contribute yet, because its warm-up is not
@@ -13,8 +14,9 @@ import (
 var ErrNotReady = errors.New("nothing to contribute yet")
 
 // Contribution returns what the learner's own labels have taught it, for a member of
-// that name; it holds nothing of what others contributed. The caller sets Instance and
-// Version. The samples of the minibatch that is filling are not in it.
+// that name. It holds nothing of others but in the factors of the exponents, which are of
+// experts that others have part in. The caller sets Instance and Version. The
+// samples of the minibatch that is filling are not in it.
 //
 // Errors: ErrNotReady; ErrConfig where each class has a kernel of its own; those of
 // fleet.Contribution.Put.
@@ -44,6 +46,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 	if l.forest != nil {
 		c.SetForest(fleet.Select(l.view.Pool.Stack.Forest, l.view.Latent))
 	}
+	c.SetExponents(l.mix.Taught())
 	return c, nil
 }
 
@@ -79,6 +82,7 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
 	r.Shared, r.Birth, r.Inducing = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing
 	own := l.fleetHorizons()
+	r.Experts = natural.Experts{Own: len(l.cfg.Horizons), Fleet: len(own), Forest: l.forest != nil}
 	for _, at := range own {
 		r.Horizons = append(r.Horizons, float64(l.cfg.Horizons[at]))
 	}

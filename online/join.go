@@ -85,6 +85,9 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 		l.leave()
 		return err
 	}
+	if l.warmup.done {
+		l.mix.Teach(m.Exponents)
+	}
 	l.takeForests(m.Forests)
 	l.publishFleet()
 	return nil
@@ -318,6 +321,8 @@ func (l *Learner) endGuest() {
 	if m := l.fleet.merge; m != nil {
 		if l.join(m, l.mix.GuestLead()) != nil {
 			l.leave()
+		} else {
+			l.mix.Teach(m.Exponents)
 		}
 		l.publishFleet()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"edge/model"
 	"edge/model/dense"
+	"edge/online/natural"
 )
 
 // Rules of a merge.
@@ -26,15 +27,16 @@ type Receiver struct {
 	// Basis is the one on which the sums are written. Without inducing points the receiver
 	// has none yet, and that of the contribution with the most labels is taken.
 	Basis
-	Units                  // that the features of all members have in common
-	Horizons []float64     // that the fleet joins, the longest first
-	Own      *Contribution // nil: none yet; it bounds the precision of the others
-	Window   *Window       // nil: nobody is tested
-	Labels   *Labels       // nil: no forest is tested
-	Shared   bool          // it shares a basis
-	Birth                  // of its common basis; Number 0: it has none
-	Inducing int           // its number of inducing points, if it shares a basis
-	Trust    float64       // least trust; −Inf: nobody is refused
+	Units                    // that the features of all members have in common
+	Horizons []float64       // that the fleet joins, the longest first
+	Own      *Contribution   // nil: none yet; it bounds the precision of the others
+	Window   *Window         // nil: nobody is tested
+	Labels   *Labels         // nil: no forest is tested
+	Shared   bool            // it shares a basis
+	Birth                    // of its common basis; Number 0: it has none
+	Inducing int             // its number of inducing points, if it shares a basis
+	Experts  natural.Experts // of its blends
+	Trust    float64         // least trust; −Inf: nobody is refused
 }
 
 // sum is the sum of one class.
@@ -107,6 +109,7 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 		}
 	}
 	r.addForests(m, s)
+	r.addExponents(m, s)
 	return m, m.set(sums)
 }
 

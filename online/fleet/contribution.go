@@ -25,8 +25,18 @@ var (
 // magic opens every contribution; its last digit is the version of the format.
 const magic = "EFC1"
 
-// forestMagic opens a contribution with a forest, which is behind the sites.
-const forestMagic = "EFC2"
+// forestMagic opens a contribution with a forest, which is behind the sites; partsMagic one
+// that ends with parts, each of a name and a block.
+const (
+	forestMagic = "EFC2"
+	partsMagic  = "EFC3"
+)
+
+// Names of the parts of a contribution, and of the sections of a merge.
+const (
+	forestsName   = "forests"
+	exponentsName = "exponents"
+)
 
 // Bounds of a contribution. Those of an edge model are narrower.
 const (
@@ -89,6 +99,7 @@ type Contribution struct {
 	Precision Precision
 	sites     []byte // H×C×(M(M+1)/2 + M) numbers: the rows of R's lower triangle, β
 	forest    []byte // of the same classes, see encodeForest; none: the member has no forest
+	exponents []byte // see SetExponents; none: it has none yet
 }
 
 // New returns a contribution of a header and a basis, without sites: Put adds those of
@@ -210,7 +221,10 @@ func (c *Contribution) trace(h int) (sum float64) {
 
 // magic is the one that opens it.
 func (c *Contribution) magic() string {
-	if len(c.forest) > 0 {
+	switch {
+	case len(c.exponents) > 0:
+		return partsMagic
+	case len(c.forest) > 0:
 		return forestMagic
 	}
 	return magic
@@ -223,12 +237,27 @@ func (c *Contribution) AppendBinary(dst []byte) ([]byte, error) {
 	e := &wire.Encoder{Buf: append(dst, c.magic()...)}
 	c.encodeHeader(e)
 	c.encodeBasis(e)
-	e.Buf = append(append(e.Buf, c.sites...), c.forest...)
+	e.Buf = append(e.Buf, c.sites...)
+	c.encodeParts(e)
 	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
 	if _, err := Decode(e.Buf[start:]); err != nil {
 		return dst, err
 	}
 	return e.Buf, nil
+}
+
+// encodeParts appends the numbers behind the sites.
+func (c *Contribution) encodeParts(e *wire.Encoder) {
+	if len(c.exponents) == 0 {
+		e.Buf = append(e.Buf, c.forest...)
+		return
+	}
+	if len(c.forest) > 0 {
+		e.String(forestsName)
+		e.Block(c.forest)
+	}
+	e.String(exponentsName)
+	e.Block(c.exponents)
 }
 
 func (c *Contribution) encodeHeader(e *wire.Encoder) {
@@ -299,8 +328,10 @@ func Decode(data []byte) (*Contribution, error) {
 		return nil, fmt.Errorf("fleet: %d bytes, at most %d: %w", len(data), MaxBytes, ErrContribution)
 	}
 	opening := magic
-	if bytes.HasPrefix(data, []byte(forestMagic)) {
-		opening = forestMagic
+	for _, other := range [...]string{forestMagic, partsMagic} {
+		if bytes.HasPrefix(data, []byte(other)) {
+			opening = other
+		}
 	}
 	d, err := newDecoder(data, opening, "contribution", ErrContribution)
 	if err != nil {
@@ -317,12 +348,13 @@ func Decode(data []byte) (*Contribution, error) {
 		}
 	}
 	numbers := d.Bytes(int(sites), "sites")
-	forest := d.Bytes(d.Len(), "forest")
-	if opening == forestMagic {
-		part := d.Part(forest, "forest: ")
-		checkForest(part, len(c.Classes), c.Params.D)
-		part.End()
-		d.Join(part)
+	switch opening {
+	case forestMagic:
+		c.decodeForest(d, d.Bytes(d.Len(), "forest"))
+	case partsMagic:
+		for d.Err() == nil && d.Len() > 0 {
+			c.decodePart(d)
+		}
 	}
 	if err := d.End(); err != nil {
 		return nil, err
@@ -330,8 +362,27 @@ func Decode(data []byte) (*Contribution, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.sites, c.forest = bytes.Clone(numbers), bytes.Clone(forest)
+	c.sites = bytes.Clone(numbers)
 	return c, c.checkSites()
+}
+
+// decodePart reads a part. One that this program does not know is passed over: the others
+// hold without it.
+func (c *Contribution) decodePart(d *wire.Decoder) {
+	name := d.String(maxName)
+	data := d.Block(d.Len(), "part")
+	switch {
+	case name == forestsName && c.forest == nil:
+		c.decodeForest(d, data)
+	case name == exponentsName && c.exponents == nil:
+		part := d.Part(data, "exponents: ")
+		checkExponents(part)
+		part.End()
+		d.Join(part)
+		c.exponents = bytes.Clone(data)
+	case name == forestsName, name == exponentsName, name == "":
+		d.Fail("part %.40q has no name, or occurs twice", name)
+	}
 }
 
 func (c *Contribution) decodeHeader(d *wire.Decoder) {

@@ -19,7 +19,9 @@
 // A contribution has the member's forest as well, where there is one, and a merge those of
 // the members that are taken: forests are not added, their answers are averaged
 // (model.MemberForests). A forest depends on own labels, and on the list of classes, which
-// merges extend during the warm-up.
+// merges extend during the warm-up. A Gaussian factor holds the evidence of own labels about
+// the exponents of a member's blends, and a merge has the product of those of members with
+// the receiver's horizons and experts. It depends on others as far as the experts do.
 //
 // The package knows neither the network nor the learner.
 //

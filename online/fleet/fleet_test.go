@@ -146,6 +146,21 @@ func TestDamagedContributions(t *testing.T) {
 	}
 }
 
+// refusesDamage reports damaged data, and the beginnings of data, that a decoder accepts.
+func refusesDamage[T any](t *testing.T, data []byte, decode func([]byte) (T, error), kind error) {
+	t.Helper()
+	for i := range data {
+		data[i] ^= 0x10
+		if _, err := decode(data); !errors.Is(err, kind) {
+			t.Fatalf("byte %d: %v", i, err)
+		}
+		data[i] ^= 0x10
+		if _, err := decode(data[:i]); !errors.Is(err, kind) {
+			t.Fatalf("the first %d bytes: %v", i, err)
+		}
+	}
+}
+
 // Values that are out of range are refused although the checksum is right.
 func TestContributionsOutOfRange(t *testing.T) {
 	for name, change := range map[string]func(c *Contribution){
@@ -217,6 +232,7 @@ func FuzzDecode(f *testing.F) {
 		c, _ := member(f, "a", 3, 4, p, "x", "y")
 		f.Add(encode(f, c))
 	}
+	f.Add(encode(f, blended(f, "a", ownExperts, 1)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = sealed(data)
 		c, err := Decode(data)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -107,6 +108,15 @@ func (c *Contribution) Forest() *model.Forest {
 	f := model.NewForest(d.Int(maxTrees, ""), d.Int(maxLeaves, ""), len(c.Classes))
 	readForest(d, len(f.Used), f.Leaves, f.Classes, c.Params.D, f)
 	return f
+}
+
+// decodeForest checks a forest and keeps a copy.
+func (c *Contribution) decodeForest(d *wire.Decoder, data []byte) {
+	part := d.Part(data, "forest: ")
+	checkForest(part, len(c.Classes), c.Params.D)
+	part.End()
+	d.Join(part)
+	c.forest = bytes.Clone(data)
 }
 
 // decodeForest reads a forest of so many classes, for a number of features. All is checked

@@ -96,16 +96,7 @@ func TestContributionWithForest(t *testing.T) {
 	if old, err := Decode(plain); err != nil || old.Forest() != nil {
 		t.Errorf("a contribution without a forest: %v", err)
 	}
-	for i := range data {
-		data[i] ^= 0x10
-		if _, err := Decode(data); !errors.Is(err, ErrContribution) {
-			t.Fatalf("byte %d: %v", i, err)
-		}
-		data[i] ^= 0x10
-		if _, err := Decode(data[:i]); !errors.Is(err, ErrContribution) {
-			t.Fatalf("the first %d bytes: %v", i, err)
-		}
-	}
+	refusesDamage(t, data, Decode, ErrContribution)
 	set, m := NewSet(0), receiver(t, 5)
 	set.Put(got)
 	merge, err := m.Merge(set)
@@ -120,11 +111,7 @@ func TestContributionWithForest(t *testing.T) {
 	if without := bits(merge.WithoutForests()); !bytes.HasPrefix(without, []byte("EFM1")) || len(without) >= len(encoded) {
 		t.Error("the merge without forests has some")
 	}
-	for i := range encoded {
-		if _, err := DecodeMerge(encoded[:i]); !errors.Is(err, ErrMerge) {
-			t.Fatalf("the first %d bytes: %v", i, err)
-		}
-	}
+	refusesDamage(t, encoded, DecodeMerge, ErrMerge)
 }
 
 // Bytes that are no forest are refused, and take no memory before they are checked.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"edge/model"
+	"edge/online/natural"
 	"edge/online/wire"
 )
 
@@ -15,7 +16,6 @@ const (
 	mergeMagic    = "EFM1"
 	sectionsMagic = "EFM2"
 	sharingName   = "basis"
-	forestsName   = "forests"
 )
 
 // MaxMembers bounds the members of a merge.
@@ -67,6 +67,9 @@ type Merge struct {
 	A, B []float32
 	// Forests are those of the members that are taken, of at most MaxForests.
 	Forests []Forest
+	// Exponents are the products of the taken members' factors of the exponents of blends, as
+	// the receiver has them; nil: there are none.
+	Exponents *natural.Exponents
 }
 
 // packed is M(M+1)/2.
@@ -99,7 +102,7 @@ func (m *Merge) Sum(h, k int, a, b []float64) {
 func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 	start := len(dst)
 	magic := mergeMagic
-	if m.Sharing != nil || len(m.Forests) > 0 {
+	if m.Sharing != nil || len(m.Forests) > 0 || m.Exponents != nil {
 		magic = sectionsMagic
 	}
 	e := &wire.Encoder{Buf: append(slices.Grow(dst, m.room()), magic...)}
@@ -137,6 +140,12 @@ func (m *Merge) AppendBinary(dst []byte) ([]byte, error) {
 		body := wire.Encoder{Buf: make([]byte, 0, m.room())}
 		EncodeForests(&body, m.Forests)
 		e.String(forestsName)
+		e.Block(body.Buf)
+	}
+	if m.Exponents != nil {
+		var body wire.Encoder
+		m.Exponents.Encode(&body)
+		e.String(exponentsName)
 		e.Block(body.Buf)
 	}
 	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli)), nil
@@ -222,6 +231,8 @@ func (m *Merge) decodeSection(d *wire.Decoder, known bool) {
 		m.Sharing = decodeSharing(part)
 	case name == forestsName && m.Forests == nil:
 		m.Forests = DecodeForests(part, m.Params.D)
+	case name == exponentsName && m.Exponents == nil:
+		m.Exponents = natural.Decode(part)
 	default:
 		d.Fail("section %.40q is unknown, or occurs twice; a newer program may have written it: use that one", name)
 		return

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -377,16 +376,7 @@ func TestMergeIsEncoded(t *testing.T) {
 	if err != nil || !bytes.Equal(bits(m), data) || m.Taken() != 1 {
 		t.Fatalf("another merge after decoding (%v)", err)
 	}
-	for i := range data {
-		data[i] ^= 0x10
-		if _, err := DecodeMerge(data); !errors.Is(err, ErrMerge) {
-			t.Fatalf("byte %d: %v", i, err)
-		}
-		data[i] ^= 0x10
-		if _, err := DecodeMerge(data[:i]); !errors.Is(err, ErrMerge) {
-			t.Fatalf("the first %d bytes: %v", i, err)
-		}
-	}
+	refusesDamage(t, data, DecodeMerge, ErrMerge)
 }
 
 // A set keeps the members with the most labels.

@@ -61,16 +61,7 @@ func TestCommonIsEncoded(t *testing.T) {
 		!d.Basis.equal(&c.Basis, Raw) || math.Abs(d.Params.Eps()-c.Params.Eps()) > 1e-7 {
 		t.Errorf("another basis after decoding: %+v, %v", d, err)
 	}
-	for i := range data {
-		data[i] ^= 0x10
-		if _, err := DecodeCommon(data); !errors.Is(err, ErrContribution) {
-			t.Fatalf("byte %d: %v", i, err)
-		}
-		data[i] ^= 0x10
-		if _, err := DecodeCommon(data[:i]); !errors.Is(err, ErrContribution) {
-			t.Fatalf("the first %d bytes: %v", i, err)
-		}
-	}
+	refusesDamage(t, data, DecodeCommon, ErrContribution)
 	for what, change := range map[string]func(*Common){
 		"number 0": func(c *Common) { c.Number = 0 }, "number 65536": func(c *Common) { c.Number = 1 << 16 }, "author": func(c *Common) { c.Author = "" },
 		"input": func(c *Common) { c.Params.Z()[0] = math.NaN() }, "scale": func(c *Common) { c.Scale.Sd[1] = 0 },
@@ -291,6 +282,12 @@ func FuzzDecodeMerge(f *testing.F) {
 	m, err := r.Merge(s)
 	if err != nil {
 		f.Fatal(err)
+	}
+	f.Add(bits(m))
+	r.Experts = ownExperts
+	s.Put(blended(f, "b", ownExperts, 1))
+	if m, err = r.Merge(s); err != nil || m.Exponents == nil {
+		f.Fatalf("%v: exponents %v", err, m.Exponents)
 	}
 	f.Add(bits(m))
 	f.Fuzz(func(t *testing.T, data []byte) {

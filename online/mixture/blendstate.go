@@ -11,10 +11,10 @@ import (
 func (m *Mixture) EncodeBlends(e *wire.Encoder) {
 	e.Bool(m.cfg.Forest)
 	for b := range m.blends() {
-		e.Floats(b.lead[:])
+		e.Floats(b.lead[:2])
 		e.Floats(b.logw)
 		e.Floats(b.pendLL)
-		for _, x := range b.learners() {
+		for _, x := range b.own() {
 			x.encode(e)
 		}
 	}
@@ -41,10 +41,10 @@ func (m *Mixture) DecodeBlends(d *wire.Decoder, forest bool) {
 	}
 	for b, v := range m.blends() {
 		stored := m.stored(b, forest)
-		d.Fill(b.lead[:], "exponents")
+		d.Fill(b.lead[:2], "exponents")
 		d.Fill(b.logw, "exponents")
 		d.Fill(b.pendLL, "exponents")
-		for _, x := range b.learners() {
+		for _, x := range b.own() {
 			x.decode(d, stored, m.banked())
 			x.pendLL = d.Number("exponents")
 			x.decodeSums(d, stored)

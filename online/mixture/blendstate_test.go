@@ -68,7 +68,7 @@ func withForest(rng *rand.Rand) *Mixture {
 	m.AddForest()
 	for b, v := range m.blends() {
 		randomBlend(b, rng)
-		for _, x := range b.learners() {
+		for _, x := range b.own() {
 			for i := range x.at {
 				x.at[i] = rng.NormFloat64()
 			}
@@ -115,8 +115,8 @@ func TestDecodeWithAndWithoutForest(t *testing.T) {
 		t.Helper()
 		all := map[*blend]*blend{&small.ordered: &large.ordered, &small.plain: &large.plain}
 		for one, other := range all {
-			for i, x := range one.learners() {
-				of := other.learners()[i]
+			for i, x := range one.own() {
+				of := other.own()[i]
 				exponents := slices.Clone(of.at)
 				for h := range 3 {
 					if inherited {
@@ -203,7 +203,7 @@ func TestDecodeFormer(t *testing.T) {
 			t.Fatal(d.Err())
 		}
 		for _, pair := range [][2]*blend{{&again.ordered, &m.ordered}, {&again.plain, &m.plain}} {
-			for _, x := range pair[0].learners() {
+			for _, x := range pair[0].own() {
 				of := &pair[1].slow
 				closeTo(t, name+": exponent", x.at, of.at, 0)
 				closeTo(t, name+": gradient", x.pendGrad, of.pendGrad, 0)

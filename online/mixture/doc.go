@@ -8,7 +8,8 @@
 //     the answer or weigh it with the chain of labels: another such mixture;
 //   - Pool.Order: the chain of labels and the latest labels, when each label comes;
 //   - Pool.Stack: two blends, whose exponents follow Newton's steps of a slow and of a
-//     fast learner, and a soft-max regression on the features.
+//     fast learner, in a fleet by the labels of all members as well, and a soft-max
+//     regression on the features.
 //
 // Every sample is judged first, and then learnt with its minibatch.
 //

@@ -30,6 +30,12 @@ func (d *duel) learn(n int, memory float64) {
 	clear(d.pend[:])
 }
 
+// learnFast is learn where each of the samples counts whole.
+func (d *duel) learnFast(n int, memory float64) {
+	scale(math.Sqrt(float64(n)), d.pend[:])
+	d.learn(n, memory)
+}
+
 func (d *duel) encode(e *wire.Encoder) {
 	e.Floats(d.logw[:])
 	e.Floats(d.pend[:])

@@ -6,6 +6,7 @@ import (
 
 	"edge/model"
 	"edge/model/dense"
+	"edge/online/natural"
 )
 
 // exponents learns the exponents of F experts: Newton's steps on the log probability of
@@ -25,6 +26,8 @@ type exponents struct {
 
 	pendGrad, pendCurve []float64 // F, F×F  sums of the minibatch that is filling
 	pendLL              float64   // log probability of its labels
+
+	taught *natural.Factor // of F, by the labels since the fleet began; nil: there is none
 
 	answer, mean, step, chol []float64 // scratch
 }
@@ -114,6 +117,11 @@ func (x *exponents) learn(n int) {
 	if x.alike {
 		one = 1 / math.Sqrt(float64(n))
 	}
+	fade := 1 - float64(n)/stackMemory
+	if x.taught != nil {
+		x.taught.Learn(one, x.pendCurve, x.pendGrad, x.at)
+		x.taught.Fade(fade)
+	}
 	dense.Axpy(one, x.pendCurve, x.curve)
 	copy(x.chol, x.curve)
 	if dense.Cholesky(size, x.chol, size) {
@@ -126,7 +134,6 @@ func (x *exponents) learn(n int) {
 			x.at[i] += min(max(step, -maxStackStep), maxStackStep)
 		}
 	}
-	fade := 1 - float64(n)/stackMemory
 	scale(fade, x.curve)
 	for i := range size {
 		x.curve[i*size+i] += (1 - fade) * x.prior

@@ -41,6 +41,7 @@ func (m *Mixture) OwnWeights() []float64 {
 // end.
 func (m *Mixture) Join(own []int, lead float64) {
 	h, from, to := m.cfg.Horizons, m.fleet.horizons, len(own)
+	m.endJoint()
 	if from > 0 {
 		m.insertExperts(-from)
 	}
@@ -61,7 +62,7 @@ func (m *Mixture) Join(own []int, lead float64) {
 		}
 		m.insertExperts(to)
 		for b, v := range m.blends() {
-			for _, x := range b.learners() {
+			for _, x := range b.own() {
 				for f, at := range own {
 					if lead > 0 {
 						x.at[h+f], x.at[at] = x.at[at], 0
@@ -71,6 +72,7 @@ func (m *Mixture) Join(own []int, lead float64) {
 			b.publish(v)
 		}
 	}
+	m.startJoint()
 	m.setHorizons()
 	m.setStack()
 }
@@ -91,7 +93,7 @@ func (m *Mixture) insertExperts(n int) {
 				kept = append(kept, i)
 			}
 		}
-		for _, x := range b.learners() {
+		for _, x := range b.own() {
 			dropped := x.resize(kept)
 			inherit(x.at[:at], dropped)
 		}

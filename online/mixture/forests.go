@@ -39,7 +39,7 @@ func (m *Mixture) ObserveForests(class int, weight float64, ws *model.Workspace)
 // learnForests updates the weight by the n samples of the minibatch.
 func (m *Mixture) learnForests(n int) {
 	if m.fleet.forests.on {
-		m.fleet.forests.learn(n, stackMemory)
+		m.fleet.forests.learnFast(n, stackMemory)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestMembersShare(t *testing.T) {
 	again.DecodeForests(wire.NewDecoder(e.Buf, "", wire.ErrState))
 	for name, m := range map[string]*Mixture{"share": m, "restored share": again} {
 		m.learnForests(4)
-		odds := math.Sqrt(0.8 / 0.1) // four samples count as two
+		odds := 0.8 / 0.1 // each sample counts whole
 		closeTo(t, name, []float64{m.ForestShare()}, []float64{odds / (1 + odds)}, 1e-12)
 	}
 	before := m.ForestShare()

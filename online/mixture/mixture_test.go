@@ -208,8 +208,8 @@ func TestEndWarmup(t *testing.T) {
 	closeTo(t, "exponent of a feature", now[:features], fresh.view.Pool.Stack.Ordered.Exponents[:features], 0)
 	closeTo(t, "exponent of the order", now[features:], ordered[features:], 0)
 	for i := range features {
-		for l, x := range m.ordered.learners() {
-			closeTo(t, "curvature", x.curve[i*n:i*n+i+1], fresh.ordered.learners()[l].curve[i*n:i*n+i+1], 0)
+		for l, x := range m.ordered.own() {
+			closeTo(t, "curvature", x.curve[i*n:i*n+i+1], fresh.ordered.own()[l].curve[i*n:i*n+i+1], 0)
 		}
 	}
 	for persistence, want := range before {

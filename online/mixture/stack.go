@@ -8,24 +8,39 @@ import (
 )
 
 // blend learns the exponents of a model.Blend, twice: slowly, where the errors of a
-// minibatch's samples are taken for alike, and fast. The blend is the geometric mean of
-// both answers, weighted by their evidence; it is a product of the same experts, with the
+// minibatch's samples are taken for alike, and fast. In a fleet it does both by the own
+// labels, and by those of all members (joint.go). The blend is the geometric mean of all
+// answers, weighted by their evidence; it is a product of the same experts, with the
 // weighted mean of the exponents.
 //
 // Source: van Erven & Koolen (2016), "MetaGrad: multiple learning rates in online
 // learning", for learners of several rates under one that weighs them.
 type blend struct {
 	slow, fast exponents
-	lead       [2]float64 // log weights of slow and fast, the larger 0
+	joint      joint
+	lead       [4]float64 // log weights of the learners, the largest 0
 	logw       []float64  // of the members' answer and of the blend's, the larger 0
 	pendLL     []float64  // of both answers, in the minibatch that is filling
 }
 
-// learners are slow and fast.
-func (b *blend) learners() [2]*exponents { return [2]*exponents{&b.slow, &b.fast} }
+// own are the learners by own labels alone: slow and fast.
+func (b *blend) own() [2]*exponents { return [2]*exponents{&b.slow, &b.fast} }
+
+// learners are slow and fast, and those of the joint, which are used if it is on.
+func (b *blend) learners() (all [4]*exponents, used int) {
+	used = 2
+	if b.joint.on {
+		used = 4
+	}
+	return [4]*exponents{&b.slow, &b.fast, &b.joint.slow, &b.joint.fast}, used
+}
 
 // publish stores the exponents in the view.
 func (b *blend) publish(v *model.Blend) {
+	if b.joint.on {
+		b.publishJoint(v)
+		return
+	}
 	fast := 1 / (1 + math.Exp(b.lead[0]-b.lead[1]))
 	v.Exponents = append(v.Exponents[:0], b.slow.at...)
 	for i, x := range b.fast.at {
@@ -70,7 +85,7 @@ func (m *Mixture) newBlend(chain bool) (blend, model.Blend) {
 	}
 	b := blend{
 		slow: newExponents(start, prior, true), fast: newExponents(start, fastPrior*prior, false),
-		lead: [2]float64{0, -slowLead}, logw: make([]float64, 2), pendLL: make([]float64, 2),
+		lead: [4]float64{0, -slowLead}, logw: make([]float64, 2), pendLL: make([]float64, 2),
 	}
 	return b, model.Blend{Exponents: start}
 }
@@ -80,13 +95,14 @@ func (m *Mixture) forestExpert() int { return m.banked() + 1 }
 
 // restartFeatures starts the exponents of the experts that use the features again.
 func (m *Mixture) restartFeatures() {
+	m.startJoint()
 	features := m.forestExpert()
 	if m.cfg.Forest {
 		features++
 	}
 	for b, v := range m.blends() {
 		_, start := m.newBlend(len(v.Exponents) > features)
-		for _, x := range b.learners() {
+		for _, x := range b.own() {
 			for i := range features {
 				x.restart(i, start.Exponents[i])
 			}
@@ -101,9 +117,10 @@ func (m *Mixture) RestartForest() {
 	if !m.cfg.Forest {
 		return
 	}
+	m.startJoint()
 	f := m.forestExpert()
 	for b, v := range m.blends() {
-		for _, x := range b.learners() {
+		for _, x := range b.own() {
 			inherit(x.at[:m.banked()], x.at[f])
 			x.restart(f, 0)
 		}
@@ -138,6 +155,7 @@ func (m *Mixture) startStack() {
 	v := &m.view.Pool.Stack
 	m.ordered, v.Ordered = m.newBlend(true)
 	m.plain, v.Plain = m.newBlend(false)
+	m.startJoint()
 	m.setStack()
 }
 
@@ -158,7 +176,13 @@ func (m *Mixture) setStack() {
 }
 
 // weight is the weight of the blend's answer.
-func (b *blend) weight() float64 { return 1 / (1 + math.Exp(b.logw[0]-b.logw[1])) }
+func (b *blend) weight() float64 {
+	logw := b.logw
+	if b.joint.on {
+		logw = b.joint.logw[:]
+	}
+	return 1 / (1 + math.Exp(logw[0]-logw[1]))
+}
 
 // observe adds a sample of class k with that weight; out holds the answers of its
 // prediction.
@@ -168,17 +192,26 @@ func (b *blend) observe(out model.BlendOutput, k int, weight float64) {
 	}
 	b.pendLL[0] += weight * math.Log(max(out.Members[k], minProb))
 	b.pendLL[1] += weight * math.Log(max(out.Answer[k], minProb))
-	for _, x := range b.learners() {
+	all, used := b.learners()
+	for _, x := range all[:used] {
 		x.observe(out.Experts, k, weight)
 	}
 }
 
 // learn takes the step of a minibatch of n samples.
 func (b *blend) learn(v *model.Blend, n int) {
-	weigh(b.lead[:], []float64{b.slow.pendLL, b.fast.pendLL}, n, stackMemory)
+	all, used := b.learners()
+	var evidence [len(all)]float64
+	for i, x := range all[:used] {
+		evidence[i] = x.pendLL
+	}
+	weigh(b.lead[:used], evidence[:used], n, stackMemory)
 	weigh(b.logw, b.pendLL, n, stackMemory)
+	if b.joint.on {
+		weigh(b.joint.logw[:], b.pendLL, n, stackMemory)
+	}
 	clear(b.pendLL)
-	for _, x := range b.learners() {
+	for _, x := range all[:used] {
 		x.learn(n)
 	}
 	b.publish(v)

@@ -31,7 +31,7 @@ func randomExponents(x *exponents, rng *rand.Rand) (f *mat.SymDense, g *mat.VecD
 
 // randomBlend stores random evidence of a minibatch in b.
 func randomBlend(b *blend, rng *rand.Rand) {
-	for _, x := range b.learners() {
+	for _, x := range b.own() {
 		randomExponents(x, rng)
 		x.pendLL = -5 * rng.Float64()
 	}

@@ -23,7 +23,7 @@ import (
 // packages of lower layers alone.
 var layers = [][]string{
 	{"model/dense", "model/dense/openblas", "online/wire", "stream/field", "configs", "internal/broker/embedded"},
-	{"model"},
+	{"model", "online/natural"},
 	{"online/sep", "online/mixture", "online/forest", "online/score", "online/drift", "online/active"},
 	{"online/conformal", "online/fleet"},
 	{"online"},
