@@ -230,6 +230,9 @@ func (f *fleetFlags) add(cmd *cobra.Command) {
 // load returns the configuration, and the model of the arguments or the only one in a
 // fleet.
 func (f *fleetFlags) load(args []string) (*config.Config, string, error) {
+	if f.wait <= 0 {
+		return nil, "", exit.With(exit.Usage, fmt.Errorf("--wait %v: want a time above 0, such as 15s", f.wait))
+	}
 	cfg, err := config.Load(f.path)
 	if err != nil {
 		return nil, "", err

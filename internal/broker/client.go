@@ -95,12 +95,14 @@ func randomID() string {
 	return "edge-tool-" + hex.EncodeToString(id)
 }
 
-// dial is Dial for a command that ends with the error.
-func dial(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
+// Connect is Dial for a command that ends with the error.
+func Connect(ctx context.Context, cfg mqtt.Config, o Options) (*Client, error) {
 	c, err := Dial(ctx, cfg, o)
 	switch {
 	case err == nil:
 		return c, nil
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: it has not answered in time; is it an MQTT broker, is the address right, and the time to wait not too short?", cfg.Servers))
 	case ctx.Err() != nil:
 		return nil, errors.New("connecting to the broker: interrupted")
 	case errors.As(err, new(*exit.Error)): // of the configuration

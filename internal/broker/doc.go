@@ -1,7 +1,8 @@
 // Package broker is the MQTT client of the tools beside the daemon. The daemon's own
 // client is stream/mqtt.
 //
-//   - Client is one connection: Dial, Subscribe, Publish, Close.
+//   - Client is one connection: Dial, or Connect with errors for a command, then
+//     Subscribe, Publish, Close.
 //   - Publisher sends messages in order over as many connections as that takes. It
 //     is the client of edge replay, edge top and edge demo.
 //   - Request sends a request to a node and prints the response (edge request).

@@ -65,7 +65,7 @@ func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []stri
 // closed when the connection is lost.
 func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error) {
 	lost = make(chan struct{})
-	c, err := dial(ctx, p.cfg, Options{
+	c, err := Connect(ctx, p.cfg, Options{
 		Receive: func(m Message) { p.receive(m.Topic, m.Payload, m.Retained) },
 		Lost:    func() { close(lost) },
 	})

@@ -30,7 +30,7 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	id := randomID() // of the client and of the transaction: no other client has it
 	responses, online := make(chan []byte, 1), make(chan struct{}, 1)
-	client, err := dial(ctx, cfg.MQTT, Options{ID: id, Receive: func(m Message) {
+	client, err := Connect(ctx, cfg.MQTT, Options{ID: id, Receive: func(m Message) {
 		switch {
 		case m.Topic == prefix+"response/"+command && gjson.GetBytes(m.Payload, "transaction").Str == id:
 			select {

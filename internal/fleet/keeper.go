@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -47,14 +48,14 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	var mu sync.Mutex
 	collected, last := wire.NewCollector(topics), time.Now()
-	client, err := broker.Dial(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		last = time.Now()
 		collected.Receive(m.Topic, m.Payload)
 	}})
 	if err != nil {
-		return nil, exit.With(exit.Broker, fmt.Errorf("connect to the broker at %s: %w; is it running, and are address and credentials right?", k.MQTT.Servers, err))
+		return nil, err
 	}
 	defer client.Close()
 	for _, filter := range filters {
@@ -63,7 +64,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 			err = fmt.Errorf("the broker refuses the subscription to %s: give this user the right to read it", filter)
 		}
 		if err != nil {
-			return nil, exit.With(exit.Broker, err)
+			return nil, ended(ctx, err)
 		}
 	}
 	for {
@@ -76,7 +77,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		select {
 		case <-time.After(left):
 		case <-ctx.Done():
-			return nil, exit.With(exit.Broker, fmt.Errorf("reading the contributions: %w", context.Cause(ctx)))
+			return nil, ended(ctx, context.Cause(ctx))
 		}
 	}
 	mu.Lock()
@@ -88,6 +89,14 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// ended returns an error of the broker, and says so if the time of the command was over.
+func ended(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		err = fmt.Errorf("the time to wait was over before the broker had answered: %w", err)
+	}
+	return exit.With(exit.Broker, err)
 }
 
 func (k *Keeper) silence() time.Duration {
@@ -179,14 +188,14 @@ func obsolete(kept []string, by []wire.Publication) (clear []wire.Publication) {
 
 // send publishes retained messages over one connection.
 func (k *Keeper) send(ctx context.Context, messages []wire.Publication) error {
-	client, err := broker.Dial(ctx, k.MQTT, broker.Options{})
+	client, err := broker.Connect(ctx, k.MQTT, broker.Options{})
 	if err != nil {
-		return exit.With(exit.Broker, err)
+		return err
 	}
 	defer client.Close()
 	for _, m := range messages {
 		if err := client.Publish(ctx, m.Topic, 1, true, m.Payload); err != nil {
-			return exit.With(exit.Broker, fmt.Errorf("publish on %s: %w", m.Topic, err))
+			return ended(ctx, fmt.Errorf("publish on %s: %w", m.Topic, err))
 		}
 	}
 	return nil

@@ -1,0 +1,31 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"edge/internal/broker"
+	"edge/internal/exit"
+	"edge/stream/mqtt"
+)
+
+// A listener that says nothing is an error of the broker, in words for a person.
+func TestConnectWithoutAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = broker.Connect(ctx, cfg, broker.Options{})
+	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "has not answered in time") {
+		t.Errorf("the error is %v", err)
+	}
+}
