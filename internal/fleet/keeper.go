@@ -15,8 +15,10 @@ import (
 	"edge/stream/mqtt"
 )
 
-// quiet is the time without a retained message after which all have come.
-const quiet = time.Second
+const (
+	quiet = time.Second // without a message after which all retained ones have come
+	busy  = 3           // times quiet without a retained one, where members publish meanwhile
+)
 
 // Keeper is the broker that keeps the contributions of one fleet.
 type Keeper struct {
@@ -48,10 +50,13 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	var mu sync.Mutex
 	collected, last := wire.NewCollector(topics), time.Now()
+	retained := last
 	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
 		mu.Lock()
 		defer mu.Unlock()
-		last = time.Now()
+		if last = time.Now(); m.Retained {
+			retained = last
+		}
 		collected.Receive(m.Topic, m.Payload)
 	}})
 	if err != nil {
@@ -69,7 +74,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	for {
 		mu.Lock()
-		left := k.silence() - time.Since(last)
+		left := min(k.silence()-time.Since(last), busy*k.silence()-time.Since(retained))
 		mu.Unlock()
 		if left <= 0 {
 			break

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/model"
@@ -108,6 +109,44 @@ func TestContributionByFile(t *testing.T) {
 	}
 	if _, err := to.Forget(ctx, "pi3"); err == nil || !strings.Contains(err.Error(), "keeps nothing of pi3") {
 		t.Errorf("the second time: %v", err)
+	}
+}
+
+// Reading ends in a fleet whose members publish all the time.
+func TestReadOfBusyFleet(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	k, ctx := keeper(b), within(t)
+	c, data := contribution(t, "pi3", 1, 2)
+	if err := k.Publish(ctx, c, data); err != nil {
+		t.Fatal(err)
+	}
+	client, err := broker.Dial(ctx, k.MQTT, broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	read, published := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			if err := client.Publish(ctx, k.topics().Contribution("pi4"), 1, true, []byte("x")); err != nil {
+				published <- err
+				return
+			}
+			select {
+			case <-read:
+				published <- nil
+				return
+			case <-time.After(k.quiet / 10):
+			}
+		}
+	}()
+	all, err := k.Read(ctx, "")
+	close(read)
+	if err != nil || len(all) != 2 || all[0].Member != "pi3" || all[0].Err != nil {
+		t.Errorf("it reads %+v, %v", Describe(all), err)
+	}
+	if err := <-published; err != nil {
+		t.Error(err)
 	}
 }
 
