@@ -127,8 +127,8 @@ of its configuration.`,
   edge fleet forget pi7 bearing --yes`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			if !topic.IsName(args[0]) {
-				return exit.With(exit.Usage, fmt.Errorf("%.40q is no name of a node: want [a-z0-9_-]", args[0]))
+			if err := checkMember(args[0]); err != nil {
+				return err
 			}
 			cfg, model, err := flags.load(args[1:])
 			if err != nil {
@@ -168,6 +168,11 @@ the node does.`,
   edge fleet export pi7.fleet --member pi7`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("member") {
+				if err := checkMember(member); err != nil {
+					return err
+				}
+			}
 			cfg, model, err := flags.load(args[1:])
 			if err != nil {
 				return err
@@ -255,6 +260,17 @@ func (f *fleetFlags) load(args []string) (*config.Config, string, error) {
 		return nil, "", exit.With(exit.Usage, errors.New("model "+args[0]+" is in no fleet: give one of "+strings.Join(in, ", ")))
 	}
 	return cfg, args[0], nil
+}
+
+// checkMember returns an error for what is no name of a member.
+func checkMember(name string) error {
+	switch {
+	case !topic.IsName(name):
+		return exit.With(exit.Usage, fmt.Errorf("%.40q is no name of a node: want [a-z0-9_-]", name))
+	case name == wire.BasisName:
+		return exit.With(exit.Usage, fmt.Errorf("%s is no member, but the common basis of a fleet: edge fleet rebase proposes another one", name))
+	}
+	return nil
 }
 
 // keeper returns the broker that keeps the contributions of a model's fleet.

@@ -38,6 +38,10 @@ func TestFleetCommands(t *testing.T) {
 		{"rebase first -c " + in, "set fleet.basis to shared", exit.Config},
 		{"rebase pooled --wait 200ms -c " + shared, "node pi1 is not online", exit.Broker},
 		{"export x.fleet -c " + in, "keeps no contribution of pi1", exit.Runtime},
+		{"forget basis --yes -c " + in, "edge fleet rebase", exit.Usage},
+		{"export x.fleet --member + -c " + in, "no name of a node", exit.Usage},
+		{"export x.fleet --member= -c " + in, "no name of a node", exit.Usage},
+		{"export x.fleet --member basis -c " + in, "edge fleet rebase", exit.Usage},
 		{"import " + in + " -c " + in, "want a file of edge fleet export", exit.Runtime},
 	} {
 		code, out, errOut := edge(t, append([]string{"fleet"}, strings.Fields(c.line)...)...)
