@@ -42,7 +42,7 @@ func TestFleetCommands(t *testing.T) {
 		{"export x.fleet --member + -c " + in, "no name of a node", exit.Usage},
 		{"export x.fleet --member= -c " + in, "no name of a node", exit.Usage},
 		{"export x.fleet --member basis -c " + in, "edge fleet rebase", exit.Usage},
-		{"import " + in + " -c " + in, "want a file of edge fleet export", exit.Runtime},
+		{"import " + in + " -c " + in, "is no file of edge fleet export: it does not begin with EFC", exit.Runtime},
 	} {
 		code, out, errOut := edge(t, append([]string{"fleet"}, strings.Fields(c.line)...)...)
 		if code != c.code || !strings.Contains(out+errOut, c.want) {

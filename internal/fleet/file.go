@@ -1,13 +1,16 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
 	"edge/internal/exit"
+	"edge/internal/terminal"
 	core "edge/online/fleet"
 )
 
@@ -21,7 +24,7 @@ func (k *Keeper) Export(ctx context.Context, member, path string) (*Contribution
 	case kept == nil:
 		return nil, fmt.Errorf("the broker keeps no contribution of %s on %s: a member publishes its first one after its warm-up", member, k.topics().Contribution(member))
 	case kept.Err != nil:
-		return nil, kept.Err
+		return nil, fmt.Errorf("what the broker keeps on %s: %w", k.topics().Contribution(member), kept.Err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -44,7 +47,7 @@ func (k *Keeper) Import(ctx context.Context, node, path string) (*core.Contribut
 	}
 	c, err := core.Decode(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; want a file of edge fleet export", path, err)
+		return nil, fmt.Errorf("%s is no file of edge fleet export: %w", path, explain(data, err))
 	}
 	if c.Member == node {
 		return nil, exit.With(exit.Usage, fmt.Errorf("%s is of this node, %s, itself: import it at another one", path, node))
@@ -59,14 +62,49 @@ func (k *Keeper) Import(ctx context.Context, node, path string) (*core.Contribut
 	return c, k.Publish(ctx, c, data)
 }
 
+// opening is what the contributions of all formats begin with.
+const opening = "EFC"
+
+// explain returns an error of core.Decode with what a user can make of it.
+func explain(data []byte, err error) error {
+	switch {
+	case err == nil || len(data) == 0:
+		return err
+	case bytes.HasPrefix(data, []byte(opening)):
+		return fmt.Errorf("%w; it is damaged or cut off, or a later version of edge wrote it", err)
+	}
+	return fmt.Errorf("it does not begin with %s: %w", opening, core.ErrContribution)
+}
+
 // readFile reads a file that is not larger than a contribution may be.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	info, err := os.Stat(path) // to open a pipe would wait for its other end
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, fmt.Errorf("%s is a directory: want a file of edge fleet export", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file: want a file of edge fleet export", path)
+	}
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > core.MaxBytes || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: want a file of at most %d bytes", path, core.MaxBytes)
+	defer file.Close()
+	return readAll(file, path)
+}
+
+// readAll reads a contribution to its end.
+func readAll(from io.Reader, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(from, core.MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(data) == 0:
+		return nil, fmt.Errorf("%s is empty: want a file of edge fleet export", name)
+	case len(data) > core.MaxBytes:
+		return nil, fmt.Errorf("%s is too large: a contribution has at most %s", name, terminal.Bytes(core.MaxBytes))
 	}
-	return os.ReadFile(path)
+	return data, nil
 }

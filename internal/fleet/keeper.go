@@ -90,7 +90,9 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	all := []Contribution{}
 	for _, name := range collected.Members() {
 		one := Contribution{Member: name, Topics: collected.Kept(name)}
-		one.Contribution, one.Data, one.Err = collected.Contribution(name)
+		if one.Contribution, one.Data, one.Err = collected.Contribution(name); one.Contribution == nil {
+			one.Err = explain(one.Data, one.Err)
+		}
 		all = append(all, one)
 	}
 	return all, nil

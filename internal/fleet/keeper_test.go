@@ -150,6 +150,37 @@ func TestReadOfBusyFleet(t *testing.T) {
 	}
 }
 
+// A file that is no contribution is refused with what it is.
+func TestImportRefusesFiles(t *testing.T) {
+	k, dir := &Keeper{}, t.TempDir()
+	_, data := contribution(t, "pi3", 1, 2)
+	write := func(name string, data []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	sparse := write("large", nil)
+	if err := os.Truncate(sparse, core.MaxBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ path, want string }{
+		{filepath.Join(dir, "none"), "no such file"},
+		{dir, "is a directory"},
+		{os.DevNull, "no regular file"},
+		{sparse, "too large: a contribution has at most 16.0 MiB"},
+		{write("empty", nil), "is empty"},
+		{write("text", []byte("a,b\n")), "does not begin with EFC"},
+		{write("short", data[:len(data)/2]), "damaged or cut off"},
+		{write("later", append([]byte("EFC9"), data[4:]...)), "a later version of edge"},
+	} {
+		if _, err := k.Import(t.Context(), "pi1", tc.path); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.path, err, tc.want)
+		}
+	}
+}
+
 // A file that is no contribution, or of other features, is not published.
 func TestImportChecks(t *testing.T) {
 	k, ctx := keeper(brokertest.New(t, brokertest.Embedded)), within(t)
