@@ -19,6 +19,7 @@ import (
 	"edge/internal/exit"
 	"edge/internal/fleet"
 	"edge/internal/terminal"
+	core "edge/online/fleet"
 	wire "edge/stream/fleet"
 	"edge/stream/topic"
 )
@@ -203,8 +204,9 @@ func newFleetImportCommand() *cobra.Command {
 		Long: `import publishes the contribution of a file of edge fleet export as a retained
 message on the topic of its member. The nodes of the fleet at this broker take it
 as that of any member, with the same checks; a newer version that the broker has
-stays. It needs the right to write <base>/fleet/<concept>/<member> and
-…/<member>/#, and edge fleet forget removes it.`,
+stays. The features of the model have to be those of the file. It needs the right
+to write <base>/fleet/<concept>/<member> and …/<member>/#, and edge fleet forget
+removes it.`,
 		Example: `  edge fleet import /mnt/usb/pi3.fleet -c edge.yaml`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
@@ -214,7 +216,11 @@ stays. It needs the right to write <base>/fleet/<concept>/<member> and
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
 			defer cancel()
-			c, err := keeper(cfg, model).Import(ctx, cfg.Node, args[0])
+			learner, err := cfg.Learner(model)
+			if err != nil {
+				return exit.With(exit.Config, err)
+			}
+			c, err := keeper(cfg, model).Import(ctx, cfg.Node, core.Features(learner.Features, learner.Signals), args[0])
 			if err != nil {
 				return err
 			}

@@ -39,8 +39,9 @@ func (k *Keeper) Export(ctx context.Context, member, path string) (*Contribution
 	return kept, nil
 }
 
-// Import lets the broker keep the contribution of a file. node is the user's own node.
-func (k *Keeper) Import(ctx context.Context, node, path string) (*core.Contribution, error) {
+// Import lets the broker keep the contribution of a file. It has to be of another node
+// than the user's own one, and of the features of its model (core.Features).
+func (k *Keeper) Import(ctx context.Context, node string, features uint64, path string) (*core.Contribution, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
@@ -52,11 +53,7 @@ func (k *Keeper) Import(ctx context.Context, node, path string) (*core.Contribut
 	if c.Member == node {
 		return nil, exit.With(exit.Usage, fmt.Errorf("%s is of this node, %s, itself: import it at another one", path, node))
 	}
-	own, err := k.one(ctx, node)
-	if err != nil {
-		return nil, err
-	}
-	if own != nil && own.Err == nil && own.Features != c.Features {
+	if c.Features != features {
 		return nil, fmt.Errorf("%s is of a model with other features than that of %s: names, order and signals have to be the same", path, node)
 	}
 	return c, k.Publish(ctx, c, data)
