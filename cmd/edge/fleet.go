@@ -164,11 +164,15 @@ func newFleetExportCommand() *cobra.Command {
 node, or of --member, into a new file, which edge fleet import takes to nodes at
 another broker: a fleet by memory stick. You alone may read the file: it holds no
 sample, but inducing inputs and means of classes, and who has it can predict as
-the node does.`,
+the node does. FILE - is standard output.`,
 		Example: `  edge fleet export /mnt/usb/pi3.fleet
-  edge fleet export pi7.fleet --member pi7`,
+  edge fleet export pi7.fleet --member pi7
+  edge fleet export - | ssh other-site edge fleet import - -c edge.yaml`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			if args[0] == fleet.Stdio && terminal.IsTerminal(cmd.OutOrStdout()) {
+				return exit.With(exit.Usage, errors.New("a contribution is no text: send standard output to a file or to a command"))
+			}
 			if cmd.Flags().Changed("member") {
 				if err := checkMember(member); err != nil {
 					return err
@@ -183,11 +187,15 @@ the node does.`,
 			if member == "" {
 				member = cfg.Node
 			}
-			c, err := keeper(cfg, model).Export(ctx, member, args[0])
+			c, err := keeper(cfg, model).Export(ctx, member, args[0], cmd.OutOrStdout())
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, version %d.%d with %d labels, %s\n", args[0], c.Member, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(len(c.Data))))
+			said := cmd.OutOrStdout()
+			if args[0] == fleet.Stdio {
+				said = cmd.ErrOrStderr()
+			}
+			fmt.Fprintf(said, "%s: %s, version %d.%d with %d labels, %s\n", args[0], c.Member, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(len(c.Data))))
 			return nil
 		}),
 	}
@@ -206,7 +214,7 @@ message on the topic of its member. The nodes of the fleet at this broker take i
 as that of any member, with the same checks; a newer version that the broker has
 stays. The features of the model have to be those of the file. It needs the right
 to write <base>/fleet/<concept>/<member> and …/<member>/#, and edge fleet forget
-removes it.`,
+removes it. FILE - is standard input.`,
 		Example: `  edge fleet import /mnt/usb/pi3.fleet -c edge.yaml`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
@@ -220,7 +228,7 @@ removes it.`,
 			if err != nil {
 				return exit.With(exit.Config, err)
 			}
-			c, err := keeper(cfg, model).Import(ctx, cfg.Node, core.Features(learner.Features, learner.Signals), args[0])
+			c, err := keeper(cfg, model).Import(ctx, cfg.Node, core.Features(learner.Features, learner.Signals), args[0], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}

@@ -34,6 +34,29 @@ func taught(t *testing.T, node, feature string) []byte {
 	return data
 }
 
+// A contribution goes from one broker to another through a pipe. What export says goes
+// to standard error.
+func TestFleetPipe(t *testing.T) {
+	config := func() string {
+		b := brokertest.New(t, brokertest.Embedded)
+		return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: [rms]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
+	}
+	data, from, to := string(taught(t, "pi3", "rms")), config(), config()
+	if code, out, errOut := edgeWith(t, data, "fleet", "import", "-", "-c", from); code != exit.OK {
+		t.Fatalf("it exits with %d and prints %q", code, out+errOut)
+	}
+	code, out, errOut := edge(t, "fleet", "export", "-", "--member", "pi3", "-c", from)
+	if code != exit.OK || out != data || !strings.HasPrefix(errOut, "-: pi3, version 1.2 with 100 labels") {
+		t.Fatalf("it exits with %d, writes %d bytes, want %d, and prints %q", code, len(out), len(data), errOut)
+	}
+	if code, said, errOut := edgeWith(t, out, "fleet", "import", "-", "-c", to); code != exit.OK || said != "the broker keeps version 1.2 of pi3 with 100 labels\n" {
+		t.Errorf("it exits with %d and prints %q", code, said+errOut)
+	}
+	if code, _, errOut := edgeWith(t, "", "fleet", "import", "-", "-c", to); code != exit.Runtime || !strings.Contains(errOut, "standard input is empty") {
+		t.Errorf("of nothing it exits with %d and prints %q", code, errOut)
+	}
+}
+
 // A file goes to a model with the same features alone.
 func TestFleetImportOfOtherFeatures(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)

@@ -14,9 +14,12 @@ import (
 	core "edge/online/fleet"
 )
 
+// Stdio is the path of standard input and standard output.
+const Stdio = "-"
+
 // Export writes the contribution of a member that the broker keeps into a new file, which
-// the user alone may read.
-func (k *Keeper) Export(ctx context.Context, member, path string) (*Contribution, error) {
+// the user alone may read, or to out for the path Stdio.
+func (k *Keeper) Export(ctx context.Context, member, path string, out io.Writer) (*Contribution, error) {
 	kept, err := k.one(ctx, member)
 	switch {
 	case err != nil:
@@ -25,6 +28,10 @@ func (k *Keeper) Export(ctx context.Context, member, path string) (*Contribution
 		return nil, fmt.Errorf("the broker keeps no contribution of %s on %s: a member publishes its first one after its warm-up", member, k.topics().Contribution(member))
 	case kept.Err != nil:
 		return nil, fmt.Errorf("what the broker keeps on %s: %w", k.topics().Contribution(member), kept.Err)
+	}
+	if path == Stdio {
+		_, err := out.Write(kept.Data)
+		return kept, err
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -39,10 +46,18 @@ func (k *Keeper) Export(ctx context.Context, member, path string) (*Contribution
 	return kept, nil
 }
 
-// Import lets the broker keep the contribution of a file. It has to be of another node
-// than the user's own one, and of the features of its model (core.Features).
-func (k *Keeper) Import(ctx context.Context, node string, features uint64, path string) (*core.Contribution, error) {
-	data, err := readFile(path)
+// Import lets the broker keep the contribution of a file, or of in for the path Stdio. It
+// has to be of another node than the user's own one, and of the features of its model
+// (core.Features).
+func (k *Keeper) Import(ctx context.Context, node string, features uint64, path string, in io.Reader) (*core.Contribution, error) {
+	var data []byte
+	var err error
+	if path == Stdio {
+		path = "standard input"
+		data, err = readAll(in, path)
+	} else {
+		data, err = readFile(path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func TestContributionByFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "pi3.fleet")
-	if _, err := from.Export(ctx, "pi3", file); err != nil {
+	if _, err := from.Export(ctx, "pi3", file, nil); err != nil {
 		t.Fatal(err)
 	}
 	if kept, _ := os.ReadFile(file); !bytes.Equal(kept, data) {
@@ -82,13 +82,13 @@ func TestContributionByFile(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v; want one for its owner alone", info, err)
 	}
-	if _, err := from.Export(ctx, "pi3", file); code(err) != exit.Usage {
+	if _, err := from.Export(ctx, "pi3", file, nil); code(err) != exit.Usage {
 		t.Errorf("an export over a file: %v", err)
 	}
-	if _, err := to.Import(ctx, "pi3", features, file); code(err) != exit.Usage {
+	if _, err := to.Import(ctx, "pi3", features, file, nil); code(err) != exit.Usage {
 		t.Errorf("the import of the own contribution: %v", err)
 	}
-	if _, err := to.Import(ctx, "pi1", features, file); err != nil {
+	if _, err := to.Import(ctx, "pi1", features, file, nil); err != nil {
 		t.Fatal(err)
 	}
 	all, err := to.Read(ctx, "")
@@ -177,7 +177,7 @@ func TestImportRefusesFiles(t *testing.T) {
 		{write("short", data[:len(data)/2]), "damaged or cut off"},
 		{write("later", append([]byte("EFC9"), data[4:]...)), "a later version of edge"},
 	} {
-		if _, err := k.Import(t.Context(), "pi1", features, tc.path); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := k.Import(t.Context(), "pi1", features, tc.path, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.path, err, tc.want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestImportChecks(t *testing.T) {
 	if err := os.WriteFile(broken, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Import(ctx, "pi1", features, broken); !errors.Is(err, core.ErrContribution) {
+	if _, err := k.Import(ctx, "pi1", features, broken, nil); !errors.Is(err, core.ErrContribution) {
 		t.Errorf("a damaged file: %v", err)
 	}
 	c.Features++
@@ -203,7 +203,7 @@ func TestImportChecks(t *testing.T) {
 	if err := os.WriteFile(broken, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := k.Import(ctx, "pi1", features, broken); err == nil || !strings.Contains(err.Error(), "other features") {
+	if _, err := k.Import(ctx, "pi1", features, broken, nil); err == nil || !strings.Contains(err.Error(), "other features") {
 		t.Errorf("other features: %v", err)
 	}
 	if all, err := k.Read(ctx, ""); err != nil || len(all) != 0 {
