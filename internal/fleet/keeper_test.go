@@ -264,7 +264,7 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `model bearing in fleet c: pi1, member
-  published version 3.12 with 400 labels, 54.7 KiB in 1 messages, 1m 30s ago; the broker keeps it
+  published version 3.12 with 400 labels, 54.7 KiB in 1 message, 1m 30s ago; the broker keeps it
   merges: 5, the latest 1m 30s ago; weight of the fleet in the answers 93 %
   MEMBER  VERSION  LABELS  CLASSES  SIZE      AGE    Z     SHARE  IN THE LATEST MERGE
   pi2     3.7      380     2        54.7 KiB  1m 0s  –     100 %  yes
@@ -274,5 +274,10 @@ func TestPrint(t *testing.T) {
 `
 	if out.String() != want {
 		t.Errorf("it prints\n%s, want\n%s", &out, want)
+	}
+	out.Reset()
+	v.Kept, v.Cleared, v.Parts = false, true, 2
+	if err := Print(&out, "bearing", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 2 messages, 1m 30s ago; it was removed from the broker") {
+		t.Errorf("of a removed one it prints\n%s, %v", &out, err)
 	}
 }

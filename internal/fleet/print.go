@@ -25,11 +25,17 @@ func Print(out io.Writer, model string, v *wire.View) error {
 	case v.Sequence == 0:
 		fmt.Fprintln(w, "  has published nothing since its start")
 	default:
-		kept := "the broker keeps it"
-		if !v.Kept {
-			kept = "not seen back from the broker yet"
+		kept := "not seen back from the broker yet"
+		if v.Kept {
+			kept = "the broker keeps it"
+		} else if v.Cleared {
+			kept = "it was removed from the broker, and the next one follows after more labels"
 		}
-		fmt.Fprintf(w, "  published version %d.%d with %d labels, %s in %d messages, %s ago; %s\n", v.Epoch, v.Sequence, v.N, terminal.Bytes(uint64(v.Bytes)), max(1, v.Parts), age(v.Age), kept)
+		messages := "1 message"
+		if v.Parts > 1 {
+			messages = fmt.Sprintf("%d messages", v.Parts)
+		}
+		fmt.Fprintf(w, "  published version %d.%d with %d labels, %s in %s, %s ago; %s\n", v.Epoch, v.Sequence, v.N, terminal.Bytes(uint64(v.Bytes)), messages, age(v.Age), kept)
 	}
 	merged := "none since the start"
 	if v.Merges > 0 {

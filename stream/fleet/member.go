@@ -168,7 +168,9 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	case len(payload) == 0:
 		delete(m.assemblies, name)
 		switch {
-		case part >= 0 || name == m.name:
+		case part >= 0:
+		case name == m.name:
+			m.own.cleared = m.own.known
 		case name == BasisName:
 			m.set.Withdraw()
 		default:

@@ -80,6 +80,31 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
+// A member whose message was removed says so until it publishes the next one.
+func TestOwnMessageRemoved(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	a.labels = 200
+	w.pass(10 * time.Second)
+	of := func() (kept, cleared bool) {
+		v := a.View(w.now, Model{})
+		return v.Kept, v.Cleared
+	}
+	if kept, cleared := of(); !kept || cleared {
+		t.Errorf("published: kept %v, cleared %v", kept, cleared)
+	}
+	w.publish(Publication{Topic: NewTopics("edge", "c").Contribution("a")})
+	w.pass(20 * time.Second)
+	if kept, cleared := of(); kept || !cleared || a.published != 1 {
+		t.Errorf("removed: kept %v, cleared %v, published %d", kept, cleared, a.published)
+	}
+	a.labels += 100
+	w.pass(2 * time.Minute)
+	if kept, cleared := of(); !kept || cleared || a.published != 2 {
+		t.Errorf("after more labels: kept %v, cleared %v, published %d", kept, cleared, a.published)
+	}
+}
+
 // An epoch is above the one of the state file and that of the broker.
 func TestEpochs(t *testing.T) {
 	for _, test := range []struct {

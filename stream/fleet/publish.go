@@ -27,6 +27,7 @@ type own struct {
 	fresh        bool   // it has not come back yet
 	again        bool   // it has to be published again
 	limit        int    // of a message, halved whenever one was not kept; 0: that of the configuration
+	cleared      bool   // the broker had it, and somebody has removed it
 	reported     bool   // fleet_not_kept, since the last one that was kept
 	strikes      int    // connections that ended right after it
 	stopped      string // why nothing is published any more; "": it is
@@ -97,7 +98,7 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, retained bool) 
 	switch {
 	case c.Instance == m.instance:
 		if c.Version == o.Version {
-			o.fresh, o.again, o.reported, o.strikes = false, false, false, 0
+			o.fresh, o.again, o.cleared, o.reported, o.strikes = false, false, false, false, 0
 		}
 	case o.epoch == 0: // of an earlier process, or of another one that runs
 		o.found, o.former, o.before, o.formerN = true, c.Version, c.Instance, c.N
@@ -170,7 +171,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 	}
 	m.parted = m.parted || len(parts) > 0
 	o.Version, o.at, o.labels, o.bytes, o.parts = next, now, c.N, len(data), len(parts)
-	o.published, o.known, o.fresh, o.again = true, true, true, false
+	o.published, o.known, o.fresh, o.again, o.cleared = true, true, true, false, false
 	m.info.published()
 	return all, nil
 }

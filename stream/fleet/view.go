@@ -37,7 +37,9 @@ type View struct {
 	N        uint64 `json:"n"`        // labels in it
 	Bytes    int    `json:"bytes"`    // of it
 	Parts    int    `json:"parts"`    // of it; 0: one message
-	Kept     bool   `json:"kept"`     // it came back from the broker
+	Kept     bool   `json:"kept"`     // it came back from the broker, and was not removed
+	// Cleared: it was removed from the broker, which the next one replaces.
+	Cleared bool `json:"cleared,omitempty"`
 	// Stopped says why nothing is published any more; "": it is.
 	Stopped  string   `json:"stopped,omitempty"`
 	Age      *float64 `json:"age_s"`       // of it; null: none
@@ -105,7 +107,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	o := &m.own
 	v := View{
 		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Epoch: o.epoch, Sequence: o.Sequence, N: o.labels,
-		Bytes: o.bytes, Parts: o.parts, Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.reported, Stopped: o.stopped,
+		Bytes: o.bytes, Parts: o.parts, Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.cleared && !o.reported, Cleared: o.cleared, Stopped: o.stopped,
 		Merges: m.counts.Merges, Weight: of.Weight, Common: m.common(), Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
 		Members: []MemberView{},
 	}
