@@ -57,11 +57,12 @@ func newFleetListCommand() *cobra.Command {
 		Use:   "ls [MODEL]",
 		Short: "List the members, and what this node makes of them",
 		Long: `ls asks the running daemon of the configuration, which must have control.enabled,
-for its part in a fleet: what it has published, the other members with version,
-labels and age of their contribution, and what its latest merge made of each. Z
-is the mean gain in log probability of this node's own labels by that member, in
-standard errors; below fleet.trust it is refused. SHARE is the part of the labels
-in the merge, of all other members.
+for its part in a fleet: what it has published, the other members with version and
+labels of their contribution, and what its latest merge made of each. AGE is the
+time since that version came to this node; a restart begins it again. Z is the
+mean gain in log probability of this node's own labels by that member, in standard
+errors; below fleet.trust it is refused. SHARE is the part of the labels in the
+merge, of all other members. docs/guide/fleet.md explains the states.
 
 With --kept it asks no daemon: it shows what the broker keeps of each member.`,
 		Example: `  edge fleet ls -c edge.yaml
@@ -122,8 +123,8 @@ members then take it out of their sums, as if it had never been there. It needs
 no daemon, and the right to write <base>/fleet/<concept>/NODE and …/NODE/#. It
 looks afterwards whether the broker keeps the messages still.
 
-A node that still runs publishes again: stop it first, or take fleet.concept out
-of its configuration.`,
+A node that still runs publishes again after more labels: stop it first, or take
+fleet.concept out of its configuration. forget says so of a node that is online.`,
 		Example: `  edge fleet forget pi7 -c edge.yaml
   edge fleet forget pi7 bearing --yes`,
 		Args: cobra.RangeArgs(1, 2),
@@ -141,11 +142,15 @@ of its configuration.`,
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
 			defer cancel()
-			n, err := keeper(cfg, model).Forget(ctx, args[0])
+			of := keeper(cfg, model)
+			n, err := of.Forget(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the broker has removed %s from fleet %s (retained messages: %d)\n", args[0], concept, n)
+			if online, err := of.Online(ctx, args[0]); err == nil && online { // a hint: it has been removed
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is online: if it is still in fleet %s, it publishes again after more labels; stop it, take fleet.concept out of its configuration, or leave it out of fleet.members\n", args[0], concept)
+			}
 			return nil
 		}),
 	}

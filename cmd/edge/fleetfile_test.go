@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 
+	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
 	"edge/internal/exit"
 	"edge/model"
 	core "edge/online/fleet"
+	"edge/stream/mqtt"
 	"edge/test/harness"
 )
 
@@ -34,25 +36,40 @@ func taught(t *testing.T, node, feature string) []byte {
 	return data
 }
 
+// millNode returns the file of a configuration of a node whose model has one feature.
+func millNode(t *testing.T, b *brokertest.Broker, feature string) string {
+	return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: ["+feature+"]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
+}
+
+// keep publishes a retained message.
+func keep(t *testing.T, b *brokertest.Broker, topic string, payload []byte) {
+	t.Helper()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	client, err := broker.Dial(t.Context(), cfg, broker.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Publish(t.Context(), topic, 1, true, payload); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A contribution goes from one broker to another through a pipe. What export says goes
 // to standard error.
 func TestFleetPipe(t *testing.T) {
-	config := func() string {
-		b := brokertest.New(t, brokertest.Embedded)
-		return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: [rms]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
-	}
-	data, from, to := string(taught(t, "pi3", "rms")), config(), config()
-	if code, out, errOut := edgeWith(t, data, "fleet", "import", "-", "-c", from); code != exit.OK {
-		t.Fatalf("it exits with %d and prints %q", code, out+errOut)
-	}
-	code, out, errOut := edge(t, "fleet", "export", "-", "--member", "pi3", "-c", from)
-	if code != exit.OK || out != data || !strings.HasPrefix(errOut, "-: pi3, version 1.2 with 100 labels") {
+	from, to, data := brokertest.New(t, brokertest.Embedded), brokertest.New(t, brokertest.Embedded), taught(t, "pi3", "rms")
+	keep(t, from, "edge/fleet/mill/pi3", data)
+	code, out, errOut := edge(t, "fleet", "export", "-", "--member", "pi3", "-c", millNode(t, from, "rms"))
+	if code != exit.OK || out != string(data) || !strings.HasPrefix(errOut, "-: pi3, version 1.2 with 100 labels") {
 		t.Fatalf("it exits with %d, writes %d bytes, want %d, and prints %q", code, len(out), len(data), errOut)
 	}
-	if code, said, errOut := edgeWith(t, out, "fleet", "import", "-", "-c", to); code != exit.OK || said != "the broker keeps version 1.2 of pi3 with 100 labels\n" {
+	config := millNode(t, to, "rms")
+	if code, said, errOut := edgeWith(t, out, "fleet", "import", "-", "-c", config); code != exit.OK || said != "the broker keeps version 1.2 of pi3 with 100 labels\n" {
 		t.Errorf("it exits with %d and prints %q", code, said+errOut)
 	}
-	if code, _, errOut := edgeWith(t, "", "fleet", "import", "-", "-c", to); code != exit.Runtime || !strings.Contains(errOut, "standard input is empty") {
+	if code, _, errOut := edgeWith(t, "", "fleet", "import", "-", "-c", config); code != exit.Runtime || !strings.Contains(errOut, "standard input is empty") {
 		t.Errorf("of nothing it exits with %d and prints %q", code, errOut)
 	}
 }
@@ -60,14 +77,26 @@ func TestFleetPipe(t *testing.T) {
 // A file goes to a model with the same features alone.
 func TestFleetImportOfOtherFeatures(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
-	config := func(feature string) string {
-		return harness.WriteFile(t, "edge.yaml", "node: pi1\nmqtt: {servers: [\""+b.URL()+"\"]}\nstreams: {pump: {topics: [pump], features: ["+feature+"]}}\nmodels: {bearing: {streams: [pump], fleet: {concept: mill}}}\n")
-	}
 	file := harness.WriteFile(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
-	if code, out, errOut := edge(t, "fleet", "import", file, "-c", config("peak")); code != exit.Runtime || !strings.Contains(errOut, "other features") {
+	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "peak")); code != exit.Runtime || !strings.Contains(errOut, "other features") {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
 	}
-	if code, out, errOut := edge(t, "fleet", "import", file, "-c", config("rms")); code != exit.OK || out != "the broker keeps version 1.2 of pi3 with 100 labels\n" {
+	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "rms")); code != exit.OK || out != "the broker keeps version 1.2 of pi3 with 100 labels\n" {
 		t.Errorf("it exits with %d and prints %q", code, out+errOut)
+	}
+}
+
+// forget warns of a node that is online.
+func TestFleetForgetOfRunningNode(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	config := millNode(t, b, "rms")
+	for _, state := range []string{"offline", "online"} {
+		keep(t, b, "edge/pi3/state", []byte(state))
+		keep(t, b, "edge/fleet/mill/pi3", taught(t, "pi3", "rms"))
+		code, out, errOut := edge(t, "fleet", "forget", "pi3", "--yes", "-c", config)
+		warned := strings.Contains(errOut, "pi3 is online: if it is still in fleet mill, it publishes again")
+		if code != exit.OK || !strings.Contains(out, "has removed pi3") || warned != (state == "online") {
+			t.Errorf("%s: it exits with %d and prints %q, %q", state, code, out, errOut)
+		}
 	}
 }

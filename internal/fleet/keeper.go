@@ -148,6 +148,33 @@ func (k *Keeper) Forget(ctx context.Context, member string) (int, error) {
 	return len(clear), nil
 }
 
+// Online reports whether the broker knows a node as online. It does not say so of a node
+// whose state this user may not read.
+func (k *Keeper) Online(ctx context.Context, node string) (online bool, err error) {
+	state := make(chan string, 1)
+	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
+		select {
+		case state <- string(m.Payload):
+		default:
+		}
+	}})
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	if granted, err := client.Subscribe(ctx, k.MQTT.BaseTopic+"/"+node+"/state", 0); err != nil || !granted {
+		return false, err
+	}
+	select {
+	case s := <-state:
+		return s == "online", nil
+	case <-time.After(k.silence()):
+		return false, nil
+	case <-ctx.Done():
+		return false, ended(ctx, context.Cause(ctx))
+	}
+}
+
 // Publish lets the broker keep a contribution that is newer than the one it has.
 func (k *Keeper) Publish(ctx context.Context, c *core.Contribution, data []byte) error {
 	kept, err := k.one(ctx, c.Member)
