@@ -190,6 +190,9 @@ the node does. FILE - is standard output.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
 			defer cancel()
 			if member == "" {
+				if m := cfg.Models[model]; m.Fleet.Follows() {
+					return exit.With(exit.Usage, fmt.Errorf("model %s of %s only follows and publishes nothing: give --member and the name of a member", model, cfg.Node))
+				}
 				member = cfg.Node
 			}
 			c, err := keeper(cfg, model).Export(ctx, member, args[0], cmd.OutOrStdout())

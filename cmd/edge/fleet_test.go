@@ -18,6 +18,7 @@ func TestFleetCommands(t *testing.T) {
 	const one = "  bearing: {streams: [pump], fleet: {concept: mill}}\n"
 	in, two, none := config(one), config(one+"  seal: {streams: [pump], fleet: {concept: seals}}\n"), config("  bearing: {streams: [pump]}\n")
 	shared := config(strings.Replace(one, "concept: mill", "concept: mill, basis: shared", 1))
+	follower := config(strings.Replace(one, "concept: mill", "concept: mill, role: follower, basis: shared", 1))
 	for _, c := range []struct {
 		line, want string
 		code       int
@@ -36,6 +37,8 @@ func TestFleetCommands(t *testing.T) {
 		{"forget pi7 -c " + in, "--yes answers yes", exit.Runtime},
 		{"rebase newest -c " + in, "want first or pooled", exit.Usage},
 		{"rebase first -c " + in, "set fleet.basis to shared", exit.Config},
+		{"rebase first -c " + follower, "only follows: ask a node", exit.Config},
+		{"export x.fleet -c " + follower, "give --member", exit.Usage},
 		{"rebase pooled --wait 200ms -c " + shared, "node pi1 is not online", exit.Broker},
 		{"export x.fleet -c " + in, "keeps no contribution of pi1", exit.Runtime},
 		{"forget basis --yes -c " + in, "edge fleet rebase", exit.Usage},

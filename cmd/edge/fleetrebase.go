@@ -39,7 +39,10 @@ The daemon proposes it with its next merge, within fleet.interval.`,
 			if err != nil {
 				return err
 			}
-			if f := cfg.Models[model].Fleet; f.Basis != wire.BasisShared || f.Follows() {
+			switch f := cfg.Models[model].Fleet; {
+			case f.Follows():
+				return exit.With(exit.Config, fmt.Errorf("model %s of %s only follows: ask a node whose fleet.role is member", model, cfg.Node))
+			case f.Basis != wire.BasisShared:
 				return exit.With(exit.Config, fmt.Errorf("model %s has a basis of its own: set fleet.basis to shared on all nodes", model))
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)
