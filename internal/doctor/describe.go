@@ -13,6 +13,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/terminal"
 	"edge/stream/codec"
+	"edge/stream/fleet"
 )
 
 // Describe writes a summary of a daemon with this configuration. verbose adds the names of
@@ -48,6 +49,15 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons, forest %s: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons), cfg.Experts.Forest,
 			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.EncodedSize(most)), most)
+		if f := m.Fleet; f.Enabled() {
+			topics := fleet.NewTopics(c.MQTT.BaseTopic, f.Concept)
+			if f.Follows() {
+				fmt.Fprintf(w, "         follows fleet %s by %s: it neither learns nor publishes there\n", f.Concept, topics.Filter())
+			} else {
+				fmt.Fprintf(w, "         in fleet %s: reads %s; publishes on %s after %d labels or fewer, at most once in %v; basis %s, scale %s\n",
+					f.Concept, topics.Filter(), topics.Contribution(c.Node), f.Every, f.Interval, f.Basis, f.Scale)
+			}
+		}
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"
 			if a.PerHour > 0 {
