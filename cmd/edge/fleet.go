@@ -222,7 +222,8 @@ message on the topic of its member. The nodes of the fleet at this broker take i
 as that of any member, with the same checks; a newer version that the broker has
 stays. The features of the model have to be those of the file. It needs the right
 to write <base>/fleet/<concept>/<member> and …/<member>/#, and edge fleet forget
-removes it. FILE - is standard input.`,
+removes it. A file of a node that is online at this broker is refused: nodes of all
+sites need names of their own. FILE - is standard input.`,
 		Example: `  edge fleet import /mnt/usb/pi3.fleet -c edge.yaml`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {

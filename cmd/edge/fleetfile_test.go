@@ -86,6 +86,19 @@ func TestFleetImportOfOtherFeatures(t *testing.T) {
 	}
 }
 
+// The file of a node that is online here stays away: it would stop the node's publications.
+func TestFleetImportOfRunningNode(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	keep(t, b, "edge/pi3/state", []byte("online"))
+	file := harness.WriteFile(t, "pi3.fleet", string(taught(t, "pi3", "rms")))
+	if code, out, errOut := edge(t, "fleet", "import", file, "-c", millNode(t, b, "rms")); code != exit.Usage || !strings.Contains(errOut, "names of their own") {
+		t.Errorf("it exits with %d and prints %q", code, out+errOut)
+	}
+	if code, out, _ := edge(t, "fleet", "ls", "--kept", "-c", millNode(t, b, "rms")); code != exit.OK || !strings.Contains(out, "no contribution") {
+		t.Errorf("the broker keeps %q", out)
+	}
+}
+
 // forget warns of a node that is online.
 func TestFleetForgetOfRunningNode(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)

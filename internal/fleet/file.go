@@ -47,8 +47,8 @@ func (k *Keeper) Export(ctx context.Context, member, path string, out io.Writer)
 }
 
 // Import lets the broker keep the contribution of a file, or of in for the path Stdio. It
-// has to be of another node than the user's own one, and of the features of its model
-// (core.Features).
+// has to be of another node than the user's own one, which is not online at this broker,
+// and of the features of its model (core.Features).
 func (k *Keeper) Import(ctx context.Context, node string, features uint64, path string, in io.Reader) (*core.Contribution, error) {
 	var data []byte
 	var err error
@@ -70,6 +70,13 @@ func (k *Keeper) Import(ctx context.Context, node string, features uint64, path 
 	}
 	if c.Features != features {
 		return nil, fmt.Errorf("%s is of a model with other features than that of %s: names, order and signals have to be the same", path, node)
+	}
+	online, err := k.Online(ctx, c.Member)
+	if err != nil {
+		return nil, err
+	}
+	if online {
+		return nil, exit.With(exit.Usage, fmt.Errorf("%s is of %s, and a node of this name is online at this broker: it would take the file for another process of its name, and publish nothing more; nodes of all sites need names of their own", path, c.Member))
 	}
 	return c, k.Publish(ctx, c, data)
 }
