@@ -253,7 +253,7 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 	case c.Epoch >= maxEpoch:
 		m.refuse(now, Malformed, name, fmt.Errorf("epoch %d", c.Epoch))
 	case name == m.name:
-		m.receiveOwn(now, c, retained)
+		m.receiveOwn(now, c, len(data), retained)
 	default:
 		m.put(now, c, len(data), retained)
 	}

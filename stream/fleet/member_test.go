@@ -105,6 +105,32 @@ func TestOwnMessageRemoved(t *testing.T) {
 	}
 }
 
+// A node that starts again knows the size of what the broker keeps of it, and leaves no
+// part behind once that is smaller.
+func TestPartsOfEarlierProcess(t *testing.T) {
+	w := newWorld(t)
+	small := func(c *Config) { c.MaxMessage = 4 << 10 }
+	a := w.start("a", 0, small)
+	a.labels, a.size = 200, 100
+	w.pass(10 * time.Second)
+	if len(w.kept) < 3 {
+		t.Fatalf("the broker keeps %d messages", len(w.kept))
+	}
+	before := a.View(w.now, Model{})
+	a.disconnect()
+	w.nodes = nil
+	a = w.start("a", before.Epoch, small)
+	a.labels, a.size = 200, 2
+	w.pass(10 * time.Second)
+	after := a.View(w.now, Model{})
+	equal(t, "size and parts", []int{after.Bytes, after.Parts}, []int{before.Bytes, before.Parts})
+	equal(t, "published", a.published, 0)
+	a.labels = 300
+	w.pass(2 * time.Minute)
+	equal(t, "published", a.published, 1)
+	equal(t, "messages that the broker keeps", len(w.kept), 1)
+}
+
 // An epoch is above the one of the state file and that of the broker.
 func TestEpochs(t *testing.T) {
 	for _, test := range []struct {

@@ -17,6 +17,8 @@ type own struct {
 	before  uint64       // its instance
 	formerN uint64       // its labels
 
+	formerBytes, formerParts int // of it
+
 	core.Version           // of the latest publication
 	at           time.Time // of it
 	labels       uint64    // in it
@@ -75,11 +77,11 @@ func (m *Member) chooseEpoch(now time.Time) {
 	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < gatherWithin {
 		return
 	}
-	o.epoch = max(o.stored, o.former.Epoch) + 1
+	o.epoch, o.parts = max(o.stored, o.former.Epoch)+1, o.formerParts
 	switch {
 	case !o.found || o.former.Epoch < o.stored: // killed before it published
 	case o.former.Epoch == o.stored: // the broker has what this node published last
-		o.Version, o.at, o.labels, o.known = o.former, now, o.formerN, true
+		o.Version, o.at, o.labels, o.bytes, o.known = o.former, now, o.formerN, o.formerBytes, true
 	default:
 		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.formerN, o.stored))
 	}
@@ -92,7 +94,7 @@ func (m *Member) EpochDurable(epoch uint64) {
 }
 
 // receiveOwn takes the own contribution as the broker sent it.
-func (m *Member) receiveOwn(now time.Time, c *core.Contribution, retained bool) {
+func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, retained bool) {
 	o := &m.own
 	m.link.kept = m.link.kept || retained
 	switch {
@@ -102,6 +104,10 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, retained bool) 
 		}
 	case o.epoch == 0: // of an earlier process, or of another one that runs
 		o.found, o.former, o.before, o.formerN = true, c.Version, c.Instance, c.N
+		o.formerBytes, o.formerParts = bytes, 0
+		if a := m.assemblies[m.name]; a != nil && a.listed && a.list.Version == c.Version {
+			o.formerParts = a.list.parts
+		}
 	case retained && !o.published && c.Version == o.former:
 	case c.Instance == o.before || c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
 		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later", m.name), "fleet_duplicate")
