@@ -125,6 +125,7 @@ func TestPartsOfEarlierProcess(t *testing.T) {
 	after := a.View(w.now, Model{})
 	equal(t, "size and parts", []int{after.Bytes, after.Parts}, []int{before.Bytes, before.Parts})
 	equal(t, "published", a.published, 0)
+	equal(t, "topics that a leaving node clears", len(a.OwnTopics()), 1+before.Parts)
 	a.labels = 300
 	w.pass(2 * time.Minute)
 	equal(t, "published", a.published, 1)

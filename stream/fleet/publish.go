@@ -248,7 +248,7 @@ func (m *Member) strike(now time.Time) bool {
 
 // OwnTopics are the topics on which the broker may keep messages of this member.
 func (m *Member) OwnTopics() []string {
-	if m.cfg.Follows() || !m.own.published {
+	if m.cfg.Follows() || !m.own.known {
 		return nil
 	}
 	all := []string{m.topics.Contribution(m.name)}
