@@ -2,7 +2,6 @@ package stream
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -44,12 +43,17 @@ func describeFleet(m Model) (of fleet.Model) {
 	return of
 }
 
+// errNoFleet reports that a model of the node is in no fleet.
+func errNoFleet(model string) error {
+	return fmt.Errorf("model %s is in no fleet: the configuration with which the daemon runs has no fleet.concept for it", model)
+}
+
 // ForgetMember removes a member of a fleet, and its retained messages from the broker.
 func (n *Node) ForgetMember(model, member string) error {
 	if n.fleets == nil {
-		return fmt.Errorf("no model is in a fleet: %w", errNotAvailable)
+		return errNoFleet(model)
 	}
-	if !topic.IsName(member) || member == n.cfg.Node {
+	if !topic.IsName(member) || member == n.cfg.Node || member == fleet.BasisName {
 		return fmt.Errorf("%.40q: want the name of another node", member)
 	}
 	for _, m := range n.fleets.members {
@@ -63,26 +67,26 @@ func (n *Node) ForgetMember(model, member string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("model %s is in no fleet: %w", model, errNotAvailable)
+	return errNoFleet(model)
 }
 
 // Rebase asks for a new common basis of a fleet.
 func (n *Node) Rebase(model string, how core.Rebase) error {
 	if n.fleets == nil {
-		return fmt.Errorf("no model is in a fleet: %w", errNotAvailable)
+		return errNoFleet(model)
 	}
 	for _, m := range n.fleets.members {
 		if m.of.Name != model {
 			continue
 		}
 		if !m.of.Model.Status().WarmedUp {
-			return errors.New("its warm-up is not over")
+			return fmt.Errorf("the warm-up of model %s is not over: it has no basis to propose yet", model)
 		}
 		n.fleets.mu.Lock()
 		defer n.fleets.mu.Unlock()
 		return m.Rebase(how)
 	}
-	return fmt.Errorf("model %s is in no fleet: %w", model, errNotAvailable)
+	return errNoFleet(model)
 }
 
 // fleetRebase is the command that asks for a new common basis.
@@ -98,7 +102,7 @@ func (n *Node) fleetRebase(r *request) (*mutation, error) {
 func (n *Node) fleetView(r *request) (*mutation, error) {
 	v, ok := n.Fleet(r.models[0].Name)
 	if !ok {
-		return nil, fmt.Errorf("model %s is in no fleet: %w", r.models[0].Name, errNotAvailable)
+		return nil, errNoFleet(r.models[0].Name)
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
