@@ -49,15 +49,7 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 			name, strings.Join(m.Streams, ", "), cfg.Batch.MaxSize, wait, own, name, m.Output)
 		fmt.Fprintf(w, "         M = %d, %d horizons, forest %s: state of %s with %d classes, at most %s with %d\n", cfg.Inducing, len(cfg.Horizons), cfg.Experts.Forest,
 			terminal.Bytes(cfg.EncodedSize(known)), known, terminal.Bytes(cfg.EncodedSize(most)), most)
-		if f := m.Fleet; f.Enabled() {
-			topics := fleet.NewTopics(c.MQTT.BaseTopic, f.Concept)
-			if f.Follows() {
-				fmt.Fprintf(w, "         follows fleet %s by %s: it neither learns nor publishes there\n", f.Concept, topics.Filter())
-			} else {
-				fmt.Fprintf(w, "         in fleet %s: reads %s; publishes on %s after %d labels or fewer, at most once in %v; basis %s, scale %s\n",
-					f.Concept, topics.Filter(), topics.Contribution(c.Node), f.Every, f.Interval, f.Basis, f.Scale)
-			}
-		}
+		describeFleet(w, c, &m.Fleet)
 		if a := m.Active; a.Enabled() {
 			pace := "as often as that allows"
 			if a.PerHour > 0 {
@@ -100,6 +92,19 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 	fmt.Fprintf(w, "state    %s (%s), at most %v; checkpoint %s\n", full, state, c.Store.MaxSize, c.Store.Checkpoint)
 	if window := c.Stream().LossWindow; window > 0 {
 		fmt.Fprintf(w, "loss     durability is relaxed: a crash or a power cut loses the labels and samples of the last %v\n", window)
+	}
+}
+
+// describeFleet writes which fleet a model is in.
+func describeFleet(w io.Writer, c *config.Config, f *fleet.Config) {
+	topics := fleet.NewTopics(c.MQTT.BaseTopic, f.Concept)
+	switch {
+	case !f.Enabled():
+	case f.Follows():
+		fmt.Fprintf(w, "         follows fleet %s by %s: it neither learns nor publishes there\n", f.Concept, topics.Filter())
+	default:
+		fmt.Fprintf(w, "         in fleet %s: reads %s; publishes on %s after %d labels or fewer, at most once in %v; basis %s, scale %s\n",
+			f.Concept, topics.Filter(), topics.Contribution(c.Node), f.Every, f.Interval, f.Basis, f.Scale)
 	}
 }
 

@@ -251,7 +251,7 @@ func code(err error) int {
 func TestPrint(t *testing.T) {
 	z, age := -5.25, 90.
 	v := wire.View{
-		Concept: "c", Node: "pi1", State: wire.Joined, Role: wire.RoleMember, Epoch: 3, Sequence: 12, N: 400, Bytes: 56000, Kept: true, Age: &age,
+		Concept: "c", Node: "pi1", State: wire.Joined, Role: wire.RoleMember, Own: wire.Own{Epoch: 3, Sequence: 12, N: 400, Bytes: 56000, Kept: true, Age: &age},
 		Merges: 5, MergeAge: &age, Weight: 0.93, Refused: map[core.Reason]uint64{core.Distrusted: 4},
 		Members: []wire.MemberView{
 			{Name: "pi2", Epoch: 3, Sequence: 7, N: 380, Classes: []string{"a", "b"}, Age: 60, Bytes: 56000, Taken: true, Share: 1},

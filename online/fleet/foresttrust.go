@@ -40,11 +40,18 @@ func (r *Receiver) addForests(m *Merge, s *Set) {
 	if len(m.Forests) <= MaxForests {
 		return
 	}
-	most := slices.Clone(m.Forests)
-	slices.SortStableFunc(most, func(a, b Forest) int { return cmp.Compare(b.N, a.N) })
-	m.Forests = slices.DeleteFunc(m.Forests, func(f Forest) bool {
-		return !slices.ContainsFunc(most[:MaxForests], func(o Forest) bool { return o.Member == f.Member })
-	})
+	most := make([]int, len(m.Forests)) // places in Forests
+	for i := range most {
+		most[i] = i
+	}
+	slices.SortStableFunc(most, func(i, j int) int { return cmp.Compare(m.Forests[j].N, m.Forests[i].N) })
+	most = most[:MaxForests]
+	slices.Sort(most)
+	for to, from := range most {
+		m.Forests[to] = m.Forests[from]
+	}
+	clear(m.Forests[MaxForests:])
+	m.Forests = m.Forests[:MaxForests]
 }
 
 // trust returns the mean gain in log probability of own labels by a forest, against the

@@ -1,11 +1,9 @@
 package fleet
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	core "edge/online/fleet"
@@ -372,7 +370,7 @@ func (m *Member) checkKept(now time.Time) {
 			gone = append(gone, name)
 		}
 	}
-	slices.SortFunc(gone, func(a, b string) int { return cmp.Or(strings.Compare(a, b)) })
+	slices.Sort(gone)
 	for _, name := range gone {
 		m.leave(name, "the broker does not keep its message any more")
 	}

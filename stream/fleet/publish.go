@@ -9,15 +9,11 @@ import (
 
 // own is the publication of the own contribution.
 type own struct {
-	stored  uint64       // epoch that the state file knows
-	epoch   uint64       // of this process; 0: not chosen yet
-	durable bool         // epoch is in the state file
-	found   bool         // the broker kept a message at the first connection
-	former  core.Version // of that message
-	before  uint64       // its instance
-	formerN uint64       // its labels
-
-	formerBytes, formerParts int // of it
+	stored  uint64 // epoch that the state file knows
+	epoch   uint64 // of this process; 0: not chosen yet
+	durable bool   // epoch is in the state file
+	found   bool   // the broker kept a message at the first connection
+	former  former // that message
 
 	core.Version           // of the latest publication
 	at           time.Time // of it
@@ -33,6 +29,13 @@ type own struct {
 	reported     bool   // fleet_not_kept, since the last one that was kept
 	strikes      int    // connections that ended right after it
 	stopped      string // why nothing is published any more; "": it is
+}
+
+// former is the message of an earlier process that the broker kept.
+type former struct {
+	core.Version
+	instance, labels uint64
+	bytes, parts     int
 }
 
 // Todo is the due work.
@@ -77,13 +80,13 @@ func (m *Member) chooseEpoch(now time.Time) {
 	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < gatherWithin {
 		return
 	}
-	o.epoch, o.parts = max(o.stored, o.former.Epoch)+1, o.formerParts
+	o.epoch, o.parts = max(o.stored, o.former.Epoch)+1, o.former.parts
 	switch {
 	case !o.found || o.former.Epoch < o.stored: // killed before it published
 	case o.former.Epoch == o.stored: // the broker has what this node published last
-		o.Version, o.at, o.labels, o.bytes, o.known = o.former, now, o.formerN, o.formerBytes, true
+		o.Version, o.at, o.labels, o.bytes, o.known = o.former.Version, now, o.former.labels, o.former.bytes, true
 	default:
-		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.formerN, o.stored))
+		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.former.labels, o.stored))
 	}
 }
 
@@ -103,13 +106,12 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 			o.fresh, o.again, o.cleared, o.reported, o.strikes = false, false, false, false, 0
 		}
 	case o.epoch == 0: // of an earlier process, or of another one that runs
-		o.found, o.former, o.before, o.formerN = true, c.Version, c.Instance, c.N
-		o.formerBytes, o.formerParts = bytes, 0
+		o.found, o.former = true, former{Version: c.Version, instance: c.Instance, labels: c.N, bytes: bytes}
 		if a := m.assemblies[m.name]; a != nil && a.listed && a.list.Version == c.Version {
-			o.formerParts = a.list.parts
+			o.former.parts = a.list.parts
 		}
-	case retained && !o.published && c.Version == o.former:
-	case c.Instance == o.before || c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
+	case retained && !o.published && c.Version == o.former.Version:
+	case c.Instance == o.former.instance || c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
 		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later", m.name), "fleet_duplicate")
 	default:
 		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name of its own; the other one began later", m.name))

@@ -26,23 +26,21 @@ func States() []State {
 	return []State{Off, Alone, Gathering, Newcomer, Joined, Isolated, Follower}
 }
 
+// view describes the own contributions, but for the age.
+func (o *own) view() Own {
+	return Own{
+		Epoch: o.epoch, Sequence: o.Sequence, N: o.labels, Bytes: o.bytes, Parts: o.parts,
+		Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.cleared && !o.reported, Cleared: o.cleared, Stopped: o.stopped,
+	}
+}
+
 // View describes a model's part in a fleet. Ages are in seconds.
 type View struct {
-	Concept  string `json:"concept"`
-	Role     Role   `json:"role"`
-	State    State  `json:"state"`
-	Node     string `json:"node"`
-	Epoch    uint64 `json:"epoch"`    // of the own contributions; 0: not known yet
-	Sequence uint64 `json:"sequence"` // of the latest one; 0: none by this process
-	N        uint64 `json:"n"`        // labels in it
-	Bytes    int    `json:"bytes"`    // of it
-	Parts    int    `json:"parts"`    // of it; 0: one message
-	Kept     bool   `json:"kept"`     // it came back from the broker, and was not removed
-	// Cleared: it was removed from the broker, which the next one replaces.
-	Cleared bool `json:"cleared,omitempty"`
-	// Stopped says why nothing is published any more; "": it is.
-	Stopped  string   `json:"stopped,omitempty"`
-	Age      *float64 `json:"age_s"`       // of it; null: none
+	Concept string `json:"concept"`
+	Role    Role   `json:"role"`
+	State   State  `json:"state"`
+	Node    string `json:"node"`
+	Own
 	Merges   uint64   `json:"merges"`      // since the start
 	MergeAge *float64 `json:"merge_age_s"` // null: none yet
 	Weight   float64  `json:"weight"`      // of the fleet in the model's answers, 0 to 1
@@ -51,6 +49,20 @@ type View struct {
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
+}
+
+// Own describes the latest of the own contributions.
+type Own struct {
+	Epoch    uint64 `json:"epoch"`             // 0: not known yet
+	Sequence uint64 `json:"sequence"`          // 0: none by this process
+	N        uint64 `json:"n"`                 // labels in it
+	Bytes    int    `json:"bytes"`             // of it
+	Parts    int    `json:"parts"`             // of it; 0: one message
+	Kept     bool   `json:"kept"`              // it came back from the broker, and was not removed
+	Cleared  bool   `json:"cleared,omitempty"` // it was removed from the broker; the next one follows
+	// Stopped says why nothing is published any more; "": it is.
+	Stopped string   `json:"stopped,omitempty"`
+	Age     *float64 `json:"age_s"` // of it; null: none
 }
 
 // Common is what the members have in common.
@@ -106,8 +118,7 @@ type Model struct {
 func (m *Member) View(now time.Time, of Model) View {
 	o := &m.own
 	v := View{
-		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Epoch: o.epoch, Sequence: o.Sequence, N: o.labels,
-		Bytes: o.bytes, Parts: o.parts, Kept: o.Version != core.Version{} && !o.fresh && !o.again && !o.cleared && !o.reported, Cleared: o.cleared, Stopped: o.stopped,
+		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Own: o.view(),
 		Merges: m.counts.Merges, Weight: of.Weight, Common: m.common(), Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
 		Members: []MemberView{},
 	}

@@ -30,7 +30,7 @@ func (w *Windows) List() []Progress {
 	for _, p := range w.of {
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b Progress) int { return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Device, b.Device)) })
+	slices.SortStableFunc(all, func(a, b Progress) int { return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Device, b.Device)) })
 	return all
 }
 
