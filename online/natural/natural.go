@@ -155,6 +155,9 @@ func Decode(d *wire.Decoder) *Exponents {
 	x := &Exponents{Experts: Experts{Own: d.Int(maxSize, "horizons"), Fleet: d.Int(maxSize, "horizons"), Forest: d.Bool()}}
 	for range d.Int(MaxFactors, "blends") {
 		n := d.Int(maxSize, "experts")
+		if size := 4 * (n*(n+1)/2 + n); d.Err() == nil && d.Len() < size {
+			d.Fail("%d bytes of exponents, %d are announced", d.Len(), size)
+		}
 		if d.Err() != nil {
 			return nil
 		}
