@@ -223,10 +223,10 @@ func (s *fleetScene) leave() bool {
 	if err := gone.process.stop(); err != nil {
 		s.fail("%v", err)
 	}
+	gone.left = true
 	if gone.check(); len(s.failures) > 0 {
 		return false
 	}
-	gone.left = true
 	s.leavers++
 	s.mu.Lock()
 	s.log("%s leaves", gone.name)
@@ -276,7 +276,8 @@ func ownSites(l *online.Learner, name string) []byte {
 	if err != nil {
 		return nil
 	}
-	c.SetForest(nil) // it depends on the list of classes as well, which merges extend
+	c.SetForest(nil)    // it depends on the list of classes as well, which merges extend
+	c.SetExponents(nil) // they depend on the answers of the fleet as well
 	data, err := c.AppendBinary(nil)
 	if err != nil {
 		return nil
