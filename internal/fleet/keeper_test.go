@@ -277,7 +277,7 @@ func TestPrint(t *testing.T) {
 	}
 	out.Reset()
 	v.Kept, v.Cleared, v.Parts = false, true, 2
-	if err := Print(&out, "bearing", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 2 messages, 1m 30s ago; it was removed from the broker") {
+	if err := Print(&out, "bearing", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 3 messages, 1m 30s ago; it was removed from the broker") {
 		t.Errorf("of a removed one it prints\n%s, %v", &out, err)
 	}
 }

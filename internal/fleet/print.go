@@ -32,8 +32,8 @@ func Print(out io.Writer, model string, v *wire.View) error {
 			kept = "it was removed from the broker, and the next one follows after more labels"
 		}
 		messages := "1 message"
-		if v.Parts > 1 {
-			messages = fmt.Sprintf("%d messages", v.Parts)
+		if v.Parts > 0 {
+			messages = fmt.Sprintf("%d messages", 1+v.Parts) // the list of the parts is one
 		}
 		fmt.Fprintf(w, "  published version %d.%d with %d labels, %s in %s, %s ago; %s\n", v.Epoch, v.Sequence, v.N, terminal.Bytes(uint64(v.Bytes)), messages, age(v.Age), kept)
 	}
