@@ -54,7 +54,7 @@ func BenchmarkFleet(b *testing.B) {
 
 // fleetOf16 returns a learner and the contributions of 16 others. next is called before
 // each merge.
-func fleetOf16(b *testing.B, shared bool) (learner *Learner, set *fleet.Set, next func()) {
+func fleetOf16(b testing.TB, shared bool) (learner *Learner, set *fleet.Set, next func()) {
 	cfg := DefaultConfig()
 	cfg.Fleet.Shared, cfg.Fleet.Trust = shared, math.Inf(-1)
 	for j := range 36 {

@@ -23,8 +23,7 @@ const (
 	fleetTrick = 20 * time.Millisecond
 	fleetAhead = 16 // publications in the outbox, above which a fleet's wait
 
-	maxFleetMessages = 4096
-	maxFleetBytes    = 32 << 20 // of messages that wait to be read
+	maxFleetMessages = 4096 // that wait to be read
 
 	markEpoch = 16 // first bit of the epoch of the own contributions in a model's mark
 )
@@ -64,7 +63,7 @@ type fleetMember struct {
 // newFleets returns the parts of the models that are in a fleet, nil if none is.
 func (n *Node) newFleets() *fleets {
 	f := &fleets{
-		node: n, inbox: mqtt.NewQueue(maxFleetMessages, maxFleetBytes, mqtt.MessageSize),
+		node: n, inbox: mqtt.NewQueue(maxFleetMessages, fleet.MaxWaiting, mqtt.MessageSize),
 		wake: make(chan struct{}, 1),
 	}
 	instance := rand.Uint64()

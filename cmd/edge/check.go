@@ -22,7 +22,8 @@ func newCheckCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Validate a configuration and say what it would do",
 		Long: `check validates a configuration and says what a daemon would do under it, and
-what memory it may take: at most, with classes.max classes, and now. It warns
+what memory it may take: at most, with classes.max classes, and now. Of a fleet it
+counts the members in fleet.members, or else 16 or those of the state. It warns
 where a limit of the machine, of a control group, of edge.service, of GOMEMLIMIT
 or of memory_limit is less. Of a stream with signals it prints the features, the
 memory of its windows and, where the rate is known, the samples an hour.

@@ -18,6 +18,7 @@ import (
 	"edge/online"
 	"edge/persist"
 	"edge/stream/codec"
+	"edge/stream/fleet"
 )
 
 // footprint estimates the memory of a daemon, in bytes.
@@ -27,6 +28,8 @@ type footprint struct {
 	classes int    // learnt or declared ones; −1 if the state file cannot be read
 	queues  uint64 // messages that arrive and leave
 	pending uint64 // samples that wait for their labels
+	fleets  uint64 // expected members of fleets, with the classes of now
+	members string // describes these, behind "; " for each fleet
 }
 
 const (
@@ -35,22 +38,29 @@ const (
 	pendingBase = 1 << 10 // of a pending sample, beside its features
 )
 
+// expectedMembers is the number of a fleet's other members where neither the configuration
+// nor the state says more.
+const expectedMembers = 16
+
 // footprintOf estimates the memory of a daemon under cfg. It counts the learnt
 // classes in the state file if that can be read.
-func footprintOf(cfg *config.Config) footprint {
-	f := footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
-	learnt, err := classesLearnt(cfg)
+func footprintOf(cfg *config.Config) *footprint {
+	f := &footprint{queues: uint64(cfg.MQTT.Ring.MaxBytes) + uint64(cfg.Outbox.MaxBytes)}
+	learnt, err := modelsLearnt(cfg)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		m, err := cfg.Learner(name)
 		if err != nil {
 			continue // a valid configuration has none
 		}
-		classes := max(learnt[name], len(m.Classes.Names))
+		classes := max(learnt[name].classes, len(m.Classes.Names))
 		f.classes += classes
 		f.now += residentSize(m, classes)
 		f.models += residentSize(m, max(classes, m.Classes.Max))
 		p := cfg.Models[name].Pending
 		f.pending += min(uint64(p.MaxBytes), uint64(p.Max)*uint64(pendingBase+8*len(m.Features)))
+		if c := cfg.Models[name].Fleet; c.Enabled() {
+			f.expect(&c, m, learnt[name].members, max(classes, 2))
+		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.classes = -1
@@ -58,36 +68,56 @@ func footprintOf(cfg *config.Config) footprint {
 	return f
 }
 
-// most returns the memory when every queue and every model is full.
-func (f footprint) most() uint64 { return f.lasting() + programBase + f.queues + f.pending }
+// expect adds the members of a fleet: those that are listed, or those that the state knows,
+// at least expectedMembers.
+func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int) {
+	n := len(c.Members)
+	if n == 0 {
+		n = max(known, expectedMembers)
+	}
+	n = min(n, c.MaxMembers)
+	each, all := m.FleetMemory(n, classes)
+	most := max(classes, m.Classes.Max)
+	_, full := m.FleetMemory(n, most)
+	f.fleets += all
+	f.members += fmt.Sprintf("; %s for %d members of fleet %s with %d classes, %s with %d: a contribution takes %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
+		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), fleet.MaxHeld>>20, fleet.MaxWaiting>>20)
+}
+
+// most returns the memory when every queue and every model is full, with the expected
+// members of fleets.
+func (f *footprint) most() uint64 { return f.lasting() + programBase + f.queues + f.pending }
 
 // lasting returns the part of the heap that never shrinks.
-func (f footprint) lasting() uint64 { return heapBase + f.models }
+func (f *footprint) lasting() uint64 { return heapBase + f.models + f.fleets }
 
 // String describes the footprint.
-func (f footprint) String() string {
+func (f *footprint) String() string {
 	now := fmt.Sprintf(" (%s with the %d classes of now)", terminal.Bytes(f.now), f.classes)
 	if f.classes < 0 {
 		now = ""
 	}
-	return fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program",
-		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase))
+	return fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program%s",
+		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase), f.members)
 }
 
-// classesLearnt counts the classes of each model in the state file, which cannot be
-// read while a daemon has it open. A model without state has no classes.
-func classesLearnt(cfg *config.Config) (map[string]int, error) {
+// learntModel is what the state of a model has.
+type learntModel struct{ classes, members int }
+
+// modelsLearnt counts the classes of each model in the state file, and the members of its
+// fleet. It cannot be read while a daemon has it open. A model without state has neither.
+func modelsLearnt(cfg *config.Config) (map[string]learntModel, error) {
 	store, err := statefile.Open(cfg.StorePath())
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	counts := map[string]int{}
+	counts := map[string]learntModel{}
 	for name := range cfg.Models {
 		learner, _, _, err := statefile.Restore(store, name, nil)
 		switch {
 		case err == nil:
-			counts[name] = len(learner.Posterior().Classes())
+			counts[name] = learntModel{len(learner.Posterior().Classes()), learner.FleetStatus().Members}
 		case !errors.Is(err, persist.ErrModel):
 			return nil, err
 		}
@@ -178,7 +208,7 @@ func (h Host) memoryLimit() (limit uint64, by string) {
 }
 
 // excess describes the limits that the footprint may exceed, with advice.
-func (f footprint) excess(bounds []memoryBound) (found []string, advice string) {
+func (f *footprint) excess(bounds []memoryBound) (found []string, advice string) {
 	for _, b := range bounds {
 		switch {
 		case b.goal && f.lasting() > b.bytes:
@@ -187,12 +217,12 @@ func (f footprint) excess(bounds []memoryBound) (found []string, advice string) 
 			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most()), b.by, terminal.Bytes(b.bytes)))
 		}
 	}
-	return found, "lower classes.max, inducing or the number of horizons, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
+	return found, "lower classes.max, inducing, the number of horizons or fleet.max_members, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
 }
 
 // describe writes the footprint, and a warning for each limit that it may exceed.
-func (f footprint) describe(w io.Writer, bounds []memoryBound) {
-	fmt.Fprintf(w, "memory   %s\n", f)
+func (f *footprint) describe(w io.Writer, bounds []memoryBound) {
+	fmt.Fprintf(w, "memory   %s\n", strings.ReplaceAll(f.String(), "; ", "\n         "))
 	found, advice := f.excess(bounds)
 	for _, words := range found {
 		fmt.Fprintf(w, "warning  memory: %s (%s)\n", words, advice)

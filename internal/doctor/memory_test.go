@@ -64,6 +64,22 @@ func TestFootprint(t *testing.T) {
 			t.Errorf("models%s: %d warnings, want %d: %s", more, n, warnings, out.String())
 		}
 	}
+	const fleet = ", inducing: %d, fleet: {concept: c%s}"
+	for more, want := range map[string]string{
+		fmt.Sprintf(fleet, 50, ""):                     "for 16 members of fleet c with 2 classes",
+		fmt.Sprintf(fleet, 50, ", max_members: 9"):     "for 9 members of fleet c",
+		fmt.Sprintf(fleet, 50, ", members: [a, b, d]"): "for 3 members of fleet c",
+		fmt.Sprintf(fleet, 50, ", role: follower"):     "all of them at most 64 MiB, messages that wait to be read at most 32 MiB\n",
+		fmt.Sprintf(fleet, 100, "}, classes: {max: 2"): "MiB with 2: a contribution takes 103.2 KiB",
+		fmt.Sprintf(fleet, 100, ", max_members: 300, members: ["+strings.Repeat("a, ", 300)+"]}, classes: {max: 2"): "warning  memory: ",
+	} {
+		var out bytes.Buffer
+		f := footprintOf(parsed(t, fmt.Sprintf(two, more)))
+		f.describe(&out, allowed)
+		if warned := strings.Contains(out.String(), "warning"); !strings.Contains(out.String(), want) || warned != strings.HasPrefix(want, "warning") {
+			t.Errorf("models%s: want %q: %s", more, want, out.String())
+		}
+	}
 	if unit, err := os.ReadFile(filepath.Join("..", "..", "configs", "edge.service")); err != nil ||
 		!strings.Contains(string(unit), "MemoryMax=64M\nEnvironment=GOMEMLIMIT=45MiB") {
 		t.Errorf("the unit has other limits than this test, %v", err)

@@ -60,8 +60,8 @@ const (
 	Float32  Precision = 4
 )
 
-// bytes is the size of one number.
-func (p Precision) bytes() int { return int(p) }
+// Bytes is the size of one number.
+func (p Precision) Bytes() int { return int(p) }
 
 // Version orders the contributions of one member. Epoch rises with every start of the
 // member, Sequence with every publication.
@@ -113,7 +113,7 @@ func New(h Header, b Basis, p Precision) *Contribution {
 // siteBytes is the size of the sites of one horizon and class.
 func (c *Contribution) siteBytes() int {
 	m := c.Params.M
-	return (m*(m+1)/2 + m) * c.Precision.bytes()
+	return (m*(m+1)/2 + m) * c.Precision.Bytes()
 }
 
 // site returns the memory of the sites of horizon h and class k.
@@ -171,7 +171,7 @@ func (c *Contribution) Factor(h, k int, r, b []float64) {
 
 // numbers reads as many numbers as dst has room for, and returns the rest.
 func (p Precision) numbers(dst []float64, data []byte) []byte {
-	from, rest := data[:len(dst)*p.bytes()], data[len(dst)*p.bytes():]
+	from, rest := data[:len(dst)*p.Bytes()], data[len(dst)*p.Bytes():]
 	if p == Bfloat16 {
 		for i := range dst {
 			dst[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16))

@@ -58,9 +58,14 @@ func (s Sizes) Bytes(features, classes int) uint64 {
 // the forests of two snapshots.
 func (s Sizes) Memory(features, classes int) uint64 {
 	t, b, w, d, k := uint64(s.Trees), uint64(s.Leaves), uint64(s.Stored), uint64(features), uint64(classes)
-	const node, growth = 12, 4
-	frozen := t * (4*b*k + node*b)
-	return 3*frozen + t*(4*b*k+growth*b) + w*(4*d+5+t)
+	const growth = 4
+	return 3*s.Frozen(classes) + t*(4*b*k+growth*b) + w*(4*d+5+t)
+}
+
+// Frozen is the memory in bytes of a forest that answers, for C classes.
+func (s Sizes) Frozen(classes int) uint64 {
+	const weight, node = 4, 12
+	return uint64(s.Trees * s.Leaves * (weight*classes + node))
 }
 
 // tree returns weights, squares and growth of the leaves of a tree that are used.

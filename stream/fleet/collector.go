@@ -21,7 +21,7 @@ func NewCollector(t Topics) *Collector { return &Collector{topics: t, payloads: 
 // Receive takes a message. It reports false for one of another topic, and for one that it
 // has no room for.
 func (c *Collector) Receive(topic string, payload []byte) bool {
-	if _, _, ok := c.topics.Read(topic); !ok || c.bytes+len(payload)-len(c.payloads[topic]) > maxHeld {
+	if _, _, ok := c.topics.Read(topic); !ok || c.bytes+len(payload)-len(c.payloads[topic]) > MaxHeld {
 		return false
 	}
 	c.bytes += len(payload) - len(c.payloads[topic])

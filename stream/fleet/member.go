@@ -18,8 +18,13 @@ const (
 	isolated     = 10 * time.Minute // without a connection
 	noteEvery    = time.Minute      // between events of one kind and reason
 
-	maxHeld  = 64 << 20 // bytes of all contributions and parts
-	maxEpoch = 1 << 47  // a mark of the journal has no room for more
+	maxEpoch = 1 << 47 // a mark of the journal has no room for more
+)
+
+// Bounds of the memory of a fleet, in bytes.
+const (
+	MaxHeld    = 64 << 20 // all contributions and parts
+	MaxWaiting = 32 << 20 // messages that wait to be read, of all fleets of a node
 )
 
 // Reasons why a message is refused on arrival, beside those of a merge.
@@ -212,7 +217,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 			m.see(name)
 		}
 	} else {
-		room := maxHeld - m.held
+		room := MaxHeld - m.held
 		for _, other := range m.assemblies {
 			room -= other.bytes
 		}
@@ -266,8 +271,8 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 	if p := m.peers[c.Member]; p != nil {
 		before = p.bytes
 	}
-	if m.held+bytes-before > maxHeld {
-		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", maxHeld))
+	if m.held+bytes-before > MaxHeld {
+		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", MaxHeld))
 		return
 	}
 	if old := m.set.Get(c.Member); old != nil && !c.Newer(old.Version) {

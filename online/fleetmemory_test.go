@@ -1,0 +1,54 @@
+package online
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"edge/online/fleet"
+)
+
+// inUse returns the bytes of the heap that are in use.
+func inUse() int {
+	runtime.GC()
+	runtime.GC() // frees what pools and finalizers have kept
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// The estimated memory of 16 members is not below the measured one, and not far above it.
+func TestFleetMemory(t *testing.T) {
+	l, set, next := fleetOf16(t, false)
+	next()
+	var sent [][]byte
+	for _, c := range set.Members() {
+		sent = append(sent, encoded(t, c))
+	}
+	set, next = nil, nil
+	before := inUse()
+	kept := fleet.NewSet(0)
+	for _, data := range sent {
+		c, err := fleet.Decode(slices.Clone(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept.Put(c)
+	}
+	each := (inUse() - before) / len(sent)
+	if n := len(merged(t, l, kept).Forests); n != fleet.MaxForests {
+		t.Fatalf("%d forests", n)
+	}
+	l.bank.GiveBack()
+	all := inUse() - before
+	wantEach, want := l.cfg.FleetMemory(len(sent), 6)
+	t.Logf("a contribution %d, sent %d, estimate %d; all %d, estimate %d", each, len(sent[0]), wantEach, all, want)
+	if each < int(wantEach)/2 || each > int(wantEach)*11/10 {
+		t.Errorf("a contribution takes %d bytes, and %d are estimated", each, wantEach)
+	}
+	if all < int(want)/3 || all > int(want) {
+		t.Errorf("the members take %d bytes, and %d are estimated", all, want)
+	}
+	runtime.KeepAlive(kept)
+	runtime.KeepAlive(l)
+}
