@@ -64,7 +64,8 @@ mean gain in log probability of this node's own labels by that member, in standa
 errors; below fleet.trust it is refused. SHARE is the part of the labels in the
 merge, of all other members. docs/guide/fleet.md explains the states.
 
-With --kept it asks no daemon: it shows what the broker keeps of each member.`,
+With --kept it asks no daemon: it shows what the broker keeps of each member, and
+the common basis where fleet.basis is shared.`,
 		Example: `  edge fleet ls -c edge.yaml
   edge fleet ls bearing --json
   edge fleet ls --kept`,
@@ -101,9 +102,13 @@ With --kept it asks no daemon: it shows what the broker keeps of each member.`,
 }
 
 func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model string, asJSON bool) error {
-	all, err := keeper(cfg, model).Read(ctx, "")
+	of := keeper(cfg, model)
+	all, err := of.Read(ctx, "")
 	if err != nil {
 		return err
+	}
+	if of.Dropped > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, beyond which members refuse them as well; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, wire.MaxHeld>>20)
 	}
 	list := fleet.Describe(all)
 	if asJSON {

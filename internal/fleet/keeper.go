@@ -25,11 +25,13 @@ type Keeper struct {
 	MQTT    mqtt.Config
 	Concept string
 	Limit   int // bytes of a message that Publish sends
+	Dropped int // messages that the latest Read had no room for
 
 	quiet time.Duration // 0: the constant
 }
 
-// Contribution is the retained message of one member.
+// Contribution is the retained message of one member, or of the common basis, whose Member
+// is wire.BasisName.
 type Contribution struct {
 	*core.Contribution
 	Member string
@@ -40,8 +42,8 @@ type Contribution struct {
 
 func (k *Keeper) topics() wire.Topics { return wire.NewTopics(k.MQTT.BaseTopic, k.Concept) }
 
-// Read returns the contributions that the broker keeps, by name; of one member if it is
-// not "".
+// Read returns the contributions that the broker keeps, by name, with the common basis; of
+// one member if it is not "".
 func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error) {
 	topics := k.topics()
 	filters := []string{topics.Filter(), topics.Parts()}
@@ -87,6 +89,7 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 	}
 	mu.Lock()
 	defer mu.Unlock()
+	k.Dropped = collected.Dropped()
 	all := []Contribution{}
 	for _, name := range collected.Members() {
 		one := Contribution{Member: name, Topics: collected.Kept(name)}

@@ -281,3 +281,19 @@ func TestPrint(t *testing.T) {
 		t.Errorf("of a removed one it prints\n%s, %v", &out, err)
 	}
 }
+
+// The common basis is listed with its author and its number.
+func TestPrintBasis(t *testing.T) {
+	all := []Contribution{
+		{Member: wire.BasisName, Data: make([]byte, 2048), Topics: []string{"x"}, Contribution: &core.Contribution{Header: core.Header{Member: "pi1", Version: core.Version{Epoch: 2}, N: 50, Classes: []string{"a", "b"}}}},
+	}
+	list := Describe(all)
+	if list[0].Name != "basis" || list[0].Author != "pi1" || list[0].Epoch != 2 {
+		t.Errorf("described as %+v", list[0])
+	}
+	var out bytes.Buffer
+	const want = "MEMBER               VERSION  LABELS  SIZE     MESSAGES  CLASSES\ncommon basis of pi1  2.0      50      2.0 KiB  1         a, b\n"
+	if err := PrintKept(&out, "c", list); err != nil || out.String() != want {
+		t.Errorf("it prints\n%s, want\n%s", &out, want)
+	}
+}

@@ -110,9 +110,11 @@ func age(seconds *float64) string {
 	return terminal.Duration(time.Duration(*seconds * float64(time.Second)))
 }
 
-// Kept is the JSON of one member's retained contribution.
+// Kept is the JSON of one member's retained contribution, or of the common basis, whose
+// name is basis and whose epoch is its number.
 type Kept struct {
 	Name     string   `json:"name"`
+	Author   string   `json:"author,omitempty"` // of the common basis
 	Epoch    uint64   `json:"epoch"`
 	Sequence uint64   `json:"sequence"`
 	N        uint64   `json:"n"`
@@ -131,6 +133,9 @@ func Describe(all []Contribution) []Kept {
 			one.Error = c.Err.Error()
 		} else {
 			one.Epoch, one.Sequence, one.N, one.Classes = c.Epoch, c.Sequence, c.N, c.Classes
+			if c.Member == wire.BasisName {
+				one.Author = c.Contribution.Member
+			}
 		}
 		list = append(list, one)
 	}
@@ -150,6 +155,9 @@ func PrintKept(out io.Writer, concept string, all []Kept) error {
 		if c.Error != "" {
 			fmt.Fprintf(table, "%s\t–\t–\t%s\t%d\t%s\n", c.Name, terminal.Bytes(uint64(c.Bytes)), len(c.Topics), c.Error)
 			continue
+		}
+		if c.Author != "" {
+			c.Name = "common basis of " + c.Author
 		}
 		fmt.Fprintf(table, "%s\t%d.%d\t%d\t%s\t%d\t%s\n", c.Name, c.Epoch, c.Sequence, c.N, terminal.Bytes(uint64(c.Bytes)), len(c.Topics), strings.Join(c.Classes, ", "))
 	}

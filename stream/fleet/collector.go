@@ -13,30 +13,36 @@ type Collector struct {
 	topics   Topics
 	payloads map[string][]byte // by topic
 	bytes    int
+	dropped  int
 }
 
 // NewCollector returns an empty collector.
 func NewCollector(t Topics) *Collector { return &Collector{topics: t, payloads: map[string][]byte{}} }
 
-// Receive takes a message. It reports false for one of another topic, and for one that it
-// has no room for.
-func (c *Collector) Receive(topic string, payload []byte) bool {
-	if _, _, ok := c.topics.Read(topic); !ok || c.bytes+len(payload)-len(c.payloads[topic]) > MaxHeld {
-		return false
+// Receive takes a message. It keeps no more than MaxHeld bytes, and ignores other topics.
+func (c *Collector) Receive(topic string, payload []byte) {
+	bytes := c.bytes + len(payload) - len(c.payloads[topic])
+	if _, _, ok := c.topics.Read(topic); !ok {
+		return
+	} else if bytes > MaxHeld {
+		c.dropped++
+		return
 	}
-	c.bytes += len(payload) - len(c.payloads[topic])
+	c.bytes = bytes
 	if c.payloads[topic] = slices.Clone(payload); len(payload) == 0 {
 		delete(c.payloads, topic)
 	}
-	return true
 }
 
-// Members returns the names of the members of which there is a message, in order.
+// Dropped is the number of messages for which there was no room.
+func (c *Collector) Dropped() int { return c.dropped }
+
+// Members returns the names of the members of which there is a message, in order, with
+// BasisName for a common basis.
 func (c *Collector) Members() (names []string) {
 	for topic := range c.payloads {
-		if name, _, _ := c.topics.Read(topic); name != BasisName {
-			names = append(names, name)
-		}
+		name, _, _ := c.topics.Read(topic)
+		names = append(names, name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -54,7 +60,8 @@ func (c *Collector) Kept(member string) (topics []string) {
 }
 
 // Contribution returns the contribution of a member, and its encoding. The error is
-// ErrParts or that of core.Decode.
+// ErrParts or that of core.Decode. For BasisName it returns a header: of the common basis
+// the author, the number as the epoch, and the labels by which it was made.
 func (c *Collector) Contribution(member string) (*core.Contribution, []byte, error) {
 	data := c.payloads[c.topics.Contribution(member)]
 	if len(data) == 0 {
@@ -77,6 +84,17 @@ func (c *Collector) Contribution(member string) (*core.Contribution, []byte, err
 		if data = a.whole(); data == nil {
 			return nil, nil, fmt.Errorf("fleet: %s: parts are missing: %w", member, ErrParts)
 		}
+	}
+	if member == BasisName {
+		basis, err := core.DecodeCommon(data)
+		if err != nil {
+			return nil, data, err
+		}
+		h := core.Header{Member: basis.Author, Version: core.Version{Epoch: basis.Number}, Classes: basis.Classes}
+		for _, n := range basis.Counts {
+			h.N += n
+		}
+		return &core.Contribution{Header: h}, data, nil
 	}
 	decoded, err := core.Decode(data)
 	if err == nil && decoded.Member != member {
