@@ -26,6 +26,7 @@ type basis struct {
 	seen    int        // connection that brought the one in the set
 	urgent  bool       // there is another one since the latest merge
 	vain    bool       // the latest merge found none and proposed none: the model has too few classes
+	former  bool       // the own contribution is of the basis that the model had before
 	rebase  core.Rebase
 	asked   core.Rebase // of the merge that is on its way
 
@@ -105,7 +106,7 @@ func (m *Member) mergedBasis(now time.Time, sum *core.Merge) {
 		m.event("fleet_basis", fmt.Sprintf("basis %d of %s is adopted", s.Number, s.Author))
 	}
 	if changed && m.own.published {
-		m.own.again = true // contributions say of which basis they are
+		b.former = true // contributions say of which basis they are
 	}
 	if c := sum.Announce; c != nil {
 		m.set.Offer(c)

@@ -67,6 +67,40 @@ func TestBasisIsProposed(t *testing.T) {
 	}
 }
 
+// A node that has adopted a basis publishes again, whether the contribution before came back
+// ahead of the merge or after it, and the broker keeps that one meanwhile.
+func TestContributionOfAdoptedBasis(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		w := newWorld(t)
+		b := w.start("b", 1, sharing)
+		b.vain, b.labels = true, 50
+		w.pass(6 * time.Second)
+		equal(t, "published", b.published, 1)
+		all, err := b.Publish(w.now, contribution(t, "b", 50, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		echo := func() { b.Receive(w.now, all[0].Topic, all[0].Payload, false) }
+		if !late {
+			echo()
+		}
+		b.birth = core.Birth{Number: 1, Author: "a"}
+		b.Merged(w.now, &core.Merge{Sharing: &core.Sharing{Birth: b.birth}})
+		if late {
+			echo()
+		}
+		if !b.View(w.now, Model{}).Kept {
+			t.Errorf("late %v: the view says that the broker does not keep the contribution", late)
+		}
+		w.pass(keptWithin - time.Second)
+		equal(t, "published meanwhile", b.published, 1)
+		w.pass(time.Second)
+		equal(t, "published afterwards", b.published, 2)
+		w.pass(time.Minute)
+		equal(t, "published in the end", b.published, 2)
+	}
+}
+
 // Of two that propose at once the smaller name wins, whoever the broker has heard last.
 func TestSmallerNameWins(t *testing.T) {
 	for _, first := range []string{"a", "b"} {

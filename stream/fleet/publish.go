@@ -136,7 +136,7 @@ func (m *Member) due(now time.Time, labels uint64) bool {
 	switch since := now.Sub(o.at); {
 	case !o.known:
 		return true
-	case o.again:
+	case o.again, m.basis.former:
 		return since >= keptWithin
 	case since < m.cfg.Interval:
 		return false
@@ -180,6 +180,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 	m.parted = m.parted || len(parts) > 0
 	o.Version, o.at, o.labels, o.bytes, o.parts = next, now, c.N, len(data), len(parts)
 	o.published, o.known, o.fresh, o.again, o.cleared = true, true, true, false, false
+	m.basis.former = false
 	m.info.published()
 	return all, nil
 }
