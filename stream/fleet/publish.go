@@ -40,12 +40,11 @@ type former struct {
 
 // Todo is the due work.
 type Todo struct {
-	Epoch     uint64        // to be made durable, see EpochDurable; 0: none
-	Parts     bool          // the subscription to parts is needed
-	Publish   bool          // the own contribution, see Publish
-	Merge     *core.Set     // to be merged, see Merged; nil: none
-	Announce  []Publication // of a common basis
-	Departing bool          // the own message is to be cleared
+	Epoch    uint64        // to be made durable, see EpochDurable; 0: none
+	Parts    bool          // the subscription to parts is needed
+	Publish  bool          // the own contribution, see Publish
+	Merge    *core.Set     // to be merged, see Merged; nil: none
+	Announce []Publication // of a common basis
 }
 
 // Learnt is the progress of the member's model.
