@@ -32,6 +32,7 @@ func (l *Learner) assess(ev *Event, probs []float64, novelty float64, late *conf
 		decision.Last = l.classes.now(late.Last-1, ev.Epoch) + 1
 	}
 	o := l.judge.AddPublished(probs, k, decision)
+	l.batch.nll += o.NLL
 	if c, changed := l.drift.Add(drift.Sample{LogLoss: o.NLL, Wrong: o.Top != o.Label, Novelty: novelty}, l.warmup.done); changed {
 		out.Change, out.Detail, out.Since = NoticeWarning, c.Detail, c.Since
 		if c.Level == drift.Drifted {

@@ -71,9 +71,10 @@ type LoopOptions struct {
 // Status is the state of a Loop at one moment.
 type Status struct {
 	Model      string
-	Seq        uint64 // last record learnt
-	Learned    uint64 // samples in the model, warm-up included
-	Open       int    // samples in the minibatch that is filling
+	Seq        uint64  // last record learnt
+	Learned    uint64  // samples in the model, warm-up included
+	Open       int     // samples in the minibatch that is filling
+	OpenNLL    float64 // sum of −log p(label) of those that came since the program started
 	Scores     score.Scores
 	Counters   Counters    // since the model began
 	Drift      drift.Level // of the stream
@@ -464,7 +465,7 @@ func (lp *Loop) publishStatus() {
 	l := lp.learner
 	recovering, left := lp.behind()
 	lp.status.Store(&Status{
-		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), Scores: l.Scores(), Counters: l.Counters(),
+		Model: lp.opts.Model, Seq: lp.seq, Learned: l.view.N, Open: l.Pending(), OpenNLL: l.batch.nll, Scores: l.Scores(), Counters: l.Counters(),
 		Drift: l.drift.Level(), Drifts: l.drift.Drifts(), Built: l.view.Built(), WarmedUp: l.WarmedUp(), StateBytes: lp.checkpoints.size,
 		Recovering: recovering, Behind: left,
 		Fleet: l.FleetStatus(),

@@ -3,6 +3,7 @@ package online
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -40,6 +41,32 @@ func records(rng *rand.Rand, from, n int) []Record {
 		out[i] = Record{Model: "m", Seq: uint64(from + i), Event: blob(rng, 3)}
 	}
 	return out
+}
+
+// The losses of the minibatch that is filling begin with each minibatch, and are those
+// that the scores have counted meanwhile.
+func TestLossOfOpenMinibatch(t *testing.T) {
+	cfg := testConfig(3, "a", "b", "c")
+	l, rng := newTestLearner(t, cfg), rand.New(rand.NewPCG(1, 1))
+	total := func() float64 {
+		if s := l.Scores(); s.N > 0 {
+			return float64(s.N) * s.NLL
+		}
+		return 0
+	}
+	closed := 0.0
+	for i := range 203 {
+		ev := blob(rng, 3)
+		if out := l.Add(&ev); out.Closed {
+			closed = total()
+		}
+		if got, want := l.batch.nll, total()-closed; math.Abs(got-want) > 1e-6*total() || l.Pending() == 0 && got != 0 {
+			t.Fatalf("after %d labels, %d of them open, the loss of these is %g, want %g", i+1, l.Pending(), got, want)
+		}
+	}
+	if l.Pending() == 0 {
+		t.Error("no label is open at the end: the test shows less")
+	}
 }
 
 // For any grouping and any checkpoints in between, the loop ends in the state of a

@@ -10,6 +10,7 @@ type minibatch struct {
 	ll []float64 // n×H  weight·log p_h(label) when the sample was judged
 
 	joined []float64 // n×F  the same of the fleet's horizons
+	nll    float64   // sum of −log p(label) of the samples that were judged
 }
 
 func (b *minibatch) len() int { return len(b.y) }
@@ -33,7 +34,7 @@ func sumRows(sum, rows []float64) {
 }
 
 func (b *minibatch) clear() {
-	b.x, b.y, b.w, b.ll, b.joined = b.x[:0], b.y[:0], b.w[:0], b.ll[:0], b.joined[:0]
+	b.x, b.y, b.w, b.ll, b.joined, b.nll = b.x[:0], b.y[:0], b.w[:0], b.ll[:0], b.joined[:0], 0
 }
 
 // bounded returns a raw feature as it is learnt.

@@ -458,10 +458,11 @@ func TestFleetHandover(t *testing.T) {
 	})
 }
 
-// The information of a model's labels is their number times their mean log loss.
+// The information of a model's labels is their number times their mean log loss, without
+// that of the minibatch that is filling.
 func TestLearntBy(t *testing.T) {
 	s := &online.Status{Learned: 7, WarmedUp: true}
-	s.Scores.N, s.Scores.NLL = 8, 0.25
+	s.Scores.N, s.Scores.NLL, s.OpenNLL = 9, 0.25, 0.25
 	if got, want := learntBy(s), (fleet.Learnt{Labels: 7, Nats: 2, Ready: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
