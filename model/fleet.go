@@ -88,7 +88,7 @@ func (p *Posterior) accompany(dst []float64, i int, ws *Workspace) {
 	case f.Guest != nil:
 		var novelty float64
 		c.guest, novelty = f.Guest.AnswerTo(c.guest, i, 0, c.ws)
-		f.Guest.withForests(c.guest, i, f.GuestForests, c.ws)
+		f.Guest.withForests(c.guest, i, f.GuestForests, p.forestsAsked(f.Guest.Pool.Stack.Members, ws), c.ws)
 		c.own = append(c.own, dst...)
 		c.known = true
 		c.named = grow(c.named, len(dst))

@@ -65,8 +65,9 @@ func (r *refinement) to(g []float64, alpha, beta float64) {
 // with the weighted geometric mean f of the forests' answers. The exponents of the other
 // classes have the same sum.
 //
-//	share  weight of r, 0 to 1
-func (p *Posterior) withForests(g []float64, i int, share float64, ws *Workspace) {
+//	share    weight of r, 0 to 1
+//	answers  of the forests, as answersTo stores them; nil: they are asked
+func (p *Posterior) withForests(g []float64, i int, share float64, answers []float64, ws *Workspace) {
 	members, d, c := p.Pool.Stack.Members, p.Dim(), len(g)
 	sides := &ws.company.sides
 	*sides = (*sides)[:0]
@@ -74,14 +75,27 @@ func (p *Posterior) withForests(g []float64, i int, share float64, ws *Workspace
 		return
 	}
 	*sides = append(append(*sides, g...), g...)
-	ws.blends.forests = grow(ws.blends.forests, members.answers())
-	members.answersTo(ws.blends.forests, ws.raw[i*d:(i+1)*d])
+	if answers == nil {
+		ws.blends.forests = grow(ws.blends.forests, members.answers())
+		answers = ws.blends.forests
+		members.answersTo(answers, ws.raw[i*d:(i+1)*d])
+	}
 	r, refined := ws.company.refinement(g), (*sides)[:c]
-	r.add(members.All, ws.blends.forests)
+	r.add(members.All, answers)
 	r.to(refined, guestSites+guestForests, guestForests)
 	for k, v := range refined {
 		g[k] += float64(share * (v - g[k]))
 	}
+}
+
+// forestsAsked returns the answers of members' forests that the own blend has asked for in
+// this prediction; nil if it has not asked these members.
+func (p *Posterior) forestsAsked(of *MemberForests, ws *Workspace) []float64 {
+	s := &p.Pool.Stack
+	if !ws.answer.combined || len(ws.blends.output.Answer) == 0 || s.Forest == nil || s.Members == nil || s.Members != of {
+		return nil
+	}
+	return ws.blends.forests[3*len(p.Names):]
 }
 
 // GuestForests returns the answers of the guest with the members' forests and without them

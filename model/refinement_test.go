@@ -67,11 +67,11 @@ func TestGuestWithForests(t *testing.T) {
 			for k := range want {
 				want[k] /= sum
 			}
-			p.withForests(g, 1, 1, ws)
+			p.withForests(g, 1, 1, nil, ws)
 			closeTo(t, name, g, want, 1e-9)
 		}
 		g := []float64{0.1, 0.2, 0.3, 0.4}
-		if n := testing.AllocsPerRun(20, func() { p.withForests(g, 1, 0.3, ws) }); n > 0 {
+		if n := testing.AllocsPerRun(20, func() { p.withForests(g, 1, 0.3, nil, ws) }); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
@@ -94,17 +94,17 @@ func TestGuestProduct(t *testing.T) {
 		want[k] /= sum
 	}
 	got := slices.Clone(g)
-	p.withForests(got, 0, 1, ws)
+	p.withForests(got, 0, 1, nil, ws)
 	closeTo(t, "product", got, want, 1e-12)
 	for k := range want {
 		want[k] = 0.3*want[k] + 0.7*g[k]
 	}
 	got = slices.Clone(g)
-	p.withForests(got, 0, 0.3, ws)
+	p.withForests(got, 0, 0.3, nil, ws)
 	closeTo(t, "mixture with the sites alone", got, want, 1e-12)
 	for _, members := range []*MemberForests{nil, {}} {
 		got, p.Pool.Stack.Members = slices.Clone(g), members
-		if p.withForests(got, 0, 1, ws); !slices.Equal(got, g) {
+		if p.withForests(got, 0, 1, nil, ws); !slices.Equal(got, g) {
 			t.Error("another answer without forests")
 		}
 	}

@@ -275,6 +275,48 @@ func TestGuestAnswersWithForests(t *testing.T) {
 	}
 }
 
+// A newcomer that has a first model of its own asks the members' forests once for its blend
+// and for the guest: the answers are those, to the last bit, of two questions.
+func TestForestsAreAskedOnce(t *testing.T) {
+	cfg, all := forestFleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	newcomer := taught(t, cfg, 1, 45, all...)
+	merged(t, newcomer, fleetOf(t, cfg, 3, all...))
+	once, twice := newcomer.Posterior(), newcomer.Posterior()
+	guest := twice.Fleet.Guest
+	if guest == nil || !once.Built() || newcomer.WarmedUp() || once.Pool.Stack.Members != once.Fleet.Guest.Pool.Stack.Members {
+		t.Fatal("there is no guest beside an own model with the same forests")
+	}
+	members := *guest.Pool.Stack.Members
+	guest.Pool.Stack.Members = &members
+	other := once.Snapshot()
+	other.Pool.Stack.Forest = nil // the next answer in the same workspace has not asked
+	other.Pool.Stack.Ordered.Exponents, other.Pool.Stack.Plain.Exponents = nil, nil
+	rng := rand.New(rand.NewPCG(3, 3))
+	var a, b, c, d model.Workspace
+	for i := range 40 {
+		x := ring(rng, all, 4).X
+		if i == 7 {
+			x[1] = math.NaN()
+		}
+		got, _, _ := once.PredictTo(nil, x, &a)
+		want, _, _ := twice.PredictTo(nil, x, &b)
+		with, _ := a.GuestForests()
+		answer, _ := b.GuestForests()
+		if !slices.Equal(got, want) || !slices.Equal(with, answer) {
+			t.Fatalf("input %d: %v and of the guest %v, want %v and %v", i, got, with, want, answer)
+		}
+		after, _, _ := other.PredictTo(nil, x, &a)
+		want, _, _ = other.PredictTo(nil, x, &c)
+		if !slices.Equal(after, want) {
+			t.Fatalf("input %d: after another answer %v, want %v", i, after, want)
+		}
+	}
+	x := ring(rng, all, 4).X
+	if n := testing.AllocsPerRun(20, func() { got, _, _ := once.PredictTo(nil, x, &d); _ = got }); n > 1 { // the answer
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // withForests computes the answer of a guest that says sites, by class, with the forests of a
 // set: of each class the weighted mean of those that know it.
 func withForests(set *fleet.Set, sites, x []float64, names []string) []float64 {
