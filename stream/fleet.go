@@ -423,8 +423,27 @@ func (f *fleets) sum(ctx context.Context, m *fleetMember, set *core.Set) (sum *c
 	return learner.Merge(ctx, f.node.cfg.Node, set)
 }
 
+// leave lets the committer make the epochs durable that were not due yet, so that final may
+// publish, unless another node follows. It is called when run has returned.
+func (f *fleets) leave(ctx context.Context) {
+	if f == nil || errors.Is(context.Cause(ctx), ErrReplaced) {
+		return
+	}
+	for f.inbox.Len() > 0 {
+		f.receive()
+	}
+	for _, m := range f.members {
+		f.mu.Lock()
+		epoch := m.Leave(time.Now())
+		f.mu.Unlock()
+		if epoch > m.asked {
+			f.storeEpoch(m, epoch)
+		}
+	}
+}
+
 // final publishes the labels since the last publication, unless another node
-// follows. It is called when run has returned.
+// follows. It is called after leave and the end of the committer.
 func (f *fleets) final(working, ctx context.Context) {
 	if f == nil || errors.Is(context.Cause(ctx), ErrReplaced) {
 		return

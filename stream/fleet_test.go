@@ -119,13 +119,16 @@ func (n *simNode) start() {
 	learning, stopLearning := context.WithCancel(context.Background())
 	working, abandon := context.WithCancel(context.Background())
 	stop := make(chan struct{})
-	var work, rest sync.WaitGroup
+	var work, rest, following sync.WaitGroup
+	inFleet, leave := context.WithCancel(working)
 	work.Go(func() { n.node.worker.run(working, stop) })
 	work.Go(func() { n.node.committer.run(working) })
-	rest.Go(func() { n.node.fleets.run(working) })
+	following.Go(func() { n.node.fleets.run(inFleet) })
 	rest.Go(func() { n.loop.Run(learning) })
 	n.end = func(orderly bool) {
-		if orderly {
+		if leave(); orderly {
+			following.Wait()
+			n.node.fleets.leave(working)
 			close(stop)
 			work.Wait()
 			n.loop.Idle(working)
@@ -135,6 +138,7 @@ func (n *simNode) start() {
 		n.disconnect()
 		abandon()
 		work.Wait()
+		following.Wait()
 		stopLearning()
 		rest.Wait()
 	}
@@ -456,16 +460,6 @@ func TestFleetHandover(t *testing.T) {
 		}
 		two.end(true)
 	})
-}
-
-// The information of a model's labels is their number times their mean log loss, without
-// that of the minibatch that is filling.
-func TestLearntBy(t *testing.T) {
-	s := &online.Status{Learned: 7, WarmedUp: true}
-	s.Scores.N, s.Scores.NLL, s.OpenNLL = 9, 0.25, 0.25
-	if got, want := learntBy(s), (fleet.Learnt{Labels: 7, Nats: 2, Ready: true}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
 }
 
 // Configurations that are refused.

@@ -208,21 +208,23 @@ func (n *Node) Run(ctx context.Context) error {
 	defer abandon()
 	stop := make(chan struct{})
 
-	var network, reports, work, requests sync.WaitGroup
+	var network, reports, work, requests, fleets sync.WaitGroup
 	requests.Go(func() { n.background.run(ctx) })
 	network.Go(func() { n.client.Run(online) })
 	network.Go(func() { n.fallback.run(ctx) })
 	reports.Go(func() { n.report.run(reporting) })
 	work.Go(func() { n.worker.run(working, stop) })
 	work.Go(func() { n.committer.run(working) })
-	reports.Go(func() { n.fleets.run(reporting) })
+	fleets.Go(func() { n.fleets.run(ctx) })
 
 	<-ctx.Done()
 	n.log.Info("stopping", "ring", n.ring.Len(), "outbox", n.outbox.Len())
 	n.client.StopReceiving()
-	close(stop)
 	deadline := time.AfterFunc(drainWithin, abandon)
 	defer deadline.Stop()
+	fleets.Wait()
+	n.fleets.leave(ctx)
+	close(stop)
 	work.Wait()
 	late := working.Err() != nil
 	requests.Wait()

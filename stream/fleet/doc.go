@@ -17,6 +17,10 @@
 // the broker has forgotten that future, an older version of another process counts as well,
 // once it is published: the others hold then what the broker keeps.
 //
+// A node waits five seconds at its first connection for its message of before. One that
+// ends earlier takes a second without a message as the end of the retained ones: if its
+// message came later nevertheless, it wins over that one as one restored from a backup.
+//
 // # Proof of delivery
 //
 // A broker may acknowledge a message and drop it, or end the connection. A contribution

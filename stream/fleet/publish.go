@@ -59,7 +59,7 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Parts = m.parted
 	m.info.observe(learnt.Nats)
 	if m.link.up && !m.cfg.Follows() {
-		m.chooseEpoch(now)
+		m.chooseEpoch(now, gatherWithin)
 		m.checkKept(now)
 		m.checkEcho(now)
 		if !m.own.durable {
@@ -72,11 +72,25 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	return todo
 }
 
+// Leave is called before the last Final. It chooses the epoch of a node that ends before
+// that was due, once the broker has been quiet, and returns it to be made durable; 0: none.
+func (m *Member) Leave(now time.Time) uint64 {
+	if m.cfg.Follows() || !m.link.up || m.own.durable {
+		return 0
+	}
+	within := gatherWithin
+	if now.Sub(m.link.arrived) >= quietFor { // which is not before the begin of the connection
+		within = 0
+	}
+	m.chooseEpoch(now, within)
+	return m.own.epoch
+}
+
 // chooseEpoch sets the epoch at the first connection, once the own retained message is
-// known or has not come in time.
-func (m *Member) chooseEpoch(now time.Time) {
+// known or has not come within that time.
+func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 	o := &m.own
-	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < gatherWithin {
+	if o.epoch > 0 || !o.found && now.Sub(m.link.at) < within {
 		return
 	}
 	o.epoch, o.parts = max(o.stored, o.former.Epoch)+1, o.former.parts

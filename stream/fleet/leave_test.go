@@ -1,0 +1,45 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+)
+
+// A node that ends has an epoch once its own message is known, or the broker has been
+// quiet for a second, and none before, or without a connection.
+func TestLeave(t *testing.T) {
+	for name, test := range map[string]struct {
+		after time.Duration // since the connection
+		do    func(w *world, n *node)
+		want  uint64
+	}{
+		"at once":                 {0, func(*world, *node) {}, 0},
+		"quiet":                   {time.Second, func(*world, *node) {}, 3},
+		"messages still come":     {time.Second, func(w *world, n *node) { n.Receive(w.now, "edge/fleet/c/b", nil, true) }, 0},
+		"the own message is here": {0, func(w *world, n *node) { n.Receive(w.now, "edge/fleet/c/a", of(t, "a", 7), true) }, 8},
+		"no connection":           {time.Second, func(_ *world, n *node) { n.disconnect() }, 0},
+		"durable":                 {time.Minute, func(w *world, _ *node) { w.pass(time.Second) }, 0},
+		"follower":                {time.Second, func(_ *world, n *node) { n.cfg.Role = RoleFollower }, 0},
+	} {
+		w := newWorld(t)
+		n := w.start("a", 2, plain)
+		w.now = w.now.Add(test.after)
+		test.do(w, n)
+		equal(t, name, n.Leave(w.now), test.want)
+		if test.want > 0 {
+			n.EpochDurable(test.want)
+			equal(t, name+", final", []bool{n.Final(5), n.Final(0)}, []bool{true, false})
+		}
+	}
+}
+
+// of returns the encoded contribution of a member, of an epoch.
+func of(t *testing.T, member string, epoch uint64) []byte {
+	c := contribution(t, member, 5, 2)
+	c.Epoch, c.Sequence = epoch, 1
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
