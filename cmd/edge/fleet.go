@@ -61,8 +61,9 @@ for its part in a fleet: what it has published, the other members with version a
 labels of their contribution, and what its latest merge made of each. AGE is the
 time since that version came to this node; a restart begins it again. Z is the
 mean gain in log probability of this node's own labels by that member, in standard
-errors; below fleet.trust it is refused. SHARE is the part of the labels in the
-merge, of all other members. docs/guide/fleet.md explains the states.
+errors; below fleet.trust it is refused; – before there are 50 own labels. SHARE
+is the part of the labels in the merge, of all other members. docs/guide/fleet.md
+explains the states, docs/reference/events.md the reasons behind "no".
 
 With --kept it asks no daemon: it shows what the broker keeps of each member, and
 the common basis where fleet.basis is shared.`,
@@ -92,7 +93,7 @@ the common basis where fleet.basis is shared.`,
 			if err := json.Unmarshal([]byte(data), &v); err != nil {
 				return fmt.Errorf("the answer of the daemon cannot be read: %w; are daemon and command of one version?", err)
 			}
-			return fleet.Print(cmd.OutOrStdout(), model, &v)
+			return fleet.Print(cmd.OutOrStdout(), model, cfg.Models[model].Fleet.Concept, &v)
 		}),
 	}
 	flags.add(cmd)
@@ -108,7 +109,7 @@ func listKept(ctx context.Context, cmd *cobra.Command, cfg *config.Config, model
 		return err
 	}
 	if of.Dropped > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, beyond which members refuse them as well; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, wire.MaxHeld>>20)
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d messages are not listed: all have more than %d MiB, and members refuse what is beyond; remove members that are gone with edge fleet forget, or give each site a concept of its own\n", of.Dropped, wire.MaxHeld>>20)
 	}
 	list := fleet.Describe(all)
 	if asJSON {

@@ -104,7 +104,7 @@ func TestExitCodes(t *testing.T) {
 		"no such flag":             {[]string{"run", "--fast"}, exit.Usage, "unknown flag: --fast\nTry `edge run --help`."},
 		"nearly a flag":            {[]string{"run", "--confg", "x"}, exit.Usage, "unknown flag: --confg; did you mean --config?"},
 		"no such letter":           {[]string{"run", "-x"}, exit.Usage, "unknown shorthand flag: 'x'"},
-		"too few arguments":        {[]string{"eval"}, exit.Usage, "requires at least 1 arg"},
+		"too few arguments":        {[]string{"eval"}, exit.Usage, "requires at least 1 arg(s), only received 0\nUsage: edge eval FILE... [flags]\nTry `edge eval --help`."},
 		"too many arguments":       {[]string{"inspect", "a", "b"}, exit.Usage, "accepts 1 arg"},
 		"folds out of range":       {[]string{"eval", "split", table, "--folds", "1"}, exit.Usage, "want 2 to 40"},
 		"strategy of no kind":      {[]string{"eval", "ask", table, "--query", "often"}, exit.Usage, "want off, margin, entropy, bald or random"},

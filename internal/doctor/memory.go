@@ -80,7 +80,7 @@ func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int)
 	most := max(classes, m.Classes.Max)
 	_, full := m.FleetMemory(n, most)
 	f.fleets += all
-	f.members += fmt.Sprintf("; %s for %d members of fleet %s with %d classes, %s with %d: a contribution takes %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
+	f.members += fmt.Sprintf("; %s for %d members of fleet %s with %d classes, %s with %d: a contribution takes up to %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
 		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), fleet.MaxHeld>>20, fleet.MaxWaiting>>20)
 }
 

@@ -70,7 +70,7 @@ func TestFootprint(t *testing.T) {
 		fmt.Sprintf(fleet, 50, ", max_members: 9"):     "for 9 members of fleet c",
 		fmt.Sprintf(fleet, 50, ", members: [a, b, d]"): "for 3 members of fleet c",
 		fmt.Sprintf(fleet, 50, ", role: follower"):     "all of them at most 64 MiB, messages that wait to be read at most 32 MiB\n",
-		fmt.Sprintf(fleet, 100, "}, classes: {max: 2"): "MiB with 2: a contribution takes 103.2 KiB",
+		fmt.Sprintf(fleet, 100, "}, classes: {max: 2"): "MiB with 2: a contribution takes up to 103.2 KiB",
 		fmt.Sprintf(fleet, 100, ", max_members: 300, members: ["+strings.Repeat("a, ", 300)+"]}, classes: {max: 2"): "warning  memory: ",
 	} {
 		var out bytes.Buffer

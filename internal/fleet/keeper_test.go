@@ -260,7 +260,7 @@ func TestPrint(t *testing.T) {
 		},
 	}
 	var out bytes.Buffer
-	if err := Print(&out, "bearing", &v); err != nil {
+	if err := Print(&out, "bearing", "c", &v); err != nil {
 		t.Fatal(err)
 	}
 	want := `model bearing in fleet c: pi1, member
@@ -277,8 +277,19 @@ func TestPrint(t *testing.T) {
 	}
 	out.Reset()
 	v.Kept, v.Cleared, v.Parts = false, true, 2
-	if err := Print(&out, "bearing", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 3 messages, 1m 30s ago; it was removed from the broker") {
+	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 3 messages, 1m 30s ago; it was removed from the broker") {
 		t.Errorf("of a removed one it prints\n%s, %v", &out, err)
+	}
+	for averaged, want := range map[int]string{
+		1: "common basis: number 2, of pi1; the latest merge averaged no parameters, which takes members with 50 labels\n",
+		3: "the latest merge averaged the parameters of 3 members\n",
+	} {
+		out.Reset()
+		v.Sequence, v.Basis = 0, &wire.BasisView{Number: 2, Author: "pi1", Averaged: averaged}
+		if err := Print(&out, "bearing", "d", &v); err != nil || !strings.Contains(out.String(), want) ||
+			!strings.Contains(out.String(), "which has fleet d: reload it") || !strings.Contains(out.String(), "published nothing yet") {
+			t.Errorf("it prints\n%s, %v; want %q", &out, err, want)
+		}
 	}
 }
 

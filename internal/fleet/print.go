@@ -13,17 +13,20 @@ import (
 	wire "edge/stream/fleet"
 )
 
-// Print writes a model's part in a fleet as text.
-func Print(out io.Writer, model string, v *wire.View) error {
+// Print writes a model's part in a fleet as text, which should be of a concept.
+func Print(out io.Writer, model, concept string, v *wire.View) error {
 	w := terminal.Writer{To: out}
 	fmt.Fprintf(w, "model %s in fleet %s: %s, %s\n", model, v.Concept, v.Node, StateWords(v.State))
+	if v.Concept != concept {
+		fmt.Fprintf(w, "  the daemon runs with another configuration than this one, which has fleet %s: reload it\n", concept)
+	}
 	switch {
 	case v.Stopped != "":
 		fmt.Fprintf(w, "  publishes nothing more: %s\n", v.Stopped)
 	case v.Role == wire.RoleFollower:
 		fmt.Fprintln(w, "  publishes nothing: it only follows")
 	case v.Sequence == 0:
-		fmt.Fprintln(w, "  has published nothing since its start")
+		fmt.Fprintln(w, "  has published nothing yet: the first contribution follows the warm-up")
 	default:
 		kept := "not seen back from the broker yet"
 		if v.Kept {
@@ -43,7 +46,11 @@ func Print(out io.Writer, model string, v *wire.View) error {
 	}
 	fmt.Fprintf(w, "  merges: %s; weight of the fleet in the answers %.0f %%\n", merged, 100*v.Weight)
 	if b := v.Basis; b != nil {
-		fmt.Fprintf(w, "  common basis: number %d, of %s; the latest merge averaged the parameters of %d members\n", b.Number, b.Author, b.Averaged)
+		averaged := "no parameters, which takes members with 50 labels"
+		if b.Averaged > 1 {
+			averaged = fmt.Sprintf("the parameters of %d members", b.Averaged)
+		}
+		fmt.Fprintf(w, "  common basis: number %d, of %s; the latest merge averaged %s\n", b.Number, b.Author, averaged)
 	}
 	if len(v.Members) == 0 {
 		_, err := fmt.Fprintln(w, "  no other member is known")

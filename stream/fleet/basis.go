@@ -195,7 +195,7 @@ func (m *Member) Rebase(how core.Rebase) error {
 	case how != core.First && how != core.Pooled:
 		return fmt.Errorf("%.40q: want first or pooled", how)
 	case !m.shares():
-		return errors.New("the members have bases of their own: fleet.basis is not shared, or this node only follows")
+		return errors.New("the members have bases of their own: set fleet.basis to shared on all nodes, and ask one that does not only follow")
 	case !m.link.up:
 		return errors.New("there is no connection to the broker")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -73,6 +74,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	// arguments.
 	if c := (*exit.Error)(nil); errors.As(err, &c) {
 		return c.Code
+	}
+	if strings.Contains(err.Error(), "arg(s)") { // it says how many, and not which
+		fmt.Fprintln(errOut, "Usage:", cmd.UseLine())
 	}
 	fmt.Fprintf(errOut, "Try `%s --help`.\n", cmd.CommandPath())
 	return exit.Usage
