@@ -24,20 +24,24 @@ const (
 // better, observation by observation. Earlier builds go without, and so does a
 // scaling that follows the stream: its ranks would stand still.
 //
-// The bank then holds the model of the last trial; beginModel replaces it. A scaling
-// under which the model cannot be built or learnt is not taken.
-func (l *Learner) preferRanks() bool {
+// The bank then holds the model of the last trial, the one without ranks. If learnt is
+// true, that is the model to build, and has learnt the buffer in the minibatches of a
+// build; otherwise beginModel replaces it. A scaling under which the model cannot be
+// built or learnt is not taken.
+func (l *Learner) preferRanks() (prefer, learnt bool) {
 	if l.warmup.len() < l.cfg.warmup() || l.cfg.Track > 0 {
-		return false
+		return false, false
 	}
-	counts := l.bank.Counts // without the steps of the trials
-	defer func() { l.bank.Counts = counts }()
+	counts := l.bank.Counts // without the steps of a trial
+	ranked, failed := l.evidence(true)
+	l.bank.Counts = counts
 	plain, err := l.evidence(false)
-	if err != nil {
-		return false
+	prefer = err == nil && failed == nil && ranked > plain+rankMargin
+	if err != nil || prefer || l.cfg.Batch.MaxSize > evidencePiece {
+		l.bank.Counts = counts
+		return prefer, false
 	}
-	ranked, err := l.evidence(true)
-	return err == nil && ranked > plain+rankMargin
+	return false, true
 }
 
 // evidence returns the prequential log evidence of the warm-up buffer, in nats, under

@@ -112,7 +112,8 @@ func TestEvidenceOfAScaling(t *testing.T) {
 	}
 }
 
-// After the choice the bank is that of a build under the chosen scaling alone.
+// After the choice the bank is that of a build under the chosen scaling alone, whether the
+// minibatches of a build are the pieces of a trial or larger.
 func TestBuildAfterTheChoice(t *testing.T) {
 	encoded := func(l *Learner) []byte {
 		var e wire.Encoder
@@ -122,38 +123,44 @@ func TestBuildAfterTheChoice(t *testing.T) {
 		l.bank.EncodeSites(&e)
 		return e.Buf
 	}
-	for _, plain := range []bool{false, true} {
-		chosen, direct := newTestLearner(t, scalingConfig()), newTestLearner(t, scalingConfig())
+	for _, c := range []struct {
+		plain bool
+		size  int
+	}{{false, 16}, {true, 16}, {false, 32}, {true, 32}} {
+		cfg := scalingConfig()
+		cfg.Batch.MaxSize = c.size
+		chosen, direct := newTestLearner(t, cfg), newTestLearner(t, cfg)
 		rng := rand.New(rand.NewPCG(7, 7))
 		w := &direct.warmup
 		for i := range 96 {
-			ev := curved(rng, plain)
+			ev := curved(rng, c.plain)
 			steps := chosen.Counters().Steps
 			if out := chosen.Add(ev); out.Built && i == 95 {
-				if made := chosen.Counters().Steps - steps; made != 6 {
-					t.Errorf("plain %v: the last build counts %d steps, want 6", plain, made)
+				if made, want := chosen.Counters().Steps-steps, uint64(96/c.size); made != want {
+					t.Errorf("%+v: the last build counts %d steps, want %d", c, made, want)
 				}
 			}
-			if i < 80 {
+			if i < 96-c.size {
 				direct.Add(ev)
 			} else {
 				direct.batch.add(ev.X, direct.classes.index[ev.Label], 1)
 			}
 		}
 		w.add(&direct.batch)
-		if err := direct.beginModel(nil, !plain); err != nil {
+		if err := direct.beginModel(nil, !c.plain); err != nil {
 			t.Fatal(err)
 		}
-		for i := 0; i < 96; i += 16 {
-			if err := direct.learn(w.x[2*i:2*i+32], w.y[i:i+16], w.w[i:i+16], false); err != nil {
+		for i := 0; i < 96; i += c.size {
+			end := i + c.size
+			if err := direct.learn(w.x[2*i:2*end], w.y[i:end], w.w[i:end], false); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !chosen.WarmedUp() || ranked(chosen) == plain {
-			t.Fatalf("plain %v: warmed up %v, ranks %v", plain, chosen.WarmedUp(), ranked(chosen))
+		if !chosen.WarmedUp() || ranked(chosen) == c.plain {
+			t.Fatalf("%+v: warmed up %v, ranks %v", c, chosen.WarmedUp(), ranked(chosen))
 		}
 		if !slices.Equal(encoded(chosen), encoded(direct)) {
-			t.Errorf("plain %v: the model differs from one that is built without the choice", plain)
+			t.Errorf("%+v: the model differs from one that is built without the choice", c)
 		}
 	}
 }

@@ -127,9 +127,15 @@ func (l *Learner) build(start *fleet.Common) error {
 	w := &l.warmup
 	n := w.len()
 	w.last = n
-	if err := l.beginModel(start, start == nil && l.preferRanks()); err != nil {
-		l.view.Bases = nil // class frequencies answer until the next attempt
-		return err
+	ranked, learnt := false, false
+	if start == nil {
+		ranked, learnt = l.preferRanks()
+	}
+	if !learnt {
+		if err := l.beginModel(start, ranked); err != nil {
+			l.view.Bases = nil // class frequencies answer until the next attempt
+			return err
+		}
 	}
 	size := l.cfg.Batch.MaxSize
 	passes := 1
@@ -138,6 +144,9 @@ func (l *Learner) build(start *fleet.Common) error {
 	}
 	defer l.bank.EndPasses()
 	for pass := range passes {
+		if pass == 0 && learnt {
+			continue
+		}
 		if pass > 0 {
 			if err := l.bank.BeginPass(n); err != nil {
 				return err
