@@ -162,6 +162,9 @@ func (s *Store) openExisting(file *os.File) error {
 		return err
 	}
 	info := s.identity.info
+	forget(file, 0, 0) // pages that were read or written together
+	random(file)
+	ahead(file, info.Size())
 	found, err := examine(file, info.Size())
 	if err != nil {
 		return err
@@ -223,8 +226,6 @@ func (s *Store) setDatabase(db *bbolt.DB, file *os.File) (err error) {
 // openBolt opens a locked file as a database, which owns the file from then on:
 // closing either closes both.
 func openBolt(file *os.File, opts Options, readOnly bool) (db *bbolt.DB, err error) {
-	random(file)
-	forget(file, 0, 0)
 	err = guard(func() error {
 		db, err = bbolt.Open(file.Name(), 0o600, &bbolt.Options{
 			Timeout:  lockTimeout,

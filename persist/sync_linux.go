@@ -24,3 +24,16 @@ func random(file *os.File) { _ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RA
 func forget(file *os.File, at, length int64) {
 	_ = unix.Fadvise(int(file.Fd()), at, length, unix.FADV_DONTNEED)
 }
+
+const (
+	aheadMost = 32 << 20  // bytes that ahead announces, at most
+	aheadStep = 128 << 10 // bytes that the kernel reads at once where its settings are the usual ones
+)
+
+// ahead makes the kernel read a file, whose pages are needed in any order, into its cache:
+// in the order of the disk, many pages at once.
+func ahead(file *os.File, size int64) {
+	for at := int64(0); at < min(size, aheadMost); at += aheadStep {
+		_ = unix.Fadvise(int(file.Fd()), at, aheadStep, unix.FADV_WILLNEED)
+	}
+}
