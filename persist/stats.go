@@ -24,12 +24,19 @@ type Generation struct {
 	Bytes      int    // of the state
 }
 
-// Info reads the entries of a model, which need not be loaded, and checks the CRC
-// of each: it returns ErrDamaged if one differs, ErrModel for an unknown model.
-func (s *Store) Info(name string) (Info, error) {
+// Shape returns the shape of a model, which need not be loaded; ErrModel for an unknown one.
+func (s *Store) Shape(name string) (shape string, err error) {
+	err = s.inspect(name, func(_ tree, stored string) error {
+		shape = stored
+		return nil
+	})
+	return shape, err
+}
+
+// inspect calls look with the tree and the shape of a model.
+func (s *Store) inspect(name string, look func(t tree, shape string) error) error {
 	s.write.Lock()
 	defer s.write.Unlock()
-	info := Info{Model: name}
 	err := s.view(func(t tree) error {
 		shape, err := readShape(t, name)
 		if err != nil {
@@ -38,7 +45,20 @@ func (s *Store) Info(name string) (Info, error) {
 		if shape == nil {
 			return errUnknown
 		}
-		info.Shape = *shape
+		return look(t, *shape)
+	})
+	if err != nil {
+		return fmt.Errorf("persist: inspect %s in %s: %w", name, s.path, err)
+	}
+	return nil
+}
+
+// Info reads the entries of a model, which need not be loaded, and checks the CRC
+// of each: it returns ErrDamaged if one differs, ErrModel for an unknown model.
+func (s *Store) Info(name string) (Info, error) {
+	info := Info{Model: name}
+	err := s.inspect(name, func(t tree, shape string) error {
+		info.Shape = shape
 		m := &model{pending: make(map[uint64]uint64), ring: newRing(s.opts.Dedupe)}
 		if err := m.read(t, name, &Recovered{}); err != nil {
 			return err
@@ -58,7 +78,7 @@ func (s *Store) Info(name string) (Info, error) {
 		return nil
 	})
 	if err != nil {
-		return Info{}, fmt.Errorf("persist: inspect %s in %s: %w", name, s.path, err)
+		return Info{}, err
 	}
 	return info, nil
 }

@@ -51,6 +51,7 @@ func TestRefuses(t *testing.T) {
 		"checkpoint of unknown":    {func() error { return s.Checkpoint("n", 0, []byte("x")) }, ErrModel},
 		"reset of unknown":         {func() error { return s.Reset("n") }, ErrModel},
 		"info of unknown":          {func() error { _, err := s.Info("n"); return err }, ErrModel},
+		"shape of unknown":         {func() error { _, err := s.Shape("n"); return err }, ErrModel},
 		"shape too long":           {func() error { _, err := s.Load("m", strings.Repeat("x", maxShape+1)); return err }, errTooLarge},
 		"no name":                  {func() error { _, err := s.Load("", ""); return err }, ErrModel},
 		"name with a slash":        {func() error { _, err := s.Load("a/b", ""); return err }, ErrModel},

@@ -54,11 +54,11 @@ func (d *Daemon) newLoop(cfg *config.Config, name string, kept *persist.Recovere
 		Learnt:  func(t time.Duration) { d.monitor.OnLearnt(name, t) },
 		Changed: d.statusChanged,
 	}
-	if n := len(kept.Records); n > 0 {
+	if n, seq := len(kept.Records), kept.Seq; n > 0 { // Revive has seq: kept would keep the records in memory
 		d.log.Info("the model recovers: it learns its journal, and answers from its last checkpoint until then", "model", name, "restored", restored, "records", n)
 		opts.Recovery = &online.Recovery{
 			Journal: d.readable(), Last: kept.Records[n-1].Seq, Ready: ready, Refused: func(r online.Refused) { d.refusedAgain(name, r) },
-			Revive: func() (*online.Learner, uint64, error) { return d.revive(learner.Config(), name, kept.Seq) },
+			Revive: func() (*online.Learner, uint64, error) { return d.revive(learner.Config(), name, seq) },
 		}
 	} else {
 		ready(learner)

@@ -24,13 +24,13 @@ func Open(path string) (*persist.Store, error) {
 }
 
 // Effective returns the configuration that a daemon with this state file applies:
-// see config.Config.Effective. A model that the store does not hold, or holds
+// see config.Config.Effective. A model that the store does not hold, or whose shape is
 // damaged, keeps its configuration.
 func Effective(store *persist.Store, cfg *config.Config) *config.Config {
 	shapes := map[string]string{}
 	for name := range cfg.Models {
-		if info, err := store.Info(name); err == nil {
-			shapes[name] = info.Shape
+		if shape, err := store.Shape(name); err == nil {
+			shapes[name] = shape
 		}
 	}
 	return cfg.Effective(shapes)
@@ -41,16 +41,16 @@ func Effective(store *persist.Store, cfg *config.Config) *config.Config {
 // the journal after the checkpoint are learnt as the daemon would learn them, and
 // replayed is true; without its configuration they cannot be.
 func Restore(store *persist.Store, name string, cfg *config.Config) (learner *online.Learner, kept *persist.Recovered, replayed bool, err error) {
-	info, err := store.Info(name)
+	shape, err := store.Shape(name)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	var of online.Config
 	if cfg != nil && cfg.Models[name].Streams != nil {
-		of, err = cfg.Effective(map[string]string{name: info.Shape}).Learner(name)
+		of, err = cfg.Effective(map[string]string{name: shape}).Learner(name)
 		replayed = true
 	} else {
-		of, err = online.ConfigOfShape(info.Shape)
+		of, err = online.ConfigOfShape(shape)
 	}
 	if err != nil {
 		return nil, nil, false, err
