@@ -209,7 +209,9 @@ func (b *Bank) Begin(x []float64, n, room int, ranked bool) error {
 		b.scale.To(scaled[i*d:(i+1)*d], x[i*d:(i+1)*d])
 	}
 	rng := rand.New(rand.NewPCG(b.cfg.Seed, uint64(n)))
-	b.params = StartParams(AtMean(scaled), n, d, m, b.cfg.NoiseStart, rng)
+	b.team.begin()
+	b.params = b.team.startParams(AtMean(scaled), n, d, m, b.cfg.NoiseStart, rng)
+	b.team.end()
 	if _, err := b.bases[0].Set(&b.params); err != nil {
 		return fmt.Errorf("online: build from %d observations: %w", n, err)
 	}

@@ -18,9 +18,12 @@ const (
 	fillNoise   = 0.3  // the same for points that fill up where there are fewer samples than M
 )
 
-// AtMean returns a copy of standardised features with the mean, 0, in place of
-// missing ones: inducing inputs may begin there.
+// AtMean returns standardised features with the mean, 0, in place of missing ones:
+// inducing inputs may begin there. It is a copy unless none is missing.
 func AtMean(x []float64) []float64 {
+	if !slices.Contains(x, model.Missing) {
+		return x
+	}
 	x = slices.Clone(x)
 	for i, v := range x {
 		if v == model.Missing {
@@ -34,10 +37,15 @@ func AtMean(x []float64) []float64 {
 // on the n standardised rows of x, one lengthscale, the log median distance of
 // two rows.
 func StartParams(x []float64, n, d, m int, eps float64, rng *rand.Rand) model.Params {
+	return (*team)(nil).startParams(x, n, d, m, eps, rng)
+}
+
+// startParams is StartParams on the cores of a team.
+func (t *team) startParams(x []float64, n, d, m int, eps float64, rng *rand.Rand) model.Params {
 	p := model.NewParams(m, d)
 	z := p.Z()
 	centres := min(m, n)
-	KMeans(z[:centres*d], x, n, d, rng)
+	t.kMeans(z[:centres*d], x, n, d, rng)
 	for j := centres; j < m; j++ {
 		i := rng.IntN(n)
 		for f := range d {
@@ -45,7 +53,7 @@ func StartParams(x []float64, n, d, m int, eps float64, rng *rand.Rand) model.Pa
 		}
 	}
 	Scatter(z, rng)
-	ell := math.Log(max(math.Sqrt(medianDistance2(x, n, d)), 0.1*math.Sqrt(float64(d))))
+	ell := math.Log(max(math.Sqrt(t.medianDistance2(x, n, d)), 0.1*math.Sqrt(float64(d))))
 	for i := range p.LogEll() {
 		p.LogEll()[i] = ell
 	}
@@ -57,6 +65,14 @@ func StartParams(x []float64, n, d, m int, eps float64, rng *rand.Rand) model.Pa
 // KMeans stores len(centres)/d centres of the n rows of x: k-means++ seeding
 // (Arthur & Vassilvitskii 2007), then Lloyd's iterations.
 func KMeans(centres, x []float64, n, d int, rng *rand.Rand) {
+	(*team)(nil).kMeans(centres, x, n, d, rng)
+}
+
+// startRows is the number of rows of a task.
+const startRows = 16
+
+// kMeans is KMeans on the cores of a team. Each round adds up the rows in their order.
+func (t *team) kMeans(centres, x []float64, n, d int, rng *rand.Rand) {
 	k := len(centres) / d
 	copy(centres[:d], x[rng.IntN(n)*d:])
 	nearest := make([]float64, n)
@@ -81,19 +97,25 @@ func KMeans(centres, x []float64, n, d int, rng *rand.Rand) {
 			nearest[i] = min(nearest[i], distanceBelow(x[i*d:(i+1)*d], c, nearest[i]))
 		}
 	}
-	sum, count := make([]float64, len(centres)), make([]float64, k)
+	sum, count, of := make([]float64, len(centres)), make([]float64, k), make([]int, n)
 	for range lloydRounds {
 		clear(sum)
 		clear(count)
-		for i := range n {
-			row, best, at := x[i*d:(i+1)*d], math.Inf(1), 0
-			for j := range k {
-				if v := distanceBelow(row, centres[j*d:(j+1)*d], best); v < best {
-					best, at = v, j
+		_ = t.run((n+startRows-1)/startRows, startRows*float64(k*d)/2, func(_, task int) error {
+			for i := task * startRows; i < min(n, (task+1)*startRows); i++ {
+				row, best, at := x[i*d:(i+1)*d], math.Inf(1), 0
+				for j := range k {
+					if v := distanceBelow(row, centres[j*d:(j+1)*d], best); v < best {
+						best, at = v, j
+					}
 				}
+				of[i] = at
 			}
+			return nil
+		})
+		for i, at := range of {
 			count[at]++
-			for f, v := range row {
+			for f, v := range x[i*d : (i+1)*d] {
 				sum[at*d+f] += v
 			}
 		}
@@ -146,17 +168,61 @@ func distanceBelow(a, b []float64, limit float64) float64 {
 const medianPoints = 400
 
 // medianDistance2 is the median squared distance between two of the first rows of x.
-func medianDistance2(x []float64, n, d int) float64 {
+func (t *team) medianDistance2(x []float64, n, d int) float64 {
 	n = min(n, medianPoints)
-	all := make([]float64, 0, n*(n-1)/2)
-	for i := range n {
-		for j := range i {
-			all = append(all, distance2(x[i*d:(i+1)*d], x[j*d:(j+1)*d]))
-		}
-	}
-	if len(all) == 0 {
+	if n < 2 {
 		return 0
 	}
-	slices.Sort(all)
+	all := make([]float64, n*(n-1)/2)
+	_ = t.run((n+startRows-1)/startRows, startRows*float64(n*d)/2, func(_, task int) error {
+		for i := task * startRows; i < min(n, (task+1)*startRows); i++ {
+			row, to := x[i*d:(i+1)*d], all[i*(i-1)/2:]
+			for j := range i {
+				to[j] = distance2(row, x[j*d:(j+1)*d])
+			}
+		}
+		return nil
+	})
+	order(all, (len(all)-1)/2)
 	return quantile(all, 0.5)
+}
+
+// order moves elements i and i+1 in the order of their values to their places, smaller ones
+// before them and larger ones behind, in O(n) where the pivots are not the worst ones.
+//
+// Source: Hoare, Algorithm 65: find (1961).
+func order(a []float64, i int) {
+	from, to := 0, len(a)-1
+	for rounds := 0; from < to; rounds++ {
+		if rounds == 64 {
+			slices.Sort(a[from : to+1])
+			break
+		}
+		pivot, low, high := a[from+(to-from)/2], from, to
+		for low <= high {
+			for a[low] < pivot {
+				low++
+			}
+			for a[high] > pivot {
+				high--
+			}
+			if low <= high {
+				a[low], a[high] = a[high], a[low]
+				low, high = low+1, high-1
+			}
+		}
+		switch {
+		case i <= high:
+			to = high
+		case i >= low:
+			from = low
+		default:
+			from = to
+		}
+	}
+	for j := i + 2; j < len(a); j++ {
+		if a[j] < a[i+1] {
+			a[i+1], a[j] = a[j], a[i+1]
+		}
+	}
 }

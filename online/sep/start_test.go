@@ -3,6 +3,7 @@ package sep
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -18,6 +19,55 @@ func TestDistanceBelow(t *testing.T) {
 		for _, limit := range []float64{0, want / 3, want, math.Nextafter(want, 1e9), 2 * want, math.Inf(1)} {
 			if got := distanceBelow(a, b, limit); want < limit && got != want || want >= limit && got < limit {
 				t.Errorf("D = %d: %v below %v, the distance is %v", d, got, limit, want)
+			}
+		}
+	}
+}
+
+// The start does not depend on the number of workers.
+func TestStartOnCores(t *testing.T) {
+	const n, d, m = 90, 20, 12
+	rng := rand.New(rand.NewPCG(6, 6))
+	x := make([]float64, n*d)
+	for i := range x {
+		x[i] = rng.NormFloat64()
+	}
+	want := StartParams(x, n, d, m, 0.01, rand.New(rand.NewPCG(7, 7)))
+	for _, size := range []int{2, 3, 8} {
+		got := teamOf(size, 1).startParams(x, n, d, m, 0.01, rand.New(rand.NewPCG(7, 7)))
+		if !slices.Equal(got.Theta, want.Theta) {
+			t.Errorf("the parameters of %d workers are not those of one", size)
+		}
+	}
+}
+
+// Two neighbours are where a sort puts them, and the others on their sides.
+func TestOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	for name, value := range map[string]func(i int) float64{
+		"random":     func(int) float64 { return rng.Float64() },
+		"ties":       func(int) float64 { return float64(rng.IntN(3)) },
+		"equal":      func(int) float64 { return 1 },
+		"rising":     func(i int) float64 { return float64(i) },
+		"falling":    func(i int) float64 { return float64(-i) },
+		"two slopes": func(i int) float64 { return float64(i * (i - 60)) },
+		"not finite": func(i int) float64 { return []float64{math.Inf(1), math.Inf(-1), 0}[i%3] },
+	} {
+		for _, n := range []int{1, 2, 3, 10, 121} {
+			all := make([]float64, n)
+			for i := range all {
+				all[i] = value(i)
+			}
+			sorted := slices.Sorted(slices.Values(all))
+			for at := range n {
+				got := slices.Clone(all)
+				order(got, at)
+				if next := min(at+2, n); !slices.Equal(got[at:next], sorted[at:next]) {
+					t.Errorf("%s: elements %d and %d of %d are %v, want %v", name, at, at+1, n, got[at:next], sorted[at:next])
+				}
+				if slices.Sort(got); !slices.Equal(got, sorted) {
+					t.Errorf("%s: %d elements are no longer the same", name, n)
+				}
 			}
 		}
 	}

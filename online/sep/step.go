@@ -308,7 +308,7 @@ func (b *Bank) Reseed() error {
 	for g := range b.bases {
 		p := b.params.Group(g)
 		fresh := make([]float64, min(n, (m+1)/2)*d)
-		KMeans(fresh, AtMean(b.winX), n, d, rng)
+		b.team.kMeans(fresh, AtMean(b.winX), n, d, rng)
 		for i, at := range rng.Perm(m)[:len(fresh)/d] {
 			for f := range d {
 				p.Z()[at*d+f] = fresh[i*d+f] + centreNoise*rng.NormFloat64()

@@ -90,13 +90,17 @@ func (t *team) end() {
 
 // run runs n tasks of that many multiplications each, in any order, and waits for
 // all of them. Of several errors and panics it returns, or panics with, that of the
-// first task. Few multiplications stay on the caller's goroutine.
+// first task. Few multiplications stay on the caller's goroutine, and so do those of a nil
+// team.
 func (t *team) run(n int, multiplications float64, task func(worker, i int) error) error {
-	grain := t.grain
-	if t.warm {
-		grain = min(grain, warmGrain)
+	workers := 1
+	if t != nil {
+		grain := t.grain
+		if t.warm {
+			grain = min(grain, warmGrain)
+		}
+		workers = min(t.size, n, int(min(float64(n)*multiplications/grain, maxWorkers)))
 	}
-	workers := min(t.size, n, int(min(float64(n)*multiplications/grain, maxWorkers)))
 	if workers < 2 {
 		for i := range n {
 			if err := task(0, i); err != nil {
