@@ -203,20 +203,12 @@ func (b *Basis) expectedTo(dst, x []float64) {
 	}
 }
 
-// CrossTo stores c(Z_b, Z_o) under b's kernel in dst, M×M, a row per inducing
-// input of b. zs and zz are scratch of M×D and M: o's inducing inputs under
-// b's lengthscales.
-func (b *Basis) CrossTo(dst []float64, z []float64, zs, zz []float64) {
-	b.ScaleTo(zs, zz, z)
-	for i := range RowTasks(b.M) {
-		b.CrossRows(i, dst, zs, zz)
-	}
-}
-
-// ScaleTo is the first part of CrossTo, CrossRows for each task the second.
+// ScaleTo stores inducing inputs of another basis under b's lengthscales in zs, M×D, and
+// their norms in zz, M, for CrossRows.
 func (b *Basis) ScaleTo(zs, zz, z []float64) { scaleRows(zs, zz, z, b.InvEll, b.M) }
 
-// CrossRows computes the rows of task i of CrossTo. Tasks may run at once.
+// CrossRows stores the rows of task i, of RowTasks, of c(Z_b, Z_o) under b's kernel in dst, M×M:
+// a row for each inducing input of b. Tasks may run at once.
 func (b *Basis) CrossRows(i int, dst, zs, zz []float64) {
 	from, to := TaskRows(i, b.M)
 	covariance(dst[from*b.M:], to-from, b.M, b.D, b.Amp, b.Zs[from*b.D:], b.zz[from:], zs, zz)

@@ -65,13 +65,15 @@ func (p *Projection) Between(old, new *model.Basis, z0 []float64) {
 
 // crossTo stores c(Z, Z_old) in tt, a row for each of the basis's inducing inputs.
 func (p *Projection) crossTo(b *model.Basis, z0 []float64) {
-	if p.team == nil {
-		b.CrossTo(p.tt, z0, p.zs, p.zz)
-		return
-	}
 	b.ScaleTo(p.zs, p.zz, z0)
 	p.crossing = b
 	tasks := model.RowTasks(b.M)
+	if p.team == nil {
+		for i := range tasks {
+			_ = p.crossRows(0, i)
+		}
+		return
+	}
 	_ = p.team.run(tasks, float64(b.M*b.M*(b.D+expCost))/float64(tasks), p.cross)
 }
 
