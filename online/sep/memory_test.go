@@ -3,8 +3,10 @@ package sep
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
+	"weak"
 
 	"edge/model"
 )
@@ -46,4 +48,25 @@ func TestRebuildTakesMemoryAgain(t *testing.T) {
 			t.Errorf("read %t: the present snapshot has changed", read)
 		}
 	}
+}
+
+// Rest leaves no part of the memory of a step reachable, which is one piece for several parts.
+func TestRestReleasesTheStep(t *testing.T) {
+	cfg := testConfig(3)
+	cfg.LearningRate = 0.02
+	rng := rand.New(rand.NewPCG(4, 4))
+	b := newTestBank(t, cfg, rng)
+	feed(t, b, rng, 200)
+	parts := map[string]weak.Pointer[float64]{
+		"rows": weak.Make(&b.work.u[0]), "rows for the gradient": weak.Make(&b.work.grad.fresh[0]), "gradient": weak.Make(&b.work.grad.ev[0].kk[0]),
+		"backup": weak.Make(&b.backup.A[0][0]), "basis": weak.Make(&b.spares[0].L[0]),
+	}
+	b.Rest()
+	runtime.GC()
+	for name, p := range parts {
+		if p.Value() != nil {
+			t.Errorf("%s: still reachable", name)
+		}
+	}
+	runtime.KeepAlive(b)
 }

@@ -29,7 +29,7 @@ type Projection struct {
 
 // projecting is the scratch memory of a worker.
 type projecting struct {
-	full, at, y []float64 // M×M, M×M, M
+	square, full, at, y []float64 // M×M, M×M, M×M, M
 }
 
 // direct is the largest M for which TᵀAT is two products, 3M³ operations. Beyond it,
@@ -37,15 +37,25 @@ type projecting struct {
 const direct = 144
 
 // NewProjection returns a projection for m inducing points in d dimensions and that
-// many workers at once.
-func NewProjection(m, d, workers int) Projection {
-	floats := func(n int) []float64 { return make([]float64, n) }
-	p := Projection{m: m, t: floats(m * m), tt: floats(m * m), zs: floats(m * d), zz: floats(m)}
+// many workers at once, in the memory free if that is large enough.
+func NewProjection(m, d, workers int, free []float64) Projection {
+	square, gram := m*m, 0
 	if m > direct {
-		p.gram = floats(m * m)
+		gram = square
+	}
+	if size := 2*square + gram + (d+1)*m + workers*(3*square+m); len(free) < size {
+		free = make([]float64, size)
+	}
+	part := func(n int) (s []float64) {
+		s, free = free[:n:n], free[n:]
+		return s
+	}
+	p := Projection{m: m, t: part(square), tt: part(square), zs: part(m * d), zz: part(m)}
+	if gram > 0 {
+		p.gram = part(gram)
 	}
 	for range workers {
-		p.workers = append(p.workers, projecting{floats(m * m), floats(m * m), floats(m)})
+		p.workers = append(p.workers, projecting{part(square), part(square), part(square), part(m)})
 	}
 	return p
 }

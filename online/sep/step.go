@@ -290,7 +290,7 @@ func (b *Bank) rebase(z []float64) error {
 func (b *Bank) projectSites(worker, i int) error {
 	t, m := &b.work.tasks, b.cfg.Inducing
 	h, k := i/t.step, t.place+i%t.step
-	a, square := b.precision(h, k), b.work.square[worker*m*m:(worker+1)*m*m]
+	a, square := b.precision(h, k), b.work.project.workers[worker].square
 	a.load(square)
 	b.work.project.Site(worker, square, b.sites[h].b[k*m:(k+1)*m])
 	a.store(square)

@@ -311,7 +311,7 @@ func (f *fixedCavities) evidence(t *testing.T, theta []float64) (total float64) 
 func TestProjectionByFactor(t *testing.T) {
 	const m = direct + 1
 	rng := rand.New(rand.NewPCG(6, 6))
-	p := NewProjection(m, 1, 1)
+	p := NewProjection(m, 1, 1, nil)
 	root, a, b := make([]float64, m*m), make([]float64, m*m), make([]float64, m)
 	for i := range p.t {
 		p.t[i], root[i] = rng.NormFloat64()/math.Sqrt(m), rng.NormFloat64()
@@ -330,7 +330,7 @@ func TestProjectionByFactor(t *testing.T) {
 		closeTo(t, "A", got[i*m:i*m+i+1], want[i*m:i*m+i+1], 1e-10)
 	}
 	closeTo(t, "b", shift, b, 0)
-	if p = NewProjection(direct, 1, 1); p.gram != nil {
+	if p = NewProjection(direct, 1, 1, nil); p.gram != nil {
 		t.Errorf("M = %d has a factor", direct)
 	}
 }

@@ -129,7 +129,7 @@ func (b *Bank) absorbSites(worker, i int) error {
 	if out == 0 {
 		return nil
 	}
-	leaving, square := b.work.features.w[b.basis(k)][:out*m], b.work.square[worker*m*m:(worker+1)*m*m]
+	leaving, square := b.work.features.w[b.basis(k)][:out*m], b.work.project.workers[worker].square
 	s1, s2 := z.s1[k*b.capacity:(k+1)*b.capacity], z.s2[k*b.capacity:(k+1)*b.capacity]
 	a.load(square)
 	dense.WeightedGram(out, m, s1, 1, leaving, m, square, m)

@@ -284,6 +284,7 @@ func (t *team) solve(s system) {
 	}
 	t.system = s
 	t.run(n, solvedRows*float64(s.m*s.m)/2, t.rows) // without errors
+	t.system = system{}                             // its memory belongs to a workspace
 }
 
 // tasks is the number of tasks; the last one also has the rows that are left over.

@@ -12,7 +12,6 @@ type work struct {
 	room           int       // length of a worker's u
 	mean, variance []float64 // H×C×capacity
 	bt, y          []float64 // M for each worker
-	square         []float64 // M×M for each worker
 	theta0         []float64 // parameters before the gradient step
 	project        Projection
 	added          added
@@ -57,7 +56,7 @@ type batch struct {
 
 // gradient holds the derivatives of a sweep for the gradient step, and the gradient.
 type gradient struct {
-	fresh   []float64  // H×C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows
+	fresh   []float64  // H×C×n×M  V_k·w of the samples in the last sweep is U_kᵀ·fresh, see keepRows; shares memory with project
 	shift   []float64  // H×C×M    the mean then is Mean_k + U_kᵀ·shift
 	g, coef []float64  // H×C×n
 	resp    []float64  // n  responsibilities of the last sweep of the last horizon
@@ -93,9 +92,10 @@ func (b *Bank) ready() {
 			notes: make([]noise, len(b.sites)*points), ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
 		},
 		u: floats(workers * room), room: room, mean: floats(hc * n), variance: floats(hc * n),
-		bt: floats(workers * m), y: floats(workers * m), square: floats(workers * m * m), theta0: floats(len(b.params.Theta)), project: NewProjection(m, d, workers),
+		bt: floats(workers * m), y: floats(workers * m), theta0: floats(len(b.params.Theta)),
 		added: newAdded(hc, m), sites: make([]PairSite, workers),
 	}
+	b.work.project = NewProjection(m, d, workers, b.work.grad.fresh) // which is not needed any more when sites are absorbed and projected
 	for i := range workers {
 		b.work.updates = append(b.work.updates, newUpdate(m, n))
 		b.work.sites[i].Resize(c)

@@ -185,7 +185,7 @@ func (t *Trainer) allocate() {
 		sites: sites{s1: floats(n * c), s2: floats(n * c)},
 		grad:  gradient{g: floats(c * n), coef: floats(c * n), d: floats(c * n), vw: floats(n * m), theta: floats(size), theta0: floats(size)},
 		u:     floats(c * n * m), mean: floats(c * n), variance: floats(c * n),
-		gauss: model.Gaussian{M: m}, bt: floats(m), y: floats(m), project: sep.NewProjection(m, d, 1),
+		gauss: model.Gaussian{M: m}, bt: floats(m), y: floats(m), project: sep.NewProjection(m, d, 1, nil),
 	}
 	w.sites.site.Resize(c)
 	w.sites.pair.Resize(c)
