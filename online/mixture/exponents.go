@@ -30,6 +30,7 @@ type exponents struct {
 	taught *natural.Factor // of F, by the labels since the fleet began; nil: there is none
 
 	answer, mean, step, chol []float64 // scratch
+	off, offs                []float64 // the same: C, F×C  the experts' distances from their means, the first times the answer
 }
 
 // newExponents begins with those of start, and its precision.
@@ -97,19 +98,27 @@ func (x *exponents) observe(experts []float64, k int, weight float64) {
 	x.answer = append(x.answer[:0], experts[:c]...)
 	model.AnswerTo(x.answer, x.at, experts)
 	x.pendLL += weight * math.Log(max(x.answer[k], minProb))
+	x.off, x.offs = sized(x.off, c), sized(x.offs, n*c)
 	for i := range n {
-		row := experts[i*c : (i+1)*c]
+		row, off := experts[i*c:(i+1)*c], x.offs[i*c:(i+1)*c]
 		x.mean[i] = dense.Dot(x.answer, row)
 		x.pendGrad[i] += weight * (row[k] - x.mean[i])
+		for k, v := range row {
+			off[k] = v - x.mean[i]
+			x.off[k] = x.answer[k] * off[k]
+		}
 		for j := range i + 1 {
-			other, cov := experts[j*c:(j+1)*c], 0.0
-			for k, p := range x.answer {
-				cov += p * (row[k] - x.mean[i]) * (other[k] - x.mean[j])
+			other, cov := x.offs[j*c:(j+1)*c], 0.0
+			for k, v := range x.off {
+				cov += float64(v * other[k])
 			}
 			x.pendCurve[i*n+j] += float64(weight * cov)
 		}
 	}
 }
+
+// sized returns s with length n.
+func sized(s []float64, n int) []float64 { return slices.Grow(s[:0], n)[:n] }
 
 // learn takes the step of a minibatch of n samples.
 func (x *exponents) learn(n int) {
