@@ -328,7 +328,7 @@ func readMetas(file io.ReaderAt, size int64) ([]meta, []string, error) {
 		}
 		return nil, problems, err
 	}
-	slices.SortFunc(metas, func(a, b meta) int {
+	slices.SortStableFunc(metas, func(a, b meta) int {
 		if a.txid > b.txid {
 			return -1
 		}

@@ -64,7 +64,7 @@ func (cs changes) places() []place {
 	for p := range cs {
 		places = append(places, p)
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.key, b.key)) })
+	slices.SortStableFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.key, b.key)) })
 	return places
 }
 

@@ -62,7 +62,7 @@ func nodeOf(v reflect.Value) (*yaml.Node, error) {
 		visitFields(v, add)
 	case t.Kind() == reflect.Map:
 		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortStableFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, key := range keys {
 			value := reflect.New(t.Elem()).Elem() // an element of a map has no address
 			value.Set(v.MapIndex(key))

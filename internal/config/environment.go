@@ -78,7 +78,7 @@ func walk(v reflect.Value, path string, visit func(key string, v reflect.Value),
 		visitFields(v, func(key string, field reflect.Value) { walk(field, joinKey(path, key), visit, order) })
 	case t.Kind() == reflect.Map:
 		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		slices.SortStableFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 		for _, key := range keys {
 			value := reflect.New(t.Elem()).Elem() // an element of a map cannot be set in place
 			value.Set(v.MapIndex(key))
