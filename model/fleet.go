@@ -25,6 +25,12 @@ type Fleet struct {
 	Rare     []bool     // of Posterior.Names: the class has few own labels
 	Few      []bool     // the same, for classes for which the fleet answers
 
+	// Own has the weights and exponents of the answer without the fleet alone: Weights, and
+	// those in Pool. All else is that of the posterior. Share is the weight of
+	// the answer with the fleet against that one. Nil while Guest answers.
+	Own   *Posterior
+	Share float64
+
 	// Guest is the posterior of the members in a basis of theirs, during the warm-up; nil
 	// afterwards. The forests in its stack answer together with it. GuestWeight is its
 	// weight in the answer, and GuestForests that of its answer with the forests, against
@@ -52,6 +58,8 @@ type company struct {
 	sides          []float64  // 2×C  the answers with forests and without, of a guest; empty if it has none
 	own, guest     []float64  // answers that were mixed, by class; own is empty without a guest
 	known          bool       // the fleet has answered
+	alone          *Workspace // of the answer without the fleet
+	both           []float64  // 2×C  the answers with the fleet and without; empty: there is one
 }
 
 // clone returns a copy that shares means and factors.
@@ -65,6 +73,16 @@ func (f *Fleet) clone() *Fleet {
 	if f.Guest != nil {
 		c.Guest = f.Guest.Snapshot()
 	}
+	if f.Own != nil {
+		c.Own = f.Own.Snapshot()
+	}
+	return &c
+}
+
+// WithShare returns f with another Share. It shares all else with f.
+func (f *Fleet) WithShare(share float64) *Fleet {
+	c := *f
+	c.Share = share
 	return &c
 }
 

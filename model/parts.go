@@ -14,17 +14,18 @@ type answer struct {
 // if class frequencies answered.
 //
 //	novelty, log of the mixture of the horizons (C), π (C),
-//	log e_jk of the experts (E×C), distributions by the order (Paths×C, if it was known)
+//	log e_jk of the experts (E×C), distributions by the order (Paths×C, if it was known),
+//	log p_k of the own forest (C, if members' forests answered together with it)
 func (ws *Workspace) AppendParts(dst []float32) []float32 {
 	if !ws.answer.combined {
 		return dst
 	}
 	b := &ws.forecast
-	rows := [...][]float64{{ws.answer.novelty}, b.logp, b.pi, ws.blends.experts, b.paths}
-	for i, row := range rows {
-		if i == len(rows)-1 && !b.chained {
-			break
-		}
+	paths := b.paths
+	if !b.chained {
+		paths = nil
+	}
+	for _, row := range [...][]float64{{ws.answer.novelty}, b.logp, b.pi, ws.blends.experts, paths, ws.blends.ownForest(len(b.pi))} {
 		for _, v := range row {
 			dst = append(dst, float32(v))
 		}
@@ -38,7 +39,13 @@ func (ws *Workspace) AppendParts(dst []float32) []float32 {
 func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 	c, s := len(p.Names), &p.Pool.Stack
 	plain, ordered := 1+(2+len(s.Plain.Exponents))*c, 1+(2+Paths+len(s.Ordered.Exponents))*c
-	if !p.Built() || c == 0 || len(parts) != plain && len(parts) != ordered {
+	if !p.Built() || c == 0 {
+		return false
+	}
+	own := 0 // numbers of the own forest
+	if len(parts) == plain+c || len(parts) == ordered+c {
+		own = c
+	} else if len(parts) != plain && len(parts) != ordered {
 		return false
 	}
 	for _, v := range parts {
@@ -48,18 +55,20 @@ func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 	}
 	b := &ws.forecast
 	b.reserve(c)
-	b.chained = len(parts) == ordered
-	experts := len(parts) - 1 - 2*c
+	b.chained = len(parts)-own == ordered
+	experts := len(parts) - own - 1 - 2*c
 	if b.chained {
 		experts -= Paths * c
 		b.paths = grow(b.paths, Paths*c)
 	}
 	ws.blends.experts = grow(ws.blends.experts, experts)
 	ws.answer.novelty, parts = float64(parts[0]), parts[1:]
-	for _, row := range [...][]float64{b.logp, b.pi, ws.blends.experts, b.paths} {
-		if len(parts) == 0 {
-			break
-		}
+	paths := b.paths
+	if !b.chained {
+		paths = nil
+	}
+	ws.blends.forests = grow(ws.blends.forests, 2*own)
+	for _, row := range [...][]float64{b.logp, b.pi, ws.blends.experts, paths, ws.blends.ownForest(c)} {
 		for i := range row {
 			row[i] = float64(parts[i])
 		}
@@ -72,6 +81,7 @@ func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 	p.combine(b.next, b)
 	p.mix(b.next, ws)
 	p.mixFrequencies(b.next, ws)
+	p.mixOwn(b.next, ws)
 	return true
 }
 

@@ -125,6 +125,7 @@ func (p *Posterior) answerTo(dst []float64, i int, ws *Workspace) (probs []float
 		p.pool(dst, &ws.forecast)
 		p.stack(dst, ws)
 		p.mixFrequencies(dst, ws)
+		p.mixOwn(dst, ws)
 		ws.answer.combined = p.Pool.Stack.Plain.Exponents != nil
 	}
 	ws.answer.novelty = ws.novelty(p)

@@ -99,6 +99,12 @@ func (l *Learner) decodeExperts(d *wire.Decoder, forest bool, decode func(*wire.
 	decode(d, forest)
 }
 
+// decodeOwn reads the answer without the fleet.
+func (l *Learner) decodeOwn(d *wire.Decoder) {
+	l.mix.DecodeOwn(d)
+	l.publishFleet()
+}
+
 // decodeForest reads the forest. One of other sizes than the configured one is not
 // carried on: the forest begins empty, and has to show its worth.
 func (l *Learner) decodeForest(d *wire.Decoder) {

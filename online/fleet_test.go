@@ -3,6 +3,7 @@ package online
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -92,7 +93,9 @@ func stateOf(l *Learner) []byte {
 }
 
 // A learner's own posterior and parameters are the same to the last bit with and without
-// a fleet, although the parameters are learnt, and its contribution is, but for the exponents.
+// a fleet, although the parameters are learnt and merges come within a minibatch, and its
+// contribution is, but for the exponents. The answer without the fleet is that of the learner
+// alone, and goes on when the fleet ends.
 func TestFleetLeavesTheOwnPosterior(t *testing.T) {
 	cfg, all := fleetConfig(), []string{"c0", "c1", "c2", "c3"}
 	set := fleet.NewSet(0)
@@ -104,12 +107,28 @@ func TestFleetLeavesTheOwnPosterior(t *testing.T) {
 		if m := merged(t, with, set); m.Taken() == 0 {
 			t.Fatalf("nobody was taken: %+v", m.Members)
 		}
-		flush := Event{Kind: Boundary}
-		alone.Add(&flush)
 		for _, l := range []*Learner{alone, with} {
-			teach(l, uint64(100+round), 103, all...)
-			l.Add(&flush)
+			teach(l, uint64(100+round), 105, all...)
 		}
+		if with.Pending() == 0 {
+			t.Fatal("a merge comes between minibatches: the test shows less")
+		}
+	}
+	answers := func(own func(probs []float64) []float64) (worst float64) {
+		for _, ev := range samples(7, 50, all...) {
+			want, _, _ := alone.view.PredictTo(nil, ev.X, &alone.ws)
+			got, _, _ := with.view.PredictTo(nil, ev.X, &with.ws)
+			for k, v := range own(got) {
+				worst = max(worst, math.Abs(v-want[k]))
+			}
+		}
+		return worst
+	}
+	if miss := answers(func([]float64) []float64 { _, own, _ := with.ws.Own(); return own }); miss > 1e-5 { // the floor of an expert is 1e-6
+		t.Errorf("the answer without the fleet is %g beside that of a learner alone", miss)
+	}
+	if answers(func(probs []float64) []float64 { return probs }) < 1e-3 {
+		t.Error("the fleet changes no answer: the test shows nothing")
 	}
 	if weight := with.mix.FleetWeight(); weight < 0.01 {
 		t.Errorf("the fleet has the weight %g: the test shows nothing", weight)
@@ -129,6 +148,10 @@ func TestFleetLeavesTheOwnPosterior(t *testing.T) {
 		if !slices.Equal(alone.view.Bank[h].Mean, with.view.Bank[h].Mean) {
 			t.Errorf("the posterior of horizon %d differs", h)
 		}
+	}
+	merged(t, with, fleet.NewSet(0))
+	if miss := answers(func(probs []float64) []float64 { return probs }); miss > 1e-12 {
+		t.Errorf("after the fleet an answer is %g beside that of a learner alone", miss)
 	}
 }
 

@@ -36,8 +36,9 @@ const clearTrust = 2
 // guestStep is the number of observations that a guest learns at once.
 const guestStep = 16
 
-// mergeEvent carries out an event of kind Merge. The minibatch that is filling is closed
-// first: it was predicted without the new sums.
+// mergeEvent carries out an event of kind Merge. The minibatch that is filling stays open,
+// so that own labels teach the same as without a fleet, to the last bit, but where a common
+// basis may take the place of the own one.
 func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
 	m, err := fleet.DecodeMergeWith(ev.State, ev.forests)
 	if err == nil {
@@ -47,7 +48,9 @@ func (l *Learner) mergeEvent(ev *Event, out *Outcome) {
 		out.Refused = err
 		return
 	}
-	l.flush(out)
+	if m.Sharing != nil {
+		l.flush(out) // it was predicted in the basis before
+	}
 	if err := l.share(m.Sharing); err != nil {
 		out.Closed, out.Refused = false, errors.Join(out.Refused, err)
 		return
@@ -116,6 +119,7 @@ func (l *Learner) leave() {
 	if len(l.fleet.own) > 0 {
 		l.mix.Join(nil, 0)
 		l.bank.Join(nil, 0)
+		l.batch.join(nil)
 		l.renumber()
 	}
 	l.mix.EndGuest()
@@ -190,6 +194,7 @@ func (l *Learner) startFleet(members int, own []int, foreign []string, lead floa
 	l.bank.Join(own, len(foreign))
 	if !slices.Equal(own, l.fleet.own) {
 		l.mix.Join(own, lead)
+		l.batch.join(own)
 	}
 	l.mix.EndGuest()
 	l.fleet = joined{members: members, own: own, foreign: foreign, forests: l.fleet.forests}
@@ -354,8 +359,16 @@ func (l *Learner) publishFleet() {
 		v.Few[k] = v.Rare[k] && (n > 0 || l.cfg.Fleet.Unseen == MixUnseen)
 	}
 	v.Guest, v.GuestWeight, v.GuestForests = nil, 0, 0
+	l.publishShare()
 	if l.fleet.guest != nil {
 		v.Guest, v.GuestWeight, v.GuestForests = l.fleet.view, l.mix.GuestWeight(), l.mix.GuestForests()
+	}
+}
+
+// publishShare stores the answer without the fleet, and its weight, in the view.
+func (l *Learner) publishShare() {
+	if v := l.view.Fleet; v != nil {
+		v.Own, v.Share = l.mix.Own()
 	}
 }
 

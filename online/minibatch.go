@@ -23,6 +23,18 @@ func (b *minibatch) add(x []float64, k int, weight float64) {
 	b.y, b.w = append(b.y, k), append(b.w, weight)
 }
 
+// join begins the evidence of horizons of a fleet, which join own ones: those of the samples
+// that wait were not asked, and would have said the same.
+func (b *minibatch) join(own []int) {
+	b.joined = b.joined[:0]
+	for i := range b.len() {
+		rows := b.ll[len(b.ll)/b.len()*i:]
+		for _, h := range own {
+			b.joined = append(b.joined, rows[h])
+		}
+	}
+}
+
 // sumRows stores the sums of the columns of rows, each as long as sum.
 func sumRows(sum, rows []float64) {
 	clear(sum)

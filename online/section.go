@@ -44,6 +44,7 @@ var sections = [...]section{
 	{"forest", func(l *Learner, e *wire.Encoder) { l.forest.Encode(e) }, (*Learner).decodeForest},
 	{"ranks", func(l *Learner, e *wire.Encoder) { l.bank.EncodeRanks(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodeRanks(d) }},
 	{"frequencies", func(l *Learner, e *wire.Encoder) { l.mix.EncodeFrequencies(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeFrequencies(d) }},
+	{"own answer", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOwn(e) }, (*Learner).decodeOwn}, // after the blends, which it begins with
 	{"order", func(l *Learner, e *wire.Encoder) { l.mix.EncodeOrder(e) }, func(l *Learner, d *wire.Decoder) { l.mix.DecodeOrder(d) }},
 	{"pairs", func(l *Learner, e *wire.Encoder) { l.bank.EncodePairs(e) }, func(l *Learner, d *wire.Decoder) { l.bank.DecodePairs(d) }},
 }

@@ -334,6 +334,9 @@ func (m *modelState) countMinibatch(records []online.Record, now time.Time, coun
 			m.learned.Add(1)
 			counts.learned.Add(1)
 		}
+		if r.Kind == online.Merge { // may leave it open
+			continue
+		}
 		if r.Kind != online.Observe { // a correction or request closes the minibatch
 			m.open, m.since = 0, time.Time{}
 			continue

@@ -45,8 +45,8 @@ func TestFleet(t *testing.T) {
 	if r := run("--nodes", "3", "--newcomer", "200"); r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {
 		t.Errorf("newcomer: %+v, alone %+v", r.Fleet.Newcomer, r.Alone.Newcomer)
 	}
-	apart := run("--nodes", "3", "--every", "50", "--differ")
-	if own := run("--nodes", "3", "--every", "50", "--differ", "--scale", "own"); !(own.Fleet.NLL < apart.Fleet.NLL) || own.One.NLL != r.One.NLL {
+	apart := run("--nodes", "3", "--every", "50", "--differ", "--shuffle", "1")
+	if own := run("--nodes", "3", "--every", "50", "--differ", "--shuffle", "1", "--scale", "own"); !(own.Fleet.NLL < apart.Fleet.NLL) || own.One.NLL != apart.One.NLL {
 		t.Errorf("devices that differ: nll %g with scales of their own, %g with a shared one", own.Fleet.NLL, apart.Fleet.NLL)
 	}
 	if r := run("--nodes", "5", "--newcomer", "150", "--bad", "labels"); r.BadRefused == 0 || r.BadRefused < r.BadTests-1 || r.GoodRefused > 0 || r.Fleet.Newcomer.NLL[0] > r.Alone.Newcomer.NLL[0]*2/3 {

@@ -105,6 +105,8 @@ func (n *node) learn(row *dataset.Row, label string, at int) error {
 	out := n.learner.Add(&online.Event{Kind: online.Observe, X: x, Label: label})
 	if out.Stepped || out.ClassAdded != "" {
 		n.posterior = nil
+	} else {
+		n.posterior = n.learner.Ordered(n.posterior)
 	}
 	n.labels++
 	return out.Refused

@@ -9,7 +9,8 @@
 //   - Pool.Order: the chain of labels and the latest labels, when each label comes;
 //   - Pool.Stack: two blends, whose exponents follow Newton's steps of a slow and of a
 //     fast learner, in a fleet by the labels of all members as well, and a soft-max
-//     regression on the features.
+//     regression on the features;
+//   - Fleet.Own: the answer without a fleet, and its weight.
 //
 // Every sample is judged first, and then learnt with its minibatch.
 //

@@ -33,7 +33,7 @@ func (m *Mixture) OwnWeights() []float64 {
 }
 
 // Join makes room for a posterior of a fleet beside each of the own horizons, in the
-// place of those there were; without any the fleet ends.
+// place of those there were; without any the fleet ends, and the answer without it goes on.
 //
 // New ones begin with the log weights of their horizons, which themselves begin lead
 // behind. In the blends a new one takes over the exponent of its horizon if lead is above
@@ -42,8 +42,11 @@ func (m *Mixture) OwnWeights() []float64 {
 func (m *Mixture) Join(own []int, lead float64) {
 	h, from, to := m.cfg.Horizons, m.fleet.horizons, len(own)
 	m.endJoint()
-	if from > 0 {
+	switch {
+	case from > 0:
 		m.insertExperts(-from)
+	case to > 0:
+		m.startOwn()
 	}
 	m.fleet = fleet{horizons: to, forests: m.fleet.forests}
 	m.view.Weights = make([]float64, h+to)
@@ -71,6 +74,9 @@ func (m *Mixture) Join(own []int, lead float64) {
 			}
 			b.publish(v)
 		}
+	}
+	if from > 0 && to == 0 {
+		m.endOwn()
 	}
 	m.startJoint()
 	m.setHorizons()
@@ -110,10 +116,12 @@ func (m *Mixture) DecodeFleet(d *wire.Decoder) {
 	m.setHorizons()
 }
 
-// FleetWeight is the weight of the fleet's horizons in the mixture.
+// FleetWeight is the weight of the fleet's horizons in the mixture, times that of the answer
+// with them.
 func (m *Mixture) FleetWeight() (sum float64) {
 	for _, v := range m.view.Weights[min(m.cfg.Horizons, len(m.view.Weights)):] {
 		sum += v
 	}
-	return sum
+	_, share := m.Own()
+	return share * sum
 }

@@ -44,6 +44,7 @@ type Mixture struct {
 	horizons, saved []float64 // H  log weights, the largest 0; their copy for Undo
 	fleet           fleet
 	guest           guest
+	own             own       // the answer without the fleet
 	members         []float64 // log weights of the pool's members, the largest 0
 	pending         []float64 // Σ log p_m(label) of the minibatch that is filling
 	ordered         blend     // of model.Stack
@@ -119,6 +120,7 @@ func (m *Mixture) setHorizons() {
 		return
 	}
 	weightsTo(m.fleet.own, m.horizons)
+	m.own.view.Weights = m.fleet.own
 	weightsTo(m.view.Weights, m.fleet.logw)
 }
 
@@ -138,13 +140,20 @@ func (m *Mixture) Undo() {
 // Observe adds the evidence of a sample of a class, with that weight, of which the
 // last prediction of the view is in ws. The class has a latent function.
 func (m *Mixture) Observe(class int, weight float64, ws *model.Workspace) {
-	answers := ws.PerMember()
-	c := len(answers) / len(model.Members)
 	if paths := ws.PerPath(); paths != nil {
+		c := len(m.view.Names)
 		for i := range m.order.pending {
 			m.order.pending[i] += weight * math.Log(max(paths[i*c+class], minProb))
 		}
 	}
+	m.observeAnswer(class, weight, ws)
+	m.own.observe(class, weight, m.view.Names, ws)
+}
+
+// observeAnswer is Observe without the order of the labels.
+func (m *Mixture) observeAnswer(class int, weight float64, ws *model.Workspace) {
+	answers := ws.PerMember()
+	c := len(answers) / len(model.Members)
 	for i := range m.pending {
 		m.pending[i] += weight * math.Log(max(answers[i*c+class], minProb))
 	}
@@ -163,18 +172,24 @@ func (m *Mixture) HorizonEvidence(h, class int, ws *model.Workspace) float64 {
 // n samples of the minibatch. It does so even if the model's step is refused: the
 // predictions were made.
 func (m *Mixture) Learn(n int) {
-	weigh(m.members, m.pending, n, memory)
-	clear(m.pending)
-	m.setMembers()
+	m.learnAnswer(n)
+	m.own.learn(n)
 	weigh(m.order.paths[:], m.order.pending[:], n, pathMemory)
 	clear(m.order.pending[:])
 	m.setPaths()
+	m.learnGuest(n)
+	m.learnForests(n)
+}
+
+// learnAnswer is Learn without the order of the labels, guest and forests.
+func (m *Mixture) learnAnswer(n int) {
+	weigh(m.members, m.pending, n, memory)
+	clear(m.pending)
+	m.setMembers()
 	v := &m.view.Pool.Stack
 	m.ordered.learn(&v.Ordered, n)
 	m.plain.learn(&v.Plain, n)
 	m.setStack()
-	m.learnGuest(n)
-	m.learnForests(n)
 	m.frequencies.learn()
 	m.setFrequencies()
 }

@@ -117,6 +117,9 @@ func (m *Mixture) RestartForest() {
 	if !m.cfg.Forest {
 		return
 	}
+	if m.own.Mixture != nil {
+		m.own.RestartForest()
+	}
 	m.startJoint()
 	f := m.forestExpert()
 	for b, v := range m.blends() {
@@ -132,6 +135,9 @@ func (m *Mixture) RestartForest() {
 func (m *Mixture) AddForest() {
 	m.cfg.Forest = true
 	m.startStack()
+	if m.own.Mixture != nil {
+		m.own.AddForest()
+	}
 }
 
 // inherit spreads an exponent over others.

@@ -255,12 +255,11 @@ func (w *world) checkFleet() {
 		return
 	}
 	for i := range r.records {
-		ev := r.records[i].Event
-		if ev.Kind == online.Merge {
+		if r.records[i].Kind == online.Merge {
 			w.fleet.merges++
-			ev = online.Event{Kind: online.Boundary} // a merge closes the minibatch
+			continue
 		}
-		alone.Add(&ev)
+		alone.Add(&r.records[i].Event)
 	}
 	if own, same := ownSites(r.learner, w.name), ownSites(alone, w.name); !bytes.Equal(own, same) {
 		w.fail("after %d records %s has other sites of its own than without a fleet", len(r.records), w.name)
