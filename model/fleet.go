@@ -79,10 +79,11 @@ func (f *Fleet) clone() *Fleet {
 	return &c
 }
 
-// WithShare returns f with another Share. It shares all else with f.
-func (f *Fleet) WithShare(share float64) *Fleet {
+// WithShares returns f with the weights of the answers of another one. It shares all else
+// with f.
+func (f *Fleet) WithShares(of *Fleet) *Fleet {
 	c := *f
-	c.Share = share
+	c.Share, c.GuestWeight, c.GuestForests = of.Share, of.GuestWeight, of.GuestForests
 	return &c
 }
 

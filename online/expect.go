@@ -109,7 +109,7 @@ func (l *Learner) observeAnswer(class int, weight float64, ws *model.Workspace) 
 	}
 	l.settle()
 	l.mix.Observe(class, weight, ws)
-	l.publishShare()
+	l.publishShares()
 }
 
 // settle lets the mixture observe the samples that wait. It comes before the sums or the

@@ -358,17 +358,19 @@ func (l *Learner) publishFleet() {
 		v.Rare[k] = n < fleet.MinKnown
 		v.Few[k] = v.Rare[k] && (n > 0 || l.cfg.Fleet.Unseen == MixUnseen)
 	}
-	v.Guest, v.GuestWeight, v.GuestForests = nil, 0, 0
-	l.publishShare()
+	v.Guest = nil
 	if l.fleet.guest != nil {
-		v.Guest, v.GuestWeight, v.GuestForests = l.fleet.view, l.mix.GuestWeight(), l.mix.GuestForests()
+		v.Guest = l.fleet.view
 	}
+	l.publishShares()
 }
 
-// publishShare stores the answer without the fleet, and its weight, in the view.
-func (l *Learner) publishShare() {
+// publishShares stores the weights of the fleet's answers, and the answer without the fleet,
+// in the view.
+func (l *Learner) publishShares() {
 	if v := l.view.Fleet; v != nil {
 		v.Own, v.Share = l.mix.Own()
+		v.GuestWeight, v.GuestForests = l.mix.GuestWeight(), l.mix.GuestForests()
 	}
 }
 

@@ -253,6 +253,7 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	}
 	if ev.Probs == nil {
 		l.mix.ObserveGuest(k, weight, after)
+		l.publishShares()
 		if weighs {
 			l.mix.ObserveForests(k, weight, after)
 		}

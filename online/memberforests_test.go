@@ -245,6 +245,9 @@ func TestGuestAnswersWithForests(t *testing.T) {
 	}
 	sites, _ := answers(without[0])
 	for i, p := range with {
+		if share := p.Fleet.GuestForests; i == 0 && (share == 0.5 || share <= 0 || share >= 1) || i == 1 && share != 1 { // five labels have come; a follower has none
+			t.Errorf("guest %d: the forests have the share %v", i, share)
+		}
 		got, mixed := answers(p)
 		if other, _ := answers(without[i]); !slices.EqualFunc(other, sites, slices.Equal) {
 			t.Error("without forests newcomer and follower differ")
@@ -259,7 +262,7 @@ func TestGuestAnswersWithForests(t *testing.T) {
 			}
 			want := withForests(set, sites[at], inputs[2*at:2*at+2], p.Names)
 			for k, v := range sites[at] {
-				want[k] += float64([]float64{0.5, 0}[i] * (v - want[k])) // without own labels; a follower has none
+				want[k] += float64((1 - p.Fleet.GuestForests) * (v - want[k]))
 			}
 			if !near(g, want) {
 				t.Fatalf("guest %d, input %d: %v, want %v", i, at, g, want)

@@ -3,7 +3,7 @@ package online
 import "edge/model"
 
 // Ordered returns p, an earlier Posterior of this learner, with the labels that have
-// come since, and what they say about the answer with a fleet: it shares all else with p, so that it costs little. It is a new Posterior
+// come since, and what they say about the answers of a fleet: it shares all else with p, so that it costs little. It is a new Posterior
 // if the classes have changed since.
 func (l *Learner) Ordered(p *model.Posterior) *model.Posterior {
 	if p.Epoch != l.view.Epoch || len(p.Names) != len(l.view.Names) {
@@ -11,7 +11,7 @@ func (l *Learner) Ordered(p *model.Posterior) *model.Posterior {
 	}
 	next := p.WithOrder(&l.view.Pool.Order)
 	if p.Fleet != nil && l.view.Fleet != nil {
-		next.Fleet = p.Fleet.WithShare(l.view.Fleet.Share)
+		next.Fleet = p.Fleet.WithShares(l.view.Fleet)
 	}
 	return next
 }

@@ -30,6 +30,13 @@ func (d *duel) learn(n int, memory float64) {
 	clear(d.pend[:])
 }
 
+// follow adds the log probabilities of a class as observe does, updates the weights at once
+// and remembers the latest samples.
+func (d *duel) follow(class int, weight float64, first, second []float64) {
+	d.observe(class, weight, first, second)
+	d.learn(1, latest)
+}
+
 // learnFast is learn where each of the samples counts whole.
 func (d *duel) learnFast(n int, memory float64) {
 	scale(math.Sqrt(float64(n)), d.pend[:])

@@ -40,24 +40,17 @@ func (m *Mixture) GuestWeight() float64 {
 // without them.
 func (m *Mixture) GuestForests() float64 { return m.guest.forests.share() }
 
-// ObserveGuest adds the evidence of a sample of a class, with that weight, about the
-// guest; the last prediction of the view is in ws.
+// ObserveGuest updates the weights of the guest by a sample of a class, with that weight; the
+// last prediction of the view is in ws. It does so at once, as with the answers of a member
+// (see own): a newcomer has few labels, and those of one minibatch may be alike.
 func (m *Mixture) ObserveGuest(class int, weight float64, ws *model.Workspace) {
 	if !m.guest.on {
 		return
 	}
 	guest, own := ws.Guest()
-	m.guest.observe(class, weight, guest, own)
+	m.guest.follow(class, weight, guest, own)
 	with, without := ws.GuestForests()
-	m.guest.forests.observe(class, weight, with, without)
-}
-
-// learnGuest updates the weights of the guest by the n samples of the minibatch.
-func (m *Mixture) learnGuest(n int) {
-	if g := &m.guest; g.on {
-		g.learn(n, memory)
-		g.forests.learn(n, memory)
-	}
+	m.guest.forests.follow(class, weight, with, without)
 }
 
 // EncodeGuest appends the weights of the guest.

@@ -8,8 +8,8 @@ import (
 	"edge/online/wire"
 )
 
-// The share of a guest's answer with forests is the posterior odds of two answers, with
-// the evidence of a minibatch over the root of its length.
+// The share of a guest's answer with forests is the posterior odds of two answers, by the
+// evidence of the latest labels.
 func TestGuestForestsShare(t *testing.T) {
 	m := &Mixture{}
 	m.StartGuest()
@@ -17,15 +17,18 @@ func TestGuestForestsShare(t *testing.T) {
 		t.Fatalf("the share begins at %g", s)
 	}
 	with, without := []float64{0.6, 0.4}, []float64{0.3, 0.7}
+	odds, kept := 0., 1-1./latest
 	for _, class := range []int{0, 0, 1, 5} { // nobody knows the last one
-		m.guest.forests.observe(class, 1, with, without)
+		m.guest.forests.follow(class, 1, with, without)
+		if odds *= kept; class < 2 {
+			odds += math.Log(with[class] / without[class])
+		}
 	}
-	m.learnGuest(4)
-	odds := math.Sqrt((0.6 * 0.6 * 0.4) / (0.3 * 0.3 * 0.7))
-	if want := odds / (1 + odds); math.Abs(m.GuestForests()-want) > 1e-12 {
+	if want := 1 / (1 + math.Exp(-odds)); math.Abs(m.GuestForests()-want) > 1e-12 {
 		t.Errorf("share %g, want %g", m.GuestForests(), want)
 	}
-	if lead := m.GuestLead(); math.Abs(lead-Ahead*(1-4.0/memory)) > 1e-12 {
+	m.guest.follow(5, 1, with, without)
+	if lead := m.GuestLead(); math.Abs(lead-Ahead*kept) > 1e-12 {
 		t.Errorf("the lead of the guest is %g", lead)
 	}
 }

@@ -177,11 +177,10 @@ func (m *Mixture) Learn(n int) {
 	weigh(m.order.paths[:], m.order.pending[:], n, pathMemory)
 	clear(m.order.pending[:])
 	m.setPaths()
-	m.learnGuest(n)
 	m.learnForests(n)
 }
 
-// learnAnswer is Learn without the order of the labels, guest and forests.
+// learnAnswer is Learn without the order of the labels and forests.
 func (m *Mixture) learnAnswer(n int) {
 	weigh(m.members, m.pending, n, memory)
 	clear(m.pending)

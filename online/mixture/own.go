@@ -27,8 +27,8 @@ type own struct {
 }
 
 const (
-	ownMemory = 50 // labels that the weights of fast remember
-	ownLead   = 2  // log weight by which the answer with the fleet begins ahead
+	latest  = 50 // labels that the weights of fast remember, and those of a guest
+	ownLead = 2  // log weight by which the answer with the fleet begins ahead
 )
 
 // startOwn begins the answer without the fleet, which is about to begin, at the present
@@ -89,7 +89,7 @@ func (o *own) weigh(weight, with, without float64) {
 		answers[i] = weight * math.Log(max(p, minProb))
 	}
 	copy(o.fast.pend[:], answers[:])
-	o.fast.learn(1, ownMemory)
+	o.fast.learn(1, latest)
 	weigh(o.steady[:], answers[:], 1, stackMemory)
 }
 
