@@ -5,7 +5,7 @@ import "math"
 // mixOwn mixes the answer that the model would give without its fleet into dst, the answer
 // of all horizons and experts, in the last prediction:
 //
-//	p_k ← p_own,k + OwnShare·(p_k − p_own,k)
+//	p_k ← p_own,k + Share·(p_k − p_own,k)
 //
 // Both stay in ws.
 func (p *Posterior) mixOwn(dst []float64, ws *Workspace) {

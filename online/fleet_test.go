@@ -428,3 +428,33 @@ func replayMerges(t *testing.T, cfg Config, unseen Unseen) {
 		t.Errorf("status %+v", s)
 	}
 }
+
+// A newcomer believes members whose answers its labels confirm, and no others, also where
+// labels come late.
+func TestNewcomerWithLateLabels(t *testing.T) {
+	cfg, all := fleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleet.NewSet(0)
+	for i := range 2 {
+		set.Put(contribution(t, taught(t, cfg, uint64(10+i), 300, all...), fmt.Sprint("m", i), 1))
+	}
+	for _, right := range []bool{true, false} {
+		l := taught(t, cfg, 1, 0)
+		merged(t, l, set)
+		for i, ev := range samples(5, 40, all...) {
+			probs, _, err := l.view.PredictTo(nil, ev.X, &l.ws)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ev.Probs, ev.Parts, ev.Epoch = probs, l.ws.AppendParts(nil), l.view.Epoch
+			if !right {
+				ev.Label = all[(i+slices.Index(all, ev.Label))%len(all)]
+			}
+			if out := l.Add(&ev); out.Refused != nil {
+				t.Fatal(out.Refused)
+			}
+		}
+		if weight := l.FleetStatus().Weight; l.WarmedUp() || right != (weight > 0.5) {
+			t.Errorf("labels that agree with the members: %v; their weight is %v", right, weight)
+		}
+	}
+}

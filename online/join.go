@@ -321,6 +321,20 @@ func (l *Learner) learnAsGuest(x []float64, classes []int, weights []float64) (e
 	return f.guest.Learn(sep.Minibatch{X: x, Classes: classes, Weights: weights, Latents: latents, Live: true, Reach: math.Inf(1)})
 }
 
+// observeGuest weighs the guest by a sample of class k, of which ws has the answer. One whose
+// label came late is answered again: what was published does not say what the guest said.
+func (l *Learner) observeGuest(ev *Event, k int, weight float64, ws *model.Workspace) {
+	if l.fleet.guest == nil {
+		return
+	}
+	if ev.Probs != nil {
+		ws = &l.ws
+		l.probs, _, _ = l.view.PredictTo(l.probs, ev.X, ws)
+	}
+	l.mix.ObserveGuest(k, weight, ws)
+	l.publishShares()
+}
+
 // endGuest lets the sums of the guest go on in the own basis, once the warm-up is over.
 func (l *Learner) endGuest() {
 	if m := l.fleet.merge; m != nil {

@@ -251,13 +251,10 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	if weighs {
 		l.observeAnswer(k, weight, after)
 	}
-	if ev.Probs == nil {
-		l.mix.ObserveGuest(k, weight, after)
-		l.publishShares()
-		if weighs {
-			l.mix.ObserveForests(k, weight, after)
-		}
+	if ev.Probs == nil && weighs {
+		l.mix.ObserveForests(k, weight, after)
 	}
+	l.observeGuest(ev, k, weight, after)
 	if k >= len(l.view.Names) {
 		l.publishClasses()
 	}
