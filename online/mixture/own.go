@@ -8,9 +8,9 @@ import (
 )
 
 // own learns the answer without the fleet as a mixture alone would, and its weight against
-// the answer with the fleet. Streams that drift may teach the horizons and forests of a fleet
-// faster than the exponents of so many experts can be learnt, or slower than the labels
-// change: then the answer without it is better, and must not have been spoilt meanwhile.
+// the answer with the fleet. On streams that drift the exponents of so many experts may be
+// learnt too slowly, or the members may know an earlier part of the stream: the answer
+// without the fleet is better then.
 //
 // Their mixture by the evidence of the latest labels is a third answer, and the three are
 // weighted by the evidence of many labels, since few tell little about an answer that is
@@ -31,8 +31,8 @@ const (
 	ownLead = 2  // log weight by which the answer with the fleet begins ahead
 )
 
-// startOwn begins the answer without the fleet, which is about to begin, at the present
-// weights and exponents.
+// startOwn begins the answer without the fleet at the present weights and exponents. It
+// comes before the experts of the fleet are added.
 func (m *Mixture) startOwn() {
 	cfg := m.cfg
 	cfg.Chain, cfg.Regression = false, false
@@ -41,8 +41,8 @@ func (m *Mixture) startOwn() {
 	m.own = own{Mixture: o, fast: duel{logw: [2]float64{0, -ownLead}}, steady: [3]float64{0, -ownLead, 0}}
 }
 
-// endOwn goes on with the weights and exponents of the answer without the fleet, which has
-// ended.
+// endOwn goes on with the weights and exponents of the answer without the fleet. It comes
+// after the experts of the fleet are removed.
 func (m *Mixture) endOwn() {
 	o := m.own.Mixture
 	m.own = own{}
