@@ -23,13 +23,13 @@ import (
 
 // footprint estimates the memory of a daemon, in bytes.
 type footprint struct {
-	models  uint64 // each with classes.max classes
-	now     uint64 // each with the classes that it has learnt or that the configuration declares
-	classes int    // learnt or declared ones; −1 if the state file cannot be read
-	queues  uint64 // messages that arrive and leave
-	pending uint64 // samples that wait for their labels
-	fleets  uint64 // expected members of fleets, with the classes of now
-	members string // describes these, behind "; " for each fleet
+	models  uint64   // each with classes.max classes
+	now     uint64   // each with the classes that it has learnt or that the configuration declares
+	classes int      // learnt or declared ones; −1 if the state file cannot be read
+	queues  uint64   // messages that arrive and leave
+	pending uint64   // samples that wait for their labels
+	fleets  uint64   // expected members of fleets, with the classes of now
+	members []string // describe these, for each fleet
 }
 
 const (
@@ -80,8 +80,8 @@ func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int)
 	most := max(classes, m.Classes.Max)
 	_, full := m.FleetMemory(n, most)
 	f.fleets += all
-	f.members += fmt.Sprintf("; %s for %d members of fleet %s with %d classes, %s with %d: a contribution takes up to %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
-		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), fleet.MaxHeld>>20, fleet.MaxWaiting>>20)
+	f.members = append(f.members, fmt.Sprintf("%s for %d members of fleet %s with %d classes, %s with %d: a contribution takes up to %s, all of them at most %d MiB, messages that wait to be read at most %d MiB",
+		terminal.Bytes(all), n, c.Concept, classes, terminal.Bytes(full), most, terminal.Bytes(each), fleet.MaxHeld>>20, fleet.MaxWaiting>>20))
 }
 
 // most returns the memory when every queue and every model is full, with the expected
@@ -92,13 +92,17 @@ func (f *footprint) most() uint64 { return f.lasting() + programBase + f.queues 
 func (f *footprint) lasting() uint64 { return heapBase + f.models + f.fleets }
 
 // String describes the footprint.
-func (f *footprint) String() string {
+func (f *footprint) String() string { return f.join("; ") }
+
+// join is String with a separator before the members of each fleet.
+func (f *footprint) join(separator string) string {
 	now := fmt.Sprintf(" (%s with the %d classes of now)", terminal.Bytes(f.now), f.classes)
 	if f.classes < 0 {
 		now = ""
 	}
-	return fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program%s",
-		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase), f.members)
+	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program",
+		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase))
+	return strings.Join(append([]string{all}, f.members...), separator)
 }
 
 // learntModel is what the state of a model has.
@@ -222,7 +226,7 @@ func (f *footprint) excess(bounds []memoryBound) (found []string, advice string)
 
 // describe writes the footprint, and a warning for each limit that it may exceed.
 func (f *footprint) describe(w io.Writer, bounds []memoryBound) {
-	fmt.Fprintf(w, "memory   %s\n", strings.ReplaceAll(f.String(), "; ", "\n         "))
+	fmt.Fprintf(w, "memory   %s\n", f.join("\n         "))
 	found, advice := f.excess(bounds)
 	for _, words := range found {
 		fmt.Fprintf(w, "warning  memory: %s (%s)\n", words, advice)
