@@ -127,15 +127,16 @@ func (l *Learner) build(start *fleet.Common) error {
 	w := &l.warmup
 	n := w.len()
 	w.last = n
+	first := 0 // pass that is not learnt yet
 	ranked, learnt := false, false
 	if start == nil {
 		ranked, learnt = l.preferRanks()
 	}
-	if !learnt {
-		if err := l.beginModel(start, ranked); err != nil {
-			l.view.Bases = nil // class frequencies answer until the next attempt
-			return err
-		}
+	if learnt {
+		first = 1
+	} else if err := l.beginModel(start, ranked); err != nil {
+		l.view.Bases = nil // class frequencies answer until the next attempt
+		return err
 	}
 	size := l.cfg.Batch.MaxSize
 	passes := 1
@@ -143,10 +144,7 @@ func (l *Learner) build(start *fleet.Common) error {
 		passes = max(l.cfg.Passes, 1)
 	}
 	defer l.bank.EndPasses()
-	for pass := range passes {
-		if pass == 0 && learnt {
-			continue
-		}
+	for pass := first; pass < passes; pass++ {
 		if pass > 0 {
 			if err := l.bank.BeginPass(n); err != nil {
 				return err

@@ -78,13 +78,11 @@ func (p *Projection) crossTo(b *model.Basis, z0 []float64) {
 	b.ScaleTo(p.zs, p.zz, z0)
 	p.crossing = b
 	tasks := model.RowTasks(b.M)
-	if p.team == nil {
-		for i := range tasks {
-			_ = p.crossRows(0, i)
-		}
-		return
+	cross := p.cross
+	if cross == nil { // without a team
+		cross = p.crossRows
 	}
-	_ = p.team.run(tasks, float64(b.M*b.M*(b.D+expCost))/float64(tasks), p.cross)
+	_ = p.team.run(tasks, float64(b.M*b.M*(b.D+expCost))/float64(tasks), cross)
 }
 
 // expCost is the number of multiplications that take as long as an element of a covariance
