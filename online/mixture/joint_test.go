@@ -172,14 +172,8 @@ func TestJointIsRestored(t *testing.T) {
 	m.EncodeBlends(&blends)
 	m.EncodeJoint(&joint)
 	restore := func(again *Mixture) *Mixture {
-		d := wire.NewDecoder(blends.Buf, "", wire.ErrState)
-		if again.DecodeBlends(d, d.Bool()); d.End() != nil {
-			t.Fatal(d.Err())
-		}
-		d = wire.NewDecoder(joint.Buf, "", wire.ErrState)
-		if again.DecodeJoint(d); d.End() != nil {
-			t.Fatal(d.Err())
-		}
+		readAll(t, &blends, func(d *wire.Decoder) { again.DecodeBlends(d, d.Bool()) })
+		readAll(t, &joint, again.DecodeJoint)
 		return again
 	}
 	again := restore(inFleet())

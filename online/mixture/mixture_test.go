@@ -38,6 +38,15 @@ func closeTo(t *testing.T, what string, got, want []float64, tol float64) {
 	}
 }
 
+// readAll reads what e holds, to the last byte.
+func readAll(t *testing.T, e *wire.Encoder, decode func(*wire.Decoder)) {
+	t.Helper()
+	d := wire.NewDecoder(e.Buf, "", wire.ErrState)
+	if decode(d); d.End() != nil {
+		t.Fatal(d.Err())
+	}
+}
+
 // The weights of the horizons follow the evidence; Undo restores them.
 func TestHorizons(t *testing.T) {
 	m := newTestMixture()

@@ -108,14 +108,8 @@ func TestOwnIsRestored(t *testing.T) {
 	m.EncodeBlends(&blends)
 	m.EncodeOwn(&own)
 	again := inFleet()
-	d := wire.NewDecoder(blends.Buf, "", wire.ErrState)
-	if again.DecodeBlends(d, d.Bool()); d.End() != nil {
-		t.Fatal(d.Err())
-	}
-	d = wire.NewDecoder(own.Buf, "", wire.ErrState)
-	if again.DecodeOwn(d); d.End() != nil {
-		t.Fatal(d.Err())
-	}
+	readAll(t, &blends, func(d *wire.Decoder) { again.DecodeBlends(d, d.Bool()) })
+	readAll(t, &own, again.DecodeOwn)
 	var twice wire.Encoder
 	if again.EncodeOwn(&twice); !slices.Equal(twice.Buf, own.Buf) {
 		t.Error("the state is another one")
@@ -128,7 +122,7 @@ func TestOwnIsRestored(t *testing.T) {
 	if share != wantShare || m.own.frequencies != again.own.frequencies {
 		t.Errorf("share %v, want %v", share, wantShare)
 	}
-	d = wire.NewDecoder(own.Buf, "", wire.ErrState)
+	d := wire.NewDecoder(own.Buf, "", wire.ErrState)
 	if newTestMixture().DecodeOwn(d); d.End() == nil {
 		t.Error("an answer without the fleet is read where there is none")
 	}
