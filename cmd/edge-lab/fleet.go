@@ -52,7 +52,8 @@ a fleet: the means over the nodes. --information NATS: they exchange earlier, on
 own labels since the last exchange have brought this many nats, that is the sum of
 -log p(label) by the predictions before they were learnt.
 
-A part of the rows, the last ones after the shuffle, judges all of them at the end.
+A part of the rows, the last ones after the shuffle, judges all of them at the end. No labels
+come then, so that the nodes have published their last ones, as after fleet.max_wait.
 With --test-fraction 0 each row judges its node before it is learnt, and those of the
 second half count.
 

@@ -225,7 +225,36 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 			}
 		}
 	}
+	if cfg.Test > 0 && cfg.Before == 0 {
+		return nodes, rest(cfg, nodes, published)
+	}
 	return nodes, nil
+}
+
+// rest is what nodes do when no labels come any more, and fleet.max_wait has passed: they
+// close the open minibatch, publish what is new, and merge.
+func rest(cfg *Config, nodes []*node, published *fleet.Set) error {
+	if cfg.Alone {
+		return nil
+	}
+	var late []*node
+	for _, n := range nodes {
+		if out := n.learner.Add(&online.Event{Kind: online.Boundary}); out.Refused != nil {
+			return out.Refused
+		}
+		if c := published.Get(n.name); c == nil || fleet.Worthwhile(uint64(n.labels), c.N) {
+			late = append(late, n)
+		}
+	}
+	if err := publish(cfg, late, published); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := n.merge(cfg, published); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // publish adds the contributions of nodes that have one to the set.

@@ -82,6 +82,10 @@ type Config struct {
 	// -log p(label) by the predictions before they were learnt. Default 5, finite and
 	// at least 0; 0 turns it off.
 	Information float64 `yaml:"information"`
+	// MaxWait is the longest time that labels wait for a publication: then it comes before
+	// there are Every labels, but not before Interval, if they are 1 % of those published or
+	// more. Default 1h, at least 1s; 0 turns it off.
+	MaxWait time.Duration `yaml:"max_wait"`
 	// MergeEvery is the least time between merges, each of which the journal keeps.
 	// Default 5m, at least 1s.
 	MergeEvery time.Duration `yaml:"merge_every"`
@@ -118,7 +122,7 @@ const MaxPayload = int(codec.MiB)
 // Default returns the defaults that configs/edge.yaml documents.
 func Default() Config {
 	return Config{
-		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Information: 5, Interval: time.Minute, MergeEvery: 5 * time.Minute,
+		Role: RoleMember, Basis: BasisOwn, Scale: ScaleShared, Every: 100, Information: 5, Interval: time.Minute, MaxWait: time.Hour, MergeEvery: 5 * time.Minute,
 		Horizons: []online.Horizon{}, Precision: "bfloat16", MaxMessage: 96 * codec.KiB, MaxMembers: 64, Members: []string{},
 		Trust: core.DefaultTrust, Unseen: online.ReportUnseen,
 	}
@@ -144,6 +148,7 @@ func (c *Config) Validate() error {
 		field.Check(c.Every >= 1, "every", c.Every, "at least 1 label"),
 		field.Check(c.Information >= 0 && !math.IsInf(c.Information, 1), "information", c.Information, "0 or more nats"),
 		field.Check(c.Interval >= time.Second, "interval", c.Interval, "at least 1s"),
+		field.Check(c.MaxWait == 0 || c.MaxWait >= time.Second, "max_wait", c.MaxWait, "0s or at least 1s"),
 		field.Check(c.MergeEvery >= time.Second, "merge_every", c.MergeEvery, "at least 1s"),
 		field.Check(c.Precision == "bfloat16" || c.Precision == "float32", "precision", c.Precision, "bfloat16 or float32"),
 		field.Check(c.MaxMessage >= 4*codec.KiB && c.MaxMessage <= codec.MiB, "max_message", c.MaxMessage, "4KiB to 1MiB"),

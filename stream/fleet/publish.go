@@ -18,6 +18,7 @@ type own struct {
 	core.Version           // of the latest publication
 	at           time.Time // of it
 	labels       uint64    // in it
+	waiting      time.Time // since when the model has labels that are not in it; zero: it has none
 	bytes        int       // of it
 	parts        int
 	published    bool   // by this process
@@ -58,6 +59,7 @@ type Learnt struct {
 func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Parts = m.parted
 	m.info.observe(learnt.Nats)
+	m.own.wait(now, learnt.Labels)
 	if m.link.up && !m.cfg.Follows() {
 		m.chooseEpoch(now, gatherWithin)
 		m.checkKept(now)
@@ -155,7 +157,18 @@ func (m *Member) due(now time.Time, labels uint64) bool {
 		return false
 	default:
 		enough := m.cfg.Information > 0 && m.info.since() >= m.cfg.Information && labels > o.labels
-		return enough || labels < o.labels || labels-o.labels >= m.cfg.Every
+		late := m.cfg.MaxWait > 0 && !o.waiting.IsZero() && now.Sub(o.waiting) >= m.cfg.MaxWait && core.Worthwhile(labels, o.labels)
+		return enough || late || labels < o.labels || labels-o.labels >= m.cfg.Every
+	}
+}
+
+// wait notes since when the model has labels that the latest publication lacks.
+func (o *own) wait(now time.Time, labels uint64) {
+	switch {
+	case labels <= o.labels:
+		o.waiting = time.Time{}
+	case o.waiting.IsZero():
+		o.waiting = now
 	}
 }
 
@@ -191,7 +204,7 @@ func (m *Member) Publish(now time.Time, c *core.Contribution) ([]Publication, er
 		m.counts.Sent += uint64(len(p.Payload))
 	}
 	m.parted = m.parted || len(parts) > 0
-	o.Version, o.at, o.labels, o.bytes, o.parts = next, now, c.N, len(data), len(parts)
+	o.Version, o.at, o.labels, o.waiting, o.bytes, o.parts = next, now, c.N, time.Time{}, len(data), len(parts)
 	o.published, o.known, o.fresh, o.again, o.cleared = true, true, true, false, false
 	m.basis.former = false
 	m.info.published()
