@@ -88,10 +88,10 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 		l.leave()
 		return err
 	}
+	l.takeForests(m.Forests)
 	if l.warmup.done {
 		l.mix.Teach(m.Exponents)
 	}
-	l.takeForests(m.Forests)
 	l.publishFleet()
 	return nil
 }

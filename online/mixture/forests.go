@@ -14,14 +14,31 @@ type memberForests struct {
 	duel
 }
 
+// forestLead is the log weight by which the members' forests begin ahead of the own one.
+const forestLead = 2
+
 // JoinForests lets the forests of members answer together with the own one, as one
-// expert with the exponents that the own one has, or with on = false no longer. Both sides
-// begin with the same weight.
+// expert, or with on = false no longer. The members' begin ahead, and the expert with the
+// exponent of a first forest at least: they have learnt from more labels.
 func (m *Mixture) JoinForests(on bool) {
 	if on == m.fleet.forests.on {
 		return
 	}
 	m.fleet.forests = memberForests{on: on}
+	if !on {
+		return
+	}
+	m.fleet.forests.logw[1] = -forestLead
+	if !m.cfg.Forest {
+		return
+	}
+	f := m.forestExpert()
+	for b, v := range m.blends() {
+		for _, x := range b.own() {
+			x.at[f] = max(x.at[f], forestShare)
+		}
+		b.publish(v)
+	}
 }
 
 // ForestShare is the weight of the members' forests against the own one.

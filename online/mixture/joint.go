@@ -23,7 +23,7 @@ type joint struct {
 }
 
 const (
-	jointLead    = 2   // log weight by which the answer of a blend is ahead of the members' at least, when joint begins
+	blendLead    = 2   // log weight by which the answer of a blend is ahead of the members' at least, when its experts become better
 	maxExponents = 100 // magnitude of an exponent with which joint begins
 )
 
@@ -77,7 +77,7 @@ func (m *Mixture) Taught() *natural.Exponents {
 // Teach begins the learners by the labels of all members again, with the factors of the
 // other members; with nil, or with those of other experts, it ends them. Learners that were
 // not used before begin with the weights of those by own labels, and the blend's answer with
-// a lead of jointLead at least: the evidence against it is of immature exponents.
+// a lead of blendLead at least: the evidence against it is of immature exponents.
 func (m *Mixture) Teach(others *natural.Exponents) {
 	if others != nil && (m.fleet.horizons == 0 || others.Experts != m.joinedExperts() || len(others.Factors) != natural.MaxFactors) {
 		others = nil
@@ -92,6 +92,10 @@ func (m *Mixture) Teach(others *natural.Exponents) {
 	}
 	m.setStack()
 }
+
+// ahead are the log weights of the members' answer and of the blend's, with a lead of
+// blendLead at least: the evidence against the blend is of worse experts or exponents.
+func (b *blend) ahead() [2]float64 { return [2]float64{min(b.logw[0]-b.logw[1], -blendLead), 0} }
 
 // teach begins joint with the factors of others, for slow and fast. It reports false if they
 // are of another number of experts, or lead to exponents that are too large.
@@ -110,7 +114,7 @@ func (b *blend) teach(others []*natural.Factor) bool {
 	}
 	if next.logw = b.joint.logw; !b.joint.on {
 		b.lead[2], b.lead[3] = b.lead[0], b.lead[1]
-		next.logw = [2]float64{min(b.logw[0]-b.logw[1], -jointLead), 0}
+		next.logw = b.ahead()
 	}
 	b.joint = next
 	return true

@@ -128,14 +128,26 @@ func TestJointLead(t *testing.T) {
 	m.ordered.logw = []float64{-9, 0}
 	m.Teach(inFleet().Taught())
 	closeTo(t, "lead", m.plain.lead[:], []float64{-1, 0, -1, 0}, 0)
-	closeTo(t, "weight of the blend", m.plain.joint.logw[:], []float64{-jointLead, 0}, 0)
+	closeTo(t, "weight of the blend", m.plain.joint.logw[:], []float64{-blendLead, 0}, 0)
 	closeTo(t, "weight of the ordered blend", m.ordered.joint.logw[:], []float64{-9, 0}, 0)
-	closeTo(t, "weight in the view", []float64{m.view.Pool.Stack.Plain.Weight}, []float64{1 / (1 + math.Exp(-jointLead))}, 1e-15)
+	closeTo(t, "weight in the view", []float64{m.view.Pool.Stack.Plain.Weight}, []float64{1 / (1 + math.Exp(-blendLead))}, 1e-15)
 	m.plain.joint.logw = [2]float64{0, -5}
 	m.Teach(inFleet().Taught())
 	closeTo(t, "weight after another merge", m.plain.joint.logw[:], []float64{0, -5}, 0)
 	m.Teach(nil)
 	closeTo(t, "weight without joint", []float64{m.view.Pool.Stack.Plain.Weight}, []float64{1 / (1 + math.Exp(5))}, 1e-15)
+}
+
+// With a fleet whose horizons begin ahead the blends begin ahead of the members as well.
+func TestFleetLead(t *testing.T) {
+	for lead, want := range map[float64]float64{Ahead: -blendLead, 0: 5} {
+		m := newTestMixture()
+		m.plain.logw, m.ordered.logw = []float64{0, -5}, []float64{-9, 0}
+		m.Join([]int{0, 1, 2}, lead)
+		closeTo(t, "log odds of the members", []float64{m.plain.logw[0] - m.plain.logw[1], m.ordered.logw[0] - m.ordered.logw[1]}, []float64{want, -9}, 0)
+		closeTo(t, "weight in the view", []float64{m.view.Pool.Stack.Plain.Weight}, []float64{1 / (1 + math.Exp(want))}, 1e-15)
+		closeTo(t, "without the fleet", m.own.plain.logw, []float64{0, -5}, 0)
+	}
 }
 
 // Factors of other experts, and those that lead to exponents that are too large or to none,
