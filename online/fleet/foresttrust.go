@@ -81,14 +81,7 @@ func (l *Labels) trust(f *Forest) (trust float64, tested bool) {
 	if n < MinWindow || slices.Max(counts) == n {
 		return 0, false
 	}
-	var x []float32 // of these labels
-	var labels []int
-	d := len(l.X) / len(l.Y)
-	for i, y := range l.Y {
-		if at[y] >= 0 {
-			x, labels = append(x, l.X[i*d:(i+1)*d]...), append(labels, y)
-		}
-	}
+	x, labels := l.of(at, int(n))
 	c := f.Forest.Classes
 	all, gains := make([]float64, len(labels)*c), make([]float64, len(labels))
 	f.AllLogsTo(all, len(labels), x)
@@ -103,6 +96,22 @@ func (l *Labels) trust(f *Forest) (trust float64, tested bool) {
 		gains[i] = math.Log(max(math.Exp(logs[at[y]]), minProb)/known) - math.Log(counts[y]/n)
 	}
 	return inErrors(gains), true
+}
+
+// of returns the features and the classes of the n labels whose classes are in K, for which at
+// is not negative.
+func (l *Labels) of(at []int, n int) (x []float32, labels []int) {
+	if n == len(l.Y) {
+		return l.X, l.Y
+	}
+	d := len(l.X) / len(l.Y)
+	x, labels = make([]float32, 0, n*d), make([]int, 0, n)
+	for i, y := range l.Y {
+		if at[y] >= 0 {
+			x, labels = append(x, l.X[i*d:(i+1)*d]...), append(labels, y)
+		}
+	}
+	return x, labels
 }
 
 // inErrors is the mean of some numbers in its standard errors.
