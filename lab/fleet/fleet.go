@@ -225,16 +225,13 @@ func deal(ctx context.Context, cfg *Config, rows []dataset.Row, classes []string
 			}
 		}
 	}
-	if cfg.Test > 0 && cfg.Before == 0 {
-		return nodes, rest(cfg, nodes, published)
-	}
-	return nodes, nil
+	return nodes, rest(cfg, nodes, published)
 }
 
-// rest is what nodes do when no labels come any more, and fleet.max_wait has passed: they
-// close the open minibatch, publish what is new, and merge.
+// rest is what nodes do before held out rows judge them, when no labels come any more and
+// fleet.max_wait has passed: they close the open minibatch, publish what is new, and merge.
 func rest(cfg *Config, nodes []*node, published *fleet.Set) error {
-	if cfg.Alone {
+	if cfg.Alone || cfg.Test == 0 || cfg.Before > 0 {
 		return nil
 	}
 	var late []*node
