@@ -228,7 +228,7 @@ control: {enabled: true}
 		"stream   climate: 2 features from home/+/+, as values that are joined within 1m30s (at most 62.5 KiB wait)\n",
 		"stream   waves: 2 features from waves, as float32, compression zstd\n",
 		"predicts on edge/pi4/rooms/prediction, as cbor\n",
-		"in fleet hall: reads edge/fleet/hall/+; publishes on edge/fleet/hall/pi4 after 100 labels or fewer, at most once in 1m0s; basis own, scale shared\n",
+		"in fleet hall: reads edge/fleet/hall/+; publishes on edge/fleet/hall/pi4 after 100 labels or fewer, or 1h0m0s after they came, at most once in 1m0s; basis own, scale shared\n",
 		"follows fleet attic by edge/fleet/attic/+: it neither learns nor publishes there\n",
 		"home     each model is a device of Home Assistant, announced on homeassistant/device/…\n",
 		"control  learning is switched on and off on edge/pi4/request/learning/<model>, by any client that may publish there\n",

@@ -103,8 +103,12 @@ func describeFleet(w io.Writer, c *config.Config, f *fleet.Config) {
 	case f.Follows():
 		fmt.Fprintf(w, "         follows fleet %s by %s: it neither learns nor publishes there\n", f.Concept, topics.Filter())
 	default:
-		fmt.Fprintf(w, "         in fleet %s: reads %s; publishes on %s after %d labels or fewer, at most once in %v; basis %s, scale %s\n",
-			f.Concept, topics.Filter(), topics.Contribution(c.Node), f.Every, f.Interval, f.Basis, f.Scale)
+		wait := ""
+		if f.MaxWait > 0 {
+			wait = fmt.Sprintf(", or %v after they came", f.MaxWait)
+		}
+		fmt.Fprintf(w, "         in fleet %s: reads %s; publishes on %s after %d labels or fewer%s, at most once in %v; basis %s, scale %s\n",
+			f.Concept, topics.Filter(), topics.Contribution(c.Node), f.Every, wait, f.Interval, f.Basis, f.Scale)
 	}
 }
 
