@@ -37,8 +37,8 @@ func (m *Mixture) OwnWeights() []float64 {
 //
 // New ones begin with the log weights of their horizons, which themselves begin lead
 // behind. In the blends a new one takes over the exponent of its horizon if lead is above
-// 0, and begins with 0 otherwise; if it is, their answers begin ahead of that of the pool's
-// members, by blendLead at least. The own horizons inherit the exponents of those that end.
+// 0, and begins with 0 otherwise. If it is, the blends also begin blendLead ahead of the
+// pool's members at least. The own horizons inherit the exponents of those that end.
 func (m *Mixture) Join(own []int, lead float64) {
 	h, from, to := m.cfg.Horizons, m.fleet.horizons, len(own)
 	m.endJoint()
