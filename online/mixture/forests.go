@@ -29,9 +29,6 @@ func (m *Mixture) JoinForests(on bool) {
 		return
 	}
 	m.fleet.forests.logw[1] = -forestLead
-	if !m.cfg.Forest {
-		return
-	}
 	f := m.forestExpert()
 	for b, v := range m.blends() {
 		for _, x := range b.own() {

@@ -12,6 +12,7 @@ import (
 // minibatch that is filling has brought, and begins again with each fleet.
 func TestMembersShare(t *testing.T) {
 	m := newTestMixture()
+	m.AddForest()
 	m.JoinForests(true)
 	first := math.Exp(forestLead) // odds
 	closeTo(t, "first share", []float64{m.ForestShare()}, []float64{first / (1 + first)}, 1e-15)
