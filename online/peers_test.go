@@ -70,3 +70,42 @@ func TestNewcomerLeavesOutALiar(t *testing.T) {
 		}
 	}
 }
+
+// A member whose labels are random is found by its forest where the labels are so noisy that
+// its sites contradict them little, and so is none of the others.
+func TestForestsOfNoisyLabels(t *testing.T) {
+	cfg := fleetConfig()
+	cfg.Experts.Forest = FullForest
+	classes := []string{"c0", "c1"}
+	noisy := func(seed uint64, right float64) *Learner {
+		l, err := NewLearner(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(seed, 2))
+		for range 400 {
+			ev := ring(rng, classes, len(classes))
+			if rng.Float64() > right {
+				ev.Label = classes[rng.IntN(len(classes))]
+			}
+			l.Add(&ev)
+		}
+		return l
+	}
+	set := fleet.NewSet(0)
+	for i, right := range []float64{0.5, 0.5, 0, 0.5} {
+		set.Put(contribution(t, noisy(uint64(i), right), fmt.Sprint("m", i), 1))
+	}
+	m, err := noisy(9, 0.5).Merge("own", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range m.Members {
+		if (v.Refused != fleet.None) != (i == 2) {
+			t.Errorf("%s: refused for %q, trust %.1f", v.Name, v.Refused, v.Trust)
+		}
+	}
+	if v := m.Members[2]; v.Refused != fleet.Misleading || v.Trust < fleet.DefaultTrust {
+		t.Errorf("random labels: refused for %q, trust %.1f", v.Refused, v.Trust)
+	}
+}

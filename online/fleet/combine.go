@@ -86,9 +86,9 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := map[string]*sum{}
+	sums, forests := map[string]*sum{}, r.candidates(s, open)
 	for _, i := range open {
-		r.add(&m.Members[i], s.members[i], p, t, sums)
+		r.add(&m.Members[i], s.members[i], forests[i], p, t, sums)
 	}
 	if t != nil {
 		m.Comparison = r.compare(m, s, p, t)
@@ -108,7 +108,7 @@ func (r *Receiver) sum(s *Set) (*Merge, error) {
 			return nil, err
 		}
 	}
-	r.addForests(m, s)
+	r.addForests(m, forests)
 	r.addExponents(m, s)
 	return m, m.set(sums)
 }
@@ -182,8 +182,9 @@ func (r *Receiver) bound(m *Merge, s *Set, open []int) (left []int) {
 	return left
 }
 
-// add tests a contribution and adds it to the sums, or notes why not.
-func (r *Receiver) add(v *Member, c *Contribution, p *projector, t *trial, sums map[string]*sum) {
+// add tests a contribution and adds it to the sums, or notes why not. Without a trial it was
+// tested before. f is its forest; nil: it has none.
+func (r *Receiver) add(v *Member, c *Contribution, f *candidate, p *projector, t *trial, sums map[string]*sum) {
 	classes := len(sums)
 	for _, name := range c.Classes {
 		if sums[name] == nil {
@@ -230,10 +231,14 @@ func (r *Receiver) add(v *Member, c *Contribution, p *projector, t *trial, sums 
 			v.Refused = NotFactored
 			return
 		}
-		if v.Trust, v.Tested = trust, true; trust < r.Trust {
+		if v.Trust, v.Tested = trust, true; trust < r.least(f) {
 			v.Refused = Distrusted
 			return
 		}
+	}
+	if f.misleads(r.Trust) {
+		v.Refused = Misleading
+		return
 	}
 	for k, name := range c.Classes {
 		if total := sums[name]; total != nil {

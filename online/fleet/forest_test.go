@@ -155,24 +155,30 @@ func tree(e *wire.Encoder, leaf, feature int, threshold, weight float32) {
 	encodeWeights(e, []float32{0, 0, 0, weight})
 }
 
-// The test of own labels takes a forest that knows them, and refuses one that contradicts
-// them, is wrong by much or is random; it says nothing about classes that are not known on
-// both sides.
-func TestForestTrust(t *testing.T) {
+// twoClasses returns labels of x and y that one feature tells, and a maker of forests with one
+// threshold at ½ and the weights w and −w of its first two classes below it and above.
+func twoClasses() (*Labels, func(w float32, names ...string) *candidate) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	l := &Labels{Classes: []string{"x", "y", "z"}, Known: []bool{true, true, false}}
 	for range 100 {
 		y := rng.IntN(2)
 		l.Y, l.X = append(l.Y, y), append(l.X, float32(y)+float32(0.3*rng.NormFloat64()))
 	}
-	threshold := func(weight float32, names ...string) *Forest {
+	return l, func(w float32, names ...string) *candidate {
 		f := model.NewForest(1, 2, len(names))
 		f.Split(0, 0, 0, 0.5)
-		f.LeafWeights(0, 0)[0], f.LeafWeights(0, 1)[1] = weight, weight
-		return &Forest{Classes: names, Counts: []uint64{50, 50, 50}[:len(names)], Forest: f}
+		f.LeafWeights(0, 0)[0], f.LeafWeights(0, 1)[1] = w, w
+		return &candidate{Forest: Forest{Classes: names, Counts: []uint64{50, 50, 50}[:len(names)], Forest: f}}
 	}
+}
+
+// The test of own labels takes a forest that knows them, and refuses one that contradicts
+// them, is wrong by much or is random; it says nothing about classes that are not known on
+// both sides.
+func TestForestTrust(t *testing.T) {
+	l, threshold := twoClasses()
 	for name, c := range map[string]struct {
-		f      *Forest
+		f      *candidate
 		tested bool
 		low    float64
 		high   float64
@@ -184,34 +190,76 @@ func TestForestTrust(t *testing.T) {
 		"more":        {threshold(2, "x", "y", "z"), true, 5, 1e3},
 		"one class":   {threshold(2, "x", "w"), false, 0, 0},
 	} {
-		if got, tested := l.trust(c.f); tested != c.tested || got < c.low || got > c.high {
-			t.Errorf("%s: trust %g, tested %v", name, got, tested)
+		l.test(c.f)
+		if c.f.tested != c.tested || c.f.trust < c.low || c.f.trust > c.high {
+			t.Errorf("%s: trust %g, tested %v", name, c.f.trust, c.f.tested)
+		}
+		if bad := c.high < 0; c.f.misleads(DefaultTrust) != bad || c.f.skilled() != (c.tested && !bad) {
+			t.Errorf("%s: skill %g, misleads %v", name, c.f.skill, c.f.misleads(DefaultTrust))
 		}
 	}
 	// By the textbook, for the right one: the log odds are ±2.
-	var sum, squares float64
+	var gains, scores moments
 	var counts [2]float64
 	for _, y := range l.Y {
 		counts[y]++
 	}
 	for i, y := range l.Y {
-		odds := 2.
+		odds := 2. // of the label
 		if (l.X[i] > 0.5) != (y == 1) {
 			odds = -2
 		}
-		d := -math.Log(1+math.Exp(-odds)) - math.Log(counts[y]/100)
-		sum, squares = sum+d, squares+d*d
+		gains.add(-math.Log(1+math.Exp(-odds)) - math.Log(counts[y]/100))
+		scores.add(odds * counts[1-y] / 100) // log p(y) − π log p(y) − (1 − π)·log p(other)
 	}
-	mean := sum / 100
-	want := mean / math.Sqrt((squares/100-mean*mean)/99)
-	if got, _ := l.trust(threshold(2, "x", "y")); math.Abs(got/want-1) > 1e-9 {
-		t.Errorf("trust %g, want %g", got, want)
+	f := threshold(2, "x", "y")
+	if l.test(f); math.Abs(f.trust/gains.inErrors()-1) > 1e-9 || math.Abs(f.skill/scores.inErrors()-1) > 1e-9 {
+		t.Errorf("trust %g, want %g; skill %g, want %g", f.trust, gains.inErrors(), f.skill, scores.inErrors())
 	}
 	short := *l
 	short.Y = l.Y[:MinWindow-1]
 	short.X = l.X[:MinWindow-1]
-	if _, tested := short.trust(threshold(2, "x", "y")); tested {
+	few := threshold(2, "x", "y")
+	if short.test(few); few.tested {
 		t.Error("tested by few labels")
+	}
+}
+
+// moments are sums of numbers and of their squares.
+type moments struct{ n, sum, squares float64 }
+
+func (m *moments) add(v float64) { m.n, m.sum, m.squares = m.n+1, m.sum+v, m.squares+v*v }
+
+// inErrors is the mean in its standard errors.
+func (m *moments) inErrors() float64 {
+	mean := m.sum / m.n
+	return mean / math.Sqrt((m.squares/m.n-mean*mean)/(m.n-1))
+}
+
+// The skill of a forest does not depend on how sure it is. One that is far too sure has less trust
+// than none, and does not mislead; one of labels that go with no feature does.
+func TestForestSkill(t *testing.T) {
+	l, threshold := twoClasses()
+	sure, timid := threshold(60, "x", "y"), threshold(0.01, "x", "y")
+	for i := range 20 { // labels are wrong
+		l.Y[i] = 1 - l.Y[i]
+	}
+	l.test(sure)
+	l.test(timid)
+	if sure.trust > DefaultTrust || !sure.skilled() || sure.misleads(DefaultTrust) || math.Abs(sure.skill-timid.skill) > 0.5 {
+		t.Errorf("trust %g and skill %g of a forest that is too sure, skill %g of a timid one", sure.trust, sure.skill, timid.skill)
+	}
+	r := Receiver{Trust: DefaultTrust}
+	if r.least(sure) != DefaultTrust-allowance || r.least(nil) != DefaultTrust {
+		t.Errorf("least trust %g with a forest of skill, %g without one", r.least(sure), r.least(nil))
+	}
+	rng := rand.New(rand.NewPCG(5, 5))
+	for i := range l.Y {
+		l.Y[i] = rng.IntN(2)
+	}
+	random := threshold(3, "x", "y")
+	if l.test(random); !random.misleads(DefaultTrust) || random.misleads(math.Inf(-1)) {
+		t.Errorf("trust %g and skill %g of a forest that knows nothing", random.trust, random.skill)
 	}
 }
 

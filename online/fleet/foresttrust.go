@@ -14,27 +14,69 @@ type Labels struct {
 	Y       []int     // n  classes
 }
 
-// addForests adds the forests of the members that are taken and whose forests own labels
-// do not contradict, of MaxForests at most: those with the most labels. Where the devices
-// differ by gain and offset a receiver without a scaling of its own takes none.
-func (r *Receiver) addForests(m *Merge, s *Set) {
-	if r.Units == Standard && r.Params.M == 0 {
-		return
+// Rules of the test of a forest, in standard errors.
+const (
+	minSkill  = 2 // from which on its answers go with own labels
+	allowance = 2 // by which the least trust of a member is lower whose forest has that skill
+)
+
+// candidate is the forest of a member, and the result of its test by own labels.
+type candidate struct {
+	Forest
+	trust  float64 // mean of the gain in log probability of own labels, in its standard errors
+	skill  float64 // mean of the score of own labels, in its standard errors
+	tested bool
+}
+
+// skilled reports whether the forest's answers go with own labels. A nil one is not known to.
+func (c *candidate) skilled() bool { return c != nil && c.tested && c.skill >= minSkill }
+
+// least is the least trust of the sites of a member with that forest, or with none.
+func (r *Receiver) least(f *candidate) float64 {
+	if f.skilled() {
+		return r.Trust - allowance
 	}
-	for i, c := range s.members {
-		if m.Members[i].Refused != None {
-			continue
-		}
-		f := Forest{c.Member, c.N, c.Classes, c.Counts, c.Forest(), c.forest}
-		if f.Forest == nil {
+	return r.Trust
+}
+
+// misleads reports whether own labels speak against all that the member has learnt: its forest
+// answers worse than the frequencies of the classes, as one of noisy labels may as well, and has
+// no skill. A forest knows little of labels that go with no feature, and is sure of it: its test
+// finds them where the sites, which are less sure, hardly change an answer.
+func (c *candidate) misleads(least float64) bool {
+	return c != nil && c.tested && c.trust < least && c.skill < minSkill
+}
+
+// candidates returns the forests of the open members, by their places in the set, tested by own
+// labels. Where the devices differ by gain and offset a receiver without a scaling of its own
+// takes none.
+func (r *Receiver) candidates(s *Set, open []int) map[int]*candidate {
+	all := map[int]*candidate{}
+	if r.Units == Standard && r.Params.M == 0 {
+		return all
+	}
+	for _, i := range open {
+		c := s.members[i]
+		f := &candidate{Forest: Forest{c.Member, c.N, c.Classes, c.Counts, c.Forest(), c.forest}}
+		if f.Forest.Forest == nil {
 			continue
 		}
 		if r.Units == Standard {
 			f.data = nil
-			moveThresholds(f.Forest, &c.Scale, &r.Scale)
+			moveThresholds(f.Forest.Forest, &c.Scale, &r.Scale)
 		}
-		if trust, tested := r.Labels.trust(&f); !tested || trust >= r.Trust {
-			m.Forests = append(m.Forests, f)
+		r.Labels.test(f)
+		all[i] = f
+	}
+	return all
+}
+
+// addForests adds the forests of the members that are taken and whose forests own labels
+// do not contradict, of MaxForests at most: those with the most labels.
+func (r *Receiver) addForests(m *Merge, all map[int]*candidate) {
+	for i := range m.Members {
+		if f := all[i]; f != nil && m.Members[i].Refused == None && (!f.tested || f.trust >= r.Trust) {
+			m.Forests = append(m.Forests, f.Forest)
 		}
 	}
 	if len(m.Forests) <= MaxForests {
@@ -54,16 +96,17 @@ func (r *Receiver) addForests(m *Merge, s *Set) {
 	m.Forests = m.Forests[:MaxForests]
 }
 
-// trust returns the mean gain in log probability of own labels by a forest, against the
-// frequencies of their classes, in standard errors:
+// test sets the trust in a forest and its skill, the means of a gain against the frequencies π
+// of own labels and of a score, in standard errors:
 //
-//	d_r = log p(y_r | y_r ∈ K) − log π(y_r | y_r ∈ K),     mean(d)/(sd(d)/√n)
+//	d_r = log p(y_r) − log π(y_r),     u_r = log p(y_r) − ∑_k π(k)·log p(k)
 //
-// K are the classes that both know. It reports false for fewer than MinWindow such labels,
-// and for fewer than two such classes.
-func (l *Labels) trust(f *Forest) (trust float64, tested bool) {
+// given that the class is in K, the classes that both know. The score u is the derivative of
+// log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than MinWindow such
+// labels test nothing, nor do fewer than two such classes.
+func (l *Labels) test(f *candidate) {
 	if l == nil || len(l.Y) == 0 {
-		return 0, false
+		return
 	}
 	at := make([]int, len(l.Classes)) // of each class in the forest; −1: not in K
 	for k, name := range l.Classes {
@@ -79,23 +122,29 @@ func (l *Labels) trust(f *Forest) (trust float64, tested bool) {
 		}
 	}
 	if n < MinWindow || slices.Max(counts) == n {
-		return 0, false
+		return
 	}
 	x, labels := l.of(at, int(n))
-	c := f.Forest.Classes
-	all, gains := make([]float64, len(labels)*c), make([]float64, len(labels))
+	c := f.Forest.Forest.Classes
+	all := make([]float64, len(labels)*c)
+	gains, scores := make([]float64, len(labels)), make([]float64, len(labels))
 	f.AllLogsTo(all, len(labels), x)
 	for i, y := range labels {
 		logs := all[i*c : (i+1)*c]
-		var known float64
+		floor := math.Log(minProb)
+		var known, mean float64
 		for k := range at {
 			if at[k] >= 0 {
-				known += max(math.Exp(logs[at[k]]), minProb)
+				v := max(logs[at[k]], floor)
+				known += math.Exp(v)
+				mean += float64(counts[k] / n * v)
 			}
 		}
-		gains[i] = math.Log(max(math.Exp(logs[at[y]]), minProb)/known) - math.Log(counts[y]/n)
+		v := max(logs[at[y]], floor)
+		gains[i] = v - math.Log(known) - math.Log(counts[y]/n)
+		scores[i] = v - mean
 	}
-	return inErrors(gains), true
+	f.trust, f.skill, f.tested = inErrors(gains), inErrors(scores), true
 }
 
 // of returns the features and the classes of the n labels whose classes are in K, for which at

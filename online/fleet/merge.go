@@ -42,6 +42,7 @@ const (
 	OtherShape   Reason = "shape"     // it shares no horizon or no class with the receiver
 	TooSure      Reason = "precision" // it claims more than labels can teach
 	Distrusted   Reason = "trust"     // own labels contradict it
+	Misleading   Reason = "forest"    // own labels contradict its forest, which has no skill
 	Contradicted Reason = "others"    // the other members contradict it, and there are no own labels to decide
 	NotFactored  Reason = "numbers"   // its projection or its product does not factor
 	TooManyNames Reason = "classes"   // the fleet has more classes than a model may have

@@ -132,7 +132,7 @@ func (r *Receiver) adopt(m *Merge, s *Set, start *Common) error {
 	}
 	sums := map[string]*sum{}
 	for _, i := range taken {
-		r.add(&m.Members[i], s.members[i], p, nil, sums)
+		r.add(&m.Members[i], s.members[i], nil, p, nil, sums)
 	}
 	m.A, m.B = nil, nil
 	return m.set(sums)

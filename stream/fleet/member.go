@@ -41,7 +41,7 @@ const (
 func Reasons() []core.Reason {
 	return []core.Reason{
 		TooLarge, Malformed, BadName, NotListed, NoRoom, Flooded,
-		core.OtherInputs, core.OtherShape, core.TooSure, core.Distrusted, core.Contradicted, core.NotFactored, core.TooManyNames,
+		core.OtherInputs, core.OtherShape, core.TooSure, core.Distrusted, core.Misleading, core.Contradicted, core.NotFactored, core.TooManyNames,
 	}
 }
 

@@ -102,6 +102,8 @@ func explain(v core.Member) error {
 	switch v.Refused {
 	case core.Distrusted:
 		return fmt.Errorf("the own labels contradict it, by %.1f standard errors", v.Trust)
+	case core.Misleading:
+		return errors.New("its forest answers own labels worse than their frequencies would, as if its labels were random")
 	case core.Contradicted:
 		return errors.New("the other members contradict it, and this model has too few labels to decide")
 	case core.OtherInputs:
