@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,9 +34,13 @@ func contribution(t *testing.T, member string, sequence uint64, m int) (*core.Co
 	basis := core.Basis{Params: model.Params{M: m, D: 1, Theta: make([]float64, m+1+3)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}
 	*basis.Params.LogitEps() = model.Logit(0.01)
 	c := core.New(h, basis, core.Bfloat16)
+	rng := rand.New(rand.NewPCG(sequence, uint64(m)))
 	for k := range h.Classes {
 		a := make([]float64, m*m)
 		for i := range m {
+			for j := range i {
+				a[i*m+j] = 0.1 * rng.NormFloat64() // so that it cannot be packed well
+			}
 			a[i*m+i] = n
 		}
 		if err := c.Put(0, k, a, make([]float64, m)); err != nil {

@@ -53,3 +53,27 @@ func BenchmarkCompare(b *testing.B) {
 		r.crossCheck(m, s, open)
 	}
 }
+
+// BenchmarkContribution encodes and decodes a contribution of 6 classes, 50 inducing points and
+// three horizons; plain without packing it.
+func BenchmarkContribution(b *testing.B) {
+	c, _ := member(b, "a", 1, 50, Bfloat16, "1", "2", "3", "4", "5", "6")
+	c.N = 1000
+	data, plain := encode(b, c), c.plain()
+	for name, run := range map[string]func() error{
+		"encode":       func() error { _, err := c.AppendBinary(nil); return err },
+		"decode":       func() error { _, err := Decode(data); return err },
+		"encode plain": func() error { _, err := decode(c.plain()); return err },
+		"decode plain": func() error { _, err := Decode(plain); return err },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.ReportMetric(float64(len(data)), "bytes")
+			for b.Loop() {
+				if err := run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

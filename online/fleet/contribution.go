@@ -22,7 +22,7 @@ var (
 	ErrMerge = errors.New("not a valid merge")
 )
 
-// magic opens every contribution; its last digit is the version of the format.
+// magic opens a contribution; its last digit is the version of the format.
 const magic = "EFC1"
 
 // forestMagic opens a contribution with a forest, which is behind the sites; partsMagic one
@@ -52,17 +52,6 @@ const (
 	ridge       = 1. / 1024 // added to the diagonal of a precision before its factor is taken
 )
 
-// Precision is the format of the numbers of a contribution's sites.
-type Precision uint8
-
-const (
-	Bfloat16 Precision = 2 // 8 bits of mantissa
-	Float32  Precision = 4
-)
-
-// Bytes is the size of one number.
-func (p Precision) Bytes() int { return int(p) }
-
 // Version orders the contributions of one member. Epoch rises with every start of the
 // member, Sequence with every publication.
 type Version struct{ Epoch, Sequence uint64 }
@@ -87,8 +76,7 @@ type Header struct {
 }
 
 // Contribution is what the labels of one member have taught it. It is immutable once it
-// is in a Set. The sites are kept as they are sent, so that a member takes no more
-// memory than its message.
+// is in a Set. The numbers are kept as they are in a message before it is packed, see Held.
 //
 // Of each horizon and class it holds the Cholesky factor R of A + ridge·I and β = R⁻¹b.
 // Whatever its rounding is, R·Rᵀ is positive semi-definite; that of A itself would make
@@ -169,43 +157,6 @@ func (c *Contribution) Factor(h, k int, r, b []float64) {
 	}
 }
 
-// numbers reads as many numbers as dst has room for, and returns the rest.
-func (p Precision) numbers(dst []float64, data []byte) []byte {
-	from, rest := data[:len(dst)*p.Bytes()], data[len(dst)*p.Bytes():]
-	if p == Bfloat16 {
-		for i := range dst {
-			dst[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16))
-		}
-		return rest
-	}
-	for i := range dst {
-		dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
-	}
-	return rest
-}
-
-// number reads a number and returns the rest.
-func (p Precision) number(data []byte) (float64, []byte) {
-	if p == Bfloat16 {
-		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(data)) << 16)), data[2:]
-	}
-	return float64(math.Float32frombits(binary.LittleEndian.Uint32(data))), data[4:]
-}
-
-// store writes v rounded, and returns the rounded value and the rest.
-func (p Precision) store(data []byte, v float64) (float64, []byte) {
-	bits := math.Float32bits(float32(v))
-	if p == Bfloat16 {
-		if v-v == 0 { // to the nearest, ties to even
-			bits += 0x7fff + bits>>16&1
-		}
-		binary.LittleEndian.PutUint16(data, uint16(bits>>16))
-		return float64(math.Float32frombits(bits &^ 0xffff)), data[2:]
-	}
-	binary.LittleEndian.PutUint32(data, bits)
-	return float64(math.Float32frombits(bits)), data[4:]
-}
-
 // trace is the sum of the diagonal of A of horizon h over all classes.
 func (c *Contribution) trace(h int) (sum float64) {
 	for k := range c.Classes {
@@ -230,20 +181,29 @@ func (c *Contribution) magic() string {
 	return magic
 }
 
-// AppendBinary appends the encoded contribution. The error is ErrContribution for one
+// AppendBinary appends the encoded contribution, packed. The error is ErrContribution for one
 // that Decode would refuse.
 func (c *Contribution) AppendBinary(dst []byte) ([]byte, error) {
-	start := len(dst)
-	e := &wire.Encoder{Buf: append(dst, c.magic()...)}
+	plain := c.plain()
+	if _, err := decode(plain); err != nil {
+		return dst, err
+	}
+	return pack(dst, plain, c.Precision), nil
+}
+
+// plain returns the encoded contribution before it is packed.
+func (c *Contribution) plain() []byte {
+	e := &wire.Encoder{Buf: append(make([]byte, 0, c.Held()+4096), c.magic()...)}
 	c.encodeHeader(e)
 	c.encodeBasis(e)
 	e.Buf = append(e.Buf, c.sites...)
 	c.encodeParts(e)
-	e.Buf = binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
-	if _, err := Decode(e.Buf[start:]); err != nil {
-		return dst, err
-	}
-	return e.Buf, nil
+	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf, castagnoli))
+}
+
+// Held is about the number of bytes of memory that the contribution takes.
+func (c *Contribution) Held() int {
+	return len(c.sites) + len(c.forest) + len(c.exponents) + 8*(len(c.Params.Theta)+len(c.Scale.Mu)+len(c.Scale.Sd)+len(c.Scale.Ranks))
 }
 
 // encodeParts appends the numbers behind the sites.
@@ -320,13 +280,27 @@ func newDecoder(data []byte, magic, what string, kind error) (*wire.Decoder, err
 	return wire.NewDecoder(body[len(magic):], "fleet: "+what+": ", kind), nil
 }
 
-// Decode returns the contribution that AppendBinary encoded. It keeps a copy of data's
-// sites. Every length is checked against that of data before memory is made, every
-// number is checked, and anything else is ErrContribution.
+// Decode returns the contribution that AppendBinary encoded, or one that an earlier program
+// did and that is not packed. Every length is checked against that of data before memory is
+// made, every number is checked, and anything else is ErrContribution.
 func Decode(data []byte) (*Contribution, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("fleet: %d bytes, at most %d: %w", len(data), MaxBytes, ErrContribution)
 	}
+	if len(data) > len(packedMagic) && bytes.HasPrefix(data, []byte("EFC")) && data[3] > packedMagic[3] && data[3] <= '9' {
+		return nil, fmt.Errorf("fleet: contribution of format %s, this program reads %s to %s: use the program that has written it here as well: %w", data[:4], magic, packedMagic, ErrContribution)
+	}
+	if bytes.HasPrefix(data, []byte(packedMagic)) {
+		var err error
+		if data, err = unpack(data); err != nil {
+			return nil, err
+		}
+	}
+	return decode(data)
+}
+
+// decode returns a contribution that is not packed. It keeps a copy of data's numbers.
+func decode(data []byte) (*Contribution, error) {
 	opening := magic
 	for _, other := range [...]string{forestMagic, partsMagic} {
 		if bytes.HasPrefix(data, []byte(other)) {

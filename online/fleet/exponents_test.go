@@ -32,7 +32,7 @@ func TestContributionWithExponents(t *testing.T) {
 		if forest {
 			c.SetForest(Select(grown(1, 2, 2), []int{0, 1}))
 		}
-		data := encode(t, c)
+		data := c.plain()
 		got, err := Decode(data)
 		if err != nil || !bytes.HasPrefix(data, []byte("EFC3")) {
 			t.Fatalf("%v: %q", err, data[:4])
@@ -62,7 +62,7 @@ func TestParts(t *testing.T) {
 	c.SetExponents(negative)
 	bad := part(exponentsName, c.exponents)
 	c.SetExponents(nil)
-	plain := encode(t, c)
+	plain := c.plain()
 	for name, test := range map[string]struct {
 		parts []byte
 		want  string // in the error; "": there is none

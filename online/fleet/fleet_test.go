@@ -230,9 +230,10 @@ func sealed(data []byte) []byte {
 func FuzzDecode(f *testing.F) {
 	for _, p := range []Precision{Bfloat16, Float32} {
 		c, _ := member(f, "a", 3, 4, p, "x", "y")
+		f.Add(c.plain())
 		f.Add(encode(f, c))
 	}
-	f.Add(encode(f, blended(f, "a", ownExperts, 1)))
+	f.Add(blended(f, "a", ownExperts, 1).plain())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = sealed(data)
 		c, err := Decode(data)

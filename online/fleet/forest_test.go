@@ -76,15 +76,15 @@ func TestForestIsEncoded(t *testing.T) {
 // nor an old one with something behind its sites.
 func TestContributionWithForest(t *testing.T) {
 	c, _ := member(t, "a", 3, 4, Bfloat16, "x", "y")
-	plain, err := c.AppendBinary(nil)
-	if err != nil || !bytes.HasPrefix(plain, []byte("EFC1")) {
-		t.Fatalf("%v: %q", err, plain[:4])
+	plain := c.plain()
+	if !bytes.HasPrefix(plain, []byte("EFC1")) {
+		t.Fatalf("%q", plain[:4])
 	}
 	want := Select(grown(1, 2, 2), []int{0, 1})
 	c.SetForest(want)
-	data, err := c.AppendBinary(nil)
-	if err != nil || !bytes.HasPrefix(data, []byte("EFC2")) {
-		t.Fatalf("%v: %q", err, data[:4])
+	data := c.plain()
+	if !bytes.HasPrefix(data, []byte("EFC2")) {
+		t.Fatalf("%q", data[:4])
 	}
 	got, err := Decode(data)
 	if err != nil {

@@ -76,7 +76,8 @@ type Member struct {
 // peer is another member.
 type peer struct {
 	received time.Time // of its newest version
-	bytes    int       // of its contribution
+	bytes    int       // of its contribution's messages, before they are in parts
+	held     int       // of memory that its contribution takes
 	seen     int       // connection that brought its message last
 	stale    bool
 	result   core.Member // of the latest merge
@@ -269,9 +270,10 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 	m.see(c.Member)
 	before := 0
 	if p := m.peers[c.Member]; p != nil {
-		before = p.bytes
+		before = p.held
 	}
-	if m.held+bytes-before > MaxHeld {
+	held := c.Held()
+	if m.held+held-before > MaxHeld {
 		m.refuse(now, NoRoom, c.Member, fmt.Errorf("more than %d bytes of contributions", MaxHeld))
 		return
 	}
@@ -291,8 +293,8 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 		m.peers[c.Member] = p
 		m.event("fleet_member", fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
 	}
-	p.received, p.bytes, p.seen = now, bytes, m.link.number
-	m.held += bytes - before
+	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number
+	m.held += held - before
 	m.merge.changed = true
 	for _, name := range m.forgetPeers() {
 		m.refuse(now, NoRoom, name, fmt.Errorf("%d members with more labels", m.cfg.MaxMembers))
@@ -304,7 +306,7 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 func (m *Member) forgetPeers() (gone []string) {
 	for name, p := range m.peers {
 		if m.set.Get(name) == nil {
-			m.held -= p.bytes
+			m.held -= p.held
 			delete(m.peers, name)
 			gone = append(gone, name)
 		}

@@ -29,7 +29,7 @@ func TestOldStateFileAtAForgetfulBroker(t *testing.T) {
 		t.Fatalf("b has %+v of a", kept)
 	}
 	equal(t, "merges of b", b.merges, []string{"a500", "a200"})
-	equal(t, "bytes held", b.held, b.peers["a"].bytes)
+	equal(t, "bytes held", b.held, b.peers["a"].held)
 	for _, retained := range []bool{false, true} {
 		older := contribution(t, "a", 100, 2)
 		older.Instance, older.Version = kept.Instance, core.Version{Epoch: 2, Sequence: 1}

@@ -26,9 +26,13 @@ func contribution(t testing.TB, member string, n uint64, m int) *core.Contributi
 	}
 	*basis.Params.LogitEps() = model.Logit(0.01)
 	c := core.New(h, basis, core.Bfloat16)
+	rng := rand.New(rand.NewPCG(n, uint64(m)))
 	for k := range h.Classes {
 		a := make([]float64, m*m)
 		for i := range m {
+			for j := range i {
+				a[i*m+j] = 0.1 * rng.NormFloat64() // so that it cannot be packed well
+			}
 			a[i*m+i] = float64(n)
 		}
 		if err := c.Put(0, k, a, make([]float64, m)); err != nil {

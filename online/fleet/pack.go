@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+
+	"edge/online/wire"
+)
+
+// packedMagic opens a packed contribution: the size of the bytes that are packed, that of one
+// of its numbers, and a DEFLATE stream (RFC 1951).
+const packedMagic = "EFC4"
+
+// maxGain bounds what a packed byte may become: a Huffman code has one bit at least.
+const maxGain = 8
+
+// codeBytes is the number of bytes that have Huffman codes of their own.
+const codeBytes = 8 << 10
+
+// pack appends a packed form of data, whose numbers have a size of some bytes. First come the
+// first bytes of all numbers, then the second ones, and so on: the bytes of the exponents have
+// few values, and Huffman codes of their own make them short. Those of the mantissas are
+// nearly random. Repetitions are not looked for: there are hardly any.
+func pack(dst, data []byte, size Precision) []byte {
+	start := len(dst)
+	e := &wire.Encoder{Buf: append(dst, packedMagic...)}
+	e.Int(len(data))
+	e.Int(size.Bytes())
+	w := &bytes.Buffer{}
+	stream, _ := flate.NewWriter(w, flate.HuffmanOnly) // fails for an unknown level alone
+	for rest := planes(data, size.Bytes()); len(rest) > 0; {
+		n := min(codeBytes, len(rest))
+		_, _ = stream.Write(rest[:n]) // a Buffer takes all
+		_ = stream.Flush()            // the next ones have codes of their own
+		rest = rest[n:]
+	}
+	_ = stream.Close()
+	e.Buf = append(e.Buf, w.Bytes()...)
+	return binary.LittleEndian.AppendUint32(e.Buf, crc32.Checksum(e.Buf[start:], castagnoli))
+}
+
+// unpack returns the bytes that pack packed. Their number is checked against that of data
+// before memory is made; the error is ErrContribution.
+func unpack(data []byte) ([]byte, error) {
+	d, err := newDecoder(data, packedMagic, "contribution", ErrContribution)
+	if err != nil {
+		return nil, err
+	}
+	n, size := d.Int(MaxBytes, "bytes"), d.Int(int(Float32), "size of a number")
+	packed := d.Bytes(d.Len(), "packed bytes")
+	if d.Err() == nil && (n > maxGain*len(packed) || size < 1) {
+		d.Fail("%d packed bytes of %d, in numbers of %d", len(packed), n, size)
+	}
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	from := bytes.NewReader(packed)
+	stream, plain := flate.NewReader(from), make([]byte, n)
+	if _, err := io.ReadFull(stream, plain); err != nil {
+		d.Fail("unpack: %v", err)
+	} else if more, err := stream.Read(make([]byte, 1)); more > 0 || err != io.EOF || from.Len() > 0 {
+		d.Fail("more than %d bytes are packed", n)
+	}
+	return join(plain, size), d.End()
+}
+
+// planes returns the first bytes of all numbers of a size, then the second ones, and so on.
+// The last number may be shorter.
+func planes(data []byte, size int) []byte {
+	all := make([]byte, 0, len(data))
+	for first := range size {
+		for i := first; i < len(data); i += size {
+			all = append(all, data[i])
+		}
+	}
+	return all
+}
+
+// join is the inverse of planes.
+func join(all []byte, size int) []byte {
+	data := make([]byte, len(all))
+	for first := range size {
+		for i := first; i < len(data); i += size {
+			data[i], all = all[0], all[1:]
+		}
+	}
+	return data
+}

@@ -1,0 +1,54 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Precision is the format of the numbers of a contribution's sites.
+type Precision uint8
+
+const (
+	Bfloat16 Precision = 2 // 8 bits of mantissa
+	Float32  Precision = 4
+)
+
+// Bytes is the size of one number.
+func (p Precision) Bytes() int { return int(p) }
+
+// numbers reads as many numbers as dst has room for, and returns the rest.
+func (p Precision) numbers(dst []float64, data []byte) []byte {
+	from, rest := data[:len(dst)*p.Bytes()], data[len(dst)*p.Bytes():]
+	if p == Bfloat16 {
+		for i := range dst {
+			dst[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(from[2*i:])) << 16))
+		}
+		return rest
+	}
+	for i := range dst {
+		dst[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[4*i:])))
+	}
+	return rest
+}
+
+// number reads a number and returns the rest.
+func (p Precision) number(data []byte) (float64, []byte) {
+	if p == Bfloat16 {
+		return float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(data)) << 16)), data[2:]
+	}
+	return float64(math.Float32frombits(binary.LittleEndian.Uint32(data))), data[4:]
+}
+
+// store writes v rounded, and returns the rounded value and the rest.
+func (p Precision) store(data []byte, v float64) (float64, []byte) {
+	bits := math.Float32bits(float32(v))
+	if p == Bfloat16 {
+		if v-v == 0 { // to the nearest, ties to even
+			bits += 0x7fff + bits>>16&1
+		}
+		binary.LittleEndian.PutUint16(data, uint16(bits>>16))
+		return float64(math.Float32frombits(bits &^ 0xffff)), data[2:]
+	}
+	binary.LittleEndian.PutUint32(data, bits)
+	return float64(math.Float32frombits(bits)), data[4:]
+}
