@@ -328,12 +328,9 @@ func readMetas(file io.ReaderAt, size int64) ([]meta, []string, error) {
 		}
 		return nil, problems, err
 	}
-	slices.SortStableFunc(metas, func(a, b meta) int {
-		if a.txid > b.txid {
-			return -1
-		}
-		return 1
-	})
+	if len(metas) > 1 && metas[1].txid > metas[0].txid {
+		metas[0], metas[1] = metas[1], metas[0]
+	}
 	return metas, problems, nil
 }
 

@@ -75,23 +75,23 @@ func poolScale(all []pooled) model.Scale {
 // poolRanks returns the quantiles of feature j of all labels together: each member's
 // quantiles stand for equal parts of its labels.
 func poolRanks(all []pooled, j int) []float64 {
-	type point struct{ x, weight float64 }
-	var points []point
+	var x, weight []float64 // of the points
+	var order []int         // of x
 	for _, v := range all {
-		for _, x := range v.Scale.Ranks[j*model.RankPoints : (j+1)*model.RankPoints] {
-			points = append(points, point{x, v.weight / model.RankPoints})
+		for _, point := range v.Scale.Ranks[j*model.RankPoints : (j+1)*model.RankPoints] {
+			order, x, weight = append(order, len(x)), append(x, point), append(weight, v.weight/model.RankPoints)
 		}
 	}
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.x, b.x) })
-	ranks, at, sum := make([]float64, model.RankPoints), 0, points[0].weight
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
+	ranks, at, sum := make([]float64, model.RankPoints), 0, weight[order[0]]
 	for i := range ranks {
-		for want := float64(i) / (model.RankPoints - 1); sum < want && at < len(points)-1; {
+		for want := float64(i) / (model.RankPoints - 1); sum < want && at < len(order)-1; {
 			at++
-			sum += points[at].weight
+			sum += weight[order[at]]
 		}
-		ranks[i] = points[at].x
+		ranks[i] = x[order[at]]
 	}
-	ranks[0], ranks[len(ranks)-1] = points[0].x, points[len(points)-1].x
+	ranks[0], ranks[len(ranks)-1] = x[order[0]], x[order[len(order)-1]]
 	return ranks
 }
 
