@@ -84,16 +84,18 @@ func (f *Forest) LeavesTo(dst []uint8, x []float32) { f.leavesFrom(0, dst, x) }
 
 // leavesFrom stores the leaves of the trees from t on in dst. It walks down four of them at
 // once: the processor follows the branches of one while it waits for the nodes of another.
+// A tree whose leaf is reached takes steps from its root, which are dropped, until the other
+// three are at theirs: that costs less than to end each of them alone.
 func (f *Forest) leavesFrom(t int, dst []uint8, x []float32) {
 	for ; len(dst) >= 4; t, dst = t+4, dst[4:] {
 		n0, a := f.tree(t)
 		n1, b := f.tree(t + 1)
 		n2, c := f.tree(t + 2)
 		n3, d := f.tree(t + 3)
-		for a|b|c|d >= 0 { // all of them are inner nodes
-			a, b, c, d = n0.next(a, x), n1.next(b, x), n2.next(c, x), n3.next(d, x)
+		for a&b&c&d >= 0 { // one of them is an inner node
+			a, b, c, d = n0.step(a, x), n1.step(b, x), n2.step(c, x), n3.step(d, x)
 		}
-		dst[0], dst[1], dst[2], dst[3] = n0.leaf(a, x), n1.leaf(b, x), n2.leaf(c, x), n3.leaf(d, x)
+		dst[0], dst[1], dst[2], dst[3] = uint8(^a), uint8(^b), uint8(^c), uint8(^d)
 	}
 	for i := range dst {
 		dst[i] = f.Leaf(t+i, x)
@@ -118,6 +120,15 @@ func (n nodes) next(at int16, x []float32) int16 {
 		side = 1
 	}
 	return node.Branch[side]
+}
+
+// step is next at an inner node, and stays at a leaf.
+func (n nodes) step(at int16, x []float32) int16 {
+	next := n.next(at&^(at>>15), x)
+	if at < 0 {
+		next = at
+	}
+	return next
 }
 
 // leaf returns the leaf in which x is below branch at.
@@ -169,9 +180,7 @@ func (f *Forest) LogsTo(dst []float64, x []float32) {
 	for t := 0; t < len(f.Used); t += len(leaves) {
 		some := leaves[:min(len(leaves), len(f.Used)-t)]
 		f.leavesFrom(t, some, x)
-		for i, leaf := range some {
-			f.addTo(dst, t+i, leaf)
-		}
+		f.addAllTo(dst, t, some)
 	}
 	logSoftmax(dst)
 }
@@ -222,9 +231,7 @@ func (f *Forest) leavesOf(at []int16, t int, x []float32) {
 // LeafLogsTo is LogsTo for a sample that is in leaves, one a tree.
 func (f *Forest) LeafLogsTo(dst []float64, leaves []uint8) {
 	f.biasTo(dst)
-	for t, leaf := range leaves {
-		f.addTo(dst, t, leaf)
-	}
+	f.addAllTo(dst, 0, leaves)
 	logSoftmax(dst)
 }
 
@@ -232,6 +239,24 @@ func (f *Forest) LeafLogsTo(dst []float64, leaves []uint8) {
 func (f *Forest) biasTo(dst []float64) {
 	for k, v := range f.Bias {
 		dst[k] = float64(v)
+	}
+}
+
+// addAllTo adds the weights of leaves to dst, C, those of the trees from t on, in their order.
+// It loads and stores dst once for four of them.
+func (f *Forest) addAllTo(dst []float64, t int, leaves []uint8) {
+	for ; len(leaves) >= 4; t, leaves = t+4, leaves[4:] {
+		w0, w1 := f.LeafWeights(t, leaves[0])[:len(dst)], f.LeafWeights(t+1, leaves[1])[:len(dst)]
+		w2, w3 := f.LeafWeights(t+2, leaves[2])[:len(dst)], f.LeafWeights(t+3, leaves[3])[:len(dst)]
+		for k, v := range dst {
+			v += float64(w0[k])
+			v += float64(w1[k])
+			v += float64(w2[k])
+			dst[k] = v + float64(w3[k])
+		}
+	}
+	for i, leaf := range leaves {
+		f.addTo(dst, t+i, leaf)
 	}
 }
 
