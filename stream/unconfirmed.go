@@ -102,9 +102,9 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 	if u.conn != nil { // the last confirmations of the previous connection
 		u.prune(u.conn.Confirmed())
 	}
-	// Without a session the broker sends nothing again. A cursor beyond all commits is that
-	// of a session that began later.
-	if c.Fresh || c.Found && c.Sequence > u.sequence {
+	// Without a session the broker sends nothing again: one that does has a session, and has
+	// not said so. A cursor beyond all commits is that of a session that began later.
+	if c.Fresh && !first.Dup || c.Found && c.Sequence > u.sequence {
 		u.messages = u.messages[:0]
 	}
 	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {

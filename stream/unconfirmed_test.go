@@ -82,7 +82,12 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 2, dup: true, x: 8, again: brokerKeeps(0)}, {id: 1, x: 7, learnt: true},
 		},
 		"without a session nothing comes again": {
-			{id: 1, x: 7, learnt: true}, {id: 1, dup: true, x: 7, again: fresh, learnt: true},
+			{id: 1, x: 7, learnt: true}, {id: 1, x: 7, again: fresh, learnt: true}, {id: 1, dup: true, x: 7},
+		},
+		"a broker that says it has no session, and sends again": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 2, dup: true, x: 7, again: fresh}, {id: 3, dup: true, x: 7, learnt: true}, {id: 4, x: 7, learnt: true},
+			{id: 4, dup: true, x: 7, again: fresh, crash: true}, {id: 5, dup: true, x: 7, learnt: true}, {id: 6, x: 7, learnt: true},
 		},
 		"a cursor tells nothing about what was acknowledged before its connection": {
 			{id: 1, x: 1, learnt: true}, {id: 2, x: 2, learnt: true},

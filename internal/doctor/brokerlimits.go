@@ -112,8 +112,11 @@ func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
 	const name, few = "queue while away", 100
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
 	restart := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
+	if !resumed {
+		restart = "it does not say that it has a session (Session Present is 0, as with ActiveMQ 5); " + restart
+	}
 	switch {
-	case !resumed || n == 0:
+	case n == 0:
 		p.d.add(name, Fail, "the broker forgets a client's session when it disconnects: what comes while the node is away is lost", "allow persistent sessions (mosquitto: no persistent_client_expiration of seconds, max_queued_messages above 0)", figure)
 	case n < sent:
 		grade := OK

@@ -32,6 +32,7 @@ type broker struct {
 	queue      int // queued messages of a session
 	persistent bool
 	overlaps   bool // a message is delivered once per matching subscription
+	hides      bool // it says that it has no session when it resumes one: ActiveMQ
 	unbounded  bool // each acknowledgement releases a whole window of messages: mosquitto before 2.0.13
 	down       bool
 	ack        time.Duration // longest time to acknowledge a publication
@@ -75,6 +76,7 @@ func newBroker(w *world) *broker {
 	if w.oneIn("no DUP", 8) {
 		b.ids = random
 	}
+	b.hides = b.ids == sequential && w.oneIn("hidden sessions", 4)
 	if w.plan.earlierSession {
 		b.sessions[w.name] = &session{id: w.name, filters: map[string]byte{"in/#": b.best(), "labels/#": b.best()}}
 	}
@@ -180,7 +182,7 @@ func (b *broker) connect(p *peer, c *packets.ConnectPacket) {
 		s = nil
 	}
 	answer := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
-	answer.SessionPresent = s != nil
+	answer.SessionPresent = s != nil && !b.hides
 	if s == nil {
 		s = &session{id: c.ClientIdentifier, clean: c.CleanSession, filters: map[string]byte{}}
 		b.sessions[s.id] = s

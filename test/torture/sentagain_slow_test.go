@@ -18,7 +18,7 @@ import (
 // connection ended: RELIABILITY.md has the table, and stream's set of
 // unconfirmed messages relies on it.
 func TestSentAgain(t *testing.T) {
-	for name, renewed := range map[string]bool{"mosquitto": false, "nats": false, "rabbitmq": true} {
+	for name, renewed := range map[string]bool{"mosquitto": false, "nats": false, "rabbitmq": true, "activemq": false} {
 		t.Run(name, func(t *testing.T) {
 			broker := brokertest.New(t, brokertest.Servers[name].Start)
 			const sent, acknowledged = 8, 3

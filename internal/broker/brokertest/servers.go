@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,6 +28,7 @@ var Servers = map[string]Server{
 		return MosquittoWith(t, addr, "max_queued_messages 0")
 	}, true},
 	"nats":     {NATS, false},
+	"activemq": {ActiveMQ, true}, // says of each session that it has none
 	"rabbitmq": {RabbitMQ, false}, // a new consumer may get new messages before those of its predecessor
 }
 
@@ -93,6 +95,27 @@ func RabbitMQ(t *testing.T, addr string) (stop func()) {
 		stopServer()
 		stopMapper()
 	}
+}
+
+// ActiveMQ starts an ActiveMQ that speaks MQTT at addr and keeps nothing on disk. CI does not
+// install it and its Java: the simulation has a broker that hides its sessions as this one does.
+func ActiveMQ(t *testing.T, addr string) (stop func()) {
+	t.Helper()
+	const folder = "/usr/share/activemq/lib/*"
+	path := []string{folder}
+	for _, name := range []string{"mqtt-client", "hawtdispatch", "hawtdispatch-transport", "hawtbuf", "slf4j-api", "slf4j-simple"} {
+		path = append(path, "/usr/share/java/"+name+".jar")
+	}
+	for _, file := range []string{"/usr/share/activemq/lib/activemq-mqtt.jar", path[1]} {
+		if _, err := os.Stat(file); err != nil {
+			t.Skip("activemq and libmqtt-client-java are not installed: " + err.Error())
+		}
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(lookUp(t, "java"), "-Xmx256m", "-cp", strings.Join(path, ":"),
+		"-Dactivemq.home=/usr/share/activemq", "-Dactivemq.base="+dir, "-Dactivemq.data="+dir, "-Djava.io.tmpdir="+dir,
+		"org.apache.activemq.console.Main", "start", "broker:(mqtt://"+addr+")?persistent=false&useJmx=false&brokerName=test")
+	return serve(t, addr, cmd, kill)
 }
 
 // lookUp returns the path of a program, and skips the test if it is not installed.
