@@ -458,3 +458,22 @@ func TestNewcomerWithLateLabels(t *testing.T) {
 		}
 	}
 }
+
+// What a fleet knows about a class counts from its first own sample on, also where that is
+// filtered: a model that was restored in between learns the next ones alike.
+func TestNewClassOfTheFleet(t *testing.T) {
+	cfg, all := fleetConfig(), []string{"c0", "c1", "c2"}
+	l := taught(t, cfg, 1, 304, all[:2]...)
+	merged(t, l, fleetOf(t, cfg, 2, all...))
+	for i, ev := range samples(3, 6, all[2]) {
+		l.Add(&ev)
+		l.Add(&Event{Kind: Boundary})
+		again := restored(t, cfg, l)
+		for f := range l.fleet.own {
+			at := len(cfg.Horizons) + f
+			if !slices.Equal(l.view.Bank[at].U, again.view.Bank[at].U) || !slices.Equal(l.view.Bank[at].Mean, again.view.Bank[at].Mean) {
+				t.Fatalf("after %d samples of the new class the fleet's posterior %d is another one than after a restart", i+1, f)
+			}
+		}
+	}
+}

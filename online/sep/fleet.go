@@ -62,8 +62,8 @@ func (b *Bank) Joined(f, k int) (a, sum []float64) {
 	return z.A[k*m*m : (k+1)*m*m], z.b[k*m : (k+1)*m]
 }
 
-// Adopt gives own latent function k, which has no sums yet, those of foreign latent
-// function x, which ends.
+// Adopt gives own latent function k, which has neither sites nor sums yet, the sums and the
+// posterior of foreign latent function x, which ends: a sample that is filtered only adds to it.
 func (b *Bank) Adopt(x, k int) {
 	m, at := b.cfg.Inducing, len(b.view.Latent)+x
 	b.Own()
@@ -71,6 +71,9 @@ func (b *Bank) Adopt(x, k int) {
 		z, g := &b.joined[f], &b.foreign[f]
 		copy(z.A[k*m*m:(k+1)*m*m], z.A[at*m*m:])
 		copy(z.b[k*m:(k+1)*m], z.b[at*m:])
+		own := &b.view.Bank[len(b.sites)+f]
+		copy(own.U[k*m*m:(k+1)*m*m], g.U[x*m*m:])
+		copy(own.Mean[k*m:(k+1)*m], g.Mean[x*m:])
 		z.A, z.b = slices.Delete(z.A, at*m*m, (at+1)*m*m), slices.Delete(z.b, at*m, (at+1)*m)
 		g.U, g.Mean = slices.Delete(g.U, x*m*m, (x+1)*m*m), slices.Delete(g.Mean, x*m, (x+1)*m)
 	}
