@@ -19,10 +19,13 @@ type classes struct {
 	known  map[string]bool // true: name of a class; false: former name of a class
 	n      int             // number of classes
 	before map[string]bool // known before the first change since commit; nil: no change
+	gone   map[string]bool // removed; the learner may be yet to learn that. At most max
+
+	goneBefore map[string]bool // gone at the time of before
 }
 
 func newClasses(open bool, max int) *classes {
-	return &classes{open: open, max: max, known: map[string]bool{}}
+	return &classes{open: open, max: max, known: map[string]bool{}, gone: map[string]bool{}}
 }
 
 // refusal returns the reason to refuse the label, "" if it is accepted.
@@ -51,16 +54,48 @@ func (c *classes) add(names ...string) {
 	}
 }
 
-// addFormer adds former names of classes.
-func (c *classes) addFormer(names ...string) {
+// addLearnt adds the classes of a model, and former names of classes. Those that were removed
+// are not added: the learner is yet to learn that.
+func (c *classes) addLearnt(names, former []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
-		if _, known := c.known[name]; !known {
+		if _, known := c.known[name]; !known && !c.gone[name] {
+			c.put(name)
+		}
+	}
+	for _, name := range former {
+		if _, known := c.known[name]; !known && !c.gone[name] {
 			c.change()
 			c.known[name] = false
 		}
 	}
+}
+
+// removed notes that the learner has removed a class.
+func (c *classes) removed(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.gone, name)
+	delete(c.goneBefore, name)
+}
+
+// takeOver takes the classes of another node's model, which it continues.
+func (c *classes) takeOver(o *classes) {
+	o.mu.Lock()
+	gone := maps.Clone(o.gone)
+	o.mu.Unlock()
+	names := o.names()
+	c.mu.Lock()
+	c.gone = gone
+	maps.DeleteFunc(c.known, func(name string, is bool) bool {
+		if gone[name] && is {
+			c.n--
+		}
+		return gone[name]
+	})
+	c.mu.Unlock()
+	c.add(names...) // including those that the learner has not learnt yet
 }
 
 // count returns the number of classes.
@@ -89,12 +124,13 @@ func (c *classes) rollback() {
 			c.n++
 		}
 	}
+	c.gone = c.goneBefore
 }
 
 // change prepares a change. The caller holds mu.
 func (c *classes) change() {
 	if c.before == nil {
-		c.before = maps.Clone(c.known)
+		c.before, c.goneBefore = maps.Clone(c.known), maps.Clone(c.gone)
 	}
 }
 
@@ -105,6 +141,7 @@ func (c *classes) put(name string) {
 		c.n++
 	}
 	c.known[name] = true
+	delete(c.gone, name)
 }
 
 // reset replaces all names; before are former names of classes.
@@ -171,6 +208,9 @@ func (c *classes) remove(name string) error {
 	}
 	c.change()
 	delete(c.known, name)
+	if len(c.gone) < c.max {
+		c.gone[name] = true
+	}
 	return nil
 }
 

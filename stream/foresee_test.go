@@ -74,3 +74,50 @@ func TestImportedClassIsKnown(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A class that was removed before the learner has learnt so stays removed when a model has
+// recovered and when another node continues it, unless it comes again.
+func TestRemovedAheadOfTheLearner(t *testing.T) {
+	cfg, m := testConfig()
+	learner := newFakeModel(2)
+	learner.post.Names, learner.post.Aliases = []string{"a", "b", "c", "d"}, []string{"e", "f"}
+	m.Model = learner
+	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+	classes := node.models[0].classes
+	for _, name := range []string{"a", "c", "e"} {
+		if err := classes.remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	classes.commit()
+	classes.add("c")
+	if err := classes.remove("b"); err != nil {
+		t.Fatal(err)
+	}
+	classes.rollback()                                   // c was not removed for the last time, and b not at all
+	learner.post.Names = append(learner.post.Names, "g") // several samples have confirmed it
+	node.Notify(online.Notice{Kind: online.NoticeRecovered, Model: m.Name})
+	is := func(c interface {
+		names() []string
+		count() int
+	}, want ...string) {
+		t.Helper()
+		if got := slices.Sorted(slices.Values(c.names())); !slices.Equal(got, want) || c.count() != len(want) {
+			t.Errorf("the classes are %q, want %q", got, want)
+		}
+	}
+	is(classes, "b", "d", "g")
+	if _, known := classes.known["e"]; known {
+		t.Error("a former name is known again")
+	}
+	next := newClasses(true, 20)
+	next.reset(learner.post.Names)
+	next.takeOver(classes)
+	is(next, "b", "d", "g")
+	for _, name := range []string{"a", "c", "e"} {
+		node.Notify(online.Notice{Kind: online.NoticeClassRemoved, Model: m.Name, Detail: name})
+	}
+	if len(classes.gone) > 0 {
+		t.Errorf("%v are kept in mind", classes.gone)
+	}
+}

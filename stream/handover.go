@@ -112,7 +112,7 @@ func (n *Node) Inherit() {
 		}
 		m.learning.Store(!m.frozen)
 		m.knowClasses()
-		m.classes.add(o.classes.names()...) // including those that the learner has not learnt yet
+		m.classes.takeOver(o.classes)
 	}
 	for _, src := range n.sources {
 		for _, o := range old.sources {

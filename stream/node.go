@@ -262,6 +262,8 @@ func (n *Node) Notify(notice online.Notice) {
 			if notice.Imported || m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
 				m.classes.add(notice.Detail)
 			}
+		case online.NoticeClassRemoved:
+			m.classes.removed(notice.Detail)
 		case online.NoticeRolledBack:
 			m.knowClasses()
 			n.fleets.again(m)
@@ -269,8 +271,7 @@ func (n *Node) Notify(notice online.Notice) {
 			n.fleets.again(m)
 		case online.NoticeRecovered:
 			p := m.Model.Posterior()
-			m.classes.add(p.Classes()...) // with those that several samples have confirmed
-			m.classes.addFormer(p.Aliases...)
+			m.classes.addLearnt(p.Classes(), p.Aliases) // with those that several samples have confirmed
 		}
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
