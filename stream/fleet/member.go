@@ -147,6 +147,9 @@ func (m *Member) Topics() Topics { return m.topics }
 // Connected notes that a connection began, and that its subscription follows.
 func (m *Member) Connected(now time.Time) {
 	m.link = link{up: true, number: m.link.number + 1, at: now, arrived: now}
+	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
+		m.own.found, m.own.former = false, former{}
+	}
 }
 
 // Disconnected notes the end of the connection. It reports whether the publication that

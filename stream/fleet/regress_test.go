@@ -44,3 +44,23 @@ func TestOldStateFileAtAForgetfulBroker(t *testing.T) {
 		equal(t, "version of a", b.set.Get("a").Version, kept.Version)
 	}
 }
+
+// A node that starts again hears its own contribution, and loses the connection at once to a
+// broker that forgets its retained messages: it publishes again.
+func TestHeardBeforeTheBrokerForgot(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	a.labels = 200
+	w.pass(10 * time.Second)
+	before := a.View(w.now, Model{})
+	a.disconnect()
+	w.nodes = nil
+	a = w.start("a", before.Epoch, plain)
+	a.labels = 200
+	a.disconnect()
+	clear(w.kept)
+	w.pass(5 * time.Second)
+	a.connect()
+	w.pass(2 * time.Minute)
+	equal(t, "published", []int{a.published, len(w.kept)}, []int{1, 1})
+}
