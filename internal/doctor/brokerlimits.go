@@ -111,9 +111,9 @@ func (p *brokerProbe) session(ctx context.Context) (err error) {
 func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
 	const name, few = "queue while away", 100
 	figure := map[string]any{"kept": n, "sent": sent, "session_present": resumed}
-	restart := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
+	note := "whether it does so over its own restart cannot be tried from here (mosquitto: persistence true)"
 	if !resumed {
-		restart = "it does not say that it has a session (Session Present is 0, as with ActiveMQ 5); " + restart
+		note = "it does not say that it has a session (Session Present is 0, as with ActiveMQ 5); " + note
 	}
 	switch {
 	case n == 0:
@@ -123,10 +123,10 @@ func (p *brokerProbe) judgeSession(n, sent int, resumed bool) {
 		if n < few {
 			grade = Warn
 		}
-		p.d.add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, restart),
+		p.d.add(name, grade, fmt.Sprintf("the broker keeps %d messages for a node that is away, and drops the rest silently; %s", n, note),
 			fmt.Sprintf("at 1 message a second that is an outage of %s: raise it for the longest that you expect (mosquitto: max_queued_messages)", terminal.Duration(time.Duration(n)*time.Second)), figure)
 	default:
-		p.d.add(name, OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, restart), "", figure)
+		p.d.add(name, OK, fmt.Sprintf("the broker keeps %d messages and more for a node that is away; %s", sent, note), "", figure)
 	}
 }
 

@@ -301,6 +301,9 @@ func Decode(data []byte) (*Contribution, error) {
 
 // decode returns a contribution that is not packed. It keeps a copy of data's numbers.
 func decode(data []byte) (*Contribution, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("fleet: %d bytes before they are packed, at most %d: %w", len(data), MaxBytes, ErrContribution)
+	}
 	opening := magic
 	for _, other := range [...]string{forestMagic, partsMagic} {
 		if bytes.HasPrefix(data, []byte(other)) {

@@ -47,11 +47,11 @@ func (c *candidate) misleads(least float64) bool {
 	return c != nil && c.tested && c.trust < least && c.skill < minSkill
 }
 
-// candidates returns the forests of the open members, by their places in the set, tested by own
-// labels. Where the devices differ by gain and offset a receiver without a scaling of its own
+// candidates returns the forests of the open members, tested by own labels, by their places in
+// the set; nil for the others. Where the devices differ by gain and offset a receiver without a scaling of its own
 // takes none.
-func (r *Receiver) candidates(s *Set, open []int) map[int]*candidate {
-	all := map[int]*candidate{}
+func (r *Receiver) candidates(s *Set, open []int) []*candidate {
+	all := make([]*candidate, len(s.members))
 	if r.Units == Standard && r.Params.M == 0 {
 		return all
 	}
@@ -73,9 +73,9 @@ func (r *Receiver) candidates(s *Set, open []int) map[int]*candidate {
 
 // addForests adds the forests of the members that are taken and whose forests own labels
 // do not contradict, of MaxForests at most: those with the most labels.
-func (r *Receiver) addForests(m *Merge, all map[int]*candidate) {
-	for i := range m.Members {
-		if f := all[i]; f != nil && m.Members[i].Refused == None && (!f.tested || f.trust >= r.Trust) {
+func (r *Receiver) addForests(m *Merge, all []*candidate) {
+	for i, f := range all {
+		if f != nil && m.Members[i].Refused == None && (!f.tested || f.trust >= r.Trust) {
 			m.Forests = append(m.Forests, f.Forest)
 		}
 	}
@@ -129,9 +129,9 @@ func (l *Labels) test(f *candidate) {
 	all := make([]float64, len(labels)*c)
 	gains, scores := make([]float64, len(labels)), make([]float64, len(labels))
 	f.AllLogsTo(all, len(labels), x)
+	floor := math.Log(minProb)
 	for i, y := range labels {
 		logs := all[i*c : (i+1)*c]
-		floor := math.Log(minProb)
 		var known, mean float64
 		for k := range at {
 			if at[k] >= 0 {

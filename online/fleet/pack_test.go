@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"edge/model"
 	"edge/online/wire"
 )
 
@@ -85,6 +86,20 @@ func TestPackedOutOfRange(t *testing.T) {
 		if _, err := Decode(sealed(append(append(e.Buf, c.packed...), 0, 0, 0, 0))); !errors.Is(err, ErrContribution) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A contribution that no receiver would unpack is not packed.
+func TestTooLargeToPack(t *testing.T) {
+	const m = maxInducing
+	h := Header{Member: "a", N: 9, Classes: []string{"x", "y", "z"}, Counts: []uint64{3, 3, 3}, Horizons: []float64{500, 100, 50}, Weights: []float64{1, 0, 0}}
+	c := New(h, Basis{Params: model.Params{M: m, D: 1, Theta: make([]float64, m+4)}, Scale: model.Scale{Mu: []float64{0}, Sd: []float64{1}, Clip: 8}}, Float32)
+	if _, err := c.AppendBinary(nil); !errors.Is(err, ErrContribution) || !strings.Contains(err.Error(), "before they are packed") {
+		t.Errorf("%d bytes: %v", len(c.sites), err)
+	}
+	c.Horizons, c.Weights, c.sites = c.Horizons[:1], c.Weights[:1], c.sites[:len(c.sites)/3]
+	if _, err := c.AppendBinary(nil); err != nil {
+		t.Errorf("%d bytes: %v", len(c.sites), err)
 	}
 }
 
