@@ -80,22 +80,14 @@ func (c *classes) removed(name string) {
 	delete(c.goneBefore, name)
 }
 
-// takeOver takes the classes of another node's model, which it continues.
+// takeOver takes the classes of another node's model: with those that the learner has not
+// learnt yet, and without those that it has not removed yet.
 func (c *classes) takeOver(o *classes) {
 	o.mu.Lock()
-	gone := maps.Clone(o.gone)
-	o.mu.Unlock()
-	names := o.names()
+	defer o.mu.Unlock()
 	c.mu.Lock()
-	c.gone = gone
-	maps.DeleteFunc(c.known, func(name string, is bool) bool {
-		if gone[name] && is {
-			c.n--
-		}
-		return gone[name]
-	})
-	c.mu.Unlock()
-	c.add(names...) // including those that the learner has not learnt yet
+	defer c.mu.Unlock()
+	c.known, c.gone, c.n = maps.Clone(o.known), maps.Clone(o.gone), o.n
 }
 
 // count returns the number of classes.
@@ -144,15 +136,12 @@ func (c *classes) put(name string) {
 	delete(c.gone, name)
 }
 
-// reset replaces all names; before are former names of classes.
-func (c *classes) reset(names []string, before ...string) {
+// reset replaces all names, as a model is replaced.
+func (c *classes) reset(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.change()
-	c.known, c.n = map[string]bool{}, 0
-	for _, name := range before {
-		c.known[name] = false
-	}
+	c.known, c.gone, c.n = map[string]bool{}, map[string]bool{}, 0
 	for _, name := range names {
 		c.put(name)
 	}

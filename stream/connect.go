@@ -224,10 +224,17 @@ func (n *Node) addLabelSources(allModels bool) error {
 
 // knowClasses sets the classes to those that the model has learnt.
 func (m *modelState) knowClasses() {
+	m.classes.reset(nil)
+	m.addLearnt()
+}
+
+// addLearnt adds the classes that the model has learnt, and those of the configuration if none
+// was removed.
+func (m *modelState) addLearnt() {
 	p := m.Model.Posterior()
-	m.classes.reset(p.Classes(), p.Aliases...)
+	m.classes.addLearnt(p.Classes(), p.Aliases)
 	if p.Epoch == 0 { // no class was removed
-		m.classes.add(m.Classes.Names...)
+		m.classes.addLearnt(m.Classes.Names, nil)
 	}
 }
 

@@ -111,9 +111,16 @@ func TestRemovedAheadOfTheLearner(t *testing.T) {
 		t.Error("a former name is known again")
 	}
 	next := newClasses(true, 20)
-	next.reset(learner.post.Names)
 	next.takeOver(classes)
+	next.addLearnt(learner.post.Names, learner.post.Aliases)
 	is(next, "b", "d", "g")
+	node.Notify(online.Notice{Kind: online.NoticeRolledBack, Model: m.Name}) // to a state that has them
+	is(classes, "a", "b", "c", "d", "g")
+	for _, name := range []string{"a", "c", "e"} {
+		if err := classes.remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, name := range []string{"a", "c", "e"} {
 		node.Notify(online.Notice{Kind: online.NoticeClassRemoved, Model: m.Name, Detail: name})
 	}

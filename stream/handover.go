@@ -111,8 +111,8 @@ func (n *Node) Inherit() {
 			wake(n.report.changed)
 		}
 		m.learning.Store(!m.frozen)
-		m.knowClasses()
 		m.classes.takeOver(o.classes)
+		m.addLearnt()
 	}
 	for _, src := range n.sources {
 		for _, o := range old.sources {

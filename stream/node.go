@@ -270,8 +270,7 @@ func (n *Node) Notify(notice online.Notice) {
 		case online.NoticeReset:
 			n.fleets.again(m)
 		case online.NoticeRecovered:
-			p := m.Model.Posterior()
-			m.classes.addLearnt(p.Classes(), p.Aliases) // with those that several samples have confirmed
+			m.addLearnt() // with those that several samples have confirmed
 		}
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
