@@ -20,6 +20,7 @@ const (
 	listBytes    = versionBytes + 4 + 4 + 4
 	partExtra    = versionBytes + 4 // bytes of a part beside its data
 	leastMessage = 4 << 10          // data of a part that is not halved any more
+	packedMore   = 64               // bytes that another version may have more
 	maxParts     = core.MaxBytes/leastMessage + 1
 )
 

@@ -243,9 +243,10 @@ func (m *Member) checkEcho(now time.Time) {
 		o.reported = true
 		m.event("fleet_not_kept", fmt.Sprintf("the contribution of %d bytes did not come back from the broker within %v: does it limit the size of messages, or the topics that this node may write and read?", o.bytes, keptWithin))
 	}
-	least := min(leastMessage, (o.bytes+1)/2) // two parts of any contribution
+	// Two parts of any contribution, also of another version that is packed into some bytes more.
+	least := min(leastMessage, o.bytes/2+packedMore)
 	if largest := min(o.bytes, m.limit()); largest > leastMessage+partExtra || o.parts == 0 {
-		o.limit, o.again = max((largest+1)/2, least)+partExtra, true
+		o.limit, o.again = max(largest/2+packedMore, least)+partExtra, true
 	}
 }
 
