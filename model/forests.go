@@ -1,6 +1,9 @@
 package model
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // MemberForest is the forest of a member of a fleet. It is not changed once a posterior
 // has it.
@@ -15,10 +18,14 @@ type MemberForest struct {
 //
 //	log q_k = Σ_m w_m·log p_mk + const,     log p_k = Share·log q_k + (1 − Share)·log p_own,k + const
 //
-// A member says nothing about classes that it does not know. Among the others, K, it
-// divides the probability that the own forest gives to them,
+// In the mean the own forest may be tuned: its leaves have the weights that the own labels have
+// taught the mean. A member says nothing about classes that it does not know. Among the others,
+// K, it divides the probability that the own forest gives to them,
 //
 //	p_mk ← p_mk/Σ_{l∈K} p_ml · Σ_{l∈K} p_own,l for k ∈ K,     p_own,k otherwise
+//
+// Source: Liu & Yao (1999), "Ensemble learning via negative correlation", for members of an
+// ensemble that learn by its error.
 type MemberForests struct {
 	Own   float64 // weight of the own forest in the mean
 	All   []MemberForest
@@ -26,24 +33,57 @@ type MemberForests struct {
 }
 
 // mix mixes the members' answers into logs, the logarithms of the own forest's answer. It
-// returns ws: C logarithms of the mean's answer, C of the own, C of scratch, and those of
-// each member's answer over its classes; without members none.
+// returns ws: C logarithms of the mean's answer, C of the own forest's, C of that in the mean,
+// C of scratch, and those of each member's answer over its classes; without members none.
 //
-//	x  D features, as RawTo stored them
-func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64 {
+//	tuned  the own forest in the mean; nil: it is as in logs
+//	x      D features, as RawTo stored them
+func (f *MemberForests) mix(logs []float64, tuned *Forest, x []float32, ws []float64) []float64 {
 	if f == nil {
 		return ws[:0]
 	}
 	c := len(logs)
-	ws = grow(ws, 3*c+f.answers())
-	mean, own, said := ws[:c], ws[c:2*c], ws[2*c:3*c]
-	answers := ws[3*c:]
+	ws = grow(ws, 4*c+f.answers())
+	mean, own, inMean := ws[:c], ws[c:2*c], ws[2*c:3*c]
 	copy(own, logs)
+	copy(inMean, logs)
+	if tuned != nil {
+		tuned.LogsTo(inMean, x)
+	}
+	f.answersTo(ws[4*c:], x)
+	f.meanTo(mean, inMean, ws[3*c:4*c], ws[4*c:])
+	floor(mean)
+	for k, v := range own {
+		logs[k] = v + float64(f.Share*(mean[k]-v))
+	}
+	logSoftmax(logs)
+	floor(logs)
+	return ws
+}
+
+// MeanTo replaces logs, the logarithms of the answer that the own forest has in the mean, by
+// those of the mean. It returns ws, its scratch.
+//
+//	x  D features, as RawTo stored them
+func (f *MemberForests) MeanTo(logs []float64, x []float32, ws []float64) []float64 {
+	c := len(logs)
+	ws = grow(ws, 2*c+f.answers())
+	copy(ws, logs)
+	f.answersTo(ws[2*c:], x)
+	f.meanTo(logs, ws[:c], ws[c:2*c], ws[2*c:])
+	return ws
+}
+
+// meanTo stores the logarithms of the mean's answer.
+//
+//	own      C  of the own forest
+//	said     C  scratch
+//	answers  of the members, as answersTo stores them
+func (f *MemberForests) meanTo(mean, own, said, answers []float64) {
 	for k, v := range own {
 		mean[k] = float64(f.Own * v)
 	}
 	total := f.Own
-	f.answersTo(answers, x)
 	for i := range f.All {
 		m := &f.All[i]
 		total += m.Weight
@@ -64,13 +104,17 @@ func (f *MemberForests) mix(logs []float64, x []float32, ws []float64) []float64
 		mean[k] /= total
 	}
 	logSoftmax(mean)
-	floor(mean)
-	for k, v := range own {
-		logs[k] = v + float64(f.Share*(mean[k]-v))
+}
+
+// Knowing is the number of forests in the mean that know class k, the own one included.
+func (f *MemberForests) Knowing(k int) int {
+	n := 1
+	for i := range f.All {
+		if slices.Contains(f.All[i].Index, k) {
+			n++
+		}
 	}
-	logSoftmax(logs)
-	floor(logs)
-	return ws
+	return n
 }
 
 // answers is the number of logarithms that answersTo stores.
@@ -81,14 +125,14 @@ func (f *MemberForests) answers() (n int) {
 	return n
 }
 
-// answersTo stores the logarithms of each member's answer over its classes in dst.
+// answersTo stores the logarithms of each member's answer over its classes in dst. They have no
+// floor: those of tuned forests may be far apart, and it is their mean that answers.
 //
 //	x  D features, as RawTo stored them
 func (f *MemberForests) answersTo(dst []float64, x []float32) {
 	for i := range f.All {
 		m := &f.All[i]
 		m.LogsTo(dst[:m.Classes], x)
-		floor(dst[:m.Classes])
 		dst = dst[m.Classes:]
 	}
 }
@@ -96,14 +140,20 @@ func (f *MemberForests) answersTo(dst []float64, x []float32) {
 // offset is the logarithm of the own probability of the classes that the member knows,
 // to its own probability of them.
 func (m *MemberForest) offset(answer, own []float64) float64 {
-	var of, to float64
+	of, to := math.Inf(-1), math.Inf(-1) // the largest of each
 	for i, k := range m.Index {
 		if k >= 0 {
-			of += math.Exp(own[k])
-			to += math.Exp(answer[i])
+			of, to = max(of, own[k]), max(to, answer[i])
 		}
 	}
-	return math.Log(of / to)
+	var sumOf, sumTo float64
+	for i, k := range m.Index {
+		if k >= 0 {
+			sumOf += math.Exp(own[k] - of)
+			sumTo += math.Exp(answer[i] - to)
+		}
+	}
+	return of - to + math.Log(sumOf/sumTo)
 }
 
 // ForestAnswers returns what the blend of the last prediction, of p, would have answered

@@ -70,7 +70,7 @@ func TestMemberForests(t *testing.T) {
 		logs := make([]float64, c)
 		own.LogsTo(logs, x)
 		floor(logs)
-		ws = f.mix(logs, x, ws)
+		ws = f.mix(logs, nil, x, ws)
 		for k := range want {
 			want[k] = math.Log(max(want[k], floorExpert))
 		}
@@ -112,7 +112,7 @@ func TestForestAnswers(t *testing.T) {
 	gotAll, gotOwn := ws.ForestAnswers(p)
 	closeTo(t, "answer with the members alone", gotAll, all, 1e-9)
 	closeTo(t, "answer with the own forest alone", gotOwn, alone, 1e-9)
-	if n := testing.AllocsPerRun(50, func() { ws.blends.forests = s.Members.mix(ws.blends.experts[9:12], ws.raw[2:], ws.blends.forests) }); n > 0 {
+	if n := testing.AllocsPerRun(50, func() { ws.blends.forests = s.Members.mix(ws.blends.experts[9:12], nil, ws.raw[2:], ws.blends.forests) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

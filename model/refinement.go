@@ -51,7 +51,7 @@ func (r *refinement) add(all []MemberForest, answers []float64) {
 func (r *refinement) to(g []float64, alpha, beta float64) {
 	for k := range g {
 		if g[k] = float64(alpha * r.base[k]); r.weight[k] > 0 {
-			g[k] += float64(beta * r.gain[k] / r.weight[k])
+			g[k] += float64(beta * (max(r.base[k]+r.gain[k]/r.weight[k], math.Log(floorExpert)) - r.base[k]))
 		}
 	}
 	softmax(g)
@@ -95,7 +95,7 @@ func (p *Posterior) forestsAsked(of *MemberForests, ws *Workspace) []float64 {
 	if !ws.answer.combined || len(ws.blends.output.Answer) == 0 || s.Forest == nil || s.Members == nil || s.Members != of {
 		return nil
 	}
-	return ws.blends.forests[3*len(p.Names):]
+	return ws.blends.forests[4*len(p.Names):]
 }
 
 // GuestForests returns the answers of the guest with the members' forests and without them

@@ -25,6 +25,7 @@ type Stack struct {
 	Linear  Regression
 	Forest  *Forest        // nil: it is not among the experts
 	Members *MemberForests // answer together with Forest, if there is one, or with a guest; nil: there are none
+	Tuned   *Forest        // takes the place of Forest in the mean with Members; nil: Forest itself does
 }
 
 // asksForests reports whether a forest needs the raw features.
@@ -47,7 +48,7 @@ const (
 
 // Clone returns a copy that shares the forests alone.
 func (s *Stack) Clone() Stack {
-	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest, Members: s.Members}
+	c := Stack{Ordered: s.Ordered, Plain: s.Plain, Linear: s.Linear, Forest: s.Forest, Members: s.Members, Tuned: s.Tuned}
 	c.Ordered.Exponents, c.Plain.Exponents = slices.Clone(s.Ordered.Exponents), slices.Clone(s.Plain.Exponents)
 	c.Linear.W = slices.Clone(s.Linear.W)
 	return c
@@ -112,7 +113,7 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 	}
 	if s.Forest != nil {
 		d := p.Dim()
-		ws.blends.forests = s.Members.mix(features[len(features)-c:], ws.raw[ws.answer.row*d:(ws.answer.row+1)*d], ws.blends.forests)
+		ws.blends.forests = s.Members.mix(features[len(features)-c:], s.Tuned, ws.raw[ws.answer.row*d:(ws.answer.row+1)*d], ws.blends.forests)
 	}
 	if len(rest) == 0 {
 		return

@@ -56,7 +56,7 @@ func (p *Posterior) refine(g []float64, ws *Workspace) {
 		return
 	}
 	r := ws.company.refinement(g)
-	own, answers := ws.blends.forests[c:2*c], ws.blends.forests[3*c:]
+	own, answers := ws.blends.forests[c:2*c], ws.blends.forests[4*c:]
 	var of, to float64
 	for k, v := range own {
 		if k < len(p.Fleet.Rare) && !p.Fleet.Rare[k] {

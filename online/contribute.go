@@ -44,7 +44,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 		}
 	}
 	if l.forest != nil {
-		c.SetForest(fleet.Select(l.view.Pool.Stack.Forest, l.view.Latent))
+		c.SetForest(fleet.Select(l.forest.Contributed(), l.view.Latent))
 	}
 	c.SetExponents(l.mix.Taught())
 	return c, nil

@@ -17,6 +17,7 @@ func (l *Learner) takeForests(all []fleet.Forest) {
 	}
 	l.fleet.forests = all
 	l.publishForests()
+	l.forest.Tune(l.warmup.done)
 }
 
 // publishForests stores the forests of members in the view and in that of the guest, with

@@ -3,6 +3,7 @@ package forest
 import (
 	"math"
 
+	"edge/model"
 	"edge/online/wire"
 )
 
@@ -42,11 +43,14 @@ func (l *Learner) Encode(e *wire.Encoder) {
 	e.Floats32(r.x[:r.n*r.d])
 	e.Floats32(r.weight[:r.n])
 	e.Buf = append(e.Buf, r.label[:r.n]...)
+	if l.tuned != nil {
+		l.tuned.encode(e)
+	}
 }
 
 // Bytes is the number of bytes that Encode appends for D features and C classes, once
 // all trees have their leaves and the ring is full; without numbers that take a second
-// byte.
+// byte, and without tuned weights.
 //
 //	trees·(8·B·C + 8·(B−1) + 2·B) + W·(4·D + 5) + 8·C      for B leaves
 func (s Sizes) Bytes(features, classes int) uint64 {
@@ -60,6 +64,12 @@ func (s Sizes) Memory(features, classes int) uint64 {
 	t, b, w, d, k := uint64(s.Trees), uint64(s.Leaves), uint64(s.Stored), uint64(features), uint64(classes)
 	const growth = 4
 	return 3*s.Frozen(classes) + t*(4*b*k+growth*b) + w*(4*d+5+t)
+}
+
+// Tuned is the memory in bytes of tuned weights for C classes, with those of two snapshots.
+func (s Sizes) Tuned(classes int) uint64 {
+	const copies, weight = 5, 4
+	return uint64(copies * weight * s.Trees * s.Leaves * classes)
 }
 
 // Frozen is the memory in bytes of a forest that answers, for C classes.
@@ -109,17 +119,48 @@ func (l *Learner) Decode(d *wire.Decoder) {
 	if d.Err() == nil {
 		l.place()
 	}
+	if d.Err() == nil && d.Len() > 0 {
+		l.decodeTuned(d)
+	}
 }
 
 // weights reads weights and their squares.
 func (l *Learner) weights(d *wire.Decoder, w, squares []float32) {
-	d.Fill32(w, "weights")
+	finite(d, w)
 	d.Fill32(squares, "squares")
-	for i, v := range w {
-		if v-v != 0 || !(squares[i] >= 0 && squares[i] <= math.MaxFloat32) {
-			d.Fail("weights hold a number that is not finite, or a negative square")
+	for _, v := range squares {
+		if !(v >= 0 && v <= math.MaxFloat32) {
+			d.Fail("a square of a weight is negative or not finite")
 		}
 	}
+}
+
+// finite reads weights.
+func finite(d *wire.Decoder, w []float32) {
+	d.Fill32(w, "weights")
+	for _, v := range w {
+		if v-v != 0 {
+			d.Fail("a weight is not finite")
+		}
+	}
+}
+
+// decodeTuned reads the tuned weights.
+func (l *Learner) decodeTuned(d *wire.Decoder) {
+	f := l.forest
+	t := &tuned{
+		forest: model.NewForest(l.cfg.Trees, f.Leaves, f.Classes), base: make([]float32, len(f.Weights)), squares: make([]float32, len(f.Weights)),
+		biasBase: make([]float32, f.Classes), biasSquares: make([]float32, f.Classes),
+	}
+	t.follow(f)
+	finite(d, t.biasBase)
+	l.weights(d, t.forest.Bias, t.biasSquares)
+	t.eachTree(func(w, base, squares []float32) {
+		finite(d, base)
+		l.weights(d, w, squares)
+	})
+	l.tuned = t
+	l.publishTuned()
 }
 
 // decodeNodes reads the inner nodes of a tree. Each but the root is a branch of one

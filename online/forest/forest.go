@@ -35,6 +35,8 @@ type Learner struct {
 	forest *model.Forest // that of view, which snapshots share if shared
 	shared bool
 
+	tuned *tuned // nil: there are no members' forests
+
 	squares     []float32 // trees×L×C  fading sums of squared gradients; L are the leaves for which forest has room
 	biasSquares []float32 // C
 	growth      []growth  // trees×L
@@ -63,6 +65,8 @@ func New(cfg Config, view *model.Posterior) *Learner {
 // setForest replaces the forest by one that no snapshot shares.
 func (l *Learner) setForest(f *model.Forest) {
 	l.forest, l.view.Pool.Stack.Forest, l.shared = f, f, false
+	l.tuned.follow(f)
+	l.publishTuned()
 	c := f.Classes
 	if len(l.logs) != c {
 		l.logs, l.miss = make([]float64, c), make([]float32, c)
@@ -78,7 +82,7 @@ func (l *Learner) Stored() int { return l.ring.n }
 func (l *Learner) Latest(n int) (x []float32, classes []int) {
 	r := &l.ring
 	for i := min(n, r.n); i > 0; i-- {
-		slot := (r.next - i + len(r.label)) % len(r.label)
+		slot := r.latest(i)
 		x, classes = append(x, r.row(slot)...), append(classes, int(r.label[slot]))
 	}
 	return x, classes
@@ -94,6 +98,7 @@ func (l *Learner) Share() {
 // own copies the forest if a snapshot shares it.
 func (l *Learner) own() {
 	if l.shared {
+		l.tuned.own()
 		l.setForest(l.forest.Clone())
 	}
 }
@@ -164,6 +169,7 @@ func (l *Learner) change(classes int, of func(s []float32, rows int) []float32) 
 	rows := l.cfg.Trees * f.Leaves
 	f.Classes, f.Bias, f.Weights = classes, of(f.Bias, 1), of(f.Weights, rows)
 	l.biasSquares, l.squares = of(l.biasSquares, 1), of(l.squares, rows)
+	l.tuned.change(classes, rows, of)
 	l.setForest(f)
 }
 
@@ -192,14 +198,22 @@ func (l *Learner) learn(x []float64, label int, weight float64) {
 		l.placesOf(t)[slot] = leaf
 	}
 	l.step(l.leaves, label, weight)
+	l.tune(row, l.leaves, label, weight)
 	for t, leaf := range l.leaves {
 		l.visit(t, leaf, label)
 	}
 	again := l.random.below(l.ring.n)
+	row, leaves, label, weight := l.stored(again)
+	l.step(leaves, label, weight)
+	l.tune(row, leaves, label, weight)
+}
+
+// stored returns a sample of the ring. Its leaves are valid until the next call.
+func (l *Learner) stored(slot int) (row []float32, leaves []uint8, label int, weight float64) {
 	for t := range l.leaves {
-		l.leaves[t] = l.placesOf(t)[again]
+		l.leaves[t] = l.placesOf(t)[slot]
 	}
-	l.step(l.leaves, int(l.ring.label[again]), float64(l.ring.weight[again]))
+	return l.ring.row(slot), l.leaves, int(l.ring.label[slot]), float64(l.ring.weight[slot])
 }
 
 // place finds the leaves of all stored samples again.

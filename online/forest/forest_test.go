@@ -227,6 +227,7 @@ func TestNone(t *testing.T) {
 	l.DropClass(0, []int{-1, 0})
 	l.Forget([]float64{1}, 0)
 	l.Share()
+	l.Tune(true)
 	var e wire.Encoder
 	if l.Encode(&e); len(e.Buf) > 0 {
 		t.Errorf("%d bytes", len(e.Buf))
@@ -326,6 +327,7 @@ func FuzzDecode(f *testing.F) {
 		l.Learn(x[:5*n], labels[:n], weights[:n])
 		f.Add(encoded(l))
 	}
+	f.Add(encoded(tunedLearner(s)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l, err := decoded(data, s)
 		if err != nil {

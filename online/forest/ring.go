@@ -27,6 +27,9 @@ func (r *ring) resize(room int) {
 // row returns the features of a sample.
 func (r *ring) row(slot int) []float32 { return r.x[slot*r.d : (slot+1)*r.d] }
 
+// latest returns the slot of the latest sample but i − 1.
+func (r *ring) latest(i int) int { return (r.next - i + r.stored) % r.stored }
+
 // put stores a sample, for which there is room, in place of the oldest of a full ring,
 // and returns its slot.
 func (r *ring) put(x []float64, label int, weight float64) int {
@@ -60,7 +63,7 @@ func (r *ring) retain(keep func(slot int) bool) {
 // find returns the latest sample with those features and class, −1 if there is none.
 func (r *ring) find(x []float32, label int) int {
 	for i := range r.n {
-		slot := (r.next - 1 - i + r.stored) % r.stored
+		slot := r.latest(i + 1)
 		if int(r.label[slot]) == label && same(r.row(slot), x) {
 			return slot
 		}

@@ -15,13 +15,20 @@ func (l *Learner) moreLeaves(leaves int) {
 		return
 	}
 	room := min((leaves+leafRoom-1)/leafRoom*leafRoom, l.cfg.Leaves)
-	squares, growths := make([]float32, l.cfg.Trees*room*f.Classes), newGrowth(l.cfg.Trees*room)
+	widen := func(s []float32) []float32 {
+		wide, old, size := make([]float32, l.cfg.Trees*room*f.Classes), f.Leaves*f.Classes, room*f.Classes
+		for t := range l.cfg.Trees {
+			copy(wide[t*size:], s[t*old:(t+1)*old])
+		}
+		return wide
+	}
+	growths := newGrowth(l.cfg.Trees * room)
 	for t := range l.cfg.Trees {
-		_, from, progress := l.tree(t)
-		copy(squares[t*room*f.Classes:], from)
+		_, _, progress := l.tree(t)
 		copy(growths[t*room:], progress)
 	}
-	l.squares, l.growth = squares, growths
+	l.squares, l.growth = widen(l.squares), growths
+	l.tuned.widen(room, widen)
 	l.setForest(f.WithRoom(room))
 }
 

@@ -62,10 +62,8 @@ func (l *Learner) try(t int, leaf uint8) {
 	f := l.forest
 	other := f.Split(t, leaf, s.feature, s.threshold)
 	from, to := (t*f.Leaves+int(leaf))*f.Classes, (t*f.Leaves+int(other))*f.Classes
-	for k := range f.Classes {
-		l.squares[from+k] *= inherits
-		l.squares[to+k] = l.squares[from+k]
-	}
+	inherit(l.squares, from, to, f.Classes)
+	l.tuned.split(from, to, f.Classes)
 	left := s.slots[:0]
 	right := s.right[:0]
 	for _, slot := range s.slots {
@@ -78,6 +76,14 @@ func (l *Learner) try(t int, leaf uint8) {
 	}
 	l.growth[t*f.Leaves+int(leaf)] = growthOf(left, &l.ring)
 	l.growth[t*f.Leaves+int(other)] = growthOf(right, &l.ring)
+}
+
+// inherit gives two rows of squares a part of those of the first one.
+func inherit(squares []float32, from, to, classes int) {
+	for k := range classes {
+		squares[from+k] *= inherits
+		squares[to+k] = squares[from+k]
+	}
 }
 
 // growthOf is the growth of a leaf with these stored samples.

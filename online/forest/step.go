@@ -1,6 +1,10 @@
 package forest
 
-import "math"
+import (
+	"math"
+
+	"edge/model"
+)
 
 const (
 	rate   = 0.1
@@ -20,6 +24,12 @@ const (
 func (l *Learner) step(leaves []uint8, label int, weight float64) {
 	f := l.forest
 	f.LeafLogsTo(l.logs, leaves)
+	l.missed(label, weight)
+	l.descend(f, l.squares, l.biasSquares, leaves, rate)
+}
+
+// missed stores the gradient of a sample in l.miss, by the answer in l.logs.
+func (l *Learner) missed(label int, weight float64) {
 	for k, logp := range l.logs {
 		miss := math.Exp(logp)
 		if k == label {
@@ -27,15 +37,19 @@ func (l *Learner) step(leaves []uint8, label int, weight float64) {
 		}
 		l.miss[k] = float32(weight * miss)
 	}
-	descend(f.Bias, l.biasSquares, l.miss)
+}
+
+// descend takes the step of l.miss with the weights of a forest, their squares, and a rate.
+func (l *Learner) descend(f *model.Forest, squares, biasSquares []float32, leaves []uint8, rate float32) {
+	descend(f.Bias, biasSquares, l.miss, rate)
 	for t, leaf := range leaves {
 		at := (t*f.Leaves + int(leaf)) * f.Classes
-		descend(f.Weights[at:at+f.Classes], l.squares[at:at+f.Classes], l.miss)
+		descend(f.Weights[at:at+f.Classes], squares[at:at+f.Classes], l.miss, rate)
 	}
 }
 
 // descend takes the step of one row of weights.
-func descend(w, squares, miss []float32) {
+func descend(w, squares, miss []float32, rate float32) {
 	for k, m := range miss {
 		if m < least && m > -least {
 			continue

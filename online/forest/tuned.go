@@ -1,0 +1,184 @@
+package forest
+
+import (
+	"math"
+	"slices"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// tuned is the own forest in the mean with the forests of a fleet's members: weights of the
+// same leaves, which own labels teach by the error of the mean in place of their own. A nil one
+// does nothing: there are no members' forests.
+//
+// The mean of n forests has a part 1/n of each, so that a step of the mean takes n times as
+// large a one of the own weights. Members learn at the same time, each without the latest steps
+// of the others. What they have learnt since the latest merge is therefore damped at the next
+// one, w ← base + n^−½·(w − base), and in what a member publishes.
+//
+// Source: Liu & Yao (1999), "Ensemble learning via negative correlation", for learning by the
+// error of the mean; McMahan et al. (2017), "Communication-efficient learning of deep networks
+// from decentralized data", for many steps between two exchanges.
+type tuned struct {
+	forest               *model.Forest // shares the partitions of the own one
+	base, biasBase       []float32     // weights after the latest merge
+	squares, biasSquares []float32     // as those of the Learner
+	scratch              []float64     // of the members' answers
+}
+
+// Tune follows a merge, with the members' forests of the view. The first time the tuned weights
+// begin with the own ones, and learn the stored samples again; without members they end.
+func (l *Learner) Tune(members bool) {
+	if l == nil {
+		return
+	}
+	l.Grow()
+	switch {
+	case !members || l.view.Pool.Stack.Members == nil:
+		l.tuned = nil
+		l.publishTuned()
+	case l.tuned == nil:
+		l.tuned = &tuned{forest: l.forest.Clone(), base: slices.Clone(l.forest.Weights), biasBase: slices.Clone(l.forest.Bias), squares: slices.Clone(l.squares), biasSquares: slices.Clone(l.biasSquares)}
+		l.tuned.follow(l.forest)
+		l.publishTuned()
+		for i := l.ring.n; i > 0; i-- {
+			l.tune(l.stored(l.ring.latest(i)))
+		}
+	default:
+		l.own()
+		t := l.tuned
+		t.damp(t.forest, l.damping())
+		copy(t.base, t.forest.Weights)
+		copy(t.biasBase, t.forest.Bias)
+	}
+}
+
+// Contributed returns the forest for other members: the tuned one, or without members the own
+// one. Read only.
+func (l *Learner) Contributed() *model.Forest {
+	if l.tuned == nil {
+		return l.forest
+	}
+	f := l.tuned.forest.Clone()
+	l.tuned.damp(f, l.damping())
+	return f
+}
+
+// damping is n^−½, for n forests that know the class of an own label in the mean.
+func (l *Learner) damping() float32 {
+	var labels, known float64
+	for k, n := range l.view.Counts {
+		labels += float64(n)
+		known += float64(n) * float64(l.knowing(k))
+	}
+	return float32(1 / math.Sqrt(max(known, 1)/max(labels, 1)))
+}
+
+// knowing is the number of forests in the mean that know class k.
+func (l *Learner) knowing(k int) int {
+	if members := l.view.Pool.Stack.Members; members != nil {
+		return members.Knowing(k)
+	}
+	return 1
+}
+
+// tune takes the step of a sample with the tuned weights, by the error of the mean.
+func (l *Learner) tune(row []float32, leaves []uint8, label int, weight float64) {
+	t, members := l.tuned, l.view.Pool.Stack.Members
+	if t == nil {
+		return
+	}
+	t.forest.LeafLogsTo(l.logs, leaves)
+	if members != nil {
+		t.scratch = members.MeanTo(l.logs, row, t.scratch)
+	}
+	l.missed(label, weight)
+	l.descend(t.forest, t.squares, t.biasSquares, leaves, rate*float32(l.knowing(label)))
+}
+
+// publishTuned stores the tuned forest in the view.
+func (l *Learner) publishTuned() {
+	if l.view.Pool.Stack.Tuned = nil; l.tuned != nil {
+		l.view.Pool.Stack.Tuned = l.tuned.forest
+	}
+}
+
+// damp moves the weights of f, which are those of t, back towards the base.
+func (t *tuned) damp(f *model.Forest, by float32) {
+	for _, s := range [...]struct{ w, base []float32 }{{f.Weights, t.base}, {f.Bias, t.biasBase}} {
+		for i, base := range s.base {
+			s.w[i] = base + float32(by*(s.w[i]-base))
+		}
+	}
+}
+
+// follow takes over the partitions of the own forest.
+func (t *tuned) follow(own *model.Forest) {
+	if t != nil {
+		f := *t.forest // snapshots may share it
+		f.Nodes, f.Used = own.Nodes, own.Used
+		t.forest = &f
+	}
+}
+
+// own copies the weights, which a snapshot shares.
+func (t *tuned) own() {
+	if t != nil {
+		f := *t.forest
+		f.Weights, f.Bias = slices.Clone(f.Weights), slices.Clone(f.Bias)
+		t.forest = &f
+	}
+}
+
+// change applies a change of the classes to all rows of weights, as Learner.change does.
+func (t *tuned) change(classes, rows int, of func(s []float32, rows int) []float32) {
+	if t != nil {
+		f := *t.forest
+		f.Classes, f.Weights, f.Bias = classes, of(f.Weights, rows), of(f.Bias, 1)
+		t.forest, t.base, t.biasBase = &f, of(t.base, rows), of(t.biasBase, 1)
+		t.squares, t.biasSquares = of(t.squares, rows), of(t.biasSquares, 1)
+	}
+}
+
+// widen makes room for that many leaves of a tree.
+func (t *tuned) widen(leaves int, widen func([]float32) []float32) {
+	if t != nil {
+		f := *t.forest
+		f.Leaves, f.Weights = leaves, widen(f.Weights)
+		t.forest, t.base, t.squares = &f, widen(t.base), widen(t.squares)
+	}
+}
+
+// split gives the second leaf of a split what the first one has, as try does.
+func (t *tuned) split(from, to, classes int) {
+	if t != nil {
+		for _, s := range [...][]float32{t.forest.Weights, t.base} {
+			copy(s[to:to+classes], s[from:from+classes])
+		}
+		inherit(t.squares, from, to, classes)
+	}
+}
+
+// encode appends the tuned weights, as far as the leaves of the own forest are used.
+func (t *tuned) encode(e *wire.Encoder) {
+	for _, s := range [...][]float32{t.biasBase, t.forest.Bias, t.biasSquares} {
+		e.Floats32(s)
+	}
+	t.eachTree(func(w, base, squares []float32) {
+		e.Floats32(base)
+		e.Floats32(w)
+		e.Floats32(squares)
+	})
+}
+
+// eachTree calls do with weights, their base and their squares of the leaves of each tree that
+// are used.
+func (t *tuned) eachTree(do func(w, base, squares []float32)) {
+	f := t.forest
+	for i, used := range f.Used {
+		at := i * f.Leaves * f.Classes
+		end := at + int(used)*f.Classes
+		do(f.Weights[at:end], t.base[at:end], t.squares[at:end])
+	}
+}

@@ -1,0 +1,281 @@
+package forest
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"edge/model"
+	"edge/online/wire"
+)
+
+// meet gives a learner the forests of members, of equal weights, and tells it of a merge.
+func meet(l *Learner, all ...*model.Forest) {
+	members := &model.MemberForests{Own: 1, Share: 1}
+	for _, f := range all {
+		members.All = append(members.All, model.MemberForest{Forest: f, Weight: 1, Index: []int{0, 1, 2}[:f.Classes]})
+	}
+	l.view.Pool.Stack.Members = members
+	l.Tune(true)
+}
+
+// member returns a forest that has learnt other samples.
+func member(seed uint64) *model.Forest {
+	l := learner(Sizes{Trees: 4, Leaves: 12, Stored: 80})
+	l.Learn(stream(rand.New(rand.NewPCG(seed, 1)), 200))
+	return l.Contributed()
+}
+
+// tunedLearner has learnt samples alone and beside two members.
+func tunedLearner(s Sizes) *Learner {
+	l := learner(s)
+	l.view.Counts = []uint64{40, 30, 30}
+	rng := rand.New(rand.NewPCG(20, 1))
+	l.Learn(stream(rng, 100))
+	meet(l, member(21), member(22))
+	l.Learn(stream(rng, 100))
+	return l
+}
+
+// meanLoss is the negative log probability of a sample's class by the mean.
+func meanLoss(l *Learner, raw []float32, label int) float64 {
+	logs := make([]float64, l.forest.Classes)
+	l.tuned.forest.LogsTo(logs, raw)
+	l.view.Pool.Stack.Members.MeanTo(logs, raw, nil)
+	return -logs[label]
+}
+
+// A step of the tuned weights against the derivative of the mean's log loss by differences. A
+// third of it is that of the own logits, since three forests have the mean.
+func TestTunedStep(t *testing.T) {
+	l := tunedLearner(Sizes{Trees: 3, Leaves: 6, Stored: 60})
+	const h, weight, label, forests = 0.01, 1.5, 1, 3
+	raw := make([]float32, 5)
+	model.RawTo(raw, []float64{0.3, -0.7, 0.2, 1, 7})
+	leaves := make([]uint8, 3)
+	l.forest.LeavesTo(leaves, raw)
+	const tree = 1
+	row := func(s []float32) []float32 {
+		at := (tree*l.forest.Leaves + int(leaves[tree])) * 3
+		return s[at : at+3]
+	}
+	gradient := make([]float64, 3)
+	for k := range gradient {
+		w := &row(l.tuned.forest.Weights)[k]
+		was := *w
+		*w = was + h
+		gradient[k] = meanLoss(l, raw, label)
+		*w = was - h
+		gradient[k] = forests * weight * (gradient[k] - meanLoss(l, raw, label)) / (2 * h)
+		*w = was
+	}
+	before, squares := slices.Clone(row(l.tuned.forest.Weights)), slices.Clone(row(l.tuned.squares))
+	own, base := slices.Clone(l.forest.Weights), slices.Clone(l.tuned.base)
+	l.tune(raw, leaves, label, weight)
+	for k, g := range gradient {
+		square := float64(squares[k])*(1-1./memory) + g*g
+		want := float64(before[k]) - forests*rate*g/(math.Sqrt(square)+tiny)
+		if got := row(l.tuned.forest.Weights)[k]; math.Abs(float64(got)-want) > 1e-4 || math.Abs(float64(row(l.tuned.squares)[k])-square) > 1e-4 {
+			t.Errorf("class %d: %v with %v, want %v with %v", k, got, row(l.tuned.squares)[k], want, square)
+		}
+	}
+	if !slices.Equal(own, l.forest.Weights) || !slices.Equal(base, l.tuned.base) {
+		t.Error("the own weights or the base have changed")
+	}
+}
+
+// The tuned weights begin with the own ones and the stored samples; the own forest is the same
+// with members and without; and what is published is what the next merge leaves.
+func TestTune(t *testing.T) {
+	s := Sizes{Trees: 3, Leaves: 12, Stored: 60}
+	rng := rand.New(rand.NewPCG(23, 1))
+	x, labels, weights := stream(rng, 150)
+	alone, with := learner(s), learner(s)
+	for _, l := range []*Learner{alone, with} {
+		l.view.Counts = []uint64{2, 1, 1}
+		l.Learn(x, labels, weights)
+	}
+	if alone.Contributed() != alone.forest {
+		t.Error("without members a learner contributes another forest than its own")
+	}
+	meet(with, member(24), member(25))
+	again := learner(s)
+	again.view.Counts = alone.view.Counts
+	again.Learn(x, labels, weights)
+	again.view.Pool.Stack.Members = with.view.Pool.Stack.Members
+	again.tuned = &tuned{forest: again.forest.Clone(), squares: slices.Clone(again.squares), biasSquares: slices.Clone(again.biasSquares)}
+	for i := 90; i < 150; i++ { // the ring has 60
+		raw := make([]float32, 5)
+		model.RawTo(raw, x[i*5:(i+1)*5])
+		leaves := make([]uint8, 3)
+		again.forest.LeavesTo(leaves, raw)
+		again.tune(raw, leaves, labels[i], float64(float32(weights[i])))
+	}
+	if !slices.Equal(with.tuned.forest.Weights, again.tuned.forest.Weights) || !slices.Equal(with.tuned.base, alone.forest.Weights) {
+		t.Error("the first tuned weights are not those of the stored samples")
+	}
+	x, labels, weights = stream(rng, 200)
+	alone.Learn(x, labels, weights)
+	with.Learn(x, labels, weights)
+	if !slices.Equal(alone.forest.Weights, with.forest.Weights) || !slices.Equal(alone.forest.Nodes, with.forest.Nodes) || alone.random != with.random {
+		t.Error("the own forest differs")
+	}
+	published := with.Contributed()
+	base, w := slices.Clone(with.tuned.base), slices.Clone(with.tuned.forest.Weights)
+	with.Tune(true)
+	for i, got := range with.tuned.forest.Weights {
+		if want := base[i] + (w[i]-base[i])/float32(math.Sqrt(3)); math.Abs(float64(got-want)) > 1e-5 || got != published.Weights[i] || got != with.tuned.base[i] {
+			t.Fatalf("weight %d is %v, want %v; published %v, base %v", i, got, want, published.Weights[i], with.tuned.base[i])
+		}
+	}
+	checkTuned(t, with)
+	with.Tune(false)
+	if with.tuned != nil || with.view.Pool.Stack.Tuned != nil || with.Contributed() != with.forest {
+		t.Error("tuned weights without members")
+	}
+}
+
+// checkTuned reports tuned weights that do not go with the own forest.
+func checkTuned(t *testing.T, l *Learner) {
+	t.Helper()
+	check(t, l)
+	f, own := l.tuned.forest, l.forest
+	if f != l.view.Pool.Stack.Tuned || f.Classes != own.Classes || f.Leaves != own.Leaves || &f.Nodes[0] != &own.Nodes[0] || &f.Used[0] != &own.Used[0] {
+		t.Fatal("the tuned forest is not that of the view, or has other partitions")
+	}
+	for _, s := range [...][]float32{l.tuned.base, l.tuned.squares, f.Weights} {
+		if len(s) != len(own.Weights) {
+			t.Fatalf("%d numbers of %d weights", len(s), len(own.Weights))
+		}
+	}
+}
+
+// sectors draws samples of three classes, which are sectors of a plane that is oblique to the
+// features.
+func sectors(rng *rand.Rand, n int) (x []float64, labels []int, weights []float64) {
+	for range n {
+		row := make([]float64, 5)
+		for j := range row {
+			row[j] = rng.NormFloat64()
+		}
+		angle := math.Atan2(row[0]+row[1]-row[2], row[0]-row[1]+row[3]+0.5*row[4])
+		x, labels, weights = append(x, row...), append(labels, int(3*(angle+math.Pi)/(2*math.Pi))%3), append(weights, 1)
+	}
+	return x, labels, weights
+}
+
+// Four learners that tune their forests to the mean answer better together than the mean of
+// four that learn apart.
+func TestTunedTogether(t *testing.T) {
+	const nodes = 4
+	s := Sizes{Trees: 30, Leaves: 60, Stored: 500}
+	var all [nodes]*Learner
+	var published [nodes]*model.Forest
+	for i := range all {
+		all[i] = New(Config{Features: 5, Sizes: s, Seed: uint64(30 + i)}, &model.Posterior{Names: []string{"a", "b", "c"}, Counts: []uint64{2, 1, 1}})
+	}
+	rng := rand.New(rand.NewPCG(31, 1))
+	for round := range 12 {
+		for _, l := range all {
+			l.Learn(sectors(rng, 40))
+		}
+		if round == 0 {
+			continue
+		}
+		for i, l := range all {
+			published[i] = l.Contributed().Clone()
+		}
+		for i, l := range all {
+			others := slices.Delete(slices.Clone(published[:]), i, i+1)
+			meet(l, others...)
+		}
+	}
+	x, labels, _ := sectors(rng, 2000)
+	raw, logs := make([]float32, 5), make([]float64, 3)
+	apart := &model.MemberForests{Own: 1}
+	for _, l := range all[1:] {
+		apart.All = append(apart.All, model.MemberForest{Forest: l.forest, Weight: 1, Index: []int{0, 1, 2}})
+	}
+	var mean, tuned float64
+	for i, label := range labels {
+		model.RawTo(raw, x[i*5:(i+1)*5])
+		tuned += meanLoss(all[0], raw, label) / 2000
+		all[0].forest.LogsTo(logs, raw)
+		apart.MeanTo(logs, raw, nil)
+		mean -= logs[label] / 2000
+	}
+	if t.Logf("log loss: mean of four %.3f, tuned %.3f", mean, tuned); !(tuned < 0.97*mean) {
+		t.Errorf("log loss %.3f, the mean of four that learn apart has %.3f", tuned, mean)
+	}
+}
+
+// A restored learner carries on in the same bytes, and so do the tuned weights when classes
+// come and go and trees grow; a snapshot does not change meanwhile.
+func TestTunedState(t *testing.T) {
+	s := Sizes{Trees: 4, Leaves: 20, Stored: 70}
+	live := tunedLearner(s)
+	rng := rand.New(rand.NewPCG(40, 1))
+	for part := range 12 {
+		again := learner(s)
+		again.view.Names = slices.Clone(live.view.Names)
+		d := wire.NewDecoder(encoded(live), "", wire.ErrState)
+		DecodeSizes(d)
+		if again.Decode(d); d.End() != nil {
+			t.Fatal(d.End())
+		}
+		again.view.Counts, again.view.Pool.Stack.Members = live.view.Counts, live.view.Pool.Stack.Members
+		live.Share()
+		snapshot := live.view.Pool.Stack.Tuned
+		kept := snapshot.Clone()
+		x, labels, weights := stream(rng, 30)
+		for _, l := range []*Learner{live, again} {
+			switch part {
+			case 3:
+				l.view.Names = append(slices.Clone(l.view.Names), "d")
+				l.Grow()
+			case 6:
+				l.view.Names = []string{"a", "b", "c"}
+				l.DropClass(3, []int{0, 1, 2, -1})
+			case 8:
+				l.Tune(true)
+			}
+			l.Learn(x, labels, weights)
+			checkTuned(t, l)
+		}
+		if !slices.Equal(encoded(live), encoded(again)) {
+			t.Fatalf("part %d: the restored learner has other bytes", part)
+		}
+		if !slices.Equal(snapshot.Weights, kept.Weights) || !slices.Equal(snapshot.Bias, kept.Bias) || !slices.Equal(snapshot.Nodes, kept.Nodes) {
+			t.Fatalf("part %d: the tuned forest of a snapshot has changed", part)
+		}
+	}
+}
+
+func TestTuneDoesNotAllocate(t *testing.T) {
+	l := tunedLearner(Sizes{Trees: 20, Leaves: 60, Stored: 400})
+	x, labels, weights := stream(rand.New(rand.NewPCG(7, 7)), 500)
+	if n := testing.AllocsPerRun(5, func() { l.Learn(x, labels, weights) }); n > 0 {
+		t.Errorf("%v allocations by 500 samples", n)
+	}
+}
+
+func TestDecodeRefusesTuned(t *testing.T) {
+	s := Sizes{Trees: 2, Leaves: 8, Stored: 40}
+	for name, spoil := range map[string]func(*tuned){
+		"weight": func(t *tuned) { t.forest.Weights[0] = float32(math.NaN()) },
+		"base":   func(t *tuned) { t.base[0] = float32(math.Inf(1)) },
+		"bias":   func(t *tuned) { t.biasBase[1] = float32(math.Inf(-1)) },
+		"square": func(t *tuned) { t.squares[0] = -1 },
+	} {
+		l := tunedLearner(s)
+		if _, err := decoded(encoded(l), s); err != nil {
+			t.Fatal(err)
+		}
+		spoil(l.tuned)
+		if _, err := decoded(encoded(l), s); !errors.Is(err, wire.ErrState) {
+			t.Errorf("%s: %v, want %v", name, err, wire.ErrState)
+		}
+	}
+}
