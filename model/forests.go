@@ -36,9 +36,10 @@ type MemberForests struct {
 // returns ws: C logarithms of the mean's answer, C of the own forest's, C of that in the mean,
 // C of scratch, and those of each member's answer over its classes; without members none.
 //
-//	tuned  the own forest in the mean; nil: it is as in logs
-//	x      D features, as RawTo stored them
-func (f *MemberForests) mix(logs []float64, tuned *Forest, x []float32, ws []float64) []float64 {
+//	tuned   the own forest in the mean; nil: it is as in logs
+//	leaves  of the own forest's trees, for tuned
+//	x       D features, as RawTo stored them
+func (f *MemberForests) mix(logs []float64, tuned *Forest, leaves []uint8, x []float32, ws []float64) []float64 {
 	if f == nil {
 		return ws[:0]
 	}
@@ -48,7 +49,7 @@ func (f *MemberForests) mix(logs []float64, tuned *Forest, x []float32, ws []flo
 	copy(own, logs)
 	copy(inMean, logs)
 	if tuned != nil {
-		tuned.LogsTo(inMean, x)
+		tuned.LeafLogsTo(inMean, leaves)
 	}
 	f.answersTo(ws[4*c:], x)
 	f.meanTo(mean, inMean, ws[3*c:4*c], ws[4*c:])
@@ -89,6 +90,14 @@ func (f *MemberForests) meanTo(mean, own, said, answers []float64) {
 		total += m.Weight
 		answer := answers[:m.Classes]
 		answers = answers[m.Classes:]
+		if m.knowsAll(len(mean)) { // the offset is the same for all classes
+			for at, k := range m.Index {
+				if k >= 0 {
+					mean[k] += float64(m.Weight * answer[at])
+				}
+			}
+			continue
+		}
 		offset := m.offset(answer, own)
 		copy(said, own)
 		for at, k := range m.Index {
@@ -104,6 +113,16 @@ func (f *MemberForests) meanTo(mean, own, said, answers []float64) {
 		mean[k] /= total
 	}
 	logSoftmax(mean)
+}
+
+// knowsAll reports whether the member knows all of c classes.
+func (m *MemberForest) knowsAll(c int) bool {
+	for _, k := range m.Index {
+		if k >= 0 {
+			c--
+		}
+	}
+	return c == 0
 }
 
 // Knowing is the number of forests in the mean that know class k, the own one included.

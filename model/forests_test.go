@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// The answer with members' forests against the products of probabilities that define it:
-// a member that knows all classes, one that knows three of four in another order, and one
-// of which a class is not known here.
+// The answer with members' forests against the products of probabilities that define it, with
+// and without a tuned forest: a member that knows all classes, one that knows three of four in
+// another order, and one of which a class is not known here.
 func TestMemberForests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	const d, c = 3, 4
 	own, _ := randomForest(rng, 10, 6, c, d)
+	tuned, _ := randomForest(rng, 10, 6, c, d)
 	f := &MemberForests{Own: 3, Share: 0.7}
 	for i, index := range [][]int{{0, 1, 2, 3}, {3, 0, 1}, {2, -1, 0}} {
 		g, _ := randomForest(rng, 5+i, 8, len(index), d)
@@ -23,7 +24,7 @@ func TestMemberForests(t *testing.T) {
 		logs := make([]float64, g.Classes)
 		g.LogsTo(logs, x)
 		for k, v := range logs {
-			logs[k] = max(math.Exp(v), floorExpert)
+			logs[k] = math.Exp(v)
 		}
 		return logs
 	}
@@ -37,24 +38,29 @@ func TestMemberForests(t *testing.T) {
 		}
 	}
 	var ws []float64
-	x := make([]float32, d)
-	for range 200 {
+	x, leaves := make([]float32, d), make([]uint8, 10)
+	for i := range 400 {
 		RawTo(x, randomInput(rng, d))
 		mine := probs(own, x)
+		inMean, other := mine, (*Forest)(nil)
+		if i%2 == 1 {
+			inMean, other = probs(tuned, x), tuned
+			tuned.LeavesTo(leaves, x)
+		}
 		mean := make([]float64, c)
 		for k := range mean {
-			mean[k] = math.Pow(mine[k], 3./9)
+			mean[k] = math.Pow(inMean[k], 3./9)
 		}
 		for i, m := range f.All {
 			p := probs(m.Forest, x)
 			var of, to float64
 			for at, k := range m.Index {
 				if k >= 0 {
-					of, to = of+mine[k], to+p[at]
+					of, to = of+inMean[k], to+p[at]
 				}
 			}
 			for k := range mean {
-				v := mine[k]
+				v := inMean[k]
 				if at := slices.Index(m.Index, k); at >= 0 {
 					v = p[at] / to * of
 				}
@@ -70,7 +76,7 @@ func TestMemberForests(t *testing.T) {
 		logs := make([]float64, c)
 		own.LogsTo(logs, x)
 		floor(logs)
-		ws = f.mix(logs, nil, x, ws)
+		ws = f.mix(logs, other, leaves, x, ws)
 		for k := range want {
 			want[k] = math.Log(max(want[k], floorExpert))
 		}
@@ -112,7 +118,9 @@ func TestForestAnswers(t *testing.T) {
 	gotAll, gotOwn := ws.ForestAnswers(p)
 	closeTo(t, "answer with the members alone", gotAll, all, 1e-9)
 	closeTo(t, "answer with the own forest alone", gotOwn, alone, 1e-9)
-	if n := testing.AllocsPerRun(50, func() { ws.blends.forests = s.Members.mix(ws.blends.experts[9:12], nil, ws.raw[2:], ws.blends.forests) }); n > 0 {
+	if n := testing.AllocsPerRun(50, func() {
+		ws.blends.forests = s.Members.mix(ws.blends.experts[9:12], nil, nil, ws.raw[2:], ws.blends.forests)
+	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -60,6 +60,7 @@ type blends struct {
 	output   BlendOutput
 	plain    BlendOutput
 	informed []float64 // C  the answer without the weight of the class frequencies
+	leaves   []uint8   // trees  of the own forest, if it has tuned weights
 	forests  []float64 // see MemberForests.mix
 	alone    []float64 // see ForestAnswers
 }
@@ -113,7 +114,7 @@ func (p *Posterior) expertsTo(dst []float64, ws *Workspace) {
 	}
 	if s.Forest != nil {
 		d := p.Dim()
-		ws.blends.forests = s.Members.mix(features[len(features)-c:], s.Tuned, ws.raw[ws.answer.row*d:(ws.answer.row+1)*d], ws.blends.forests)
+		ws.blends.forests = s.Members.mix(features[len(features)-c:], s.Tuned, ws.blends.leaves, ws.raw[ws.answer.row*d:(ws.answer.row+1)*d], ws.blends.forests)
 	}
 	if len(rest) == 0 {
 		return
@@ -162,7 +163,15 @@ func (p *Posterior) featureExpertsTo(dst, perHorizon []float64, i int, ws *Works
 	}
 	if s.Forest != nil {
 		d := p.Dim()
-		s.Forest.LogsTo(forest, ws.raw[i*d:(i+1)*d])
+		raw := ws.raw[i*d : (i+1)*d]
+		if s.Tuned == nil {
+			s.Forest.LogsTo(forest, raw)
+		} else { // its answer needs the leaves again
+			trees := len(s.Forest.Used)
+			ws.blends.leaves = slices.Grow(ws.blends.leaves[:0], trees)[:trees]
+			s.Forest.LeavesTo(ws.blends.leaves, raw)
+			s.Forest.LeafLogsTo(forest, ws.blends.leaves)
+		}
 		floor(forest)
 	}
 }

@@ -28,7 +28,7 @@ func unseenCase() (p *Posterior, ws *Workspace, answers [][]float64) {
 		answers = append(answers, said)
 	}
 	p.Pool.Stack.Members = members
-	ws.blends.forests = members.mix(logs, nil, x, nil)
+	ws.blends.forests = members.mix(logs, nil, nil, x, nil)
 	ws.blends.output.Answer = []float64{1}
 	return p, ws, answers
 }
