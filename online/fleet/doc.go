@@ -1,7 +1,7 @@
 // Package fleet lets models on several devices learn as one.
 //
 // Each member of a fleet publishes a Contribution: the natural parameters that its own
-// labels have taught it, with the basis in which they are written. It holds nothing that
+// labels have taught it, with the basis in which they are written. They hold nothing that
 // the member heard from others. A receiver keeps the newest version of each member in a
 // Set, projects every contribution on its own basis and adds them: the result depends on
 // the set alone, not on the order, the repetition or the loss of messages, and a member
@@ -18,9 +18,9 @@
 //
 // A contribution has the member's forest as well, where there is one, and a merge those of
 // the members that are taken: forests are not added, their answers are averaged
-// (model.MemberForests). A forest depends on own labels, and on the list of classes, which
-// merges extend during the warm-up. A Gaussian factor holds the evidence of own labels about
-// the exponents of a member's blends, and a merge has the product of those of members with
+// (model.MemberForests). Own labels teach its leaves by the error of that mean, so that a forest
+// depends on those of the others as well. A Gaussian factor holds the evidence of own labels
+// about the exponents of a member's blends, and a merge has the product of those of members with
 // the receiver's horizons and experts. It depends on others as far as the experts do.
 //
 // The package knows neither the network nor the learner.

@@ -190,7 +190,7 @@ func TestForestTrust(t *testing.T) {
 		"more":        {threshold(2, "x", "y", "z"), true, 5, 1e3},
 		"one class":   {threshold(2, "x", "w"), false, 0, 0},
 	} {
-		l.test(c.f)
+		l.test(c.f, 1)
 		if c.f.tested != c.tested || c.f.trust < c.low || c.f.trust > c.high {
 			t.Errorf("%s: trust %g, tested %v", name, c.f.trust, c.f.tested)
 		}
@@ -213,14 +213,18 @@ func TestForestTrust(t *testing.T) {
 		scores.add(odds * counts[1-y] / 100) // log p(y) − π log p(y) − (1 − π)·log p(other)
 	}
 	f := threshold(2, "x", "y")
-	if l.test(f); math.Abs(f.trust/gains.inErrors()-1) > 1e-9 || math.Abs(f.skill/scores.inErrors()-1) > 1e-9 {
+	if l.test(f, 1); math.Abs(f.trust/gains.inErrors()-1) > 1e-9 || math.Abs(f.skill/scores.inErrors()-1) > 1e-9 {
 		t.Errorf("trust %g, want %g; skill %g, want %g", f.trust, gains.inErrors(), f.skill, scores.inErrors())
+	}
+	squared := threshold(1, "x", "y") // half of the log odds
+	if l.test(squared, 2); math.Abs(squared.trust/f.trust-1) > 1e-9 || math.Abs(squared.skill/f.skill-1) > 1e-9 {
+		t.Errorf("to the power of 2: trust %g, want %g; skill %g, want %g", squared.trust, f.trust, squared.skill, f.skill)
 	}
 	short := *l
 	short.Y = l.Y[:MinWindow-1]
 	short.X = l.X[:MinWindow-1]
 	few := threshold(2, "x", "y")
-	if short.test(few); few.tested {
+	if short.test(few, 1); few.tested {
 		t.Error("tested by few labels")
 	}
 }
@@ -244,8 +248,8 @@ func TestForestSkill(t *testing.T) {
 	for i := range 20 { // labels are wrong
 		l.Y[i] = 1 - l.Y[i]
 	}
-	l.test(sure)
-	l.test(timid)
+	l.test(sure, 1)
+	l.test(timid, 1)
 	if sure.trust > DefaultTrust || !sure.skilled() || sure.misleads(DefaultTrust) || math.Abs(sure.skill-timid.skill) > 0.5 {
 		t.Errorf("trust %g and skill %g of a forest that is too sure, skill %g of a timid one", sure.trust, sure.skill, timid.skill)
 	}
@@ -258,7 +262,7 @@ func TestForestSkill(t *testing.T) {
 		l.Y[i] = rng.IntN(2)
 	}
 	random := threshold(3, "x", "y")
-	if l.test(random); !random.misleads(DefaultTrust) || random.misleads(math.Inf(-1)) {
+	if l.test(random, 1); !random.misleads(DefaultTrust) || random.misleads(math.Inf(-1)) {
 		t.Errorf("trust %g and skill %g of a forest that knows nothing", random.trust, random.skill)
 	}
 }

@@ -52,6 +52,7 @@ func (c *candidate) misleads(least float64) bool {
 // takes none.
 func (r *Receiver) candidates(s *Set, open []int) []*candidate {
 	all := make([]*candidate, len(s.members))
+	power := 1 / math.Sqrt(float64(1+len(open)))
 	if r.Units == Standard && r.Params.M == 0 {
 		return all
 	}
@@ -65,7 +66,7 @@ func (r *Receiver) candidates(s *Set, open []int) []*candidate {
 			f.data = nil
 			moveThresholds(f.Forest.Forest, &c.Scale, &r.Scale)
 		}
-		r.Labels.test(f)
+		r.Labels.test(f, power)
 		all[i] = f
 	}
 	return all
@@ -99,12 +100,13 @@ func (r *Receiver) addForests(m *Merge, all []*candidate) {
 // test sets the trust in a forest and its skill, the means of a gain against the frequencies π
 // of own labels and of a score, in standard errors:
 //
-//	d_r = log p(y_r) − log π(y_r),     u_r = log p(y_r) − ∑_k π(k)·log p(k)
+//	d_r = log q(y_r) − log π(y_r),  q ∝ p^t,     u_r = log p(y_r) − ∑_k π(k)·log p(k)
 //
-// given that the class is in K, the classes that both know. The score u is the derivative of
-// log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than MinWindow such
+// given that the class is in K, the classes that both know. The power t is n^−½ for n forests
+// in the mean to which their members tune them: each of them alone is surer than that. The score
+// u is the derivative of log π·p^t by t at 0: it does not depend on how sure the forest is. Fewer than MinWindow such
 // labels test nothing, nor do fewer than two such classes.
-func (l *Labels) test(f *candidate) {
+func (l *Labels) test(f *candidate, power float64) {
 	if l == nil || len(l.Y) == 0 {
 		return
 	}
@@ -136,12 +138,12 @@ func (l *Labels) test(f *candidate) {
 		for k := range at {
 			if at[k] >= 0 {
 				v := max(logs[at[k]], floor)
-				known += math.Exp(v)
+				known += math.Exp(power * v)
 				mean += float64(counts[k] / n * v)
 			}
 		}
 		v := max(logs[at[y]], floor)
-		gains[i] = v - math.Log(known) - math.Log(counts[y]/n)
+		gains[i] = float64(power*v) - math.Log(known) - math.Log(counts[y]/n)
 		scores[i] = v - mean
 	}
 	f.trust, f.skill, f.tested = inErrors(gains), inErrors(scores), true
