@@ -84,7 +84,11 @@ func newConfigSchemaCommand() *cobra.Command {
 		Example: "  edge config schema >edge.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			_, err := cmd.OutOrStdout().Write(configs.Schema)
+			schema, err := configs.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(schema)
 			return err
 		}),
 	}

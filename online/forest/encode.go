@@ -3,7 +3,6 @@ package forest
 import (
 	"math"
 
-	"edge/model"
 	"edge/online/wire"
 )
 
@@ -147,20 +146,15 @@ func finite(d *wire.Decoder, w []float32) {
 
 // decodeTuned reads the tuned weights.
 func (l *Learner) decodeTuned(d *wire.Decoder) {
-	f := l.forest
-	t := &tuned{
-		forest: model.NewForest(l.cfg.Trees, f.Leaves, f.Classes), base: make([]float32, len(f.Weights)), squares: make([]float32, len(f.Weights)),
-		biasBase: make([]float32, f.Classes), biasSquares: make([]float32, f.Classes),
-	}
-	t.follow(f)
+	l.beginTuned()
+	t := l.tuned
 	finite(d, t.biasBase)
 	l.weights(d, t.forest.Bias, t.biasSquares)
-	t.eachTree(func(w, base, squares []float32) {
+	for i := range t.forest.Used {
+		base, w, squares := t.tree(i)
 		finite(d, base)
 		l.weights(d, w, squares)
-	})
-	l.tuned = t
-	l.publishTuned()
+	}
 }
 
 // decodeNodes reads the inner nodes of a tree. Each but the root is a branch of one

@@ -39,9 +39,7 @@ func (l *Learner) Tune(members bool) {
 		l.tuned = nil
 		l.publishTuned()
 	case l.tuned == nil:
-		l.tuned = &tuned{forest: l.forest.Clone(), base: slices.Clone(l.forest.Weights), biasBase: slices.Clone(l.forest.Bias), squares: slices.Clone(l.squares), biasSquares: slices.Clone(l.biasSquares)}
-		l.tuned.follow(l.forest)
-		l.publishTuned()
+		l.beginTuned()
 		for i := l.ring.n; i > 0; i-- {
 			l.tune(l.stored(l.ring.latest(i)))
 		}
@@ -52,6 +50,14 @@ func (l *Learner) Tune(members bool) {
 		copy(t.base, t.forest.Weights)
 		copy(t.biasBase, t.forest.Bias)
 	}
+}
+
+// beginTuned makes tuned weights that are the own ones.
+func (l *Learner) beginTuned() {
+	f := *l.forest
+	l.tuned = &tuned{forest: &f, base: slices.Clone(f.Weights), biasBase: slices.Clone(f.Bias), squares: slices.Clone(l.squares), biasSquares: slices.Clone(l.biasSquares)}
+	l.tuned.own()
+	l.publishTuned()
 }
 
 // Contributed returns the forest for other members: the tuned one, or without members the own
@@ -106,10 +112,13 @@ func (l *Learner) publishTuned() {
 
 // damp moves the weights of f, which are those of t, back towards the base.
 func (t *tuned) damp(f *model.Forest, by float32) {
-	for _, s := range [...]struct{ w, base []float32 }{{f.Weights, t.base}, {f.Bias, t.biasBase}} {
-		for i, base := range s.base {
-			s.w[i] = base + float32(by*(s.w[i]-base))
-		}
+	damp(f.Weights, t.base, by)
+	damp(f.Bias, t.biasBase, by)
+}
+
+func damp(w, base []float32, by float32) {
+	for i, b := range base {
+		w[i] = b + float32(by*(w[i]-b))
 	}
 }
 
@@ -153,32 +162,30 @@ func (t *tuned) widen(leaves int, widen func([]float32) []float32) {
 // split gives the second leaf of a split what the first one has, as try does.
 func (t *tuned) split(from, to, classes int) {
 	if t != nil {
-		for _, s := range [...][]float32{t.forest.Weights, t.base} {
-			copy(s[to:to+classes], s[from:from+classes])
-		}
+		w := t.forest.Weights
+		copy(w[to:to+classes], w[from:from+classes])
+		copy(t.base[to:to+classes], t.base[from:from+classes])
 		inherit(t.squares, from, to, classes)
 	}
 }
 
 // encode appends the tuned weights, as far as the leaves of the own forest are used.
 func (t *tuned) encode(e *wire.Encoder) {
-	for _, s := range [...][]float32{t.biasBase, t.forest.Bias, t.biasSquares} {
-		e.Floats32(s)
-	}
-	t.eachTree(func(w, base, squares []float32) {
+	e.Floats32(t.biasBase)
+	e.Floats32(t.forest.Bias)
+	e.Floats32(t.biasSquares)
+	for i := range t.forest.Used {
+		base, w, squares := t.tree(i)
 		e.Floats32(base)
 		e.Floats32(w)
 		e.Floats32(squares)
-	})
+	}
 }
 
-// eachTree calls do with weights, their base and their squares of the leaves of each tree that
-// are used.
-func (t *tuned) eachTree(do func(w, base, squares []float32)) {
+// tree returns base, weights and squares of the leaves of a tree that are used.
+func (t *tuned) tree(i int) (base, w, squares []float32) {
 	f := t.forest
-	for i, used := range f.Used {
-		at := i * f.Leaves * f.Classes
-		end := at + int(used)*f.Classes
-		do(f.Weights[at:end], t.base[at:end], t.squares[at:end])
-	}
+	at := i * f.Leaves * f.Classes
+	end := at + int(f.Used[i])*f.Classes
+	return t.base[at:end], f.Weights[at:end], t.squares[at:end]
 }
