@@ -71,14 +71,17 @@ func (l *Learner) Contributed() *model.Forest {
 	return f
 }
 
-// damping is n^−½, for n forests that know the class of an own label in the mean.
+// damping is n^−½, for the mean number n of forests that know the class of an own label.
 func (l *Learner) damping() float32 {
 	var labels, known float64
 	for k, n := range l.view.Counts {
 		labels += float64(n)
 		known += float64(n) * float64(l.knowing(k))
 	}
-	return float32(1 / math.Sqrt(max(known, 1)/max(labels, 1)))
+	if known == 0 {
+		return 1
+	}
+	return float32(math.Sqrt(labels / known))
 }
 
 // knowing is the number of forests in the mean that know class k.

@@ -166,6 +166,28 @@ func sectors(rng *rand.Rand, n int) (x []float64, labels []int, weights []float6
 	return x, labels, weights
 }
 
+// What counts for a step is the number of forests that know the label, and for the damping its
+// mean over the own labels.
+func TestKnowing(t *testing.T) {
+	l := tunedLearner(Sizes{Trees: 3, Leaves: 6, Stored: 60})
+	members := l.view.Pool.Stack.Members
+	members.All[0].Index = []int{0, 1, -1}
+	members.All[1].Index = []int{0, -1, -1}
+	for k, want := range []int{3, 2, 1} {
+		if got := l.knowing(k); got != want {
+			t.Errorf("%d forests know class %d, want %d", got, k, want)
+		}
+	}
+	// The labels are 40, 30 and 30.
+	if got, want := l.damping(), float32(math.Sqrt(100./(40*3+30*2+30))); math.Abs(float64(got-want)) > 1e-7 {
+		t.Errorf("damping %g, want %g", got, want)
+	}
+	l.view.Counts = nil
+	if got := l.damping(); got != 1 {
+		t.Errorf("damping %g without labels, want 1", got)
+	}
+}
+
 // Four learners that tune their forests to the mean answer better together than the mean of
 // four that learn apart.
 func TestTunedTogether(t *testing.T) {
