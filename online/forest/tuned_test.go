@@ -152,84 +152,69 @@ func checkTuned(t *testing.T, l *Learner) {
 	}
 }
 
-// sectors draws samples of three classes, which are sectors of a plane that is oblique to the
-// features.
-func sectors(rng *rand.Rand, n int) (x []float64, labels []int, weights []float64) {
+// clusters draws samples of three classes of eight clusters each, whose centres are corners of
+// a cube in five dimensions.
+func clusters(rng *rand.Rand, n int) (x []float64, labels []int, weights []float64) {
 	for range n {
+		corner := rng.IntN(24)
 		row := make([]float64, 5)
 		for j := range row {
-			row[j] = rng.NormFloat64()
+			row[j] = float64(corner>>j&1) + 0.15*rng.NormFloat64()
 		}
-		angle := math.Atan2(row[0]+row[1]-row[2], row[0]-row[1]+row[3]+0.5*row[4])
-		x, labels, weights = append(x, row...), append(labels, int(3*(angle+math.Pi)/(2*math.Pi))%3), append(weights, 1)
+		x, labels, weights = append(x, row...), append(labels, corner*7%24%3), append(weights, 1)
 	}
 	return x, labels, weights
 }
 
-// What counts for a step is the number of forests that know the label, and for the damping its
-// mean over the own labels.
-func TestKnowing(t *testing.T) {
-	l := tunedLearner(Sizes{Trees: 3, Leaves: 6, Stored: 60})
-	members := l.view.Pool.Stack.Members
-	members.All[0].Index = []int{0, 1, -1}
-	members.All[1].Index = []int{0, -1, -1}
-	for k, want := range []int{3, 2, 1} {
-		if got := l.knowing(k); got != want {
-			t.Errorf("%d forests know class %d, want %d", got, k, want)
-		}
-	}
-	// The labels are 40, 30 and 30.
-	if got, want := l.damping(), float32(math.Sqrt(100./(40*3+30*2+30))); math.Abs(float64(got-want)) > 1e-7 {
-		t.Errorf("damping %g, want %g", got, want)
-	}
-	l.view.Counts = nil
-	if got := l.damping(); got != 1 {
-		t.Errorf("damping %g without labels, want 1", got)
-	}
-}
-
-// Four learners that tune their forests to the mean answer better together than the mean of
-// four that learn apart.
-func TestTunedTogether(t *testing.T) {
-	const nodes = 4
+// together lets four learners exchange what they tune to their mean. It returns the log losses
+// of that mean, and of the mean of their own forests.
+func together(seed uint64) (tuned, own float64) {
+	const nodes, judges = 4, 4000
 	s := Sizes{Trees: 30, Leaves: 60, Stored: 500}
 	var all [nodes]*Learner
 	var published [nodes]*model.Forest
 	for i := range all {
-		all[i] = New(Config{Features: 5, Sizes: s, Seed: uint64(30 + i)}, &model.Posterior{Names: []string{"a", "b", "c"}, Counts: []uint64{2, 1, 1}})
+		all[i] = New(Config{Features: 5, Sizes: s, Seed: seed + uint64(i)}, &model.Posterior{Names: []string{"a", "b", "c"}, Counts: []uint64{1, 1, 1}})
 	}
-	rng := rand.New(rand.NewPCG(31, 1))
-	for round := range 12 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range 20 {
 		for _, l := range all {
-			l.Learn(sectors(rng, 40))
-		}
-		if round == 0 {
-			continue
+			l.Learn(clusters(rng, 40))
 		}
 		for i, l := range all {
 			published[i] = l.Contributed().Clone()
 		}
 		for i, l := range all {
-			others := slices.Delete(slices.Clone(published[:]), i, i+1)
-			meet(l, others...)
+			meet(l, slices.Delete(slices.Clone(published[:]), i, i+1)...)
 		}
 	}
-	x, labels, _ := sectors(rng, 2000)
+	x, labels, _ := clusters(rng, judges)
 	raw, logs := make([]float32, 5), make([]float64, 3)
 	apart := &model.MemberForests{Own: 1}
 	for _, l := range all[1:] {
 		apart.All = append(apart.All, model.MemberForest{Forest: l.forest, Weight: 1, Index: []int{0, 1, 2}})
 	}
-	var mean, tuned float64
 	for i, label := range labels {
 		model.RawTo(raw, x[i*5:(i+1)*5])
-		tuned += meanLoss(all[0], raw, label) / 2000
+		tuned += meanLoss(all[0], raw, label) / judges
 		all[0].forest.LogsTo(logs, raw)
 		apart.MeanTo(logs, raw, nil)
-		mean -= logs[label] / 2000
+		own -= logs[label] / judges
 	}
-	if t.Logf("log loss: mean of four %.3f, tuned %.3f", mean, tuned); !(tuned < 0.97*mean) {
-		t.Errorf("log loss %.3f, the mean of four that learn apart has %.3f", tuned, mean)
+	return tuned, own
+}
+
+// Learners that tune their forests to the mean answer better together than the mean of those
+// that learn apart.
+func TestTunedTogether(t *testing.T) {
+	var tuned, own float64
+	for seed := range uint64(4) {
+		a, b := together(100 * seed)
+		t.Logf("log loss: tuned %.3f, the mean of four that learn apart %.3f", a, b)
+		tuned, own = tuned+a, own+b
+	}
+	if !(tuned < 0.8*own) {
+		t.Errorf("log loss %.3f, the mean of four that learn apart has %.3f", tuned/4, own/4)
 	}
 }
 
