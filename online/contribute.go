@@ -44,6 +44,7 @@ func (l *Learner) Contribution(member string) (*fleet.Contribution, error) {
 		}
 	}
 	if l.forest != nil {
+		l.forest.Among(l.memberForests())
 		c.SetForest(fleet.Select(l.forest.Contributed(), l.view.Latent))
 	}
 	c.SetExponents(l.mix.Taught())

@@ -324,6 +324,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 	n := b.len()
 	out.Closed = true
 	l.warmup.add(b)
+	l.forest.Among(l.memberForests()) // a step may add classes to the view meanwhile
 	beside := l.expertsBeside()
 	if beside {
 		l.beside.start(l)

@@ -17,7 +17,11 @@ func (l *Learner) takeForests(all []fleet.Forest) {
 	}
 	l.fleet.forests = all
 	l.publishForests()
-	l.forest.Tune(l.warmup.done)
+	if l.warmup.done {
+		l.forest.Tune(l.view.Pool.Stack.Members)
+	} else {
+		l.forest.Tune(nil)
+	}
 }
 
 // publishForests stores the forests of members in the view and in that of the guest, with

@@ -35,7 +35,8 @@ type Learner struct {
 	forest *model.Forest // that of view, which snapshots share if shared
 	shared bool
 
-	tuned *tuned // nil: there are no members' forests
+	tuned   *tuned               // nil: there are no members' forests
+	members *model.MemberForests // see Among
 
 	squares     []float32 // trees×L×C  fading sums of squared gradients; L are the leaves for which forest has room
 	biasSquares []float32 // C

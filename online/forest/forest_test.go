@@ -227,7 +227,8 @@ func TestNone(t *testing.T) {
 	l.DropClass(0, []int{-1, 0})
 	l.Forget([]float64{1}, 0)
 	l.Share()
-	l.Tune(true)
+	l.Tune(nil)
+	l.Among(nil)
 	var e wire.Encoder
 	if l.Encode(&e); len(e.Buf) > 0 {
 		t.Errorf("%d bytes", len(e.Buf))

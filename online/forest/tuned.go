@@ -27,15 +27,24 @@ type tuned struct {
 	scratch              []float64     // of the members' answers
 }
 
-// Tune follows a merge, with the members' forests of the view. The first time the tuned weights
-// begin with the own ones, and learn the stored samples again; without members they end.
-func (l *Learner) Tune(members bool) {
+// Among tells with whose forests the next samples are learnt; nil: there are none. The view may
+// have others by the time they are.
+func (l *Learner) Among(members *model.MemberForests) {
+	if l != nil {
+		l.members = members
+	}
+}
+
+// Tune follows a merge, with the forests of its members. The first time the tuned weights begin
+// with the own ones, and learn the stored samples again; without members they end.
+func (l *Learner) Tune(members *model.MemberForests) {
 	if l == nil {
 		return
 	}
+	l.Among(members)
 	l.Grow()
 	switch {
-	case !members || l.view.Pool.Stack.Members == nil:
+	case members == nil:
 		l.tuned = nil
 		l.publishTuned()
 	case l.tuned == nil:
@@ -86,21 +95,21 @@ func (l *Learner) damping() float32 {
 
 // knowing is the number of forests in the mean that know class k.
 func (l *Learner) knowing(k int) int {
-	if members := l.view.Pool.Stack.Members; members != nil {
-		return members.Knowing(k)
+	if l.members != nil {
+		return l.members.Knowing(k)
 	}
 	return 1
 }
 
 // tune takes the step of a sample with the tuned weights, by the error of the mean.
 func (l *Learner) tune(row []float32, leaves []uint8, label int, weight float64) {
-	t, members := l.tuned, l.view.Pool.Stack.Members
+	t := l.tuned
 	if t == nil {
 		return
 	}
 	t.forest.LeafLogsTo(l.logs, leaves)
-	if members != nil {
-		t.scratch = members.MeanTo(l.logs, row, t.scratch)
+	if l.members != nil {
+		t.scratch = l.members.MeanTo(l.logs, row, t.scratch)
 	}
 	l.missed(label, weight)
 	l.descend(t.forest, t.squares, t.biasSquares, leaves, rate*float32(l.knowing(label)))

@@ -17,8 +17,7 @@ func meet(l *Learner, all ...*model.Forest) {
 	for _, f := range all {
 		members.All = append(members.All, model.MemberForest{Forest: f, Weight: 1, Index: []int{0, 1, 2}[:f.Classes]})
 	}
-	l.view.Pool.Stack.Members = members
-	l.Tune(true)
+	l.Tune(members)
 }
 
 // member returns a forest that has learnt other samples.
@@ -43,7 +42,7 @@ func tunedLearner(s Sizes) *Learner {
 func meanLoss(l *Learner, raw []float32, label int) float64 {
 	logs := make([]float64, l.forest.Classes)
 	l.tuned.forest.LogsTo(logs, raw)
-	l.view.Pool.Stack.Members.MeanTo(logs, raw, nil)
+	l.members.MeanTo(logs, raw, nil)
 	return -logs[label]
 }
 
@@ -104,7 +103,7 @@ func TestTune(t *testing.T) {
 	again := learner(s)
 	again.view.Counts = alone.view.Counts
 	again.Learn(x, labels, weights)
-	again.view.Pool.Stack.Members = with.view.Pool.Stack.Members
+	again.Among(with.members)
 	again.tuned = &tuned{forest: again.forest.Clone(), squares: slices.Clone(again.squares), biasSquares: slices.Clone(again.biasSquares)}
 	for i := 90; i < 150; i++ { // the ring has 60
 		raw := make([]float32, 5)
@@ -124,14 +123,14 @@ func TestTune(t *testing.T) {
 	}
 	published := with.Contributed()
 	base, w := slices.Clone(with.tuned.base), slices.Clone(with.tuned.forest.Weights)
-	with.Tune(true)
+	with.Tune(with.members)
 	for i, got := range with.tuned.forest.Weights {
 		if want := base[i] + (w[i]-base[i])/float32(math.Sqrt(3)); math.Abs(float64(got-want)) > 1e-5 || got != published.Weights[i] || got != with.tuned.base[i] {
 			t.Fatalf("weight %d is %v, want %v; published %v, base %v", i, got, want, published.Weights[i], with.tuned.base[i])
 		}
 	}
 	checkTuned(t, with)
-	with.Tune(false)
+	with.Tune(nil)
 	if with.tuned != nil || with.view.Pool.Stack.Tuned != nil || with.Contributed() != with.forest {
 		t.Error("tuned weights without members")
 	}
@@ -232,7 +231,8 @@ func TestTunedState(t *testing.T) {
 		if again.Decode(d); d.End() != nil {
 			t.Fatal(d.End())
 		}
-		again.view.Counts, again.view.Pool.Stack.Members = live.view.Counts, live.view.Pool.Stack.Members
+		again.view.Counts = live.view.Counts
+		again.Among(live.members)
 		live.Share()
 		snapshot := live.view.Pool.Stack.Tuned
 		kept := snapshot.Clone()
@@ -246,7 +246,7 @@ func TestTunedState(t *testing.T) {
 				l.view.Names = []string{"a", "b", "c"}
 				l.DropClass(3, []int{0, 1, 2, -1})
 			case 8:
-				l.Tune(true)
+				l.Tune(l.members)
 			}
 			l.Learn(x, labels, weights)
 			checkTuned(t, l)
