@@ -212,10 +212,12 @@ func TestShare(t *testing.T) {
 }
 
 func TestLearnDoesNotAllocate(t *testing.T) {
-	l := learner(Sizes{Trees: 20, Leaves: 60, Stored: 400})
+	s := Sizes{Trees: 20, Leaves: 60, Stored: 400}
 	x, labels, weights := stream(rand.New(rand.NewPCG(7, 7)), 500)
-	if n := testing.AllocsPerRun(5, func() { l.Learn(x, labels, weights) }); n > 0 {
-		t.Errorf("%v allocations by 500 samples", n)
+	for name, l := range map[string]*Learner{"alone": learner(s), "tuned": tunedLearner(s)} {
+		if n := testing.AllocsPerRun(5, func() { l.Learn(x, labels, weights) }); n > 0 {
+			t.Errorf("%s: %v allocations by 500 samples", name, n)
+		}
 	}
 }
 
@@ -243,12 +245,18 @@ func encoded(l *Learner) []byte {
 
 // decoded reads a state of these sizes.
 func decoded(data []byte, s Sizes) (*Learner, error) {
-	l, d := learner(s), wire.NewDecoder(data, "", wire.ErrState)
-	if got := DecodeSizes(d); got != s {
-		d.Fail("sizes are %+v, want %+v", got, s)
+	l := learner(s)
+	return l, decodeInto(l, data)
+}
+
+// decodeInto reads a state of the sizes of a learner.
+func decodeInto(l *Learner, data []byte) error {
+	d := wire.NewDecoder(data, "", wire.ErrState)
+	if got := DecodeSizes(d); got != l.cfg.Sizes {
+		d.Fail("sizes are %+v, want %+v", got, l.cfg.Sizes)
 	}
 	l.Decode(d)
-	return l, d.End()
+	return d.End()
 }
 
 // A restored learner carries on in the same bytes, from any moment.
@@ -306,8 +314,13 @@ func TestDecodeRefuses(t *testing.T) {
 		"weights":   func(l *Learner) { l.ring.weight[7] = 0 },
 		"label":     func(l *Learner) { l.ring.label[7] = 3 },
 		"next":      func(l *Learner) { l.ring.next = 40 },
+
+		"tuned weight": func(l *Learner) { l.tuned.forest.Weights[0] = float32(math.NaN()) },
+		"tuned base":   func(l *Learner) { l.tuned.base[0] = float32(math.Inf(1)) },
+		"tuned bias":   func(l *Learner) { l.tuned.biasBase[1] = float32(math.Inf(-1)) },
+		"tuned square": func(l *Learner) { l.tuned.squares[0] = -1 },
 	} {
-		l := learner(s)
+		l := tunedLearner(s)
 		l.Learn(x, labels, weights)
 		if _, err := decoded(encoded(l), s); err != nil {
 			t.Fatal(err)

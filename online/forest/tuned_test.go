@@ -1,14 +1,12 @@
 package forest
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"edge/model"
-	"edge/online/wire"
 )
 
 // meet gives a learner the forests of members, of equal weights, and tells it of a merge.
@@ -151,6 +149,27 @@ func checkTuned(t *testing.T, l *Learner) {
 	}
 }
 
+// What counts for a step is the number of forests that know the label, and for the damping its
+// mean over the own labels.
+func TestKnowing(t *testing.T) {
+	l := tunedLearner(Sizes{Trees: 3, Leaves: 6, Stored: 60})
+	l.members.All[0].Index = []int{0, 1, -1}
+	l.members.All[1].Index = []int{0, -1, -1}
+	for k, want := range []int{3, 2, 1} {
+		if got := l.knowing(k); got != want {
+			t.Errorf("%d forests know class %d, want %d", got, k, want)
+		}
+	}
+	// The labels are 40, 30 and 30.
+	if got, want := l.damping(), float32(math.Sqrt(100./(40*3+30*2+30))); math.Abs(float64(got-want)) > 1e-7 {
+		t.Errorf("damping %g, want %g", got, want)
+	}
+	l.view.Counts = nil
+	if got := l.damping(); got != 1 {
+		t.Errorf("damping %g without labels, want 1", got)
+	}
+}
+
 // clusters draws samples of three classes of eight clusters each, whose centres are corners of
 // a cube in five dimensions.
 func clusters(rng *rand.Rand, n int) (x []float64, labels []int, weights []float64) {
@@ -226,10 +245,8 @@ func TestTunedState(t *testing.T) {
 	for part := range 12 {
 		again := learner(s)
 		again.view.Names = slices.Clone(live.view.Names)
-		d := wire.NewDecoder(encoded(live), "", wire.ErrState)
-		DecodeSizes(d)
-		if again.Decode(d); d.End() != nil {
-			t.Fatal(d.End())
+		if err := decodeInto(again, encoded(live)); err != nil {
+			t.Fatal(err)
 		}
 		again.view.Counts = live.view.Counts
 		again.Among(live.members)
@@ -256,33 +273,6 @@ func TestTunedState(t *testing.T) {
 		}
 		if !slices.Equal(snapshot.Weights, kept.Weights) || !slices.Equal(snapshot.Bias, kept.Bias) || !slices.Equal(snapshot.Nodes, kept.Nodes) {
 			t.Fatalf("part %d: the tuned forest of a snapshot has changed", part)
-		}
-	}
-}
-
-func TestTuneDoesNotAllocate(t *testing.T) {
-	l := tunedLearner(Sizes{Trees: 20, Leaves: 60, Stored: 400})
-	x, labels, weights := stream(rand.New(rand.NewPCG(7, 7)), 500)
-	if n := testing.AllocsPerRun(5, func() { l.Learn(x, labels, weights) }); n > 0 {
-		t.Errorf("%v allocations by 500 samples", n)
-	}
-}
-
-func TestDecodeRefusesTuned(t *testing.T) {
-	s := Sizes{Trees: 2, Leaves: 8, Stored: 40}
-	for name, spoil := range map[string]func(*tuned){
-		"weight": func(t *tuned) { t.forest.Weights[0] = float32(math.NaN()) },
-		"base":   func(t *tuned) { t.base[0] = float32(math.Inf(1)) },
-		"bias":   func(t *tuned) { t.biasBase[1] = float32(math.Inf(-1)) },
-		"square": func(t *tuned) { t.squares[0] = -1 },
-	} {
-		l := tunedLearner(s)
-		if _, err := decoded(encoded(l), s); err != nil {
-			t.Fatal(err)
-		}
-		spoil(l.tuned)
-		if _, err := decoded(encoded(l), s); !errors.Is(err, wire.ErrState) {
-			t.Errorf("%s: %v, want %v", name, err, wire.ErrState)
 		}
 	}
 }
