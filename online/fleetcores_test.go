@@ -41,6 +41,31 @@ func TestCoresInAFleet(t *testing.T) {
 	}
 }
 
+// The same with forests, when a step gives the class that only the others know a latent function,
+// and publishes their forests again.
+func TestForestsOnCoresInAFleet(t *testing.T) {
+	cfg := forestFleetConfig()
+	cfg.Inducing = 50
+	all := []string{"c0", "c1", "c2", "c3"}
+	set := fleetOf(t, cfg, 2, all...)
+	procs := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(procs)
+	var digests []string
+	for _, cores := range []int{1, 4, 4, 4} {
+		runtime.GOMAXPROCS(cores)
+		l := taught(t, cfg, 1, 250, all[:3]...)
+		merged(t, l, set)
+		teach(l, 2, 60, all...)
+		if l.bank.Cores() != cores || l.view.Pool.Stack.Tuned == nil || len(l.view.Latent) != 4 {
+			t.Fatalf("%d cores, %d classes", l.bank.Cores(), len(l.view.Latent))
+		}
+		digests = append(digests, l.Digest())
+	}
+	if slices.ContainsFunc(digests, func(d string) bool { return d != digests[0] }) {
+		t.Errorf("digests on one core and on four: %v", digests)
+	}
+}
+
 // Sums that do not factor are dropped: their class has the own posterior then, and all other
 // sums stay.
 func TestSumsThatDoNotFactor(t *testing.T) {
