@@ -47,7 +47,8 @@ func (r *refinement) add(all []MemberForest, answers []float64) {
 	}
 }
 
-// to stores the refined answer, with the exponents alpha and beta, in g.
+// to stores the refined answer, with the exponents alpha and beta, in g. The mean of the forests has a
+// floor, which bounds what those that are far too sure can do.
 func (r *refinement) to(g []float64, alpha, beta float64) {
 	for k := range g {
 		if g[k] = float64(alpha * r.base[k]); r.weight[k] > 0 {
