@@ -164,7 +164,7 @@ func (s *publishedScores) reports(dataset string) (list []*report.Report) {
 		}
 		list = append(list, r)
 	}
-	slices.SortFunc(list, func(a, b *report.Report) int {
+	slices.SortStableFunc(list, func(a, b *report.Report) int {
 		return cmp.Or(cmp.Compare(a.Published.Node, b.Published.Node), cmp.Compare(a.Published.Model, b.Published.Model))
 	})
 	return list

@@ -114,7 +114,7 @@ func (p *boundedListener) admit(c *boundedConn) (admitted bool, silent *boundedC
 			waiting = append(waiting, other)
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *boundedConn) int {
+	slices.SortStableFunc(waiting, func(a, b *boundedConn) int {
 		return cmp.Or(cmp.Compare(held[b.from], held[a.from]), a.active.Compare(b.active))
 	})
 	for _, other := range waiting {

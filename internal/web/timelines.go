@@ -210,7 +210,7 @@ func (p *timelines) view(now time.Time) timelinesView {
 	for _, d := range p.devices {
 		all = append(all, d)
 	}
-	slices.SortFunc(all, func(a, b *device) int { return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.name, b.name)) })
+	slices.SortStableFunc(all, func(a, b *device) int { return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.name, b.name)) })
 	shown := all[:min(len(all), shownDevices)]
 	v.Others, v.AtLeast = len(all)-len(shown), p.replaced
 	for _, d := range shown {
