@@ -24,7 +24,7 @@ type Page struct {
 }
 
 //go:embed page.css
-var pageStyle string
+var pageStyle []byte
 
 const pageHead = `<!doctype html>
 <html lang="en">
@@ -42,7 +42,9 @@ func (p *Page) Write(w io.Writer) error {
 	title := terminal.Plain(p.Title)
 	m.b.WriteString(pageHead)
 	m.el("title", title)
-	m.b.WriteString("\n<style>\n" + pageStyle + "</style>\n</head>\n<body>\n")
+	m.b.WriteString("\n<style>\n")
+	m.b.Write(pageStyle)
+	m.b.WriteString("</style>\n</head>\n<body>\n")
 	m.in("header", func() {
 		m.el("h1", title)
 		m.in("p", func() {
