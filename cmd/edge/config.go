@@ -45,8 +45,7 @@ the first 100000 rows.`,
 		Args: cobra.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if len(from) == 0 {
-				_, err := cmd.OutOrStdout().Write(configs.Sample)
-				return err
+				return printHeld(cmd, configs.Sample)
 			}
 			if err := data.Check(); err != nil {
 				return exit.With(exit.Usage, err)
@@ -77,6 +76,16 @@ the first 100000 rows.`,
 	return cmd
 }
 
+// printHeld prints a file that the program holds.
+func printHeld(cmd *cobra.Command, held func() ([]byte, error)) error {
+	text, err := held()
+	if err != nil {
+		return err
+	}
+	_, err = cmd.OutOrStdout().Write(text)
+	return err
+}
+
 func newConfigSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
@@ -84,12 +93,7 @@ func newConfigSchemaCommand() *cobra.Command {
 		Example: "  edge config schema >edge.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
-			schema, err := configs.Schema()
-			if err != nil {
-				return err
-			}
-			_, err = cmd.OutOrStdout().Write(schema)
-			return err
+			return printHeld(cmd, configs.Schema)
 		}),
 	}
 }

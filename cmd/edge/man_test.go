@@ -40,12 +40,16 @@ func writeManual(folder string, date time.Time, version string) error {
 	if err := doc.GenManTree(root, &header, folder); err != nil {
 		return err
 	}
+	sample, err := configs.Sample()
+	if err != nil {
+		return err
+	}
 	var b strings.Builder
 	b.WriteString("% \"EDGE.YAML\" \"5\" \"" + date.Format("Jan 2006") + "\" \"" + version + "\" \"edge\"\n\n")
 	b.WriteString("# NAME\n\nedge.yaml - configuration of edge\n\n# DESCRIPTION\n\n")
 	b.WriteString("The file that **edge run**, **edge check** and **edge doctor** read, with every key and its default. " +
 		"Unknown keys are errors. **edge config sample** prints the same; **edge config schema** prints a schema for editors.\n\n```\n")
-	b.Write(configs.Sample)
+	b.Write(sample)
 	b.WriteString("```\n\n# SEE ALSO\n\n**edge(1)**, **edge-config(1)**, **edge-check(1)**, **edge-doctor(1)**\n")
 	return os.WriteFile(filepath.Join(folder, "edge.yaml.5"), md2man.Render([]byte(b.String())), 0o644)
 }

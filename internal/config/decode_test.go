@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"edge/configs"
 	"edge/stream/codec"
 )
 
@@ -35,7 +34,7 @@ models: {wear: {streams: [left, right]}}
 
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(minimal))
-	f.Add(configs.Sample)
+	f.Add(sample(f))
 	f.Add([]byte("mqtt: &a {qos: 1}\nnode: *a\n<<: *a\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("edge.yaml", data, nil)

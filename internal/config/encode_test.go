@@ -9,13 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"edge/configs"
 )
 
 // The output of `edge config show` reads back as the same configuration.
 func TestConfigShowReadsBack(t *testing.T) {
-	for name, text := range map[string]string{"minimal": minimal, "sample": string(configs.Sample)} {
+	for name, text := range map[string]string{"minimal": minimal, "sample": string(sample(t))} {
 		t.Run(name, func(t *testing.T) {
 			want, err := Parse("edge.yaml", []byte(text), nil)
 			if err != nil {

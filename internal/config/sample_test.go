@@ -18,9 +18,24 @@ import (
 	"edge/stream/field"
 )
 
+// The program prints edge.yaml.
+func TestSample(t *testing.T) {
+	comparePacked(t, filepath.Join("..", "..", "configs", "edge.yaml"), configs.Sample)
+}
+
+// sample returns the sample.
+func sample(t testing.TB) []byte {
+	t.Helper()
+	text, err := configs.Sample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // The sample is equal to the defaults, apart from keys without a default.
 func TestSampleHoldsTheDefaults(t *testing.T) {
-	got, err := Parse("edge.yaml", configs.Sample, nil)
+	got, err := Parse("edge.yaml", sample(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +60,11 @@ func TestSampleHoldsTheDefaults(t *testing.T) {
 
 // Every key of the schema is in the sample, and has a description.
 func TestSampleHasEveryKey(t *testing.T) {
-	where, err := strictYAML("edge.yaml", configs.Sample, new(Config))
+	where, err := strictYAML("edge.yaml", sample(t), new(Config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	schema, err := configSchema()
+	schema, err := configSchema(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +102,7 @@ func TestSampleHasEveryKey(t *testing.T) {
 // The comment of inputs, which are empty in the sample, has every key of an input; that of
 // values every key of a rule.
 func TestSampleDescribesInputsAndValues(t *testing.T) {
-	schema, err := configSchema()
+	schema, err := configSchema(t)
 	if err != nil {
 		t.Fatal(err)
 	}

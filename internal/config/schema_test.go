@@ -26,7 +26,7 @@ import (
 // The schema that the program prints is that of its configuration. The test
 // generates it, since the generator would add 0.4 MB to the binary.
 func TestSchema(t *testing.T) {
-	schema, err := configSchema()
+	schema, err := configSchema(t)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,20 +39,31 @@ func TestSchema(t *testing.T) {
 	}
 	path := filepath.Join("..", "..", "configs", "edge.schema.json")
 	compareGolden(t, path, text.String())
+	comparePacked(t, path, configs.Schema)
+}
+
+// comparePacked checks that the program holds a file, packed beside it. With -update it
+// packs the file; the program has the former one until it is built again.
+func comparePacked(t *testing.T, path string, held func() ([]byte, error)) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if *update {
-		if err := os.WriteFile(path+".gz", gzipped(t, text.Bytes()), 0o644); err != nil {
+		if err := os.WriteFile(path+".gz", gzipped(t, text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return // the program has the former one until it is built again
+		return
 	}
-	if printed, err := configs.Schema(); err != nil || string(printed) != text.String() {
-		t.Errorf("the program prints another schema than edge.schema.json (%v): run go generate ./configs", err)
+	if printed, err := held(); err != nil || !bytes.Equal(printed, text) {
+		t.Errorf("the program prints something else than %s (%v): run go generate ./configs", path, err)
 	}
 }
 
 // configSchema returns the JSON schema of Config; its descriptions are the comments
 // of the sample.
-func configSchema() (*jsonschema.Schema, error) {
+func configSchema(t *testing.T) (*jsonschema.Schema, error) {
 	text := func(pattern string) *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "string", Pattern: pattern}
 	}
@@ -107,7 +118,7 @@ func configSchema() (*jsonschema.Schema, error) {
 	schema := reflector.Reflect(Config{})
 	schema.Title = "edge"
 	var tree yaml.Node
-	if err := yaml.Unmarshal(configs.Sample, &tree); err != nil {
+	if err := yaml.Unmarshal(sample(t), &tree); err != nil {
 		return nil, fmt.Errorf("the sample configuration: %w", err)
 	}
 	describe(schema, tree.Content[0])

@@ -15,14 +15,14 @@ var (
 	//go:embed page.html
 	pageBody string
 	//go:embed page.css
-	pageStyle string
+	pageStyle []byte
 	//go:embed page.js
 	pageProgram string
 )
 
 // page returns the page as one file.
 var page = sync.OnceValue(func() string {
-	styled := strings.Replace(pageBody, "<style></style>", "<style>\n"+pageStyle+"</style>", 1)
+	styled := strings.Replace(pageBody, "<style></style>", "<style>\n"+string(pageStyle)+"</style>", 1)
 	return strings.Replace(styled, "<script></script>", "<script>\n"+pageProgram+"</script>", 1)
 })
 
