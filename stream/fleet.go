@@ -138,13 +138,13 @@ func (f *fleets) qualities(of map[string]byte) {
 		return
 	}
 	for _, m := range f.members {
-		of[m.Topics().Filter()], of[m.Topics().Parts()] = 0, 0
+		of[m.Topics().Filter()] = 0
 	}
 }
 
 // aside returns the function that takes the messages of fleets out of the others. They
-// are of QoS 0: none is lost while a connection lasts, and each connection begins with
-// the newest ones.
+// are of QoS 0: each connection begins with the newest ones, and one that the broker has
+// lost is asked for again.
 func (f *fleets) aside() mqtt.Aside {
 	if f == nil {
 		return nil
@@ -259,6 +259,8 @@ func (f *fleets) step(ctx context.Context) {
 		if todo.Parts {
 			f.node.client.Also(m.Topics().Parts())
 		}
+		f.node.client.Also(todo.Ask...)
+		f.node.client.Drop(todo.Enough...)
 		if todo.Epoch > m.asked {
 			f.storeEpoch(m, todo.Epoch)
 		}

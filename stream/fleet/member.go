@@ -68,6 +68,7 @@ type Member struct {
 	own        own
 	info       information
 	merge      merging
+	asking     asking
 	basis      basis
 	counts     Counts
 	noted      map[string]time.Time // last event, by kind and reason
@@ -80,8 +81,10 @@ type peer struct {
 	held     int       // of memory that its contribution takes
 	seen     int       // connection that brought its message last
 	stale    bool
-	result   core.Member // of the latest merge
-	merged   bool        // result is known
+	pause    time.Duration // between the latest two messages; 0: not known
+	asked    backoff       // for its message, in this silence
+	result   core.Member   // of the latest merge
+	merged   bool          // result is known
 }
 
 // link is the connection to the broker.
@@ -91,6 +94,7 @@ type link struct {
 	at      time.Time // of its begin, or of its end
 	arrived time.Time // of the latest message
 	kept    bool      // the broker had the own message
+	asked   time.Time // of the messages of members that it has not sent
 	checked bool      // members without a message were looked for
 }
 
@@ -98,6 +102,7 @@ type link struct {
 type Counts struct {
 	Received, Sent uint64 // bytes
 	Merges         uint64
+	Missed         uint64 // contributions that the broker sent only when it was asked for them again
 	Refused        map[core.Reason]uint64
 }
 
@@ -113,7 +118,7 @@ func New(cfg Config, id Identity, event func(kind, detail string)) *Member {
 	return &Member{
 		cfg: cfg, name: id.Node, topics: NewTopics(id.Base, cfg.Concept), instance: id.Instance, event: event,
 		set: core.NewSet(cfg.MaxMembers), peers: map[string]*peer{}, assemblies: map[string]*assembly{},
-		own: own{stored: id.Epoch}, counts: Counts{Refused: map[core.Reason]uint64{}}, noted: map[string]time.Time{},
+		own: own{stored: id.Epoch}, asking: asking{open: map[string]time.Time{}}, counts: Counts{Refused: map[core.Reason]uint64{}}, noted: map[string]time.Time{},
 	}
 }
 
@@ -146,6 +151,7 @@ func (m *Member) Topics() Topics { return m.topics }
 
 // Connected notes that a connection began, and that its subscription follows.
 func (m *Member) Connected(now time.Time) {
+	m.asking.all = backoff{}
 	m.link = link{up: true, number: m.link.number + 1, at: now, arrived: now}
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}
@@ -296,6 +302,7 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 		m.peers[c.Member] = p
 		m.event("fleet_member", fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
 	}
+	m.heard(now, p, c, retained)
 	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number
 	m.held += held - before
 	m.merge.changed = true
@@ -365,13 +372,10 @@ func (m *Member) note(now time.Time, kind, reason, detail string) {
 }
 
 // checkKept removes the members whose message the broker does not keep any more: it has
-// the own one, so that it has not lost its retained messages.
+// the own one, so that it has not lost its retained messages, and it was asked for theirs
+// once more.
 func (m *Member) checkKept(now time.Time) {
-	if m.link.checked || now.Sub(m.link.at) < keptWithin {
-		return
-	}
-	m.link.checked = true
-	if !m.link.kept {
+	if m.link.checked || now.Sub(latest(m.link.at, m.link.asked)) < keptWithin {
 		return
 	}
 	var gone []string
@@ -380,6 +384,14 @@ func (m *Member) checkKept(now time.Time) {
 			gone = append(gone, name)
 		}
 	}
+	switch {
+	case !m.link.kept:
+		gone = nil
+	case len(gone) > 0 && m.link.asked.IsZero():
+		m.link.asked, m.asking.due = now, append(m.asking.due, gone...)
+		return
+	}
+	m.link.checked = true
 	slices.Sort(gone)
 	for _, name := range gone {
 		m.leave(name, "the broker does not keep its message any more")

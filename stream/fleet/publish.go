@@ -46,6 +46,8 @@ type Todo struct {
 	Publish  bool          // the own contribution, see Publish
 	Merge    *core.Set     // to be merged, see Merged; nil: none
 	Announce []Publication // of a common basis
+	Ask      []string      // filters to subscribe to, so that the broker sends messages again
+	Enough   []string      // filters of which the subscription ends
 }
 
 // Learnt is the progress of the member's model.
@@ -68,6 +70,7 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 			todo.Epoch = m.own.epoch
 		}
 	}
+	todo.Ask, todo.Enough = m.ask(now)
 	todo.Publish = learnt.Ready && m.due(now, learnt.Labels)
 	todo.Merge = m.mergeDue(now, learnt.Ready)
 	todo.Announce = m.announce(now)
@@ -231,11 +234,12 @@ func (m *Member) checkEcho(now time.Time) {
 		}
 		return
 	}
-	since := o.at
-	if since.Before(m.link.at) {
-		since = m.link.at
-	}
-	if now.Sub(since) < keptWithin {
+	since := latest(o.at, m.link.at)
+	switch {
+	case now.Sub(latest(since, m.asking.own)) < keptWithin:
+		return
+	case m.asking.own.Before(since): // it may have been lost on the way back
+		m.asking.own, m.asking.due = now, append(m.asking.due, m.name)
 		return
 	}
 	o.fresh = false
@@ -262,10 +266,7 @@ func (m *Member) limit() int {
 // no more is published.
 func (m *Member) strike(now time.Time) bool {
 	o := &m.own
-	since := o.at
-	if since.Before(m.link.at) {
-		since = m.link.at
-	}
+	since := latest(o.at, m.link.at)
 	if !o.published || !o.fresh || o.stopped != "" || now.Sub(since) >= lostWithin {
 		return false
 	}

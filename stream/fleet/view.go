@@ -46,6 +46,7 @@ type View struct {
 	Weight   float64  `json:"weight"`      // of the fleet in the model's answers, 0 to 1
 	Common
 	Refused  map[core.Reason]uint64 `json:"refused"` // since the start
+	Missed   uint64                 `json:"missed"`  // contributions that the broker sent only when it was asked for them again
 	Received uint64                 `json:"received_bytes"`
 	Sent     uint64                 `json:"sent_bytes"`
 	Members  []MemberView           `json:"members"` // the others, by name
@@ -119,7 +120,7 @@ func (m *Member) View(now time.Time, of Model) View {
 	o := &m.own
 	v := View{
 		Concept: m.cfg.Concept, Role: m.cfg.Role, State: m.state(now, of), Node: m.name, Own: o.view(),
-		Merges: m.counts.Merges, Weight: of.Weight, Common: m.common(), Refused: maps.Clone(m.counts.Refused), Received: m.counts.Received, Sent: m.counts.Sent,
+		Merges: m.counts.Merges, Weight: of.Weight, Common: m.common(), Refused: maps.Clone(m.counts.Refused), Missed: m.counts.Missed, Received: m.counts.Received, Sent: m.counts.Sent,
 		Members: []MemberView{},
 	}
 	if !o.at.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,8 @@ type world struct {
 	t     *testing.T
 	now   time.Time
 	kept  map[string]string
-	limit int // bytes of a message, above which the broker drops it without a word
+	limit int                              // bytes of a message, above which the broker drops it without a word
+	lost  func(n *node, topic string) bool // the broker does not send a message; nil: it sends all
 	nodes []*node
 }
 
@@ -62,6 +64,8 @@ type node struct {
 	published int
 	birth     core.Birth // of the model's common basis
 	announced int
+	asked     []string // filters
+	open      []string // those of which the subscription lasts
 	vain      bool     // the model has nothing to propose
 	merges    []string // the members of each
 	events    []string
@@ -87,10 +91,23 @@ func plain(*Config) {}
 func (n *node) connect() {
 	n.online = true
 	n.Connected(n.in.now)
-	for _, topic := range slices.Sorted(maps.Keys(n.in.kept)) {
-		n.Receive(n.in.now, topic, []byte(n.in.kept[topic]), true)
+	n.retained("+")
+	if n.parted {
+		n.retained("+/+")
 	}
 }
+
+// retained delivers the retained messages of a filter below the fleet's topic.
+func (n *node) retained(filter string) {
+	for _, topic := range slices.Sorted(maps.Keys(n.in.kept)) {
+		rest := strings.TrimPrefix(topic, "edge/fleet/c/")
+		if match, _ := path.Match(strings.ReplaceAll(filter, "+", "*"), rest); (match || filter == "#") && !n.in.loses(n, topic) {
+			n.Receive(n.in.now, topic, []byte(n.in.kept[topic]), true)
+		}
+	}
+}
+
+func (w *world) loses(n *node, topic string) bool { return w.lost != nil && w.lost(n, topic) }
 
 func (n *node) disconnect() (withdraw bool) {
 	n.online = false
@@ -106,7 +123,7 @@ func (w *world) publish(p Publication) {
 		delete(w.kept, p.Topic)
 	}
 	for _, n := range w.nodes {
-		if n.online {
+		if n.online && !w.loses(n, p.Topic) {
 			n.Receive(w.now, p.Topic, p.Payload, false)
 		}
 	}
@@ -124,6 +141,11 @@ func (w *world) pass(d time.Duration) {
 
 func (n *node) step() {
 	todo := n.Step(n.in.now, Learnt{Labels: n.labels, Nats: n.nats, Ready: n.labels > 0})
+	for _, filter := range todo.Ask {
+		n.retained(strings.TrimPrefix(filter, "edge/fleet/c/"))
+	}
+	n.asked, n.open = append(n.asked, todo.Ask...), append(n.open, todo.Ask...)
+	n.open = slices.DeleteFunc(n.open, func(f string) bool { return slices.Contains(todo.Enough, f) })
 	if todo.Epoch > 0 {
 		n.EpochDurable(todo.Epoch)
 	}

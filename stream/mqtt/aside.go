@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"context"
 	"slices"
 	"sync"
 )
@@ -25,23 +26,54 @@ func (f *further) all() []string {
 // wanted returns all filters.
 func (c *Client) wanted() []string { return append(slices.Clone(c.Filters), c.further.all()...) }
 
-// Also subscribes to a further filter, over this connection and those that follow. The
-// quality of service is that of QoS. It does not wait for the broker.
-func (c *Client) Also(filter string) {
-	c.further.mu.Lock()
-	known := slices.Contains(c.further.filters, filter)
-	if !known {
-		c.further.filters = append(c.further.filters, filter)
+// add adds filters, and returns those that are new.
+func (f *further) add(filters []string) (added []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, filter := range filters {
+		if !slices.Contains(f.filters, filter) {
+			f.filters, added = append(f.filters, filter), append(added, filter)
+		}
 	}
-	c.further.mu.Unlock()
-	conn := c.Conn()
-	if known || conn == nil {
+	return added
+}
+
+// remove removes filters.
+func (f *further) remove(filters []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filters = slices.DeleteFunc(f.filters, func(filter string) bool { return slices.Contains(filters, filter) })
+}
+
+// Also subscribes to further filters with QoS 0, over this connection and those that
+// follow, until Drop. It does not wait for the broker.
+func (c *Client) Also(filters ...string) {
+	conn, added := c.Conn(), c.further.add(filters)
+	if len(added) == 0 || conn == nil {
 		return
 	}
-	if c.Memory != nil && c.Config.PersistentSession {
-		c.rememberFilters(nil, c.wanted())
+	c.rememberFilters(nil, c.wanted())
+	ask := make(map[string]byte, len(added))
+	for _, f := range added {
+		ask[f] = 0
 	}
-	conn.paho.Subscribe(filter, c.QoS[filter], nil)
+	conn.paho.SubscribeMultiple(ask, nil)
+}
+
+// Drop ends the subscription to further filters. It does not wait for the broker. If the
+// connection ends first, the next one ends the subscription in the session.
+func (c *Client) Drop(filters ...string) {
+	c.further.remove(filters)
+	conn := c.Conn()
+	if len(filters) == 0 || conn == nil {
+		return
+	}
+	token := conn.paho.Unsubscribe(filters...)
+	go func() {
+		if conn.await(context.Background(), token.Done(), subscribeTimeout) && token.Error() == nil {
+			c.rememberFilters(nil, c.wanted())
+		}
+	}()
 }
 
 // Remove drops the waiting publications of topics.

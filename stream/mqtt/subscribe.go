@@ -62,8 +62,12 @@ func (c *Client) unsubscribe(conn *Conn, former []string) {
 	c.rememberFilters(nil, c.wanted())
 }
 
-// rememberFilters stores filters if they differ from the known ones.
+// rememberFilters stores the filters of a session that persists, if they differ from the
+// known ones.
 func (c *Client) rememberFilters(known, filters []string) {
+	if c.Memory == nil || !c.Config.PersistentSession {
+		return
+	}
 	known, filters = slices.Sorted(slices.Values(known)), slices.Sorted(slices.Values(filters))
 	if slices.Equal(known, filters) {
 		return
@@ -80,9 +84,10 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 		return nil
 	}
 	ask := make(map[string]byte, len(filters))
+	further := c.further.all()
 	for _, f := range filters {
 		qos, own := c.QoS[f]
-		if !own {
+		if !own && !slices.Contains(further, f) { // those have QoS 0
 			qos = byte(c.Config.QoS)
 		}
 		ask[f] = qos

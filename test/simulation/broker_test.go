@@ -253,6 +253,9 @@ func (b *broker) route(m publication) {
 	m.retained = false
 	for _, id := range slices.Sorted(maps.Keys(b.sessions)) {
 		s := b.sessions[id]
+		if w := b.world.node(id); w.missing && strings.HasPrefix(m.topic, fleetTopic) && m.topic != fleetTopic+w.name {
+			continue
+		}
 		qos, matched := byte(0), 0
 		for _, f := range slices.Sorted(maps.Keys(s.filters)) {
 			if matches(f, m.topic) {

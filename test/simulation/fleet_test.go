@@ -68,6 +68,7 @@ func newFleetPlan(w *world) *plan {
 	}
 	p.planFault(w, "restored backup", 8)
 	p.planFault(w, "impostor", 8)
+	p.planFault(w, "missing", 4)
 	if w == w.nodes[0] {
 		p.planFault(w, "broker restart", 3)
 		p.planFault(w, "retained lost", 3)
@@ -147,7 +148,7 @@ func (s *fleetScene) impersonate(w *world) {
 // rest waits until each member has merged what the broker keeps of the others. Then a
 // member leaves.
 func (s *fleetScene) rest() bool {
-	return s.await(5*time.Minute, s.unsettled) && s.leave()
+	return s.await(time.Hour, s.unsettled) && s.leave()
 }
 
 // await waits until missing returns "".
@@ -182,6 +183,11 @@ func (s *fleetScene) unsettled() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.nodes {
+		for filter := range s.broker.sessions[w.name].filters {
+			if rest, ok := strings.CutPrefix(filter, fleetTopic); ok && rest != "+" && rest != "+/+" && !w.disk.filtersLost {
+				return fmt.Sprintf("%s is still subscribed to %s", w.name, filter)
+			}
+		}
 		merged, _ := w.newest()
 		for _, other := range s.nodes {
 			if c := s.kept(other.name); other != w && c != nil && !stopped[other.name] && !slices.ContainsFunc(merged.Members, func(m core.Member) bool {

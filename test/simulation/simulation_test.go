@@ -315,6 +315,9 @@ func (w *world) inject(f fault) bool {
 			k.cut()
 		}
 		later(func() { w.refusing = false })
+	case "missing":
+		w.missing = true
+		later(func() { w.missing = false })
 	case "kill":
 		w.process.kill("")
 	case "kill before", "kill after", "power":
@@ -362,7 +365,7 @@ func (s *scene) endFaults() {
 	defer s.mu.Unlock()
 	s.broker.down = false
 	for _, w := range s.nodes {
-		w.refusing = false
+		w.refusing, w.missing = false, false
 		w.disk.slow, w.disk.broken, w.disk.fault = 0, false, ""
 		w.disk.failSync.Store(false)
 	}

@@ -37,6 +37,7 @@ type world struct {
 	traffic
 
 	refusing bool // the node's connections are refused
+	missing  bool // the broker does not send the node what other members publish, and keeps it
 	left     bool // the node has ended for good, and was checked
 	plan     *plan
 	disk     *disk

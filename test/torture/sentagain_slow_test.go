@@ -59,6 +59,30 @@ func TestSentAgain(t *testing.T) {
 	}
 }
 
+// Real brokers send a retained message again to a client that is subscribed to it by another
+// filter: so a member of a fleet asks for one that was lost.
+func TestRetainedSentAgain(t *testing.T) {
+	for _, name := range []string{"mosquitto", "nats"} {
+		t.Run(name, func(t *testing.T) {
+			broker := brokertest.New(t, brokertest.Servers[name].Start)
+			publisher := connectRaw(t, broker.Addr, "edge-kept-publisher")
+			p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+			p.TopicName, p.Payload, p.Qos, p.MessageID, p.Retain = "kept/a", []byte("it"), 1, 1, true
+			publisher.send(p)
+			publisher.await(packets.Puback)
+			client := connectRaw(t, broker.Addr, "edge-kept")
+			for i, filter := range []string{"kept/+", "kept/a", "kept/#"} {
+				p := packets.NewControlPacket(packets.Subscribe).(*packets.SubscribePacket)
+				p.MessageID, p.Topics, p.Qoss = uint16(i+1), []string{filter}, []byte{0}
+				client.send(p)
+				if m := client.message(); m.TopicName != "kept/a" || string(m.Payload) != "it" || !m.Retain {
+					t.Errorf("for %s came %v", filter, m)
+				}
+			}
+		})
+	}
+}
+
 // rawClient speaks MQTT packet by packet.
 type rawClient struct {
 	t    *testing.T

@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+const (
+	askAfter    = 2 * time.Minute  // least silence of a member after which its message is asked for
+	askAllAfter = 10 * time.Minute // of a connection, after which the messages of all are asked for
+	askFactor   = 4                // between one wait and the next
+	askAtMost   = 24 * time.Hour   // longest wait
+)
+
+// all stands for all members, in place of a name.
+const all = "#"
+
+// asking asks the broker to send messages again that it keeps: those of silent members,
+// one that did not come when it should, and now and then those of all, since one may be of a
+// member that nobody has heard of. Messages are of QoS 0, and a cluster or a bridge loses one
+// where its servers lose each other; a member without new labels publishes no more, so that
+// nothing would replace what was lost. A member is silent after three times the pause between
+// its latest two messages.
+type asking struct {
+	due  []string             // members whose messages are to be asked for
+	open map[string]time.Time // since when, by member
+	all  backoff              // for the messages of all, in this connection
+	own  time.Time            // when the own message was asked for
+}
+
+// backoff makes each wait longer than the one before.
+type backoff struct {
+	times int
+	at    time.Time // of the latest one
+}
+
+// due reports whether the wait is over, of which the first is as long as given.
+func (b *backoff) due(now, since time.Time, wait time.Duration) bool {
+	for range b.times {
+		wait = min(askFactor*wait, askAtMost)
+	}
+	if now.Sub(latest(since, b.at)) < min(wait, askAtMost) {
+		return false
+	}
+	b.times, b.at = b.times+1, now
+	return true
+}
+
+// ask returns the filters of the messages to be asked for, and of those that were.
+func (m *Member) ask(now time.Time) (ask, enough []string) {
+	a := &m.asking
+	for _, name := range slices.Sorted(maps.Keys(a.open)) {
+		if now.Sub(a.open[name]) >= keptWithin {
+			delete(a.open, name)
+			enough = append(enough, m.messages(name)...)
+		}
+	}
+	due := a.due
+	a.due = nil
+	if !m.link.up {
+		return nil, enough
+	}
+	for name, p := range m.peers {
+		if p.asked.due(now, latest(p.received, m.link.at), max(askAfter, 3*p.pause)) {
+			due = append(due, name)
+		}
+	}
+	if a.all.due(now, m.link.at, askAllAfter) {
+		due = []string{all}
+	}
+	slices.Sort(due)
+	for _, name := range due {
+		if _, open := a.open[name]; !open {
+			a.open[name] = now
+			ask = append(ask, m.messages(name)...)
+		}
+	}
+	return ask, enough
+}
+
+// messages returns the filters for the messages of a member, or of all.
+func (m *Member) messages(name string) []string {
+	filters := []string{m.topics.Contribution(name)}
+	if m.parted && name != all {
+		filters = append(filters, filters[0]+"/+")
+	}
+	return filters
+}
+
+// heard notes a newer message of a member, and counts one that came because it was asked for.
+func (m *Member) heard(now time.Time, p *peer, c *core.Contribution, retained bool) {
+	_, one := m.asking.open[c.Member]
+	_, any := m.asking.open[all]
+	if retained && (one || any) {
+		m.counts.Missed++
+		m.note(now, "fleet_missed", c.Member, fmt.Sprintf("%s: the broker had not sent version %d.%d, and has it", c.Member, c.Epoch, c.Sequence))
+	}
+	if !retained && !p.received.IsZero() {
+		p.pause = now.Sub(p.received)
+	}
+	p.asked = backoff{}
+}
+
+// latest returns the latest of some times.
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A message that the broker has not sent is asked for once its member has been silent, and
+// counted. The subscription ends.
+func TestAskedAgain(t *testing.T) {
+	for name, size := range map[string]int{"whole": 2, "in parts": 40} {
+		w := newWorld(t)
+		a, b := w.start("a", 0, plain), w.start("b", 0, func(c *Config) { c.MaxMessage = 4096 })
+		b.labels, b.size = 200, size
+		w.pass(time.Minute)
+		w.lost = func(n *node, _ string) bool { return n == a }
+		b.labels += 100
+		w.pass(time.Minute)
+		w.lost = nil
+		equal(t, name+": version before", a.set.Get("b").Sequence, 1)
+		w.pass(time.Minute)
+		equal(t, name+": version after", a.set.Get("b").Sequence, 2)
+		equal(t, name+": missed", a.View(w.now, Model{}).Missed, 1)
+		equal(t, name+": events", a.happened(), []string{"fleet_missed"})
+		w.pass(time.Minute)
+		equal(t, name+": open subscriptions", len(a.open), 0)
+		equal(t, name+": nothing was missed by b", len(b.peers), 0)
+	}
+}
+
+// A message that was not sent at the begin of a connection is asked for before its member
+// is taken to have left.
+func TestAskedBeforeLeaving(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	a.labels, b.labels = 200, 200
+	w.pass(10 * time.Second)
+	a.disconnect()
+	w.lost = func(n *node, topic string) bool { return n == a && strings.HasSuffix(topic, "/b") }
+	a.connect()
+	w.lost = nil
+	w.pass(30 * time.Second)
+	equal(t, "members", len(a.peers), 1)
+	equal(t, "asked", a.asked, []string{"edge/fleet/c/b"})
+	equal(t, "events", a.happened(), []string(nil))
+}
+
+// The own message that was lost on its way back is asked for before it counts as not kept.
+func TestAskedForTheOwn(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, plain)
+	w.lost = func(*node, string) bool { return true }
+	a.labels = 200
+	w.pass(10 * time.Second)
+	w.lost = nil
+	w.pass(time.Minute)
+	equal(t, "asked", a.asked, []string{"edge/fleet/c/a"})
+	equal(t, "events", a.happened(), []string(nil))
+	equal(t, "published, kept, parts", []any{a.published, a.View(w.now, Model{}).Kept, a.own.parts}, []any{1, true, 0})
+}
+
+// The first message of a member that was lost is found among those of all.
+func TestAskedForAll(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	w.lost = func(n *node, _ string) bool { return n == a }
+	b.labels = 200
+	w.pass(time.Minute)
+	w.lost = nil
+	w.pass(8 * time.Minute)
+	equal(t, "members", len(a.peers), 0)
+	w.pass(2 * time.Minute)
+	equal(t, "asked", a.asked, []string{"edge/fleet/c/#"})
+	equal(t, "members, missed", []any{len(a.peers), a.View(w.now, Model{}).Missed}, []any{1, 1})
+	equal(t, "open subscriptions", len(a.open), 0)
+}
+
+// The waits become longer while a member is silent, and begin anew with its next message.
+// Nothing is asked for without a connection, nor of a member that publishes at its pace.
+func TestPaceOfAsking(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	b.labels = 200
+	w.pass(10 * time.Minute)
+	equal(t, "asked in ten minutes", a.asked, []string{"edge/fleet/c/b", "edge/fleet/c/#"})
+	w.pass(24 * time.Hour)
+	equal(t, "asked in a day", len(a.asked), 9)
+	a.disconnect()
+	w.pass(72 * time.Hour)
+	equal(t, "asked while the broker was away", len(a.asked), 9)
+	a.connect()
+	once := func() (times int) { // it was asked for the message of b
+		for _, filter := range a.asked {
+			if filter == "edge/fleet/c/b" {
+				times++
+			}
+		}
+		return times
+	}
+	paced := 0
+	for i := range 40 {
+		if i == 20 {
+			paced = once()
+		}
+		b.labels += 100
+		w.pass(5 * time.Minute)
+	}
+	equal(t, "asked of a member at its pace", once()-paced, 0)
+	w.pass(11 * time.Minute)
+	equal(t, "asked after three pauses", once()-paced, 1)
+	equal(t, "missed", a.View(w.now, Model{}).Missed, 0)
+}
