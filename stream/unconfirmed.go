@@ -121,6 +121,11 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 	}
 	u.conn, u.confirmed = first.From, 0
 	u.advance(c.Sequence)
+	if !c.Fresh && !c.Found {
+		// The session may have begun with a cursor beyond all commits, and none has followed: the
+		// next connection would take it for that of a later session.
+		u.advance(u.sequence + 2*mqtt.SessionGap)
+	}
 	u.renumbers = first.ID == 1
 }
 

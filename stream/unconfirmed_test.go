@@ -89,6 +89,10 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 2, dup: true, x: 7, again: fresh}, {id: 3, dup: true, x: 7, learnt: true}, {id: 4, x: 7, learnt: true},
 			{id: 4, dup: true, x: 7, again: fresh, crash: true}, {id: 5, dup: true, x: 7, learnt: true}, {id: 6, x: 7, learnt: true},
 		},
+		"the cursor with which a session began is beyond all commits, and comes too late once": {
+			{id: 5, x: 7, again: unknown, learnt: true},
+			{id: 5, dup: true, x: 7, again: brokerKeeps(mqtt.SessionGap)}, {id: 6, dup: true, x: 7, learnt: true},
+		},
 		"a cursor tells nothing about what was acknowledged before its connection": {
 			{id: 1, x: 1, learnt: true}, {id: 2, x: 2, learnt: true},
 			{id: 3, x: 3, again: brokerKeeps(0), learnt: true}, // the third commit

@@ -14,7 +14,7 @@ const (
 	cursorWithin = 2 * time.Second // longest silence of the broker; wait for the cursor after the SUBACK
 	maxCursors   = 64              // unacknowledged cursors; above it, a cursor is skipped
 	MaxSequence  = 1 << 62
-	sessionGap   = 1 << 20 // a new session begins at this distance in the sequence, which exceeds the number of pending commits
+	SessionGap   = 1 << 20 // a new session begins at this distance in the sequence, which exceeds the number of pending commits
 )
 
 // Cursor is the number of a commit that the broker keeps as a retained message. At
@@ -56,7 +56,7 @@ func (c *cursorState) set(fresh, found bool, sequence uint64) {
 
 // setNewSession sets the cursor at a broker without a session of the node; sequence
 // is that of the newest commit.
-func (c *cursorState) setNewSession(sequence uint64) { c.set(true, false, sequence+sessionGap) }
+func (c *cursorState) setNewSession(sequence uint64) { c.set(true, false, sequence+SessionGap) }
 
 // setPayload sets the cursor that the broker keeps. 0 is not the number of a commit:
 // the cursor was unknown when the previous connection began, and no commit followed.

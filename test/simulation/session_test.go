@@ -213,5 +213,7 @@ func (b *broker) dropSession(s *session) {
 	if b.sessions[s.id] == s {
 		delete(b.sessions, s.id)
 	}
-	b.world.node(s.id).lost(s)
+	w := b.world.node(s.id)
+	w.lost(s)
+	w.unproven.drop(s)
 }

@@ -20,6 +20,8 @@ type unproven struct {
 	cursor       int         // number of acknowledgements that precede the retained cursor
 	cursorConn   *peer       // the connection that carried the retained cursor to the broker
 	openAtStart  []*delivery // messages whose acknowledgement was unproven when the connection began
+	dropped      []*delivery // messages of a session that the broker has lost, see drop
+	droppedIn    *session    // that session
 }
 
 // answer is a packet that proves to the node that the broker has read its earlier
@@ -88,6 +90,15 @@ func (u *unproven) open() (open []*delivery) {
 	return open
 }
 
+// drop records the messages in flight of a session that the broker loses, if it hides its
+// sessions. Until a commit after messages of the next session the node's disk holds them,
+// and after a crash the node takes the next session for that one.
+func (u *unproven) drop(s *session) {
+	if u.world.broker.hides && s.id == u.world.name {
+		u.droppedIn, u.dropped = s, append(u.dropped, s.inflight...)
+	}
+}
+
 // prove marks those of the first total acknowledgements that were sent over a
 // connection as proven.
 func (u *unproven) prove(total int, over *peer) {
@@ -112,6 +123,9 @@ func (u *unproven) settleAnswers() int {
 // lacks the messages proven when the latest acknowledged message was first sent.
 func (u *unproven) committed() {
 	u.previous = u.durable
+	if s := u.world.broker.sessions[u.world.name]; s != nil && s != u.droppedIn && slices.ContainsFunc(s.inflight, func(d *delivery) bool { return d.received }) {
+		u.dropped = nil
+	}
 	if n := len(u.acknowledged); n > 0 {
 		u.durable = u.acknowledged[n-1].provenBefore
 	}
@@ -151,7 +165,7 @@ func (u *unproven) markResent(s *session, keeps bool) {
 			continue
 		}
 		alike := 0
-		for _, old := range u.openAtStart {
+		for _, old := range slices.Concat(u.openAtStart, u.dropped) {
 			if old.topic == d.topic && bytes.Equal(old.payload, d.payload) && (!keeps || old.id == d.id) {
 				alike++
 			}
