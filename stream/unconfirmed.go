@@ -103,8 +103,9 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 		u.prune(u.conn.Confirmed())
 	}
 	// Without a session the broker sends nothing again: one that does has a session, and has
-	// not said so. A cursor beyond all commits is that of a session that began later.
-	if c.Fresh && !first.Dup || c.Found && c.Sequence > u.sequence {
+	// not said so. A cursor far beyond all commits is that of a session that began later; one
+	// that is a little ahead is of commits that a restored backup lacks.
+	if c.Fresh && !first.Dup || c.Found && c.Sequence >= u.sequence+mqtt.SessionGap {
 		u.messages = u.messages[:0]
 	}
 	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {

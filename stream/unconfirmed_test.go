@@ -93,6 +93,11 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 5, x: 7, again: unknown, learnt: true},
 			{id: 5, dup: true, x: 7, again: brokerKeeps(mqtt.SessionGap)}, {id: 6, dup: true, x: 7, learnt: true},
 		},
+		"a restored backup lacks the commits before the cursor, and knows what the broker has not read": {
+			{id: 5, x: 5, learnt: true}, {id: 6, x: 6, learnt: true},
+			{id: 5, dup: true, x: 5, again: brokerKeeps(0)}, {id: 7, x: 7, learnt: true},
+			{id: 6, dup: true, x: 6, again: brokerKeeps(5), crash: true}, {id: 8, dup: true, x: 8, learnt: true},
+		},
 		"a cursor tells nothing about what was acknowledged before its connection": {
 			{id: 1, x: 1, learnt: true}, {id: 2, x: 2, learnt: true},
 			{id: 3, x: 3, again: brokerKeeps(0), learnt: true}, // the third commit
