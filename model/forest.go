@@ -175,6 +175,12 @@ func (f *Forest) LeafWeights(t int, leaf uint8) []float32 {
 //
 // Cost O(trees·(log Leaves + C)).
 func (f *Forest) LogsTo(dst []float64, x []float32) {
+	f.logitsTo(dst, x)
+	logSoftmax(dst)
+}
+
+// logitsTo stores the logarithms without their common constant, C.
+func (f *Forest) logitsTo(dst []float64, x []float32) {
 	f.biasTo(dst)
 	var leaves [32]uint8
 	for t := 0; t < len(f.Used); t += len(leaves) {
@@ -182,7 +188,6 @@ func (f *Forest) LogsTo(dst []float64, x []float32) {
 		f.leavesFrom(t, some, x)
 		f.addAllTo(dst, t, some)
 	}
-	logSoftmax(dst)
 }
 
 // AllLogsTo stores the LogsTo of n samples in dst, n×C. It walks through one tree after the

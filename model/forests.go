@@ -34,7 +34,7 @@ type MemberForests struct {
 
 // mix mixes the members' answers into logs, the logarithms of the own forest's answer. It
 // returns ws: C logarithms of the mean's answer, C of the own forest's, C of that in the mean,
-// C of scratch, and those of each member's answer over its classes; without members none.
+// C of scratch, and those of answersTo; without members none.
 //
 //	tuned   the own forest in the mean; nil: it is as in logs
 //	leaves  of the own forest's trees, for tuned
@@ -144,14 +144,15 @@ func (f *MemberForests) answers() (n int) {
 	return n
 }
 
-// answersTo stores the logarithms of each member's answer over its classes in dst. They have no
-// floor: those of tuned forests may be far apart, and it is their mean that answers.
+// answersTo stores the logarithms of each member's answer over its classes in dst, without their
+// common constant, which counts nowhere. They have no floor: those of tuned forests may be far
+// apart, and it is their mean that answers.
 //
 //	x  D features, as RawTo stored them
 func (f *MemberForests) answersTo(dst []float64, x []float32) {
 	for i := range f.All {
 		m := &f.All[i]
-		m.LogsTo(dst[:m.Classes], x)
+		m.logitsTo(dst[:m.Classes], x)
 		dst = dst[m.Classes:]
 	}
 }
