@@ -148,6 +148,7 @@ func finite(d *wire.Decoder, w []float32) {
 func (l *Learner) decodeTuned(d *wire.Decoder) {
 	l.beginTuned()
 	t := l.tuned
+	t.relearnt = d.Uint64()
 	finite(d, t.biasBase)
 	l.weights(d, t.forest.Bias, t.biasSquares)
 	for i := range t.forest.Used {

@@ -24,8 +24,18 @@ type tuned struct {
 	forest               *model.Forest // shares the partitions of the own one
 	base, biasBase       []float32     // weights after the latest merge
 	squares, biasSquares []float32     // as those of the Learner
+	relearnt             uint64        // labels of the model when stored samples were learnt again last
 	scratch              []float64     // of the members' answers
 }
+
+// At a merge the latest stored samples are learnt again if the model has so many times the labels
+// of the last time: the forests of the others are better by then, and few labels have taught
+// the mean yet. A sample is learnt again seven times at most, and the less often the more labels
+// there are.
+const (
+	relearnGrowth = 1.1
+	relearnLatest = 200
+)
 
 // Among tells with whose forests the next samples are learnt; nil: there are none. The view may
 // have others by the time they are.
@@ -36,7 +46,7 @@ func (l *Learner) Among(members *model.MemberForests) {
 }
 
 // Tune follows a merge, with the forests of its members. The first time the tuned weights begin
-// with the own ones, and learn the stored samples again; without members they end.
+// with the own ones, and learn all stored samples again; without members they end.
 func (l *Learner) Tune(members *model.MemberForests) {
 	if l == nil {
 		return
@@ -49,16 +59,25 @@ func (l *Learner) Tune(members *model.MemberForests) {
 		l.publishTuned()
 	case l.tuned == nil:
 		l.beginTuned()
-		for i := l.ring.n; i > 0; i-- {
-			l.tune(l.stored(l.ring.latest(i)))
-		}
+		l.relearn(l.ring.n)
 	default:
 		l.own()
 		t := l.tuned
 		t.damp(t.forest, l.damping())
 		copy(t.base, t.forest.Weights)
 		copy(t.biasBase, t.forest.Bias)
+		if float64(l.view.N) >= relearnGrowth*float64(t.relearnt) {
+			l.relearn(min(relearnLatest, l.ring.n))
+		}
 	}
+}
+
+// relearn learns the latest n stored samples again, by the error of the mean.
+func (l *Learner) relearn(n int) {
+	for i := n; i > 0; i-- {
+		l.tune(l.stored(l.ring.latest(i)))
+	}
+	l.tuned.relearnt = l.view.N
 }
 
 // beginTuned makes tuned weights that are the own ones.
@@ -183,6 +202,7 @@ func (t *tuned) split(from, to, classes int) {
 
 // encode appends the tuned weights, as far as the leaves of the own forest are used.
 func (t *tuned) encode(e *wire.Encoder) {
+	e.Uint64(t.relearnt)
 	e.Floats32(t.biasBase)
 	e.Floats32(t.forest.Bias)
 	e.Floats32(t.biasSquares)

@@ -91,7 +91,7 @@ func TestTune(t *testing.T) {
 	x, labels, weights := stream(rng, 150)
 	alone, with := learner(s), learner(s)
 	for _, l := range []*Learner{alone, with} {
-		l.view.Counts = []uint64{2, 1, 1}
+		l.view.Counts, l.view.N = []uint64{2, 1, 1}, 150
 		l.Learn(x, labels, weights)
 	}
 	if alone.Contributed() != alone.forest {
@@ -99,7 +99,7 @@ func TestTune(t *testing.T) {
 	}
 	meet(with, member(24), member(25))
 	again := learner(s)
-	again.view.Counts = alone.view.Counts
+	again.view.Counts, again.view.N = alone.view.Counts, alone.view.N
 	again.Learn(x, labels, weights)
 	again.Among(with.members)
 	again.tuned = &tuned{forest: again.forest.Clone(), squares: slices.Clone(again.squares), biasSquares: slices.Clone(again.biasSquares)}
@@ -119,6 +119,7 @@ func TestTune(t *testing.T) {
 	if !slices.Equal(alone.forest.Weights, with.forest.Weights) || !slices.Equal(alone.forest.Nodes, with.forest.Nodes) || alone.random != with.random {
 		t.Error("the own forest differs")
 	}
+	with.view.N = 160 // too few for stored samples to be learnt again
 	published := with.Contributed()
 	base, w := slices.Clone(with.tuned.base), slices.Clone(with.tuned.forest.Weights)
 	with.Tune(with.members)
@@ -131,6 +132,44 @@ func TestTune(t *testing.T) {
 	with.Tune(nil)
 	if with.tuned != nil || with.view.Pool.Stack.Tuned != nil || with.Contributed() != with.forest {
 		t.Error("tuned weights without members")
+	}
+}
+
+// With a tenth more labels the latest stored samples are learnt again at a merge, from the new
+// base; not before, and not twice.
+func TestRelearn(t *testing.T) {
+	s := Sizes{Trees: 3, Leaves: 12, Stored: 300}
+	l := tunedLearner(s)
+	l.Learn(stream(rand.New(rand.NewPCG(26, 1)), 200))
+	without := func() *Learner { // what the merge leaves if nothing is learnt again
+		other, err := decoded(encoded(l), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.view.Counts, other.tuned.relearnt = l.view.Counts, math.MaxUint64
+		other.Tune(l.members)
+		return other
+	}
+	for _, step := range []struct {
+		labels uint64
+		again  bool
+	}{{400, true}, {439, false}, {441, true}, {441, false}} {
+		l.view.N = step.labels
+		learnt, damped := without(), without()
+		for i := relearnLatest; i > 0; i-- {
+			learnt.tune(learnt.stored(learnt.ring.latest(i)))
+		}
+		l.Tune(l.members)
+		want := damped
+		if step.again {
+			want = learnt
+		}
+		if !slices.Equal(l.tuned.forest.Weights, want.tuned.forest.Weights) || !slices.Equal(l.tuned.base, damped.tuned.base) {
+			t.Errorf("%d labels: the stored samples were not learnt again, or are: want %v", step.labels, step.again)
+		}
+		if slices.Equal(learnt.tuned.forest.Weights, damped.tuned.forest.Weights) {
+			t.Error("to learn again changes nothing")
+		}
 	}
 }
 
