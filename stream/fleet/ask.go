@@ -14,6 +14,7 @@ const (
 	askAllAfter = 10 * time.Minute // of a connection, after which the messages of all are asked for
 	askFactor   = 4                // between one wait and the next
 	askAtMost   = 24 * time.Hour   // longest wait
+	askTogether = 4                // members at most that are asked for by name at once, else all: brokers limit the filters of a request
 )
 
 // all stands for all members, in place of a name.
@@ -69,7 +70,7 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 			due = append(due, name)
 		}
 	}
-	if a.all.due(now, m.link.at, askAllAfter) {
+	if a.all.due(now, m.link.at, askAllAfter) || len(due) > askTogether {
 		due = []string{all}
 	}
 	slices.Sort(due)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,19 @@ func TestAskedForAll(t *testing.T) {
 	equal(t, "asked", a.asked, []string{"edge/fleet/c/#"})
 	equal(t, "members, missed", []any{len(a.peers), a.View(w.now, Model{}).Missed}, []any{1, 1})
 	equal(t, "open subscriptions", len(a.open), 0)
+}
+
+// Many members that are silent at once are asked for together.
+func TestAskedTogether(t *testing.T) {
+	for n, want := range map[int]string{4: "[edge/fleet/c/b edge/fleet/c/c edge/fleet/c/d edge/fleet/c/e]", 5: "[edge/fleet/c/#]"} {
+		w := newWorld(t)
+		a := w.start("a", 0, plain)
+		for i := range n {
+			w.start(string(rune('b'+i)), 0, plain).labels = 200
+		}
+		w.pass(3 * time.Minute)
+		equal(t, "asked", fmt.Sprint(a.asked), want)
+	}
 }
 
 // The waits become longer while a member is silent, and begin anew with its next message.
