@@ -28,13 +28,12 @@ type tuned struct {
 	scratch              []float64     // of the members' answers
 }
 
-// At a merge the latest stored samples are learnt again if the model has so many times the labels
-// of the last time: the forests of the others are better by then, and few labels have taught
-// the mean yet. A sample is learnt again seven times at most, and the less often the more labels
-// there are.
+// At a merge stored samples are learnt again, so many for each forest in the mean, if the model
+// has that many times the labels of the last time: the forests of the others are better by then,
+// and few labels have taught the mean yet.
 const (
 	relearnGrowth = 1.1
-	relearnLatest = 200
+	relearnEach   = 12
 )
 
 // Among tells with whose forests the next samples are learnt; nil: there are none. The view may
@@ -67,15 +66,15 @@ func (l *Learner) Tune(members *model.MemberForests) {
 		copy(t.base, t.forest.Weights)
 		copy(t.biasBase, t.forest.Bias)
 		if float64(l.view.N) >= relearnGrowth*float64(t.relearnt) {
-			l.relearn(min(relearnLatest, l.ring.n))
+			l.relearn(min(relearnEach*(1+len(members.All)), l.ring.n))
 		}
 	}
 }
 
-// relearn learns the latest n stored samples again, by the error of the mean.
+// relearn learns n stored samples again, from all ages alike, by the error of the mean.
 func (l *Learner) relearn(n int) {
 	for i := n; i > 0; i-- {
-		l.tune(l.stored(l.ring.latest(i)))
+		l.tune(l.stored(l.ring.latest(1 + (i-1)*l.ring.n/n)))
 	}
 	l.tuned.relearnt = l.view.N
 }

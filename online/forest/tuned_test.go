@@ -135,8 +135,8 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// With a tenth more labels the latest stored samples are learnt again at a merge, from the new
-// base; not before, and not twice.
+// With a tenth more labels 12 stored samples for each of three forests are learnt again at a
+// merge, of 300 each eighth or ninth, the oldest first, from the new base; not before, and not twice.
 func TestRelearn(t *testing.T) {
 	s := Sizes{Trees: 3, Leaves: 12, Stored: 300}
 	l := tunedLearner(s)
@@ -156,8 +156,8 @@ func TestRelearn(t *testing.T) {
 	}{{400, true}, {439, false}, {441, true}, {441, false}} {
 		l.view.N = step.labels
 		learnt, damped := without(), without()
-		for i := relearnLatest; i > 0; i-- {
-			learnt.tune(learnt.stored(learnt.ring.latest(i)))
+		for i := 35; i >= 0; i-- {
+			learnt.tune(learnt.stored(learnt.ring.latest(1 + i*300/36)))
 		}
 		l.Tune(l.members)
 		want := damped
