@@ -165,7 +165,7 @@ func TestRelearn(t *testing.T) {
 			want = learnt
 		}
 		if !slices.Equal(l.tuned.forest.Weights, want.tuned.forest.Weights) || !slices.Equal(l.tuned.base, damped.tuned.base) {
-			t.Errorf("%d labels: the stored samples were not learnt again, or are: want %v", step.labels, step.again)
+			t.Errorf("%d labels: the weights are not those with stored samples learnt again: %v", step.labels, step.again)
 		}
 		if slices.Equal(learnt.tuned.forest.Weights, damped.tuned.forest.Weights) {
 			t.Error("to learn again changes nothing")

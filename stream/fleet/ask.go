@@ -92,11 +92,15 @@ func (m *Member) messages(name string) []string {
 	return filters
 }
 
+// asked reports whether a message was asked for on this connection, and may still come.
+func (m *Member) asked(name string) bool {
+	at, open := m.asking.open[name]
+	return open && !at.Before(m.link.at)
+}
+
 // heard notes a newer message of a member, and counts one that came because it was asked for.
 func (m *Member) heard(now time.Time, p *peer, c *core.Contribution, retained bool) {
-	_, one := m.asking.open[c.Member]
-	_, any := m.asking.open[all]
-	if retained && (one || any) {
+	if retained && (m.asked(c.Member) || m.asked(all)) {
 		m.counts.Missed++
 		m.note(now, "fleet_missed", c.Member, fmt.Sprintf("%s: the broker had not sent version %d.%d, and has it", c.Member, c.Epoch, c.Sequence))
 	}

@@ -47,6 +47,22 @@ func TestAskedBeforeLeaving(t *testing.T) {
 	equal(t, "events", a.happened(), []string(nil))
 }
 
+// What was published while the connection was down was not missed, also if the connection ended
+// right after a message was asked for.
+func TestAskedBeforeTheConnection(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+	b.labels = 200
+	for len(a.asked) == 0 {
+		w.pass(time.Second)
+	}
+	a.disconnect()
+	b.labels += 100
+	w.pass(2 * time.Second)
+	a.connect()
+	equal(t, "version, asked, missed", []any{a.set.Get("b").Sequence, len(a.open), a.View(w.now, Model{}).Missed}, []any{2, 1, 0})
+}
+
 // The own message that was lost on its way back is asked for before it counts as not kept.
 func TestAskedForTheOwn(t *testing.T) {
 	w := newWorld(t)

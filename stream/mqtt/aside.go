@@ -63,9 +63,12 @@ func (c *Client) Also(filters ...string) {
 // Drop ends the subscription to further filters. It does not wait for the broker. If the
 // connection ends first, the next one ends the subscription in the session.
 func (c *Client) Drop(filters ...string) {
+	if len(filters) == 0 {
+		return
+	}
 	c.further.remove(filters)
 	conn := c.Conn()
-	if len(filters) == 0 || conn == nil {
+	if conn == nil {
 		return
 	}
 	token := conn.paho.Unsubscribe(filters...)
