@@ -142,14 +142,19 @@ func (conn *Conn) keepAlive(ctx context.Context) {
 	late := time.NewTimer(conn.client.PingTimeout)
 	defer late.Stop()
 	late.Stop()
+	waiting := false // late is running: later pings do not delay it
 	for {
 		select {
 		case <-ping.C:
 			conn.net.ping()
-			late.Reset(conn.client.PingTimeout)
+			if !waiting {
+				late.Reset(conn.client.PingTimeout)
+				waiting = true
+			}
 		case <-conn.net.alive:
 			if !conn.net.pinged.Load() {
 				late.Stop()
+				waiting = false
 			}
 		case <-late.C:
 			conn.fail(errors.New("mqtt: ping: no answer from the broker"))

@@ -171,13 +171,21 @@ func TestPacketAnswersPing(t *testing.T) {
 // A broker that answers pings keeps its connection, at the interval that CONNECT
 // announced; one that falls silent loses it.
 func TestKeepAlive(t *testing.T) {
-	for name, answers := range map[string]int{"never answers": 0, "falls silent": 3} {
+	for name, c := range map[string]struct {
+		answers int
+		every   time.Duration
+	}{
+		"never answers":                       {0, 30 * time.Second},
+		"falls silent":                        {3, 30 * time.Second},
+		"more than one ping within the limit": {3, time.Second},
+	} {
+		answers, every := c.answers, c.every
 		bubble(name, t, func(t *testing.T) {
 			near, far := net.Pipe()
 			conn := linked()
-			conn.client.Config.Keepalive, conn.client.PingTimeout = 30*time.Second, 10*time.Second
+			conn.client.Config.Keepalive, conn.client.PingTimeout = every, 10*time.Second
 			conn.net, conn.paho = newFrameConn(near, 1000, time.Second), paho.NewClient(paho.NewClientOptions())
-			conn.net.onMessage, conn.net.keepalive = func(*Message) {}, 30
+			conn.net.onMessage, conn.net.keepalive = func(*Message) {}, uint16(every/time.Second)
 			began, pings := time.Now(), 0
 			go func() { // the broker
 				for {
@@ -187,12 +195,12 @@ func TestKeepAlive(t *testing.T) {
 					}
 					switch p := p.(type) {
 					case *packets.ConnectPacket:
-						if p.Keepalive != 30 || p.ClientIdentifier != "n1" {
+						if time.Duration(p.Keepalive)*time.Second != every || p.ClientIdentifier != "n1" {
 							t.Errorf("it announces %v", p)
 						}
 						far.Write([]byte{packetConnack << 4, 2, 0, 0})
 					case *packets.PingreqPacket:
-						if pings++; time.Since(began) != time.Duration(pings)*30*time.Second {
+						if pings++; time.Since(began) != time.Duration(pings)*every {
 							t.Errorf("ping %d after %v", pings, time.Since(began))
 						}
 						if pings <= answers {
@@ -206,7 +214,7 @@ func TestKeepAlive(t *testing.T) {
 			hello.ProtocolName, hello.ProtocolVersion, hello.ClientIdentifier = "MQTT", 4, "n1"
 			hello.Write(conn.net)
 			conn.keepAlive(t.Context())
-			if took, want := time.Since(began), time.Duration(answers+1)*30*time.Second+10*time.Second; took != want || conn.err == nil {
+			if took, want := time.Since(began), time.Duration(answers+1)*every+10*time.Second; took != want || conn.err == nil {
 				t.Errorf("it ends after %v, want %v: %v", took, want, conn.err)
 			}
 			near.Close()
