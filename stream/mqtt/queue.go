@@ -29,15 +29,17 @@ func NewQueue[T any](maxItems int, maxBytes codec.ByteSize, size func(T) int) *Q
 
 // Push appends v. If that exceeds the bounds, it discards the oldest items that
 // mayDrop allows; if these are not enough, it discards nothing and does not take v.
-// If mayDrop is nil, no item is discarded, and reserved room counts.
+// If mayDrop is nil, no item is discarded, and reserved room counts. An item alone is taken
+// whatever its size: it would never find more room.
 func (q *Queue[T]) Push(v T, mayDrop func(T) bool) (taken bool, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	items, bytes := len(q.items)-q.head+1, q.bytes+q.Size(v)
-	if mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes) {
+	switch alone := items+q.reserved.items == 1; {
+	case alone:
+	case mayDrop != nil && (items > q.maxItems || bytes > q.maxBytes):
 		return q.makeRoom(v, items, bytes, mayDrop)
-	}
-	if mayDrop == nil && (items+q.reserved.items > q.maxItems || bytes+q.reserved.bytes > q.maxBytes) {
+	case mayDrop == nil && (items+q.reserved.items > q.maxItems || bytes+q.reserved.bytes > q.maxBytes):
 		return false, 0
 	}
 	q.append(v)

@@ -50,6 +50,24 @@ func TestQueue(t *testing.T) {
 			t.Errorf("%d items left, want 1", q.Len())
 		}
 	})
+	t.Run("takes one alone, whatever its size", func(t *testing.T) {
+		q := NewQueue(10, 10, size)
+		for _, mayDrop := range []func(string) bool{anyItem, nil} {
+			if taken, dropped := q.Push("a text of more than ten bytes", mayDrop); !taken || dropped != 0 {
+				t.Errorf("push = %v, %d, want true, 0", taken, dropped)
+			}
+			if taken, _ := q.Push("a", nil); taken {
+				t.Error("another one was taken")
+			}
+			drain(q)
+		}
+		q.Push("a", nil)
+		q.Reserve("a")
+		drain(q)
+		if taken, _ := q.Push("a text of more than ten bytes", nil); taken {
+			t.Error("it was taken beside one that is held")
+		}
+	})
 	t.Run("passes over what may not be dropped", func(t *testing.T) {
 		q := NewQueue(2, 100, size)
 		keep := func(s string) bool { return s != "keep" }
