@@ -54,6 +54,7 @@ type unconfirmed struct {
 	confirmed uint64      // acknowledgements over conn that the broker has read
 	renumbers bool        // the broker may assign new identifiers to repetitions: conn began with 1
 	setsDUP   bool        // the broker sets DUP: a message without it is new
+	omitsDUP  bool        // it does not: conn began with a repetition without it
 
 	dropped *atomic.Uint64 // counts messages that left the full set
 	size    *atomic.Int64  // of the set
@@ -128,6 +129,10 @@ func (u *unconfirmed) beginConnection(first *mqtt.Message, c mqtt.Cursor) {
 		u.advance(u.sequence + 2*mqtt.SessionGap)
 	}
 	u.renumbers = first.ID == 1
+	// Repetitions come first from a broker that keeps identifiers. One that assigns them again
+	// at once begins with 1, or with repetitions that have DUP.
+	at := u.find(first.ID)
+	u.omitsDUP = !first.Dup && !u.setsDUP && !u.renumbers && at >= 0 && u.messages[at].key == keyOf(first)
 }
 
 // isRepetition reports whether a message was received before. It then leaves the set,
@@ -145,7 +150,7 @@ func (u *unconfirmed) isRepetition(msg *mqtt.Message) bool {
 	if at := u.find(msg.ID); at >= 0 {
 		m := &u.messages[at]
 		switch same := m.key == keyOf(msg); {
-		case m.conn == msg.From && same && msg.Dup, m.conn != msg.From && same && (msg.Dup || m.sequence == unread && !u.renumbers && !u.setsDUP):
+		case m.conn == msg.From && same && msg.Dup, m.conn != msg.From && same && (msg.Dup || u.omitsDUP || m.sequence == unread && !u.renumbers && !u.setsDUP):
 			u.remove(at)
 			return true
 		case m.conn == msg.From, !u.renumbers: // the identifier was assigned to a new message

@@ -77,6 +77,15 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 40, x: 7, learnt: true}, {id: 41, x: 7, learnt: true},
 			{id: 41, x: 7, again: brokerKeeps(1)}, {id: 42, x: 7, learnt: true}, {id: 9, x: 7, learnt: true},
 		},
+		"the same, and its cursor is not known": {
+			{id: 40, x: 7, learnt: true}, {id: 41, x: 7, learnt: true},
+			{id: 41, x: 7, again: unknown}, {id: 42, x: 7, learnt: true}, {id: 9, x: 7, learnt: true},
+			{id: 42, x: 7, again: unknown, crash: true}, {id: 9, x: 7}, {id: 10, x: 7, learnt: true},
+		},
+		"identifiers that are assigned again, and no DUP flag yet": {
+			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
+			{id: 1, x: 7, again: unknown, learnt: true}, {id: 2, x: 7, learnt: true},
+		},
 		"a broker that sets the DUP flag, and has read one of two acknowledgements": {
 			{id: 1, x: 7, learnt: true}, {id: 2, x: 8, learnt: true},
 			{id: 2, dup: true, x: 8, again: brokerKeeps(0)}, {id: 1, x: 7, learnt: true},

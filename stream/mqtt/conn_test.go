@@ -223,6 +223,33 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
+// The cursor is awaited while the link is silent, and 2 s where the broker answers.
+func TestAwaitsTheCursor(t *testing.T) {
+	const never = time.Hour
+	for name, c := range map[string]struct {
+		cursor, bytes time.Duration // after the SUBACK
+		found         bool
+		known         time.Duration
+	}{
+		"at once":                        {0, 0, true, 0},
+		"soon after the answer":          {1500 * time.Millisecond, time.Millisecond, true, 1500 * time.Millisecond},
+		"a broker that keeps none":       {never, time.Millisecond, false, 2 * time.Second},
+		"a link that is silent at first": {25 * time.Second, 25 * time.Second, true, 25 * time.Second},
+		"none, and a silent link":        {never, 25 * time.Second, false, 26 * time.Second},
+		"nothing at all":                 {never, never, false, time.Minute},
+	} {
+		bubble(name, t, func(t *testing.T) {
+			conn, began := linked(), time.Now()
+			defer time.AfterFunc(c.bytes, func() { conn.net.arrived.Add(2) }).Stop()
+			defer time.AfterFunc(c.cursor, func() { conn.cursor.setPayload([]byte("7")) }).Stop()
+			conn.awaitCursor(t.Context())
+			if took := time.Since(began); conn.cursor.Found != c.found || took != c.known {
+				t.Errorf("found %v after %v, want %v after %v", conn.cursor.Found, took, c.found, c.known)
+			}
+		})
+	}
+}
+
 // A cursor of 0 is that of no commit. It does not show which messages come again.
 func TestUnknownCursor(t *testing.T) {
 	for payload, want := range map[string]bool{"0": false, "1": true, "7": true} {

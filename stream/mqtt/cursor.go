@@ -11,7 +11,8 @@ import (
 
 const (
 	CursorLevel  = "cursor"        // level of the topic, below that of the node
-	cursorWithin = 2 * time.Second // longest silence of the broker; wait for the cursor after the SUBACK
+	grantWithin  = time.Minute     // longest wait for the SUBACK, and in silence for the cursor
+	cursorWithin = 2 * time.Second // wait for the cursor after the SUBACK
 	maxCursors   = 64              // unacknowledged cursors; above it, a cursor is skipped
 	MaxSequence  = 1 << 62
 	SessionGap   = 1 << 20 // a new session begins at this distance in the sequence, which exceeds the number of pending commits
@@ -67,8 +68,8 @@ func (c *cursorState) setPayload(payload []byte) {
 }
 
 // readCursor subscribes to the cursor that the broker keeps. SUBACK and cursor come
-// after all messages that the broker sends again: the wait for SUBACK lasts as long
-// as bytes arrive, the wait for the cursor lasts cursorWithin.
+// after all messages that the broker sends again, and a link may be silent for a while:
+// the wait for SUBACK ends with the connection, or after grantWithin.
 func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 	select {
 	case <-conn.cursor.known:
@@ -77,19 +78,45 @@ func (c *Client) readCursor(ctx context.Context, conn *Conn) {
 	}
 	token := conn.paho.Subscribe(c.CursorTopic, 0, nil)
 	defer conn.paho.Unsubscribe(c.CursorTopic)
-	if conn.await(ctx, token.Done(), cursorWithin) && token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.CursorTopic] > 2 {
-		c.Log.Debug("the broker refuses the subscription to the cursor", "topic", c.CursorTopic)
-		conn.unknownCursor()
-		return
-	}
-	late := time.NewTimer(cursorWithin)
+	late := time.NewTimer(grantWithin)
 	defer late.Stop()
 	select {
-	case <-conn.cursor.known:
-	case <-late.C: // a failed request alone may mean that the connection is about to end
-		conn.unknownCursor()
+	case <-token.Done():
+		if token.Error() == nil && token.(*paho.SubscribeToken).Result()[c.CursorTopic] > 2 {
+			c.Log.Debug("the broker refuses the subscription to the cursor", "topic", c.CursorTopic)
+			conn.unknownCursor()
+			return
+		}
+	case <-late.C:
 	case <-conn.lost:
+		return
 	case <-ctx.Done():
+		return
+	}
+	conn.awaitCursor(ctx)
+}
+
+// awaitCursor waits for the cursor after the SUBACK. A broker that keeps one sends it
+// before the answer to a ping, or soon after.
+func (conn *Conn) awaitCursor(ctx context.Context) {
+	began, arrived := time.Now(), conn.net.arrived.Load()
+	conn.net.ping()
+	late := time.NewTicker(cursorWithin)
+	defer late.Stop()
+	for {
+		select {
+		case <-conn.cursor.known:
+			return
+		case <-late.C: // a failed request alone may mean that the connection is about to end
+			if conn.net.arrived.Load() != arrived || time.Since(began) >= grantWithin {
+				conn.unknownCursor()
+				return
+			}
+		case <-conn.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -17,9 +17,15 @@ type backup struct {
 	proven       map[*delivery]bool
 }
 
-// backUp copies the newest transaction of the state file, as edge backup does. The
-// caller holds mu.
+// backUp copies the newest transaction of the state file, as edge backup does. Nil while that
+// is one of which the sync failed: a later start may go on without it and number the next one
+// as this, which is a gap that RELIABILITY.md lists. The caller holds mu.
 func (w *world) backUp() *backup {
+	for _, r := range w.truth.models {
+		if len(r.uncertain) > 0 {
+			return nil
+		}
+	}
 	b := &backup{
 		image: w.disk.read(), records: map[string][]online.Record{}, uncertain: map[string][]online.Record{}, later: map[string]int{},
 		acknowledged: w.acknowledged, proven: map[*delivery]bool{},

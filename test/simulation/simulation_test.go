@@ -339,7 +339,7 @@ func (w *world) inject(f fault) bool {
 		w.broker.dropRetained()
 		later(func() { w.broker.down = false })
 	case "restored backup":
-		if b := w.backUp(); !w.process.killed {
+		if b := w.backUp(); b != nil && !w.process.killed {
 			later(func() { w.restore(b) })
 		}
 	case "impostor":
