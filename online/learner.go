@@ -89,6 +89,13 @@ func (l *Learner) attach(to host) {
 	l.bank.Reuse(to.unread)
 }
 
+// Reuse lets l use the memory of an earlier snapshot again once unread reports that no reader
+// has it any more. nil: l leaves it alone. A Loop calls it by its Readers.
+func (l *Learner) Reuse(unread func(*model.Memory) bool) {
+	l.unread = unread
+	l.bank.Reuse(unread)
+}
+
 // replaceBy replaces l by another learner, which has nothing of a host.
 func (l *Learner) replaceBy(fresh *Learner) {
 	to := l.host

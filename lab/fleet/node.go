@@ -86,7 +86,9 @@ func newNode(cfg *Config, name string, seed uint64) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &node{name: name, learner: l, half: cfg.half, tested: map[string]int{}, refused: map[string]int{}}, nil
+	n := &node{name: name, learner: l, half: cfg.half, tested: map[string]int{}, refused: map[string]int{}}
+	l.Reuse(func(m *model.Memory) bool { return n.posterior == nil || n.posterior.Memory != m })
+	return n, nil
 }
 
 // learn judges row number at and learns it with that label.
