@@ -79,3 +79,23 @@ func TestLoadRefuses(t *testing.T) {
 		t.Errorf("an infinite feature gave %v", err)
 	}
 }
+
+// A state goes on with smaller minibatches than those whose samples the gradient has yet to
+// follow.
+func TestSmallerMinibatches(t *testing.T) {
+	for _, size := range []int{1, 2, 4, 8, 16} {
+		cfg := testConfig(3, "a", "b", "c")
+		cfg.Batch.MaxSize, cfg.Window = 16, 100
+		l, rng := newTestLearner(t, cfg), rand.New(rand.NewPCG(1, 2))
+		feed(l, rng, 48)
+		cfg.Batch.MaxSize = size
+		l, err := Restore(cfg, stateOf(l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		feed(l, rng, 200)
+		if c := l.Counters(); c.StepsRefused > 0 {
+			t.Errorf("16 to %d: %d steps refused, %d taken", size, c.StepsRefused, c.Steps)
+		}
+	}
+}

@@ -29,8 +29,7 @@ func (l *Learner) changeClasses(ev *Event, out *Outcome) {
 	if err != nil {
 		out.Closed, out.Refused = false, err
 	}
-	l.teachGuest()
-	l.publishFleet()
+	l.followClasses()
 }
 
 // addClass adds a class before its first sample. It confirms an unconfirmed label.
@@ -76,8 +75,8 @@ func (l *Learner) renameClass(from, to string) error {
 	if len(r.index) >= 2*maxClasses {
 		return fmt.Errorf("online: %d names of classes are in use, at most %d: %w", len(r.index), 2*maxClasses, ErrClass)
 	}
-	if r.imported[from] {
-		delete(r.imported, from)
+	if old := r.names[k]; r.imported[old] {
+		delete(r.imported, old)
 		r.imported[to] = true
 	}
 	r.names = slices.Clone(r.names) // snapshots may share it

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"edge/model"
+	"edge/online/fleet"
 )
 
 // TestClassesByRequest walks through the effects of commands on the list of classes.
@@ -397,6 +398,79 @@ func TestEveryKindCarriesOnExactly(t *testing.T) {
 				t.Errorf("seed %d met too little: epoch %d, %+v", seed, straight.classes.epoch, straight.counters)
 			}
 			checkSound(t, straight)
+		}
+	}
+}
+
+// A correction may confirm a label with more samples than a minibatch has room for.
+func TestCorrectionConfirms(t *testing.T) {
+	cfg := testConfig(3)
+	cfg.Batch.MaxSize, cfg.Classes.Confirm = 2, 5
+	l, rng := newTestLearner(t, cfg), rand.New(rand.NewPCG(1, 2))
+	feed(l, rng, 100)
+	for range 5 {
+		ev := blob(rng, 3)
+		l.Add(&ev)
+		if out := l.Add(&Event{Kind: Correct, X: ev.X, Name: ev.Label, Label: "new"}); out.Refused != nil {
+			t.Error(out.Refused)
+		}
+	}
+	if k, known := l.classes.index["new"]; !known || l.view.Counts[k] != 5 {
+		t.Errorf("classes %q, counts %v", l.classes.names, l.view.Counts)
+	}
+}
+
+// A correction of a sample that was judged before a reset does not change the scores.
+func TestCorrectionAfterAReset(t *testing.T) {
+	l, rng := newTestLearner(t, testConfig(3, "a", "b", "c")), rand.New(rand.NewPCG(1, 2))
+	feed(l, rng, 60)
+	ev := blob(rng, 3)
+	ev.Label = "a"
+	p, err := l.Predict(ev.X)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Add(&ev)
+	l.Add(&Event{Kind: Reset})
+	l.Add(&Event{Kind: Correct, X: ev.X, Name: "a", Label: "b", Probs: p.Probs})
+	for range 10 {
+		ev := blob(rng, 3)
+		ev.Label = "c"
+		l.Add(&ev)
+	}
+	for _, c := range l.Scores().PerClass {
+		if c.N > 10 {
+			t.Errorf("%s was judged %d times, of 10", c.Class, c.N)
+		}
+	}
+}
+
+// The counts of classes that a merge has brought, for their weights, follow names and
+// corrections.
+func TestClassesOfAMerge(t *testing.T) {
+	cfg := fleetConfig()
+	cfg.Fleet.Unseen, cfg.ClassWeights.Mode, cfg.Classes.Confirm = MixUnseen, Balanced, 3
+	set := fleet.NewSet(0)
+	for i := range 2 {
+		set.Put(contribution(t, taught(t, fleetConfig(), uint64(10+i), 300, "c0", "c1"), fmt.Sprint("m", i), 1))
+	}
+	x := []float64{1, 0}
+	for name, events := range map[string][]Event{
+		"renamed twice, by the first name": {{Kind: ClassRename, Label: "c0", Name: "x"}, {Kind: ClassRename, Label: "c0", Name: "y"}},
+		"its first label is a correction": {
+			{Kind: Observe, X: x, Label: "typo"}, {Kind: Correct, X: x, Name: "typo", Label: "c0"},
+		},
+	} {
+		l := taught(t, cfg, 1, 0)
+		merged(t, l, set)
+		for i := range events {
+			if out := l.Add(&events[i]); out.Refused != nil {
+				t.Fatalf("%s: %v", name, out.Refused)
+			}
+		}
+		teach(l, 3, 40, "c0", "c1")
+		if _, err := Restore(cfg, stateOf(l)); err != nil || len(l.classes.imported) > 0 {
+			t.Errorf("%s: %v, brought %v", name, err, l.classes.imported)
 		}
 	}
 }

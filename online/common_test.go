@@ -389,3 +389,17 @@ func TestSharedBasisIsReplayed(t *testing.T) {
 		})
 	}
 }
+
+// A common basis whose scaling is far from the own one leaves a sound state.
+func TestCommonScaleFarAway(t *testing.T) {
+	for _, sd := range []float64{1e-200, 1e-160, 1e160, 1e300} {
+		cfg, all := sharedConfig(), []string{"c0", "c1", "c2"}
+		start := offer(t, cfg, "a", 7, 112, all...)
+		start.Scale.Sd[0] = sd
+		l := taught(t, cfg, 3, 300, all...)
+		merged(t, l, offered(start))
+		if again, err := Restore(cfg, stateOf(l)); err != nil || again.Digest() != l.Digest() {
+			t.Errorf("standard deviation %g: %v", sd, err)
+		}
+	}
+}

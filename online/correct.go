@@ -10,8 +10,7 @@ import (
 // sites are part of a product, and the new label is learnt in addition. Horizons
 // and pool are not weighed again, and the chain of labels keeps the wrong one.
 func (l *Learner) correct(ev *Event, out *Outcome) {
-	if err := l.view.CheckInput(ev.X); err != nil {
-		out.Refused = err
+	if out.Refused = l.checkSample(ev); out.Refused != nil {
 		return
 	}
 	is, known := l.classes.index[ev.Label]
@@ -31,12 +30,20 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 			is, out.ClassAdded = l.classes.add(ev.Label), ev.Label
 		}
 	}
+	if len(samples) > 0 {
+		delete(l.classes.imported, l.classes.names[is])
+	}
 	for i := range samples {
 		l.batch.add(samples[i].X, is, l.weightOf(&samples[i], is))
 		l.judgeHorizons(is, 0, false, nil)
+		if l.batch.len() >= l.cfg.Batch.MaxSize {
+			l.closeMinibatch(out)
+		}
 	}
 	if len(samples) > 0 {
-		l.closeMinibatch(out)
+		l.flush(out)
+	} else {
+		l.followClasses()
 	}
 	if was, ok := l.classes.index[ev.Name]; ok && len(samples) > 0 && ev.Probs != nil {
 		if probs := l.classes.translate(ev.Probs, ev.Epoch); probs != nil {

@@ -121,6 +121,7 @@ func Restore(cfg Config, data []byte) (*Learner, error) {
 	}
 	if len(cfg.Classes.Names) > 0 && l.Pending() == 0 {
 		l.publishClasses()
+		l.followClasses()
 	}
 	return l, nil
 }
@@ -177,6 +178,9 @@ func (l *Learner) decodeCore(d *wire.Decoder, version uint64) {
 // which earlier programs did when it was closed. The section of the order, where a
 // state has it, replaces the result.
 func (l *Learner) orderMinibatch() {
+	if l.cfg.Temporal == TemporalOff {
+		return
+	}
 	for _, k := range l.batch.y {
 		if k < len(l.view.Names) {
 			l.mix.NextLabel(k)

@@ -276,6 +276,13 @@ func (l *Learner) classesOf(m *fleet.Merge) []int {
 	return places
 }
 
+// followClasses brings the part of the fleet up to date with the classes, their labels and the
+// warm-up buffer.
+func (l *Learner) followClasses() {
+	l.teachGuest()
+	l.publishFleet()
+}
+
 // teachGuest lets the guest learn the new samples of the warm-up buffer. A guest is a
 // function of its merge, the buffer and the classes, so that a state need not hold it:
 // after a change of those it began with it begins again.

@@ -216,12 +216,7 @@ func (l *Learner) Add(ev *Event) (out Outcome) {
 
 // observe handles a labelled sample.
 func (l *Learner) observe(ev *Event, out *Outcome) {
-	if !(ev.Weight >= 0 && ev.Weight <= MaxWeight) {
-		out.Refused = fmt.Errorf("online: sample of weight %g: want 0 to %d: %w", ev.Weight, MaxWeight, ErrWeight)
-		return
-	}
-	if err := l.view.CheckInput(ev.X); err != nil {
-		out.Refused = err
+	if out.Refused = l.checkSample(ev); out.Refused != nil {
 		return
 	}
 	if k, known := l.classes.index[ev.Label]; known {
@@ -239,6 +234,14 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 			l.example(&samples[i], k, out)
 		}
 	}
+}
+
+// checkSample returns an error if the features or the weight of a sample are not sound.
+func (l *Learner) checkSample(ev *Event) error {
+	if !(ev.Weight >= 0 && ev.Weight <= MaxWeight) {
+		return fmt.Errorf("online: sample of weight %g: want 0 to %d: %w", ev.Weight, MaxWeight, ErrWeight)
+	}
+	return l.view.CheckInput(ev.X)
 }
 
 // example judges a sample of class k, adds it to the minibatch and extends the order
@@ -264,6 +267,7 @@ func (l *Learner) example(ev *Event, k int, out *Outcome) {
 	l.observeGuest(ev, k, weight, after)
 	if k >= len(l.view.Names) {
 		l.publishClasses()
+		l.followClasses()
 	}
 	if !ev.Known {
 		l.mix.NextLabel(k)
@@ -365,8 +369,7 @@ func (l *Learner) closeMinibatch(out *Outcome) {
 		l.endWarmup()
 	}
 	l.boundKept()
-	l.teachGuest()
-	l.publishFleet()
+	l.followClasses()
 }
 
 // learnMinibatch builds the model if that is due, and otherwise takes the

@@ -194,6 +194,9 @@ func (r *registry) hold(ev *Event, needed int) (confirmed []Event, dropped uint6
 	}
 	kept := *ev
 	kept.X, kept.Probs, kept.Parts, kept.Meta = slices.Clone(ev.X), slices.Clone(ev.Probs), nil, conformal.PredictionMeta{}
+	for i, v := range kept.X { // as a state keeps them; NaN stays
+		kept.X[i] = min(max(v, -model.MaxFeature), model.MaxFeature)
+	}
 	u.samples = append(u.samples, kept)
 	if len(u.samples) >= needed {
 		return u.samples, 0

@@ -171,3 +171,37 @@ func TestClassWeightsFindTheRare(t *testing.T) {
 		t.Errorf("balanced accuracy %v with class weights, %v without", weighed, plain)
 	}
 }
+
+// A state with weights that a number of 32 bits cannot hold is read again.
+func TestTinyWeightsCarryOn(t *testing.T) {
+	for _, weight := range []float64{5e-324, 1e-60, 1e-46, 1e-30} {
+		for _, mode := range []Weighting{Unweighted, Balanced} {
+			cfg := testConfig(3)
+			cfg.ClassWeights.Mode = mode
+			l, rng := newTestLearner(t, cfg), rand.New(rand.NewPCG(1, 2))
+			feed(l, rng, 60)
+			for range 5 {
+				ev := blob(rng, 3)
+				ev.Weight = weight
+				l.Add(&ev)
+			}
+			feed(l, rng, 5)
+			if again, err := Restore(cfg, stateOf(l)); err != nil || again.Digest() != l.Digest() {
+				t.Errorf("weight %g, %s: %v", weight, mode, err)
+			}
+		}
+	}
+}
+
+// A correction of a weight that a sample may not have is refused.
+func TestCorrectionOfAWrongWeight(t *testing.T) {
+	for _, weight := range []float64{math.NaN(), -5, math.Inf(1), 2 * MaxWeight} {
+		l, rng := newTestLearner(t, testConfig(3, "a", "b", "c")), rand.New(rand.NewPCG(1, 2))
+		feed(l, rng, 60)
+		before := l.Digest()
+		out := l.Add(&Event{Kind: Correct, X: []float64{1, 2, 3}, Name: "a", Label: "b", Weight: weight})
+		if !errors.Is(out.Refused, ErrWeight) || l.Digest() != before {
+			t.Errorf("weight %g: %v", weight, out.Refused)
+		}
+	}
+}

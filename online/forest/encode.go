@@ -199,7 +199,7 @@ func (l *Learner) decodeRing(d *wire.Decoder) {
 	}
 	d.Fill32(r.weight[:r.n], "weights of samples")
 	for _, v := range r.weight[:r.n] {
-		if !(v > 0 && v <= math.MaxFloat32) {
+		if !(v >= 0 && v <= math.MaxFloat32) { // 0: one of 1e-46 or less
 			d.Fail("the weight of a stored sample is out of range")
 		}
 	}

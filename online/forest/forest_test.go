@@ -311,7 +311,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"twice":     func(l *Learner) { l.forest.Nodes[0].Branch[0] = l.forest.Nodes[0].Branch[1] },
 		"class":     func(l *Learner) { l.growth[0].class = 3 },
 		"stored":    func(l *Learner) { l.ring.x[7] = float32(math.Inf(-1)) },
-		"weights":   func(l *Learner) { l.ring.weight[7] = 0 },
+		"weights":   func(l *Learner) { l.ring.weight[7] = -1 },
 		"label":     func(l *Learner) { l.ring.label[7] = 3 },
 		"next":      func(l *Learner) { l.ring.next = 40 },
 

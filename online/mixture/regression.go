@@ -114,6 +114,9 @@ func (m *Mixture) RescaleRegression(before *model.Scale) {
 			squares[j] /= ratio * ratio
 		}
 	}
+	if endless := func(v float64) bool { return v-v != 0 }; slices.ContainsFunc(v.W, endless) || slices.ContainsFunc(r.squares, endless) {
+		m.StartRegression() // the scalings are too far apart
+	}
 }
 
 // dropFromRegression removes class k.

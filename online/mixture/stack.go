@@ -129,6 +129,7 @@ func (m *Mixture) RestartForest() {
 		}
 		b.publish(v)
 	}
+	m.setStack()
 }
 
 // AddForest begins the blends anew, with a forest among the experts.

@@ -186,11 +186,13 @@ func (j *Judge) DropClass(k int) {
 
 // Correct judges a prediction again whose label was wrong: the cumulative scores of
 // the model become those with the label is in place of was. The window, the
-// baselines and the published decisions stay.
+// baselines and the published decisions stay. A prediction that the scores no longer have,
+// after a reset, is not judged.
 func (j *Judge) Correct(probs []float64, was, is int) {
-	wrong, right := compare(probs, was), compare(probs, is)
-	j.count(&wrong, -1)
-	j.count(&right, 1)
+	if wrong, right := compare(probs, was), compare(probs, is); j.holds(&wrong) {
+		j.count(&wrong, -1)
+		j.count(&right, 1)
+	}
 }
 
 // Scores returns the scores up to now; names are the classes.

@@ -109,7 +109,7 @@ func (t *tally) count(o *Outcome, sign int) {
 	t.labels[o.Label] += one
 	t.nll += float64(sign) * o.NLL
 	t.brier += float64(sign) * o.brier
-	bin := min(int(o.conf*eceBins), eceBins-1)
+	bin := o.bin()
 	t.binN[bin] += one
 	t.binConf[bin] += float64(sign) * o.conf
 	if o.Top == o.Label {
@@ -121,6 +121,20 @@ func (t *tally) count(o *Outcome, sign int) {
 		t.confusion[o.Label][o.Top] += one
 	}
 }
+
+// holds reports whether an outcome like o has been counted.
+func (t *tally) holds(o *Outcome) bool {
+	if max(o.Label, o.Top) >= len(t.labels) || t.labels[o.Label] == 0 || t.binN[o.bin()] == 0 {
+		return false
+	}
+	if o.Top == o.Label && t.binHits[o.bin()] == 0 {
+		return false
+	}
+	return o.Top < 0 || t.confusion[o.Label][o.Top] > 0
+}
+
+// bin is the bin of the confidence.
+func (o *Outcome) bin() int { return min(int(o.conf*eceBins), eceBins-1) }
 
 // drop removes a class from the counts by class. The other scores stay: they are
 // of predictions that were made.

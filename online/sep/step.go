@@ -140,7 +140,7 @@ func (b *Bank) gradientPoints(recent, window int) int {
 	case b.cfg.LearningRate == 0 || b.live && b.waiting == 0:
 		return 0
 	case b.live:
-		return min(b.waiting+recent, window)
+		return min(b.waiting+recent, window, b.gradientRoom())
 	}
 	return min(max(recent, b.cfg.Gradient), window)
 }
