@@ -2,9 +2,12 @@ package online
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
+	"edge/model"
+	"edge/online/drift"
 	"edge/online/fleet"
 )
 
@@ -102,4 +105,105 @@ func TestHeldSampleExactly(t *testing.T) {
 	ev := Event{Kind: Observe, X: []float64{1e200, 1, 2}, Label: "new"}
 	l.Add(&ev)
 	goesOn(t, cfg, l, []Event{ev})
+}
+
+// randomConfig draws a small learner of any kind.
+func randomConfig(rng *rand.Rand) Config {
+	cfg := fleetConfig()
+	cfg.Seed, cfg.Inducing = rng.Uint64(), 6+rng.IntN(7)
+	cfg.Window, cfg.Batch.MaxSize = pick(rng, 0, 3, 12, 30), pick(rng, 1, 2, 5, 16)
+	cfg.Horizons = pick(rng, []Horizon{Horizon(math.Inf(1)), 500, 100}, []Horizon{50}, []Horizon{Horizon(math.Inf(1)), 10})
+	cfg.Classes.Names, cfg.Classes.Max, cfg.Classes.Confirm = pick(rng, nil, []string{"c0", "c1"}), pick(rng, 4, 9), 1+rng.IntN(3)
+	cfg.LearningRate, cfg.Gradient, cfg.Track = pick(rng, 0, 0.02, 0.5), pick(rng, 0, 16), pick(rng, 0., 30)
+	cfg.Temporal = pick(rng, TemporalOff, TemporalAuto, TemporalOn)
+	cfg.Experts = Experts{Regression: pick(rng, On, Off), Forest: pick(rng, NoForest, SmallForest)}
+	cfg.ClassWeights.Mode, cfg.Conformal.Coverage = pick(rng, Unweighted, Balanced), pick(rng, 0, 0.9)
+	cfg.Drift.Detector, cfg.Drift.Action = pick(rng, drift.ADWIN, drift.PageHinkley, drift.Off), pick(rng, drift.ActionForget, drift.ActionReseed, drift.ActionNone)
+	cfg.Drift.Cooldown, cfg.Drift.Delta, cfg.Drift.Lambda = 20, 0.3, 3
+	cfg.Fleet.Unseen, cfg.Fleet.Shared = pick(rng, ReportUnseen, MixUnseen), rng.IntN(2) == 0
+	return cfg
+}
+
+func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+
+// randomEvent draws an event for a learner, of samples that it has learnt too, and with
+// merges of members, who learn as well.
+func randomEvent(t *testing.T, rng *rand.Rand, l *Learner, members []*Learner, learnt []Event) Event {
+	labels := []string{"c0", "c1", "c2", "c3", "c4"}
+	ev := ring(rng, labels[:3], 3)
+	ev.Weight, ev.Known = pick(rng, 0, 0, 0, 0.01, 100), rng.IntN(6) == 0
+	if rng.IntN(6) == 0 {
+		ev.X[0] = pick(rng, math.NaN(), 1e300, -1e-300)
+	}
+	switch n := rng.IntN(100); {
+	case n < 6:
+		ev.Label = pick(rng, labels...)
+	case n < 14:
+		var ws model.Workspace
+		post := l.Posterior()
+		probs, novelty, _ := post.PredictNextTo(nil, ev.X, rng.IntN(3), &ws)
+		u := l.Uncertainty()
+		ev.Probs, ev.Epoch, ev.Meta = append([]float64{}, probs...), post.Epoch, u.Meta(probs, novelty)
+		if rng.IntN(3) > 0 {
+			ev.Parts = ws.AppendParts(nil)
+		}
+	case n < 16:
+		return Event{Kind: Boundary}
+	case n < 20:
+		return Event{Kind: pick(rng, ClassAdd, ClassRemove), Label: pick(rng, labels...)}
+	case n < 22:
+		return Event{Kind: ClassRename, Label: pick(rng, labels...), Name: pick(rng, labels...)}
+	case n < 28 && len(learnt) > 0:
+		ev = learnt[max(0, len(learnt)-1-rng.IntN(30))]
+		ev.Kind, ev.Name, ev.Label = Correct, ev.Label, pick(rng, labels...)
+	case n < 34:
+		set := fleet.NewSet(0)
+		for i, m := range members {
+			teach(m, rng.Uint64(), rng.IntN(30), labels[:3]...)
+			if _, err := m.Contribution("m"); err == nil && rng.IntN(4) > 0 {
+				set.Put(contribution(t, m, fmt.Sprint("m", i), rng.Uint64()))
+			}
+		}
+		set.Vacant, set.Settled, set.Tag = rng.IntN(2) == 0, rng.IntN(4) == 0, rng.Uint64()
+		if m, err := l.Merge("own", set); err == nil {
+			return MergeEvent(m)
+		}
+	case n == 34 && rng.IntN(6) == 0:
+		return Event{Kind: Reset}
+	}
+	return ev
+}
+
+// A learner of any kind goes on exactly from its state, whatever happens to it.
+func TestRandomLearnersExactly(t *testing.T) {
+	seeds := uint64(24)
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 771))
+		cfg := randomConfig(rng)
+		straight, broken := newTestLearner(t, cfg), newTestLearner(t, cfg)
+		members := []*Learner{taught(t, cfg, rng.Uint64(), 100, "c0", "c1", "c2"), taught(t, cfg, rng.Uint64(), 60, "c1", "c2")}
+		var learnt []Event
+		for i := range 300 {
+			ev := randomEvent(t, rng, straight, members, learnt)
+			if ev.Kind == Observe {
+				learnt = append(learnt, ev)
+			}
+			straight.Add(&ev)
+			broken.Add(&ev)
+			if rng.IntN(8) > 0 {
+				continue
+			}
+			var err error
+			if broken, err = Restore(cfg, stateOf(broken)); err != nil {
+				t.Fatalf("seed %d after %d events, %+v: %v", seed, i+1, cfg, err)
+			}
+			if straight.Digest() != broken.Digest() {
+				t.Fatalf("seed %d: digests differ after %d events, the last of kind %d: %+v", seed, i+1, ev.Kind, cfg)
+			}
+		}
+		checkSound(t, straight)
+	}
 }
