@@ -13,7 +13,7 @@ type device struct {
 
 	inputs  []int64 // time of the last row of each input; 0: none
 	last    int64   // time of the last row
-	rows    int     // since the device, or its window, began
+	rows    int     // since the device, or its window, began; of windows by count bounded, with the same phase
 	late    int     // messages in succession with a row that was late by more than the largest gap
 	arrival bool    // some of its times are those of arrival
 	near    bool    // its times are near those of arrival, so that the clock may close windows
@@ -88,7 +88,7 @@ func (d *device) beginAnew() {
 // note notes the time of a row.
 func (d *device) note(t int64) {
 	d.last = t
-	d.rows++
+	d.rows = max(d.rows, d.rows+1) // stays where an int ends
 }
 
 // latest returns the devices, longest silence first.

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -97,5 +98,30 @@ func TestKeptValueMakesNoRow(t *testing.T) {
 	got := copies(s.Take(&Message{Rows: []Row{{Time: 2 * second, X: []float64{5, 0}, Absent: []bool{false, true}}}}))
 	if len(got) != 1 || got[0].X != "[5 7]" {
 		t.Errorf("samples %v", got)
+	}
+}
+
+// The count of a device's rows ends nowhere: the same windows follow one that is about as
+// large as an int can be, also where a state of before has it.
+func TestCountOfRowsIsBounded(t *testing.T) {
+	for _, span := range [][2]Span{{{Rows: 4}, {Rows: 2}}, {{Rows: 7}, {Rows: 3}}, {{Rows: 5}, {Rows: 5}}, {{Rows: 3}, {Rows: 1}}, {{Time: 4 * time.Second}, {Time: 2 * time.Second}}} {
+		run := func(many bool) (all []made) {
+			opts := Options{Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop, w.MinRows, w.MaxGap = span[0], span[1], 2, 5*time.Second })}
+			s := newStage(t, opts)
+			for i := range int64(60) {
+				if d, hop := s.device("p"), max(span[1].Rows, 1); many && (i == 20 || i == 40) {
+					d.rows = math.MaxInt - hop - (math.MaxInt-hop-d.rows)%hop
+					saved := s.Save()
+					if s = newStage(t, opts); s.Restore(saved) != nil {
+						t.Fatalf("%v: the count of rows is not restored", span)
+					}
+				}
+				all = append(all, copies(s.Take(one("p", (100+i)*second, "", float64(i*i))))...)
+			}
+			return all
+		}
+		if got, want := run(true), run(false); !slices.Equal(got, want) {
+			t.Errorf("windows of %v: got %v, want %v", span, got, want)
+		}
 	}
 }

@@ -47,8 +47,11 @@ func (s *Stage) push(d *device, t int64, label string, sticky bool) {
 
 // rowByCount adds a row to a window of a number of rows, which replaces the oldest.
 func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
-	w, n := &d.window, s.cfg.Window.Length.Rows
-	if d.rows%s.cfg.hop().Rows == 0 {
+	w, n, hop := &d.window, s.cfg.Window.Length.Rows, s.cfg.hop().Rows
+	if d.rows >= n { // bounded: an int of 32 bits counts 25 days of 1 kHz
+		d.rows = n + (d.rows-n)%hop
+	}
+	if d.rows%hop == 0 {
 		w.starts = append(w.starts, t)
 	}
 	if d.rows < n {
@@ -63,7 +66,7 @@ func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
 		w.sticky = sticky
 		d.note(t)
 	}
-	if d.rows >= n && (d.rows-n)%s.cfg.hop().Rows == 0 {
+	if d.rows >= n && (d.rows-n)%hop == 0 {
 		s.closeWindow(d, '#', w.starts[0], t, n)
 		w.starts = append(w.starts[:0], w.starts[1:]...)
 	}
