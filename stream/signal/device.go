@@ -16,7 +16,7 @@ type device struct {
 	rows    int     // since the device, or its window, began; of windows by count bounded, with the same phase
 	late    int     // messages in succession with a row that was late by more than the largest gap
 	arrival bool    // some of its times are those of arrival
-	near    bool    // its times are near those of arrival, so that the clock may close windows
+	near    bool    // the times of its latest message are near that of its arrival, so that the clock may close windows
 	due     int64   // when Clock has work for it; 0: never
 
 	memory *formula.Memory // of derived signals; nil: none

@@ -6,8 +6,8 @@
 //
 // Every step is optional. Config describes them, a Stage does them for one stream. It
 // keeps its memory per device and bounded, allocates nothing once its devices are known,
-// and depends on the rows, their times and the calls of Clock alone: the same rows give
-// the same samples.
+// and depends on the rows, their times, their arrival and the calls of Clock alone: the same
+// rows give the same samples.
 //
 //	config.go   Config and its checks
 //	span.go     a length in rows, in time, or of one message

@@ -2,14 +2,26 @@ package signal
 
 import (
 	"math"
+	"time"
 )
 
 // longestSilence is the number of rows at fixed times after which a silence is jumped
 // over.
 const longestSilence = 1000
 
-// hold takes the values of an input, and makes the rows that are due.
+// mostAhead is the time by which a row may be ahead of its arrival, of a device whose row
+// before was near its own, without a jump over the silence.
+const mostAhead = int64(time.Minute)
+
+// hold takes the values of an input, and makes the rows that are due. Where a row is far
+// ahead of its arrival, and those before were not, none are made between the two: its time is
+// wrong, or the clock was put forward.
 func (s *Stage) hold(d *device, m *Message, r *Row) {
+	every := int64(s.cfg.Hold.Every)
+	if most := m.Arrived + mostAhead; d.near && d.tick != 0 && d.tick <= most && r.Time > most {
+		s.ticks(d, m.Arrived, false)
+		d.tick = r.Time - 1 - mod(r.Time-1, every)
+	}
 	s.ticks(d, r.Time, true)
 	d.heard = max(d.heard, r.Time)
 	for _, i := range s.opts.Inputs[m.Input].Signals {
@@ -25,7 +37,6 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 	if r.Label != "" {
 		d.label = r.Label
 	}
-	every := int64(s.cfg.Hold.Every)
 	switch {
 	case every == 0:
 		if s.opts.Inputs[m.Input].On && !m.Kept {

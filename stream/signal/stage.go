@@ -153,7 +153,6 @@ func (s *Stage) Devices() int { return s.order.Len() }
 func (s *Stage) Take(m *Message) []Sample {
 	s.reset()
 	d := s.device(m.Device)
-	d.near = !m.Own || len(m.Rows) > 0 && abs(m.Arrived-m.Rows[len(m.Rows)-1].Time) <= nearArrival
 	d.arrival = d.arrival || !m.Own
 	first := len(s.out)
 	if s.cfg.Window.Length.Message {
@@ -176,6 +175,7 @@ func (s *Stage) Take(m *Message) []Sample {
 	if s.cfg.Window.Length.Message && len(s.out) == first {
 		s.closeMessage(d)
 	}
+	d.near = !m.Own || len(m.Rows) > 0 && abs(m.Arrived-m.Rows[len(m.Rows)-1].Time) <= nearArrival
 	s.schedule(d)
 	return s.out
 }

@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -122,6 +123,43 @@ func TestCountOfRowsIsBounded(t *testing.T) {
 		}
 		if got, want := run(true), run(false); !slices.Equal(got, want) {
 			t.Errorf("windows of %v: got %v, want %v", span, got, want)
+		}
+	}
+}
+
+// A row that is far ahead of its arrival makes no rows of held values between the two: they
+// would have the label of a state of now. A device that was always ahead has them.
+func TestFutureRowFillsNothing(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		ahead  int64 // of the ordinary rows, s
+		future int64 // of the last one, s
+		rows   int   // that the last one makes
+	}{
+		{"in a silence", 0, 0, 20},
+		{"in a minute", 0, 60, 80},
+		{"in a year", 0, 365 * 86400, 21}, // those before its arrival, and its own
+		{"of a clock that is a year ahead", 365 * 86400, 365 * 86400, 20},
+	} {
+		c := config([]string{"x"}, nil)
+		c.Hold.Every = time.Second
+		s := newStage(t, Options{Config: c})
+		s.SetState("", "run", 50*second)
+		take := func(arrived, ahead int64) []Sample {
+			return s.Take(&Message{Device: "p", Own: true, Arrived: arrived * second, Rows: []Row{{Time: (arrived + ahead) * second, X: []float64{1}}}})
+		}
+		for at := range int64(5) {
+			take(100+at, test.ahead)
+		}
+		got := copies(take(124, test.future))
+		if len(got) != test.rows {
+			t.Errorf("a row %s makes %d rows, want %d", test.name, len(got), test.rows)
+		}
+		if last, want := got[len(got)-1], fmt.Sprintf("p@%d000", 124+test.future); last.ID != want {
+			t.Errorf("the last row %s is %v, want %s", test.name, last, want)
+		}
+		if got := copies(take(125, test.ahead)); (len(got) == 1) != (test.future == test.ahead) {
+			t.Errorf("the row after one %s makes %v", test.name, got)
 		}
 	}
 }
