@@ -70,6 +70,10 @@ func TestLabelsWithoutID(t *testing.T) {
 		if after, _ := r.journal.committed(); after != commits+1 {
 			t.Errorf("%d commits", after-commits)
 		}
+		r.send("plant/183/acc", rowAt(4, 100, ""), rowAt(5, 100, ""))
+		r.send(own, `{"from":1000,"device":183,"label":"old"}`) // its name, as a number
+		time.Sleep(time.Second)
+		equal(t, "of the device with a number", r.answers(), []string{"2 0 0"})
 	})
 	in("one of seq, ids and last", t, func(t *testing.T) {
 		cfg, m := signalsConfig(rowSamples)
@@ -97,11 +101,12 @@ func TestLabelsWithoutID(t *testing.T) {
 		for _, payload := range []string{
 			`{"from":"yesterday","label":"a"}`, `{"from":2000,"to":1000,"label":"a"}`, `{"from":1000,"to":{},"label":"a"}`, `{"from":1000}`,
 			`{"seq":-1,"label":"a"}`, `{"seq":1.5,"label":"a"}`, `{"ids":[],"label":"a"}`, `{"ids":[{}],"label":"a"}`, `{"ids":["a"],"ids":["b"],"label":"a"}`,
+			`{"from":1000,"device":["p7"],"label":"a"}`, `{"from":1000,"device":true,"label":"a"}`, `{"from":1000,"device":"` + strings.Repeat("p", 129) + `","label":"a"}`,
 		} {
 			r.send(own, payload)
 		}
 		time.Sleep(time.Minute)
-		if got := r.node.Stats().Rejected; got[codec.BadID] != 6 || got[codec.BadLabel] != 1 || got[codec.Empty] != 1 || got[codec.Repeated] != 1 {
+		if got := r.node.Stats().Rejected; got[codec.BadID] != 9 || got[codec.BadLabel] != 1 || got[codec.Empty] != 1 || got[codec.Repeated] != 1 {
 			t.Errorf("refused %v", got)
 		}
 	})

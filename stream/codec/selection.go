@@ -27,7 +27,7 @@ func (c jsonCodec) selection(v gjson.Result) (*Selection, *Refusal) {
 	if !v.IsObject() || v.Get(c.id).Type != gjson.Null {
 		return nil, nil
 	}
-	seq, ids, from, to, device := v.Get("seq"), v.Get("ids"), v.Get("from"), v.Get("to"), v.Get("device")
+	seq, ids, from, to := v.Get("seq"), v.Get("ids"), v.Get("from"), v.Get("to")
 	s := &Selection{}
 	switch {
 	case ids.IsArray():
@@ -53,13 +53,16 @@ func (c jsonCodec) selection(v gjson.Result) (*Selection, *Refusal) {
 			}
 			s.To = strings.Clone(to.Raw)
 		}
+		if device := v.Get("device"); device.Type != gjson.Null {
+			s.Device = strings.Clone(device.String())
+			if device.Type != gjson.String && device.Type != gjson.Number || len(s.Device) > maxID {
+				return nil, Refuse(BadID, "device is %.40s: want a text or a number of at most %d bytes, or none for all", device.Raw, maxID)
+			}
+		}
 	case !c.last && (from.Exists() || seq.Exists() || ids.Exists()):
 		return nil, Refuse(BadID, "want seq, a whole number above 0; or ids, a list; or from, and to, RFC 3339 or Unix times")
 	default:
 		return nil, nil
-	}
-	if device.Type == gjson.String && len(device.Str) <= maxID {
-		s.Device = strings.Clone(device.Str)
 	}
 	return s, nil
 }
