@@ -19,8 +19,8 @@ import (
 // cborCodec reads CBOR (RFC 8949) with the same members as JSON. It converts the
 // payload to JSON, by the rules of RFC 8949, section 6.1, so that both formats accept
 // the same: NaN becomes null, byte strings become base64url. Beyond those rules, whole
-// numbers may be keys, large numbers are written in digits, and a typed array of
-// floats (RFC 8746) is an array.
+// numbers may be keys, large numbers are written in digits, infinite ones are beyond the
+// range of a float64, and a typed array of floats (RFC 8746) is an array.
 type cborCodec struct {
 	json jsonCodec
 	mode cbor.DecMode
@@ -132,10 +132,16 @@ func (c *cborCodec) appendObject(dst []byte, m map[any]any) (_ []byte, err error
 	return append(dst, '}'), nil
 }
 
-// appendNumber appends a number with all digits; a number that is not finite becomes null.
+// appendNumber appends a number with all digits. NaN becomes null; an infinite number becomes
+// one that no float64 has, which is refused as in JSON.
 func appendNumber(dst []byte, f float64) []byte {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	switch {
+	case math.IsNaN(f):
 		return append(dst, "null"...)
+	case math.IsInf(f, -1):
+		return append(dst, "-1e999"...)
+	case math.IsInf(f, 1):
+		return append(dst, "1e999"...)
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
 }

@@ -285,7 +285,11 @@ func (c jsonCodec) onlyReserved(v gjson.Result) *Refusal {
 
 // number returns the float64 nearest to a JSON number.
 func number(v gjson.Result) (float64, error) {
-	if v.Type != gjson.Number {
+	switch v.Type {
+	case gjson.Number:
+	case gjson.Null: // also of CBOR
+		return 0, errors.New("null or NaN is not a number")
+	default:
 		return 0, fmt.Errorf("%s is not a number", kind(v))
 	}
 	n, err := strconv.ParseFloat(v.Raw, 64)

@@ -29,6 +29,10 @@ func TestDecodeMissing(t *testing.T) {
 		{"NaN", formatFloat64, raw(1, nan, 3), []float64{1, nan, 3}, NotANumber},
 		{"single NaN", formatFloat32, raw(1, float32(nan), 3), []float64{1, nan, 3}, NotANumber},
 		{"NaN everywhere", formatFloat64, raw(nan, nan, nan), nil, NotANumber},
+		{"NaN of CBOR", FormatCBOR, "\x83\x01\xf9\x7e\x00\x03", []float64{1, nan, 3}, NotANumber},
+		{"infinite of CBOR", FormatCBOR, "\x83\x01\xf9\x7c\x00\x03", nil, NotANumber},
+		{"minus infinite of CBOR", FormatCBOR, "\x83\x01\xfa\xff\x80\x00\x00\x03", nil, NotANumber},
+		{"infinite in a typed array", FormatCBOR, "\xd8\x55\x4c" + raw(1, float32(math.Inf(1)), 3), nil, NotANumber},
 		{"infinite", formatFloat64, raw(1, math.Inf(1), 3), nil, NotANumber},
 	} {
 		t.Run(c.name, func(t *testing.T) {
