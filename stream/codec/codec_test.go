@@ -119,6 +119,7 @@ var conformance = []inEveryFormat{
 	{name: "no feature", json: `{"id":"a"}`, influx: `v id="a"`, csv: "a,,,,,,,", refused: MissingFeature},
 	{name: "unknown feature", json: `{"rms":1,"kurtosis":2,"peak_hz":3,"rsm":4}`, influx: "v rms=1,kurtosis=2,peak_hz=3,rsm=4", refused: UnknownFeature},
 	{name: "repeated feature", json: `{"rms":1,"rms":1,"kurtosis":2,"peak_hz":3}`, influx: "v rms=1,rms=1,kurtosis=2,peak_hz=3", refused: Repeated},
+	{name: "repeated tag", influx: `v,id=a,id=b rms=1,kurtosis=2,peak_hz=3`, refused: Repeated},
 	{name: "repeated label", json: `{"label":"a","features":[1,2,3],"label":"b"}`, influx: `v,label=a rms=1,kurtosis=2,peak_hz=3,label="b"`, refused: Repeated},
 	{name: "not a number", json: `{"rms":"x","kurtosis":2,"peak_hz":3}`, influx: `v rms="1",kurtosis=2,peak_hz=3`, csv: ",,x,2,3,,,", refused: NotANumber},
 	{name: "true", json: `{"rms":true,"kurtosis":2,"peak_hz":3}`, influx: `v rms=true,kurtosis=2,peak_hz=3`, csv: ",,true,2,3,,,", refused: NotANumber},

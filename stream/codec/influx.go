@@ -62,7 +62,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	if _, err := lines.Measurement(); err != nil {
 		return Refuse(Malformed, "%w", err)
 	}
-	var seen []string // keys that are not features
+	var seen []string // keys of cells, each once
 	for {
 		key, value, err := lines.NextTag()
 		if err != nil {
@@ -72,6 +72,9 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 			break
 		}
 		if c.isCell(string(key)) {
+			if slices.Contains(seen, string(key)) {
+				return Refuse(Repeated, "tag %.40q occurs twice", key)
+			}
 			seen = append(seen, string(key))
 			if err := c.cell(row, string(key), lineprotocol.String, string(value)); err != nil {
 				return err
