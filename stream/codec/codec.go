@@ -250,7 +250,11 @@ func (d *Decoder) open(payload []byte) ([]byte, *Refusal) {
 	if err != nil {
 		return nil, err
 	}
-	if _, raw := d.codec.(rawCodec); len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
+	_, raw := d.codec.(rawCodec)
+	if !raw {
+		payload = bytes.TrimPrefix(payload, []byte("\ufeff")) // a byte order mark, as in files
+	}
+	if len(payload) == 0 || !raw && len(bytes.TrimSpace(payload)) == 0 {
 		return nil, Refuse(Empty, "no payload")
 	}
 	return payload, nil

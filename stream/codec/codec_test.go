@@ -103,6 +103,9 @@ var conformance = []inEveryFormat{
 		want: []Reading{{X: []float64{1, 2, 3}}, {X: []float64{3, 2, 1}}}},
 	{name: "strange texts", json: `{"id":"a,\"b\" =c","features":[1,2,3],"label":"ä, ö"}`, influx: `v,label=ä\,\ ö id="a,\"b\" =c",rms=1,kurtosis=2,peak_hz=3`,
 		csv: `"a,""b"" =c",,1,2,3,"ä, ö",,`, want: []Reading{{ID: `a,"b" =c`, X: []float64{1, 2, 3}, Label: "ä, ö"}}},
+	{name: "byte order mark", json: "\ufeff[1,2,3]", influx: "\ufeffv rms=1,kurtosis=2,peak_hz=3", csv: "\ufeff,,1,2,3,,,",
+		want: []Reading{{X: []float64{1, 2, 3}}}},
+	{name: "byte order mark alone", json: "\ufeff", influx: "\ufeff", csv: "\ufeff\n", refused: Empty},
 
 	{name: "weight", json: `{"features":[1,2,3],"label":"ok","weight":0.5}`, influx: `v rms=1,kurtosis=2,peak_hz=3,label="ok",weight=0.5`, csv: ",,1,2,3,ok,,0.5",
 		want: []Reading{{X: []float64{1, 2, 3}, Label: "ok", Weight: 0.5}}},
@@ -323,7 +326,7 @@ func TestDecodeValue(t *testing.T) {
 	s.Format, s.TopicTemplate = FormatValue, "{feature}"
 	s.Topics = []string{"+"}
 	d := mustDecoder(t, s)
-	for payload, want := range map[string]float64{"21.5": 21.5, " -3\n": -3, "1e3": 1000} {
+	for payload, want := range map[string]float64{"21.5": 21.5, "\ufeff21.5": 21.5, " -3\n": -3, "1e3": 1000} {
 		got, err := d.Decode([]byte(payload))
 		if err != nil || !reflect.DeepEqual(got, []Reading{{X: []float64{want}}}) {
 			t.Errorf("Decode(%q) = %+v, %v, want %v", payload, got, err, want)
