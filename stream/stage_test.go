@@ -145,9 +145,10 @@ func TestWindowsBecomeSamples(t *testing.T) {
 	in("a time that is none is refused, also one that some entries lack", t, func(t *testing.T) {
 		cfg, m := signalsConfig(nil)
 		r := newRig(t, newFakeJournal(), cfg, m)
-		r.send(accP7, `{"ts":"yesterday","x":1,"y":0}`, `{"batch":[{"ts":1,"x":1,"y":0},{"x":1,"y":0}]}`)
+		r.send(accP7, `{"ts":"yesterday","x":1,"y":0}`, `{"batch":[{"ts":1,"x":1,"y":0},{"x":1,"y":0}]}`, `{"ts":true,"x":1,"y":0}`, `{"ts":{},"x":1,"y":0}`,
+			`{"ts":"`+strings.Repeat("1", 70)+`","x":1,"y":0}`, `{"ts":null,"x":1,"y":0}`)
 		time.Sleep(time.Second)
-		equal(t, "rejects", r.rejects(), []string{"malformed", "malformed"})
+		equal(t, "rejects", r.rejects(), []string{"malformed", "malformed", "malformed", "malformed", "malformed"})
 	})
 }
 

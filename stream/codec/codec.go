@@ -285,10 +285,11 @@ func (s *schema) setWeight(r *Reading, text string) *Refusal {
 	return nil
 }
 
-// setTime passes a time on, as a number if it is one, unless it is too long.
-func (r *Reading) setTime(text string) {
+// setTime passes a time on, as a number if it is one, unless it is too long. That of a row is
+// passed on all the same, for the stage to refuse.
+func (s *schema) setTime(r *Reading, text string) {
 	switch {
-	case text == "" || len(text) > maxTime:
+	case text == "" || len(text) > maxTime && s.signals == nil:
 	case gjson.Valid(text) && gjson.Parse(text).Type == gjson.Number:
 		r.RawTime = strings.Clone(text)
 	default:

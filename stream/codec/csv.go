@@ -103,7 +103,7 @@ func (c csvCodec) cell(row *cells, col column, text string) *Refusal {
 	case plainName(c.label):
 		return c.setLabel(&row.r, text)
 	case plainName(c.time):
-		row.r.setTime(text)
+		c.setTime(&row.r, text)
 	case cellSource:
 		if len(text) <= maxID {
 			row.r.Source = strings.Clone(text)

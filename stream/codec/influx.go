@@ -124,7 +124,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	if err != nil {
 		return Refuse(Malformed, "%w", err)
 	}
-	row.r.setTime(string(stamp))
+	c.setTime(&row.r, string(stamp))
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, t
 		}
 		return c.setLabelNumber(&row.r, text)
 	case plainName(c.time):
-		row.r.setTime(text)
+		c.setTime(&row.r, text)
 	case cellSource:
 		if kind == lineprotocol.String && len(text) <= maxID {
 			row.r.Source = text

@@ -150,7 +150,7 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 		return Refuse(BadID, "%s is %s: want a text or a number", c.id, kind(id))
 	}
 	if c.time != "" {
-		r.setRawTime(v.Get(c.time))
+		c.setRawTime(r, v.Get(c.time))
 	}
 	if c.label == "" {
 		return nil
@@ -172,9 +172,10 @@ func (c jsonCodec) identity(r *Reading, v gjson.Result) *Refusal {
 	return nil
 }
 
-// setRawTime passes on a time of JSON, unless it is of another kind or too long.
-func (r *Reading) setRawTime(t gjson.Result) {
-	if (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime {
+// setRawTime passes on a time of JSON, unless it is of another kind or too long. That of a row
+// is passed on all the same, for the stage to refuse.
+func (s *schema) setRawTime(r *Reading, t gjson.Result) {
+	if (t.Type == gjson.String || t.Type == gjson.Number) && len(t.Raw) <= maxTime || s.signals != nil && t.Type != gjson.Null {
 		r.RawTime = strings.Clone(t.Raw)
 	}
 }

@@ -344,7 +344,7 @@ func (w *rows) times(list []Reading, when gjson.Result) *Refusal {
 	n := 0
 	for _, t := range when.All() {
 		if n < len(list) {
-			list[n].setRawTime(t)
+			w.setRawTime(&list[n], t)
 		}
 		n++
 	}

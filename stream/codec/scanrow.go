@@ -99,10 +99,8 @@ func (s *scanner) rowObject(of *schema, x []float64, r *Reading) bool {
 	if label != nil && of.setLabel(r, string(label[1:len(label)-1])) != nil {
 		return false
 	}
-	if len(when) <= maxTime {
-		r.RawTime = string(when)
-	}
-	return true
+	r.RawTime = string(when)
+	return len(when) <= maxTime
 }
 
 // skipWord moves past a text, a number, true, false or null.
