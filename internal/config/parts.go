@@ -60,7 +60,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 			cfg.Features = names
 		}
 		for _, f := range cfg.Features {
-			if !slices.Contains(names, f) {
+			if len(names) > 0 && !slices.Contains(names, f) { // without any, the stream has an error
 				return online.Config{}, fmt.Errorf("%s: stream %s has no feature %q", key, s, f)
 			}
 		}

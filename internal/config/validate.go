@@ -32,6 +32,9 @@ func (c *Config) Validate() error {
 		if err != nil {
 			errs = append(errs, err)
 		} else {
+			if len(learner.Features) == 0 { // because of an error of its stream, which is reported
+				learner.Features = []string{""}
+			}
 			errs = append(errs, Prefixed(key, learner.Validate()), Prefixed(key+".fleet", m.Fleet.Fits(&learner)))
 		}
 		errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()), Prefixed(key+".fleet", m.Fleet.Validate()))
