@@ -210,6 +210,10 @@ func TestCheckOfSignals(t *testing.T) {
 			t.Errorf("exits with %d: no %q in\n%s%s", code, want, out, errOut)
 		}
 	}
+	rows := strings.Replace(string(text), "window: {length: 256, hop: 128}", "hold: {every: 100ms}", 1)
+	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "rows.yaml", rows)); !strings.Contains(out, "warning  streams.hip: 10 samples a second of each device; a window or a longer hold.every") {
+		t.Errorf("the hint for rows is not in\n%s%s", out, errOut)
+	}
 }
 
 // A sample for a file of signals has them, their rate and a window, and loads.

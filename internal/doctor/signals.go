@@ -75,7 +75,11 @@ func SignalDoubts(c *config.Config) (doubts []string) {
 		key, window := "streams."+name+".window", stage.Window
 		size := stage.Size(s.Raw.Rate.Hz)
 		if second := size.PerHour / 3600; second > maxPerSecond {
-			doubts = append(doubts, fmt.Sprintf("%s: %.3g samples a second of each device; a longer hop learns as well from fewer (edge doctor measures what this machine can learn)", key, second))
+			at, fewer := key, "a longer hop"
+			if !window.Length.Set() {
+				at, fewer = "streams."+name, "a window or a longer hold.every"
+			}
+			doubts = append(doubts, fmt.Sprintf("%s: %.3g samples a second of each device; %s learns as well from fewer (edge doctor measures what this machine can learn)", at, second, fewer))
 		}
 		if window.Length.Time > 0 && c.MQTT.PersistentSession && s.Raw.QoS != "0" && s.ArrivalTimes() {
 			doubts = append(doubts, fmt.Sprintf("%s: the payloads have no time, so that what the broker kept during an outage (mqtt.persistent_session) is a window of the moment in which it comes: qos: 0 on the stream drops it", key))
