@@ -32,6 +32,12 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	}
 	learnt := filepath.Join(folder, "learnt.db")
 	remember(t, learnt, "bearing", online.Config{}.Shape())
+	added, forgotten := filepath.Join(folder, "added.db"), filepath.Join(folder, "forgotten.db")
+	remember(t, added, "pump", online.Config{}.Shape())
+	remember(t, forgotten, "bearing", online.Config{}.Shape())
+	if code, _, errOut := edge(t, "reset", "--state", forgotten, "--all", "--yes"); code != exit.OK {
+		t.Fatalf("edge reset exits with %d: %s", code, errOut)
+	}
 	t.Setenv("EDGE_TEST_SECRET", "hunter2")
 	for name, tc := range map[string]struct {
 		more string // of the configuration
@@ -45,6 +51,8 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		"unset variable":                        {`store: {path: "${EDGE_NOT_SET}/edge.db"}`, exit.OK, "warning  store.path: ${EDGE_NOT_SET} is not set here"},
 		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exit.Store, "not a state file"},
 		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exit.Store, "the state was learnt with"},
+		"a model added since":                   {fmt.Sprintf("store: {path: %q}", added), exit.OK, "is valid"},
+		"a model after its reset":               {fmt.Sprintf("store: {path: %q}", forgotten), exit.OK, "is valid"},
 		"an older format, and no learner in it": {fmt.Sprintf("store: {path: %q}", before), exit.Store, "model bearing: online: state does not begin with its mark"},
 		"no authority":                          {"mqtt: {servers: [mqtts://h], tls: {ca: /no/such/ca.pem}}", exit.Config, "/no/such/ca.pem: no such file"},
 		"authority without PEM":                 {fmt.Sprintf("mqtt: {servers: [mqtts://h], tls: {ca: %q}}", noPEM), exit.Config, "mqtt.tls: "},

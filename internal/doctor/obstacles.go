@@ -73,7 +73,8 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 }
 
 // fits returns the reason why a daemon under the configuration cannot continue from
-// a state. A state that a daemon has open, or that the next start repairs, fits.
+// a state. A state that a daemon has open, or that the next start repairs, fits; a
+// model that it does not hold begins anew.
 func fits(c *config.Config, path string) (err error) {
 	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
 	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
@@ -90,6 +91,9 @@ func fits(c *config.Config, path string) (err error) {
 			return err
 		}
 		kept, err := store.Load(name, learner.Shape())
+		if errors.Is(err, persist.ErrModel) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
