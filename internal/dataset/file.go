@@ -119,16 +119,6 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 	return d, err
 }
 
-// HasColumns reports whether the file at path has the columns that f names.
-func HasColumns(path string, f Format) bool {
-	d, err := Open(path, f)
-	if err != nil {
-		return false
-	}
-	d.Close()
-	return true
-}
-
 // BaseName returns the base name of path without .gz and .csv, as in File.Name.
 func BaseName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"edge/internal/config"
+	"edge/internal/dataset"
 )
 
 func TestSampleMessages(t *testing.T) {
@@ -67,6 +69,58 @@ func TestTopicOfAReplay(t *testing.T) {
 		if got != tc.want || (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
 			t.Errorf("%s: %q, %v; want %q, %s", name, got, err, tc.want, tc.fail)
 		}
+	}
+}
+
+// The columns of a file are the features of the stream that takes its rows, found by name,
+// as eval finds them. A file without them is refused: in another order its rows would teach
+// the wrong features.
+func TestColumnsOfAReplay(t *testing.T) {
+	const vibration = "factory/p7/vibration"
+	two := strings.Replace(minimal, "streams: {", "streams: {other: {topics: ['factory/#'], features: [x]}, ", 1)
+	for name, tc := range map[string]struct {
+		text, config, topic string
+		columns             []string
+		want, fail          string
+	}{
+		"the same order":    {"rms,kurtosis,peak_hz,state\n1,2,3,a\n", minimal, vibration, nil, "[1 2 3]", ""},
+		"another order":     {"peak_hz,note,kurtosis,rms,state\n3,x,2,1,a\n", minimal, vibration, nil, "[1 2 3]", ""},
+		"another name":      {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz; the columns are kurtosis, rms, peak"},
+		"fewer columns":     {"rms,kurtosis,state\n1,2,a\n", minimal, vibration, nil, "", "features that are no columns of the file: peak_hz"},
+		"given columns":     {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, vibration, []string{"rms", "kurtosis", "peak"}, "[1 2 3]", ""},
+		"no header":         {"1,2,3,a\n1,2,3,b\n", minimal, vibration, nil, "[1 2 3]", ""},
+		"no header, fewer":  {"1,2,a\n1,2,b\n", minimal, vibration, nil, "", "there are 2 where the model has 3 features"},
+		"the second stream": {"kurtosis,rms,peak_hz,state\n2,1,3,a\n", two, vibration, nil, "[1 2 3]", ""},
+		"another topic":     {"kurtosis,rms,peak,state\n2,1,3,a\n", minimal, "lab/x", nil, "[2 1 3]", ""},
+		"no configuration":  {"kurtosis,rms,peak,state\n2,1,3,a\n", "", vibration, nil, "[2 1 3]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var cfg *config.Config
+			if tc.config != "" {
+				cfg = parsed(t, tc.config)
+			}
+			src := &Source{Path: tableOf(t, tc.text)}
+			src.Data.Columns = tc.columns
+			format, err := formatOn(src, cfg, tc.topic)
+			if tc.fail != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fail) {
+					t.Errorf("%v, want %s", err, tc.fail)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := dataset.Open(src.Path, format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			var row dataset.Row
+			if err := d.Next(&row); err != nil || fmt.Sprint(row.X) != tc.want {
+				t.Errorf("the first row is %v (%v), want %s", row.X, err, tc.want)
+			}
+		})
 	}
 }
 

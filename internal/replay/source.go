@@ -39,18 +39,29 @@ func topicOf(name string, cfg *config.Config) (string, error) {
 	return "", exit.With(exit.Usage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
 }
 
-// featuresOn returns the features of the stream that subscribes to topic, in its
-// order; nil without such a stream.
-func featuresOn(c *config.Config, topic string) []string {
+// formatOn returns the format of a file whose rows go to topic: the features are those of
+// the first stream that subscribes to it and whose columns the file has, else all columns.
+// The error is that of a file without the features of any such stream.
+func formatOn(src *Source, c *config.Config, topic string) (format dataset.Format, err error) {
+	format = src.Data.Of(nil)
 	if c == nil {
-		return nil
+		return format, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Streams)) {
-		if s := c.Streams[key]; s.Takes(topic) {
-			return s.FeatureNames()
+		s := c.Streams[key]
+		if !s.Takes(topic) {
+			continue
+		}
+		wanted := src.Data.Of(s.FeatureNames())
+		d, failed := dataset.Open(src.Path, wanted)
+		if failed == nil {
+			return wanted, d.Close()
+		}
+		if err == nil {
+			err = failed
 		}
 	}
-	return nil
+	return format, err
 }
 
 // Source is a selection of rows of a data file.
@@ -73,14 +84,13 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		return playRaw(ctx, src, p, raw, mqtt, errOut)
 	}
 	if p.Topic == "" {
-		var err error
 		if p.Topic, err = topicOf(dataset.BaseName(src.Path), cfg); err != nil {
 			return nil, err
 		}
 	}
-	format := src.Data.Of(nil)
-	if wanted := featuresOn(cfg, p.Topic); wanted != nil && dataset.HasColumns(src.Path, src.Data.Of(wanted)) {
-		format = src.Data.Of(wanted)
+	format, err := formatOn(src, cfg, p.Topic)
+	if err != nil {
+		return nil, err
 	}
 	summary, err := dataset.Summarize(src.Path, format)
 	if err != nil {
