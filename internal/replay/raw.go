@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -153,6 +154,21 @@ func (r *route) topic(device, signal string) (string, error) {
 		text = strings.Replace(text, deviceLevel, level, 1)
 	}
 	return text, nil
+}
+
+// labelTopics returns filters of the topics of delayed labels: one for each input, and
+// each signal with a topic of its own.
+func (r *RawSource) labelTopics() (filters []string) {
+	for _, of := range r.routes {
+		templates := slices.Sorted(maps.Values(of.topics))
+		if of.template != "" {
+			templates = append(templates, of.template)
+		}
+		for _, t := range templates {
+			filters = append(filters, strings.NewReplacer(deviceLevel, "+", codec.SignalLevel, "+").Replace(t)+"/label")
+		}
+	}
+	return filters
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"strings"
@@ -69,6 +70,41 @@ func TestTopicOfAReplay(t *testing.T) {
 		if got != tc.want || (err == nil) != (tc.fail == "") || err != nil && !strings.Contains(err.Error(), tc.fail) {
 			t.Errorf("%s: %q, %v; want %q, %s", name, got, err, tc.want, tc.fail)
 		}
+	}
+}
+
+// Delayed labels go to topics that the configuration takes, or replay refuses to start.
+func TestLabelTopicsOfAReplay(t *testing.T) {
+	const row, recording = "rms,kurtosis,peak_hz,state\n1,2,3,a\n", "t,x,label\n1,1,a\n2,2,a\n"
+	signals := strings.Replace(minimal, "topics: [factory/+/vibration], features: [rms, kurtosis, peak_hz]", "topics: [factory/+/x], topic_template: 'factory/{device}/x', signals: [x], window: {length: 2}", 1)
+	for name, tc := range map[string]struct {
+		text, config string
+		want         string // in place of the topics that lack; "": labels are taken
+	}{
+		"no labels":               {row, minimal, "takes no labels on factory/p7/vibration/label: add"},
+		"other topics":            {row, minimal + "labels: [{topics: [factory/+/label]}]\n", "takes no labels on factory/p7/vibration/label"},
+		"their topic":             {row, minimal + "labels: [{topics: [factory/+/vibration/label]}]\n", ""},
+		"a shared subscription":   {row, minimal + "labels: [{topics: ['$share/g/factory/#']}]\n", ""},
+		"the stream's":            {row, strings.Replace(minimal, "factory/+/vibration", "'factory/#'", 1), ""},
+		"signals, no labels":      {recording, signals, "takes no labels on factory/+/x/label"},
+		"signals, a state":        {recording, signals + "labels: [{topics: [factory/+/x/label], sticky: true}]\n", "takes no labels on factory/+/x/label"},
+		"signals, of all devices": {recording, signals + "labels: [{topics: [factory/+/x/label]}]\n", ""},
+		"signals, of one device":  {recording, signals + "labels: [{topics: [factory/p7/x/label]}]\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, src := parsed(t, tc.config), &Source{Path: tableOf(t, tc.text)}
+			src.Data.HeaderWord = "auto"
+			p := &Player{Labels: "delayed"}
+			if tc.text == row {
+				p.Topic = "factory/p7/vibration"
+			}
+			ended, cancel := context.WithCancel(t.Context()) // before it connects
+			cancel()
+			_, err := File(ended, src, p, cfg.MQTT, cfg, io.Discard)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 // topicOf returns the topic for the rows of a file: sensors/<name> or, if no stream of
@@ -37,6 +38,32 @@ func topicOf(name string, cfg *config.Config) (string, error) {
 		return named[0], nil
 	}
 	return "", exit.With(exit.Usage, fmt.Errorf("no stream of the configuration takes %s: give --topic one that matches %s", topic, strings.Join(named, " or ")))
+}
+
+// takesLabels returns the error of a configuration, which may be nil, that takes no label by
+// the id of its sample on any of these topics, which may have wildcards.
+func takesLabels(cfg *config.Config, topics ...string) error {
+	if cfg == nil {
+		return nil
+	}
+	var filters []string
+	for _, l := range cfg.Labels {
+		if !l.Sticky {
+			filters = append(filters, l.Topics...)
+		}
+	}
+	for _, s := range cfg.Streams {
+		if !s.StageConfig().Set() {
+			filters = append(filters, s.Filters()...)
+		}
+	}
+	for _, filter := range filters {
+		plain, _ := topic.Unshare(filter)
+		if slices.ContainsFunc(topics, func(t string) bool { return topic.Overlap(plain, t) }) {
+			return nil
+		}
+	}
+	return exit.With(exit.Usage, fmt.Errorf("--labels delayed: the configuration takes no labels on %s: add that under labels: [{topics: […]}]", strings.Join(topics, ", ")))
 }
 
 // formatOn returns the format of a file whose rows go to topic: the features are those of
@@ -81,10 +108,20 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 	}
 	if raw != nil {
 		defer raw.File.Close()
+		if p.Labels == "delayed" {
+			if err := takesLabels(cfg, raw.labelTopics()...); err != nil {
+				return nil, err
+			}
+		}
 		return playRaw(ctx, src, p, raw, mqtt, errOut)
 	}
 	if p.Topic == "" {
 		if p.Topic, err = topicOf(dataset.BaseName(src.Path), cfg); err != nil {
+			return nil, err
+		}
+	}
+	if p.Labels == "delayed" {
+		if err := takesLabels(cfg, p.Topic+"/label"); err != nil {
 			return nil, err
 		}
 	}
