@@ -31,7 +31,7 @@ first, in memory, as the daemon would.`,
 			if p.State == "" {
 				return exit.With(exit.Usage, errors.New("predict: --state names the state file"))
 			}
-			return p.Run(args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+			return p.Run(args[0], cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	f := cmd.Flags()

@@ -154,6 +154,22 @@ func TestPredictEmptyCells(t *testing.T) {
 	}
 }
 
+// A row without any feature has no answer: it is counted, and the rows after it are
+// answered under their numbers.
+func TestPredictLeavesOutEmptyRows(t *testing.T) {
+	state, _ := learntState(t, "wave", 100)
+	features := dataset.NewWaveform(1).Features()
+	full, empty := strings.Repeat("1,", len(features)), strings.Repeat(",", len(features))
+	file := harness.WriteFile(t, "gaps.csv", strings.Join(features, ",")+",state\n"+full+"a\n"+empty+"b\n"+empty+"\n"+full+"a\n")
+	code, out, errOut := edge(t, "predict", "--state", state, file, "--label", "state")
+	if a := answersOf(t, out); code != exit.OK || len(a) != 2 || a[0].Row != 1 || a[1].Row != 4 || a[1].Label != "a" {
+		t.Errorf("exit %d: %s%s", code, errOut, out)
+	}
+	if want := "gaps: 2 rows without any feature are left out\n"; errOut != want {
+		t.Errorf("it says %q, want %q", errOut, want)
+	}
+}
+
 func TestPredictRefuses(t *testing.T) {
 	state, _ := learntState(t, "wave", 100)
 	good := harness.WaveformFile(t, 3)

@@ -42,8 +42,8 @@ type Prediction struct {
 }
 
 // Run predicts the rows of a file, or of in if path is -, and writes a JSON object
-// for each.
-func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
+// for each. It leaves out rows without any feature, and says how many.
+func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error {
 	if err := p.Data.Check(); err != nil {
 		return exit.With(exit.Usage, err)
 	}
@@ -57,7 +57,11 @@ func (p *Prediction) Run(path string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	return answers(out, learner, d)
+	leftOut, err := answers(out, learner, d)
+	if leftOut > 0 {
+		fmt.Fprintf(errOut, "%s: %d rows without any feature are left out\n", d.Name, leftOut)
+	}
+	return err
 }
 
 // learner returns the model as the state file holds it, its journal included.
@@ -95,8 +99,8 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	return learner, exit.With(exit.Store, err)
 }
 
-// answers writes a line for each row.
-func answers(w io.Writer, learner *online.Learner, rows *dataset.File) error {
+// answers writes a line for each row that has a feature, and counts the others.
+func answers(w io.Writer, learner *online.Learner, rows *dataset.File) (leftOut int, err error) {
 	out := bufio.NewWriter(w)
 	lines := json.NewEncoder(terminal.Writer{To: out})
 	lines.SetEscapeHTML(false)
@@ -107,20 +111,24 @@ func answers(w io.Writer, learner *online.Learner, rows *dataset.File) error {
 	for {
 		err := rows.Next(&row)
 		if errors.Is(err, io.EOF) {
-			return out.Flush()
+			return leftOut, out.Flush()
 		}
 		if err != nil {
-			return errors.Join(err, out.Flush())
+			return leftOut, errors.Join(err, out.Flush())
+		}
+		if !slices.ContainsFunc(row.X, func(v float64) bool { return !math.IsNaN(v) }) {
+			leftOut++
+			continue
 		}
 		var novelty float64
 		if probs, novelty, err = post.PredictTo(probs, row.X, ws); err != nil {
-			return errors.Join(fmt.Errorf("row %d: %w", row.Number, err), out.Flush())
+			return leftOut, errors.Join(fmt.Errorf("row %d: %w", row.Number, err), out.Flush())
 		}
 		a := newAnswer(&row, post.Classes(), probs, novelty, doubt)
 		from := rows.Origin()
 		a.ID, a.Device = from.ID, from.Device
 		if err := lines.Encode(a); err != nil {
-			return err
+			return leftOut, err
 		}
 	}
 }
