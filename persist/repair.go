@@ -23,6 +23,10 @@ type Loss struct {
 	// Samples counts committed records that are in no checkpoint and cannot be
 	// replayed, boundaries of minibatches among them.
 	Samples uint64
+	// State is true if what the model had learnt before the first record that is left is
+	// lost, because no checkpoint is left. Samples does not count what "edge train" had
+	// taught it.
+	State bool
 	// Pending counts lost samples whose labels had not come.
 	Pending uint64
 	// Notes describe the loss, one sentence each; empty if the model was intact.
@@ -52,7 +56,7 @@ func (s *Store) repair(file *os.File, size int64, problems []string) error {
 	s.opts.Log.Error("state file was damaged: copied its valid entries to a new file", "path", s.path, "kept", r.Aside, "problems", len(problems), "first", problems[0])
 	for _, name := range slices.Sorted(maps.Keys(r.Models)) {
 		if loss := r.Models[name]; len(loss.Notes) > 0 {
-			s.opts.Log.Error("state repaired", "model", name, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "detail", strings.Join(loss.Notes, "; "))
+			s.opts.Log.Error("state repaired", "model", name, "state_lost", loss.State, "samples_lost", loss.Samples, "pending_lost", loss.Pending, "detail", strings.Join(loss.Notes, "; "))
 		}
 	}
 	return release(file)
@@ -197,9 +201,16 @@ func (h *modelContents) reconcile() Loss {
 	if len(seqs) > 0 {
 		known = max(known, seqs[len(seqs)-1])
 	}
-	if h.slots[n].generation == 0 && len(seqs) > 0 {
-		base = seqs[0] - 1
-		loss.Samples = base
+	if h.slots[n].generation == 0 {
+		if len(seqs) > 0 {
+			base = seqs[0] - 1
+			loss.Samples = base
+		}
+		// without a checkpoint the ledger counts shape, records and pending samples
+		if base > 0 || len(seqs) == 0 && known > 0 || h.ledger != nil && h.ledger.entries > 1+h.ledger.last+h.ledger.pending {
+			loss.State = true
+			loss.Notes = append(loss.Notes, "the learnt state is lost: no checkpoint is left")
+		}
 	}
 	end := base
 	for h.journal[end+1] != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"edge/online"
 )
 
 // corrupt returns a function that changes the last byte of a value wherever the
@@ -42,6 +44,7 @@ type lossTest struct {
 	damage  []func(*testing.T, []byte)
 	seq     uint64 // of the state that Load returns
 	records int
+	state   bool   // lost
 	samples uint64 // lost
 	pending uint64
 	report  string // a problem or a note contains it
@@ -58,7 +61,7 @@ func TestLosses(t *testing.T) {
 		{name: "older checkpoint", damage: []func(*testing.T, []byte){corrupt("checkpoint/bearing/0", stateKey)},
 			seq: 90, records: 60, report: "the checkpoint at 90 and 60 records"},
 		{name: "both checkpoints", damage: []func(*testing.T, []byte){corrupt("checkpoint/bearing/0", stateKey), corrupt("checkpoint/bearing/1", stateKey)},
-			seq: 50, records: 100, samples: 50, report: "from nothing and 100 records"},
+			seq: 50, records: 100, state: true, samples: 50, report: "from nothing and 100 records"},
 		{name: "record after the checkpoint", damage: []func(*testing.T, []byte){corrupt("journal/bearing", numberKey(101))},
 			seq: 90, records: 10, samples: 50, report: "50 samples"},
 		{name: "record between the checkpoints", damage: []func(*testing.T, []byte){corrupt("journal/bearing", numberKey(60))},
@@ -114,9 +117,9 @@ func (test lossTest) run(t *testing.T, sound []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Seq != test.seq || len(r.Records) != test.records || r.Loss.Samples != test.samples || r.Loss.Pending != test.pending {
-		t.Errorf("seq %d and %d records, %d samples and %d pending ones lost; want %d, %d, %d, %d",
-			r.Seq, len(r.Records), r.Loss.Samples, r.Loss.Pending, test.seq, test.records, test.samples, test.pending)
+	if r.Seq != test.seq || len(r.Records) != test.records || r.Loss.State != test.state || r.Loss.Samples != test.samples || r.Loss.Pending != test.pending {
+		t.Errorf("seq %d and %d records, state %v, %d samples and %d pending ones lost; want %d, %d, %v, %d, %d",
+			r.Seq, len(r.Records), r.Loss.State, r.Loss.Samples, r.Loss.Pending, test.seq, test.records, test.state, test.samples, test.pending)
 	}
 	report := strings.Join(append(slices.Clone(recovery.Problems), r.Loss.Notes...), "\n")
 	if !strings.Contains(report, test.report) {
@@ -141,5 +144,64 @@ func (test lossTest) run(t *testing.T, sound []byte) {
 	r.Loss = Loss{}
 	if diff := cmp.Diff(r, again, stored); diff != "" {
 		t.Errorf("after another start, −want +got:\n%s", diff)
+	}
+}
+
+// A state that was trained offline is in no record: a repair says that it is lost, and
+// does not say so of a model that had no checkpoint.
+func TestTrainedStateIsLost(t *testing.T) {
+	state := func(slot string) func(*testing.T, []byte) { return corrupt("checkpoint/m/"+slot, stateKey) }
+	for name, tc := range map[string]struct {
+		checkpoints, records int // each checkpoint before the records
+		damage               []func(*testing.T, []byte)
+		want                 bool
+	}{
+		"the state":                       {1, 0, []func(*testing.T, []byte){state("1")}, true},
+		"the state, records after it":     {1, 5, []func(*testing.T, []byte){state("1")}, true},
+		"the state and records":           {1, 5, []func(*testing.T, []byte){state("1"), corrupt("journal/m", numberKey(4))}, true},
+		"both states":                     {2, 5, []func(*testing.T, []byte){state("0"), state("1")}, true},
+		"one of two":                      {2, 5, []func(*testing.T, []byte){state("0")}, false},
+		"a record after the state":        {1, 5, []func(*testing.T, []byte){corrupt("journal/m", numberKey(4))}, false},
+		"a record of a model without":     {0, 5, []func(*testing.T, []byte){corrupt("journal/m", numberKey(4))}, false},
+		"the shape of a model without":    {0, 5, []func(*testing.T, []byte){corrupt("meta", shapeKey("m"))}, false},
+		"the shape of a model in waiting": {0, 0, []func(*testing.T, []byte){corrupt("meta", shapeKey("m"))}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := tempPath(t)
+			s := newStore(t, path, Options{})
+			newTruths(t, s, "m")
+			for n := range tc.checkpoints {
+				if err := s.Checkpoint("m", 0, stateOf(uint64(n), 3000)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var commit online.Commit
+			for n := range tc.records {
+				r := sample("m", uint64(n)+1)
+				r.Seq = uint64(n) + 1
+				commit.Records = append(commit.Records, r)
+			}
+			if err := s.Commit(&commit); err != nil {
+				t.Fatal(err)
+			}
+			closeStore(t, s)
+			file := readFile(t, path)
+			for _, damage := range tc.damage {
+				damage(t, file)
+			}
+			writeFile(t, path, file)
+			outcome, err := Verify(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = newStore(t, path, Options{})
+			if s.Recovery() == nil {
+				t.Fatal("Open repaired nothing")
+			}
+			checkOutcome(t, outcome, s.Recovery())
+			if loss := s.Recovery().Models["m"]; loss.State != tc.want {
+				t.Errorf("the state is lost: %v, want %v: %+v", loss.State, tc.want, loss)
+			}
+		})
 	}
 }

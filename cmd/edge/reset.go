@@ -12,6 +12,7 @@ import (
 	"edge/cmd/internal/cli"
 	"edge/internal/config"
 	"edge/internal/exit"
+	"edge/internal/statefile"
 	"edge/persist"
 )
 
@@ -71,15 +72,27 @@ func reset(cmd *cobra.Command, state, model string, yes bool) error {
 		if err != nil {
 			return exit.With(exit.Store, err)
 		}
-		if !yes && !confirmed(cmd, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, info.Last, info.Pending)) {
+		samples := learntSamples(store, &info)
+		if !yes && !confirmed(cmd, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, samples, info.Pending)) {
 			return fmt.Errorf("reset: model %s was left as it is; --yes answers yes", name)
 		}
 		if err := store.Reset(name); err != nil {
 			return exit.With(exit.Store, err)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, info.Last)
+		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, samples)
 	}
 	return nil
+}
+
+// learntSamples counts the samples in the state of a model, those of "edge train" among
+// them, and the records that its journal holds after it; of a state that no learner can
+// restore, all records.
+func learntSamples(store *persist.Store, info *persist.Info) uint64 {
+	learner, kept, _, err := statefile.Restore(store, info.Model, nil)
+	if err != nil {
+		return info.Last
+	}
+	return learner.Posterior().Version() + uint64(learner.Pending()+len(kept.Records))
 }
 
 // confirmed asks the user a question and reports whether the answer is yes.

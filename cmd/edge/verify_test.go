@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"edge/internal/exit"
 	"edge/online"
 	"edge/persist"
+	"edge/test/harness"
 )
 
 // verify finds a state whose checksum is right, but which no learner can restore.
@@ -52,5 +57,37 @@ func TestVerifyState(t *testing.T) {
 	}
 	if code, _, errOut := edge(t, "verify", fmt.Sprint(path, ".none")); code != exit.Store || !strings.Contains(errOut, "no such file") {
 		t.Errorf("verify of no file exits with %d: %s", code, errOut)
+	}
+}
+
+// What `edge train` has taught is in no record of a journal: reset counts it, and verify
+// says that it is lost where the checkpoint is damaged.
+func TestTrainedStateIsCounted(t *testing.T) {
+	table := harness.TableFile(t, "table.csv", 120)
+	db := filepath.Join(t.TempDir(), "edge.db")
+	trainJSON(t, table, "-c", trainingConfig(t, table, ""), "-o", db, "--passes", "1")
+	store, err := persist.OpenReadOnly(db, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, _, err := store.State("m", false)
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(db)
+	at := bytes.Index(file, state)
+	if err != nil || at < 0 {
+		t.Fatalf("the state is not found in the file: %v", err)
+	}
+	file[at] ^= 1
+	damaged := harness.WriteFile(t, "damaged.db", string(file))
+	if code, out, _ := edge(t, "verify", damaged); code != exit.Store || !strings.Contains(out, "lost: the learnt state, 0 samples") {
+		t.Errorf("verify exits with %d:\n%s", code, out)
+	}
+	if code, out, _ := edge(t, "verify", damaged, "--json"); code != exit.Store || !gjson.Get(out, "models.0.state_lost").Bool() {
+		t.Errorf("verify exits with %d: %s", code, out)
+	}
+	if code, out, errOut := edge(t, "reset", "--state", db, "--all", "--yes"); code != exit.OK || out != "model m has forgotten 120 samples\n" {
+		t.Errorf("reset exits with %d: %s%s", code, errOut, out)
 	}
 }

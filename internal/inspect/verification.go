@@ -28,6 +28,7 @@ type VerifiedModel struct {
 	JournalFirst uint64             `json:"journal_first"`
 	JournalLast  uint64             `json:"journal_last"`
 	Pending      uint64             `json:"pending"`
+	StateLost    bool               `json:"state_lost"` // no checkpoint is left of what it had learnt
 	SamplesLost  uint64             `json:"samples_lost"`
 	PendingLost  uint64             `json:"pending_lost"`
 	Notes        []string           `json:"notes"` // descriptions of the damage
@@ -52,7 +53,7 @@ func NewVerification(path string, v *persist.Outcome) *Verification {
 	for _, m := range v.Models {
 		r.Models = append(r.Models, VerifiedModel{
 			Model: m.Model, Checkpoints: generationReports(m.Checkpoints), JournalFirst: m.First, JournalLast: m.Last,
-			Pending: m.Pending, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, Notes: append([]string{}, m.Loss.Notes...),
+			Pending: m.Pending, StateLost: m.Loss.State, SamplesLost: m.Loss.Samples, PendingLost: m.Loss.Pending, Notes: append([]string{}, m.Loss.Notes...),
 		})
 	}
 	return r
@@ -89,7 +90,11 @@ func (r *Verification) Print(w io.Writer) {
 		}
 		fmt.Fprintf(w, "model %s: %s, %s, %d samples wait for a label\n", m.Model, checkpoints, journal, m.Pending)
 		if !r.Sound {
-			fmt.Fprintf(w, "  lost: %d samples, %d that wait for a label\n", m.SamplesLost, m.PendingLost)
+			learnt := ""
+			if m.StateLost {
+				learnt = "the learnt state, "
+			}
+			fmt.Fprintf(w, "  lost: %s%d samples, %d that wait for a label\n", learnt, m.SamplesLost, m.PendingLost)
 		}
 		for _, n := range m.Notes {
 			fmt.Fprintf(w, "  %s\n", n)
