@@ -107,6 +107,8 @@ func TestTrainIsCarriedOn(t *testing.T) {
 	}
 }
 
+// An output that cannot be written is refused before the first pass, which would print a
+// line.
 func TestTrainDoesNotOverwrite(t *testing.T) {
 	table := harness.TableFile(t, "table.csv", 60)
 	config := trainingConfig(t, table, "")
@@ -115,8 +117,25 @@ func TestTrainDoesNotOverwrite(t *testing.T) {
 	if code, _, errOut := edge(t, args...); code != exit.OK {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
-	if code, _, errOut := edge(t, args...); code != exit.Store || !strings.Contains(errOut, "already holds") {
-		t.Errorf("exit %d: %s", code, errOut)
+	used := filepath.Join(t.TempDir(), "used.db")
+	store, err := persist.Open(used, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	other := filepath.Join(t.TempDir(), "other.db")
+	remember(t, other, "m", online.Config{}.Shape())
+	for name, tc := range map[string]struct{ output, want string }{
+		"a state of the model": {db, "already holds a state of model m; write to another file, or delete it first: edge reset --state " + db + " --model m"},
+		"in use":               {used, "locked"},
+		"another shape":        {other, "the state was learnt with"},
+		"no folder":            {filepath.Join(t.TempDir(), "none", "edge.db"), "no such file"},
+		"another file":         {harness.WriteFile(t, "notes.txt", strings.Repeat("no state at all\n", 1000)), "not a state file"},
+	} {
+		args[5] = tc.output
+		if code, out, errOut := edge(t, args...); code != exit.Store || out != "" || !strings.Contains(errOut, tc.want) {
+			t.Errorf("%s: exit %d, want %q: %s%s", name, code, tc.want, errOut, out)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -148,6 +149,11 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		table = rows.Table
 	}
 	cfg.Features = table.Features
+	if t.Output != "" {
+		if err := t.checkOutput(cfg.Shape()); err != nil {
+			return nil, exit.With(exit.Store, err)
+		}
+	}
 	trainer, err := t.open(cfg, table.Classes, rows)
 	if err != nil {
 		return nil, err
@@ -311,6 +317,44 @@ func (t *Training) train(ctx context.Context, trainer *train.Trainer, table *dat
 	return r, nil
 }
 
+// checkOutput returns the error with which store would end after the last pass, as far as
+// it is known before the first one. It creates no file.
+func (t *Training) checkOutput(shape string) error {
+	if err := process.Writable(filepath.Dir(t.Output)); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	if _, err := os.Stat(t.Output); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := process.Writable(t.Output); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	store, err := persist.OpenReadOnly(t.Output, persist.Options{})
+	if errors.Is(err, persist.ErrDamaged) {
+		return nil // store repairs the file
+	}
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	kept, err := store.Load(t.Model, shape)
+	if errors.Is(err, persist.ErrModel) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.checkEmpty(kept)
+}
+
+// checkEmpty returns an error if the model has learnt something.
+func (t *Training) checkEmpty(kept *persist.Recovered) error {
+	if kept.State == nil && len(kept.Records) == 0 {
+		return nil
+	}
+	return fmt.Errorf("train: %s already holds a state of model %s; write to another file, or delete it first: edge reset --state %s --model %s", t.Output, t.Model, t.Output, t.Model)
+}
+
 // store writes the state as the model's first checkpoint.
 func (t *Training) store(file *config.Config, cfg online.Config, state []byte) (err error) {
 	store, err := persist.Open(t.Output, persist.Options{MaxSize: int64(file.Store.MaxSize), Dedupe: file.Store.Dedupe})
@@ -322,8 +366,8 @@ func (t *Training) store(file *config.Config, cfg online.Config, state []byte) (
 	if err != nil {
 		return err
 	}
-	if kept.State != nil || len(kept.Records) > 0 {
-		return fmt.Errorf("train: %s already holds a state of model %s; write to another file, or delete it first: edge reset -c %s --model %s", t.Output, t.Model, t.ConfigPath, t.Model)
+	if err := t.checkEmpty(kept); err != nil {
+		return err
 	}
 	if err := store.Checkpoint(t.Model, 0, state); err != nil {
 		return err
