@@ -44,9 +44,11 @@ with 1 if the broker does not do what the configuration needs.`,
 			if err != nil {
 				return err
 			}
-			if store, err := statefile.Open(c.StorePath()); err == nil {
-				c = statefile.Effective(store, c)
-				store.Close()
+			if state, err := c.StorePath(); err == nil {
+				if store, err := statefile.Open(state); err == nil {
+					c = statefile.Effective(store, c)
+					store.Close()
+				}
 			}
 			out := terminal.Writer{To: cmd.OutOrStdout()}
 			doctor.Describe(out, path, c, verbose)

@@ -82,6 +82,32 @@ func TestCheckLooksAtFiles(t *testing.T) {
 	}
 }
 
+// A variable of store.path that is not set is no part of a path: run would write /edge.db,
+// and reset would look for it. check, which a person runs without the service's environment,
+// warns.
+func TestUnsetVariableOfTheState(t *testing.T) {
+	path := harness.WriteFile(t, "edge.yaml", minimal+`store: {path: "${EDGE_NOT_SET}/edge.db"}`+"\n")
+	for command, tc := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"run":   {[]string{"--for", "1ms"}, exit.Config, "store.path: ${EDGE_NOT_SET} is not set here; set it as the service of the daemon does: EDGE_NOT_SET=/var/lib/edge"},
+		"reset": {[]string{"--all", "--yes"}, exit.Config, "EDGE_NOT_SET=/var/lib/edge, or give --state FILE"},
+		"check": {nil, exit.OK, "state    ${EDGE_NOT_SET}/edge.db (will be created)"},
+	} {
+		if code, out, errOut := edge(t, append([]string{command, "-c", path}, tc.args...)...); code != tc.code || !strings.Contains(out+errOut, tc.want) {
+			t.Errorf("edge %s exits with %d, want %d and %q:\n%s%s", command, code, tc.code, tc.want, out, errOut)
+		}
+	}
+	state := filepath.Join(t.TempDir(), "edge.db")
+	remember(t, state, "bearing", online.Config{}.Shape())
+	t.Setenv("EDGE_NOT_SET", filepath.Dir(state))
+	if code, out, errOut := edge(t, "reset", "-c", path, "--all", "--yes"); code != exit.OK {
+		t.Errorf("with the variable edge reset exits with %d: %s%s", code, out, errOut)
+	}
+}
+
 // remember writes a state file in which a model has a shape.
 func remember(t *testing.T, path, model, shape string) {
 	t.Helper()

@@ -36,7 +36,9 @@ from the state file. The daemon must not be running. There is no way back.`,
 				if err != nil {
 					return err
 				}
-				state = cfg.StorePath()
+				if state, err = cfg.StorePath(); err != nil {
+					return exit.With(exit.Config, fmt.Errorf("reset: %w, or give --state FILE", err))
+				}
 			}
 			return reset(cmd, state, model, yes)
 		}),

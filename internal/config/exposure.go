@@ -39,7 +39,10 @@ func (c *Config) Exposures(path string) []Exposure {
 	} {
 		look(s.file, read|write, "any user may read or change "+s.name, "chmod o=")
 	}
-	store := c.StorePath()
+	store, err := c.StorePath()
+	if err != nil {
+		return found
+	}
 	look(store, 0o077, "other users may read what the model has learnt", "the daemon removes that permission when it starts; or chmod 600")
 	folder := filepath.Dir(store)
 	if info, err := os.Stat(folder); err == nil && info.Mode().Perm()&write != 0 && info.Mode()&fs.ModeSticky == 0 {

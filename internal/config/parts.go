@@ -91,8 +91,26 @@ func (c *Config) Effective(shapes map[string]string) *Config {
 	return &e
 }
 
-// StorePath returns store.path with environment variables expanded.
-func (c *Config) StorePath() string { return os.Expand(c.Store.Path, os.Getenv) }
+// StorePath returns store.path with environment variables expanded. The error names a
+// variable that is not set: without it the path would be another one.
+func (c *Config) StorePath() (string, error) {
+	if name := FirstUnset(c.Store.Path); name != "" {
+		return "", fmt.Errorf("store.path: ${%s} is not set here; set it as the service of the daemon does: %[1]s=/var/lib/edge", name)
+	}
+	return os.ExpandEnv(c.Store.Path), nil
+}
+
+// FirstUnset returns the first environment variable of a path that is not set, "" if
+// all are set.
+func FirstUnset(path string) (name string) {
+	os.Expand(path, func(variable string) string {
+		if _, ok := os.LookupEnv(variable); !ok && name == "" {
+			name = variable
+		}
+		return ""
+	})
+	return name
+}
 
 // Feed returns a node's configuration of a model whose learner has the
 // configuration learner, without the model itself.

@@ -49,7 +49,10 @@ type Daemon struct {
 // yet. onPrediction, if not nil, is called with each prediction and must not
 // wait. Close the daemon if it is not run.
 func New(cfg *config.Config, log *slog.Logger, onPrediction func(*stream.Prediction)) (*Daemon, error) {
-	path := cfg.StorePath()
+	path, err := cfg.StorePath()
+	if err != nil {
+		return nil, exit.With(exit.Config, err)
+	}
 	store, err := persist.Open(path, persist.Options{MaxSize: int64(cfg.Store.MaxSize), Dedupe: cfg.Store.Dedupe, Log: log})
 	if err != nil {
 		return nil, exit.With(exit.Store, err)

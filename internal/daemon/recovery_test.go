@@ -53,7 +53,7 @@ func crashed(t *testing.T, cfg *config.Config, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := persist.Open(cfg.StorePath(), persist.Options{})
+	store, err := persist.Open(cfg.Store.Path, persist.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

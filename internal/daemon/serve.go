@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"edge/internal/config"
+	"edge/internal/exit"
 	"edge/internal/process"
 )
 
@@ -15,8 +16,12 @@ import (
 // is set, when a file of the configuration changes, and reports its state to a
 // service manager.
 func Serve(ctx context.Context, cfg *config.Config, path string, watch bool, hangups <-chan os.Signal, log *slog.Logger) error {
+	state, err := cfg.StorePath()
+	if err != nil {
+		return exit.With(exit.Config, err)
+	}
 	v := process.Build()
-	log.Info("edge starts", "version", v.Version, "commit", v.Commit, "node", cfg.Node, "config", path, "state", cfg.StorePath())
+	log.Info("edge starts", "version", v.Version, "commit", v.Commit, "node", cfg.Node, "config", path, "state", state)
 	for _, e := range cfg.Exposures(path) {
 		log.Warn("a file is accessible to more users than is safe", "path", e.Path, "reason", e.Reason, "advice", e.Advice)
 	}

@@ -65,8 +65,10 @@ func Describe(w io.Writer, path string, c *config.Config, verbose bool) {
 		fmt.Fprintf(w, "control  learning is switched on and off on %s/request/learning/<model>, by any client that may publish there\n", own)
 	}
 	footprintOf(c).describe(w, NewHost().memoryBounds(c))
-	full := c.StorePath()
-	if abs, err := filepath.Abs(full); err == nil {
+	full, err := c.StorePath()
+	if err != nil {
+		full = c.Store.Path
+	} else if abs, err := filepath.Abs(full); err == nil {
 		full = abs
 	}
 	state := "will be created"

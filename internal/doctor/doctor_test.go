@@ -136,6 +136,10 @@ func TestMountsAreJudged(t *testing.T) {
 	d := &Diagnosis{Grade: OK}
 	examineDisk(d, &cfg, fakeHost(t, nil))
 	d.expect(t, "fail file system: the folder of the state cannot be used")
+	cfg.Store.Path = "${EDGE_NOT_SET}/edge.db" // not /, which is another folder
+	d = &Diagnosis{Grade: OK}
+	examineDisk(d, &cfg, fakeHost(t, nil))
+	d.expect(t, "fail file system: the folder of the state cannot be used: store.path: ${EDGE_NOT_SET} is not set here")
 }
 
 func TestSpaceIsJudged(t *testing.T) {

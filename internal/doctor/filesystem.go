@@ -14,8 +14,11 @@ import (
 
 // stateFolder returns the folder of the state file, without symbolic links.
 func stateFolder(cfg *config.Config) (folder string, err error) {
-	path, err := filepath.Abs(cfg.StorePath())
+	path, err := cfg.StorePath()
 	if err != nil {
+		return "", err
+	}
+	if path, err = filepath.Abs(path); err != nil {
 		return "", err
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -134,8 +137,10 @@ func examineSpace(d *Diagnosis, cfg *config.Config, folder string, h Host) {
 		return
 	}
 	have := uint64(0)
-	if info, err := os.Stat(cfg.StorePath()); err == nil {
-		have = uint64(info.Size())
+	if path, err := cfg.StorePath(); err == nil {
+		if info, err := os.Stat(path); err == nil {
+			have = uint64(info.Size())
+		}
 	}
 	largest := uint64(cfg.Store.MaxSize)
 	var soon uint64 // two generations of each model, and one more when the file is compacted

@@ -111,7 +111,11 @@ type learntModel struct{ classes, members int }
 // modelsLearnt counts the classes of each model in the state file, and the members of its
 // fleet. It cannot be read while a daemon has it open. A model without state has neither.
 func modelsLearnt(cfg *config.Config) (map[string]learntModel, error) {
-	store, err := statefile.Open(cfg.StorePath())
+	path, err := cfg.StorePath()
+	if err != nil {
+		return nil, err
+	}
+	store, err := statefile.Open(path)
 	if err != nil {
 		return nil, err
 	}

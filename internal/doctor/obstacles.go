@@ -28,7 +28,7 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	}
 	var errs []error
 	read := func(key string, secret mqtt.Secret, all func() error) {
-		if name := firstUnset(secret.File); name != "" {
+		if name := config.FirstUnset(secret.File); name != "" {
 			doubt(key+".password", "${%s} is not set here, so that the file was not read", name)
 		} else if env := secret.Env; env != "" && os.Getenv(env) == "" {
 			doubt(key+".password", "%s is not set here; the daemon needs it", env)
@@ -42,11 +42,11 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	if c.HTTP.Listen != "" {
 		read("http", c.HTTP.Password, c.HTTP.Readable)
 	}
-	if name := firstUnset(c.Store.Path); name != "" {
-		doubt("store.path", "${%s} is not set here, so that the state was not read", name)
+	path, err := c.StorePath()
+	if err != nil {
+		doubt("store.path", "${%s} is not set here, so that the state was not read", config.FirstUnset(c.Store.Path))
 		return doubts, errors.Join(errs...)
 	}
-	path := c.StorePath()
 	folder := filepath.Dir(path)
 	info, err := os.Stat(path)
 	switch {
@@ -102,16 +102,4 @@ func fits(c *config.Config, path string) (err error) {
 		}
 	}
 	return nil
-}
-
-// firstUnset returns the first environment variable of a path that is not set, "" if
-// all are set.
-func firstUnset(path string) (name string) {
-	os.Expand(path, func(variable string) string {
-		if _, ok := os.LookupEnv(variable); !ok && name == "" {
-			name = variable
-		}
-		return ""
-	})
-	return name
 }
