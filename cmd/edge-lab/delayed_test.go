@@ -97,7 +97,7 @@ func TestEmptyCells(t *testing.T) {
 	if r := evalJSON(t, data, "-c", config("impute"))[0]; r.Samples != uint64(rows)*4/5 {
 		t.Errorf("on_missing: impute in the configuration: %d rows judged", r.Samples)
 	}
-	if _, _, errOut := edge(t, "eval", data, "-c", config("reject")); !strings.Contains(errOut, "lack features or a label and are left out; on_missing is reject: --on-missing marginalise takes") {
+	if _, _, errOut := edge(t, "eval", data, "-c", config("reject")); !strings.Contains(errOut, "are left out, which lack a label or a feature; on_missing is reject: --on-missing marginalise takes") {
 		t.Errorf("the number of rows left out is not printed: %s", errOut)
 	}
 	for _, args := range [][]string{{"--mode", "holdout", "--repeats", "2"}, {"--query", "margin", "--budget", "0.5"}, {"--linear"}, {"--mode", "cv", "--repeats", "2", "--passes", "2"}} {

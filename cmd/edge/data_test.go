@@ -168,3 +168,29 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// What is said of rows that are left out names on_missing only where that is the reason.
+func TestRowsLeftOut(t *testing.T) {
+	const head, empty = "a,b,label\n", ",,x\n,,y\n"
+	some := strings.Repeat("1,,x\n2,,y\n", 20)
+	advice := "a label or a feature; on_missing is reject: --on-missing marginalise takes those with a label and some features\n"
+	for name, tc := range map[string]struct {
+		rows, flags, want string
+		code              int
+	}{
+		"a few without features": {some + empty, "eval", "2 of 42 rows are left out, which lack a label or all features\n", exit.OK},
+		"a few without a label":  {some + "3,4,\n", "eval ask", "1 of 41 rows are left out, which lack a label or all features\n", exit.OK},
+		"a few rejected":         {some + "3,4,x\n", "eval --on-missing reject", "40 of 41 rows are left out, which lack " + advice, exit.OK},
+		"all without features":   {empty, "eval", "every row lacks a label or all features\n", exit.Runtime},
+		"the same, trained":      {empty, "train", "every row lacks a label or all features\n", exit.Runtime},
+		"all rejected":           {some, "eval --on-missing reject", "every row lacks " + advice, exit.Runtime},
+		"the same, split":        {some, "eval split --on-missing reject", "every row lacks " + advice, exit.Runtime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(strings.Fields(tc.flags), harness.WriteFile(t, "gaps.csv", head+tc.rows))
+			if code, _, errOut := edge(t, args...); code != tc.code || !strings.HasSuffix(errOut, tc.want) {
+				t.Errorf("exit %d: %s\nwant %d and %s", code, errOut, tc.code, tc.want)
+			}
+		})
+	}
+}

@@ -212,10 +212,9 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		return nil, err
 	}
 	if n := leftOut(); n == total {
-		return nil, fmt.Errorf("%s: %w", path, errNoRows)
+		return nil, noRows(path, e.Arrival.OnMissing)
 	} else if n > 0 {
-		fmt.Fprintf(errOut, "%s: %d of %d rows lack features or a label and are left out; on_missing is %s: --on-missing %s takes those that have some features\n",
-			d.Name, n, total, e.Arrival.OnMissing, codec.OnMissingMarginalise)
+		fmt.Fprintf(errOut, "%s: %d of %d rows are left out, which lack %s\n", d.Name, n, total, lack(e.Arrival.OnMissing))
 	}
 	if c := learner.Counters(); c.StepsRefused+c.LabelsRefused > 0 {
 		fmt.Fprintf(errOut, "%s: not learnt: %d minibatches that gave no sound posterior, %d labels beyond the declared classes or classes.max\n",

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -96,10 +95,18 @@ func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error
 		t.Drop(all)
 	}
 	if len(t.Labels) == 0 {
-		return nil, fmt.Errorf("%s: %w", path, errNoRows)
+		return nil, noRows(path, how)
 	}
 	return t, nil
 }
 
-// errNoRows occurs where on_missing leaves no row to judge or to learn.
-var errNoRows = errors.New("every row lacks a label, or features that on_missing: reject demands: --on-missing marginalise takes rows with some of them")
+// noRows returns the error for a file of which on_missing leaves no row to judge or to learn.
+func noRows(path, how string) error { return fmt.Errorf("%s: every row lacks %s", path, lack(how)) }
+
+// lack says what rows lack that are left out; under reject also how more of them count.
+func lack(how string) string {
+	if how == codec.OnMissingReject {
+		return "a label or a feature; on_missing is reject: --on-missing marginalise takes those with a label and some features"
+	}
+	return "a label or all features"
+}
