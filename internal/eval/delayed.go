@@ -28,14 +28,6 @@ type Arrival struct {
 // Plain reports whether every label comes with its row and no feature is removed.
 func (a *Arrival) Plain() bool { return a.Delay == 0 && a.Fraction == 1 && a.Missing == 0 }
 
-// check reports an option that is out of range.
-func (a *Arrival) check() error {
-	if a.Delay < 0 || !(a.Fraction >= 0 && a.Fraction <= 1) || !(a.Missing >= 0 && a.Missing < 1) {
-		return errors.New("--delay, --label-fraction and --missing: want a number of rows, 0 to 1, and 0 to below 1")
-	}
-	return checkOnMissing(a.OnMissing)
-}
-
 // delayed predicts every row when it arrives and judges that prediction if the
 // file has the row's label; the learner receives the label Delay rows later.
 type delayed struct {

@@ -52,21 +52,18 @@ func New() *Evaluation {
 
 // check reports options that contradict each other or are out of range.
 func (e *Evaluation) check(files []string) error {
+	if err := e.checkRanges(); err != nil {
+		return err
+	}
 	switch {
 	case e.Mode != "prequential" && e.Mode != "holdout" && e.Mode != "cv":
 		return fmt.Errorf("--mode %s: want prequential, holdout or cv", e.Mode)
 	case e.Mode == "prequential" && (e.Splits.Offline || e.Splits.Flips > 0):
 		return errors.New("--passes and --flip-labels need --mode holdout or cv")
 	case e.Mode != "prequential" && e.Seeds > 1:
-		return errors.New("--seeds is for --mode prequential; --mode holdout has --repeats and --seed")
-	case e.Arrival.check() != nil:
-		return e.Arrival.check()
+		return errors.New("--seeds is for scores over the stream, not for held-out rows")
 	case e.Mode != "prequential" && !e.Arrival.Plain():
-		return errors.New("--delay, --label-fraction and --missing are for --mode prequential")
-	case e.Splits.Repeats < 1 || e.Splits.Fraction <= 0 || e.Splits.Fraction >= 1 || e.Splits.Flips < 0 || e.Splits.Flips >= 1:
-		return errors.New("--repeats, --train-fraction and --flip-labels: want a number above 0 and fractions below 1")
-	case e.Seeds < 1:
-		return errors.New("--seeds: want 1 or more")
+		return errors.New("late or missing labels and features are for scores over the stream, not for held-out rows")
 	case len(e.Queries.Strategies) > 0 && (e.Mode != "prequential" || !e.Arrival.Plain()):
 		return errors.New("--query is for --mode prequential, without late or missing labels")
 	case e.Queries.Full && len(e.Queries.Strategies) == 0:
@@ -77,8 +74,6 @@ func (e *Evaluation) check(files []string) error {
 		return errors.New("--shuffle-within describes one file: give one file")
 	case slices.ContainsFunc(e.Selection.Within, func(n int) bool { return n < 1 }):
 		return errors.New("--shuffle-within: want sizes above 0, such as 445,1244")
-	case e.Selection.First < 0 || e.Batch < 0 || e.Inducing < 0 || e.Swap < 0:
-		return errors.New("--first, --batch, --inducing and --abrupt: want a number above 0")
 	case e.Model != "" && e.ConfigPath == "":
 		return errors.New("--model names a model of a configuration: give -c FILE")
 	}
@@ -87,6 +82,34 @@ func (e *Evaluation) check(files []string) error {
 	}
 	_, err := e.Queries.each()
 	return err
+}
+
+// checkRanges reports an option that is out of range. It names that one alone: a
+// program may lack the flags of others.
+func (e *Evaluation) checkRanges() error {
+	s, a := &e.Splits, &e.Arrival
+	for _, o := range []struct {
+		flag string
+		ok   bool
+		want string
+	}{
+		{"first", e.Selection.First >= 0, "0 or more"},
+		{"batch", e.Batch >= 0, "0 or more"},
+		{"inducing", e.Inducing >= 0, "0 or more"},
+		{"abrupt", e.Swap >= 0, "0 or more"},
+		{"delay", a.Delay >= 0, "0 or more"},
+		{"label-fraction", a.Fraction >= 0 && a.Fraction <= 1, "0 to 1"},
+		{"missing", a.Missing >= 0 && a.Missing < 1, "0 to below 1"},
+		{"seeds", e.Seeds >= 1, "1 or more"},
+		{"repeats", s.Repeats >= 1, "1 or more"},
+		{"train-fraction", s.Fraction > 0 && s.Fraction < 1, "above 0 and below 1"},
+		{"flip-labels", s.Flips >= 0 && s.Flips < 1, "0 to below 1"},
+	} {
+		if !o.ok {
+			return fmt.Errorf("--%s: want %s", o.flag, o.want)
+		}
+	}
+	return checkOnMissing(a.OnMissing)
 }
 
 // Prepare checks the options and reads the configuration.

@@ -85,7 +85,7 @@ func (e *Evaluation) splits(ctx context.Context, path string, errOut io.Writer) 
 	cfg.Features = table.Features
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
 	if e.Selection.First > 0 || e.Selection.Shuffle != nil {
-		return nil, errors.New("--first and --shuffle select rows of a stream; --mode " + e.Mode + " has its own permutations: give --seed")
+		return nil, errors.New("--first and --shuffle select rows of a stream; held-out rows have permutations of their own: give --seed")
 	}
 	if table.Raw {
 		fmt.Fprintf(errOut, "%s: %s\n", table.Name, table.Tally)
