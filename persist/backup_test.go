@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -90,6 +91,9 @@ func TestBackupRefuses(t *testing.T) {
 	}
 	if _, err := Backup(path, foreign); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Backup over another file: %v, want %v", err, fs.ErrExist)
+	}
+	if _, err := Restore(path, path); err == nil || errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "this file itself") {
+		t.Errorf("Restore of a file over itself: %v", err)
 	}
 	if v, err := Verify(path, nil); err != nil || len(v.Problems) > 0 {
 		t.Errorf("failed restores changed the state file: %v, %v", v.Problems, err)
