@@ -120,7 +120,7 @@ func plotTraining(path string, r *report.Training) error {
 func trainingCurve(name string, points []report.TrainingPoint) scoreCurve {
 	c := scoreCurve{name: name}
 	for _, p := range points {
-		c.x, c.left, c.right = append(c.x, p.CPUSeconds), append(c.left, p.Error), append(c.right, p.NLL)
+		c.x, c.left, c.right = append(c.x, p.CPUSeconds), append(c.left, float64(p.Error)), append(c.right, float64(p.NLL))
 	}
 	return c
 }

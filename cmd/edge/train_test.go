@@ -56,7 +56,7 @@ func TestTrainIsCarriedOn(t *testing.T) {
 			file := trainingConfig(t, table, ", kernel: "+kernel)
 			db := filepath.Join(t.TempDir(), "edge.db")
 			r := trainJSON(t, table, "-c", file, "-o", db, "--passes", "4", "--batch", "50", "--holdout", "0.2")
-			if r.Samples != 240 || r.Passes != 4 || len(r.Curve) != 4 || r.Error == nil || *r.Error > 0.5 || *r.NLL != r.Curve[3].NLL {
+			if r.Samples != 240 || r.Passes != 4 || len(r.Curve) != 4 || r.Error == nil || *r.Error > 0.5 || *r.NLL != float64(r.Curve[3].NLL) {
 				t.Errorf("%+v", r)
 			}
 			cfg, err := config.Load(file)
@@ -186,6 +186,14 @@ func TestTrainRefuses(t *testing.T) {
 		if code != c.code || !strings.Contains(errOut, c.want) {
 			t.Errorf("%s: exit %d, %q; want %d, %q", name, code, errOut, c.code, c.want)
 		}
+	}
+}
+
+// Without held-out samples the points of the curve have no scores, as the result has none.
+func TestTrainWithoutHeldOut(t *testing.T) {
+	_, out, errOut := edge(t, "train", harness.TableFile(t, "table.csv", 60), "--passes", "2", "--inducing", "10", "--json")
+	if strings.Count(out, `"error":null,"nll":null`) != 3 {
+		t.Errorf("it prints %s%s", out, errOut)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"edge/internal/process"
 	"edge/internal/report"
 	"edge/online"
+	"edge/online/score"
 )
 
 // OnlineParts is the number of times that the online pass is judged.
@@ -41,7 +42,7 @@ func (p *onlinePass) Row(row *dataset.Row) error {
 		return err
 	}
 	p.points = append(p.points, report.TrainingPoint{
-		Passes: float64(p.rows) / float64(p.total), CPUSeconds: p.cpu, LogEvidence: -p.learner.Scores().NLL, Error: s.Error, NLL: s.NLL,
+		Passes: float64(p.rows) / float64(p.total), CPUSeconds: p.cpu, LogEvidence: -p.learner.Scores().NLL, Error: score.Real(s.Error), NLL: score.Real(s.NLL),
 	})
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"edge/internal/report"
 	"edge/internal/terminal"
 	"edge/online"
+	"edge/online/score"
 	"edge/online/train"
 	"edge/persist"
 	"edge/stream/codec"
@@ -293,14 +294,14 @@ func (t *Training) train(ctx context.Context, trainer *train.Trainer, table *dat
 		if !whole || (t.How.Batch == 0 && !trainer.Done() && int(trainer.Passes())%10 != 0) {
 			continue
 		}
-		point := report.TrainingPoint{Passes: trainer.Passes(), CPUSeconds: r.CPUSeconds, LogEvidence: trainer.Evidence()}
+		point := report.TrainingPoint{Passes: trainer.Passes(), CPUSeconds: r.CPUSeconds, LogEvidence: trainer.Evidence(), Error: score.Real(math.NaN()), NLL: score.Real(math.NaN())}
 		line := fmt.Sprintf("pass %g  %.1f s  %.0f samples/s  log evidence %.4f", point.Passes, r.CPUSeconds, float64(learnt)/r.CPUSeconds, point.LogEvidence)
 		if judged != nil {
 			s, err := trainer.Score(judged)
 			if err != nil {
 				return nil, err
 			}
-			point.Error, point.NLL = s.Error, s.NLL
+			point.Error, point.NLL = score.Real(s.Error), score.Real(s.NLL)
 			r.Error, r.NLL, r.Brier, r.ECE, r.MacroF1 = &s.Error, &s.NLL, &s.Brier, &s.ECE, &s.MacroF1
 			line += fmt.Sprintf("  held out: error %.4f  nll %.4f", s.Error, s.NLL)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"edge/internal/terminal"
+	"edge/online/score"
 )
 
 // Training is the result of offline training: the object of train --json.
@@ -31,11 +32,11 @@ type Training struct {
 
 // TrainingPoint holds the scores after a number of passes.
 type TrainingPoint struct {
-	Passes      float64 `json:"passes"`
-	CPUSeconds  float64 `json:"cpu_seconds"`
-	LogEvidence float64 `json:"log_evidence"`
-	Error       float64 `json:"error"`
-	NLL         float64 `json:"nll"`
+	Passes      float64    `json:"passes"`
+	CPUSeconds  float64    `json:"cpu_seconds"`
+	LogEvidence float64    `json:"log_evidence"`
+	Error       score.Real `json:"error"` // of the held-out samples; NaN without such samples
+	NLL         score.Real `json:"nll"`
 }
 
 // Print writes the result of a training as text.
