@@ -31,7 +31,7 @@ type Answer struct {
 	Probs      map[string]float64 `json:"probs"`
 	Entropy    float64            `json:"entropy"` // nats
 	Novelty    float64            `json:"novelty"`
-	Set        []string           `json:"set,omitempty"` // most probable first
+	Set        []string           `json:"set,omitzero"` // most probable first; may be empty, nil without prediction sets
 	Abstain    bool               `json:"abstain"`
 }
 
@@ -148,6 +148,7 @@ func newAnswer(row *dataset.Row, classes []string, probs []float64, novelty floa
 		}
 	}
 	if doubt.Coverage > 0 {
+		a.Set = []string{}
 		for _, k := range doubt.AppendSet(nil, probs, row.X) {
 			a.Set = append(a.Set, classes[k])
 		}
