@@ -58,6 +58,27 @@ func Action(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 	}
 }
 
+// checkDefaults makes the commands help and completion, which cobra adds, refuse unknown
+// commands as others do; cobra's own print their help and succeed.
+func checkDefaults(root *cobra.Command, args []string) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				of, rest, err := root.Find(args)
+				if err != nil {
+					return err
+				}
+				return KnownCommand(of, rest)
+			}
+		case "completion":
+			cmd.Args, cmd.RunE = KnownCommand, func(cmd *cobra.Command, args []string) error { return cmd.Help() }
+		}
+	}
+}
+
 // Execute runs one command line of a program and returns the exit code.
 func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Reader, out, errOut io.Writer) int {
 	root.SetFlagErrorFunc(nearestFlag)
@@ -65,6 +86,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, in io.Read
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
+	checkDefaults(root, args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exit.OK
