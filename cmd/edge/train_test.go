@@ -175,7 +175,8 @@ func TestTrainRefuses(t *testing.T) {
 	}{
 		"output without config":    {[]string{"-o", db}, exit.Usage, "give -c FILE"},
 		"another shape":            {[]string{"-c", config, "-o", db, "--inducing", "20"}, exit.Usage, "change them there"},
-		"sign rule, minibatches":   {[]string{"--optimizer", "sign"}, exit.Runtime, "full batches"},
+		"sign rule, minibatches":   {[]string{"--optimizer", "sign"}, exit.Usage, "full batches"},
+		"no pass":                  {[]string{"--passes", "0"}, exit.Usage, "passes: 0: want 1 to"},
 		"all held out":             {[]string{"--holdout", "0.999"}, exit.Runtime, "leaves nothing"},
 		"resume of nothing":        {[]string{"-c", config, "-o", db, "--resume"}, exit.Runtime, "begins anew"},
 		"holdout and test":         {[]string{"--holdout", "0.1", "--test", table}, exit.Usage, "give one of them"},

@@ -80,6 +80,11 @@ func (e *Evaluation) check(files []string) error {
 	if err := errors.Join(e.checkLabels(), e.checkSplit()); err != nil {
 		return err
 	}
+	if e.Splits.Offline {
+		if err := e.Splits.How.Validate(); err != nil {
+			return err
+		}
+	}
 	_, err := e.Queries.each()
 	return err
 }

@@ -68,7 +68,7 @@ func (t *Training) Check() error {
 	case t.Online && t.Holdout == 0 && t.Test == "":
 		return errors.New("--online is judged by held-out rows: give --holdout or --test")
 	}
-	return nil
+	return t.How.Validate()
 }
 
 // learnerConfig returns the configuration of the model, and the configuration file
