@@ -75,6 +75,9 @@ func (t *Viewer) print(ctx context.Context, w *client, out io.Writer) error {
 		if v.State == "" && v.Started == nil && len(v.Models) == 0 {
 			return fmt.Errorf("no message came from node %s: is its name right, and may this user read %s/%s/#?", t.Node, w.state.base, t.Node)
 		}
+		if t.Model != "" && !t.AsJSON && !slices.ContainsFunc(v.Models, func(m modelView) bool { return m.Model == t.Model }) {
+			return fmt.Errorf("node %s: no message came from a model %q", t.Node, t.Model)
+		}
 		return nil
 	}
 }
@@ -104,7 +107,7 @@ func (t *Viewer) printView(v *view, out io.Writer, first bool) error {
 		}
 		shown++
 	}
-	if shown == 0 {
+	if shown == 0 && !t.Once {
 		fmt.Fprintf(&b, "node %s: no message came from a model %q\n", v.Node, t.Model)
 	}
 	_, err := io.WriteString(out, b.String())

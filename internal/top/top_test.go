@@ -295,6 +295,13 @@ func TestTop(t *testing.T) {
 		if err := absent.Run(t.Context(), cfg.MQTT, strings.NewReader(""), io.Discard); err == nil || !strings.Contains(err.Error(), "no message came from node absent") {
 			t.Errorf("top of an absent node: %v", err)
 		}
+		absent.Node, absent.Model = node, "absent"
+		if !brokertest.Eventually(func() bool {
+			err = absent.Run(t.Context(), cfg.MQTT, strings.NewReader(""), io.Discard)
+			return err != nil && strings.Contains(err.Error(), `no message came from a model "absent"`)
+		}) {
+			t.Errorf("top of an absent model: %v", err)
+		}
 	})
 }
 
