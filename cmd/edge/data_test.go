@@ -194,3 +194,19 @@ func TestRowsLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// A file with more labels than a model may have classes is refused alike by all commands,
+// which name the flag for another column.
+func TestTooManyLabels(t *testing.T) {
+	rows := "a,b,label\n"
+	for i := range 251 {
+		rows += fmt.Sprintf("%d,1,c%d\n", i, i)
+	}
+	file := harness.WriteFile(t, "many.csv", rows)
+	const want = "more than 250 different labels; is the label really the last column? --label NAME names another column\n"
+	for _, command := range []string{"eval", "eval split", "eval ask", "train", "demo", "config sample --from"} {
+		if code, _, errOut := edge(t, append(strings.Fields(command), file)...); code != exit.Runtime || !strings.HasSuffix(errOut, want) {
+			t.Errorf("edge %s exits with %d: %s", command, code, errOut)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"edge/model"
 )
 
 // Summary is the result of one pass over a file.
@@ -21,8 +23,8 @@ type Summary struct {
 // ErrNoSample occurs where the rows of a raw file complete no sample.
 var ErrNoSample = errors.New("no sample")
 
-// maxClasses bounds the classes of a file: more than any model may have.
-const maxClasses = 1000
+// maxClasses bounds the classes of a file, as a model's.
+const maxClasses = model.MaxClasses
 
 // Summarize counts the rows of a file and collects its labels.
 func Summarize(path string, f Format) (Summary, error) {
