@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Row is one labelled sample of a data file.
@@ -187,6 +188,9 @@ func (d *File) Next(row *Row) error {
 			d.origin.Device = strings.Clone(cell)
 		case role == label && unlabelled(cell):
 		case role == label:
+			if err := d.checkLabel(i, cell); err != nil {
+				return err
+			}
 			row.Label = strings.Clone(cell)
 		case missing(cell):
 			row.X[role] = math.NaN()
@@ -306,6 +310,17 @@ func (d *File) flagWord(i int) string {
 func (d *File) at(field int, problem string) error {
 	line, column := d.csv.FieldPos(field)
 	return fmt.Errorf("%s:%d:%d: %s", d.path, line, column, problem)
+}
+
+// notUTF8 is said of names and labels that a configuration and MQTT would change.
+const notUTF8 = "which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8"
+
+// checkLabel returns an error for a label that is not UTF-8.
+func (d *File) checkLabel(field int, text string) error {
+	if utf8.ValidString(text) {
+		return nil
+	}
+	return d.at(field, "the label is "+shorten(text)+", "+notUTF8)
 }
 
 // explain adds file and position to an error of the CSV reader.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Format is the syntax of a data file and the meaning of its columns. With the
@@ -98,8 +99,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		return nil, nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", path, c.word(labelAt))
 	}
 	if len(picked) == 0 {
-		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label. "+
-			"The separator between the cells was detected; --separator gives another", path)
+		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label. The separator between the cells was detected; --separator gives another", path)
 	}
 	if f.Features != nil {
 		if picked, err = c.match(f, picked); err != nil {
@@ -119,6 +119,8 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 			features = append(features, "f"+strconv.Itoa(i))
 		case names[at] == "":
 			return nil, nil, fmt.Errorf("%s:1: column %d has no name: name it, or leave it out by --ignore %d", path, at+1, at+1)
+		case !utf8.ValidString(names[at]):
+			return nil, nil, fmt.Errorf("%s:1: column %d is called %s, %s; --ignore %d leaves it out", path, at+1, shorten(names[at]), notUTF8, at+1)
 		case called[names[at]]:
 			return nil, nil, fmt.Errorf("%s:1: two columns are called %q: leave one out by --ignore %d", path, names[at], at+1)
 		default:

@@ -181,6 +181,9 @@ func (d *File) takeRow(record []string) error {
 		if label = strings.TrimSpace(record[r.label]); unlabelled(label) {
 			label = ""
 		}
+		if err := d.checkLabel(r.label, label); err != nil {
+			return err
+		}
 	}
 	from := r.devices[name]
 	if from == nil {
