@@ -16,6 +16,7 @@ type Summary struct {
 	Rows    int
 	Classes []string // sorted
 	Gaps    int      // rows that lack a feature or a label
+	Empty   int      // rows that lack every feature
 	Raw     bool     // the file has signals; Rows are the samples made of them
 	Tally   Tally    // of a raw file
 }
@@ -33,7 +34,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		return Summary{}, err
 	}
 	defer d.Close()
-	seen, gaps := map[string]bool{}, 0
+	seen, gaps, empty := map[string]bool{}, 0, 0
 	var row Row
 	for {
 		err := d.Next(&row)
@@ -45,6 +46,9 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
 			gaps++
+		}
+		if !slices.ContainsFunc(row.X, func(v float64) bool { return !math.IsNaN(v) }) {
+			empty++
 		}
 		if row.Label == "" {
 			continue
@@ -59,7 +63,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	s := Summary{Rows: d.number, Gaps: gaps, Raw: d.Raw(), Tally: d.Tally()}
+	s := Summary{Rows: d.number, Gaps: gaps, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
 	for class := range seen {
 		s.Classes = append(s.Classes, class)
 	}

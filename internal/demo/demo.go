@@ -48,7 +48,7 @@ func (d *Config) Run(ctx context.Context, out, errOut io.Writer) error {
 		ctx, cancel = context.WithTimeout(ctx, d.Length)
 		defer cancel()
 	}
-	sensors, err := d.sensors()
+	sensors, err := d.sensors(errOut)
 	if err != nil {
 		return err
 	}

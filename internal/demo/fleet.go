@@ -64,7 +64,7 @@ type fleet struct {
 
 // runFleet runs the demo of a fleet, and prints its report on out.
 func (d *Config) runFleet(ctx context.Context, out, errOut io.Writer) error {
-	sensors, err := d.sensors()
+	sensors, err := d.sensors(errOut)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,11 @@
 package demo
 
 import (
+	"fmt"
+	"io"
+	"math"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"edge/internal/config"
@@ -32,8 +36,9 @@ type sensors struct {
 	close    func() error
 }
 
-// sensors opens the data file, or returns the simulated sensors.
-func (d *Config) sensors() (*sensors, error) {
+// sensors opens the data file, or returns the simulated sensors. It reports rows that are
+// left out on errOut.
+func (d *Config) sensors(errOut io.Writer) (*sensors, error) {
 	if d.Signals {
 		s := &sensors{name: "vibration", classes: states, labels: labelFraction, close: func() error { return nil }}
 		s.features = vibrationStream().FeatureNames()
@@ -50,11 +55,37 @@ func (d *Config) sensors() (*sensors, error) {
 	if err != nil {
 		return nil, err
 	}
+	switch n := summary.Empty; {
+	case n == summary.Rows:
+		return nil, fmt.Errorf("%s: every row lacks all features", d.File)
+	case n > 0:
+		fmt.Fprintf(errOut, "%s: %d of %d rows are left out, which lack all features\n", d.File, n, summary.Rows)
+	}
 	file, err := dataset.Open(d.File, d.Data.Format)
 	if err != nil {
 		return nil, err
 	}
-	return &sensors{file.Name, file, file.Features, summary.Classes, summary.Gaps > 0, 1, file.Close}, nil
+	return &sensors{file.Name, &sampleRows{rows: file}, file.Features, summary.Classes, summary.Gaps > 0, 1, file.Close}, nil
+}
+
+// sampleRows leaves out rows without a feature, which a daemon refuses and a player would
+// wait for, and numbers the others.
+type sampleRows struct {
+	rows   dataset.Rows
+	number int
+}
+
+func (s *sampleRows) Next(row *dataset.Row) error {
+	for {
+		if err := s.rows.Next(row); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(row.X, func(v float64) bool { return !math.IsNaN(v) }) {
+			s.number++
+			row.Number = s.number
+			return nil
+		}
+	}
 }
 
 // vibrationStream returns the stream of the simulated sensor of vibrations, without its

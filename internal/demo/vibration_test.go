@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -54,7 +55,7 @@ func TestVibration(t *testing.T) {
 // The default configuration makes one sample of two messages.
 func TestVibrationStream(t *testing.T) {
 	d := Config{Signals: true, Seed: 1}
-	s, err := d.sensors()
+	s, err := d.sensors(io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
