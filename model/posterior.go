@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -112,20 +113,20 @@ func (g *Gaussian) Include(k int, s1, s2 float64, w, a, y []float64) error {
 // once its learner has stopped changing it. Its fields are for that learner; readers
 // use the methods.
 type Posterior struct {
-	Names   []string   // classes, in the order of the probabilities; within an epoch it only grows at its end
-	Aliases []string   // former names of classes, which still refer to them
-	Epoch   uint64     // of Names: the number of classes that were removed
-	Counts  []uint64   // samples learnt of each class
-	N       uint64     // samples learnt
-	Latent  []int      // class of each latent function
-	Bases   []*Basis   // one that all latent functions share, or one each; empty before the model is built: class frequencies answer then
-	Scale   Scale      //
-	Bank    []Gaussian // one a horizon
-	Weights []float64  // of the horizons, sum 1
-	Pool    Pool       // the correction of the mixture of the horizons
-	Fleet   *Fleet     // the part of other devices; nil: there is no fleet
-	Memory  *Memory    // in which the bank is; nil: in its own
-	Record  uint64     // number of the journal's record of the latest label that it knows; 0: not known
+	Names   []string          // classes, in the order of the probabilities; within an epoch it only grows at its end
+	Aliases map[string]string // former names of classes, which still refer to them, and their present names
+	Epoch   uint64            // of Names: the number of classes that were removed
+	Counts  []uint64          // samples learnt of each class
+	N       uint64            // samples learnt
+	Latent  []int             // class of each latent function
+	Bases   []*Basis          // one that all latent functions share, or one each; empty before the model is built: class frequencies answer then
+	Scale   Scale             //
+	Bank    []Gaussian        // one a horizon
+	Weights []float64         // of the horizons, sum 1
+	Pool    Pool              // the correction of the mixture of the horizons
+	Fleet   *Fleet            // the part of other devices; nil: there is no fleet
+	Memory  *Memory           // in which the bank is; nil: in its own
+	Record  uint64            // number of the journal's record of the latest label that it knows; 0: not known
 }
 
 // Classes are the names of the classes, in the order of the probabilities. It
@@ -184,7 +185,7 @@ func (p *Posterior) Eps() float64 {
 func (p *Posterior) Snapshot() *Posterior {
 	c := *p
 	c.Names = slices.Clone(p.Names)
-	c.Aliases = slices.Clone(p.Aliases)
+	c.Aliases = maps.Clone(p.Aliases)
 	c.Counts = slices.Clone(p.Counts)
 	c.Latent = slices.Clone(p.Latent)
 	c.Scale = Scale{Mu: slices.Clone(p.Scale.Mu), Sd: slices.Clone(p.Scale.Sd), Clip: p.Scale.Clip, Ranks: p.Scale.Ranks}

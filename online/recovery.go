@@ -317,7 +317,8 @@ func (lp *Loop) behind() (recovering bool, left uint64) {
 
 // ClassEvents returns the events of records that may change the classes of a model:
 // of each label the first since the last such event. Of these events Kind, Label and
-// Name count; the classes of a Replace follow as ClassAdd, and so do those of a Merge
+// Name count; the classes of a Replace follow as ClassAdd, each former name as a ClassRename
+// to it and one back, and the classes of a Merge as ClassAdd
 // where the configuration mixes them in. The classes that a merge brings to a learner in
 // its warm-up are known once the learner has learnt it.
 func ClassEvents(cfg Config, records []Record) (events []Event) {
@@ -341,6 +342,9 @@ func ClassEvents(cfg Config, records []Record) (events []Event) {
 			events = append(events, Event{Kind: Replace})
 			for _, name := range l.classes.names {
 				events = append(events, Event{Kind: ClassAdd, Label: name})
+			}
+			for former, name := range l.classes.aliases() {
+				events = append(events, Event{Kind: ClassRename, Label: name, Name: former}, Event{Kind: ClassRename, Label: former, Name: name})
 			}
 		case Merge:
 			for _, name := range imports(&cfg, ev.State) {

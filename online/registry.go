@@ -172,14 +172,18 @@ func (r *registry) translate(probs []float64, epoch uint64) []float64 {
 	return now
 }
 
-// aliases are the former names of classes that still refer to them, sorted.
-func (r *registry) aliases() (names []string) {
+// aliases are the former names of classes that still refer to them, and the present names
+// of these classes.
+func (r *registry) aliases() map[string]string {
+	if len(r.index) == len(r.names) {
+		return nil
+	}
+	names := map[string]string{}
 	for name, k := range r.index {
-		if r.names[k] != name {
-			names = append(names, name)
+		if now := r.names[k]; now != name {
+			names[name] = now
 		}
 	}
-	slices.Sort(names)
 	return names
 }
 
@@ -266,7 +270,7 @@ func (r *registry) encode(e *wire.Encoder) {
 		e.String(name)
 	}
 	e.Int(len(aliases))
-	for _, name := range aliases {
+	for _, name := range slices.Sorted(maps.Keys(aliases)) {
 		e.String(name)
 		e.Int(r.index[name])
 	}

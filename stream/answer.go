@@ -112,7 +112,8 @@ func classOf(post *model.Posterior, label string) (k int, known bool) {
 	if k = slices.Index(post.Classes(), label); k >= 0 {
 		return k, true
 	}
-	return len(post.Classes()), !slices.Contains(post.Aliases, label)
+	_, former := post.Aliases[label]
+	return len(post.Classes()), !former
 }
 
 // fillMissing counts the missing features of a sample. With impute it replaces them by

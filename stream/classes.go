@@ -16,16 +16,16 @@ type classes struct {
 	max  int
 
 	mu     sync.Mutex
-	known  map[string]bool // true: name of a class; false: former name of a class
-	n      int             // number of classes
-	before map[string]bool // known before the first change since commit; nil: no change
-	gone   map[string]bool // removed; the learner may be yet to learn that. At most max
+	known  map[string]string // name or former name of a class → its name
+	n      int               // number of classes
+	before map[string]string // known before the first change since commit; nil: no change
+	gone   map[string]string // names of removed classes → that in the request; the learner may be yet to learn that. Of at most max classes
 
-	goneBefore map[string]bool // gone at the time of before
+	goneBefore map[string]string // gone at the time of before
 }
 
 func newClasses(open bool, max int) *classes {
-	return &classes{open: open, max: max, known: map[string]bool{}, gone: map[string]bool{}}
+	return &classes{open: open, max: max, known: map[string]string{}, gone: map[string]string{}}
 }
 
 // refusal returns the reason to refuse the label, "" if it is accepted.
@@ -56,28 +56,34 @@ func (c *classes) add(names ...string) {
 
 // addLearnt adds the classes of a model, and former names of classes. Those that were removed
 // are not added: the learner is yet to learn that.
-func (c *classes) addLearnt(names, former []string) {
+func (c *classes) addLearnt(names []string, former map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	isNew := func(name string) bool {
+		_, known := c.known[name]
+		_, gone := c.gone[name]
+		return !known && !gone
+	}
 	for _, name := range names {
-		if _, known := c.known[name]; !known && !c.gone[name] {
+		if isNew(name) {
 			c.put(name)
 		}
 	}
-	for _, name := range former {
-		if _, known := c.known[name]; !known && !c.gone[name] {
+	for name, class := range former {
+		if now, known := c.known[class]; known && isNew(name) {
 			c.change()
-			c.known[name] = false
+			c.known[name] = now
 		}
 	}
 }
 
-// removed notes that the learner has removed a class.
+// removed notes that the learner has removed a class, by the request that has this name.
 func (c *classes) removed(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.gone, name)
-	delete(c.goneBefore, name)
+	of := func(_, request string) bool { return request == name }
+	maps.DeleteFunc(c.gone, of)
+	maps.DeleteFunc(c.goneBefore, of)
 }
 
 // takeOver takes the classes of another node's model: with those that the learner has not
@@ -111,8 +117,8 @@ func (c *classes) rollback() {
 		return
 	}
 	c.known, c.before, c.n = c.before, nil, 0
-	for _, is := range c.known {
-		if is {
+	for name, class := range c.known {
+		if name == class {
 			c.n++
 		}
 	}
@@ -129,10 +135,10 @@ func (c *classes) change() {
 // put makes name the name of a class. The caller holds mu.
 func (c *classes) put(name string) {
 	c.change()
-	if !c.known[name] {
+	if c.known[name] != name {
 		c.n++
 	}
-	c.known[name] = true
+	c.known[name] = name
 	delete(c.gone, name)
 }
 
@@ -141,7 +147,7 @@ func (c *classes) reset(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.change()
-	c.known, c.gone, c.n = map[string]bool{}, map[string]bool{}, 0
+	c.known, c.gone, c.n = map[string]string{}, map[string]string{}, 0
 	for _, name := range names {
 		c.put(name)
 	}
@@ -176,7 +182,7 @@ func (c *classes) declare(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.known[name]:
+	case c.known[name] == name:
 		return fmt.Errorf("class %.80q is there already", name)
 	case c.n >= c.max:
 		return fmt.Errorf("class %.80q would be one more than classes.max = %d", name, c.max)
@@ -185,39 +191,48 @@ func (c *classes) declare(name string) error {
 	return nil
 }
 
-// remove removes a class by request.
+// remove removes a class by request, with its former names. The name may be one of them.
 func (c *classes) remove(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch is, known := c.known[name]; {
-	case !known:
+	class, known := c.known[name]
+	if !known {
 		return fmt.Errorf("there is no class %.80q", name)
-	case is:
-		c.n--
 	}
 	c.change()
-	delete(c.known, name)
-	if len(c.gone) < c.max {
-		c.gone[name] = true
+	c.n--
+	remember := len(c.gone) < c.max
+	for other, of := range c.known {
+		if of != class {
+			continue
+		}
+		delete(c.known, other)
+		if remember {
+			c.gone[other] = name
+		}
 	}
 	return nil
 }
 
-// rename renames a class by request; the old name remains valid.
+// rename renames a class by request. Its former names remain valid, and from may be one of
+// them.
 func (c *classes) rename(from, to string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.known[from]; !known {
+	class, known := c.known[from]
+	if !known {
 		return fmt.Errorf("there is no class %.80q", from)
 	}
-	if c.known[to] && to != from {
+	if c.known[to] == to && to != class {
 		return fmt.Errorf("%.80q is the name of another class", to)
 	}
 	c.change()
-	if c.known[from] {
-		c.n--
+	for name, of := range c.known {
+		if of == class {
+			c.known[name] = to
+		}
 	}
-	c.known[from] = false
-	c.put(to)
+	c.known[to] = to
+	delete(c.gone, to)
 	return nil
 }

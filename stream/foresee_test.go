@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -28,6 +30,7 @@ func TestClassesOfTheJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	earlier.Add(&online.Event{Kind: online.ClassAdd, Label: "r"})
+	earlier.Add(&online.Event{Kind: online.ClassRename, Label: "r", Name: "s"})
 	state, _ := earlier.AppendBinary(nil)
 	merged := online.MergeEvent(&core.Merge{Members: []core.Member{{Name: "other"}}, Classes: []string{"a", "b", "f"}})
 	refused := online.MergeEvent(&core.Merge{Members: []core.Member{{Name: "other", Refused: core.Distrusted}}, Classes: []string{"f"}})
@@ -35,14 +38,15 @@ func TestClassesOfTheJournal(t *testing.T) {
 		records []online.Record
 		want    []string
 	}{
-		"labels":         {labels("b", "c", "b"), []string{"a", "b", "c"}},
-		"added, removed": {slices.Concat(labels("b"), request(online.ClassAdd, "z", ""), request(online.ClassRemove, "b", "")), []string{"a", "z"}},
-		"labelled again": {slices.Concat(labels("b"), request(online.ClassRemove, "b", ""), labels("b")), []string{"a", "b"}},
-		"renamed":        {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), labels("b")), []string{"a", "c"}},
-		"reset":          {slices.Concat(labels("b"), request(online.Reset, "", ""), labels("c")), []string{"a", "c"}},
-		"rolled back":    {slices.Concat(labels("b"), []online.Record{{Event: online.Event{Kind: online.Replace, State: state}}}, labels("c")), []string{"a", "c", "r"}},
-		"merged":         {slices.Concat(labels("b"), []online.Record{{Event: merged}}, request(online.ClassRename, "f", "g")), []string{"a", "b", "g"}},
-		"left a fleet":   {slices.Concat(labels("b"), []online.Record{{Event: refused}}), []string{"a", "b"}},
+		"labels":                  {labels("b", "c", "b"), []string{"a", "b", "c"}},
+		"added, removed":          {slices.Concat(labels("b"), request(online.ClassAdd, "z", ""), request(online.ClassRemove, "b", "")), []string{"a", "z"}},
+		"labelled again":          {slices.Concat(labels("b"), request(online.ClassRemove, "b", ""), labels("b")), []string{"a", "b"}},
+		"removed by another name": {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), request(online.ClassRename, "b", "d"), request(online.ClassRemove, "c", "")), []string{"a"}},
+		"renamed":                 {slices.Concat(labels("b"), request(online.ClassRename, "b", "c"), labels("b")), []string{"a", "c"}},
+		"reset":                   {slices.Concat(labels("b"), request(online.Reset, "", ""), labels("c")), []string{"a", "c"}},
+		"rolled back":             {slices.Concat(labels("b"), []online.Record{{Event: online.Event{Kind: online.Replace, State: state}}}, labels("c", "r")), []string{"a", "c", "s"}},
+		"merged":                  {slices.Concat(labels("b"), []online.Record{{Event: merged}}, request(online.ClassRename, "f", "g")), []string{"a", "b", "g"}},
+		"left a fleet":            {slices.Concat(labels("b"), []online.Record{{Event: refused}}), []string{"a", "b"}},
 	} {
 		m := &modelState{ModelConfig: ModelConfig{Model: newFakeModel(1), Classes: cfg.Classes}, classes: newClasses(true, 20)}
 		m.knowClasses()
@@ -54,6 +58,45 @@ func TestClassesOfTheJournal(t *testing.T) {
 	cfg.Fleet.Unseen = online.ReportUnseen
 	if events := online.ClassEvents(cfg, []online.Record{{Event: merged}}); len(events) > 0 {
 		t.Errorf("a merge whose classes are only reported leads to %v", events)
+	}
+}
+
+// Random requests, also under former names of classes, lead to the same classes and names as
+// in the learner, and are refused as there.
+func TestRequestsAsTheLearner(t *testing.T) {
+	cfg := online.DefaultConfig()
+	cfg.Features, cfg.Inducing, cfg.Classes.Max = []string{"x"}, 4, 4
+	learner, err := online.NewLearner(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes, rng := newClasses(true, cfg.Classes.Max), rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		name := func() string { return string(rune('a' + rng.IntN(8))) }
+		ev := online.Event{Kind: online.ClassAdd, Label: name()}
+		var err error
+		switch rng.IntN(4) {
+		case 0:
+			err = classes.declare(ev.Label)
+		case 1:
+			ev.Kind = online.ClassRemove
+			err = classes.remove(ev.Label)
+		default:
+			ev.Kind, ev.Name = online.ClassRename, name()
+			err = classes.rename(ev.Label, ev.Name)
+		}
+		if out := learner.Add(&ev); (out.Refused == nil) != (err == nil) {
+			t.Fatalf("%+v: %v, by the learner %v", ev, err, out.Refused)
+		}
+		p := learner.Posterior()
+		want := map[string]string{}
+		maps.Copy(want, p.Aliases)
+		for _, class := range p.Classes() {
+			want[class] = class
+		}
+		if !maps.Equal(classes.known, want) || classes.count() != len(p.Classes()) {
+			t.Fatalf("%+v: %d classes with the names %v, want %d with %v", ev, classes.count(), classes.known, len(p.Classes()), want)
+		}
 	}
 }
 
@@ -80,11 +123,11 @@ func TestImportedClassIsKnown(t *testing.T) {
 func TestRemovedAheadOfTheLearner(t *testing.T) {
 	cfg, m := testConfig()
 	learner := newFakeModel(2)
-	learner.post.Names, learner.post.Aliases = []string{"a", "b", "c", "d"}, []string{"e", "f"}
+	learner.post.Names, learner.post.Aliases = []string{"a", "b", "c", "d"}, map[string]string{"e": "a", "f": "d"}
 	m.Model = learner
 	node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
 	classes := node.models[0].classes
-	for _, name := range []string{"a", "c", "e"} {
+	for _, name := range []string{"e", "c"} {
 		if err := classes.remove(name); err != nil {
 			t.Fatal(err)
 		}
@@ -116,12 +159,12 @@ func TestRemovedAheadOfTheLearner(t *testing.T) {
 	is(next, "b", "d", "g")
 	node.Notify(online.Notice{Kind: online.NoticeRolledBack, Model: m.Name}) // to a state that has them
 	is(classes, "a", "b", "c", "d", "g")
-	for _, name := range []string{"a", "c", "e"} {
+	for _, name := range []string{"e", "c"} {
 		if err := classes.remove(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"a", "c", "e"} {
+	for _, name := range []string{"e", "c"} {
 		node.Notify(online.Notice{Kind: online.NoticeClassRemoved, Model: m.Name, Detail: name})
 	}
 	if len(classes.gone) > 0 {

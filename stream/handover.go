@@ -171,8 +171,8 @@ func (n *Node) retained() map[string]bool {
 func (c *classes) names() (names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name := range maps.Keys(c.known) {
-		if c.known[name] {
+	for name, class := range c.known {
+		if name == class {
 			names = append(names, name)
 		}
 	}
