@@ -54,6 +54,17 @@ func (c *classes) add(names ...string) {
 	}
 }
 
+// same reports whether two labels are of one class, also by a former name of it.
+func (c *classes) same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	class, known := c.known[a]
+	return known && class == c.known[b]
+}
+
 // addLearnt adds the classes of a model, and former names of classes. Those that were removed
 // are not added: the learner is yet to learn that.
 func (c *classes) addLearnt(names []string, former map[string]string) {

@@ -105,7 +105,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 			said = messageKey(it.msg.Topic, it.msg.Payload, l.entry)
 		}
 		switch {
-		case before != nil && before.correctedBy(l.label) && !l.made: // a window that is formed again corrects nothing
+		case before != nil && m.corrects(before, l.label) && !l.made: // a window that is formed again corrects nothing
 			if c.acceptLabel(it, l, m) {
 				c.correct(before, l, m, said, now)
 			}
@@ -170,9 +170,9 @@ func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSa
 	c.forget(m, dropped, &c.counts.pendingEvicted)
 }
 
-// correctedBy reports whether label differs from the sample's label.
-func (p *pendingSample) correctedBy(label string) bool {
-	return p.sample.Label != "" && p.sample.Label != label
+// corrects reports whether label is of another class than the sample's label.
+func (m *modelState) corrects(p *pendingSample, label string) bool {
+	return p.sample.Label != "" && !m.classes.same(p.sample.Label, label)
 }
 
 // labelledBy reports whether a message has labelled the sample before.
@@ -248,7 +248,7 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 				why = err
 			}
 			continue
-		case p == nil || p.sample.Label == l.label || p.correctedBy(l.label) && l.mayRepeat && c.labelledBy(m, p, l.key):
+		case p == nil || m.classes.same(p.sample.Label, l.label) || m.corrects(p, l.label) && l.mayRepeat && c.labelledBy(m, p, l.key):
 			reached = true
 			c.countRepetition(m)
 			continue

@@ -250,6 +250,23 @@ func TestClasses(t *testing.T) {
 			t.Errorf("refused %d, want 2", got)
 		}
 	})
+	in("the same label under another name of its class has no effect", t, func(t *testing.T) {
+		r := controlled(t, newFakeJournal(), 0)
+		const own = "edge/n1/bearing/label"
+		r.send(p7, `{"id":"a","features":[1,0]}`, `{"id":"b","features":[2,0],"label":"worn"}`)
+		r.send(own, `{"id":"a","label":"worn"}`)
+		r.send("edge/n1/request/class_rename", `{"data":{"from":"worn","to":"worn out"}}`)
+		r.send(own, `{"id":"a","label":"worn out"}`, `{"ids":["a","b"],"label":"worn out"}`, `{"id":"a","label":"worn"}`)
+		r.send(p7, `{"id":"b","features":[2,0],"label":"worn out"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2", "worn 1", "5 worn worn out"})
+		if s := r.node.Stats(); s.Redelivered != 5 || s.Models["bearing"].Corrected != 0 {
+			t.Errorf("%d repetitions, %d corrections, want 5 and none", s.Redelivered, s.Models["bearing"].Corrected)
+		}
+		r.send(own, `{"id":"a","label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "the last one", r.models["bearing"].learnt()[3:], []string{"ok, not worn 1"})
+	})
 	in("a label of the node's own is refused, the sample answered", t, func(t *testing.T) {
 		r := one(t)
 		r.send(p7, `{"features":[1,0],"label":"ok","source":"n1"}`)

@@ -100,7 +100,7 @@ func (c *committer) selected(it *item, l *example, now time.Time) {
 		}
 		for _, p := range found {
 			switch {
-			case p.sample.Label == l.label:
+			case m.classes.same(p.sample.Label, l.label):
 				result.already++
 				c.countRepetition(m)
 			case m.learningOff():
