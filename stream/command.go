@@ -354,6 +354,9 @@ func (r *request) eventMutation(ev online.Event, data map[string]any, check func
 		if err := check(); err != nil {
 			return nil, err
 		}
+		if ev.Kind == online.Reset || ev.Kind == online.Replace {
+			c.forgetLearnt(m)
+		}
 		c.group.record(m, ev)
 		return done, nil
 	}}

@@ -57,6 +57,15 @@ func (c *committer) forget(m *modelState, gone []*pendingSample, count *atomic.U
 	}
 }
 
+// forgetLearnt forgets the samples that are kept for corrections: a model that is replaced
+// does not have them.
+func (c *committer) forgetLearnt(m *modelState) {
+	c.forget(m, m.pendingStore.forgetLearnt(), &c.counts.pendingEvicted)
+	if m.last.sample.Label != "" {
+		m.last.none = true
+	}
+}
+
 func (c *committer) seen(m *modelState, key uint64) bool {
 	return c.group.keys[recordKey{m.Name, key}] || c.journal.Seen(m.Name, key)
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -114,6 +115,27 @@ func TestLateLabels(t *testing.T) {
 			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[codec.UnknownID], len(r.journal.waiting("bearing")))
 		}
 	})
+	for request, does := range map[string]string{"reset": "7", "rollback": "8  earlier"} {
+		in("a "+request+" forgets what was learnt, and keeps what waits", t, func(t *testing.T) {
+			cfg, m := testConfig()
+			cfg.Control.Enabled = true
+			r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) ([]byte, map[string]any, error) {
+				return []byte("earlier"), map[string]any{}, nil
+			}}, m)
+			r.send(p7, sample("a", 1), sample("b", 2), `{"id":"c","features":[3,0],"label":"ok"}`)
+			r.send(own, label("b", "ok"))
+			time.Sleep(time.Second)
+			r.send("edge/n1/request/"+request+"/bearing", "")
+			time.Sleep(time.Second)
+			r.send("factory/p7/label", label("b", "worn"), label("c", "worn"), label("last", "worn"), label("a", "ok"), label("a", "worn"))
+			time.Sleep(time.Second)
+			equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "ok 2", does, "ok 1", "worn, not ok 1"})
+			equal(t, "rejects", r.rejects(), []string{"too_late", "too_late", "unknown_id"})
+			if kept := r.journal.waiting("bearing"); len(kept) != 1 || kept[0].X[0] != 1 {
+				t.Errorf("the journal keeps %+v", kept)
+			}
+		})
+	}
 	in("off", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		m.Pending.Max = 0

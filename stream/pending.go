@@ -181,6 +181,15 @@ func (w *pendingStore) shrink() (dropped []*pendingSample) {
 	return dropped
 }
 
+// forgetLearnt removes the labelled samples.
+func (w *pendingStore) forgetLearnt() []*pendingSample {
+	limits := w.limits
+	w.limits.Corrections = 0
+	dropped := w.shrink()
+	w.limits = limits
+	return dropped
+}
+
 // expire removes the samples that exceed the TTL.
 func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
 	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
