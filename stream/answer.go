@@ -42,7 +42,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 			w.report.refuse(src, []*modelState{m}, msg, err)
 			continue
 		}
-		learned := r.Label != "" && !m.frozen && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || len(w.held) == 0 && len(w.out) < cap(w.out))
+		learned := r.Label != "" && !m.expectedOff() && m.classes.refusal(r.Label) == "" && (msg.QoS > 0 || l.detached || len(w.held) == 0 && len(w.out) < cap(w.out))
 		ahead := 0 // the order of the labels is not known while the model recovers
 		if !recovering {
 			ahead = m.ahead(&l, post, learned)
@@ -98,7 +98,7 @@ func (m *modelState) ahead(l *example, post *model.Posterior, learned bool) int 
 	case l.known: // before the sample: the order would repeat it
 	case learned:
 		return behind + 1
-	case l.wait != 0 && !m.frozen && m.asker == nil: // requested labels have no order
+	case l.wait != 0 && !m.expectedOff() && m.asker == nil: // requested labels have no order
 		if lag := m.lag.Load(); lag != nil {
 			return lag.Ahead(m.seq+1, post.Record)
 		}

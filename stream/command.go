@@ -272,26 +272,31 @@ func (n *Node) unfreeze(r *request) (*mutation, error) { return setLearning(r.mo
 
 // setLearning switches learning on or off. While it is off, samples are answered, and
 // labels are acknowledged, counted, and neither scored nor learnt. The setting survives
-// a restart.
+// a restart. A request that the broker repeats changes nothing.
 func setLearning(models []*modelState, on bool) *mutation {
+	expected := !on
 	for _, m := range models {
-		m.frozen = !on
+		m.frozen.Store(&expected)
 	}
-	return &mutation{apply: func(c *committer, _ bool) (func() map[string]any, error) {
+	return &mutation{apply: func(c *committer, repeated bool) (func() map[string]any, error) {
 		var changed []*modelState
 		for _, m := range models {
 			bits := m.mark | markFrozen
 			if on {
 				bits = m.mark &^ markFrozen
 			}
-			if bits != m.mark {
+			if bits != m.mark && !repeated {
 				c.mark(m, bits)
 				changed = append(changed, m)
 			}
+			off := m.learningOff()
+			m.frozen.CompareAndSwap(&expected, &off) // unless there is a later request
 		}
 		return func() map[string]any {
 			for _, m := range models {
-				m.learning.Store(on)
+				if !repeated {
+					m.learning.Store(on)
+				}
 				c.report.scores(m)
 			}
 			for _, m := range changed {

@@ -96,6 +96,24 @@ func TestLearningSwitchedOff(t *testing.T) {
 			t.Errorf("after a restart: %+v, learnt %q", s.Models["bearing"], again.models["bearing"].learnt())
 		}
 	})
+	in("a repetition of an earlier request changes nothing", t, func(t *testing.T) {
+		r := controlled(t, newFakeJournal(), 0)
+		r.send(learningTopic, "OFF") // under identifier 1
+		time.Sleep(time.Second)
+		r.reconnect(&mqtt.Cursor{})
+		r.send(learningTopic, "ON")
+		r.sendMessage(&mqtt.Message{ID: 1, Dup: true, Topic: learningTopic, Payload: []byte("OFF"), QoS: 1})
+		time.Sleep(time.Second)
+		r.send(p7, labelled(1))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1"})
+		all := r.published()
+		if got := answers(all, "edge/n1/bearing/prediction/p7"); len(got) != 1 || !strings.Contains(got[0], `"learned":true`) || !r.node.Stats().Models["bearing"].Learning {
+			t.Errorf("predictions %q, learning %v", got, r.node.Stats().Models["bearing"].Learning)
+		}
+		equal(t, "answers", answers(all, "edge/n1/response/learning/bearing"), []string{
+			`{"data":{"learning":false},"status":"ok"}`, `{"data":{"learning":true},"status":"ok"}`, `{"data":{"learning":false},"status":"ok"}`})
+	})
 	in("an answer says what is durable", t, func(t *testing.T) {
 		journal := newFakeJournal()
 		journal.set(errDiskFull, nil)

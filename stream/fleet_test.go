@@ -454,7 +454,7 @@ func TestFleetHandover(t *testing.T) {
 			m.Fleet.Concept, m.Fleet.Role = "c", role
 			alone = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: one.journal, After: alone})
 			alone.Inherit()
-			if got := alone.models[0].learning.Load(); got != (role == fleet.RoleMember) || got == alone.models[0].frozen {
+			if got := alone.models[0].learning.Load(); got != (role == fleet.RoleMember) || got == alone.models[0].expectedOff() {
 				t.Errorf("a %s learns: %t", role, got)
 			}
 		}

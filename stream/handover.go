@@ -100,7 +100,7 @@ func (n *Node) Inherit() {
 		if o == nil {
 			continue
 		}
-		m.seq, m.inFlight, m.labels, m.repetitions, m.frozen = o.seq, o.inFlight, o.labels, o.repetitions, o.mark&markFrozen != 0 || m.Fleet.Follows()
+		m.seq, m.inFlight, m.labels, m.repetitions = o.seq, o.inFlight, o.labels, o.repetitions
 		m.pendingStore, m.last, m.committedLast, m.open, m.Mark, m.owed = o.pendingStore, o.last, o.committedLast, o.open, o.mark, o.owed
 		m.late, m.delays = o.late, o.delays
 		m.lag.Store(o.lag.Load())
@@ -110,7 +110,7 @@ func (n *Node) Inherit() {
 		if o.latest.there && m.latest.set(&o.latest.p) {
 			wake(n.report.changed)
 		}
-		m.learning.Store(!m.frozen)
+		m.expectOff(o.mark&markFrozen != 0 || m.Fleet.Follows())
 		m.classes.takeOver(o.classes)
 		m.addLearnt()
 	}

@@ -4,6 +4,7 @@ import (
 	"edge/online"
 	"edge/online/active"
 	"edge/online/conformal"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,7 @@ type modelState struct {
 	workerState
 	latest latestPrediction             // not yet published on latestTopic; any goroutine may use it
 	aim    conformal.CoverageController // of the published sets; any goroutine may use it
+	frozen atomic.Pointer[bool]         // labels are expected to be ignored; the worker sets it for each request, the committer replaces it. Nil: no
 
 	committerState
 }
@@ -42,7 +44,6 @@ type workerState struct {
 	inFlight    uint64              // estimated number of labelled samples that the newest posterior does not know
 	labels      uint64              // that it knows
 	repetitions uint64              // value of redelivered in the estimate
-	frozen      bool                // labels are expected to be ignored
 	cbor        *cborEncoder        // encoder of predictions; nil: JSON
 	asker       *active.Selector    // nil: no labels are requested
 	answers     map[string]string   // topics of predictions, by device
@@ -62,6 +63,18 @@ type committerState struct {
 
 	mark uint64          // bits in the journal
 	owed []online.Record // committed, but not handed to the model
+}
+
+// expectOff sets whether labels are expected to be ignored.
+func (m *modelState) expectOff(off bool) {
+	m.frozen.Store(&off)
+	m.learning.Store(!off)
+}
+
+// expectedOff reports whether labels are expected to be ignored. Any goroutine may call it.
+func (m *modelState) expectedOff() bool {
+	off := m.frozen.Load()
+	return off != nil && *off
 }
 
 // learningOff reports whether a request has switched learning off, or the model follows a

@@ -79,7 +79,7 @@ func (q *queries) prune(w *pendingStore) {
 // ask returns a query for a sample that was just predicted, nil if its label is not
 // worth one or the sample cannot wait for it.
 func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *example, msg *mqtt.Message, ws *model.Workspace) *Query {
-	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.frozen || msg.Dup && !l.detached || m.queries.len() >= maxOpen {
+	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.expectedOff() || msg.Dup && !l.detached || m.queries.len() >= maxOpen {
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)
