@@ -15,6 +15,7 @@ import (
 	"edge/online"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
+	"edge/stream/topic"
 )
 
 const (
@@ -134,9 +135,13 @@ func (n *Node) request(it *item, prefix string) error {
 		return codec.Refuse(codec.Retained, "the broker kept this request, which would be carried out at each connect")
 	}
 	what := strings.TrimPrefix(msg.Topic, prefix+"request/")
+	to := prefix + "response/" + what
+	if err := topic.Check(to); err != nil { // one byte longer
+		return codec.Refuse(codec.BadTopic, "the topic of the response %w", err)
+	}
 	r, transaction, refusal := n.parseRequest(what, msg.Payload)
 	answer := newReply(transaction, func(v ResponsePayload) {
-		n.outbox.Push(&mqtt.Publication{Topic: prefix + "response/" + what, Payload: n.report.encode(v), QoS: n.report.qos})
+		n.outbox.Push(&mqtt.Publication{Topic: to, Payload: n.report.encode(v), QoS: n.report.qos})
 	})
 	if refusal != nil {
 		answer.fail(refusal.Err)

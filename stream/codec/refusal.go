@@ -24,7 +24,7 @@ const (
 	BadRequest     Reason = "bad_request"      // an unknown command, or one for another model
 	Retained       Reason = "retained"         // an old message that the broker kept
 	Unrouted       Reason = "unrouted"         // a topic without a stream
-	BadTopic       Reason = "bad_topic"        // a topic that MQTT forbids: empty, with a wildcard, with NUL, or invalid UTF-8; or one with too long a device name
+	BadTopic       Reason = "bad_topic"        // a topic that MQTT forbids: empty, with a wildcard, with NUL, or invalid UTF-8; or one with too long a device name, or of a request whose response would have too long a topic
 	Unpredictable  Reason = "unpredictable"    // the model refused the features
 	Fault          Reason = "fault"            // a panic of this program over the message
 )

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"edge/stream/topic"
 )
 
 // Publication is a message to publish. It does not change once it is in the outbox.
@@ -76,8 +78,12 @@ func (o *Outbox) Pop() (m *Publication, ok bool) { return o.queue.Pop() }
 
 // Push queues a publication and never waits. A retained publication replaces a
 // waiting one of the same topic. If the queue is full, the oldest publication that
-// is not retained is discarded.
+// is not retained is discarded; so is a publication whose topic is too long for a packet.
 func (o *Outbox) Push(m *Publication) {
+	if len(m.Topic) > topic.MaxLength {
+		o.counters.OutboxDropped.Add(1)
+		return
+	}
 	if m.Retained && o.queue.replace(m, func(old *Publication) bool { return old.Retained && old.Topic == m.Topic }) {
 		return
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"edge/stream/codec"
+	"edge/stream/topic"
 )
 
 // fakeLink is a connection whose acknowledgements the test gives.
@@ -195,9 +197,10 @@ func TestOutboxOverflow(t *testing.T) {
 		}
 	}
 	o.Push(retained("info", "info 1"))
+	o.Push(retained(strings.Repeat("t", topic.MaxLength+1), "which no packet can hold"))
 	want = append([]string{"info 1", "latest 99"}, want...)
 	equalTexts(t, "left", payloads(o), want)
-	if got := o.counters.OutboxDropped.Load(); got != 86 {
-		t.Errorf("dropped %d, want 86", got)
+	if got := o.counters.OutboxDropped.Load(); got != 87 {
+		t.Errorf("dropped %d, want 87", got)
 	}
 }
