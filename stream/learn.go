@@ -324,6 +324,11 @@ func (m *modelState) judgeSet(p *pendingSample, label string) {
 	}
 }
 
+// ambiguous is the refusal of a label by an id that samples of several devices share.
+func ambiguous(id string) *codec.Refusal {
+	return codec.Refuse(codec.AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", id)
+}
+
 // find returns the sample of a late label in one model; nil if the sample was labelled
 // before and is not kept any more.
 func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.Refusal) {
@@ -345,7 +350,7 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 	if late.byID {
 		sharing := m.pendingStore.sameID(waitKey("", nil, l.id))
 		if len(sharing) > 1 {
-			return nil, codec.Refuse(codec.AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", l.id)
+			return nil, ambiguous(l.id)
 		}
 		keys = slices.Concat(keys, sharing)
 	}

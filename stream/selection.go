@@ -27,10 +27,11 @@ func (s span) holds(device string, from, to int64) bool {
 
 // selectionResult is what became of the samples of a label that names several.
 type selectionResult struct {
-	labelled int // now, or corrected
-	already  int // that had the same label
-	expired  int // that are not kept any more
-	ignored  int // while learning is switched off
+	labelled int      // now, or corrected
+	already  int      // that had the same label
+	expired  int      // that are not kept any more
+	ignored  int      // while learning is switched off
+	shared   []string // ids under which samples of several devices wait
 }
 
 // selection prepares a label that names its samples otherwise than by one id.
@@ -86,6 +87,8 @@ func (c *committer) selected(it *item, l *example, now time.Time) {
 		switch {
 		case len(found) > maxSelected:
 			why = codec.Refuse(codec.TooLarge, "the label names %d samples, at most %d are learnt together: divide the range", len(found), maxSelected)
+		case len(found) == 0 && len(result.shared) > 0:
+			why = ambiguous(result.shared[0])
 		case l.by.From == "" && len(found)+result.already == 0:
 			why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, or made room for others")
 		case len(found) > 0 && !m.learningOff() && !c.acceptLabel(it, l, m):
@@ -168,14 +171,18 @@ func (m *modelState) byIDs(ids []string, t *labelTarget) (found []*pendingSample
 		for j := i; j < len(t.keys) && p == nil; j += len(ids) {
 			p = m.pendingStore.get(t.keys[j])
 		}
+		var sharing []uint64
 		if p == nil && t.byID {
-			if sharing := m.pendingStore.sameID(waitKey("", nil, id)); len(sharing) == 1 {
+			if sharing = m.pendingStore.sameID(waitKey("", nil, id)); len(sharing) == 1 {
 				p = m.pendingStore.get(sharing[0])
 			}
 		}
-		if p == nil {
+		switch {
+		case len(sharing) > 1:
+			result.shared = append(result.shared, id)
+		case p == nil:
 			result.expired++
-		} else if !slices.Contains(found, p) {
+		case !slices.Contains(found, p):
 			found = append(found, p)
 		}
 	}
@@ -187,6 +194,9 @@ func (c *committer) answer(m *modelState, l *example, r selectionResult, err err
 	v := ResponsePayload{Status: "ok", Data: map[string]any{"model": m.Name, "labelled": r.labelled, "already": r.already, "expired": r.expired}}
 	if r.ignored > 0 {
 		v.Data["ignored"] = r.ignored
+	}
+	if len(r.shared) > 0 {
+		v.Data["ambiguous"] = len(r.shared)
 	}
 	if err != nil {
 		v.Status, v.Error = "error", fmt.Sprint(err)

@@ -95,6 +95,25 @@ func TestLabelsWithoutID(t *testing.T) {
 			t.Errorf("answers %q", got)
 		}
 	})
+	in("ids that two devices share", t, func(t *testing.T) {
+		r := one(t)
+		r.send(p7, `{"id":"a","features":[1,0]}`, `{"id":"b","features":[2,0]}`)
+		r.send("factory/p8/vibration", `{"id":"a","features":[3,0]}`)
+		time.Sleep(time.Second)
+		r.published()
+		r.send(own, `{"ids":["a"],"label":"ok"}`, `{"ids":["none","a","b"],"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 2"})
+		equal(t, "answers", answers(r.published(), "edge/n1/response/label"), []string{
+			`{"data":{"already":0,"ambiguous":1,"expired":0,"labelled":0,"model":"bearing"},"error":"samples of several devices wait under id \"a\": send the label to …/label/<device>","status":"error"}`,
+			`{"data":{"already":0,"ambiguous":1,"expired":1,"labelled":1,"model":"bearing"},"status":"ok"}`})
+		if s := r.node.Stats(); s.Rejected[codec.AmbiguousID] != 1 || s.Rejected[codec.UnknownID] > 0 {
+			t.Errorf("refused %v", s.Rejected)
+		}
+		r.send("factory/p8/label", `{"ids":["a"],"label":"ok"}`)
+		time.Sleep(time.Second)
+		equal(t, "by the topic", r.models["bearing"].learnt()[1:], []string{"ok 3"})
+	})
 	in("what is no range is refused", t, func(t *testing.T) {
 		cfg, m := signalsConfig(rowSamples)
 		r := newRig(t, newFakeJournal(), cfg, m)
