@@ -52,3 +52,10 @@ func writeFile(t testing.TB, name, text string) string {
 	}
 	return path
 }
+
+// The packed program of the page is that beside it.
+func TestPackedProgram(t *testing.T) {
+	if text, err := os.ReadFile("page.js"); err != nil || pageProgram() != string(text) {
+		t.Errorf("page.js.gz is another program than page.js (%v): run go generate ./internal/web", err)
+	}
+}
