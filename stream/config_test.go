@@ -32,7 +32,7 @@ func TestConfigNamesKeyValueAndRange(t *testing.T) {
 		{func(c *Config) { c.Node = "Pi 4" }, "node Pi 4: want [a-z0-9_-]"},
 		{func(c *Config) { c.MQTT.Servers = nil }, "mqtt.servers []: want at least one"},
 		{func(c *Config) { c.MQTT.Servers = []string{"broker:1883"} }, "mqtt.servers broker:1883: want tcp://"},
-		{func(c *Config) { c.MQTT.Servers = []string{"tcp://edge:hunter2@broker"} }, "mqtt.servers tcp://edge:xxxxx@broker: has a user"},
+		{func(c *Config) { c.MQTT.Servers = []string{"tcp://edge:hunter2@broker"} }, "mqtt.servers: an address has a user"},
 		{func(c *Config) { c.MQTT.QoS = 2 }, "mqtt.qos 2: want 0 or 1"},
 		{func(c *Config) { c.MQTT.Keepalive = 1500 * time.Millisecond }, "mqtt.keepalive 1.5s: want whole seconds"},
 		{func(c *Config) { c.MQTT.InflightWindow = 0 }, "mqtt.inflight_window 0: want 1 to 1000"},

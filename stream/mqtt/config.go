@@ -138,10 +138,10 @@ func (m Config) Validate() error {
 	for _, s := range m.Servers {
 		u, err := url.Parse(s)
 		switch {
+		case strings.Contains(s, "@"): // it may have a password, also where it cannot be read
+			errs = append(errs, errors.New("servers: an address has a user or password in it: want username and password as keys, and %40 for any other @"))
 		case err != nil:
 			errs = append(errs, errors.New("servers: an address cannot be read: want scheme://host:port"))
-		case u.User != nil:
-			errs = append(errs, fmt.Errorf("servers %s: has a user or password in it: want username and password as keys", u.Redacted()))
 		case serverPorts[u.Scheme] == "" || u.Hostname() == "":
 			errs = append(errs, field.Check(false, "servers", s, "tcp://, mqtt://, ssl://, mqtts://, ws:// or wss:// and a host"))
 		}
