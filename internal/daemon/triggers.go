@@ -26,7 +26,8 @@ func handleTriggers(ctx context.Context, hangups <-chan os.Signal, d *Daemon, ma
 			d.log.Info("the configuration is read again once the models have recovered", "config", path, "reason", reason, "model", m.Name)
 		}
 		d.log.Info("reading the configuration again", "config", path, "reason", reason)
-		_, _ = d.Reload(ctx) // which logs its outcome
+		files.follow(path, d.current().Config) // before it is read: a later change of the file is then noticed
+		_, _ = d.Reload(ctx)                   // which logs its outcome
 		files.follow(path, d.current().Config)
 	}
 	for {

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"edge/internal/broker/brokertest"
+	"edge/internal/config"
 	"edge/test/harness"
 )
 
@@ -62,5 +65,39 @@ func TestReloadWatches(t *testing.T) {
 	}
 	if manager.count("RELOADING=1\nMONOTONIC_USEC=") == 0 || manager.count("READY=1") == 0 {
 		t.Errorf("the service manager received %q", manager.states)
+	}
+}
+
+// A write in a folder is noticed although the symbolic link to it led to another one when
+// the watch began.
+func TestWatchFollowsTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "current")
+	path := filepath.Join(link, "edge.yaml")
+	lead := func(to string) {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, to), 0o700), os.Symlink(to, link+".new"), os.Rename(link+".new", link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWatcher(slog.New(slog.DiscardHandler))
+	defer w.close()
+	cfg := config.Default()
+	lead("v1")
+	w.follow(path, &cfg)
+	lead("v2")
+	w.follow(path, &cfg)
+	if err := os.WriteFile(filepath.Join(dir, "v2", "edge.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(brokertest.Patience)
+	for {
+		select {
+		case e := <-w.events:
+			if e.Name == path && w.concerns(e) {
+				return
+			}
+		case <-late:
+			t.Fatal("the write is not noticed")
+		}
 	}
 }

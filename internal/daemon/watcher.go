@@ -16,8 +16,8 @@ type watcher struct {
 	notify  *fsnotify.Watcher
 	events  <-chan fsnotify.Event
 	errors  <-chan error
-	folders map[string]bool
-	files   map[string]bool // with the targets of symbolic links on the path
+	folders map[string]string // and where they are, without symbolic links
+	files   map[string]bool   // with the targets of symbolic links on the path
 	log     *slog.Logger
 }
 
@@ -28,7 +28,7 @@ func newWatcher(log *slog.Logger) watcher {
 		log.Error("changes of the configuration are not noticed; SIGHUP reads it in any case", "error", err)
 		return watcher{}
 	}
-	return watcher{notify: n, events: n.Events, errors: n.Errors, folders: map[string]bool{}, log: log}
+	return watcher{notify: n, events: n.Events, errors: n.Errors, folders: map[string]string{}, log: log}
 }
 
 func (w *watcher) close() {
@@ -44,21 +44,26 @@ func (w *watcher) follow(path string, cfg *config.Config) {
 		return
 	}
 	w.files = map[string]bool{}
-	folders := map[string]bool{}
+	folders := map[string]string{}
 	for _, file := range append(cfg.MQTT.Files(), path) {
 		for _, name := range trail(file) {
-			w.files[name], folders[filepath.Dir(name)] = true, true
+			folder := filepath.Dir(name)
+			w.files[name] = true
+			folders[folder], _ = filepath.EvalSymlinks(folder)
 		}
 	}
-	for folder := range folders {
-		if !w.folders[folder] {
-			if err := w.notify.Add(folder); err != nil {
-				w.log.Warn("changes here are not noticed; SIGHUP reads the configuration in any case", "folder", folder, "error", err)
-			}
+	for folder, place := range folders {
+		was, watched := w.folders[folder]
+		if watched && was == place {
+			continue
+		}
+		_ = w.notify.Remove(folder) // the watch would stay where a symbolic link led before
+		if err := w.notify.Add(folder); err != nil {
+			w.log.Warn("changes here are not noticed; SIGHUP reads the configuration in any case", "folder", folder, "error", err)
 		}
 	}
 	for folder := range w.folders {
-		if !folders[folder] {
+		if _, stays := folders[folder]; !stays {
 			_ = w.notify.Remove(folder) // it may be gone
 		}
 	}
