@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"reflect"
 	"slices"
 
@@ -222,26 +223,37 @@ func (r *run) reconfigure(ctx context.Context, old, next *deployment) (undo func
 // movePage serves the page under another configuration. On an error it stays as
 // it is.
 func (r *run) movePage(to config.HTTP) error {
-	var page *web.Server
+	was, page := r.web, (*web.Server)(nil)
 	if to.Listen != "" {
 		if err := to.Readable(); err != nil {
 			return err
 		}
 	}
-	elsewhere := r.web == nil || r.web.Config.Listen != to.Listen
-	if to.Listen != "" && elsewhere {
+	refused := fmt.Errorf("http.listen %s: cannot listen there; the log has the reason", to.Listen)
+	samePort := was != nil && portOf(was.Config.Listen) == portOf(to.Listen) // the old page may hold it
+	if to.Listen != "" && !samePort {
 		if page = web.NewServer(to, r.monitor, r.log); !page.Listening() {
-			return fmt.Errorf("http.listen %s: cannot listen there; the log has the reason", to.Listen)
+			return refused
 		}
 	}
 	if err := r.page.stop(nil); err != nil {
 		return err
 	}
 	r.page = nil
-	if to.Listen != "" && !elsewhere {
+	var err error
+	if to.Listen != "" && samePort {
 		page = web.NewServer(to, r.monitor, r.log)
+		if !page.Listening() && was.Config.Listen != to.Listen {
+			page, err = web.NewServer(was.Config, r.monitor, r.log), refused
+		}
 	}
 	r.web = page
 	r.servePage()
-	return nil
+	return err
+}
+
+// portOf returns the port of an address, "" without one.
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }

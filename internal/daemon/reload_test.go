@@ -131,6 +131,37 @@ func TestReloadRefuses(t *testing.T) {
 	}
 }
 
+// The page moves to another address with the same port, also one that includes its own;
+// if it cannot listen there, it stays.
+func TestReloadKeepsThePort(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	path, _ := harness.WaveformConfig(t, b.URL())
+	d := startReloadable(t, path).ready()
+	page := brokertest.FreeAddress(t)
+	_, port, err := net.SplitHostPort(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := func() bool {
+		r, err := http.Get("http://" + page + "/healthz")
+		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
+	}
+	d.change("http.listen", `http: {listen: ""}`, "http: {listen: "+page+"}")
+	busy, err := net.Listen("tcp", "127.0.0.2:"+port)
+	if err != nil {
+		t.Skip("127.0.0.2 is no address of this machine")
+	}
+	d.edit(page, "127.0.0.2:"+port)
+	if _, err := d.reload(); err == nil || !strings.Contains(err.Error(), "http.listen 127.0.0.2") || !served() {
+		t.Errorf("an address that is in use: %v, the page is served: %t", err, served())
+	}
+	busy.Close()
+	d.change("http.listen", "127.0.0.2:"+port, "0.0.0.0:"+port)
+	if !served() {
+		t.Error("the page is not served at all addresses")
+	}
+}
+
 // A node publishes the changed keys, and clears the retained messages of its old
 // name.
 func TestReloadIsPublished(t *testing.T) {
