@@ -154,7 +154,8 @@ func (r *run) effective(old *deployment, cfg *config.Config) *config.Config {
 // prepareModels fills in the models of the next deployment, and a node of its own
 // where the old node cannot serve it.
 func (r *run) prepareModels(old, next *deployment) (err error) {
-	rebuild := next.credentials != old.credentials || !reflect.DeepEqual(old.Config.Stream(), next.Config.Stream())
+	rebuild := next.credentials != old.credentials || !reflect.DeepEqual(old.Config.Stream(), next.Config.Stream()) ||
+		(old.Config.HTTP.Listen == "") != (next.Config.HTTP.Listen == "") // the page has courses of signals
 	for _, name := range slices.Sorted(maps.Keys(next.Config.Models)) {
 		m, same, err := r.carryOver(old, next.Config, name)
 		if err != nil {

@@ -92,6 +92,46 @@ func TestSignalsInTheAPI(t *testing.T) {
 	}
 }
 
+// A page that a reload adds has the courses of later samples, also of rows that came before.
+func TestSignalsOfAddedPage(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	page := brokertest.FreeAddress(t)
+	s := serve(t, b.URL(), func(c *config.Config) {
+		withSignals(c)
+		c.HTTP.Listen = ""
+	})
+	if !brokertest.Eventually(func() bool { return s.current().Node.Stats().Subscribed }) {
+		t.Fatal("the daemon does not subscribe")
+	}
+	publish(t, b.URL(), "plant/a/pump", rows(0, 2)...)
+	if !brokertest.Eventually(func() bool { return s.current().Node.Stats().Streams["pump"].Received == 2 }) {
+		t.Fatal("the rows did not come")
+	}
+	s.Daemon.Source = func() (*config.Config, error) {
+		c := *s.current().Config
+		withSignals(&c)
+		c.HTTP.Listen = page
+		return &c, nil
+	}
+	if _, err := s.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.url = "http://" + page
+	if !brokertest.Eventually(func() bool { return s.current().Config.HTTP.Listen != "" }) {
+		t.Fatal("the reload does not end")
+	}
+	s.ready()
+	publish(t, b.URL(), "plant/a/pump", rows(2, 2)...)
+	var course string
+	s.await("no sample", "/api/v1/models/wear", func(_ int, a string) bool {
+		course = gjson.Get(a, "samples.0.signals.signals.0.values").Raw
+		return gjson.Get(a, "samples.#").Int() == 1
+	})
+	if course != "[0,1,2,3]" {
+		t.Errorf("the course is %q", course)
+	}
+}
+
 // A stream without signals has neither.
 func TestNoSignalsInTheAPI(t *testing.T) {
 	b := brokertest.New(t, brokertest.Embedded)
