@@ -16,11 +16,12 @@ import (
 // ErrBusy reports a full queue; the caller may try again later.
 var ErrBusy = errors.New("the queue of messages is full")
 
-// LateLabel is the label of an earlier sample.
+// LateLabel is the label of an earlier sample, which ID or Seq names.
 type LateLabel struct {
 	Model  string `json:"-"`
-	Device string `json:"-"`  // as in the sample's Prediction
-	ID     string `json:"id"` // of the sample, or "last" for the model's newest
+	Device string `json:"-"`             // as in the sample's Prediction
+	ID     string `json:"id,omitempty"`  // or "last" for the model's newest sample
+	Seq    uint64 `json:"seq,omitempty"` // of the sample's Prediction, where ID is empty
 	Label  string `json:"label"`
 	Source string `json:"source"` // author of the label
 }

@@ -74,3 +74,31 @@ func TestLabel(t *testing.T) {
 		}
 	})
 }
+
+// A label by number reaches no sample that came later.
+func TestLabelByNumber(t *testing.T) {
+	in("alone, followed, with an id", t, func(t *testing.T) {
+		r := one(t)
+		number := func(seq uint64) LateLabel {
+			return LateLabel{Model: "bearing", Device: "p7", Seq: seq, Label: "ok", Source: "page"}
+		}
+		r.send(p7, `{"features":[1,0]}`)
+		time.Sleep(time.Second)
+		if err := r.node.Label(t.Context(), number(1)); err != nil {
+			t.Errorf("the newest sample: %v", err)
+		}
+		r.send(p7, `{"features":[2,0]}`)
+		time.Sleep(time.Second)
+		r.send(p7, `{"features":[3,0]}`) // is before the label
+		var why *codec.Refusal
+		if err := r.node.Label(t.Context(), number(2)); !errors.As(err, &why) || why.Reason != codec.UnknownID {
+			t.Errorf("a sample that another has followed: %v", err)
+		}
+		r.send(p7, `{"id":"a","features":[4,0]}`, `{"features":[5,0]}`)
+		if err := r.node.Label(t.Context(), number(4)); err != nil {
+			t.Errorf("a sample with an id: %v", err)
+		}
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 1", "ok 4"})
+	})
+}

@@ -22,11 +22,13 @@ func (c *client) snapshot() *view { return c.state.snapshot(c.publisher.Connecte
 
 // label sends the class of a sample, which the node learns or refuses.
 func (c *client) label(ctx context.Context, model string, s sampleView, class string) error {
-	id := s.ID
-	if id == nil {
-		id = "last"
+	ask := map[string]any{"label": class, "source": "edge top"}
+	if s.ID != nil {
+		ask["id"] = s.ID
+	} else {
+		ask["seq"] = s.Seq // not "last": another sample may be on its way
 	}
-	payload, err := json.Marshal(map[string]any{"id": id, "label": class, "source": "edge top"})
+	payload, err := json.Marshal(ask)
 	if err != nil {
 		return fmt.Errorf("label: %w", err)
 	}

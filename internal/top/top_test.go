@@ -349,6 +349,36 @@ func topOnce(t *testing.T, mqtt mqtt.Config, v Viewer, good func(out string) boo
 	}
 }
 
+// The label of a sample without an id names its number, so that it reaches no other sample.
+func TestLabelNamesTheSample(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	cfg := config.Default().MQTT
+	cfg.Servers = []string{b.URL()}
+	got := make(chan string, 2)
+	node, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"edge/hall/bearing/label/#"}, func(topic string, payload []byte, _ bool) {
+		got <- topic + " " + string(payload)
+	}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	w := newClient(t, b, "hall")
+	for _, tc := range []struct {
+		sample sampleView
+		want   string
+	}{
+		{sampleView{Seq: 7, Device: "p7"}, `edge/hall/bearing/label/p7 {"label":"ok","seq":7,"source":"edge top"}`},
+		{sampleView{Seq: 8, ID: "a"}, `edge/hall/bearing/label {"id":"a","label":"ok","source":"edge top"}`},
+	} {
+		if err := w.label(t.Context(), "bearing", tc.sample, "ok"); err != nil {
+			t.Fatal(err)
+		}
+		if sent := <-got; sent != tc.want {
+			t.Errorf("sent %s, want %s", sent, tc.want)
+		}
+	}
+}
+
 // newClient returns a connected client.
 func newClient(t *testing.T, b *brokertest.Broker, node string) *client {
 	t.Helper()

@@ -52,11 +52,10 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 			refuseRequest(rw, http.StatusConflict, "a newer sample has come, and this one has no id to find it by")
 			return
 		}
-		ask.ID = "last"
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
-	err := w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Label: ask.Label, Source: "page"})
+	err := w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Seq: ask.Seq, Label: ask.Label, Source: "page"})
 	var refusal *codec.Refusal
 	switch {
 	case err == nil:
