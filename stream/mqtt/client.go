@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -219,10 +220,20 @@ func (c *Client) failed(err error) {
 	c.attempts++
 	c.Counters.ConnectFailures.Add(1)
 	c.countProtocolError(err)
-	words := err.Error()
+	words := withoutLocal(err.Error())
 	if last := c.failure.Swap(&words); last == nil || *last != words {
 		c.Log.Warn("cannot connect to the broker; will keep trying", "servers", c.Config.Servers, "error", err)
 	}
+}
+
+// withoutLocal removes the local address from the text of a network error: its port
+// differs at each attempt.
+func withoutLocal(text string) string {
+	before, after, found := strings.Cut(text, "->")
+	if !found {
+		return text
+	}
+	return before[:strings.LastIndexByte(before, ' ')+1] + after
 }
 
 // countProtocolError counts err if it is a protocol error of the broker, and

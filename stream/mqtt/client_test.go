@@ -1,10 +1,17 @@
 package mqtt
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestDefaultClientID(t *testing.T) {
@@ -15,6 +22,48 @@ func TestDefaultClientID(t *testing.T) {
 }
 
 var _ net.Conn = (*frameConn)(nil)
+
+// An attempt that fails as the one before is not logged, though its local port differs.
+func TestFailureIsLoggedOnce(t *testing.T) {
+	reset := func(port int, why error) error {
+		local, broker := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8883}
+		return fmt.Errorf("mqtt: connect: %w", &net.OpError{Op: "read", Net: "tcp", Source: local, Addr: broker, Err: why})
+	}
+	var log bytes.Buffer
+	c := NewClient(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Counters: new(Counters)})
+	for _, err := range []error{reset(40001, syscall.ECONNRESET), reset(40002, syscall.ECONNRESET), reset(40003, io.EOF), reset(40004, io.EOF), errors.New("no ->")} {
+		c.failed(err)
+	}
+	if n := strings.Count(log.String(), "cannot connect"); n != 3 {
+		t.Errorf("%d attempts are logged, want 3:\n%s", n, &log)
+	}
+	c.failed(reset(40005, io.EOF))
+	if want := "mqtt: connect: read tcp 127.0.0.1:8883: EOF"; *c.failure.Load() != want {
+		t.Errorf("the failure is %q, want %q", *c.failure.Load(), want)
+	}
+}
+
+// A broker that ends the connection before its first packet may expect TLS, or the reverse.
+func TestAdviceOfAnotherPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for nc, err := l.Accept(); err == nil; nc, err = l.Accept() {
+			nc.Close()
+		}
+	}()
+	for _, scheme := range []string{"mqtt", "mqtts"} {
+		cfg := DefaultConfig()
+		cfg.Servers = []string{scheme + "://" + l.Addr().String()}
+		c := NewClient(Options{Config: cfg, ConnectTimeout: time.Minute, Dial: Dial, Counters: new(Counters)})
+		if _, err := c.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "its port the one for TLS (mqtts) or without (mqtt)?") {
+			t.Errorf("%s: %v", scheme, err)
+		}
+	}
+}
 
 // Deferred messages are bounded: the oldest make room for the newest, and are counted.
 func TestDeferredAreBounded(t *testing.T) {
