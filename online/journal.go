@@ -1,10 +1,15 @@
 package online
 
 import (
+	"errors"
 	"time"
 
 	"edge/online/conformal"
 )
+
+// ErrLimit reports that a journal has reached the limit of its size: checkpoints and fewer
+// pending samples make room.
+var ErrLimit = errors.New("limit")
 
 // Record is an Event of one model with its place in that model's journal.
 type Record struct {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	berrors "go.etcd.io/bbolt/errors"
+	"edge/online"
 )
 
 // checkpoint is one generation of a model's state.
@@ -77,10 +77,8 @@ func (s *Store) Checkpoint(model string, seq uint64, state []byte) error {
 	s.write.Lock()
 	defer s.write.Unlock()
 	err := s.checkpoint(model, seq, state)
-	if errors.Is(err, berrors.ErrMaxSizeReached) {
-		s.db.MaxSize = 0
-		err = s.checkpoint(model, seq, state)
-		s.db.MaxSize = s.opts.maxSize()
+	if errors.Is(err, online.ErrLimit) {
+		err = s.overLimit(func() error { return s.checkpoint(model, seq, state) })
 	}
 	if errors.Is(err, ErrFull) {
 		if e := s.dropOlder(model); e == nil {

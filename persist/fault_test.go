@@ -276,6 +276,56 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// TestFullOfPending fills a store to its limit with pending samples: a commit that drops
+// some of them makes room for others, again and again.
+func TestFullOfPending(t *testing.T) {
+	const limit = 2 << 20
+	path := tempPath(t)
+	s := newStore(t, path, Options{MaxSize: limit})
+	if _, err := s.Load("m", testShape); err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float64, 200)
+	var first, last uint64 // keys of the pending samples
+	for round := range 5 {
+		c := &online.Commit{}
+		for range 20 {
+			c.Wait = append(c.Wait, online.Pending{Model: "m", Key: last + uint64(len(c.Wait)) + 1, X: x})
+		}
+		err := s.Commit(c)
+		for ; err == nil && last < 10_000; err = s.Commit(c) {
+			for i := range c.Wait {
+				last++
+				c.Wait[i].Key = last + 20
+			}
+		}
+		if !errors.Is(err, ErrFull) || !errors.Is(err, online.ErrLimit) {
+			t.Fatalf("round %d, %d pending samples: %v", round, last-first, err)
+		}
+		if err := s.Checkpoint("m", 0, []byte("state")); err != nil {
+			t.Fatal(err)
+		}
+		if s.Commit(c) == nil {
+			t.Fatal("a checkpoint has made room: the test shows nothing")
+		}
+		drop := &online.Commit{}
+		for range (last - first) / 8 {
+			first++
+			drop.Forget = append(drop.Forget, online.Pending{Model: "m", Key: first})
+		}
+		if err := s.Commit(drop); err != nil {
+			t.Fatalf("round %d: dropping %d samples: %v", round, len(drop.Forget), err)
+		}
+		if err := s.Commit(c); err != nil {
+			t.Fatalf("round %d: after %d samples were dropped: %v", round, len(drop.Forget), err)
+		}
+		last += 20
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > limit+growStep {
+		t.Errorf("the file: %v, %v, want at most %d bytes", info.Size(), err, limit+growStep)
+	}
+}
+
 // TestDiskFull writes a checkpoint to a full disk: the store deletes the older one.
 func TestDiskFull(t *testing.T) {
 	path, full := tempPath(t), 0

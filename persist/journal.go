@@ -101,7 +101,9 @@ func keyNumber(key []byte) uint64 {
 // during Commit: the next process may find the complete commit on the disk, and
 // its keys are then seen.
 //
-// Errors: ErrFull if the disk or Options.MaxSize is exhausted. ErrMissing if the
+// Errors: ErrFull if the disk or Options.MaxSize is exhausted; in the latter case the error
+// is online.ErrLimit as well, and a commit that then only drops pending samples frees their
+// pages at once, over the limit where it must. ErrMissing if the
 // state file was removed or moved; the store writes it anew as soon as that is
 // safe, and if no error has reported the loss by then, the next Commit returns
 // ErrMissing once. ErrReplaced if the path names another file; the store can then
@@ -120,8 +122,12 @@ func (s *Store) Commit(c *online.Commit) error {
 		s.unreported = nil
 	case len(c.Records)+len(c.Wait)+len(c.Forget)+len(c.Marks)+len(c.Windows) == 0 && c.Taken == nil:
 		err = s.ensureFile()
+	case s.commitFailed && onlyForgets(c):
+		err = s.overLimit(func() error { return s.commit(c, inTree) })
+	case c.Later:
+		err = s.commit(c, later)
 	default:
-		err = s.commit(c)
+		err = s.commit(c, inLog)
 	}
 	if s.commitFailed {
 		s.unreported = nil // an earlier error has reported it
@@ -144,12 +150,13 @@ func (s *Store) ensureFile() error {
 	return err
 }
 
-func (s *Store) commit(c *online.Commit) error {
+// onlyForgets reports whether a commit only drops pending samples.
+func onlyForgets(c *online.Commit) bool {
+	return len(c.Forget) > 0 && len(c.Records)+len(c.Wait)+len(c.Marks)+len(c.Windows) == 0 && c.Taken == nil
+}
+
+func (s *Store) commit(c *online.Commit, how way) error {
 	seqs := make([]uint64, len(c.Records))
-	how := inLog
-	if c.Later {
-		how = later
-	}
 	err := s.change(how, func(ds *drafts) error {
 		for i := range c.Records {
 			d, err := ds.of(c.Records[i].Model)

@@ -185,9 +185,7 @@ func (s *Store) loadRedo() error {
 	if s.readOnly || l.frames == 0 {
 		return nil
 	}
-	s.db.MaxSize = 0
-	err := s.fold()
-	s.db.MaxSize = s.opts.maxSize()
+	err := s.overLimit(s.fold)
 	if errors.Is(err, ErrFull) {
 		return syncData(s.file)
 	}

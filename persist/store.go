@@ -44,7 +44,8 @@ var (
 // Options configure a Store. The zero value is valid.
 type Options struct {
 	// MaxSize bounds the file in bytes: Commit returns ErrFull instead of growing
-	// the file further, until checkpoints have shortened the journals. 0: no bound.
+	// the file further, until checkpoints have shortened the journals or pending samples
+	// were dropped. 0: no bound.
 	MaxSize int64
 	// Dedupe is the number of keys remembered per model. 0 means 4096, at most 1,048,576.
 	Dedupe int

@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"edge/online"
 )
 
 // errPanic reports that bbolt panicked, or that its map of the file could not be read.
@@ -153,12 +155,20 @@ func (s *Store) view(fn func(tree) error) error {
 	})
 }
 
+// overLimit calls fn, during which the file may outgrow its limit.
+func (s *Store) overLimit(fn func() error) error {
+	s.db.MaxSize = 0
+	err := fn()
+	s.db.MaxSize = s.opts.maxSize()
+	return err
+}
+
 // fullError wraps an error that reports a lack of room in ErrFull, and returns
 // any other unchanged. quota is Options.MaxSize.
 func fullError(err error, quota int64) error {
 	switch {
 	case errors.Is(err, berrors.ErrMaxSizeReached):
-		return fmt.Errorf("%w: the file has reached its limit of %d bytes; checkpoint, or raise the limit: %w", ErrFull, quota, err)
+		return fmt.Errorf("%w: the file has reached its %w of %d bytes; checkpoint, or raise the limit", ErrFull, online.ErrLimit, quota)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: free space on the disk: %w", ErrFull, err)
 	}

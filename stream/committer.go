@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -38,6 +40,9 @@ const (
 
 	firstPause = 100 * time.Millisecond // first pause after a failed commit; doubled
 	longPause  = 5 * time.Second
+	// evictPause is the pause after which a journal at its limit is relieved of pending samples:
+	// checkpoints had three seconds to make room.
+	evictPause = 1600 * time.Millisecond
 )
 
 // committer is the only writer of the journal. It commits in groups, acknowledges in
@@ -385,5 +390,36 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 		case <-ctx.Done():
 			return false
 		}
+		if pause >= evictPause && errors.Is(err, online.ErrLimit) {
+			c.makeRoom(commit)
+		}
 	}
+}
+
+// makeRoom drops the oldest eighth of the pending samples of the model whose samples take up
+// most. Until the node is replaced, new ones then make room for themselves.
+func (c *committer) makeRoom(commit *online.Commit) {
+	m := slices.MaxFunc(c.models, func(a, b *modelState) int { return cmp.Compare(a.pendingStore.bytes, b.pendingStore.bytes) })
+	w := m.pendingStore
+	drop, gone := online.Commit{}, w.oldest(w.bytes/8+1, func(p *pendingSample) bool {
+		_, changed := c.group.pending[recordKey{m.Name, p.sample.Key}]
+		return p.stored && !changed
+	})
+	for _, p := range gone {
+		drop.Forget = append(drop.Forget, online.Pending{Model: m.Name, Key: p.sample.Key})
+	}
+	limit := w.bytes - w.bytes/8
+	if len(gone) > 0 { // in a commit of their own: only the next one can use their room
+		if err := c.journal.Commit(&drop); err != nil {
+			c.log.Warn("no pending samples could be dropped", "model", m.Name, "error", err)
+			return
+		}
+		w.drop(gone)
+	}
+	w.limits.MaxBytes = codec.ByteSize(limit)
+	gone = append(gone, w.shrink()...)
+	c.forget(m, gone, &c.counts.pendingEvicted)
+	changed := c.group.commit()
+	commit.Wait, commit.Forget = changed.Wait, changed.Forget
+	c.log.Warn("the journal is full of pending samples: the oldest were dropped; raise store.max_size, or lower pending.max_bytes", "model", m.Name, "samples", len(gone), "bytes_left", w.bytes)
 }

@@ -165,6 +165,31 @@ func (w *pendingStore) add(p pendingSample, now time.Time) (kept *pendingSample,
 	return &p, w.shrink()
 }
 
+// oldest returns the oldest samples that may go, labelled ones first, until they have a
+// number of bytes together.
+func (w *pendingStore) oldest(bytes int, may func(*pendingSample) bool) (all []*pendingSample) {
+	for _, l := range []*list.List{&w.labelled, &w.unlabelled} {
+		for e := l.Front(); e != nil && bytes > 0; e = e.Next() {
+			if p := e.Value.(*pendingSample); may(p) {
+				all, bytes = append(all, p), bytes-p.size()
+			}
+		}
+	}
+	return all
+}
+
+// drop removes samples for good: no rollback brings them back.
+func (w *pendingStore) drop(gone []*pendingSample) {
+	n := len(w.changes)
+	for _, p := range gone {
+		if w.removeKey(p.sample.Key); p.sample.Label != "" {
+			w.noteDropped(p.sample.Key)
+		}
+		w.noteGone(p)
+	}
+	w.changes = w.changes[:n]
+}
+
 // shrink removes the oldest samples above the limits, labelled ones first.
 func (w *pendingStore) shrink() (dropped []*pendingSample) {
 	for w.labelled.Len() > w.limits.Corrections || w.labelled.Len() > 0 && w.bytes > int(w.limits.MaxBytes) {

@@ -50,7 +50,7 @@ func (d *Daemon) onStoreFailed(err error) {
 
 // journal returns the node's journal. When the store is full, checkpoints shorten
 // the journals: the next one may be due much later, or never while no commit
-// succeeds. A damaged file is repaired when it is opened, and a file that replaced
+// succeeds. If they do not suffice, the node drops pending samples. A damaged file is repaired when it is opened, and a file that replaced
 // the store's must not be overwritten, so both end the daemon.
 func (d *Daemon) journal() stream.Journal {
 	return journal{d.store, func() {

@@ -155,7 +155,8 @@ func (r *run) effective(old *deployment, cfg *config.Config) *config.Config {
 // where the old node cannot serve it.
 func (r *run) prepareModels(old, next *deployment) (err error) {
 	rebuild := next.credentials != old.credentials || !reflect.DeepEqual(old.Config.Stream(), next.Config.Stream()) ||
-		(old.Config.HTTP.Listen == "") != (next.Config.HTTP.Listen == "") // the page has courses of signals
+		(old.Config.HTTP.Listen == "") != (next.Config.HTTP.Listen == "") || // the page has courses of signals
+		old.Config.Store.MaxSize != next.Config.Store.MaxSize // a full store has lowered the bounds of pending samples
 	for _, name := range slices.Sorted(maps.Keys(next.Config.Models)) {
 		m, same, err := r.carryOver(old, next.Config, name)
 		if err != nil {
