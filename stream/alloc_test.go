@@ -46,7 +46,7 @@ func TestAnswersWithoutAllocations(t *testing.T) {
 				msg, _ := node.ring.Pop()
 				node.worker.handle(newItem(node.worker.items, msg))
 				it := <-node.queue
-				node.committer.add(it)
+				node.committer.add(t.Context(), it)
 				if !node.committer.full(it) {
 					t.Fatal("an answer waits for a commit")
 				}

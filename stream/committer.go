@@ -90,11 +90,8 @@ func (c *committer) run(ctx context.Context) {
 				c.storeWindows(ctx)
 				return
 			}
-			if c.awaitCursor(ctx, it) {
-				c.add(it)
-				if c.full(it) {
-					c.commitGroup(ctx)
-				}
+			if c.awaitCursor(ctx, it) && c.add(ctx, it) && c.full(it) {
+				c.commitGroup(ctx)
 			}
 		case <-due:
 			c.closeMinibatches(time.Now())
@@ -225,11 +222,13 @@ func (c *committer) mark(m *modelState, bits uint64) {
 	c.group.marks = append(c.group.marks, online.Mark{Model: m.Name, Bits: bits})
 }
 
-func (c *committer) add(it *item) {
+// add adds a message to the group. It reports false if ctx ended while a part of the
+// message was committed.
+func (c *committer) add(ctx context.Context, it *item) bool {
 	now := time.Now()
 	c.group.items = append(c.group.items, it)
 	c.outdate(it.outdated)
-	repeated, records := c.unconfirmed.isRepetition(it.msg), len(c.group.records)
+	repeated, records := c.unconfirmed.isRepetition(it.msg), c.group.recorded
 	if it.mutation != nil {
 		c.apply(it.mutation, repeated)
 	}
@@ -242,14 +241,33 @@ func (c *committer) add(it *item) {
 			c.countRepetitions(l)
 			continue
 		}
-		if err := c.process(it, l, now); err != nil {
+		more, err := c.process(it, l, now)
+		for ; more && err == nil; more, err = c.process(it, l, now) {
+			if !c.commitPart(ctx) {
+				return false
+			}
+		}
+		if err != nil {
 			c.report.refuse(l.from, l.from.models, it.msg, codec.Refuse(codec.Fault, "%w", err))
 		}
 	}
-	c.unconfirmed.add(it.msg, it.labelsByID(), repeated || len(c.group.records) > records)
+	c.unconfirmed.add(it.msg, it.labelsByID(), repeated || c.group.recorded > records)
 	if c.needsCommit() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)
 	}
+	return true
+}
+
+// commitPart commits the group without acknowledging its last message, whose samples are too
+// many for one commit. If the rest is not committed, the message comes again, and finds the
+// rest. It reports false if ctx ended.
+func (c *committer) commitPart(ctx context.Context) bool {
+	last := len(c.group.items) - 1
+	it := c.group.items[last]
+	c.group.items = c.group.items[:last]
+	c.commitGroup(ctx)
+	c.group.items = append(c.group.items, it)
+	return ctx.Err() == nil
 }
 
 // needsCommit reports whether the group needs a commit.

@@ -16,6 +16,7 @@ type group struct {
 	unacked       int       // number of messages of QoS 1 and 2
 	due           time.Time // time of the commit; zero if no commit is needed
 	records       []online.Record
+	recorded      int // records of this group and of all before it
 	late          []lateLabel
 	keys          map[recordKey]bool
 	pending       map[recordKey]*online.Pending // nil: forget
@@ -59,6 +60,7 @@ func (g *group) closesOnly() bool {
 
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
+	g.recorded++
 	if ev.Kind == online.Observe || ev.Kind == online.Correct {
 		m.labelCount++
 	}
@@ -87,7 +89,7 @@ func (g *group) reset() {
 	}
 	clear(g.keys)
 	clear(g.pending)
-	*g = group{items: g.items[:0], late: g.late[:0], keys: g.keys, pending: g.pending}
+	*g = group{items: g.items[:0], late: g.late[:0], recorded: g.recorded, keys: g.keys, pending: g.pending}
 }
 
 func (g *group) commit() *online.Commit {

@@ -38,6 +38,7 @@ type chosen struct {
 	id      string
 	by      *codec.Selection // nil: the id
 	targets []labelTarget
+	done    int // targets of a selection that are answered
 }
 
 // labelTarget identifies the sample of a label in one model.
@@ -47,6 +48,10 @@ type labelTarget struct {
 	byID   bool     // the device is unknown: the id must be unique
 	device string
 	span   span // of a selection
+
+	chosen bool             // found and result are set
+	found  []*pendingSample // of a selection, that have yet to be learnt
+	result selectionResult
 }
 
 // item is a message on its way through the committer.

@@ -22,22 +22,22 @@ func (c *committer) countRepetitions(l *example) {
 	}
 }
 
-// process handles an example. It returns a panic as an error: the message is then
-// acknowledged, or the broker would send it again after every restart.
-func (c *committer) process(it *item, l *example, now time.Time) (err error) {
+// process handles an example, and reports true if the rest of it must wait until the group
+// is committed. It returns a panic as an error: the message is then acknowledged, or the
+// broker would send it again after every restart.
+func (c *committer) process(it *item, l *example, now time.Time) (more bool, err error) {
 	defer online.Recover(&err)
 	switch {
 	case l.to != nil:
 	case l.by != nil:
-		c.selected(it, l, now)
-		return nil
+		return c.selected(it, l, now), nil
 	default:
 		c.label(it, l, now)
-		return nil
+		return false, nil
 	}
 	c.expire(l.to, now)
 	c.sample(it, l, now)
-	return nil
+	return false, nil
 }
 
 func (c *committer) expire(m *modelState, now time.Time) {

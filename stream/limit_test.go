@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/stream/mqtt"
 )
 
 // limitedJournal has room for a number of pending samples and for a number of records in a
@@ -29,8 +30,11 @@ func (j *limitedJournal) Commit(c *online.Commit) error {
 
 // limited runs a node with a journal that has room for so much.
 func limited(t *testing.T, samples, records int) (*rig, *limitedJournal) {
-	j := &limitedJournal{fakeJournal: newFakeJournal(), samples: samples, records: records}
 	cfg, m := testConfig()
+	return limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: samples, records: records})
+}
+
+func limitedRig(t *testing.T, cfg Config, m ModelConfig, j *limitedJournal) (*rig, *limitedJournal) {
 	r := &rig{t: t, journal: j.fakeJournal, models: map[string]*fakeModel{"bearing": m.Model.(*fakeModel)}}
 	r.reconnect(nil)
 	r.node = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: j, Log: slog.New(slog.DiscardHandler)})
@@ -98,6 +102,68 @@ func TestFullOfPending(t *testing.T) {
 		time.Sleep(time.Minute)
 		if s := r.node.Stats(); s.PendingEvicted > 0 || s.Models["bearing"].Pending != 2 {
 			t.Errorf("%d evicted, %d pending", s.PendingEvicted, s.Models["bearing"].Pending)
+		}
+	})
+}
+
+// A label of more samples than a commit may have is learnt in parts. If the node ends
+// between them, the label comes again and finds the rest.
+func TestLabelInParts(t *testing.T) {
+	const samples = 2*MaxGroup + 500
+	label := fmt.Sprintf(`{"from":1000,"to":%d,"label":"worn"}`, 1000+samples)
+	begin := func(t *testing.T) (*rig, *limitedJournal, Config, ModelConfig) {
+		cfg, m := signalsConfig(rowSamples)
+		r, j := limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: 2 * samples, records: MaxGroup})
+		for i := range samples {
+			r.send(accP7, rowAt(i, i, ""))
+			time.Sleep(time.Second)
+		}
+		if n := j.unlabelled("bearing"); n != samples {
+			t.Fatalf("%d samples are pending, want %d", n, samples)
+		}
+		r.published()
+		return r, j, cfg, m
+	}
+	in("and answered once", t, func(t *testing.T) {
+		r, j, _, _ := begin(t)
+		before, _ := j.committed()
+		r.send("edge/n1/bearing/label", label)
+		time.Sleep(time.Minute)
+		equal(t, "answer", r.answers(), []string{fmt.Sprint(samples, 0, 0)})
+		if after, records := j.committed(); records != samples || after-before != 3 {
+			t.Errorf("%d records in %d commits, want %d in 3", records, after-before, samples)
+		}
+		learnt := r.models["bearing"].learnt()
+		if len(learnt) != samples || learnt[0] != "worn 0" || learnt[samples-1] != fmt.Sprintf("worn %d", samples-1) {
+			t.Errorf("learnt %d, from %s to %s", len(learnt), learnt[0], learnt[len(learnt)-1])
+		}
+	})
+	in("of which some are durable when the node ends", t, func(t *testing.T) {
+		r, j, cfg, m := begin(t)
+		block := make(chan struct{})
+		r.models["bearing"].block = block // the second part waits for the first to be learnt
+		acks := len(r.acks())
+		r.send("edge/n1/bearing/label", label)
+		time.Sleep(time.Minute)
+		j.set(errDiskFull, nil)
+		close(block)
+		time.Sleep(time.Minute)
+		r.stop()
+		if _, records := j.committed(); records != MaxGroup || len(r.acks()) != acks {
+			t.Fatalf("%d records, %d messages acknowledged", records, len(r.acks())-acks)
+		}
+		j.set(nil, nil)
+		m.Model, m.Waiting = newFakeModel(2), j.waiting("bearing")
+		again, _ := limitedRig(t, cfg, m, j)
+		again.reconnect(brokerKeeps(0))
+		again.sendMessage(&mqtt.Message{ID: r.sent, Dup: true, Topic: "edge/n1/bearing/label", Payload: []byte(label), QoS: 1})
+		time.Sleep(time.Minute)
+		seen := map[string]bool{}
+		for _, l := range append(r.models["bearing"].learnt(), again.models["bearing"].learnt()...) {
+			seen[l] = true
+		}
+		if _, records := j.committed(); records != samples || len(seen) != samples || j.unlabelled("bearing") != 0 {
+			t.Errorf("%d records, %d samples learnt, %d wait; want %d, each once", records, len(seen), j.unlabelled("bearing"), samples)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"edge/stream/signal"
 )
 
-// maxSelected bounds the samples that one label names: all are part of one commit.
+// maxSelected bounds the samples that one label names. Each MaxGroup of them are a commit.
 const maxSelected = 10_000
 
 // span is a range of times, of one device or with "" of all.
@@ -76,46 +76,59 @@ func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []s
 }
 
 // selected learns the samples that a label names otherwise than by one id, and answers
-// what became of them once that is durable.
-func (c *committer) selected(it *item, l *example, now time.Time) {
-	for i := range l.targets {
-		t := &l.targets[i]
+// what became of them once that is durable. It reports true if the group must be committed
+// before more of them are learnt.
+func (c *committer) selected(it *item, l *example, now time.Time) (more bool) {
+	for ; l.done < len(l.targets); l.done++ {
+		t := &l.targets[l.done]
 		m := t.to
-		c.expire(m, now)
-		found, result := m.choose(l.by, t)
-		var why *codec.Refusal
-		switch {
-		case len(found) > maxSelected:
-			why = codec.Refuse(codec.TooLarge, "the label names %d samples, at most %d are learnt together: divide the range", len(found), maxSelected)
-		case len(found) == 0 && len(result.shared) > 0:
-			why = ambiguous(result.shared[0])
-		case l.by.From == "" && len(found)+result.already == 0:
-			why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, or made room for others")
-		case len(found) > 0 && !m.learningOff() && !c.acceptLabel(it, l, m):
-			why = codec.Refuse(codec.UnknownClass, "the model does not accept label %.80q", l.label)
-			c.answer(m, l, result, why.Err)
-			continue
+		if !t.chosen {
+			c.expire(m, now)
+			t.found, t.result = m.choose(l.by, t)
+			t.chosen = true
+			if err := c.refuseSelection(it, l, t); err != nil {
+				c.answer(m, l, t.result, err)
+				continue
+			}
 		}
-		if why != nil {
-			c.report.refuse(l.from, []*modelState{m}, it.msg, why)
-			c.answer(m, l, result, why.Err)
-			continue
-		}
-		for _, p := range found {
-			switch {
+		for ; len(t.found) > 0; t.found = t.found[1:] {
+			switch p := t.found[0]; {
 			case m.classes.same(p.sample.Label, l.label):
-				result.already++
+				t.result.already++
 				c.countRepetition(m)
 			case m.learningOff():
-				result.ignored++
+				t.result.ignored++
 				c.ignoreLabel(m)
+			case len(c.group.records) >= MaxGroup:
+				return true
 			default:
-				result.labelled++
+				t.result.labelled++
 				c.learnLate(p, l, m, now)
 			}
 		}
-		c.answer(m, l, result, nil)
+		c.answer(m, l, t.result, nil)
 	}
+	return false
+}
+
+// refuseSelection returns the reason why the chosen samples are not learnt, and reports it.
+func (c *committer) refuseSelection(it *item, l *example, t *labelTarget) error {
+	m := t.to
+	var why *codec.Refusal
+	switch n := len(t.found); {
+	case n > maxSelected:
+		why = codec.Refuse(codec.TooLarge, "the label names %d samples, at most %d are learnt together: divide the range", n, maxSelected)
+	case n == 0 && len(t.result.shared) > 0:
+		why = ambiguous(t.result.shared[0])
+	case l.by.From == "" && n+t.result.already == 0:
+		why = codec.Refuse(codec.UnknownID, "no sample of that label waits: it never came, waited too long, or made room for others")
+	case n > 0 && !m.learningOff() && !c.acceptLabel(it, l, m): // which has reported it
+		return codec.Refuse(codec.UnknownClass, "the model does not accept label %.80q", l.label).Err
+	default:
+		return nil
+	}
+	c.report.refuse(l.from, []*modelState{m}, it.msg, why)
+	return why.Err
 }
 
 // choose returns the samples that a label names, oldest first, and counts those that are
