@@ -65,10 +65,11 @@ type unconfirmed struct {
 
 // unconfirmedMessage is a message in the set.
 type unconfirmedMessage struct {
-	id       uint16
-	key      uint64 // identity of topic and payload
-	named    bool   // all its labels have an id, which also identifies a repetition
-	staged   bool   // not committed yet
+	id     uint16
+	key    uint64 // identity of topic and payload
+	named  bool   // all its labels have an id, which also identifies a repetition
+	staged bool   // not committed yet
+	// conn is nil if it ended before that of the last commit of an earlier run.
 	conn     mqtt.Origin
 	position uint64 // of its acknowledgement among those of conn; 0: not written yet
 	sequence uint64 // as in online.TakenMessage
@@ -78,8 +79,13 @@ type unconfirmedMessage struct {
 // load restores the set from the journal.
 func (u *unconfirmed) load(t online.Taken) {
 	u.advance(t.Sequence)
+	latest := &struct{ mqtt.Origin }{} // stands for the connection of the last commit
 	for _, m := range t.Messages {
-		u.messages = append(u.messages, unconfirmedMessage{id: m.ID, key: m.Key, named: m.Named, sequence: m.Sequence})
+		one := unconfirmedMessage{id: m.ID, key: m.Key, named: m.Named, sequence: m.Sequence}
+		if m.Sequence > 0 && m.Sequence != unread {
+			one.conn = latest
+		}
+		u.messages = append(u.messages, one)
 	}
 	u.size.Store(int64(len(u.messages)))
 }
@@ -193,7 +199,7 @@ func (u *unconfirmed) dropRead(at int) {
 	i := 0
 	u.messages = slices.DeleteFunc(u.messages, func(m unconfirmedMessage) bool {
 		i++
-		return i-1 == at || i-1 < at && m.conn == last.conn
+		return i-1 == at || i-1 < at && m.conn == last.conn && m.conn != nil
 	})
 }
 

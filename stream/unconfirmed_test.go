@@ -55,6 +55,14 @@ func TestUnconfirmed(t *testing.T) {
 			{id: 5, dup: true, x: 7, again: unknown}, {id: 5, dup: true, x: 7, again: unknown, crash: true}, {id: 5, dup: true, x: 7, again: unknown},
 			{id: 6, dup: true, x: 7, learnt: true}, {id: 6, dup: true, x: 7, again: unknown, crash: true},
 		},
+		"over a crash, a new message under the identifier of another: acknowledgements before it were read": {
+			{id: 5, x: 5, learnt: true}, {id: 7, x: 7, learnt: true},
+			{id: 7, x: 8, again: brokerKeeps(0), crash: true, learnt: true}, {id: 5, dup: true, x: 5, learnt: true},
+		},
+		"the same, but not those over an earlier connection": {
+			{id: 5, x: 5, learnt: true}, {id: 7, x: 7, again: brokerKeeps(0), learnt: true},
+			{id: 7, x: 8, again: brokerKeeps(0), crash: true, learnt: true}, {id: 5, dup: true, x: 5},
+		},
 		"identifiers from 1 on: the cursor tells that both were read": {
 			{id: 1, x: 7, learnt: true}, {id: 2, x: 7, learnt: true},
 			{id: 1, dup: true, x: 7, again: brokerKeeps(2), learnt: true}, {id: 2, dup: true, x: 7, learnt: true}, {id: 3, x: 7, learnt: true},
