@@ -13,7 +13,7 @@ type own struct {
 	epoch   uint64 // of this process; 0: not chosen yet
 	durable bool   // epoch is in the state file
 	found   bool   // the broker kept a message at the first connection
-	former  former // that message
+	former  former // that message, or an older one that came later
 
 	core.Version           // of the latest publication
 	at           time.Time // of it
@@ -32,7 +32,8 @@ type own struct {
 	stopped      string // why nothing is published any more; "": it is
 }
 
-// former is the message of an earlier process that the broker kept.
+// former is the message of another process that the broker brought last: of an earlier one,
+// or of one that runs under the same name.
 type former struct {
 	core.Version
 	instance, labels uint64
@@ -114,10 +115,11 @@ func (m *Member) EpochDurable(epoch uint64) {
 	m.own.durable = m.own.epoch > 0 && m.own.stored >= m.own.epoch
 }
 
-// receiveOwn takes the own contribution as the broker sent it.
+// receiveOwn takes the own contribution as the broker sent it. An older one of another process
+// is of the past, which a broker that has gone back to it brings, or a bridge: the next
+// publication replaces it. That of a process that runs is followed by another one.
 func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, retained bool) {
 	o := &m.own
-	m.link.kept = m.link.kept || retained
 	switch {
 	case c.Instance == m.instance:
 		if c.Version == o.Version {
@@ -128,13 +130,19 @@ func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, reta
 		if a := m.assemblies[m.name]; a != nil && a.listed && a.list.Version == c.Version {
 			o.former.parts = a.list.parts
 		}
-	case retained && !o.published && c.Version == o.former.Version:
-	case c.Instance == o.former.instance || c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
+	case !o.published && c.Instance == o.former.instance && c.Version == o.former.Version:
+	case c.Instance == o.former.instance && (c.Epoch > o.epoch || !retained && c.Newer(o.former.Version)):
 		m.stop(fmt.Sprintf("another process publishes as %s: each needs a name of its own; this one began later", m.name), "fleet_duplicate")
+		return
+	case c.Epoch < o.epoch || c.Epoch == o.epoch && c.Instance < m.instance:
+		o.former, o.again = former{Version: c.Version, instance: c.Instance}, true
+		return
 	default:
 		m.note(now, "fleet_duplicate", "", fmt.Sprintf("another process publishes as %s: each needs a name of its own; the other one began later", m.name))
 		o.epoch, o.durable, o.again = c.Epoch+1, false, true
+		return
 	}
+	m.link.kept = m.link.kept || retained
 }
 
 // stop ends the publications until the next start.

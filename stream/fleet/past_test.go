@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// A message of a node's earlier process that comes back, from a broker that has lost its latest
+// messages or over a bridge, is replaced by the next publication. One whose process goes on
+// publishing is of a second node of that name.
+func TestOwnPast(t *testing.T) {
+	const topic = "edge/fleet/c/a"
+	for name, test := range map[string]struct {
+		do      func(w *world, a *node, past string)
+		stopped bool
+	}{
+		"the broker has gone back to an older save": {func(w *world, a *node, past string) {
+			a.disconnect()
+			w.kept[topic] = past
+			a.connect()
+		}, false},
+		"the broker has gone back twice": {func(w *world, a *node, past string) {
+			for range 2 {
+				a.disconnect()
+				w.kept[topic] = past
+				a.connect()
+				w.pass(20 * time.Second)
+			}
+		}, false},
+		"a bridge brings it": {func(w *world, _ *node, past string) { w.publish(Publication{topic, []byte(past)}) }, false},
+		"a bridge brings it twice": {func(w *world, _ *node, past string) {
+			for range 2 {
+				w.publish(Publication{topic, []byte(past)})
+				w.pass(20 * time.Second)
+			}
+		}, false},
+		"its process goes on": {func(w *world, _ *node, past string) {
+			c, err := core.Decode([]byte(past))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			for range 2 {
+				c.Sequence++
+				data, _ := c.AppendBinary(nil)
+				w.publish(Publication{topic, data})
+			}
+		}, true},
+	} {
+		for _, found := range []bool{true, false} { // the message at the start
+			w := newWorld(t)
+			a := w.start("a", 0, plain)
+			a.labels = 200
+			w.pass(10 * time.Second)
+			past := w.kept[topic]
+			if a.disconnect(); !found {
+				clear(w.kept)
+			}
+			w.nodes = nil
+			a = w.start("a", 1, plain)
+			a.labels = 300
+			w.pass(2 * time.Minute)
+			if a.published != 1 {
+				t.Fatalf("%s: published %d times", name, a.published)
+			}
+			test.do(w, a, past)
+			w.pass(time.Minute)
+			equal(t, name+": stopped", a.own.stopped != "", test.stopped)
+			if test.stopped {
+				continue
+			}
+			equal(t, name+": events", a.happened(), []string(nil))
+			if c, err := core.Decode([]byte(w.kept[topic])); err != nil || c.Instance != a.instance || c.Version != a.own.Version {
+				t.Errorf("%s: the broker keeps %+v, %v", name, c, err)
+			}
+			equal(t, name+": kept", a.View(w.now, Model{}).Kept, true)
+		}
+	}
+}
+
+// The message of before comes over a bridge while there is nothing to publish yet.
+func TestOwnPastBeforeTheFirst(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 4, plain)
+	w.pass(10 * time.Second)
+	past := contribution(t, "a", 5, 2)
+	past.Instance, past.Version = 1, core.Version{Epoch: 4, Sequence: 1}
+	data, err := past.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.publish(Publication{"edge/fleet/c/a", data})
+	w.pass(10 * time.Second)
+	a.labels = 200
+	w.pass(20 * time.Second)
+	equal(t, "published, stopped", []any{a.published, a.own.stopped}, []any{1, ""})
+}
