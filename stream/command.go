@@ -100,6 +100,22 @@ type mutation struct {
 	reply *reply
 }
 
+// commit queues a change of a model's state among the messages. done is called once it is
+// durable. It reports false if there is no room for it.
+func (n *Node) commit(m *modelState, what string, change func(*committer), done func()) bool {
+	order := &mutation{reply: newReply(nil, func(ResponsePayload) {})}
+	order.apply = func(c *committer, _ bool) (func() map[string]any, error) {
+		change(c)
+		return func() map[string]any {
+			done()
+			return nil
+		}, nil
+	}
+	msg := &mqtt.Message{Topic: "request/" + what + "/" + m.Name, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
+	taken, _ := n.ring.Push(msg, nil)
+	return taken
+}
+
 // reply is the response to one request, sent once: the result or a timeout.
 type reply struct {
 	give        func(ResponsePayload)

@@ -181,6 +181,7 @@ func (c *committer) resume(ctx context.Context) {
 		if m.mark = m.Mark; c.announced && m.mark&markAnnounced == 0 {
 			c.mark(m, m.mark|markAnnounced)
 		}
+		c.leaveFleet(m)
 	}
 	if c.needsCommit() {
 		c.group.due = now

@@ -295,23 +295,12 @@ func (f *fleets) storeEpoch(m *fleetMember, epoch uint64) {
 // commit queues a change among the messages. done is called, with the lock, once it is
 // durable. It reports false if there is no room for it.
 func (f *fleets) commit(m *fleetMember, what string, change func(*committer), done func()) bool {
-	order := &mutation{reply: newReply(nil, func(ResponsePayload) {})}
-	order.apply = func(c *committer, _ bool) (func() map[string]any, error) {
-		change(c)
-		return func() map[string]any {
-			f.mu.Lock()
-			done()
-			f.mu.Unlock()
-			select {
-			case f.wake <- struct{}{}:
-			default:
-			}
-			return nil
-		}, nil
-	}
-	msg := &mqtt.Message{Topic: "request/" + what + "/" + m.of.Name, QoS: 1, Arrived: time.Now(), Attached: order, Ack: func() {}}
-	taken, _ := f.node.ring.Push(msg, nil)
-	return taken
+	return f.node.commit(m.of, what, change, func() {
+		f.mu.Lock()
+		done()
+		f.mu.Unlock()
+		wake(f.wake)
+	})
 }
 
 // publish publishes the own contribution.

@@ -36,7 +36,7 @@ type fleetSim struct {
 type simNode struct {
 	in       *fleetSim
 	name     string
-	role     fleet.Role
+	role     fleet.Role // "": in no fleet
 	journal  *fakeJournal
 	backup   *fakeJournal
 	node     *Node
@@ -108,6 +108,9 @@ func (n *simNode) start() {
 	m.Fleet = fleet.Default()
 	m.Fleet.Basis = cmp.Or(n.in.basis, m.Fleet.Basis)
 	m.Fleet.Concept, m.Fleet.Role, m.Fleet.Every, m.Fleet.MergeEvery = "c", n.role, 30, time.Minute
+	if n.role == "" {
+		m.Fleet.Concept = ""
+	}
 	m.Follow = func(member string, set *core.Set) (*model.Posterior, *core.Merge, error) {
 		return online.Follow(simLearner(), member, set)
 	}
@@ -166,7 +169,7 @@ func (n *simNode) disconnect() {
 }
 
 func (n *simNode) deliver(topic string, payload []byte, retained bool) {
-	if n.conn == nil || !strings.HasPrefix(topic, "edge/fleet/") {
+	if n.conn == nil || n.role == "" || !strings.HasPrefix(topic, "edge/fleet/") {
 		return
 	}
 	n.node.fleets.aside()(&mqtt.Message{Topic: topic, Payload: slices.Clone(payload), Retained: retained, From: n.conn})

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"edge/online"
 	core "edge/online/fleet"
 	"edge/stream/fleet"
@@ -37,6 +39,53 @@ func TestShortLivedNode(t *testing.T) {
 		if len(s.kept) > 0 {
 			t.Error("a node that ends at once publishes")
 		}
+	})
+}
+
+// A model whose configuration names no fleet any more, and one that is rolled back to a state
+// of then, answers without it. Its journal holds the end, once.
+func TestFleetOff(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		n, other := s.add("a", fleet.RoleMember), s.add("b", fleet.RoleMember)
+		s.pass(3*time.Minute, func() {
+			n.learn("a", "b")
+			other.learn("a", "b")
+		})
+		n.end(true)
+		joined, err := n.loop.Learner().AppendBinary(nil)
+		if err != nil || n.loop.Posterior().Fleet == nil {
+			t.Fatalf("no fleet to leave: %v", err)
+		}
+		n.role = ""
+		n.start()
+		answersAlone := func(when string) {
+			t.Helper()
+			s.pass(2*time.Second, nil)
+			n.send(1, 0, "")
+			s.pass(2*time.Second, nil)
+			if n.loop.Posterior().Fleet != nil || n.answer == "" || gjson.Get(n.answer, "fleet").Exists() {
+				t.Errorf("%s: the answer is %s", when, n.answer)
+			}
+		}
+		answersAlone("after the start")
+		n.node.commit(n.node.models[0], "rollback", func(c *committer) {
+			c.group.record(n.node.models[0], online.Event{Kind: online.Replace, State: joined})
+		}, func() {})
+		answersAlone("after a rollback")
+		n.end(true)
+		records := len(n.journal.records())
+		n.start()
+		answersAlone("after another start")
+		n.end(true)
+		if more := len(n.journal.records()) - records; more != 0 {
+			t.Errorf("another start has journalled %d records", more)
+		}
+		replayed, _ := n.recover()
+		if got, want := replayed.Digest(), n.loop.Learner().Digest(); got != want {
+			t.Errorf("the digest of the journal is %s, that of the loop %s", got, want)
+		}
+		other.end(true)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"edge/online"
 	core "edge/online/fleet"
 	"edge/stream/fleet"
 	"edge/stream/topic"
@@ -119,4 +120,22 @@ func (n *Node) fleetForget(r *request) (*mutation, error) {
 		return nil, err
 	}
 	return replyOnly(map[string]any{"member": member}), n.ForgetMember(r.models[0].Name, member)
+}
+
+// leaveFleet ends the fleet of a model that is in none and whose state has the sums of one:
+// of an earlier configuration, or one that a rollback has brought.
+func (n *Node) leaveFleet(m *modelState) {
+	if m.hasLeft() {
+		n.commit(m, "fleet_end", func(c *committer) { c.leaveFleet(m) }, func() {})
+	}
+}
+
+// hasLeft reports whether the model is in no fleet, and its state has the sums of one.
+func (m *modelState) hasLeft() bool { return !m.Fleet.Enabled() && m.Model.Posterior().Fleet != nil }
+
+// leaveFleet lets the group end the fleet of a model that has left it.
+func (c *committer) leaveFleet(m *modelState) {
+	if m.hasLeft() {
+		c.group.record(m, online.MergeEvent(&core.Merge{}))
+	}
 }

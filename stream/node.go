@@ -267,10 +267,14 @@ func (n *Node) Notify(notice online.Notice) {
 		case online.NoticeRolledBack:
 			m.knowClasses()
 			n.fleets.again(m)
+			n.leaveFleet(m)
 		case online.NoticeReset:
 			n.fleets.again(m)
+		case online.NoticeMerged: // before the configuration changed
+			n.leaveFleet(m)
 		case online.NoticeRecovered:
 			m.addLearnt() // with those that several samples have confirmed
+			n.leaveFleet(m)
 		}
 	}
 	n.report.event(notice.Model, notice.Kind, notice.Detail)
