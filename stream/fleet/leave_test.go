@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 )
@@ -42,4 +44,43 @@ func of(t *testing.T, member string, epoch uint64) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// A member that leaves while a node is away is missed by a follower, by a node that has nothing
+// to publish yet and by one that may not write, if the broker keeps the message of another
+// member. A broker that keeps none may have lost them.
+func TestLeavingUnseen(t *testing.T) {
+	for name, start := range map[string]func(w *world) *node{
+		"a follower":     func(w *world) *node { return w.start("n", 0, func(c *Config) { c.Role = RoleFollower }) },
+		"in the warm-up": func(w *world) *node { return w.start("n", 0, plain) },
+		"may not write": func(w *world) *node {
+			w.lost = func(_ *node, topic string) bool { return topic == "edge/fleet/c/n" }
+			n := w.start("n", 0, plain)
+			n.labels = 100
+			return n
+		},
+	} {
+		for _, lost := range []bool{false, true} {
+			w := newWorld(t)
+			a, b := w.start("a", 0, plain), w.start("b", 0, plain)
+			n := start(w)
+			a.labels, b.labels = 200, 300
+			w.pass(time.Minute)
+			n.disconnect()
+			w.nodes = []*node{n}
+			if lost {
+				clear(w.kept)
+			} else {
+				delete(w.kept, "edge/fleet/c/b")
+			}
+			n.connect()
+			w.pass(time.Minute)
+			if lost {
+				equal(t, name+", lost: members", len(n.peers), 2)
+			} else {
+				equal(t, name+": members", slices.Collect(maps.Keys(n.peers)), []string{"a"})
+				equal(t, name+": left", slices.Contains(n.happened(), "fleet_left"), true)
+			}
+		}
+	}
 }

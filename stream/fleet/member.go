@@ -94,6 +94,8 @@ type link struct {
 	at      time.Time // of its begin, or of its end
 	arrived time.Time // of the latest message
 	kept    bool      // the broker had the own message
+	others  bool      // it had one of another member
+	owns    bool      // it had the own message before the connection
 	asked   time.Time // of the messages of members that it has not sent
 	checked bool      // members without a message were looked for
 }
@@ -152,7 +154,7 @@ func (m *Member) Topics() Topics { return m.topics }
 // Connected notes that a connection began, and that its subscription follows.
 func (m *Member) Connected(now time.Time) {
 	m.asking.all = backoff{}
-	m.link = link{up: true, number: m.link.number + 1, at: now, arrived: now}
+	m.link = link{up: true, number: m.link.number + 1, at: now, arrived: now, owns: m.own.known && !m.own.reported}
 	if m.own.epoch == 0 { // this broker may have lost what an earlier connection brought
 		m.own.found, m.own.former = false, former{}
 	}
@@ -224,7 +226,7 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 		if l, err = decodeList(payload); err == nil {
 			m.parted = true
 			a.addList(l)
-			m.see(name)
+			m.see(name, retained)
 		}
 	} else {
 		room := MaxHeld - m.held
@@ -243,7 +245,8 @@ func (m *Member) collect(now time.Time, name string, part int, payload []byte, r
 }
 
 // see notes that the broker has sent a member's message.
-func (m *Member) see(name string) {
+func (m *Member) see(name string, retained bool) {
+	m.link.others = m.link.others || retained && name != m.name && name != BasisName
 	if p := m.peers[name]; p != nil {
 		p.seen = m.link.number
 	}
@@ -276,7 +279,7 @@ func (m *Member) whole(now time.Time, name string, data []byte, retained bool) {
 // process has just published it: it has the name now, and an old state file, and found
 // no message of its own at the broker.
 func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bool) {
-	m.see(c.Member)
+	m.see(c.Member, retained)
 	before := 0
 	if p := m.peers[c.Member]; p != nil {
 		before = p.held
@@ -371,9 +374,12 @@ func (m *Member) note(now time.Time, kind, reason, detail string) {
 	m.event(kind, detail)
 }
 
-// checkKept removes the members whose message the broker does not keep any more: it has
-// the own one, so that it has not lost its retained messages, and it was asked for theirs
-// once more.
+// keeps reports whether the broker has not lost its retained messages: it has the own one,
+// or, where it had none before, one of another member.
+func (m *Member) keeps() bool { return m.link.kept || m.link.others && !m.link.owns }
+
+// checkKept removes the members whose message the broker does not keep any more: it has not
+// lost its retained messages, and it was asked for theirs once more.
 func (m *Member) checkKept(now time.Time) {
 	if m.link.checked || now.Sub(latest(m.link.at, m.link.asked)) < keptWithin {
 		return
@@ -385,7 +391,7 @@ func (m *Member) checkKept(now time.Time) {
 		}
 	}
 	switch {
-	case !m.link.kept:
+	case !m.keeps():
 		gone = nil
 	case len(gone) > 0 && m.link.asked.IsZero():
 		m.link.asked, m.asking.due = now, append(m.asking.due, gone...)

@@ -63,9 +63,11 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	todo.Parts = m.parted
 	m.info.observe(learnt.Nats)
 	m.own.wait(now, learnt.Labels)
+	if m.link.up {
+		m.checkKept(now)
+	}
 	if m.link.up && !m.cfg.Follows() {
 		m.chooseEpoch(now, gatherWithin)
-		m.checkKept(now)
 		m.checkEcho(now)
 		if !m.own.durable {
 			todo.Epoch = m.own.epoch
