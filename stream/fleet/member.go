@@ -192,6 +192,7 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 			m.leave(name, "it has cleared its message")
 		}
 	case name != m.name && name != BasisName && !m.listed(name):
+		m.see(name, retained)
 		m.refuse(now, NotListed, name, errors.New("the configuration names other members"))
 	case part >= 0, isList(payload):
 		m.collect(now, name, part, payload, retained)

@@ -38,7 +38,7 @@ func (m *Member) mergeDue(now time.Time, ready bool) *core.Set {
 	if g.running || !m.gathered(now) {
 		return nil
 	}
-	if g.joined && g.at.IsZero() && m.link.kept && m.link.checked { // all members may have left meanwhile
+	if g.joined && g.at.IsZero() && m.keeps() && m.link.checked { // all members may have left meanwhile, or the configuration lists them no more
 		g.changed, g.joined = true, false
 	}
 	every := m.cfg.MergeEvery
