@@ -455,12 +455,17 @@ func (f *fleets) final(working, ctx context.Context) {
 	}
 }
 
-// inherit continues the parts of the previous node in the same fleets.
+// inherit continues the parts of the previous node in the same fleets. Others begin after the
+// epoch that it has stored.
 func (f *fleets) inherit(old *fleets) {
-	if f == nil || old == nil {
+	if f == nil {
 		return
 	}
+	if old == nil {
+		old = new(fleets)
+	}
 	for _, m := range f.members {
+		m.EpochDurable(m.of.Mark >> markEpoch)
 		for _, o := range old.members {
 			same := o.of.Name == m.of.Name && o.Topics() == m.Topics() && o.Config().Role == m.Config().Role && o.Name() == m.Name()
 			if same {

@@ -89,6 +89,31 @@ func TestFleetOff(t *testing.T) {
 	})
 }
 
+// A reload that brings the fleet back, after one that took it away, begins another epoch.
+func TestEpochAfterOff(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		n := s.add("a", fleet.RoleMember)
+		s.pass(2*time.Minute, func() { n.learn("a", "b") })
+		n.end(true)
+		before, _ := n.node.Fleet("bearing")
+		cfg, m := testConfig()
+		cfg.Node, m.Model, m.Batch = "a", n.loop, simLearner().Batch
+		node := n.node
+		for _, m.Fleet = range []fleet.Config{{}, n.node.models[0].Fleet} {
+			node = newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: n.journal, After: node})
+			node.Inherit()
+			node.committer.group.reset()
+			node.committer.resume(t.Context())
+		}
+		again := node.fleets.members[0]
+		again.Connected(time.Now())
+		if got := again.Leave(time.Now().Add(time.Minute)); before.Epoch == 0 || got != before.Epoch+1 {
+			t.Errorf("epoch %d, before %d", got, before.Epoch)
+		}
+	})
+}
+
 // The information of a model's labels is their number times their mean log loss, without
 // that of the minibatch that is filling.
 func TestLearntBy(t *testing.T) {
