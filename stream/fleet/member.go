@@ -353,8 +353,12 @@ func (m *Member) Forget(name string) []Publication {
 	return all
 }
 
-// refuse counts a refusal, and publishes an event once a minute for each reason.
+// refuse counts a refusal, and publishes an event once a minute for each reason. In place of
+// the own message, which had come back, that is published again.
 func (m *Member) refuse(now time.Time, reason core.Reason, name string, err error) {
+	if name == m.name && !m.own.fresh {
+		m.own.again = m.own.known
+	}
 	m.counts.Refused[reason]++
 	m.note(now, "fleet_refused", string(reason), fmt.Sprintf("%s: %s: %v", name, reason, err))
 }

@@ -96,3 +96,41 @@ func TestOwnPastBeforeTheFirst(t *testing.T) {
 	w.pass(20 * time.Second)
 	equal(t, "published, stopped", []any{a.published, a.own.stopped}, []any{1, ""})
 }
+
+// Whatever takes the place of the own message at the broker, the view says so, and the node
+// publishes again.
+func TestOwnMessageReplaced(t *testing.T) {
+	const topic = "edge/fleet/c/a"
+	for name, other := range map[string]func(older string) string{
+		"an older one of this process": func(older string) string { return older },
+		"one of another member":        func(string) string { return string(of(t, "b", 3)) },
+		"no contribution":              func(string) string { return "garbage" },
+		"a damaged one":                func(older string) string { return older[:len(older)-1] },
+		"a damaged list of parts":      func(string) string { return listMagic + "?" },
+	} {
+		for _, away := range []bool{false, true} { // while the node has no connection
+			w := newWorld(t)
+			a := w.start("a", 0, plain)
+			a.labels = 200
+			w.pass(10 * time.Second)
+			older := w.kept[topic]
+			a.labels = 300
+			w.pass(2 * time.Minute)
+			if away {
+				a.disconnect()
+			}
+			w.publish(Publication{topic, []byte(other(older))})
+			if away {
+				a.connect()
+			}
+			view := a.View(w.now, Model{})
+			equal(t, name+": published, kept", []any{a.published, view.Kept, a.link.kept}, []any{2, false, false})
+			w.pass(time.Minute)
+			view = a.View(w.now, Model{})
+			equal(t, name+": published, kept", []any{a.published, view.Kept}, []any{3, true})
+			if c, err := core.Decode([]byte(w.kept[topic])); err != nil || c.Version != a.own.Version {
+				t.Errorf("%s: the broker keeps %+v, %v", name, c, err)
+			}
+		}
+	}
+}

@@ -123,10 +123,12 @@ func (m *Member) EpochDurable(epoch uint64) {
 func (m *Member) receiveOwn(now time.Time, c *core.Contribution, bytes int, retained bool) {
 	o := &m.own
 	switch {
+	case c.Instance == m.instance && c.Version == o.Version:
+		o.fresh, o.again, o.cleared, o.reported, o.strikes = false, false, false, false, 0
+	case c.Instance == m.instance && !o.fresh: // an older one, to which the broker has gone back
+		o.again = true
+		return
 	case c.Instance == m.instance:
-		if c.Version == o.Version {
-			o.fresh, o.again, o.cleared, o.reported, o.strikes = false, false, false, false, 0
-		}
 	case o.epoch == 0: // of an earlier process, or of another one that runs
 		o.found, o.former = true, former{Version: c.Version, instance: c.Instance, labels: c.N, bytes: bytes}
 		if a := m.assemblies[m.name]; a != nil && a.listed && a.list.Version == c.Version {
