@@ -3,6 +3,7 @@ package fleet
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -83,4 +84,31 @@ func TestLeavingUnseen(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The time without a connection makes no member stale, and a new connection makes none fresh.
+func TestStaleAfterOutage(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 0, func(c *Config) { c.StaleAfter, c.MergeEvery = 10*time.Minute, time.Second })
+	b := w.start("b", 0, plain)
+	b.labels = 200
+	for _, step := range []struct {
+		what  string
+		after time.Duration
+		do    func()
+		stale bool
+	}{
+		{"connected", 9 * time.Minute, func() {}, false},
+		{"an outage", time.Hour, func() { a.disconnect() }, false},
+		{"connected again", 9 * time.Minute, a.connect, false},
+		{"silent", 2 * time.Minute, func() {}, true},
+		{"another outage", time.Hour, func() { a.disconnect() }, true},
+		{"another connection", time.Minute, a.connect, true},
+		{"published", 2 * time.Minute, func() { b.labels += 100 }, false},
+	} {
+		step.do()
+		w.pass(step.after)
+		equal(t, step.what, a.View(w.now, Model{}).Members[0].Stale, step.stale)
+	}
+	equal(t, "merges", strings.Join(a.merges, ","), "b200,,b300")
 }

@@ -70,10 +70,12 @@ func (m *Member) gathered(now time.Time) bool {
 	return m.cfg.Follows() || m.own.durable
 }
 
-// findStale looks for members that have published nothing for too long.
+// findStale looks for members that have published nothing for too long, in one connection.
 func (m *Member) findStale(now time.Time) {
+	after := m.cfg.StaleAfter
+	heard := m.link.up && now.Sub(m.link.at) >= after
 	for _, p := range m.peers {
-		stale := m.cfg.StaleAfter > 0 && now.Sub(p.received) >= m.cfg.StaleAfter
+		stale := after > 0 && now.Sub(p.received) >= after && (heard || p.stale)
 		if stale != p.stale {
 			p.stale, m.merge.changed = stale, true
 		}
