@@ -281,6 +281,11 @@ func TestPrint(t *testing.T) {
 		t.Errorf("it prints\n%s, want\n%s", &out, want)
 	}
 	out.Reset()
+	v.State = wire.Gathering // also once merges have left out all members
+	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.HasPrefix(out.String(), "model bearing in fleet c: pi1, gathering: no other member is in the answers\n") {
+		t.Errorf("without a member that is taken it prints\n%s, %v", &out, err)
+	}
+	out.Reset()
 	v.Kept, v.Cleared, v.Parts = false, true, 2
 	if err := Print(&out, "bearing", "c", &v); err != nil || !strings.Contains(out.String(), "54.7 KiB in 3 messages, 1m 30s ago; it was removed from the broker") {
 		t.Errorf("of a removed one it prints\n%s, %v", &out, err)

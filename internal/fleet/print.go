@@ -98,7 +98,7 @@ func StateWords(s wire.State) string {
 	case wire.Alone:
 		return "alone: no other member is known"
 	case wire.Gathering:
-		return "gathering: no merge yet"
+		return "gathering: no other member is in the answers"
 	case wire.Newcomer:
 		return "newcomer: the fleet answers while its own warm-up runs"
 	case wire.Joined:

@@ -14,7 +14,7 @@ type State string
 const (
 	Off       State = "off"       // the model is in no fleet
 	Alone     State = "alone"     // there is no other member
-	Gathering State = "gathering" // there are others, and no merge yet
+	Gathering State = "gathering" // there are others, and none is in the answers
 	Newcomer  State = "newcomer"  // the fleet answers, the own warm-up runs
 	Joined    State = "member"
 	Isolated  State = "isolated" // the broker is away; the last merge goes on
