@@ -262,6 +262,8 @@ func TestPrint(t *testing.T) {
 			{Name: "pi2", Epoch: 3, Sequence: 7, N: 380, Classes: []string{"a", "b"}, Age: 60, Bytes: 56000, Taken: true, Share: 1},
 			{Name: "pi4", Epoch: 1, Sequence: 9, N: 300, Classes: []string{"a"}, Age: 3600, Bytes: 56000, Trust: &z, Refused: core.Distrusted},
 			{Name: "pi5", Epoch: 1, Sequence: 1, N: 20, Age: 3, Bytes: 56000},
+			{Name: "pi6", Epoch: 1, Sequence: 1, N: 20, Age: 3600, Bytes: 56000, Stale: true},
+			{Name: "pi7", Epoch: 1, Sequence: 1, N: 20, Age: 3600, Bytes: 56000, Stale: true, Taken: true}, // until the next merge
 		},
 	}
 	var out bytes.Buffer
@@ -275,6 +277,8 @@ func TestPrint(t *testing.T) {
   pi2     3.7      380     2        54.7 KiB  1m 0s  –     100 %  yes
   pi4     1.9      300     1        54.7 KiB  1h 0m  -5.2  0 %    no: trust
   pi5     1.1      20      0        54.7 KiB  3s     –     0 %    not yet
+  pi6     1.1      20      0        54.7 KiB  1h 0m  –     0 %    no: silent for longer than stale_after
+  pi7     1.1      20      0        54.7 KiB  1h 0m  –     0 %    yes
   refused since the start: trust 4
 `
 	if out.String() != want {

@@ -82,10 +82,10 @@ func Print(out io.Writer, model, concept string, v *wire.View) error {
 // verdict describes the result of the latest merge for a member.
 func verdict(m *wire.MemberView) string {
 	switch {
-	case m.Stale:
-		return "no: silent for longer than stale_after"
 	case m.Taken:
 		return "yes"
+	case m.Stale:
+		return "no: silent for longer than stale_after"
 	case m.Refused != "":
 		return "no: " + string(m.Refused)
 	}

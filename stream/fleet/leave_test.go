@@ -86,7 +86,8 @@ func TestLeavingUnseen(t *testing.T) {
 	}
 }
 
-// The time without a connection makes no member stale, and a new connection makes none fresh.
+// The time without a connection makes no member stale, and a new connection makes none fresh. A
+// stale member has no share.
 func TestStaleAfterOutage(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", 0, func(c *Config) { c.StaleAfter, c.MergeEvery = 10*time.Minute, time.Second })
@@ -108,7 +109,8 @@ func TestStaleAfterOutage(t *testing.T) {
 	} {
 		step.do()
 		w.pass(step.after)
-		equal(t, step.what, a.View(w.now, Model{}).Members[0].Stale, step.stale)
+		one := a.View(w.now, Model{}).Members[0]
+		equal(t, step.what, []any{one.Stale, one.Taken, one.Share > 0, one.Waiting}, []any{step.stale, !step.stale, !step.stale, false})
 	}
 	equal(t, "merges", strings.Join(a.merges, ","), "b200,,b300")
 }

@@ -89,6 +89,9 @@ func (m *Member) Merged(now time.Time, sum *core.Merge) {
 	m.counts.Merges++
 	m.compareScales(sum.Comparison)
 	m.mergedBasis(now, sum)
+	for _, p := range m.peers { // of those that are left out an earlier merge says nothing any more
+		p.result, p.merged = core.Member{}, false
+	}
 	for _, v := range sum.Members {
 		if p := m.peers[v.Name]; p != nil {
 			p.result, p.merged = v, true

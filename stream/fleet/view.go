@@ -103,7 +103,7 @@ type MemberView struct {
 	Trust   *float64    `json:"trust"`
 	Taken   bool        `json:"taken"`             // its sites are in the latest merge
 	Refused core.Reason `json:"refused,omitempty"` // by the latest merge
-	Waiting bool        `json:"waiting"`           // no merge has seen its newest version
+	Waiting bool        `json:"waiting"`           // its newest version is for the next merge
 	Stale   bool        `json:"stale"`
 	Share   float64     `json:"share"` // of the labels of all that are in the latest merge, without the own ones
 }
@@ -134,7 +134,7 @@ func (m *Member) View(now time.Time, of Model) View {
 		p := m.peers[c.Member]
 		one := MemberView{
 			Name: c.Member, Epoch: c.Epoch, Sequence: c.Sequence, N: c.N, Classes: c.Classes, Age: *seconds(now.Sub(p.received)),
-			Bytes: p.bytes, Stale: p.stale, Waiting: !p.merged || c.Version != p.result.Version,
+			Bytes: p.bytes, Stale: p.stale, Waiting: !p.stale && (!p.merged || c.Version != p.result.Version),
 		}
 		if p.merged {
 			if one.Taken, one.Refused = p.result.Refused == core.None, p.result.Refused; p.result.Tested {
