@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -149,12 +148,8 @@ func (f *fleets) aside() mqtt.Aside {
 	if f == nil {
 		return nil
 	}
-	prefix := f.node.cfg.MQTT.BaseTopic + "/" + fleet.Level + "/"
 	return func(msg *mqtt.Message) bool {
-		if !strings.HasPrefix(msg.Topic, prefix) || !slices.ContainsFunc(f.members, func(m *fleetMember) bool {
-			_, _, ok := m.Topics().Read(msg.Topic)
-			return ok
-		}) {
+		if !slices.ContainsFunc(f.members, func(m *fleetMember) bool { return m.Topics().Has(msg.Topic) }) {
 			return false
 		}
 		if taken, _ := f.inbox.Push(msg, nil); !taken {
@@ -236,7 +231,7 @@ func (f *fleets) receive() {
 		f.begin(msg.From)
 	}
 	for _, m := range f.members {
-		if _, _, ours := m.Topics().Read(msg.Topic); ours {
+		if m.Topics().Has(msg.Topic) {
 			m.Receive(time.Now(), msg.Topic, msg.Payload, msg.Retained)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"edge/online"
 	core "edge/online/fleet"
 	"edge/stream/fleet"
+	"edge/stream/mqtt"
 )
 
 // A node that ends after a second without a message publishes what it has learnt, although
@@ -111,6 +112,24 @@ func TestEpochAfterOff(t *testing.T) {
 		if got := again.Leave(time.Now().Add(time.Minute)); before.Epoch == 0 || got != before.Epoch+1 {
 			t.Errorf("epoch %d, before %d", got, before.Epoch)
 		}
+	})
+}
+
+// A topic of the fleet that names no member is refused as such, and goes to no stream.
+func TestFleetTopicOfNobody(t *testing.T) {
+	in("", t, func(t *testing.T) {
+		s := &fleetSim{t: t, rng: rand.New(rand.NewPCG(1, 3)), kept: map[string][]byte{}}
+		n := s.add("a", fleet.RoleMember)
+		for topic, want := range map[string]bool{"edge/fleet/c/Bad Name": true, "edge/fleet/c/b/x": true, "edge/fleet/cc/b": false, "edge/fleet/c": false} {
+			if got := n.node.fleets.aside()(&mqtt.Message{Topic: topic, From: n.conn}); got != want {
+				t.Errorf("%s: taken %t, want %t", topic, got, want)
+			}
+		}
+		s.pass(time.Second, nil)
+		if v, _ := n.node.Fleet("bearing"); v.Refused[fleet.BadName] != 2 {
+			t.Errorf("refused: %v", v.Refused)
+		}
+		n.end(true)
 	})
 }
 

@@ -32,6 +32,9 @@ func (t Topics) Filter() string { return t.prefix + "+" }
 // Parts is the subscription to all parts.
 func (t Topics) Parts() string { return t.prefix + "+/+" }
 
+// Has reports whether a topic is below that of the fleet.
+func (t Topics) Has(name string) bool { return strings.HasPrefix(name, t.prefix) }
+
 // Read returns the member of a topic, and the number of the part; −1 for a contribution
 // or a list of parts. It reports false for other topics.
 func (t Topics) Read(name string) (member string, part int, ok bool) {
