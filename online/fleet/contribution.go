@@ -304,11 +304,14 @@ func decode(data []byte) (*Contribution, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("fleet: %d bytes before they are packed, at most %d: %w", len(data), MaxBytes, ErrContribution)
 	}
-	opening := magic
-	for _, other := range [...]string{forestMagic, partsMagic} {
-		if bytes.HasPrefix(data, []byte(other)) {
-			opening = other
+	opening := ""
+	for _, known := range [...]string{magic, forestMagic, partsMagic} {
+		if bytes.HasPrefix(data, []byte(known)) {
+			opening = known
 		}
+	}
+	if opening == "" {
+		return nil, fmt.Errorf("fleet: contribution does not begin with %s to %s: %w", magic, packedMagic, ErrContribution)
 	}
 	d, err := newDecoder(data, opening, "contribution", ErrContribution)
 	if err != nil {

@@ -44,6 +44,9 @@ func TestPack(t *testing.T) {
 	if _, err := Decode([]byte("EFC5 of a newer program")); !errors.Is(err, ErrContribution) || !strings.Contains(err.Error(), "format EFC5") {
 		t.Errorf("a newer format: %v", err)
 	}
+	if _, err := Decode([]byte("garbage, or another message")); !errors.Is(err, ErrContribution) || !strings.Contains(err.Error(), "does not begin with EFC1 to EFC4") {
+		t.Errorf("garbage: %v", err)
+	}
 }
 
 // By hand: the first bytes of all numbers, then the second ones.
