@@ -18,7 +18,7 @@ import (
 //go:generate gzip -9nkf page.js
 var (
 	//go:embed page.html
-	pageBody string
+	pageBody []byte
 	//go:embed page.css
 	pageStyle []byte
 	//go:embed page.js.gz
@@ -36,7 +36,7 @@ func pageProgram() string {
 
 // page returns the page as one file.
 var page = sync.OnceValue(func() string {
-	styled := strings.Replace(pageBody, "<style></style>", "<style>\n"+string(pageStyle)+"</style>", 1)
+	styled := strings.Replace(string(pageBody), "<style></style>", "<style>\n"+string(pageStyle)+"</style>", 1)
 	return strings.Replace(styled, "<script></script>", "<script>\n"+pageProgram()+"</script>", 1)
 })
 
