@@ -40,8 +40,8 @@ const (
 
 	firstPause = 100 * time.Millisecond // first pause after a failed commit; doubled
 	longPause  = 5 * time.Second
-	// evictPause is the pause after which a journal at its limit is relieved of pending samples:
-	// checkpoints had three seconds to make room.
+	// evictPause is the pause after which a journal at its limit is relieved of pending samples,
+	// three seconds after the first error.
 	evictPause = 1600 * time.Millisecond
 )
 
@@ -416,10 +416,14 @@ func (c *committer) commitRetrying(ctx context.Context, commit *online.Commit) b
 }
 
 // makeRoom drops the oldest eighth of the pending samples of the model whose samples take up
-// most. Until the node is replaced, new ones then make room for themselves.
+// most. Until the node is replaced, new ones then make room for themselves. Without pending
+// samples the journal is full of something else.
 func (c *committer) makeRoom(commit *online.Commit) {
 	m := slices.MaxFunc(c.models, func(a, b *modelState) int { return cmp.Compare(a.pendingStore.bytes, b.pendingStore.bytes) })
 	w := m.pendingStore
+	if w.bytes == 0 {
+		return
+	}
 	drop, gone := online.Commit{}, w.oldest(w.bytes/8+1, func(p *pendingSample) bool {
 		_, changed := c.group.pending[recordKey{m.Name, p.sample.Key}]
 		return p.stored && !changed

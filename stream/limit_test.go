@@ -104,6 +104,19 @@ func TestFullOfPending(t *testing.T) {
 			t.Errorf("%d in the journal, %d pending, %d acknowledged", n, s.Models["bearing"].Pending, len(r.acks()))
 		}
 	})
+	in("no samples, and later ones wait as before", t, func(t *testing.T) {
+		r := one(t)
+		r.journal.set(online.ErrLimit, nil)
+		r.send(p7, `{"features":[1,0],"label":"ok"}`)
+		time.Sleep(time.Hour)
+		r.journal.set(nil, nil)
+		time.Sleep(time.Minute)
+		r.send(p7, waits(1))
+		time.Sleep(time.Minute)
+		if s := r.node.Stats(); s.PendingEvicted > 0 || s.Models["bearing"].Pending != 1 {
+			t.Errorf("%d evicted, %d pending", s.PendingEvicted, s.Models["bearing"].Pending)
+		}
+	})
 	in("a full disk costs no samples", t, func(t *testing.T) {
 		r := one(t)
 		r.send(p7, waits(1))
