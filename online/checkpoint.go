@@ -3,6 +3,7 @@ package online
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,11 +11,12 @@ import (
 type checkpoints struct {
 	room    chan struct{} // holds an element while MakeRoom is requested
 	due     *time.Ticker
-	saved   uint64    // seq of the newest checkpoint
-	unsaved uint64    // approximate bytes of the records learnt since
-	twice   bool      // the checkpoint before has the same seq
-	noRoom  time.Time // when making room last failed
-	size    int       // bytes of the newest checkpoint
+	saved   uint64      // seq of the newest checkpoint
+	unsaved uint64      // approximate bytes of the records learnt since
+	twice   bool        // the checkpoint before has the same seq
+	noRoom  time.Time   // when making room last failed
+	size    int         // bytes of the newest checkpoint
+	made    atomic.Bool // room was made, as far as possible, since the last record
 }
 
 // Checkpointer makes a learner's state durable; seq is that of the last record in it.
@@ -26,13 +28,17 @@ type Checkpointer interface {
 const roomRetry = time.Minute
 
 // MakeRoom requests checkpoints that are not due yet, because the journal is full:
-// it drops the records that two of them hold. Any goroutine may call it; it never
-// waits.
-func (lp *Loop) MakeRoom() {
+// it drops the records that two of them hold. It reports whether that was done, or tried,
+// for all records that were handed over. Any goroutine may call it; it never waits.
+func (lp *Loop) MakeRoom() (done bool) {
 	select {
 	case lp.checkpoints.room <- struct{}{}:
 	default:
 	}
+	lp.mu.Lock()
+	waiting := lp.waiting
+	lp.mu.Unlock()
+	return waiting == 0 && !lp.recovering() && lp.checkpoints.made.Load()
 }
 
 // Checkpoint saves the state, unless the newest checkpoint has it. It waits for Run
@@ -69,6 +75,7 @@ func (lp *Loop) checkpoint() error {
 
 // makeRoom saves the state in both generations, unless they have it.
 func (lp *Loop) makeRoom() {
+	defer lp.checkpoints.made.Store(true)
 	if lp.opts.Checkpointer == nil || lp.seq == 0 || !lp.checkpoints.noRoom.IsZero() && time.Since(lp.checkpoints.noRoom) < roomRetry {
 		return
 	}

@@ -358,6 +358,7 @@ func (lp *Loop) Run(ctx context.Context) error {
 // journal, and with it the queue: the state is that of an earlier moment.
 func (lp *Loop) learn(patience context.Context, records []Record) {
 	stepped := false
+	lp.checkpoints.made.Store(false)
 	for i := range records {
 		r := &records[i]
 		if patience.Err() != nil {

@@ -226,7 +226,7 @@ func TestLoopCheckpointsByTime(t *testing.T) {
 
 // A full journal gets two checkpoints, after which it can be shortened, and no third
 // while nothing is learnt; on a disk that refuses them the loop tries again a minute
-// later.
+// later. Only then is all done that can be done.
 func TestLoopMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &shelf{}
@@ -235,31 +235,33 @@ func TestLoopMakesRoom(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- lp.Run(ctx) }()
 		rng := rand.New(rand.NewPCG(1, 1))
-		ask := func(saves int, seq uint64) {
+		ask := func(done bool, saves int, seq uint64) {
 			t.Helper()
-			lp.MakeRoom()
+			if got := lp.MakeRoom(); got != done {
+				t.Errorf("done %t, want %t", got, done)
+			}
 			synctest.Wait()
 			if disk.saves != saves || disk.seq != seq {
 				t.Errorf("%d checkpoints, the last at %d, want %d and %d", disk.saves, disk.seq, saves, seq)
 			}
 		}
-		ask(0, 0) // the state is empty
+		ask(false, 0, 0) // the state is empty
 		if err := lp.Learn(ctx, records(rng, 1, 20)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		ask(2, 20)
-		ask(2, 20)
+		ask(false, 2, 20)
+		ask(true, 2, 20)
 		if err := lp.Learn(ctx, records(rng, 21, 1)); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		disk.fail = errors.New("disk full")
-		ask(2, 20)
+		ask(false, 2, 20)
 		disk.fail = nil
-		ask(2, 20) // too soon
+		ask(true, 2, 20) // too soon
 		time.Sleep(roomRetry)
-		ask(4, 21)
+		ask(true, 4, 21)
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)

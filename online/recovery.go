@@ -149,6 +149,7 @@ func (lp *Loop) more() <-chan struct{} {
 // the newest checkpoint: the effect of the panic on it is not known.
 func (lp *Loop) replay(ctx context.Context) {
 	r := lp.recovery
+	lp.checkpoints.made.Store(false)
 	if err := lp.read(ctx); err != nil {
 		return
 	}

@@ -12,16 +12,19 @@ import (
 // and when its file is damaged or replaced.
 type journal struct {
 	*persist.Store
-	onFull   func()
+	onFull   func() (done bool) // done: checkpoints make no more room
 	onFailed func(error)
 }
 
-// Commit implements stream.Journal.
+// Commit implements stream.Journal. Its error is no online.ErrLimit while checkpoints may
+// make room: the node then drops nothing.
 func (j journal) Commit(c *online.Commit) error {
 	err := j.Store.Commit(c)
 	switch {
 	case errors.Is(err, persist.ErrFull):
-		j.onFull()
+		if !j.onFull() {
+			err = errors.New(err.Error())
+		}
 	case errors.Is(err, persist.ErrDamaged), errors.Is(err, persist.ErrReplaced):
 		j.onFailed(err)
 	}
@@ -50,12 +53,15 @@ func (d *Daemon) onStoreFailed(err error) {
 
 // journal returns the node's journal. When the store is full, checkpoints shorten
 // the journals: the next one may be due much later, or never while no commit
-// succeeds. If they do not suffice, the node drops pending samples. A damaged file is repaired when it is opened, and a file that replaced
-// the store's must not be overwritten, so both end the daemon.
+// succeeds. If they do not suffice, the node drops pending samples. A damaged file is
+// repaired when it is opened, and a file that replaced the store's must not be overwritten,
+// so both end the daemon.
 func (d *Daemon) journal() stream.Journal {
-	return journal{d.store, func() {
+	return journal{d.store, func() (done bool) {
+		done = true
 		for _, m := range d.current().Models {
-			m.Loop.MakeRoom()
+			done = m.Loop.MakeRoom() && done
 		}
+		return done
 	}, d.onStoreFailed}
 }
