@@ -287,7 +287,7 @@ func (c *committer) learnLate(p *pendingSample, l *example, m *modelState, now t
 	m.judgeSet(p, l.label)
 	s := p.sample
 	key := s.Identity
-	if key == 0 || m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
+	if key == 0 || l.by == nil && m.pendingStore.get(s.Key) != p { // the newest sample, which has no id or is not pending
 		key = l.key
 	}
 	if s.Probs == nil { // no class was known then: the learner must not judge with its present classes

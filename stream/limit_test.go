@@ -137,9 +137,9 @@ func TestFullOfPending(t *testing.T) {
 func TestLabelInParts(t *testing.T) {
 	const samples = 2*MaxGroup + 500
 	label := fmt.Sprintf(`{"from":1000,"to":%d,"label":"worn"}`, 1000+samples)
-	begin := func(t *testing.T) (*rig, *limitedJournal, Config, ModelConfig) {
+	begin := func(t *testing.T, room int) (*rig, *limitedJournal, Config, ModelConfig) {
 		cfg, m := signalsConfig(rowSamples)
-		r, j := limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: 2 * samples, records: MaxGroup})
+		r, j := limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: room, records: MaxGroup})
 		for i := range samples {
 			r.send(accP7, rowAt(i, i, ""))
 			time.Sleep(time.Second)
@@ -151,7 +151,7 @@ func TestLabelInParts(t *testing.T) {
 		return r, j, cfg, m
 	}
 	in("and answered once", t, func(t *testing.T) {
-		r, j, _, _ := begin(t)
+		r, j, _, _ := begin(t, 2*samples)
 		before, _ := j.committed()
 		r.send("edge/n1/bearing/label", label)
 		time.Sleep(time.Minute)
@@ -164,8 +164,19 @@ func TestLabelInParts(t *testing.T) {
 			t.Errorf("learnt %d, from %s to %s", len(learnt), learnt[0], learnt[len(learnt)-1])
 		}
 	})
+	in("and by their own keys, also those that make room for the first part", t, func(t *testing.T) {
+		r, j, _, _ := begin(t, samples+400)
+		r.send("edge/n1/bearing/label", label)
+		time.Sleep(time.Minute)
+		equal(t, "answer", r.answers(), []string{fmt.Sprint(samples, 0, 0)})
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if evicted := r.node.Stats().PendingEvicted; evicted == 0 || len(j.keys) != samples {
+			t.Errorf("%d made room; %d keys, want %d", evicted, len(j.keys), samples)
+		}
+	})
 	in("of which some are durable when the node ends", t, func(t *testing.T) {
-		r, j, cfg, m := begin(t)
+		r, j, cfg, m := begin(t, 2*samples)
 		block := make(chan struct{})
 		r.models["bearing"].block = block // the second part waits for the first to be learnt
 		acks := len(r.acks())
