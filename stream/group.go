@@ -17,6 +17,7 @@ type group struct {
 	due           time.Time // time of the commit; zero if no commit is needed
 	records       []online.Record
 	recorded      int // records of this group and of all before it
+	size          int // bytes of records
 	late          []lateLabel
 	keys          map[recordKey]bool
 	pending       map[recordKey]*online.Pending // nil: forget
@@ -61,6 +62,7 @@ func (g *group) closesOnly() bool {
 func (g *group) record(m *modelState, ev online.Event) {
 	g.records = append(g.records, online.Record{Model: m.Name, Event: ev})
 	g.recorded++
+	g.size += ev.Size()
 	if ev.Kind == online.Observe || ev.Kind == online.Correct {
 		m.labelCount++
 	}

@@ -3,6 +3,7 @@ package stream
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,6 +202,41 @@ func TestLabelInParts(t *testing.T) {
 		}
 		if _, records := j.committed(); records != samples || len(seen) != samples || j.unlabelled("bearing") != 0 {
 			t.Errorf("%d records, %d samples learnt, %d wait; want %d, each once", records, len(seen), j.unlabelled("bearing"), samples)
+		}
+	})
+}
+
+// The parts of a label are smaller for samples of many features, so that they fit in a small
+// store.
+func TestLabelInSmallParts(t *testing.T) {
+	in("of samples with many features", t, func(t *testing.T) {
+		const samples, features = 100, 500
+		cfg, m := testConfig()
+		s := cfg.Streams["vibration"]
+		s.Dimension, m.Model = features, newFakeModel(features)
+		cfg.Streams["vibration"] = s
+		r := newRig(t, newFakeJournal(), cfg, m)
+		ids := []string{}
+		for i := range samples {
+			r.send(p7, fmt.Sprintf(`{"id":"s%d","features":[%d%s]}`, i, i, strings.Repeat(",1", features-1)))
+			ids = append(ids, fmt.Sprintf(`"s%d"`, i))
+			time.Sleep(time.Second)
+		}
+		r.send("edge/n1/bearing/label", `{"ids":[`+strings.Join(ids, ",")+`],"label":"worn"}`)
+		time.Sleep(time.Minute)
+		if n := len(r.models["bearing"].learnt()); n != samples {
+			t.Errorf("%d samples are learnt, want %d", n, samples)
+		}
+		r.journal.mu.Lock()
+		defer r.journal.mu.Unlock()
+		for _, c := range r.journal.commits {
+			size := 0
+			for i := range c.Records {
+				size += c.Records[i].Size()
+			}
+			if size > maxPart+10*features {
+				t.Errorf("%d records of %d bytes in one commit", len(c.Records), size)
+			}
 		}
 	})
 }

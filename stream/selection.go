@@ -11,8 +11,13 @@ import (
 	"edge/stream/signal"
 )
 
-// maxSelected bounds the samples that one label names. Each MaxGroup of them are a commit.
+// maxSelected bounds the samples that one label names. Each MaxGroup of them, or maxPart bytes,
+// are a commit.
 const maxSelected = 10_000
+
+// maxPart is the size in bytes of records at which a part of a label is committed: with the
+// pending samples that it replaces it fits in the smallest store.
+const maxPart = 128 << 10
 
 // span is a range of times, of one device or with "" of all.
 type span struct {
@@ -99,7 +104,7 @@ func (c *committer) selected(it *item, l *example, now time.Time) (more bool) {
 			case m.learningOff():
 				t.result.ignored++
 				c.ignoreLabel(m)
-			case len(c.group.records) >= MaxGroup:
+			case len(c.group.records) >= MaxGroup || c.group.size >= maxPart:
 				return true
 			default:
 				t.result.labelled++
