@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 )
@@ -142,6 +143,25 @@ func TestHandoverClears(t *testing.T) {
 	}
 	slices.Sort(cleared)
 	equal(t, "cleared", cleared, []string{"edge/n1/pump/latest", "edge/n1/pump/metrics", "homeassistant/device/edge_n1_pump/config"})
+}
+
+// The published prediction sets are counted on, and their threshold goes on.
+func TestHandoverOfPublishedSets(t *testing.T) {
+	cfg, m := testConfig()
+	old := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal()})
+	u := conformal.Uncertainty{Coverage: 0.9, Quantile: 0.5, Threshold: 0.5}
+	aim := &old.model("bearing").aim
+	aim.Threshold(u)
+	aim.JudgeNow(false, 1)
+	want := aim.Threshold(u).Threshold
+	next := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), After: old})
+	next.Inherit()
+	if n := next.Stats().Models["bearing"].Sets.N; n != 1 {
+		t.Errorf("%d sets were judged, want 1", n)
+	}
+	if got := next.model("bearing").aim.Threshold(u).Threshold; got != want || got == u.Threshold {
+		t.Errorf("the threshold is %v, want %v, which is not %v", got, want, u.Threshold)
+	}
 }
 
 // Names that streams had before are not taken by others.

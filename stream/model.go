@@ -3,7 +3,6 @@ package stream
 import (
 	"edge/online"
 	"edge/online/active"
-	"edge/online/conformal"
 	"sync/atomic"
 	"time"
 )
@@ -19,9 +18,8 @@ type modelState struct {
 	topicNames
 
 	workerState
-	latest latestPrediction             // not yet published on latestTopic; any goroutine may use it
-	aim    conformal.CoverageController // of the published sets; any goroutine may use it
-	frozen atomic.Pointer[bool]         // labels are expected to be ignored; the worker sets it for each request, the committer replaces it. Nil: no
+	latest latestPrediction     // not yet published on latestTopic; any goroutine may use it
+	frozen atomic.Pointer[bool] // labels are expected to be ignored; the worker sets it for each request, the committer replaces it. Nil: no
 
 	committerState
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"edge/online"
+	"edge/online/conformal"
 	"edge/online/score"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
@@ -108,6 +109,8 @@ type modelCounts struct {
 	delay            atomic.Int64               // in nanoseconds, from delays
 	learning         atomic.Bool                // as in the journal
 	queries          queries                    // open queries
+
+	aim conformal.CoverageController // of the published sets
 }
 
 // Stats are the counters and the state of a node and its predecessors.
