@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -284,6 +285,41 @@ func TestReloadModels(t *testing.T) {
 	d.change("models.waveform added", "  other:", "  waveform:\n    streams: [waveform]\n    inducing: 20\n    window: 40\n    classes: {names: [\"0\", \"1\", \"2\"]}\n    batch: {max_size: 16, max_wait: 0s}\n  other:")
 	if got := digest(); got != want {
 		t.Error("the model has another state when it is added again")
+	}
+}
+
+// The event stream of a model that a reload removes ends: its figures would stay as they
+// are, also after the model is added again.
+func TestReloadEndsEventStream(t *testing.T) {
+	b := brokertest.New(t, brokertest.Embedded)
+	path, _ := harness.WaveformConfig(t, b.URL())
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := brokertest.FreeAddress(t)
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), `http: {listen: ""}`, fmt.Sprintf("http: {listen: %q}", web))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := startReloadable(t, path).ready()
+	resp, err := http.Get("http://" + web + "/api/v1/events?model=waveform")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, resp.Body)
+		ended <- err
+	}()
+	d.change("models.other added, models.waveform removed", "  waveform:\n    streams:", "  other:\n    streams:")
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the stream ends with %v", err)
+		}
+	case <-time.After(brokertest.Patience):
+		t.Error("the stream does not end")
 	}
 }
 

@@ -15,11 +15,11 @@ const (
 )
 
 // follow sends server-sent events: node, a nodeView, and for ?model=NAME also model, a
-// modelView; first the present state, then each change, once a second.
+// modelView; first the present state, then each change, once a second. They end if a reload
+// removes the model.
 func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("model")
-	served := w.monitor.model(name)
-	if name != "" && served == nil {
+	if name != "" && w.monitor.model(name) == nil {
 		refuseRequest(rw, http.StatusNotFound, "there is no such model")
 		return
 	}
@@ -29,12 +29,12 @@ func (w *Server) follow(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "text/event-stream")
 	s := eventStream{to: rw, control: http.NewResponseController(rw), timeout: w.viewers.timeout}
 	every(ctx, followEvery, func() {
-		node := w.monitor.describeNode()
-		s.send("node", node)
+		served := w.monitor.model(name) // a reload may have replaced or removed it
+		s.send("node", w.monitor.describeNode())
 		if served != nil {
 			s.send("model", w.monitor.describeModel(served))
 		}
-		if s.flush() != nil {
+		if s.flush() != nil || served == nil && name != "" {
 			cancel()
 		}
 	})
