@@ -79,12 +79,15 @@ func newTally() tally {
 	return t
 }
 
-func (t tally) addTo(sum map[codec.Reason]uint64) {
+// counts returns the reasons that have occurred, with their numbers.
+func (t tally) counts() map[codec.Reason]uint64 {
+	all := map[codec.Reason]uint64{}
 	for reason, n := range t {
 		if v := n.Load(); v > 0 {
-			sum[reason] += v
+			all[reason] = v
 		}
 	}
+	return all
 }
 
 // sourceCounts are the counters of the messages of one name.
@@ -228,12 +231,14 @@ func (n *Node) Stats() Stats {
 		s.CommitError = *why
 	}
 	for name, c := range n.sourceCounts {
-		c.rejected.addTo(s.Rejected)
+		rejected := c.rejected.counts()
+		for reason, n := range rejected {
+			s.Rejected[reason] += n
+		}
 		if c.received.Load() == 0 {
 			continue
 		}
-		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: map[codec.Reason]uint64{}}
-		c.rejected.addTo(of.Rejected)
+		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: rejected}
 		if c.signals.Rows.Load() > 0 {
 			of.Signals = signalStats(&c.signals)
 		}

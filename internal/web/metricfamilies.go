@@ -96,7 +96,11 @@ func readRejected(s *scrape, to values) {
 		}
 	}
 	for _, reason := range []codec.Reason{codec.Unrouted, codec.BadTopic} {
-		to.add(float64(s.node.Rejected[reason]), "none", string(reason))
+		n := s.node.Rejected[reason]
+		for _, of := range s.node.Streams {
+			n -= of.Rejected[reason]
+		}
+		to.add(float64(n), "none", string(reason))
 	}
 }
 

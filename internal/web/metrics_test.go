@@ -12,6 +12,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/configs"
+	"edge/stream"
+	"edge/stream/codec"
 )
 
 // A class that is not valid UTF-8 does not break the metrics.
@@ -20,6 +22,25 @@ func TestMetricLabel(t *testing.T) {
 		if got := metricLabel(class); got != want {
 			t.Errorf("metricLabel(%q) = %q, want %q", class, got, want)
 		}
+	}
+}
+
+// A message that its stream refuses over its topic is not counted for stream none as well.
+func TestRejectedOnce(t *testing.T) {
+	s := &scrape{node: stream.Stats{
+		Rejected: map[codec.Reason]uint64{codec.BadTopic: 3, codec.Unrouted: 1, codec.Malformed: 4},
+		Streams:  map[string]stream.StreamStats{"pump": {Rejected: map[codec.Reason]uint64{codec.BadTopic: 2, codec.Malformed: 4}}},
+	}}
+	m := &metric{name: "x", labels: labelled("stream", "reason")}
+	page := &exposition{lines: map[*metric][]byte{}}
+	readRejected(s, values{page, m})
+	const want = `x{stream="pump",reason="bad_topic"} 2
+x{stream="pump",reason="malformed"} 4
+x{stream="none",reason="unrouted"} 1
+x{stream="none",reason="bad_topic"} 1
+`
+	if got := string(page.lines[m]); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
