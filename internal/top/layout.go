@@ -215,7 +215,7 @@ func (p *layout) health(h *healthView) []segment {
 func (p *layout) samples(m *modelView, n int) []string {
 	class := len("class")
 	for _, c := range m.Classes {
-		class = min(max(class, lipgloss.Width(c)), maxClassColumns)
+		class = min(max(class, lipgloss.Width(terminal.Plain(c))), maxClassColumns)
 	}
 	// Widths of the columns: time with the mark of the chosen sample, id, device,
 	// class, confidence, novelty, label.
@@ -274,7 +274,7 @@ func (p *layout) samples(m *modelView, n int) []string {
 
 // cells returns a sample's line in the table of samples.
 func (p *layout) cells(s *sampleView) []string {
-	mark, label := "  ", s.Label
+	mark, label := "  ", terminal.Plain(s.Label)
 	if s.Seq == p.selected {
 		mark = "> "
 	}
@@ -286,7 +286,7 @@ func (p *layout) cells(s *sampleView) []string {
 		label = "is asked for"
 	}
 	return []string{
-		mark + s.Time.Format("15:04:05"), s.idText(), s.Device, cmp.Or(s.Class, "none yet"),
+		mark + s.Time.Format("15:04:05"), s.idText(), terminal.Plain(s.Device), cmp.Or(terminal.Plain(s.Class), "none yet"),
 		fmt.Sprintf("%.3f", s.Confidence), fmt.Sprintf("%.3f", s.Novelty), label,
 	}
 }
@@ -319,7 +319,7 @@ func (p *layout) confusion(m *modelView, n int) string {
 	if shown < len(m.Confusion) {
 		head = fmt.Sprintf("confusion, %d of %d classes", shown, len(m.Confusion))
 	}
-	names := slices.Clone(m.Classes[:min(shown, len(m.Classes))])
+	names := terminal.PlainAll(m.Classes[:min(shown, len(m.Classes))])
 	for len(names) < shown {
 		names = append(names, "?")
 	}

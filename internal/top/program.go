@@ -282,7 +282,7 @@ func (s *program) lastLines(width int) []string {
 		const shown = 9
 		first := max(q.at-shown+1, 0)
 		for i := first; i < min(len(q.classes), first+shown); i++ {
-			as, name := lipgloss.NewStyle(), q.classes[i]
+			as, name := lipgloss.NewStyle(), terminal.Plain(q.classes[i])
 			if i < shown {
 				name = fmt.Sprintf("%d %s", i+1, name)
 			}

@@ -118,6 +118,35 @@ func TestProgramLabelsNoOtherSample(t *testing.T) {
 	}
 }
 
+// A class or a device whose name has a character that is not shown is sent as it is, and
+// drawn with its escape.
+func TestProgramSendsNamesAsTheyAre(t *testing.T) {
+	b := receivedState(t)
+	b.receive("edge/hall/bearing/metrics", []byte(`{"n":2,"classes":["\u2764\ufe0f"],"confusion":[[2]],"learning":true}`), true)
+	b.receive("edge/hall/bearing/prediction", []byte(`{"id":"new","seq":11,"device":"hall\u00a0one","class":"\u2764\ufe0f","confidence":1}`), false)
+	send := &fakeSender{}
+	s := &program{ctx: t.Context(), snapshot: func() *view { return b.snapshot(true) }, send: send}
+	s.Init()
+	s.Update(pressed("l"))
+	if text := s.View().Content; !strings.Contains(text, `[1 ❤\ufe0f]`) || strings.ContainsAny(text, "\ufe0f\u00a0") {
+		t.Errorf("the display is\n%q", text)
+	}
+	_, cmd := s.Update(pressed("1"))
+	if cmd == nil {
+		t.Fatal("nothing is sent")
+	}
+	s.Update(cmd())
+	if got, want := strings.Join(send.sent, "; "), "bearing: new is \u2764\ufe0f"; got != want || s.asking != nil {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+	if device := b.snapshot(true).Models[0].Samples[0].Device; device != "hall\u00a0one" {
+		t.Errorf("the label goes to device %q", device)
+	}
+	if text := s.View().Content; strings.ContainsAny(text, "\ufe0f\u00a0") {
+		t.Errorf("after the answer the display is\n%q", text)
+	}
+}
+
 // A paused display does not change; a resumed one shows the present state.
 func TestProgramPauses(t *testing.T) {
 	b := receivedState(t)

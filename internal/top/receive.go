@@ -84,7 +84,7 @@ func (n *nodeState) receiveInfo(payload []byte) {
 	known := map[string]bool{}
 	for _, of := range info.Models {
 		if m := n.model(of.Name); m != nil {
-			m.Classes = terminal.PlainAll(of.Classes)
+			m.Classes = of.Classes
 			known[m.Model] = true
 		}
 	}
@@ -126,7 +126,7 @@ func (n *nodeState) receiveQuery(model string, payload []byte) {
 	if m == nil || d.Decode(&q) != nil {
 		return
 	}
-	asked := sampleView{ID: q.ID, Device: terminal.Plain(q.Device)}
+	asked := sampleView{ID: q.ID, Device: q.Device}
 	for i := range slices.Backward(m.Samples) {
 		if s := &m.Samples[i]; s.ID != nil && s.idText() == asked.idText() && s.Device == asked.Device {
 			s.Asked = terminal.Plain(string(q.Reason))
@@ -144,7 +144,7 @@ func (n *nodeState) receiveMetrics(model string, payload []byte) {
 	if json.Unmarshal(payload, &received) != nil || len(received.Confusion) > report.MaxConfusion {
 		return
 	}
-	received.Model, received.Received, received.Classes = m.Model, true, terminal.PlainAll(received.Classes)
+	received.Model, received.Received = m.Model, true
 	received.Rate, received.Rates, received.Samples, received.Course = m.Rate, m.Rates, m.Samples, m.Course
 	m.modelView = received
 	at := report.CoursePoint{N: received.N, Error: float64(received.Error), LogLoss: float64(received.LogLoss), WindowError: float64(received.Window.Error), WindowLogLoss: float64(received.Window.LogLoss), Time: time.Now()}
@@ -169,11 +169,11 @@ func (n *nodeState) receivePrediction(model string, payload []byte, latest bool)
 		m.counted, m.Samples = 0, nil
 	}
 	s := sampleView{
-		Time: time.Now(), ID: p.ID, Device: terminal.Plain(p.Device), Seq: p.Seq,
+		Time: time.Now(), ID: p.ID, Device: p.Device, Seq: p.Seq,
 		Probs: p.Probs, Novelty: p.Novelty, Learned: p.Learned,
 	}
 	if p.Class != nil && p.Confidence != nil {
-		s.Class, s.Confidence = terminal.Plain(*p.Class), *p.Confidence
+		s.Class, s.Confidence = *p.Class, *p.Confidence
 	}
 	m.newest = p.Seq
 	m.Samples = append(keepLast(m.Samples, keptSamples-1), s)
