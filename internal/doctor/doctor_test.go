@@ -263,6 +263,22 @@ func TestEnduranceIsMeasured(t *testing.T) {
 	}
 }
 
+// The life of a small card is short; a file system in memory has none.
+func TestMemoryDoesNotWear(t *testing.T) {
+	for kind, want := range map[string]string{"ext4": "warn wear: ", "tmpfs": "ok wear: "} {
+		h := fakeHost(t, map[string]string{"proc/self/mountinfo": "22 1 179:2 / / rw - " + kind + " none rw\n"})
+		h.space = func(string) (uint64, uint64, bool) { return 1 << 29, 1 << 29, true }
+		cfg := parsed(t, minimal)
+		cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
+		d := &Diagnosis{Within: Patient(1)}
+		examineEndurance(t.Context(), d, cfg, 1000, h)
+		d.expect(t, want)
+		if lasts := strings.Contains(d.text(), "lasts about"); lasts != (kind == "ext4") {
+			t.Errorf("%s: %s", kind, d.text())
+		}
+	}
+}
+
 func TestSpeedIsMeasured(t *testing.T) {
 	learner, err := parsed(t, minimal).Learner("")
 	if err != nil {

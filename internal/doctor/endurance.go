@@ -260,7 +260,7 @@ func examineEndurance(ctx context.Context, d *Diagnosis, cfg *config.Config, rat
 	}
 	detail = fmt.Sprintf("%s a day at %g labelled messages a second of each stream (%s in checkpoints)", terminal.Bytes(uint64(e.BytesADay)), rate, terminal.Bytes(uint64(e.CheckpointsADay*e.CheckpointBytes)))
 	_, total, ok := h.space(folder)
-	if !ok || e.BytesADay == 0 {
+	if m := h.mountOf(folder); !ok || e.BytesADay == 0 || m != nil && m.inMemory() {
 		d.add("wear", OK, detail, "", e)
 		return
 	}

@@ -46,6 +46,9 @@ type mount struct {
 // has reports whether the file system is mounted with an option.
 func (m *mount) has(option string) bool { return slices.Contains(m.options, option) }
 
+// inMemory reports whether the file system is on no disk, so that nothing wears.
+func (m *mount) inMemory() bool { return m.kind == "tmpfs" || m.kind == "ramfs" }
+
 // mountOf returns the file system that holds a path, nil if it is unknown. The path
 // must be absolute and without symbolic links.
 func (h Host) mountOf(path string) *mount {
