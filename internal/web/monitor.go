@@ -104,7 +104,7 @@ func (m *Monitor) Follow(p *Deployment) {
 	for name := range p.Config.Models {
 		if m.recent[name] == nil {
 			m.recent[name] = &recent{
-				skip: courseMinStep, predicted: map[string]uint64{}, predictTime: newHistogram(fastTimes), learnTime: newHistogram(slowTimes),
+				predicted: map[string]uint64{}, predictTime: newHistogram(fastTimes), learnTime: newHistogram(slowTimes),
 			}
 		}
 	}
@@ -334,11 +334,16 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// trace adds a point to the course of a model's scores if they have changed.
+// trace adds a point to the course of a model's scores if they have changed. A reset and a
+// rollback remove the points after the state that they restore.
 func (m *Monitor) trace(model string, s *score.Scores) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.recent[model]
+	r.course = slices.DeleteFunc(r.course, func(p report.CoursePoint) bool { return p.N > s.N })
+	if len(r.course) == 0 {
+		r.skip = courseMinStep
+	}
 	if s.N == 0 || len(r.course) > 0 && r.course[len(r.course)-1].N == s.N {
 		return
 	}

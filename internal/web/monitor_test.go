@@ -31,3 +31,31 @@ func TestCourseIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// After a rollback and after a reset the course has the points of the model as it is.
+func TestCourseGoesBack(t *testing.T) {
+	cfg := config.Default()
+	cfg.Models["m"] = config.DefaultModel()
+	m := NewMonitor()
+	m.Follow(&Deployment{Config: &cfg})
+	trace := func(from, to uint64) {
+		for n := from; n <= to; n++ {
+			m.trace("m", &score.Scores{Figures: score.Figures{N: n, Error: 0.5}})
+		}
+	}
+	check := func(what string, first, last uint64, least int) {
+		t.Helper()
+		_, course := m.history("m")
+		if len(course) < least || course[0].N != first || course[len(course)-1].N != last {
+			t.Errorf("%s: %+v, want points from %d to %d", what, course, first, last)
+		}
+	}
+	trace(1, 100)
+	trace(40, 50)
+	check("rolled back to 40", 1, 50, 50)
+	trace(0, 30)
+	check("reset", 1, 30, 30)
+	trace(31, 10000) // with fewer points
+	trace(0, 10)
+	check("reset later", 1, 10, 10)
+}
