@@ -305,7 +305,7 @@ function showRelevance(m) {
 // measure computes the rate of predictions, which falls to 0 without new ones.
 function measure() {
   const now = performance.now(), m = model;
-  if (!rateOf || rateOf.model !== m.model) {
+  if (!rateOf || rateOf.model !== m.model || m.predictions < rateOf.predictions) { // the last: after a restart
     rateOf = {model: m.model, predictions: m.predictions, at: now};
     set("rate", "–");
   } else if (now > rateOf.at + 500) {
@@ -494,7 +494,14 @@ function follow(name) {
   skipped = new Set();
   last = name;
   source = new EventSource(`api/v1/events?model=${encodeURIComponent(name)}`);
-  source.addEventListener("node", e => { node = JSON.parse(e.data); showNode(); set("connection", ""); });
+  source.addEventListener("node", e => {
+    const v = JSON.parse(e.data);
+    if (v.started !== node.started) { // samples are numbered anew
+      offered = undefined;
+      skipped = new Set();
+    }
+    node = v; showNode(); set("connection", "");
+  });
   source.addEventListener("model", e => { model = JSON.parse(e.data); showModel(); });
   source.addEventListener("error", () => {
     set("connection", "The connection to edge is lost; reconnecting.");

@@ -1,0 +1,20 @@
+package web
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The rate of the samples is never below 0, and the samples of a daemon that has started
+// again are offered whatever was answered before.
+func TestPageProgram(t *testing.T) {
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("there is no node")
+	}
+	out, err := exec.CommandContext(t.Context(), "node", "testdata/page.js").CombinedOutput()
+	const want = `"rates":["–","100","–","10"],"skipped":[1,0]`
+	if err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %s, %v, want %s", out, err, want)
+	}
+}
