@@ -513,8 +513,8 @@ function follow(name) {
 async function begin() {
   try {
     node = await (await fetch("api/v1/models")).json();
-    const wanted = decodeURIComponent(location.hash.slice(1));
-    follow(node.models.some(m => m.model === wanted) ? wanted : node.models[0].model);
+    const wanted = [location.hash.slice(1), last, node.models[0].model]; // the link to the figures sets the hash as well
+    follow(wanted.find(n => node.models.some(m => m.model === n)));
     showNode();
   } catch {
     $("pills").replaceChildren(make("li", {class: "bad"}, "no answer from edge"));

@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+// The page follows the model that its address names, or else stays with that of before.
 // The rate of the samples is never below 0, and the samples of a daemon that has started
 // again are offered whatever was answered before.
 func TestPageProgram(t *testing.T) {
@@ -13,7 +14,7 @@ func TestPageProgram(t *testing.T) {
 		t.Skip("there is no node")
 	}
 	out, err := exec.CommandContext(t.Context(), "node", "testdata/page.js").CombinedOutput()
-	const want = `"rates":["–","100","–","10"],"skipped":[1,0]`
+	const want = `{"followed":["a","b","b","b"],"rates":["–","100","–","10"],"skipped":[1,0]`
 	if err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("got %s, %v, want %s", out, err, want)
 	}

@@ -2,7 +2,7 @@
 // object. TestPageProgram runs it and compares.
 "use strict";
 const fs = require("fs"), vm = require("vm");
-const texts = {}, rates = [];
+const texts = {}, followed = [], rates = [];
 const element = id => ({addEventListener() {}, append() {}, replaceChildren() {}, get textContent() { return texts[id]; }, set textContent(t) { texts[id] = t; }});
 let source, now = 0;
 class EventSource {
@@ -20,7 +20,11 @@ run(fs.readFileSync("page.js", "utf8"));
 run("showNode = () => {}");
 
 (async () => {
-  await run("begin()");
+  for (const hash of ["", "#b", "#main", "#%"]) {
+    page.location.hash = hash;
+    await run("begin()");
+    followed.push(run("last"));
+  }
   for (const predictions of [100, 200, 5, 15]) { // with a restart in between
     run(`model = {model: "b", predictions: ${predictions}}; measure()`);
     rates.push(texts.rate);
@@ -30,5 +34,5 @@ run("showNode = () => {}");
   source.on.node({data: `{"started": "1"}`});
   const before = run("skipped.size");
   source.on.node({data: `{"started": "2"}`});
-  console.log(JSON.stringify({rates, skipped: [before, run("skipped.size")]}));
+  console.log(JSON.stringify({followed, rates, skipped: [before, run("skipped.size")]}));
 })();
