@@ -263,6 +263,23 @@ func TestEnduranceIsMeasured(t *testing.T) {
 	}
 }
 
+// The kernel's folder of a partition is in that of its disk, which has the wear.
+func TestCardOfAPartition(t *testing.T) {
+	h := fakeHost(t, map[string]string{"sys/devices/mmc/block/mmcblk0/device/life_time": "0x0a 0x03\n", "sys/devices/mmc/block/mmcblk0/mmcblk0p2/partition": "2\n"})
+	links := filepath.Join(h.root, "sys/dev/block")
+	if err := os.MkdirAll(links, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for device, target := range map[string]string{"179:0": "mmcblk0", "179:2": "mmcblk0/mmcblk0p2"} {
+		if err := os.Symlink("../../devices/mmc/block/"+target, filepath.Join(links, device)); err != nil {
+			t.Fatal(err)
+		}
+		d := &Diagnosis{}
+		judgeCard(d, &mount{device: device}, h)
+		d.expect(t, "warn wear of the eMMC: the eMMC reports that at most 100 % of its life are used")
+	}
+}
+
 // The life of a small card is short; a file system in memory has none.
 func TestMemoryDoesNotWear(t *testing.T) {
 	for kind, want := range map[string]string{"ext4": "warn wear: ", "tmpfs": "ok wear: "} {
