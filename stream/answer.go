@@ -84,7 +84,7 @@ func (w *worker) sample(it *item, r *codec.Reading, l example, at topicMatch, ro
 		if post.Fleet != nil {
 			p.raw.fleet = w.ofFleet(m, post, ws)
 		}
-		l.query = w.ask(m, post, p, &l, msg, ws)
+		l.query = w.ask(m, post, p, &l, it, ws)
 		w.publish(m, p)
 		it.examples = append(it.examples, l)
 	}

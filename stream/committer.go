@@ -128,6 +128,7 @@ func (c *committer) awaitCursor(ctx context.Context, it *item) bool {
 	select {
 	case <-msg.From.Lost():
 		msg.Ack()
+		it.asked(true)
 		if it.detached() {
 			it.detach()
 			return true
@@ -252,6 +253,7 @@ func (c *committer) add(ctx context.Context, it *item) bool {
 			c.report.refuse(l.from, l.from.models, it.msg, codec.Refuse(codec.Fault, "%w", err))
 		}
 	}
+	it.asked(false)
 	c.unconfirmed.add(it.msg, it.labelsByID(), repeated || c.group.recorded > records)
 	if c.needsCommit() && c.group.due.IsZero() {
 		c.group.due = now.Add(c.flush)

@@ -20,6 +20,7 @@ type modelState struct {
 	workerState
 	latest latestPrediction     // not yet published on latestTopic; any goroutine may use it
 	frozen atomic.Pointer[bool] // labels are expected to be ignored; the worker sets it for each request, the committer replaces it. Nil: no
+	asking atomic.Int32         // queries of samples between worker and committer
 
 	committerState
 }

@@ -3,6 +3,7 @@ package stream
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,25 @@ func TestQuery(t *testing.T) {
 		}
 		if s := r.node.Stats().Models["bearing"]; s.Unanswered != maxOpen || s.Open != 1 || s.Asked != maxOpen+1 {
 			t.Errorf("after they have expired: %+v", s)
+		}
+	})
+	in("no more than that for the samples of one message, and the next when they are answered", t, func(t *testing.T) {
+		r := questioning(t, everything, nil)
+		for first := 0; first < 400; first += 200 {
+			var batch []string
+			for i := range 200 {
+				batch = append(batch, sampleOf(first+i))
+			}
+			r.send(p7, `{"batch":[`+strings.Join(batch, ",")+`]}`)
+			time.Sleep(time.Second)
+			all := queried(t, r)
+			if s := r.node.Stats().Models["bearing"]; len(all) != maxOpen || s.Open != maxOpen || int(s.Asked) != maxOpen*(first/200+1) {
+				t.Errorf("after %d samples %d published, %+v", first+200, len(all), s)
+			}
+			for _, q := range all {
+				r.send("edge/n1/bearing/label/p7", fmt.Sprintf(`{"id":%q,"label":"ok"}`, q["id"]))
+			}
+			time.Sleep(time.Second)
 		}
 	})
 	in("is published once the sample is durable", t, func(t *testing.T) {

@@ -175,6 +175,7 @@ func (w *worker) forward(it *item) {
 		w.counts.held.Store(int64(len(w.held)))
 	case slices.ContainsFunc(it.examples, func(l example) bool { return l.label != "" || l.wait != 0 }):
 		w.counts.examplesDropped.Add(1)
+		it.asked(false)
 	}
 }
 
