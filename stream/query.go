@@ -80,7 +80,7 @@ func (q *queries) prune(w *pendingStore) {
 // worth one or the sample cannot wait for it.
 func (w *worker) ask(m *modelState, post *model.Posterior, p *Prediction, l *example, it *item, ws *model.Workspace) *Query {
 	if m.asker == nil || l.label != "" || l.wait == 0 || m.Pending.Max == 0 || m.expectedOff() ||
-		it.msg.Dup && !l.detached || m.queries.len()+int(m.asking.Load()) >= maxOpen {
+		it.answerOnly || it.msg.Dup && !l.detached || m.queries.len()+int(m.asking.Load()) >= maxOpen {
 		return nil
 	}
 	score := m.asker.Score(p.Probs, post, ws)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"edge/online/active"
+	"edge/stream/mqtt"
 )
 
 // questioning is a rig whose model asks for the given fraction.
@@ -139,6 +140,21 @@ func TestQuery(t *testing.T) {
 				r.send("edge/n1/bearing/label/p7", fmt.Sprintf(`{"id":%q,"label":"ok"}`, q["id"]))
 			}
 			time.Sleep(time.Second)
+		}
+	})
+	in("not by a message that will come again", t, func(t *testing.T) {
+		how := everything
+		how.PerHour = 1
+		r := questioning(t, how, nil)
+		r.node.deferred.Push(&mqtt.Message{Topic: p7, Payload: []byte(sampleOf(1)), Arrived: time.Now()}, nil)
+		time.Sleep(time.Second)
+		if n := r.node.Stats().Observed; n != 1 {
+			t.Fatalf("%d messages were answered", n)
+		}
+		r.send(p7, sampleOf(1))
+		time.Sleep(time.Second)
+		if all := queried(t, r); len(all) != 1 {
+			t.Errorf("asked when it comes again: %v", all)
 		}
 	})
 	in("is published once the sample is durable", t, func(t *testing.T) {
