@@ -108,7 +108,7 @@ func (s *Selector) affordable(now time.Duration) bool {
 	if float64(s.selected+1) > s.Allowed() {
 		return false
 	}
-	return s.cfg.PerHour == 0 || s.selected == 0 || now-s.last >= time.Duration(float64(time.Hour)/s.cfg.PerHour)
+	return s.cfg.PerHour == 0 || s.selected == 0 || float64(now-s.last)*s.cfg.PerHour >= float64(time.Hour)
 }
 
 // head is the number of labels that a new model may have beyond the budget.

@@ -89,6 +89,19 @@ func TestSelectorKeepsItsHourlyBudget(t *testing.T) {
 	}
 }
 
+// A bound whose interval is longer than a time.Duration can be is kept as well.
+func TestSelectorKeepsAVerySmallHourlyBudget(t *testing.T) {
+	a, asked := NewSelector(Config{Strategy: Random, Budget: 1, PerHour: 1e-9}, 1), 0
+	for now := time.Duration(0); now < 20*time.Hour; now += time.Minute {
+		if a.Select(1, 0, now) {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("%d requests in 20 hours, want 1", asked)
+	}
+}
+
 // The same samples give the same requests; another seed gives others. The selected
 // samples have higher scores than the others.
 func TestSelectorIsDeterministic(t *testing.T) {
