@@ -27,7 +27,8 @@ type Program struct {
 	// chooses if name is empty, and returns the data of the response.
 	Export func(ctx context.Context, model, name string) (map[string]any, error)
 	// Earlier returns an earlier encoded state of the model: of its newest checkpoint,
-	// of the older one, or of an export; and the data of the response.
+	// of the older one, or of an export; and the data of the response, in which "samples"
+	// is the number of samples in the state, a uint64.
 	Earlier func(ctx context.Context, model, to string) (state []byte, about map[string]any, err error)
 	// LogLevel sets the level of the log until the program ends.
 	LogLevel func(level string) error

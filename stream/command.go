@@ -382,6 +382,7 @@ func (r *request) eventMutation(ev online.Event, data map[string]any, check func
 		}
 		if ev.Kind == online.Reset || ev.Kind == online.Replace {
 			c.forgetLearnt(m)
+			m.labelCount, _ = data["samples"].(uint64) // of the state; none after a reset
 		}
 		c.group.record(m, ev)
 		return done, nil

@@ -302,7 +302,7 @@ func newProgrammedRig(t *testing.T, journal *fakeJournal, cfg Config, program Pr
 	r := &rig{t: t, journal: journal, models: map[string]*fakeModel{}}
 	r.reconnect(nil)
 	for _, m := range models {
-		r.models[m.Name] = m.Model.(*fakeModel)
+		r.models[m.Name], _ = m.Model.(*fakeModel)
 	}
 	r.node = newTestNode(t, cfg, Deps{Models: models, Journal: journal, Program: program, Log: slog.New(slog.DiscardHandler)})
 	r.start()

@@ -3,14 +3,41 @@ package stream
 import (
 	"context"
 	"edge/online"
+	"edge/online/conformal"
 	"edge/stream/codec"
 	"edge/stream/mqtt"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// modelWithSets is a fakeModel whose sets have no class of themselves, once they have begun.
+// A reset or a rollback leaves it with no sample.
+type modelWithSets struct {
+	*fakeModel
+	began atomic.Bool
+}
+
+func (m *modelWithSets) Uncertainty() *conformal.Uncertainty {
+	if m.began.Load() {
+		return &conformal.Uncertainty{Coverage: 0.9}
+	}
+	return m.fakeModel.Uncertainty()
+}
+
+func (m *modelWithSets) Learn(ctx context.Context, records []online.Record) error {
+	err := m.fakeModel.Learn(ctx, records)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kind := records[0].Kind; kind == online.Reset || kind == online.Replace {
+		post := *m.post
+		post.N, m.post = 0, &post
+	}
+	return err
+}
 
 // Long: a list of independent cases.
 func TestLateLabels(t *testing.T) {
@@ -133,6 +160,35 @@ func TestLateLabels(t *testing.T) {
 			equal(t, "rejects", r.rejects(), []string{"too_late", "too_late", "unknown_id"})
 			if kept := r.journal.waiting("bearing"); len(kept) != 1 || kept[0].X[0] != 1 {
 				t.Errorf("the journal keeps %+v", kept)
+			}
+		})
+	}
+	for _, request := range []string{"reset", "rollback"} {
+		in("after a "+request+" prediction sets follow them as before", t, func(t *testing.T) {
+			cfg, m := testConfig()
+			cfg.Control.Enabled = true
+			sets := &modelWithSets{fakeModel: newFakeModel(2)}
+			m.Model = sets
+			r := newProgrammedRig(t, newFakeJournal(), cfg, Program{Earlier: func(context.Context, string, string) ([]byte, map[string]any, error) {
+				return nil, map[string]any{"samples": uint64(0)}, nil
+			}}, m)
+			for i := range 1000 {
+				r.send(p7, fmt.Sprintf(`{"features":[%d,1],"label":"ok"}`, i))
+				time.Sleep(10 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			r.send("edge/n1/request/"+request+"/bearing", "")
+			time.Sleep(time.Second)
+			sets.began.Store(true)
+			for i := range 200 {
+				id := fmt.Sprint(i)
+				r.send(p7, sample(id, i))
+				time.Sleep(time.Second)
+				r.send(own, label(id, "ok"))
+				time.Sleep(time.Second)
+			}
+			if got := r.node.Stats().Models["bearing"].Sets; got.N != 200 || got.Covered < 0.5 {
+				t.Errorf("%+v", got)
 			}
 		})
 	}
