@@ -141,6 +141,10 @@ func TestLateLabels(t *testing.T) {
 		if s := r.node.Stats(); s.PendingEvicted != 1 || s.PendingExpired != 1 || s.Rejected[codec.UnknownID] != 2 || r.journal.unlabelled("bearing") != 0 {
 			t.Errorf("evicted %d, expired %d, refused %d, %d in the journal", s.PendingEvicted, s.PendingExpired, s.Rejected[codec.UnknownID], len(r.journal.waiting("bearing")))
 		}
+		time.Sleep(time.Hour)
+		r.send("factory/p7/label", label("b", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id", "too_late"})
 	})
 	for request, does := range map[string]string{"reset": "7", "rollback": "8  earlier"} {
 		in("a "+request+" forgets what was learnt, and keeps what waits", t, func(t *testing.T) {

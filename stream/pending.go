@@ -220,7 +220,9 @@ func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
 	for _, l := range []*list.List{&w.unlabelled, &w.labelled} {
 		for e := l.Front(); e != nil && w.clock(now)-e.Value.(*pendingSample).sample.Clock > w.limits.TTL; e = l.Front() {
 			p := w.remove(e)
-			w.noteGone(p)
+			if w.noteGone(p); p.sample.Label != "" {
+				w.noteDropped(p.sample.Key)
+			}
 			dropped = append(dropped, p)
 		}
 	}
