@@ -142,6 +142,7 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 		kept, dropped := m.pendingStore.add(one, now)
 		c.forget(m, dropped, &c.counts.pendingEvicted)
 		c.group.storePending(&kept.sample)
+		m.queries.close(l.wait, &m.queries.expired) // of a sample that had the id before
 		if l.query != nil {
 			c.ask(m, l.query, l.wait, now)
 		}
@@ -163,7 +164,7 @@ func (c *committer) setLabel(m *modelState, one pendingSample, before *pendingSa
 	if one.sample.Key == 0 {
 		return
 	}
-	m.queries.answer(one.sample.Key)
+	m.queries.close(one.sample.Key, &m.queries.answered)
 	if m.Pending.Corrections == 0 {
 		if m.pendingStore.removeKey(one.sample.Key) != nil && one.stored {
 			c.group.forgetPending(m, one.sample.Key)

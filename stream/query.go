@@ -57,13 +57,13 @@ func (q *queries) add(query *Query) {
 	q.asked.Add(1)
 }
 
-// answer closes the query for the sample of a key.
-func (q *queries) answer(key uint64) {
+// close closes the query for the sample of a key, and counts it.
+func (q *queries) close(key uint64, count *atomic.Uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if i := slices.IndexFunc(q.open, func(o *Query) bool { return o.key == key }); i >= 0 {
 		q.open = slices.Delete(q.open, i, i+1)
-		q.answered.Add(1)
+		count.Add(1)
 	}
 }
 

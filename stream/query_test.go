@@ -157,6 +157,20 @@ func TestQuery(t *testing.T) {
 			t.Errorf("asked when it comes again: %v", all)
 		}
 	})
+	in("ends when another sample has the id", t, func(t *testing.T) {
+		r := questioning(t, everything, nil)
+		r.send(p7, `{"id":"p7","features":[1,0]}`, `{"id":"p7","features":[2,0]}`)
+		time.Sleep(time.Second)
+		if s, open := r.node.Stats().Models["bearing"], r.node.Queries("bearing"); s.Asked != 2 || s.Unanswered != 1 || len(open) != 1 || open[0].Features[0] != 2 {
+			t.Errorf("%+v, open: %v", s, open)
+		}
+		r.send("edge/n1/bearing/label/p7", `{"id":"p7","label":"worn"}`)
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2"})
+		if s := r.node.Stats().Models["bearing"]; s.Answered != 1 || s.Open != 0 {
+			t.Errorf("after the label %+v", s)
+		}
+	})
 	in("is published once the sample is durable", t, func(t *testing.T) {
 		r := questioning(t, everything, nil)
 		r.journal.set(errDiskFull, nil)
