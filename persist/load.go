@@ -11,9 +11,19 @@ type Recovered struct {
 	State   []byte           // of the newest checkpoint, nil without a checkpoint
 	Seq     uint64           // of the last record in State
 	Records []online.Record  // to learn after State: Seq+1, Seq+2, …
-	Pending []online.Pending // samples without a label yet, in order of arrival
+	Pending []online.Pending // samples without a label yet, and some labelled ones, for corrections, in order of arrival
 	Mark    uint64           // the node's bits, see online.Mark
 	Loss    Loss             // of the repair when the file was opened
+}
+
+// Waiting is the number of samples without a label.
+func (r *Recovered) Waiting() (n int) {
+	for i := range r.Pending {
+		if r.Pending[i].Label == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // Load returns the stored state of a model; Commit and Checkpoint accept the model

@@ -13,7 +13,7 @@ type Info struct {
 	// First and Last are the sequence numbers of the journal's records; First
 	// is Last+1 if it is empty.
 	First, Last uint64
-	Pending     uint64 // samples whose labels have not come
+	Pending     uint64 // samples whose labels have not come, and labelled ones that are kept for corrections
 	Dedupe      int    // keys in the newest checkpoint's ring and the journal after it
 }
 

@@ -28,7 +28,7 @@ type ModelOutcome struct {
 	// First and Last are the sequence numbers of the journal's records; First
 	// is Last+1 if it is empty.
 	First, Last uint64
-	Pending     uint64 // samples whose labels have not come
+	Pending     uint64 // samples whose labels have not come, and labelled ones that are kept for corrections
 	Loss        Loss   // that a repair by Open would cause
 }
 

@@ -93,7 +93,7 @@ func (d *Daemon) refusedAgain(name string, r online.Refused) {
 
 // logReady returns the function that logs the state that a model continues from.
 func (d *Daemon) logReady(name string, kept *persist.Recovered, restored uint64) func(*online.Learner) {
-	replayed, pending := len(kept.Records), len(kept.Pending)
+	replayed, pending := len(kept.Records), kept.Waiting()
 	return func(l *online.Learner) {
 		scores := l.Scores()
 		d.log.Info("model ready", "model", name, "restored", restored, "replayed", replayed, "pending", pending,

@@ -130,7 +130,7 @@ func inspectModel(store *persist.Store, name string, running *config.Config) (*M
 	r := &ModelReport{
 		Model: name, Inducing: cfg.Inducing, Window: cfg.Window,
 		Checkpoints:   generationReports(info.Checkpoints),
-		JournalReport: JournalReport{JournalFirst: info.First, JournalLast: info.Last, Unlearnt: len(kept.Records), Pending: info.Pending, Dedupe: info.Dedupe},
+		JournalReport: JournalReport{JournalFirst: info.First, JournalLast: info.Last, Unlearnt: len(kept.Records), Pending: uint64(kept.Waiting()), Dedupe: info.Dedupe},
 	}
 	if exact {
 		r.Unlearnt = 0

@@ -88,13 +88,13 @@ func (r *Verification) Print(w io.Writer) {
 		if m.JournalFirst <= m.JournalLast {
 			journal = fmt.Sprintf("journal %d to %d", m.JournalFirst, m.JournalLast)
 		}
-		fmt.Fprintf(w, "model %s: %s, %s, %d samples wait for a label\n", m.Model, checkpoints, journal, m.Pending)
+		fmt.Fprintf(w, "model %s: %s, %s, %d samples wait for a label or a correction\n", m.Model, checkpoints, journal, m.Pending)
 		if !r.Sound {
 			learnt := ""
 			if m.StateLost {
 				learnt = "the learnt state, "
 			}
-			fmt.Fprintf(w, "  lost: %s%d samples, %d that wait for a label\n", learnt, m.SamplesLost, m.PendingLost)
+			fmt.Fprintf(w, "  lost: %s%d samples, %d that wait for a label or a correction\n", learnt, m.SamplesLost, m.PendingLost)
 		}
 		for _, n := range m.Notes {
 			fmt.Fprintf(w, "  %s\n", n)
