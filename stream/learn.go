@@ -140,10 +140,10 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	default:
 		one.stored = true
 		kept, dropped := m.pendingStore.add(one, now)
-		c.forget(m, dropped, &c.counts.pendingEvicted)
 		c.group.storePending(&kept.sample)
-		m.queries.close(l.wait, &m.queries.expired) // of a sample that had the id before
-		if l.query != nil {
+		c.forget(m, dropped, &c.counts.pendingEvicted) // perhaps the sample itself
+		m.queries.close(l.wait, &m.queries.expired)    // of a sample that had the id before
+		if l.query != nil && m.pendingStore.get(l.wait) == kept {
 			c.ask(m, l.query, l.wait, now)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -196,6 +197,20 @@ func TestLateLabels(t *testing.T) {
 			}
 		})
 	}
+	in("a sample that is larger than the bound is not kept", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		s := cfg.Streams["vibration"]
+		s.Dimension = 9000
+		cfg.Streams["vibration"] = s
+		m.Model, m.Active = newFakeModel(9000), everything
+		m.Pending.MaxBytes = 64 * codec.KiB
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, `{"id":"a","features":[0`+strings.Repeat(",0", 8999)+`]}`)
+		time.Sleep(time.Second)
+		if s := r.node.Stats(); s.PendingEvicted != 1 || s.Models["bearing"].Pending != 0 || s.Models["bearing"].Asked != 0 || len(r.journal.waiting("bearing")) != 0 {
+			t.Errorf("evicted %d, %+v, %d in the journal", s.PendingEvicted, s.Models["bearing"], len(r.journal.waiting("bearing")))
+		}
+	})
 	in("off", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		m.Pending.Max = 0
