@@ -84,10 +84,6 @@ func (c *committer) countRepetition(m *modelState) {
 // sample learns a labelled sample, or stores an unlabelled one until its label comes.
 func (c *committer) sample(it *item, l *example, now time.Time) {
 	m := l.to
-	if l.label != "" && m.learningOff() {
-		c.ignoreLabel(m)
-		return
-	}
 	x, probs, parts := l.x, l.probs, l.parts
 	waits := l.wait != 0 && m.Pending.Max > 0
 	if l.label != "" || waits { // another item will use the memory
@@ -103,6 +99,12 @@ func (c *committer) sample(it *item, l *example, now time.Time) {
 	}
 	if l.made {
 		one.sample.Device, one.sample.From, one.sample.To = l.device, l.window.from, l.window.to
+	}
+	if l.label != "" && m.learningOff() {
+		c.ignoreLabel(m)
+		m.last.set(one, l.device, now)
+		m.last.none = l.mayRepeat && c.seen(m, l.key)
+		return
 	}
 	if before != nil && !before.same(&one) {
 		c.reused(it, l)

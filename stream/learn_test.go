@@ -128,6 +128,18 @@ func TestLateLabels(t *testing.T) {
 			t.Errorf("%d wait, want 1", s.Models["bearing"].Pending)
 		}
 	})
+	in("the last sample, whose own label was ignored", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		cfg.Control.Enabled = true
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send(p7, sample("a", 1))
+		r.send("edge/n1/request/freeze/bearing", "")
+		r.send(p7, labelled(2))
+		r.send("edge/n1/request/unfreeze/bearing", "")
+		r.send(own, label("last", "worn"))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"worn 2"})
+	})
 	in("a sample waits for its time", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		m.Pending = pendingFor(time.Hour, 2)
