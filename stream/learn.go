@@ -362,6 +362,9 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 			return p, nil
 		}
 	}
+	if late.byID {
+		keys = append(keys, m.pendingStore.droppedWithID(waitKey("", nil, l.id))...)
+	}
 	for _, k := range keys {
 		switch {
 		case !m.pendingStore.wasDropped(k):

@@ -156,8 +156,9 @@ func TestLateLabels(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		r.send("factory/p7/label", label("b", "worn"))
+		r.send(own, label("b", "worn"), label("z", "worn")) // of any device
 		time.Sleep(time.Second)
-		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id", "too_late"})
+		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id", "too_late", "too_late", "unknown_id"})
 	})
 	for request, does := range map[string]string{"reset": "7", "rollback": "8  earlier"} {
 		in("a "+request+" forgets what was learnt, and keeps what waits", t, func(t *testing.T) {

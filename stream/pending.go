@@ -233,6 +233,16 @@ func (w *pendingStore) expire(now time.Time) (dropped []*pendingSample) {
 // kept any more.
 func (w *pendingStore) wasDropped(key uint64) bool { return w.droppedKeys[key] }
 
+// droppedWithID returns the keys of such samples with the id of key.
+func (w *pendingStore) droppedWithID(key uint64) (keys []uint64) {
+	for k := range w.droppedKeys {
+		if idPart(k) == idPart(key) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
 // noteDropped notes that a labelled sample is not kept any more.
 func (w *pendingStore) noteDropped(key uint64) {
 	if len(w.droppedKeys) == maxDroppedKeys || w.droppedKeys == nil {
