@@ -163,6 +163,9 @@ func (s *Stage) Take(m *Message) []Sample {
 	for i := range m.Rows {
 		r := &m.Rows[i]
 		s.counts.Rows.Add(1)
+		if newest := d.inputs[m.Input]; !m.Own && r.Time < newest && newest <= m.Arrived {
+			r.Time = newest // its message came sooner after the one before than its rows take
+		}
 		if !s.inOrder(d, m, r.Time, last) {
 			continue
 		}

@@ -163,3 +163,32 @@ func TestFutureRowFillsNothing(t *testing.T) {
 		}
 	}
 }
+
+// Rows without times whose messages come unevenly make the windows of rows that come evenly.
+// A message that arrived before the one before it still sets the clock back.
+func TestMessagesWithARateComeUnevenly(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		arrivals []int64 // ms, of messages of ten rows at 100 Hz
+		windows  int     // of 20 rows
+		setBack  uint64
+	}{
+		{"evenly", []int64{1000, 1100, 1200, 1300}, 2, 0},
+		{"late, then early", []int64{1000, 1150, 1200, 1310}, 2, 0},
+		{"two at once", []int64{1000, 1000, 1100, 1100}, 2, 0},
+		{"the clock is set back", []int64{1000, 1100, 500, 600}, 2, 1},
+	} {
+		s := newStage(t, Options{Rate: 100, Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop, w.MaxGap = Span{Rows: 20}, Span{Rows: 20}, time.Second })})
+		var got []string
+		for i, ms := range test.arrivals {
+			m := &Message{Device: "p", Arrived: ms * 1e6}
+			for k := range int64(10) {
+				m.Rows = append(m.Rows, Row{Time: m.Arrived - (9-k)*10e6, X: []float64{float64(i)}})
+			}
+			got = append(got, ids(copies(s.Take(m)))...)
+		}
+		if n := s.Counts().SetBack.Load(); len(got) != test.windows || n != test.setBack {
+			t.Errorf("%s: windows %v, want %d; set back %d times, want %d", test.name, got, test.windows, n, test.setBack)
+		}
+	}
+}
