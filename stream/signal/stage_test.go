@@ -349,6 +349,22 @@ func TestClockMakesTheSameRows(t *testing.T) {
 	}
 }
 
+// Held rows make whole windows without max_gap, however rarely they come.
+func TestWindowsOfRareHeldRows(t *testing.T) {
+	for _, window := range []Window{{Length: Span{Rows: 12}}, {Length: Span{Time: time.Hour}}, {Length: Span{Time: 10 * time.Minute}}} {
+		c := config([]string{"x"}, func(w *Window) { w.Length, w.MinRows = window.Length, 2 })
+		c.Hold.Every = 5 * time.Minute
+		s := newStage(t, Options{Config: c, Rate: 100})
+		n := 0
+		for i := range int64(180) { // three hours
+			n += len(s.Take(one("p", i*60*second, "", float64(i))))
+		}
+		if gaps := s.Counts().Gaps.Load(); n < 3 || gaps != 0 {
+			t.Errorf("%v: %d windows, %d gaps", window.Length, n, gaps)
+		}
+	}
+}
+
 func TestSilenceIsJumpedOver(t *testing.T) {
 	s := held(t, Hold{Every: time.Second})
 	x := []float64{math.NaN(), 1}

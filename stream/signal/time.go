@@ -23,18 +23,18 @@ func ToTime(ns int64) time.Time { return time.Unix(0, ns) }
 // Gap returns the silence after which a window begins anew, in a stream of that many
 // rows a second, or 0 where it is unknown. Without a window it is 0: none.
 func (c Config) Gap(rate float64) time.Duration {
-	w := &c.Window
+	w, gap := &c.Window, defaultGap
 	switch {
 	case !w.Length.Set() || w.Length.Message:
 		return 0
 	case w.MaxGap > 0:
 		return w.MaxGap
 	case rate > 0:
-		return time.Duration(10 / rate * float64(time.Second))
+		gap = time.Duration(10 / rate * float64(time.Second))
 	case w.Length.Time > 0:
-		return w.Length.Time / 4
+		gap = w.Length.Time / 4
 	}
-	return defaultGap
+	return max(gap, 10*c.Hold.Every) // or no window of held rows would be whole
 }
 
 // inOrder reports whether a row is later than the last one of its input. A row that is
