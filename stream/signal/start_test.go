@@ -164,6 +164,33 @@ func TestFutureRowFillsNothing(t *testing.T) {
 	}
 }
 
+// The label of a window that a state gave it is that of a state also where the state ended
+// before the last row.
+func TestEndedStateIsAState(t *testing.T) {
+	for _, length := range []Span{{Rows: 10}, {Time: 10 * time.Second}} {
+		s := newStage(t, Options{Config: config([]string{"x"}, func(w *Window) { w.Length, w.Hop = length, length })})
+		s.SetState("p", "run", 0)
+		var got []made
+		for at := int64(10); at <= 40; at++ {
+			if at == 29 {
+				s.SetState("p", "", at*second)
+			}
+			label := ""
+			if at >= 30 {
+				label = "own"
+			}
+			got = append(got, copies(s.Take(one("p", at*second, label, 0)))...)
+		}
+		want := []made{{Label: "run", Sticky: true}, {Label: "run", Sticky: true}, {Label: "own"}}
+		for i := range got {
+			got[i].ID, got[i].X = "", ""
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: got %v, want %v", length, got, want)
+		}
+	}
+}
+
 // Rows without times whose messages come unevenly make the windows of rows that come evenly.
 // A message that arrived before the one before it still sets the clock back.
 func TestMessagesWithARateComeUnevenly(t *testing.T) {

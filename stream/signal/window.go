@@ -33,6 +33,14 @@ func (w *window) rows() int {
 	return len(w.values) / max(w.width, 1)
 }
 
+// label notes the label of the latest row, "" for none.
+func (w *window) label(label string, sticky bool) {
+	w.runs = pushRun(w.runs, label)
+	if label != "" {
+		w.sticky = sticky
+	}
+}
+
 // push appends the windowed signals of a row.
 func (s *Stage) push(d *device, t int64, label string, sticky bool) {
 	w := &d.window
@@ -40,8 +48,7 @@ func (s *Stage) push(d *device, t int64, label string, sticky bool) {
 	for _, i := range s.windowed {
 		w.values = append(w.values, s.now[i])
 	}
-	w.runs = pushRun(w.runs, label)
-	w.sticky = sticky
+	w.label(label, sticky)
 	d.note(t)
 }
 
@@ -62,8 +69,8 @@ func (s *Stage) rowByCount(d *device, t int64, label string, sticky bool) {
 			w.values[w.at*w.width+j] = s.now[i]
 		}
 		w.at = (w.at + 1) % n
-		w.runs = pushRun(popRuns(w.runs, 1), label)
-		w.sticky = sticky
+		w.runs = popRuns(w.runs, 1)
+		w.label(label, sticky)
 		d.note(t)
 	}
 	if d.rows >= n && (d.rows-n)%hop == 0 {
