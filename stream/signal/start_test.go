@@ -219,3 +219,27 @@ func TestMessagesWithARateComeUnevenly(t *testing.T) {
 		}
 	}
 }
+
+// Held values are as old after the clock was set back as their times say, and not as old as
+// 1970: those of times that have not come yet count as new.
+func TestHeldValuesAfterTheClockWasSetBack(t *testing.T) {
+	c := config([]string{"a", "b"}, nil)
+	c.Hold.On = []string{"any"}
+	c.Derive = Formulas{{"changed", "since(b)"}, {"old", "age(b)"}}
+	for _, maxAge := range []time.Duration{0, time.Minute} {
+		s := newStage(t, Options{Config: c, Inputs: []Input{{Signals: []int{0}, On: true}, {Signals: []int{1}, On: true, MaxAge: maxAge}}})
+		var got []string
+		for _, r := range []struct {
+			at    int64
+			input int
+		}{{1000, 1}, {1010, 0}, {1005, 0}, {990, 0}, {995, 0}} {
+			m := &Message{Input: r.input, Arrived: r.at * second, Rows: []Row{{Time: r.at * second, X: []float64{1, 2}, Absent: []bool{r.input != 0, r.input != 1}}}}
+			for _, sample := range copies(s.Take(m)) {
+				got = append(got, sample.X)
+			}
+		}
+		if want := []string{"[NaN 2 0 0]", "[1 2 10 10]", "[1 2 5 5]", "[1 2 0 0]", "[1 2 5 5]"}; !slices.Equal(got, want) {
+			t.Errorf("max_age %v: got %v, want %v", maxAge, got, want)
+		}
+	}
+}

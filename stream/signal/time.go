@@ -45,7 +45,7 @@ func (s *Stage) inOrder(d *device, m *Message, t, last int64) bool {
 	switch {
 	case newest == 0 || t > newest, t == newest && t > last, t == newest && !m.Own:
 	case !m.Own: // the node's clock was set back
-		s.setBack(d)
+		s.setBack(d, t)
 	default:
 		if newest-t > max(s.gap, int64(defaultGap)) || s.gap > 0 && newest-t > s.gap {
 			if !s.behind && !m.Again {
@@ -57,20 +57,22 @@ func (s *Stage) inOrder(d *device, m *Message, t, last int64) bool {
 			s.counts.Late.Add(1)
 			return false
 		}
-		s.setBack(d)
+		s.setBack(d, t)
 	}
 	d.late = 0
 	d.inputs[m.Input] = t
 	return true
 }
 
-// setBack begins a device anew whose clock was set back.
-func (s *Stage) setBack(d *device) {
+// setBack begins a device anew whose clock was set back to t. Values that it holds came at t
+// at the latest.
+func (s *Stage) setBack(d *device, t int64) {
 	s.counts.SetBack.Add(1)
 	d.beginAnew()
 	clear(d.inputs)
-	clear(d.came)
-	clear(d.changed)
+	for i := range d.came {
+		d.came[i], d.changed[i] = min(d.came[i], t), min(d.changed[i], t)
+	}
 	d.last, d.tick, d.heard = 0, 0, 0
 }
 
