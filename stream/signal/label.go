@@ -130,7 +130,7 @@ func (s *states) set(device, label string, now int64) {
 		st = &state{since: now}
 		s.of[strings.Clone(device)] = st
 	}
-	if st.label != label {
+	if st.label != label || now < st.since { // or the clock was set back
 		st.label, st.since = strings.Clone(label), now
 	}
 	st.at = now

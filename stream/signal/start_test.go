@@ -191,6 +191,18 @@ func TestEndedStateIsAState(t *testing.T) {
 	}
 }
 
+// A state that is told again after the node's clock was set back is a label from then on.
+func TestStateAfterTheClockWasSetBack(t *testing.T) {
+	s := newStage(t, Options{Config: config([]string{"x"}, nil)})
+	s.SetState("", "run", 7200*second)
+	s.SetState("", "run", 3600*second)
+	for at, want := range map[int64]string{3599: "", 3601: "run"} {
+		if got := copies(s.Take(one(fmt.Sprint(at), at*second, "", 1))); len(got) != 1 || got[0].Label != want {
+			t.Errorf("at %d s: %v, want the label %q", at, got, want)
+		}
+	}
+}
+
 // Rows without times whose messages come unevenly make the windows of rows that come evenly.
 // A message that arrived before the one before it still sets the clock back.
 func TestMessagesWithARateComeUnevenly(t *testing.T) {
