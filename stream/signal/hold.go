@@ -43,7 +43,11 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 			s.heldRow(d, max(r.Time, d.last), r.Label)
 		}
 	case d.tick == 0:
-		d.tick = ceilTo(r.Time, every) - every
+		begin := r.Time
+		if m.Kept { // of an earlier time, which had no rows
+			begin = max(begin, m.Arrived)
+		}
+		d.tick = ceilTo(begin, every) - every
 		fallthrough
 	default:
 		if r.Time == d.tick+every {

@@ -102,6 +102,27 @@ func TestKeptValueMakesNoRow(t *testing.T) {
 	}
 }
 
+// Values that the broker kept, with the times at which they were measured, make no rows of
+// those times: the rows at fixed times begin with their arrival.
+func TestKeptValueOfLongAgoMakesNoRows(t *testing.T) {
+	c := config([]string{"a", "b", "c"}, nil)
+	c.Hold.Every = 30 * time.Second
+	s := newStage(t, Options{Config: c, Inputs: []Input{{Signals: []int{0}}, {Signals: []int{1}}, {Signals: []int{2}}}})
+	now, day, got := 864000*second, 86400*second, []made(nil)
+	for _, m := range []Message{
+		{Input: 0, Kept: true, Arrived: now, Rows: []Row{{Time: now - 3*day, X: []float64{1, 0, 0}}}},
+		{Input: 1, Kept: true, Arrived: now, Rows: []Row{{Time: now - day, X: []float64{0, 2, 0}}}},
+		{Input: 2, Arrived: now + 70*second, Rows: []Row{{Time: now + 70*second, X: []float64{0, 0, 3}}}},
+		{Input: 2, Arrived: now + 95*second, Rows: []Row{{Time: now + 95*second, X: []float64{0, 0, 4}}}},
+	} {
+		m.Own = true
+		got = append(got, copies(s.Take(&m))...)
+	}
+	if want := []made{{ID: "@864090000", X: "[1 2 3]"}}; !slices.Equal(got, want) {
+		t.Errorf("%d rows %.300v, want %v", len(got), got, want)
+	}
+}
+
 // The count of a device's rows ends nowhere: the same windows follow one that is about as
 // large as an int can be, also where a state of before has it.
 func TestCountOfRowsIsBounded(t *testing.T) {
