@@ -276,3 +276,27 @@ func TestHeldValuesAfterTheClockWasSetBack(t *testing.T) {
 		}
 	}
 }
+
+// A silence below max_gap is passed at once, however many windows have no row in it: 72
+// thousand million of the last ones. They count as thin.
+func TestSilenceOfManyWindows(t *testing.T) {
+	for _, test := range []struct {
+		length, hop, silence time.Duration
+		thin                 uint64
+		want                 []string
+	}{
+		{10 * time.Second, 4 * time.Second, 353 * time.Second, 86, []string{"@1006000", "@1010000", "@1014000"}},
+		{10 * time.Millisecond, 10 * time.Microsecond, 200 * time.Hour, 72_001_199_001, nil},
+	} {
+		s := newStage(t, Options{Config: config([]string{"x"}, func(w *Window) {
+			w.Length, w.Hop, w.MaxGap, w.MinRows = Span{Time: test.length}, Span{Time: test.hop}, 240*time.Hour, 2
+		})})
+		var got []string
+		for _, at := range []time.Duration{996e9, 998e9, 1004e9, 1006e9, 1006e9 + test.silence, 1008e9 + test.silence} {
+			got = append(got, ids(copies(s.Take(one("", int64(at), "", 1))))...)
+		}
+		if thin := s.Counts().Thin.Load(); thin != test.thin || !slices.Equal(got, test.want) {
+			t.Errorf("%v: %d windows are thin, want %d; the others %v, want %v", test.length, thin, test.thin, got, test.want)
+		}
+	}
+}

@@ -114,12 +114,17 @@ func (s *Stage) closeBefore(d *device, t int64) {
 			return
 		}
 		w.keepFrom(from, s.cfg.Window.Resample > 0)
-		if n := len(w.times) - w.firstFrom(from); n < s.cfg.Window.MinRows {
-			s.counts.Thin.Add(1)
-		} else {
+		more := int64(0) // windows after this one that have no row either
+		switch n := len(w.times) - w.firstFrom(from); {
+		case n >= s.cfg.Window.MinRows:
 			s.closeWindow(d, '@', from, to, n)
+		case n == 0:
+			more = min(t-to, s.gap-(to-d.last)) / hop
+			fallthrough
+		default:
+			s.counts.Thin.Add(uint64(1 + more))
 		}
-		w.next += hop
+		w.next += (1 + more) * hop
 		w.keepFrom(w.next, s.cfg.Window.Resample > 0)
 	}
 }
