@@ -47,7 +47,7 @@ func (s *Stage) hold(d *device, m *Message, r *Row) {
 		if m.Kept { // of an earlier time, which had no rows
 			begin = max(begin, m.Arrived)
 		}
-		d.tick = ceilTo(begin, every) - every
+		d.tick, d.heard = ceilTo(begin, every)-every, r.Time // also of before 1970, from which a rate can count back
 		fallthrough
 	default:
 		if r.Time == d.tick+every {

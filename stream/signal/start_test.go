@@ -300,3 +300,14 @@ func TestSilenceOfManyWindows(t *testing.T) {
 		}
 	}
 }
+
+// A silence that began before 1970, where a rate counted back from a clock that was never set,
+// is jumped over as well.
+func TestSilenceBeforeTheEpoch(t *testing.T) {
+	s := held(t, Hold{Every: time.Second})
+	x := []float64{math.NaN(), 1}
+	got := s.Take(&Message{Input: 1, Own: true, Arrived: 1e6 * second, Rows: []Row{{Time: -100_000 * second, X: x}, {Time: second, X: x}}})
+	if n := len(got); n != longestSilence+2 {
+		t.Errorf("%d rows in a day of silence, want %d with those of both ends", n, longestSilence+2)
+	}
+}
