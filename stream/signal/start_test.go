@@ -311,3 +311,21 @@ func TestSilenceBeforeTheEpoch(t *testing.T) {
 		t.Errorf("%d rows in a day of silence, want %d with those of both ends", n, longestSilence+2)
 	}
 }
+
+// The values of a resampled window are bounded as its rows are.
+func TestResampledValuesAreBounded(t *testing.T) {
+	for _, test := range []struct {
+		signals int
+		ok      bool
+	}{{16, true}, {17, false}} {
+		c := config(nil, func(w *Window) {
+			w.Length, w.Resample = Span{Time: 1_000_000 * 100 * time.Millisecond}, 100*time.Millisecond
+		})
+		for i := range test.signals {
+			c.Signals = append(c.Signals, fmt.Sprint("s", i))
+		}
+		if err := c.Validate(); (err == nil) != test.ok {
+			t.Errorf("%d signals with 1000000 values each: %v", test.signals, err)
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (c Config) Validate() error {
 	rows := max(w.Length.Rows, 1)
 	if w.Length.Time > 0 {
 		rows = w.MaxRows
+		if w.Resample > 0 {
+			rows = max(rows, int(w.Length.Time/w.Resample))
+		}
 	}
 	return field.Check(rows*max(len(l.windowed), 1) <= maxValues, "window.length", w.Length, fmt.Sprintf("a length whose rows, times the %d windowed signals, are at most %d numbers", len(l.windowed), maxValues))
 }
