@@ -196,6 +196,7 @@ func TestConfigRefusesSignals(t *testing.T) {
 		"input without topics":   {"streams:\n  pump:\n    inputs:\n      x: {format: value}\n", `edge.yaml:4:7: streams.pump.inputs.x.topics []: want at least one filter`},
 		"name of an input":       {"streams:\n  pump:\n    inputs: {X y: {topics: [b]}}\n", `streams.pump.inputs X y: want names of [a-z0-9_-]`},
 		"input any":              {"streams:\n  pump:\n    inputs: {any: {topics: [b]}}\n", `streams.pump.inputs any: want names of [a-z0-9_-], and not any`},
+		"name of a feature":      {pump("    signals: [x, x.mean]\n    window: {length: 8, of: [x]}\n"), `edge.yaml:4:5: streams.pump.signals x.mean: want a name that no feature of the windows has`},
 		"signal of two inputs":   {"streams:\n  pump:\n    inputs: {a: {topics: [b], signals: [x]}, b: {topics: [c], signals: [x]}}\n", `streams.pump.signals x: want each name once, in all inputs`},
 		"hold on no input":       {"streams:\n  pump:\n    inputs: {a: {topics: [b]}}\n    hold: {on: [c]}\n", `edge.yaml:4:12: streams.pump.hold.on c: want any, or inputs: a`},
 		"field of no signal":     {pump("    signals: [x]\n    fields: {y: z}\n"), `edge.yaml:5:5: streams.pump.fields y: want the name of a signal`},

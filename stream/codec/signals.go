@@ -166,7 +166,10 @@ func (s Stream) checkStage(valid bool) error {
 	stage := s.StageConfig()
 	err := errors.Join(append(errs, stage.Validate())...)
 	if err == nil && valid {
-		_, err = stage.Features(s.Features)
+		names, err = stage.Features(s.Features)
+		if twice := firstTwice(names); twice != "" {
+			err = field.Check(false, "signals", twice, "a name that no feature of the windows has")
+		}
 	}
 	return err
 }
