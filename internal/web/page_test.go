@@ -11,7 +11,7 @@ import (
 // again are offered whatever was answered before.
 func TestPageProgram(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("there is no node")
+		t.Skip("node is not installed: this test needs it (apt install nodejs); ci/page/run runs it with one")
 	}
 	out, err := exec.CommandContext(t.Context(), "node", "testdata/page.js").CombinedOutput()
 	const want = `{"followed":["a","b","b","b"],"rates":["–","100","–","10"],"skipped":[1,0]`
