@@ -21,6 +21,11 @@ type Row struct {
 	Label  string
 }
 
+// Empty reports whether the row lacks every feature.
+func (r *Row) Empty() bool {
+	return !slices.ContainsFunc(r.X, func(v float64) bool { return !math.IsNaN(v) })
+}
+
 // Rows is a source of samples. Next fills row, whose X it may reuse, and returns
 // io.EOF after the last one.
 type Rows interface {

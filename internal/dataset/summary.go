@@ -47,7 +47,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
 			gaps++
 		}
-		if !slices.ContainsFunc(row.X, func(v float64) bool { return !math.IsNaN(v) }) {
+		if row.Empty() {
 			empty++
 		}
 		if row.Label == "" {

@@ -3,9 +3,7 @@ package demo
 import (
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"edge/internal/config"
@@ -80,7 +78,7 @@ func (s *sampleRows) Next(row *dataset.Row) error {
 		if err := s.rows.Next(row); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(row.X, func(v float64) bool { return !math.IsNaN(v) }) {
+		if !row.Empty() {
 			s.number++
 			row.Number = s.number
 			return nil

@@ -116,7 +116,7 @@ func answers(w io.Writer, learner *online.Learner, rows *dataset.File) (leftOut 
 		if err != nil {
 			return leftOut, errors.Join(err, out.Flush())
 		}
-		if !slices.ContainsFunc(row.X, func(v float64) bool { return !math.IsNaN(v) }) {
+		if row.Empty() {
 			leftOut++
 			continue
 		}
