@@ -28,17 +28,19 @@ type Checkpointer interface {
 const roomRetry = time.Minute
 
 // MakeRoom requests checkpoints that are not due yet, because the journal is full:
-// it drops the records that two of them hold. It reports whether that was done, or tried,
-// for all records that were handed over. Any goroutine may call it; it never waits.
+// it drops the records that two of them hold. It reports whether that had been done, or
+// tried, before this request, for all records that were handed over. Any goroutine may
+// call it; it never waits.
 func (lp *Loop) MakeRoom() (done bool) {
+	lp.mu.Lock()
+	waiting := lp.waiting
+	lp.mu.Unlock()
+	done = waiting == 0 && !lp.recovering() && lp.checkpoints.made.Load()
 	select {
 	case lp.checkpoints.room <- struct{}{}:
 	default:
 	}
-	lp.mu.Lock()
-	waiting := lp.waiting
-	lp.mu.Unlock()
-	return waiting == 0 && !lp.recovering() && lp.checkpoints.made.Load()
+	return done
 }
 
 // Checkpoint saves the state, unless the newest checkpoint has it. It waits for Run
