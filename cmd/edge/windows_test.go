@@ -184,7 +184,7 @@ func TestCheckOfSignals(t *testing.T) {
 	_, out, _ := edge(t, "check", "-c", config)
 	for _, want := range []string{
 		"stream   hip: 2 signals from lab/+/hip, as json\n", "19 features: x.mean, x.log_sd, x.min, x.max, … (-v lists them)",
-		"windows of 256 rows every 128 rows, which begin anew after a silence of 1m", "memory: at most 256 rows of 2 signals, 4.0 KiB a device, and 3.9 MiB with 1000 devices",
+		"windows of 256 rows every 128 rows, which begin anew after a silence of 1m", "memory: at most 256 rows of 2 signals, 4.0 KiB a device, 3.9 MiB with 1000 devices, and 10.0 KiB to compute the features",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -28,6 +28,7 @@ type footprint struct {
 	classes int      // learnt or declared ones; −1 if the state file cannot be read
 	queues  uint64   // messages that arrive and leave
 	pending uint64   // samples that wait for their labels
+	windows uint64   // rows of signals, with as many as are usual where the rate is known
 	fleets  uint64   // expected members of fleets, with the classes of now
 	members []string // describe these, for each fleet
 }
@@ -65,6 +66,16 @@ func footprintOf(cfg *config.Config) *footprint {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.classes = -1
 	}
+	for _, s := range cfg.Streams {
+		if stage := s.StageConfig(); stage.Set() {
+			size := stage.Size(s.Raw.Rate.Hz)
+			rows := size.Rows
+			if rows == 0 {
+				rows = size.Most
+			}
+			f.windows += uint64(rows)*uint64(size.RowBytes)*uint64(s.Devices()) + uint64(size.Shared)
+		}
+	}
 	return f
 }
 
@@ -86,7 +97,9 @@ func (f *footprint) expect(c *fleet.Config, m online.Config, known, classes int)
 
 // most returns the memory when every queue and every model is full, with the expected
 // members of fleets.
-func (f *footprint) most() uint64 { return f.lasting() + programBase + f.queues + f.pending }
+func (f *footprint) most() uint64 {
+	return f.lasting() + programBase + f.queues + f.pending + f.windows
+}
 
 // lasting returns the part of the heap that never shrinks.
 func (f *footprint) lasting() uint64 { return heapBase + f.models + f.fleets }
@@ -100,8 +113,12 @@ func (f *footprint) join(separator string) string {
 	if f.classes < 0 {
 		now = ""
 	}
-	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s for the program",
-		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), terminal.Bytes(heapBase+programBase))
+	windows := ""
+	if f.windows > 0 {
+		windows = fmt.Sprintf("%s for windows of signals, ", terminal.Bytes(f.windows))
+	}
+	all := fmt.Sprintf("at most %s: %s for the models with classes.max%s, %s for messages that arrive and leave, %s for samples that wait for labels, %s%s for the program",
+		terminal.Bytes(f.most()), terminal.Bytes(f.models), now, terminal.Bytes(f.queues), terminal.Bytes(f.pending), windows, terminal.Bytes(heapBase+programBase))
 	return strings.Join(append([]string{all}, f.members...), separator)
 }
 
@@ -225,7 +242,7 @@ func (f *footprint) excess(bounds []memoryBound) (found []string, advice string)
 			found = append(found, fmt.Sprintf("%s may be needed, and %s allows %s", terminal.Bytes(f.most()), b.by, terminal.Bytes(b.bytes)))
 		}
 	}
-	return found, "lower classes.max, inducing, the number of horizons or fleet.max_members, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
+	return found, "lower classes.max, inducing, the number of horizons, fleet.max_members, or window.devices and window.max_rows, or raise the limit (MemoryMax and GOMEMLIMIT in the unit file)"
 }
 
 // describe writes the footprint, and a warning for each limit that it may exceed.

@@ -39,7 +39,12 @@ func describeSignals(w io.Writer, name string, s codec.Stream, verbose bool) {
 		if size.Rows > 0 && size.Rows < size.Most {
 			kept = fmt.Sprintf("%d rows of %s, %s a device; at most", size.Rows, count(size.Signals, "signal"), terminal.Bytes(uint64(size.Rows*size.RowBytes)))
 		}
-		fmt.Fprintf(w, "         memory: %s %d rows of %s, %s a device, and %s with %d devices\n", kept, size.Most, count(size.Signals, "signal"), terminal.Bytes(most), terminal.Bytes(most*uint64(window.Devices)), window.Devices)
+		with := ""
+		if n := s.Devices(); n > 1 {
+			with = fmt.Sprintf(", %s with %d devices", terminal.Bytes(most*uint64(n)), n)
+		}
+		fmt.Fprintf(w, "         memory: %s %d rows of %s, %s a device%s, and %s to compute the features\n",
+			kept, size.Most, count(size.Signals, "signal"), terminal.Bytes(most), with, terminal.Bytes(uint64(size.Shared)))
 	}
 	if size.PerHour >= 10 {
 		fmt.Fprintf(w, "         %.0f samples an hour of each device\n", size.PerHour)

@@ -143,6 +143,15 @@ func (s Stream) DeviceTemplate() string {
 	return strings.Replace(strings.Replace(s.TopicTemplate, FeatureLevel, "+", 1), SignalLevel, "+", 1)
 }
 
+// Devices returns the number of devices that may have windows: one if the topic has no
+// level for a device.
+func (s Stream) Devices() int {
+	if !strings.Contains(s.DeviceTemplate(), "{") {
+		return 1
+	}
+	return s.Stage.Window.Devices
+}
+
 // checkStage checks the signals and the stage, or that a stream without signals has
 // neither. The stage's features are checked only where valid is true: the rest of the
 // stream has no error.

@@ -3,6 +3,7 @@ package signal
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"testing"
 	"time"
@@ -99,6 +100,47 @@ func TestStageMemory(t *testing.T) {
 	}
 	if s.Devices() != devices || s.Counts().Samples.Load() != devices {
 		t.Errorf("%d devices, %d samples", s.Devices(), s.Counts().Samples.Load())
+	}
+	runtime.KeepAlive(s)
+}
+
+// Size counts the memory of windows of many lengths, with their spectra: that of twenty
+// signals is no larger than what it says, twice the rows being held at most.
+func TestSizeOfSpectra(t *testing.T) {
+	signals := make([]string, 20)
+	for i := range signals {
+		signals[i] = fmt.Sprintf("s%02d", i)
+	}
+	c := config(signals, func(w *Window) {
+		w.Length, w.Hop, w.MaxRows = Span{Time: 20 * time.Second}, Span{Time: time.Second}, 2000
+		w.Features = Choice{All: []string{"bands", "median"}}
+	})
+	size := c.Size(100)
+	if size.Rows != 2000 || size.Most != 2000 {
+		t.Fatalf("windows of %d rows, at most %d", size.Rows, size.Most)
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := newStage(t, Options{Config: c})
+	rng, x := rand.New(rand.NewPCG(1, 1)), make([]float64, len(signals))
+	m, samples := &Message{Device: "p", Own: true, Rows: make([]Row, 1)}, 0
+	for row := range 10000 {
+		if rng.Float64() < 0.1 { // windows of many lengths
+			continue
+		}
+		for i := range x {
+			x[i] = rng.NormFloat64()
+		}
+		m.Rows[0] = Row{Time: 1e18 + int64(row)*int64(10*time.Millisecond), X: x}
+		samples += len(s.Take(m))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	held, want := int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(2*size.Rows*size.RowBytes+size.Shared)
+	const others = 256 << 10
+	if samples < 70 || held > want+others || size.Shared > 4<<20 {
+		t.Errorf("%d samples, %d bytes are held, want at most %d, of which features need %d", samples, held, want, size.Shared)
 	}
 	runtime.KeepAlive(s)
 }

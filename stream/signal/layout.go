@@ -132,7 +132,9 @@ func (l *layout) window(c Config, used func(string) bool) error {
 		if err != nil {
 			return fmt.Errorf("window.features: %w", err)
 		}
-		l.extractors = append(l.extractors, e)
+		if l.extractors = append(l.extractors, e); len(l.extractors) > 1 {
+			e.Share(l.extractors[0])
+		}
 		for _, f := range e.Names() {
 			l.made = append(l.made, name+"."+f)
 		}

@@ -1,6 +1,10 @@
 package signal
 
-import "time"
+import (
+	"time"
+
+	"edge/stream/signal/feature"
+)
 
 // Hop returns the distance between two windows: as configured, or half of their length.
 // It is zero without windows, and for windows that are messages.
@@ -24,6 +28,7 @@ type Size struct {
 	Most     int     // rows that they may hold
 	PerHour  float64 // samples of a device; 0: not known
 	RowBytes int     // of one row in a window
+	Shared   int     // bytes to compute the features of a window, once for all devices
 
 	Uncorrelated bool // correlations are configured, and the signals are too many for them
 }
@@ -40,9 +45,10 @@ func (c Config) Size(rate float64) Size {
 	if every := c.Hold.Every; every > 0 {
 		rate = float64(time.Second) / float64(every)
 	}
-	length, hop := c.Window.Length, c.Hop()
+	length, hop, lengths := c.Window.Length, c.Hop(), 1
 	switch {
 	case length.Time > 0:
+		lengths = feature.AllLengths
 		s.Most, s.RowBytes = c.Window.MaxRows, s.RowBytes+8
 		s.Rows = min(int(rate*length.Time.Seconds()+0.5), s.Most)
 		s.PerHour = float64(time.Hour) / float64(hop.Time)
@@ -51,6 +57,9 @@ func (c Config) Size(rate float64) Size {
 		s.PerHour = 3600 * rate / float64(hop.Rows)
 	case !length.Message:
 		s.PerHour = 3600 * rate
+	}
+	for _, e := range l.extractors {
+		s.Shared = max(s.Shared, e.Memory(s.Most, lengths))
 	}
 	return s
 }

@@ -9,13 +9,16 @@ import (
 // Extractor computes a list of features of windows. It is not for several goroutines at
 // once: it owns the memory between the steps, of at most 5 floats a row of the longest
 // window, and for spectra the tables of 16 lengths, of 4 floats a row each: with windows of
-// up to 4096 rows at most 2.3 MB.
+// up to 4096 rows at most 2.3 MB. Extractors that Share it need it once.
 type Extractor struct {
 	names    []string
 	features []feature
 	needs    part
-	window   window
+	window   *window
 }
+
+// AllLengths is the number of lengths whose tables an Extractor keeps for spectra.
+const AllLengths = maxPlans
 
 // New returns an Extractor of the named features and groups. floor is added to the
 // standard deviation before log_sd takes its logarithm, in the unit of the signal. An
@@ -28,7 +31,7 @@ func New(names []string, floor float64) (*Extractor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Extractor{names: all, window: window{floor: floor}}
+	e := &Extractor{names: all, window: &window{floor: floor}}
 	for _, name := range all {
 		for _, f := range table {
 			if f.name == name {
@@ -39,6 +42,22 @@ func New(names []string, floor float64) (*Extractor, error) {
 	}
 	return e, nil
 }
+
+// Memory returns the bytes that e takes for windows of at most n rows of so many lengths;
+// AllLengths: of any.
+func (e *Extractor) Memory(n, lengths int) int {
+	const steps, tables, float = 5, 4, 8
+	rows := steps * n
+	if e.needs&transformed != 0 {
+		n = min(n, maxLength)
+		rows += tables * max(n, min(min(lengths, maxPlans)*n, maxRows))
+	}
+	return rows * float
+}
+
+// Share makes e use the memory of another Extractor with the same floor. Only one of the
+// two computes at a time.
+func (e *Extractor) Share(other *Extractor) { e.window = other.window }
 
 // Names returns the names of the features, in the order of the values of Append. The
 // caller does not change them.
@@ -51,12 +70,12 @@ func (e *Extractor) Names() []string { return e.names }
 //
 // Cost O(n); O(n log n) with a quantile or the spectrum. It computes what the list asks
 // for and nothing else. It does not allocate when dst has room and no window was longer
-// before; with spectra, as long as they have at most 16 lengths. The tables of a further
-// length take the place of those that were unused for longest: the features are the same,
-// at the cost of as many sines and cosines as rows, and of memory if the place is too
-// small. Values beyond ±1e70 allocate a copy. It panics if window is empty.
+// before; with spectra, as long as they have at most 16 lengths, of 65,536 rows together. The tables
+// of a further length take the place of those that were unused for longest: the features
+// are the same, at the cost of as many sines and cosines as rows, and of memory if the
+// place is too small. Values beyond ±1e70 allocate a copy. It panics if window is empty.
 func (e *Extractor) Append(dst, window []float64) []float64 {
-	w := &e.window
+	w := e.window
 	w.read(window)
 	w.prepare(e.needs)
 	for i := range e.features {

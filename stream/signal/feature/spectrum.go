@@ -9,6 +9,7 @@ import (
 
 const (
 	maxPlans  = 16      // lengths whose tables are kept
+	maxRows   = 1 << 16 // of all of them, if there is more than one: 2 MB
 	maxLength = 1 << 20 // rows of a spectrum; from 3,188,646 on a length may have too many factors for gonum
 )
 
@@ -75,27 +76,48 @@ func smooth(n int) int {
 	}
 }
 
-// plan returns the tables of a length. It keeps those of maxPlans lengths; a further one
-// takes the place of the one that was not used for longest.
+// plan returns the tables of a length. It keeps those of maxPlans lengths, as long as they
+// have at most maxRows rows together; a further one takes the place of those that were not
+// used for longest.
 func (s *spectrum) plan(n int) *plan {
-	i := slices.IndexFunc(s.plans, func(p *plan) bool { return len(p.hann) == n })
-	if i < 0 {
-		if len(s.plans) < maxPlans {
-			s.plans = append(s.plans, &plan{fft: new(fourier.FFT)})
-		}
-		i = len(s.plans) - 1
-		s.plans[i].reset(n)
+	var p *plan
+	if i := slices.IndexFunc(s.plans, func(p *plan) bool { return len(p.hann) == n }); i >= 0 {
+		p = s.plans[i]
+		s.plans = slices.Delete(s.plans, i, i+1)
+	} else {
+		p = s.makeRoom(n)
+		p.reset(n)
 	}
-	p := s.plans[i]
-	copy(s.plans[1:], s.plans[:i])
-	s.plans[0] = p
+	s.plans = slices.Insert(s.plans, 0, p)
+	return p
+}
+
+// makeRoom drops tables until there is room for those of n rows. It returns the memory of
+// the ones that it dropped last, if that is not much larger.
+func (s *spectrum) makeRoom(n int) *plan {
+	rows := n
+	for _, p := range s.plans {
+		rows += cap(p.hann)
+	}
+	p := &plan{}
+	for last := len(s.plans) - 1; last >= 0 && (last+1 >= maxPlans || rows > maxRows); last-- {
+		p = s.plans[last]
+		rows -= cap(p.hann)
+		s.plans = slices.Delete(s.plans, last, last+1)
+	}
+	if n < cap(p.hann)/2 {
+		p = &plan{}
+	}
 	return p
 }
 
 // reset computes the tables of a length.
 func (p *plan) reset(n int) {
+	if p.fft == nil || cap(p.hann) < n {
+		*p = plan{fft: new(fourier.FFT), hann: make([]float64, n)}
+	}
 	p.fft.Reset(n)
-	p.hann = slices.Grow(p.hann[:0], n)[:n]
+	p.hann = p.hann[:n]
 	for i := range p.hann {
 		p.hann[i] = 0.5 - float64(0.5*math.Cos(2*math.Pi*float64(i)/float64(n)))
 	}

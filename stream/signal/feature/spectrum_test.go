@@ -26,6 +26,21 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestPlansOfLongWindows checks that the tables of all lengths have a bound together.
+func TestPlansOfLongWindows(t *testing.T) {
+	var s spectrum
+	for i, n := range []int{4000, 30000, 32768, 30000, 32000, 5000, 1 << 17, 100, 200, 65000, 32768, 32000} {
+		s.plan(n)
+		rows, kept := 0, len(s.plans)
+		for _, p := range s.plans {
+			rows += cap(p.hann)
+		}
+		if rows > maxRows && kept > 1 || len(s.plans[0].hann) != n || s.plans[0].fft.Len() != n || i == 3 && kept != 2 {
+			t.Errorf("after %d rows there are %d tables of %d rows", n, kept, rows)
+		}
+	}
+}
+
 func TestSmooth(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 2, 7: 7, 11: 10, 13: 12, 33: 32, 97: 96, 251: 250, 256: 256, 1021: 1008, 4095: 4050} {
 		if got := smooth(n); got != want {
