@@ -199,6 +199,33 @@ func TestStickyLabels(t *testing.T) {
 			t.Errorf("%d labels are expected in the order", got)
 		}
 	})
+	for _, unknown := range []string{`{"label":"unknown"}`, `{"label":" Unavailable "}`, `{"label":null}`, `{"label":""}`, `{"label": "none", "battery": 90}`} {
+		in("an object tells that the state is not known: "+unknown, t, func(t *testing.T) {
+			for _, words := range []map[string]string{nil, {"run": "run"}} {
+				cfg, m := config(func(l *codec.Labels) { l.Map = words })
+				r := newRig(t, newFakeJournal(), cfg, m)
+				r.send("plant/p7/state", `{"label":"run"}`)
+				r.send(accP7, row(1))
+				r.send("plant/p7/state", unknown)
+				r.send(accP7, row(2))
+				r.send("plant/p7/state", `{"battery":90}`) // says nothing about the state
+				time.Sleep(time.Second)
+				equal(t, "learnt", r.models["bearing"].learnt(), []string{"run 1"})
+				if got := r.node.Stats().Rejected[codec.BadLabel]; got != 1 {
+					t.Errorf("%d labels refused, want that of the object without one", got)
+				}
+				r.stop()
+			}
+		})
+	}
+	in("words that are not known are labels where the map has them", t, func(t *testing.T) {
+		cfg, m := config(func(l *codec.Labels) { l.Map = map[string]string{"unknown": "idle"} })
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.send("plant/p7/state", `{"label":"unknown"}`)
+		r.send(accP7, row(1))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"idle 1"})
+	})
 	in("a state without a device is that of all; it gets old, and settles", t, func(t *testing.T) {
 		cfg, m := config(func(l *codec.Labels) {
 			l.Topics, l.TopicTemplate, l.MaxAge, l.Settle = []string{"line/state"}, "", time.Minute, 2*time.Second

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"edge/stream/field"
 )
 
@@ -44,7 +46,7 @@ func (d *Decoder) State(payload []byte) (label string, err error) {
 	if len(payload) > d.maxPayload {
 		return "", Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
-	word := strings.ToLower(strings.Trim(string(bytes.TrimSpace(payload[:min(len(payload), 64)])), `"`))
+	word := d.stateWord(bytes.TrimSpace(payload))
 	if _, mapped := d.labels[word]; !mapped && slices.Contains(noState, word) {
 		return "", nil
 	}
@@ -53,4 +55,17 @@ func (d *Decoder) State(payload []byte) (label string, err error) {
 		return "", err
 	}
 	return readings[len(readings)-1].Label, nil
+}
+
+// stateWord returns the word of a state in lower case: that at the path of the label, or the
+// payload. A word that is longer than those of noState may be cut.
+func (d *Decoder) stateWord(payload []byte) string {
+	if len(payload) > 0 && payload[0] == '{' && CheckJSON(payload) == nil {
+		root := gjson.ParseBytes(payload)
+		if v := root.Get(d.label); v.Exists() && repeatedKey(root) == "" {
+			payload = []byte(v.String()) // "" for null
+		}
+	}
+	word := bytes.TrimSpace(payload[:min(len(payload), 64)])
+	return strings.ToLower(strings.Trim(string(word), `"`))
 }
