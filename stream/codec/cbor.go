@@ -20,7 +20,8 @@ import (
 // payload to JSON, by the rules of RFC 8949, section 6.1, so that both formats accept
 // the same: NaN becomes null, byte strings become base64url. Beyond those rules, whole
 // numbers may be keys, large numbers are written in digits, infinite ones are beyond the
-// range of a float64, and a typed array of floats (RFC 8746) is an array.
+// range of a float64, a typed array of floats (RFC 8746) is an array, and a decimal fraction
+// or a bigfloat is its number.
 type cborCodec struct {
 	json jsonCodec
 	mode cbor.DecMode
@@ -75,6 +76,9 @@ func (c *cborCodec) appendAsJSON(dst []byte, v any) ([]byte, error) {
 	case []byte:
 		return gjson.AppendJSONString(dst, base64.RawURLEncoding.EncodeToString(v)), nil
 	case cbor.Tag:
+		if v.Number == tagDecimal || v.Number == tagBigfloat {
+			return appendFraction(dst, v)
+		}
 		if numbers, ok := typedArray(v, c.json.signals != nil); ok {
 			return appendArray(dst, numbers, func(dst []byte, f float64) ([]byte, error) { return appendNumber(dst, f), nil })
 		}
@@ -144,6 +148,45 @@ func appendNumber(dst []byte, f float64) []byte {
 		return append(dst, "1e999"...)
 	}
 	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}
+
+// Tags of pairs [exponent, mantissa] (RFC 8949, section 3.4.4).
+const (
+	tagDecimal  = 4 // mantissa · 10^exponent
+	tagBigfloat = 5 // mantissa · 2^exponent
+)
+
+// appendFraction appends the number of a decimal fraction or a bigfloat.
+func appendFraction(dst []byte, t cbor.Tag) ([]byte, error) {
+	pair, _ := t.Content.([]any)
+	if len(pair) != 2 {
+		return nil, fmt.Errorf("tag %d without an exponent and a mantissa", t.Number)
+	}
+	exponent, ok := wholeNumber(pair[0])
+	mantissa, also := wholeNumber(pair[1])
+	const most = 1 << 30 // far beyond a float64
+	if !ok || !also || exponent.CmpAbs(big.NewInt(most)) > 0 {
+		return nil, fmt.Errorf("tag %d: want a whole exponent of at most 30 bits and a whole mantissa", t.Number)
+	}
+	if t.Number == tagDecimal {
+		return append(append(mantissa.Append(dst, 10), 'e'), exponent.String()...), nil
+	}
+	f := new(big.Float).SetInt(mantissa)
+	v, _ := f.SetMantExp(f, int(exponent.Int64())).Float64()
+	return appendNumber(dst, v), nil
+}
+
+// wholeNumber returns a whole number of CBOR.
+func wholeNumber(v any) (*big.Int, bool) {
+	switch v := v.(type) {
+	case uint64:
+		return new(big.Int).SetUint64(v), true
+	case int64:
+		return big.NewInt(v), true
+	case big.Int:
+		return &v, true
+	}
+	return nil, false
 }
 
 // typedArray returns the numbers of a typed array of floats, or also of whole numbers

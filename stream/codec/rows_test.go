@@ -66,6 +66,7 @@ var inEveryShape = []struct {
 	{name: "time that is an object", format: FormatJSON, payload: `{"t":{},"batch":[[1,2,3]]}`, want: []Reading{{X: []float64{1, 2, 3}, RawTime: "{}"}}},
 	{name: "long time", format: FormatJSON, payload: `{"t":"` + strings.Repeat("1", 64) + `","x":1,"y":2,"z":3}`, want: []Reading{{X: []float64{1, 2, 3}, RawTime: `"` + strings.Repeat("1", 64) + `"`}}},
 	{name: "no time", format: FormatJSON, payload: `{"t":null,"x":1,"y":2,"z":3}`, want: rowsOf(1, 2, 3)},
+	{name: "decimal fraction", format: FormatCBOR, payload: "\xa3\x61x\xc4\x82\x21\x19\x08\x65\x61y\x02\x61z\x03", want: rowsOf(21.49, 2, 3)},
 	{name: "typed arrays", format: FormatCBOR, payload: "\xa3\x61x\xd8\x55\x48" + raw[float32](1, 4) + "\x61y\xd8\x41\x44\x00\x02\x00\x05" + "\x61z\xd8\x4e\x48\x03\x00\x00\x00\xfa\xff\xff\xff", want: rowsOf(1, 2, 3, 4, 5, -6)},
 	{name: "more typed arrays", format: FormatCBOR, payload: "\xa3\x61x\xd8\x40\x42\x01\xff" + "\x61y\xd8\x48\x42\x02\xff" + "\x61z\xd8\x52\x50\x3f\xf0\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00", want: rowsOf(1, 2, 1, 255, -1, 2)},
 	{name: "typed arrays of 8 bytes", format: FormatCBOR, payload: "\xa3\x61x\xd8\x43\x48\x00\x00\x00\x00\x00\x00\x01\x00" + "\x61y\xd8\x4f\x48\xff\xff\xff\xff\xff\xff\xff\xff" + "\x61z\xd8\x4a\x44\xff\xff\xff\xfe", want: rowsOf(256, -1, -2)},
