@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -403,6 +404,8 @@ func (s *schema) spreadLines(list []Reading) *Refusal {
 // plainName returns the cell name of a path without inner dots.
 func plainName(path string) string { return strings.ReplaceAll(path, `\.`, ".") }
 
+var errRange = errors.New("beyond the range of a float64")
+
 // decimal returns the float64 nearest to a decimal number; hexadecimal numbers and
 // NaN are errors.
 func decimal(text string) (float64, error) {
@@ -412,7 +415,7 @@ func decimal(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	switch {
 	case math.IsInf(v, 0):
-		return 0, fmt.Errorf("%.40s is beyond the range of a float64", text)
+		return 0, fmt.Errorf("%.40s is %w", text, errRange)
 	case err != nil:
 		return 0, fmt.Errorf("%.40q is not a number", text)
 	}

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -129,12 +130,12 @@ func (r *rule) text(x []float64, text string) *Refusal {
 		return nil
 	case !r.numeric():
 		return r.unknown(x, text)
-	case isNumber(text):
+	case isDecimal(text):
 		return r.number(x, text)
 	}
 	if r.unit != "" {
 		if number, ok := strings.CutSuffix(text, r.unit); ok {
-			if number = strings.TrimSpace(number); isNumber(number) {
+			if number = strings.TrimSpace(number); isDecimal(number) {
 				return r.number(x, number)
 			}
 		}
@@ -212,6 +213,16 @@ func isMissingWord(text string) bool {
 		}
 	}
 	return false
+}
+
+// isDecimal reports whether a text is a decimal number, if only one beyond the range of a
+// float64. Instruments write +2.15E+01, and meters 007.5.
+func isDecimal(text string) bool {
+	if text == "" || !strings.Contains("0123456789.+-", text[:1]) {
+		return false
+	}
+	_, err := decimal(text)
+	return err == nil || errors.Is(err, errRange)
 }
 
 // isNumber reports whether a text is a number of JSON.
