@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 )
@@ -190,6 +192,8 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 		words = sortedKeys(r.words)
 	case r.unit != "":
 		return Refuse(NotANumber, "signal %.40q is %.40q: want a number, or one with the unit %s; values.%.40s can have another unit, or other: missing", r.name, text, r.unit, r.name)
+	case len(r.hot) == 0 && unitOf(text) != "":
+		return Refuse(NotANumber, "signal %.40q is %.40q: want a number; values.%.40s can have unit: %.40q", r.name, text, r.name, unitOf(text))
 	case len(r.hot) == 0:
 		want = "a number, or one of "
 		for _, w := range commonWords {
@@ -197,6 +201,19 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 		}
 	}
 	return Refuse(NotANumber, "signal %.40q is %.40q: want %s%s%s; values.%.40s can map it, or have other: missing", r.name, text, want, joinWords(words), didYouMean(text, words), r.name)
+}
+
+// unitOf returns the unit after a number, "" where a text is something else.
+func unitOf(text string) string {
+	unit := strings.TrimLeft(text, "0123456789.+-")
+	if !isDecimal(strings.TrimSpace(strings.TrimSuffix(text, unit))) {
+		return ""
+	}
+	unit = strings.TrimSpace(unit)
+	if first, _ := utf8.DecodeRuneInString(unit); !unicode.IsLetter(first) && first != '°' && first != '%' {
+		return ""
+	}
+	return unit
 }
 
 // commonWords are the words that signals without words of their own know, in any case.
