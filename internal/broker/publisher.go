@@ -28,7 +28,7 @@ const (
 type Publisher struct {
 	cfg       mqtt.Config
 	qos       byte
-	filters   map[string]byte
+	filters   []string
 	receive   func(topic string, payload []byte, retained bool)
 	connected func()
 	end       chan struct{} // closed by Close
@@ -49,10 +49,7 @@ type publish struct {
 // connection it calls connected and subscribes to filters at QoS 0; receive is
 // called with the messages, and may be nil if filters is empty.
 func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []string, receive func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
-	p := &Publisher{cfg: cfg, qos: qos, filters: map[string]byte{}, receive: receive, connected: connected, end: make(chan struct{})}
-	for _, f := range filters {
-		p.filters[f] = 0
-	}
+	p := &Publisher{cfg: cfg, qos: qos, filters: filters, receive: receive, connected: connected, end: make(chan struct{})}
 	lost, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -73,8 +70,8 @@ func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error)
 		return nil, err
 	}
 	p.connected()
-	if len(p.filters) > 0 {
-		c.paho.SubscribeMultiple(p.filters, nil)
+	for some := range slices.Chunk(p.filters, mqtt.MaxFilters) {
+		c.paho.SubscribeMultiple(mqtt.AtMostOnce(some), nil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,11 +8,55 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
+	"github.com/mochi-mqtt/server/v2/packets"
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
+	"edge/internal/broker/embedded"
 	"edge/stream/mqtt"
 )
+
+// subscriptions notes how many filters each SUBSCRIBE has.
+type subscriptions struct {
+	mochi.HookBase
+	filters chan int
+}
+
+func (s *subscriptions) Provides(b byte) bool { return b == mochi.OnSubscribe }
+
+func (s *subscriptions) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet {
+	s.filters <- len(p.Filters)
+	return p
+}
+
+// AWS IoT Core ends the connection when a packet has more than 8 filters.
+func TestPublisherSubscribesInSmallPackets(t *testing.T) {
+	seen := &subscriptions{filters: make(chan int, 100)}
+	b, err := embedded.Start(brokertest.FreeAddress(t), embedded.Options{Hooks: []mochi.Hook{new(auth.AllowHook), seen}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	var filters []string
+	for i := range 20 {
+		filters = append(filters, fmt.Sprint("t/", i))
+	}
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{b.URL()}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 0, filters, func(string, []byte, bool) {}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	for n := 0; n < len(filters); {
+		one := <-seen.filters
+		if n += one; one > 8 {
+			t.Errorf("a SUBSCRIBE has %d filters", one)
+		}
+	}
+}
 
 // TestPublisherKeepsOrder: a broker that is restarted several times receives every
 // message, and new ones after those that a lost connection may have lost.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
 // Aside takes messages of QoS 0 that do not go to the queue; it reports whether it has
@@ -53,11 +55,18 @@ func (c *Client) Also(filters ...string) {
 		return
 	}
 	c.rememberFilters(nil, c.wanted())
-	ask := make(map[string]byte, len(added))
-	for _, f := range added {
+	for some := range slices.Chunk(added, MaxFilters) {
+		conn.paho.SubscribeMultiple(AtMostOnce(some), nil)
+	}
+}
+
+// AtMostOnce returns a subscription to filters with QoS 0.
+func AtMostOnce(filters []string) map[string]byte {
+	ask := make(map[string]byte, len(filters))
+	for _, f := range filters {
 		ask[f] = 0
 	}
-	conn.paho.SubscribeMultiple(ask, nil)
+	return ask
 }
 
 // Drop ends the subscription to further filters. It does not wait for the broker. If the
@@ -71,11 +80,17 @@ func (c *Client) Drop(filters ...string) {
 	if conn == nil {
 		return
 	}
-	token := conn.paho.Unsubscribe(filters...)
+	var tokens []paho.Token
+	for some := range slices.Chunk(filters, MaxFilters) {
+		tokens = append(tokens, conn.paho.Unsubscribe(some...))
+	}
 	go func() {
-		if conn.await(context.Background(), token.Done(), subscribeTimeout) && token.Error() == nil {
-			c.rememberFilters(nil, c.wanted())
+		for _, token := range tokens {
+			if !conn.await(context.Background(), token.Done(), subscribeTimeout) || token.Error() != nil {
+				return
+			}
 		}
+		c.rememberFilters(nil, c.wanted())
 	}()
 }
 

@@ -11,6 +11,10 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
+// MaxFilters is the largest number of filters in one SUBSCRIBE or UNSUBSCRIBE. AWS IoT Core
+// ends the connection of a client that sends more.
+const MaxFilters = 8
+
 const subscribeTimeout = 15 * time.Second // longest silence of the broker
 
 const resubscribeFirst = time.Second // first pause before a refused subscription is requested again; doubled
@@ -50,13 +54,15 @@ func (c *Client) unsubscribe(conn *Conn, former []string) {
 	if len(former) == 0 {
 		return
 	}
-	token := conn.paho.Unsubscribe(former...)
-	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
-		return // the next connection tries again
-	}
-	if err := token.Error(); err != nil {
-		c.Log.Warn("cannot end the subscriptions of an earlier configuration; the next connection tries again", "filters", former, "error", err)
-		return
+	for some := range slices.Chunk(former, MaxFilters) {
+		token := conn.paho.Unsubscribe(some...)
+		if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
+			return // the next connection tries again
+		}
+		if err := token.Error(); err != nil {
+			c.Log.Warn("cannot end the subscriptions of an earlier configuration; the next connection tries again", "filters", some, "error", err)
+			return
+		}
 	}
 	c.Log.Info("ended the subscriptions of an earlier configuration", "filters", former)
 	c.rememberFilters(nil, c.wanted())
@@ -77,12 +83,31 @@ func (c *Client) rememberFilters(known, filters []string) {
 	}
 }
 
-// subscribe returns the filters that the broker refused. If the request itself
+// subscribe returns the filters that the broker refused. If a request itself
 // fails, it ends the connection.
 func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 	if len(filters) == 0 {
 		return nil
 	}
+	for some := range slices.Chunk(filters, MaxFilters) {
+		not, err := c.request(conn, some)
+		if err != nil {
+			conn.fail(fmt.Errorf("mqtt: subscribe: %w", err))
+			return nil
+		}
+		refused = append(refused, not...)
+	}
+	slices.Sort(refused)
+	conn.granted.Store(len(refused) == 0)
+	if previous := c.refused.Swap(&refused); len(refused) > 0 && (previous == nil || !slices.Equal(*previous, refused)) {
+		c.Log.Error("the broker refused a subscription: allow it in the broker's access list", "filters", refused, "client_id", c.ID, "username", c.Config.Username)
+		c.Event("subscription_refused", strings.Join(refused, ", "))
+	}
+	return refused
+}
+
+// request subscribes to filters with one packet, and returns those that the broker refused.
+func (c *Client) request(conn *Conn, filters []string) (refused []string, err error) {
 	ask := make(map[string]byte, len(filters))
 	further := c.further.all()
 	for _, f := range filters {
@@ -94,23 +119,15 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
 	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
-		conn.fail(errors.New("mqtt: subscribe: no answer from the broker"))
-		return nil
+		return nil, errors.New("no answer from the broker")
 	}
 	if err := token.Error(); err != nil {
-		conn.fail(fmt.Errorf("mqtt: subscribe: %w", err))
-		return nil
+		return nil, err
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {
 		if granted > 2 {
 			refused = append(refused, f)
 		}
 	}
-	slices.Sort(refused)
-	conn.granted.Store(len(refused) == 0)
-	if previous := c.refused.Swap(&refused); len(refused) > 0 && (previous == nil || !slices.Equal(*previous, refused)) {
-		c.Log.Error("the broker refused a subscription: allow it in the broker's access list", "filters", refused, "client_id", c.ID, "username", c.Config.Username)
-		c.Event("subscription_refused", strings.Join(refused, ", "))
-	}
-	return refused
+	return refused, nil
 }

@@ -1,0 +1,103 @@
+package mqtt
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+)
+
+// AWS IoT Core ends the connection when a packet has more than 8 filters.
+func TestFewFiltersInAPacket(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	subscribed, unsubscribed := make(chan string, 100), make(chan string, 100)
+	go serveFewFilters(l, func(filter string) byte {
+		subscribed <- filter
+		if filter == "s03" || filter == "s17" {
+			return 0x80
+		}
+		return 1
+	}, func(filter string) { unsubscribed <- filter })
+	cfg := DefaultConfig()
+	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	c := NewClient(Options{Config: cfg, ConnectTimeout: longWait, Counters: new(Counters), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {}})
+	conn, err := c.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.close()
+	c.current.Store(conn)
+	names := func(kind string) (filters []string) {
+		for i := range 20 {
+			filters = append(filters, fmt.Sprintf("%s%02d", kind, i))
+		}
+		return filters
+	}
+	read := func(from <-chan string, n int) (filters []string) {
+		for range n {
+			select {
+			case f := <-from:
+				filters = append(filters, f)
+			case <-conn.lost:
+				t.Fatalf("the connection ends after %d of %d filters: %v", len(filters), n, conn.err)
+			}
+		}
+		slices.Sort(filters)
+		return filters
+	}
+	equalTexts(t, "refused", c.subscribe(conn, names("s")), []string{"s03", "s17"})
+	equalTexts(t, "subscribed", read(subscribed, 20), names("s"))
+	c.unsubscribe(conn, names("s"))
+	equalTexts(t, "unsubscribed", read(unsubscribed, 20), names("s"))
+	c.Also(names("a")...)
+	equalTexts(t, "subscribed as well", read(subscribed, 20), names("a"))
+	c.Drop(names("a")...)
+	equalTexts(t, "dropped", read(unsubscribed, 20), names("a"))
+}
+
+// serveFewFilters is a broker for one client, which it leaves at a packet with more than 8 filters.
+func serveFewFilters(l net.Listener, subscribe func(filter string) byte, unsubscribe func(filter string)) {
+	nc, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer nc.Close()
+	for {
+		p, err := packets.ReadPacket(nc)
+		if err != nil {
+			return
+		}
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			io.WriteString(nc, "\x20\x02\x00\x00")
+		case *packets.SubscribePacket:
+			if len(p.Topics) > 8 {
+				return
+			}
+			answer := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+			answer.MessageID = p.MessageID
+			for _, f := range p.Topics {
+				answer.ReturnCodes = append(answer.ReturnCodes, subscribe(f))
+			}
+			answer.Write(nc)
+		case *packets.UnsubscribePacket:
+			if len(p.Topics) > 8 {
+				return
+			}
+			answer := packets.NewControlPacket(packets.Unsuback).(*packets.UnsubackPacket)
+			answer.MessageID = p.MessageID
+			for _, f := range p.Topics {
+				unsubscribe(f)
+			}
+			answer.Write(nc)
+		}
+	}
+}
