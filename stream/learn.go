@@ -245,7 +245,7 @@ func (c *committer) acceptLabel(it *item, l *example, m *modelState) bool {
 func (c *committer) label(it *item, l *example, now time.Time) {
 	var (
 		reached bool // a sample was found, or was labelled before
-		why     = codec.Refuse(codec.UnknownID, "no sample with id %.80q waits for a label: it never came, waited too long, or made room for others", l.id)
+		why     = unknownID(l.id)
 		models  []*modelState
 	)
 	for i := range l.targets {
@@ -256,7 +256,7 @@ func (c *committer) label(it *item, l *example, now time.Time) {
 		p, err := c.find(l, late)
 		switch {
 		case err != nil:
-			if err.Reason != codec.UnknownID {
+			if why.Reason == codec.UnknownID {
 				why = err
 			}
 			continue
@@ -327,6 +327,11 @@ func (m *modelState) judgeSet(p *pendingSample, label string) {
 	}
 }
 
+// unknownID is the refusal of a label by an id that no sample has.
+func unknownID(id string) *codec.Refusal {
+	return codec.Refuse(codec.UnknownID, "no sample with id %.80q waits for a label: it never came, waited too long, or made room for others", id)
+}
+
 // ambiguous is the refusal of a label by an id that samples of several devices share.
 func ambiguous(id string) *codec.Refusal {
 	return codec.Refuse(codec.AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", id)
@@ -336,13 +341,14 @@ func ambiguous(id string) *codec.Refusal {
 // before and is not kept any more.
 func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.Refusal) {
 	m := late.to
-	unknown := codec.Refuse(codec.UnknownID, "no sample with that id waits")
 	if l.id == codec.LastID {
 		switch {
 		case l.mayRepeat && c.seen(m, l.key):
 			return nil, nil
-		case m.last.none || late.device != "" && late.device != m.last.device:
-			return nil, unknown
+		case m.last.none:
+			return nil, unknownID(l.id)
+		case late.device != "" && late.device != m.last.device:
+			return nil, codec.Refuse(codec.UnknownID, "the newest sample of model %s is of device %.80q, not of %.80q: only an id finds an earlier one", m.Name, m.last.device, late.device)
 		}
 		if p := m.pendingStore.get(m.last.sample.Key); m.last.sample.Key != 0 && p != nil {
 			return p, nil
@@ -374,5 +380,5 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 			return nil, codec.Refuse(codec.TooLate, "the sample with id %.80q was labelled before, and is not kept any more for a correction", l.id)
 		}
 	}
-	return nil, unknown
+	return nil, unknownID(l.id)
 }

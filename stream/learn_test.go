@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 // modelWithSets is a fakeModel whose sets have no class of themselves, once they have begun.
@@ -123,7 +125,16 @@ func TestLateLabels(t *testing.T) {
 		r.send(own, label("last", "worn"))
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"ok 3", "worn, not ok 3", "worn 4", "ok, not worn 4", "ok 5", "worn, not ok 5"})
-		equal(t, "rejects", r.rejects(), []string{"unknown_id", "unknown_id"})
+		var errs []string
+		for _, m := range r.published() {
+			if m.Topic == "edge/n1/bearing/reject" {
+				errs = append(errs, gjson.GetBytes(m.Payload, "error").String())
+			}
+		}
+		equal(t, "refusals", errs, []string{
+			`no sample with id "last" waits for a label: it never came, waited too long, or made room for others`,
+			`the newest sample of model bearing is of device "p7", not of "p8": only an id finds an earlier one`,
+		})
 		if s := r.node.Stats(); s.Models["bearing"].Pending != 1 {
 			t.Errorf("%d wait, want 1", s.Models["bearing"].Pending)
 		}
