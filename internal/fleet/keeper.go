@@ -51,8 +51,8 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 		filters = []string{topics.Contribution(member), topics.Contribution(member) + "/+"}
 	}
 	var mu sync.Mutex
-	collected, last := wire.NewCollector(topics), time.Now()
-	retained := last
+	var last, retained time.Time // when a message came; the silence begins once all is subscribed
+	collected := wire.NewCollector(topics)
 	client, err := broker.Connect(ctx, k.MQTT, broker.Options{Receive: func(m broker.Message) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -74,6 +74,10 @@ func (k *Keeper) Read(ctx context.Context, member string) ([]Contribution, error
 			return nil, ended(ctx, err)
 		}
 	}
+	mu.Lock()
+	last = time.Now()
+	retained = last
+	mu.Unlock()
 	for {
 		mu.Lock()
 		left := min(k.silence()-time.Since(last), busy*k.silence()-time.Since(retained))

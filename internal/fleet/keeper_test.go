@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
@@ -116,6 +119,62 @@ func TestContributionByFile(t *testing.T) {
 	}
 	if _, err := to.Forget(ctx, "pi3"); err == nil || !strings.Contains(err.Error(), "keeps nothing of pi3") {
 		t.Errorf("the second time: %v", err)
+	}
+}
+
+// slowBroker serves one connection: it waits before it takes it, and sends its retained
+// message a moment after it has granted the last filter.
+func slowBroker(t *testing.T, wait time.Duration, topic string, payload []byte) (url string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for {
+			p, err := packets.ReadPacket(conn)
+			if err != nil {
+				return
+			}
+			switch p := p.(type) {
+			case *packets.ConnectPacket:
+				time.Sleep(wait)
+				_ = packets.NewControlPacket(packets.Connack).Write(conn)
+			case *packets.SubscribePacket:
+				granted := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+				granted.MessageID, granted.ReturnCodes = p.MessageID, p.Qoss
+				_ = granted.Write(conn)
+				if strings.HasSuffix(p.Topics[0], "/+") {
+					time.Sleep(wait / 20)
+					kept := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+					kept.Retain, kept.TopicName, kept.Payload = true, topic, payload
+					_ = kept.Write(conn)
+				}
+			}
+		}
+	}()
+	return "mqtt://" + l.Addr().String()
+}
+
+// The time that a slow broker takes to connect is no silence after which all messages have
+// come. The silence becomes longer until a busy machine keeps it.
+func TestReadOfSlowBroker(t *testing.T) {
+	_, data := contribution(t, "pi3", 1, 2)
+	for quiet := 200 * time.Millisecond; ; quiet *= 3 {
+		k := &Keeper{MQTT: mqtt.DefaultConfig(), Concept: "c", quiet: quiet}
+		k.MQTT.Servers = []string{slowBroker(t, 2*quiet, k.topics().Contribution("pi3"), data)}
+		all, err := k.Read(within(t), "pi3")
+		if err == nil && len(all) == 1 && bytes.Equal(all[0].Data, data) {
+			return
+		}
+		if err != nil || quiet > 10*time.Second {
+			t.Fatalf("after a silence of %v it reads %+v, %v", quiet, Describe(all), err)
+		}
 	}
 }
 
