@@ -47,43 +47,47 @@ type publish struct {
 
 // NewPublisher connects to the first server of cfg that answers. On every
 // connection it calls connected and subscribes to filters at QoS 0; receive is
-// called with the messages, and may be nil if filters is empty.
+// called with the messages, and may be nil if filters is empty. When it returns, the
+// broker has answered the subscriptions, or ctx has ended.
 func NewPublisher(ctx context.Context, cfg mqtt.Config, qos byte, filters []string, receive func(topic string, payload []byte, retained bool), connected func()) (*Publisher, error) {
 	p := &Publisher{cfg: cfg, qos: qos, filters: filters, receive: receive, connected: connected, end: make(chan struct{})}
-	lost, err := p.connect(ctx)
+	lost, subscribed, err := p.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	go p.reconnect(lost)
+	for _, token := range subscribed {
+		_ = wait(ctx, token) // a refused filter has no messages
+	}
 	return p, nil
 }
 
 // connect makes a connection and sends the unacknowledged messages again. lost is
 // closed when the connection is lost.
-func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, err error) {
+func (p *Publisher) connect(ctx context.Context) (lost chan struct{}, subscribed []paho.Token, err error) {
 	lost = make(chan struct{})
 	c, err := Connect(ctx, p.cfg, Options{
 		Receive: func(m Message) { p.receive(m.Topic, m.Payload, m.Retained) },
 		Lost:    func() { close(lost) },
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.connected()
 	for some := range slices.Chunk(p.filters, mqtt.MaxFilters) {
-		c.paho.SubscribeMultiple(mqtt.AtMostOnce(some), nil)
+		subscribed = append(subscribed, c.paho.SubscribeMultiple(mqtt.AtMostOnce(some), nil))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed() {
 		c.paho.Disconnect(0)
-		return lost, nil
+		return lost, subscribed, nil
 	}
 	for _, m := range p.inflight {
 		m.token = c.paho.Publish(m.topic, p.qos, false, m.payload)
 	}
 	p.client = c
-	return lost, nil
+	return lost, subscribed, nil
 }
 
 // reconnect replaces each lost connection, until the publisher is closed.
@@ -99,7 +103,7 @@ func (p *Publisher) reconnect(lost chan struct{}) {
 		p.mu.Unlock()
 		var err error
 		for pause := firstReconnect; ; pause = min(2*pause, longestReconnect) {
-			if lost, err = p.connect(context.Background()); err == nil {
+			if lost, _, err = p.connect(context.Background()); err == nil {
 				break
 			}
 			select {

@@ -2,15 +2,18 @@ package broker_test
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
-	"github.com/mochi-mqtt/server/v2/packets"
+	served "github.com/mochi-mqtt/server/v2/packets"
 
 	"edge/internal/broker"
 	"edge/internal/broker/brokertest"
@@ -26,7 +29,7 @@ type subscriptions struct {
 
 func (s *subscriptions) Provides(b byte) bool { return b == mochi.OnSubscribe }
 
-func (s *subscriptions) OnSubscribe(_ *mochi.Client, p packets.Packet) packets.Packet {
+func (s *subscriptions) OnSubscribe(_ *mochi.Client, p served.Packet) served.Packet {
 	s.filters <- len(p.Filters)
 	return p
 }
@@ -133,5 +136,49 @@ func TestPublisherKeepsOrder(t *testing.T) {
 	}
 	if len(misordered) > 0 {
 		t.Errorf("out of order: %q", misordered)
+	}
+}
+
+// What others publish once NewPublisher has returned arrives: the broker has answered the
+// subscription before, however long that takes it.
+func TestPublisherIsSubscribed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var answered atomic.Bool
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		for {
+			p, err := packets.ReadPacket(conn)
+			if err != nil {
+				return
+			}
+			switch p := p.(type) {
+			case *packets.ConnectPacket:
+				_ = packets.NewControlPacket(packets.Connack).Write(conn)
+			case *packets.SubscribePacket:
+				time.Sleep(100 * time.Millisecond) // less only lets the test miss an error
+				answered.Store(true)
+				refused := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
+				refused.MessageID, refused.ReturnCodes = p.MessageID, []byte{0x80}
+				_ = refused.Write(conn)
+			}
+		}
+	}()
+	cfg := mqtt.DefaultConfig()
+	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"a"}, nil, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close()
+	if !answered.Load() {
+		t.Error("it returns before the broker has answered the subscription")
 	}
 }
