@@ -92,7 +92,7 @@ func signalColumn(names []string, of codec.Stream, signal string) int {
 		return i
 	}
 	if path := of.Fields[signal]; path != "" {
-		return slices.Index(names, strings.ReplaceAll(path, `\.`, "."))
+		return slices.Index(names, codec.PlainName(path))
 	}
 	return -1
 }

@@ -401,8 +401,14 @@ func (s *schema) spreadLines(list []Reading) *Refusal {
 	return s.spread(list, s.signals.rate.Hz)
 }
 
-// plainName returns the cell name of a path without inner dots.
-func plainName(path string) string { return strings.ReplaceAll(path, `\.`, ".") }
+// PlainName returns the name of the column or field that a path means, in which a backslash is
+// not needed before a dot.
+func PlainName(path string) string {
+	if !strings.Contains(path, `\`) {
+		return path
+	}
+	return strings.Join(splitPath(path), ".")
+}
 
 var errRange = errors.New("beyond the range of a float64")
 

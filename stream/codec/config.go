@@ -189,9 +189,9 @@ func (s Stream) checkPayload() error {
 		checkTopics(s.Topics, s.TopicTemplate),
 	}
 	if stage {
-		errs = append(errs, checkOptional("time", s.Time), checkOptional("label", s.Label), s.checkValues(), s.checkRate())
+		errs = append(errs, s.checkOptional("time", s.Time), s.checkOptional("label", s.Label), s.checkValues(), s.checkRate())
 	} else {
-		errs = append(errs, checkOptional("id", s.ID), checkPath("time", s.Time), checkPath("label", s.Label))
+		errs = append(errs, s.checkOptional("id", s.ID), s.checkPath("time", s.Time), s.checkPath("label", s.Label))
 	}
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {
@@ -232,7 +232,7 @@ func (s Stream) checkField(key, path string) error {
 	case s.Format == formatCSV && len(s.Columns) == 0:
 		return field.Check(false, key, path, "columns, for it to name one")
 	}
-	return checkPath(key, path)
+	return s.checkPath(key, path)
 }
 
 // checkColumns checks that each feature has one column.
@@ -251,7 +251,7 @@ func (s Stream) checkColumns(features []string) error {
 	for _, f := range features {
 		column := cmp.Or(s.Fields[f], f)
 		if len(s.Fields) > 0 {
-			column = plainName(column)
+			column = PlainName(column)
 		}
 		if !seen[column] {
 			errs = append(errs, field.Check(false, "columns", s.Columns, "one called "+column))
@@ -335,11 +335,11 @@ func (s Stream) reserved() []string {
 }
 
 // checkOptional checks a path that may be empty.
-func checkOptional(key, path string) error {
+func (s Stream) checkOptional(key, path string) error {
 	if path == "" {
 		return nil
 	}
-	return checkPath(key, path)
+	return s.checkPath(key, path)
 }
 
 // Labels maps messages to labels of earlier samples by their id: {"id": …,
@@ -420,21 +420,51 @@ func checkTopics(filters []string, tmpl string) error {
 	return errors.Join(errs...)
 }
 
+// checkPath checks a path in the payloads of the stream: the name of a column or a field where
+// they consist of lines.
+func (s Stream) checkPath(key, path string) error {
+	if path != "" && (s.Format == formatCSV || s.Format == formatInflux) {
+		return nil
+	}
+	return checkPath(key, path)
+}
+
 // checkPath returns an error unless path is a plain path of keys and array
 // indices: gjson's queries, wildcards and modifiers have no bound on their work.
 func checkPath(key, path string) error {
-	plain := strings.ReplaceAll(path, `\.`, "")
-	if path == "" || strings.ContainsAny(plain, `*?#@|!{}[]\`) || slices.Contains(strings.Split(plain, "."), "") {
-		return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (a dot in a key: \.)`)
+	special := false
+	for i := 0; i < len(path); i++ {
+		if path[i] == '\\' {
+			i++ // what follows is literal
+			special = special || i == len(path)
+		} else {
+			special = special || strings.IndexByte(`*?#@|!{}[]`, path[i]) >= 0
+		}
+	}
+	if special || slices.Contains(splitPath(path), "") {
+		return field.Check(false, key, fmt.Sprintf("%q", path), `keys and array indices with . between them (in a key, \ before each of .*?#@|!{}[])`)
 	}
 	return nil
 }
 
-// firstKey returns the key of the outermost object that a path begins with.
-func firstKey(path string) string {
-	key, _, _ := strings.Cut(strings.ReplaceAll(path, `\.`, "\x00"), ".")
-	return strings.ReplaceAll(key, "\x00", ".")
+// splitPath returns the keys of a path, without the backslashes before literal characters.
+func splitPath(path string) (keys []string) {
+	var key []byte
+	for i := 0; i < len(path); i++ {
+		switch c := path[i]; {
+		case c == '.':
+			keys, key = append(keys, string(key)), key[:0]
+			continue
+		case c == '\\' && i+1 < len(path):
+			i++
+		}
+		key = append(key, path[i])
+	}
+	return append(keys, string(key))
 }
+
+// firstKey returns the key of the outermost object that a path begins with.
+func firstKey(path string) string { return splitPath(path)[0] }
 
 // pathOf returns the path of a feature, by default its name.
 func (s Stream) pathOf(name string) string {

@@ -46,7 +46,7 @@ func newCSVCodec(s *schema) csvCodec {
 // is not a feature.
 func (s *schema) cellFeature(name string) int {
 	if s.paths != nil {
-		return slices.IndexFunc(s.paths, func(path string) bool { return plainName(path) == name })
+		return slices.IndexFunc(s.paths, func(path string) bool { return PlainName(path) == name })
 	}
 	if i, ok := s.index[name]; ok {
 		return i
@@ -98,11 +98,11 @@ func (c csvCodec) cell(row *cells, col column, text string) *Refusal {
 	}
 	switch col.key {
 	case "":
-	case plainName(c.id):
+	case PlainName(c.id):
 		return c.setID(&row.r, text)
-	case plainName(c.label):
+	case PlainName(c.label):
 		return c.setLabel(&row.r, text)
-	case plainName(c.time):
+	case PlainName(c.time):
 		c.setTime(&row.r, text)
 	case cellSource:
 		if len(text) <= maxID {

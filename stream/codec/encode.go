@@ -105,11 +105,7 @@ func (e *Encoder) object(values []any, at int64, label string) ([]byte, error) {
 		if v == nil {
 			continue
 		}
-		path := e.of.Fields[e.names[i]]
-		if path == "" {
-			path = strings.ReplaceAll(e.names[i], ".", `\.`)
-		}
-		if err := put(root, path, v); err != nil {
+		if err := put(root, e.of.pathOf(e.names[i]), v); err != nil {
 			return nil, err
 		}
 	}
@@ -157,9 +153,8 @@ func valueOf(cell string) any {
 
 // put sets the member of an object at a path.
 func put(root map[string]any, path string, v any) error {
-	keys := strings.Split(strings.ReplaceAll(path, `\.`, "\x00"), ".")
+	keys := splitPath(path)
 	for i, key := range keys {
-		key = strings.ReplaceAll(key, "\x00", ".")
 		if i == len(keys)-1 {
 			root[key] = v
 			return nil
@@ -185,14 +180,14 @@ func (e *Encoder) line(cells []string, time, label string) ([]byte, error) {
 		for at, column := range e.of.Columns {
 			switch column {
 			case "":
-			case plainName(e.of.Time):
+			case PlainName(e.of.Time):
 				record[at] = time
-			case plainName(e.of.Label):
+			case PlainName(e.of.Label):
 				record[at] = label
 			}
 			for i, name := range e.names {
 				if path := e.of.Fields[name]; path != "" {
-					name = plainName(path)
+					name = PlainName(path)
 				}
 				if name == column {
 					record[at] = cells[i]

@@ -23,7 +23,7 @@ func newInfluxCodec(s *schema) influxCodec {
 	if s.paths != nil {
 		c.byField = make(map[string]int, len(s.paths))
 		for i, path := range s.paths {
-			c.byField[plainName(path)] = i
+			c.byField[PlainName(path)] = i
 		}
 	}
 	return c
@@ -142,7 +142,7 @@ func isTrue(text string) bool { return strings.HasPrefix(strings.ToLower(text), 
 // isCell reports whether a key that is not a feature is read.
 func (c influxCodec) isCell(key string) bool {
 	switch key {
-	case plainName(c.id), plainName(c.label), plainName(c.time), cellSource, cellWeight:
+	case PlainName(c.id), PlainName(c.label), PlainName(c.time), cellSource, cellWeight:
 		return true
 	}
 	return false
@@ -150,12 +150,12 @@ func (c influxCodec) isCell(key string) bool {
 
 func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, text string) *Refusal {
 	switch key {
-	case plainName(c.id):
+	case PlainName(c.id):
 		if kind == lineprotocol.Bool {
 			return Refuse(BadID, "%s is the bool %s: want a text or a number", c.id, text)
 		}
 		return c.setID(&row.r, text)
-	case plainName(c.label):
+	case PlainName(c.label):
 		switch kind {
 		case lineprotocol.String:
 			return c.setLabel(&row.r, text)
@@ -163,7 +163,7 @@ func (c influxCodec) cell(row *cells, key string, kind lineprotocol.ValueKind, t
 			return c.setLabel(&row.r, strconv.FormatBool(isTrue(text)))
 		}
 		return c.setLabelNumber(&row.r, text)
-	case plainName(c.time):
+	case PlainName(c.time):
 		c.setTime(&row.r, text)
 	case cellSource:
 		if kind == lineprotocol.String && len(text) <= maxID {

@@ -36,5 +36,5 @@ func (s Stream) ArrivalTimes() bool {
 	if len(s.Raw.Inputs) > 0 {
 		return false
 	}
-	return s.Time == "" || s.Format == FormatValue || s.raw() || s.Format == formatCSV && !slices.Contains(s.Columns, plainName(s.Time))
+	return s.Time == "" || s.Format == FormatValue || s.raw() || s.Format == formatCSV && !slices.Contains(s.Columns, PlainName(s.Time))
 }
