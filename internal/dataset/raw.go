@@ -147,7 +147,7 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		return -1
 	}
 	parts := r.parts()
-	own := parts[0]
+	ownTime, ownLabel := codec.PlainName(parts[0].Time), codec.PlainName(parts[0].Label)
 	decoder, err := codec.NewDecoder(r.Stream)
 	if err != nil {
 		return l, err
@@ -165,20 +165,20 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 		s.cells = make([]string, len(s.columns))
 		l.sources = append(l.sources, s)
 	}
-	l.time = first(append([]string{own.Time}, timeColumns...)...)
+	l.time = first(append([]string{ownTime}, timeColumns...)...)
 	l.device = first(deviceColumn)
 	if f.Device != "" {
 		if l.device, err = c.one("--device", f.Device); err != nil {
 			return l, err
 		}
 	}
-	l.label = first(own.Label, codec.DefaultStream().Label)
+	l.label = first(ownLabel, codec.DefaultStream().Label)
 	if f.Label != "" {
 		if l.label, err = c.one("--label", f.Label); err != nil {
 			return l, err
 		}
 	} else if l.label < 0 && !f.Unlabeled {
-		return l, fmt.Errorf("%s:1: no column is called %s: --label names that of the labels", path, cmp.Or(own.Label, codec.DefaultStream().Label))
+		return l, fmt.Errorf("%s:1: no column is called %s: --label names that of the labels", path, cmp.Or(ownLabel, codec.DefaultStream().Label))
 	}
 	for _, s := range l.sources {
 		if at := slices.IndexFunc(s.columns, func(i int) bool { return i == l.time || i == l.device || i == l.label }); at >= 0 {
@@ -200,7 +200,7 @@ func (r *Raw) checkTime(path string, column int) error {
 	case rate > 0 && !c.Window.Length.Message && len(c.Calendar) == 0:
 		return nil // a row every 1/rate
 	case c.Window.Length.Time > 0 || c.Window.Length.Message || c.Hold.Every > 0 || len(c.Calendar) > 0 || len(c.Derive) > 0:
-		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s", path, r.Name, strings.Join(append([]string{r.Stream.Time}, timeColumns...), ", "))
+		return fmt.Errorf("%s:1: no column has the time, which stream %s needs: want one called %s", path, r.Name, strings.Join(append([]string{codec.PlainName(r.Stream.Time)}, timeColumns...), ", "))
 	}
 	return nil
 }

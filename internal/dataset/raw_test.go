@@ -130,6 +130,13 @@ func TestRawFiles(t *testing.T) {
 			}),
 			text: "x,label\n1,a\n2,a\n3,a\n4,a\n", want: []string{"#500 [1.5 1 2] a", "#1000 [3.5 3 4] a"},
 		},
+		"keys with special characters": {
+			raw: rawOf(two, func(s *codec.Stream) {
+				byCount(2, 2)(s)
+				s.Time, s.Label = `\@t\.s`, `state\.1 \[k\]`
+			}),
+			text: "@t.s,x,state.1 [k]\n1,1,a\n2,3,a\n", want: []string{"#2000 [2 1 3] a"},
+		},
 		"no label, another device": {
 			raw: rawOf(two, byCount(2, 2)), format: Format{Unlabeled: true, Device: "who"},
 			text: "t,who,x\n1,p,1\n2,p,3\n", want: []string{"p#2000 [2 1 3] "},
