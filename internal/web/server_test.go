@@ -53,9 +53,11 @@ func writeFile(t testing.TB, name, text string) string {
 	return path
 }
 
-// The packed program of the page is that beside it.
-func TestPackedProgram(t *testing.T) {
-	if text, err := os.ReadFile("page.js"); err != nil || pageProgram() != string(text) {
-		t.Errorf("page.js.gz is another program than page.js (%v): run go generate ./internal/web", err)
+// The packed parts of the page are those beside them.
+func TestPackedPage(t *testing.T) {
+	for name, part := range map[string][]byte{"page.html": packedBody, "page.css": packedStyle, "page.js": packedProgram} {
+		if text, err := os.ReadFile(name); err != nil || unpacked(part) != string(text) {
+			t.Errorf("%s.gz is another text than %s (%v): run go generate ./internal/web", name, name, err)
+		}
 	}
 }
