@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"fmt"
-	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -142,37 +141,18 @@ func TestPublisherKeepsOrder(t *testing.T) {
 // What others publish once NewPublisher has returned arrives: the broker has answered the
 // subscription before, however long that takes it.
 func TestPublisherIsSubscribed(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	var answered atomic.Bool
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		for {
-			p, err := packets.ReadPacket(conn)
-			if err != nil {
-				return
-			}
-			switch p := p.(type) {
-			case *packets.ConnectPacket:
-				_ = packets.NewControlPacket(packets.Connack).Write(conn)
-			case *packets.SubscribePacket:
-				time.Sleep(100 * time.Millisecond) // less only lets the test miss an error
-				answered.Store(true)
-				refused := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
-				refused.MessageID, refused.ReturnCodes = p.MessageID, []byte{0x80}
-				_ = refused.Write(conn)
-			}
-		}
-	}()
 	cfg := mqtt.DefaultConfig()
-	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	cfg.Servers = []string{brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			time.Sleep(100 * time.Millisecond) // less only lets the test miss an error
+			answered.Store(true)
+			send(brokertest.Suback(p, 0x80))
+		}
+	})}
 	pub, err := broker.NewPublisher(t.Context(), cfg, 1, []string{"a"}, nil, func() {})
 	if err != nil {
 		t.Fatal(err)

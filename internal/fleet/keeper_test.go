@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,43 +121,24 @@ func TestContributionByFile(t *testing.T) {
 	}
 }
 
-// slowBroker serves one connection: it waits before it takes it, and sends its retained
-// message a moment after it has granted the last filter.
+// slowBroker waits before it takes the connection, and sends its retained message a moment
+// after it has granted the last filter.
 func slowBroker(t *testing.T, wait time.Duration, topic string, payload []byte) (url string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		for {
-			p, err := packets.ReadPacket(conn)
-			if err != nil {
-				return
-			}
-			switch p := p.(type) {
-			case *packets.ConnectPacket:
-				time.Sleep(wait)
-				_ = packets.NewControlPacket(packets.Connack).Write(conn)
-			case *packets.SubscribePacket:
-				granted := packets.NewControlPacket(packets.Suback).(*packets.SubackPacket)
-				granted.MessageID, granted.ReturnCodes = p.MessageID, p.Qoss
-				_ = granted.Write(conn)
-				if strings.HasSuffix(p.Topics[0], "/+") {
-					time.Sleep(wait / 20)
-					kept := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-					kept.Retain, kept.TopicName, kept.Payload = true, topic, payload
-					_ = kept.Write(conn)
-				}
+	return brokertest.Scripted(t, func(p packets.ControlPacket, send func(packets.ControlPacket)) {
+		switch p := p.(type) {
+		case *packets.ConnectPacket:
+			time.Sleep(wait)
+			send(packets.NewControlPacket(packets.Connack))
+		case *packets.SubscribePacket:
+			send(brokertest.Suback(p, p.Qoss...))
+			if strings.HasSuffix(p.Topics[0], "/+") {
+				time.Sleep(wait / 20)
+				kept := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+				kept.Retain, kept.TopicName, kept.Payload = true, topic, payload
+				send(kept)
 			}
 		}
-	}()
-	return "mqtt://" + l.Addr().String()
+	})
 }
 
 // The time that a slow broker takes to connect is no silence after which all messages have
