@@ -145,6 +145,8 @@ func TestLabelOnThePage(t *testing.T) {
 		{"no such model", "/api/v1/models/pump/label", `{"id":"one","label":"ok"}`, asJSON, http.StatusNotFound, 0},
 		{"no such sample", path, `{"id":"three","device":"a","label":"ok"}`, asJSON, http.StatusUnprocessableEntity, 0},
 		{"another device", path, `{"id":"one","device":"b","label":"ok"}`, asJSON, http.StatusUnprocessableEntity, 0},
+		{"two objects", path, `{"id":"one","device":"a","label":"ok"} {}`, asJSON, http.StatusBadRequest, 0},
+		{"a bracket too many", path, `{"id":"one","device":"a","label":"ok"}}`, asJSON, http.StatusBadRequest, 0},
 		{"no label", path, `{"id":"one","device":"a"}`, asJSON, http.StatusUnprocessableEntity, 0},
 		{"an old sample without id", path, `{"seq":2,"device":"a","label":"ok"}`, asJSON, http.StatusConflict, 0},
 		{"the newest, without id", path, `{"seq":3,"device":"a","label":"worn"}`, asJSON, http.StatusOK, 1},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -43,7 +44,11 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 	var ask labelRequest
 	body := json.NewDecoder(r.Body)
 	body.DisallowUnknownFields()
-	if err := body.Decode(&ask); err != nil {
+	err := body.Decode(&ask)
+	if _, end := body.Token(); err == nil && end != io.EOF {
+		err = errors.New("text follows the object")
+	}
+	if err != nil {
 		refuseRequest(rw, http.StatusBadRequest, err.Error())
 		return
 	}
@@ -55,7 +60,7 @@ func (w *Server) label(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), labelTimeout)
 	defer cancel()
-	err := w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Seq: ask.Seq, Label: ask.Label, Source: "page"})
+	err = w.monitor.deployment().Node.Label(ctx, stream.LateLabel{Model: model, Device: ask.Device, ID: ask.ID, Seq: ask.Seq, Label: ask.Label, Source: "page"})
 	var refusal *codec.Refusal
 	switch {
 	case err == nil:
