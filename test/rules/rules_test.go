@@ -59,7 +59,7 @@ var libraries = map[string][]string{
 	"github.com/cespare/xxhash":             {"stream"},
 	"github.com/charmbracelet/x":            {"internal/top"},
 	"github.com/coreos/go-systemd":          {"internal/daemon"},
-	"github.com/eclipse/paho.mqtt.golang":   {"stream/mqtt", "internal/broker"},
+	"github.com/eclipse/paho.mqtt.golang":   {"stream/mqtt", "internal/broker", "internal/broker/brokertest"},
 	"github.com/fsnotify/fsnotify":          {"internal/daemon"},
 	"github.com/fxamacker/cbor":             {"stream", "stream/codec"},
 	"github.com/gorilla/websocket":          {"stream/mqtt"},
