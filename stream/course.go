@@ -35,8 +35,8 @@ type Window struct {
 	Last           time.Time   // of the device's last row
 }
 
-// Windows returns the windows in progress of the streams of a model; in each stream that
-// of the latest row comes first; none without Deps.Courses. Any goroutine may call it.
+// Windows returns the windows in progress of the streams of a model, of each stream in the
+// order of the devices' names; none without Deps.Courses. Any goroutine may call it.
 func (n *Node) Windows(model string) (all []Window) {
 	m := n.model(model)
 	if m == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"reflect"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -61,12 +60,9 @@ func nodeOf(v reflect.Value) (*yaml.Node, error) {
 	case t.Kind() == reflect.Struct:
 		visitFields(v, add)
 	case t.Kind() == reflect.Map:
-		keys := v.MapKeys()
-		slices.SortStableFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, key := range keys {
-			value := reflect.New(t.Elem()).Elem() // an element of a map has no address
-			value.Set(v.MapIndex(key))
-			add(key.String(), value)
+		keys, values := entries(v)
+		for i, key := range keys {
+			add(key.String(), values[i])
 		}
 	case t.Kind() == reflect.Slice:
 		node.Kind, node.Tag = yaml.SequenceNode, "!!seq"

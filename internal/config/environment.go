@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -77,15 +78,27 @@ func walk(v reflect.Value, path string, visit func(key string, v reflect.Value),
 	case t.Kind() == reflect.Struct:
 		visitFields(v, func(key string, field reflect.Value) { walk(field, joinKey(path, key), visit, order) })
 	case t.Kind() == reflect.Map:
-		keys := v.MapKeys()
-		slices.SortStableFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		for _, key := range keys {
-			value := reflect.New(t.Elem()).Elem() // an element of a map cannot be set in place
-			value.Set(v.MapIndex(key))
-			walk(value, joinKey(path, key.String()), visit, order)
-			v.SetMapIndex(key, value)
+		keys, values := entries(v)
+		for i, key := range keys {
+			walk(values[i], joinKey(path, key.String()), visit, order)
+			v.SetMapIndex(key, values[i])
 		}
 	}
+}
+
+// entries returns the keys of a map in the order of their texts, and copies of its elements:
+// those of the map have no address.
+func entries(v reflect.Value) (keys, values []reflect.Value) {
+	byText := map[string]reflect.Value{}
+	for _, key := range v.MapKeys() {
+		byText[key.String()] = key
+	}
+	for _, text := range slices.Sorted(maps.Keys(byText)) {
+		value := reflect.New(v.Type().Elem()).Elem()
+		value.Set(v.MapIndex(byText[text]))
+		keys, values = append(keys, byText[text]), append(values, value)
+	}
+	return keys, values
 }
 
 func joinKey(path, key string) string {

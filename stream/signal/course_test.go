@@ -132,7 +132,7 @@ func TestProgressOfWindows(t *testing.T) {
 					t.Errorf("after row %d: %+v, want %+v", i, got, want)
 				}
 			}
-			// The later row first; a third device takes the place of the first.
+			// In the order of their names; a third device takes the place of the first.
 			s.Take(one("q", 200*second, "", 1))
 			saved := s.Save()
 			s.Take(one("r", 150*second, "", 1))
@@ -146,7 +146,7 @@ func TestProgressOfWindows(t *testing.T) {
 			if err := newStage(t, opts).Restore(saved); err != nil {
 				t.Fatal(err)
 			}
-			if got := again.List(); len(got) != 2 || got[0].Device != "q" || got[1].Rows != tc.want[len(tc.want)-1].Rows {
+			if got := again.List(); len(got) != 2 || got[1].Device != "q" || got[0].Rows != tc.want[len(tc.want)-1].Rows {
 				t.Errorf("after a restart: %+v", got)
 			}
 			if err := newStage(t, opts).Restore(saved[:len(saved)-1]); err == nil || len(again.List()) != 0 {

@@ -1,7 +1,7 @@
 package signal
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
@@ -22,15 +22,14 @@ type Windows struct {
 	of map[string]Progress
 }
 
-// List returns the windows in progress, that of the latest row first.
+// List returns the windows in progress, in the order of the devices' names.
 func (w *Windows) List() []Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := make([]Progress, 0, len(w.of))
-	for _, p := range w.of {
-		all = append(all, p)
+	for _, device := range slices.Sorted(maps.Keys(w.of)) {
+		all = append(all, w.of[device])
 	}
-	slices.SortStableFunc(all, func(a, b Progress) int { return cmp.Or(cmp.Compare(b.Last, a.Last), cmp.Compare(a.Device, b.Device)) })
 	return all
 }
 
