@@ -14,7 +14,9 @@ import (
 //
 // in an exponential histogram of O(log n) buckets, 85 at most. Numbers are in
 // [0, 1]. A fall of the mean cuts the window without an alarm: a model that
-// improves is no drift. A warning has a δ ten times as large, and does not cut.
+// improves is no drift. A warning has a δ ten times as large, and does not cut. Of several
+// cuts that are possible the one whose difference is largest, in units of its ε, dates the
+// change.
 //
 // Source: Bifet & Gavaldà, "Learning from time-changing data with adaptive
 // windowing" (SDM 2007), ADWIN2.
@@ -71,8 +73,8 @@ func (a *adwin) look() (found alarm) {
 			return found
 		}
 		variance := square / float64(n)
-		cut, warned := false, alarm{}
-		var n0, sum0 float64
+		cut, risen, warned := false, alarm{}, alarm{}
+		var n0, sum0, most, mostWarned float64
 	scan:
 		for i := len(a.rows) - 1; i >= 0; i-- {
 			for _, b := range a.rows[i] {
@@ -82,16 +84,16 @@ func (a *adwin) look() (found alarm) {
 					continue
 				}
 				u0, u1 := sum0/n0, (sum-sum0)/n1
-				here := alarm{Warning, u0, u1, uint64(n1)}
-				switch {
-				case math.Abs(u1-u0) > a.bound(a.delta, n0, n1, variance):
+				rise := (u1 - u0) / a.bound(a.delta, n0, n1, variance)
+				if rise < -1 && !cut {
 					cut = true
-					if here.level = Drifted; u1 > u0 && found.level < Drifted {
-						found = here
-					}
 					break scan
-				case u1 > u0 && warned.level < Warning && u1-u0 > a.bound(warningDelta*a.delta, n0, n1, variance):
-					warned = here
+				}
+				if rise > max(1, most) {
+					cut, most, risen = true, rise, alarm{Drifted, u0, u1, uint64(n1)}
+				}
+				if rise = (u1 - u0) / a.bound(warningDelta*a.delta, n0, n1, variance); rise > max(1, mostWarned) {
+					mostWarned, warned = rise, alarm{Warning, u0, u1, uint64(n1)}
 				}
 			}
 		}
@@ -100,6 +102,9 @@ func (a *adwin) look() (found alarm) {
 				found = warned
 			}
 			return found
+		}
+		if found.level < Drifted {
+			found = risen
 		}
 		last := len(a.rows) - 1
 		a.rows[last] = slices.Delete(a.rows[last], 0, 1)

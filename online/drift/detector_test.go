@@ -51,6 +51,31 @@ func TestADWINAgainstAList(t *testing.T) {
 	}
 }
 
+// adwin dates a change and tells the means on both sides of it.
+func TestADWINDatesTheChange(t *testing.T) {
+	const seeds, jump, low, high = 200, 1000, 0.1, 0.4
+	var late, before, after float64
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		a := &adwin{delta: 0.002}
+		found := alarm{}
+		for i := 0; found.level < Drifted; i++ {
+			x := 0.0
+			if p := rng.Float64(); p < low || i >= jump && p < high {
+				x = 1
+			}
+			if found = a.add(x); found.level == Drifted {
+				late += math.Abs(float64(found.since)-float64(i+1-jump)) / seeds
+				before, after = before+found.before/seeds, after+found.after/seeds
+			}
+		}
+	}
+	t.Logf("the date is wrong by %.1f numbers; the means are %.3f and %.3f", late, before, after)
+	if late > 20 || math.Abs(before-low) > 0.02 || math.Abs(after-high) > 0.04 {
+		t.Errorf("the date is wrong by %.1f numbers; the means are %.3f and %.3f, want %v and %v", late, before, after, low, high)
+	}
+}
+
 // On a stream without a change adwin rarely gives an alarm.
 func TestADWINFalseAlarms(t *testing.T) {
 	alarms := 0

@@ -18,6 +18,6 @@ func ExampleNew() {
 		}
 	}
 	// Output:
-	// sample 319: warning, log_loss rose from 0.2 to 1.7, about 24 labels ago
-	// sample 335: drift, log_loss rose from 0.2 to 1.21, about 64 labels ago
+	// sample 319: warning, log_loss rose from 0.2 to 2, about 20 labels ago
+	// sample 335: drift, log_loss rose from 0.2 to 1.82, about 40 labels ago
 }
