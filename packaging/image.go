@@ -29,7 +29,7 @@ func (r *release) image() error {
 	if err != nil {
 		return err
 	}
-	for _, a := range arches {
+	for _, a := range r.arches {
 		img, err := r.imageFor(a)
 		if err != nil {
 			return fmt.Errorf("image for %s: %w", a.name, err)

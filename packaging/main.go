@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type release struct {
 	bin     string    // folder of the binaries
 	dist    string    // folder of the results
 	notices string    // file with the licences of the modules in the binaries
+	arches  []arch
 
 	maintainer string // of the packages, as NAME <ADDRESS>
 	homepage   string // "": the packages name no homepage
@@ -39,7 +41,7 @@ type arch struct {
 	variant  string
 }
 
-var arches = []arch{
+var allArches = []arch{
 	{"amd64", "amd64", "amd64", ""},
 	{"arm64", "arm64", "arm64", ""},
 	{"armv7", "arm7", "arm", "v7"},
@@ -49,10 +51,11 @@ var arches = []arch{
 
 func main() {
 	log.SetFlags(0)
-	r := release{}
+	r := release{arches: allArches}
 	flag.StringVar(&r.root, "root", "..", "`FOLDER` of edge's sources")
 	flag.StringVar(&r.bin, "bin", "../dist/bin", "`FOLDER` of the binaries, edge_<arch>")
 	flag.StringVar(&r.dist, "dist", "../dist/release", "`FOLDER` of the results")
+	flag.Func("arch", "`NAMES` of architectures, with spaces between them (default all)", r.choose)
 	flag.StringVar(&r.version, "version", "", "semantic `VERSION` (default the newest tag, or a version that contains the commit)")
 	flag.StringVar(&r.maintainer, "maintainer", "unnamed <nobody@example.invalid>", "maintainer of the packages, `NAME <ADDRESS>`")
 	flag.StringVar(&r.homepage, "homepage", "", "`URL` of the homepage in the packages (default none)")
@@ -61,6 +64,19 @@ func main() {
 	if err := r.make(); err != nil {
 		log.Fatal("packaging: ", err)
 	}
+}
+
+// choose limits the release to some architectures.
+func (r *release) choose(names string) error {
+	r.arches = nil
+	for name := range strings.FieldsSeq(names) {
+		i := slices.IndexFunc(allArches, func(a arch) bool { return a.name == name })
+		if i < 0 {
+			return fmt.Errorf("no architecture is called %q", name)
+		}
+		r.arches = append(r.arches, allArches[i])
+	}
+	return nil
 }
 
 func (r *release) make() error {

@@ -64,7 +64,7 @@ func (r *release) locate(all []module) error {
 // all returns the modules of all binaries, each once, sorted by path, with sources.
 func (r *release) all() ([]module, error) {
 	var all []module
-	for _, a := range arches {
+	for _, a := range r.arches {
 		of, err := modules(r.binary(a))
 		if err != nil {
 			return nil, err
@@ -163,7 +163,7 @@ func (r *release) materials() error {
 	if err != nil {
 		return err
 	}
-	for _, a := range arches {
+	for _, a := range r.arches {
 		content, err := os.ReadFile(r.binary(a))
 		if err != nil {
 			return err

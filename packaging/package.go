@@ -45,7 +45,7 @@ func (r *release) packages() error {
 	}
 	defer os.RemoveAll(work)
 	for _, f := range formats {
-		for _, a := range arches {
+		for _, a := range r.arches {
 			if err := r.pack(f, a, filepath.Join(work, f.name+"-"+a.name)); err != nil {
 				return fmt.Errorf("%s for %s: %w", f.name, a.name, err)
 			}
