@@ -13,11 +13,14 @@ STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
 # The long tests, and others at full length
 SLOW    := -tags slow
 # Packages without a goroutine, in which the race detector has nothing to find
-ALONE   := ./lab/... ./cmd/edge-lab ./model/... ./internal/dataset ./persist ./stream/signal/...
+ALONE   := ./ci/... ./cmd/... ./configs ./lab/... ./model/... ./persist \
+	./internal/config ./internal/dataset ./internal/eval ./internal/exit ./internal/inspect ./internal/process ./internal/report ./internal/statefile \
+	./online/active ./online/conformal ./online/drift ./online/fleet ./online/forest ./online/mixture ./online/natural ./online/score ./online/train ./online/wire \
+	./stream/codec ./stream/field ./stream/fleet ./stream/signal/... ./stream/topic ./test/rules ./test/simulation/patch
 
-# Tests that learn for long, run commands, or damage each part of a file, in a test's own
+# Tests that learn for long, measure memory, or damage each part of a file, in a test's own
 # goroutine or in processes with one, and long ones of daemons that shorter ones also run
-LASTING := TestDamagedFleetStates|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestCoverageOfAnyStream|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestEvalSeeds|TestEvalReport|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation
+LASTING := TestDamagedFleetStates|TestFleetMemory|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 
@@ -34,7 +37,7 @@ slow: ## run the long tests, and those at full length that are shorter in `make 
 	$(GO) test $(SLOW) -timeout 30m -p 4 $(if $(SKIP),-skip '$(SKIP)') $(shell $(GO) run ./ci/long)
 
 race: ## run the quick tests with the race detector, the packages that last longest first, but for tests that last long in one goroutine
-	$(GO) test -race -short -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./... | sort -r))
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -p 4 -skip '^($(LASTING))$$' $(filter-out $(shell $(GO) list $(ALONE)),$(shell $(GO) list ./... | sort -r))
 
 torture: ## kill a daemon KILLS (1000) times under load from mosquitto, the daemons of a fleet, and for ten minutes the servers of its cluster
 	CI=true EDGE_TORTURE=$(KILLS) EDGE_CLUSTER=600 $(GO) test $(SLOW) ./test/torture -run '^(TestTorture|TestTortureOfFleet|TestFleetOnCluster)$$' -count 1 -timeout 150m -v
@@ -79,22 +82,26 @@ cover: ## run all tests, including the long ones, and write dist/coverage.html
 	$(GO) tool cover -html=$(DIST)/coverage.out -o $(DIST)/coverage.html
 	$(GO) tool cover -func=$(DIST)/coverage.out | tail -n 1
 
-lint: ## run gofmt, go vet and staticcheck, without and with the long tests
+lint: ## run gofmt, go vet and staticcheck, also on the packages with long tests
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd: $$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet $(SLOW) ./...
 	$(GO) tool staticcheck ./...
-	$(GO) tool staticcheck $(SLOW) ./...
+	$(GO) vet $(SLOW) $(filter ./%,$(shell $(GO) run ./ci/long))
+	$(GO) tool staticcheck $(SLOW) $(filter ./%,$(shell $(GO) run ./ci/long))
 	for module in packaging model/dense/bench; do (cd $$module && $(GO) vet ./...) || exit 1; done
 
 vuln: ## search the dependencies for known vulnerabilities; needs vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.8.0 ./...
 
+# build FILES builds the program for each of ARCHES, as FILES followed by its name.
+build = @set -e; for arch in $(ARCHES); do \
+		case $$arch in armv*) export GOARCH=arm GOARM=$${arch\#armv} ;; *) export GOARCH=$$arch ;; esac; \
+		echo "$(1)$$arch"; $(STATIC) $(2) -o $(1)$$arch ./cmd/edge; \
+	done
+
+arm: ARCHES = armv6 armv7 arm64 amd64
 arm: ## build static Linux binaries for armv6, armv7, arm64 and amd64 into dist/
-	GOARCH=arm GOARM=6 $(STATIC) -o $(DIST)/edge_linux_armv6 ./cmd/edge
-	GOARCH=arm GOARM=7 $(STATIC) -o $(DIST)/edge_linux_armv7 ./cmd/edge
-	GOARCH=arm64 $(STATIC) -o $(DIST)/edge_linux_arm64 ./cmd/edge
-	GOARCH=amd64 $(STATIC) -o $(DIST)/edge_linux_amd64 ./cmd/edge
+	$(call build,$(DIST)/edge_linux_)
 
 sizes: ## print the share of each module in the arm64 program
 	GOARCH=arm64 $(subst -s -w,-w,$(STATIC)) -o $(DIST)/edge_symbols ./cmd/edge
@@ -106,17 +113,14 @@ emulate: ## run quick tests on arm64 and armv6, emulated; needs qemu-user-static
 	ci/emulate/run $(ALL)
 
 .PHONY: packages release
+packages: ARCHES = amd64 arm64 armv7 armv6 riscv64
 packages: man ## make deb, rpm, apk and ipk packages, images, bills of material, checksums in dist/release; MAINTAINER, HOMEPAGE, LICENSE go into them
 	rm -rf $(DIST)/bin
 	mkdir -p $(DIST)/bin/completion
-	GOARCH=amd64 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_amd64 ./cmd/edge
-	GOARCH=arm64 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_arm64 ./cmd/edge
-	GOARCH=arm GOARM=7 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_armv7 ./cmd/edge
-	GOARCH=arm GOARM=6 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_armv6 ./cmd/edge
-	GOARCH=riscv64 $(STATIC) -buildvcs=true -o $(DIST)/bin/edge_riscv64 ./cmd/edge
+	$(call build,$(DIST)/bin/edge_,-buildvcs=true)
 	cp -r $(DIST)/man $(DIST)/bin/man
 	for shell in bash zsh fish; do $(GO) run ./cmd/edge completion $$shell >$(DIST)/bin/completion/edge.$$shell; done
-	cd packaging && $(GO) run . --bin ../$(DIST)/bin --dist ../$(DIST)/release \
+	cd packaging && $(GO) run . --arch "$(ARCHES)" --bin ../$(DIST)/bin --dist ../$(DIST)/release \
 		$(if $(MAINTAINER),--maintainer '$(MAINTAINER)') $(if $(HOMEPAGE),--homepage '$(HOMEPAGE)') $(if $(LICENSE),--license '$(LICENSE)')
 
 release: lint test race slow packages ## check, test and make a release
