@@ -6,6 +6,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -26,7 +27,7 @@ type release struct {
 	bin     string    // folder of the binaries
 	dist    string    // folder of the results
 	notices string    // file with the licences of the modules in the binaries
-	arches  []arch
+	arches  []arch    // of which there are binaries
 
 	maintainer string // of the packages, as NAME <ADDRESS>
 	homepage   string // "": the packages name no homepage
@@ -75,6 +76,9 @@ func (r *release) choose(names string) error {
 			return fmt.Errorf("no architecture is called %q", name)
 		}
 		r.arches = append(r.arches, allArches[i])
+	}
+	if len(r.arches) == 0 {
+		return errors.New("want at least one architecture")
 	}
 	return nil
 }
