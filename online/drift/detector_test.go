@@ -60,6 +60,9 @@ func TestADWINDatesTheChange(t *testing.T) {
 		a := &adwin{delta: 0.002}
 		found := alarm{}
 		for i := 0; found.level < Drifted; i++ {
+			if i > 3*jump {
+				t.Fatalf("seed %d: the change is not found", seed)
+			}
 			x := 0.0
 			if p := rng.Float64(); p < low || i >= jump && p < high {
 				x = 1
@@ -70,7 +73,6 @@ func TestADWINDatesTheChange(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the date is wrong by %.1f numbers; the means are %.3f and %.3f", late, before, after)
 	if late > 20 || math.Abs(before-low) > 0.02 || math.Abs(after-high) > 0.04 {
 		t.Errorf("the date is wrong by %.1f numbers; the means are %.3f and %.3f, want %v and %v", late, before, after, low, high)
 	}
