@@ -12,15 +12,15 @@ DIST    := dist
 STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
 # The long tests, and others at full length
 SLOW    := -tags slow
-# Packages without a goroutine, in which the race detector has nothing to find
-ALONE   := ./ci/... ./cmd/... ./configs ./lab/... ./model/... ./persist \
+# Packages without a goroutine, in them or in their tests, where the race detector has nothing to find
+ALONE   := ./ci/... ./cmd/edge-lab ./configs ./lab/... ./model/... ./persist \
 	./internal/config ./internal/dataset ./internal/eval ./internal/exit ./internal/inspect ./internal/process ./internal/report ./internal/statefile \
 	./online/active ./online/conformal ./online/drift ./online/fleet ./online/forest ./online/mixture ./online/natural ./online/score ./online/train ./online/wire \
 	./stream/codec ./stream/field ./stream/fleet ./stream/signal/... ./stream/topic ./test/rules ./test/simulation/patch
 
-# Tests that learn for long, measure memory, or damage each part of a file, in a test's own
+# Tests that learn for long, run commands, measure memory, or damage each part of a file, in a test's own
 # goroutine or in processes with one, and long ones of daemons that shorter ones also run
-LASTING := TestDamagedFleetStates|TestFleetMemory|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation
+LASTING := TestDamagedFleetStates|TestFleetMemory|TestVerify|TestSecretsStaySecret|TestFailpointsHaveTheirPlaces|TestStateFileTakenAwayAtEachOperation|TestConfigSampleOfSignals|TestFilesAsPeopleHaveThem|TestEvalSplitsOfSignals|TestEvalSeeds|TestEvalReport|TestRestoreCarriesOnExactly|TestWeightsCarryOnExactly|TestClassWeightsFindTheRare|TestStackLearnsWaves|TestMemberForestsAreRestored|TestSharedBasisIsReplayed|TestNewcomerLeavesOutALiar|TestMergesAreReplayed|TestLearnsWithMissingFeatures|TestHardNumbers|TestMemoryOfClasses|TestTemporal|TestDriftCarriesOnExactly|TestEveryKindCarriesOnExactly|TestFilteredCarryOnExactly|TestBuildInSeveralPasses|TestRemoveClass|TestEndure.*|TestForestSize|TestForestLearnsCells|TestLoadIsOneByOne|TestExpect|TestForestsOfAMergeEvent|TestFleetLeavesTheOwnPosterior|TestMemoryIsUsedAgain|TestBasisSimulation|TestReplayOfSignals|TestInventedClasses|TestPowerLoss|TestEachOperationFails|TestKilledAtEachOperation|TestFleetSimulation
 
 .PHONY: help build test slow race torture faults load soak simulate defects endure bench fuzz cover lint vuln arm sizes emulate demo clean
 

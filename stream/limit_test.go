@@ -143,7 +143,7 @@ func TestLabelInParts(t *testing.T) {
 		r, j := limitedRig(t, cfg, m, &limitedJournal{fakeJournal: newFakeJournal(), samples: room, records: MaxGroup})
 		for i := range samples {
 			r.send(accP7, rowAt(i, i, ""))
-			if i%10 == 9 {
+			if i%10 == 9 { // one commit for ten rows
 				time.Sleep(time.Second)
 			}
 		}
