@@ -72,8 +72,8 @@ func (l *Learner) renameClass(from, to string) error {
 	case taken && other != k && r.names[other] == to:
 		return fmt.Errorf("online: %.40q is the name of another class: %w", to, ErrClass)
 	}
-	if len(r.index) >= 2*maxClasses {
-		return fmt.Errorf("online: %d names of classes are in use, at most %d: %w", len(r.index), 2*maxClasses, ErrClass)
+	if len(r.index) >= MaxNames {
+		return fmt.Errorf("online: %d names of classes are in use, at most %d: %w", len(r.index), MaxNames, ErrClass)
 	}
 	if old := r.names[k]; r.imported[old] {
 		delete(r.imported, old)

@@ -316,7 +316,7 @@ func (r *registry) decode(d *wire.Decoder, features int) {
 		}
 		r.removed[d.String(math.MaxInt32)] = true
 	}
-	for range d.Int(2*maxClasses, "number of names") {
+	for range d.Int(MaxNames, "number of names") {
 		name := d.String(math.MaxInt32)
 		k := d.Int(len(r.names)-1, "class")
 		if _, twice := r.index[name]; twice || d.Err() != nil {

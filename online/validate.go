@@ -93,3 +93,6 @@ func (c Config) Validate() error {
 
 // MaxLabel bounds a label's length in bytes.
 const MaxLabel = 256
+
+// MaxNames bounds the names of classes, former ones included, with which a class may be renamed.
+const MaxNames = 2 * maxClasses

@@ -237,6 +237,9 @@ func (c *classes) rename(from, to string) error {
 	if c.known[to] == to && to != class {
 		return fmt.Errorf("%.80q is the name of another class", to)
 	}
+	if len(c.known) >= online.MaxNames {
+		return fmt.Errorf("%d names of classes are in use, former ones included, at most %d: remove a class, or reset the model", len(c.known), online.MaxNames)
+	}
 	c.change()
 	for name, of := range c.known {
 		if of == class {

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -97,6 +98,19 @@ func TestRequestsAsTheLearner(t *testing.T) {
 		if !maps.Equal(classes.known, want) || classes.count() != len(p.Classes()) {
 			t.Fatalf("%+v: %d classes with the names %v, want %d with %v", ev, classes.count(), classes.known, len(p.Classes()), want)
 		}
+	}
+	for i := 0; ; i++ { // until no more names are accepted
+		ev := online.Event{Kind: online.ClassRename, Label: classes.names()[0], Name: fmt.Sprint("name ", i)}
+		err, out := classes.rename(ev.Label, ev.Name), learner.Add(&ev)
+		if (out.Refused == nil) != (err == nil) {
+			t.Fatalf("%+v with %d names: %v, by the learner %v", ev, len(classes.known), err, out.Refused)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if len(classes.known) != online.MaxNames {
+		t.Errorf("%d names are known, want %d", len(classes.known), online.MaxNames)
 	}
 }
 
