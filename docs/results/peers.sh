@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Prints what programs take to answer JSON over mosquitto, side by side: an echo on paho,
-# a daemon that predicts, and Node-RED and Telegraf, where node-red and telegraf are in
-# the PATH. MESSAGES (20000) in a flood, and a quarter of them at 1000 a second, in each
+# a daemon that predicts, and Node-RED, Telegraf and eKuiper, where node-red, telegraf and
+# kuiperd are in the PATH. MESSAGES (20000) in a flood, and a quarter of them at 1000 a second, in each
 # of five rounds; the table has medians (BenchmarkPeers of test/load).
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,37 @@ const telegraf = `[agent]
   data_format = "json"
 `
 
+// kuiper is a set of rules of eKuiper: JSON is parsed, the largest feature's place is the class, and
+// an object is published. The values are topic of the questions, and broker and topic of the answers.
+const kuiper = `{
+"streams": {"questions": "CREATE STREAM questions () WITH (TYPE=\"mqtt\", DATASOURCE=\"%s\", FORMAT=\"json\")"},
+"tables": {},
+"rules": {"answers": "{\"id\": \"answers\", \"sql\": \"SELECT array_position(features, array_max(features)) AS prediction, array_max(features) AS value FROM questions\", \"actions\": [{\"mqtt\": {\"server\": \"tcp://%s\", \"topic\": \"%s\", \"qos\": 1, \"sendSingle\": true}}]}"}
+}
+`
+
+// kuiperFolder makes the folder of an eKuiper that runs the rules with the broker at addr.
+func (s *answerers) kuiperFolder(addr string) string {
+	base := s.b.TempDir()
+	for _, folder := range []string{"etc/sources", "etc/sinks", "etc/functions", "etc/services/schemas", "etc/connections", "etc/ops", "etc/multilingual", "data", "log", "plugins/sources", "plugins/sinks", "plugins/functions", "plugins/portable", "plugins/wasm"} {
+		if err := os.MkdirAll(filepath.Join(base, folder), 0o700); err != nil {
+			s.b.Fatal(err)
+		}
+	}
+	_, rest, _ := net.SplitHostPort(brokertest.FreeAddress(s.b))
+	_, service, _ := net.SplitHostPort(brokertest.FreeAddress(s.b))
+	for name, text := range map[string]string{
+		"kuiper.yaml":      fmt.Sprintf("basic: {consoleLog: true, fileLog: false, ip: 127.0.0.1, port: %s, restIp: 127.0.0.1, restPort: %s}\nstore: {type: sqlite, extStateType: sqlite}\n", service, rest),
+		"mqtt_source.yaml": fmt.Sprintf("default: {qos: 1, server: \"tcp://%s\", protocolVersion: \"3.1.1\"}\n", addr),
+		"init.json":        fmt.Sprintf(kuiper, questionsTopic, addr, answersTopic),
+	} {
+		if err := os.WriteFile(filepath.Join(base, "etc", name), []byte(text), 0o600); err != nil {
+			s.b.Fatal(err)
+		}
+	}
+	return base
+}
+
 // beside runs f with a program of somebody else, once its output contains ready.
 func (s *answerers) beside(cmd *exec.Cmd, ready string, f func(*answerer)) {
 	name := filepath.Join(s.b.TempDir(), "output")
@@ -77,7 +109,7 @@ type peer struct {
 	run  func(func(*answerer))
 }
 
-// peers are echo and daemon, and those of Node-RED and Telegraf that are in the PATH.
+// peers are echo and daemon, and those of Node-RED, Telegraf and eKuiper that are in the PATH.
 func (s *answerers) peers(addr string, labelled [][]byte) (found []peer, missing []string) {
 	found = []peer{
 		{"echo", s.echoing},
@@ -95,17 +127,22 @@ func (s *answerers) peers(addr string, labelled [][]byte) (found []peer, missing
 	config := harness.WriteFile(s.b, "telegraf.conf", fmt.Sprintf(telegraf, addr, questionsTopic, addr, answersTopic))
 	for _, p := range []struct {
 		name, ready string
-		arguments   []string
+		command     func(path string) *exec.Cmd
 	}{
-		{"node-red", "Connected to broker", []string{"--userDir", folder, flow}},
-		{"telegraf", "Connected [tcp://", []string{"--config", config}},
+		{"node-red", "Connected to broker", func(path string) *exec.Cmd { return exec.Command(path, "--userDir", folder, flow) }},
+		{"telegraf", "Connected [tcp://", func(path string) *exec.Cmd { return exec.Command(path, "--config", config) }},
+		{"kuiperd", "mqtt sink client ready", func(path string) *exec.Cmd {
+			cmd := exec.Command(path)
+			cmd.Env = append(os.Environ(), "KuiperBaseKey="+s.kuiperFolder(addr))
+			return cmd
+		}},
 	} {
 		path, err := exec.LookPath(p.name)
 		if err != nil {
 			missing = append(missing, p.name)
 			continue
 		}
-		found = append(found, peer{p.name, func(f func(*answerer)) { s.beside(exec.Command(path, p.arguments...), p.ready, f) }})
+		found = append(found, peer{p.name, func(f func(*answerer)) { s.beside(p.command(path), p.ready, f) }})
 	}
 	return found, missing
 }
