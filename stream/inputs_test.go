@@ -51,6 +51,7 @@ func watched(cfg Config, m ModelConfig, t *testing.T, journal *fakeJournal) (*ri
 	return r, &seen
 }
 
+// Long: cases with their messages.
 func TestInputs(t *testing.T) {
 	in("values of several topics are held, by their common levels", t, func(t *testing.T) {
 		cfg, m := roomConfig(signal.Hold{On: []string{"any"}})
@@ -79,6 +80,20 @@ func TestInputs(t *testing.T) {
 		equal(t, "samples", *seen, []string{"hall [0 1]"})
 		if n := r.node.Stats().Rejected[codec.Retained]; n != 1 {
 			t.Errorf("%d refused", n)
+		}
+	})
+	in("without held values a retained message makes no sample at each connection", t, func(t *testing.T) {
+		for allow, want := range map[codec.Switch]int{"auto": 0, "true": 1} {
+			cfg, m := roomConfig(signal.Hold{})
+			cfg.Streams["room"].Raw.Inputs[1].AllowRetained = allow
+			r, seen := watched(cfg, m, t, newFakeJournal())
+			r.sendMessage(&mqtt.Message{Topic: "z/hall/door/front", Payload: []byte("ON"), QoS: 1, Retained: true})
+			r.send("z/hall/door/front", "OFF")
+			time.Sleep(time.Second)
+			r.stop()
+			if n := r.node.Stats().Rejected[codec.Retained]; len(*seen) != 1+want || n != uint64(1-want) {
+				t.Errorf("allow_retained %s: %d samples, %d refused", allow, len(*seen), n)
+			}
 		}
 	})
 	in("rows at fixed times go on in silence, without a message, and end with the last value", t, func(t *testing.T) {

@@ -242,6 +242,22 @@ func TestStickyLabels(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"idle 2", "idle 3", "idle 4", "idle 8"})
 	})
+	in("a state that the broker sends again at a connection is as old as before", t, func(t *testing.T) {
+		cfg, m := config(func(l *codec.Labels) { l.MaxAge = time.Minute })
+		r := newRig(t, newFakeJournal(), cfg, m)
+		again := &mqtt.Message{Topic: "plant/p7/state", Payload: []byte("1"), QoS: 1, Retained: true}
+		r.sendMessage(again)
+		r.send(accP7, row(0))
+		time.Sleep(50 * time.Second)
+		r.sendMessage(again)
+		r.send(accP7, row(1))
+		time.Sleep(20 * time.Second)
+		r.send(accP7, row(2))
+		r.send("plant/p7/state", "1")
+		r.send(accP7, row(3))
+		time.Sleep(time.Second)
+		equal(t, "learnt", r.models["bearing"].learnt(), []string{"idle 0", "idle 1", "idle 3"})
+	})
 	in("teach.every thins what is learnt of each device", t, func(t *testing.T) {
 		cfg, m := config(func(l *codec.Labels) { l.Teach.Every = 10 * time.Second })
 		r := newRig(t, newFakeJournal(), cfg, m)
@@ -270,6 +286,28 @@ func TestStickyLabels(t *testing.T) {
 		time.Sleep(time.Second)
 		equal(t, "learnt", r.models["bearing"].learnt(), []string{"idle 0", "idle 1"})
 	})
+}
+
+// As many devices as a stage remembers are thinned.
+func TestTeachingOfManyDevices(t *testing.T) {
+	teach := teaching{every: int64(time.Hour), most: 2000}
+	learnt := 0
+	for minute := range int64(10) {
+		for device := range 2000 {
+			if !teach.skips(fmt.Sprint(device), minute*int64(time.Minute)) {
+				learnt++
+			}
+		}
+	}
+	if learnt != 2000 {
+		t.Errorf("%d samples of 2000 devices are learnt in an hour, want one of each", learnt)
+	}
+	for device := range 5000 {
+		teach.skips(fmt.Sprint("other ", device), 0)
+	}
+	if n := len(teach.latest); n > 2000 {
+		t.Errorf("%d devices are remembered", n)
+	}
 }
 
 func TestStickyConfiguration(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"edge/stream/codec"
 	"edge/stream/signal"
@@ -13,6 +14,7 @@ import (
 type teaching struct {
 	every  int64            // ns; 0: all are learnt
 	latest map[string]int64 // time of the latest sample that was learnt, by device
+	most   int              // devices, beyond which all are forgotten
 }
 
 // skips reports whether a sample is not learnt, and notes it otherwise.
@@ -23,7 +25,10 @@ func (t *teaching) skips(device string, at int64) bool {
 	if latest, ok := t.latest[device]; ok && at >= latest && at-latest < t.every {
 		return true
 	}
-	putBounded(&t.latest, device, at)
+	if len(t.latest) >= t.most || t.latest == nil {
+		t.latest = map[string]int64{}
+	}
+	t.latest[strings.Clone(device)] = at
 	return false
 }
 
@@ -39,7 +44,7 @@ func (n *Node) addSticky(src *source, l codec.Labels) error {
 			if st.sticky && (st.opts.State != state || st.teach.every != int64(l.Teach.Every)) {
 				return fmt.Errorf("%s: stream %s has states with another max_age, settle or teach; one setting applies to all", src.key, stream.name)
 			}
-			st.sticky, st.opts.State, st.teach.every = true, state, int64(l.Teach.Every)
+			st.sticky, st.opts.State, st.teach.every, st.teach.most = true, state, int64(l.Teach.Every), st.opts.Config.Window.Devices
 			src.states = append(src.states, st)
 		}
 	}
@@ -70,7 +75,7 @@ func (w *worker) setState(it *item, src *source) error {
 			continue
 		}
 		st.touch(it)
-		w.made(it, st, st.SetState(device, word, signal.FromTime(msg.Arrived)))
+		w.made(it, st, st.SetState(device, word, signal.FromTime(msg.Arrived), msg.Retained))
 	}
 	return errors.Join(errs...)
 }

@@ -210,6 +210,10 @@ func TestCheckOfSignals(t *testing.T) {
 			t.Errorf("exits with %d: no %q in\n%s%s", code, want, out, errOut)
 		}
 	}
+	thin := strings.NewReplacer("window: {length: 256, hop: 128}", "hold: {every: 10s}\n    window: {length: 1m}").Replace(string(text))
+	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "thin.yaml", thin)); !strings.Contains(out, "warning  streams.hip.window: no sample is made: 1m0s has 6 rows, and min_rows is 8") || strings.Contains(out, "samples an hour") {
+		t.Errorf("windows that are never made are not told in\n%s%s", out, errOut)
+	}
 	rows := strings.Replace(string(text), "window: {length: 256, hop: 128}", "hold: {every: 100ms}", 1)
 	if _, out, errOut := edge(t, "check", "-c", harness.WriteFile(t, "rows.yaml", rows)); !strings.Contains(out, "warning  streams.hip: 10 samples a second of each device; a window or a longer hold.every") {
 		t.Errorf("the hint for rows is not in\n%s%s", out, errOut)

@@ -89,6 +89,9 @@ func SignalDoubts(c *config.Config) (doubts []string) {
 		if window.Length.Time > 0 && c.MQTT.PersistentSession && s.Raw.QoS != "0" && s.ArrivalTimes() {
 			doubts = append(doubts, fmt.Sprintf("%s: the payloads have no time, so that what the broker kept during an outage (mqtt.persistent_session) is a window of the moment in which it comes: qos: 0 on the stream drops it", key))
 		}
+		if size.Thin {
+			doubts = append(doubts, fmt.Sprintf("%s: no sample is made: %v has %s, and min_rows is %d: a longer length, or a smaller min_rows", key, window.Length, count(size.Rows, "row"), window.MinRows))
+		}
 		if size.Uncorrelated {
 			doubts = append(doubts, fmt.Sprintf("%s: correlations are no features, as %d signals have windows: at most 6 have them; window.of names fewer, correlations: false says so", key, size.Signals))
 		}

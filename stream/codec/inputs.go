@@ -41,7 +41,7 @@ type Input struct {
 	// MaxPayload bounds a message. Default 64KiB.
 	MaxPayload ByteSize `yaml:"max_payload"`
 	// AllowRetained accepts messages that the broker kept: true, false, or auto: where
-	// values never get too old. Default auto.
+	// values are held and never get too old. Default auto.
 	AllowRetained Switch `yaml:"allow_retained"`
 	// QoS of the subscriptions. Default "": that of the stream.
 	QoS QoS `yaml:"qos"`
@@ -112,7 +112,7 @@ func (s Stream) MaxAge(in Input) time.Duration {
 
 // TakesRetained reports whether messages of the input that the broker kept are values.
 func (s Stream) TakesRetained(in Input) bool {
-	return in.AllowRetained == switchOn || in.AllowRetained != switchOff && s.MaxAge(in) == 0
+	return in.AllowRetained == switchOn || in.AllowRetained != switchOff && s.Stage.Hold.Set() && s.MaxAge(in) == 0
 }
 
 // Inputs are inputs in the order of the configuration, where they are a mapping from

@@ -14,7 +14,7 @@ type device struct {
 	inputs  []int64 // time of the last row of each input; 0: none
 	last    int64   // time of the last row
 	rows    int     // since the device, or its window, began; of windows by count bounded, with the same phase
-	late    int     // messages in succession with a row that was late by more than the largest gap
+	late    int     // messages in succession with a row that was behind the device's by more than the largest gap
 	arrival bool    // some of its times are those of arrival
 	near    bool    // the times of its latest message are near that of its arrival, so that the clock may close windows
 	due     int64   // when Clock has work for it; 0: never

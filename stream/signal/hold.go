@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// longestSilence is the number of rows at fixed times after which a silence is jumped
-// over.
-const longestSilence = 1000
+// manyRows is the number of rows at fixed times that are made in a silence, if no value
+// has a larger max_age, and the number of rows that are made at once. The rest of a
+// silence is jumped over.
+const manyRows = 1000
 
 // mostAhead is the time by which a row may be ahead of its arrival, of a device whose row
 // before was near its own, without a jump over the silence.
@@ -65,13 +66,23 @@ func (s *Stage) ticks(d *device, t int64, before bool) {
 	if before {
 		t--
 	}
-	for next := d.tick + every; next <= t; next += every {
-		if next-d.heard > longestSilence*every {
+	silence := s.longestSilence()
+	for made, next := 0, d.tick+every; next <= t; made, next = made+1, next+every {
+		if made == manyRows || next-d.heard > silence {
 			d.tick = t - mod(t, every)
 			return
 		}
 		s.tickRow(d, next)
 	}
+}
+
+// longestSilence is the time after the last value in which rows at fixed times are made, in ns.
+func (s *Stage) longestSilence() int64 {
+	longest := manyRows * s.cfg.Hold.Every
+	for _, in := range s.opts.Inputs {
+		longest = max(longest, in.MaxAge)
+	}
+	return int64(longest)
 }
 
 func (s *Stage) tickRow(d *device, t int64) {
@@ -83,7 +94,7 @@ func (s *Stage) tickRow(d *device, t int64) {
 // another value.
 func (s *Stage) nextTick(d *device) int64 {
 	every := int64(s.cfg.Hold.Every)
-	if every == 0 || d.tick == 0 || d.tick+every-d.heard > longestSilence*every {
+	if every == 0 || d.tick == 0 || d.tick+every-d.heard > s.longestSilence() {
 		return 0
 	}
 	return d.tick + every

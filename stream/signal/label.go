@@ -121,7 +121,7 @@ type state struct {
 func newStates(config State, most int) states { return states{config, most, map[string]*state{}} }
 
 // set sets the word of a device, or with "" of all devices that have none of their own.
-func (s *states) set(device, label string, now int64) {
+func (s *states) set(device, label string, now int64, kept bool) {
 	st := s.of[device]
 	if st == nil {
 		if len(s.of) > s.most {
@@ -132,6 +132,8 @@ func (s *states) set(device, label string, now int64) {
 	}
 	if st.label != label || now < st.since { // or the clock was set back
 		st.label, st.since = strings.Clone(label), now
+	} else if kept {
+		return
 	}
 	st.at = now
 }

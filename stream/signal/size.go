@@ -31,6 +31,7 @@ type Size struct {
 	Shared   int     // bytes to compute the features of a window, once for all devices
 
 	Uncorrelated bool // correlations are configured, and the signals are too many for them
+	Thin         bool // the windows have fewer rows than min_rows: none makes a sample
 }
 
 // Size returns the memory and the load of a device that sends a number of rows a second; 0: not known.
@@ -52,6 +53,9 @@ func (c Config) Size(rate float64) Size {
 		s.Most, s.RowBytes = c.Window.MaxRows, s.RowBytes+8
 		s.Rows = min(int(rate*length.Time.Seconds()+0.5), s.Most)
 		s.PerHour = float64(time.Hour) / float64(hop.Time)
+		if s.Thin = rate > 0 && s.Rows < c.Window.MinRows; s.Thin {
+			s.PerHour = 0
+		}
 	case length.Rows > 0:
 		s.Rows, s.Most = length.Rows, length.Rows
 		s.PerHour = 3600 * rate / float64(hop.Rows)

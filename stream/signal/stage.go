@@ -108,7 +108,7 @@ type Stage struct {
 	tally   []run
 	spare   []float64 // the values of a row while windows close
 	cursor  int       // row of the moment that is resampled
-	behind  bool      // a row of the message was late by more than the largest gap
+	behind  bool      // a row of the message was behind by more than the largest gap
 }
 
 // NewStage checks the options and returns a stage. counts is for readers in other
@@ -208,8 +208,9 @@ func (s *Stage) Clock(now int64) []Sample {
 func (s *Stage) Due() int64 { return s.due }
 
 // SetState tells the stage that the state of a device, or with "" of all devices, is a
-// label from now on. It returns the samples that end before.
-func (s *Stage) SetState(device, label string, now int64) []Sample {
+// label from now on. kept says that the broker has it from an earlier time: if it is known
+// already, its age goes on. SetState returns the samples that end before.
+func (s *Stage) SetState(device, label string, now int64, kept bool) []Sample {
 	s.reset()
 	for d := range s.latest {
 		if d.near && (device == "" || d.name == device) { // others live at another time
@@ -217,7 +218,7 @@ func (s *Stage) SetState(device, label string, now int64) []Sample {
 			s.schedule(d)
 		}
 	}
-	s.states.set(device, label, now)
+	s.states.set(device, label, now, kept)
 	return s.out
 }
 
@@ -225,8 +226,12 @@ func (s *Stage) reset() {
 	s.out, s.arena, s.ids, s.columns.drawn = s.out[:0], s.arena[:0], s.ids[:0], s.columns.drawn[:0]
 }
 
-// row takes the values of the signals of one moment.
+// row takes the values of the signals of one moment. In a window a row that is earlier than
+// that of another input counts at its time: the inputs' clocks differ.
 func (s *Stage) row(d *device, t int64, x []float64, label string) {
+	if s.cfg.Window.Length.Set() && d.rows > 0 {
+		t = max(t, d.last)
+	}
 	if s.beginsAnew(d, t) {
 		d.beginAnew()
 	}

@@ -236,11 +236,11 @@ func TestLabelOfAWindow(t *testing.T) {
 
 func TestStateIsALabel(t *testing.T) {
 	s := newStage(t, Options{State: State{MaxAge: 100 * time.Second, Settle: 3 * time.Second}, Config: config([]string{"x"}, nil)})
-	s.SetState("", "idle", 10*second)
+	s.SetState("", "idle", 10*second, false)
 	var got []string
 	for at := int64(5); at < 130; at++ {
 		if at == 20 {
-			s.SetState("", "run", at*second)
+			s.SetState("", "run", at*second, false)
 		}
 		for _, m := range copies(s.Take(one("p", at*second, "", 0))) {
 			if m.Sticky != (m.Label != "") {
@@ -369,8 +369,8 @@ func TestSilenceIsJumpedOver(t *testing.T) {
 	s := held(t, Hold{Every: time.Second})
 	x := []float64{math.NaN(), 1}
 	s.Take(&Message{Input: 1, Own: true, Arrived: second, Rows: []Row{{Time: second, X: x}}})
-	if n := len(s.Clock(100_000 * second)); n != longestSilence {
-		t.Errorf("%d rows in a day of silence, want %d", n, longestSilence)
+	if n := len(s.Clock(100_000 * second)); n != manyRows {
+		t.Errorf("%d rows in a day of silence, want %d", n, manyRows)
 	}
 	if s.Due() != 0 {
 		t.Errorf("the clock still has work at %d", s.Due())
@@ -427,7 +427,7 @@ func FuzzRestore(f *testing.F) {
 	for i := range int64(20) {
 		s.Take(one("p", i*second, "on", 1, 2))
 	}
-	s.SetState("", "on", 5)
+	s.SetState("", "on", 5, false)
 	f.Add(s.Save())
 	f.Fuzz(func(t *testing.T, saved []byte) {
 		s := newStage(t, Options{Config: c})

@@ -1,6 +1,9 @@
 package signal
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 const (
 	// nearArrival is the largest distance of a row's own time from its arrival at which
@@ -37,29 +40,37 @@ func (c Config) Gap(rate float64) time.Duration {
 	return max(gap, 10*c.Hold.Every) // or no window of held rows would be whole
 }
 
-// inOrder reports whether a row is later than the last one of its input. A row that is
-// not is dropped: most often it is a repetition. last is the time of the input's last row
-// before the message: rows of one message may share a time.
+// inOrder reports whether a row is taken, which is later than the last one of its input. A row
+// that is not is dropped: most often it is a repetition. last is the time of the input's last row
+// before the message: rows of one message may share a time. So is a row of windows without held
+// values that is behind another input's by more than the largest gap.
 func (s *Stage) inOrder(d *device, m *Message, t, last int64) bool {
-	newest := d.inputs[m.Input]
-	switch {
-	case newest == 0 || t > newest, t == newest && t > last, t == newest && !m.Own:
-	case !m.Own: // the node's clock was set back
-		s.setBack(d, t)
-	default:
-		if newest-t > max(s.gap, int64(defaultGap)) || s.gap > 0 && newest-t > s.gap {
-			if !s.behind && !m.Again {
-				d.late++
-			}
-			s.behind = true
+	newest, behind := d.inputs[m.Input], int64(0)
+	for _, other := range d.inputs {
+		if other != 0 {
+			behind = max(behind, other-t)
 		}
-		if d.late <= s.opts.LateMessages {
-			s.counts.Late.Add(1)
-			return false
-		}
-		s.setBack(d, t)
 	}
-	d.late = 0
+	later := newest == 0 || t > newest || t == newest && (t > last || !m.Own)
+	far := behind > cmp.Or(s.gap, int64(defaultGap))
+	if later && !far {
+		d.late = 0
+		d.inputs[m.Input] = t
+		return true
+	}
+	mixed := s.gap > 0 && !s.cfg.Hold.Set() // one window has the rows of all inputs
+	if far && !s.behind && !m.Again && (!later || mixed || abs(m.Arrived-t) <= nearArrival) {
+		s.behind = true
+		d.late++
+	}
+	switch {
+	case !later && !m.Own, d.late > s.opts.LateMessages: // the clock of the node or of the device was set back
+		s.setBack(d, t)
+		d.late = 0
+	case !later, mixed && far:
+		s.counts.Late.Add(1)
+		return false
+	}
 	d.inputs[m.Input] = t
 	return true
 }
