@@ -35,7 +35,8 @@ func (ws *Workspace) AppendParts(dst []float32) []float32 {
 
 // Recall brings ws into the state after the prediction of which parts holds the
 // parts, by the present weights and exponents of p. It reports false, and ws is
-// unchanged, if parts is not of a prediction of the present number of classes.
+// unchanged, if parts is not of a prediction of the present number of classes, by the
+// present experts and order of labels.
 func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 	c, s := len(p.Names), &p.Pool.Stack
 	plain, ordered := 1+(2+len(s.Plain.Exponents))*c, 1+(2+Paths+len(s.Ordered.Exponents))*c
@@ -43,9 +44,11 @@ func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 		return false
 	}
 	own := 0 // numbers of the own forest
-	if len(parts) == plain+c || len(parts) == ordered+c {
+	if s.Members != nil && (len(parts) == plain+c || len(parts) == ordered+c) {
 		own = c
-	} else if len(parts) != plain && len(parts) != ordered {
+	}
+	chained := len(parts)-own == ordered
+	if chained && p.Pool.Order.Steps == nil || !chained && len(parts)-own != plain {
 		return false
 	}
 	for _, v := range parts {
@@ -55,7 +58,7 @@ func (p *Posterior) Recall(parts []float32, ws *Workspace) bool {
 	}
 	b := &ws.forecast
 	b.reserve(c)
-	b.chained = len(parts)-own == ordered
+	b.chained = chained
 	experts := len(parts) - own - 1 - 2*c
 	if b.chained {
 		experts -= Paths * c

@@ -461,6 +461,9 @@ func (l *Learner) Rest() {
 // on copies of its large parts.
 func (l *Learner) Posterior() *model.Posterior {
 	l.bank.Share()
+	if l.fleet.guest != nil {
+		l.fleet.guest.Share()
+	}
 	l.forest.Share()
 	l.mix.CountMoves()
 	return l.view.Snapshot()

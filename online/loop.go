@@ -259,6 +259,7 @@ func (lp *Loop) reconfigure(cfg Config, every time.Duration, samples, bytes uint
 		learner.attach(lp.host())
 		lp.newer = true
 		lp.publish()
+		lp.publishUncertainty()
 		lp.publishStatus()
 	}
 	lp.opts.Every, lp.opts.Samples, lp.opts.Bytes = every, samples, bytes

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"edge/model"
+	"edge/online/fleet"
 )
 
 // TestReaders learns while others read snapshots, kept ones and ones that are used again;
@@ -74,5 +75,28 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 				t.Errorf("the memory of the first snapshot is used again: %t, want %t", third == first, c.again)
 			}
 		})
+	}
+}
+
+// A snapshot stays as it is while the guest of a fleet learns the warm-up buffer.
+func TestSnapshotOfAGuest(t *testing.T) {
+	cfg, all := fleetConfig(), []string{"c0", "c1", "c2", "c3"}
+	set := fleet.NewSet(0)
+	set.Put(contribution(t, taught(t, cfg, 1, 200, all...), "other", 1))
+	l := newTestLearner(t, cfg)
+	ev := MergeEvent(merged(t, l, set))
+	if out := l.Add(&ev); out.Refused != nil {
+		t.Fatal(out.Refused)
+	}
+	p := l.Posterior()
+	if p.Fleet == nil || p.Fleet.Guest == nil {
+		t.Fatal("there is no guest")
+	}
+	var ws model.Workspace
+	before, _, _ := p.PredictTo(nil, []float64{0.3, 0.4}, &ws)
+	before = slices.Clone(before)
+	teach(l, 5, 20, all...)
+	if after, _, _ := p.PredictTo(nil, []float64{0.3, 0.4}, &ws); !slices.Equal(after, before) {
+		t.Errorf("the snapshot answers %v, and %v before", after, before)
 	}
 }

@@ -29,7 +29,7 @@ type Recovery struct {
 	// Revive returns the learner of the newest checkpoint and the seq of the last
 	// record in it.
 	Revive  func() (*Learner, uint64, error)
-	Refused func(Refused)  // called with each record that could not be learnt, up to Last
+	Refused func(Refused)  // called with each record that could not be learnt
 	Ready   func(*Learner) // called with the learner that has learnt Last
 }
 

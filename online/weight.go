@@ -26,7 +26,7 @@ type ClassWeights struct {
 //
 //	w_k = min(max, (N + C)/(C·(n_k + 1)))
 //
-// with n_k of the N samples learnt up to now; 1 on average.
+// with n_k of the N samples of the present classes learnt up to now; 1 on average.
 func (l *Learner) weightOf(ev *Event, k int) float64 {
 	w := ev.Weight
 	if w == 0 {
@@ -37,8 +37,12 @@ func (l *Learner) weightOf(ev *Event, k int) float64 {
 		if k < len(l.view.Counts) {
 			n = l.view.Counts[k]
 		}
+		var all uint64 // without those of removed classes
+		for _, of := range l.view.Counts {
+			all += of
+		}
 		c := float64(len(l.classes.names) - len(l.classes.imported))
-		w *= min(l.cfg.ClassWeights.Max, (float64(l.view.N)+c)/(c*(float64(n)+1)))
+		w *= min(l.cfg.ClassWeights.Max, (float64(all)+c)/(c*(float64(n)+1)))
 	}
 	return min(w, MaxWeight)
 }

@@ -143,6 +143,42 @@ func TestPageHinkleyAgainstAList(t *testing.T) {
 	t.Error("the jump was not found")
 }
 
+// One wrong label of a good model is no change, however many were right before it; many are,
+// and the date is that of the first.
+func TestOneWrongLabelIsNoChange(t *testing.T) {
+	for _, on := range []Signal{OnError, OnLogLoss} {
+		for _, right := range []int{300, 2600, 10000} {
+			c := Default()
+			c.Detector, c.On = PageHinkley, on
+			m := New(c)
+			add := func(wrong bool) (Change, bool) {
+				if wrong {
+					return m.Add(Sample{LogLoss: 5, Wrong: true}, true)
+				}
+				return m.Add(Sample{LogLoss: 0.002}, true)
+			}
+			for range right {
+				add(false)
+			}
+			for i := range 40 {
+				if change, changed := add(i == 0); changed {
+					t.Errorf("%s: one wrong label after %d right ones is a change: %s", on, right, change.Detail)
+				}
+			}
+			found := false
+			for i := range 40 {
+				change, changed := add(i%2 == 0)
+				if found = found || changed && change.Level == Drifted; changed && (change.Since > uint64(i+41)) {
+					t.Errorf("%s: after %d wrong labels the change was %d labels ago", on, i/2+1, change.Since)
+				}
+			}
+			if !found {
+				t.Errorf("%s: half of 40 labels are wrong after %d right ones, and nothing is reported", on, right)
+			}
+		}
+	}
+}
+
 // A monitor reports a drift, keeps the level for the cooldown, and survives
 // encoding at any moment.
 func TestMonitor(t *testing.T) {

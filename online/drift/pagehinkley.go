@@ -11,7 +11,8 @@ import (
 //
 //	m_t = Σ (x_i − x̄_i − δ),   alarm if m_t − min m > λ
 //
-// with x in units of its running standard deviation. A warning needs half of λ.
+// with x in units of its running standard deviation, and x_i − x̄_i at most λ/5: one wrong
+// label of a good model is 30 deviations or more, and no change. A warning needs half of λ.
 //
 // Source: Page, "Continuous inspection schemes" (Biometrika 1954); Hinkley
 // (1971); Gama et al., "A survey on concept drift adaptation" (2014), 3.2.
@@ -27,6 +28,7 @@ type pageHinkley struct {
 const (
 	pageTolerance = 0.1 // δ, in standard deviations
 	pageFirst     = 30  // numbers before the first alarm
+	pageShare     = 5   // numbers that an alarm needs at least, however large
 )
 
 func (p *pageHinkley) add(x float64) alarm {
@@ -36,10 +38,14 @@ func (p *pageHinkley) add(x float64) alarm {
 	p.square += gap * (x - p.mean)
 	p.since += x
 	sd := math.Sqrt(p.square / float64(p.n))
-	if p.n < pageFirst || !(sd > 0) {
+	if !(sd > 0) { // all are equal: nothing has risen
+		p.low, p.since = p.n, 0
 		return alarm{}
 	}
-	p.sum += (x-p.mean)/sd - pageTolerance
+	if p.n < pageFirst {
+		return alarm{}
+	}
+	p.sum += min((x-p.mean)/sd, p.lambda/pageShare) - pageTolerance
 	if p.sum < p.lowest {
 		p.lowest, p.low, p.since = p.sum, p.n, 0
 	}

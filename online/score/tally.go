@@ -161,7 +161,10 @@ func (t *tally) figures(names []string) Figures {
 	for b := range eceBins {
 		f.ECE += math.Abs(t.binConf[b]-float64(t.binHits[b])) / n
 	}
-	var f1, recalls, seen, chance float64
+	var f1, recalls, seen, agreed, chance, present float64
+	for _, of := range t.labels { // of the present classes: a removed one is in n alone
+		present += float64(of)
+	}
 	for k, name := range names {
 		if k >= len(t.labels) {
 			f.PerClass = append(f.PerClass, ClassScore{name, 0, 0, Real(math.NaN()), Real(math.NaN())})
@@ -172,8 +175,9 @@ func (t *tally) figures(names []string) Figures {
 			predicted += t.confusion[j][k]
 		}
 		labels, hits := float64(t.labels[k]), float64(t.confusion[k][k])
-		f.PerClass = append(f.PerClass, ClassScore{name, t.labels[k], Real(labels / n), Real(hits / float64(predicted)), Real(hits / labels)})
-		chance += labels / n * float64(predicted) / n
+		f.PerClass = append(f.PerClass, ClassScore{name, t.labels[k], Real(labels / present), Real(hits / float64(predicted)), Real(hits / labels)})
+		agreed += hits / present
+		chance += labels / present * float64(predicted) / present
 		if labels > 0 {
 			seen++
 			recalls += hits / labels
@@ -183,7 +187,7 @@ func (t *tally) figures(names []string) Figures {
 	if seen > 0 {
 		f.MacroF1, f.Balanced = f1/seen, Real(recalls/seen)
 	}
-	f.Kappa = Real((1 - f.Error - chance) / (1 - chance))
+	f.Kappa = Real((agreed - chance) / (1 - chance))
 	kept := t.rules[answered]
 	if ruled := kept + t.rules[abstained]; ruled > 0 {
 		f.Abstained = &Abstentions{ruled, Real(float64(kept) / float64(ruled)), Real(float64(t.wrongKept) / float64(kept))}

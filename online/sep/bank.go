@@ -87,14 +87,14 @@ type Counts struct {
 // horizons that share kernel, inducing inputs and window. It works on latent
 // functions alone: its owner assigns them to classes. It is single-threaded.
 //
-// It keeps five fields of the posterior that it was made with up to date: Latent,
-// Bases, Scale, Bank, and the length of Weights, whose values are the owner's.
+// It keeps fields of the posterior that it was made with up to date: Latent, Bases,
+// Scale, Bank, Memory, and Fleet.Foreign. It reads Weights, which are the owner's.
 type Bank struct {
 	Counts Counts
 
 	cfg      Config
 	view     *model.Posterior
-	recent   int // samples of which a step may take the gradient
+	most     int // samples of the largest minibatch
 	capacity int // window points that a step may hold
 
 	state
@@ -146,9 +146,8 @@ func New(cfg Config, view *model.Posterior) *Bank {
 // makeRoom prepares for minibatches of that many samples and for a window that
 // may hold that many already.
 func (b *Bank) makeRoom(samples, window int) {
-	b.cfg.Batch = samples
-	b.recent = Replay + samples
-	b.capacity = max(b.cfg.Window, b.recent, window) + b.recent
+	b.most = samples
+	b.capacity = max(b.cfg.Window, Replay+samples, window) + Replay + samples
 }
 
 // SetNoiseRate changes the rate at which the logit of the label noise follows the

@@ -149,5 +149,5 @@ func (b *Bank) GiveBack() {
 }
 
 func (b *Bank) shape() shape {
-	return shape{b.cfg.Inducing, b.cfg.Features, b.cfg.Batch, b.capacity, b.gradientRoom(), len(b.view.Latent), len(b.bases), len(b.sites), b.team.size}
+	return shape{b.cfg.Inducing, b.cfg.Features, b.most, b.capacity, b.gradientRoom(), len(b.view.Latent), len(b.bases), len(b.sites), b.team.size}
 }

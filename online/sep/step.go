@@ -140,13 +140,19 @@ func (b *Bank) gradientPoints(recent, window int) int {
 	case b.cfg.LearningRate == 0 || b.live && b.waiting == 0:
 		return 0
 	case b.live:
-		return min(b.waiting+recent, window, b.gradientRoom())
+		return min(b.waiting+recent, window, b.gradientMost(b.cfg.Batch))
 	}
 	return min(max(recent, b.cfg.Gradient), window)
 }
 
-// gradientRoom is the largest number that gradientPoints returns.
-func (b *Bank) gradientRoom() int { return max(2*min(b.recent, maxRecent), b.cfg.Gradient) }
+// gradientMost is the largest number that gradientPoints returns for minibatches of that many samples.
+func (b *Bank) gradientMost(samples int) int {
+	return max(2*min(Replay+samples, maxRecent), b.cfg.Gradient)
+}
+
+// gradientRoom is gradientMost for the largest minibatch: there may be one of an earlier
+// configuration, of more samples than those of this one.
+func (b *Bank) gradientRoom() int { return b.gradientMost(b.most) }
 
 // gradient turns the evidence that the last sweeps left in work.grad.ev into the
 // gradient of the n latest samples' evidence with respect to the parameters.

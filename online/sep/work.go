@@ -86,7 +86,7 @@ func (b *Bank) ready() {
 	hc, room := len(b.sites)*c, max(c, n)*m
 	b.work = work{
 		features: features{xs: floats(n * d), xx: floats(n)},
-		batch:    batch{x: floats(points * d), latents: make([]int, b.cfg.Batch), weights: floats(b.cfg.Batch)},
+		batch:    batch{x: floats(points * d), latents: make([]int, b.most), weights: floats(b.most)},
 		grad: gradient{
 			fresh: floats(hc * points * m), shift: floats(hc * m), g: floats(hc * points), coef: floats(hc * points), resp: floats(points),
 			notes: make([]noise, len(b.sites)*points), ev: make([]Evidence, len(b.bases)), theta: floats(len(b.params.Theta)), trace: b.work.grad.trace,
