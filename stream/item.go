@@ -43,11 +43,11 @@ type chosen struct {
 
 // labelTarget identifies the sample of a label in one model.
 type labelTarget struct {
-	to     *modelState
-	keys   []uint64 // if device and stream are known
-	byID   bool     // the device is unknown: the id must be unique
-	device string
-	span   span // of a selection
+	to   *modelState
+	keys []uint64 // if device and stream are known
+	byID bool     // the device is unknown: the id must be unique
+	of   devices
+	span span // of a selection
 
 	chosen bool             // found and result are set
 	found  []*pendingSample // of a selection, that have yet to be learnt

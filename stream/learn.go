@@ -337,6 +337,15 @@ func ambiguous(id string) *codec.Refusal {
 	return codec.Refuse(codec.AmbiguousID, "samples of several devices wait under id %.80q: send the label to …/label/<device>", id)
 }
 
+// sharing returns the keys of the samples with an id. Of those of stages, whose devices are
+// known, they are those of the devices that the label's topic means.
+func (m *modelState) sharing(id string, of *devices) []uint64 {
+	return slices.DeleteFunc(m.pendingStore.sameID(waitKey("", nil, id)), func(key uint64) bool {
+		device := m.pendingStore.get(key).sample.Device
+		return device != "" && !of.have(device)
+	})
+}
+
 // find returns the sample of a late label in one model; nil if the sample was labelled
 // before and is not kept any more.
 func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.Refusal) {
@@ -347,8 +356,8 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 			return nil, nil
 		case m.last.none:
 			return nil, unknownID(l.id)
-		case late.device != "" && late.device != m.last.device:
-			return nil, codec.Refuse(codec.UnknownID, "the newest sample of model %s is of device %.80q, not of %.80q: only an id finds an earlier one", m.Name, m.last.device, late.device)
+		case !late.of.have(m.last.device):
+			return nil, codec.Refuse(codec.UnknownID, "the newest sample of model %s is of device %.80q, not of %.80q: only an id finds an earlier one", m.Name, m.last.device, late.of.String())
 		}
 		if p := m.pendingStore.get(m.last.sample.Key); m.last.sample.Key != 0 && p != nil {
 			return p, nil
@@ -357,7 +366,7 @@ func (c *committer) find(l *example, late *labelTarget) (*pendingSample, *codec.
 	}
 	keys := late.keys
 	if late.byID {
-		sharing := m.pendingStore.sameID(waitKey("", nil, l.id))
+		sharing := m.sharing(l.id, &late.of)
 		if len(sharing) > 1 {
 			return nil, ambiguous(l.id)
 		}

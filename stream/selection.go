@@ -19,15 +19,22 @@ const maxSelected = 10_000
 // pending samples that it replaces it fits in the smallest store.
 const maxPart = 128 << 10
 
-// span is a range of times, of one device or with "" of all.
+// span is a range of times.
 type span struct {
-	device   string
-	from, to int64 // ns since 1970
+	device   string // that the label itself names, "": those that its topic means
+	from, to int64  // ns since 1970
 }
 
-// holds reports whether a window lies in the span.
-func (s span) holds(device string, from, to int64) bool {
-	return to != 0 && from >= s.from && to <= s.to && (s.device == "" || s.device == device)
+// holds reports whether a window lies in the span of a label.
+func (t *labelTarget) holds(device string, from, to int64) bool {
+	s := &t.span
+	if to == 0 || from < s.from || to > s.to {
+		return false
+	}
+	if s.device != "" {
+		return s.device == device
+	}
+	return t.of.have(device)
 }
 
 // selectionResult is what became of the samples of a label that names several.
@@ -48,21 +55,26 @@ func (w *worker) selection(it *item, src *source, r *codec.Reading, captured []s
 	l := example{from: src, label: r.Label, weight: r.Weight, key: messageKey(msg.Topic, msg.Payload, 0), mayRepeat: msg.Retained, chosen: chosen{by: s}}
 	for _, m := range src.models {
 		target := labelTarget{to: m, span: span{device: s.Device, to: signal.FromTime(msg.Arrived)}}
-		zone := time.Local
+		zone, misnaming := time.Local, 0
 		for _, stream := range m.streams {
-			levels, ok := src.levels(msg.Topic, captured, stream)
-			target.byID = target.byID || !ok
-			if ok && len(levels) > 0 && target.span.device == "" {
-				target.span.device = deviceName(levels)
+			levels, named := src.levels(msg.Topic, captured, stream)
+			if named == noDevice {
+				misnaming++
+				continue
 			}
+			target.byID = target.byID || named != oneDevice
+			target.of.add(levels, named)
 			for _, id := range s.IDs {
-				if ok {
+				if named == oneDevice {
 					target.keys = append(target.keys, waitKey(stream.identity, levels, id))
 				}
 			}
 			if stream.stage != nil {
 				zone = stream.stage.zone
 			}
+		}
+		if misnaming == len(m.streams) {
+			return misnamed(msg.Topic, src.ownTopic, m.streams)
 		}
 		if s.From != "" {
 			var ok, ended bool
@@ -150,14 +162,14 @@ func (m *modelState) choose(by *codec.Selection, t *labelTarget) (found []*pendi
 		return m.byIDs(by.IDs, t)
 	default:
 		for p := range m.pendingStore.all {
-			if t.span.holds(p.sample.Device, p.sample.From, p.sample.To) {
+			if t.holds(p.sample.Device, p.sample.From, p.sample.To) {
 				found = append(found, p)
 			}
 		}
 		slices.SortStableFunc(found, func(a, b *pendingSample) int { return cmp.Compare(a.sample.Clock, b.sample.Clock) })
 		for _, g := range m.pendingStore.gone {
 			switch {
-			case !t.span.holds(g.device, g.from, g.to):
+			case !t.holds(g.device, g.from, g.to):
 			case g.label == "":
 				result.expired++
 			default:
@@ -191,7 +203,7 @@ func (m *modelState) byIDs(ids []string, t *labelTarget) (found []*pendingSample
 		}
 		var sharing []uint64
 		if p == nil && t.byID {
-			if sharing = m.pendingStore.sameID(waitKey("", nil, id)); len(sharing) == 1 {
+			if sharing = m.sharing(id, &t.of); len(sharing) == 1 {
 				p = m.pendingStore.get(sharing[0])
 			}
 		}

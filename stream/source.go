@@ -60,16 +60,40 @@ func (s *source) match(topic string) topicMatch {
 // deviceName returns the name of the device that captured levels distinguish.
 func deviceName(levels []string) string { return strings.Join(levels, "/") }
 
-// levels returns the levels that a stream captures from a label's topic; false if the
-// topic does not have all of them.
-func (s *source) levels(topic string, captured []string, stream *source) ([]string, bool) {
-	if len(stream.template.Names) == 0 {
-		return nil, true
-	}
+// naming says which devices of a stream the topic of a label means.
+type naming int
+
+const (
+	anyDevice   naming = iota // it names none
+	oneDevice                 // it has all levels of the stream's devices
+	someDevices               // it has some of them
+	noDevice                  // it names a device that the stream cannot have
+)
+
+// levels returns the levels of a stream's devices that a label's topic has, "" for the
+// others. They are nil for anyDevice and noDevice, and for a stream that has one device.
+func (s *source) levels(topic string, captured []string, stream *source) ([]string, naming) {
+	want := len(stream.template.Names)
 	if s.ownTopic != "" {
-		rest, ok := strings.CutPrefix(topic, s.ownTopic+"/")
+		rest, named := strings.CutPrefix(topic, s.ownTopic+"/")
 		levels := strings.Split(rest, "/")
-		return levels, ok && len(levels) == len(stream.template.Names)
+		switch {
+		case named && len(levels) == want:
+			return levels, oneDevice
+		case named:
+			return nil, noDevice
+		case want == 0:
+			return nil, oneDevice
+		}
+		return nil, anyDevice
 	}
-	return stream.template.Arrange(s.template, captured)
+	switch levels, found := stream.template.Arrange(s.template, captured); {
+	case want == 0:
+		return nil, oneDevice
+	case found == want:
+		return levels, oneDevice
+	case found > 0:
+		return levels, someDevices
+	}
+	return nil, anyDevice
 }

@@ -41,6 +41,9 @@ func (n *Node) addSticky(src *source, l codec.Labels) error {
 			if st == nil || slices.Contains(src.states, st) {
 				continue
 			}
+			if _, found := st.of.template.Arrange(src.template, make([]string, len(src.template.Names))); found > 0 && found < len(st.of.template.Names) {
+				return fmt.Errorf("%s: the states are of some levels (%s) of the devices of stream %s, which are named by %s: name all of them in topic_template, or none", src.key, strings.Join(src.template.Names, ", "), stream.name, strings.Join(st.of.template.Names, ", "))
+			}
 			if st.sticky && (st.opts.State != state || st.teach.every != int64(l.Teach.Every)) {
 				return fmt.Errorf("%s: stream %s has states with another max_age, settle or teach; one setting applies to all", src.key, stream.name)
 			}
@@ -67,7 +70,7 @@ func (w *worker) setState(it *item, src *source) error {
 	var errs []error
 	for _, st := range src.states {
 		device := "" // all of them
-		if levels, ok := src.levels(msg.Topic, captured, st.of); ok {
+		if levels, named := src.levels(msg.Topic, captured, st.of); named == oneDevice {
 			device = deviceName(levels)
 		}
 		if len(device) > maxStageDevice {

@@ -237,14 +237,16 @@ func (w *worker) read(it *item, src *source) error {
 			}
 			w.sample(it, r, example{from: src, label: r.Label, weight: r.Weight, device: from.device, entry: i, mayRepeat: msg.Retained}, from, at)
 		case r.Label != "":
-			w.label(it, src, r, from.levels, i)
+			if err := w.label(it, src, r, from.levels, i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // label finds the samples of a label without features.
-func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) {
+func (w *worker) label(it *item, src *source, r *codec.Reading, captured []string, entry int) error {
 	msg := it.msg
 	l := example{
 		from: src, label: r.Label, weight: r.Weight, chosen: chosen{id: r.ID},
@@ -256,18 +258,25 @@ func (w *worker) label(it *item, src *source, r *codec.Reading, captured []strin
 		if len(src.feeds) > 0 { // on a stream's topic: a sample of that stream and device
 			streams = []*source{src}
 		}
+		misnaming := 0
 		for _, s := range streams {
-			levels, ok := src.levels(msg.Topic, captured, s)
-			if !ok {
-				late.byID = true
+			levels, named := src.levels(msg.Topic, captured, s)
+			switch named {
+			case noDevice:
+				misnaming++
 				continue
+			case oneDevice:
+				late.keys = append(late.keys, waitKey(s.identity, levels, r.ID))
+			default:
+				late.byID = true
 			}
-			late.keys = append(late.keys, waitKey(s.identity, levels, r.ID))
-			if len(levels) > 0 {
-				late.device = deviceName(levels)
-			}
+			late.of.add(levels, named)
+		}
+		if misnaming == len(streams) {
+			return misnamed(msg.Topic, src.ownTopic, streams)
 		}
 		l.targets = append(l.targets, late)
 	}
 	it.examples = append(it.examples, l)
+	return nil
 }

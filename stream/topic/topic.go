@@ -182,18 +182,17 @@ func (t *Template) Capture(topic string) []string {
 	return captured
 }
 
-// Arrange returns the levels that other captured under t's names, in t's order; false
-// if other has not captured all of them.
-func (t *Template) Arrange(other *Template, captured []string) ([]string, bool) {
-	arranged := make([]string, len(t.Names))
+// Arrange returns the levels that other captured under t's names, in t's order, "" for
+// one that it has not captured; found is the number of the others.
+func (t *Template) Arrange(other *Template, captured []string) (levels []string, found int) {
+	levels = make([]string, len(t.Names))
 	for i, name := range t.Names {
-		at := slices.Index(other.Names, name)
-		if at < 0 || at >= len(captured) {
-			return nil, false
+		if at := slices.Index(other.Names, name); at >= 0 && at < len(captured) {
+			levels[i] = captured[at]
+			found++
 		}
-		arranged[i] = captured[at]
 	}
-	return arranged, true
+	return levels, found
 }
 
 // Router finds the destinations of a topic.

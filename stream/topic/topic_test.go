@@ -168,11 +168,14 @@ func TestTemplate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := tm.Arrange(other, []string{"x", "p7"}); !ok || !slices.Equal(got, []string{"p7", "x"}) {
-		t.Errorf("arrange = %q, %v, want [p7 x], true", got, ok)
+	if got, found := tm.Arrange(other, []string{"x", "p7"}); found != 2 || !slices.Equal(got, []string{"p7", "x"}) {
+		t.Errorf("arrange = %q, %d, want [p7 x], 2", got, found)
 	}
-	if got, ok := tm.Arrange(&Template{}, nil); ok {
-		t.Errorf("arrange from a template without names = %q, true", got)
+	if got, found := tm.Arrange(&Template{Names: []string{"axis"}}, []string{"x"}); found != 1 || !slices.Equal(got, []string{"", "x"}) {
+		t.Errorf("arrange of one level = %q, %d, want [\"\" x], 1", got, found)
+	}
+	if got, found := tm.Arrange(&Template{}, nil); found != 0 {
+		t.Errorf("arrange from a template without names = %q, %d", got, found)
 	}
 	for _, s := range []string{"a/{b", "a/{}", "{a}/{a}", "a/{B}", "a/#/{b}"} {
 		if _, err := ParseTemplate(s); err == nil {
