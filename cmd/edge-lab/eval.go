@@ -63,9 +63,6 @@ minibatches of --batch). Several strategies and budgets give a curve, and
 			finish()
 			e.Splits.Offline = cmd.Flags().Changed("passes")
 			e.Splits.How.Batch = min(e.Batch, 1e6)
-			if e.Batch == 0 && !cmd.Flags().Changed("damping") {
-				e.Splits.How.Damping = 0.5
-			}
 			if cmd.Flags().Changed("shuffle") {
 				e.Selection.Shuffle = &e.shuffle
 			}

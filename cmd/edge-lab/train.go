@@ -42,9 +42,6 @@ FILE.training, to the same result.`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			finish()
-			if t.How.Batch == 0 && !cmd.Flags().Changed("damping") {
-				t.How.Damping = 0.5
-			}
 			if err := t.Check(); err != nil {
 				return exit.With(exit.Usage, err)
 			}

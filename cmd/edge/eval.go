@@ -218,9 +218,6 @@ overlap needs --force.`,
 			}
 			e.Splits.Offline = cmd.Flags().Changed("passes")
 			e.Splits.How.Batch = min(e.Batch, 1e6)
-			if e.Batch == 0 {
-				e.Splits.How.Damping = 0.5
-			}
 			return e.run(cmd, args, func(r []*report.Report) error { return report.PrintHeld(cmd.OutOrStdout(), r) })
 		}),
 	}

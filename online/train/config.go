@@ -101,7 +101,7 @@ type Config struct {
 	Optimizer Optimizer // adam or sign. Default adam
 	Rate      float64   // of the optimiser; 0 keeps the first parameters. Default 0.01
 	Schedule  Schedule  // constant, cosine or sqrt. Default cosine
-	Damping   float64   // of the sites: 1 replaces. Default 1, with full batches 0.5
+	Damping   float64   // of the sites: 1 replaces; 0: 1, and 0.5 where a batch has all samples, with which 1 oscillates. Default 0
 	Prior     float64   // precision of a normal prior on each log ℓ around their mean; 0: none. Default 0
 	Settle    int       // passes that update sites alone, before the first and after the last gradient step, with full batches. Default 4
 	Patience  int       // passes without a better log evidence before it ends; 0: never. Default 0
@@ -115,7 +115,7 @@ type Config struct {
 // Default returns the defaults for minibatches.
 func Default() Config {
 	return Config{
-		Passes: 20, Batch: 100, Sites: Tied, Optimizer: Adam, Rate: 0.01, Schedule: Cosine, Damping: 1,
+		Passes: 20, Batch: 100, Sites: Tied, Optimizer: Adam, Rate: 0.01, Schedule: Cosine,
 		Settle: 4, Tolerance: 1e-4, Scaling: PerFeature, Start: KMeans, Length: 1, Noise: sep.StartNoise,
 	}
 }
@@ -135,7 +135,7 @@ func (t Config) Validate() error {
 	check(t.Optimizer == Adam || t.Optimizer == SignRule && full, "optimizer", t.Optimizer, "adam, or sign with full batches (batch 0)")
 	check(t.Rate >= 0 && t.Rate <= 1, "rate", t.Rate, "0 to 1")
 	check(t.Schedule == Constant || t.Schedule == Cosine || t.Schedule == InverseSqrt, "schedule", t.Schedule, "constant, cosine or sqrt")
-	check(t.Damping > 0 && t.Damping <= 1, "damping", t.Damping, "above 0, at most 1")
+	check(t.Damping >= 0 && t.Damping <= 1, "damping", t.Damping, "above 0, at most 1; 0 chooses")
 	check(t.Prior >= 0 && !math.IsInf(t.Prior, 1), "prior", t.Prior, "a precision, 0 for none")
 	check(t.Settle >= 0 && t.Settle <= 1000, "settle", t.Settle, "0 to 1000 passes")
 	check(t.Patience >= 0, "patience", t.Patience, "a number of passes, 0 for none")

@@ -20,7 +20,7 @@ const (
 // state of an earlier program must be recognised.
 func (t *Trainer) fingerprint() []byte {
 	c, how, h := &t.cfg, t.how, sha256.New()
-	if how.Sites == Merged {
+	if how.Damping = t.damping; how.Sites == Merged {
 		how.Sites = explicitName
 	}
 	fmt.Fprintf(h, "%s {Inducing:%v Kernel:%v Horizons:%v Window:%v Batch:%+v Classes:%+v Warmup:%v Sweeps:%v Damping:%v LearningRate:%v Gradient:%v LabelNoise:%+v ",

@@ -24,7 +24,7 @@ func TestFingerprintStays(t *testing.T) {
 	cfg.Classes.Names = []string{"x"}
 	cfg.Horizons = []online.Horizon{online.Horizon(math.Inf(1)), 2.5e6}
 	how := Default()
-	how.Prior = 0.5
+	how.Prior, how.Damping = 0.5, 1
 	tr, err := New(cfg, how, []string{"x", "y", "z"}, set)
 	if err != nil {
 		t.Fatal(err)

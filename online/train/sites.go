@@ -26,7 +26,7 @@ const winNodes = 32
 // wrong.
 func (t *Trainer) updateSites(rows []int) (epsGrad float64) {
 	eps, c := t.bases[0].Eps, float64(t.c)
-	left := math.Pow(1-t.how.Damping*float64(t.batch)/float64(t.n), float64(t.next/t.batch)) // in A, of the sites at the pass's start
+	left := math.Pow(1-t.damping*float64(t.batch)/float64(t.n), float64(t.next/t.batch)) // in A, of the sites at the pass's start
 	robust := 0.0
 	if t.pass > 0 {
 		robust = eps
@@ -136,8 +136,8 @@ func (t *Trainer) updatePairs(i, r int, left float64, first bool, robust float64
 		w.grad.coef[at] = along(-st.G[k], st.D[k], w.mean[at], w.variance[at], w.sites.s1[i*c+k], w.sites.s2[i*c+k])
 		g, d = g+st.G[k], d+st.D[k]
 		coef += along(st.G[k], st.D[k], mean, v, own*p1[k], own*p2[k])
-		p1[k] += t.how.Damping * (st.P1[k] - p1[k])
-		p2[k] += t.how.Damping * (st.P2[k] - p2[k])
+		p1[k] += t.damping * (st.P1[k] - p1[k])
+		p2[k] += t.damping * (st.P2[k] - p2[k])
 	}
 	w.grad.g[y*n+i], w.grad.d[y*n+i], w.grad.coef[y*n+i] = g, d, coef
 	t.keep(i, r, st.S1, st.S2)
@@ -147,7 +147,7 @@ func (t *Trainer) updatePairs(i, r int, left float64, first bool, robust float64
 // keep stores the new sites of the i-th sample loaded, sample r of the set, for the sums
 // of the step; explicit ones are damped, too.
 func (t *Trainer) keep(i, r int, s1, s2 []float64) {
-	c, rho := t.c, t.how.Damping
+	c, rho := t.c, t.damping
 	copy(t.work.sites.s1[i*c:(i+1)*c], s1)
 	copy(t.work.sites.s2[i*c:(i+1)*c], s2)
 	if !t.explicit() {

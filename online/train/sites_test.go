@@ -46,7 +46,7 @@ func twelve(t *testing.T, d *lab.Data, p model.Params, sites Sites, eps float64)
 // sweep updates the sites that many times.
 func sweep(t *testing.T, tr *Trainer, times int, damping float64) {
 	t.Helper()
-	tr.how.Damping = damping
+	tr.damping = damping
 	for range times {
 		if err := tr.update(tr.order, false); err != nil {
 			t.Fatal(err)

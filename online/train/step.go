@@ -90,7 +90,7 @@ func (t *Trainer) include(n int) {
 // update is one step on rows: sites, and if learn is true the parameters.
 func (t *Trainer) update(rows []int, learn bool) error {
 	w, n, c := &t.work, len(rows), t.c
-	all, rho := float64(t.n), t.how.Damping
+	all, rho := float64(t.n), t.damping
 	explicit, summed := t.explicit(), t.summed()
 	cavities := 1 - 1/all
 	if explicit {

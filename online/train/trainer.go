@@ -53,6 +53,8 @@ type Trainer struct {
 	batch int // samples a step
 	scale model.Scale
 
+	damping float64 // of the sites
+
 	trained
 	bases, spares []*model.Basis
 	order         []int // of this pass
@@ -146,6 +148,14 @@ func allocated(cfg online.Config, how Config, names []string, set Samples) (*Tra
 	t.batch = how.Batch
 	if t.batch == 0 || t.batch > t.n {
 		t.batch = t.n
+	}
+	switch {
+	case how.Damping > 0:
+		t.damping = how.Damping
+	case t.batch == t.n:
+		t.damping = 0.5
+	default:
+		t.damping = 1
 	}
 	if int64(t.batch)*int64(t.c)*int64(t.m) > maxFull {
 		return nil, fmt.Errorf("online: train on batches of %d samples of %d classes with %d inducing points: too much memory; use smaller minibatches: %w",

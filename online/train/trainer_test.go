@@ -89,6 +89,28 @@ func run(t *testing.T, tr *Trainer, steps int) {
 	}
 }
 
+// A minibatch that holds all samples of a small set is a full batch, whose sites are damped:
+// replaced at once they oscillate, and the log evidence falls.
+func TestSmallSet(t *testing.T) {
+	for _, n := range []int{30, 60, 100, 130} {
+		cfg, set := trainConfig(2, 10, online.Shared), newCloud(n, 2, 3, 4)
+		how := Default()
+		tr := newTestTrainer(t, cfg, how, 3, set)
+		run(t, tr, math.MaxInt)
+		if last, best := tr.curve[len(tr.curve)-1], slices.Max(tr.curve); last < best-0.1 {
+			t.Errorf("%d samples: the log evidence ends at %.3g a sample, and was %.3g", n, last, best)
+		}
+		if full := how; n <= how.Batch {
+			full.Batch = 0
+			other := newTestTrainer(t, cfg, full, 3, set)
+			run(t, other, math.MaxInt)
+			if !slices.Equal(tr.b, other.b) {
+				t.Errorf("%d samples: minibatches of %d end elsewhere than full batches", n, how.Batch)
+			}
+		}
+	}
+}
+
 // slowStep is the tied step of one minibatch by its formula, with
 // explicit matrices and inverses: A ← (1 − ρn/N)A + ρ Σ s1·w·wᵀ, with
 // cavities from (1 − 1/N)A.
@@ -127,7 +149,7 @@ func slowStep(tr *Trainer, rows []int, first bool) (a []*mat.SymDense, b []*mat.
 		}
 		a, b = append(a, ak), append(b, bk)
 	}
-	keep := 1 - tr.how.Damping*float64(n)/all
+	keep := 1 - tr.damping*float64(n)/all
 	if first {
 		keep = 1
 	}
@@ -145,8 +167,8 @@ func slowStep(tr *Trainer, rows []int, first bool) (a []*mat.SymDense, b []*mat.
 		s.Update(tr.set.Class(rows[i]), 0, 1)
 		for k := range c {
 			wi := mat.NewVecDense(m, w[k].RawRowView(i))
-			a[k].SymRankOne(a[k], tr.how.Damping*s.S1[k], wi)
-			b[k].AddScaledVec(b[k], tr.how.Damping*s.S2[k], wi)
+			a[k].SymRankOne(a[k], tr.damping*s.S1[k], wi)
+			b[k].AddScaledVec(b[k], tr.damping*s.S2[k], wi)
 		}
 	}
 	return a, b

@@ -15,7 +15,7 @@ func TrainingFlags(cmd *cobra.Command, how *train.Config) (finish func()) {
 	sites := f.String("sites", string(how.Sites), "tied (SEP), or for each sample: merged (one site a class), pairs (EP) or rep (joint probability)")
 	f.Float64Var(&how.Rate, "rate", how.Rate, "learning rate of kernel and inducing inputs; 0 keeps them")
 	schedule := f.String("schedule", string(how.Schedule), "of the learning rate: constant, cosine or sqrt")
-	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (0.5 with --batch 0)")
+	f.Float64Var(&how.Damping, "damping", how.Damping, "of the sites: 1 replaces them (default 1, and 0.5 where a minibatch has all samples)")
 	f.Float64Var(&how.Prior, "prior", how.Prior, "precision of a prior that holds the log lengthscales together; 0: none")
 	f.IntVar(&how.Patience, "patience", how.Patience, "end after `N` passes without a better log evidence; 0: never")
 	scaling := f.String("scale", string(how.Scaling), "standardise by feature, by plain feature (wild values count), or all by one common deviation")
