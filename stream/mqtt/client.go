@@ -44,6 +44,7 @@ type Client struct {
 	draining atomic.Bool              // the node stops: new messages remain with the broker
 	replaced atomic.Bool              // another node continues the session
 	refused  atomic.Pointer[[]string] // filters that the broker refused
+	lowered  atomic.Pointer[[]string] // filters that it grants with a lower quality of service
 	failure  atomic.Pointer[string]   // reason for the missing connection; nil while connected and before the first attempt
 	attempts int                      // number since the last connection; owned by Run
 	broken   ProtocolError            // the last protocol error of this broker; owned by Run
@@ -285,7 +286,7 @@ func (c *Client) connect(ctx context.Context) (*Conn, error) {
 			return conn.net, nil
 		})
 	if c.StateTopic != "" {
-		opts.SetBinaryWill(c.StateTopic, []byte("offline"), 1, true)
+		opts.SetBinaryWill(c.StateTopic, []byte("offline"), byte(c.Config.QoS), true)
 	}
 	conn.paho = paho.NewClient(opts)
 	token := conn.paho.Connect()

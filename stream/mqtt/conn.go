@@ -181,7 +181,7 @@ func (conn *Conn) publishState(state string) delivery {
 	if conn.client.StateTopic == "" {
 		return nil
 	}
-	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: 1})
+	return conn.publish(&Publication{Topic: conn.client.StateTopic, Payload: []byte(state), Retained: true, QoS: byte(conn.client.Config.QoS)})
 }
 
 // awaitAcks waits until the broker has read all acknowledgements. Messages whose

@@ -89,15 +89,21 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 	if len(filters) == 0 {
 		return nil
 	}
+	var lowered []string
 	for some := range slices.Chunk(filters, MaxFilters) {
-		not, err := c.request(conn, some)
+		not, lower, err := c.request(conn, some)
 		if err != nil {
 			conn.fail(fmt.Errorf("mqtt: subscribe: %w", err))
 			return nil
 		}
-		refused = append(refused, not...)
+		refused, lowered = append(refused, not...), append(lowered, lower...)
 	}
 	slices.Sort(refused)
+	slices.Sort(lowered)
+	if previous := c.lowered.Swap(&lowered); len(lowered) > 0 && (previous == nil || !slices.Equal(*previous, lowered)) {
+		c.Log.Warn("the broker grants a lower quality of service than mqtt.qos or the stream's qos: messages that are on their way when a connection or the node ends are lost", "filters", lowered)
+		c.Event("subscription_lowered", strings.Join(lowered, ", "))
+	}
 	conn.granted.Store(len(refused) == 0)
 	if previous := c.refused.Swap(&refused); len(refused) > 0 && (previous == nil || !slices.Equal(*previous, refused)) {
 		c.Log.Error("the broker refused a subscription: allow it in the broker's access list", "filters", refused, "client_id", c.ID, "username", c.Config.Username)
@@ -106,8 +112,9 @@ func (c *Client) subscribe(conn *Conn, filters []string) (refused []string) {
 	return refused
 }
 
-// request subscribes to filters with one packet, and returns those that the broker refused.
-func (c *Client) request(conn *Conn, filters []string) (refused []string, err error) {
+// request subscribes to filters with one packet, and returns those that the broker refused,
+// and those that it grants with a lower quality of service.
+func (c *Client) request(conn *Conn, filters []string) (refused, lowered []string, err error) {
 	ask := make(map[string]byte, len(filters))
 	further := c.further.all()
 	for _, f := range filters {
@@ -119,15 +126,18 @@ func (c *Client) request(conn *Conn, filters []string) (refused []string, err er
 	}
 	token := conn.paho.SubscribeMultiple(ask, nil)
 	if !conn.await(context.Background(), token.Done(), subscribeTimeout) {
-		return nil, errors.New("no answer from the broker")
+		return nil, nil, errors.New("no answer from the broker")
 	}
 	if err := token.Error(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for f, granted := range token.(*paho.SubscribeToken).Result() {
-		if granted > 2 {
+		switch {
+		case granted > 2:
 			refused = append(refused, f)
+		case granted < ask[f]:
+			lowered = append(lowered, f)
 		}
 	}
-	return refused, nil
+	return refused, lowered, nil
 }

@@ -24,11 +24,15 @@ func TestFewFiltersInAPacket(t *testing.T) {
 		if filter == "s03" || filter == "s17" {
 			return 0x80
 		}
+		if filter == "s05" {
+			return 0
+		}
 		return 1
 	}, func(filter string) { unsubscribed <- filter })
 	cfg := DefaultConfig()
 	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
-	c := NewClient(Options{Config: cfg, ConnectTimeout: longWait, Counters: new(Counters), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {}})
+	var events []string
+	c := NewClient(Options{Config: cfg, ConnectTimeout: longWait, Counters: new(Counters), Log: slog.New(slog.DiscardHandler), Event: func(kind, detail string) { events = append(events, kind+" "+detail) }})
 	conn, err := c.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +58,7 @@ func TestFewFiltersInAPacket(t *testing.T) {
 		return filters
 	}
 	equalTexts(t, "refused", c.subscribe(conn, names("s")), []string{"s03", "s17"})
+	equalTexts(t, "events", events, []string{"subscription_lowered s05", "subscription_refused s03, s17"})
 	equalTexts(t, "subscribed", read(subscribed, 20), names("s"))
 	c.unsubscribe(conn, names("s"))
 	equalTexts(t, "unsubscribed", read(unsubscribed, 20), names("s"))
@@ -61,6 +66,50 @@ func TestFewFiltersInAPacket(t *testing.T) {
 	equalTexts(t, "subscribed as well", read(subscribed, 20), names("a"))
 	c.Drop(names("a")...)
 	equalTexts(t, "dropped", read(unsubscribed, 20), names("a"))
+}
+
+// With qos: 0 nothing of the client has QoS 1, which a broker of QoS 0 alone ends the connection for.
+func TestOwnMessagesHaveTheConfiguredQoS(t *testing.T) {
+	for qos := range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := make(chan byte, 2)
+		go func() {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer nc.Close()
+			for {
+				p, err := packets.ReadPacket(nc)
+				if err != nil {
+					return
+				}
+				switch p := p.(type) {
+				case *packets.ConnectPacket:
+					seen <- p.WillQos
+					io.WriteString(nc, "\x20\x02\x00\x00")
+				case *packets.PublishPacket:
+					seen <- p.Qos
+				}
+			}
+		}()
+		cfg := DefaultConfig()
+		cfg.Servers, cfg.QoS = []string{"mqtt://" + l.Addr().String()}, qos
+		c := NewClient(Options{Config: cfg, StateTopic: "edge/n/state", ConnectTimeout: longWait, Counters: new(Counters), Log: slog.New(slog.DiscardHandler), Event: func(string, string) {}})
+		conn, err := c.connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.publishState("online")
+		if will, birth := <-seen, <-seen; will != byte(qos) || birth != byte(qos) {
+			t.Errorf("qos %d: Last Will and birth message have %d and %d", qos, will, birth)
+		}
+		conn.close()
+		l.Close()
+	}
 }
 
 // serveFewFilters is a broker for one client, which it leaves at a packet with more than 8 filters.
