@@ -80,7 +80,7 @@ func (l *Learner) Merge(member string, set *fleet.Set) (*fleet.Merge, error) {
 	if l.cfg.Kernel == PerClass {
 		return nil, fmt.Errorf("online: a fleet needs kernel: shared: %w", ErrConfig)
 	}
-	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
+	r := fleet.Receiver{Member: member, Features: fleet.Features(l.cfg.Features, l.cfg.Signals), Inputs: len(l.cfg.Features), Trust: l.cfg.Fleet.Trust, Units: l.cfg.Fleet.Units}
 	r.Shared, r.Birth, r.Inducing = l.cfg.Fleet.Shared, l.common.Birth, l.cfg.Inducing
 	own := l.fleetHorizons()
 	r.Experts = natural.Experts{Own: len(l.cfg.Horizons), Fleet: len(own), Forest: l.forest != nil}

@@ -31,7 +31,7 @@ func ring(rng *rand.Rand, classes []string, n int) Event {
 var circle = [...][2]float64{{1, 0}, {0, 1}, {-1, 0}, {0, -1}}
 
 // taught returns a learner that has learnt n samples of these classes.
-func taught(t *testing.T, cfg Config, seed uint64, n int, classes ...string) *Learner {
+func taught(t testing.TB, cfg Config, seed uint64, n int, classes ...string) *Learner {
 	t.Helper()
 	l, err := NewLearner(cfg)
 	if err != nil {
@@ -56,7 +56,7 @@ func samples(seed uint64, n int, classes ...string) (all []Event) {
 	return all
 }
 
-func contribution(t *testing.T, l *Learner, member string, sequence uint64) *fleet.Contribution {
+func contribution(t testing.TB, l *Learner, member string, sequence uint64) *fleet.Contribution {
 	t.Helper()
 	c, err := l.Contribution(member)
 	if err != nil {
@@ -211,7 +211,7 @@ func TestFleetIsRestored(t *testing.T) {
 }
 
 // fleetOf returns the contributions of n members that have learnt these classes.
-func fleetOf(t *testing.T, cfg Config, n int, classes ...string) *fleet.Set {
+func fleetOf(t testing.TB, cfg Config, n int, classes ...string) *fleet.Set {
 	t.Helper()
 	set := fleet.NewSet(0)
 	for i := range n {

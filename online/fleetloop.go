@@ -32,6 +32,7 @@ func (l *Learner) FleetStatus() FleetStatus {
 func (lp *Loop) Contribution(ctx context.Context, member string) (c *fleet.Contribution, err error) {
 	if e := lp.unlessRecovering(ctx, func() {
 		defer lp.learner.bank.GiveBack()
+		defer Recover(&err)
 		c, err = lp.learner.Contribution(member)
 	}); e != nil {
 		return nil, fmt.Errorf("online: contribution of %s: %w", lp.opts.Model, e)
@@ -46,6 +47,7 @@ func (lp *Loop) Contribution(ctx context.Context, member string) (c *fleet.Contr
 func (lp *Loop) Merge(ctx context.Context, member string, set *fleet.Set) (m *fleet.Merge, err error) {
 	if e := lp.unlessRecovering(ctx, func() {
 		defer lp.learner.bank.GiveBack()
+		defer Recover(&err)
 		m, err = lp.learner.Merge(member, set)
 	}); e != nil {
 		return nil, fmt.Errorf("online: merge for %s: %w", lp.opts.Model, e)

@@ -354,7 +354,8 @@ func (f *fleets) push(p fleet.Publication) {
 // merge lets the model add the contributions of a set, and the committer journal the
 // result and hand it over.
 func (f *fleets) merge(ctx context.Context, m *fleetMember, set *core.Set) {
-	sum, err := f.sum(ctx, m, set)
+	sum, failure := f.sum(ctx, m, set)
+	err := failure
 	if err == nil && m.of.Fleet.Follows() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -371,9 +372,15 @@ func (f *fleets) merge(ctx context.Context, m *fleetMember, set *core.Set) {
 	if ctx.Err() == nil {
 		f.node.log.Warn("the contributions of the fleet cannot be merged now", "model", m.of.Name, "error", err)
 	}
+	if errors.Is(failure, online.ErrRecovering) || ctx.Err() != nil {
+		failure = nil
+	}
+	if p := (*online.Panic)(nil); errors.As(failure, &p) {
+		f.node.log.Error("a merge panicked, which is an error of this program", "model", m.of.Name, "stack", string(p.Stack))
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m.MergeFailed(time.Now())
+	m.MergeFailed(time.Now(), failure)
 }
 
 // merged notes a merge that is durable, or that a follower answers by. The caller holds mu.

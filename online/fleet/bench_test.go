@@ -25,7 +25,7 @@ func BenchmarkMerge(b *testing.B) {
 			w.W = append(w.W, 0.1*rng.NormFloat64())
 		}
 	}
-	r := Receiver{Member: "own", Features: 7, Basis: own.Basis, Horizons: own.Horizons, Own: own, Window: w, Trust: -1e9}
+	r := Receiver{Member: "own", Features: 7, Inputs: 2, Basis: own.Basis, Horizons: own.Horizons, Own: own, Window: w, Trust: -1e9}
 	b.ReportAllocs()
 	for b.Loop() {
 		if m, err := r.Merge(s); err != nil || m.Taken() != 16 {
@@ -42,7 +42,7 @@ func BenchmarkCompare(b *testing.B) {
 		c, _ := member(b, fmt.Sprint("m", i), uint64(i), 50, Bfloat16, "1", "2", "3", "4", "5", "6")
 		s.Put(c)
 	}
-	r := Receiver{Member: "own", Features: 7, Horizons: s.members[0].Horizons}
+	r := Receiver{Member: "own", Features: 7, Inputs: 2, Horizons: s.members[0].Horizons}
 	open := make([]int, 16)
 	for i := range open {
 		open[i] = i

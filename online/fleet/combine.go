@@ -23,7 +23,8 @@ const (
 // Receiver describes the member that computes a merge.
 type Receiver struct {
 	Member   string
-	Features uint64
+	Features uint64 // digest of its features, see the function Features
+	Inputs   int    // number of them
 	// Basis is the one on which the sums are written. Without inducing points the receiver
 	// has none yet, and that of the contribution with the most labels is taken.
 	Basis
@@ -141,7 +142,7 @@ func (r *Receiver) judge(c *Contribution) Reason {
 	switch {
 	case c.Member == r.Member:
 		return Own
-	case c.Features != r.Features || r.Params.M > 0 && c.Params.D != r.Params.D:
+	case c.Features != r.Features || c.Params.D != r.Inputs:
 		return OtherInputs
 	case r.shared(c) < 0:
 		return OtherShape

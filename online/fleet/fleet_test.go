@@ -246,7 +246,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		s := NewSet(0)
 		s.Put(c)
-		r := Receiver{Features: c.Features, Horizons: c.Horizons[:1], Trust: DefaultTrust}
+		r := Receiver{Features: c.Features, Inputs: c.Params.D, Horizons: c.Horizons[:1], Trust: DefaultTrust}
 		m, err := r.Merge(s)
 		if err != nil {
 			return

@@ -15,7 +15,7 @@ import (
 // receiver returns one with a basis of its own.
 func receiver(t testing.TB, m int) *Receiver {
 	c, _ := member(t, "own", 50, m, Float32, "x", "y")
-	return &Receiver{Member: "own", Features: 7, Basis: c.Basis, Horizons: c.Horizons, Own: c, Trust: DefaultTrust}
+	return &Receiver{Member: "own", Features: 7, Inputs: 2, Basis: c.Basis, Horizons: c.Horizons, Own: c, Trust: DefaultTrust}
 }
 
 func mergeOf(t testing.TB, r *Receiver, all ...*Contribution) *Merge {
@@ -219,8 +219,8 @@ func TestMergeOnAnotherBasis(t *testing.T) {
 	}
 	// From a's basis to r's in one step or by way of On: T of a merge in a's basis.
 	a, _ = member(t, "a", 3, 6, Float32, "x", "y")
-	direct := mergeOf(t, &Receiver{Features: 7, Basis: r.Basis, Horizons: r.Horizons}, a)
-	guest := mergeOf(t, &Receiver{Features: 7, Horizons: r.Horizons}, a)
+	direct := mergeOf(t, &Receiver{Features: 7, Inputs: 2, Basis: r.Basis, Horizons: r.Horizons}, a)
+	guest := mergeOf(t, &Receiver{Features: 7, Inputs: 2, Horizons: r.Horizons}, a)
 	if !guest.Basis.equal(&a.Basis, Raw) {
 		t.Fatal("the basis of the only member was not taken")
 	}

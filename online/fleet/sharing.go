@@ -94,7 +94,7 @@ func (r *Receiver) announce(m *Merge, b Birth) {
 // unfit returns the reason for which the receiver cannot begin with a common basis.
 func (r *Receiver) unfit(c *Common) Reason {
 	switch {
-	case c.Features != r.Features || r.Params.M > 0 && c.Params.D != r.Params.D:
+	case c.Features != r.Features || c.Params.D != r.Inputs:
 		return OtherInputs
 	case c.Params.M != r.Inducing:
 		return OtherInducing

@@ -202,7 +202,7 @@ func TestRebase(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.request(w.now, core.NewSet(0))
-	a.MergeFailed(w.now)
+	a.MergeFailed(w.now, nil)
 	equal(t, "request after a merge that failed", request().Rebase, core.First)
 	b.disconnect()
 	if b.Rebase(core.First) == nil || w.start("own", 1, plain).Rebase(core.First) == nil {

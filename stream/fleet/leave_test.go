@@ -1,11 +1,14 @@
 package fleet
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	core "edge/online/fleet"
 )
 
 // A node that ends has an epoch once its own message is known, or the broker has been
@@ -113,4 +116,14 @@ func TestStaleAfterOutage(t *testing.T) {
 		equal(t, step.what, []any{one.Stale, one.Taken, one.Share > 0, one.Waiting}, []any{step.stale, !step.stale, !step.stale, false})
 	}
 	equal(t, "merges", strings.Join(a.merges, ","), "b200,,b300")
+}
+
+// A merge that fails by its contributions is refused: counted, told, and tried again.
+func TestMergeFails(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("a", 1, plain)
+	n.MergeFailed(w.now, nil)
+	n.MergeFailed(w.now, errors.New("panic: index"))
+	equal(t, "refused", n.View(w.now, Model{}).Refused, map[core.Reason]uint64{core.NotFactored: 1})
+	equal(t, "events", n.events, []string{"fleet_refused c: numbers: the contributions cannot be added: panic: index"})
 }

@@ -123,8 +123,12 @@ func explain(v core.Member) error {
 	return errors.New("its sites cannot be added")
 }
 
-// MergeFailed notes that a merge was not carried out; it is tried again later.
-func (m *Member) MergeFailed(now time.Time) {
+// MergeFailed notes that a merge was not carried out; it is tried again later. err is not nil
+// if the contributions cannot be added.
+func (m *Member) MergeFailed(now time.Time, err error) {
+	if err != nil {
+		m.refuse(now, core.NotFactored, m.cfg.Concept, fmt.Errorf("the contributions cannot be added: %w", err))
+	}
 	m.merge.running, m.merge.changed, m.merge.at = false, true, now
 	m.basis.rebase, m.basis.asked = max(m.basis.rebase, m.basis.asked), core.NoRebase
 }
