@@ -14,7 +14,7 @@ func (l *Learner) changeClasses(ev *Event, out *Outcome) {
 	var err error
 	switch ev.Kind {
 	case ClassAdd:
-		if err = l.addClass(ev.Label); err == nil {
+		if err = l.addClass(ev.Label, out); err == nil {
 			out.ClassAdded = ev.Label
 		}
 	case ClassRemove:
@@ -33,14 +33,19 @@ func (l *Learner) changeClasses(ev *Event, out *Outcome) {
 }
 
 // addClass adds a class before its first sample. It confirms an unconfirmed label.
-func (l *Learner) addClass(name string) error {
+func (l *Learner) addClass(name string, out *Outcome) error {
 	r := &l.classes
 	if k, known := r.index[name]; known && r.names[k] == name {
+		if r.imported[name] { // it stays, also without the fleet
+			delete(r.imported, name)
+			return nil
+		}
 		return fmt.Errorf("online: class %.40q is there already: %w", name, ErrClass)
 	}
 	if err := l.checkName(name); err != nil {
 		return err
 	}
+	l.displace(out)
 	delete(r.removed, name)
 	k := r.add(name)
 	l.view.Aliases = r.aliases()
@@ -104,18 +109,11 @@ func (l *Learner) removeClass(name string) error {
 	before, _ := l.AppendBinary(nil)
 
 	to := r.without(k)
+	r.change(to)
 	r.remove(k, to, l.cfg.Classes.Names)
 	l.view.Epoch = r.epoch
-	for i, class := range l.view.Latent {
-		l.view.Latent[i] = max(to[class], 0) // its own is dropped below
-	}
-	l.view.Names = nil
-	l.view.Counts = slices.Delete(l.view.Counts, k, k+1)
-	l.mix.DropClass(k, to)
-	l.forest.DropClass(k, to)
+	l.dropFromParts(k, to)
 	l.shareNames()
-	l.judge.DropClass(k)
-	l.warmup.dropClass(k, to)
 	if latent >= 0 {
 		l.bank.DropLatent(latent)
 		r.setLatent(l.view.Latent)

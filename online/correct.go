@@ -27,6 +27,7 @@ func (l *Learner) correct(ev *Event, out *Outcome) {
 	samples := []Event{again}
 	if !known {
 		if samples = l.confirm(&again); len(samples) > 0 {
+			l.displace(out)
 			is, out.ClassAdded = l.classes.add(ev.Label), ev.Label
 		}
 	}

@@ -75,8 +75,10 @@ func (l *Learner) fits(m *fleet.Merge) error {
 func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	if m.Taken() == 0 {
 		l.leave()
+		out.Dropped = append(out.Dropped, l.dropImported(nil)...)
 		return nil
 	}
+	out.Dropped = append(out.Dropped, l.dropImported(m.Classes)...)
 	if !l.warmup.done || l.cfg.Fleet.Unseen == MixUnseen {
 		out.Imported = l.importClasses(m.Classes)
 	}
@@ -86,6 +88,7 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	}
 	if err := l.join(m.WithoutForests(), lead); err != nil {
 		l.leave()
+		out.Dropped = append(out.Dropped, l.dropImported(nil)...)
 		return err
 	}
 	l.takeForests(m.Forests)
@@ -95,24 +98,6 @@ func (l *Learner) merge(m *fleet.Merge, out *Outcome) error {
 	l.publishFleet()
 	return nil
 }
-
-// importClasses adds the classes that are not known yet, as far as the configuration
-// allows, and returns them. They have no latent function before their first own label.
-func (l *Learner) importClasses(names []string) (added []string) {
-	for _, name := range names {
-		if _, known := l.classes.index[name]; known || l.classes.removed[name] || !l.cfg.Classes.Open || l.checkName(name) != nil {
-			continue
-		}
-		l.classes.imported[name] = true
-		l.classes.add(name)
-		added = append(added, name)
-	}
-	l.publishClasses()
-	return added
-}
-
-// imported reports whether class k came from the fleet, and has no own label.
-func (l *Learner) imported(k int) bool { return l.classes.imported[l.classes.names[k]] }
 
 // leave ends the fleet.
 func (l *Learner) leave() {
@@ -361,7 +346,7 @@ func (l *Learner) publishFleet() {
 		return
 	}
 	l.publishForests()
-	v.Foreign = nil
+	v.Foreign, v.Imported = nil, l.importedNames()
 	if len(l.fleet.own) > 0 {
 		v.Classes = l.fleet.foreign
 		l.bank.ShareForeign()

@@ -172,6 +172,7 @@ type Outcome struct {
 	Built      bool     // the model was (re)built from the warm-up buffer
 	ClassAdded string   // a new class
 	Imported   []string // new classes that a merge brought
+	Dropped    []string // classes that a merge had brought, and that left with the members or made room
 	Change     string   // for an event that is not a sample: the kind of its Notice; "" for none
 	Detail     string   // and its detail
 	Since      uint64   // for NoticeDrift, the labels since the change, by the detector's estimate
@@ -228,6 +229,7 @@ func (l *Learner) observe(ev *Event, out *Outcome) {
 		return
 	}
 	if samples := l.confirm(ev); len(samples) > 0 {
+		l.displace(out)
 		k := l.classes.add(ev.Label)
 		out.ClassAdded = ev.Label
 		for i := range samples {

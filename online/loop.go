@@ -25,7 +25,7 @@ type Notice struct {
 	Detail string
 	Seq    uint64 // of the record that caused it
 
-	Imported bool // NoticeClassAdded: a merge brought the class, and no label of this node
+	Imported bool // a merge has brought the class, and no label of this node: NoticeClassAdded, NoticeClassRemoved
 }
 
 // Kinds of a Notice.
@@ -410,6 +410,11 @@ func (lp *Loop) report(r *Record, out *Outcome, wasWarm bool, began time.Time) {
 	for _, name := range out.Imported {
 		if lp.opts.Notify != nil {
 			lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: NoticeClassAdded, Detail: name, Seq: r.Seq, Imported: true})
+		}
+	}
+	for _, name := range out.Dropped {
+		if lp.opts.Notify != nil {
+			lp.opts.Notify(Notice{Model: lp.opts.Model, Kind: NoticeClassRemoved, Detail: name, Seq: r.Seq, Imported: true})
 		}
 	}
 	switch out.Change {

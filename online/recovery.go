@@ -319,7 +319,7 @@ func (lp *Loop) behind() (recovering bool, left uint64) {
 // ClassEvents returns the events of records that may change the classes of a model:
 // of each label the first since the last such event. Of these events Kind, Label and
 // Name count; the classes of a Replace follow as ClassAdd, each former name as a ClassRename
-// to it and one back, and the classes of a Merge as ClassAdd
+// to it and one back, and the classes of a Merge as Merge
 // where the configuration mixes them in. The classes that a merge brings to a learner in
 // its warm-up are known once the learner has learnt it.
 func ClassEvents(cfg Config, records []Record) (events []Event) {
@@ -349,7 +349,7 @@ func ClassEvents(cfg Config, records []Record) (events []Event) {
 			}
 		case Merge:
 			for _, name := range imports(&cfg, ev.State) {
-				events = append(events, Event{Kind: ClassAdd, Label: name})
+				events = append(events, Event{Kind: Merge, Label: name})
 			}
 		}
 	}

@@ -94,9 +94,8 @@ func (r *registry) without(k int) (to []int) {
 }
 
 // remove removes class k; to is without(k). A removed alias that is in declared is
-// remembered.
+// remembered. The caller calls change.
 func (r *registry) remove(k int, to []int, declared []string) {
-	r.change(to)
 	for alias, i := range r.index {
 		r.index[alias] = to[i]
 		if i != k {
@@ -366,7 +365,7 @@ func (l *Learner) checkNewLabel(label string) error {
 
 // checkName returns an error if a name may not be added to the classes.
 func (l *Learner) checkName(name string) error {
-	switch n := len(l.classes.names); {
+	switch n := len(l.classes.names) - len(l.classes.imported); { // the imported ones make room
 	case name == "" || len(name) > MaxLabel:
 		return fmt.Errorf("online: label of %d bytes: want 1 to %d: %w", len(name), MaxLabel, ErrClass)
 	case n >= l.cfg.Classes.Max:

@@ -21,27 +21,85 @@ type classes struct {
 	before map[string]string // known before the first change since commit; nil: no change
 	gone   map[string]string // names of removed classes → that in the request; the learner may be yet to learn that. Of at most max classes
 
-	goneBefore map[string]string // gone at the time of before
+	// imported has the classes that a merge has brought to the learner and that have no label
+	// of this node: the learner lets a label take the place of one, and drops those that
+	// leave the fleet, perhaps before this is known here.
+	imported map[string]bool
+
+	goneBefore     map[string]string // gone at the time of before
+	importedBefore map[string]bool
 }
 
 func newClasses(open bool, max int) *classes {
-	return &classes{open: open, max: max, known: map[string]string{}, gone: map[string]string{}}
+	return &classes{open: open, max: max, known: map[string]string{}, gone: map[string]string{}, imported: map[string]bool{}}
 }
 
 // refusal returns the reason to refuse the label, "" if it is accepted.
 func (c *classes) refusal(label string) codec.Reason {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, known := c.known[label]
+	class, known := c.known[label]
 	switch {
-	case known:
+	case known && !c.imported[class]:
 		return ""
-	case !c.open:
+	case !known && !c.open:
 		return codec.UnknownClass
-	case c.n >= c.max:
+	case c.full():
 		return codec.TooManyClasses
 	}
 	return ""
+}
+
+// full reports whether there is no room for another class. The caller holds mu.
+func (c *classes) full() bool { return c.n-len(c.imported) >= c.max }
+
+// labelled notes a label that was accepted. One that is not known is a class if it is
+// confirmed.
+func (c *classes) labelled(name string, confirmed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	class, known := c.known[name]
+	switch {
+	case c.imported[class]:
+		c.change()
+		delete(c.imported, class)
+	case !known && confirmed:
+		c.put(name)
+	}
+}
+
+// imports adds a class that a merge brings. One that was removed is not added: the learner
+// is yet to learn that.
+func (c *classes) imports(names ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if c.isNew(name) {
+			c.put(name)
+			c.imported[name] = true
+		}
+	}
+}
+
+// dropped notes that the learner has dropped an imported class. One with a label comes back
+// to the learner with it.
+func (c *classes) dropped(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.imported[name] {
+		return
+	}
+	c.change()
+	c.n--
+	delete(c.imported, name)
+	maps.DeleteFunc(c.known, func(_, class string) bool { return class == name })
+}
+
+// isNew reports whether a name is neither known nor removed. The caller holds mu.
+func (c *classes) isNew(name string) bool {
+	_, known := c.known[name]
+	_, gone := c.gone[name]
+	return !known && !gone
 }
 
 func (c *classes) add(names ...string) {
@@ -70,18 +128,13 @@ func (c *classes) same(a, b string) bool {
 func (c *classes) addLearnt(names []string, former map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	isNew := func(name string) bool {
-		_, known := c.known[name]
-		_, gone := c.gone[name]
-		return !known && !gone
-	}
 	for _, name := range names {
-		if isNew(name) {
+		if c.isNew(name) {
 			c.put(name)
 		}
 	}
 	for name, class := range former {
-		if now, known := c.known[class]; known && isNew(name) {
+		if now, known := c.known[class]; known && c.isNew(name) {
 			c.change()
 			c.known[name] = now
 		}
@@ -104,7 +157,7 @@ func (c *classes) takeOver(o *classes) {
 	defer o.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.known, c.gone, c.n = maps.Clone(o.known), maps.Clone(o.gone), o.n
+	c.known, c.gone, c.imported, c.n = maps.Clone(o.known), maps.Clone(o.gone), maps.Clone(o.imported), o.n
 }
 
 // count returns the number of classes.
@@ -133,13 +186,13 @@ func (c *classes) rollback() {
 			c.n++
 		}
 	}
-	c.gone = c.goneBefore
+	c.gone, c.imported = c.goneBefore, c.importedBefore
 }
 
 // change prepares a change. The caller holds mu.
 func (c *classes) change() {
 	if c.before == nil {
-		c.before, c.goneBefore = maps.Clone(c.known), maps.Clone(c.gone)
+		c.before, c.goneBefore, c.importedBefore = maps.Clone(c.known), maps.Clone(c.gone), maps.Clone(c.imported)
 	}
 }
 
@@ -158,7 +211,7 @@ func (c *classes) reset(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.change()
-	c.known, c.gone, c.n = map[string]string{}, map[string]string{}, 0
+	c.known, c.gone, c.imported, c.n = map[string]string{}, map[string]string{}, map[string]bool{}, 0
 	for _, name := range names {
 		c.put(name)
 	}
@@ -170,15 +223,15 @@ func (m *modelState) foresee(events []online.Event) {
 	for i := range events {
 		switch ev := &events[i]; ev.Kind {
 		case online.Observe, online.Correct:
-			if m.Classes.Needed(m.classes.count()) <= 1 {
-				m.classes.add(ev.Label)
-			}
+			m.classes.labelled(ev.Label, m.Classes.Needed(m.classes.count()) <= 1)
 		case online.ClassAdd:
 			_ = m.classes.declare(ev.Label) // the request was checked
 		case online.ClassRemove:
 			_ = m.classes.remove(ev.Label)
 		case online.ClassRename:
 			_ = m.classes.rename(ev.Label, ev.Name)
+		case online.Merge:
+			m.classes.imports(ev.Label)
 		case online.Reset:
 			m.classes.reset(m.Classes.Names)
 		case online.Replace:
@@ -193,9 +246,13 @@ func (c *classes) declare(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.imported[name]: // it stays, also without the fleet
+		c.change()
+		delete(c.imported, name)
+		return nil
 	case c.known[name] == name:
 		return fmt.Errorf("class %.80q is there already", name)
-	case c.n >= c.max:
+	case c.full():
 		return fmt.Errorf("class %.80q would be one more than classes.max = %d", name, c.max)
 	}
 	c.put(name)
@@ -212,6 +269,7 @@ func (c *classes) remove(name string) error {
 	}
 	c.change()
 	c.n--
+	delete(c.imported, class)
 	remember := len(c.gone) < c.max
 	for other, of := range c.known {
 		if of != class {
@@ -248,5 +306,9 @@ func (c *classes) rename(from, to string) error {
 	}
 	c.known[to] = to
 	delete(c.gone, to)
+	if c.imported[class] {
+		delete(c.imported, class)
+		c.imported[to] = true
+	}
 	return nil
 }

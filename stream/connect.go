@@ -230,6 +230,9 @@ func (m *modelState) knowClasses() {
 // was removed.
 func (m *modelState) addLearnt() {
 	p := m.Model.Posterior()
+	if p.Fleet != nil {
+		m.classes.imports(p.Fleet.Imported...)
+	}
 	m.classes.addLearnt(p.Classes(), p.Aliases)
 	if p.Epoch == 0 { // no class was removed
 		m.classes.addLearnt(m.Classes.Names, nil)

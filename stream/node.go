@@ -259,11 +259,17 @@ func (n *Node) Notify(notice online.Notice) {
 		}
 		switch notice.Kind {
 		case online.NoticeClassAdded:
-			if notice.Imported || m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
+			if notice.Imported {
+				m.classes.imports(notice.Detail)
+			} else if m.Classes.Confirm > 1 { // otherwise the committer knew the class before, and may have removed it since
 				m.classes.add(notice.Detail)
 			}
 		case online.NoticeClassRemoved:
-			m.classes.removed(notice.Detail)
+			if notice.Imported {
+				m.classes.dropped(notice.Detail)
+			} else {
+				m.classes.removed(notice.Detail)
+			}
 		case online.NoticeRolledBack:
 			m.knowClasses()
 			n.fleets.again(m)

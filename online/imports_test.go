@@ -1,0 +1,123 @@
+package online
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"edge/online/fleet"
+	"edge/online/natural"
+)
+
+// again returns the learner of l's state.
+func again(t *testing.T, l *Learner) *Learner {
+	t.Helper()
+	r, err := Restore(l.cfg, stateOf(l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(stateOf(l), stateOf(r)) {
+		t.Error("another state after it was read")
+	}
+	return r
+}
+
+// junk returns a set whose member other has two more classes than the first one.
+func junk(t *testing.T, cfg Config) *fleet.Set {
+	set := fleetOf(t, cfg, 1, "c0", "c1")
+	for _, m := range fleetOf(t, cfg, 1, "c0", "c2", "c1", "c3").Members() {
+		c := told(t, m, func(h *fleet.Header, _ *fleet.Basis) *natural.Exponents {
+			h.Member, h.Classes = "other", []string{"c0", "j0", "c1", "j1"}
+			return nil
+		})
+		set.Put(c)
+	}
+	return set
+}
+
+// Classes that a merge has brought leave with the members that know them, unless an own label
+// is of them: in the warm-up and, mixed in, afterwards, within a minibatch. The model is then
+// what it would have been without them.
+func TestImportedClassesLeave(t *testing.T) {
+	for _, unseen := range []Unseen{ReportUnseen, MixUnseen} {
+		for _, n := range []int{0, 21, 149} {
+			t.Run(fmt.Sprint(unseen, n), func(t *testing.T) {
+				cfg := fleetConfig()
+				cfg.Fleet.Unseen = unseen
+				set := junk(t, cfg)
+				l, alone := taught(t, cfg, 1, n, "c0", "c1"), taught(t, cfg, 1, n, "c0", "c1")
+				merged(t, l, set)
+				brings := n < 100 || unseen == MixUnseen
+				if got := slices.Contains(l.classes.names, "j0"); got != brings {
+					t.Fatalf("the classes are %q", l.classes.names)
+				}
+				if got := l.Posterior().Fleet.Imported; brings && !slices.Contains(got, "j1") {
+					t.Errorf("imported are %q", got)
+				}
+				teach(l, 2, 5, "c0", "c1")
+				teach(alone, 2, 5, "c0", "c1")
+				if brings { // of which it has an own label now
+					for _, l := range []*Learner{l, alone} {
+						l.Add(&Event{Kind: Observe, X: circle[2][:], Label: "j0"})
+					}
+				}
+				l = again(t, l)
+				set.Remove("other")
+				m, err := l.Merge("own", set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ev := MergeEvent(m)
+				if out := l.Add(&ev); out.Refused != nil || brings != slices.Equal(out.Dropped, []string{"j1"}) {
+					t.Fatalf("dropped %q, refused %v", out.Dropped, out.Refused)
+				}
+				l = again(t, l)
+				teach(l, 3, 20, "c0", "c1")
+				teach(alone, 3, 20, "c0", "c1")
+				ev = MergeEvent(&fleet.Merge{})
+				l.Add(&ev)
+				l = again(t, l)
+				if a, b := slices.Sorted(slices.Values(l.classes.names)), slices.Sorted(slices.Values(alone.classes.names)); !slices.Equal(a, b) || len(l.classes.imported) > 0 {
+					t.Errorf("the classes are %q, without a fleet %q", a, b)
+				}
+				for _, name := range alone.classes.names {
+					a, _ := alone.Predict([]float64{0.3, 0.1})
+					b, _ := l.Predict([]float64{0.3, 0.1})
+					pa, pb := a.Probs[slices.Index(a.Classes, name)], b.Probs[slices.Index(b.Classes, name)]
+					if n > 100 && (pa-pb > 1e-4 || pb-pa > 1e-4) { // in the warm-up the classes come in another order
+						t.Errorf("%s: %g, without a fleet %g", name, pb, pa)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A label takes the place of an imported class where there is no room, and a request for one
+// keeps it.
+func TestLabelsDisplaceImportedClasses(t *testing.T) {
+	cfg := fleetConfig()
+	cfg.Classes.Max = 4
+	l := taught(t, cfg, 1, 20, "c0", "c1")
+	merged(t, l, junk(t, cfg))
+	l.Add(&Event{Kind: ClassAdd, Label: "j0"})
+	for _, tc := range []struct {
+		ev            Event
+		want, dropped []string
+		refused       bool
+	}{
+		{Event{Kind: Observe, X: circle[2][:], Label: "c2"}, []string{"c0", "c1", "j0", "c2"}, []string{"j1"}, false},
+		{Event{Kind: Observe, X: circle[3][:], Label: "c3"}, []string{"c0", "c1", "j0", "c2"}, nil, true},
+		{Event{Kind: ClassAdd, Label: "c3"}, []string{"c0", "c1", "j0", "c2"}, nil, true},
+	} {
+		out := l.Add(&tc.ev)
+		slices.Sort(tc.want)
+		if got := slices.Sorted(slices.Values(l.classes.names)); !slices.Equal(got, tc.want) || !slices.Equal(out.Dropped, tc.dropped) || (out.Refused != nil) != tc.refused {
+			t.Errorf("%v of %s: the classes are %q, dropped %q, refused %v", tc.ev.Kind, tc.ev.Label, got, out.Dropped, out.Refused)
+		}
+		l = again(t, l)
+	}
+	teach(l, 2, 100, "c0", "c1", "c2")
+	checkSound(t, l)
+}
