@@ -274,7 +274,7 @@ func (f *fleets) step(ctx context.Context) {
 // learntBy returns the progress of a model. A contribution holds no label of the minibatch
 // that is filling.
 func learntBy(s *online.Status) fleet.Learnt {
-	return fleet.Learnt{Labels: s.Learned, Nats: float64(float64(s.Scores.N)*s.Scores.NLL) - s.OpenNLL, Ready: s.WarmedUp}
+	return fleet.Learnt{Labels: s.Learned, Nats: float64(float64(s.Scores.N)*s.Scores.NLL) - s.OpenNLL, Ready: s.WarmedUp, Behind: s.Recovering}
 }
 
 // storeEpoch lets the committer make an epoch durable.

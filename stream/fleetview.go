@@ -63,7 +63,7 @@ func (n *Node) ForgetMember(model, member string) error {
 		}
 		n.fleets.mu.Lock()
 		defer n.fleets.mu.Unlock()
-		for _, p := range m.Forget(member) {
+		for _, p := range m.Forget(time.Now(), member) {
 			n.fleets.push(p)
 		}
 		return nil

@@ -25,7 +25,7 @@ func (k *Keeper) Export(ctx context.Context, member, path string, out io.Writer)
 	case err != nil:
 		return nil, err
 	case kept == nil:
-		return nil, fmt.Errorf("the broker keeps no contribution of %s on %s: a member publishes after its warm-up, and one that was forgotten after more labels; edge fleet ls --kept lists the others", member, k.topics().Contribution(member))
+		return nil, fmt.Errorf("the broker keeps no contribution of %s on %s: a member publishes after its warm-up, and one that was forgotten after more labels; or this user may not read it; edge fleet ls --kept lists the others", member, k.topics().Contribution(member))
 	case kept.Err != nil:
 		return nil, fmt.Errorf("what the broker keeps on %s: %w", k.topics().Contribution(member), kept.Err)
 	}

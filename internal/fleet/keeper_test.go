@@ -80,6 +80,9 @@ func TestContributionByFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "pi3.fleet")
+	if _, err := from.Export(ctx, "pi4", file, nil); err == nil || !strings.Contains(err.Error(), "this user may not read it") {
+		t.Errorf("the export of a member that the broker does not keep: %v", err)
+	}
 	if _, err := from.Export(ctx, "pi3", file, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -356,6 +359,10 @@ func TestPrintBasis(t *testing.T) {
 		t.Errorf("described as %+v", list[0])
 	}
 	var out bytes.Buffer
+	if err := PrintKept(&out, "c", nil); err != nil || out.String() != "the broker keeps no contribution of fleet c, or this user may not read it\n" {
+		t.Errorf("it prints %q, %v", &out, err)
+	}
+	out.Reset()
 	const want = "MEMBER               VERSION  LABELS  SIZE     MESSAGES  CLASSES\ncommon basis of pi1  2.0      50      2.0 KiB  1         a, b\n"
 	if err := PrintKept(&out, "c", list); err != nil || out.String() != want {
 		t.Errorf("it prints\n%s, want\n%s", &out, want)

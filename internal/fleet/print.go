@@ -153,7 +153,7 @@ func Describe(all []Contribution) []Kept {
 func PrintKept(out io.Writer, concept string, all []Kept) error {
 	w := terminal.Writer{To: out}
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(w, "the broker keeps no contribution of fleet %s\n", concept)
+		_, err := fmt.Fprintf(w, "the broker keeps no contribution of fleet %s, or this user may not read it\n", concept)
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -391,12 +391,12 @@ func decodeCounts(d *wire.Decoder) (classes []string, counts []uint64) {
 	return classes, counts
 }
 
-// decodeHorizons reads lengths that fall, each above 0.
+// decodeHorizons reads lengths that do not rise, each above 0.
 func decodeHorizons(d *wire.Decoder) []float64 {
 	lengths := d.Floats(d.Count(maxHorizons, 8, "number of horizons"), "horizons")
 	for h, length := range lengths {
-		if !(length > 0) {
-			d.Fail("horizon %d of %g observations", h, length)
+		if !(length > 0) || h > 0 && length > lengths[h-1] {
+			d.Fail("horizons of %g observations", lengths)
 			return nil
 		}
 	}

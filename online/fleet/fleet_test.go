@@ -172,6 +172,7 @@ func TestContributionsOutOfRange(t *testing.T) {
 		"no label":             func(c *Contribution) { c.N = 0 },
 		"more of a class":      func(c *Contribution) { c.Counts[0] = c.N + 1 },
 		"a horizon of 0":       func(c *Contribution) { c.Horizons[0] = 0 },
+		"horizons that rise":   func(c *Contribution) { c.Horizons[1], c.Horizons[2] = c.Horizons[2], c.Horizons[1] },
 		"a weight above 1":     func(c *Contribution) { c.Weights[0] = 1.5 },
 		"other precision":      func(c *Contribution) { c.Precision = 3 },
 		"an infinite input":    func(c *Contribution) { c.Params.Z()[0] = math.Inf(1) },

@@ -31,6 +31,9 @@ type asking struct {
 	open map[string]time.Time // since when, by member
 	all  backoff              // for the messages of all, in this connection
 	own  time.Time            // when the own message was asked for
+
+	crowded bool // there was no room for a message, since all were asked for
+	room    bool // all are asked for because there is room
 }
 
 // backoff makes each wait longer than the one before.
@@ -57,6 +60,7 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 	for _, name := range slices.Sorted(maps.Keys(a.open)) {
 		if now.Sub(a.open[name]) >= keptWithin {
 			delete(a.open, name)
+			a.room = a.room && name != all
 			enough = append(enough, m.messages(name)...)
 		}
 	}
@@ -83,6 +87,13 @@ func (m *Member) ask(now time.Time) (ask, enough []string) {
 	return ask, enough
 }
 
+// askCrowded asks for the messages of all if there was no room for some, and now there is.
+func (m *Member) askCrowded() {
+	if a := &m.asking; a.crowded {
+		a.due, a.crowded, a.room = append(a.due, all), false, true
+	}
+}
+
 // messages returns the filters for the messages of a member, or of all.
 func (m *Member) messages(name string) []string {
 	filters := []string{m.topics.Contribution(name)}
@@ -100,7 +111,7 @@ func (m *Member) asked(name string) bool {
 
 // heard notes a newer message of a member, and counts one that came because it was asked for.
 func (m *Member) heard(now time.Time, p *peer, c *core.Contribution, retained bool) {
-	if retained && (m.asked(c.Member) || m.asked(all)) {
+	if retained && !m.asking.room && (m.asked(c.Member) || m.asked(all)) {
 		m.counts.Missed++
 		m.note(now, "fleet_missed", c.Member, fmt.Sprintf("%s: the broker had not sent version %d.%d, and has it", c.Member, c.Epoch, c.Sequence))
 	}

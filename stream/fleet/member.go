@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ const (
 	maxStrikes   = 2                // connections that a publication may end
 	isolated     = 10 * time.Minute // without a connection
 	noteEvery    = time.Minute      // between events of one kind and reason
+	maxNoted     = 256              // kinds and reasons, members among them, that are kept apart
 
 	maxEpoch = 1 << 47 // a mark of the journal has no room for more
 )
@@ -180,16 +182,16 @@ func (m *Member) Receive(now time.Time, topic string, payload []byte, retained b
 	case !ok:
 		m.refuse(now, BadName, topic, errors.New("no topic of a member"))
 	case name == BasisName && !m.shares():
+	case len(payload) == 0 && part >= 0: // of a larger one before; the list says which parts there are
 	case len(payload) == 0:
 		delete(m.assemblies, name)
 		switch {
-		case part >= 0:
 		case name == m.name:
 			m.own.cleared = m.own.known
 		case name == BasisName:
 			m.set.Withdraw()
 		default:
-			m.leave(name, "it has cleared its message")
+			m.leave(now, name, "it has cleared its message")
 		}
 	case name != m.name && name != BasisName && !m.listed(name):
 		m.see(name, retained)
@@ -304,7 +306,7 @@ func (m *Member) put(now time.Time, c *core.Contribution, bytes int, retained bo
 	if p == nil {
 		p = &peer{}
 		m.peers[c.Member] = p
-		m.event("fleet_member", fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
+		m.note(now, "fleet_member", c.Member, fmt.Sprintf("%s: %d labels of %d classes", c.Member, c.N, len(c.Classes)))
 	}
 	m.heard(now, p, c, retained)
 	p.received, p.bytes, p.held, p.seen = now, bytes, held, m.link.number
@@ -329,19 +331,21 @@ func (m *Member) forgetPeers() (gone []string) {
 	return gone
 }
 
-// leave removes a member from the set.
-func (m *Member) leave(name, why string) {
+// leave removes a member from the set. Those that were left out for want of room are asked
+// for.
+func (m *Member) leave(now time.Time, name, why string) {
 	if !m.set.Remove(name) {
 		return
 	}
 	m.forgetPeers()
 	m.merge.changed = true
-	m.event("fleet_left", name+": "+why)
+	m.note(now, "fleet_left", name, name+": "+why)
+	m.askCrowded()
 }
 
 // Forget removes a member, and returns the publications that remove its messages from
 // the broker.
-func (m *Member) Forget(name string) []Publication {
+func (m *Member) Forget(now time.Time, name string) []Publication {
 	all := []Publication{{Topic: m.topics.Contribution(name)}}
 	if a := m.assemblies[name]; a != nil {
 		for i := range max(a.list.parts, len(a.parts)) {
@@ -349,18 +353,23 @@ func (m *Member) Forget(name string) []Publication {
 		}
 		delete(m.assemblies, name)
 	}
-	m.leave(name, "it was forgotten by request")
+	m.leave(now, name, "it was forgotten by request")
 	return all
 }
 
-// refuse counts a refusal, and publishes an event once a minute for each reason. In place of
-// the own message, which had come back, that is published again.
+// refuse counts a refusal, and publishes an event once a minute for each reason, and each
+// member in the set. In place of the own message, which had come back, that is published again.
 func (m *Member) refuse(now time.Time, reason core.Reason, name string, err error) {
 	if name == m.name && !m.own.fresh {
 		m.own.again = m.own.known
 	}
 	m.counts.Refused[reason]++
-	m.note(now, "fleet_refused", string(reason), fmt.Sprintf("%s: %s: %v", name, reason, err))
+	m.asking.crowded = m.asking.crowded || reason == NoRoom
+	key := string(reason)
+	if m.peers[name] != nil {
+		key += " " + name
+	}
+	m.note(now, "fleet_refused", key, fmt.Sprintf("%s: %s: %v", name, reason, err))
 }
 
 // Flood counts messages that were dropped before they were read.
@@ -369,9 +378,16 @@ func (m *Member) Flood(now time.Time, messages int) {
 	m.refuse(now, Flooded, m.cfg.Concept, fmt.Errorf("%d messages came faster than they could be read", messages))
 }
 
-// note publishes an event, once a minute for each kind and reason.
+// note publishes an event, once a minute for each kind and reason; if there are too many, for
+// each kind.
 func (m *Member) note(now time.Time, kind, reason, detail string) {
 	key := kind + " " + reason
+	if len(m.noted) >= maxNoted {
+		maps.DeleteFunc(m.noted, func(_ string, last time.Time) bool { return now.Sub(last) >= noteEvery })
+	}
+	if _, known := m.noted[key]; !known && len(m.noted) >= maxNoted {
+		key = kind
+	}
 	if last, ok := m.noted[key]; ok && now.Sub(last) < noteEvery {
 		return
 	}
@@ -405,7 +421,7 @@ func (m *Member) checkKept(now time.Time) {
 	m.link.checked = true
 	slices.Sort(gone)
 	for _, name := range gone {
-		m.leave(name, "the broker does not keep its message any more")
+		m.leave(now, name, "the broker does not keep its message any more")
 	}
 }
 

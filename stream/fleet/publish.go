@@ -38,6 +38,7 @@ type former struct {
 	core.Version
 	instance, labels uint64
 	bytes, parts     int
+	compare          bool // its labels with those of the model
 }
 
 // Todo is the due work.
@@ -56,6 +57,7 @@ type Learnt struct {
 	Labels uint64
 	Nats   float64 // sum of -log p(label) by the predictions before the labels were learnt
 	Ready  bool    // there is something to contribute
+	Behind bool    // the journal is being learnt
 }
 
 // Step returns the due work.
@@ -68,6 +70,7 @@ func (m *Member) Step(now time.Time, learnt Learnt) (todo Todo) {
 	}
 	if m.link.up && !m.cfg.Follows() {
 		m.chooseEpoch(now, gatherWithin)
+		m.compareFormer(learnt)
 		m.checkEcho(now)
 		if !m.own.durable {
 			todo.Epoch = m.own.epoch
@@ -106,8 +109,21 @@ func (m *Member) chooseEpoch(now time.Time, within time.Duration) {
 	case !o.found || o.former.Epoch < o.stored: // killed before it published
 	case o.former.Epoch == o.stored: // the broker has what this node published last
 		o.Version, o.at, o.labels, o.bytes, o.known = o.former.Version, now, o.former.labels, o.former.bytes, true
+		o.former.compare = true
 	default:
 		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file epoch %d: what the state file knows replaces it", o.former.Epoch, o.former.Sequence, o.former.labels, o.stored))
+	}
+}
+
+// compareFormer looks whether the state file has fewer labels than this node has published
+// in the same run: it is an older one, or the model was reset.
+func (m *Member) compareFormer(learnt Learnt) {
+	f := &m.own.former
+	if !f.compare || learnt.Behind {
+		return
+	}
+	if f.compare = false; f.labels > learnt.Labels {
+		m.event("fleet_regressed", fmt.Sprintf("the broker knows version %d.%d of this node with %d labels, its state file has %d: what the state file knows replaces it", f.Epoch, f.Sequence, f.labels, learnt.Labels))
 	}
 }
 

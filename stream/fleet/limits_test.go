@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	core "edge/online/fleet"
+)
+
+// of returns the events of a kind.
+func (n *node) of(kind string) (details []string) {
+	for _, e := range n.events {
+		if k, detail, _ := strings.Cut(e, " "); k == kind {
+			details = append(details, detail)
+		}
+	}
+	return details
+}
+
+// put lets the broker keep a contribution of a member that is no node of the world.
+func (w *world) put(member string, labels, sequence uint64) {
+	w.t.Helper()
+	c := contribution(w.t, member, labels, 2)
+	c.Version = core.Version{Epoch: 1, Sequence: sequence}
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.publish(Publication{Topic: "edge/fleet/c/" + member, Payload: data})
+}
+
+// Members for which there was no room come back when another one leaves.
+func TestRoomAgain(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, func(c *Config) { c.MaxMembers = 2 })
+	for i, name := range []string{"a", "b", "c"} {
+		w.put(name, uint64(300-100*i), 1)
+	}
+	equal(t, "members", []bool{n.peers["a"] != nil, n.peers["b"] != nil, n.peers["c"] != nil}, []bool{true, true, false})
+	w.publish(Publication{Topic: "edge/fleet/c/a"})
+	w.pass(2 * time.Second)
+	equal(t, "asked", n.asked, []string{"edge/fleet/c/#"})
+	equal(t, "members", []bool{n.peers["a"] != nil, n.peers["b"] != nil, n.peers["c"] != nil}, []bool{false, true, true})
+	equal(t, "missed", []int{int(n.counts.Missed), len(n.of("fleet_missed"))}, []int{0, 0})
+	w.publish(Publication{Topic: "edge/fleet/c/b"}) // nobody is left out any more
+	w.pass(20 * time.Second)
+	equal(t, "asked", len(n.asked), 1)
+	equal(t, "subscriptions", len(n.open), 0)
+}
+
+// Each member of the set that a merge leaves out is told, and no more events come of members
+// that come and go, however many they are.
+func TestEventsAreLimited(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, plain)
+	w.put("a", 100, 1)
+	w.put("b", 100, 1)
+	for range 3 {
+		n.Merged(w.now, &core.Merge{Members: []core.Member{{Name: "a", Refused: core.Distrusted}, {Name: "b", Refused: core.Distrusted}}})
+	}
+	told := n.of("fleet_refused")
+	if len(told) != 2 || !strings.HasPrefix(told[0], "a: trust") || !strings.HasPrefix(told[1], "b: trust") {
+		t.Errorf("events %q", told)
+	}
+	for range 50 {
+		w.put("z", 100, 1)
+		w.publish(Publication{Topic: "edge/fleet/c/z"})
+	}
+	equal(t, "events", []int{len(n.of("fleet_member")), len(n.of("fleet_left"))}, []int{3, 1})
+	for i := range 1000 {
+		w.put(fmt.Sprint("z", i), 100, 1)
+		w.publish(Publication{Topic: fmt.Sprint("edge/fleet/c/z", i)})
+	}
+	if len(n.noted) > maxNoted+10 || len(n.events) > maxNoted+10 {
+		t.Errorf("%d events are kept in mind, %d were published", len(n.noted), len(n.events))
+	}
+	w.pass(2 * time.Minute)
+	w.put("y", 100, 1)
+	if got := n.of("fleet_member"); !strings.HasPrefix(got[len(got)-1], "y: ") {
+		t.Errorf("the latest event is %q", got[len(got)-1])
+	}
+}
+
+// A state file that is an older one of the same run is told, once its journal is learnt; the
+// one that was stopped is not.
+func TestOlderStateOfTheSameRun(t *testing.T) {
+	for labels, want := range map[uint64]int{500: 0, 620: 0, 200: 1} {
+		w := newWorld(t)
+		a := w.start("a", 0, plain)
+		a.labels = 500
+		w.pass(10 * time.Second)
+		epoch := a.View(w.now, Model{}).Epoch
+		a.disconnect()
+		w.nodes = nil
+		a = w.start("a", epoch, plain)
+		a.Step(w.now, Learnt{Labels: 10, Behind: true})
+		a.labels = labels
+		w.pass(2 * time.Minute)
+		equal(t, fmt.Sprint("events with ", labels, " labels"), len(a.of("fleet_regressed")), want)
+		equal(t, "published", a.published > 0, labels != 500)
+	}
+}
+
+// A removed part leaves the others known, so that all are removed with their member.
+func TestForgetsAllParts(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("own", 1, plain)
+	c := contribution(t, "a", 100, 9)
+	c.Version = core.Version{Epoch: 1, Sequence: 1}
+	data, err := c.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Receive(w.now, "edge/fleet/c/a/5", nil, false) // of a larger one before
+	head, parts := split(c.Version, data, 100)
+	for i, p := range parts {
+		n.Receive(w.now, n.topics.Part("a", i), p, false)
+	}
+	n.Receive(w.now, "edge/fleet/c/a", head, false)
+	n.Receive(w.now, n.topics.Part("a", len(parts)), nil, false)
+	var topics []string
+	for _, p := range n.Forget(w.now, "a") {
+		topics = append(topics, p.Topic)
+	}
+	if len(parts) < 3 || len(topics) != 1+len(parts) || !slices.Contains(topics, n.topics.Part("a", len(parts)-1)) {
+		t.Errorf("removed are %q of %d parts", topics, len(parts))
+	}
+}
