@@ -5,8 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-
-	"edge/stream/mqtt"
 )
 
 // ErrReplaced is the cause of the end of Run's ctx if another node with the same name,
@@ -129,7 +127,7 @@ func (n *Node) Inherit() {
 	stays := n.retained()
 	for topic := range old.retained() {
 		if !stays[topic] { // no other client would remove it
-			n.outbox.Push(&mqtt.Publication{Topic: topic, QoS: n.report.qos, Retained: true})
+			n.clear(topic)
 		}
 	}
 }

@@ -185,6 +185,11 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 			n.outbox.Serve(ctx, c)
 		},
 	})
+	if deps.After == nil && deps.Subscriptions != nil && cfg.MQTT.PersistentSession {
+		if known, err := deps.Subscriptions.Filters(); err == nil { // the client reports the error
+			n.leaveFormerFleets(known)
+		}
+	}
 	n.fallback = n.newFallback(turned)
 	n.worker.deferred = n.deferred
 	if cfg.LossWindow > 0 {

@@ -1,0 +1,61 @@
+package stream
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"edge/stream/fleet"
+	"edge/stream/mqtt"
+)
+
+// formerParts bounds the parts of a contribution that are removed without knowing how many
+// there are.
+const formerParts = 16
+
+// leaveFormerFleets looks in the filters of the latest run for what a reload would have told:
+// a fleet in which no model is any more, of which the own contribution is removed from the
+// broker, and another name of this node. What the broker keeps of that name may be of another
+// device by now, as where a card was copied, so that a person has to decide.
+func (n *Node) leaveFormerFleets(known []string) {
+	var names, concepts []string
+	for _, filter := range known {
+		rest, own := strings.CutPrefix(filter, n.cfg.MQTT.BaseTopic+"/")
+		switch levels := strings.Split(rest, "/"); {
+		case !own:
+		case len(levels) == 3 && levels[0] == fleet.Level && levels[2] == "+":
+			concepts = append(concepts, levels[1])
+			if !slices.Contains(n.client.Filters, filter) {
+				n.leaveFormerFleet(fleet.NewTopics(n.cfg.MQTT.BaseTopic, levels[1]), known)
+			}
+		case len(levels) == 4 && levels[2] == "label" && levels[3] == "#" && levels[0] != n.cfg.Node && !slices.Contains(names, levels[0]):
+			names = append(names, levels[0])
+		}
+	}
+	for _, name := range names {
+		if len(concepts) == 0 {
+			continue
+		}
+		detail := fmt.Sprintf("this node was %s before: what the broker keeps of %s in fleet %s counts beside it; unless another device has that name now, run edge fleet forget %s",
+			name, name, strings.Join(concepts, ", "), name)
+		n.log.Warn("fleet: fleet_renamed", "detail", detail)
+		n.report.event("", "fleet_renamed", detail)
+	}
+}
+
+// leaveFormerFleet removes the own contribution of a fleet from the broker.
+func (n *Node) leaveFormerFleet(topics fleet.Topics, known []string) {
+	n.log.Info("fleet: no model is in it any more, the own contribution is removed", "topic", topics.Contribution(n.cfg.Node))
+	n.clear(topics.Contribution(n.cfg.Node))
+	if !slices.Contains(known, topics.Parts()) {
+		return
+	}
+	for i := range formerParts {
+		n.clear(topics.Part(n.cfg.Node, i))
+	}
+}
+
+// clear removes a retained message from the broker.
+func (n *Node) clear(topic string) {
+	n.outbox.Push(&mqtt.Publication{Topic: topic, QoS: n.report.qos, Retained: true})
+}

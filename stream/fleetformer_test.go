@@ -1,0 +1,57 @@
+package stream
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"edge/stream/fleet"
+)
+
+// A fleet that the configuration has no more, by a restart, is left as by a reload, and a
+// node with another name is told which member to forget. Nothing else is removed.
+func TestFormerFleets(t *testing.T) {
+	concept := fleet.Default()
+	concept.Concept = "c"
+	for name, tc := range map[string]struct {
+		known   []string
+		fleet   fleet.Config
+		cleared []string
+		renamed string // in the event
+	}{
+		"first start":        {nil, concept, nil, ""},
+		"as before":          {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+", "edge/fleet/c/+/+"}, concept, nil, ""},
+		"no fleet any more":  {[]string{"edge/n1/bearing/label/#", "edge/fleet/c/+"}, fleet.Config{}, []string{"edge/fleet/c/n1"}, ""},
+		"another concept":    {[]string{"edge/n1/bearing/label/#", "edge/fleet/d/+"}, concept, []string{"edge/fleet/d/n1"}, ""},
+		"another name":       {[]string{"edge/old/bearing/label/#", "edge/old/request/#", "edge/fleet/c/+"}, concept, nil, "edge fleet forget old"},
+		"a name, no fleet":   {[]string{"edge/old/bearing/label/#"}, fleet.Config{}, nil, ""},
+		"topics of sensors":  {[]string{"other/fleet/c/+", "fleet/c/+", "edge/fleet/c"}, concept, nil, ""},
+		"in parts, no fleet": {[]string{"edge/fleet/c/+", "edge/fleet/c/+/+"}, fleet.Config{}, []string{"edge/fleet/c/n1", "edge/fleet/c/n1/0", "edge/fleet/c/n1/15"}, ""},
+	} {
+		cfg, m := testConfig()
+		cfg.Node, m.Fleet, cfg.MQTT.PersistentSession = "n1", tc.fleet, true
+		node := newTestNode(t, cfg, Deps{Models: []ModelConfig{m}, Journal: newFakeJournal(), Subscriptions: &fakeMemory{filters: tc.known}})
+		var cleared, events []string
+		for p, ok := node.outbox.Pop(); ok; p, ok = node.outbox.Pop() {
+			switch {
+			case strings.HasSuffix(p.Topic, "/event"):
+				events = append(events, string(p.Payload))
+			case p.Retained && len(p.Payload) == 0:
+				cleared = append(cleared, p.Topic)
+			default:
+				t.Errorf("%s: a message on %s", name, p.Topic)
+			}
+		}
+		for _, topic := range tc.cleared {
+			if !slices.Contains(cleared, topic) {
+				t.Errorf("%s: %s is not removed", name, topic)
+			}
+		}
+		if len(tc.cleared) < 2 && len(cleared) != len(tc.cleared) {
+			t.Errorf("%s: removed are %q", name, cleared)
+		}
+		if (tc.renamed != "") != (len(events) == 1) || tc.renamed != "" && !strings.Contains(events[0], tc.renamed) {
+			t.Errorf("%s: events %q", name, events)
+		}
+	}
+}
