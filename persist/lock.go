@@ -13,8 +13,12 @@ const (
 
 // lock opens the file at path and takes bbolt's lock on it: shared if flag only
 // reads, exclusive otherwise. The path names the returned file. ErrLocked names
-// the process that holds the lock, where the system reports it.
+// the process that holds the lock, where the system reports it. ErrForeign refuses a
+// device, a pipe or a folder before it is opened: to open a pipe waits for its other end.
 func lock(path string, flag int) (*os.File, error) {
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		return nil, fmt.Errorf("not a regular file (%s); choose another path: %w", at.Mode(), ErrForeign)
+	}
 	deadline := time.Now().Add(lockTimeout)
 	for {
 		file, err := os.OpenFile(path, flag, 0o600)
