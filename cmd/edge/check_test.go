@@ -52,6 +52,7 @@ func TestCheckLooksAtFiles(t *testing.T) {
 		"another file":                          {fmt.Sprintf("store: {path: %q}", foreign), exit.Store, "not a state file"},
 		"another shape":                         {fmt.Sprintf("store: {path: %q}", learnt), exit.Store, "the state was learnt with"},
 		"a model added since":                   {fmt.Sprintf("store: {path: %q}", added), exit.OK, "is valid"},
+		"the state of another name":             {fmt.Sprintf("store: {path: %q}", added), exit.OK, "warning  store.path: the state file also holds model pump"},
 		"a model after its reset":               {fmt.Sprintf("store: {path: %q}", forgotten), exit.OK, "is valid"},
 		"an older format, and no learner in it": {fmt.Sprintf("store: {path: %q}", before), exit.Store, "model bearing: online: state does not begin with its mark"},
 		"no authority":                          {"mqtt: {servers: [mqtts://h], tls: {ca: /no/such/ca.pem}}", exit.Config, "/no/such/ca.pem: no such file"},

@@ -47,6 +47,9 @@ func (d *Daemon) deploy(cfg *config.Config) (err error) {
 		}
 		p.Models = append(p.Models, m)
 	}
+	for _, name := range statefile.Unused(d.store, cfg) {
+		d.log.Warn("the state file also holds a model that the configuration does not name: call a model so to continue from it, or discard it with edge reset", "model", name)
+	}
 	if p.Node, err = d.newNode(p, nil); err != nil {
 		return err
 	}

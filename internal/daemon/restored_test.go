@@ -64,3 +64,29 @@ func TestRestoredCountsCheckpointsAlone(t *testing.T) {
 		t.Errorf("want 0 samples restored and 20 replayed:\n%s", log.String())
 	}
 }
+
+// TestUnusedState renames a model: the log of the start names the state that is left
+// under the old name.
+func TestUnusedState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	for _, tc := range []struct {
+		model string
+		want  bool
+	}{{"first", false}, {"second", true}} {
+		cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a]}}\nmodels: {"+tc.model+": {streams: [s]}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		d, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := bytes.Contains(log.Bytes(), []byte("discard it with edge reset\" model=first")); got != tc.want {
+			t.Errorf("model %s: the log names the state of model first: %v, want %v:\n%s", tc.model, got, tc.want, &log)
+		}
+	}
+}

@@ -17,6 +17,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"edge/internal/config"
+	"edge/online"
+	"edge/persist"
 	"edge/stream/mqtt"
 )
 
@@ -369,4 +371,23 @@ func writeFile(t testing.TB, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestUnusedState examines a state file whose model has another name in the configuration.
+func TestUnusedState(t *testing.T) {
+	cfg := config.Default()
+	cfg.Store.Path = filepath.Join(t.TempDir(), "edge.db")
+	store, err := persist.Open(cfg.Store.Path, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Load("first", online.Config{}.Shape()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := &Diagnosis{}
+	examineState(d, &cfg)
+	d.expect(t, "warn state: the state file also holds model first, which no model of the configuration continues → call a model first")
 }

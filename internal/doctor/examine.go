@@ -41,6 +41,7 @@ func Examine(ctx context.Context, cfg *config.Config, path string, rate float64,
 	progress("files …")
 	examineRights(d, cfg, path)
 	examineDisk(d, cfg, h)
+	examineState(d, cfg)
 	progress("machine …")
 	examineMachine(d, cfg, h)
 	progress("speed …")

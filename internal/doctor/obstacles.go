@@ -53,7 +53,11 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	case err == nil && info.IsDir():
 		errs = append(errs, exit.With(exit.Config, fmt.Errorf("store.path: %s is a folder: want the path of a file, such as %s", path, filepath.Join(path, "edge.db"))))
 	case err == nil:
-		if err := fits(c, path); errors.Is(err, fs.ErrPermission) {
+		unused, err := fits(c, path)
+		for _, name := range unused {
+			doubt("store.path", "%s; %s", unusedState(name), unusedAdvice(name))
+		}
+		if errors.Is(err, fs.ErrPermission) {
 			doubt("store.path", "%v; check as the daemon's user is certain", err)
 		} else if err != nil {
 			errs = append(errs, exit.With(exit.Store, err))
@@ -72,34 +76,62 @@ func Obstacles(c *config.Config) (doubts []string, err error) {
 	return doubts, errors.Join(errs...)
 }
 
+// unusedState describes a model in a state file that the configuration does not name.
+func unusedState(name string) string {
+	return fmt.Sprintf("the state file also holds model %s, which no model of the configuration continues", name)
+}
+
+func unusedAdvice(name string) string {
+	return fmt.Sprintf("call a model %s to continue from it, or discard it: edge reset --model %[1]s", name)
+}
+
+// examineState warns of states that no model continues. It cannot read the file while a
+// daemon has it open; its log has the warning then.
+func examineState(d *Diagnosis, cfg *config.Config) {
+	path, err := cfg.StorePath()
+	if err != nil {
+		return // examineDisk reports it
+	}
+	store, err := statefile.Open(path)
+	if err != nil {
+		return
+	}
+	defer store.Close()
+	for _, name := range statefile.Unused(store, cfg) {
+		d.warn("state", unusedState(name), unusedAdvice(name))
+	}
+}
+
 // fits returns the reason why a daemon under the configuration cannot continue from
-// a state. A state that a daemon has open, or that the next start repairs, fits; a
-// model that it does not hold begins anew.
-func fits(c *config.Config, path string) (err error) {
+// a state, and the models in it that the configuration does not name. A state that a
+// daemon has open, or that the next start repairs, fits; a model that it does not hold
+// begins anew.
+func fits(c *config.Config, path string) (unused []string, err error) {
 	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
 	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	c = statefile.Effective(store, c)
+	unused = statefile.Unused(store, c)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		learner, err := c.Learner(name)
 		if err != nil {
-			return err
+			return unused, err
 		}
 		kept, err := store.Load(name, learner.Shape())
 		if errors.Is(err, persist.ErrModel) {
 			continue
 		}
 		if err != nil {
-			return err
+			return unused, err
 		}
 		if _, err := online.RestoreOrNew(learner, kept.State); err != nil {
-			return fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
+			return unused, fmt.Errorf("model %s: %w; `edge reset --model %s` gives its state up", name, err, name)
 		}
 	}
-	return nil
+	return unused, nil
 }

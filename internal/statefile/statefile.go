@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"edge/internal/config"
 	"edge/online"
@@ -34,6 +35,16 @@ func Effective(store *persist.Store, cfg *config.Config) *config.Config {
 		}
 	}
 	return cfg.Effective(shapes)
+}
+
+// Unused returns the models in a state file that the configuration does not name, none if
+// the file cannot be read.
+func Unused(store *persist.Store, cfg *config.Config) []string {
+	names, err := store.Models()
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(names, func(name string) bool { _, used := cfg.Models[name]; return used })
 }
 
 // Restore returns the learner of a model in a state file, and the entries it was
