@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +12,7 @@ import (
 // printed configuration does not reveal it. At most one field is set.
 type Secret struct {
 	// File is the path of a file with the secret; a final line break is ignored.
-	// ${NAME} is replaced by that environment variable.
+	// ${NAME} is replaced by that environment variable, which has to be set.
 	File string `yaml:"file"`
 	// Env is the name of an environment variable with the secret.
 	Env string `yaml:"env"`
@@ -34,7 +35,17 @@ func (s Secret) Validate() error {
 func (s Secret) Resolve() (string, error) {
 	switch {
 	case s.File != "":
-		path := os.Expand(s.File, os.Getenv)
+		unset := ""
+		path := os.Expand(s.File, func(name string) string {
+			value, ok := os.LookupEnv(name)
+			if !ok {
+				unset = cmp.Or(unset, name)
+			}
+			return value
+		})
+		if unset != "" { // as empty it would name another file
+			return "", fmt.Errorf("read secret: ${%s} is not set here; set it to the folder of the secret, as root: %[1]s=/etc/edge", unset)
+		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return "", fmt.Errorf("read secret: %w", err)

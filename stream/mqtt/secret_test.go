@@ -38,6 +38,9 @@ func TestSecret(t *testing.T) {
 			t.Errorf("%+v resolves to %q, want an error", s, got)
 		}
 	}
+	if _, err := (Secret{File: "${ABSENT_VARIABLE}/password"}).Resolve(); err == nil || !strings.Contains(err.Error(), "${ABSENT_VARIABLE} is not set here; set it") {
+		t.Errorf("the error of an unset variable: %v", err)
+	}
 	if (Secret{File: "a", Env: "B"}).Validate() == nil {
 		t.Error("a secret with two sources is valid")
 	}
