@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -50,7 +51,7 @@ func (c *Config) Learner(name string) (online.Config, error) {
 	for _, s := range m.Streams {
 		from, ok := c.Streams[s]
 		if !ok {
-			return online.Config{}, fmt.Errorf("%s: no stream is called %q; the configuration has %s", key, s, strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "))
+			return online.Config{}, fmt.Errorf("%s: no stream is called %q; the configuration has %s", key, s, cmp.Or(strings.Join(slices.Sorted(maps.Keys(c.Streams)), ", "), "none"))
 		}
 		if meaning := from.Meaning(); meaning != "" && !slices.Contains(meanings, meaning) {
 			meanings = append(meanings, meaning)

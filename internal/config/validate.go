@@ -7,13 +7,16 @@ import (
 	"slices"
 	"time"
 
+	"edge/online"
 	"edge/stream"
 	"edge/stream/codec"
 )
 
 // Validate returns every error of the configuration, joined, each with its key.
 func (c *Config) Validate() error {
-	errs := []error{c.Stream().Validate()}
+	node := c.Stream()
+	node.JournalFlush, node.LossWindow = 0, 0 // checked below, under their keys
+	errs := []error{node.Validate()}
 	fail := func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	}
@@ -24,26 +27,7 @@ func (c *Config) Validate() error {
 		fail("models", "want at least one, with its streams")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		key, m := "models."+name, c.Models[name]
-		if name != stream.NodeName(name) {
-			fail(key, "the name is a level of topics: want [a-z0-9_-]")
-		}
-		learner, err := c.Learner(name)
-		if err != nil {
-			errs = append(errs, err)
-		} else {
-			if len(learner.Features) == 0 { // because of an error of its stream, which is reported
-				learner.Features = []string{""}
-			}
-			errs = append(errs, Prefixed(key, learner.Validate()), Prefixed(key+".fleet", m.Fleet.Fits(&learner)))
-		}
-		errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()), Prefixed(key+".fleet", m.Fleet.Validate()))
-		if m.Active.Enabled() && m.Pending.Max == 0 {
-			errs = append(errs, fmt.Errorf("%s.active: queries are for samples that wait for a label: give pending.max above 0", key))
-		}
-		if err := stream.CheckOutput(m.Output); err != nil {
-			fail(key+".output", "%v", err)
-		}
+		errs = append(errs, c.checkModel(name))
 	}
 	for i, l := range c.Labels {
 		if _, ok := c.Models[l.Model]; l.Model != "" && !ok {
@@ -66,6 +50,9 @@ func (c *Config) Validate() error {
 	if s.Durability != "strict" && s.Durability != "relaxed" {
 		fail("store.durability", "%s: want strict or relaxed", s.Durability)
 	}
+	if s.JournalFlush < 0 || s.JournalFlush > 10*time.Second {
+		fail("store.journal_flush", "%v: want 0s to 10s", s.JournalFlush)
+	}
 	if s.LossWindow < 100*time.Millisecond || s.LossWindow > time.Hour {
 		fail("store.loss_window", "%v: want 100ms to 1h", s.LossWindow)
 	}
@@ -83,6 +70,43 @@ func (c *Config) Validate() error {
 		return err
 	}
 	return c.checkNode()
+}
+
+// checkModel returns the errors of a model, each with its key.
+func (c *Config) checkModel(name string) error {
+	var errs []error
+	fail := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	key, m := "models."+name, c.Models[name]
+	if name != stream.NodeName(name) {
+		fail(key, "the name is a level of topics: want [a-z0-9_-]")
+	}
+	learner, err := c.Learner(name)
+	if err != nil {
+		errs = append(errs, err)
+	} else {
+		if len(learner.Features) == 0 { // because of an error of its stream, which is reported
+			learner.Features = []string{""}
+		}
+		if n := len(learner.Classes.Names); n > learner.Classes.Max && learner.Classes.Max != online.DefaultConfig().Classes.Max {
+			fail(key+".classes.max", "%d: want at least the %d of classes.names", learner.Classes.Max, n)
+		}
+		errs = append(errs, Prefixed(key, learner.Validate()), Prefixed(key+".fleet", m.Fleet.Fits(&learner)))
+	}
+	for i, f := range m.Features {
+		if slices.Contains(m.Features[:i], f) {
+			fail(key+".features", "%s occurs twice", f)
+		}
+	}
+	errs = append(errs, Prefixed(key+".pending", m.Pending.Validate()), Prefixed(key+".active", m.Active.Validate()), Prefixed(key+".fleet", m.Fleet.Validate()))
+	if m.Active.Enabled() && m.Pending.Max == 0 {
+		errs = append(errs, fmt.Errorf("%s.active: queries are for samples that wait for a label: give pending.max above 0", key))
+	}
+	if err := stream.CheckOutput(m.Output); err != nil {
+		fail(key+".output", "%v", err)
+	}
+	return errors.Join(errs...)
 }
 
 // checkNode returns the errors that a node would report for a configuration whose
