@@ -34,13 +34,15 @@ the state, and publishes on topics of its own, <base>/<node>/doctor-… and
 <base>/fleet/<concept>/<node>/4096, with a client id of its own, and removes all
 of it. It may run beside the daemon, which
 then shares disk and processor with it. Run it as the daemon's user, or rights
-are judged wrongly. It takes seconds, two minutes at most, or --patience
-times as long where the board or the way to the broker is slow.
+are judged wrongly; as root where that user exists only while the daemon runs, as
+under edge.service (DynamicUser), with the variables that the service sets. It
+takes seconds, two minutes at most, or --patience times as long where the board
+or the way to the broker is slow.
 
 It exits with 0 unless a check failed; warnings are no failures.`,
 		Example: `  edge doctor -c edge.yaml
   edge doctor -c edge.yaml --rate 10
-  sudo -u edge edge doctor -c /etc/edge/edge.yaml --json`,
+  sudo STATE_DIRECTORY=/var/lib/edge edge doctor -c /etc/edge/edge.yaml --json`,
 		Args: cobra.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
 			if !(rate >= 0) {

@@ -21,8 +21,9 @@ and the digest of its state. While the daemon runs it has the file locked:
 edge backup makes a copy to look at, and the scores are on
 edge/<node>/<model>/metrics.
 
-After a clean stop the checkpoint has everything. After a crash the journal has
-records beyond it; with -c they are learnt, in memory, as the daemon would.`,
+After a clean stop the checkpoint has everything. After a crash, and in a copy of
+a running daemon's file, the journal has records beyond it; with -c they are
+learnt, in memory, as the daemon would.`,
 		Example: `  edge inspect edge.db
   edge inspect edge.db -c edge.yaml --json`,
 		Args: cobra.ExactArgs(1),

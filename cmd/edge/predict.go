@@ -21,10 +21,10 @@ are the model's features are taken, in any order, and an empty cell is averaged
 over. No label is needed; --label names a column that is printed with the answer.
 
 The daemon must not have the state file open: make a copy by edge backup. After
-a crash the journal has records beyond the checkpoint; with -c they are learnt
-first, in memory, as the daemon would.`,
+a crash, and in a copy of a running daemon's file, the journal has records beyond
+the checkpoint; with -c they are learnt first, in memory, as the daemon would.`,
 		Example: `  edge predict --state edge.db readings.csv
-  edge backup /var/lib/edge/edge.db copy.db && edge predict --state copy.db --model bearing - <rows.csv
+  edge backup /var/lib/edge/edge.db copy.db && edge predict -c edge.yaml --state copy.db --model bearing - <rows.csv
   edge predict --state edge.db rows.csv --label state | jq -r 'select(.class != .label)'`,
 		Args: cobra.ExactArgs(1),
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
