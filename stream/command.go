@@ -18,10 +18,12 @@ import (
 	"edge/stream/topic"
 )
 
+// MaxRequest is the largest payload of a request.
+const MaxRequest = 4 * codec.KiB
+
 const (
-	requestsName   = "requests"    // name of their counters
-	maxRequest     = 4 * codec.KiB // largest payload of a request
-	maxTransaction = 128           // largest transaction, in bytes
+	requestsName   = "requests" // name of their counters
+	maxTransaction = 128        // largest transaction, in bytes
 	requestTimeout = 10 * time.Second
 )
 
@@ -186,8 +188,8 @@ func (n *Node) parseRequest(what string, payload []byte) (r *request, transactio
 	payload = bytes.TrimSpace(payload)
 	r = &request{target: what, argument: string(payload)}
 	switch {
-	case len(payload) > int(maxRequest):
-		return nil, nil, codec.Refuse(codec.TooLarge, "a request of more than %s", maxRequest)
+	case len(payload) > int(MaxRequest):
+		return nil, nil, codec.Refuse(codec.TooLarge, "a request of more than %s", MaxRequest)
 	case bytes.HasPrefix(payload, []byte("{")):
 		if err := codec.CheckJSON(payload); err != nil {
 			return nil, nil, err

@@ -364,6 +364,9 @@ func (n *Node) limits() Limits {
 	for _, src := range n.sources {
 		payload[src.name] = max(payload[src.name], src.decoder.MaxPayload())
 	}
+	if _, ok := payload[requestsName]; ok {
+		payload[requestsName] = int(MaxRequest) // of larger ones its decoder reads enough to answer
+	}
 	return Limits{
 		MaxPayload: payload, InflightWindow: n.cfg.MQTT.InflightWindow, RingMessages: n.cfg.MQTT.Ring.MaxMessages, RingBytes: n.cfg.MQTT.Ring.MaxBytes,
 		LossWindow: n.cfg.LossWindow.Seconds(), OutboxMessages: n.cfg.Outbox.MaxMessages, OutboxBytes: n.cfg.Outbox.MaxBytes,

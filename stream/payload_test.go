@@ -63,6 +63,9 @@ func TestPayloadsAreTheirStructs(t *testing.T) {
 				t.Errorf("%s: %v: %s", name, err, p.Payload)
 				continue
 			}
+			if of, ok := v.(*InfoPayload); ok && of.Limits.MaxPayload["requests"] != int(MaxRequest) {
+				t.Errorf("info states these limits of payloads: %v", of.Limits.MaxPayload)
+			}
 			again, err := encodeJSON(v)
 			var one, other any
 			if err != nil || json.Unmarshal(again, &one) != nil || json.Unmarshal(p.Payload, &other) != nil || !reflect.DeepEqual(one, other) {

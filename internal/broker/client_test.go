@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"edge/internal/broker"
+	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/stream/mqtt"
 )
@@ -26,6 +27,17 @@ func TestConnectWithoutAnswer(t *testing.T) {
 	defer cancel()
 	_, err = broker.Connect(ctx, cfg, broker.Options{})
 	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Broker || !strings.Contains(err.Error(), "has not answered in time") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// A request that no node would take is refused before a broker is asked.
+func TestLargeRequest(t *testing.T) {
+	cfg := config.Default()
+	cfg.MQTT.Servers = []string{"mqtt://127.0.0.1:1"}
+	data := []byte(`{"class": "` + strings.Repeat("x", 4100) + `"}`)
+	_, err := broker.Ask(t.Context(), &cfg, "class_add/m", data)
+	if e := (*exit.Error)(nil); !errors.As(err, &e) || e.Code != exit.Usage || !strings.Contains(err.Error(), "takes 4096 at most") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"edge/internal/config"
 	"edge/internal/exit"
 	"edge/internal/terminal"
+	"edge/stream"
 )
 
 // Request sends a request to the node of cfg once the node is online, and prints
@@ -30,6 +31,17 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	prefix := cfg.MQTT.BaseTopic + "/" + cfg.Node + "/"
 	id := randomID() // of the client and of the transaction: no other client has it
 	responses, online := make(chan []byte, 1), make(chan struct{}, 1)
+	request := map[string]any{"transaction": id}
+	if len(data) > 0 {
+		request["data"] = data
+	}
+	payload, err := json.Marshal(request)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	if len(payload) > int(stream.MaxRequest) {
+		return nil, exit.With(exit.Usage, fmt.Errorf("the request has %d bytes, and a node takes %d at most: shorten its data", len(payload), stream.MaxRequest))
+	}
 	client, err := Connect(ctx, cfg.MQTT, Options{ID: id, Receive: func(m Message) {
 		switch {
 		case m.Topic == prefix+"response/"+command && gjson.GetBytes(m.Payload, "transaction").Str == id:
@@ -59,14 +71,6 @@ func Ask(ctx context.Context, cfg *config.Config, command string, data json.RawM
 	case <-online: // the node receives requests
 	case <-ctx.Done():
 		return nil, exit.With(exit.Broker, fmt.Errorf("node %s is not online at this broker: is the daemon running, under the same configuration?", cfg.Node))
-	}
-	request := map[string]any{"transaction": id}
-	if len(data) > 0 {
-		request["data"] = data
-	}
-	payload, err := json.Marshal(request)
-	if err != nil {
-		return nil, fmt.Errorf("request: %w", err)
 	}
 	if err := client.Publish(ctx, prefix+"request/"+command, 1, false, payload); err != nil {
 		return nil, brokerError(ctx, fmt.Errorf("publish the request: %w", err))
