@@ -54,6 +54,9 @@ func TestHandover(t *testing.T) {
 		if s.Predictions != 4 || s.Models["bearing"].Learned != 2 || s.Streams["shaking"].Received != 2 || s.Streams["vibration"].Received != 2 {
 			t.Errorf("the counters do not go on: %+v", s)
 		}
+		if s.Streams["shaking"].Ended || !s.Streams["vibration"].Ended {
+			t.Errorf("stream vibration has ended, and shaking has not: %+v", s.Streams)
+		}
 	})
 	in("what was not committed is as if it had not come", t, func(t *testing.T) {
 		cfg, m := testConfig()

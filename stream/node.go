@@ -153,7 +153,7 @@ func (n *Node) wire(cfg Config, deps Deps, filters []string) *Node {
 	n.report = &reporter{
 		node: cfg.Node, prefix: prefix, models: n.models, outbox: n.outbox, qos: qos, metrics: cfg.Metrics, build: deps.Build,
 		home: newHomeAssistant(cfg, prefix), changed: make(chan struct{}, 1),
-		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), logLimits: newRateLimits(logEvery, 1), limits: n.limits(),
+		counts: n.counts, stats: n.Stats, moreHealth: deps.Health, onEvent: deps.OnEvent, log: n.log, started: time.Now(), limits: n.limits(),
 	}
 	n.report.settings.Store(&deps.Settings)
 	n.report.home.changed = n.report.changed

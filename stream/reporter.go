@@ -24,7 +24,7 @@ const (
 	healthEvery  = time.Minute
 	rejectEvery  = time.Second // for each model and reason, after a burst
 	rejectBurst  = 5
-	logEvery     = time.Minute // for each reason
+	logEvery     = time.Minute // for each stream and reason
 	excerptBytes = 256         // of a refused payload
 	maxConfusion = 64          // largest number of classes with a published confusion matrix
 )
@@ -52,7 +52,6 @@ type reporter struct {
 	onEvent    func(Event)           // may be nil
 	log        *slog.Logger
 	started    time.Time
-	logLimits  rateLimits
 	home       *homeAssistant
 	changed    chan struct{} // has an element when there may be something to report; capacity 1
 
@@ -160,8 +159,8 @@ func (r *reporter) refuse(from *source, models []*modelState, msg *mqtt.Message,
 		l.refused(why)
 	}
 	now := time.Now()
-	if r.logLimits[why.Reason].allow(now) {
-		r.log.Warn("message refused; more with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
+	if from.logs[why.Reason].allow(now) {
+		r.log.Warn("message refused; more of this stream with this reason in the next minute are only counted", "topic", why.Topic, "stream", from.name, "reason", why.Reason, "error", why.Err)
 		if p := (*online.Panic)(nil); errors.As(why, &p) {
 			r.log.Error("a message caused a panic, which is a bug of this program", "topic", why.Topic, "stack", string(p.Stack))
 		}
@@ -240,7 +239,7 @@ func (r *reporter) health() {
 		HeapBytes: heapBytes(), RSSBytes: residentBytes(),
 	}
 	for name, of := range s.Streams {
-		if of.Signals != nil {
+		if of.Signals != nil && !of.Ended {
 			if h.Signals == nil {
 				h.Signals = map[string]*SignalStats{}
 			}

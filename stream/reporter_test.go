@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -147,4 +148,23 @@ func TestNotify(t *testing.T) {
 	if e := object(t, r.published(), "event"); e["event"] != "class_added" || e["model"] != "bearing" || e["detail"] != "worn <\"'>" || e["node"] != "n1" {
 		t.Errorf("event = %v", e)
 	}
+}
+
+// The refusals of one stream do not hide those of another in the log.
+func TestRefusalsAreLoggedByStream(t *testing.T) {
+	in("by stream and reason", t, func(t *testing.T) {
+		cfg, m := testConfig()
+		quiet := cfg.Streams["vibration"]
+		quiet.Topics, quiet.TopicTemplate = []string{"quiet/+/vibration"}, "quiet/{device}/vibration"
+		cfg.Streams["quiet"], m.Streams = quiet, []string{"vibration", "quiet"}
+		var log lockedBuffer
+		r := newRig(t, newFakeJournal(), cfg, m)
+		r.node.report.log = slog.New(slog.NewTextHandler(&log, nil))
+		r.send("factory/a/vibration", `{`, `{`, `{`)
+		r.send("quiet/a/vibration", `{`, `{`)
+		time.Sleep(time.Second)
+		if text := string(log.tail(1<<16)); strings.Count(text, "message refused") != 2 || !strings.Contains(text, "stream=vibration") || !strings.Contains(text, "stream=quiet") {
+			t.Errorf("the log does not have one line for each stream:\n%s", text)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,9 +98,12 @@ type sourceCounts struct {
 	rejected tally
 	idReused atomic.Bool // a warning was logged
 	signals  signal.Counts
+	logs     rateLimits // of the log of refusals
 }
 
-func newSourceCounts() *sourceCounts { return &sourceCounts{rejected: newTally()} }
+func newSourceCounts() *sourceCounts {
+	return &sourceCounts{rejected: newTally(), logs: newRateLimits(logEvery, 1)}
+}
 
 // modelCounts are the counters of one model.
 type modelCounts struct {
@@ -178,6 +182,7 @@ type StreamStats struct {
 	Rejected     map[codec.Reason]uint64
 	SinceMessage time.Duration // since its last message
 	Signals      *SignalStats  // nil: the stream has no signals
+	Ended        bool          // only previous nodes had the stream: its counters stand still, and it has no devices
 }
 
 // SignalStats count what became of the rows of a stream with signals.
@@ -238,7 +243,8 @@ func (n *Node) Stats() Stats {
 		if c.received.Load() == 0 {
 			continue
 		}
-		of := StreamStats{Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: rejected}
+		ended := name != n.unrouted.name && !slices.ContainsFunc(n.sources, func(s *source) bool { return s.name == name })
+		of := StreamStats{Ended: ended, Received: c.received.Load(), SinceMessage: c.last.since(), Rejected: rejected}
 		if c.signals.Rows.Load() > 0 {
 			of.Signals = signalStats(&c.signals)
 		}

@@ -34,7 +34,9 @@ func nodeMetrics() []metric {
 		{"edge_messages_rejected_total", "Messages and labels that taught nothing; those that no stream asks for count as stream none.", kindCounter, labelled("stream", "reason"), readRejected},
 		{"edge_last_message_timestamp_seconds", "When the last message came.", kindGauge, labelled("stream"), func(s *scrape, to values) {
 			for _, name := range slices.Sorted(maps.Keys(s.node.Streams)) {
-				to.add(stamp(s.now.Add(-s.node.Streams[name].SinceMessage)), name)
+				if of := s.node.Streams[name]; !of.Ended {
+					to.add(stamp(s.now.Add(-of.SinceMessage)), name)
+				}
 			}
 		}},
 		{"edge_messages_dropped_total", "What a bounded queue gave up, and by which rule.", kindCounter, labelled("queue", "policy"), readDropped},
@@ -45,9 +47,13 @@ func nodeMetrics() []metric {
 			to.add(float64(n.Samples), name)
 		})},
 		{"edge_signal_events_total", "What happened to rows, windows and devices on the way to samples.", kindCounter, labelled("stream", "what"), eachSignals(readSignalEvents)},
-		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, labelled("stream"), eachSignals(func(n *stream.SignalStats, name string, to values) {
-			to.add(float64(n.Devices), name)
-		})},
+		{"edge_signal_devices", "Devices whose rows are remembered.", kindGauge, labelled("stream"), func(s *scrape, to values) {
+			eachSignals(func(n *stream.SignalStats, name string, to values) {
+				if !s.node.Streams[name].Ended {
+					to.add(float64(n.Devices), name)
+				}
+			})(s, to)
+		}},
 		{"edge_redelivered_total", "Samples and labels that had been taught already.", kindCounter, byModel, eachModel(func(m *modelScrape) float64 { return float64(m.stats.Redelivered) })},
 		{"edge_observed_total", "Messages that were answered before their turn, while the journal could not be written or the queue was full; they come again.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Observed) })},
 		{"edge_reconnects_total", "Connections to the broker that were lost.", kindCounter, nil, single(func(s *scrape) float64 { return float64(s.node.Reconnects) })},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -89,5 +90,28 @@ func TestMetricFamilies(t *testing.T) {
 	}
 	if string(got) != string(want) {
 		t.Errorf("the metrics are\n%swant\n%s", got, want)
+	}
+}
+
+// The gauges of a stream that a reload has removed end; its counters go on.
+func TestEndedStream(t *testing.T) {
+	now := time.Now()
+	s := &scrape{now: now, node: stream.Stats{Streams: map[string]stream.StreamStats{
+		"old": {Received: 3, Ended: true, Signals: &stream.SignalStats{Rows: 3, Devices: 1}},
+		"new": {Received: 4, Signals: &stream.SignalStats{Rows: 4, Devices: 2}},
+	}}}
+	want := map[string]int{"edge_messages_received_total": 2, "edge_signal_rows_total": 2, "edge_signal_devices": 1, "edge_last_message_timestamp_seconds": 1}
+	for _, m := range nodeMetrics() {
+		if n, ok := want[m.name]; ok {
+			page := &exposition{lines: map[*metric][]byte{}}
+			m.read(s, values{page, &m})
+			if got := string(page.lines[&m]); strings.Count(got, "\n") != n || !strings.Contains(got, `stream="new"`) {
+				t.Errorf("%s: got\n%swant %d lines", m.name, got, n)
+			}
+			delete(want, m.name)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("no metrics %v", want)
 	}
 }
