@@ -36,13 +36,13 @@ whenever one of those files changes.`,
   kill -HUP $(pidof edge)`,
 		Args: cobra.NoArgs,
 		RunE: cli.Action(func(cmd *cobra.Command, args []string) error {
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, syscall.SIGHUP) // first: without it the signal ends the program
+			defer signal.Stop(asked)
 			cfg, err := config.Load(path)
 			if err != nil {
 				return err
 			}
-			asked := make(chan os.Signal, 1)
-			signal.Notify(asked, syscall.SIGHUP)
-			defer signal.Stop(asked)
 			log := terminal.NewLogger(cfg.Log.Level, cfg.Log.Format, cmd.ErrOrStderr())
 			ctx := cmd.Context()
 			if length > 0 {
