@@ -163,7 +163,7 @@ func TestRefusalsAreLoggedByStream(t *testing.T) {
 		r.send("factory/a/vibration", `{`, `{`, `{`)
 		r.send("quiet/a/vibration", `{`, `{`)
 		time.Sleep(time.Second)
-		if text := string(log.tail(1<<16)); strings.Count(text, "message refused") != 2 || !strings.Contains(text, "stream=vibration") || !strings.Contains(text, "stream=quiet") {
+		if text := string(log.tail(1 << 16)); strings.Count(text, "message refused") != 2 || !strings.Contains(text, "stream=vibration") || !strings.Contains(text, "stream=quiet") {
 			t.Errorf("the log does not have one line for each stream:\n%s", text)
 		}
 	})

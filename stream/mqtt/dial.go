@@ -58,7 +58,8 @@ func (m Config) ClientOptions(id string) (*paho.ClientOptions, error) {
 // advice returns the remedy for a refusal by the broker, as the end of a sentence.
 func advice(err error) string {
 	switch {
-	case errors.As(err, new(*ProtocolError)), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF):
+	case errors.As(err, new(*ProtocolError)), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF),
+		errors.Is(err, os.ErrDeadlineExceeded): // of reading; a server that is not reached has another error
 		return ": is this the address of an MQTT 3.1.1 broker, and its port the one for TLS (mqtts) or without (mqtt)?"
 	case errors.Is(err, packets.ErrorRefusedNotAuthorised), errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword):
 		return ": check mqtt.username and mqtt.password, and the broker's access list"

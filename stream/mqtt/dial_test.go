@@ -1,0 +1,25 @@
+package mqtt
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A server that accepts connections and never answers is no MQTT broker, most likely:
+// the error says so, as for one that ends them.
+func TestSilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := DefaultConfig()
+	cfg.Servers = []string{"mqtt://" + l.Addr().String()}
+	client := NewClient(Options{Config: cfg, ID: "edge-test", ConnectTimeout: 50 * time.Millisecond})
+	_, err = client.connect(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "is this the address of an MQTT 3.1.1 broker") {
+		t.Errorf("the error is %v", err)
+	}
+}
