@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -139,13 +138,10 @@ func drawCost(path string, curves map[string]plotter.XYs) error {
 		}
 		p.Draw(tiles.At(draw.New(canvas), i%2, i/2))
 	}
-	f, err := os.Create(path)
+	f, err := cli.CreateOutput("cost", path)
 	if err != nil {
 		return err
 	}
-	if _, err := canvas.WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	_, err = canvas.WriteTo(f)
+	return f.Finish(err)
 }

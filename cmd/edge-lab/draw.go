@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -11,6 +10,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"edge/cmd/internal/cli"
 )
 
 // drawCurves draws two figures side by side into an SVG file.
@@ -48,10 +49,12 @@ func drawGrid(path string, plots [][]*plot.Plot, width, height vg.Length) error 
 	if _, err := canvas.WriteTo(&svg); err != nil {
 		return fmt.Errorf("plot %s: %w", path, err)
 	}
-	if err := os.WriteFile(path, svg.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("plot: %w", err)
+	file, err := cli.CreateOutput("plot", path)
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = svg.WriteTo(file)
+	return file.Finish(err)
 }
 
 // curvePlot draws one figure of every curve.

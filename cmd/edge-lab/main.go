@@ -35,7 +35,17 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 configuration, 5 store.`,
 		SilenceUsage:  true,
 		Args:          cli.KnownCommand,
 		RunE:          func(cmd *cobra.Command, args []string) error { return cmd.Help() },
-		Example:       "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab published tables data",
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error { // before the work
+			for _, name := range []string{"plot", "plot-sets", "output"} {
+				if f := cmd.Flags().Lookup(name); f != nil {
+					if err := cli.NoInput("--"+name, f.Value.String(), args...); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+		Example: "  edge-lab eval gas.csv.gz --linear --plot gas.svg\n  edge-lab published tables data",
 	}
 	root.AddCommand(newEvalCommand(), newTrainCommand(), newPublishedCommand(), newCompareCommand(), newPlotCommand(), newCostCommand(),
 		newGenerateCommand(), newRowsCommand(), newFleetCommand())

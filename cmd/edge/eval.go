@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,16 +64,12 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 	if err := e.Prepare(files); err != nil {
 		return err
 	}
-	var page *os.File
+	var page *cli.Output
 	if e.page != "" { // before the work: an error of the path appears at once
-		if page, err = os.Create(e.page); err != nil {
-			return fmt.Errorf("--report: %w", err)
+		if page, err = cli.CreateOutput("--report", e.page, append(files, e.ConfigPath)...); err != nil {
+			return err
 		}
-		defer func() {
-			if err = errors.Join(err, page.Close()); err != nil {
-				os.Remove(e.page)
-			}
-		}()
+		defer func() { err = page.Finish(err) }()
 	}
 	var reports []*report.Report
 	for _, file := range files {

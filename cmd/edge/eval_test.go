@@ -143,7 +143,7 @@ func TestEvalWithConfig(t *testing.T) {
 	}
 }
 
-// --report writes a page with the command line, and leaves no file after an error.
+// --report writes a page with the command line, and leaves an earlier one after an error.
 func TestEvalReport(t *testing.T) {
 	table, page := harness.TableFile(t, "table.csv", 60), filepath.Join(t.TempDir(), "report.html")
 	for _, args := range [][]string{{"eval", table, "--first", "50"}, {"eval", "split", table, "--folds", "3"}, {"eval", "ask", table, "--budget", "0.2,0.5"}} {
@@ -155,14 +155,18 @@ func TestEvalReport(t *testing.T) {
 			t.Errorf("the page has %d bytes and not %q (%v)", len(text), command, err)
 		}
 	}
+	before, err := os.Stat(page)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if code, _, _ := edge(t, "eval", table, "--report", filepath.Join(page, "none")); code != exit.Runtime {
 		t.Errorf("a path that cannot be written exits with %d", code)
 	}
 	if code, _, _ := edge(t, "eval", table+".none", "--report", page); code != exit.Runtime {
 		t.Errorf("a missing data file exits with %d", code)
 	}
-	if _, err := os.Stat(page); err == nil {
-		t.Error("an evaluation that fails leaves a page")
+	if after, err := os.Stat(page); err != nil || !os.SameFile(before, after) {
+		t.Errorf("an evaluation that fails has changed the page: %v", err)
 	}
 }
 

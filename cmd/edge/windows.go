@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -52,11 +50,11 @@ replace what it has.`,
 			}
 			out := cmd.OutOrStdout()
 			if output != "" {
-				file, create := os.Create(output)
+				file, create := cli.CreateOutput("-o", output, args[0], w.ConfigPath)
 				if create != nil {
-					return fmt.Errorf("-o: %w", create)
+					return create
 				}
-				defer func() { err = errors.Join(err, file.Close()) }()
+				defer func() { err = file.Finish(err) }()
 				out = file
 			}
 			return w.Print(cmd.Context(), args[0], cmd.InOrStdin(), out, cmd.ErrOrStderr())

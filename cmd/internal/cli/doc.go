@@ -1,4 +1,4 @@
 // Package cli is shared by the commands of edge and edge-lab: execution with exit
-// codes (cli.go) and groups of flags for a broker (brokerflags.go), a data file
-// (dataflags.go) and offline training (trainflags.go).
+// codes (cli.go), files that commands write (output.go) and groups of flags for a broker
+// (brokerflags.go), a data file (dataflags.go) and offline training (trainflags.go).
 package cli

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"edge/internal/exit"
+	"edge/persist"
+)
+
+// Output is a file that a command writes. A regular file has its name once it is complete:
+// until then, and after an error, the file of that name is as it was. A device or a pipe
+// is written to at once.
+type Output struct {
+	*os.File
+	flag, path string // path: "" for a device or a pipe
+}
+
+// CreateOutput opens the file that a flag names. It refuses one of inputs, which the
+// command reads; "" stands for none.
+func CreateOutput(flag, path string, inputs ...string) (*Output, error) {
+	if err := NoInput(flag, path, inputs...); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		info, err := file.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			return &Output{File: file, flag: flag}, nil
+		}
+		if err = errors.Join(err, file.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target // a rename would replace the link
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if file, err = persist.CreateTemp(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return &Output{file, flag, path}, nil
+}
+
+// Finish gives the file its name if err, that of the command, is nil, and else removes
+// what was written. It returns err or its own error.
+func (o *Output) Finish(err error) error {
+	if err == nil && o.path != "" {
+		err = o.rename()
+	}
+	if err != nil && o.path != "" {
+		_ = os.Remove(o.Name())
+	}
+	if closed := o.Close(); err == nil && closed != nil {
+		err = fmt.Errorf("%s: %w", o.flag, closed)
+	}
+	return err
+}
+
+// rename gives a complete file its name, and the mode of the file that had it, or that of
+// any new file.
+func (o *Output) rename() error {
+	file, err := os.OpenFile(o.path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = file.Stat(); err == nil {
+			err = o.Chmod(info.Mode().Perm())
+		}
+		err = errors.Join(err, file.Close(), o.Sync())
+	}
+	if err == nil {
+		err = os.Rename(o.Name(), o.path)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.flag, err)
+	}
+	return nil
+}
+
+// NoInput returns an error if the path of a flag is a regular file that the command reads
+// as well.
+func NoInput(flag, path string, inputs ...string) error {
+	out, err := os.Stat(path)
+	if err != nil || !out.Mode().IsRegular() {
+		return nil
+	}
+	for _, input := range inputs {
+		if in, err := os.Stat(input); err == nil && os.SameFile(in, out) {
+			return exit.With(exit.Usage, fmt.Errorf("%s %s: this file is read as well: give another name", flag, path))
+		}
+	}
+	return nil
+}
