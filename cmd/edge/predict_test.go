@@ -172,7 +172,10 @@ func TestPredictLeavesOutEmptyRows(t *testing.T) {
 
 func TestPredictRefuses(t *testing.T) {
 	state, _ := learntState(t, "wave", 100)
-	good := harness.WaveformFile(t, 3)
+	good, nobody := harness.WaveformFile(t, 3), filepath.Join(t.TempDir(), "nobody.db")
+	if err := writeState(nobody, "", "", nil); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		code int
@@ -183,6 +186,8 @@ func TestPredictRefuses(t *testing.T) {
 		"no such model":   {[]string{"--state", state, "--model", "pump", good}, exit.Usage, "wave"},
 		"no such column":  {[]string{"--state", state, good, "--label", "state"}, exit.Runtime, "label"},
 		"lacks a feature": {[]string{"--state", state, harness.WriteFile(t, "few.csv", "x1,x2\n1,2\n")}, exit.Runtime, "no columns of the file"},
+		"a feature twice": {[]string{"--state", state, harness.WriteFile(t, "twice.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+",x1\n"+strings.Repeat("1,", 21)+"1\n")}, exit.Runtime, `two columns are called "x1"`},
+		"state of nobody": {[]string{"--state", nobody, good}, exit.Store, "predict: " + nobody + " holds no model"},
 		"not a number":    {[]string{"--state", state, harness.WriteFile(t, "text.csv", strings.Join(dataset.NewWaveform(1).Features(), ",")+"\nsoon"+strings.Repeat(",1", 20)+"\n")}, exit.Runtime, `"soon" is not a number` + "\n"},
 	} {
 		code, _, errOut := edge(t, append([]string{"predict"}, tc.args...)...)
@@ -210,13 +215,16 @@ func TestBackupCommand(t *testing.T) {
 	}
 }
 
-// writeState writes a state file with the state of one model.
+// writeState adds the state of a model to a state file, or none for model "".
 func writeState(path, model, shape string, state []byte) (err error) {
 	store, err := persist.Open(path, persist.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if model == "" {
+		return nil
+	}
 	if _, err := store.Load(model, shape); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"edge/online"
 )
 
 // Row is one labelled sample of a data file.
@@ -92,12 +95,17 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		return nil, err
 	}
 	d := &File{Name: BaseName(path), path: path, budget: &recordLimit{r: text, left: maxRecord}, decimal: f.Decimal, fixed: f.Decimal != 0, wanted: f.Features != nil}
-	sep := f.Separator
+	named, start := separatorLine(start)
+	sep := cmp.Or(f.Separator, named)
 	if sep == 0 {
 		sep = findSeparator(start)
 	}
+	f.Separator = sep
 	_, comments := cellCounts(start, byte(sep))
 	d.csv = newCSV(d.budget, sep, comments)
+	if named != 0 {
+		_, _ = d.csv.Read() // the line counts in the positions of errors; an error of r occurs again
+	}
 	d.Header = f.Header == HeaderYes || f.Header == HeaderAuto && hasHeader(start, sep, comments)
 	width := 0
 	if d.Header {
@@ -320,12 +328,15 @@ func (d *File) at(field int, problem string) error {
 // notUTF8 is said of names and labels that a configuration and MQTT would change.
 const notUTF8 = "which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8"
 
-// checkLabel returns an error for a label that is not UTF-8.
+// checkLabel returns an error for a label that is not UTF-8, or too long for a model.
 func (d *File) checkLabel(field int, text string) error {
-	if utf8.ValidString(text) {
-		return nil
+	switch {
+	case !utf8.ValidString(text):
+		return d.at(field, "the label is "+shorten(text)+", "+notUTF8)
+	case len(text) > online.MaxLabel:
+		return d.at(field, fmt.Sprintf("the label has %d bytes, and %d are possible: %s; --label names another column", len(text), online.MaxLabel, shorten(text)))
 	}
-	return d.at(field, "the label is "+shorten(text)+", "+notUTF8)
+	return nil
 }
 
 // explain adds file and position to an error of the CSV reader.

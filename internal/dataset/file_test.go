@@ -50,6 +50,9 @@ func TestDatasetReads(t *testing.T) {
 		"a comment further down": {"a,b,label\n1,-2.5,ok\n" + "# so\n0.003,4e10,worn out\n", ""},
 		"separators at the end":  {"a;b;label;\n1;-2.5;ok;\n0.003;4e10;worn out;;\n", ""},
 		"as a few exports do":    {"a;b;label\n1;-2.5;ok;\n0.003;4e10;worn out;\n", ""},
+		"a separator for Excel":  {"sep=;\r\na;b;label\r\n1;-2,5;ok\r\n0,003;4e10;worn out\r\n", ""},
+		"the same with a mark":   {"\xef\xbb\xbfsep=,\na,b,label\n1,-2.5,ok\n0.003,4e10,worn out\n", ""},
+		"brackets in a name":     {"[state],a,b\nok,1,-2.5\nworn out,0.003,4e10\n", "[state]"},
 		"label by its number":    {"a,state,b\n1,ok,-2.5\n0.003,worn out,4e10\n", "2"},
 		"empty lines in between": {"a,b,label\n\n1,-2.5,ok\n\n0.003,4e10,worn out\n\n", ""},
 	} {
@@ -91,6 +94,18 @@ func TestDatasetRefuses(t *testing.T) {
 		"a line without end": {"a,b,label\n1,\"" + strings.Repeat("x\n", maxRecord), "", "a line is longer than 4 MiB"},
 		"a Latin-1 name":     {"a,W\xe4rme,label\n1,2,ok\n", "", `data.csv:1: column 2 is called "W\xe4rme", which is not UTF-8: convert the file, if it is from Windows by iconv -f WINDOWS-1252 -t UTF-8; --ignore 2 leaves it out`},
 		"a Latin-1 label":    {"a,b,label\n1,2,ok\n1,2,a\xe4\n", "", `data.csv:3:5: the label is "a\xe4", which is not UTF-8: convert the file`},
+		"a long label":       {"a,b,label\n1,2,ok\n1,2," + strings.Repeat("x", 257) + "\n", "", `data.csv:3:5: the label has 257 bytes, and 256 are possible: "xxxx`},
+		"packed by zstd":     {"\x28\xb5\x2f\xfd\x04\x00", "", "data.csv: packed by zstd: unpack it, zstd -dc FILE >FILE.csv"},
+		"packed by xz":       {"\xfd7zXZ\x00\x00", "", "data.csv: packed by xz: unpack it, xz -dc FILE >FILE.csv"},
+		"packed by bzip2":    {"BZh91AY&SY", "", "data.csv: packed by bzip2: unpack it, bzip2 -dc FILE >FILE.csv"},
+		"a zip archive":      {"PK\x03\x04\x14\x00", "", "data.csv: a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"},
+		"JSON lines":         {"{\"x\":1,\"label\":\"a\"}\n{\"x\":2,\"label\":\"b\"}\n", "", "data.csv: JSON: want CSV"},
+		"a JSON array":       {"[\n  {\"x\": 1, \"label\": \"a\"}\n]\n", "", "data.csv: JSON: want CSV"},
+		"ARFF":               {"% of 1988\n\n@RELATION iris\n@attribute x numeric\n@data\n1,a\n", "", "data.csv: ARFF: replace all lines up to @data by one with the names of the columns"},
+		"UTF-16, no mark":    {wide("a,b,label\n1,2,ok\n", false), "", "data.csv: the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark"},
+		"UTF-16 BE, no mark": {wide("a,b,label\n1,2,ok\n", true), "", "data.csv: the first line has NUL bytes"},
+		"UTF-32":             {"\xff\xfe\x00\x00a\x00\x00\x00,\x00\x00\x00b\x00\x00\x00\n\x00\x00\x00", "", "data.csv: the first line has NUL bytes"},
+		"a line after sep=":  {"sep=;\na;b;label\n1;2;ok\n1;two;ok\n", "", `data.csv:4:3: column "b": "two"`},
 		"not gzip after all": {"\x1f\x8bnonsense", "", "data.csv: gzip: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		return nil, nil, fmt.Errorf("%s: %s is the label, so it cannot be a feature as well: --label names another column", path, c.word(labelAt))
 	}
 	if len(picked) == 0 {
-		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label. The separator between the cells was detected; --separator gives another", path)
+		return nil, nil, fmt.Errorf("%s:1: no column is left for a feature; want at least one beside the label; --separator names another separator than %s", path, separatorWord(f.Separator))
 	}
 	if f.Features != nil {
 		if picked, err = c.match(f, picked); err != nil {
@@ -122,7 +122,7 @@ func (f Format) choose(path string, names []string, width int) (roles []int, fea
 		case !utf8.ValidString(names[at]):
 			return nil, nil, fmt.Errorf("%s:1: column %d is called %s, %s; --ignore %d leaves it out", path, at+1, shorten(names[at]), notUTF8, at+1)
 		case called[names[at]]:
-			return nil, nil, fmt.Errorf("%s:1: two columns are called %q: leave one out by --ignore %d", path, names[at], at+1)
+			return nil, nil, c.twice(at)
 		default:
 			called[names[at]] = true
 			features = append(features, names[at])
@@ -152,6 +152,11 @@ type chooser struct {
 	names []string // nil: no header
 	width int
 	roles []int
+}
+
+// twice returns the error of a column with the name of another one.
+func (c *chooser) twice(at int) error {
+	return fmt.Errorf("%s:1: two columns are called %s: leave one out by --ignore %d", c.path, shorten(c.names[at]), at+1)
 }
 
 // word returns a column for an error message.
@@ -230,6 +235,9 @@ func (c *chooser) match(f Format, picked []int) ([]int, error) {
 		if !ok {
 			missing = append(missing, feature)
 			continue
+		}
+		if i := slices.IndexFunc(picked, func(i int) bool { return i != at && c.names[i] == feature }); i >= 0 {
+			return nil, c.twice(picked[i])
 		}
 		found = append(found, at)
 	}

@@ -23,6 +23,9 @@ const sampled = 256 << 10
 // byte-order mark, and end its lines with \r alone.
 func openText(r io.Reader, path string) (text *bufio.Reader, start string, err error) {
 	buf := bufio.NewReaderSize(r, sampled)
+	if begin, _ := buf.Peek(10); packing(string(begin)) != "" {
+		return nil, "", fmt.Errorf("%s: %s", path, packing(string(begin)))
+	}
 	if magic, _ := buf.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(buf)
 		if err != nil {
@@ -43,7 +46,63 @@ func openText(r io.Reader, path string) (text *bufio.Reader, start string, err e
 		buf = bufio.NewReaderSize(&carriageReturns{buf}, sampled)
 		head, _ = buf.Peek(sampled)
 	}
+	if what := noTable(string(head)); what != "" {
+		return nil, "", fmt.Errorf("%s: %s", path, what)
+	}
 	return buf, string(head), nil
+}
+
+// packing says how a file is packed other than by gzip, and how to unpack it; "" for text.
+func packing(begin string) string {
+	by, program := "", ""
+	switch {
+	case strings.HasPrefix(begin, "PK\x03\x04"):
+		return "a zip archive: unpack it, unzip -p FILE >FILE.csv; of a spreadsheet save a sheet as CSV"
+	case strings.HasPrefix(begin, "\xfd7zXZ\x00"):
+		by, program = "xz", "xz"
+	case strings.HasPrefix(begin, "\x28\xb5\x2f\xfd"):
+		by, program = "zstd", "zstd"
+	case strings.HasPrefix(begin, "BZh") && strings.HasSuffix(begin, "1AY&SY"):
+		by, program = "bzip2", "bzip2"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("packed by %s: unpack it, %s -dc FILE >FILE.csv", by, program)
+}
+
+// noTable says what a text is that is no table of cells, and what to do; "" for others.
+func noTable(head string) string {
+	line, _, _ := strings.Cut(head, "\n")
+	if strings.Contains(line, "\x00") {
+		return "the first line has NUL bytes: text in UTF-16 or UTF-32 without a byte-order mark, which iconv -f UTF-16LE -t UTF-8 converts, or no text at all"
+	}
+	const remedy = "JSON: want CSV with a header line; jq -r '%s[.x,.y,.label]|@csv' makes rows of the members x, y and label"
+	text := strings.TrimSpace(head)
+	switch inner := strings.TrimSpace(text[min(1, len(text)):]); {
+	case strings.HasPrefix(text, "{") && strings.HasPrefix(inner, "\""):
+		return fmt.Sprintf(remedy, "")
+	case strings.HasPrefix(text, "[") && (strings.HasPrefix(inner, "{") || strings.HasPrefix(inner, "[")):
+		return fmt.Sprintf(remedy, ".[]|")
+	}
+	for strings.HasPrefix(text, "%") { // comments of ARFF
+		_, text, _ = strings.Cut(text, "\n")
+		text = strings.TrimSpace(text)
+	}
+	if n := len("@relation"); len(text) > n && strings.EqualFold(text[:n], "@relation") {
+		return "ARFF: replace all lines up to @data by one with the names of the columns, separated by commas"
+	}
+	return ""
+}
+
+// separatorLine returns the separator that a first line sep=; names, as Excel writes it, and
+// the text after this line; 0 without one.
+func separatorLine(start string) (sep rune, rest string) {
+	line, rest, _ := strings.Cut(start, "\n")
+	word, ok := strings.CutPrefix(strings.TrimSuffix(line, "\r"), "sep=")
+	if !ok || len(word) != 1 || !strings.Contains(separators+" ", word) {
+		return 0, start
+	}
+	return rune(word[0]), rest
 }
 
 // carriageReturns is a reader that replaces \r by \n.

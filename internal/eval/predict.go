@@ -87,6 +87,8 @@ func (p *Prediction) learner() (*online.Learner, error) {
 	}
 	name := p.Model
 	switch {
+	case len(names) == 0:
+		return nil, exit.With(exit.Store, fmt.Errorf("predict: %s holds no model; edge inspect shows what a state file has", p.State))
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case !slices.Contains(names, name):
