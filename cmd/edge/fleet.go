@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,7 +144,7 @@ fleet.concept out of its configuration. forget says so of a node that is online.
 				return err
 			}
 			concept := cfg.Models[model].Fleet.Concept
-			if !yes && !confirmed(cmd, fmt.Sprintf("Remove what %s has taught fleet %s?", args[0], concept)) {
+			if !yes && !confirmed(cmd, bufio.NewReader(cmd.InOrStdin()), fmt.Sprintf("Remove what %s has taught fleet %s?", args[0], concept)) {
 				return fmt.Errorf("fleet: %s was left as it is; --yes answers yes", args[0])
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), flags.wait)

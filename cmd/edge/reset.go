@@ -69,19 +69,23 @@ func reset(cmd *cobra.Command, state, model string, yes bool) error {
 	if model != "" {
 		models = []string{model}
 	}
-	for _, name := range models {
+	learnt := make([]uint64, len(models))
+	answers := bufio.NewReader(cmd.InOrStdin()) // of all questions: it reads ahead
+	for i, name := range models {
 		info, err := store.Info(name)
 		if err != nil {
 			return exit.With(exit.Store, err)
 		}
-		samples := learntSamples(store, &info)
-		if !yes && !confirmed(cmd, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, samples, info.Pending)) {
-			return fmt.Errorf("reset: model %s was left as it is; --yes answers yes", name)
+		learnt[i] = learntSamples(store, &info)
+		if !yes && !confirmed(cmd, answers, fmt.Sprintf("Forget all of model %s in %s (%d samples, %d waiting for labels)?", name, state, learnt[i], info.Pending)) {
+			return fmt.Errorf("reset: model %s was not confirmed, so nothing was changed; --yes answers yes", name)
 		}
+	}
+	for i, name := range models {
 		if err := store.Reset(name); err != nil {
 			return exit.With(exit.Store, err)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, samples)
+		fmt.Fprintf(cmd.OutOrStdout(), "model %s has forgotten %d samples\n", name, learnt[i])
 	}
 	return nil
 }
@@ -97,10 +101,10 @@ func learntSamples(store *persist.Store, info *persist.Info) uint64 {
 	return learner.Posterior().Version() + uint64(learner.Pending()+len(kept.Records))
 }
 
-// confirmed asks the user a question and reports whether the answer is yes.
-func confirmed(cmd *cobra.Command, question string) bool {
+// confirmed asks the user a question and reports whether the next answer is yes.
+func confirmed(cmd *cobra.Command, answers *bufio.Reader, question string) bool {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s [y/N] ", question)
-	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	answer, _ := answers.ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edge/internal/exit"
+	"edge/persist"
+)
+
+// reset asks for each model before it removes the first, and reads all answers of a pipe.
+func TestResetAsks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		answers string
+		code    int
+		left    int
+	}{
+		"yes":        {"y\nyes\n", exit.OK, 0},
+		"no":         {"y\nn\n", exit.Runtime, 2},
+		"one answer": {"y\n", exit.Runtime, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "edge.db")
+			for _, model := range []string{"bearing", "pump"} {
+				if err := writeState(path, model, "shape", []byte("state")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code, out, errOut := edgeWith(t, tc.answers, "reset", "--state", path, "--all")
+			if code != tc.code || strings.Count(errOut, "[y/N]") != 2 || strings.Count(out, "has forgotten") != 2-tc.left {
+				t.Errorf("exit %d: %s%s", code, errOut, out)
+			}
+			store, err := persist.OpenReadOnly(path, persist.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer store.Close()
+			for _, model := range []string{"bearing", "pump"} {
+				info, err := store.Info(model)
+				if kept := err == nil && len(info.Checkpoints) > 0; kept != (tc.left > 0) {
+					t.Errorf("model %s: state is kept: %v (%v)", model, kept, err)
+				}
+			}
+		})
+	}
+}
