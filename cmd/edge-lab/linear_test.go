@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,6 +22,10 @@ func TestEvalLinear(t *testing.T) {
 	late := evalJSON(t, path, "--inducing", "10", "--linear", "--batch", "300")
 	if late[1].NLL <= r[1].NLL {
 		t.Errorf("log loss is %g with labels after every 300 predictions, %g after 16", late[1].NLL, r[1].NLL)
+	}
+	sets := filepath.Join(t.TempDir(), "sets.svg") // without those of soft-max regression, which has none
+	if code, _, errOut := edge(t, "eval", path, "--inducing", "10", "--linear", "--plot-sets", sets); code != exit.OK {
+		t.Errorf("--linear --plot-sets exits with %d: %s", code, errOut)
 	}
 	if code, _, errOut := edge(t, "eval", path, "--linear", "--mode", "cv"); code != exit.Usage || !strings.Contains(errOut, "--linear") {
 		t.Errorf("--linear --mode cv exits with %d: %s", code, errOut)

@@ -126,7 +126,7 @@ func trainingCurve(name string, points []report.TrainingPoint) scoreCurve {
 }
 
 // plotSets draws coverage and size of the prediction sets by tenths of the
-// streams.
+// streams, of the reports that have sets.
 func plotSets(path string, reports []*report.Report) error {
 	var curves []scoreCurve
 	for _, r := range reports {
@@ -136,10 +136,12 @@ func plotSets(path string, reports []*report.Report) error {
 				c.x, c.left, c.right = append(c.x, float64(i+1)), append(c.left, float64(t.Coverage)), append(c.right, float64(t.Size))
 			}
 		}
-		if len(c.x) == 0 {
-			return fmt.Errorf("%s: there are no prediction sets to draw; give --coverage", r.Dataset)
+		if len(c.x) > 0 { // soft-max regression has none
+			curves = append(curves, c)
 		}
-		curves = append(curves, c)
+	}
+	if len(curves) == 0 {
+		return errors.New("there are no prediction sets to draw; give --coverage")
 	}
 	return drawCurves(path, "Coverage of the prediction sets", "Classes in a prediction set", "tenth of the stream", curves)
 }
