@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"time"
 
 	"edge/internal/process"
@@ -34,6 +35,22 @@ type Report struct {
 
 	Split  `json:"-"`
 	Charts Charts `json:"-"`
+}
+
+// MarshalJSON writes null for the scores of no sample.
+func (r Report) MarshalJSON() ([]byte, error) {
+	type plain Report // without this method
+	if r.Samples > 0 {
+		return json.Marshal((*plain)(&r))
+	}
+	return json.Marshal(struct { // whose fields hide those of Figures
+		*plain
+		Error   *float64 `json:"error"`
+		NLL     *float64 `json:"nll"`
+		Brier   *float64 `json:"brier"`
+		ECE     *float64 `json:"ece"`
+		MacroF1 *float64 `json:"macro_f1"`
+	}{plain: (*plain)(&r)})
 }
 
 // Split says which rows of a data set a report is about.

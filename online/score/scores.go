@@ -45,6 +45,19 @@ type Baseline struct {
 	NLL   float64 `json:"nll"`
 }
 
+// MarshalJSON writes null for the scores of no sample.
+func (b Baseline) MarshalJSON() ([]byte, error) {
+	v := struct {
+		N     uint64 `json:"n"`
+		Error Real   `json:"error"`
+		NLL   Real   `json:"nll"`
+	}{b.N, Real(b.Error), Real(b.NLL)}
+	if b.N == 0 {
+		v.Error, v.NLL = Real(math.NaN()), Real(math.NaN())
+	}
+	return json.Marshal(v)
+}
+
 // Abstentions are the results of an abstention rule.
 type Abstentions struct {
 	N     uint64 `json:"n"`     // samples judged under a rule
