@@ -168,17 +168,18 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 		}
 		return nil
 	}
+	var failed error
 	for _, file := range files {
-		if err := e.Each(ctx, file, errOut, result); err != nil {
-			return err
+		if failed = e.Each(ctx, file, errOut, result); failed != nil {
+			break
 		}
 		if e.linear {
 			r, err := e.compare(ctx, file)
-			if err != nil {
-				return err
+			if err == nil {
+				err = result(r)
 			}
-			if err := result(r); err != nil {
-				return err
+			if failed = err; err != nil {
+				break
 			}
 		}
 	}
@@ -186,10 +187,11 @@ func (e *labEvaluation) run(ctx context.Context, files []string, out, errOut io.
 	if len(e.Queries.Strategies) > 0 {
 		table, draw = report.PrintAsked, plotAsked
 	}
-	if !e.asJSON {
-		if err := table(out, reports); err != nil {
-			return err
-		}
+	if !e.asJSON && len(reports) > 0 { // also what was evaluated before an error
+		failed = errors.Join(failed, table(out, reports))
+	}
+	if failed != nil {
+		return failed
 	}
 	if e.plot != "" {
 		if err := draw(e.plot, reports); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -57,7 +58,7 @@ func (e *evalFlags) addOrder(cmd *cobra.Command) {
 
 // run evaluates the files and prints the reports, as a table by table unless
 // --json is given; --report also writes them as a page.
-func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) (err error) {
+func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report.Report) error) error {
 	if cmd.Flags().Changed("shuffle") {
 		e.Selection.Shuffle = &e.shuffle
 	}
@@ -66,12 +67,31 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 	}
 	var page *cli.Output
 	if e.page != "" { // before the work: an error of the path appears at once
+		var err error
 		if page, err = cli.CreateOutput("--report", e.page, append(files, e.ConfigPath)...); err != nil {
 			return err
 		}
-		defer func() { err = page.Finish(err) }()
 	}
-	var reports []*report.Report
+	reports, failed := e.evaluate(cmd, files)
+	if len(reports) == 0 {
+		if page != nil {
+			failed = page.Finish(failed)
+		}
+		return failed
+	}
+	var written, shown error // also of what was evaluated before an error
+	if page != nil {
+		written = page.Finish(evalPage(cmd, files, reports).Write(page))
+	}
+	if !e.asJSON {
+		shown = table(reports)
+	}
+	return errors.Join(failed, written, shown)
+}
+
+// evaluate evaluates files one after the other, and prints each report if --json is
+// given. With an error it returns the reports before it.
+func (e *evalFlags) evaluate(cmd *cobra.Command, files []string) (reports []*report.Report, err error) {
 	for _, file := range files {
 		err := e.Each(cmd.Context(), file, cmd.ErrOrStderr(), func(r *report.Report) error {
 			reports = append(reports, r)
@@ -81,18 +101,10 @@ func (e *evalFlags) run(cmd *cobra.Command, files []string, table func([]*report
 			return nil
 		})
 		if err != nil {
-			return err
+			return reports, err
 		}
 	}
-	if page != nil {
-		if err := evalPage(cmd, files, reports).Write(page); err != nil {
-			return err
-		}
-	}
-	if e.asJSON {
-		return nil
-	}
-	return table(reports)
+	return reports, nil
 }
 
 // evalPage returns the page of --report.

@@ -31,6 +31,9 @@ const (
 // Detect looks at the beginning of a file. ok is false for a file of samples, and for one
 // whose times the format ignores.
 func Detect(path string, f Format) (r Recording, ok bool, err error) {
+	if err := readTwice(path); err != nil {
+		return r, false, err
+	}
 	f.Raw, f.Unlabeled = nil, true
 	d, err := Open(path, Format{Separator: f.Separator, Decimal: f.Decimal, Header: f.Header, Unlabeled: true})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 
@@ -27,8 +28,43 @@ var ErrNoSample = errors.New("no sample")
 // maxClasses bounds the classes of a file, as a model's.
 const maxClasses = model.MaxClasses
 
-// Summarize counts the rows of a file and collects its labels.
+// readTwice returns an error for a pipe, whose second reading would find nothing.
+func readTwice(path string) error {
+	info, err := os.Stat(path)
+	if err != nil && path != "-" || err == nil && (info.Mode().IsRegular() || info.IsDir()) {
+		return nil // what is missing fails when it is opened
+	}
+	if path == "-" {
+		path = "standard input"
+	}
+	return fmt.Errorf("%s is no file, and is read twice: write it to a file first", path)
+}
+
+// Try opens a file that will be read later, and returns the error of that. It leaves a pipe
+// alone, which is an error if the file is read twice.
+func Try(path string, f Format, twice bool) error {
+	if err := readTwice(path); err != nil {
+		if !twice {
+			err = nil
+		}
+		return err
+	}
+	if isIdx(path) && !twice {
+		_, err := os.Stat(path)
+		return err
+	}
+	d, err := Open(path, f)
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+// Summarize counts the rows of a file and collects its labels, before it is read again.
 func Summarize(path string, f Format) (Summary, error) {
+	if err := readTwice(path); err != nil {
+		return Summary{}, err
+	}
 	d, err := Open(path, f)
 	if err != nil {
 		return Summary{}, err

@@ -26,11 +26,14 @@ type Table struct {
 	width  int       // of an image
 }
 
+// isIdx reports whether a file has the idx format, by its name.
+func isIdx(path string) bool { return strings.Contains(filepath.Base(path), "idx3-ubyte") }
+
 // LoadTable reads a CSV file (gzip'd or not) or a file in the idx format, whose
 // labels are in the file with "labels-idx1" in its name in place of
 // "images-idx3". Rows without a label are left out.
 func LoadTable(path string, f Format) (*Table, error) {
-	if strings.Contains(filepath.Base(path), "idx3-ubyte") {
+	if isIdx(path) {
 		return loadIdx(path)
 	}
 	d, err := Open(path, f)

@@ -117,13 +117,22 @@ func (e *Evaluation) checkRanges() error {
 	return checkOnMissing(a.OnMissing)
 }
 
-// Prepare checks the options and reads the configuration.
+// Prepare checks the options, reads the configuration and opens each file once, so that a
+// file that is missing is known before others are evaluated.
 func (e *Evaluation) Prepare(files []string) error {
 	e.Arrival.Seed = e.Splits.Seed
 	if err := e.check(files); err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	return e.configure()
+	if err := e.configure(); err != nil {
+		return err
+	}
+	for _, path := range files {
+		if err := dataset.Try(path, e.Data.Of(e.learnt.Features), e.Mode == "prequential"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Each evaluates one file, once for each strategy and budget of active learning,
@@ -156,6 +165,11 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	columns, err := dataset.Summarize(path, e.Data.Of(e.learnt.Features))
 	if err != nil {
 		return nil, err
+	}
+	if len(columns.Classes) == 0 && columns.Raw {
+		return nil, fmt.Errorf("%s: %w with a label: %s", path, dataset.ErrNoSample, columns.Tally)
+	} else if len(columns.Classes) == 0 {
+		return nil, fmt.Errorf("%s: no row with a label", path)
 	}
 	if columns.Raw {
 		fmt.Fprintf(errOut, "%s: %s\n", dataset.BaseName(path), columns.Tally)

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"edge/internal/exit"
+	"edge/test/harness"
+)
+
+// A file without any label is refused by all that judge or learn.
+func TestNoLabel(t *testing.T) {
+	file := harness.WriteFile(t, "bare.csv", "x,y,label\n"+strings.Repeat("1,2,\n3,4,?\n", 20))
+	for _, command := range []string{"eval", "eval split", "eval ask", "train"} {
+		code, out, errOut := edge(t, append(strings.Fields(command), file)...)
+		if code != exit.Runtime || out != "" || !strings.HasSuffix(errOut, "bare.csv: no row with a label\n") {
+			t.Errorf("edge %s exits with %d: %s%s", command, code, errOut, out)
+		}
+	}
+}
+
+// Scores of no sample are null, which 0 would hide.
+func TestScoresOfNoSample(t *testing.T) {
+	table := harness.TableFile(t, "table.csv", 60)
+	_, out, errOut := edge(t, "eval", table, "--inducing", "10", "--seeds", "2", "--json")
+	if prior := gjson.Get(out, "class_prior").Raw; prior != `{"n":0,"error":null,"nll":null}` || gjson.Get(out, "error").Type != gjson.Number {
+		t.Errorf("class_prior: %s%s", prior, errOut)
+	}
+	late := harness.WriteFile(t, "late.csv", "x,y,label\n"+strings.Repeat("1,2,\n", 5)+strings.Repeat("3,4,a\n4,3,b\n", 5))
+	_, out, errOut = edge(t, "eval", late, "--first", "3", "--json")
+	for _, key := range []string{"error", "nll", "brier", "ece", "macro_f1", "class_prior.error", "last_label.nll"} {
+		if v := gjson.Get(out, key); v.Raw != "null" {
+			t.Errorf("%s of no sample: %q\n%s", key, v.Raw, errOut)
+		}
+	}
+}
+
+// A pipe is refused where a file is read twice.
+func TestPipesAreReadOnce(t *testing.T) {
+	for _, command := range []string{"eval", "eval ask", "config sample --from"} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+		if _, err := os.Stat(path); err != nil {
+			t.Skip(err)
+		}
+		for _, path := range []string{path, "-"} {
+			code, _, errOut := edge(t, append(strings.Fields(command), path)...)
+			if code != exit.Runtime || !strings.Contains(errOut, "is read twice: write it to a file") {
+				t.Errorf("edge %s %s exits with %d: %s", command, path, code, errOut)
+			}
+		}
+		r.Close()
+	}
+}
+
+// Each file is opened before the first is computed; what fails later leaves the reports
+// of the files before it.
+func TestOneOfSeveralFilesFails(t *testing.T) {
+	table := harness.TableFile(t, "table.csv", 60)
+	half := harness.WriteFile(t, "half.csv", "x,y,label\n"+strings.Repeat("1,2,a\n3,4,b\n", 10)+"1,two,a\n")
+	for _, command := range []string{"eval", "eval split"} {
+		code, out, errOut := edge(t, append(strings.Fields(command), table, table+".none", "--inducing", "10")...)
+		if code != exit.Runtime || out != "" || !strings.Contains(errOut, "no such file") {
+			t.Errorf("edge %s with a missing file exits with %d: %s%s", command, code, errOut, out)
+		}
+		page := filepath.Join(t.TempDir(), "report.html")
+		code, out, errOut = edge(t, append(strings.Fields(command), table, half, "--inducing", "10", "--report", page)...)
+		if code != exit.Runtime || !strings.Contains(out, "table") || !strings.Contains(errOut, "half.csv:22:3") {
+			t.Errorf("edge %s exits with %d: %s%s", command, code, errOut, out)
+		}
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "Evaluation of table<") {
+			t.Errorf("edge %s: a page of %d bytes, %v", command, len(text), err)
+		}
+	}
+}
