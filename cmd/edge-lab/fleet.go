@@ -176,7 +176,7 @@ func (c *fleetCommand) once(ctx context.Context, errOut io.Writer, path string) 
 		return nil, err
 	}
 	defer d.Close()
-	c.data.Warn(errOut, path, d)
+	c.data.Warn(errOut, path, d.Doubt())
 	selected, err := c.selection.Of(d)
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ the first 100000 rows.`,
 					signals[path] = stream
 				}
 			}
-			text, err := config.SampleFor(from, data.Format, signals)
+			text, err := config.SampleFor(from, &data, signals, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -82,3 +82,46 @@ func TestOneOfSeveralFilesFails(t *testing.T) {
 		}
 	}
 }
+
+// A header that was taken for a sample is reported once by all that read a file, with a
+// label that no other line has.
+func TestHeaderTakenForASample(t *testing.T) {
+	rows := strings.Repeat("1,2,a\n3,4,b\n2,1,a\n", 10)
+	file := harness.WriteFile(t, "years.csv", "2019,2020,label\n"+rows)
+	plain := harness.WriteFile(t, "plain.csv", rows)
+	db, config := filepath.Join(t.TempDir(), "edge.db"), harness.WriteFile(t, "edge.yaml", "mqtt: {servers: [mqtt://broker.lan]}\n"+
+		"streams: {s: {topics: [t], features: [x, y]}}\nmodels: {m: {streams: [s], inducing: 5}}\n")
+	if code, _, errOut := edge(t, "train", plain, "-c", config, "-o", db, "--passes", "1"); code != exit.OK {
+		t.Fatal(errOut)
+	}
+	const called, ordered = "the features are called f0, f1; ", "the columns are taken for the features x, y in this order; "
+	const alone = `no other line has its label "label"; `
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"eval":                 {[]string{"eval", file}, called + alone},
+		"eval split":           {[]string{"eval", "split", file, "--repeats", "2"}, called + alone},
+		"eval ask":             {[]string{"eval", "ask", file, "--budget", "0.5,1"}, called + alone},
+		"train":                {[]string{"train", file, "--passes", "1"}, called + alone},
+		"train, -c":            {[]string{"train", file, "-c", config, "--passes", "1"}, ordered + alone},
+		"train, a test":        {[]string{"train", plain, "--test", plain, "--passes", "1"}, called},
+		"config sample":        {[]string{"config", "sample", "--from", file}, called + alone},
+		"eval, a plain file":   {[]string{"eval", plain}, called},
+		"predict":              {[]string{"predict", "--state", db, file, "--label", "3"}, ordered},
+		"predict by --columns": {[]string{"predict", "--state", db, file, "--header", "yes", "--columns", "1,2"}, "years.csv: " + ordered[:len(ordered)-2] + "\n"},
+		"predict without":      {[]string{"predict", "--state", db, plain, "--label", "3", "--header", "no"}, "plain.csv: " + ordered[:len(ordered)-2] + "\n"},
+		"a header":             {[]string{"eval", file, "--header", "yes"}, ""},
+		"no header, as known":  {[]string{"eval", plain, "--header", "no"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, errOut := edge(t, tc.args...)
+			if code != exit.OK || strings.Count(errOut, tc.want) != 1 && tc.want != "" || tc.want == "" && errOut != "" {
+				t.Errorf("exit %d: %swant once %q", code, errOut, tc.want)
+			}
+			if strings.Contains(errOut, alone) != strings.Contains(tc.want, alone) || strings.Contains(tc.want, "; ") && !strings.Contains(errOut, "; --header yes if it names the columns\n") {
+				t.Errorf("it says %q", errOut)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
 	"time"
@@ -25,19 +26,20 @@ type SignalStream struct {
 
 // SampleFor returns a configuration with a stream and a model for each data file,
 // for the messages that `edge replay` publishes of it. signals has the proposed streams of
-// the files of signals, by path.
-func SampleFor(paths []string, format dataset.Format, signals map[string]*SignalStream) ([]byte, error) {
+// the files of signals, by path. Warnings go to errOut.
+func SampleFor(paths []string, data *dataset.Options, signals map[string]*SignalStream, errOut io.Writer) ([]byte, error) {
 	var streams, labels, models strings.Builder
 	for _, path := range paths {
 		if s := signals[path]; s != nil {
 			s.write(path, &streams, &models)
 			continue
 		}
-		summary, err := dataset.Summarize(path, format)
+		summary, err := dataset.Summarize(path, data.Format)
 		if err != nil {
 			return nil, err
 		}
-		d, err := dataset.Open(path, format)
+		data.Warn(errOut, path, summary.Doubt)
+		d, err := dataset.Open(path, data.Format)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -122,7 +123,7 @@ func TestSampleDescribesInputsAndValues(t *testing.T) {
 }
 
 func TestSampleForDataFiles(t *testing.T) {
-	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, dataset.Format{}, nil)
+	text, err := SampleFor([]string{tableFile(t, "Room 1.csv", 20), tableFile(t, "gas.csv.gz", 20)}, new(dataset.Options), nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestSampleForNames(t *testing.T) {
 		if err := os.WriteFile(path, []byte("a,label\n1,x\n2,y\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		text, err := SampleFor([]string{path}, dataset.Format{}, nil)
+		text, err := SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -61,6 +61,14 @@ type File struct {
 	read    int      // rows of a raw file
 	raw     *rawFile // makes samples of the rows; nil: each is one
 	origin  Origin   // of the latest row
+	begun   firstRow
+}
+
+// firstRow is what Doubt needs of the first row.
+type firstRow struct {
+	guessed bool // that it is no header
+	label   string
+	again   bool // another row has the label
 }
 
 // Open opens path and reads its header.
@@ -107,6 +115,7 @@ func newFile(r io.Reader, path string, f Format) (*File, error) {
 		_, _ = d.csv.Read() // the line counts in the positions of errors; an error of r occurs again
 	}
 	d.Header = f.Header == HeaderYes || f.Header == HeaderAuto && hasHeader(start, sep, comments)
+	d.begun.guessed = f.Header == HeaderAuto && !d.Header
 	width := 0
 	if d.Header {
 		width, err = d.header()
@@ -217,6 +226,11 @@ func (d *File) Next(row *Row) error {
 			}
 			row.X[role] = v
 		}
+	}
+	if d.number == 0 {
+		d.begun.label = row.Label
+	} else if !d.begun.again {
+		d.begun.again = row.Label == d.begun.label
 	}
 	d.number++
 	row.Number = d.number

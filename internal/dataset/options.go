@@ -17,7 +17,7 @@ type Options struct {
 	DeviceColumn  string // that of the device; "": in raw files one called device, if there is one
 	Stream        string // whose signals the columns of raw files are; "": the one with signals
 
-	warned map[string]bool // paths of files without a header
+	warned map[string]bool // paths of files that Warn has written of
 }
 
 // Check validates the flags and sets the fields of Format.
@@ -61,17 +61,42 @@ func (d *Options) Of(features []string) Format {
 	return f
 }
 
-// Warn writes a warning, once for each file, that no header was detected.
-func (d *Options) Warn(w io.Writer, path string, file *File) {
-	if file.Header || d.HeaderWord != "auto" || d.warned[path] {
+// Warn writes the doubt about a file (File.Doubt), once for each file.
+func (d *Options) Warn(w io.Writer, path, doubt string) {
+	if doubt == "" || d.warned[path] {
 		return
 	}
 	if d.warned == nil {
 		d.warned = map[string]bool{}
 	}
 	d.warned[path] = true
-	fmt.Fprintf(w, "%s: the first line is taken for a sample, since it has numbers, and the features are called %s; --header yes if it names the columns\n",
-		path, first(file.Features))
+	fmt.Fprintf(w, "%s: %s\n", path, doubt)
+}
+
+// Doubt says what a user should check: that the first line is taken for a sample although
+// no flag says so, and that columns are taken for a model's features by their order; ""
+// otherwise. It knows of the rows that Next has read.
+func (d *File) Doubt() string {
+	ordered := false
+	for i, role := range d.roles {
+		ordered = ordered || d.wanted && d.raw == nil && role >= 0 && (d.names == nil || d.names[i] != d.Features[role])
+	}
+	columns := "the features are called " + first(d.Features)
+	if ordered {
+		columns = fmt.Sprintf("the columns are taken for the features %s in this order", first(d.Features))
+	}
+	switch {
+	case d.begun.guessed:
+	case ordered:
+		return columns
+	default:
+		return ""
+	}
+	alone := ""
+	if d.number > 1 && d.begun.label != "" && !d.begun.again {
+		alone = "; no other line has its label " + shorten(d.begun.label)
+	}
+	return "the first line is taken for a sample, since it has numbers, and " + columns + alone + "; --header yes if it names the columns"
 }
 
 // first returns the first names of a list.

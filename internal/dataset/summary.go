@@ -20,6 +20,7 @@ type Summary struct {
 	Empty   int      // rows that lack every feature
 	Raw     bool     // the file has signals; Rows are the samples made of them
 	Tally   Tally    // of a raw file
+	Doubt   string   // File.Doubt
 }
 
 // ErrNoSample occurs where the rows of a raw file complete no sample.
@@ -99,7 +100,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	s := Summary{Rows: d.number, Gaps: gaps, Empty: empty, Raw: d.Raw(), Tally: d.Tally()}
+	s := Summary{Rows: d.number, Gaps: gaps, Empty: empty, Raw: d.Raw(), Tally: d.Tally(), Doubt: d.Doubt()}
 	for class := range seen {
 		s.Classes = append(s.Classes, class)
 	}

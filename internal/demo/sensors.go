@@ -53,6 +53,7 @@ func (d *Config) sensors(errOut io.Writer) (*sensors, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.Data.Warn(errOut, d.File, summary.Doubt)
 	switch n := summary.Empty; {
 	case n == summary.Rows:
 		return nil, fmt.Errorf("%s: every row lacks all features", d.File)

@@ -166,6 +166,7 @@ func (e *Evaluation) file(ctx context.Context, path string, query active.Config,
 	if err != nil {
 		return nil, err
 	}
+	e.Data.Warn(errOut, path, columns.Doubt)
 	if len(columns.Classes) == 0 && columns.Raw {
 		return nil, fmt.Errorf("%s: %w with a label: %s", path, dataset.ErrNoSample, columns.Tally)
 	} else if len(columns.Classes) == 0 {
@@ -229,7 +230,6 @@ func (e *Evaluation) once(ctx context.Context, path string, s dataset.Selection,
 		return nil, err
 	}
 	defer d.Close()
-	e.Data.Warn(errOut, path, d)
 	cfg, rows, err := e.stream(d, s, columns)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
@@ -78,12 +79,14 @@ func fill(x, means []float64) {
 }
 
 // loadTable reads a data file for many passes or splits, and applies on_missing to
-// the rows that lack features; it imputes the means of the file.
-func loadTable(path string, f dataset.Format, how string) (*dataset.Table, error) {
-	t, err := dataset.LoadTable(path, f)
+// the rows that lack features; it imputes the means of the file. features are those of a
+// model; nil: the columns.
+func loadTable(path string, data *dataset.Options, features []string, how string, errOut io.Writer) (*dataset.Table, error) {
+	t, err := dataset.LoadTable(path, data.Of(features))
 	if err != nil {
 		return nil, err
 	}
+	data.Warn(errOut, path, t.Doubt)
 	some, all := t.Lacking()
 	switch how {
 	case codec.OnMissingReject:

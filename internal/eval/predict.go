@@ -57,6 +57,7 @@ func (p *Prediction) Run(path string, in io.Reader, out, errOut io.Writer) error
 		return err
 	}
 	defer d.Close()
+	p.Data.Warn(errOut, path, d.Doubt())
 	leftOut, err := answers(out, learner, d)
 	if leftOut > 0 {
 		fmt.Fprintf(errOut, "%s: %d rows without any feature are left out\n", d.Name, leftOut)

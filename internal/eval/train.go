@@ -124,7 +124,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	t.OnMissing = cmp.Or(t.OnMissing, codec.OnMissingMarginalise)
-	table, err := loadTable(path, t.Data.Of(cfg.Features), t.OnMissing)
+	table, err := loadTable(path, &t.Data, cfg.Features, t.OnMissing, errOut)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 		}
 	}
 	cfg.Classes.Max = max(cfg.Classes.Max, len(table.Classes))
-	rows, judged, err := t.split(table, cfg)
+	rows, judged, err := t.split(table, cfg, errOut)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +190,11 @@ func (t *Training) Run(ctx context.Context, path string, out, errOut io.Writer) 
 
 // split returns the rows to learn and those to judge; judged is nil without
 // --test and --holdout.
-func (t *Training) split(table *dataset.Table, cfg online.Config) (rows, judged *dataset.Part, err error) {
+func (t *Training) split(table *dataset.Table, cfg online.Config, errOut io.Writer) (rows, judged *dataset.Part, err error) {
 	all := table.All()
 	switch {
 	case t.Test != "":
-		test, err := loadTable(t.Test, t.Data.Of(table.Features), t.OnMissing)
+		test, err := loadTable(t.Test, &t.Data, table.Features, t.OnMissing, errOut)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -148,7 +148,7 @@ func File(ctx context.Context, src *Source, p *Player, mqtt mqtt.Config, cfg *co
 		return nil, err
 	}
 	defer func() { rows.file.Close() }()
-	src.Data.Warn(errOut, src.Path, rows.file)
+	src.Data.Warn(errOut, src.Path, summary.Doubt)
 	p.Rows, p.Features = rows, rows.file.Features
 	if p.Prefix == "" {
 		p.Prefix = rows.file.Name
