@@ -158,8 +158,11 @@ func (r *Raw) layout(path string, names []string, f Format) (l layout, err error
 			s.decoder = inputs[i]
 		}
 		for _, name := range of.Stage.Signals {
-			rule := of.Raw.Values[name]
-			s.columns = append(s.columns, signalColumn(names, of, name))
+			rule, at := of.Raw.Values[name], signalColumn(names, of, name)
+			if slices.Contains(names[at+1:], names[at]) {
+				return l, fmt.Errorf("%s:1: two columns are called %s, a signal: rename the one that is none", path, shorten(names[at]))
+			}
+			s.columns = append(s.columns, at)
 			s.words = append(s.words, len(rule.Map)+len(rule.OneHot) > 0)
 		}
 		s.cells = make([]string, len(s.columns))

@@ -186,6 +186,7 @@ func TestRawFilesAreRefused(t *testing.T) {
 		"a time that is none":        {window, Format{}, "t,x,y,label\n1,1,1,a\nsoon,1,1,a\n", `data.csv:3:1: column "t": "soon" is no time: want seconds, or 2026-11-22T17:00:00Z`},
 		"a Latin-1 label":            {window, Format{}, "t,x,y,label\n1,1,1,a\n2,1,1,a\xe4\n", `data.csv:3:7: the label is "a\xe4", which is not UTF-8: convert the file`},
 		"a word":                     {window, Format{}, "t,x,y,label\n1,opne,1,a\n", `data.csv:2: signal "x" is "opne": want a number, or one of true, false, on, off, open, closed, online, offline; did you mean "on"?`},
+		"a signal twice":             {window, Format{}, "t,x,y,x,label\n1,1,1,1,a\n", `data.csv:1: two columns are called "x", a signal: rename the one that is none`},
 		"a signal that is the label": {window, Format{Label: "y"}, "t,x,y\n1,1,1\n", `data.csv: column "y" is a signal, and the time, the device or the label as well`},
 		"messages without an end": {rawOf([]string{"x"}, func(s *codec.Stream) { s.Stage.Window.Length = signal.Span{Message: true} }), Format{}, "t,x,label\n1,1,a\n",
 			"data.csv: window.length: message: a file has no messages"},
