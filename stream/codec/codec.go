@@ -102,6 +102,7 @@ type schema struct {
 	names           []string       // names of the D features, or of the configured signals; empty for labels without features
 	index           map[string]int // of each feature, by name
 	paths           []string       // paths of the features; nil if their names are their keys
+	keyed           string         // the first path that begins with a key, not with an index of an array; "": none
 	columns         []string       // columns of a line; nil: the features in order
 	reserved        map[string]bool
 	id, time, label string
@@ -183,7 +184,10 @@ func newSchema(s, from Stream, at int) *schema {
 	for i, name := range sh.names {
 		sh.index[name] = i
 		if len(from.Fields) > 0 {
-			sh.paths = append(sh.paths, from.pathOf(name))
+			path := from.pathOf(name)
+			if sh.paths = append(sh.paths, path); sh.keyed == "" && strings.Trim(firstKey(path), "0123456789") != "" {
+				sh.keyed = path
+			}
 		}
 	}
 	for _, key := range from.reserved() {

@@ -45,7 +45,8 @@ type Stream struct {
 	Dimension int `yaml:"dimension"`
 	// Fields maps features to their places in an object of another shape, as paths of
 	// keys and array indices: rms: spectrum.rms, peak: peaks.0.hz. Other members of
-	// the object are ignored. A feature without a path is found under its own name;
+	// the object are ignored. An array is read where all paths begin with an index. A
+	// feature without a path is found under its own name;
 	// without Features, the sorted names in Fields are the features. With csv and
 	// influx a path is the name of a column or a field; with value it is the filter of
 	// the feature's topics.

@@ -83,9 +83,13 @@ func (c jsonCodec) batch(root, entries gjson.Result) ([]Reading, *Refusal) {
 // reading decodes one object, or one array of numbers.
 func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 	switch {
-	case v.IsArray() && len(c.names) > 0:
+	case v.IsArray() && len(c.names) > 0 && c.paths == nil:
 		r.X, err = c.array(v)
 		return r, err
+	case v.IsArray() && c.paths != nil:
+		if err = c.indexed(); err != nil {
+			return r, err
+		}
 	case !v.IsObject():
 		return r, Refuse(Malformed, "want an object or an array, not %s", kind(v))
 	}
@@ -127,6 +131,14 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		return r, nil
 	}
 	return r, err
+}
+
+// indexed refuses an array in which a path finds nothing, because it begins with a key.
+func (s *schema) indexed() *Refusal {
+	if s.keyed == "" {
+		return nil
+	}
+	return Refuse(Malformed, "an array, but fields has the path %s: want an object, or paths that begin with an index; without fields an array has all values in order", s.keyed)
 }
 
 // identity reads id, time, label, source and weight.

@@ -76,3 +76,57 @@ func TestPathsWithoutMeaning(t *testing.T) {
 		}
 	}
 }
+
+// An array has the values of paths that begin with an index, and is refused where a path begins
+// with a key: its order is not that of the features.
+func TestPathsInArrays(t *testing.T) {
+	byIndex := map[string]string{"h": "1", "t": "0"}
+	for _, c := range []struct {
+		name, format string
+		fields       map[string]string
+		payload      string
+		want         []Reading // of h and t; nil: refused
+		features     bool      // the same where h and t are features
+	}{
+		{"one row", FormatJSON, byIndex, `[21.5,40]`, rowsOf2(40, 21.5), true},
+		{"more values", FormatJSON, byIndex, `[21.5,40,7]`, rowsOf2(40, 21.5), true},
+		{"a value too few", FormatJSON, byIndex, `[21.5]`, nil, true},
+		{"rows", FormatJSON, byIndex, `[[21.5,40],[22.5,41]]`, rowsOf2(40, 21.5, 41, 22.5), false},
+		{"batch", FormatJSON, byIndex, `{"batch":[[21.5,40],[22.5,41]]}`, rowsOf2(40, 21.5, 41, 22.5), true},
+		{"keys that are numbers", FormatJSON, byIndex, `{"0":21.5,"1":40}`, rowsOf2(40, 21.5), true},
+		{"rows with keys that are numbers", FormatJSON, byIndex, `[{"0":21.5,"1":40},{"0":22.5,"1":41}]`, rowsOf2(40, 21.5, 41, 22.5), false},
+		{"within objects", FormatJSON, map[string]string{"h": "1.v", "t": "0.v"}, `[{"v":21.5},{"v":40}]`, rowsOf2(40, 21.5), true},
+		{"within arrays", FormatJSON, map[string]string{"h": "1.0", "t": "0.0"}, `[[21.5,9],[40,8]]`, rowsOf2(40, 21.5), true},
+		{"keys", FormatJSON, map[string]string{"h": "hum", "t": "temp"}, `[21.5,40]`, nil, true},
+		{"rows without keys", FormatJSON, map[string]string{"h": "hum", "t": "temp"}, `[[21.5,40]]`, nil, true},
+		{"objects with keys", FormatJSON, map[string]string{"h": "hum", "t": "temp"}, `[{"temp":21.5,"hum":40}]`, rowsOf2(40, 21.5), false},
+		{"a key beside an index", FormatJSON, map[string]string{"h": "1"}, `[21.5,40]`, nil, true},
+		{"CBOR", FormatCBOR, byIndex, "\x82\xf9\x4d\x60\x18\x28", rowsOf2(40, 21.5), true},
+		{"CBOR map", FormatCBOR, byIndex, "\xa2\x00\xf9\x4d\x60\x01\x18\x28", rowsOf2(40, 21.5), true},
+	} {
+		s := DefaultStream()
+		s.Topics, s.Format, s.Fields, s.Stage.Signals = []string{"a"}, c.format, c.fields, []string{"h", "t"}
+		of := []Stream{s}
+		if s.Features, s.Stage.Signals = []string{"h", "t"}, nil; c.features {
+			of = append(of, s)
+		}
+		for i, s := range of {
+			d, err := NewDecoder(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.Decode([]byte(c.payload))
+			if (err != nil) != (c.want == nil) || !sameReadings(got, c.want) && c.want != nil {
+				t.Errorf("%s, %d: Decode(%q) = %+v, %v, want %+v", c.name, i, c.payload, got, err, c.want)
+			}
+		}
+	}
+}
+
+// rowsOf2 returns readings of two values each.
+func rowsOf2(x ...float64) (list []Reading) {
+	for i := 0; i < len(x); i += 2 {
+		list = append(list, Reading{X: x[i : i+2]})
+	}
+	return list
+}

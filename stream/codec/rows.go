@@ -2,6 +2,7 @@ package codec
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -236,8 +237,11 @@ func (w *rows) array(v gjson.Result) *Refusal {
 	first := v.Get("0")
 	switch {
 	case first.IsArray() || first.IsObject():
+		if w.oneRow(v) {
+			return w.object(v)
+		}
 		return w.entries(v)
-	case len(w.names) > 1 || !first.Exists():
+	case len(w.names) > 1 || w.paths != nil || !first.Exists():
 		return w.rowOf(v)
 	}
 	n := 0
@@ -255,6 +259,15 @@ func (w *rows) array(v gjson.Result) *Refusal {
 		n++
 	}
 	return nil
+}
+
+// oneRow reports whether an array of arrays or objects is one row, in which a path such as
+// 0.hz finds a value.
+func (w *rows) oneRow(v gjson.Result) bool {
+	return w.keyed == "" && slices.ContainsFunc(w.paths, func(path string) bool {
+		e := v.Get(path)
+		return e.Exists() && !e.IsArray() && !e.IsObject()
+	})
 }
 
 // none is the list of the keys of a payload without keys.
@@ -275,8 +288,14 @@ func (w *rows) add(k int) ([]Reading, []float64, *Refusal) {
 	return w.list[from:], w.signals.newX(k), nil
 }
 
-// rowOf decodes an array of all signals.
+// rowOf decodes an array of all signals, by their paths if they have some.
 func (w *rows) rowOf(v gjson.Result) *Refusal {
+	if w.paths != nil {
+		if err := w.indexed(); err != nil {
+			return err
+		}
+		return w.object(v)
+	}
 	r, x, err := w.add(1)
 	if err != nil {
 		return err
