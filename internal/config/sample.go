@@ -50,7 +50,7 @@ func SampleFor(paths []string, data *dataset.Options, signals map[string]*Signal
 			features = fmt.Sprintf("dimension: %d", len(d.Features))
 		}
 		fmt.Fprintf(&streams, "  %s:\n    topics: %s\n    %s\n", name, flow([]string{topic}), features)
-		if summary.Gaps > 0 {
+		if summary.Lacking > 0 {
 			streams.WriteString("    on_missing: impute # the file has empty cells\n")
 		}
 		fmt.Fprintf(&labels, "  - topics: %s\n", flow([]string{topic + "/label"}))
@@ -86,6 +86,12 @@ func (s *SignalStream) write(path string, streams, models *strings.Builder) {
 	fmt.Fprintf(streams, "    signals: %s\n    time: %s\n", flow(s.Signals), word(gjson.Escape(s.Time)))
 	if s.Label != "" && s.Label != codec.DefaultStream().Label {
 		fmt.Fprintf(streams, "    label: %s\n", word(gjson.Escape(s.Label)))
+	}
+	switch {
+	case s.Sparse:
+		streams.WriteString("    hold: {on: any} # most rows of the file have empty cells: a value counts until another comes\n")
+	case s.Lacking:
+		streams.WriteString("    on_missing: marginalise # values are missing in the file\n")
 	}
 	window := fmt.Sprintf("length: %s, max_gap: %v", s.Length, s.MaxGap)
 	if s.Regular {

@@ -169,6 +169,20 @@ func tableFile(t testing.TB, name string, n int) string {
 	return path
 }
 
+// A file in which labels alone are missing has no missing features.
+func TestSampleForMissingLabels(t *testing.T) {
+	for rows, want := range map[string]bool{"1,2,x\n3,4,\n": false, "1,2,x\n3,,y\n": true} {
+		path := filepath.Join(t.TempDir(), "t.csv")
+		if err := os.WriteFile(path, []byte("a,b,label\n"+rows), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := SampleFor([]string{path}, dataset.Format{}, nil)
+		if err != nil || strings.Contains(string(text), "on_missing") != want {
+			t.Errorf("%q: %v, want on_missing: %v\n%s", rows, err, want, text)
+		}
+	}
+}
+
 // TestSampleForNames checks files whose names YAML reads as another type of value.
 func TestSampleForNames(t *testing.T) {
 	for _, name := range []string{"007", "on", "null", "1e3", "true"} {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"edge/stream/codec"
 	"edge/stream/signal"
 )
 
@@ -20,6 +22,8 @@ type Recording struct {
 	Step                time.Duration
 	Regular             bool // nearly all steps between two rows are Step, the median
 	Labelled            bool // several labels occur
+	Lacking             bool // a row lacks the value of a signal
+	Sparse              bool // more than half of the rows have an empty cell, as of values that come on change
 }
 
 const (
@@ -29,7 +33,8 @@ const (
 )
 
 // Detect looks at the beginning of a file. ok is false for a file of samples, and for one
-// whose times the format ignores.
+// whose times the format ignores. A file of signals with words that need values in the
+// configuration is an error.
 func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	if err := readTwice(path); err != nil {
 		return r, false, err
@@ -49,17 +54,36 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	}
 	last, labels := map[string]int64{}, map[string]bool{}
 	var steps []int64
+	var words error // that need values
+	empty := 0
 	for rows := 0; ; rows++ {
 		record, err := d.record()
 		if errors.Is(err, io.EOF) || rows == detectRows {
-			return r, len(last) > 0 && rows >= deviceRows*len(last) && r.steps(steps, len(labels)), nil
+			ok := len(last) > 0 && rows >= deviceRows*len(last) && r.steps(steps, len(labels))
+			if r.Sparse = 2*empty > rows; !ok {
+				words = nil
+			}
+			return r, ok && words == nil, words
 		}
 		if err != nil {
 			return r, false, err
 		}
 		t, isTime := signal.ParseTime(strings.TrimSpace(record[at.time]), time.UTC)
-		if !isTime || !d.numeric(record, r.Signals) {
+		if !isTime {
 			return r, false, nil
+		}
+		gap := false
+		for _, name := range r.Signals {
+			i := slices.Index(d.names, name)
+			cell := strings.TrimSpace(record[i])
+			gap = gap || cell == ""
+			r.Lacking = r.Lacking || missing(cell)
+			if words == nil && !isValue(cell) {
+				words = d.at(i, fmt.Sprintf("the file looks like one of signals, and column %s has %s: a stream written by hand can read it by values (map, one_hot or unit); --ignore %s leaves the column out", d.column(i), shorten(cell), d.flagWord(i)))
+			}
+		}
+		if gap {
+			empty++
 		}
 		device := ""
 		if at.device >= 0 {
@@ -96,15 +120,11 @@ func (d *File) recordingColumns(f Format) (r Recording, l layout) {
 	return r, l
 }
 
-// numeric reports whether the cells of these columns are numbers, or missing.
-func (d *File) numeric(record, columns []string) bool {
-	for _, name := range columns {
-		cell := strings.TrimSpace(record[slices.Index(d.names, name)])
-		if _, err := strconv.ParseFloat(strings.Replace(cell, ",", ".", 1), 64); err != nil && !missing(cell) {
-			return false
-		}
-	}
-	return true
+// isValue reports whether every signal takes a cell: a number, one of the words that all
+// know, or a missing value.
+func isValue(cell string) bool {
+	_, err := strconv.ParseFloat(strings.Replace(cell, ",", ".", 1), 64)
+	return err == nil || missing(cell) || codec.IsCommonWord(cell)
 }
 
 // steps sets what follows from the steps between two rows of a device; false if they are

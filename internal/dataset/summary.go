@@ -17,6 +17,7 @@ type Summary struct {
 	Rows    int
 	Classes []string // sorted
 	Gaps    int      // rows that lack a feature or a label
+	Lacking int      // rows that lack a feature
 	Empty   int      // rows that lack every feature
 	Raw     bool     // the file has signals; Rows are the samples made of them
 	Tally   Tally    // of a raw file
@@ -71,7 +72,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		return Summary{}, err
 	}
 	defer d.Close()
-	seen, gaps, empty := map[string]bool{}, 0, 0
+	seen, gaps, lacking, empty := map[string]bool{}, 0, 0, 0
 	var row Row
 	for {
 		err := d.Next(&row)
@@ -81,7 +82,11 @@ func Summarize(path string, f Format) (Summary, error) {
 		if err != nil {
 			return Summary{}, err
 		}
-		if row.Label == "" || slices.ContainsFunc(row.X, math.IsNaN) {
+		lacks := slices.ContainsFunc(row.X, math.IsNaN)
+		if lacks {
+			lacking++
+		}
+		if lacks || row.Label == "" {
 			gaps++
 		}
 		if row.Empty() {
@@ -100,7 +105,7 @@ func Summarize(path string, f Format) (Summary, error) {
 		}
 		return Summary{}, fmt.Errorf("%s: a header and no rows", path)
 	}
-	s := Summary{Rows: d.number, Gaps: gaps, Empty: empty, Raw: d.Raw(), Tally: d.Tally(), Doubt: d.Doubt()}
+	s := Summary{Rows: d.number, Gaps: gaps, Lacking: lacking, Empty: empty, Raw: d.Raw(), Tally: d.Tally(), Doubt: d.Doubt()}
 	for class := range seen {
 		s.Classes = append(s.Classes, class)
 	}

@@ -31,6 +31,12 @@ func Propose(ctx context.Context, path string, data dataset.Options) (*config.Si
 	s := &config.SignalStream{Recording: r, Rate: significant(rate, 3)}
 	stream := codec.DefaultStream()
 	stream.Topics, stream.Time, stream.Stage.Signals = []string{"file"}, r.Time, r.Signals
+	if r.Lacking {
+		stream.OnMissing = codec.OnMissingMarginalise
+	}
+	if r.Sparse {
+		stream.Stage.Hold.On = []string{"any"}
+	}
 	window := &stream.Stage.Window
 	lengths := []int{32, 64, 128, 256, 512, 1024}
 	var words []string
@@ -72,7 +78,8 @@ func Propose(ctx context.Context, path string, data dataset.Options) (*config.Si
 		}
 	}
 	if best < 0 {
-		s.Reason = fmt.Sprintf("no length has %d windows in the first %d rows", fewWindows, proposeRows)
+		s.Length = scores[0].Length
+		s.Reason = fmt.Sprintf("no length has %d windows with one label in the first %d rows: this is the shortest", fewWindows, proposeRows)
 		return s, nil
 	}
 	s.Length = scores[best].Length

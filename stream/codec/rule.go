@@ -143,10 +143,8 @@ func (r *rule) text(x []float64, text string) *Refusal {
 		}
 		return r.unknown(x, text)
 	}
-	for _, w := range commonWords {
-		if strings.EqualFold(text, w.word) {
-			return r.set(x, w.value)
-		}
+	if v, ok := commonWord(text); ok {
+		return r.set(x, v)
 	}
 	return r.unknown(x, text)
 }
@@ -221,6 +219,22 @@ var commonWords = []struct {
 	word  string
 	value float64
 }{{"true", 1}, {"false", 0}, {"on", 1}, {"off", 0}, {"open", 1}, {"closed", 0}, {"online", 1}, {"offline", 0}}
+
+// commonWord returns the number of a common word.
+func commonWord(text string) (v float64, ok bool) {
+	for _, w := range commonWords {
+		if strings.EqualFold(text, w.word) {
+			return w.value, true
+		}
+	}
+	return 0, false
+}
+
+// IsCommonWord reports whether signals without words of their own know a word, such as ON.
+func IsCommonWord(text string) bool {
+	_, ok := commonWord(text)
+	return ok
+}
 
 // isMissingWord reports whether a text stands for no value, in any case.
 func isMissingWord(text string) bool {

@@ -1,0 +1,85 @@
+package eval
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"edge/internal/config"
+	"edge/internal/dataset"
+)
+
+// signalFile writes a file of n signals rows, one a second, whose label changes each minute.
+// cells returns power and state.
+func signalFile(t *testing.T, n int, cells func(i int) (power, state string)) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("time,power,state,label\n")
+	for i := range n {
+		power, state := cells(i)
+		fmt.Fprintf(&b, "%d,%s,%s,%s\n", 1795717000+i, power, state, []string{"idle", "run"}[i/60%2])
+	}
+	path := filepath.Join(t.TempDir(), "plug.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The proposed configuration takes the rows of its file.
+func TestProposeTakesTheFile(t *testing.T) {
+	power := func(i int) string { return fmt.Sprint((1 + 9*(i/60%2)) * (10 + i*7%5)) }
+	for _, c := range []struct {
+		name  string
+		rows  int
+		cells func(i int) (power, state string)
+		want  []string // of the configuration
+		not   string
+		err   string
+	}{
+		{"complete", 2400, func(i int) (string, string) { return power(i), "1" }, []string{"# error by length: 32 0."}, "missing", ""},
+		{"empty cells", 2400, func(i int) (string, string) { return power(i), []string{"", "1", "2", "1"}[i%4] }, []string{"on_missing: marginalise #", "# error by length: 32 0."}, "hold", ""},
+		{"words of missing values", 2400, func(i int) (string, string) { return power(i), []string{"unavailable", "1"}[i%2] }, []string{"on_missing: marginalise #", "# error by length: 32 0."}, "hold", ""},
+		{"values on change", 2400, func(i int) (string, string) {
+			if i%2 == 0 {
+				return power(i), ""
+			}
+			return "", "1"
+		}, []string{"hold: {on: any} #", "# error by length: 32 0."}, "on_missing", ""},
+		{"words", 2400, func(i int) (string, string) { return power(i), []string{"ON", "off", "Open"}[i%3] }, []string{"# error by length: 32 0."}, "missing", ""},
+		{"few windows", 600, func(i int) (string, string) { return power(i), "1" }, []string{"# no length has 50 windows with one label", "length: 32,"}, "missing", ""},
+		{"other words", 2400, func(i int) (string, string) { return power(i), []string{"1", "spinning"}[i%2] }, nil, "", `plug.csv:3:15: the file looks like one of signals, and column "state" has "spinning"`},
+	} {
+		path := signalFile(t, c.rows, c.cells)
+		s, err := Propose(t.Context(), path, dataset.Options{})
+		if err != nil || s == nil {
+			if c.err == "" || err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %+v, %v, want %q", c.name, s, err, c.err)
+			}
+			continue
+		}
+		text, err := config.SampleFor([]string{path}, dataset.Format{}, map[string]*config.SignalStream{path: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s: no %q in\n%s", c.name, want, text)
+			}
+		}
+		if c.not != "" && strings.Contains(string(text), c.not) || c.err != "" {
+			t.Errorf("%s: %q in\n%s", c.name, c.not, text)
+		}
+		parsed, err := config.Parse("edge.yaml", text, nil)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", c.name, err, text)
+			continue
+		}
+		summary, err := dataset.Summarize(path, dataset.Format{Raw: &dataset.Raw{Stream: parsed.Streams["plug"]}, Unlabeled: true})
+		if err != nil || summary.Tally.Refused > 0 {
+			t.Errorf("%s: %v, %v", c.name, summary.Tally, err)
+		}
+	}
+}
