@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +63,10 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 	if _, err := lines.Measurement(); err != nil {
 		return Refuse(Malformed, "%w", err)
 	}
-	var seen []string // keys of cells, each once
+	var (
+		seen []string // keys of cells, each once
+		bad  *Refusal // of a cell: none in a line that is left out
+	)
 	for {
 		key, value, err := lines.NextTag()
 		if err != nil {
@@ -76,9 +80,7 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 				return Refuse(Repeated, "tag %.40q occurs twice", key)
 			}
 			seen = append(seen, string(key))
-			if err := c.cell(row, string(key), lineprotocol.String, string(value)); err != nil {
-				return err
-			}
+			bad = cmp.Or(bad, c.cell(row, string(key), lineprotocol.String, string(value)))
 		}
 	}
 	for {
@@ -109,22 +111,25 @@ func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
 		case slices.Contains(seen, name):
 			return Refuse(Repeated, "key %.40q occurs twice", name)
 		case c.isCell(name):
-			if err := c.cell(row, name, kind, text); err != nil {
-				return err
-			}
+			bad = cmp.Or(bad, c.cell(row, name, kind, text))
 			seen = append(seen, name)
 		case c.paths == nil && c.signals == nil:
 			return Refuse(UnknownFeature, "key %.40q is not a feature", name)
 		}
 	}
-	if row.r.RawTime != "" {
+	switch {
+	case bad != nil && (c.signals == nil || row.n > 0):
+		return bad
+	case row.r.RawTime != "":
 		return nil
 	}
 	stamp, err := lines.TimeBytes()
 	if err != nil {
 		return Refuse(Malformed, "%w", err)
 	}
-	c.setTime(&row.r, string(stamp))
+	if c.time != "" || c.signals == nil { // else the rows have the time of their arrival
+		c.setTime(&row.r, string(stamp))
+	}
 	return nil
 }
 
