@@ -223,7 +223,9 @@ node: pi4
 streams:
   climate: {topics: [home/+/+], topic_template: "home/{room}/{feature}", format: value, features: [temp, hum], join: {window: 90s}}
   waves: {topics: [waves], format: float32, compression: zstd, features: [temp, hum]}
+  plug: {topics: ["plug/+"], topic_template: "plug/{signal}", format: value, signals: [power, on], hold: {on: any}}
 models:
+  plugs: {streams: [plug]}
   rooms: {streams: [climate, waves], output: cbor}
   halls: {streams: [climate], fleet: {concept: hall}}
   attics: {streams: [climate], fleet: {concept: attic, role: follower}}
@@ -237,6 +239,7 @@ control: {enabled: true}
 	for _, want := range []string{
 		"stream   climate: 2 features from home/+/+, as values that are joined within 1m30s (at most 62.5 KiB wait)\n",
 		"stream   waves: 2 features from waves, as float32, compression zstd\n",
+		"stream   plug: 2 signals from plug/+, as value\n",
 		"predicts on edge/pi4/rooms/prediction, as cbor\n",
 		"in fleet hall: reads edge/fleet/hall/+; publishes on edge/fleet/hall/pi4 after 100 labels or fewer, or 1h0m0s after they came, at most once in 1m0s; basis own, scale shared\n",
 		"follows fleet attic by edge/fleet/attic/+: it neither learns nor publishes there\n",
