@@ -208,6 +208,9 @@ func (noCodec) decode([]byte) ([]Reading, *Refusal) {
 func NewLabelDecoder(l Labels) *Decoder {
 	s := DefaultStream()
 	sh := &schema{id: l.ID, time: s.Time, label: l.Label, maxBatch: s.MaxBatch, labels: newLabelMap(l.Map), last: l.Last || l.Sticky}
+	if l.Sticky {
+		sh.id = ""
+	}
 	return &Decoder{schema: sh, codec: labelCodec{jsonCodec{sh}}, unpacker: &unpacker{}, maxPayload: int(s.MaxPayload)}
 }
 

@@ -77,8 +77,8 @@ type Stream struct {
 	//
 	// Default reject.
 	OnMissing string `yaml:"on_missing"`
-	// AllowRetained accepts messages that the broker kept from an earlier time.
-	// Default false.
+	// AllowRetained accepts messages that the broker kept from an earlier time. Default
+	// false; values that are held and never get too old are taken in any case.
 	AllowRetained bool `yaml:"allow_retained"`
 	// MaxPayload bounds the size of a message before it is read, and after it is
 	// decompressed. Default 64KiB, range 64B to 16MiB.
@@ -354,7 +354,8 @@ type Labels struct {
 	// TopicTemplate names levels of the topic, so that the label finds the sample of
 	// the same device. Without it the id alone must identify the sample.
 	TopicTemplate string `yaml:"topic_template"`
-	// ID and Label are paths, like those of a stream. Defaults id, label.
+	// ID and Label are paths, like those of a stream. Defaults id, label. With an empty
+	// ID, and with Sticky, a member id of the payload is ignored.
 	ID    string `yaml:"id"`
 	Label string `yaml:"label"`
 	// Map maps labels to classes, like LabelMap of a stream.
@@ -397,11 +398,19 @@ func (l Labels) Validate() error {
 	return errors.Join(
 		field.Check(len(l.Topics) > 0, "topics", "[]", "at least one filter"),
 		checkTopics(l.Topics, l.TopicTemplate),
-		checkPath("id", l.ID), checkPath("label", l.Label),
+		l.checkID(), checkPath("label", l.Label),
 		checkLabelMap("map", l.Map),
 		field.Check(l.Model == "" || topic.IsName(l.Model), "model", l.Model, "the name of a model"),
 		l.validateSticky(),
 	)
+}
+
+// checkID checks the path of the id, which may be empty where a label needs none.
+func (l Labels) checkID() error {
+	if l.ID == "" {
+		return field.Check(l.Last || l.Sticky, "id", `""`, "a path; or last: true or sticky: true beside it, where a label needs no id")
+	}
+	return checkPath("id", l.ID)
 }
 
 // checkTopics returns an error for each filter that is invalid or that matches topics

@@ -26,6 +26,9 @@ func (c labelCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	if !utf8.Valid(bare) {
 		return nil, Refuse(Malformed, "not valid UTF-8")
 	}
+	if c.json.isNoState(bare) {
+		return nil, Refuse(BadLabel, "%.40q tells that a state is not known, which is no label: if it is the name of a class, list it in map", bare)
+	}
 	r := Reading{ID: LastID}
 	err := c.json.setBareLabel(&r, strings.Clone(string(bare)))
 	if err != nil {

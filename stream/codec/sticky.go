@@ -46,8 +46,7 @@ func (d *Decoder) State(payload []byte) (label string, err error) {
 	if len(payload) > d.maxPayload {
 		return "", Refuse(TooLarge, "more than %s", ByteSize(d.maxPayload))
 	}
-	word := d.stateWord(bytes.TrimSpace(payload))
-	if _, mapped := d.labels[word]; !mapped && slices.Contains(noState, word) {
+	if d.isNoState(d.stateText(bytes.TrimSpace(payload))) {
 		return "", nil
 	}
 	readings, err := d.Decode(payload)
@@ -57,15 +56,22 @@ func (d *Decoder) State(payload []byte) (label string, err error) {
 	return readings[len(readings)-1].Label, nil
 }
 
-// stateWord returns the word of a state in lower case: that at the path of the label, or the
-// payload. A word that is longer than those of noState may be cut.
-func (d *Decoder) stateWord(payload []byte) string {
+// stateText returns the text of a state: that at the path of the label, or the payload.
+func (d *Decoder) stateText(payload []byte) []byte {
 	if len(payload) > 0 && payload[0] == '{' && CheckJSON(payload) == nil {
 		root := gjson.ParseBytes(payload)
 		if v := root.Get(d.label); v.Exists() && repeatedKey(root) == "" {
-			payload = []byte(v.String()) // "" for null
+			return []byte(v.String()) // "" for null
 		}
 	}
-	word := bytes.TrimSpace(payload[:min(len(payload), 64)])
-	return strings.ToLower(strings.Trim(string(word), `"`))
+	return payload
+}
+
+// isNoState reports whether a text, in any case, tells that a state is not known. A word of the
+// map is a label.
+func (s *schema) isNoState(text []byte) bool {
+	text = bytes.TrimSpace(text[:min(len(text), 64)]) // longer than any of noState
+	word := strings.ToLower(strings.Trim(string(text), `"`))
+	_, mapped := s.labels[word]
+	return !mapped && slices.Contains(noState, word)
 }
