@@ -116,7 +116,7 @@ func (n *Node) newStreams() (map[string]*source, error) {
 func (n *Node) newSource(name string, s codec.Stream) (src *source, err error) {
 	src = &source{
 		name: name, key: "streams." + name + ".topics", filters: s.Topics, features: s.FeatureNames(),
-		allowRetained: s.AllowRetained, impute: s.OnMissing == codec.OnMissingImpute, qos: s.Raw.QoS,
+		allowRetained: s.AcceptsRetained(), impute: s.OnMissing == codec.OnMissingImpute, qos: s.Raw.QoS,
 	}
 	src.template, err = topic.ParseTemplate(s.DeviceTemplate())
 	return src, err

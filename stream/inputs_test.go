@@ -82,6 +82,21 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%d refused", n)
 		}
 	})
+	in("so it is on the topics of a stream itself", t, func(t *testing.T) {
+		for maxAge, want := range map[time.Duration][]string{0: {" [1 0]"}, time.Hour: {" [NaN 0]"}} {
+			cfg, m := testConfig()
+			s := codec.DefaultStream()
+			s.Topics, s.TopicTemplate, s.Format, s.OnMissing = []string{"hv/+"}, "hv/{signal}", codec.FormatValue, codec.OnMissingMarginalise
+			s.Stage.Signals, s.Stage.Hold = []string{"motion", "door"}, signal.Hold{On: []string{"any"}, MaxAge: maxAge}
+			cfg.Streams, m.Streams = map[string]codec.Stream{"room": s}, []string{"room"}
+			r, seen := watched(cfg, m, t, newFakeJournal())
+			r.sendMessage(&mqtt.Message{Topic: "hv/motion", Payload: []byte("ON"), QoS: 1, Retained: true})
+			r.send("hv/door", "OFF")
+			time.Sleep(time.Second)
+			r.stop()
+			equal(t, fmt.Sprint("samples with max_age ", maxAge), *seen, want)
+		}
+	})
 	in("without held values a retained message makes no sample at each connection", t, func(t *testing.T) {
 		for allow, want := range map[codec.Switch]int{"auto": 0, "true": 1} {
 			cfg, m := roomConfig(signal.Hold{})

@@ -108,14 +108,14 @@ func (p *brokerProbe) wantsRetained() string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(p.cfg.Streams)) {
 		s := p.cfg.Streams[name]
-		if s.AllowRetained && slices.ContainsFunc(s.Topics, func(f string) bool { return strings.ContainsAny(f, "+#") }) {
+		if s.AcceptsRetained() && slices.ContainsFunc(s.Topics, func(f string) bool { return strings.ContainsAny(f, "+#") }) {
 			names = append(names, name)
 		}
 	}
 	if names == nil {
 		return ""
 	}
-	return "; allow_retained has no effect on stream " + strings.Join(names, ", ")
+	return "; retained messages do not reach stream " + strings.Join(names, ", ")
 }
 
 // shared tests whether a message to a shared subscription reaches exactly one of

@@ -115,6 +115,12 @@ func (s Stream) TakesRetained(in Input) bool {
 	return in.AllowRetained == switchOn || in.AllowRetained != switchOff && s.Stage.Hold.Set() && s.MaxAge(in) == 0
 }
 
+// AcceptsRetained reports whether messages on the stream's own topics that the broker kept are
+// accepted: those that are configured, and values that are held and never get too old.
+func (s Stream) AcceptsRetained() bool {
+	return s.AllowRetained || s.Stage.Hold.Set() && s.Stage.Hold.MaxAge == 0
+}
+
 // Inputs are inputs in the order of the configuration, where they are a mapping from
 // name to Input.
 type Inputs []Input
