@@ -394,10 +394,14 @@ func (s *schema) append(all []Reading, c *cells) ([]Reading, *Refusal) {
 	}
 	r, err := c.reading()
 	if err != nil {
-		err.Err = fmt.Errorf("line %d: %w", len(all)+1, err.Err)
 		return nil, err
 	}
 	return append(all, r), nil
+}
+
+// onLine puts the line of the payload before the cause of a refusal.
+func onLine(err *Refusal, line int) *Refusal {
+	return Refuse(err.Reason, "line %d: %w", line, err.Err)
 }
 
 // spreadLines is spread for lines of text. It returns nil for a stream without signals.

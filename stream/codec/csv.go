@@ -69,27 +69,33 @@ func (c csvCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		if err != nil {
 			return nil, Refuse(Malformed, "%w", err)
 		}
-		if len(line) != len(c.columns) {
-			return nil, Refuse(WrongDimension, "line %d: %d cells, want %d", len(readings)+1, len(line), len(c.columns))
-		}
-		row := c.newCells()
-		for i, cell := range line {
-			if cell = strings.TrimSpace(cell); cell == "" {
-				continue
-			}
-			if err := c.cell(row, c.columns[i], cell); err != nil {
-				return nil, err
-			}
-		}
 		var refusal *Refusal
-		if readings, refusal = c.append(readings, row); refusal != nil {
-			return nil, refusal
+		if readings, refusal = c.line(readings, line); refusal != nil {
+			at, _ := lines.FieldPos(0)
+			return nil, onLine(refusal, at)
 		}
 	}
 	if len(readings) == 0 {
 		return nil, Refuse(Empty, "no line")
 	}
 	return readings, c.spreadLines(readings)
+}
+
+// line adds the reading of a line.
+func (c csvCodec) line(readings []Reading, line []string) ([]Reading, *Refusal) {
+	if len(line) != len(c.columns) {
+		return nil, Refuse(WrongDimension, "%d cells, want %d", len(line), len(c.columns))
+	}
+	row := c.newCells()
+	for i, cell := range line {
+		if cell = strings.TrimSpace(cell); cell == "" {
+			continue
+		}
+		if err := c.cell(row, c.columns[i], cell); err != nil {
+			return nil, err
+		}
+	}
+	return c.append(readings, row)
 }
 
 func (c csvCodec) cell(row *cells, col column, text string) *Refusal {

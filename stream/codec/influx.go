@@ -1,7 +1,10 @@
 package codec
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +39,8 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 	}
 	var readings []Reading
 	others := 0 // lines without signals
-	for lines := lineprotocol.NewDecoderWithBytes(payload); lines.Next(); {
+	lines := lineprotocol.NewDecoderWithBytes(payload)
+	for n := 1; lines.Next(); n++ {
 		row := c.newCells()
 		err := c.line(row, lines)
 		if err == nil && c.signals != nil && row.n == 0 {
@@ -47,6 +51,9 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 			readings, err = c.append(readings, row)
 		}
 		if err != nil {
+			if syntax := (*lineprotocol.DecodeError)(nil); !errors.As(err.Err, &syntax) { // which has its line
+				err = onLine(err, lineOf(payload, n))
+			}
 			return nil, err
 		}
 	}
@@ -57,6 +64,39 @@ func (c influxCodec) decode(payload []byte) ([]Reading, *Refusal) {
 		return nil, Refuse(MissingFeature, "no line has the field of a signal; a path in fields finds one under another name")
 	}
 	return nil, Refuse(Empty, "no line")
+}
+
+// lineOf returns the line in which entry n of a payload begins, beside which there may be empty
+// lines and comments. The decoder does not tell it.
+func lineOf(payload []byte, n int) int {
+	r := lineReader{rest: payload}
+	for lines := lineprotocol.NewDecoder(&r); n > 0 && lines.Next(); n-- {
+	}
+	return r.line
+}
+
+// lineReader gives at most a line in each call, and counts those that it has begun.
+type lineReader struct {
+	rest  []byte
+	line  int
+	begun bool
+}
+
+// Read is io.Reader.
+func (r *lineReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	if !r.begun {
+		r.line++
+	}
+	end := bytes.IndexByte(r.rest, '\n') + 1
+	if end == 0 {
+		end = len(r.rest)
+	}
+	n := copy(p, r.rest[:end])
+	r.begun, r.rest = n < end, r.rest[n:]
+	return n, nil
 }
 
 func (c influxCodec) line(row *cells, lines *lineprotocol.Decoder) *Refusal {
