@@ -65,8 +65,9 @@ type Stream struct {
 	Time  string `yaml:"time"`
 	Label string `yaml:"label"`
 	// LabelMap maps the labels in payloads to classes: true: running,
-	// 0: idle, "ON": running. A label outside the map is refused. Empty: a label is
-	// the name of its class, a whole number or boolean as it is written.
+	// 0: idle, "ON": running. The names of the classes are labels as well; others are
+	// refused. Empty: a label is the name of its class, a whole number or boolean as it is
+	// written.
 	LabelMap map[string]string `yaml:"label_map"`
 	// OnMissing decides about a sample with missing features: an absent key, a null,
 	// an empty cell, a NaN of raw numbers. A sample without any feature is refused.

@@ -90,6 +90,8 @@ func (c jsonCodec) reading(v gjson.Result) (r Reading, err *Refusal) {
 		if err = c.indexed(); err != nil {
 			return r, err
 		}
+	case !v.IsObject() && len(c.names) == 0:
+		return r, Refuse(Malformed, "want an object, not %s", kind(v))
 	case !v.IsObject():
 		return r, Refuse(Malformed, "want an object or an array, not %s", kind(v))
 	}

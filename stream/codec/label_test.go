@@ -39,6 +39,15 @@ func TestLabelsIgnoreIDs(t *testing.T) {
 	}
 }
 
+// The refusal of an array does not ask for one.
+func TestLabelInArray(t *testing.T) {
+	l := DefaultLabels()
+	l.Last = true
+	if _, err := NewLabelDecoder(l).Decode([]byte(`["w"]`)); err == nil || !strings.Contains(err.Error(), "malformed: want an object, not an array") {
+		t.Error(err)
+	}
+}
+
 // Words by which systems tell that a state is not known are no classes, unless the map has them.
 func TestBareLabelsWithoutState(t *testing.T) {
 	l := DefaultLabels()

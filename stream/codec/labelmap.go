@@ -82,7 +82,7 @@ func (m labelMap) knownLabels() string {
 	return strings.Join(known, ", ")
 }
 
-// checkLabel returns an error unless a text may be the name of a class.
+// CheckLabel returns an error unless a text may be the name of a class.
 func CheckLabel(text string) error {
 	switch {
 	case text == "" || len(text) > online.MaxLabel:

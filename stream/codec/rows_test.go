@@ -71,6 +71,8 @@ var inEveryShape = []struct {
 	{name: "more typed arrays", format: FormatCBOR, payload: "\xa3\x61x\xd8\x40\x42\x01\xff" + "\x61y\xd8\x48\x42\x02\xff" + "\x61z\xd8\x52\x50\x3f\xf0\x00\x00\x00\x00\x00\x00\x40\x00\x00\x00\x00\x00\x00\x00", want: rowsOf(1, 2, 1, 255, -1, 2)},
 	{name: "typed arrays of 8 bytes", format: FormatCBOR, payload: "\xa3\x61x\xd8\x43\x48\x00\x00\x00\x00\x00\x00\x01\x00" + "\x61y\xd8\x4f\x48\xff\xff\xff\xff\xff\xff\xff\xff" + "\x61z\xd8\x4a\x44\xff\xff\xff\xfe", want: rowsOf(256, -1, -2)},
 	{name: "typed arrays of 2 bytes", format: FormatCBOR, payload: "\xa3\x61x\xd8\x45\x42\x01\x02" + "\x61y\xd8\x4d\x42\xff\xff" + "\x61z\xd8\x47\x48\x00\x01\x00\x00\x00\x00\x00\x00", want: rowsOf(513, -1, 256)},
+	{name: "typed arrays of halves", format: FormatCBOR, payload: "\xa3\x61x\xd8\x50\x44\x3c\x00\xc1\x00" + "\x61y\xd8\x54\x44\x00\x03\xff\x7b" + "\x61z\xd8\x50\x44\x00\x01\xbc\x00", want: rowsOf(1, math.Ldexp(768, -24), 0x1p-24, -2.5, 65504, -1)},
+	{name: "infinite half", format: FormatCBOR, payload: "\xd8\x54\x46\x00\x3c\x00\x7c\x00\x3c", refused: NotANumber, cause: "beyond the range"},
 	{name: "float32", format: formatFloat32, rate: Rate{Hz: 1000}, payload: raw[float32](1, 2, 3, 4, 5, 6), want: []Reading{{X: []float64{1, 2, 3}, Back: 1e6}, {X: []float64{4, 5, 6}}}},
 	{name: "float64", format: formatFloat64, payload: raw[float64](1, 2, 3, 4, 5, 6), want: rowsOf(1, 2, 3, 4, 5, 6)},
 	{name: "csv", format: formatCSV, payload: "1,2,3\n4,5,ON\n", want: rowsOf(1, 2, 3, 4, 5, 1)},

@@ -204,7 +204,7 @@ func (r *rule) unknown(x []float64, text string) *Refusal {
 // unitOf returns the unit after a number, "" where a text is something else.
 func unitOf(text string) string {
 	unit := strings.TrimLeft(text, "0123456789.+-")
-	if !isDecimal(strings.TrimSpace(strings.TrimSuffix(text, unit))) {
+	if strings.HasPrefix(text, "0x") || !isDecimal(strings.TrimSpace(strings.TrimSuffix(text, unit))) {
 		return ""
 	}
 	unit = strings.TrimSpace(unit)

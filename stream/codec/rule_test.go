@@ -52,6 +52,7 @@ func TestValues(t *testing.T) {
 		{"plain", `"NaN"`, []float64{nan}, ""},
 		{"plain", `"closd"`, nil, `signal "plain" is "closd": want a number, or one of true, false, on, off, open, closed, online, offline; did you mean "closed"?; values.plain can map it, or have other: missing`},
 		{"plain", `"12.5 °C"`, nil, `signal "plain" is "12.5 °C": want a number; values.plain can have unit: "°C"`},
+		{"plain", `"0x1F"`, nil, `signal "plain" is "0x1F": want a number, or one of`},
 		{"plain", `"-40%"`, nil, `values.plain can have unit: "%"`},
 		{"plain", `"12:30"`, nil, `want a number, or one of true`},
 		{"plain", `"12,5"`, nil, `want a number`},

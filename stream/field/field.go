@@ -18,7 +18,6 @@ func Check(ok bool, key string, value any, want string) error {
 }
 
 // Within puts the prefix of a key before every joined error.
-// within puts a key's prefix before every joined error.
 func Within(prefix string, err error) error {
 	if err == nil {
 		return nil

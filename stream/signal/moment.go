@@ -44,12 +44,15 @@ func unquote(quoted string) (text string, ok bool) {
 }
 
 func parseCalendar(text string, zone *time.Location) (int64, bool) {
+	if text[10] == 't' || strings.HasSuffix(text, "z") { // as RFC 3339 allows
+		text = strings.ToUpper(text)
+	}
 	layouts := [...]string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700"}
 	if text[10] == ' ' {
 		layouts = [...]string{"2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z0700"}
 	}
 	of := 1
-	switch at := strings.LastIndexAny(text, "Zz+-"); {
+	switch at := strings.LastIndexAny(text, "Z+-"); {
 	case at < len(layouts[0]): // of the date
 		of = 0
 	case len(text)-at == len("+0100"):
