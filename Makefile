@@ -9,7 +9,7 @@ SEEDS   ?= 2000
 SEED    ?= 1
 DIST    := dist
 
-STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -ldflags "-s -w"
+STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -tags nethttpomithttp2 -ldflags "-s -w" # the page is served by HTTP/1.1 alone
 # The long tests, and others at full length
 SLOW    := -tags slow
 # Packages without a goroutine, in them or in their tests, where the race detector has nothing to find

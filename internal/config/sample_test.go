@@ -176,7 +176,7 @@ func TestSampleForMissingLabels(t *testing.T) {
 		if err := os.WriteFile(path, []byte("a,b,label\n"+rows), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		text, err := SampleFor([]string{path}, dataset.Format{}, nil)
+		text, err := SampleFor([]string{path}, new(dataset.Options), nil, io.Discard)
 		if err != nil || strings.Contains(string(text), "on_missing") != want {
 			t.Errorf("%q: %v, want on_missing: %v\n%s", rows, err, want, text)
 		}

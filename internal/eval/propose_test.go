@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +61,7 @@ func TestProposeTakesTheFile(t *testing.T) {
 			}
 			continue
 		}
-		text, err := config.SampleFor([]string{path}, dataset.Format{}, map[string]*config.SignalStream{path: s})
+		text, err := config.SampleFor([]string{path}, new(dataset.Options), map[string]*config.SignalStream{path: s}, io.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
