@@ -245,11 +245,13 @@ func TestStickyLabels(t *testing.T) {
 	in("a state that the broker sends again at a connection is as old as before", t, func(t *testing.T) {
 		cfg, m := config(func(l *codec.Labels) { l.MaxAge = time.Minute })
 		r := newRig(t, newFakeJournal(), cfg, m)
-		again := &mqtt.Message{Topic: "plant/p7/state", Payload: []byte("1"), QoS: 1, Retained: true}
-		r.sendMessage(again)
+		again := func() {
+			r.sendMessage(&mqtt.Message{Topic: "plant/p7/state", Payload: []byte("1"), QoS: 1, Retained: true})
+		}
+		again()
 		r.send(accP7, row(0))
 		time.Sleep(50 * time.Second)
-		r.sendMessage(again)
+		again()
 		r.send(accP7, row(1))
 		time.Sleep(20 * time.Second)
 		r.send(accP7, row(2))
