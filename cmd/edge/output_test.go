@@ -43,7 +43,7 @@ func TestOutputStaysAfterAnError(t *testing.T) {
 	}
 	link := filepath.Join(dir, "null")
 	if err := os.Symlink(os.DevNull, link); err != nil {
-		t.Skip(err)
+		t.Skip("no symbolic link can be made here: ", err)
 	}
 	if code, _, errOut := edge(t, "eval", table, "--inducing", "10", "--report", link); code != exit.OK {
 		t.Errorf("a report to %s exits with %d: %s", os.DevNull, code, errOut)
@@ -63,7 +63,7 @@ func TestOutputIsNoInput(t *testing.T) {
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(table, link); err != nil {
-		t.Skip(err)
+		t.Skip("no symbolic link can be made here: ", err)
 	}
 	for _, args := range [][]string{
 		{"eval", table, "--report", table},
