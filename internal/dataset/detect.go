@@ -33,13 +33,15 @@ const (
 )
 
 // Detect looks at the beginning of a file. ok is false for a file of samples, and for one
-// whose times the format ignores. A file of signals with words that need values in the
-// configuration is an error.
+// whose features the format names or whose times it ignores. A file of signals with words
+// that need values in the configuration is an error.
 func Detect(path string, f Format) (r Recording, ok bool, err error) {
+	if f.Columns != nil {
+		return r, false, nil
+	}
 	if err := readTwice(path); err != nil {
 		return r, false, err
 	}
-	f.Raw, f.Unlabeled = nil, true
 	d, err := Open(path, Format{Separator: f.Separator, Decimal: f.Decimal, Header: f.Header, Unlabeled: true})
 	if err != nil {
 		return r, false, err
@@ -48,9 +50,9 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	if d.names == nil {
 		return r, false, nil
 	}
-	r, at := d.recordingColumns(f)
-	if at.time < 0 || len(r.Signals) == 0 || slices.Contains(f.Ignore, r.Time) {
-		return r, false, nil
+	r, at, err := d.recordingColumns(f)
+	if err != nil || at.time < 0 || len(r.Signals) == 0 {
+		return r, false, err
 	}
 	last, labels := map[string]int64{}, map[string]bool{}
 	var steps []int64
@@ -99,25 +101,39 @@ func Detect(path string, f Format) (r Recording, ok bool, err error) {
 	}
 }
 
-// recordingColumns finds the columns of a file of signals.
-func (d *File) recordingColumns(f Format) (r Recording, l layout) {
-	first := func(names ...string) (int, string) {
-		for _, name := range names {
-			if i := slices.Index(d.names, name); i >= 0 && name != "" {
-				return i, name
-			}
-		}
-		return -1, ""
+// recordingColumns finds the columns of a file of signals. Without a column of times that
+// the format takes, time is −1.
+func (d *File) recordingColumns(f Format) (r Recording, l layout, err error) {
+	c := chooser{path: d.path, names: d.names, width: len(d.names)}
+	leftOut, err := c.find("--ignore", f.Ignore)
+	if err != nil {
+		return r, l, err
 	}
-	l.time, r.Time = first(timeColumns...)
-	l.device, r.Device = first(f.Device, deviceColumn)
-	l.label, r.Label = first(f.Label, "label", d.names[len(d.names)-1])
+	first := func(flag, word string, names ...string) (int, string, error) {
+		at, err := c.one(flag, word)
+		for i := 0; at < 0 && i < len(names) && err == nil; i++ {
+			at = slices.Index(d.names, names[i])
+		}
+		if at < 0 || err != nil {
+			return -1, "", err
+		}
+		return at, d.names[at], nil
+	}
+	if l.time, r.Time, err = first("", "", timeColumns...); err != nil || slices.Contains(leftOut, l.time) {
+		return r, layout{time: -1}, err
+	}
+	if l.device, r.Device, err = first("--device", f.Device, deviceColumn); err != nil {
+		return r, l, err
+	}
+	if l.label, r.Label, err = first("--label", f.Label, "label", d.names[len(d.names)-1]); err != nil {
+		return r, l, err
+	}
 	for i, name := range d.names {
-		if i != l.time && i != l.device && i != l.label && name != "" && !slices.Contains(f.Ignore, name) {
+		if i != l.time && i != l.device && i != l.label && name != "" && !slices.Contains(leftOut, i) {
 			r.Signals = append(r.Signals, name)
 		}
 	}
-	return r, l
+	return r, l, nil
 }
 
 // isValue reports whether every signal takes a cell: a number, one of the words that all

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,32 @@ func TestProposeTakesTheFile(t *testing.T) {
 		summary, err := dataset.Summarize(path, dataset.Format{Raw: &dataset.Raw{Stream: parsed.Streams["plug"]}, Unlabeled: true})
 		if err != nil || summary.Tally.Refused > 0 {
 			t.Errorf("%s: %v, %v", c.name, summary.Tally, err)
+		}
+	}
+}
+
+// A column of words is left out by its name, its number, or by names of features, with which
+// a row is a sample.
+func TestProposeLeavesOut(t *testing.T) {
+	path := signalFile(t, 2400, func(i int) (string, string) { return fmt.Sprint(i % 7), "spinning" })
+	for _, c := range []struct {
+		format dataset.Format
+		want   []string // nil: a file of samples
+		err    string
+	}{
+		{dataset.Format{}, nil, `--ignore state leaves the column out`},
+		{dataset.Format{Ignore: []string{"state"}}, []string{"power"}, ""},
+		{dataset.Format{Ignore: []string{"3"}, Label: "4"}, []string{"power"}, ""},
+		{dataset.Format{Ignore: []string{"1"}}, nil, ""},
+		{dataset.Format{Columns: []string{"power"}}, nil, ""},
+		{dataset.Format{Ignore: []string{"5"}}, nil, "the file has the columns 1 to 4"},
+	} {
+		r, ok, err := dataset.Detect(path, c.format)
+		if ok != (c.want != nil) || ok && !slices.Equal(r.Signals, c.want) {
+			t.Errorf("%+v: signals %v, %v, want %v", c.format, r.Signals, ok, c.want)
+		}
+		if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: %v, want %q", c.format, err, c.err)
 		}
 	}
 }
