@@ -160,11 +160,9 @@ func (n *Node) newModel(c ModelConfig, streams map[string]*source) (*modelState,
 		n.modelCounts[c.Name] = m.modelCounts
 	}
 	if n.previous.model(c.Name) == nil { // otherwise Inherit sets whether it learns
-		m.expectOff(c.Mark&markFrozen != 0)
+		m.expectOff(c.Mark&markFrozen != 0 || c.Fleet.Follows())
 	}
-	if c.Fleet.Follows() {
-		m.expectOff(true)
-	} else if m.expectedOff() {
+	if !c.Fleet.Follows() && m.expectedOff() {
 		n.log.Warn("learning is switched off by an earlier request; labels are ignored until another request switches it on", "model", c.Name,
 			"topic", n.cfg.prefix()+"request/learning/"+c.Name, "control", n.cfg.Control.Enabled)
 	}

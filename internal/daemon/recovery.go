@@ -7,6 +7,7 @@ import (
 
 	"edge/internal/config"
 	"edge/internal/exit"
+	"edge/internal/statefile"
 	"edge/internal/web"
 	"edge/online"
 	"edge/persist"
@@ -21,6 +22,13 @@ func (d *Daemon) recoverModel(cfg *config.Config, name string) (*web.Model, erro
 		return nil, exit.With(exit.Config, err)
 	}
 	kept, err := d.store.Load(name, learnerConfig.Shape())
+	if errors.Is(err, persist.ErrShape) && statefile.Vacant(d.store, name, learnerConfig.Classes.Names) {
+		stored, _ := d.store.Shape(name)
+		d.log.Info("the model had learnt nothing, and begins anew", "model", name, "reason", online.ShapeChange(stored, learnerConfig.Shape()))
+		if err = d.store.Reset(name); err == nil {
+			kept, err = d.store.Load(name, learnerConfig.Shape())
+		}
+	}
 	if err != nil {
 		return nil, exit.With(exit.Store, err)
 	}

@@ -231,11 +231,11 @@ func (r *run) movePage(to config.HTTP) error {
 			return err
 		}
 	}
-	refused := fmt.Errorf("http.listen %s: cannot listen there; the log has the reason", to.Listen)
+	refused := func() error { return fmt.Errorf("http.listen %s: %w", to.Listen, page.Failure()) }
 	samePort := was != nil && portOf(was.Config.Listen) == portOf(to.Listen) // the old page may hold it
 	if to.Listen != "" && !samePort {
-		if page = web.NewServer(to, r.monitor, r.log); !page.Listening() {
-			return refused
+		if page = web.NewServer(to, r.monitor, r.log); page.Failure() != nil {
+			return refused()
 		}
 	}
 	if err := r.page.stop(nil); err != nil {
@@ -245,8 +245,9 @@ func (r *run) movePage(to config.HTTP) error {
 	var err error
 	if to.Listen != "" && samePort {
 		page = web.NewServer(to, r.monitor, r.log)
-		if !page.Listening() && was.Config.Listen != to.Listen {
-			page, err = web.NewServer(was.Config, r.monitor, r.log), refused
+		if page.Failure() != nil && was.Config.Listen != to.Listen {
+			err = refused()
+			page = web.NewServer(was.Config, r.monitor, r.log)
 		}
 	}
 	r.web = page

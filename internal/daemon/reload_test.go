@@ -107,7 +107,9 @@ func TestReloadRefuses(t *testing.T) {
 		"no CA":      {"mqtt.tls: read ca", []string{"mqtt: {", "mqtt: {tls: {ca: /none/ca.pem}, "}},
 		"no secret":  {"mqtt.password: read secret", []string{"mqtt: {", "mqtt: {username: u, password: {file: /none/secret}, "}},
 		"own output": {"would receive the node's own output", []string{"[sensors/waveform]", "[edge/#]"}},
-		"address":    {"http.listen " + taken, []string{`http: {listen: ""}`, "http: {listen: " + taken + "}"}},
+		"address":    {"http.listen " + taken + ": listen tcp", []string{`http: {listen: ""}`, "http: {listen: " + taken + "}"}},
+		"follower":   {"http.listen " + taken, []string{`http: {listen: ""}`, "http: {listen: " + taken + "}", "    window: 40\n", "    window: 40\n    fleet: {concept: c, role: follower}\n"}},
+		"new model":  {"http.listen " + taken, []string{`http: {listen: ""}`, "http: {listen: " + taken + "}", "models:\n", "models:\n  other: {streams: [waveform], inducing: 10, window: 20}\n"}},
 	} {
 		d.edit(tc.edit...)
 		if _, err := d.reload(); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -126,6 +128,13 @@ func TestReloadRefuses(t *testing.T) {
 	if changed, err := d.reload(); err != nil || len(changed) > 0 {
 		t.Errorf("the old file: changed %q, %v", changed, err)
 	}
+	if strings.Contains(d.log.String(), "will keep trying") {
+		t.Error("the log tells of a page that is not served")
+	}
+	if !d.current().Node.Stats().Models["waveform"].Learning {
+		t.Error("the model is shown as one that does not learn")
+	}
+	d.change("models.other added", "models:\n", "models:\n  other: {streams: [waveform], inducing: 12, window: 20}\n")
 	publish(t, b.URL(), "sensors/waveform", "nothing")
 	if !brokertest.Eventually(func() bool { return d.current().Node.Stats().Rejected["malformed"] == 1 }) {
 		t.Error("it receives nothing any more")

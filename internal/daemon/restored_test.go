@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,5 +90,64 @@ func TestUnusedState(t *testing.T) {
 		if got := bytes.Contains(log.Bytes(), []byte("discard it with edge reset\" model=first")); got != tc.want {
 			t.Errorf("model %s: the log names the state of model first: %v, want %v:\n%s", tc.model, got, tc.want, &log)
 		}
+	}
+}
+
+// A state in which nothing was learnt gives way to another shape; any other stays.
+func TestVacantState(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "edge.db")
+	of := func(model string) *config.Config {
+		cfg, err := config.Load(harness.WriteFile(t, "edge.yaml", "node: n\nstreams: {s: {topics: [s], features: [a, b]}}\nmodels: {m: {streams: [s], "+model+"}}\nhttp: {listen: ''}\nstore: {path: "+path+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	begin := func(model string) error {
+		d, err := New(of(model), slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			return err
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		return errors.Join(d.current().Models[0].Loop.Run(ctx), d.Close())
+	}
+	for _, model := range []string{"inducing: 20", "inducing: 30", "inducing: 30, window: 10, classes: {names: [x, y]}", "inducing: 40, classes: {names: [x, y, z]}"} {
+		if err := begin(model); err != nil {
+			t.Errorf("%s: %v", model, err)
+		}
+	}
+	keep := func(model string, ev online.Event) {
+		cfg, err := of(model).Learner("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		learner, err := online.NewLearner(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out := learner.Add(&ev); out.Refused != nil {
+			t.Fatal(out.Refused)
+		}
+		state, _ := learner.AppendBinary(nil)
+		store, err := persist.Open(path, persist.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.Load("m", cfg.Shape())
+		if err = errors.Join(err, store.Commit(&online.Commit{Records: []online.Record{{Model: "m", Event: ev}}}), store.Checkpoint("m", 1, state), store.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("inducing: 40, classes: {names: [x, y, z]}", online.Event{Kind: online.ClassAdd, Label: "by hand", Key: 1})
+	if err := begin("inducing: 50, classes: {names: [x, y, z]}"); !errors.Is(err, persist.ErrShape) {
+		t.Errorf("a state with a class that is not declared is given up: %v", err)
+	}
+	if err := begin("inducing: 50, classes: {names: [x, y, z, by hand]}"); err != nil {
+		t.Errorf("a state with a class that is declared: %v", err)
+	}
+	crashed(t, of("inducing: 50, classes: {names: [x, y, z]}"), 1)
+	if err := begin("inducing: 60, classes: {names: [x, y, z]}"); !errors.Is(err, persist.ErrShape) {
+		t.Errorf("a state with a record is given up: %v", err)
 	}
 }

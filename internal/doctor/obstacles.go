@@ -104,8 +104,8 @@ func examineState(d *Diagnosis, cfg *config.Config) {
 
 // fits returns the reason why a daemon under the configuration cannot continue from
 // a state, and the models in it that the configuration does not name. A state that a
-// daemon has open, or that the next start repairs, fits; a model that it does not hold
-// begins anew.
+// daemon has open, or that the next start repairs, fits; a model that it does not hold, or
+// that has learnt nothing, begins anew.
 func fits(c *config.Config, path string) (unused []string, err error) {
 	store, err := persist.OpenReadOnly(path, persist.Options{Dedupe: c.Store.Dedupe})
 	if errors.Is(err, persist.ErrLocked) || errors.Is(err, persist.ErrDamaged) {
@@ -123,7 +123,7 @@ func fits(c *config.Config, path string) (unused []string, err error) {
 			return unused, err
 		}
 		kept, err := store.Load(name, learner.Shape())
-		if errors.Is(err, persist.ErrModel) {
+		if errors.Is(err, persist.ErrModel) || errors.Is(err, persist.ErrShape) && statefile.Vacant(store, name, learner.Classes.Names) {
 			continue
 		}
 		if err != nil {

@@ -4,6 +4,8 @@
 //
 //	Open       an existing file, read-only
 //	Effective  the configuration that applies beside the states in it
+//	Unused     the models that the configuration does not name
+//	Vacant     whether a model has learnt nothing
 //	Restore    the learner of one model
 //
 // The file itself is package persist's.

@@ -47,6 +47,24 @@ func Unused(store *persist.Store, cfg *config.Config) []string {
 	return slices.DeleteFunc(names, func(name string) bool { _, used := cfg.Models[name]; return used })
 }
 
+// Vacant reports whether a model in a state file has learnt nothing, keeps no sample, and was
+// told nothing by requests, but for classes that its configuration also declares. Nothing is
+// lost with it.
+func Vacant(store *persist.Store, name string, declared []string) bool {
+	learner, kept, _, err := Restore(store, name, nil)
+	if err != nil || len(kept.Pending) > 0 || kept.Mark != 0 || len(kept.Loss.Notes) > 0 {
+		return false
+	}
+	for i := range kept.Records {
+		if kept.Records[i].Kind != online.Boundary {
+			return false
+		}
+	}
+	p := learner.Posterior()
+	return p.Version() == 0 && learner.Pending() == 0 &&
+		!slices.ContainsFunc(p.Classes(), func(class string) bool { return !slices.Contains(declared, class) })
+}
+
 // Restore returns the learner of a model in a state file, and the entries it was
 // restored from. If cfg, which may be nil, configures the model, the records of
 // the journal after the checkpoint are learnt as the daemon would learn them, and

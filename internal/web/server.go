@@ -36,6 +36,7 @@ type Server struct {
 	monitor  *Monitor
 	log      *slog.Logger
 	listener net.Listener // nil while the page cannot be served
+	failure  error        // the reason for that
 	hosts    hosts
 	password *password // nil: none
 	requests concurrency
@@ -74,8 +75,7 @@ func (w *Server) listen() {
 			l.Close()
 		}
 	}
-	if err != nil {
-		w.log.Error("the page and the metrics cannot be served; will keep trying; http.listen is the address, an empty one switches them off", "listen", w.Config.Listen, "error", err)
+	if w.failure = err; err != nil {
 		return
 	}
 	for _, e := range w.Config.Exposures(w.monitor.deployment().Config.Control.Enabled) {
@@ -101,6 +101,7 @@ func (w *Server) Run(ctx context.Context) {
 	retry := time.NewTicker(listenPause)
 	defer retry.Stop()
 	for w.listener == nil {
+		w.log.Error("the page and the metrics cannot be served; will keep trying; http.listen is the address, an empty one switches them off", "listen", w.Config.Listen, "error", w.failure)
 		select {
 		case <-retry.C:
 			w.listen()
@@ -241,8 +242,8 @@ func (w *Server) SetTimeouts(t Timeouts) {
 	w.viewers.timeout, w.viewers.stays = t.ViewerReads, t.ViewerStays
 }
 
-// Listening reports whether the server has its address.
-func (w *Server) Listening() bool { return w.listener != nil }
+// Failure is the reason why the page cannot be served, nil if the server listens.
+func (w *Server) Failure() error { return w.failure }
 
 // Viewers returns the number of open event streams.
 func (w *Server) Viewers() int { return w.viewers.len() }
