@@ -56,7 +56,7 @@ func TestRetainedAllowed(t *testing.T) {
 	in("is learnt once however often the broker sends it", t, func(t *testing.T) {
 		cfg, m := testConfig()
 		s := cfg.Streams["vibration"]
-		s.AllowRetained = true
+		s.AllowRetained = "true"
 		cfg.Streams["vibration"] = s
 		r := newRig(t, newFakeJournal(), cfg, m)
 		for range 3 {

@@ -198,7 +198,7 @@ func (st *stage) read(msg *mqtt.Message, input int, device string, readings []co
 		if r.RawTime != "" {
 			var ok bool
 			if t, ok = signal.ParseTime(r.RawTime, st.zone); !ok {
-				return codec.Refuse(codec.Malformed, "the time %.40s is neither RFC 3339 nor Unix time in s, ms, µs or ns", r.RawTime)
+				return codec.Refuse(codec.Malformed, "entry %d: the time %.40s is neither RFC 3339 nor Unix time in s, ms, µs or ns", i, r.RawTime)
 			}
 		}
 		if own := r.RawTime != ""; i == 0 {

@@ -183,7 +183,7 @@ func (w *worker) forward(it *item) {
 func (w *worker) read(it *item, src *source) error {
 	msg := it.msg
 	if msg.Retained && !src.allowRetained {
-		return codec.Refuse(codec.Retained, "the broker kept this message: allow_retained is off")
+		return codec.Refuse(codec.Retained, "the broker kept this message, and allow_retained does not accept it")
 	}
 	if src.stage != nil {
 		return w.take(it, src)

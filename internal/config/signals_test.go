@@ -199,6 +199,7 @@ func TestConfigRefusesSignals(t *testing.T) {
 		"name of a feature":      {pump("    signals: [x, x.mean]\n    window: {length: 8, of: [x]}\n"), `edge.yaml:4:5: streams.pump.signals x.mean: want a name that no feature of the windows has`},
 		"signal of two inputs":   {"streams:\n  pump:\n    inputs: {a: {topics: [b], signals: [x]}, b: {topics: [c], signals: [x]}}\n", `streams.pump.signals x: want each name once, in all inputs`},
 		"hold on no input":       {"streams:\n  pump:\n    inputs: {a: {topics: [b]}}\n    hold: {on: [c]}\n", `edge.yaml:4:12: streams.pump.hold.on c: want any, or inputs: a`},
+		"hold without inputs":    {"streams:\n  pump:\n    topics: [b]\n    signals: [x]\n    hold: {on: foo}\n", `edge.yaml:5:12: streams.pump.hold.on foo: want any: the stream has no inputs`},
 		"field of no signal":     {pump("    signals: [x]\n    fields: {y: z}\n"), `edge.yaml:5:5: streams.pump.fields y: want the name of a signal`},
 	} {
 		t.Run(name, func(t *testing.T) {

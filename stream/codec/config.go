@@ -78,9 +78,9 @@ type Stream struct {
 	//
 	// Default reject.
 	OnMissing string `yaml:"on_missing"`
-	// AllowRetained accepts messages that the broker kept from an earlier time. Default
-	// false; values that are held and never get too old are taken in any case.
-	AllowRetained bool `yaml:"allow_retained"`
+	// AllowRetained accepts messages that the broker kept from an earlier time: true,
+	// false, or auto: where values are held and never get too old. Default auto.
+	AllowRetained Switch `yaml:"allow_retained"`
 	// MaxPayload bounds the size of a message before it is read, and after it is
 	// decompressed. Default 64KiB, range 64B to 16MiB.
 	MaxPayload ByteSize `yaml:"max_payload"`
@@ -99,7 +99,7 @@ const FeatureLevel = "{feature}"
 func DefaultStream() Stream {
 	return Stream{
 		Format: FormatJSON, Compression: compressionNone, ID: "id", Time: "ts", Label: "label",
-		OnMissing: OnMissingReject, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
+		OnMissing: OnMissingReject, AllowRetained: switchAuto, Join: DefaultJoin(), MaxPayload: 64 * KiB, MaxBatch: 1000,
 		Stage: signal.DefaultConfig(),
 	}
 }

@@ -92,7 +92,9 @@ func (s Stream) From(in Input) Stream {
 	of.Topics, of.TopicTemplate, of.Format, of.Compression = in.Topics, in.TopicTemplate, in.Format, in.Compression
 	of.Columns, of.Time, of.Label, of.LabelMap = in.Columns, in.Time, in.Label, s.LabelMap
 	of.OnMissing, of.MaxPayload, of.MaxBatch = s.OnMissing, in.MaxPayload, s.MaxBatch
-	of.AllowRetained = s.TakesRetained(in)
+	if of.AllowRetained = switchOff; s.TakesRetained(in) {
+		of.AllowRetained = switchOn
+	}
 	of.Fields = in.Fields.paths()
 	of.Raw = Raw{Values: in.Values, Rate: in.Rate, QoS: in.QoS}
 	if in.QoS == "" {
@@ -112,13 +114,13 @@ func (s Stream) MaxAge(in Input) time.Duration {
 
 // TakesRetained reports whether messages of the input that the broker kept are values.
 func (s Stream) TakesRetained(in Input) bool {
-	return in.AllowRetained == switchOn || in.AllowRetained != switchOff && s.Stage.Hold.Set() && s.MaxAge(in) == 0
+	return in.AllowRetained.or(s.Stage.Hold.Set() && s.MaxAge(in) == 0)
 }
 
 // AcceptsRetained reports whether messages on the stream's own topics that the broker kept are
-// accepted: those that are configured, and values that are held and never get too old.
+// accepted.
 func (s Stream) AcceptsRetained() bool {
-	return s.AllowRetained || s.Stage.Hold.Set() && s.Stage.Hold.MaxAge == 0
+	return s.AllowRetained.or(s.Stage.Hold.Set() && s.Stage.Hold.MaxAge == 0)
 }
 
 // Inputs are inputs in the order of the configuration, where they are a mapping from
@@ -213,6 +215,9 @@ const (
 	switchOn   Switch = "true"
 	switchOff  Switch = "false"
 )
+
+// or returns what the switch says, and byDefault for auto.
+func (w Switch) or(byDefault bool) bool { return w == switchOn || w != switchOff && byDefault }
 
 // MarshalText returns the text of the configuration.
 func (w Switch) MarshalText() ([]byte, error) { return []byte(w), nil }

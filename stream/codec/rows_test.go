@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"edge/stream/signal"
 )
 
 // accelerometer is a stream of three numeric signals.
@@ -394,5 +396,30 @@ func BenchmarkRows(b *testing.B) {
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 		})
+	}
+}
+
+// Retained messages are taken as configured, and by default as values that never get too old.
+func TestRetained(t *testing.T) {
+	for _, tc := range []struct {
+		allow Switch
+		hold  signal.Hold
+		want  bool
+	}{
+		{"auto", signal.Hold{}, false},
+		{"true", signal.Hold{}, true},
+		{"auto", signal.Hold{On: []string{HoldAny}}, true},
+		{"false", signal.Hold{On: []string{HoldAny}}, false},
+		{"auto", signal.Hold{On: []string{HoldAny}, MaxAge: time.Hour}, false},
+		{"true", signal.Hold{On: []string{HoldAny}, MaxAge: time.Hour}, true},
+	} {
+		s, in := DefaultStream(), DefaultInput()
+		s.AllowRetained, in.AllowRetained, s.Stage.Hold = tc.allow, tc.allow, tc.hold
+		if got := s.AcceptsRetained(); got != tc.want {
+			t.Errorf("%+v: own topics: %v", tc, got)
+		}
+		if got := s.From(in).AcceptsRetained(); got != tc.want {
+			t.Errorf("%+v: an input's topics: %v", tc, got)
+		}
 	}
 }

@@ -165,6 +165,7 @@ func (s Stream) checkStage(valid bool) error {
 		field.Check(s.Join == own.Join, "join", s.Join, "none in a stream with signals: hold keeps values of several topics"),
 		field.Check(s.ID == "" || s.ID == own.ID, "id", s.ID, "none: the samples of a stream with signals have ids of their own"),
 		field.Check(len(names) <= maxFeatures, "signals", fmt.Sprintf("%d names", len(names)), fmt.Sprintf("at most %d", maxFeatures)),
+		s.checkHold(),
 	}
 	if twice := firstTwice(names); twice != "" {
 		if firstTwice(s.Stage.Signals) == "" { // which the payload's checks report
@@ -256,22 +257,30 @@ func (s Stream) checkInputs() error {
 		none(s.Raw.Rate == Rate{}, "rate", s.Raw.Rate),
 		none(s.Time == own.Time, "time", s.Time),
 		none(s.Label == own.Label, "label", s.Label),
-		none(!s.AllowRetained, "allow_retained", s.AllowRetained),
+		none(s.AllowRetained == own.AllowRetained, "allow_retained", s.AllowRetained),
 		none(s.MaxPayload == own.MaxPayload, "max_payload", s.MaxPayload),
 	}
-	var names []string
 	for _, in := range s.Raw.Inputs {
 		key := "inputs." + in.Name
 		errs = append(errs,
 			field.Check(topic.IsName(in.Name) && in.Name != HoldAny, "inputs", in.Name, "names of [a-z0-9_-], and not "+HoldAny),
 			field.Check(in.MaxAge.Time >= 0, key+".max_age", in.MaxAge, "0s or more"),
 			field.Within(key, s.From(in).checkPayload()))
+	}
+	return errors.Join(errs...)
+}
+
+// checkHold checks the names of the inputs whose values make a row.
+func (s Stream) checkHold() error {
+	var errs []error
+	var names []string
+	want := HoldAny + ": the stream has no inputs"
+	for _, in := range s.Raw.Inputs {
 		names = append(names, in.Name)
+		want = HoldAny + ", or inputs: " + strings.Join(names, ", ")
 	}
 	for _, name := range s.Stage.Hold.On {
-		if name != HoldAny && !slices.Contains(names, name) {
-			errs = append(errs, field.Check(false, "hold.on", name, HoldAny+", or inputs: "+strings.Join(names, ", ")))
-		}
+		errs = append(errs, field.Check(name == HoldAny || slices.Contains(names, name), "hold.on", name, want))
 	}
 	return errors.Join(errs...)
 }

@@ -165,7 +165,7 @@ func (c *Client) Run(ctx context.Context) {
 				c.Event("client_id_clash", c.ID)
 				c.Log.Error(clashAdvice, "client_id", c.ID)
 			}
-		} else {
+		} else if ctx.Err() == nil {
 			c.failed(err)
 			pause = min(2*pause, c.Config.MaxReconnectInterval)
 		}
