@@ -42,6 +42,7 @@ func (s *Store) build(fill func(*bbolt.DB) error) error {
 	if err != nil {
 		return err
 	}
+	keepOwner(file, s.path)
 	db, err := s.fillNew(file, fill)
 	if err != nil {
 		_ = os.Remove(temp)

@@ -14,6 +14,8 @@ const canLock = false
 // device returns the number of the file system that a file is on.
 func device(os.FileInfo) uint64 { return 0 }
 
+func keepOwner(*os.File, string) {}
+
 func release(file *os.File) error { return file.Close() }
 
 func holder(os.FileInfo) string { return "" }

@@ -43,6 +43,18 @@ func device(info os.FileInfo) uint64 {
 	return uint64(stat.Dev)
 }
 
+// keepOwner gives a file the owner and the group of the one at path, if there is one and the
+// process may, as root may: the daemon reads what a command of root has replaced.
+func keepOwner(file *os.File, path string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		_ = file.Chown(int(stat.Uid), int(stat.Gid))
+	}
+}
+
 // holder names the process that holds the lock of a file, "" where the system does
 // not report it.
 func holder(info os.FileInfo) string {
