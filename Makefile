@@ -9,9 +9,10 @@ SEEDS   ?= 2000
 SEED    ?= 1
 DIST    := dist
 
-STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -tags nethttpomithttp2 -ldflags "-s -w" # the page is served by HTTP/1.1 alone
+HTTP1   := nethttpomithttp2# the page is served by HTTP/1.1 alone
+STATIC  := CGO_ENABLED=0 GOOS=linux $(GO) build -trimpath -tags $(HTTP1) -ldflags "-s -w"
 # The long tests, and others at full length
-SLOW    := -tags slow
+SLOW    := -tags slow,$(HTTP1)
 # Packages without a goroutine, in them or in their tests, where the race detector has nothing to find
 ALONE   := ./ci/... ./cmd/edge-lab ./configs ./lab/... ./model/... ./persist \
 	./internal/config ./internal/dataset ./internal/eval ./internal/exit ./internal/inspect ./internal/process ./internal/report ./internal/statefile \
